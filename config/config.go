@@ -99,6 +99,8 @@ type HTTP struct {
 	Open      bool   // anyone may call, even from other hosts; excludes TokenFile
 	TLS       HTTPTLS
 	Pprof     bool // callers with the token can get profiles
+
+	Metrics string // "host:port" where metrics and health are without the token, or empty
 }
 
 // HTTPTLS is the table [http.tls]: the files for HTTPS.

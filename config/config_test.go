@@ -132,6 +132,7 @@ cert = "etcd.pem"
 key = "etcd-key.pem"
 [http]
 listen = "0.0.0.0:8465"
+metrics = "0.0.0.0:9464"
 token_file = "/etc/flake/token"
 open = false
 pprof = true
@@ -158,7 +159,7 @@ format = "json"
 			{Name: "shared", Format: "snowflake", Etcd: []string{"id"}},
 			{Name: "halves", Format: "flake-idgen", Etcd: []string{"datacenter", "worker"}},
 		},
-		HTTP{"0.0.0.0:8465", "/etc/flake/token", false, HTTPTLS{true, "http.pem", "http-key.pem"}, true},
+		HTTP{"0.0.0.0:8465", "/etc/flake/token", false, HTTPTLS{true, "http.pem", "http-key.pem"}, true, "0.0.0.0:9464"},
 		Etcd{true, []string{"10.0.0.1:2379", "https://etcd.example.com:2379"}, "ids", 6, time.Minute, 30 * time.Second, true,
 			"flake", "/etc/flake/etcd", "ca.pem", "etcd.pem", "etcd-key.pem"},
 		Log{slog.LevelDebug, LogJSON},

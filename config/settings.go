@@ -80,6 +80,7 @@ func (c *Config) settings() []setting {
 			1, math.MaxInt64/int64(time.Millisecond), ", in milliseconds"), // what a time.Duration holds
 		oneOf("flake.clock", &f.Clock, ClockWall, ClockMonotonic),
 		{"http.listen", &h.Listen, validListen(h.Listen), `must be "host:port", or "" for no HTTP`},
+		{"http.metrics", &h.Metrics, validListen(h.Metrics), `must be "host:port", or "" for no listener of metrics alone`},
 		{"http.token_file", &h.TokenFile, isPath(h.TokenFile), mustBePath},
 		{"http.open", &h.Open, true, mustBeBool},
 		{"http.pprof", &h.Pprof, true, mustBeBool},
@@ -366,6 +367,8 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 	h := &c.HTTP
 	host, _, err := net.SplitHostPort(h.Listen)
 	switch {
+	case h.Metrics != "" && h.Listen == "":
+		fault("http.metrics", "needs http.listen")
 	case h.Pprof && h.TokenFile == "":
 		fault("http.pprof", "needs http.token_file: profiles are only for callers with the token")
 	case h.Open && h.TokenFile != "":

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -36,6 +37,42 @@ func accessed(t *testing.T, a Access) (s *Server, ask func(path, token string) *
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
 		return w.Result()
+	}
+}
+
+// The listener of metrics needs no token, and gives nobody ids.
+func TestServeMetrics(t *testing.T) {
+	s, _ := accessed(t, Access{Token: tokenA})
+	var ls [2]net.Listener
+	for i := range ls {
+		var err error
+		if ls[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Serve(ls[0], ls[1])
+	defer s.Stop(t.Context())
+	for _, test := range []struct {
+		host, path string
+		at, want   int
+	}{
+		{"", "/metrics", 0, 401}, {"", "/metrics", 1, 200}, {"", "/healthz", 1, 200}, {"", "/readyz", 1, 200},
+		{"", "/v1/ids", 1, 404}, {"", "/v1/info", 1, 404}, {"", "/", 1, 404}, {"", "/debug/pprof/heap", 1, 404},
+		{"flake.example", "/metrics", 1, 421},
+	} {
+		r, err := http.NewRequest(http.MethodGet, "http://"+ls[test.at].Addr().String()+test.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host, r.Close = test.host, true
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != test.want {
+			t.Errorf("%+v: %d", test, answer.StatusCode)
+		}
 	}
 }
 

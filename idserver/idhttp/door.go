@@ -125,12 +125,15 @@ func (s *Server) routes() {
 
 // admit returns why a request may not go on to its endpoint, or nil.
 func (s *Server) admit(e *endpoint, r *http.Request) *problem {
+	metrics := ofMetrics(r)
 	switch a := s.access.Load(); {
-	case a.Token == "" && !a.AnyHost && !isLoopback(r.Host):
+	case metrics && e.path != "/metrics" && !e.open:
+		return missing(r)
+	case hostMatters(a, metrics, r) && !isLoopback(r.Host):
 		return failed(http.StatusMisdirectedRequest,
 			"the host is %s: must be a name or address of the loopback, unless the configuration has http.open = true",
 			quote(r.Host))
-	case a.Token != "" && !e.open && !a.knows(r):
+	case a.Token != "" && !e.open && !metrics && !a.knows(r):
 		return failed(http.StatusUnauthorized,
 			"the token is missing or wrong: send Authorization: Bearer TOKEN, or the token as the password of any user")
 	case e.methods != nil && !slices.Contains(e.methods, r.Method):
@@ -140,6 +143,14 @@ func (s *Server) admit(e *endpoint, r *http.Request) *problem {
 			"pages of other sites get no ids; a program that looks like a browser can use POST")
 	}
 	return nil
+}
+
+// hostMatters reports whether a page of another site could read the answer if its name resolved to this machine.
+func hostMatters(a *Access, metrics bool, r *http.Request) bool {
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); metrics && ok {
+		return isLoopback(at.String())
+	}
+	return a.Token == "" && !a.AnyHost
 }
 
 // crossSite reports whether a request is, or may be, of another site's page. Over plain HTTP

@@ -42,7 +42,7 @@ func listeningWith(t *testing.T, config *tls.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Serve(l)
+	s.Serve(l, nil)
 	t.Cleanup(func() { s.Stop(context.Background()) })
 	return l.Addr().String()
 }

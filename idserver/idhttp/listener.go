@@ -21,9 +21,14 @@ import (
 // if that has too many.
 type limited struct {
 	net.Listener
-	secure bool // by TLS above
-	log    *slog.Logger
+	secure  bool // by TLS above
+	metrics bool // for metrics and health alone, without the token
+	log     *slog.Logger
+	*lines
+}
 
+// lines are the connections of the listeners of a server.
+type lines struct {
 	mu       sync.Mutex
 	open     host.Line[*conn]
 	answered host.Line[*conn] // of them
@@ -33,8 +38,10 @@ type limited struct {
 func limitListener(l net.Listener, most, perHost, spare int) *limited {
 	return &limited{
 		Listener: l,
-		open:     host.Line[*conn]{Most: most + spare, PerHost: perHost + spare},
-		answered: host.Line[*conn]{Most: most, PerHost: perHost},
+		lines: &lines{
+			open:     host.Line[*conn]{Most: most + spare, PerHost: perHost + spare},
+			answered: host.Line[*conn]{Most: most, PerHost: perHost},
+		},
 	}
 }
 
@@ -152,6 +159,12 @@ type connKey struct{}
 // noteConn is [http.Server.ConnContext].
 func noteConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, connOf(c))
+}
+
+// ofMetrics reports whether a request came to the listener of metrics.
+func ofMetrics(r *http.Request) bool {
+	p, ok := r.Context().Value(connKey{}).(*conn)
+	return ok && p.of.metrics
 }
 
 // mayAnswer counts a request as being answered, and reports whether there was room.

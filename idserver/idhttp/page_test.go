@@ -30,7 +30,7 @@ func served(t *testing.T, condition string) (url string, s *idhttp.Server) {
 		t.Fatal(err)
 	}
 	s = idhttptest.Server(t, condition)
-	s.Serve(l)
+	s.Serve(l, nil)
 	t.Cleanup(func() { s.Stop(t.Context()) })
 	return "http://" + l.Addr().String(), s
 }

@@ -73,7 +73,7 @@ func server(t *testing.T, o Options, ready func() error) (*Server, *pipes, *http
 func serving(o Options, ids formats.Source) (*Server, *pipes, *http.Client) {
 	o.Generators = []Generator{{Name: "flake", Server: &idserver.Server{IDs: ids}}}
 	s, l := New(o), newPipes()
-	s.Serve(l)
+	s.Serve(l, nil)
 	return s, l, &http.Client{Transport: &http.Transport{DialContext: l.dial, DisableKeepAlives: true}}
 }
 

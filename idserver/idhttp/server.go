@@ -158,22 +158,30 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve serves a listener, and closes it at Stop.
-func (s *Server) Serve(l net.Listener) {
+// Serve serves two listeners, and closes them at Stop. That of metrics, unless nil, answers only /metrics, /healthz
+// and /readyz, without the token, and shares the limits of the other.
+func (s *Server) Serve(l, metrics net.Listener) {
 	all := cmp.Or(s.Connections, MaxConnections+SpareConnections)
 	spare := min(SpareConnections, all/3)
-	limited := limitListener(l, all-spare, min(MaxConnectionsPerHost, all-spare), spare)
-	limited.secure, limited.log = s.TLS != nil, s.Log
-	l = limited
-	if s.TLS != nil {
-		l = tls.NewListener(l, &tls.Config{
-			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.TLS(), nil },
-		})
-	}
+	main := limitListener(l, all-spare, min(MaxConnectionsPerHost, all-spare), spare)
 	if s.Recent != nil {
 		s.Recent.note(time.Now(), slog.LevelInfo, "started", "version="+s.Node.Version)
 	}
 	s.served.Go(s.sample)
+	s.serve(main)
+	if metrics != nil {
+		s.serve(&limited{Listener: metrics, metrics: true, lines: main.lines})
+	}
+}
+
+func (s *Server) serve(limited *limited) {
+	limited.log = s.Log
+	var l net.Listener = limited
+	if limited.secure = s.TLS != nil; limited.secure {
+		l = tls.NewListener(l, &tls.Config{
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.TLS(), nil },
+		})
+	}
 	s.served.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			s.Log.Error("HTTP has ended", "err", err)

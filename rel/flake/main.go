@@ -122,7 +122,7 @@ func complain(stderr io.Writer, err error, code int) int {
 
 // serve runs the node.
 func serve(f *cli.Flags) cli.Action {
-	f.Identify()
+	f.Identify("")
 	noinput := f.Bool("noinput", false, "do not read standard input: show no prompt, even if it is a terminal")
 	version := f.Bool("version", false, "show the version instead, as flake version does")
 	check := f.Bool("check-config", false, "show what would run and where each value is from, check what can be checked without starting, and end")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -135,6 +136,34 @@ func TestReload(t *testing.T) {
 	r.signal(syscall.SIGTERM)
 	wantChecks(t, stays, "stop")
 	r.wait()
+}
+
+// Secrets that change are read without a signal, also if a link leads to them as in Kubernetes. A broken one is logged.
+func TestSecretsAreWatched(t *testing.T) {
+	t.Parallel()
+	cookie := filepath.Join(t.TempDir(), "cookie")
+	lead := func(secret string) { // as a volume of Kubernetes is updated
+		t.Helper()
+		to := filepath.Join(t.TempDir(), "cookie")
+		rewrite(t, to, secret)
+		if err := errors.Join(os.Symlink(to, cookie+".new"), os.Rename(cookie+".new", cookie)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lead("old")
+	r, token := startReloaded(t, "[node]\ncookie_file = '"+cookie+"'\n")
+	for _, step := range []struct {
+		change func()
+		want   string
+	}{
+		{func() { lead("new") }, `the configuration was reloaded" keys=node.cookie`},
+		{func() { rewrite(t, token, "short") }, "http.token_file"},
+		{func() { rewrite(t, token, "fedcba9876543210") }, `the configuration was reloaded" keys=http.token_file`},
+	} {
+		step.change()
+		r.next(step.want)
+	}
+	r.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "new"}, "get")
 }
 
 // On a terminal SIGHUP ends the node, as its end does.

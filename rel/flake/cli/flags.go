@@ -23,7 +23,11 @@ type Flags struct {
 	*flag.FlagSet
 	File, name, Cookie *string       // of Identify
 	Before             []config.Flag // that the environment and the flags override
+	installed          string        // of Identify
 }
+
+// Installed is the configuration of the packages.
+const Installed = "/etc/flake/sys.toml"
 
 // NewFlags returns an empty set of flags.
 func NewFlags() *Flags {
@@ -33,9 +37,15 @@ func NewFlags() *Flags {
 	return f
 }
 
-// Identify adds the flags that most commands share, those that identify the node.
-func (f *Flags) Identify() {
-	f.File = f.String("config", "", "read the configuration from `FILE`; without it the defaults hold")
+// Identify adds the flags that most commands share, those that identify the node. If they name none, it is that of the
+// file installed, unless that is empty or does not exist.
+func (f *Flags) Identify(installed string) {
+	f.installed = installed
+	without := "the defaults hold"
+	if installed != "" {
+		without = installed + " is read, if it exists and neither -name nor -url is set"
+	}
+	f.File = f.String("config", "", "read the configuration from `FILE`; without it "+without)
 	f.name = f.String("name", "", "node name, `name@host`")
 	f.Cookie = f.String("setcookie", "", "the `cookie` that callers must hold; others can see it in ps, so prefer FLAKE_COOKIE")
 }
@@ -63,7 +73,9 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 		return cfg, UsageError(err)
 	}
 	won := slices.Concat(f.Before, environ)
+	named := slices.ContainsFunc(environ, func(set config.Flag) bool { return set.Key == "node.name" })
 	f.Visit(func(set *flag.Flag) {
+		named = named || set.Name == "config" || set.Name == "name" || set.Name == "url" // a token is for its node alone
 		switch set.Name {
 		case "name":
 			won = append(won, config.Flag{Name: "-name", Key: "node.name", Value: *f.name})
@@ -71,7 +83,14 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 			won = append(won, config.Flag{Name: "-setcookie", Key: "node.cookie", Value: *f.Cookie})
 		}
 	})
-	if cfg, err = config.Load(*f.File, won...); err != nil {
+	file := *f.File
+	if _, err := os.Stat(f.installed); err == nil && !named {
+		file = f.installed
+	}
+	if cfg, err = config.Load(file, won...); err != nil {
+		if file != *f.File {
+			err = fmt.Errorf("%w; as root or in group flake it can be read, and with -url or -name it need not be", err)
+		}
 		return cfg, UsageError(err)
 	}
 	return cfg, nil

@@ -53,7 +53,7 @@ type benchFlags struct {
 
 // Bench loads a running node and measures it.
 func Bench(f *cli.Flags) cli.Action {
-	f.Identify()
+	f.Identify(cli.Installed)
 	b := benchFlags{
 		way:         remote.NewChoice(f, "over the distribution, unless there is -url"),
 		generator:   f.String("generator", "flake", "take ids of the generator `NAME`"),

@@ -40,7 +40,7 @@ the configuration are.`
 // Check shows whether the file of marks, etcd and the configuration fit, and what a
 // start would do.
 func Check(f *cli.Flags) cli.Action {
-	f.Identify()
+	f.Identify(cli.Installed)
 	asJSON := f.Bool("json", false, "print it as JSON")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
 		ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)

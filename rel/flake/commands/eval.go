@@ -17,7 +17,7 @@ import (
 
 // Eval evaluates expressions; a running node calls their functions.
 func Eval(f *cli.Flags) cli.Action {
-	f.Identify()
+	f.Identify(cli.Installed)
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, stderr io.Writer) error {
 		if len(args) == 0 {
 			return cli.UsageError(errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'"))

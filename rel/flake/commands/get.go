@@ -27,7 +27,7 @@ const canonical = "canonical"
 
 // Get takes ids from a running node and prints one per line.
 func Get(f *cli.Flags) cli.Action {
-	f.Identify()
+	f.Identify(cli.Installed)
 	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
 	in := f.String("base", canonical, writeBase)
 	meta := f.Int("meta", noMeta, "the metabyte's `NUMBER` in ids of sno, 0 to 255; without it the generator's")

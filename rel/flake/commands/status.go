@@ -32,7 +32,7 @@ does not answer, and 2 if flags or the configuration are wrong.`
 
 // Status shows the state of a running node.
 func Status(f *cli.Flags) cli.Action {
-	f.Identify()
+	f.Identify(cli.Installed)
 	way := remote.NewChoice(f, remote.PreferHTTP)
 	asJSON := f.Bool("json", false, "print it as JSON, as /v1/info of HTTP does")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, stderr io.Writer) error {

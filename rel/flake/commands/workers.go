@@ -28,7 +28,7 @@ var errWorkers = errors.New("flake workers: must have no argument, or release NU
 // Workers shows who has which number of etcd, releases one, or tells etcd that it
 // was restored, or that it was not.
 func Workers(f *cli.Flags) cli.Action {
-	f.Identify()
+	f.Identify(cli.Installed)
 	margin := f.Duration("margin", 0, "after-restore, withdraw: by how much clocks of nodes may be ahead; 0: a third of hold, 10s at most")
 	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd as it was, such as 2026-01-31T12:00:00Z")
 	again := f.Bool("again", false, "after-restore: etcd was restored once more, so write a new floor")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"time"
@@ -25,7 +24,8 @@ type door struct {
 	server   *idhttp.Server // once it serves
 	certs    *certs.Source  // or nil
 	listener net.Listener
-	url      string
+	scheme   string
+	metrics  net.Listener // or nil
 }
 
 // openDoor listens if the configuration says so, else it returns nil. Without certificates
@@ -34,9 +34,9 @@ func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*d
 	if cfg.Listen == "" {
 		return nil, nil
 	}
-	scheme := "http"
+	scheme := "http://"
 	if certificates != nil {
-		scheme = "https"
+		scheme = "https://"
 	}
 	l, err := net.Listen(node.Network(cfg.Listen), cfg.Listen)
 	if err != nil {
@@ -45,7 +45,15 @@ func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*d
 	if host, _, _ := net.SplitHostPort(cfg.Listen); !config.IsLoopback(host) && !cfg.TLS.On {
 		log.Warn("HTTP without TLS: others on the network can read it, and its token")
 	}
-	return &door{nil, certificates, reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
+	d := &door{nil, certificates, reserve.Listener(l, log), scheme, nil}
+	if cfg.Metrics != "" {
+		if l, err = net.Listen(node.Network(cfg.Metrics), cfg.Metrics); err != nil {
+			d.close()
+			return nil, fmt.Errorf("http.metrics: %w", err)
+		}
+		d.metrics = reserve.Listener(l, log)
+	}
+	return d, nil
 }
 
 // surroundings is what HTTP reports of the node, whose TLS settings are secured or nil.
@@ -80,29 +88,33 @@ func (d *door) serve(o idhttp.Options) {
 		o.TLS = d.certs.Config
 	}
 	d.server = idhttp.New(o)
-	d.server.Serve(d.listener)
+	d.server.Serve(d.listener, d.metrics)
 }
 
 // close closes one that does not serve.
 func (d *door) close() {
 	if d != nil {
 		d.listener.Close()
+		if d.metrics != nil {
+			d.metrics.Close()
+		}
 	}
 }
 
-func (d *door) announce(w io.Writer) {
-	if d != nil {
-		fmt.Fprintf(w, "  HTTP       %s\n", d.url)
+// addresses returns the URLs of ids and of metrics, as far as there are listeners.
+func (d *door) addresses() (ids, metrics string) {
+	if d == nil {
+		return "", ""
 	}
+	if d.metrics != nil {
+		metrics = d.scheme + d.metrics.Addr().String() + "/metrics"
+	}
+	return d.scheme + d.listener.Addr().String() + "/", metrics
 }
 
-// renew changes the access rules, and reads the certificates again.
-func (d *door) renew(a idhttp.Access) {
+func (d *door) setAccess(a idhttp.Access) {
 	if d != nil {
 		d.server.SetAccess(a)
-		if d.server.TLS != nil {
-			d.server.TLS()
-		}
 	}
 }
 

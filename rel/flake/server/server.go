@@ -43,6 +43,7 @@ type Server struct {
 	http       *door              // or nil
 	secured    func() *tls.Config // or nil
 	settings   settings           // that it has now
+	seen       versions           // of its secrets, before they were read
 	memory     int64              // that it may take
 	log        *slog.Logger
 	level      *slog.LevelVar // of log
@@ -53,7 +54,7 @@ const filesOfGenerator = 1
 
 // prepare opens what a node needs before it starts, until release. It completes cfg.
 func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Server, error) {
-	log := lines.Logger
+	log, seen := lines.Logger, versionsOf(*cfg)
 	settings, from, err := readSettings(*cfg, log) // as it is before it has the default path of the timestamp
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Serve
 		return nil, err
 	}
 	s := &Server{keeper: keeper, Generators: all, etcd: from.etcd, cookie: cfg.Node.CookieFrom, secured: secured,
-		settings: settings, memory: memoryOf(cfg.Node), log: log, level: lines.Level}
+		settings: settings, seen: seen, memory: memoryOf(cfg.Node), log: log, level: lines.Level}
 	if s.http, err = openDoor(cfg.HTTP, from.http, log); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
@@ -158,18 +159,34 @@ func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 	return settings
 }
 
+// announce says what has started: in lines on w or, if the log is in JSON, in one of its lines.
 func (s *Server) announce(w io.Writer) {
-	fmt.Fprintf(w, "%s hands out ids\n", s.Node.Name())
-	fmt.Fprintf(w, "  worker id  %s\n", s.Generators.List[0].Who)
+	first, address, epmd := s.Generators.List[0].Who.String(), s.Node.Addr().String(), s.Node.EPMD().String()
+	var others []string
 	for _, g := range s.Generators.List[1:] {
-		fmt.Fprintf(w, "  generator  %s: %s, %s\n", g.Name, g.Server.IDs.Format().Name, g.Who)
+		others = append(others, fmt.Sprintf("%s: %s, %s", g.Name, g.Server.IDs.Format().Name, g.Who))
 	}
-	fmt.Fprintf(w, "  address    %s\n", s.Node.Addr())
+	url, metrics := s.http.addresses()
+	if s.settings.config.Log.Format == config.LogJSON {
+		s.log.Info("hands out ids", "node", s.Node.Name(), "worker", first, "generators", others, "address", address,
+			"cookie", s.cookie, "epmd", epmd, "url", url, "metrics", metrics)
+		return
+	}
+	fmt.Fprintf(w, "%s hands out ids\n  worker id  %s\n", s.Node.Name(), first)
+	for _, other := range others {
+		fmt.Fprintf(w, "  generator  %s\n", other)
+	}
+	fmt.Fprintf(w, "  address    %s\n", address)
 	if s.cookie != "" {
 		fmt.Fprintf(w, "  cookie     from %s\n", s.cookie)
 	}
-	fmt.Fprintf(w, "  EPMD       %s\n", s.Node.EPMD())
-	s.http.announce(w)
+	fmt.Fprintf(w, "  EPMD       %s\n", epmd)
+	if url != "" {
+		fmt.Fprintf(w, "  HTTP       %s\n", url)
+	}
+	if metrics != "" {
+		fmt.Fprintf(w, "  metrics    %s\n", metrics)
+	}
 }
 
 // Stop ends HTTP and the node, then the generators.
@@ -195,10 +212,8 @@ func (s *Server) reload(load func() (config.Config, error)) error {
 	s.Node.SetCookies(node.Cookie, node.PreviousCookie)
 	s.Node.SetConnections(int(node.MaxConnections), int(node.MaxConnectionsPerHost))
 	s.level.Set(next.config.Log.Level)
-	s.http.renew(next.access)
-	if s.secured != nil {
-		s.secured() // reads the certificates again, and says so
-	}
+	s.http.setAccess(next.access)
+	s.renewCertificates()
 	if s.etcd != nil {
 		s.etcd.SetUser(next.config.Etcd.User, next.password)
 	}
@@ -216,15 +231,33 @@ func listed(keys []string) string {
 	return strings.Join(keys, ", ")
 }
 
-// reloads reloads the configuration on each hangup, until ctx ends.
+// renewCertificates reads those that have changed, as the next connection would, and says so.
+func (s *Server) renewCertificates() {
+	if s.secured != nil {
+		s.secured()
+	}
+	if s.http != nil && s.http.certs != nil {
+		s.http.certs.Config()
+	}
+}
+
+// reloads reloads the configuration on each hangup, and when a file of a secret has changed, until ctx ends.
 func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error),
 	note *systemd.Notifier) {
+	check := time.NewTicker(secretsCheck)
+	defer check.Stop()
 	for {
 		select {
 		case <-hangups:
+		case <-check.C:
+			s.renewCertificates()
+			if versionsOf(s.settings.config) == s.seen {
+				continue
+			}
 		case <-ctx.Done():
 			return
 		}
+		s.seen = versionsOf(s.settings.config) // before reading, so that a change during it is seen
 		note.Reloading()
 		text := "the configuration was reloaded"
 		if err := s.reload(load); err != nil {

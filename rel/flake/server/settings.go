@@ -3,7 +3,9 @@ package server
 import (
 	"crypto/tls"
 	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -47,6 +49,27 @@ type settings struct {
 	config   config.Config
 	access   idhttp.Access
 	password string // of etcd's user
+}
+
+// secretsCheck is how often the files of secrets are looked at: in a container without a shell nobody can send SIGHUP.
+const secretsCheck = 5 * time.Second
+
+// versions distinguishes versions of the files of secrets.
+type versions [4]struct {
+	modified time.Time
+	size     int64
+	mode     fs.FileMode
+}
+
+func versionsOf(cfg config.Config) (v versions) {
+	for i, path := range []string{
+		cfg.Node.CookieFile, cfg.Node.PreviousCookieFile, cfg.HTTP.TokenFile, cfg.Etcd.PasswordFile,
+	} {
+		if info, err := os.Stat(path); err == nil {
+			v[i].modified, v[i].size, v[i].mode = info.ModTime(), info.Size(), info.Mode()
+		}
+	}
+	return v
 }
 
 // sources read their files again for each connection. Each may be nil.

@@ -33,6 +33,32 @@ func TestReloadLogLevel(t *testing.T) {
 	}
 }
 
+// The start says the same in lines, or in one of the log in JSON.
+func TestAnnounce(t *testing.T) {
+	for format, objects := range map[string]int{config.LogText: 0, config.LogJSON: 1} {
+		cfg := config.Default()
+		cfg.Node.Name, cfg.Node.EPMD, cfg.Node.Listen = "announced@127.0.0.1", "off", "127.0.0.1:0"
+		cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
+		cfg.HTTP.Listen, cfg.HTTP.Metrics, cfg.Log.Format = "127.0.0.1:0", "127.0.0.1:0", format
+		var log, out strings.Builder
+		lines := output.OpenLog(cfg.Log, &log)
+		s, err := Start(t.Context(), cfg, io.Discard, lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.announce(&out)
+		_, metrics := s.http.addresses()
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+		lines.Close()
+		said := strings.Count(log.String(), `"msg":"hands out ids"`)
+		if text := log.String() + out.String(); said != objects || (out.Len() == 0) != (objects > 0) || !strings.Contains(text, metrics) {
+			t.Errorf("%s: %s", format, text)
+		}
+	}
+}
+
 // Of a node that nobody finds, the log says so.
 func TestWarnOf(t *testing.T) {
 	for _, test := range []struct {

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The installed configuration is read where nothing names a node: its token is not for another.
+func TestInstalled(t *testing.T) {
+	dir := t.TempDir()
+	installed, other := filepath.Join(dir, "sys.toml"), filepath.Join(dir, "other.toml")
+	for _, path := range []string{installed, other} {
+		if err := os.WriteFile(path, []byte("[http]\ntoken_file = \""+path+"\"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct{ installed, args, environ, want string }{
+		{installed, "", "", installed},
+		{installed, "-setcookie x", "", installed},
+		{installed, "-config " + other, "", other},
+		{installed, "-name a@b", "", ""},
+		{installed, "-url http://127.0.0.1:8465", "", ""},
+		{installed, "", "a@b", ""},
+		{"", "", "", ""},
+		{installed + ".none", "", "", ""},
+	} {
+		t.Setenv("FLAKE_NODE_NAME", test.environ)
+		t.Setenv("FLAKE_COOKIE", "own")
+		f := NewFlags()
+		f.Identify(test.installed)
+		f.String("url", "", "")
+		if err := f.ParseArgs(strings.Fields(test.args), 0); err != nil {
+			t.Fatal(err)
+		}
+		if cfg, err := f.Load(); err != nil || cfg.HTTP.TokenFile != test.want {
+			t.Errorf("%+v: %q, %v", test, cfg.HTTP.TokenFile, err)
+		}
+	}
+}
