@@ -29,10 +29,12 @@ func archives(r release) error {
 			{"LICENSE", filepath.Join(r.root, "LICENSE"), 0o644},
 			{"NOTICE", filepath.Join(r.stage, "NOTICE"), 0o644},
 			{"README.md", filepath.Join(r.root, "README.md"), 0o644},
+			{"alerts.yml", filepath.Join(r.root, "rel/files/alerts.yml"), 0o644},
 			{"completions/_flake", filepath.Join(r.stage, "completion.zsh"), 0o644},
 			{"completions/flake.bash", filepath.Join(r.stage, "completion.bash"), 0o644},
 			{"completions/flake.fish", filepath.Join(r.stage, "completion.fish"), 0o644},
 			{"flake", r.binary(p), 0o755},
+			{"grafana.json", filepath.Join(r.root, "rel/files/grafana.json"), 0o644},
 			{"man/flake.1", filepath.Join(r.stage, "flake.1"), 0o644},
 			{"sys.toml", filepath.Join(r.root, "rel/files/sys.toml"), 0o644},
 		}
@@ -121,12 +123,9 @@ func npm(r release) error {
 	if err != nil {
 		return err
 	}
-	var p struct{ Name, Version string }
+	var p struct{ Name string }
 	if err := json.Unmarshal(text, &p); err != nil {
 		return err
-	}
-	if p.Version != r.version {
-		return fmt.Errorf("clients/javascript/package.json has version %s, not %s", p.Version, r.version)
 	}
 	files := []file{{"LICENSE", filepath.Join(r.root, "LICENSE"), 0o644}}
 	for _, pattern := range []string{"README.md", "cjs/*", "idgen/*", "package.json", "src/*"} {

@@ -23,8 +23,7 @@ erlang() ->
        <<"build_tools">> => [<<"rebar3">>],
        <<"requirements">> => #{}},
      ["rebar.config", "src/*.{erl,hrl,src}", "include/*.hrl"],
-     [{"README.md", "clients/erlang/README.md"}, {"LICENSE", "LICENSE"}],
-     "src/flake_client.app.src", "{vsn, \"~s\"}"}.
+     [{"README.md", "clients/erlang/README.md"}, {"LICENSE", "LICENSE"}]}.
 
 elixir(Version) ->
     {"clients/elixir",
@@ -35,17 +34,13 @@ elixir(Version) ->
            #{<<"flake_client">> => requirement(<<"flake_client">>, list_to_binary("~> " ++ Version), false),
              <<"ecto">> => requirement(<<"ecto">>, <<"~> 3.5">>, true)}},
      ["mix.exs", "lib/**/*.ex", "README.md"],
-     [{"LICENSE", "LICENSE"}],
-     "mix.exs", "@version \"~s\""}.
+     [{"LICENSE", "LICENSE"}]}.
 
 requirement(App, Range, Optional) ->
     #{<<"app">> => App, <<"requirement">> => Range, <<"optional">> => Optional, <<"repository">> => <<"hexpm">>}.
 
-pack(Source, Version, Out, {Folder, Own, Patterns, More, Versioned, Line}) ->
+pack(Source, Version, Out, {Folder, Own, Patterns, More}) ->
     Dir = filename:join(Source, Folder),
-    {ok, Text} = file:read_file(filename:join(Dir, Versioned)),
-    string:find(Text, io_lib:format(Line, [Version])) =/= nomatch orelse
-        fail("~ts/~ts has another version than ~ts", [Folder, Versioned, Version]),
     Found = lists:append([filelib:wildcard(P, Dir) || P <- Patterns]),
     Files = lists:sort([{F, filename:join(Dir, F)} || F <- Found] ++
                        [{F, filename:join(Source, From)} || {F, From} <- More]),

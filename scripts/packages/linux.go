@@ -148,6 +148,8 @@ func (r release) contents(p platform) files.Contents {
 	return files.Contents{
 		config, command,
 		r.content("/usr/lib/systemd/system/flake.service", filepath.Join(r.root, "rel/systemd/flake.service")),
+		r.content("doc/flake/alerts.yml", filepath.Join(r.root, "rel/files/alerts.yml")),
+		r.content("doc/flake/grafana.json", filepath.Join(r.root, "rel/files/grafana.json")),
 		r.content("bash-completion/completions/flake", "completion.bash"),
 		r.content("fish/vendor_completions.d/flake.fish", "completion.fish"),
 	}

@@ -97,8 +97,8 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"CHANGELOG.md", "LICENSE", "NOTICE", "README.md", "completions/_flake", "completions/flake.bash",
-		"completions/flake.fish", "flake", "man/flake.1", "sys.toml"}
+	want := []string{"CHANGELOG.md", "LICENSE", "NOTICE", "README.md", "alerts.yml", "completions/_flake", "completions/flake.bash",
+		"completions/flake.fish", "flake", "grafana.json", "man/flake.1", "sys.toml"}
 	for tarred := tar.NewReader(unzipped); ; want = want[1:] {
 		h, err := tarred.Next()
 		if errors.Is(err, io.EOF) {
