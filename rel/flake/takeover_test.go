@@ -139,6 +139,7 @@ func TestTakeover(t *testing.T) {
 	check := "across=" + stop + ",4"
 	caller := spawnErl(t, o.port, nil, check)
 	caller.await("CALLING")
+	o.dryRun()
 	o.signals()
 	o.late()
 
@@ -237,6 +238,23 @@ func (o *originalNode) refusals() {
 	for _, name := range []etf.Atom{"heart", "flake_takeover"} {
 		o.tell("persistent_timer", etf.Tuple{etf.Atom("kill"), name})
 	}
+}
+
+// dryRun has it found out who uses the original, which goes on.
+func (o *originalNode) dryRun() {
+	o.tell("persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("neighbour")})
+	p := o.takeover(nil, "-dry-run")
+	if status := p.wait(); status != 0 {
+		o.t.Errorf("exit status %d", status)
+	}
+	for _, want := range []string{"found: 1 connected: 'caller@", "found: 1 named, and gone with the original: neighbour\n",
+		nodeName + " can be taken over", "sys.toml: removed"} {
+		if !strings.Contains(p.output(), want) {
+			o.t.Errorf("it does not say %q:\n%s", want, p.output())
+		}
+	}
+	o.goesOn("dry run")
+	o.tell("persistent_timer", etf.Tuple{etf.Atom("kill"), etf.Atom("neighbour")})
 }
 
 // The original has ended when neither EPMD has its name nor its port takes connections.

@@ -89,6 +89,7 @@ func (i *imports) run(ctx context.Context, stdout io.Writer) error {
 			return fmt.Errorf("-out: %w", err)
 		}
 	}
+	fmt.Fprintln(stdout, noMesh)
 	return pass(ctx, stdout, end)
 }
 

@@ -2,13 +2,16 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/rel/flake/remote"
 )
@@ -58,6 +61,61 @@ func (h *Handover) eval(ctx context.Context, expressions etf.Term, bindings ...e
 func (h *Handover) order(ctx context.Context, order etf.Atom) (why etf.Term, err error) {
 	return h.eval(ctx, h.tell, etf.Tuple{etf.Atom("Guard"), h.guard}, etf.Tuple{etf.Atom("Order"), order})
 }
+
+// use asks who is connected to the original, hidden nodes last; which processes have names, local or of global, and
+// end with it; which other names global knows; and the groups of pg. OTP's and the original's processes do not count.
+const use = `[nodes(visible), nodes(hidden),
+ [Name || Name <- registered(), Pid <- [whereis(Name)], is_pid(Pid), not lists:member(Name, [application_controller,
+   erl_prim_loader, erts_code_purger, heart, init, logger, socket_registry, flake, flake_sup, persistent_timer]),
+   case application:get_application(Pid) of
+     {ok, Of} -> not lists:member(Of, [kernel, stdlib, sasl, crypto, asn1, public_key, ssl, os_mon, flake]);
+     undefined -> true
+   end] ++
+   [Name || Name <- global:registered_names(), Pid <- [global:whereis_name(Name)], is_pid(Pid), node(Pid) =:= node()],
+ [Name || Name <- global:registered_names(), Pid <- [global:whereis_name(Name)], is_pid(Pid), node(Pid) =/= node()],
+ [Group || Pg <- [pg, pg2], whereis(Pg) =/= undefined, Group <- Pg:which_groups()]].`
+
+// tellUse prints what others use the original for. Nothing depends on that it can be asked.
+func (h *Handover) tellUse(ctx context.Context, w io.Writer) {
+	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
+	defer cancel()
+	var answer etf.Term
+	parsed, err := h.parse(ctx, use)
+	if err == nil {
+		answer, err = h.eval(ctx, parsed)
+	}
+	all, _ := etf.Elements(answer)
+	if err == nil && len(all) != 5 {
+		err = errors.New(brief(answer))
+	}
+	if err != nil {
+		fmt.Fprintln(w, "found: who uses the original is not known:", escape.Text(err.Error()))
+		return
+	}
+	for i, what := range []string{"connected", "connected as hidden", "named, and gone with the original",
+		"names of global", "groups of pg"} {
+		const shown = 20
+		found, _ := etf.Elements(all[i])
+		found = slices.DeleteFunc(found, func(t etf.Term) bool { return t == etf.Atom(h.Conn.Name()) })
+		var names []string
+		for _, name := range found[:min(len(found), shown)] {
+			names = append(names, brief(name))
+		}
+		if len(found) > shown {
+			names = append(names, "...")
+		}
+		switch {
+		case len(found) > 0:
+			fmt.Fprintf(w, "found: %d %s: %s\n", len(found), what, escape.Text(strings.Join(names, ", ")))
+		case i == 0:
+			fmt.Fprintln(w, "found: no node connected")
+		}
+	}
+	fmt.Fprintln(w, "found:", noMesh)
+}
+
+// noMesh is what differs for callers that use global or pg.
+const noMesh = "nodes that start later do not meet through this node: connect those that use global or pg to each other"
 
 // read reads the worker and the settings of the original.
 func (h *Handover) read(ctx context.Context) error {

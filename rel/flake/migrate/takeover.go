@@ -36,6 +36,9 @@ end once, as in a restart.
 Until the original is halted, a failure leaves it as it was: its server goes on, and
 answers the calls that came in between. The files that were written are removed.
 
+With -dry-run it does the same until then, says who uses the original, and leaves it and
+the folder as they were.
+
 With -config the node has that configuration, as flake import writes it, and none
 is written. It must have the worker id of the original.`
 
@@ -43,6 +46,7 @@ is written. It must have the worker id of the original.`
 type takeoverFlags struct {
 	*cli.Flags
 	from, sysConfig, vmArgs, out, timestamp *string
+	dryRun                                  *bool
 }
 
 // Takeover becomes a running node of the original.
@@ -55,6 +59,7 @@ func Takeover(f *cli.Flags) cli.Action {
 		out:       f.String("out", "sys.toml", "write the configuration to `FILE`, which must not be there yet"),
 		timestamp: f.String("timestamp", "", "keep the mark in `FILE`, flake.timestamp_path; without it in the default place"),
 	}
+	t.dryRun = f.Bool("dry-run", false, "try all that can be tried, and leave the original as it is")
 	f.File = f.String("config", "", "use the configuration in `FILE`, and write none")
 	f.Cookie = f.String("setcookie", "", "the `cookie` of the original; others can see it in ps, so prefer FLAKE_COOKIE")
 	noinput := f.Bool("noinput", false, "show no prompt, even if standard input is a terminal")
@@ -71,7 +76,7 @@ func Takeover(f *cli.Flags) cli.Action {
 		}
 		err = t.end(ctx, h, stdout, stderr)
 		h.Conn.Close()
-		if err != nil {
+		if err != nil || *t.dryRun {
 			return err
 		}
 		return server.Run(ctx, t.Load, *noinput, stdout, stderr)
@@ -79,16 +84,17 @@ func Takeover(f *cli.Flags) cli.Action {
 }
 
 // end ends the original once a start cannot fail any more, as far as that can be tried. If it returns an error, the
-// original goes on and no file is left, unless it was told to halt.
+// original goes on and no file is left, unless it was told to halt; so they are after a dry run.
 func (t *takeoverFlags) end(ctx context.Context, h *Handover, stdout, stderr io.Writer) (err error) {
 	defer func() {
-		if err != nil && !h.halted {
+		if (err != nil || *t.dryRun) && !h.halted {
 			err = errors.Join(err, h.undo(stdout))
 		}
 	}()
 	if err := t.configure(h, stdout); err != nil {
 		return err
 	}
+	h.tellUse(ctx, stdout)
 	cfg, err := t.Load()
 	if err != nil {
 		return err
@@ -104,6 +110,11 @@ func (t *takeoverFlags) end(ctx context.Context, h *Handover, stdout, stderr io.
 	}
 	if worker != uint64(h.Worker) {
 		return fmt.Errorf("the original has worker_id %q, and this node would have another; give it that one", h.Worker)
+	}
+	if *t.dryRun {
+		fmt.Fprintf(stdout, "%s can be taken over: it would be suspended and halted, and this node begin after %s\n",
+			h.Node, output.Milliseconds(h.last))
+		return nil
 	}
 	return h.end(ctx, lines.Logger)
 }
