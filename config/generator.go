@@ -188,7 +188,7 @@ func (g *Generator) has(key string) bool {
 }
 
 // taken lists the names of the node's own servers.
-var taken = []string{"flake", "flake_sup", "persistent_timer", "net_kernel", "rex", "kernel_sup", "init"}
+var taken = []string{"flake", "flake_sup", "persistent_timer", "net_kernel", "global_name_server", "rex", "kernel_sup", "init"}
 
 // generatorName matches an atom without quotes that can be part of a file's name.
 var generatorName = regexp.MustCompile(`^[a-z][0-9A-Za-z_]{0,63}$`)

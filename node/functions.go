@@ -13,6 +13,8 @@ import (
 // standardFunctions returns the supported functions of Erlang's modules.
 func (n *Node) standardFunctions() rpc.Table {
 	return rpc.Table{
+		{Module: "erlang", Function: "apply", Arity: 2}:      n.fnApply,
+		{Module: "erlang", Function: "apply", Arity: 3}:      n.fnApply,
 		{Module: "erlang", Function: "node", Arity: 0}:       n.fnNode,
 		{Module: "erlang", Function: "nodes", Arity: 0}:      n.fnNodes,
 		{Module: "erlang", Function: "nodes", Arity: 1}:      n.fnNodes,
@@ -30,6 +32,37 @@ func (n *Node) standardFunctions() rpc.Table {
 		{Module: "supervisor", Function: "which_children", Arity: 1}: n.fnOfSupervisor("which_children"),
 		{Module: "supervisor", Function: "count_children", Arity: 1}: n.fnOfSupervisor("count_children"),
 	}
+}
+
+// fnApply implements apply(Fun, Arguments) and apply(Module, Function, Arguments). Of funs
+// it knows fun M:F/A; the code of others does not exist here.
+func (n *Node) fnApply(args []etf.Term) (etf.Term, error) {
+	fail := func(reason etf.Term) (etf.Term, error) { return nil, &rpc.Exception{Class: rpc.Error, Reason: reason} }
+	arguments, ok1 := etf.Elements(args[len(args)-1])
+	module, ok2 := args[0].(etf.Atom)
+	function, ok3 := args[1].(etf.Atom)
+	if len(args) == 2 {
+		switch fun := args[0].(type) {
+		case etf.Export:
+			var arity int
+			module, function, arity = fun.Parts()
+			if ok2, ok3 = true, true; ok1 && len(arguments) != arity {
+				return fail(etf.Tuple{etf.Atom("badarity"), etf.Tuple(args)})
+			}
+		case etf.Fun:
+			return fail(etf.Atom("undef"))
+		default:
+			return fail(etf.Tuple{etf.Atom("badfun"), fun})
+		}
+	}
+	if !ok1 || !ok2 || !ok3 {
+		return nil, rpc.BadArgument()
+	}
+	result, exception := n.functions.Apply(module, function, arguments)
+	if exception != nil {
+		return nil, exception
+	}
+	return result, nil
 }
 
 func (n *Node) fnNode([]etf.Term) (etf.Term, error) { return etf.Atom(n.name), nil }
@@ -172,8 +205,12 @@ func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.S
 	default:
 		return nil, rpc.BadArgument()
 	}
-	if string(node) != n.name {
-		return nil, exit(etf.Tuple{etf.Atom("nodedown"), node}) // servers of other nodes cannot be called
+	switch {
+	case string(node) == n.name:
+	case n.connection(string(node)) != nil: // servers of other nodes cannot be called
+		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("notsup")}
+	default:
+		return nil, exit(etf.Tuple{etf.Atom("nodedown"), node})
 	}
 	if p == nil {
 		return nil, exit(etf.Atom("noproc"))

@@ -207,7 +207,8 @@ func (s *session) callOthers() {
 		{"flake_sup", "$gen_call", etf.Atom("which_children"), "[{persistent_timer,"},
 		{"flake_sup", "$gen_call", etf.Atom("count_children"), "[{specs,2},"},
 		{"flake_sup", "$gen_call", etf.Tuple{etf.Atom("delete_child"), etf.Atom("flake")}, "{error,not_supported}"},
-		{"kernel_sup", "$gen_call", etf.Atom("count_children"), "[{specs,2},"},
+		{"kernel_sup", "$gen_call", etf.Atom("count_children"), "[{specs,3},"},
+		{"global_name_server", "$gen_call", etf.Tuple{etf.Atom("set_lock"), etf.Atom("x")}, "false"},
 	}
 	call := calls[s.random.IntN(len(calls))]
 	s.expect(s.ask(call.server, call.word, call.request), begins(call.reply))

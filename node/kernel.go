@@ -94,3 +94,13 @@ func (k *netKernel) longNames() etf.Atom {
 	}
 	return "false"
 }
+
+// globalNameServer is the server global_name_server, which answers every call with false.
+// So it grants no lock of module global, which takes a node without this server for
+// consent; and the node keeps no names.
+type globalNameServer struct{ genserver.Plain }
+
+// HandleCall refuses.
+func (globalNameServer) HandleCall(c genserver.Call) {
+	c.Reply(etf.MustAppendAtom(c.Begin(), "false", c.Caps()))
+}

@@ -44,6 +44,55 @@ func TestNetKernel(t *testing.T) {
 	}
 }
 
+// The node grants no lock of module global, and registers no name.
+func TestGlobalNameServer(t *testing.T) {
+	p := dial(t, start(t, Options{}), "a@127.0.0.1")
+	for _, request := range []etf.Term{
+		etf.Tuple{etf.Atom("set_lock"), etf.Tuple{etf.Atom("resource"), p.pid}},
+		etf.Tuple{etf.Atom("register"), etf.Atom("name"), p.pid, etf.Atom("undefined")},
+		etf.Atom("get_known"),
+	} {
+		if got := p.call("global_name_server", request); got != "{1,false}" {
+			t.Errorf("%s: %s", etf.Format(nil, request), got)
+		}
+	}
+}
+
+// erlang:apply calls the functions of the table, itself included.
+func TestApply(t *testing.T) {
+	n := start(t, Options{})
+	external := func(module, function string, arity byte) etf.Export {
+		atom := func(s string) string { return "w" + string(rune(len(s))) + s }
+		return etf.Export("q" + atom(module) + atom(function) + "a" + string(rune(arity)))
+	}
+	self, none := external("erlang", "node", 0), etf.List{}
+	for _, test := range []struct {
+		args etf.List
+		want string
+	}{
+		{etf.List{self, none}, "'flake@127.0.0.1'"},
+		{etf.List{etf.Atom("erlang"), etf.Atom("node"), none}, "'flake@127.0.0.1'"},
+		{etf.List{external("erlang", "apply", 2), etf.List{self, none}}, "'flake@127.0.0.1'"},
+		{etf.List{self, etf.List{int64(7)}}, "error {badarity,{fun erlang:node/0,[7]}}"},
+		{etf.List{external("os", "cmd", 1), etf.List{int64(7)}}, "error undef"},
+		{etf.List{etf.Fun(""), none}, "error undef"},
+		{etf.List{int64(7), none}, "error {badfun,7}"},
+		{etf.List{self, int64(7)}, "error badarg"},
+		{etf.List{int64(7), etf.Atom("node"), none}, "error badarg"},
+		{etf.List{etf.Atom("erlang"), int64(7), none}, "error badarg"},
+		{etf.List{etf.Atom("erlang"), etf.Atom("node"), int64(7)}, "error badarg"},
+	} {
+		result, exception := n.functions.Apply("erlang", "apply", test.args)
+		got := string(etf.Format(nil, result))
+		if exception != nil {
+			got = string(etf.Format([]byte(exception.Class+" "), exception.Reason))
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", etf.Format(nil, test.args), got, test.want)
+		}
+	}
+}
+
 func TestLongNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"flake@127.0.0.1": "{1,true}", "flake@::1": "{1,true}", "flake@localhost": "{1,false}",
@@ -371,7 +420,8 @@ func TestForwardedCall(t *testing.T) {
 }
 
 // Calls of functions cannot be nested through rex, because each level would copy the
-// arguments of all inner ones.
+// arguments of all inner ones. Servers of other nodes cannot be called, although they are
+// not down.
 func TestCallsAreNotNested(t *testing.T) {
 	n := start(t, Options{})
 	call := func(server etf.Atom, request etf.Term) (etf.Term, error) {
@@ -381,8 +431,15 @@ func TestCallsAreNotNested(t *testing.T) {
 		t.Errorf("%v, %v", reply, err)
 	}
 	inner := etf.Tuple{etf.Atom("call"), etf.Atom("erlang"), etf.Atom("node"), etf.List{}, etf.Atom("user")}
-	var exception *rpc.Exception
-	if _, err := call("rex", inner); !errors.As(err, &exception) || exception.Reason != etf.Term(etf.Atom("notsup")) {
-		t.Errorf("%v", err)
+	dial(t, n, "a@127.0.0.1").get()
+	for what, refused := range map[string]struct{ server, request, reason etf.Term }{
+		"nested":              {etf.Atom("rex"), inner, etf.Atom("notsup")},
+		"of a connected node": {etf.Tuple{etf.Atom("x"), etf.Atom("a@127.0.0.1")}, inner, etf.Atom("notsup")},
+	} {
+		var exception *rpc.Exception
+		_, err := n.fnCall([]etf.Term{refused.server, refused.request})
+		if !errors.As(err, &exception) || exception.Reason != refused.reason {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

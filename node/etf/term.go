@@ -180,3 +180,13 @@ func (f Fun) String() string { return string(Format(nil, f)) }
 
 // String returns the text of the fun, as Format does.
 func (e Export) String() string { return string(Format(nil, e)) }
+
+// Parts returns the module, the function and the arity of the fun.
+func (e Export) Parts() (module, function Atom, arity int) {
+	r := NewReader([]byte(e))
+	if check(string(e), ExportExt) != nil {
+		return "", "", 0
+	}
+	r.next()
+	return Atom(r.Atom()), Atom(r.Atom()), int(r.Int())
+}

@@ -442,6 +442,9 @@ check("servers", _, N) ->
     {ok, <<_:128>>} = gen_server:call(Flake, get, infinity),
     Flake = rpc:call(N, erlang, whereis, [flake]),
     undefined = rpc:call(N, erlang, whereis, [no_such_name]),
+    [false = global:set_lock({lock, self()}, Nodes, 0) || Nodes <- [[N], [node(), N]]],
+    true = global:set_lock({lock, self()}, [node()], 0),
+    true = global:del_lock({lock, self()}),
     [{Request, Reply} = {Request, sys_reply(N, Request)}
      || {Request, Reply} <-
             [{resume, ok}, {{debug, no_debug}, ok}, {{debug, {statistics, true}}, ok},
@@ -508,6 +511,9 @@ check("functions", _, N) ->
     pong = rpc:call(N, net_adm, ping, [node()]),
     pang = rpc:call(N, net_adm, ping, ['nobody@127.0.0.1']),
     true = lists:member(node(), rpc:call(N, erlang, nodes, [connected])),
+    {ok, <<_:128>>} = erpc:call(N, fun flake_server:id/0),
+    normal = ended(spawn_monitor(N, fun flake_server:id/0)),
+    {undef, _} = ended(spawn_monitor(N, fun no_such_module:f/0)),
     exit = try erpc:call(N, erlang, exit, [why]) catch _:{exception, undef, _} -> exit end,
     {[N], []} = rpc:sbcast([N], flake, hello),
     {[], [N]} = rpc:sbcast([N], no_such_name, hello),
@@ -541,7 +547,8 @@ check("refusals", _, N) ->
     {badrpc, {'EXIT', {noproc, {gen_server, call, [nobody, which_children, infinity]}}}} =
         rpc:call(N, supervisor, which_children, [nobody]),
     {badrpc, {'EXIT', {noproc, {gen_server, call, [nobody, get]}}}} = rpc:call(N, gen_server, call, [nobody, get]),
-    {badrpc, {'EXIT', {notsup, _}}} = rpc:call(N, gen_server, call, [rex, {call, erlang, node, [], user}]),
+    [{badrpc, {'EXIT', {notsup, _}}} = rpc:call(N, gen_server, call, [Server, {call, erlang, node, [], user}])
+     || Server <- [rex, {rex, node()}]],
     {error, system_limit} = rpc:call(N, gen_server, call, [flake, {get_many, 65536}]),
     Large = binary:copy(<<"x">>, 1 bsl 20 - 100),
     [begin
@@ -581,6 +588,8 @@ functions(Call, N) ->
     [[_ | _]] = Call(flake_harness, timed_generate, [1, 2]),
     {ok, <<Time:64, _:64>>} = Call(flake_server, id, []),
     {ok, [_ | _]} = Call(flake_server, id, [36]),
+    {ok, [_ | _]} = Call(erlang, apply, [fun flake_server:id/1, [36]]),
+    {ok, [_ | _]} = Call(erlang, apply, [flake_server, id, [36]]),
     {error, badarg} = Call(flake_server, id, [63]),
     "FF" = Call(flake_util, as_list, [255, 16]),
     "-FF" = Call(flake_util, as_list, [-255, 16]),
