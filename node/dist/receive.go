@@ -114,20 +114,20 @@ func (c *Conn) dispatch(m *wire.Message) error {
 
 func (c *Conn) recvIgnored(*wire.Message) error { return nil }
 
-func (c *Conn) recvRegSend(m *wire.Message) error {
-	p := c.find(m.Args[2])
-	if p == nil {
-		return nil
-	}
-	return c.hand(p, tokenAt(m, 3), m.Payload)
-}
+func (c *Conn) recvRegSend(m *wire.Message) error { return c.recvFor(2, m) }
+func (c *Conn) recvSend(m *wire.Message) error    { return c.recvFor(1, m) }
 
-func (c *Conn) recvSend(m *wire.Message) error {
-	p := c.find(m.Args[1])
+// recvFor delivers a message to the process of argument i. A trace token follows that.
+func (c *Conn) recvFor(i int, m *wire.Message) error {
+	p := c.find(m.Args[i])
 	if p == nil {
 		return nil
 	}
-	return c.hand(p, tokenAt(m, 2), m.Payload)
+	var token []byte
+	if i+1 < m.N {
+		token = m.Args[i+1]
+	}
+	return c.hand(p, token, m.Payload)
 }
 
 // maxToken bounds a trace token. A token with a large label is dropped, because tokens
@@ -219,14 +219,6 @@ type text []byte
 func (t text) LogValue() slog.Value {
 	const shown = 200
 	return slog.StringValue(string(etf.FormatRaw(nil, t, shown)))
-}
-
-// tokenAt returns argument i, which is a trace token, or nil if the message does not have it.
-func tokenAt(m *wire.Message, i int) []byte {
-	if i < m.N {
-		return m.Args[i]
-	}
-	return nil
 }
 
 func isAtom(term []byte) bool { return etf.Tag(term[0]).IsAtom() }

@@ -452,7 +452,7 @@ func (k *Keeper) stopServing() {
 		return
 	}
 	var others []string
-	for _, n := range k.server.table.list() {
+	for _, n := range k.server.nodes() {
 		if n.Name != k.Node.Name {
 			others = append(others, n.Name)
 		}

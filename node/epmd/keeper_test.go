@@ -195,13 +195,15 @@ func TestKeeperSaysThatItsNameWasTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	old.Close()
-	rival := &Node{Name: "flake"}
-	s, _ := startServer(t, addr, func(s *Server) { s.table.add(rival) })
+	rival := &client{node: &Node{Name: "flake"}}
+	s, _ := startServer(t, addr, func(s *Server) { s.registered.Add(rival) })
 	awaitState(t, states, "name taken", func(s State) bool { return errors.Is(s.Err, ErrNameTaken) })
 	if got := k.State().String(); !strings.Contains(got, "already registered") {
 		t.Error(got)
 	}
-	s.table.remove(rival)
+	s.mu.Lock()
+	s.registered.Remove(rival)
+	s.mu.Unlock()
 	awaitState(t, states, "registered again", func(s State) bool { return s.Registered && !s.Serving })
 }
 

@@ -30,13 +30,13 @@ const (
 type Server struct {
 	log        *slog.Logger
 	answerTime time.Duration
-	table      table
 
 	mu         sync.Mutex
 	closed     bool
 	waiting    host.Line[*client] // not answered yet
 	hosts      map[netip.Addr]int // used by tooMany
 	registered host.Line[*client]
+	creation   uint32 // the last one assigned
 	lis        []net.Listener
 	wg         sync.WaitGroup
 }
@@ -47,6 +47,7 @@ type client struct {
 	host  netip.Addr
 	local bool // whether the peer is on this host
 	since time.Time
+	node  *Node // that it has registered, or nil
 }
 
 func (v *client) Host() netip.Addr { return v.host }
@@ -57,7 +58,7 @@ func NewServer(log *slog.Logger) *Server {
 	return &Server{
 		log:        log,
 		answerTime: answerTime,
-		table:      table{creation: uint32(time.Now().Unix())},
+		creation:   uint32(time.Now().Unix()),
 		waiting:    host.Line[*client]{Most: reserve.Quarter(maxWaiting), PerHost: maxPerHost},
 		hosts:      make(map[netip.Addr]int),
 		registered: host.Line[*client]{Most: maxRegistered},
@@ -117,7 +118,7 @@ func (s *Server) listen(l net.Listener) bool {
 
 // accept serves conn on a new goroutine. If there are too many connections, it closes another.
 func (s *Server) accept(conn net.Conn) {
-	v := &client{conn, host.Of(conn.RemoteAddr()), isLocal(conn), time.Now()}
+	v := &client{Conn: conn, host: host.Of(conn.RemoteAddr()), local: isLocal(conn), since: time.Now()}
 	out, ok := s.enter(v)
 	if !ok {
 		conn.Close()
@@ -177,22 +178,61 @@ var (
 	errFull   = fmt.Errorf("the limit of %d registered nodes is reached", maxRegistered)
 )
 
-// stay makes a waiting connection a registration, which is not closed for others.
-func (s *Server) stay(v *client) error {
+// add makes a waiting connection the registration of n, which is not closed for others. It
+// returns n's creation, or 0 if the name is taken. Consecutive creations differ in every form in
+// which they are sent.
+func (s *Server) add(v *client, n *Node) (creation uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, full := s.registered.Full(v.host); full {
-		return errFull
+		return 0, errFull
 	}
 	if !s.waiting.Remove(v) {
-		return errHungUp
+		return 0, errHungUp
 	}
+	taken := s.find(n.Name) != nil
 	s.registered.Add(v)
+	if taken {
+		return 0, nil
+	}
+	v.node = n
+	s.creation++
+	if s.creation <= maxOldCreation {
+		s.creation = maxOldCreation + 1 // 0 means no creation, and 1 to 3 are those of old nodes
+	}
+	return s.creation, nil
+}
+
+// maxOldCreation is the maximum creation of old nodes, whose pids have two bits for it.
+const maxOldCreation = 3
+
+// oldCreation returns the creation from 1 to 3 for nodes of version 5.
+func oldCreation(c uint32) uint32 { return c%maxOldCreation + 1 }
+
+// find returns the registered node with a name, or nil. The caller must hold mu.
+func (s *Server) find(name string) *Node {
+	for _, v := range s.registered.All {
+		if v.node != nil && v.node.Name == name {
+			return v.node
+		}
+	}
 	return nil
 }
 
+// nodes returns the registered nodes, the latest first, as the real daemon lists them.
+func (s *Server) nodes() (all []*Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range slices.Backward(s.registered.All) {
+		if v.node != nil {
+			all = append(all, v.node)
+		}
+	}
+	return all
+}
+
 func (s *Server) forget(v *client) {
-	v.Close()
+	defer v.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting.Remove(v)
@@ -265,19 +305,18 @@ func (s *Server) register(v *client, req []byte) error {
 	if err := alive.Decode(req); err != nil {
 		return err
 	}
-	if err := s.stay(v); err != nil {
-		return err
-	}
 	n := &alive.Node
 	resp := Alive2Resp{Extended: n.Highest >= Version6}
-	creation, ok := s.table.add(n)
-	if !ok {
+	creation, err := s.add(v, n)
+	switch {
+	case err != nil:
+		return err
+	case creation == 0:
 		resp.Result, resp.Creation = ResultRefused, refusedCreation
 		return send(v, &resp)
-	}
-	defer s.table.remove(n)
-	resp.Creation = creation
-	if !resp.Extended {
+	case resp.Extended:
+		resp.Creation = creation
+	default:
 		resp.Creation = oldCreation(creation)
 	}
 	if err := send(v, &resp); err != nil {
@@ -300,9 +339,11 @@ func (s *Server) lookup(conn net.Conn, req []byte) error {
 		return err
 	}
 	resp := Port2Resp{Result: ResultRefused}
-	if n, ok := s.table.lookup(please.Name); ok {
-		resp = Port2Resp{Node: n}
+	s.mu.Lock()
+	if n := s.find(please.Name); n != nil {
+		resp = Port2Resp{Node: *n}
 	}
+	s.mu.Unlock()
 	return send(conn, &resp)
 }
 
@@ -313,7 +354,7 @@ func (s *Server) names(conn net.Conn) error {
 		port = addr.Port
 	}
 	resp := binary.BigEndian.AppendUint32(nil, uint32(port))
-	for _, n := range s.table.list() {
+	for _, n := range s.nodes() {
 		resp = fmt.Appendf(resp, "name %s at port %d\n", n.Name, n.Port)
 	}
 	_, err := conn.Write(resp)
@@ -326,58 +367,4 @@ func send(conn net.Conn, m message) error {
 		_, err = conn.Write(buf)
 	}
 	return err
-}
-
-// table holds the registered nodes, the latest first, as the real daemon lists them.
-type table struct {
-	mu       sync.Mutex
-	nodes    []*Node
-	creation uint32 // the last one assigned
-}
-
-// add registers n and returns its creation, or false if the name is taken. Consecutive
-// creations differ in every form in which they are sent.
-func (t *table) add(n *Node) (creation uint32, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.find(n.Name) >= 0 {
-		return 0, false
-	}
-	t.creation++
-	if t.creation <= maxOldCreation {
-		t.creation = maxOldCreation + 1 // 0 means no creation, and 1 to 3 are those of old nodes
-	}
-	t.nodes = slices.Insert(t.nodes, 0, n)
-	return t.creation, true
-}
-
-// maxOldCreation is the maximum creation of old nodes, whose pids have two bits for it.
-const maxOldCreation = 3
-
-// oldCreation returns the creation from 1 to 3 for nodes of version 5.
-func oldCreation(c uint32) uint32 { return c%maxOldCreation + 1 }
-
-func (t *table) remove(n *Node) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.nodes = slices.DeleteFunc(t.nodes, func(m *Node) bool { return m == n })
-}
-
-func (t *table) lookup(name string) (Node, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if i := t.find(name); i >= 0 {
-		return *t.nodes[i], true
-	}
-	return Node{}, false
-}
-
-func (t *table) list() []*Node {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.nodes)
-}
-
-func (t *table) find(name string) int {
-	return slices.IndexFunc(t.nodes, func(n *Node) bool { return n.Name == name })
 }

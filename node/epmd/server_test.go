@@ -101,7 +101,7 @@ func TestServerCloseEndsRegistrations(t *testing.T) {
 }
 
 func TestCreationFitsTheVersion(t *testing.T) {
-	_, addr := startServer(t, anyPort, func(s *Server) { s.table.creation = ^uint32(0) - 1 })
+	_, addr := startServer(t, anyPort, func(s *Server) { s.creation = ^uint32(0) - 1 })
 	for _, tt := range []struct{ req, want string }{
 		{"x\x00\x01M\x00\x00\x06\x00\x05\x00\x01a\x00\x00", "v\x00\xff\xff\xff\xff"},
 		{"x\x00\x01M\x00\x00\x06\x00\x05\x00\x01b\x00\x00", "v\x00\x00\x00\x00\x04"},
@@ -152,7 +152,7 @@ func TestByteEndsRegistration(t *testing.T) {
 	if got := talk(t, addr, frame("x\x00\x01M\x00\x00\x06\x00\x05\x00\x01a\x00\x00")+"?"); !strings.HasPrefix(got, "v\x00") {
 		t.Errorf("answer %q", got)
 	}
-	await(t, "unregistered", func() bool { return len(s.table.list()) == 0 })
+	await(t, "unregistered", func() bool { return len(s.nodes()) == 0 })
 }
 
 func TestIdlePeerIsClosed(t *testing.T) {
@@ -325,7 +325,7 @@ func FuzzServer(f *testing.F) {
 		s.enter(v)
 		s.serve(v)
 		s.forget(v)
-		if names := s.table.list(); len(names) > 0 {
+		if names := s.nodes(); len(names) > 0 {
 			t.Errorf("still registered: %v", names)
 		}
 	})
