@@ -143,40 +143,13 @@ func (g *gate) stalled() *attempt {
 	for _, v := range g.handshakes.All {
 		n[v.stage]++
 	}
-	last := arrived
+	last, all := arrived, n[arrived]
 	if n[arrived] <= n[named] {
-		last = named
+		last, all = named, n[arrived]+n[named]
 	}
-	most, found := g.most(last)
-	i := slices.IndexFunc(g.handshakes.All, func(v *attempt) bool { return v.stage <= last && (!found || v.host == most) })
-	return g.handshakes.All[i]
-}
-
-// most returns the host of more than half of the handshakes in stages up to last, if any.
-func (g *gate) most(last stage) (host netip.Addr, found bool) {
-	// This is the Boyer–Moore majority vote algorithm.
-	left, more := 0, 0
-	for _, v := range g.handshakes.All {
-		switch {
-		case v.stage > last:
-		case left == 0:
-			host, left = v.host, 1
-		case v.host == host:
-			left++
-		default:
-			left--
-		}
-	}
-	for _, v := range g.handshakes.All {
-		switch {
-		case v.stage > last:
-		case v.host == host:
-			more++
-		default:
-			more--
-		}
-	}
-	return host, more > 0
+	waits := func(v *attempt) bool { return v.stage <= last }
+	crowd, most := g.handshakes.Crowd(waits)
+	return g.handshakes.First(func(v *attempt) bool { return waits(v) && (2*most <= all || v.host == crowd) })
 }
 
 // move sets the stage of a handshake, unless that is no longer counted.

@@ -34,7 +34,6 @@ type Server struct {
 	mu         sync.Mutex
 	closed     bool
 	waiting    host.Line[*client] // not answered yet
-	hosts      map[netip.Addr]int // used by tooMany
 	registered host.Line[*client]
 	creation   uint32 // the last one assigned
 	lis        []net.Listener
@@ -60,7 +59,6 @@ func NewServer(log *slog.Logger) *Server {
 		answerTime: answerTime,
 		creation:   uint32(time.Now().Unix()),
 		waiting:    host.Line[*client]{Most: reserve.Quarter(maxWaiting), PerHost: maxPerHost},
-		hosts:      make(map[netip.Addr]int),
 		registered: host.Line[*client]{Most: maxRegistered},
 	}
 }
@@ -161,16 +159,10 @@ func (s *Server) tooMany(host netip.Addr) (out *client) {
 	if !ofHost && !inAll {
 		return nil
 	}
-	clear(s.hosts)
-	for _, v := range s.waiting.All {
-		s.hosts[v.host]++
+	if !ofHost {
+		host, _ = s.waiting.Crowd(func(*client) bool { return true })
 	}
-	for _, v := range s.waiting.All {
-		if (!ofHost || v.host == host) && (out == nil || s.hosts[v.host] > s.hosts[out.host]) {
-			out = v
-		}
-	}
-	return out
+	return s.waiting.First(func(v *client) bool { return v.host == host })
 }
 
 var (

@@ -42,6 +42,8 @@ type Line[C Conn] struct {
 	Most    int
 	PerHost int // 0 is no limit; the loopback has none
 	All     []C
+
+	counts map[netip.Addr]int // used by Crowd
 }
 
 // Conn is a connection in a [Line].
@@ -62,6 +64,31 @@ func (l *Line[C]) Full(host netip.Addr) (ofHost, inAll bool) {
 		ofHost = n >= l.PerHost
 	}
 	return ofHost, len(l.All) >= l.Most
+}
+
+// Crowd returns the host with most of the connections that counted accepts, and their number.
+func (l *Line[C]) Crowd(counted func(C) bool) (host netip.Addr, n int) {
+	if l.counts == nil {
+		l.counts = make(map[netip.Addr]int)
+	}
+	clear(l.counts)
+	for _, c := range l.All {
+		if counted(c) {
+			l.counts[c.Host()]++
+			if l.counts[c.Host()] > n {
+				host, n = c.Host(), l.counts[c.Host()]
+			}
+		}
+	}
+	return host, n
+}
+
+// First returns the first connection that accept accepts, or the zero C.
+func (l *Line[C]) First(accept func(C) bool) (first C) {
+	if i := slices.IndexFunc(l.All, accept); i >= 0 {
+		first = l.All[i]
+	}
+	return first
 }
 
 // Add appends a connection.

@@ -89,3 +89,28 @@ func TestLineOfAnyHost(t *testing.T) {
 		t.Errorf("full for a host %t, in all %t", ofHost, inAll)
 	}
 }
+
+func TestCrowd(t *testing.T) {
+	a1, a2, b, home := &conn{"192.0.2.1"}, &conn{"192.0.2.1"}, &conn{"192.0.2.2"}, &conn{}
+	var l Line[*conn]
+	if host, n := l.Crowd(func(*conn) bool { return true }); n != 0 || host.IsValid() {
+		t.Errorf("nobody: %v, %d", host, n)
+	}
+	if first := l.First(func(*conn) bool { return true }); first != nil {
+		t.Errorf("first of nobody: %v", first)
+	}
+	for _, c := range []*conn{home, b, a1, a2} {
+		l.Add(c)
+	}
+	for range 2 {
+		if host, n := l.Crowd(func(*conn) bool { return true }); host != a1.Host() || n != 2 {
+			t.Errorf("all: %v, %d", host, n)
+		}
+	}
+	if host, n := l.Crowd(func(c *conn) bool { return c != a2 && c != home }); host != b.Host() || n != 1 {
+		t.Errorf("without one of each: %v, %d", host, n)
+	}
+	if first := l.First(func(c *conn) bool { return c.Host() == a1.Host() }); first != a1 {
+		t.Errorf("first: %v, want %v", first, a1)
+	}
+}
