@@ -53,7 +53,8 @@ type Conn struct {
 	large   chan struct{} // holds an element while a large answer is sent
 }
 
-func newConn(ctx context.Context, p *Proto, s Session) *Conn {
+// New returns a connection that is not served yet. It ends with ctx at the latest.
+func (p *Proto) New(ctx context.Context, s Session) *Conn {
 	c := &Conn{
 		proto: p,
 		peer:  s.Peer,

@@ -37,7 +37,6 @@
 package dist
 
 import (
-	"context"
 	"log/slog"
 	"net"
 	"sync"
@@ -101,9 +100,6 @@ func (p *Proto) Go(f func()) { p.running.Go(f) }
 
 // Wait returns when all goroutines started by [Proto.Go] have ended.
 func (p *Proto) Wait() { p.running.Wait() }
-
-// New returns a connection that is not served yet. It ends with ctx at the latest.
-func (p *Proto) New(ctx context.Context, s Session) *Conn { return newConn(ctx, p, s) }
 
 // Serve serves a connection until it ends.
 func (p *Proto) Serve(c *Conn) {

@@ -279,7 +279,7 @@ func (c *Conn) aside(f func(*Message)) bool {
 // quiet returns a connection that reads, writes and ticks only when the test calls it.
 func quiet() *Conn {
 	p := &Proto{Node: here, Creation: creation, Processes: newLocals(), Log: slog.New(slog.DiscardHandler)}
-	return newConn(context.Background(), p, Session{Peer: handshake.Peer{Name: there, Flags: flags}})
+	return p.New(context.Background(), Session{Peer: handshake.Peer{Name: there, Flags: flags}})
 }
 
 // everything is the size of the pool.

@@ -96,20 +96,21 @@ func TestIdentifiers(t *testing.T) {
 			t.Errorf("%s: %s %d %d %d", p, p.Node(), p.ID(), p.Serial(), p.Creation())
 		}
 		r := NewRef(node, 0xfedcba98, 3, 4, 5)
-		if r.Node() != node || r.Creation() != 0xfedcba98 || !reflect.DeepEqual(r.Words(), []uint32{3, 4, 5}) {
-			t.Errorf("%s: %s %d %v", r, r.Node(), r.Creation(), r.Words())
+		id := takeApart([]byte(r))
+		if id.nodeAtom() != node || id.creation != 0xfedcba98 || !reflect.DeepEqual(r.Words(), []uint32{3, 4, 5}) {
+			t.Errorf("%s: %+v %v", r, id, r.Words())
 		}
 	}
 	port := Port("x" + node + "\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03")
-	if port.Node() != "a@b" || port.ID() != 1<<32+2 || port.Creation() != 3 {
-		t.Errorf("%s: %s %d %d", port, port.Node(), port.ID(), port.Creation())
+	if id := takeApart([]byte(port)); id.nodeAtom() != "a@b" || id.number() != 1<<32+2 || id.creation != 3 {
+		t.Errorf("%s: %+v", port, id)
 	}
 	old := Pid("gd\x00\x03\xe9@b\x00\x00\x00\x01\x00\x00\x00\x02\x03")
 	if old.Node() != "é@b" || old.ID() != 1 || old.Serial() != 2 || old.Creation() != 3 || old.String() != "<0.1.2>" {
 		t.Errorf("%s: %s %d %d %d", old, old.Node(), old.ID(), old.Serial(), old.Creation())
 	}
 	for _, bad := range []string{"", "X", "Xjunk", "a\x01", string(old) + "x"} {
-		if Pid(bad).Node() != "" || Pid(bad).ID() != 0 || Ref(bad).Creation() != 0 || len(Ref(bad).Words()) != 0 || Port(bad).ID() != 0 {
+		if Pid(bad).Node() != "" || Pid(bad).ID() != 0 || len(Ref(bad).Words()) != 0 {
 			t.Errorf("%q is not an identifier", bad)
 		}
 		for _, s := range []string{Pid(bad).String(), Ref(bad).String(), Port(bad).String(), Fun(bad).String(), Export(bad).String()} {

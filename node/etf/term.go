@@ -141,12 +141,6 @@ func NewRef(node Atom, creation uint32, words ...uint32) Ref {
 	return Ref(b)
 }
 
-// Node returns the name of the node that made the reference.
-func (r Ref) Node() Atom { return takeApart([]byte(r)).nodeAtom() }
-
-// Creation returns the creation of the node, which identifies one run of it.
-func (r Ref) Creation() uint32 { return takeApart([]byte(r)).creation }
-
 // Words returns the numbers of a reference in the order received, the reverse of the printed order.
 func (r Ref) Words() []uint32 {
 	id := takeApart([]byte(r))
@@ -156,15 +150,6 @@ func (r Ref) Words() []uint32 {
 	}
 	return words
 }
-
-// Node returns the name of the port's node.
-func (p Port) Node() Atom { return takeApart([]byte(p)).nodeAtom() }
-
-// ID returns the number of a port.
-func (p Port) ID() uint64 { return takeApart([]byte(p)).number() }
-
-// Creation returns the creation of the node, which identifies one run of it.
-func (p Port) Creation() uint32 { return takeApart([]byte(p)).creation }
 
 // String returns the text of the pid, as Format does.
 func (p Pid) String() string { return string(Format(nil, p)) }
