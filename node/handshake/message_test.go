@@ -247,3 +247,30 @@ var flagNames = []struct {
 	{UnlinkID, "UNLINK_ID"}, {Mandatory25Digest, "MANDATORY_25_DIGEST"}, {Spawn, "SPAWN"},
 	{NameMe, "NAME_ME"}, {V4NC, "V4_NC"}, {Alias, "ALIAS"},
 }
+
+// Decode leaves nothing of an earlier message.
+func TestDecodeAgain(t *testing.T) {
+	m := Challenge{Version: 6, Flags: Offered, Challenge: 1, Creation: 2, Node: "a@b"}
+	old := Challenge{Version: 5, Challenge: 3, Node: "b@c"}
+	if err := m.Decode(old.Append(nil)); err != nil || m != old {
+		t.Errorf("%+v, %v, want %+v", m, err, old)
+	}
+}
+
+// Challenges are open until they are closed, however many there are.
+func TestChallenges(t *testing.T) {
+	var open Challenges
+	first, end, err := open.pose(nil)
+	second, endSecond, errSecond := open.pose(nil)
+	if err != nil || errSecond != nil || !open.has(first) || !open.has(second) {
+		t.Errorf("%v, %v, open: %t, %t", err, errSecond, open.has(first), open.has(second))
+	}
+	end()
+	if open.has(first) || !open.has(second) {
+		t.Errorf("the first is closed; open: %t, %t", open.has(first), open.has(second))
+	}
+	endSecond()
+	if open.has(second) {
+		t.Error("the second is still open")
+	}
+}
