@@ -63,8 +63,8 @@ func NewServer(log *slog.Logger) *Server {
 	}
 }
 
-// Serve answers the connections of l until l fails, or until Close, when it returns nil. It may
-// be called for several listeners.
+// Serve answers the connections of l until l fails, or is closed, as by Close, when it returns nil.
+// It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.listen(l) {
 		return l.Close()
@@ -72,10 +72,10 @@ func (s *Server) Serve(l net.Listener) error {
 	defer s.wg.Done()
 	for {
 		conn, err := l.Accept()
-		if err != nil {
-			if s.isClosed() {
-				err = nil
-			}
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
 			return err
 		}
 		s.accept(conn)
@@ -95,12 +95,6 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	s.wg.Wait()
 	return nil
-}
-
-func (s *Server) isClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
 }
 
 func (s *Server) listen(l net.Listener) bool {
