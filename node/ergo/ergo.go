@@ -212,16 +212,12 @@ func (ended) Error() string { return "ended" }
 // Ergo has a data race if a process ends while its supervisor stops it.
 type ends struct {
 	mu      sync.Mutex
-	changed sync.Cond
 	n       int
 	stopped bool
+	idle    chan struct{} // closed when n is 0, if stop waits for that
 }
 
-func newEnds() *ends {
-	e := new(ends)
-	e.changed.L = &e.mu
-	return e
-}
+func newEnds() *ends { return &ends{idle: make(chan struct{})} }
 
 // begin counts a process and reports whether it may end.
 func (e *ends) begin() bool {
@@ -237,23 +233,22 @@ func (e *ends) begin() bool {
 func (e *ends) done() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.n--
-	e.changed.Broadcast()
+	if e.n--; e.n == 0 && e.stopped {
+		close(e.idle)
+	}
 }
 
 // stop keeps further processes from ending, and waits until all are restarted, which
-// does not happen once ctx has ended.
+// does not happen once ctx has ended. It must be called once.
 func (e *ends) stop(ctx context.Context) {
-	wake := context.AfterFunc(ctx, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.changed.Broadcast()
-	})
-	defer wake()
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.stopped = true
-	for e.n > 0 && ctx.Err() == nil {
-		e.changed.Wait()
+	if e.n == 0 {
+		close(e.idle)
+	}
+	e.mu.Unlock()
+	select {
+	case <-e.idle:
+	case <-ctx.Done():
 	}
 }
