@@ -125,8 +125,8 @@ func TestQueueRefused(t *testing.T) {
 		r.answersLate(gate)
 		r.proto.pool.take(everything)
 		r.send(ask("$gen_call", theirs, "flake", 1, "late"), ask("$gen_call", theirs, "flake", 2, "soon"))
-		if got := r.tags(); got != "-1 2" {
-			t.Errorf("answered %s, want -1 2", got)
+		if got, n := r.tags(), r.conn.queues.n.Load(); got != "-1 2" || n != 0 {
+			t.Errorf("answered %s, want -1 2; %d queues", got, n)
 		}
 		r.proto.pool.give(everything)
 		close(gate)
@@ -300,7 +300,7 @@ func TestTraceToken(t *testing.T) {
 // that size.
 func TestLargeAnswers(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
-		for size, places := range map[int]int{1: 0, largeFrame: 0, largeFrame + 1: 1} {
+		for size, places := range map[int]int{1: 0, largeFrame: 0, largeFrame + 1: 1, ownLarge + 1: 1} {
 			r.local.flake.receive = func(m *Message) error {
 				if !m.Grow(size) || len(largeAnswers) != places || cap(m.Buffer()) < size || cap(m.Buffer()) > size*5/4+64 {
 					t.Errorf("%d bytes: %d places, a buffer of %d", size, len(largeAnswers), cap(m.Buffer()))
@@ -311,6 +311,41 @@ func TestLargeAnswers(t *testing.T) {
 			if synctest.Wait(); len(largeAnswers) != 0 {
 				t.Errorf("%d bytes: %d places are still taken", size, len(largeAnswers))
 			}
+		}
+	})
+}
+
+// The room of a large answer is given back when its function returns, or before its next.
+func TestGrow(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		calls := 0
+		r.local.flake.receive = func(m *Message) error {
+			m.Later(func(m *Message) {
+				for size := range 2 {
+					if !m.Grow(ownLarge + 1 + size) {
+						t.Error("refused")
+					}
+					if got := cap(m.Buffer()); got != ownLarge+1+size {
+						t.Errorf("a buffer of %d", got)
+					}
+				}
+				calls++
+			})
+			return nil
+		}
+		for range 2 { // the second of each is queued
+			r.send(ask("$gen_call", theirs, "flake", 1, "late"), ask("$gen_call", theirs, "flake", 2, "late"))
+			if synctest.Wait(); len(r.conn.large) != 0 || r.conn.out.account.own != ownOutput {
+				t.Errorf("%d large answers are sent, %d bytes allowed", len(r.conn.large), r.conn.out.account.own)
+			}
+			r.proto.pool.nothing(t)
+		}
+		if calls != 4 {
+			t.Errorf("%d calls, want 4", calls)
+		}
+		r.close()
+		if (&Message{conn: r.conn, later: true}).Grow(1) {
+			t.Error("room after the end")
 		}
 	})
 }

@@ -330,7 +330,12 @@ func TestGoHoldsItsMessage(t *testing.T) {
 		if synctest.Wait(); runs || int(pool.held.Load()) != everything-left {
 			t.Errorf("it runs: %t, %d bytes are held", runs, pool.held.Load())
 		}
+		pool.take(left - functionSize) // now there is room for the goroutine alone
+		r.send(frame(to, message))
+		if synctest.Wait(); runs || int(pool.held.Load()) != everything-functionSize {
+			t.Errorf("it runs: %t, %d bytes are held", runs, pool.held.Load())
+		}
 		close(gate)
-		pool.give(everything - left)
+		pool.give(everything - functionSize)
 	})
 }

@@ -283,9 +283,7 @@ func (s *monitors) add(process uint64, ref, item, by []byte) int {
 func (s *monitors) take(ref []byte) *monitor {
 	hash := maphash.Bytes(s.seed, ref)
 	m := s.all[hash]
-	if m != nil {
-		s.remove(hash)
-	}
+	s.remove(hash)
 	return m
 }
 

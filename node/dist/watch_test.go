@@ -305,8 +305,12 @@ func TestMonitors(t *testing.T) {
 			kept.spare(m)
 		}
 		if rng.IntN(3) > 0 {
+			left := max(len(kept.spares)-1, 0)
 			kept.add(step, ref, []byte("flake"), []byte(theirs))
 			want[i] = step
+			if len(kept.spares) != left {
+				t.Fatalf("step %d: %d spares, want %d", step, len(kept.spares), left)
+			}
 		}
 		spared := 0
 		for _, m := range kept.spares {
