@@ -89,7 +89,7 @@ func testSimulate(t *testing.T, c simulate.Config, lives int) {
 		t.Errorf("seed %d: %s; live it again with -run %s$ -v -simulate.seed=%d", r.Seed, r.First, t.Name(), r.Seed)
 	}
 	if r.Crashes() < 6*lives || r.ClockFaults < 6*lives {
-		t.Errorf("only %d crashes and %d clock faults: the lives are too easy", r.Crashes(), r.ClockFaults)
+		t.Errorf("only %d crashes and %d clock faults: the simulation is too easy", r.Crashes(), r.ClockFaults)
 	}
 	if r.Glitches < lives {
 		t.Errorf("the clock was far ahead for a while only %d times", r.Glitches)

@@ -43,7 +43,11 @@
 //	run         consecutive ids: the first, and how many
 //	lease       runs of ids that a caller hands out itself
 //	turn        the moment when one of several large calls takes its next share of ids
-//	mark        the saved time that no id passes
+//	mark        a saved time that no id may pass: in the file, and for a number also in etcd
+//	number      a worker that etcd assigns
+//	claim       a node's right to a number, from one mark to the next; a process's to a worker
+//	hold        how far the mark of a number is ahead of the clock
+//	floor       the mark of all numbers, written after etcd was restored
 //
 //	pool        the memory that all connections share
 //	host        an address, in IPv6 a /64 network, as limits count it

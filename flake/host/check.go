@@ -114,7 +114,7 @@ type GeneratorReport struct {
 	Configured bool   `json:"configured"`
 	Numbered   bool   `json:"numbered"`
 	Mark       uint64 `json:"mark"`   // no id before the last stop is later
-	Latest     uint64 `json:"latest"` // no id ever is later
+	Latest     uint64 `json:"latest"` // no id was ever later
 	Wait       int64  `json:"wait"`   // in ms, for its mark and its bound
 }
 

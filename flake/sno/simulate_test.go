@@ -131,7 +131,7 @@ func testSimulate(t *testing.T, simulations ...*simulation) {
 		t.Errorf("seed %d: %s; live it again with -run %s$ -v -simulate.seed=%d", r.Seed, r.First, t.Name(), r.Seed)
 	}
 	if r.Crashes() < 2_500**simTimes || r.ClockFaults < 2_500**simTimes || turns.Load() < 50 || saves.Load() < 500 {
-		t.Error("the lives are too easy")
+		t.Error("the simulation is too easy")
 	}
 }
 

@@ -59,7 +59,7 @@ func TestSimulate(t *testing.T) {
 				t.Errorf("seed %d: %s", r.Seed, r.First)
 			}
 			if r.Crashes() < 1200 || r.ClockFaults < 1200 {
-				t.Errorf("only %d crashes and %d clock faults: the lives are too easy", r.Crashes(), r.ClockFaults)
+				t.Errorf("only %d crashes and %d clock faults: the simulation is too easy", r.Crashes(), r.ClockFaults)
 			}
 		})
 	}

@@ -1,5 +1,4 @@
-// Package duplicates looks for ids that repeat, in tests of the formats. [Check] does all of
-// that.
+// Package duplicates finds repeated ids in tests of the formats. See [Check].
 package duplicates
 
 import (
