@@ -138,12 +138,15 @@ func (g *given) table(faults []fault) string {
 	const none = "-"
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "after\tfault\tnode\tits ids stop for\tothers' at most\tothers that lose theirs\tall numbers in use after")
+	fmt.Fprintln(w, "after\tfault\tnode\tits ids stop after\tfor\tothers' at most\tothers that lose theirs\tall numbers in use after")
 	for _, f := range faults {
 		from, to := f.from.UnixMicro(), f.to.UnixMicro()
-		its, others, lose := none, time.Duration(0), 0
+		stop, its, others, lose := none, none, time.Duration(0), 0
 		for _, node := range slices.Sorted(maps.Keys(g.at)) {
 			gap, end := g.longest(node, from, to)
+			if node == f.node {
+				stop = show(time.Duration(max(end-gap.Microseconds()-from, 0)) * time.Microsecond)
+			}
 			switch {
 			case node == f.node && end > to+settled.Microseconds():
 				its = show(gap) + ", to wait for a number"
@@ -162,7 +165,8 @@ func (g *given) table(faults []fault) string {
 				all, last = show(time.Duration(end-from)*time.Microsecond), end
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", show(f.from.Sub(faults[0].from)), f.what, cmp.Or(f.node, none), its, show(others), lose, all)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", show(f.from.Sub(faults[0].from)), f.what,
+			cmp.Or(f.node, none), stop, its, show(others), lose, all)
 	}
 	w.Flush()
 	return out.String()

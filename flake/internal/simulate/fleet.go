@@ -81,14 +81,10 @@ func (r FleetReport) Wrong() int {
 	return r.Duplicates + r.Overlaps + r.Disorders + r.PastMark + r.Stuck
 }
 
-func (r *FleetReport) add(o FleetReport) { sum(r, o); r.Finding.add(o.Finding) }
-
 // ManyFleets runs fleets with seeds from first on, with lives nodes in all.
 func ManyFleets(f Fleet, first uint64, lives int) FleetReport {
-	var total FleetReport
 	fleets := uint64((lives + fleetSize - 1) / fleetSize)
-	each(fleets, func(i uint64) FleetReport { return RunFleet(f, first+i, nil) }, total.add)
-	return total
+	return each(fleets, func(i uint64) FleetReport { return RunFleet(f, first+i, nil) })
 }
 
 // fleet is the life of a fleet.

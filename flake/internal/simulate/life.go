@@ -34,8 +34,6 @@ func (r Report) Wrong() int {
 	return r.Duplicates + r.Disorders + r.PastMark + r.OffClock + r.SecondNodes + r.Stuck + r.Lost
 }
 
-func (r *Report) add(o Report) { sum(r, o); r.Finding.add(o.Finding) }
-
 // A Finding is the first broken rule, in the life of Seed.
 type Finding struct {
 	First string
@@ -56,7 +54,7 @@ func (f *Finding) note(count *int, seed uint64, what string) {
 	}
 }
 
-// sum adds the counts of more to those of to.
+// sum adds the counts of more to those of to, and keeps the first Finding.
 func sum[R any](to *R, more R) {
 	t, m := reflect.ValueOf(to).Elem(), reflect.ValueOf(more)
 	for i := range t.NumField() {
@@ -65,15 +63,15 @@ func sum[R any](to *R, more R) {
 			f.SetInt(f.Int() + m.Field(i).Int())
 		case reflect.Float64:
 			f.SetFloat(f.Float() + m.Field(i).Float())
+		case reflect.Struct:
+			f.Addr().Interface().(*Finding).add(m.Field(i).Interface().(Finding))
 		}
 	}
 }
 
 // Many runs the lives of the seeds first to first+nodes-1, on all processors.
 func Many(c Config, first uint64, nodes int) Report {
-	var total Report
-	each(uint64(nodes), func(i uint64) Report { return Run(c, first+i, nil) }, total.add)
-	return total
+	return each(uint64(nodes), func(i uint64) Report { return Run(c, first+i, nil) })
 }
 
 // Find runs the same lives until found returns true for some of them, and reports whether it did.
@@ -87,8 +85,8 @@ func Find(c Config, first uint64, nodes int, found func(Report) bool) bool {
 	return false
 }
 
-// each runs the lives 0 to n-1, on all processors, and calls add for each report.
-func each[R any](n uint64, run func(i uint64) R, add func(R)) {
+// each runs the lives 0 to n-1, on all processors, and returns the sum of their reports.
+func each[R any](n uint64, run func(i uint64) R) (total R) {
 	var (
 		mu   sync.Mutex
 		next atomic.Uint64
@@ -99,12 +97,13 @@ func each[R any](n uint64, run func(i uint64) R, add func(R)) {
 			for i := next.Add(1) - 1; i < n; i = next.Add(1) - 1 {
 				one := run(i)
 				mu.Lock()
-				add(one)
+				sum(&total, one)
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
+	return total
 }
 
 // A life is the life of one node, through all its processes.
