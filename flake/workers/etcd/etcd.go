@@ -76,7 +76,7 @@ func (s *Store) SetUser(name, password string) {
 // New returns a store. It does not connect yet.
 func New(c Config) (*Store, error) {
 	if len(c.Endpoints) == 0 {
-		return nil, errors.New("flake: no endpoint of etcd")
+		return nil, errors.New("flake: no endpoints of etcd are configured")
 	}
 	scheme := "http://"
 	if c.TLS != nil {

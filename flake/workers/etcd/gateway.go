@@ -145,8 +145,8 @@ func next(d *json.Decoder, want json.Token) error {
 }
 
 var (
-	errToken  = errors.New("the token is of no use")
-	errNoAuth = errors.New("without users")
+	errToken  = errors.New("the token is invalid")
+	errNoAuth = errors.New("etcd has no users")
 )
 
 // errs maps etcd's error texts, as its own client knows them, to errors that need handling.
@@ -160,7 +160,7 @@ var errs = map[string]error{
 	"etcdserver: revision of auth store is old": errToken,
 	// These are not JSON: no gateway; a certificate with a name while etcd has users; a host
 	// that etcd does not accept.
-	"404 Not Found":                fmt.Errorf("%w: its JSON gateway is not there; start it with --enable-grpc-gateway", workers.ErrRefused),
+	"404 Not Found":                fmt.Errorf("%w: it has no JSON gateway; start it with --enable-grpc-gateway", workers.ErrRefused),
 	"CommonName of client":         workers.ErrRefused,
 	"Host header was unrecognized": workers.ErrRefused,
 }
@@ -250,7 +250,7 @@ func explain(err error, sent bool) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return errors.New("no connection in time")
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("it has ended the connection: %w", err)
+		return fmt.Errorf("it closed the connection: %w", err)
 	}
 	return err
 }

@@ -63,7 +63,7 @@ func TestNextEndpoint(t *testing.T) {
 		{serve(t, answer(503, `{"code":14,"message":"etcdserver: no leader"}`)), ": etcdserver: no leader"},
 		{serve(t, answer(307, "")), "307 Temporary Redirect"},
 		{"http://" + secure.Listener.Addr().String(), "Client sent an HTTP request to an HTTPS server."},
-		{serve(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }), "it has ended the connection: EOF"},
+		{serve(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }), "it closed the connection: EOF"},
 		{serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			answer(200, `{"header":{"revision":"1"},`)(w, r)
@@ -147,7 +147,7 @@ func TestRefusals(t *testing.T) {
 		status     int
 		text, want string
 	}{
-		{404, "404 page not found", "its JSON gateway is not there; start it with --enable-grpc-gateway"},
+		{404, "404 page not found", "it has no JSON gateway; start it with --enable-grpc-gateway"},
 		{400, "CommonName of client sending a request against gateway will be ignored", "CommonName of client"},
 		{421, "\netcd received your request, but the Host header was unrecognized.\n\nTo fix", "the Host header was unrecognized."},
 		{401, `{"code":16,"message":"etcdserver: permission denied"}`, "permission denied"},

@@ -95,7 +95,7 @@ func TestNextAnswer(t *testing.T) {
 	}{
 		"gone": {gone.URL, "connection refused", false},
 		"ends": {serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-			"it has ended the connection", true},
+			"it closed the connection", true},
 		"cut off": {serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			io.WriteString(w, `{"header":`)
@@ -142,8 +142,8 @@ func TestExplain(t *testing.T) {
 	}{
 		{fmt.Errorf("post: %w", context.DeadlineExceeded), true, "no answer in time"},
 		{fmt.Errorf("post: %w", context.DeadlineExceeded), false, "no connection in time"},
-		{io.EOF, true, "it has ended the connection: EOF"},
-		{syscall.ECONNRESET, false, "it has ended the connection: connection reset by peer"},
+		{io.EOF, true, "it closed the connection: EOF"},
+		{syscall.ECONNRESET, false, "it closed the connection: connection reset by peer"},
 		{other, true, "other"},
 	} {
 		if got := explain(tt.err, tt.sent); got.Error() != tt.want {

@@ -59,7 +59,7 @@ func (s *Store) note(before history, endpoint string, kind kind, got reply) erro
 	h, now := &s.history, got.Header
 	switch {
 	case h.restores != before.restores:
-		return fmt.Errorf("%w since this was asked", errRestored)
+		return fmt.Errorf("%w during the request", errRestored)
 	case h.sign != "":
 		return h.err()
 	case h.cluster == 0:
@@ -68,7 +68,7 @@ func (s *Store) note(before history, endpoint string, kind kind, got reply) erro
 		h.sign = fmt.Sprintf("%s was of cluster %s, and is of %s", endpoint, hex(h.cluster), hex(now.Cluster))
 		return h.err()
 	case h.cluster != now.Cluster:
-		return fmt.Errorf("%w: it is of cluster %s, and the others of %s: set the endpoints of one cluster",
+		return fmt.Errorf("%w: it belongs to cluster %s, and the others to %s: set the endpoints of one cluster",
 			workers.ErrRefused, hex(now.Cluster), hex(h.cluster))
 	}
 	h.used[endpoint] = true
