@@ -79,7 +79,7 @@ func newScene(t *testing.T, numbers uint64) *scene {
 	return s
 }
 
-type open func(ctx context.Context, name string, source durable.Source, o durable.Options) (*durable.Keeper, error)
+type open func(ctx context.Context, name string, source durable.Source, o durable.Options) (*durable.Marker, error)
 
 func (s *scene) opener(g *Generators[*generator], open open) Opener[*generator] {
 	return func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
@@ -116,7 +116,7 @@ func (s *scene) start() (n node, err error) {
 			return n, err
 		}
 	}
-	onDisk := func(ctx context.Context, name string, source durable.Source, o durable.Options) (*durable.Keeper, error) {
+	onDisk := func(ctx context.Context, name string, source durable.Source, o durable.Options) (*durable.Marker, error) {
 		return durable.OpenOn(ctx, disk{}, s.sleep, name, source, o)
 	}
 	for _, name := range s.names {

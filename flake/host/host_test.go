@@ -118,17 +118,17 @@ func (lock) Close() error        { return nil }
 
 type generator struct {
 	*tick.Generator
-	*durable.Keeper
+	*durable.Marker
 	number uint64
 	w      *world // nil: do not count
 }
 
 func (g *generator) Close() error {
 	if g.w == nil {
-		return g.Keeper.Close()
+		return g.Marker.Close()
 	}
 	g.w.closed++
-	return errors.Join(g.Keeper.Close(), g.w.ends)
+	return errors.Join(g.Marker.Close(), g.w.ends)
 }
 
 // counter counts warnings and errors of a log.

@@ -74,7 +74,7 @@ func (b *bench) try(t *testing.T, s *Snapshot) (*Generator, error) {
 	g.core.Source.now.Load().ids.Limit().Extend = func(context.Context, uint64) error { return k.Renew() }
 	b.disk = d
 	t.Cleanup(func() { d.lock.Close() })
-	g.core.Keeper = k
+	g.core.Marker = k
 	return g, nil
 }
 
@@ -309,7 +309,7 @@ func TestMarkFollowsTheClockBack(t *testing.T) {
 	take(t, d, 0)
 	for _, ahead := range []int{3600_000, -3600_000} {
 		b.add(ahead)
-		if err := d.core.Keeper.Renew(); err != nil {
+		if err := d.core.Marker.Renew(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Core is the common part of the generators of all formats: the source of ids and, after
-// [Core.Open], the keeper of its mark. Its methods are documented by the formats.
+// [Core.Open], the marker of its mark. Its methods are documented by the formats.
 type Core[S interface {
 	Source
 	Ready() error
@@ -18,22 +18,22 @@ type Core[S interface {
 	Source S
 	Sleep  tick.Sleeper // nil: [tick.Sleep]
 
-	Keeper *Keeper   // nil without a file
-	closed sync.Once // used without a keeper
+	Marker *Marker   // nil without a file
+	closed sync.Once // used without a marker
 }
 
 // Open calls [Open] for the source, and keeps its mark until Close.
 func (c *Core[S]) Open(ctx context.Context, path string, o Options) (err error) {
-	c.Keeper, err = Open(ctx, path, c.Source, o)
+	c.Marker, err = Open(ctx, path, c.Source, o)
 	return err
 }
 
 func (c *Core[S]) Ready() error {
 	err := c.Source.Ready()
-	if c.Keeper == nil {
+	if c.Marker == nil {
 		return err
 	}
-	return cmp.Or(err, c.Keeper.Ready())
+	return cmp.Or(err, c.Marker.Ready())
 }
 
 func (c *Core[S]) Behind() time.Duration { return tick.Milliseconds(c.Source.Behind()) }
@@ -47,23 +47,23 @@ func (c *Core[S]) CatchUp(ctx context.Context) error {
 }
 
 func (c *Core[S]) Mark() time.Time {
-	if c.Keeper == nil {
+	if c.Marker == nil {
 		return time.Time{}
 	}
-	return c.Keeper.Mark()
+	return c.Marker.Mark()
 }
 
 func (c *Core[S]) LastSaved() (time.Time, error) {
-	if c.Keeper == nil {
+	if c.Marker == nil {
 		return time.Time{}, nil
 	}
-	return c.Keeper.LastSaved()
+	return c.Marker.LastSaved()
 }
 
 func (c *Core[S]) Close() error {
-	if c.Keeper == nil {
+	if c.Marker == nil {
 		c.closed.Do(func() { c.Source.Close() })
 		return nil
 	}
-	return c.Keeper.Close()
+	return c.Marker.Close()
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Keeper keeps the mark of a [Source] ahead. Close it when done.
-type Keeper struct {
+// Marker keeps the mark of a [Source] ahead. Close it when done.
+type Marker struct {
 	marks  *Marks
 	name   string     // of its mark
 	alone  bool       // the file has only this mark
@@ -46,7 +46,7 @@ type Keeper struct {
 // next returns the next mark to save. The last mark of a generator is not ahead of the clock,
 // but not below it either, even if its last id is older: the mark also shows when the
 // generator last ran.
-func (k *Keeper) next() (m mark.Mark) {
+func (k *Marker) next() (m mark.Mark) {
 	if k.ended { // before the mark is lowered: no id can come after
 		last := k.source.Close()
 		k.limit, k.now = k.source.Limit(), k.source.Now()
@@ -71,14 +71,14 @@ func (k *Keeper) next() (m mark.Mark) {
 }
 
 // settle records that the mark was saved, and lets the source use the time up to it.
-func (k *Keeper) settle(milli uint64) {
+func (k *Marker) settle(milli uint64) {
 	k.mark.Store(milli)
 	k.saved.Store(k.now)
 	k.limit.Set(milli)
 }
 
 // asked reports whether ids were made since the last call.
-func (k *Keeper) asked() bool {
+func (k *Marker) asked() bool {
 	milli, used := k.milli, k.used
 	k.milli, k.used = k.source.Last()
 	return milli != k.milli || used != k.used
@@ -86,7 +86,7 @@ func (k *Keeper) asked() bool {
 
 // stale reports whether the mark must be moved even if no ids were made: it is getting too old,
 // or can be lowered since the clock went back.
-func (k *Keeper) stale() bool {
+func (k *Marker) stale() bool {
 	now, limit := k.source.Now(), k.source.Limit()
 	before := limit.Milli()
 	k.source.Lower(now + window)
@@ -100,7 +100,7 @@ func (k *Keeper) stale() bool {
 // await is the limit's Extend, called when the clock has passed the mark. Usually there were no
 // calls for a while, the machine slept, or the clock was set ahead, and a save is enough. While
 // saves fail, await fails at once, and run keeps trying.
-func (k *Keeper) await(ctx context.Context, milli uint64) error {
+func (k *Marker) await(ctx context.Context, milli uint64) error {
 	// Also done if the clock was set back.
 	done := func() bool { return milli <= k.source.Limit().Milli() || milli > k.source.Now() }
 	if k.bound != nil && milli > k.bound.Milli() && !done() && k.Ready() == nil {
@@ -113,30 +113,30 @@ func (k *Keeper) await(ctx context.Context, milli uint64) error {
 
 // Renew moves all marks of the file at once. It fails with [tick.ErrTimestampNotSaved] or
 // [tick.ErrClosed].
-func (k *Keeper) Renew() error { return k.marks.renew() }
+func (k *Marker) Renew() error { return k.marks.renew() }
 
 // Beat moves the marks if they are due. After [OpenOn] the caller must call it each second.
-func (k *Keeper) Beat() { k.marks.beat() }
+func (k *Marker) Beat() { k.marks.beat() }
 
 // Mark returns the mark in the file, which no id is later than.
-func (k *Keeper) Mark() time.Time { return time.UnixMilli(int64(k.mark.Load())).UTC() }
+func (k *Marker) Mark() time.Time { return time.UnixMilli(int64(k.mark.Load())).UTC() }
 
 // LastSaved returns when the file was last written, and the error of a later attempt, or nil.
-func (k *Keeper) LastSaved() (time.Time, error) {
+func (k *Marker) LastSaved() (time.Time, error) {
 	return time.UnixMilli(int64(k.saved.Load())).UTC(), k.Ready()
 }
 
 // Ready returns the error of the last save, or nil. A failed save is an error even while there
 // are still ids.
-func (k *Keeper) Ready() error { return k.marks.attempts.Err() }
+func (k *Marker) Ready() error { return k.marks.attempts.Err() }
 
 // Close closes the source, lowers the mark to the clock, so that the next start need not
 // wait, and releases the lock, unless the file has other marks. Current and later calls fail
 // with [tick.ErrClosed]. Close waits for the disk; if that cannot be written, the next start
 // waits instead. Later calls return the same error.
-func (k *Keeper) Close() error { return k.close() }
+func (k *Marker) Close() error { return k.close() }
 
-func (k *Keeper) end() error {
+func (k *Marker) end() error {
 	k.stop()
 	if k.alone {
 		return k.marks.Close()
@@ -145,7 +145,7 @@ func (k *Keeper) end() error {
 }
 
 // watch logs when the clock goes far ahead or back, and when that ends.
-func (k *Keeper) watch() {
+func (k *Marker) watch() {
 	now, ahead, behind := k.source.Now(), k.source.Doubted(), k.source.Behind() > window
 	switch {
 	case ahead > 0 && k.ahead == 0:

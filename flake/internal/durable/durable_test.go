@@ -61,9 +61,9 @@ func (b *bench) options() Options {
 	return Options{Logger: slog.New(slog.NewTextHandler(b, nil))}
 }
 
-// A node is a generator and its keeper.
+// A node is a generator and its marker.
 type node struct {
-	*Keeper
+	*Marker
 	ids *tick.Generator
 }
 
@@ -427,7 +427,7 @@ func (s *stateful) Restore(words []uint64) error {
 
 func TestWordsAreKept(t *testing.T) {
 	b := newBench(t)
-	run := func(s *stateful) *Keeper {
+	run := func(s *stateful) *Marker {
 		t.Helper()
 		s.Generator, _ = tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
 		k, err := OpenOn(t.Context(), mark.OS{}, b.sleep, b.path, s, b.options())

@@ -28,7 +28,7 @@ type Marks struct {
 	drawn  map[string]mark.Worker // to be written with the next save; under saving
 	latest uint64                 // highest mark without a generator; under saving
 	names  map[string]bool        // names in use; under saving
-	kept   []*Keeper              // whose marks are kept ahead; under saving
+	kept   []*Marker              // whose marks are kept ahead; under saving
 	ended  bool                   // under saving
 	linger int                    // beats without ids until marks no longer move; 0: they always move
 	quiet  int                    // beats since the last id; under saving
@@ -97,7 +97,7 @@ func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, mark.Con
 // reserve reserves a name until release, and returns the last mark under it, or nil if there is
 // none. If the mark is in a separate file, as in early releases, reserve sets k.former to that.
 // It fails rather than start a new mark where the file may have one for this generator.
-func (m *Marks) reserve(k *Keeper) (last *mark.Mark, err error) {
+func (m *Marks) reserve(k *Marker) (last *mark.Mark, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
 	own, found := m.saved.Marks[k.name]
@@ -188,7 +188,7 @@ func (m *Marks) release(name string) {
 }
 
 // add starts keeping the mark of a generator, and saves it.
-func (m *Marks) add(k *Keeper) error {
+func (m *Marks) add(k *Marker) error {
 	m.saving.Lock()
 	defer m.saving.Unlock()
 	m.kept = append(m.kept, k)
@@ -300,10 +300,10 @@ func (m *Marks) report(before, err error) {
 }
 
 // drop closes a generator, or all if one is nil, lowers its mark to the clock, and saves.
-func (m *Marks) drop(one *Keeper) (err error) {
+func (m *Marks) drop(one *Marker) (err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	rest := slices.DeleteFunc(slices.Clone(m.kept), func(k *Keeper) bool {
+	rest := slices.DeleteFunc(slices.Clone(m.kept), func(k *Marker) bool {
 		k.ended = one == nil || k == one
 		return k.ended
 	})

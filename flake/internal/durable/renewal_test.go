@@ -138,7 +138,7 @@ func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timestamp")
 	synctest.Test(t, func(t *testing.T) {
 		now := func() uint64 { return tick.MilliOf(time.Now()) }
-		open := func() (*Keeper, error) {
+		open := func() (*Marker, error) {
 			ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, now)
 			if err != nil {
 				t.Fatal(err)

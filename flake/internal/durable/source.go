@@ -34,7 +34,7 @@ type Stateful interface {
 	// Restore sets the words of the last run, if there was one. It is called before Begin.
 	Restore(words []uint64) error
 	// Words returns the words to save, at most mark.MaxWords. Ids that depend on them may be
-	// made once [Keeper.Renew] has succeeded.
+	// made once [Marker.Renew] has succeeded.
 	Words() []uint64
 	// Rewind is called after Restore if the clock is far behind last, the mark of the last
 	// run: later ids must differ from those up to last. It returns a time that they must

@@ -26,7 +26,7 @@ import (
 // with another error if the file is locked, damaged, not a file of marks, or cannot be
 // written; the text says what to do. It never ignores a file that exists; a new name in
 // [Options.Marks] starts a new mark.
-func Open(ctx context.Context, path string, source Source, o Options) (*Keeper, error) {
+func Open(ctx context.Context, path string, source Source, o Options) (*Marker, error) {
 	sleep := tick.Sleep
 	if o.Marks != nil && o.Marks.sleep != nil {
 		sleep = o.Marks.sleep
@@ -40,7 +40,7 @@ func Open(ctx context.Context, path string, source Source, o Options) (*Keeper, 
 }
 
 // keep starts keeping the mark ahead.
-func (k *Keeper) keep(beat <-chan time.Time) {
+func (k *Marker) keep(beat <-chan time.Time) {
 	k.source.Limit().Extend = k.await
 	if k.alone {
 		k.marks.begin(beat)
@@ -48,8 +48,8 @@ func (k *Keeper) keep(beat <-chan time.Time) {
 }
 
 // OpenOn is [Open] on a simulated machine. The caller must keep the mark ahead with
-// [Keeper.Renew] or [Keeper.Beat].
-func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string, source Source, o Options) (*Keeper, error) {
+// [Marker.Renew] or [Marker.Beat].
+func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string, source Source, o Options) (*Marker, error) {
 	if o.AllowableDowntime < 0 {
 		return nil, fmt.Errorf("flake: allowable_downtime is %v, and must not be below 0", o.AllowableDowntime)
 	}
@@ -66,7 +66,7 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 	if o.Saved == nil {
 		o.Saved = func(time.Duration) {}
 	}
-	k := &Keeper{
+	k := &Marker{
 		marks: o.Marks, name: path, source: source, bound: o.Bound, log: o.Logger, report: o.Saved,
 		old: uint64(min(o.AllowableDowntime/100, idle) / time.Millisecond),
 	}
@@ -95,7 +95,7 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 }
 
 // begin waits until the clock has passed the last mark, and saves a new one.
-func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Duration) (err error) {
+func (k *Marker) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Duration) (err error) {
 	last, err := k.marks.reserve(k)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func unfit(r rune) bool { return r == '/' || r == ' ' || r == utf8.RuneError || 
 
 // within waits until the clock has passed the start of the bound, however long that takes, and
 // returns what ids must be later than.
-func (k *Keeper) within(ctx context.Context, sleep tick.Sleeper, after, bound uint64) (uint64, error) {
+func (k *Marker) within(ctx context.Context, sleep tick.Sleeper, after, bound uint64) (uint64, error) {
 	if s, ok := k.source.(Stateful); ok {
 		s.Bound(bound)
 	}
@@ -156,7 +156,7 @@ func (k *Keeper) within(ctx context.Context, sleep tick.Sleeper, after, bound ui
 }
 
 // restore passes the words of the last run to the source.
-func (k *Keeper) restore(words []uint64) error {
+func (k *Marker) restore(words []uint64) error {
 	if s, ok := k.source.(Stateful); ok {
 		return s.Restore(words)
 	}
@@ -169,7 +169,7 @@ func (k *Keeper) restore(words []uint64) error {
 
 // resume waits until the clock has passed the last run's mark, and returns what ids must be
 // later than: that mark, unless a [Stateful] source rewinds.
-func (k *Keeper) resume(ctx context.Context, sleep tick.Sleeper, last uint64, allowed time.Duration) (after uint64, err error) {
+func (k *Marker) resume(ctx context.Context, sleep tick.Sleeper, last uint64, allowed time.Duration) (after uint64, err error) {
 	if s, ok := k.source.(Stateful); ok && last > k.source.Now()+window {
 		after = s.Rewind(last)
 		now, err := k.wait(ctx, sleep, after)
@@ -194,7 +194,7 @@ func (k *Keeper) resume(ctx context.Context, sleep tick.Sleeper, last uint64, al
 
 // wait waits until the clock has passed last, and returns the clock. It fails if last is more
 // than Window ahead.
-func (k *Keeper) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now uint64, err error) {
+func (k *Marker) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now uint64, err error) {
 	for logged := false; ; logged = true {
 		now := k.source.Now()
 		if now > last {

@@ -38,11 +38,11 @@ type fleetNode struct {
 // generator is a generator of a format whose ticks are long.
 type generator struct {
 	*tick.Generator
-	keeper *durable.Keeper
+	marker *durable.Marker
 	tenure *tenure
 }
 
-func (g *generator) Close() error { return g.keeper.Close() }
+func (g *generator) Close() error { return g.marker.Close() }
 
 func newFleetNode(f *fleet, index int) *fleetNode {
 	m := &fleetNode{fleet: f, index: index, machine: newMachine(f.rng)}
@@ -242,7 +242,7 @@ func (m *fleetNode) calls(t *task) {
 	}
 	for !m.stopping {
 		g := all[f.rng.IntN(len(all))].Get()
-		g.keeper.Renew()
+		g.marker.Renew()
 		for range f.rng.IntN(4) {
 			m.take(t, g)
 		}

@@ -35,7 +35,7 @@ func NameOf(i int) string {
 }
 
 // Kept returns the Config for generators whose marks package durable keeps in one file. They
-// and their keepers are the real ones, except for the goroutine that renews the marks.
+// and their markers are the real ones, except for the goroutine that renews the marks.
 func Kept(generators ...func(*Machine) (Generator, error)) Config {
 	return Config{
 		New: func(m *Machine) Node { return &kept{m: m, made: generators} },
@@ -56,7 +56,7 @@ type kept struct {
 	allowable time.Duration
 	marks     *durable.Marks
 	now       []Generator
-	keepers   []*durable.Keeper
+	markers   []*durable.Marker
 }
 
 func (n *kept) Start(allowable time.Duration) (err error) {
@@ -68,7 +68,7 @@ func (n *kept) Start(allowable time.Duration) (err error) {
 	// The number takes several sectors, so that every write of the file can be torn.
 	n.marks.Remember(&mark.Number{Prefix: strings.Repeat("/", 3*sector), Token: n.m.rng.Uint64()})
 	n.allowable = allowable
-	n.now, n.keepers = make([]Generator, len(n.made)), make([]*durable.Keeper, len(n.made))
+	n.now, n.markers = make([]Generator, len(n.made)), make([]*durable.Marker, len(n.made))
 	for i := range n.made {
 		if err := n.open(i); err != nil {
 			n.marks.Close()
@@ -88,7 +88,7 @@ func (n *kept) open(i int) error {
 	if err != nil {
 		return err
 	}
-	g.Limit().Extend = func(context.Context, uint64) (err error) { // like the keeper's own, which needs a goroutine
+	g.Limit().Extend = func(context.Context, uint64) (err error) { // like the marker's own, which needs a goroutine
 		began := n.m.now
 		n.m.Undisturbed(func() { err = k.Renew() })
 		if err == nil && n.m.now-began > durable.Patience {
@@ -96,7 +96,7 @@ func (n *kept) open(i int) error {
 		}
 		return err
 	}
-	n.now[i], n.keepers[i] = g, k
+	n.now[i], n.markers[i] = g, k
 	return nil
 }
 
@@ -115,14 +115,14 @@ func (n *kept) IDs(count int, got Got) error {
 // BadCall closes one of several generators and opens it again.
 func (n *kept) BadCall() {
 	if i := n.m.rng.IntN(len(n.now)); i > 0 {
-		n.keepers[i].Close()
+		n.markers[i].Close()
 		if n.open(i) != nil {
 			panic(crash{})
 		}
 	}
 }
 
-func (n *kept) Tick() { n.keepers[0].Beat() }
+func (n *kept) Tick() { n.markers[0].Beat() }
 func (n *kept) Stop() { n.marks.Close() }
 
 // Original is a model of the Erlang server's rules: the 16-bit sequence wraps, the file is

@@ -19,7 +19,7 @@ type planned struct {
 	mark   string // the name of its mark; empty: that of the generator flake, which has no name
 	from   string // where its worker is from; empty: its table [[generator]]
 	chosen bool   // by the configuration, not by the machine's network card
-	kept   keeper
+	kept   storedWorker
 
 	drawn formats.Options // of a random worker: the one that is kept
 	place formats.Place   // of placed.add: with a number from etcd, that of 0
@@ -39,11 +39,11 @@ func (i identity) String() string {
 	return i.worker + " (" + i.from + ")"
 }
 
-// keeper returns the random worker id that is kept beside a mark.
-type keeper func(mark string) (w flake.Worker, from string, err error)
+// storedWorker returns the random worker id stored with a mark.
+type storedWorker func(mark string) (w flake.Worker, from string, err error)
 
 // plans returns the generators of a configuration, first the one named flake.
-func plans(cfg config.Config, kept keeper, log *slog.Logger) (all []*planned, err error) {
+func plans(cfg config.Config, kept storedWorker, log *slog.Logger) (all []*planned, err error) {
 	first := &planned{Generator: cfg.Flake.Generator(), chosen: true, kept: kept}
 	if !first.Random && !first.fromEtcd() {
 		var w flake.Worker
