@@ -249,7 +249,7 @@ func (r *rehearsal[G]) rehearse(ctx context.Context, unread error) {
 		r.claim(ctx)
 	} else if n != nil && n.Mark >= r.now {
 		r.note(CodeNotWanted, "", "the file has number %d of prefix %q, which the node no longer needs: "+
-			"other nodes can have it after %s", n.Number, n.Prefix, show(n.Mark))
+			"other nodes can have it after %s", n.Number, n.Prefix, tick.Text(n.Mark))
 	}
 	for _, p := range planned {
 		r.add(ctx, p)
@@ -382,16 +382,12 @@ func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 	case e.Mark > k.Mark:
 		r.wrong(CodeCopy, "", fmt.Errorf("the store has number %d until %s, and this file until %s: "+
 			"another process uses a copy of this file, or this file is old; "+
-			"stop that process, or put the right file back", k.Number, show(e.Mark), show(k.Mark)))
+			"stop that process, or put the right file back", k.Number, tick.Text(e.Mark), tick.Text(k.Mark)))
 	case e.Mark < r.now:
 		r.note(CodePast, "", "the mark of number %d has passed, at %s: the number is claimed like any other",
-			k.Number, show(e.Mark))
+			k.Number, tick.Text(e.Mark))
 	case k.Floor != r.floor.Nonce:
 		r.note(CodeFloor, "", "the floor was written since number %d was claimed: another will be claimed, with ids after %s",
-			k.Number, show(r.floor.Mark))
+			k.Number, tick.Text(r.floor.Mark))
 	}
-}
-
-func show(milli uint64) string {
-	return time.UnixMilli(int64(milli)).UTC().Format("2006-01-02T15:04:05.000Z")
 }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/flake-go/flake/flake/internal/tick"
 	"github.com/flake-go/flake/internal/escape"
 )
 
@@ -128,6 +128,4 @@ func (t table) noneFree(first, last uint64) error {
 		ErrNoneFree, first, last, show(soonest), strings.Join(owners, ", "))
 }
 
-func show(milli uint64) string {
-	return time.UnixMilli(int64(milli)).UTC().Format("2006-01-02T15:04:05.000Z")
-}
+var show = tick.Text

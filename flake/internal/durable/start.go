@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -217,5 +216,5 @@ func (k *Marker) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now
 
 // show returns a time as text, and in milliseconds.
 func show(milli uint64) string {
-	return fmt.Sprintf("%s (%d)", time.UnixMilli(int64(min(milli, math.MaxInt64))).UTC().Format("2006-01-02T15:04:05.000Z"), milli)
+	return fmt.Sprintf("%s (%d)", tick.Text(milli), milli)
 }

@@ -436,6 +436,11 @@ func Milliseconds(n uint64) time.Duration {
 	return time.Duration(min(n, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
 }
 
+// Text returns a time in ms since 1970 as text, in UTC.
+func Text(milli uint64) string {
+	return time.UnixMilli(int64(min(milli, math.MaxInt64))).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
 // Await sleeps until lag, in ms, is 0. It returns the cause of ctx if that is done
 // first.
 func Await(ctx context.Context, sleep Sleeper, lag func() uint64) error {
