@@ -185,7 +185,7 @@ func (s *Generators[G]) Follow() {
 		for ctx.Err() == nil {
 			claim, changed := s.owner.Claim()
 			lost := claim.Lost()
-			if isLost(claim) {
+			if claim.IsLost() {
 				lost = nil // Move has seen it
 			}
 			var retry <-chan time.Time
@@ -203,26 +203,17 @@ func (s *Generators[G]) Follow() {
 	}()
 }
 
-func isLost(c *workers.Claim) bool {
-	select {
-	case <-c.Lost():
-		return true
-	default:
-		return false
-	}
-}
-
 // Move closes the generators whose number is lost, and opens them with the next number, if the
 // owner has one. As long as no other node can make ids up to the mark of the lost number, they
 // stay open until ids of the next may begin. Call it only after [OpenOn]; otherwise Follow does.
 func (s *Generators[G]) Move(ctx context.Context) error {
 	claim, _ := s.owner.Claim()
 	for _, g := range s.all {
-		if isLost(g.claim) && !g.claim.Clean() {
+		if g.claim.IsLost() && !g.claim.Clean() {
 			g.end()
 		}
 	}
-	if claim == nil || isLost(claim) {
+	if claim == nil || claim.IsLost() {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -45,9 +45,10 @@ func (c *Claim) Lost() <-chan struct{} { return c.lost }
 
 // Clean reports whether the claim is lost and this node may still make ids up to Milli, since
 // those of the next owner are all later. If it is lost and not clean, ids must stop at once.
-func (c *Claim) Clean() bool { return c.isLost() && c.clean }
+func (c *Claim) Clean() bool { return c.IsLost() && c.clean }
 
-func (c *Claim) isLost() bool {
+// IsLost reports whether the number is lost.
+func (c *Claim) IsLost() bool {
 	select {
 	case <-c.lost:
 		return true
@@ -59,7 +60,7 @@ func (c *Claim) isLost() bool {
 // Extend asks for a mark of at least milli, and waits for it until ctx is done. It fails at
 // once while the store does not answer.
 func (c *Claim) Extend(ctx context.Context, milli uint64) error {
-	err := c.owner.steps.Await(ctx, c.owner.stopped, func() bool { return milli <= c.Milli() || c.isLost() })
+	err := c.owner.steps.Await(ctx, c.owner.stopped, func() bool { return milli <= c.Milli() || c.IsLost() })
 	switch {
 	case err == nil && milli > c.Milli():
 		return fmt.Errorf("%w: worker id %d is lost", tick.ErrTimestampNotSaved, c.Number())

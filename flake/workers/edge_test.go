@@ -32,8 +32,8 @@ func TestJudged(t *testing.T) {
 		test.change(&v)
 		w.data[c.key] = v.String()
 		w.now += 1000
-		if a.Step(t.Context()); c.isLost() != test.lost || c.Clean() || (w.value(t, 1) == v) != test.lost {
-			t.Errorf("%s: lost %v, clean %v; the store has %+v", name, c.isLost(), c.Clean(), w.value(t, 1))
+		if a.Step(t.Context()); c.IsLost() != test.lost || c.Clean() || (w.value(t, 1) == v) != test.lost {
+			t.Errorf("%s: lost %v, clean %v; the store has %+v", name, c.IsLost(), c.Clean(), w.value(t, 1))
 		}
 	}
 }
@@ -128,8 +128,8 @@ func TestWithdrawn(t *testing.T) {
 		}
 		w.now = f.Mark + test.late
 		w.data[keys{"p"}.floor()] = Floor{1, w.now, ^f.Nonce}.String()
-		if step(t, a); c.isLost() != test.lost {
-			t.Errorf("%s: lost %v", name, c.isLost())
+		if step(t, a); c.IsLost() != test.lost {
+			t.Errorf("%s: lost %v", name, c.IsLost())
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestNotResumed(t *testing.T) {
 	v.Nonce += 100
 	w.data[c.key] = v.String()
 	d.full = errNever
-	if next := step(t, a); !c.isLost() || next.Resumed() {
+	if next := step(t, a); !c.IsLost() || next.Resumed() {
 		t.Error("a claim that is lost is resumed")
 	}
 }

@@ -91,7 +91,7 @@ func copyClaim(old *Claim, o *Owner) *Claim {
 		sent: slices.Clone(old.sent), highest: old.highest, resumed: old.resumed, clean: old.clean, lost: make(chan struct{}),
 	}
 	c.mark.Store(old.mark.Load())
-	if old.isLost() {
+	if old.IsLost() {
 		close(c.lost)
 	}
 	return c
@@ -180,7 +180,7 @@ func (x *explorer) Latest() uint64 {
 
 // mark returns the mark of the owner's claim, or 0 if it has none.
 func (o *Owner) mark() uint64 {
-	if o.claim == nil || o.claim.isLost() {
+	if o.claim == nil || o.claim.IsLost() {
 		return 0
 	}
 	return o.claim.Milli()
@@ -286,7 +286,7 @@ func (x *explorer) make() {
 			continue
 		}
 		c, now := n.o.claim, x.clock()
-		if c.isLost() && !c.clean || now <= c.after || now > c.Milli() || now <= n.last {
+		if c.IsLost() && !c.clean || now <= c.after || now > c.Milli() || now <= n.last {
 			continue
 		}
 		n.last = now
@@ -314,7 +314,7 @@ func (l *lived) hash(seed maphash.Seed) uint64 {
 		}
 		for _, c := range []*Claim{n.o.claim, n.o.pending} {
 			if c != nil {
-				fmt.Fprint(&h, "|", c.entry, c.floor, c.after, c.sent, c.highest, c.Milli(), c.isLost(), c.clean)
+				fmt.Fprint(&h, "|", c.entry, c.floor, c.after, c.sent, c.highest, c.Milli(), c.IsLost(), c.clean)
 			}
 		}
 	}

@@ -128,7 +128,7 @@ func TestForeignLater(t *testing.T) {
 		a := w.owner(t, "a", func(c *Config) { c.Last = 1 })
 		c := step(t, a)
 		w.data[key] = "2 hello"
-		if err := a.Step(t.Context()); !errors.Is(err, ErrRefused) || !c.isLost() || c.Clean() || w.data[key] != "2 hello" {
+		if err := a.Step(t.Context()); !errors.Is(err, ErrRefused) || !c.IsLost() || c.Clean() || w.data[key] != "2 hello" {
 			t.Errorf("%v, and the store has %q", err, w.data[key])
 		}
 		_, err := ReadFloor(t.Context(), w, "p")
@@ -299,7 +299,7 @@ func TestExtendFails(t *testing.T) {
 		if _, err := Release(t.Context(), w, "p", c.Number(), config.Clock()); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Extend(t.Context(), c.Milli()+1); !errors.Is(err, tick.ErrTimestampNotSaved) || !c.isLost() {
+		if err := c.Extend(t.Context(), c.Milli()+1); !errors.Is(err, tick.ErrTimestampNotSaved) || !c.IsLost() {
 			t.Errorf("of a number that is lost: %v", err)
 		}
 		if err := o.Close(t.Context()); err != nil {

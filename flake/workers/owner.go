@@ -144,7 +144,7 @@ func Open(ctx context.Context, c Config) (*Owner, error) {
 func (o *Owner) Step(ctx context.Context) error {
 	c, _ := o.Claim()
 	err := o.mend(ctx)
-	if err == nil && c != nil && !c.isLost() {
+	if err == nil && c != nil && !c.IsLost() {
 		err = o.extend(ctx, c)
 	} else if err == nil {
 		err = o.take(ctx)

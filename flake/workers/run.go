@@ -78,7 +78,7 @@ func (o *Owner) Close(ctx context.Context) error {
 		o.stop()
 		<-o.stopped
 	}
-	if c, _ := o.Claim(); c != nil && !c.isLost() {
+	if c, _ := o.Claim(); c != nil && !c.IsLost() {
 		return o.release(ctx, c)
 	}
 	return nil

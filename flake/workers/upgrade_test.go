@@ -54,7 +54,7 @@ func TestRollingUpgrade(t *testing.T) {
 		}
 		w.now = old.mark + 1
 		w.data[key] = before{w.now + testHold, old.generation + 1, 99, "held", "old"}.String()
-		if err := a.Step(t.Context()); err == nil || !c.isLost() {
+		if err := a.Step(t.Context()); err == nil || !c.IsLost() {
 			t.Fatalf("its number is one of before, and the step: %v", err)
 		}
 		last = w.now + testHold

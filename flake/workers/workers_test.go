@@ -420,7 +420,7 @@ func TestCopies(t *testing.T) {
 	w.now += 1000
 	step(t, a)
 	w.now += 1000
-	if err := b.Step(t.Context()); err == nil && !cb.isLost() {
+	if err := b.Step(t.Context()); err == nil && !cb.IsLost() {
 		t.Error("the copy has the number too")
 	}
 	if cb.Clean() {
@@ -449,7 +449,7 @@ func TestCopies(t *testing.T) {
 		t.Error("a restart does not resume")
 	}
 	original.Step(t.Context())
-	if !co.isLost() || co.Clean() {
+	if !co.IsLost() || co.Clean() {
 		t.Error("the original goes on beside a copy of its disk")
 	}
 }
@@ -502,8 +502,8 @@ func TestClean(t *testing.T) {
 		w.now += 1000
 		test.lose(w, c)
 		other := step(t, a)
-		if !c.isLost() || c.Clean() != test.clean || other == c {
-			t.Errorf("%s: lost %v, clean %v", name, c.isLost(), c.Clean())
+		if !c.IsLost() || c.Clean() != test.clean || other == c {
+			t.Errorf("%s: lost %v, clean %v", name, c.IsLost(), c.Clean())
 		}
 		if _, err := a.State(); err != nil {
 			t.Errorf("%s: all is well again, and %v", name, err)
@@ -562,7 +562,7 @@ func TestAfterRestore(t *testing.T) {
 	if err := b.Step(t.Context()); !errors.Is(err, errPast) {
 		t.Error(err)
 	}
-	if !cb.isLost() || cb.Clean() {
+	if !cb.IsLost() || cb.Clean() {
 		t.Error("who was not ahead goes on")
 	}
 	w.now++
@@ -994,7 +994,7 @@ func TestClockJumps(t *testing.T) {
 		}
 	}
 	w.now = c.Milli() + testHold + 1
-	if err := a.Step(t.Context()); err == nil || c.isLost() || w.value(t, c.Number()).Mark != c.Milli() {
+	if err := a.Step(t.Context()); err == nil || c.IsLost() || w.value(t, c.Number()).Mark != c.Milli() {
 		t.Errorf("%v, and the mark is at %d", err, w.value(t, c.Number()).Mark)
 	}
 	s.offsets = nil
