@@ -21,14 +21,14 @@ import (
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
 )
 
-// hostileEtcd passes calls on to etcd, or answers them as an attack does.
+// hostileEtcd forwards requests to etcd, or answers them like an attacker.
 type hostileEtcd struct {
 	etcd http.Handler
 
 	mu     sync.Mutex
 	attack etcdAttack
-	of     string // the last part of the path of what it answers; empty: of everything
-	gave   int    // answers
+	of     string // last part of the path of requests that it answers; empty: all
+	gave   int    // number of hostile answers
 }
 
 // etcdAttack writes a part of an answer.
@@ -55,17 +55,17 @@ func (e *hostileEtcd) begin(attack etcdAttack, of string) {
 	e.attack, e.of, e.gave = attack, of, 0
 }
 
-// answers reports how many hostile answers there were.
+// answers returns the number of hostile answers.
 func (e *hostileEtcd) answers() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.gave
 }
 
-// etcdPart is about the size of a part of a hostile answer.
+// etcdPart is the approximate size of a part of a hostile answer.
 const etcdPart = 12 << 10
 
-// ofEtcd are hostile answers of etcd.
+// ofEtcd returns hostile answers of etcd.
 var ofEtcd = map[string]etcdAttack{
 	"pairs":       again(`{"kvs":[{}`, ",{}"),
 	"responses":   again(`{"header":{"revision":"1"},"responses":[{}`, ",{}"),
@@ -76,7 +76,7 @@ var ofEtcd = map[string]etcdAttack{
 	"other pairs": otherPairs,
 }
 
-// again answers with a beginning and a text again and again.
+// again writes a beginning, and then a text repeatedly.
 func again(begin, text string) etcdAttack {
 	part := strings.Repeat(text, etcdPart/len(text))
 	return func(w io.Writer, i int) error {
@@ -88,7 +88,7 @@ func again(begin, text string) etcdAttack {
 	}
 }
 
-// otherPairs answers with pairs of the longest keys and values, none of which comes again.
+// otherPairs writes pairs of the longest keys and values, all different.
 func otherPairs(w io.Writer, i int) error {
 	begin := ","
 	if i == 0 {
@@ -103,8 +103,8 @@ func otherPairs(w io.Writer, i int) error {
 	return err
 }
 
-// Whatever etcd answers takes little memory, in a running node, at a start and of one that its
-// time ends.
+// No answer of etcd takes much memory, neither in a running node nor during a start, even one
+// that times out.
 func TestHostileMemoryOfEtcd(t *testing.T) {
 	t.Parallel()
 	member := etcdtest.Start(t, 1).Endpoints()[0]

@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
 )
 
-// shellOf returns the first block of shell commands of a section of a page.
+// shellOf returns the first block of shell commands in a section of a page.
 func shellOf(t *testing.T, page, section string) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -30,9 +30,9 @@ func shellOf(t *testing.T, page, section string) string {
 	return block
 }
 
-// What docs/operating/etcd.md says is to be typed after a restore works as it stands there, and no
-// id comes twice: of a node that had its number only after the snapshot and goes on, and of one that
-// waits for etcd meanwhile and claims.
+// The commands of docs/operating/etcd.md for a restore work as they are, and no id repeats:
+// neither of a node that got its number after the snapshot and continues, nor of one that
+// waits for etcd during the restore and then claims a number.
 func TestEtcdPage(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/certs/certstest"
 )
 
-// What the operator gets where etcd has TLS and users, and the node has others.
+// What an operator sees if etcd requires TLS and users, and the node has the wrong ones.
 func TestEtcdRefusedSecured(t *testing.T) {
 	t.Parallel()
 	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")
@@ -53,8 +53,8 @@ func TestEtcdRefusedSecured(t *testing.T) {
 	}
 }
 
-// startSecuredEtcd starts an etcd with a certificate of ca and the users root, whose
-// password is secret, and guest, who may do nothing and whose password is wrong.
+// startSecuredEtcd starts an etcd with a certificate of ca, and the users root, whose password
+// is secret, and guest, who has no permissions and whose password is wrong.
 func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
 	t.Helper()
 	endpoint = loopback + ":" + freePort(t)
@@ -62,7 +62,7 @@ func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
 	cert, key := ca.Issue("etcd", loopback)
 	spawn(t, "", "etcd", "--data-dir", t.TempDir(), "--listen-client-urls", "https://"+endpoint, "--advertise-client-urls", "https://"+endpoint,
 		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers,
-		"--cert-file", cert, "--key-file", key, "--bcrypt-cost", "4", "--log-level", "error") // else a password takes long
+		"--cert-file", cert, "--key-file", key, "--bcrypt-cost", "4", "--log-level", "error") // otherwise passwords take long
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: ca.Client("operator", loopback)}}
 	defer client.CloseIdleConnections()
 	for _, request := range [][2]string{
@@ -76,7 +76,7 @@ func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
 			}
 			defer response.Body.Close()
 			answer, err := io.ReadAll(response.Body)
-			// One that was answered too late is done, too.
+			// An answer that came too late counts too.
 			return response.StatusCode == http.StatusOK || err == nil && strings.Contains(string(answer), "already exists")
 		})
 	}

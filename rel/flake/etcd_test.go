@@ -22,7 +22,7 @@ import (
 
 const etcdHold = 3 * time.Second
 
-// etcdNode is a node that has its number from etcd, and is asked for ids all the time.
+// etcdNode is a node with a number from etcd that makes ids all the time.
 type etcdNode struct {
 	t       *testing.T
 	config  string
@@ -35,8 +35,8 @@ type etcdNode struct {
 
 var etcdGenerators = []string{"flake", "orders", "events", "ulids"}
 
-// etcdConfig writes the file of a node with generators of four formats. A sixth of hold is the
-// time that etcd has for an answer.
+// etcdConfig writes the file of a node with generators of four formats. Etcd has a sixth of
+// hold to answer.
 func etcdConfig(t *testing.T, endpoints []string, hold time.Duration, more string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func (n *etcdNode) start() {
 	n.process = spawn(n.t, freePort(n.t), command, "-noinput", "-setcookie", cookie, "-config", n.config)
 }
 
-// take takes ids of all of them until ctx is done.
+// take takes ids of all generators until ctx is done.
 func (n *etcdNode) take(ctx context.Context) {
 	client := http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
@@ -82,7 +82,7 @@ func (n *etcdNode) take(ctx context.Context) {
 		for _, generator := range etcdGenerators {
 			ids, err := n.ask(ctx, &client, generator)
 			if err != nil {
-				time.Sleep(5 * time.Millisecond) // it is down, paused, or has no number
+				time.Sleep(5 * time.Millisecond) // the node is down, paused, or has no number
 				continue
 			}
 			n.mu.Lock()
@@ -112,7 +112,7 @@ func (n *etcdNode) ask(ctx context.Context, client *http.Client, generator strin
 	return strings.Fields(string(body)), err
 }
 
-// serving waits until the process, which may have been started anew, hands out ids.
+// serving waits until the process, which may have been restarted, hands out ids.
 func (n *etcdNode) serving() {
 	url := n.process.await("  HTTP ")
 	n.mu.Lock()
@@ -120,7 +120,7 @@ func (n *etcdNode) serving() {
 	n.mu.Unlock()
 }
 
-// goesOn waits until there are further ids of all formats.
+// goesOn waits until there are more ids of all formats.
 func (n *etcdNode) goesOn(what string) {
 	n.t.Helper()
 	n.mu.Lock()
@@ -147,8 +147,8 @@ func (n *etcdNode) goesOn(what string) {
 	n.t.Logf("%s: ids after %v", what, time.Since(start).Round(time.Millisecond))
 }
 
-// tells wants a text among the metrics.
-func (n *etcdNode) tells(want string) {
+// wantMetric fails unless the metrics have a text.
+func (n *etcdNode) wantMetric(want string) {
 	n.t.Helper()
 	response, err := http.Get(n.url + "metrics")
 	if err != nil {
@@ -160,8 +160,8 @@ func (n *etcdNode) tells(want string) {
 	}
 }
 
-// Four nodes have three numbers, in three formats: one is paused for long and loses its
-// number, one is killed, etcd's leader is killed and paused. No id comes twice.
+// Four nodes share three numbers, in three formats. One is paused for long and loses its
+// number, one is killed, and etcd's leader is killed and paused. No id repeats.
 func TestEtcd(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
@@ -181,10 +181,10 @@ func TestEtcd(t *testing.T) {
 	paused, killed, third, waits := nodes[0], nodes[1], nodes[2], nodes[3]
 	paused.goesOn("at the start")
 	paused.process.signal(syscall.SIGSTOP)
-	waits.serving() // with the number of the one that is paused
+	waits.serving() // with the number of the paused node
 	waits.goesOn("the number of one that is paused")
-	waits.tells(`flake_worker_info{from="etcd",generator="orders"} 1`)
-	waits.tells(`flake_worker_left_seconds{generator="events"} `)
+	waits.wantMetric(`flake_worker_info{from="etcd",generator="orders"} 1`)
+	waits.wantMetric(`flake_worker_left_seconds{generator="events"} `)
 	paused.process.signal(syscall.SIGCONT)
 	paused.process.awaitText(`msg="a worker id is lost`)
 	killed.process.signal(syscall.SIGKILL)
@@ -198,7 +198,7 @@ func TestEtcd(t *testing.T) {
 	leader.Pause()
 	third.goesOn("the leader is paused")
 	leader.Resume()
-	waits.process.signal(syscall.SIGTERM) // which makes room for one of the others
+	waits.process.signal(syscall.SIGTERM) // which frees a number for another
 	if status := waits.process.wait(); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
@@ -217,7 +217,7 @@ func TestEtcd(t *testing.T) {
 	differ(t, nodes...)
 }
 
-// differ checks that no two of the ids that the nodes made are equal.
+// differ fails if two ids of any nodes are equal.
 func differ(t *testing.T, nodes ...*etcdNode) {
 	t.Helper()
 	for _, generator := range etcdGenerators {
@@ -225,7 +225,7 @@ func differ(t *testing.T, nodes ...*etcdNode) {
 		for _, n := range nodes {
 			for _, id := range n.made[generator] {
 				if generator == "ulids" {
-					id = id[:len(id)-4] // without its random bits
+					id = id[:len(id)-4] // without random bits
 				}
 				if seen[id] {
 					t.Errorf("%s: %s twice", generator, id)
@@ -237,7 +237,7 @@ func differ(t *testing.T, nodes ...*etcdNode) {
 	}
 }
 
-// startEtcd runs an etcd of one member until the end of the test.
+// startEtcd runs an etcd of one member until the test ends.
 func startEtcd(t *testing.T) (*etcdtest.Cluster, *etcd.Store) {
 	t.Helper()
 	c := etcdtest.Start(t, 1)
@@ -248,7 +248,7 @@ func startEtcd(t *testing.T) (*etcdtest.Cluster, *etcd.Store) {
 	return c, s
 }
 
-// What the operator gets where a number cannot be had.
+// What an operator sees if no number can be claimed.
 func TestEtcdRefused(t *testing.T) {
 	t.Parallel()
 	c, s := startEtcd(t)
@@ -309,8 +309,8 @@ func TestEtcdRefused(t *testing.T) {
 	}
 }
 
-// inTime runs a command, again if etcd does not answer it in time, and returns what it says.
-// It may say so of attempts before the one that tells what is wanted.
+// inTime runs a command until etcd answers it in time, or its output has want, and returns the
+// output.
 func inTime(t *testing.T, want string, run func() string) (out string) {
 	t.Helper()
 	await(t, "etcd answers in time", func() bool {
@@ -320,7 +320,7 @@ func inTime(t *testing.T, want string, run func() string) (out string) {
 	return out
 }
 
-// refusal runs the command, which fails, and returns what it says.
+// refusal runs a command that must fail, and returns its output.
 func refusal(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command, args...)
@@ -332,7 +332,7 @@ func refusal(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// awaitText waits until the output holds a text.
+// awaitText waits until the output has a text.
 func (p *process) awaitText(text string) {
 	p.t.Helper()
 	if !p.says(text) {
