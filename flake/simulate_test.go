@@ -3,7 +3,6 @@ package flake
 import (
 	"context"
 	"errors"
-	"flag"
 	"testing"
 	"time"
 
@@ -13,14 +12,9 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-var (
-	simTimes = flag.Int("simulate.times", 1, "how many times the number of lives")
-	simSeed  = flag.Uint64("simulate.seed", 0, "live this one life, and tell all of it")
-)
-
 const (
-	simLives = 1600
-	simFirst = 1 // seed 0 means none given
+	simLives = 400
+	simFirst = 1
 )
 
 // simulated makes ids one by one and many at a time.
@@ -68,33 +62,12 @@ func simMonotonic() simulate.Config {
 	return c
 }
 
-func TestSimulate(t *testing.T) { testSimulate(t, simConfig(), simLives) }
+func TestSimulate(t *testing.T) { simulate.Check(t, simConfig(), simLives) }
 
 // With a clock that does not follow the machine's no id comes twice either.
-func TestSimulateMonotonic(t *testing.T) { testSimulate(t, simMonotonic(), simLives/4) }
+func TestSimulateMonotonic(t *testing.T) { simulate.Check(t, simMonotonic(), simLives/4) }
 
-func TestSimulateSeveral(t *testing.T) { testSimulate(t, simSeveral(), simLives/2) }
-
-func testSimulate(t *testing.T, c simulate.Config, lives int) {
-	if *simSeed != 0 {
-		if r := simulate.Run(c, *simSeed, t.Logf); r.Wrong() > 0 {
-			t.Errorf("seed %d: %s; in all %+v", *simSeed, r.First, r)
-		}
-		return
-	}
-	lives *= *simTimes
-	r := simulate.Many(c, simFirst, lives)
-	t.Logf("%+v", r)
-	if r.Wrong() > 0 {
-		t.Errorf("seed %d: %s; live it again with -run %s$ -v -simulate.seed=%d", r.Seed, r.First, t.Name(), r.Seed)
-	}
-	if r.Crashes() < 6*lives || r.ClockFaults < 6*lives {
-		t.Errorf("only %d crashes and %d clock faults: the simulation is too easy", r.Crashes(), r.ClockFaults)
-	}
-	if r.Glitches < lives {
-		t.Errorf("the clock was far ahead for a while only %d times", r.Glitches)
-	}
-}
+func TestSimulateSeveral(t *testing.T) { simulate.Check(t, simSeveral(), simLives/4) }
 
 // A simulation that finds nothing proves something only if the same lives find
 // what is there: these are nodes that repeat ids, or go back.
@@ -103,21 +76,10 @@ func TestSimulateFinds(t *testing.T) {
 	lying.LyingDisk, lyingToSeveral.LyingDisk = true, true
 	lyingMonotonic := simMonotonic()
 	lyingMonotonic.LyingDisk = true
-	finds := func(r simulate.Report) bool { return r.Duplicates+r.Disorders > 0 }
 	for name, c := range map[string]simulate.Config{
-		"the original":                          {New: simulate.NewOriginal},
-		"the original under the ceiling":        {New: simulate.NewOriginal, NoBursts: true},
-		"the original, only crashes and clocks": {New: simulate.NewOriginal, NoBursts: true, NoBadCalls: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := simulate.Many(c, simFirst, simLives)
-			t.Logf("%+v", r)
-			if !finds(r) {
-				t.Error("not found to repeat an id, or to go back")
-			}
-		})
-	}
-	for name, c := range map[string]simulate.Config{
+		"the original":                            {New: simulate.NewOriginal},
+		"the original under the ceiling":          {New: simulate.NewOriginal, NoBursts: true},
+		"the original, only crashes and clocks":   {New: simulate.NewOriginal, NoBursts: true, NoBadCalls: true},
 		"a disk that does not do what it says":    lying,
 		"such a disk with several generators":     lyingToSeveral,
 		"such a disk and a monotonic clock":       lyingMonotonic,
@@ -125,6 +87,7 @@ func TestSimulateFinds(t *testing.T) {
 		"a generator that trusts its memory only": {New: newForgetful},
 	} {
 		t.Run(name, func(t *testing.T) {
+			finds := func(r simulate.Report) bool { return r.Duplicates+r.Disorders > 0 }
 			if !simulate.Find(c, simFirst, simLives, finds) {
 				t.Error("not found to repeat an id, or to go back")
 			}

@@ -352,7 +352,7 @@ func TestStartIsSplitmix64(t *testing.T) {
 	}
 }
 
-var duplicatesIDs = flag.Int("duplicates.ids", 10_000_000, "how many ids to make from 8 goroutines, at 4,096,000 a second")
+var duplicatesIDs = flag.Int("duplicates.ids", 2_000_000, "how many ids to make from 8 goroutines, at 4,096,000 a second")
 
 func TestNoDuplicates(t *testing.T) {
 	few, many := Layout{Time: 41, Worker: 4, Sequence: 8, Epoch: Twitter.Epoch}, Layout{Time: 41, Sequence: 22, Epoch: Twitter.Epoch}

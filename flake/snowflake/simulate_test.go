@@ -53,14 +53,7 @@ func TestSimulate(t *testing.T) {
 		"all bits for the sequence":    simulated(Layout{Time: 41, Sequence: 22}, Options{}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := simulate.Many(c, 1, 200)
-			t.Logf("%+v", r)
-			if r.Wrong() > 0 {
-				t.Errorf("seed %d: %s", r.Seed, r.First)
-			}
-			if r.Crashes() < 1200 || r.ClockFaults < 1200 {
-				t.Errorf("only %d crashes and %d clock faults: the simulation is too easy", r.Crashes(), r.ClockFaults)
-			}
+			simulate.Check(t, c, 50)
 		})
 	}
 	lying := simulated(Twitter, Options{})

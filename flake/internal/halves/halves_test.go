@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"math"
 	"path/filepath"
 	"strings"
@@ -244,19 +243,8 @@ func simulated(l Layout) simulate.Config {
 	return c
 }
 
-var lives = flag.Int("simulate.lives", 50, "how many lives of each format")
-
 func TestSimulate(t *testing.T) {
 	for name, l := range layouts {
-		t.Run(name, func(t *testing.T) {
-			r := simulate.Many(simulated(l), 1, *lives)
-			t.Logf("%+v", r)
-			if r.Wrong() > 0 {
-				t.Errorf("seed %d: %s", r.Seed, r.First)
-			}
-			if r.Crashes() < 6**lives || r.ClockFaults < 6**lives {
-				t.Errorf("only %d crashes and %d clock faults: the lives are too easy", r.Crashes(), r.ClockFaults)
-			}
-		})
+		t.Run(name, func(t *testing.T) { simulate.Check(t, simulated(l), 50) })
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	fleetLives = flag.Int("fleet.lives", 60, "number of lives of nodes")
+	fleetLives = flag.Int("fleet.lives", 20, "number of lives of nodes")
 	fleetSeed  = flag.Uint64("fleet.seed", 0, "run only the fleet of this seed, and trace it")
 )
 

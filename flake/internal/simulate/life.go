@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/tick"
@@ -67,6 +69,34 @@ func sum[R any](to *R, more R) {
 			f.Addr().Interface().(*Finding).add(m.Field(i).Interface().(Finding))
 		}
 	}
+}
+
+var (
+	simTimes = flag.Int("simulate.times", 1, "factor of the number of lives")
+	simSeed  = flag.Uint64("simulate.seed", 0, "run only the life of this seed, and trace it")
+)
+
+// Check runs n lives, times the flag -simulate.times, or only that of -simulate.seed. It fails if anything
+// goes wrong in them, or if they are too easy.
+func Check(t *testing.T, c Config, n int) Report {
+	t.Helper()
+	if *simSeed != 0 {
+		r := Run(c, *simSeed, t.Logf)
+		if r.Wrong() > 0 {
+			t.Errorf("seed %d: %s; in all %+v", *simSeed, r.First, r)
+		}
+		return r
+	}
+	n *= *simTimes
+	r := Many(c, 1, n) // seed 0 means none
+	t.Logf("%+v", r)
+	if r.Wrong() > 0 {
+		t.Errorf("seed %d: %s; run it again with -run %s$ -v -simulate.seed=%d", r.Seed, r.First, t.Name(), r.Seed)
+	}
+	if r.Crashes() < 6*n || r.ClockFaults < 6*n || r.Glitches < n {
+		t.Errorf("only %d crashes, %d clock faults and %d glitches of the clock", r.Crashes(), r.ClockFaults, r.Glitches)
+	}
+	return r
 }
 
 // Many runs the lives of the seeds first to first+nodes-1, on all processors.
