@@ -173,6 +173,7 @@ func TestOurNodeUsesTheDaemon(t *testing.T) {
 // OTP's daemon is started if it is installed, and keeps running when the keeper ends. If it
 // does not start, the keeper serves its own EPMD.
 func TestDaemonIsStarted(t *testing.T) {
+	testenv.Need(t, "epmd")
 	noLeak(t)
 	ctx := testContext(t)
 	k, _ := newKeeper(t, "flake", freePort(t))

@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,6 +82,10 @@ func buildAndRun(m *testing.M) (code int, err error) {
 		os.Setenv(name, strings.TrimSpace(string(dir)))
 	}
 	os.Setenv("HOME", filepath.Join(built, "home"))
+	flag.Parse()
+	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue { // many tests wait most of their time
+		n.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0)))
+	}
 	return m.Run(), nil
 }
 
