@@ -56,7 +56,7 @@ func TestRandomWorkerByTheEnvironment(t *testing.T) {
 		}
 		return workers, n.output()
 	}
-	const made = "a worker id is made up"
+	const made = "chose a random worker id"
 	first, output := life()
 	if strings.Count(output, made) != len(first) {
 		t.Errorf("they are not logged: %s", output)

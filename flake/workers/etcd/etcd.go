@@ -195,6 +195,15 @@ const (
 	write
 )
 
+// EndpointError is the error of a call of an endpoint.
+type EndpointError struct {
+	Endpoint string
+	Err      error
+}
+
+func (e *EndpointError) Error() string { return fmt.Sprintf("etcd at %s: %v", e.Endpoint, e.Err) }
+func (e *EndpointError) Unwrap() error { return e.Err }
+
 // call asks one endpoint after another until one answers. Each may take half of the remaining
 // time, the last all of it.
 func (s *Store) call(ctx context.Context, kind kind, path string, message object) (reply, error) {
@@ -225,7 +234,7 @@ func (s *Store) call(ctx context.Context, kind kind, path string, message object
 			return got, nil
 		}
 		s.first.Store(int64(i+1) % int64(count))
-		failed = errors.Join(failed, fmt.Errorf("etcd at %s: %w", endpoint, escape.Err(err)))
+		failed = errors.Join(failed, &EndpointError{endpoint, escape.Err(err)})
 		if stop || all.Err() != nil {
 			break
 		}

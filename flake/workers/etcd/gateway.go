@@ -149,12 +149,19 @@ var (
 	errNoAuth = errors.New("etcd has no users")
 )
 
+// Reasons for which etcd refuses a user. Each is a [workers.ErrRefused], and etcd's text follows.
+var (
+	ErrPermission = fmt.Errorf("%w", workers.ErrRefused) // to read or write a key
+	ErrPassword   = fmt.Errorf("%w", workers.ErrRefused) // wrong, or there is no such user
+	ErrNoUser     = fmt.Errorf("%w", workers.ErrRefused) // where etcd has users
+)
+
 // errs maps etcd's error texts, as its own client knows them, to errors that need handling.
 // etcd returns all of them before it writes.
 var errs = map[string]error{
-	"etcdserver: permission denied":             workers.ErrRefused,
-	"etcdserver: authentication failed":         workers.ErrRefused,
-	"etcdserver: user name is empty":            workers.ErrRefused,
+	"etcdserver: permission denied":             ErrPermission,
+	"etcdserver: authentication failed":         ErrPassword,
+	"etcdserver: user name is empty":            ErrNoUser,
 	"etcdserver: authentication is not enabled": errNoAuth,
 	"etcdserver: invalid auth token":            errToken,
 	"etcdserver: revision of auth store is old": errToken,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/workers"
@@ -47,25 +46,31 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 	return store, password, err
 }
 
-// advices say, by what an error of etcd has in it, what to do. The first that fits counts.
-var advices = []struct{ has, do string }{
-	{"certificate signed by unknown authority", "set etcd.ca to the CA of its certificate"},
-	{"failed to verify certificate", "is it etcd's? See etcd.endpoints"},
-	{"invalid user ID or password", "see etcd.user and etcd.password_file"},
-	{"user name is empty", "set etcd.user and etcd.password_file"},
-	{"permission denied", "etcd.user needs a role that may read and write all keys that begin with %s/"},
-	{"etcd at ", "is it up, and does it want TLS? See etcd.endpoints and etcd.ca"},
-}
-
 // Advise adds to an error of etcd what to do.
 func Advise(err error, cfg config.Etcd) error {
-	if errors.Is(err, workers.ErrNoneFree) {
-		return fmt.Errorf("%w; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER", err)
+	var advice string
+	switch {
+	case errors.Is(err, workers.ErrNoneFree):
+		advice = "set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"
+	case as[x509.UnknownAuthorityError](err):
+		advice = "set etcd.ca to the CA of its certificate"
+	case as[*tls.CertificateVerificationError](err):
+		advice = "is it etcd's? See etcd.endpoints"
+	case errors.Is(err, etcd.ErrPassword):
+		advice = "see etcd.user and etcd.password_file"
+	case errors.Is(err, etcd.ErrNoUser):
+		advice = "set etcd.user and etcd.password_file"
+	case errors.Is(err, etcd.ErrPermission):
+		advice = "etcd.user needs a role that may read and write all keys that begin with " + cfg.Prefix + "/"
+	case as[*etcd.EndpointError](err):
+		advice = "is it up, and does it want TLS? See etcd.endpoints and etcd.ca"
+	default:
+		return err
 	}
-	for _, a := range advices {
-		if err != nil && strings.Contains(err.Error(), a.has) {
-			return fmt.Errorf("%w; %s", err, strings.ReplaceAll(a.do, "%s", cfg.Prefix))
-		}
-	}
-	return err
+	return fmt.Errorf("%w; %s", err, advice)
+}
+
+func as[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
 }

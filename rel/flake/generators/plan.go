@@ -179,7 +179,7 @@ func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, er
 func keptWorker(m *flake.Marks, mark, path string, log *slog.Logger) (w flake.Worker, from string, err error) {
 	w, made, err := flake.KeptWorker(m, mark)
 	if made {
-		log.Info("a worker id is made up, and kept in the file of the timestamp: without that, the next start makes up another",
+		log.Info("chose a random worker id, and saved it with the timestamp: it stays while that file does",
 			"worker", w, "file", path)
 	}
 	return w, "random, kept in " + path, err
