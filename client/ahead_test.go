@@ -138,7 +138,7 @@ type lingering struct {
 
 func (d *lingering) lease(ctx context.Context, _ string, _, _ int) ([]run, error) {
 	<-ctx.Done()
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // virtual time
 	d.ended = true
 	return nil, ctx.Err()
 }

@@ -179,7 +179,7 @@ type slowToEnd struct {
 func (c *slowToEnd) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if err != nil {
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // virtual time
 		c.ended = true
 	}
 	return n, err

@@ -106,7 +106,7 @@ func (f format[ID, P, G, S]) dayAhead(t *testing.T, path string) {
 				t.Fatalf("%s: %v of %d, %v, after %v, at %d", when, id, milli, err, last, now)
 			}
 			last = id
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // so that the clock is read while it moves
 		}
 	}
 	g := start(path)

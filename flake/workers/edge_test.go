@@ -363,7 +363,7 @@ type slow struct {
 func (s *slow) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
 	s.writing.Store(true)
 	defer s.writing.Store(false)
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // virtual time
 	return s.world.Swap(ctx, have, key, value)
 }
 

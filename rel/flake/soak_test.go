@@ -200,7 +200,7 @@ func (s *soak) take(ctx context.Context, ids *client.IDs[flake.ID], mortal bool)
 			s.runs = append(s.runs, flake.Run(run))
 			s.mu.Unlock()
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // a caller at a steady rate
 	}
 }
 
@@ -211,7 +211,7 @@ func (s *soak) refuse(why string) {
 }
 
 func (s *soak) overHTTP(ctx context.Context) {
-	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) { // at a steady rate
 		for _, path := range []string{"/v1/ids?n=10", "/metrics", "/", "/healthz"} {
 			answer, err := s.web.Get(s.url + path)
 			if err != nil {
@@ -226,7 +226,7 @@ func (s *soak) overHTTP(ctx context.Context) {
 
 // guess comes with wrong cookies.
 func (s *soak) guess(ctx context.Context) {
-	for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
+	for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) { // at a steady rate
 		c, err := net.Dial("tcp", s.steady.addr)
 		if err != nil {
 			s.t.Error(err)

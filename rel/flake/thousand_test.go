@@ -111,7 +111,7 @@ func TestThousandCallers(t *testing.T) {
 		return
 	}
 	report := func(when string) {
-		time.Sleep(*quietTime)
+		time.Sleep(*quietTime) // what idle connections take is what is measured
 		now := n.state(t)
 		t.Logf("%s: %.2f descriptors, %.1f kB each", when, float64(now.files-alone.files)/float64(*callers),
 			float64(now.memory-alone.memory)/float64(*callers))

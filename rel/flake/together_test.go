@@ -163,7 +163,7 @@ func (c *newcomers) String() string {
 }
 
 func (c *newcomers) come() {
-	for ; c.until.Err() == nil; time.Sleep(10 * time.Millisecond) {
+	for ; c.until.Err() == nil; time.Sleep(10 * time.Millisecond) { // at a steady rate
 		start := time.Now()
 		if err := c.one(); err != nil {
 			c.t.Errorf("newcomer %s, after %d: %v", c.how, c.calls, err)
@@ -193,7 +193,7 @@ func (c *newcomers) one() error {
 
 // askReady asks over HTTP how the node is.
 func askReady(t *testing.T, until context.Context, url string) {
-	for ; until.Err() == nil; time.Sleep(100 * time.Millisecond) {
+	for ; until.Err() == nil; time.Sleep(100 * time.Millisecond) { // at a steady rate
 		ctx, cancel := context.WithTimeout(context.Background(), patience/4)
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
 		if err != nil {
