@@ -184,7 +184,8 @@ func (f *Failover) ask(ctx context.Context, do func(ctx context.Context, at int)
 }
 
 // round tries each door once, and records its error in errs. done means that ask must return err.
-func (f *Failover) round(ctx context.Context, deadline time.Time, errs []error, do func(context.Context, int) error) (done bool, err error) {
+func (f *Failover) round(ctx context.Context, deadline time.Time, errs []error,
+	do func(context.Context, int) error) (done bool, err error) {
 	first := int(f.asked.Load())
 	for i := range f.doors {
 		at := (first + i) % len(f.doors)

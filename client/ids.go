@@ -198,7 +198,8 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 				return nil, fmt.Errorf("requested %d ids, but the node answered with a run of %d", ask, r.count)
 			}
 			if most := remaining(first); uint64(r.count) > most {
-				return nil, fmt.Errorf("the node answered with a run of %d ids from %x, but only %d have that worker and time",
+				return nil, fmt.Errorf("the node answered with a run of %d ids from %x, "+
+					"but only %d have that worker and time",
 					r.count, r.first, most)
 			}
 			all = append(all, Run[ID]{first, r.count})

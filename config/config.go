@@ -34,7 +34,7 @@ type Node struct {
 	Name        string // name@host
 	Cookie      string
 	CookieFrom  string        // the flag or cookie file it came from; empty: the file, or the default
-	Listen      string        // "host:port", or empty: any free port, at all addresses unless the name is on the loopback
+	Listen      string        // "host:port"; empty: any free port, at all addresses unless Name is of the loopback
 	EPMD        string        // "auto", "off" or "host:port"
 	NetTicktime time.Duration // seconds in the file
 

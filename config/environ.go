@@ -24,7 +24,8 @@ func variable(key string) string { return ours + strings.ToUpper(underlined.Repl
 var underlined = strings.NewReplacer("].", "_", "[", "_", ".", "_")
 
 // ofService matches what Kubernetes sets for a service whose name begins with flake.
-var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?` +
+	`(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 // Environ returns the variables of keys among those of [os.Environ]. An empty one counts
 // as unset. An unknown one is an error if it begins with FLAKE_ and a table, or is a key

@@ -60,7 +60,8 @@ func (g *Generator) settings(i int) []setting {
 	key := generatorKey(i) + "."
 	settings := []setting{
 		{key + "name", &g.Name, generatorName.MatchString(g.Name) && !slices.Contains(taken, g.Name),
-			"must be a letter from a to z, then at most 63 letters, digits and _, and not a name of the node's own servers"},
+			"must be a letter from a to z, then at most 63 letters, digits and _, " +
+				"and not a name of the node's own servers"},
 		{key + "format", &g.Format, g.Kind() != nil, `must be one of "` + strings.Join(formats.Names(), `", "`) + `"`},
 	}
 	for _, k := range formats.Keys() {

@@ -64,7 +64,8 @@ type given struct {
 
 func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Error) {
 	if tooDeep(src) {
-		return Config{}, []*Error{{Want: fmt.Sprintf("tables or arrays nested deeper than %d: no key is that deep", maxDepth)}}
+		return Config{}, []*Error{{Want: fmt.Sprintf("tables or arrays nested deeper than %d: no key is that deep",
+			maxDepth)}}
 	}
 	var doc map[string]any
 	meta, err := toml.Decode(src, &doc)
@@ -181,7 +182,8 @@ func override(values map[string]given, flags []Flag, home func() (Flag, *Error))
 // tablesOf notes the tables that exist, and the formats of generators, on which their other
 // keys depend.
 func (c *Config) tablesOf(meta toml.MetaData, values map[string]given) {
-	for table, on := range map[string]*bool{"node.tls": &c.Node.TLS.On, "http.tls": &c.HTTP.TLS.On, "etcd": &c.Etcd.On} {
+	for table, on := range map[string]*bool{"node.tls": &c.Node.TLS.On, "http.tls": &c.HTTP.TLS.On,
+		"etcd": &c.Etcd.On} {
 		*on = meta.Type(strings.Split(table, ".")...) == "Hash"
 		for key := range values {
 			*on = *on || strings.HasPrefix(key, table+".")
@@ -205,7 +207,8 @@ func syntaxError(err error) *Error {
 	var p toml.ParseError
 	switch {
 	case errors.As(err, &p) && strings.HasSuffix(p.LastKey, "cookie"): // which is in the message
-		return &Error{Line: p.Position.Line, Key: p.LastKey, Value: hidden, Want: "not TOML: the value must be in quotes"}
+		return &Error{Line: p.Position.Line, Key: p.LastKey, Value: hidden,
+			Want: "not TOML: the value must be in quotes"}
 	case errors.As(err, &p):
 		return &Error{Line: p.Position.Line, Want: "not TOML: " + p.Message}
 	}
@@ -356,7 +359,8 @@ type Ignored struct {
 
 // retired has the reason and the remedy of each such key.
 var retired = map[string]string{
-	"etcd.claim_wait":      "it did not keep ids apart after a restore of etcd: remove it, and see flake workers after-restore",
+	"etcd.claim_wait": "it did not keep ids apart after a restore of etcd: " +
+		"remove it, and see flake workers after-restore",
 	"flake.peers":          peersGone,
 	"flake.peers_interval": peersGone,
 }

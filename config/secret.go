@@ -124,7 +124,8 @@ func homeCookie() (Flag, *Error) {
 	case err != nil:
 		return Flag{}, &Error{File: path, Key: cookieKey, Want: err.Error()}
 	case strings.ContainsFunc(cookie, func(r rune) bool { return r > unicode.MaxASCII }):
-		return Flag{}, &Error{File: path, Key: cookieKey, Value: hidden, Want: "must be ASCII, as Erlang requires in this file"}
+		return Flag{}, &Error{File: path, Key: cookieKey, Value: hidden,
+			Want: "must be ASCII, as Erlang requires in this file"}
 	}
 	return Flag{Name: path, Key: cookieKey, Value: cookie}, nil
 }

@@ -86,7 +86,8 @@ func (c *Config) settings() []setting {
 		{"http.pprof", &h.Pprof, true, mustBeBool},
 		{"http.tls.cert", &h.TLS.Cert, !h.TLS.On || validPath(h.TLS.Cert), mustBePEM},
 		{"http.tls.key", &h.TLS.Key, !h.TLS.On || validPath(h.TLS.Key), mustBePEM},
-		{"etcd.endpoints", &e.Endpoints, !e.On || len(e.Endpoints) > 0 && !slices.ContainsFunc(e.Endpoints, notEndpoint),
+		{"etcd.endpoints", &e.Endpoints, !e.On || len(e.Endpoints) > 0 &&
+			!slices.ContainsFunc(e.Endpoints, notEndpoint),
 			`must be an array of "host:port"`},
 		{"etcd.prefix", &e.Prefix, e.Prefix != "" && isPrintable(e.Prefix), "must be printable, and not empty"},
 		integer("etcd.numbers", &e.Numbers, 1, 0, 1<<20, ", where 0 is as many as fit"),
@@ -97,7 +98,8 @@ func (c *Config) settings() []setting {
 		{"etcd.password_file", &e.PasswordFile, isPath(e.PasswordFile) && (e.PasswordFile == "") == (e.User == ""),
 			mustBePath + ", set together with etcd.user"},
 		{"etcd.ca", &e.CA, isPath(e.CA), mustBePEM},
-		{"etcd.cert", &e.Cert, isPath(e.Cert) && (e.Cert == "") == (e.Key == ""), mustBePEM + ", set together with etcd.key"},
+		{"etcd.cert", &e.Cert, isPath(e.Cert) && (e.Cert == "") == (e.Key == ""),
+			mustBePEM + ", set together with etcd.key"},
 		{"etcd.key", &e.Key, isPath(e.Key), mustBePEM},
 		{"log.level", &l.Level, true, `must be "debug", "info", "warn" or "error"`},
 		oneOf("log.format", &l.Format, LogText, LogJSON),
@@ -362,7 +364,8 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 		fault(keys[0], needsEtcd)
 	}
 	for i := range c.Generators {
-		c.Generators[i].faults(c.Generators[:i], func(name, want string) { fault(generatorKey(i)+"."+name, "%s", want) })
+		key := generatorKey(i) + "."
+		c.Generators[i].faults(c.Generators[:i], func(name, want string) { fault(key+name, "%s", want) })
 	}
 	h := &c.HTTP
 	host, _, err := net.SplitHostPort(h.Listen)

@@ -95,7 +95,8 @@ func Parse(text string) (ID, error) {
 	case len(text) == len(urn)+uuidLen && strings.EqualFold(text[:len(urn)], urn):
 		return parseUUID(text[len(urn):])
 	}
-	return ID{}, digits.Errorf[ParseError](text, 0, "%d bytes, want %d digits of base 62, a UUID of %d, or %d hexadecimal digits%s",
+	return ID{}, digits.Errorf[ParseError](text, 0,
+		"%d bytes, want %d digits of base 62, a UUID of %d, or %d hexadecimal digits%s",
 		len(text), Width(MaxBase), uuidLen, hexLen, unpadded(text))
 }
 

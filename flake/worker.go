@@ -108,7 +108,8 @@ func noInterface(what string, all []net.Interface) error {
 	if there == "" {
 		there = "none"
 	}
-	return errors.New("flake: " + what + "; there are: " + there + "; name another, or set worker_id, such as \"02:00:00:00:00:01\"")
+	return errors.New("flake: " + what + "; there are: " + there +
+		"; name another, or set worker_id, such as \"02:00:00:00:00:01\"")
 }
 
 func workerOf(bytes []byte) (w Worker) {

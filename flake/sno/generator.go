@@ -415,7 +415,8 @@ func (s *Snapshot) start(clock func() uint64) (*pass, error) {
 		units int64
 	}{{"now", s.Now}, {"wallHi", s.WallHi}, {"wallSafe", s.WallSafe}} {
 		if t.units < 0 || t.units > maxUnits {
-			return nil, fmt.Errorf("flake: %s, %d units of 4 ms since 2010, is not from 0 to %d", t.name, t.units, int64(maxUnits))
+			return nil, fmt.Errorf("flake: %s, %d units of 4 ms since 2010, is not from 0 to %d",
+				t.name, t.units, int64(maxUnits))
 		}
 	}
 	size := int(high) - int(low) + 1

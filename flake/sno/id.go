@@ -95,7 +95,8 @@ type Parts struct {
 // error. New ids come from a [Generator].
 func Make(p Parts) (ID, error) {
 	if p.Milli < Epoch || p.Milli > MaxMilli {
-		return ID{}, fmt.Errorf("flake: time %d ms since 1970 is not from %d to %d", p.Milli, int64(Epoch), int64(MaxMilli))
+		return ID{}, fmt.Errorf("flake: time %d ms since 1970 is not from %d to %d",
+			p.Milli, int64(Epoch), int64(MaxMilli))
 	}
 	rest := uint64(p.Partition.AsUint16())
 	if p.TickTock {

@@ -158,11 +158,13 @@ func (s *passes) Words() []uint64 {
 
 func (s *passes) Restore(w []uint64) error {
 	if len(w) != words {
-		return fmt.Errorf("flake: the timestamp file has %d words with the mark, that of sno %d: it is of another format of ids; set another timestamp_path", len(w), words)
+		return fmt.Errorf("flake: the timestamp file has %d words with the mark, that of sno %d: "+
+			"it is of another format of ids; set another timestamp_path", len(w), words)
 	}
 	for i, most := range [words]uint64{math.MaxUint16, math.MaxUint16, math.MaxUint16, math.MaxUint32, lastTick} {
 		if w[i] > most {
-			return fmt.Errorf("flake: word %d of the timestamp file is %d, above %d: it is of another format of ids; set another timestamp_path", i+1, w[i], most)
+			return fmt.Errorf("flake: word %d of the timestamp file is %d, above %d: it is of another format of ids; "+
+				"set another timestamp_path", i+1, w[i], most)
 		}
 	}
 	last := Snapshot{

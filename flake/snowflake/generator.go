@@ -93,10 +93,12 @@ func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 	}
 	switch now := ids.Now(); {
 	case now < l.Epoch:
-		return nil, fmt.Errorf("flake: the epoch %s is ahead of the clock, %s; set an earlier epoch, or correct the clock",
+		return nil, fmt.Errorf("flake: the epoch %s is ahead of the clock, %s; "+
+			"set an earlier epoch, or correct the clock",
 			inWords(l.Epoch), inWords(now))
 	case now > l.Epoch+l.span():
-		return nil, fmt.Errorf("flake: %d bits of time end at %s, before the clock, %d ms since 1970; set more bits, or a later epoch",
+		return nil, fmt.Errorf("flake: %d bits of time end at %s, before the clock, %d ms since 1970; "+
+			"set more bits, or a later epoch",
 			l.Time, l.Last().Format(time.RFC3339Nano), now)
 	}
 	g := &Generator{

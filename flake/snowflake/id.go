@@ -170,7 +170,8 @@ func (l Layout) Check() error {
 	case l.Time+l.low() > maxID:
 		return fmt.Errorf("flake: %d bits of time and %d below it, want at most %d together", l.Time, l.low(), maxID)
 	case l.Time+l.Sequence > maxTicks:
-		return fmt.Errorf("flake: %d bits of time and %d of sequence, want at most %d together", l.Time, l.Sequence, maxTicks)
+		return fmt.Errorf("flake: %d bits of time and %d of sequence, want at most %d together",
+			l.Time, l.Sequence, maxTicks)
 	case l.Epoch > tick.MaxLast-l.span():
 		return fmt.Errorf("flake: epoch at %d ms since 1970, want at most %d", l.Epoch, tick.MaxLast-l.span())
 	}

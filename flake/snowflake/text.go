@@ -110,7 +110,8 @@ func (id ID) Binary() string {
 // ParseBinary parses what [ID.Binary] returns. Anything else is a [*flake.ParseError].
 func ParseBinary(text string) (id ID, err error) {
 	if len(text) != binaryLen {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d for 16 groups of 4 bits", len(text), binaryLen)
+		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d for 16 groups of 4 bits",
+			len(text), binaryLen)
 	}
 	for i := range len(text) {
 		c := text[i]
@@ -198,7 +199,8 @@ func (e *Encoding) Append(dst []byte, id ID) []byte {
 func (e *Encoding) Parse(text string) (ID, error) {
 	base := uint64(len(e.alphabet))
 	if len(text) == 0 || len(text) > e.width {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "%d digits, want 1 to %d in base %d", len(text), e.width, base)
+		return 0, digits.Errorf[flake.ParseError](text, 0, "%d digits, want 1 to %d in base %d",
+			len(text), e.width, base)
 	}
 	// One digit fewer than the highest id has always fits.
 	var id uint64

@@ -310,9 +310,12 @@ func begin(w *world, p plan) ([]row, error) {
 	}
 	last := versus[birth]{births[theirs][p.starts-1:], births[ours][p.starts-1:]}
 	return []row{
-		births.row("start and memory", "spawned to first id", "ms", atMost(0.1), func(b birth) float64 { return b.first.Seconds() * 1e3 }),
-		births.row("start and memory", "resident, idle", "MB", atMost(0.5), func(b birth) float64 { return b.idle / 1e6 }),
-		last.row("start and memory", "resident, after "+short(float64(p.calls))+" calls", "MB", atMost(0.5), func(b birth) float64 { return b.used / 1e6 }),
+		births.row("start and memory", "spawned to first id", "ms",
+			atMost(0.1), func(b birth) float64 { return b.first.Seconds() * 1e3 }),
+		births.row("start and memory", "resident, idle", "MB",
+			atMost(0.5), func(b birth) float64 { return b.idle / 1e6 }),
+		last.row("start and memory", "resident, after "+short(float64(p.calls))+" calls", "MB",
+			atMost(0.5), func(b birth) float64 { return b.used / 1e6 }),
 	}, nil
 }
 

@@ -39,7 +39,8 @@ func snowflakes(p plan) []row {
 			rival{"Base58.Parse", each(func() snowflake.ID { id, _ := snowflake.Base58.Parse(text); return id })},
 			rival{"bwmarrin ParseBase58", each(func() bwmarrin.ID { id, _ := bwmarrin.ParseBase58(data); return id })},
 		),
-		bulk(p, "snowflake, ", time.Millisecond, 4096, bulkSizes, func() *snowflake.Generator { return newSnowflake(12) }),
+		bulk(p, "snowflake, ", time.Millisecond, 4096, bulkSizes,
+			func() *snowflake.Generator { return newSnowflake(12) }),
 	)
 }
 
@@ -54,7 +55,8 @@ func newSnowflake(sequence uint8) *snowflake.Generator {
 }
 
 func newBwmarrin(sequence uint8) *bwmarrin.Node {
-	defer func(node, step uint8) { bwmarrin.NodeBits, bwmarrin.StepBits = node, step }(bwmarrin.NodeBits, bwmarrin.StepBits)
+	nodeBits, stepBits := bwmarrin.NodeBits, bwmarrin.StepBits
+	defer func() { bwmarrin.NodeBits, bwmarrin.StepBits = nodeBits, stepBits }()
 	bwmarrin.NodeBits, bwmarrin.StepBits = 22-sequence, sequence
 	node, err := bwmarrin.NewNode(1)
 	if err != nil {

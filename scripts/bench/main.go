@@ -98,7 +98,8 @@ func main() {
 		log.Fatal(failed)
 	}
 	r.print(os.Stdout)
-	for file, encode := range map[string]func(io.Writer) error{*jsonFile: r.json, *mdFile: r.markdown, *svgFile: r.svg} {
+	for file, encode := range map[string]func(io.Writer) error{*jsonFile: r.json, *mdFile: r.markdown,
+		*svgFile: r.svg} {
 		if file == "" {
 			continue
 		}
@@ -117,11 +118,13 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 	if err := missing(only); err != nil {
 		return nil, err
 	}
-	release, err := exec.CommandContext(ctx, "erl", "-noinput", "-eval", `io:put_chars(erlang:system_info(otp_release)), halt().`).Output()
+	release, err := exec.CommandContext(ctx, "erl", "-noinput", "-eval",
+		`io:put_chars(erlang:system_info(otp_release)), halt().`).Output()
 	if err != nil {
 		return nil, fmt.Errorf("erl: %w", err)
 	}
-	r := &result{Machine: machine(), Processors: runtime.NumCPU(), Go: runtime.Version(), OTP: string(release), Rounds: p.rounds}
+	r := &result{Machine: machine(), Processors: runtime.NumCPU(), Go: runtime.Version(), OTP: string(release),
+		Rounds: p.rounds}
 	w, err := newWorld(ctx, root)
 	if w != nil {
 		defer w.close()
@@ -191,11 +194,13 @@ func missing(only []string) error {
 			continue
 		}
 		if _, err := exec.LookPath(n.program); err != nil {
-			errs = append(errs, fmt.Errorf("%s is missing: apt-get install %s%s", n.program, n.from, without(only, n.sections)))
+			errs = append(errs, fmt.Errorf("%s is missing: apt-get install %s%s",
+				n.program, n.from, without(only, n.sections)))
 		}
 	}
 	if os.Geteuid() != 0 && needs(only, overVethSections) {
-		errs = append(errs, fmt.Errorf("a network namespace for the callers needs root%s", without(only, overVethSections)))
+		errs = append(errs, fmt.Errorf("a network namespace for the callers needs root%s",
+			without(only, overVethSections)))
 	}
 	return errors.Join(errs...)
 }

@@ -159,10 +159,12 @@ func (r *result) print(w io.Writer) {
 	for _, row := range r.Rows {
 		if row.Section != section {
 			section = row.Section
-			fmt.Fprintf(w, "\n%-36s %-8s %9s %9s %7s  %-15s %9s %8s %s\n", section, "", "theirs", "flake", "ratio", "(from - to)", "floor", "of floor", "target")
+			fmt.Fprintf(w, "\n%-36s %-8s %9s %9s %7s  %-15s %9s %8s %s\n", section, "", "theirs", "flake", "ratio",
+				"(from - to)", "floor", "of floor", "target")
 		}
 		fmt.Fprintf(w, "%-36s %-8s %9s %9s %7s  %-15s %9s %8s %s\n", row.What, row.Unit,
-			short(row.Theirs), shortOrZero(row.Ours), short(row.Ratio), row.spread(), short(row.Floor), short(row.OfFloor), row.verdict())
+			short(row.Theirs), shortOrZero(row.Ours), short(row.Ratio), row.spread(), short(row.Floor),
+			short(row.OfFloor), row.verdict())
 	}
 }
 
@@ -195,7 +197,8 @@ func (r row) verdict() string {
 // markdown writes the figures that have a target, except those of other formats and of
 // allocations, as docs/figures.md shows them.
 func (r *result) markdown(w io.Writer) error {
-	fmt.Fprintf(w, "| %s, %d processors, %s, OTP %s | target | measured | |\n|---|---|---|---|\n", r.Machine, r.Processors, r.Go, r.OTP)
+	fmt.Fprintf(w, "| %s, %d processors, %s, OTP %s | target | measured | |\n|---|---|---|---|\n",
+		r.Machine, r.Processors, r.Go, r.OTP)
 	for _, row := range r.Rows {
 		if t := row.Target; t != nil && row.Section != otherFormats && row.Unit != "allocs" {
 			measured, of, met := row.Ratio, " × "+row.Than, "**missed**"
@@ -205,7 +208,8 @@ func (r *result) markdown(w io.Writer) error {
 			if *row.Met {
 				met = "met"
 			}
-			fmt.Fprintf(w, "| %s: %s, %s | %s%s | %s | %s |\n", row.Section, row.What, row.Unit, t, of, shortOrZero(measured), met)
+			fmt.Fprintf(w, "| %s: %s, %s | %s%s | %s | %s |\n",
+				row.Section, row.What, row.Unit, t, of, shortOrZero(measured), met)
 		}
 	}
 	return nil
@@ -292,9 +296,11 @@ func (r *result) svg(w io.Writer) error {
 	var b strings.Builder
 	height := svgTop + svgLine*lines + 12
 	fmt.Fprintf(&b, svgHead, svgLabels+svgBars+70, height)
-	fmt.Fprintf(&b, "<text x=\"8\" y=\"20\">Times better than an OTP gen_server: more calls a second, less CPU, memory and time</text>\n")
+	fmt.Fprintf(&b, "<text x=\"8\" y=\"20\">Times better than an OTP gen_server: "+
+		"more calls a second, less CPU, memory and time</text>\n")
 	for _, tick := range []float64{0.5, 1, 2, 5, 10, 20, 50, 100} {
-		fmt.Fprintf(&b, "<line class=\"grid\" x1=\"%[1]d\" x2=\"%[1]d\" y1=\"%[2]d\" y2=\"%[3]d\"/><text class=\"small\" x=\"%[1]d\" y=\"%[4]d\" text-anchor=\"middle\">%[5]v×</text>\n",
+		fmt.Fprintf(&b, "<line class=\"grid\" x1=\"%[1]d\" x2=\"%[1]d\" y1=\"%[2]d\" y2=\"%[3]d\"/><text "+
+			"class=\"small\" x=\"%[1]d\" y=\"%[4]d\" text-anchor=\"middle\">%[5]v×</text>\n",
 			svgX(tick), svgTop-6, height-8, svgTop-12, tick)
 	}
 	y := svgTop
@@ -321,11 +327,13 @@ func (r row) draw(b *strings.Builder, y int) {
 	}
 	fmt.Fprintf(b, "<text x=\"8\" y=\"%d\">", y+13)
 	xml.EscapeText(b, []byte(r.What+"  "+r.Unit))
-	fmt.Fprintf(b, "</text><rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>", class, from, y+2, max(to-from, 1), svgLine-8)
+	fmt.Fprintf(b, "</text><rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>",
+		class, from, y+2, max(to-from, 1), svgLine-8)
 	end := to
 	if r.Target != nil {
 		x := svgX(r.times(r.Target.Number))
-		fmt.Fprintf(b, "<line class=\"target\" x1=\"%[1]d\" x2=\"%[1]d\" y1=\"%[2]d\" y2=\"%[3]d\"/>", x, y, y+svgLine-4)
+		fmt.Fprintf(b, "<line class=\"target\" x1=\"%[1]d\" x2=\"%[1]d\" y1=\"%[2]d\" y2=\"%[3]d\"/>",
+			x, y, y+svgLine-4)
 		end = max(end, x)
 	}
 	fmt.Fprintf(b, "<text class=\"small\" x=\"%d\" y=\"%d\">%s×</text>\n", end+6, y+13, short(times))

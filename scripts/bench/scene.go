@@ -115,7 +115,8 @@ func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 		return nil, err
 	}
 	for _, s := range servers { // so that all are connected
-		if _, err := call(s, nodes, setting{processes: most, nodes: most, depth: 1, request: "get"}, p.erlang); err != nil {
+		if _, err := call(s, nodes, setting{processes: most, nodes: most, depth: 1, request: "get"},
+			p.erlang); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +135,9 @@ func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 	return rows, nil
 }
 
-func measureScene(section string, servers [sides]*server, nodes []*callers, sets []setting, p plan) (rows []row, err error) {
+func measureScene(section string, servers [sides]*server, nodes []*callers, sets []setting, p plan) (
+	rows []row, err error,
+) {
 	for i, s := range sets {
 		if s.half {
 			if sets[i].every, err = halfOf(servers[theirs], nodes, s, p); err != nil {
@@ -320,7 +323,8 @@ func call(s *server, nodes []*callers, set setting, d time.Duration) (load, erro
 	}
 	for i, c := range nodes {
 		n := set.processes / len(nodes)
-		if _, err := fmt.Fprintf(c.in, "{run,'%s',%d,%s,%d,%s}.\n", s.node, n, how, d.Milliseconds(), set.request); err != nil {
+		if _, err := fmt.Fprintf(c.in, "{run,'%s',%d,%s,%d,%s}.\n",
+			s.node, n, how, d.Milliseconds(), set.request); err != nil {
 			return all, fmt.Errorf("caller %d: %w", i, err)
 		}
 	}
@@ -414,7 +418,8 @@ func many(w *world, p plan) ([]row, error) {
 		most[i] = ceiling
 	}
 	return []row{
-		compare(section, fmt.Sprintf("{lease,%d}", leaseOf), "ids/s", "the format's ceiling", most, leases).aim(atLeast(0.99)),
+		compare(section, fmt.Sprintf("{lease,%d}", leaseOf), "ids/s", "the format's ceiling",
+			most, leases).aim(atLeast(0.99)),
 		compare(section, fmt.Sprintf("{get_many,%d}", listOf), "ids/s", "as many gets", singles, lists),
 		compare(section, fmt.Sprintf("{get_binary,%d}", listOf), "ids/s", "as many gets", singles, packed),
 	}, nil

@@ -86,7 +86,8 @@ func (w *world) build(root string) error {
 	sources := root + "/scripts/bench/erl/"
 	for _, args := range [][]string{
 		{"go", "-C", root, "build", "-o", w.path("flake"), "./rel/flake"},
-		{"erlc", "-Werror", "-o", w.dir, sources + "bench_server.erl", sources + "bench_caller.erl", sources + "bench_work.erl"},
+		{"erlc", "-Werror", "-o", w.dir, sources + "bench_server.erl", sources + "bench_caller.erl",
+			sources + "bench_work.erl"},
 	} {
 		if out, err := exec.CommandContext(w.ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%q: %w\n%s", args, err, out)
@@ -123,7 +124,8 @@ func end(cmd *exec.Cmd) {
 func (w *world) erl(s site, name, module string, flags ...string) *exec.Cmd {
 	args := []string{
 		"erl", "-start_epmd", "false", "-pa", w.dir, "-name", name + "@" + s.host, "-setcookie", cookie, "-kernel",
-		"inet_dist_use_interface", "{" + strings.ReplaceAll(s.host, ".", ",") + "}", "-connect_all", "false", "-s", module, "start",
+		"inet_dist_use_interface", "{" + strings.ReplaceAll(s.host, ".", ",") + "}", "-connect_all", "false", "-s",
+		module, "start",
 	}
 	return w.commandAt(s, append(args, flags...)...)
 }
@@ -330,5 +332,6 @@ func machine() string {
 	load, _ := os.ReadFile("/proc/loadavg")
 	busy, _, _ := strings.Cut(string(load), " ")
 	nice, _ := syscall.Getpriority(syscall.PRIO_PROCESS, 0) // 20 less it
-	return fmt.Sprintf("%s, Linux %s, load %s before, nice %d", model, strings.TrimSpace(string(release)), busy, 20-nice)
+	return fmt.Sprintf("%s, Linux %s, load %s before, nice %d",
+		model, strings.TrimSpace(string(release)), busy, 20-nice)
 }

@@ -71,7 +71,8 @@ func (c *crowd) add() {
 }
 
 func (c *crowd) String() string {
-	return fmt.Sprintf("%d callers, %d refused, %d lost, %d calls, the slowest %v", c.connected.Load(), c.refused.Load(),
+	return fmt.Sprintf("%d callers, %d refused, %d lost, %d calls, the slowest %v",
+		c.connected.Load(), c.refused.Load(),
 		c.lost.Load(), c.done.Load(), time.Duration(c.slowest.Load()).Round(time.Millisecond))
 }
 

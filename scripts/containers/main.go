@@ -103,7 +103,8 @@ type node struct {
 
 func start(g group, command, dir string) (*node, error) {
 	config := filepath.Join(dir, "sys.toml")
-	text := fmt.Sprintf("[node]\nname = %q\ncookie = %q\nepmd = \"off\"\n[flake]\ntimestamp_path = %q\nworker_id = \"02:00:00:00:00:01\"\n",
+	text := fmt.Sprintf("[node]\nname = %q\ncookie = %q\nepmd = \"off\"\n[flake]\ntimestamp_path = %q\nworker_id = "+
+		"\"02:00:00:00:00:01\"\n",
 		nodeName, cookie, filepath.Join(dir, "timestamp"))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err

@@ -133,7 +133,8 @@ func (o *Objects) workload() (w workload, err error) {
 		s := &o.Deployments[0].Spec
 		w = workload{selector: s.Selector, template: &s.Template}
 	default:
-		return w, fmt.Errorf("%d StatefulSets and %d Deployments, want one of one kind", len(o.StatefulSets), len(o.Deployments))
+		return w, fmt.Errorf("%d StatefulSets and %d Deployments, want one of one kind",
+			len(o.StatefulSets), len(o.Deployments))
 	}
 	w.pod = &w.template.Spec
 	if len(w.pod.Containers) != 1 {
@@ -155,7 +156,8 @@ func (w *workload) secure(fault func(string, ...any)) {
 			fault("pod: %s: %s", r.ForbiddenReason, r.ForbiddenDetail)
 		}
 	}
-	if c := w.pod.Containers[0].SecurityContext; c == nil || c.ReadOnlyRootFilesystem == nil || !*c.ReadOnlyRootFilesystem {
+	if c := w.pod.Containers[0].SecurityContext; c == nil || c.ReadOnlyRootFilesystem == nil ||
+		!*c.ReadOnlyRootFilesystem {
 		fault("pod: the root file system can be written to")
 	}
 	if token := w.pod.AutomountServiceAccountToken; token == nil || *token {

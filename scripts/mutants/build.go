@@ -35,7 +35,8 @@ type pkg struct {
 // load returns the packages of a path, except those without tests, and those that are parts
 // of other packages' tests.
 func load(ctx context.Context, root, path, work string) ([]*pkg, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,Name,GoFiles,Imports,TestGoFiles,XTestGoFiles", path)
+	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,Name,GoFiles,Imports,TestGoFiles,XTestGoFiles",
+		path)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -83,7 +84,8 @@ func (p *pkg) build(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-gcflags=-e", "-overlay", overlay, "-o", p.program(), "./"+p.rel())
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-gcflags=-e", "-overlay", overlay, "-o",
+			p.program(), "./"+p.rel())
 		cmd.Dir = p.root
 		out, err := cmd.CombinedOutput()
 		if err == nil {

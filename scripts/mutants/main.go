@@ -34,7 +34,8 @@ import (
 )
 
 // maintained are the packages of a run without arguments.
-var maintained = []string{"./flake/...", "./genserver", "./node/dist", "./node/handshake", "./client/...", "./idserver/inspect", "./rel/flake/original"}
+var maintained = []string{"./flake/...", "./genserver", "./node/dist", "./node/handshake", "./client/...",
+	"./idserver/inspect", "./rel/flake/original"}
 
 func main() {
 	log.SetFlags(0)
@@ -89,7 +90,8 @@ func run(ctx context.Context, paths []string, reviewed, list string) error {
 		}
 	}
 	if fresh > 0 {
-		return fmt.Errorf("%d lived that %s does not name: write a test that notices, or name it there with the reason", fresh, reviewed)
+		return fmt.Errorf("%d lived that %s does not name: write a test that notices, or name it there with the reason",
+			fresh, reviewed)
 	}
 	return nil
 }

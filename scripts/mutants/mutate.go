@@ -64,7 +64,8 @@ var quiet = regexp.MustCompile(`^(panic|(\w+\.)*[lL]og(ger)?(\(\))?\.(Debug|Info
 
 // mutate puts its mutants into a file. They are numbered from next, including refused ones.
 func mutate(path string, src []byte, next *int, refused map[int]bool) (*file, error) {
-	f := &file{path: path, src: src, fset: token.NewFileSet(), refused: refused, next: next, decided: map[ast.Expr]bool{}}
+	f := &file{path: path, src: src, fset: token.NewFileSet(), refused: refused, next: next,
+		decided: map[ast.Expr]bool{}}
 	tree, err := parser.ParseFile(f.fset, path, src, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err

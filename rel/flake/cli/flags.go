@@ -47,7 +47,8 @@ func (f *Flags) Identify(installed string) {
 	}
 	f.File = f.String("config", "", "read the configuration from `FILE`; without it "+without)
 	f.name = f.String("name", "", "node name, `name@host`")
-	f.Cookie = f.String("setcookie", "", "the `cookie` that callers must hold; others can see it in ps, so prefer FLAKE_COOKIE")
+	f.Cookie = f.String("setcookie", "",
+		"the `cookie` that callers must hold; others can see it in ps, so prefer FLAKE_COOKIE")
 }
 
 // ParseArgs parses the arguments, of which at most most may be left after the flags.

@@ -55,9 +55,10 @@ type benchFlags struct {
 func Bench(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	b := benchFlags{
-		way:         remote.NewChoice(f, "over the distribution, unless there is -url"),
-		generator:   f.String("generator", "flake", "take ids of the generator `NAME`"),
-		base:        f.String("base", "", "have the node write ids in this `base`, 2 to 62 or canonical; without it they are bytes, and leased if -ids is more than 1"),
+		way:       remote.NewChoice(f, "over the distribution, unless there is -url"),
+		generator: f.String("generator", "flake", "take ids of the generator `NAME`"),
+		base: f.String("base", "", "have the node write ids in this `base`, 2 to 62 or canonical; "+
+			"without it they are bytes, and leased if -ids is more than 1"),
 		callers:     f.Int("callers", 16, "how many call at a time"),
 		connections: f.Int("connections", 1, "how many connections callers share, over the Erlang distribution"),
 		ids:         f.Int("ids", 1, "how many ids a call takes"),
@@ -97,7 +98,8 @@ func (b *benchFlags) run(ctx context.Context, cfg config.Config, _ []string, std
 	if err != nil {
 		return err
 	}
-	r := benchResult{Over: "erlang", Of: cfg.Node.Name, Generator: call.Generator, Callers: *b.callers, Connections: min(*b.connections, *b.callers), IDsPerCall: call.N, Rate: *b.rate}
+	r := benchResult{Over: "erlang", Of: cfg.Node.Name, Generator: call.Generator, Callers: *b.callers,
+		Connections: min(*b.connections, *b.callers), IDsPerCall: call.N, Rate: *b.rate}
 	doors, format, err := b.connect(ctx, cfg, &r, stderr)
 	if err != nil {
 		return err
@@ -145,7 +147,8 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 		name      string
 		got, most int
 	}{
-		{"callers", *b.callers, mostCallers}, {"connections", *b.connections, mostConnections}, {"ids", *b.ids, client.MaxLeaseSize},
+		{"callers", *b.callers, mostCallers}, {"connections", *b.connections, mostConnections},
+		{"ids", *b.ids, client.MaxLeaseSize},
 	} {
 		if n.got < 1 || n.got > n.most {
 			return c, cli.UsageError(fmt.Errorf("-%s %d: want 1 to %d", n.name, n.got, n.most))
@@ -211,10 +214,12 @@ func (r *benchResult) fill(f loadgen.Result) {
 		r.Example = strings.TrimLeft(fmt.Sprintf("%016X%016X", f.Example.Hi, f.Example.Lo), "0")
 	}
 	if f.Behind {
-		r.Notes = append(r.Notes, fmt.Sprintf("it could not keep up: %.0f calls a second were due, and %.0f were made", r.Rate, r.CallsPerS))
+		r.Notes = append(r.Notes, fmt.Sprintf("it could not keep up: %.0f calls a second were due, and %.0f were made",
+			r.Rate, r.CallsPerS))
 	}
 	if f.Busy > busy {
-		r.Notes = append(r.Notes, "this program used nearly all of its processors: the node may do more, if others call it")
+		r.Notes = append(r.Notes, "this program used nearly all of its processors: "+
+			"the node may do more, if others call it")
 	}
 	if f.Compared < f.IDs {
 		r.Notes = append(r.Notes, fmt.Sprintf("only %d ids are compared, as more do not fit into memory", f.Compared))
@@ -260,7 +265,8 @@ func (p *progress) show(r loadgen.Result) {
 	for _, n := range r.Errors {
 		failed += n
 	}
-	fmt.Fprintf(p.w, "\r%3.0f s  %d calls/s  p99 %v  %d errors\x1b[K", r.Elapsed.Seconds(), r.Calls-p.calls, r.P99.Round(time.Microsecond), failed)
+	fmt.Fprintf(p.w, "\r%3.0f s  %d calls/s  p99 %v  %d errors\x1b[K",
+		r.Elapsed.Seconds(), r.Calls-p.calls, r.P99.Round(time.Microsecond), failed)
 	p.calls = r.Calls
 }
 

@@ -69,7 +69,8 @@ func textOfCheck(r host.Report) string {
 		text.WriteString("\n" + tableOfCheck(r.Generators))
 	}
 	if n := r.Number; n != nil {
-		fmt.Fprintf(&text, "\netcd, cluster %s, prefix %s\n", cmp.Or(escape.Text(n.Cluster), "-"), escape.Text(n.Prefix))
+		fmt.Fprintf(&text, "\netcd, cluster %s, prefix %s\n",
+			cmp.Or(escape.Text(n.Cluster), "-"), escape.Text(n.Prefix))
 		if k := n.Kept; k != nil {
 			fmt.Fprintf(&text, "  the file's number  %d; mark %s there, %s in etcd, of %s\n",
 				k.Number, markTime(k.Mark), markTime(k.StoreMark), cmp.Or(escape.Text(k.StoreName), "-"))

@@ -60,7 +60,7 @@ func Get(f *cli.Flags) cli.Action {
 				return string(snos.Append(nil, formats.NumberOf(string(id[:])), base))
 			})
 		case !formats.KindOf("flake").Format(nil).HasBase(base):
-			format := formats.SnowflakeFormat(snowflake.Twitter) // only ids of 64 bits have the base; any layout will do
+			format := formats.SnowflakeFormat(snowflake.Twitter) // any layout of 64 bits will do
 			take = each(door, *generator, func(id snowflake.ID) string {
 				return string(format.Append(nil, formats.Number{Lo: uint64(id)}, base))
 			})

@@ -43,7 +43,8 @@ configuration are wrong.`
 func Inspect(f *cli.Flags) cli.Action {
 	f.File = f.String("config", "", "read ids as those of the generators of a node, whose configuration is `FILE`")
 	addKeys(f, false)
-	in := f.String("base", canonical, "read ids in `BASE`: 2 to 62; "+namedBases+"; canonical: any of them, and the texts of formats")
+	in := f.String("base", canonical, "read ids in `BASE`: 2 to 62; "+namedBases+
+		"; canonical: any of them, and the texts of formats")
 	asJSON := f.Bool("json", false, "print an object of JSON a line")
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		v, err := inspectorOf(f)
@@ -103,7 +104,8 @@ func generatorsToRead(f *cli.Flags) (all []config.Generator, err error) {
 		return append([]config.Generator{own}, cfg.Generators...), err
 	}
 	load := func(format string) (config.Generator, error) {
-		return config.LoadGenerator(false, append(layout, config.Flag{Name: "-format", Key: "format", Value: format})...)
+		return config.LoadGenerator(false, append(layout, config.Flag{Name: "-format", Key: "format",
+			Value: format})...)
 	}
 	for _, l := range layout {
 		if l.Key == "format" {
@@ -293,7 +295,8 @@ func (v *inspector) table(text string, r inspect.Reading, others []alternative, 
 		if i > 0 {
 			lead = "        or"
 		}
-		fmt.Fprintf(&b, "%s %s in %s, from %s\n", lead, cmp.Or(o.Generator, o.Format), o.As, o.Time.Format(time.DateOnly))
+		fmt.Fprintf(&b, "%s %s in %s, from %s\n", lead, cmp.Or(o.Generator, o.Format), o.As,
+			o.Time.Format(time.DateOnly))
 	}
 	b.WriteByte('\n')
 	return b.String()

@@ -108,7 +108,8 @@ func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {
 	if k := formats.KindOf(g.Format); k != nil && k.Random() {
 		worker = flake.Worker(g.Worker).String()
 	}
-	return []string{escape.Text(g.Name), escape.Text(ready), escape.Text(g.Format), worker, cmp.Or(escape.Text(g.WorkerFrom), "-"),
+	return []string{escape.Text(g.Name), escape.Text(ready), escape.Text(g.Format), worker,
+		cmp.Or(escape.Text(g.WorkerFrom), "-"),
 		strconv.FormatUint(g.IDs, 10), last, mark, lead, left}
 }
 

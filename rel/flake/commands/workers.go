@@ -29,14 +29,17 @@ var errWorkers = errors.New("flake workers: must have no argument, or release NU
 // was restored, or that it was not.
 func Workers(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
-	margin := f.Duration("margin", 0, "after-restore, withdraw: by how much clocks of nodes may be ahead; 0: a third of hold, 10s at most")
-	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd as it was, such as 2026-01-31T12:00:00Z")
+	margin := f.Duration("margin", 0, "after-restore, withdraw: by how much clocks of nodes may be ahead; "+
+		"0: a third of hold, 10s at most")
+	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd as it was, "+
+		"such as 2026-01-31T12:00:00Z")
 	again := f.Bool("again", false, "after-restore: etcd was restored once more, so write a new floor")
 	sure := f.Bool("sure", false, "after-restore, withdraw: the clock here is right, whatever etcd's and the marks say")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, _ io.Writer) error {
 		r := workers.Restored{
-			Clock: flake.SystemClock(), Hold: cfg.Etcd.Hold, Margin: cmp.Or(*margin, workers.DefaultMargin(cfg.Etcd.Hold)),
-			Again: *again, Sure: *sure, Nonce: rand.Uint64(),
+			Clock: flake.SystemClock(), Hold: cfg.Etcd.Hold,
+			Margin: cmp.Or(*margin, workers.DefaultMargin(cfg.Etcd.Hold)),
+			Again:  *again, Sure: *sure, Nonce: rand.Uint64(),
 		}
 		if *until != "" {
 			at, err := time.Parse(time.RFC3339, *until)

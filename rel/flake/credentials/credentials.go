@@ -46,7 +46,8 @@ func Token(path string) (string, error) {
 		return "", err
 	}
 	if len(token) < minToken {
-		return "", fmt.Errorf("http.token_file %q: must be %d characters or more, as openssl rand -hex 16 prints", path, minToken)
+		return "", fmt.Errorf("http.token_file %q: must be %d characters or more, as openssl rand -hex 16 prints",
+			path, minToken)
 	}
 	for _, c := range []byte(token) {
 		if c <= ' ' || c > '~' {

@@ -263,7 +263,8 @@ func (r *run) result() Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Result{
-		Elapsed: time.Since(r.start), Calls: r.calls.Load(), IDs: r.ids.Load(), Errors: maps.Clone(r.errors), Unfinished: int(r.unfinished.Load()),
-		P50: p[0], P90: p[1], P99: p[2], P999: p[3], Max: time.Duration(r.latency.max.Load()),
+		Elapsed: time.Since(r.start), Calls: r.calls.Load(), IDs: r.ids.Load(), Errors: maps.Clone(r.errors),
+		Unfinished: int(r.unfinished.Load()),
+		P50:        p[0], P90: p[1], P99: p[2], P999: p[3], Max: time.Duration(r.latency.max.Load()),
 	}
 }

@@ -111,11 +111,13 @@ func parseDets(data []byte) (last uint64, closed bool, err error) {
 		at, want uint32
 		what     string
 	}{
-		{versionAt, version, "version"}, {typeAt, set, "type"}, {keyPosAt, 1, "position of the key"}, {slotsAt, slots, "number of slots"},
+		{versionAt, version, "version"}, {typeAt, set, "type"}, {keyPosAt, 1, "position of the key"},
+		{slotsAt, slots, "number of slots"},
 		{hashAt, phash2, "hash function"}, {splitAt, 0, "number of slots that are split"},
 	} {
 		if got := r.word(field.at); got != field.want {
-			return 0, false, fmt.Errorf("a dets file, and not the original's: its %s is %d, where that has %d", field.what, got, field.want)
+			return 0, false, fmt.Errorf("a dets file, and not the original's: its %s is %d, where that has %d",
+				field.what, got, field.want)
 		}
 	}
 	status := r.word(closedAt)
@@ -128,7 +130,8 @@ func parseDets(data []byte) (last uint64, closed bool, err error) {
 	size, at := r.word(entry), r.word(r.add(entry, 4))
 	if r.err == nil && at == 0 {
 		if n := r.word(objectsAt); n > 0 {
-			return 0, false, fmt.Errorf("a dets file, and not the original's: it has %d objects, and none is {last_timestamp, T}", n)
+			return 0, false, fmt.Errorf("a dets file, and not the original's: "+
+				"it has %d objects, and none is {last_timestamp, T}", n)
 		}
 		return 0, status == 1, nil
 	}

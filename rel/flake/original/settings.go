@@ -31,7 +31,7 @@ type Settings struct {
 	NetTicktime          time.Duration
 	TLS                  TLS
 
-	Interface         string           // whose MAC is the worker id; empty: eth0, or in later versions the first with a MAC
+	Interface         string           // whose MAC is the worker id; empty: eth0, or later the first with a MAC
 	WorkerID          net.HardwareAddr // nil: not known, as it is in no file
 	DetsPath          string           // its timestamp_path, which is a dets file; empty: DefaultDets
 	AllowableDowntime time.Duration    // 0: not set

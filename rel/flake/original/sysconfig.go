@@ -43,7 +43,8 @@ func readSysConfig(path string, s *Settings, include bool) error {
 		case isText:
 			s.leave(fmt.Sprintf("%s: the file %q", from, name), "Erlang reads none that is named there")
 		default:
-			return fmt.Errorf("%s: %.60s is no application with a list of keys, and no file name", path, etf.Format(nil, entry))
+			return fmt.Errorf("%s: %.60s is no application with a list of keys, and no file name",
+				path, etf.Format(nil, entry))
 		}
 		if err != nil {
 			return err
@@ -114,12 +115,14 @@ func parseTerm(text string) (etf.Term, string, error) {
 var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}`)
 
 func unset(line int, found string) error {
-	return fmt.Errorf("line %d: %.60s stands for a variable: give the file that the release's start script makes of this one", line, found)
+	return fmt.Errorf("line %d: %.60s stands for a variable: give the file that the release's start "+
+		"script makes of this one", line, found)
 }
 
 var latin1 = regexp.MustCompile(`^(?:[^\n]*\n)?\s*%[^\n]*coding[:=]\s*(?i:latin-1|iso-8859-1)`)
 
-// decoded returns the text of a file of Erlang terms, which is UTF-8 unless a comment in its first two lines says latin-1.
+// decoded returns the text of a file of Erlang terms, which is UTF-8 unless a comment in its first two lines says
+// latin-1.
 func decoded(data []byte) (string, error) {
 	switch {
 	case latin1.Match(data):

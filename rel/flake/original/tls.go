@@ -9,7 +9,8 @@ import (
 )
 
 // serverOptions are those of the distribution over TLS that are taken.
-var serverOptions = []string{"server_cacertfile", "server_certfile", "server_fail_if_no_peer_cert", "server_keyfile", "server_verify"}
+var serverOptions = []string{"server_cacertfile", "server_certfile", "server_fail_if_no_peer_cert", "server_keyfile",
+	"server_verify"}
 
 // addTLS hands options of the distribution over TLS to once: those of the command line, where each may have a flag of
 // its own, or of the file that it names.

@@ -42,8 +42,10 @@ func (s Settings) TOML() ([]byte, error) {
 	case s.Interface != "":
 		w.text("interface", s.Interface, "whose MAC is the worker id")
 	default:
-		w.comment("no interface was set: the original takes eth0, or in later versions the first with a MAC, this node a random")
-		w.comment("worker id. To keep that of the original, set interface, or worker_id to bytes 9 to 14 of any of its ids")
+		w.comment("no interface was set: the original takes eth0, or in later versions the first with a MAC, " +
+			"this node a random")
+		w.comment("worker id. To keep that of the original, set interface, " +
+			"or worker_id to bytes 9 to 14 of any of its ids")
 	}
 	if s.TimestampPath != "" {
 		w.text("timestamp_path", s.TimestampPath, "not its dets file: this node has a format of its own")

@@ -203,7 +203,8 @@ func (s *Settings) takeDist(what, flag, value string) {
 		if s.TLS.On {
 			s.take(what + " " + value)
 		} else {
-			s.leave(what+" "+value, "this node listens where node.listen says, at all addresses of IPv4 and IPv6 unless it is set")
+			s.leave(what+" "+value, "this node listens where node.listen says, "+
+				"at all addresses of IPv4 and IPv6 unless it is set")
 		}
 	}
 }

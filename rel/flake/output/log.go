@@ -185,7 +185,8 @@ func (s *messages) tell() {
 	s.telling = false
 	for message, k := range s.all {
 		if k.held > 0 {
-			s.log.Log(context.Background(), k.level, "lines left out: too many with this message", "message", message, "lines", k.held)
+			s.log.Log(context.Background(), k.level, "lines left out: too many with this message",
+				"message", message, "lines", k.held)
 			k.held, k.level = 0, 0
 		}
 	}

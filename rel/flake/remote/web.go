@@ -97,7 +97,8 @@ func NewWeb(cfg config.HTTP, at string) (w *Web, err error) {
 // sends requests for some of these to the proxy of the environment, and the token with them.
 func hereOnly(host string) bool {
 	ip, err := netip.ParseAddr(host)
-	return config.IsLoopback(host) || strings.HasSuffix(strings.ToLower(host), ".localhost") || err == nil && ip.IsUnspecified()
+	return config.IsLoopback(host) || strings.HasSuffix(strings.ToLower(host), ".localhost") ||
+		err == nil && ip.IsUnspecified()
 }
 
 // notElsewhere follows no redirect: a node sends none, and the token is for the node alone.

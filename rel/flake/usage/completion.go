@@ -105,7 +105,8 @@ func (f *option) zshValue() string {
 // fish returns the script for fish.
 func fish(all []Command) string {
 	var b strings.Builder
-	fmt.Fprint(&b, "# Completion of flake for fish. To have it in a shell: flake completion fish | source\ncomplete -c flake -f\n")
+	fmt.Fprint(&b, "# Completion of flake for fish. To have it in a shell: "+
+		"flake completion fish | source\ncomplete -c flake -f\n")
 	for _, c := range all {
 		when := "__fish_seen_subcommand_from " + c.Name
 		if c.Name == "" {
@@ -126,7 +127,8 @@ func fish(all []Command) string {
 			case f.value != "":
 				value = " -x"
 			}
-			fmt.Fprintf(&b, "complete -c flake -n %s -o %s%s -d %s\n", quoted(when), f.name[1:], value, fishQuoted(f.does))
+			fmt.Fprintf(&b, "complete -c flake -n %s -o %s%s -d %s\n",
+				quoted(when), f.name[1:], value, fishQuoted(f.does))
 		}
 	}
 	return b.String()
