@@ -73,13 +73,12 @@ type ScanError = digits.ScanError
 // Parse parses an id. The length of the text says which form it has:
 //
 //	0000AboKHPfE7cAx9OrCYZ                22 digits of base 62, as [ID.String]
-//	0000018b-cfe5-6800-0200-000000010007  as [ID.UUID]
+//	0000018b-cfe5-6800-0200-000000010007  as [ID.UUID]; also in braces, or after urn:uuid:
 //	0000018bcfe568000200000000010007      32 hexadecimal digits
 //	0x0000018bcfe568000200000000010007    with 0x, or with \x as psql shows bytea
 //
-// A UUID may also be in braces or follow urn:uuid:. Hexadecimal digits may be of either
-// case. Anything else is a [*ParseError]. Texts in other bases and without leading zeros
-// are ambiguous: use [ParseBase] for them.
+// Hexadecimal digits may be of either case. Anything else is a [*ParseError]. Texts in
+// other bases and without leading zeros are ambiguous: use [ParseBase] for them.
 func Parse(text string) (ID, error) {
 	switch {
 	case len(text) == uuidLen:
@@ -91,9 +90,9 @@ func Parse(text string) (ID, error) {
 	case len(text) == Width(MaxBase):
 		return ParseBase(text, MaxBase)
 	case len(text) == uuidLen+2 && text[0] == '{' && text[uuidLen+1] == '}':
-		return parseUUID(text[1 : uuidLen+1])
+		return Parse(text[1 : uuidLen+1])
 	case len(text) == len(urn)+uuidLen && strings.EqualFold(text[:len(urn)], urn):
-		return parseUUID(text[len(urn):])
+		return Parse(text[len(urn):])
 	}
 	return ID{}, digits.Errorf[ParseError](text, 0,
 		"%d bytes, want %d digits of base 62, a UUID of %d, or %d hexadecimal digits%s",
