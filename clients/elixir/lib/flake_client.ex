@@ -35,7 +35,8 @@ defmodule FlakeClient do
     * `:base` - 2 to 62: ids are text in that base, digits `0-9A-Za-z`; or
       `:canonical`: the format's own text, of a flake 22 digits of base 62, which
       sort as ids do; or `:uuid` or `:ulid`, of ids of 16 bytes, which are the own texts
-      of those formats, and sort too
+      of those formats, and sort too; or `:crockford`, Crockford's base 32, which sorts and
+      which no change of case harms
 
   Functions without `!` never raise for what becomes of the nodes; those with
   it raise `FlakeClient.Error`.
@@ -44,10 +45,10 @@ defmodule FlakeClient do
   @typedoc "16 bytes of a flake, of uuidv7 and of ulid; other formats have 8 or 10."
   @type id :: <<_::64, _::_*8>>
 
-  @typedoc "An id as a number in a base, without padding, or its canonical text, or a UUID's or ULID's."
+  @typedoc "An id as a number in a base, without padding, or another of its texts."
   @type text :: String.t()
 
-  @type base :: 2..62 | :canonical | :uuid | :ulid
+  @type base :: 2..62 | :canonical | :crockford | :uuid | :ulid
   @type client :: atom
   @type time :: non_neg_integer | DateTime.t()
 

@@ -12,7 +12,8 @@ defmodule FlakeClient.EctoTypeTest do
   end
 
   test "an id goes to the database and back" do
-    for base <- [:canonical, :uuid, :ulid | Enum.to_list(2..62)], params = init(base: base) do
+    for base <- [:canonical, :crockford, :uuid, :ulid | Enum.to_list(2..62)],
+        params = init(base: base) do
       text = EctoType.autogenerate(params)
       assert {:ok, <<_::128>> = id} = dump(text, params)
       assert load(id, params) == {:ok, text}
@@ -32,7 +33,7 @@ defmodule FlakeClient.EctoTypeTest do
   test "a span's ends are for queries, as bytes and as text" do
     now = System.os_time(:millisecond)
 
-    for base <- [:canonical, :uuid, :ulid | Enum.to_list(2..62)],
+    for base <- [:canonical, :crockford, :uuid, :ulid | Enum.to_list(2..62)],
         params = init(base: base, storage: :uuid) do
       {lowest, highest} = FlakeClient.span!(now - 1000, now)
       {lowest_text, highest_text} = FlakeClient.span!(now - 1000, now, base: base)
@@ -99,7 +100,7 @@ defmodule FlakeClient.EctoTypeTest do
   test "casts no word" do
     words = ~w(z new edit NEW EDIT orders settings password_changed a\0b)
 
-    for base <- [:canonical, :uuid, :ulid, 36, 62],
+    for base <- [:canonical, :crockford, :uuid, :ulid, 36, 62],
         bytes <- [8, 10, 16],
         bytes == 16 or base not in [:uuid, :ulid],
         params = init(base: base, bytes: bytes) do

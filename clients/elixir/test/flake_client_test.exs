@@ -31,7 +31,7 @@ defmodule FlakeClientTest do
   test "bases" do
     now = System.os_time(:millisecond)
 
-    for base <- [:canonical, :uuid, :ulid | Enum.to_list(2..62)] do
+    for base <- [:canonical, :crockford, :uuid, :ulid | Enum.to_list(2..62)] do
       assert {:ok, text} = FlakeClient.id(base: base)
       id = FlakeClient.from_text!(text, base: base)
       assert FlakeClient.to_text!(id, base: base) == text

@@ -13,7 +13,7 @@ export class Id {
   get format () { return this.#format }
   get value () { return this.#value }
 
-  toString (base) { return base === undefined ? this.#format.text.encode(this.#value) : encode(this.#value, base) }
+  toString (base) { return base === undefined ? this.#format.text.encode(this.#value) : encode(this.#value, base, this.#format.size) }
   toHex () { return hex(this.#value, this.#format.size) }
 
   toUUID () {

@@ -4,6 +4,12 @@ type Bytes = typeof globalThis extends { Buffer: { alloc (size: number): infer B
 /** A Date, or milliseconds since 1970. */
 export type Time = Date | number | bigint
 
+/**
+ * 2 to 62; Crockford's base 32, upper case, padded to 26, 16 or 13 digits that sort as ids
+ * do; or, of ids of 16 bytes, the form of a UUID.
+ */
+export type Base = number | 'crockford' | 'uuid'
+
 /** How ids are put together. */
 export interface Format {
   /** As nodes have it: flake, snowflake, flake-idgen, sno, uuidv7 or ulid. */
@@ -16,9 +22,9 @@ export interface Format {
   fromBytes (bytes: Uint8Array): Id
   /**
    * The id of a text: the format's own, or a UUID if ids have 16 bytes; with a base from 2
-   * to 62, digits 0-9A-Za-z. What is none is a SyntaxError.
+   * to 62, digits 0-9A-Za-z, or in another Base. What is none is a SyntaxError.
    */
-  parse (text: string, base?: number): Id
+  parse (text: string, base?: Base): Id
   /** The lowest and the highest id of some milliseconds, both ends included, for range scans. */
   span (first: Time, last?: Time): [lowest: Id, highest: Id]
 }
@@ -43,8 +49,8 @@ export class Id {
   private constructor ()
   readonly format: Format
   readonly value: bigint
-  /** The text of its format; with a base from 2 to 62, digits 0-9A-Za-z without leading zeros. */
-  toString (base?: number): string
+  /** The text of its format; with a base from 2 to 62, digits 0-9A-Za-z without leading zeros; or in another Base. */
+  toString (base?: Base): string
   /** Its bytes, lower case. */
   toHex (): string
   /** Of an id of 16 bytes. */

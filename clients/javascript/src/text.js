@@ -2,8 +2,13 @@ const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const crockford = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const sno = '23456789abcdefghijklmnopqrstuvwx'
 
-/** A number in a base from 2 to 62, with digits 0-9A-Za-z, without leading zeros. */
-export function encode (value, base) {
+/**
+ * A number in a base from 2 to 62, with digits 0-9A-Za-z, without leading zeros; or, of an
+ * id of so many bytes, in a base with a name.
+ */
+export function encode (value, base, size) {
+  const text = named(base, size)
+  if (text) return text.encode(value)
   checkBase(base)
   return base <= 36 ? value.toString(base).toUpperCase() : large(value, base)
 }
@@ -29,6 +34,8 @@ function small (value, base) {
 
 /** Reads what encode returns, also with leading zeros, of an id of so many bytes. */
 export function decode (text, base, size) {
+  const own = named(base, size)
+  if (own) return own.decode(text)
   checkBase(base)
   const highest = highestOf(size)
   const most = encode(highest, base).length
@@ -60,7 +67,7 @@ function none (text, what) {
 const unpadded = text => /^[0-9A-Za-z]{17,21}$/.test(text) ? '; parse(text, 62) reads digits without leading zeros' : ''
 
 function checkBase (base) {
-  if (!Number.isInteger(base) || base < 2 || base > 62) throw new RangeError(`the base is ${String(base)}, want 2 to 62`)
+  if (!Number.isInteger(base) || base < 2 || base > 62) throw new RangeError(`the base is ${String(base)}, want 2 to 62, crockford, or of 16 bytes uuid`)
 }
 
 /** An id's bytes in hexadecimal, lower case. */
@@ -92,6 +99,11 @@ function fixed (alphabet, size, read = text => text) {
       return value
     }
   }
+}
+
+function named (base, size) {
+  if (base === 'crockford') return canonicalOf('ulid', size)
+  if (base === 'uuid' && size === 16) return uuid
 }
 
 /** The text of a format by its name: what writes and what reads it. */

@@ -36,7 +36,8 @@ for (const [format, hex, text, fields] of ids) {
     assert.equal(String(id), text)
     assert.deepEqual(id.fields, fields)
     assert.equal(id.date.getTime(), Number(fields.time))
-    for (const same of [format.id(id.value), format.parse(text), format.parse(id.toString(62), 62), format.parse(hex, 16), format.fromBytes(id.toBytes())]) {
+    for (const same of [format.id(id.value), format.parse(text), format.parse(id.toString(62), 62), format.parse(hex, 16),
+      format.parse(id.toString('crockford').toLowerCase(), 'crockford'), format.fromBytes(id.toBytes())]) {
       assert.equal(same.value, id.value)
     }
     assert.deepEqual(id.toBuffer(), Buffer.from(hex, 'hex'))
@@ -52,6 +53,17 @@ for (const [format, hex, text, fields] of ids) {
     assert.equal(format.parse(String(highest)).value, highest.value)
   })
 }
+
+test('bases with names', () => {
+  const { flake } = formats
+  const id = flake.parse('0000BCfc0ALre7LoMSKqmn')
+  assert.equal(id.toString('uuid'), '000001a1-fda5-5bfc-02fc-000000010001')
+  assert.equal(flake.parse(id.toString('uuid'), 'uuid').value, id.value)
+  assert.equal(snowflake().id(911723800210665477n).toString('crockford'), '0S9RQYWYD6W05')
+  assert.equal(formats.sno.id(292967453211759932276745n).toString('crockford'), '7R4WR9KR0400E009')
+  assert.throws(() => snowflake().parse('G000000000000', 'crockford'), SyntaxError)
+  assert.throws(() => snowflake().id(1n).toString('uuid'), RangeError)
+})
 
 test('what is no id is refused', () => {
   const { flake, sno, ulid, uuidv7 } = formats

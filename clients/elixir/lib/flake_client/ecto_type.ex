@@ -8,7 +8,7 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
 
     Options of the field:
 
-      * `:base` - of the text: `:canonical`, or 2 to 62; `:canonical` unless told. With
+      * `:base` - of the text: `:canonical`, `:crockford`, or 2 to 62; `:canonical` unless told. With
         ids of uuidv7 `:uuid`, with those of ulid `:ulid`
       * `:bytes` - of an id: 16 for flake, uuidv7 and ulid, 10 for sno, 8 for the formats of 64 bits; 16
         unless told
@@ -50,7 +50,8 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
           options,
           :base,
           :canonical,
-          [:canonical | if(bytes == 16, do: [:uuid, :ulid], else: [])] ++ Enum.to_list(2..62)
+          [:canonical, :crockford | if(bytes == 16, do: [:uuid, :ulid], else: [])] ++
+            Enum.to_list(2..62)
         )
 
       storage =

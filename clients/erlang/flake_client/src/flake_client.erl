@@ -45,21 +45,22 @@
 -define(DEFAULT, ?MODULE).
 -define(SNO_EPOCH, 1262304000000). % 2010
 -define(LOW_BITS, 22). % of a snowflake, below its time
--define(IS_CLIENT(C), (is_atom(C) andalso C =/= canonical andalso C =/= uuid andalso C =/= ulid)).
+-define(IS_CLIENT(C), (is_atom(C) andalso C =/= canonical andalso C =/= crockford andalso C =/= uuid andalso C =/= ulid)).
 
 -type client() :: atom().
-%% The name of a client, any but `canonical', `uuid' and `ulid'.
+%% The name of a client, any but `canonical', `crockford', `uuid' and `ulid'.
 
 -type options() :: #{atom() => term()} | [{atom(), term()}].
 
 -type id() :: binary().
 %% 16 bytes of a flake, of uuidv7 and of ulid; other formats have 8 or 10.
 
--type base() :: 2..62 | canonical | uuid | ulid.
+-type base() :: 2..62 | canonical | crockford | uuid | ulid.
 %% Digits are `0-9A-Za-z' in that order. `canonical' is the format's own text: of a
 %% flake 22 digits of base 62, which sort as ids do; of 10 bytes (sno) 16 characters
-%% of `2-9a-x'; of 8 bytes decimal. Any id of 16 bytes has `uuid', the form of a UUID in
-%% lower case, and `ulid', 26 digits of Crockford's base 32: the format's own text of
+%% of `2-9a-x'; of 8 bytes decimal. `crockford' is Crockford's base 32, which sorts and
+%% which no change of case harms: 26, 16 or 13 digits, read in either case. Any id of 16 bytes has `uuid', the form of a UUID in
+%% lower case, and `ulid', which is its `crockford': the format's own text of
 %% uuidv7 and of ulid, which have no other `canonical' one here. They sort as ids do.
 
 -type text() :: string() | binary().
@@ -90,7 +91,7 @@ start_link(Options) ->
 start_link(Client, Options) when ?IS_CLIENT(Client) ->
     flake_client_server:start_link(Client, Options);
 start_link(Client, _) ->
-    {error, {bad_option, client, Client, "an atom, and not canonical, uuid or ulid"}}.
+    {error, {bad_option, client, Client, "an atom, and not canonical, crockford, uuid or ulid"}}.
 
 %% @equiv child_spec(flake_client, Options)
 -spec child_spec(options()) -> supervisor:child_spec().

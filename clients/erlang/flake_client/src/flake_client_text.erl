@@ -9,9 +9,10 @@
 -define(IS_SIZE(S), (S =:= 8 orelse S =:= 10 orelse S =:= 16)).
 
 -define(CROCKFORD, "0123456789ABCDEFGHJKMNPQRSTVWXYZ").
+-define(PAD(Size), (5 - Size * 8 rem 5) rem 5). % zero bits, so that all digits have 5
 
 -spec is_base(term()) -> boolean().
-is_base(Name) when Name =:= canonical; Name =:= uuid; Name =:= ulid -> true;
+is_base(Name) when Name =:= canonical; Name =:= crockford; Name =:= uuid; Name =:= ulid -> true;
 is_base(Base) -> is_integer(Base) andalso Base >= 2 andalso Base =< 62.
 
 %% Whether an id has that text. Ids of uuidv7 and ulid do not tell which of the two they
@@ -31,8 +32,10 @@ encode(Id, Base) ->
 
 text(<<A:4/binary, B:2/binary, C:2/binary, D:2/binary, E:6/binary>>, uuid) ->
     lists:append(lists:join("-", [[hex(V) || <<V:4>> <= Group] || Group <- [A, B, C, D, E]]));
-text(<<Id:16/binary>>, ulid) ->
-    [lists:nth(V + 1, ?CROCKFORD) || <<V:5>> <= <<0:2, Id/binary>>];
+text(Id, ulid) ->
+    text(Id, crockford);
+text(Id, crockford) ->
+    [lists:nth(V + 1, ?CROCKFORD) || <<V:5>> <= <<0:(?PAD(byte_size(Id))), Id/binary>>];
 text(<<Id:128>>, canonical) ->
     Text = digits(Id, 62, []),
     lists:duplicate(22 - length(Text), $0) ++ Text;
@@ -76,8 +79,10 @@ read(Text, canonical, 16) ->
 read(Text, uuid, 16) when length(Text) =:= 36 ->
     [8, 4, 4, 4, 12] = [length(Group) || Group <- string:split(Text, "-", all)],
     read(string:uppercase([C || C <- Text, C =/= $-]), 16, 16);
-read(Text, ulid, 16) when length(Text) =:= 26 ->
-    <<0:2, Id:16/binary>> = << <<(crockford(C)):5>> || C <- Text >>,
+read(Text, ulid, 16) ->
+    read(Text, crockford, 16);
+read(Text, crockford, Size) when length(Text) =< 26 ->
+    <<0:(?PAD(Size)), Id:Size/binary>> = << <<(crockford(C)):5>> || C <- Text >>,
     Id;
 read(_, _, _) ->
     throw(none).

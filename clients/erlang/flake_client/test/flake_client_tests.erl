@@ -61,7 +61,7 @@ arguments_test_() ->
                 flake_client:time(<<1:64>>), flake_client:time(<<1:64>>, -1), flake_client:time(<<1:64>>, 0, 23), flake_client:time(<<1:64>>, 0, -1),
                 flake_client:time(<<1:128>>, 0)]] ++
     [?_assertMatch({error, {bad_option, client, Name, _}}, flake_client:start_link(Name, [{nodes, [in_process]}]))
-     || Name <- [canonical, uuid, ulid]].
+     || Name <- [canonical, crockford, uuid, ulid]].
 
 lease_test_() ->
     Id = fun(Bits, N) -> <<N:Bits>> end,
@@ -115,7 +115,7 @@ text_test() ->
          ?assertEqual({Base, {ok, Id}}, {Base, flake_client:from_text(Text, Base, byte_size(Id))}),
          ?assertEqual({Base, {ok, Id}}, {Base, flake_client:from_text(list_to_binary(Text), Base, byte_size(Id))}),
          ?assert(is_integer(Base) andalso (length(Text) =:= 1 orelse hd(Text) =/= $0) orelse is_atom(Base))
-     end || Base <- [canonical, uuid, ulid | lists:seq(2, 62)], Bits <- [64, 80, 128],
+     end || Base <- [canonical, crockford, uuid, ulid | lists:seq(2, 62)], Bits <- [64, 80, 128],
             N <- [0, 1, 61, 62, (1 bsl 59) - 1, 1 bsl 59, 16#1A1FB177DEE7A0078FFE3D40000, (1 bsl 112) - 1, (1 bsl 128) - 1],
             Id <- [<<N:Bits>>], flake_client:to_text(Id, Base) =/= {error, badarg}].
 
@@ -130,6 +130,9 @@ forms_test_() ->
      ?_assertEqual({ok, Id}, flake_client:from_text(<<"01563E3A-B5D3-D676-4C61-EFB99302BD5B">>, uuid)),
      ?_assertEqual({ok, 1469922850259}, flake_client:time(Id)),
      ?_assertEqual({ok, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"}, flake_client:to_text(<<-1:128>>, ulid)),
+     ?_assertEqual({ok, Spec}, flake_client:to_text(Id, crockford)),
+     ?_assertEqual({ok, "0S9RQYWYD6W05"}, flake_client:to_text(<<911723800210665477:64>>, crockford)),
+     ?_assertEqual({ok, "7R4WR9KR0400E009"}, flake_client:to_text(<<292967453211759932276745:80>>, crockford)),
      ?_assertEqual({error, badarg}, flake_client:to_text(Id, canonical))] ++
     [?_assertEqual({error, badarg}, flake_client:to_text(<<1:Size/unit:8>>, Base)) || Size <- [8, 10], Base <- [uuid, ulid]].
 
@@ -160,7 +163,7 @@ no_text_test_() ->
              {"0123456-78901-2345-6789-0123456789ab", canonical, 16}, {"012345678-9012-3456-7890-123456789ab", canonical, 16},
              {"01234567-8901-2345-6789-0123456789ag", canonical, 16}, {lists:duplicate(22, $7), canonical, 16},
              {"01563e3a-b5d3-d676-4c61-efb99302bd5b", canonical, 16}, {"01563e3ab5d3d6764c61efb99302bd5b", uuid, 16},
-             {"8ZZZZZZZZZZZZZZZZZZZZZZZZZ", ulid, 16}, {"01ARZ3NDEKTSV4RRFFQ69G5FAU", ulid, 16}, {"01ARZ3NDEKTSV4RRFFQ69G5FA", ulid, 16},
+             {"8ZZZZZZZZZZZZZZZZZZZZZZZZZ", ulid, 16}, {"G000000000000", crockford, 8}, {"000000000000", crockford, 8}, {"0000000000000", crockford, 10}, {"01ARZ3NDEKTSV4RRFFQ69G5FAU", ulid, 16}, {"01ARZ3NDEKTSV4RRFFQ69G5FA", ulid, 16},
              {"01ARZ3NDEKTSV4RRFFQ69G5FA" ++ [16#17F], ulid, 16}, {"01ARZ3NDEKTSV4RRFFQ69G5FAV", ulid, 10}, {"01ARZ3NDEKTSV4RRFFQ69G5FAI", ulid, 16}]].
 
 %% Node, id and whether it is admitted after those before it.
