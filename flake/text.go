@@ -79,10 +79,15 @@ type ScanError = digits.ScanError
 //
 // Hexadecimal digits may be of either case. Anything else is a [*ParseError]. Texts in
 // other bases and without leading zeros are ambiguous: use [ParseBase] for them.
-func Parse(text string) (ID, error) {
+func Parse(text string) (id ID, err error) {
 	switch {
 	case len(text) == uuidLen:
-		return parseUUID(text)
+		hi, lo, ok := digits.ParseUUID(text)
+		if !ok {
+			return id, notUUID(text)
+		}
+		id.set(hi, lo)
+		return id, nil
 	case len(text) == hexLen+2 && (text[:2] == "0x" || text[:2] == `\x`):
 		return parsed(digits.ParseHex(text, 2))
 	case len(text) == hexLen:
@@ -197,25 +202,20 @@ func (id ID) AppendUUID(dst []byte) []byte {
 	return append(dst, b[:]...)
 }
 
-// parseUUID parses what [ID.UUID] returns, in either case.
-func parseUUID(text string) (ID, error) {
-	var id ID
-	for i, n := 0, 0; i < uuidLen; i++ {
+// notUUID returns the error of 36 bytes that are not a UUID.
+func notUUID(text string) error {
+	for i := 0; ; i++ {
 		switch i {
 		case hyphen1, hyphen2, hyphen3, hyphen4:
 			if text[i] != '-' {
-				return ID{}, digits.Errorf[ParseError](text, i, "%q instead of a hyphen", text[i])
+				return digits.Errorf[ParseError](text, i, "%q instead of a hyphen", text[i])
 			}
-			continue
+		default:
+			if digits.HexValue(text[i]) > 15 {
+				return digits.Errorf[ParseError](text, i, "%q is not a hexadecimal digit", text[i])
+			}
 		}
-		nibble := digits.HexValue(text[i])
-		if nibble > 15 {
-			return ID{}, digits.Errorf[ParseError](text, i, "%q is not a hexadecimal digit", text[i])
-		}
-		id[n/2] = id[n/2]<<4 | nibble
-		n++
 	}
-	return id, nil
 }
 
 // Value implements [driver.Valuer] with the text of [ID.UUID], which every Postgres
@@ -247,5 +247,5 @@ func (id *ID) scanText(text string) error {
 	if len(text) != uuidLen {
 		return id.UnmarshalText([]byte(text))
 	}
-	return id.keep(parseUUID(text))
+	return id.keep(Parse(text))
 }

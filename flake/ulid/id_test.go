@@ -102,6 +102,20 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+// Each byte of a text may be a digit, in either case, and nothing else.
+func TestParseDigits(t *testing.T) {
+	const text = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+	for at := range len(text) {
+		for c := range 256 {
+			other := text[:at] + string([]byte{byte(c)}) + text[at+1:]
+			allowed := strings.IndexByte(crockford+strings.ToLower(crockford), byte(c)) >= 0 && (at > 0 || c <= '7')
+			if id, err := Parse(other); (err == nil) != allowed || allowed && id.String() != strings.ToUpper(other) {
+				t.Errorf("%q: %s, %v", other, id, err)
+			}
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	f.Add("7zzzzzzzzzzzzzzzzzzzzzzzzz")

@@ -202,22 +202,28 @@ func parse[T string | []byte](text T) (id ID, err error) {
 	if len(text) != encodedLen {
 		return id, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d digits", len(text), encodedLen)
 	}
-	var high, low uint64
-	var highest byte
-	for i := range encodedLen {
-		value := values[text[i]]
-		highest = max(highest, value)
-		high, low = high<<5|low>>59, low<<5|uint64(value)
-	}
+	first, wrong1 := fives(text[:10]) // 48 bits, and two before them
+	mid, wrong2 := fives(text[10:18])
+	last, wrong3 := fives(text[18:])
 	switch {
-	case highest > 31:
+	case wrong1|wrong2|wrong3 > 31:
 		return id, digits.As[flake.ParseError](digits.NotDigit(string(text), &values, 32))
 	case values[text[0]] > 7:
 		return id, digits.Errorf[flake.ParseError](text, 0, "%q is above the highest first digit, 7", text[0])
 	}
-	binary.BigEndian.PutUint64(id[:8], high)
-	binary.BigEndian.PutUint64(id[8:], low)
+	binary.BigEndian.PutUint64(id[:8], first<<16|mid>>24)
+	binary.BigEndian.PutUint64(id[8:], mid<<40|last)
 	return id, nil
+}
+
+// fives returns the value of up to 12 digits. Some are not digits if wrong is above 31.
+func fives[T string | []byte](text T) (v uint64, wrong byte) {
+	for i := range len(text) {
+		value := values[text[i]]
+		wrong |= value
+		v = v<<5 | uint64(value)
+	}
+	return v, wrong
 }
 
 // ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to

@@ -36,6 +36,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql/driver"
+	"encoding/binary"
 	"time"
 
 	"github.com/flake-go/flake/flake"
@@ -174,7 +175,17 @@ func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base)
 // Parse parses what [ID.String] returns, in either case, also in braces or after
 // urn:uuid:. It may be any UUID of version 7, the nil UUID, or [Max]. Anything else, such
 // as a UUID of another version or variant, is a [*flake.ParseError].
-func Parse(text string) (ID, error) {
+func Parse(text string) (id ID, err error) {
+	if hi, lo, ok := digits.ParseUUID(text); ok && hi>>12&15 == 7 && lo>>62 == 2 {
+		binary.BigEndian.PutUint64(id[:8], hi)
+		binary.BigEndian.PutUint64(id[8:], lo)
+		return id, nil
+	}
+	return parseOther(text)
+}
+
+// parseOther parses the other forms, the nil UUID and Max, and returns the error of any other text.
+func parseOther(text string) (ID, error) {
 	start := 0 // of the UUID in the text
 	switch len(text) {
 	case encodedLen:

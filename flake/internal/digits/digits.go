@@ -187,6 +187,39 @@ func ParseHex(text string, from int) (hi, lo uint64, err error) {
 	return hi, lo, nil
 }
 
+// each has a word's bytes all 1.
+const each = 0x0101010101010101
+
+// ParseUUID parses the text form of a UUID (RFC 9562 section 4), in either case. It is not
+// ok for any other text.
+func ParseUUID(text string) (hi, lo uint64, ok bool) {
+	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
+		return 0, 0, false
+	}
+	a, ok1 := hex8(load4(text[0:4])<<32 | load4(text[4:8]))
+	b, ok2 := hex8(load4(text[9:13])<<32 | load4(text[14:18]))
+	c, ok3 := hex8(load4(text[19:23])<<32 | load4(text[24:28]))
+	d, ok4 := hex8(load4(text[28:32])<<32 | load4(text[32:36]))
+	return a<<32 | b, c<<32 | d, ok1 && ok2 && ok3 && ok4
+}
+
+// load4 is [binary.BigEndian].Uint32 of a string.
+func load4(s string) uint64 {
+	return uint64(s[3]) | uint64(s[2])<<8 | uint64(s[1])<<16 | uint64(s[0])<<24
+}
+
+// hex8 returns the value of 8 hexadecimal digits, a byte each. It is not ok if some are not
+// digits.
+func hex8(text uint64) (value uint64, ok bool) {
+	letters := text >> 6 & each // 1 in the bytes of letters
+	v := text&(0xf*each) + 9*letters
+	// A digit has its value again, and only letters have 10 to 15.
+	ok = v+'0'*each+7*letters == text&^(letters<<5) && (v+6*each)>>4&each == letters && v&(16*each) == 0
+	v = (v | v>>4) & 0x00ff00ff00ff00ff
+	v = (v | v>>8) & 0x0000ffff0000ffff
+	return (v | v>>16) & 0xffffffff, ok
+}
+
 // Parse parses a number in a base from 2 to 62, with any number of leading zeros up to
 // [Size.Width] digits. Upper and lower case are different digits in every base. Any
 // other base is [ErrBase]. Text that is empty, too long, above the highest number, or

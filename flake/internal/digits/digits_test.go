@@ -133,6 +133,29 @@ func TestHexValue(t *testing.T) {
 	}
 }
 
+// Each byte of a UUID's text may be what its place allows, and nothing else.
+func TestParseUUID(t *testing.T) {
+	const text = "01234567-89ab-cdef-FEDC-BA9876543210"
+	if hi, lo, ok := ParseUUID(text); hi != 0x0123456789abcdef || lo != 0xfedcba9876543210 || !ok {
+		t.Errorf("%x %x, %t", hi, lo, ok)
+	}
+	for at := range len(text) {
+		for c := range 256 {
+			other := text[:at] + string([]byte{byte(c)}) + text[at+1:]
+			wantHi, wantLo, err := ParseHex(strings.ReplaceAll(other, "-", ""), 0)
+			allowed := err == nil && (c == '-') == (text[at] == '-')
+			if hi, lo, ok := ParseUUID(other); ok != allowed || ok && (hi != wantHi || lo != wantLo) {
+				t.Errorf("%q: %x %x, %t", other, hi, lo, ok)
+			}
+		}
+	}
+	for _, wrong := range []string{"", text[1:], text + "0"} {
+		if _, _, ok := ParseUUID(wrong); ok {
+			t.Error(wrong)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("zzzzzzzzzzz", 62)
 	f.Add("18446744073709551616", 10)
