@@ -60,7 +60,7 @@ var endpoints = []endpoint{
 	{path: "/v1/notional", methods: reads, parameters: ofNotional, serve: (*Server).notional},
 	{path: "/v1/info", methods: reads, serve: (*Server).info},
 	{path: "/healthz", methods: reads, open: true, serve: (*Server).healthz},
-	{path: "/readyz", methods: reads, open: true, serve: (*Server).readyz},
+	{path: "/readyz", methods: reads, parameters: []string{"generators"}, open: true, serve: (*Server).readyz},
 	{path: "/metrics", methods: reads, serve: (*Server).showMetrics},
 	{path: "/openapi.yaml", methods: reads, serve: (*Server).openAPI},
 	{path: "/{$}", methods: reads, parameters: []string{"id", "base", "generator"}, serve: (*Server).page},

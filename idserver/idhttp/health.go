@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,13 +25,25 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request, _ parameters) *
 	return writeText(w, "ok\n")
 }
 
-// readyz answers whether all generators can return ids, and if not, why.
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, _ parameters) *problem {
+// readyz answers whether all generators can return ids, or those that the parameter lists, and if not, why.
+func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, p parameters) *problem {
+	var asked []string
+	if list, given := p.get("generators"); given {
+		asked = strings.Split(list, ",")
+	}
+	for _, name := range asked {
+		if !slices.ContainsFunc(s.Generators, func(g Generator) bool { return g.Name == name }) {
+			return badParameter("generators", name, "names of generators, with commas between them")
+		}
+	}
 	if s.draining.Load() {
 		return noIDs(idserver.ErrStopping, idserver.ErrStopping.Error(), time.Second)
 	}
 	for i := range s.Generators {
 		g := &s.Generators[i]
+		if asked != nil && !slices.Contains(asked, g.Name) {
+			continue
+		}
 		if detail, err := g.trouble(); err != nil {
 			return noIDs(err, "generator "+g.Name+": "+detail, g.wait())
 		}

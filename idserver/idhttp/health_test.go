@@ -1,6 +1,7 @@
 package idhttp_test
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -74,6 +75,32 @@ func TestReadinessOfTheServer(t *testing.T) {
 		s.ServeHTTP(w, r)
 		if (w.Code == http.StatusOK) != running || strings.Contains(w.Body.String(), "noproc") == running {
 			t.Errorf("running %t: %d, %s", running, w.Code, w.Body)
+		}
+	}
+}
+
+// A generator in trouble makes the node unready for those who ask for it, or for all.
+func TestReadinessOfSome(t *testing.T) {
+	system, ahead := flake.SystemClock(), uint64(time.Hour.Milliseconds())
+	behind, err1 := flake.NewGenerator(1, flake.Options{Clock: func() uint64 { return system() + ahead }})
+	well, err2 := flake.NewGenerator(2, flake.Options{})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := behind.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ahead = 0
+	s := idhttp.New(idhttp.Options{Log: slog.New(slog.DiscardHandler), Generators: []idhttp.Generator{
+		{Name: "behind", Server: &idserver.Server{IDs: formats.Flake(behind)}},
+		{Name: "well", Server: &idserver.Server{IDs: formats.Flake(well)}},
+	}})
+	for query, want := range map[string]int{"": 503, "?generators=behind": 503, "?generators=well,behind": 503, "?generators=well": 200} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/readyz"+query, nil)
+		r.Host = "localhost"
+		s.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d: %s", query, w.Code, want, w.Body)
 		}
 	}
 }

@@ -292,7 +292,7 @@ func (w *workload) configured(fault func(string, ...any)) {
 	if w.service == "" && host != fields["status.podIP"] {
 		fault("node.name: the host is %s, want the pod's address", host)
 	}
-	listens := map[string]string{"dist": cfg.Node.Listen, "http": cfg.HTTP.Listen, "epmd": ":4369"}
+	listens := map[string]string{"dist": cfg.Node.Listen, "http": cfg.HTTP.Listen, "metrics": cfg.HTTP.Metrics, "epmd": ":4369"}
 	if cfg.Node.EPMD == "off" {
 		delete(listens, "epmd")
 	}

@@ -68,7 +68,7 @@ func TestCheckFinds(t *testing.T) {
 		{"pod-index", "pod-number", "FLAKE_GENERATOR_1_ID is of an unknown field"},
 		{"- port: http\n", "- port: web\n", `NetworkPolicy: the pod has no port "web"`},
 		{"from:\n    - namespaceSelector:\n        matchLabels:\n          kubernetes.io/metadata.name: monitoring\n", "from: []\n", "lets everybody in"},
-		{"port: http\n    path: /metrics", "port: web\n    path: /metrics", `no Service that it selects has a port "web"`},
+		{"port: metrics\n    path: /metrics", "port: web\n    path: /metrics", `no Service that it selects has a port "web"`},
 		{"matchLabels:\n      app.kubernetes.io/instance: flake", "matchLabels:\n      app.kubernetes.io/instance: other", "does not match"},
 	} {
 		broken := strings.ReplaceAll(base, tt.old, tt.new)

@@ -141,6 +141,9 @@ func TestValues(t *testing.T) {
 		{"networkPolicy: {enabled: false}\npodDisruptionBudget: {enabled: false}", "FLAKE_NODE_NAME"},
 		{"networkPolicy: {egress: [{ports: [{port: 4370}]}]}", "port: 4370"},
 		{"podLabels: {a: b}\npodAnnotations: {c: d}\nnodeSelector: {e: f}\npriorityClassName: g", "priorityClassName: g"},
+		{"readinessGenerators: [flake, orders]", "path: /readyz?generators=flake,orders"},
+		{"service: {type: LoadBalancer, annotations: {a: b}}", "type: LoadBalancer"},
+		{"extraVolumes: [{name: own, emptyDir: {}}]\nextraVolumeMounts: [{name: own, mountPath: /own}]", "mountPath: /own"},
 		{"imagePullSecrets: [{name: a}]\nimage: {tag: '2'}", "ghcr.io/flake-go/flake:2"},
 		{"tolerations: [{operator: Exists}]\naffinity: {nodeAffinity: {}}", "operator: Exists"},
 	} {
@@ -165,6 +168,8 @@ func TestBadValues(t *testing.T) {
 		{"settings: {nodes.name: a}", "nodes.name"},
 		{"generators: [{name: a}]", "format"},
 		{"ordinalsStart: -1", "ordinalsStart"},
+		{"service: {type: Other}", "service"},
+		{"readinessGenerators: ['a&b']", "readinessGenerators"},
 		{"drainTime: 30", "more than drainTime wanted"},
 	} {
 		if _, _, err := render(t, tt.values); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -59,6 +59,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 - name: FLAKE_HTTP_LISTEN
   value: "[::]:8465"
+- name: FLAKE_HTTP_METRICS
+  value: "[::]:9464"
 - name: FLAKE_HTTP_TOKEN_FILE
   value: /etc/flake/token
 {{- if .Values.tls.http }}
