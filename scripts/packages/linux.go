@@ -110,6 +110,8 @@ func (r release) deb(info *nfpm.Info) nfpm.Packager {
 		r.content("doc/flake/changelog.gz", "CHANGELOG.md.gz"),
 		r.content("doc/flake/changelog.Debian.gz", "changelog.Debian.gz"),
 		r.content("doc/flake/NOTICE.gz", "NOTICE.gz"),
+		r.content("doc/flake/alerts.yml", filepath.Join(r.root, "rel/files/alerts.yml")),
+		r.content("doc/flake/grafana.json", filepath.Join(r.root, "rel/files/grafana.json")),
 		r.content("lintian/overrides/flake", filepath.Join(scripts, "lintian-overrides")))
 	return deb.Default
 }
@@ -134,6 +136,8 @@ func (r release) rpm(info *nfpm.Info) nfpm.Packager {
 	add(files.TypeRPMLicense, "licenses/flake/LICENSE", filepath.Join(r.root, "LICENSE"))
 	add(files.TypeRPMLicense, "licenses/flake/NOTICE", "NOTICE")
 	add(files.TypeRPMDoc, "doc/flake/CHANGELOG.md", filepath.Join(r.root, "CHANGELOG.md"))
+	add(files.TypeRPMDoc, "doc/flake/alerts.yml", filepath.Join(r.root, "rel/files/alerts.yml"))
+	add(files.TypeRPMDoc, "doc/flake/grafana.json", filepath.Join(r.root, "rel/files/grafana.json"))
 	add(files.TypeRPMDoc, "man/man1/flake.1.gz", "flake.1.gz")
 	add(files.TypeFile, "zsh/site-functions/_flake", "completion.zsh")
 	return rpm.DefaultRPM
@@ -148,8 +152,6 @@ func (r release) contents(p platform) files.Contents {
 	return files.Contents{
 		config, command,
 		r.content("/usr/lib/systemd/system/flake.service", filepath.Join(r.root, "rel/systemd/flake.service")),
-		r.content("doc/flake/alerts.yml", filepath.Join(r.root, "rel/files/alerts.yml")),
-		r.content("doc/flake/grafana.json", filepath.Join(r.root, "rel/files/grafana.json")),
 		r.content("bash-completion/completions/flake", "completion.bash"),
 		r.content("fish/vendor_completions.d/flake.fish", "completion.fish"),
 	}
