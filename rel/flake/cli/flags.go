@@ -90,7 +90,7 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 	}
 	if cfg, err = config.Load(file, won...); err != nil {
 		if file != *f.File {
-			err = fmt.Errorf("%w; as root or in group flake it can be read, and with -url or -name it need not be", err)
+			err = fmt.Errorf("%w; without -config, -name and -url that file is read: run this as root or in group flake", err)
 		}
 		return cfg, UsageError(err)
 	}

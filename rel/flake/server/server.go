@@ -162,7 +162,7 @@ func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 // announce says what has started: in lines on w or, if the log is in JSON, in one of its lines.
 func (s *Server) announce(w io.Writer) {
 	first, address, epmd := s.Generators.List[0].Who.String(), s.Node.Addr().String(), s.Node.EPMD().String()
-	var others []string
+	others := []string{}
 	for _, g := range s.Generators.List[1:] {
 		others = append(others, fmt.Sprintf("%s: %s, %s", g.Name, g.Server.IDs.Format().Name, g.Who))
 	}
