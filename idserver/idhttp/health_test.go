@@ -95,7 +95,9 @@ func TestReadinessOfSome(t *testing.T) {
 		{Name: "behind", Server: &idserver.Server{IDs: formats.Flake(behind)}},
 		{Name: "well", Server: &idserver.Server{IDs: formats.Flake(well)}},
 	}})
-	for query, want := range map[string]int{"": 503, "?generators=behind": 503, "?generators=well,behind": 503, "?generators=well": 200} {
+	for query, want := range map[string]int{
+		"": 503, "?generators=behind": 503, "?generators=well,behind": 503, "?generators=well": 200,
+	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/readyz"+query, nil)
 		r.Host = "localhost"
 		s.ServeHTTP(w, r)

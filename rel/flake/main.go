@@ -197,7 +197,8 @@ var sections = []usage.Section{
 	{Title: "EXIT STATUS", Text: "0 if it went well, 1 if not, 2 if flags, arguments or the configuration are wrong. " +
 		"A second signal ends flake at once, with 128 and its number."},
 	{Title: "ENVIRONMENT", Text: "FLAKE_COOKIE is the cookie. FLAKE_ and a key of the configuration in capitals, with underscores " +
-		"for its dots, sets that key: FLAKE_NODE_NAME is node.name; for those of [flake] shorter ones do, as FLAKE_WORKER_ID. Flags win over the environment, and that over the file."},
+		"for its dots, sets that key: FLAKE_NODE_NAME is node.name. " +
+		"Those of [flake] have shorter ones too: FLAKE_WORKER_ID. Flags win over the environment, and that over the file."},
 	{Title: "FILES", Text: "What must outlive a restart is kept in the file that flake.timestamp_path names, without it in " +
 		"/var/lib/flake/timestamp, or of another user than root in ~/.local/state/flake/timestamp."},
 	{Title: "SEE ALSO", Text: "The manual: https://github.com/flake-go/flake#documentation"},

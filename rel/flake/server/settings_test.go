@@ -53,7 +53,8 @@ func TestAnnounce(t *testing.T) {
 		}
 		lines.Close()
 		said := strings.Count(log.String(), `"msg":"hands out ids"`)
-		if text := log.String() + out.String(); said != objects || (out.Len() == 0) != (objects > 0) || !strings.Contains(text, metrics) {
+		text := log.String() + out.String()
+		if said != objects || (out.Len() == 0) != (objects > 0) || !strings.Contains(text, metrics) {
 			t.Errorf("%s: %s", format, text)
 		}
 	}

@@ -101,6 +101,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 
+{{- define "flake.readiness" -}}
+/readyz{{ with .Values.readinessGenerators }}?generators={{ join "," . }}{{ end }}
+{{- end }}
+
 {{- define "flake.probe" -}}
 path: {{ index . 1 }}
 port: http
