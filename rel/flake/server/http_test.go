@@ -57,8 +57,8 @@ func TestHTTPIPv4(t *testing.T) {
 	}
 }
 
-// A node that cannot listen for HTTP does not start, and leaves nothing behind.
-func TestHTTPTaken(t *testing.T) {
+// A node that cannot listen does not start, names the key, and leaves nothing behind.
+func TestTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -68,11 +68,17 @@ func TestHTTPTaken(t *testing.T) {
 	cfg.Node.Name, cfg.Node.EPMD = "taken@127.0.0.1", "off"
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
 	cfg.Flake.Random, cfg.Flake.WorkerID = false, []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
-	cfg.HTTP.Listen = l.Addr().String()
-	for range 2 { // the second finds file and worker id free
+	taken := l.Addr().String()
+	for want, set := range map[string]func(){ // each but the first finds file and worker id free
+		"http.listen: listen tcp4 " + taken:       func() { cfg.HTTP.Listen = taken },
+		"http.metrics: listen tcp4 " + taken:      func() { cfg.HTTP.Listen, cfg.HTTP.Metrics = "127.0.0.1:0", taken },
+		"node.listen: node taken@127.0.0.1: list": func() { cfg.Node.Listen = taken },
+	} {
+		cfg.HTTP, cfg.Node.Listen = config.HTTP{}, ""
+		set()
 		_, err := Start(t.Context(), cfg, io.Discard, &output.Log{Logger: slog.New(slog.DiscardHandler)})
-		if err == nil || !strings.Contains(err.Error(), "http.listen: listen tcp4 "+cfg.HTTP.Listen) {
-			t.Fatal(err)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Fatalf("%v, want %s", err, want)
 		}
 	}
 }
