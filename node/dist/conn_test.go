@@ -201,6 +201,67 @@ func TestLatency(t *testing.T) {
 	})
 }
 
+// The time of a call begins with the first one of its read, not of an earlier one.
+func TestLatencyOfRead(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.local.flake.receive = func(m *Message) error {
+			m.Send([]byte(theirs), nil, m.Term())
+			time.Sleep(10 * time.Millisecond) // virtual time
+			return nil
+		}
+		for range 2 {
+			time.Sleep(time.Second)
+			r.send(ask("$gen_call", theirs, "flake", 1, "x"), ask("$gen_call", theirs, "flake", 2, "x"))
+			time.Sleep(time.Second)
+		}
+		r.received()
+		if got := r.proto.Latency().Sum; got != 0.08 {
+			t.Errorf("4 calls take %v s, want 20 ms each", got)
+		}
+	})
+}
+
+// The buffer of an answer is kept for the next one if it is not large and there is room, until a tick arrives.
+func TestScratch(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		answer := func(size int) (kept int) {
+			t.Helper()
+			r.local.flake.receive = func(m *Message) error {
+				m.Send([]byte(theirs), nil, append(m.Buffer(), external(make([]byte, size))...))
+				return nil
+			}
+			r.send(ask("$gen_call", theirs, "flake", 1, "x"))
+			r.received()
+			return cap(r.conn.scratch)
+		}
+		spare := &r.proto.pool.spare
+		others := int64(MaxSpare) - spare.Load()
+		spare.Add(others)
+		if kept := answer(4 * ownSpare); kept != 0 {
+			t.Errorf("without room %d bytes are kept", kept)
+		}
+		spare.Add(-others)
+		if kept := answer(4 * ownSpare); kept < 4*ownSpare || r.conn.kept.taken == 0 {
+			t.Errorf("%d bytes are kept, %d counted", kept, r.conn.kept.taken)
+		}
+		if kept := answer(2 * fullOutput); kept > fullOutput {
+			t.Errorf("%d bytes are kept", kept)
+		}
+		r.send(tick)
+		if synctest.Wait(); r.conn.scratch != nil || r.conn.kept.taken != 0 {
+			t.Errorf("%d bytes are kept after a tick, %d counted", cap(r.conn.scratch), r.conn.kept.taken)
+		}
+		before := r.proto.Held()
+		r.proto.pool.take(3)
+		spare.Add(5)
+		if got := r.proto.Held(); got != before+8 {
+			t.Errorf("%d bytes are held, want %d", got, before+8)
+		}
+		r.proto.pool.give(3)
+		spare.Add(-5)
+	})
+}
+
 // Consecutive connections use different histograms.
 func TestHistograms(t *testing.T) {
 	p, seen := &Proto{}, map[*latency.Histogram]bool{}

@@ -308,5 +308,9 @@ func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)
 		test(t, r)
 		r.close()
 		r.proto.pool.nothing(t)
+		w := &r.conn.watches
+		if !w.mu.TryLock() || w.held != 0 || len(w.monitors.all) != 0 || len(w.links.all) != 0 || !r.conn.out.closed {
+			t.Errorf("ended with %d bytes of watches, %d links; output closed: %t", w.held, len(w.links.all), r.conn.out.closed)
+		}
 	})
 }

@@ -312,6 +312,9 @@ func TestMonitors(t *testing.T) {
 				t.Fatalf("step %d: %d spares, want %d", step, len(kept.spares), left)
 			}
 		}
+		if got, want := kept.idle(), kept.spared+(kept.most-len(kept.all))*slimEntry; got != want {
+			t.Fatalf("step %d: %d bytes idle, want %d", step, got, want)
+		}
 		spared := 0
 		for _, m := range kept.spares {
 			spared += m.size()
