@@ -97,9 +97,11 @@ var (
 // Accept performs a handshake started by the other side of rw. The caller sets deadlines.
 func Accept(rw io.ReadWriter, o Options) (Peer, error) {
 	a := acceptor{stream: newStream(rw, o), o: o}
-	if err := a.recvName(); err != nil {
+	if err := a.recvInto(&a.name); err != nil {
 		return Peer{}, err
 	}
+	a.all = a.name.Flags
+	a.peer = Peer{Name: a.name.Node, Creation: a.name.Creation, Version: a.name.Version}
 	if o.NameReceived != nil {
 		if err := o.NameReceived(); err != nil {
 			return a.peer, err
@@ -125,16 +127,6 @@ func newStream(rw io.ReadWriter, o Options) stream {
 		s.lenSize = 4
 	}
 	return s
-}
-
-func (a *acceptor) recvName() error {
-	m := &a.name
-	if err := a.recvInto(m); err != nil {
-		return err
-	}
-	a.all = m.Flags
-	a.peer = Peer{Name: m.Node, Creation: m.Creation, Version: m.Version}
-	return nil
 }
 
 func (a *acceptor) sendStatus() error {
