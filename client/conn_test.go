@@ -190,7 +190,8 @@ func TestTicktime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "net_tick_timeout") {
+	if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); !errors.Is(err, ErrLost) ||
+		!strings.Contains(err.Error(), "net_tick_timeout") {
 		t.Error(err)
 	}
 }
@@ -206,7 +207,8 @@ func TestFrames(t *testing.T) {
 		{"a message that is not an answer", answers + "\x77\x01a", ""},
 		{"a message of three", answers + "\x68\x03\x61\x01\x77\x01a\x77\x01a", ""},
 		{"an answer to another call", answers + "\x68\x02\x61\xFF\x77\x01a", ""},
-		{"an answer with a reference", answers + "\x68\x02\x5A\x00\x01\x77\x01a\x00\x00\x00\x01\x00\x00\x00\x01\x77\x01a", ""},
+		{"an answer with a reference",
+			answers + "\x68\x02\x5A\x00\x01\x77\x01a\x00\x00\x00\x01\x00\x00\x00\x01\x77\x01a", ""},
 		{"an operation of no interest", "\x70\x83\x68\x01\x61\x63", ""},
 		{"one as long as a message", "\x70\x83\x68\x03\x61\x01\x77\x00\x77\x00", ""},
 		{"a message as a later release may have it", "\x70\x83\x68\x02\x61\x02\x77\x00", ""},
@@ -251,7 +253,8 @@ func TestLargeFrame(t *testing.T) {
 	}
 	defer c.Close()
 	await(t, "the end", func() bool { return !c.alive() })
-	if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); err == nil || !strings.Contains(err.Error(), "16777217 bytes") {
+	if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); err == nil ||
+		!strings.Contains(err.Error(), "16777217 bytes") {
 		t.Error(err)
 	}
 }

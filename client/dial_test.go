@@ -86,7 +86,8 @@ func TestDialTLS(t *testing.T) {
 			}
 			accepted <- err
 		}()
-		d := Dialer{Cookie: cookie, Addr: l.Addr().String(), TLS: &tls.Config{RootCAs: roots, ServerName: tt.serverName}}
+		d := Dialer{Cookie: cookie, Addr: l.Addr().String(),
+			TLS: &tls.Config{RootCAs: roots, ServerName: tt.serverName}}
 		c, err := d.Dial(t.Context(), name)
 		if (err == nil) != tt.ok {
 			t.Errorf("%q: %v", tt.serverName, err)

@@ -115,7 +115,8 @@ func TestFailover(t *testing.T) {
 		a.answer, b.answer, c.answer = tt.a, tt.b, tt.c
 		a.asked, b.asked, c.asked = 0, 0, 0
 		id, err := ids.Next(t.Context())
-		if asked := []int{a.asked, b.asked, c.asked}; err != nil || numberOf(id).lo != tt.want || !slices.Equal(asked, tt.asked) {
+		if asked := []int{a.asked, b.asked, c.asked}; err != nil || numberOf(id).lo != tt.want ||
+			!slices.Equal(asked, tt.asked) {
 			t.Errorf("%d: %d, %v, asked %v, want %d, %v", i, numberOf(id).lo, err, asked, tt.want, tt.asked)
 		}
 	}
@@ -156,7 +157,8 @@ func TestFailoverOrder(t *testing.T) {
 			t.Error(err)
 		}
 		a.answer = fails(nil) // always 0
-		if _, err := ids.Next(t.Context()); !errors.Is(err, ErrNotAbove) || !strings.Contains(err.Error(), "node 1 of 2") {
+		if _, err := ids.Next(t.Context()); !errors.Is(err, ErrNotAbove) ||
+			!strings.Contains(err.Error(), "node 1 of 2") {
 			t.Error(err)
 		}
 	})
@@ -213,7 +215,8 @@ func TestFailoverFormats(t *testing.T) {
 	if _, err := ids.Texts(t.Context(), 1, Canonical); !errors.Is(err, ErrBadArgument) {
 		t.Errorf("canonical texts: %v", err)
 	}
-	if _, err := NewIDs[snowflake.ID](NewFailover(&odd{strings: []string{"-"}}), "ids").Texts(t.Context(), 1, 10); err == nil {
+	if _, err := NewIDs[snowflake.ID](NewFailover(&odd{strings: []string{"-"}}), "ids").Texts(t.Context(), 1,
+		10); err == nil {
 		t.Error("a text that is not a number is returned")
 	}
 }
@@ -292,9 +295,11 @@ func TestFailoverTime(t *testing.T) {
 					time.AfterFunc(-tt.time, func() { cancel(stop) })
 				}
 				start := time.Now()
-				_, err := NewIDs[snowflake.ID](NewFailover(&scripted{answer: tt.a}, &scripted{answer: tt.b}), "ids").Next(ctx)
+				_, err := NewIDs[snowflake.ID](NewFailover(&scripted{answer: tt.a}, &scripted{answer: tt.b}),
+					"ids").Next(ctx)
 				took := time.Since(start)
-				if !errors.Is(err, tt.want) || errors.Is(err, ErrBusy) || took > tt.took || took < tt.took-lastRoundPause {
+				if !errors.Is(err, tt.want) || errors.Is(err, ErrBusy) || took > tt.took ||
+					took < tt.took-lastRoundPause {
 					t.Errorf("%v after %v, want %v after %v", err, took, tt.want, tt.took)
 				}
 			})
@@ -372,10 +377,12 @@ func TestFailoverLive(t *testing.T) {
 	}
 	day := time.UnixMilli(1_700_000_000_000)
 	lowest, highest, err := ids.Span(t.Context(), day, day)
-	if notional, err2 := ids.Notional(t.Context(), day); notional != lowest || highest.Compare(lowest) <= 0 || err != nil || err2 != nil {
+	if notional, err2 := ids.Notional(t.Context(), day); notional != lowest || highest.Compare(lowest) <= 0 ||
+		err != nil || err2 != nil {
 		t.Error(lowest, highest, notional, err, err2)
 	}
-	if fields, err := ids.Decompose(t.Context(), lowest); err != nil || fmt.Sprint(fields) != "[{time 1700000000000} {worker 0} {sequence 0}]" {
+	if fields, err := ids.Decompose(t.Context(), lowest); err != nil ||
+		fmt.Sprint(fields) != "[{time 1700000000000} {worker 0} {sequence 0}]" {
 		t.Error(fields, err)
 	}
 }

@@ -40,7 +40,8 @@ func TestToken(t *testing.T) {
 	f := startFlakes(t)
 	const token = "0123456789abcdef"
 	web := httptest.NewServer(idhttp.New(idhttp.Options{
-		Generators: []idhttp.Generator{{Name: "flake", Server: f.server}}, Access: idhttp.Access{Token: token}, Log: quiet,
+		Generators: []idhttp.Generator{{Name: "flake", Server: f.server}}, Access: idhttp.Access{Token: token},
+		Log: quiet,
 	}))
 	defer web.Close()
 	for _, tt := range []struct{ token, err string }{
@@ -71,7 +72,8 @@ func TestRedirect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewIDs[flake.ID](h, "flake").Next(t.Context()); err == nil || !strings.Contains(err.Error(), "307") {
+		if _, err := NewIDs[flake.ID](h, "flake").Next(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "307") {
 			t.Error(err)
 		}
 		h.Close()
@@ -113,7 +115,8 @@ func TestOtherServers(t *testing.T) {
 		{"a detail", status(500, `{"detail":"why"}`), "500 Internal Server Error: why", nil},
 		{"a reason", status(503, `{"detail":"why","reason":"timestamp_not_saved"}`), "why", flake.ErrTimestampNotSaved},
 		{"a reason of the future", status(503, `{"detail":"why","reason":"new"}`), "new", nil},
-		{"a reason that a terminal would obey", status(503, `{"detail":"\u001b[2J","reason":"\u001b[2J"}`), `{error, \x1b[2J}: \x1b[2J` + "\n", nil},
+		{"a reason that a terminal would obey", status(503, `{"detail":"\u001b[2J","reason":"\u001b[2J"}`),
+			`{error, \x1b[2J}: \x1b[2J` + "\n", nil},
 		{"a status that a terminal would obey", statusLine("500 \x1b[2J"), `500 \x1b[2J: why` + "\n", nil},
 		{"an answer cut off", hangUp, "unexpected EOF", ErrLost},
 		{"an answer as long as may be", status(200, strings.Repeat("x", maxBody)), "have 16777216 bytes", nil},
@@ -128,7 +131,8 @@ func TestOtherServers(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error()+"\n", tt.err) || tt.is != nil && !errors.Is(err, tt.is) {
 			t.Errorf("%s: %v, want %q", tt.what, err, tt.err)
 		}
-		if fields, err := NewIDs[flake.ID](h, "flake").Decompose(t.Context(), flake.ID{}); err == nil || tt.is != nil && !errors.Is(err, tt.is) {
+		if fields, err := NewIDs[flake.ID](h, "flake").Decompose(t.Context(), flake.ID{}); err == nil ||
+			tt.is != nil && !errors.Is(err, tt.is) {
 			t.Errorf("%s: %v, %v", tt.what, fields, err)
 		}
 		h.Close()
@@ -157,7 +161,8 @@ func TestSwitchingProtocols(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewIDs[flake.ID](h, "flake").Next(t.Context()); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "101 Switching Protocols") {
+		if _, err := NewIDs[flake.ID](h, "flake").Next(t.Context()); !errors.Is(err, ErrLost) ||
+			!strings.Contains(err.Error(), "101 Switching Protocols") {
 			t.Error(err)
 		}
 		h.Close()

@@ -45,7 +45,8 @@ func startWorker(t *testing.T, worker flake.Worker) *flakes {
 	t.Helper()
 	f := new(flakes)
 	system := flake.SystemClock()
-	ids, err := flake.NewGenerator(worker, flake.Options{Clock: func() uint64 { return system() - uint64(f.behind.Load()) }})
+	ids, err := flake.NewGenerator(worker,
+		flake.Options{Clock: func() uint64 { return system() - uint64(f.behind.Load()) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,8 @@ func (f *flakes) serve(t *testing.T, source formats.Source) {
 	var err error
 	f.Node, err = node.Start(t.Context(), node.Options{
 		Name: name, Cookie: cookie, EPMD: epmd.Off, Log: quiet,
-		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "flake", Handler: &iderl.Handler{Server: f.server, Log: quiet}}}}},
+		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "flake",
+			Handler: &iderl.Handler{Server: f.server, Log: quiet}}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -154,14 +156,16 @@ func TestSno(t *testing.T) {
 	f.serve(t, formats.Sno(source))
 	for what, door := range f.doors(t) {
 		ids := NewIDs[sno.ID](door, "flake")
-		if id, err := ids.Next(t.Context()); err != nil || id.Partition() != source.Partition() || id.WithMeta(7).Meta() != 7 {
+		if id, err := ids.Next(t.Context()); err != nil || id.Partition() != source.Partition() ||
+			id.WithMeta(7).Meta() != 7 {
 			t.Errorf("%s: %v, %v", what, id, err)
 		}
 		runs, err := ids.Lease(t.Context(), 3)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if r := (Run[sno.ID]{runs[0].First.WithMeta(7), runs[0].Count}); r.At(r.Count-1) != runs[0].At(r.Count-1).WithMeta(7) {
+		if r := (Run[sno.ID]{runs[0].First.WithMeta(7),
+			runs[0].Count}); r.At(r.Count-1) != runs[0].At(r.Count-1).WithMeta(7) {
 			t.Errorf("%s: %v is not %v with another metabyte", what, r, runs[0])
 		}
 		texts, err := ids.Texts(t.Context(), 1, Canonical)
@@ -212,7 +216,8 @@ func TestBadArguments(t *testing.T) {
 			{"Texts, none", func(ctx context.Context) error { _, err := ids.Texts(ctx, 0, 62); return err }},
 			{"Texts, base 1", func(ctx context.Context) error { _, err := ids.Texts(ctx, 1, 1); return err }},
 			{"Texts, base 63", func(ctx context.Context) error { _, err := ids.Texts(ctx, 1, 63); return err }},
-			{"Notional, 1969", func(ctx context.Context) error { _, err := ids.Notional(ctx, time.UnixMilli(-1)); return err }},
+			{"Notional, 1969",
+				func(ctx context.Context) error { _, err := ids.Notional(ctx, time.UnixMilli(-1)); return err }},
 			{"Notional, before all time", func(ctx context.Context) error {
 				_, err := ids.Notional(ctx, time.Unix(-1<<61, 0))
 				return err
@@ -225,15 +230,18 @@ func TestBadArguments(t *testing.T) {
 				_, err := ids.Notional(ctx, time.Unix(math.MaxInt64/1000, 0))
 				return err
 			}},
-			{"Span, from 1969", func(ctx context.Context) error { _, _, err := ids.Span(ctx, time.UnixMilli(-1), now); return err }},
+			{"Span, from 1969",
+				func(ctx context.Context) error { _, _, err := ids.Span(ctx, time.UnixMilli(-1), now); return err }},
 			{"Span, 1969", func(ctx context.Context) error {
 				_, _, err := ids.Span(ctx, time.Unix(0, 0), time.UnixMilli(-1))
 				return err
 			}},
 			{"Span, back", func(ctx context.Context) error { _, _, err := ids.Span(ctx, now, now.Add(-time.Second)); return err }},
-			{"Leased, size -1", func(context.Context) error { _, err := ids.Leased(LeaseOptions{Size: -1}); return err }},
+			{"Leased, size -1",
+				func(context.Context) error { _, err := ids.Leased(LeaseOptions{Size: -1}); return err }},
 			{"Leased, size", func(context.Context) error { _, err := ids.Leased(LeaseOptions{Size: MaxLeaseSize + 1}); return err }},
-			{"Leased, age -1", func(context.Context) error { _, err := ids.Leased(LeaseOptions{MaxAge: -1}); return err }},
+			{"Leased, age -1",
+				func(context.Context) error { _, err := ids.Leased(LeaseOptions{MaxAge: -1}); return err }},
 			{"Leased, age", func(context.Context) error { _, err := ids.Leased(LeaseOptions{MaxAge: MaxLeaseAge + 1}); return err }},
 		} {
 			if err := tt.call(t.Context()); !errors.Is(err, ErrBadArgument) {
@@ -247,7 +255,8 @@ func TestFailures(t *testing.T) {
 	f := startFlakes(t)
 	for what, door := range f.doors(t) {
 		ids := NewIDs[flake.ID](door, "flake")
-		if _, err := NewIDs[snowflake.ID](door, "flake").Next(t.Context()); err == nil || !strings.Contains(err.Error(), "16 bytes") {
+		if _, err := NewIDs[snowflake.ID](door, "flake").Next(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "16 bytes") {
 			t.Errorf("%s: ids of another size: %v", what, err)
 		}
 		if n, err := ids.NextN(t.Context(), nil); n != 0 || err != nil {
@@ -306,7 +315,8 @@ func TestOddAnswers(t *testing.T) {
 		{oddRun(9, -1), oddRun(1, 3)},
 		{oddRun(1, 1), oddRun(2, 2)},
 	} {
-		if got, err := NewIDs[snowflake.ID](&odd{runs: runs}, "ids").Lease(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "requested 2 ids") {
+		if got, err := NewIDs[snowflake.ID](&odd{runs: runs}, "ids").Lease(t.Context(), 2); err == nil ||
+			!strings.Contains(err.Error(), "requested 2 ids") {
 			t.Errorf("%v: %v, %v", runs, got, err)
 		}
 	}
@@ -424,7 +434,8 @@ func TestReplaced(t *testing.T) {
 	}
 	node := func(w flake.Worker, behind *atomic.Int64) Door {
 		system := flake.SystemClock()
-		ids, err := flake.NewGenerator(w, flake.Options{Clock: func() uint64 { return system() - uint64(behind.Load()) }})
+		ids, err := flake.NewGenerator(w,
+			flake.Options{Clock: func() uint64 { return system() - uint64(behind.Load()) }})
 		if err != nil {
 			t.Fatal(err)
 		}

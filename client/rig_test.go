@@ -49,7 +49,8 @@ func start(t *testing.T) *rig {
 	r := new(rig)
 	n, err := node.Start(t.Context(), node.Options{
 		Name: name, Cookie: cookie, EPMD: epmd.Off, Log: slog.New(slog.DiscardHandler),
-		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "echo", Handler: echo{silences: &r.silences}}}}},
+		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "echo",
+			Handler: echo{silences: &r.silences}}}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -72,7 +72,8 @@ func TestStuck(t *testing.T) {
 			}
 			peer.Close()
 		})
-		if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); !errors.Is(err, ErrLost) || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); !errors.Is(err, ErrLost) ||
+			!errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error(err)
 		}
 	})
@@ -143,7 +144,8 @@ func TestMonitors(t *testing.T) {
 		if ended := goesOff(wire.OpMonitorPExit, etf.NewRef("other", 1, 1)); ended != nil {
 			t.Errorf("another's monitor ends %q", ended)
 		}
-		if ended := goesOff(wire.OpMonitorPExit, refs["x"]); !slices.Equal(ended, []etf.Atom{"x"}) || len(c.watches) != 2 {
+		if ended := goesOff(wire.OpMonitorPExit, refs["x"]); !slices.Equal(ended, []etf.Atom{"x"}) ||
+			len(c.watches) != 2 {
 			t.Errorf("the end of x ends %q, and leaves %d monitors", ended, len(c.watches))
 		}
 		send("x", wire.OpMonitorP, wire.OpRegSend)

@@ -15,12 +15,16 @@ func TestChanged(t *testing.T) {
 		{"[node]\nprevious_cookie = 'a'", "", "node.previous_cookie"},
 		{"[node]\nnet_ticktime = 60", "[node]\nnet_ticktime = 15\ndrain_time = 1", "node.net_ticktime node.drain_time"},
 		{"[node]\nmemory_limit = '32MiB'", "[node]\nmemory_limit = 33554432", ""},
-		{"[flake]\nworker_id = 'random'", "[flake]\nworker_id = 'etcd'\n[etcd]\nendpoints = ['a:1']", "flake.worker_id etcd.endpoints"},
+		{"[flake]\nworker_id = 'random'", "[flake]\nworker_id = 'etcd'\n[etcd]\nendpoints = ['a:1']",
+			"flake.worker_id etcd.endpoints"},
 		{"[etcd]\nendpoints = ['a:1', 'b:1']", "[etcd]\nendpoints = ['a:1']", "etcd.endpoints"},
 		{generator + "id = 1", generator + "id = 1", ""},
-		{generator + "id = 1", generator + "id = 2\nepoch = 2020-01-01T00:00:00Z", "generator[1].epoch generator[1].id"},
-		{generator + "id = 1", generator + "id = 'etcd'\n[etcd]\nendpoints = ['a:1']", "etcd.endpoints generator[1].id"},
-		{generator + "id = 1", generator + "datacenter = 0\nworker = 1", "generator[1].id generator[1].datacenter generator[1].worker"},
+		{generator + "id = 1", generator + "id = 2\nepoch = 2020-01-01T00:00:00Z",
+			"generator[1].epoch generator[1].id"},
+		{generator + "id = 1", generator + "id = 'etcd'\n[etcd]\nendpoints = ['a:1']",
+			"etcd.endpoints generator[1].id"},
+		{generator + "id = 1", generator + "datacenter = 0\nworker = 1",
+			"generator[1].id generator[1].datacenter generator[1].worker"},
 	} {
 		a, err := Load(write(t, test.before))
 		if err != nil {
@@ -36,7 +40,8 @@ func TestChanged(t *testing.T) {
 	}
 	a, b := Default(), Default()
 	b.Generators = []Generator{{Name: "a", Format: "sno"}}
-	if more, less := Changed(a, b), Changed(b, a); len(more) == 0 || !slices.Equal(more, less) || !strings.HasPrefix(more[0], "generator[1].") {
+	if more, less := Changed(a, b), Changed(b, a); len(more) == 0 || !slices.Equal(more, less) ||
+		!strings.HasPrefix(more[0], "generator[1].") {
 		t.Errorf("with a generator %q, without %q", more, less)
 	}
 }
@@ -56,7 +61,8 @@ func TestCheck(t *testing.T) {
 // A cookie is never shown.
 func TestPreviousCookieHidden(t *testing.T) {
 	_, err := Load(write(t, "[node]\nprevious_cookie = \"S3CR\u20acT\""))
-	if err == nil || strings.Contains(err.Error(), "S3CR") || !strings.Contains(err.Error(), "node.previous_cookie = (hidden)") {
+	if err == nil || strings.Contains(err.Error(), "S3CR") ||
+		!strings.Contains(err.Error(), "node.previous_cookie = (hidden)") {
 		t.Error(err)
 	}
 }

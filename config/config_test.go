@@ -147,12 +147,16 @@ format = "json"
 	want := Config{
 		Node{"flake@node1.example.com", "s3cret", "", "[::]:9100", "10.0.0.1:4370", 15 * time.Second, 1000000, 1,
 			TLS{true, "cert.pem", "key.pem", "", VerifyNone}, "0ld", 20 * time.Second, 256 << 20, "", ""},
-		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond, Clock: ClockMonotonic},
+		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp",
+			AllowableDowntime: 1500 * time.Millisecond, Clock: ClockMonotonic},
 		[]Generator{
-			{Name: "orders", Format: "snowflake", Options: formats.Options{"epoch": 1577836800000, "datacenter": 9, "worker": 7, "random_start": 1}},
-			{Name: "wide", Format: "snowflake", Options: formats.Options{"machine_bits": 14, "sequence_bits": 5, "time_bits": 44, "id": 16383}},
+			{Name: "orders", Format: "snowflake", Options: formats.Options{"epoch": 1577836800000, "datacenter": 9,
+				"worker": 7, "random_start": 1}},
+			{Name: "wide", Format: "snowflake", Options: formats.Options{"machine_bits": 14, "sequence_bits": 5,
+				"time_bits": 44, "id": 16383}},
 			{Name: "items", Format: "flake-idgen", Options: formats.Options{"id": 1023, "seq_mask": 255}},
-			{Name: "events", Format: "sno", Options: formats.Options{"partition": 65535, "meta": 255, "sequence_min": 0, "sequence_max": 1023}},
+			{Name: "events", Format: "sno", Options: formats.Options{"partition": 65535, "meta": 255, "sequence_min": 0,
+				"sequence_max": 1023}},
 			{Name: "more", Format: "flake", Options: formats.Options{"worker_id": 0x020000000002}},
 			{Name: "uuids", Format: "uuidv7", Random: true},
 			{Name: "ulids", Format: "ulid", Options: formats.Options{"worker_id": 0x020000000002}},
@@ -228,7 +232,8 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("%s: no error", path)
 			continue
 		}
-		got := strings.NewReplacer(path, "FILE", `"`+strings.Join(formats.Names(), `", "`)+`"`, "FORMATS").Replace(err.Error()) + "\n"
+		got := strings.NewReplacer(path, "FILE", `"`+strings.Join(formats.Names(), `", "`)+`"`,
+			"FORMATS").Replace(err.Error()) + "\n"
 		if got != string(want) {
 			t.Errorf("%s:\ngot  %swant %s", path, got, want)
 		}
@@ -291,7 +296,8 @@ func TestNames(t *testing.T) {
 		}
 	}
 	long := "flake@" + strings.Repeat("h", 250)
-	for _, name := range []string{"", "@", "a@", "@b", "a", "a.b@c", "a b@c", "é@c", "a@b@c", "a@b c", "a@b\n", "a@\xff", long} {
+	for _, name := range []string{"", "@", "a@", "@b", "a", "a.b@c", "a b@c", "é@c", "a@b@c", "a@b c", "a@b\n",
+		"a@\xff", long} {
 		if validName(name) {
 			t.Errorf("%q is taken", name)
 		}
@@ -329,7 +335,8 @@ func TestIgnored(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, err := Load(path)
-		if err != nil || len(c.Ignored) != 1 || c.Ignored[0].Key != "etcd.claim_wait" || !strings.HasSuffix(c.Ignored[0].From, ":3") {
+		if err != nil || len(c.Ignored) != 1 || c.Ignored[0].Key != "etcd.claim_wait" ||
+			!strings.HasSuffix(c.Ignored[0].From, ":3") {
 			t.Errorf("%s: %+v, %v", text, c.Ignored, err)
 		}
 	}
@@ -341,9 +348,11 @@ func TestIgnored(t *testing.T) {
 		t.Errorf("%+v, %v", c.Ignored, err)
 	}
 	const both = "flake.peers, flake.peers_interval"
-	for _, text := range []string{"peers = ['flake@a', 'b']\npeers_interval = 0", "peers = 1\npeers_interval = 'x'", "peers = [{a = 1}]\npeers_interval = []"} {
+	for _, text := range []string{"peers = ['flake@a', 'b']\npeers_interval = 0", "peers = 1\npeers_interval = 'x'",
+		"peers = [{a = 1}]\npeers_interval = []"} {
 		c, err := Load(write(t, "[node]\nepmd = 'off'\n[flake]\n"+text))
-		if err != nil || len(c.Ignored) != 1 || c.Ignored[0].Key != both || !strings.HasSuffix(c.Ignored[0].From, ":4") {
+		if err != nil || len(c.Ignored) != 1 || c.Ignored[0].Key != both ||
+			!strings.HasSuffix(c.Ignored[0].From, ":4") {
 			t.Errorf("%s: %+v, %v", text, c.Ignored, err)
 		}
 	}
@@ -351,7 +360,8 @@ func TestIgnored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := Load("", flags...); err != nil || len(c.Ignored) != 1 || c.Ignored[0].Key != both || c.Ignored[0].From != "FLAKE_FLAKE_PEERS" {
+	if c, err := Load("", flags...); err != nil || len(c.Ignored) != 1 || c.Ignored[0].Key != both ||
+		c.Ignored[0].From != "FLAKE_FLAKE_PEERS" {
 		t.Errorf("%+v, %v", c.Ignored, err)
 	}
 }

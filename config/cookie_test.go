@@ -44,8 +44,10 @@ func TestBadHomeCookie(t *testing.T) {
 		mode   os.FileMode
 		want   string
 	}{
-		{"SECRET\n", 0o440, "HOME: node.cookie: the file's mode is 0440: others must not have access (chmod 400), or set a cookie elsewhere"},
-		{"SECRET\n", 0o604, "HOME: node.cookie: the file's mode is 0604: others must not have access (chmod 400), or set a cookie elsewhere"},
+		{"SECRET\n", 0o440, "HOME: node.cookie: the file's mode is 0440: " +
+			"others must not have access (chmod 400), or set a cookie elsewhere"},
+		{"SECRET\n", 0o604, "HOME: node.cookie: the file's mode is 0604: " +
+			"others must not have access (chmod 400), or set a cookie elsewhere"},
 		{"\nSECRET", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
 		{"SÉCRET\n", 0o600, "HOME: node.cookie = (hidden): must be ASCII, as Erlang requires in this file"},
 		{"SECRET\x00\n", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
@@ -116,7 +118,8 @@ func TestCookieFiles(t *testing.T) {
 		{file, []Flag{envFile}, "of its file", path},
 		{file, []Flag{{"FLAKE_COOKIE_FILE", cookieKey + ofFile, ""}}, "of the file", ""},
 		{"", []Flag{envFile}, "of its file", path},
-		{"[node]\nprevious_cookie_file = '" + path + "'", nil, "HOME", filepath.Join(os.Getenv("HOME"), HomeCookieFile)},
+		{"[node]\nprevious_cookie_file = '" + path + "'", nil, "HOME",
+			filepath.Join(os.Getenv("HOME"), HomeCookieFile)},
 	} {
 		c, err := Load(write(t, tt.file), tt.flags...)
 		if err != nil || c.Node.Cookie != tt.want || c.Node.CookieFrom != tt.from {
@@ -132,12 +135,15 @@ func TestCookieFiles(t *testing.T) {
 func TestBadCookieFiles(t *testing.T) {
 	long := write(t, strings.Repeat("é", 256))
 	for _, tt := range []struct{ file, want string }{
-		{"cookie = 'x'\ncookie_file = 'none'", `FILE:3: node.cookie_file = "none": node.cookie is set too: set only one of the two`},
+		{"cookie = 'x'\ncookie_file = 'none'",
+			`FILE:3: node.cookie_file = "none": node.cookie is set too: set only one of the two`},
 		{"cookie_file = 'none'", `FILE:2: node.cookie_file = "none": cannot be read: no such file or directory`},
 		{"previous_cookie_file = '/'", `FILE:2: node.previous_cookie_file = "/": cannot be read: not a regular file`},
 		{"cookie_file = 7", `FILE:2: node.cookie_file = 7: must be the path of a file`},
-		{"cookie_file = '" + long + "'", long + ": node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
-		{"name = 'a@10.0.0.1'\ncookie_file = '" + write(t, PublishedCookie) + "'", `node.cookie = "flake": this cookie is published: set your own, as node.name a@10.0.0.1 can be reached from other hosts`},
+		{"cookie_file = '" + long + "'",
+			long + ": node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
+		{"name = 'a@10.0.0.1'\ncookie_file = '" + write(t, PublishedCookie) + "'",
+			`node.cookie = "flake": this cookie is published: set your own, as node.name a@10.0.0.1 can be reached from other hosts`},
 	} {
 		file := write(t, "[node]\n"+tt.file)
 		_, err := Load(file)

@@ -70,7 +70,8 @@ worker = 31
 		t.Fatal(err)
 	}
 	want := Default()
-	want.Node = Node{Name: "flag@127.0.0.1", Cookie: "of the file", EPMD: "auto", MaxConnections: 12000, MaxConnectionsPerHost: 4096, NetTicktime: 15 * time.Second,
+	want.Node = Node{Name: "flag@127.0.0.1", Cookie: "of the file", EPMD: "auto",
+		MaxConnections: 12000, MaxConnectionsPerHost: 4096, NetTicktime: 15 * time.Second,
 		TLS: TLS{true, "c.pem", "k.pem", "ca.pem", VerifyPeer}}
 	want.Flake.TimestampPath, want.Flake.WorkerID, want.Flake.Random = "/a=b", []byte{2, 0, 0, 0, 0, 1}, false
 	want.HTTP = HTTP{Open: true, TLS: HTTPTLS{true, "c.pem", "k.pem"}}
@@ -87,24 +88,33 @@ worker = 31
 // What is wrong names the variable.
 func TestBadEnvironment(t *testing.T) {
 	for _, tt := range []struct{ environ, want string }{
-		{"FLAKE_NODE_NET_TICKTIME=5s", `FLAKE_NODE_NET_TICKTIME: node.net_ticktime = "5s": must be an integer from 4 to 3600, in seconds`},
-		{"FLAKE_NODE_NET_TICKTIME=5\nx = 6", `FLAKE_NODE_NET_TICKTIME: node.net_ticktime = "5\nx = 6": must be an integer from 4 to 3600, in seconds`},
-		{"FLAKE_NODE_NET_TICKTIME=3", `FLAKE_NODE_NET_TICKTIME: node.net_ticktime = 3: must be an integer from 4 to 3600, in seconds`},
+		{"FLAKE_NODE_NET_TICKTIME=5s",
+			`FLAKE_NODE_NET_TICKTIME: node.net_ticktime = "5s": must be an integer from 4 to 3600, in seconds`},
+		{"FLAKE_NODE_NET_TICKTIME=5\nx = 6",
+			`FLAKE_NODE_NET_TICKTIME: node.net_ticktime = "5\nx = 6": must be an integer from 4 to 3600, in seconds`},
+		{"FLAKE_NODE_NET_TICKTIME=3",
+			`FLAKE_NODE_NET_TICKTIME: node.net_ticktime = 3: must be an integer from 4 to 3600, in seconds`},
 		{"FLAKE_HTTP_OPEN=1", `FLAKE_HTTP_OPEN: http.open = "1": must be true or false`},
-		{"FLAKE_NODE_COOKIE=S\x00", "FLAKE_NODE_COOKIE: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
-		{"FLAKE_COOKIE=x FLAKE_NODE_COOKIE=y", "FLAKE_NODE_COOKIE: node.cookie: FLAKE_COOKIE is set too: set only one of the two"},
-		{"FLAKE_COOKIE_FILE=x FLAKE_NODE_COOKIE=y", "FLAKE_NODE_COOKIE: node.cookie: FLAKE_COOKIE_FILE is set too: set only one of the two"},
+		{"FLAKE_NODE_COOKIE=S\x00", "FLAKE_NODE_COOKIE: node.cookie = (hidden): " +
+			"must be 1 to 255 printable characters of Latin-1"},
+		{"FLAKE_COOKIE=x FLAKE_NODE_COOKIE=y",
+			"FLAKE_NODE_COOKIE: node.cookie: FLAKE_COOKIE is set too: set only one of the two"},
+		{"FLAKE_COOKIE_FILE=x FLAKE_NODE_COOKIE=y",
+			"FLAKE_NODE_COOKIE: node.cookie: FLAKE_COOKIE_FILE is set too: set only one of the two"},
 		{"FLAKE_COOKIE=x FLAKE_NODE_PREVIOUS_COOKIE=y FLAKE_NODE_PREVIOUS_COOKIE_FILE=z",
 			"FLAKE_NODE_PREVIOUS_COOKIE_FILE: node.previous_cookie_file: FLAKE_NODE_PREVIOUS_COOKIE is set too: set only one of the two"},
 		{"FLAKE_NODE_COOKIE_FILE=none", `FLAKE_NODE_COOKIE_FILE: node.cookie_file = "none": cannot be read: no such file or directory`},
 		{"FLAKE_WORKER_ID=random FLAKE_FLAKE_WORKER_ID=random", "FLAKE_WORKER_ID: flake.worker_id: FLAKE_FLAKE_WORKER_ID is set too: set only one of the two"},
 		{"FLAKE_LOG_FOO=x", "FLAKE_LOG_FOO: unknown"},
 		{"FLAKE_NODE_NAM=a@b", "FLAKE_NODE_NAM: unknown, the nearest known variable is FLAKE_NODE_NAME"},
-		{"FLAKE_GENERATOR_1_WORKR=1", "FLAKE_GENERATOR_1_WORKR: unknown, the nearest known variable is FLAKE_GENERATOR_1_WORKER"},
-		{"FLAKE_GENERATOR_65_WORKER=1", "FLAKE_GENERATOR_65_WORKER: unknown, the nearest known variable is FLAKE_GENERATOR_15_WORKER"},
+		{"FLAKE_GENERATOR_1_WORKR=1", "FLAKE_GENERATOR_1_WORKR: unknown, " +
+			"the nearest known variable is FLAKE_GENERATOR_1_WORKER"},
+		{"FLAKE_GENERATOR_65_WORKER=1", "FLAKE_GENERATOR_65_WORKER: unknown, " +
+			"the nearest known variable is FLAKE_GENERATOR_15_WORKER"},
 		{"FLAKE_GENERATOR_1_WORKER=32 FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=snowflake",
 			`FLAKE_GENERATOR_1_WORKER: generator[1].worker = 32: must be an integer from 0 to 31, or "etcd"`},
-		{"FLAKE_GENERATOR_1_WORKER_ID=etcd FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=sno FLAKE_GENERATOR_1_PARTITION=1",
+		{"FLAKE_GENERATOR_1_WORKER_ID=etcd FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=sno " +
+			"FLAKE_GENERATOR_1_PARTITION=1",
 			`FLAKE_GENERATOR_1_WORKER_ID: generator[1].worker_id = "etcd": a key of format flake, uuidv7 and ulid, not of sno, which has partition`},
 	} {
 		environ := strings.Split(tt.environ, " FLAKE_")

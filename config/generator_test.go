@@ -20,11 +20,16 @@ func TestLoadGenerator(t *testing.T) {
 		{[]Flag{{"-format", "format", "ulid"}}, true, ""},
 		{[]Flag{{"-format", "format", "snowflake"}, {"-epoch", "epoch", "2020-01-01T00:00:00Z"}}, false, ""},
 		{[]Flag{{"-format", "format", "sno"}}, true, "-partition: set one that no other node has"},
-		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "65536"}}, true, "-partition 65536: must be an integer from 0 to 65535"},
-		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "etcd"}}, true, `-partition "etcd": only nodes can take numbers from etcd`},
-		{[]Flag{{"-format", "format", "sno"}, {"-id", "id", "1"}}, false, `-id "1": a key of format flake-idgen and snowflake, not of sno, which has partition`},
-		{[]Flag{{"-format", "format", "flake"}, {"-worker-id", "worker_id", "7"}}, true, `-worker-id "7": must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random"`},
-		{[]Flag{{"-format", "format", "cuid"}}, false, `-format "cuid": must be one of "` + strings.Join(formats.Names(), `", "`) + `"`},
+		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "65536"}}, true,
+			"-partition 65536: must be an integer from 0 to 65535"},
+		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "etcd"}}, true,
+			`-partition "etcd": only nodes can take numbers from etcd`},
+		{[]Flag{{"-format", "format", "sno"}, {"-id", "id", "1"}}, false,
+			`-id "1": a key of format flake-idgen and snowflake, not of sno, which has partition`},
+		{[]Flag{{"-format", "format", "flake"}, {"-worker-id", "worker_id", "7"}}, true,
+			`-worker-id "7": must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random"`},
+		{[]Flag{{"-format", "format", "cuid"}}, false, `-format "cuid": must be one of "` +
+			strings.Join(formats.Names(), `", "`) + `"`},
 		{nil, false, `-format "": must be one of "` + strings.Join(formats.Names(), `", "`) + `"`},
 	} {
 		g, err := LoadGenerator(tt.numbered, tt.flags...)
@@ -38,7 +43,8 @@ func TestLoadGenerator(t *testing.T) {
 }
 
 func TestGeneratorKeys(t *testing.T) {
-	if keys := GeneratorKeys(); keys[0] != "format" || !slices.Contains(keys, "partition") || slices.Contains(keys, "name") {
+	if keys := GeneratorKeys(); keys[0] != "format" || !slices.Contains(keys, "partition") ||
+		slices.Contains(keys, "name") {
 		t.Errorf("%q", keys)
 	}
 }

@@ -10,7 +10,8 @@ import (
 // Values tell from where each is, and no secret.
 func TestValues(t *testing.T) {
 	secret := write(t, "S3CRET\n")
-	flags, err := Environ([]string{"FLAKE_COOKIE_FILE=" + secret, "FLAKE_NODE_NET_TICKTIME=15", "FLAKE_GENERATOR_1_WORKER=7", "FLAKE_GENERATOR_2_FORMAT=sno",
+	flags, err := Environ([]string{"FLAKE_COOKIE_FILE=" + secret, "FLAKE_NODE_NET_TICKTIME=15",
+		"FLAKE_GENERATOR_1_WORKER=7", "FLAKE_GENERATOR_2_FORMAT=sno",
 		"FLAKE_GENERATOR_2_NAME=b", "FLAKE_GENERATOR_2_PARTITION=etcd"})
 	if err != nil {
 		t.Fatal(err)
@@ -76,14 +77,16 @@ func TestValuesOfCookies(t *testing.T) {
 		want  string
 	}{
 		{nil, home},
-		{[]Flag{{"FLAKE_COOKIE_FILE", cookieKey + ofFile, write(t, "x")}, {"-setcookie", cookieKey, "y"}}, "-setcookie"},
+		{[]Flag{{"FLAKE_COOKIE_FILE", cookieKey + ofFile, write(t, "x")}, {"-setcookie", cookieKey, "y"}},
+			"-setcookie"},
 	} {
 		c, err := Load("", tt.flags...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, v := range c.Values() {
-			if v.Key == cookieKey && (v.From != tt.want || v.Text != "(set)") || v.Key == cookieKey+ofFile && (v.From != "" || v.Text != `""`) {
+			if v.Key == cookieKey && (v.From != tt.want || v.Text != "(set)") ||
+				v.Key == cookieKey+ofFile && (v.From != "" || v.Text != `""`) {
 				t.Errorf("%+v, want it from %s", v, tt.want)
 			}
 		}

@@ -145,7 +145,8 @@ func (f format[ID, P, G, S]) test(t *testing.T) {
 func (f format[ID, P, G, S]) testGenerator(t *testing.T, g G, milli uint64, last ID) (id ID) {
 	some := make([]ID, 3)
 	first, err := g.Next(t.Context())
-	if n, errN := g.NextN(t.Context(), some); n != len(some) || errors.Join(err, errN, g.Ready(), g.CatchUp(t.Context())) != nil {
+	if n, errN := g.NextN(t.Context(), some); n != len(some) ||
+		errors.Join(err, errN, g.Ready(), g.CatchUp(t.Context())) != nil {
 		t.Fatalf("%d ids, %v, %v", n, err, errN)
 	}
 	for _, id := range append([]ID{first}, some...) {
@@ -154,7 +155,8 @@ func (f format[ID, P, G, S]) testGenerator(t *testing.T, g G, milli uint64, last
 		}
 		last = id
 	}
-	if at, sequence := g.Last(); at != milli || sequence != 3 || g.PerTick() < 4096 || g.Waits() != 0 || g.Behind() != 0 {
+	if at, sequence := g.Last(); at != milli || sequence != 3 || g.PerTick() < 4096 || g.Waits() != 0 ||
+		g.Behind() != 0 {
 		t.Errorf("the last is %d:%d of %d, %d waits, %v behind", at, sequence, g.PerTick(), g.Waits(), g.Behind())
 	}
 	if at, err := g.LastSaved(); at.UnixMilli() != int64(milli) || err != nil || g.Mark() != at.Add(3*time.Second) {
@@ -199,7 +201,8 @@ func (f format[ID, P, G, S]) testZero(t *testing.T) {
 		t.Errorf("the last is %d of %d, %d waits, %v behind", sequence, g.PerTick(), g.Waits(), g.Behind())
 	}
 	at, errSaved := g.LastSaved()
-	if err := errors.Join(errSaved, g.CatchUp(t.Context()), g.Close(), g.Close()); err != nil || !g.Mark().IsZero() || !at.IsZero() {
+	if err := errors.Join(errSaved, g.CatchUp(t.Context()), g.Close(), g.Close()); err != nil || !g.Mark().IsZero() ||
+		!at.IsZero() {
 		t.Errorf("%v, the mark at %v, saved at %v", err, g.Mark(), at)
 	}
 }
@@ -246,7 +249,8 @@ func (f format[ID, P, G, S]) testText(t *testing.T, id ID) {
 	}
 	var read, json1, parsed ID
 	parsed, err := f.parse(own)
-	if err := errors.Join(err, P(&read).UnmarshalText(text), json.Unmarshal(data, &json1)); err != nil || read != id || json1 != id || parsed != id || f.mustParse(own) != id {
+	if err := errors.Join(err, P(&read).UnmarshalText(text), json.Unmarshal(data, &json1)); err != nil || read != id ||
+		json1 != id || parsed != id || f.mustParse(own) != id {
 		t.Errorf("%s comes back as %v, %v, %v, %v", own, read, json1, parsed, err)
 	}
 	for base := flake.MinBase; base <= flake.MaxBase; base++ {
@@ -255,9 +259,11 @@ func (f format[ID, P, G, S]) testText(t *testing.T, id ID) {
 		appended, err3 := id.AppendBase([]byte("x"), base)
 		back, err4 := f.parseBase(short, base)
 		again, err5 := f.parseBase(long, base)
-		if err := errors.Join(err1, err2, err3, err4, err5); err != nil || string(appended) != "x"+short || len(long) != f.width(base) ||
+		if err := errors.Join(err1, err2, err3, err4, err5); err != nil || string(appended) != "x"+short ||
+			len(long) != f.width(base) ||
 			strings.Repeat("0", len(long)-len(short))+short != long || back != id || again != id {
-			t.Errorf("%s in base %d: %s, %s, %s, and back %v, %v, %v", own, base, short, long, appended, back, again, err)
+			t.Errorf("%s in base %d: %s, %s, %s, and back %v, %v, %v",
+				own, base, short, long, appended, back, again, err)
 		}
 	}
 	for _, base := range []int{-1, 1, 63} {
@@ -278,17 +284,20 @@ func (f format[ID, P, G, S]) testValue(t *testing.T, id ID) {
 	value, err1 := id.Value()
 	data, err2 := id.MarshalBinary()
 	var scanned, text, bytes, read ID
-	if err := errors.Join(err1, err2, P(&scanned).Scan(value), P(&text).Scan(id.String()), P(&bytes).Scan([]byte(id.String())), P(&read).UnmarshalBinary(data)); err != nil ||
+	if err := errors.Join(err1, err2, P(&scanned).Scan(value), P(&text).Scan(id.String()),
+		P(&bytes).Scan([]byte(id.String())), P(&read).UnmarshalBinary(data)); err != nil ||
 		scanned != id || text != id || bytes != id || read != id {
 		t.Errorf("%v comes back as %v, %v, %v, %v, %v", id, scanned, text, bytes, read, err)
 	}
 	for _, src := range []any{nil, "", []byte{}, []byte("-"), 1.5} {
 		kept := id
-		if err := P(&kept).Scan(src); err == nil || kept != id || src == nil && !strings.Contains(err.Error(), "sql.Null") {
+		if err := P(&kept).Scan(src); err == nil || kept != id ||
+			src == nil && !strings.Contains(err.Error(), "sql.Null") {
 			t.Errorf("scanned %T: %v, %v", src, kept, err)
 		}
 		var of *flake.ScanError
-		if err := P(new(ID)).Scan(src); errors.As(err, &of) != (src == nil || src == 1.5) || of != nil && of.Value != src {
+		if err := P(new(ID)).Scan(src); errors.As(err, &of) != (src == nil || src == 1.5) ||
+			of != nil && of.Value != src {
 			t.Errorf("scanned %T: %v, no *flake.ScanError, or one", src, err)
 		}
 	}

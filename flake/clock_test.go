@@ -33,7 +33,8 @@ func TestMonotonicClock(t *testing.T) {
 			set.Store(int64(by))
 			time.Sleep(5 * time.Second)
 			id, err := g.Next(t.Context())
-			if err != nil || id.Compare(last) <= 0 || id.Milli() != uint64(time.Now().UnixMilli()) || g.Mark().Before(id.Time()) {
+			if err != nil || id.Compare(last) <= 0 || id.Milli() != uint64(time.Now().UnixMilli()) ||
+				g.Mark().Before(id.Time()) {
 				t.Errorf("set by %v: %v of %v, %v, after %v, the mark at %v", by, id, id.Time(), err, last, g.Mark())
 			}
 			last = id

@@ -228,7 +228,8 @@ func TestParse(t *testing.T) {
 		"018bcfe568000200000000010007": 0,
 	} {
 		var where *ParseError
-		if got, err := Parse(text); !errors.As(err, &where) || where.At != at || got != (ID{}) || len(err.Error()) > 250 {
+		if got, err := Parse(text); !errors.As(err, &where) || where.At != at || got != (ID{}) ||
+			len(err.Error()) > 250 {
 			t.Errorf("%q: %v, %v, want an error at %d", text, got, err, at)
 		}
 	}

@@ -156,7 +156,8 @@ func TestKilled(t *testing.T) {
 
 func TestDiskIsFull(t *testing.T) {
 	t.Parallel()
-	if out, err := childOf(t, filepath.Join(t.TempDir(), "timestamp"), childEnv+"_FULL=1").CombinedOutput(); err != nil {
+	if out, err := childOf(t, filepath.Join(t.TempDir(), "timestamp"),
+		childEnv+"_FULL=1").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -18,8 +18,10 @@ func TestParseWorker(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "1", "02:00:00:00:00", "02:00:00:00:00:01:02:03", "0200.0000.0001", "020000000001", "02:00-00:00-00:01", "02:00:00:00:00:0g", strings.Repeat("0", 1000)} {
-		if got, err := ParseWorker(text); err == nil || !strings.Contains(err.Error(), "worker_id") || len(err.Error()) > 250 {
+	for _, text := range []string{"", "1", "02:00:00:00:00", "02:00:00:00:00:01:02:03", "0200.0000.0001",
+		"020000000001", "02:00-00:00-00:01", "02:00:00:00:00:0g", strings.Repeat("0", 1000)} {
+		if got, err := ParseWorker(text); err == nil || !strings.Contains(err.Error(), "worker_id") ||
+			len(err.Error()) > 250 {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
@@ -29,7 +31,8 @@ func FuzzParseWorker(f *testing.F) {
 	f.Add("02:00:00:00:00:01")
 	f.Add("02-00-00-00-00-0a")
 	f.Fuzz(func(t *testing.T, text string) {
-		if w, err := ParseWorker(text); err == nil && w.String() != strings.ToLower(strings.ReplaceAll(text, "-", ":")) {
+		if w, err := ParseWorker(text); err == nil && w.String() != strings.ToLower(strings.ReplaceAll(text, "-",
+			":")) {
 			t.Errorf("%q comes back as %v", text, w)
 		}
 	})
@@ -68,7 +71,8 @@ func TestPickInterface(t *testing.T) {
 		}
 	}
 	for name, what := range map[string]string{
-		"lo": "has no MAC address", "null0": "has no MAC address", "ib0": "has no MAC address", "eth7": "there is no interface",
+		"lo": "has no MAC address", "null0": "has no MAC address", "ib0": "has no MAC address",
+		"eth7": "there is no interface",
 	} {
 		_, _, err := pickInterface(name, all)
 		if err == nil {
@@ -80,13 +84,16 @@ func TestPickInterface(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := pickInterface("", all[:3]); err == nil || !strings.Contains(err.Error(), "no interface has a MAC address") || !strings.Contains(err.Error(), "worker_id") {
+	if _, _, err := pickInterface("", all[:3]); err == nil ||
+		!strings.Contains(err.Error(), "no interface has a MAC address") ||
+		!strings.Contains(err.Error(), "worker_id") {
 		t.Errorf("no interface: %v", err)
 	}
 	if _, _, err := pickInterface("", nil); err == nil || !strings.Contains(err.Error(), "none") {
 		t.Errorf("no interface: %v", err)
 	}
-	if _, _, err := InterfaceWorker("no such"); err == nil || !strings.Contains(err.Error(), `there is no interface "no such"`) {
+	if _, _, err := InterfaceWorker("no such"); err == nil ||
+		!strings.Contains(err.Error(), `there is no interface "no such"`) {
 		t.Errorf("of this machine: %v", err)
 	}
 }
@@ -162,19 +169,23 @@ func TestNetworkCardOfAnotherNamespace(t *testing.T) {
 
 func TestNoNetworkCard(t *testing.T) {
 	all, sys := machine("lo - up 0 none")
-	for name, want := range map[string]string{"": "no interface has a MAC address", "lo": "has no MAC address", "eth7": "there is no interface"} {
-		if card, err := pickCard(name, all, sys); err == nil || !strings.Contains(err.Error(), want) || card.Name != "" {
+	for name, want := range map[string]string{"": "no interface has a MAC address", "lo": "has no MAC address",
+		"eth7": "there is no interface"} {
+		if card, err := pickCard(name, all, sys); err == nil || !strings.Contains(err.Error(), want) ||
+			card.Name != "" {
 			t.Errorf("%q: %+v, %v", name, card, err)
 		}
 	}
-	if _, err := NetworkCard("no such"); err == nil || !strings.Contains(err.Error(), `there is no interface "no such"`) {
+	if _, err := NetworkCard("no such"); err == nil || !strings.Contains(err.Error(),
+		`there is no interface "no such"`) {
 		t.Errorf("of this machine: %v", err)
 	}
 }
 
 // Any difference in what identifies a machine counts, and nothing else does.
 func TestIdentify(t *testing.T) {
-	const id, cards = "0123456789abcdef0123456789abcdef\n", "eth0 3c:ec:ef:00:00:01 up 0 device\neth1 3c:ec:ef:00:00:02 down 0 device\n"
+	const id, cards = "0123456789abcdef0123456789abcdef\n",
+		"eth0 3c:ec:ef:00:00:01 up 0 device\neth1 3c:ec:ef:00:00:02 down 0 device\n"
 	of := func(id, cards, host string) string {
 		all, sys := machine(cards)
 		return identify([]byte(id), host, all, sys)
@@ -190,9 +201,10 @@ func TestIdentify(t *testing.T) {
 	}
 	seen := map[string]string{first: "first"}
 	for what, other := range map[string]string{
-		"another machine-id":    of("1"+id[1:], cards, "a"),
-		"no machine-id":         of("", cards, "a"),
-		"another card":          of(id, "eth0 3c:ec:ef:00:00:03 up 0 device\neth1 3c:ec:ef:00:00:02 down 0 device\n", "a"),
+		"another machine-id": of("1"+id[1:], cards, "a"),
+		"no machine-id":      of("", cards, "a"),
+		"another card": of(id, "eth0 3c:ec:ef:00:00:03 up 0 device\neth1 3c:ec:ef:00:00:02 down 0 device\n",
+			"a"),
 		"a card more":           of(id, cards+"eth2 3c:ec:ef:00:00:03 up 0 device\n", "a"),
 		"another host name":     of(id, cards, "b"),
 		"nothing but lo":        of(id, "lo - up 0 none\n", "a"),

@@ -49,7 +49,8 @@ func TestOrder(t *testing.T) {
 	if n, err := ids.NextN(t.Context(), many); err != nil || n != len(many) || seen[many[0]] {
 		t.Errorf("%d ids, %v", n, err)
 	}
-	if other, err := client.NewIDs[flake.ID](clienttest.New(), "flake").Next(t.Context()); err != nil || other.Worker() == many[0].Worker() {
+	if other, err := client.NewIDs[flake.ID](clienttest.New(), "flake").Next(t.Context()); err != nil ||
+		other.Worker() == many[0].Worker() {
 		t.Errorf("another node has the worker %v too, %v", other.Worker(), err)
 	}
 }

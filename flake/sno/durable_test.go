@@ -67,7 +67,8 @@ func (b *bench) try(t *testing.T, s *Snapshot) (*Generator, error) {
 	naps := 0
 	sleep := b.sleeper(&naps, &b.waited)
 	d := &disk{broken: &b.broken}
-	k, err := durable.OpenOn(t.Context(), d, sleep, b.path, g.core.Source, durable.Options{Logger: slog.New(slog.NewTextHandler(&b.log, nil))})
+	k, err := durable.OpenOn(t.Context(), d, sleep, b.path, g.core.Source,
+		durable.Options{Logger: slog.New(slog.NewTextHandler(&b.log, nil))})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +119,8 @@ func TestDurableGoesOn(t *testing.T) {
 	}
 	d.Close()
 	b.add(100)
-	if d = b.open(t, &Snapshot{Partition: Partition{3, 4}}); d.Partition() != (Partition{3, 4}) || d.PerTick() != 65536 {
+	if d = b.open(t, &Snapshot{Partition: Partition{3, 4}}); d.Partition() != (Partition{3, 4}) ||
+		d.PerTick() != 65536 {
 		t.Errorf("it has not what it was given: %+v", d.Snapshot())
 	}
 }
@@ -159,7 +161,8 @@ func TestClockSetBackAcrossCrashes(t *testing.T) {
 	b.kill()
 	b.add(-1800_000)
 	d = b.open(t, nil)
-	if id := take(t, d, 0); id.Milli != someTime+1810_000 || id.TickTock || !strings.Contains(b.log.String(), "behind") {
+	if id := take(t, d, 0); id.Milli != someTime+1810_000 || id.TickTock ||
+		!strings.Contains(b.log.String(), "behind") {
 		t.Errorf("back while it was down: %+v; %s", id, b.log.String())
 	}
 }
@@ -177,7 +180,8 @@ func TestStartWaitsForSafeTime(t *testing.T) {
 	b.kill()
 	b.add(-56_000)
 	d = b.open(t, nil)
-	if id := take(t, d, 0); id.Milli != someTime+4 || id.TickTock || b.waited < time.Second || b.waited > 1010*time.Millisecond {
+	if id := take(t, d, 0); id.Milli != someTime+4 || id.TickTock || b.waited < time.Second ||
+		b.waited > 1010*time.Millisecond {
 		t.Errorf("%+v, waited %v", id, b.waited)
 	}
 }
@@ -254,7 +258,8 @@ func TestOpenOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Save(mark.Content{Marks: map[string]mark.Mark{"": {Milli: someTime, Latest: someTime, Words: c.words}}}); err != nil {
+		if err := f.Save(mark.Content{Marks: map[string]mark.Mark{"": {Milli: someTime, Latest: someTime,
+			Words: c.words}}}); err != nil {
 			t.Fatal(err)
 		}
 		f.Close()

@@ -17,7 +17,8 @@ func ExampleOpen() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	ids, err := sno.Open(context.Background(), filepath.Join(dir, "timestamp"), &sno.Snapshot{Partition: sno.Partition{'A', 10}}, sno.Options{})
+	ids, err := sno.Open(context.Background(), filepath.Join(dir, "timestamp"),
+		&sno.Snapshot{Partition: sno.Partition{'A', 10}}, sno.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -203,7 +203,8 @@ func TestNewWithTime(t *testing.T) {
 		}
 	}
 	far := time.Unix(1<<63-62135596801, 999_999_999)
-	for _, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(Epoch - 1), time.UnixMilli(MaxMilli + 1), far, time.Unix(1<<61+someTime/1000, 0), time.Unix(math.MinInt64, 0)} {
+	for _, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(Epoch - 1), time.UnixMilli(MaxMilli + 1), far,
+		time.Unix(1<<61+someTime/1000, 0), time.Unix(math.MinInt64, 0)} {
 		if id, err := g.NewWithTime(at); err == nil {
 			t.Errorf("at %v: %v", at, id)
 		}
@@ -350,7 +351,8 @@ func TestNew(t *testing.T) {
 	partition := New(0).Partition()
 	for i, some := range ids {
 		for j, id := range some {
-			if bare := id.WithMeta(0); seen[bare] || id.Meta() != byte(i) || id.Partition() != partition || j > 0 && id.Compare(some[j-1]) <= 0 {
+			if bare := id.WithMeta(0); seen[bare] || id.Meta() != byte(i) || id.Partition() != partition ||
+				j > 0 && id.Compare(some[j-1]) <= 0 {
 				t.Fatalf("%v after %v, seen before: %t", id, some[max(j, 1)-1], seen[bare])
 			}
 			seen[id.WithMeta(0)] = true
@@ -370,7 +372,8 @@ func TestNew(t *testing.T) {
 func TestOverflow(t *testing.T) {
 	var reads atomic.Uint64
 	told := make(chan Overflow, 10)
-	g, err := NewGenerator(&Snapshot{SequenceMax: 9}, Options{Overflows: told, Clock: func() uint64 { return someTime + reads.Add(1)/100 }})
+	g, err := NewGenerator(&Snapshot{SequenceMax: 9}, Options{Overflows: told,
+		Clock: func() uint64 { return someTime + reads.Add(1)/100 }})
 	if err != nil {
 		t.Fatal(err)
 	}

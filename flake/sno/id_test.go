@@ -49,13 +49,15 @@ func TestVectors(t *testing.T) {
 
 func TestMake(t *testing.T) {
 	for milli, want := range map[uint64]string{
-		0: "", Epoch - 1: "", Epoch: "2010-01-01T00:00:00Z", Epoch + 3: "2010-01-01T00:00:00Z", Epoch + 4: "2010-01-01T00:00:00.004Z",
+		0: "", Epoch - 1: "", Epoch: "2010-01-01T00:00:00Z", Epoch + 3: "2010-01-01T00:00:00Z",
+		Epoch + 4:    "2010-01-01T00:00:00.004Z",
 		MaxMilli - 4: "2079-09-07T15:47:35.544Z", MaxMilli: "2079-09-07T15:47:35.548Z", MaxMilli + 1: "", 1<<64 - 1: "",
 	} {
 		id, err := Make(Parts{Milli: milli})
 		if (err != nil) != (want == "") {
 			t.Errorf("%d: %v", milli, err)
-		} else if got := id.Time().Format(time.RFC3339Nano); err == nil && (got != want || id.Timestamp() != id.Time().UnixNano()) {
+		} else if got := id.Time().Format(time.RFC3339Nano); err == nil &&
+			(got != want || id.Timestamp() != id.Time().UnixNano()) {
 			t.Errorf("%d: %s, %d ns, want %s", milli, got, id.Timestamp(), want)
 		}
 	}
@@ -69,8 +71,10 @@ func TestSpan(t *testing.T) {
 		inside bool
 	}{
 		{Parts{Milli: uint64(at.UnixMilli())}, true},
-		{Parts{Milli: uint64(at.UnixMilli()) - 4, TickTock: true, Meta: 255, Partition: Partition{255, 255}, Sequence: 65535}, false},
-		{Parts{Milli: uint64(at.UnixMilli()) + 4, TickTock: true, Meta: 255, Partition: Partition{255, 255}, Sequence: 65535}, true},
+		{Parts{Milli: uint64(at.UnixMilli()) - 4, TickTock: true, Meta: 255, Partition: Partition{255, 255},
+			Sequence: 65535}, false},
+		{Parts{Milli: uint64(at.UnixMilli()) + 4, TickTock: true, Meta: 255, Partition: Partition{255, 255},
+			Sequence: 65535}, true},
 		{Parts{Milli: uint64(at.UnixMilli()) + 8}, false},
 	} {
 		id, _ := Make(c.parts)

@@ -110,7 +110,8 @@ func TestTurnedMeanwhile(t *testing.T) {
 	clock.add(-400)
 	held = true
 	run, err := g.Reserve(t.Context(), 1)
-	if id := run.First.Decompose(); id.Milli != someTime-400 || !id.TickTock || id.Sequence != 1 || run.Count != 1 || err != nil {
+	if id := run.First.Decompose(); id.Milli != someTime-400 || !id.TickTock || id.Sequence != 1 || run.Count != 1 ||
+		err != nil {
 		t.Errorf("%+v, %d, %v", id, run.Count, err)
 	}
 }
@@ -125,7 +126,8 @@ func TestReady(t *testing.T) {
 		ready bool
 		back  bool // it fails with flake.ErrClockBackwards
 	}{
-		{someTime, true, false}, {someTime - 400, true, false}, {someTime - 800, false, true}, {someTime - 400, true, false},
+		{someTime, true, false}, {someTime - 400, true, false}, {someTime - 800, false, true},
+		{someTime - 400, true, false},
 		{Epoch, false, true}, {Epoch - 1, false, false},
 	} {
 		clock.milli.Store(c.milli)
@@ -250,7 +252,8 @@ func TestBound(t *testing.T) {
 		t.Errorf("%v, %v", id, err)
 	}
 	// Nor is the first step back.
-	other, err := Open(t.Context(), filepath.Join(t.TempDir(), "mark"), &Snapshot{}, Options{Clock: clock.now, Bound: bound{after: clock.milli.Load() - 4}})
+	other, err := Open(t.Context(), filepath.Join(t.TempDir(), "mark"), &Snapshot{},
+		Options{Clock: clock.now, Bound: bound{after: clock.milli.Load() - 4}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,8 @@ func FuzzID(f *testing.F) {
 		err3 := json.Unmarshal(data, &jsoned)
 		value, _ := id.Value()
 		err4 := scanned.Scan(value)
-		if err := errors.Join(err1, err2, err3, err4); err != nil || parts != id || text != id || jsoned != id || scanned != id {
+		if err := errors.Join(err1, err2, err3, err4); err != nil || parts != id || text != id || jsoned != id ||
+			scanned != id {
 			t.Errorf("%x: %x, %x, %x, %x, %v", id, parts, text, jsoned, scanned, err)
 		}
 	})

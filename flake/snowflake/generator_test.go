@@ -46,20 +46,25 @@ func TestOptions(t *testing.T) {
 		o    Options
 		says string // of the error; empty: there is none
 	}{
-		"nothing given":         {l: Idgen},
-		"highest machine":       {l: Idgen, m: 1023},
-		"machine too high":      {l: Idgen, m: 1024, says: "machine 1024 is not from 0 to 1023"},
-		"highest mask":          {l: Idgen, o: Options{SequenceMask: 0xfff}},
-		"mask too high":         {l: Idgen, o: Options{SequenceMask: 0x1000}, says: "seqMask 0x1000 is not from 0 to 0xfff"},
-		"mask below 0":          {l: Idgen, o: Options{SequenceMask: -1}, says: "seqMask -0x1"},
-		"no layout":             {says: "0 bits of time"},
-		"few bits":              {l: Layout{Time: 41, Worker: 8, Sequence: 4}, m: 255},
-		"too many bits":         {l: Layout{Time: 41, Worker: 11, Sequence: 12}, says: "at most 22 together"},
-		"too many with time":    {l: Layout{Time: 43, Worker: 10, Sequence: 12}, says: "43 bits of time and 22 below it, want at most 64 together"},
-		"too many of a ms":      {l: Layout{Time: 42, Sequence: 22}, says: "42 bits of time and 22 of sequence, want at most 63 together"},
-		"time that is over":     {l: Layout{Time: 40, Worker: 10, Sequence: 12}, says: "40 bits of time end at 2004-11-03T19:53:47.775Z"},
-		"an epoch of now":       {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime}},
-		"an epoch to come":      {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime + 1}, says: "Z is ahead of the clock, "},
+		"nothing given":    {l: Idgen},
+		"highest machine":  {l: Idgen, m: 1023},
+		"machine too high": {l: Idgen, m: 1024, says: "machine 1024 is not from 0 to 1023"},
+		"highest mask":     {l: Idgen, o: Options{SequenceMask: 0xfff}},
+		"mask too high": {l: Idgen, o: Options{SequenceMask: 0x1000},
+			says: "seqMask 0x1000 is not from 0 to 0xfff"},
+		"mask below 0":  {l: Idgen, o: Options{SequenceMask: -1}, says: "seqMask -0x1"},
+		"no layout":     {says: "0 bits of time"},
+		"few bits":      {l: Layout{Time: 41, Worker: 8, Sequence: 4}, m: 255},
+		"too many bits": {l: Layout{Time: 41, Worker: 11, Sequence: 12}, says: "at most 22 together"},
+		"too many with time": {l: Layout{Time: 43, Worker: 10, Sequence: 12},
+			says: "43 bits of time and 22 below it, want at most 64 together"},
+		"too many of a ms": {l: Layout{Time: 42, Sequence: 22},
+			says: "42 bits of time and 22 of sequence, want at most 63 together"},
+		"time that is over": {l: Layout{Time: 40, Worker: 10, Sequence: 12},
+			says: "40 bits of time end at 2004-11-03T19:53:47.775Z"},
+		"an epoch of now": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime}},
+		"an epoch to come": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime + 1},
+			says: "Z is ahead of the clock, "},
 		"an epoch out of range": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: 1 << 63}, says: "want at most"},
 	} {
 		c.o.Clock = func() uint64 { return someTime }
@@ -73,7 +78,8 @@ func TestOptions(t *testing.T) {
 			}
 			continue
 		}
-		if p := c.l.Decompose(next(t, g)); p.Machine != c.m || p.Milli != someTime || g.Machine() != c.m || g.Layout() != c.l {
+		if p := c.l.Decompose(next(t, g)); p.Machine != c.m || p.Milli != someTime || g.Machine() != c.m ||
+			g.Layout() != c.l {
 			t.Errorf("%s: %+v, of machine %d", name, p, g.Machine())
 		}
 	}
@@ -115,7 +121,8 @@ func TestOverflow(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if id, err := g.TryNext(); !errors.Is(err, ErrSequence) || id != 0 || !strings.HasPrefix(err.Error(), "Sequence exceeded its maximum value.") {
+		if id, err := g.TryNext(); !errors.Is(err, ErrSequence) || id != 0 ||
+			!strings.HasPrefix(err.Error(), "Sequence exceeded its maximum value.") {
 			t.Errorf("id 4097 is %v, %v", id, err)
 		}
 	}
@@ -179,7 +186,8 @@ func TestClockBackwards(t *testing.T) {
 // As flake-idgen does: the mask is what the count is cut by, so what follows
 // its first 0 has no part.
 func TestSequenceMask(t *testing.T) {
-	for mask, want := range map[int]int{0: 4096, 1: 2, 2: 1, 3: 4, 5: 2, 0xff0: 1, 0x7ff: 2048, 0xffe: 1, 0xfef: 16, 0xfff: 4096} {
+	for mask, want := range map[int]int{0: 4096, 1: 2, 2: 1, 3: 4, 5: 2, 0xff0: 1, 0x7ff: 2048, 0xffe: 1, 0xfef: 16,
+		0xfff: 4096} {
 		g := newTest(t, Idgen, 1, Options{SequenceMask: mask, Clock: func() uint64 { return someTime }})
 		made := 0
 		for ; ; made++ {
@@ -217,7 +225,8 @@ func TestOpen(t *testing.T) {
 		clock.milli++
 	}
 	clock.milli -= 60_000 // more than a start waits for
-	if g, err := Twitter.Open(t.Context(), path, 7, Options{Clock: clock.now}); g != nil || !errors.Is(err, flake.ErrClockBackwards) {
+	if g, err := Twitter.Open(t.Context(), path, 7, Options{Clock: clock.now}); g != nil ||
+		!errors.Is(err, flake.ErrClockBackwards) {
 		t.Errorf("with the clock behind the mark: %v, %v", g, err)
 	}
 }
@@ -352,10 +361,12 @@ func TestStartIsSplitmix64(t *testing.T) {
 	}
 }
 
-var duplicatesIDs = flag.Int("duplicates.ids", 2_000_000, "how many ids to make from 8 goroutines, at 4,096,000 a second")
+var duplicatesIDs = flag.Int("duplicates.ids", 2_000_000,
+	"how many ids to make from 8 goroutines, at 4,096,000 a second")
 
 func TestNoDuplicates(t *testing.T) {
-	few, many := Layout{Time: 41, Worker: 4, Sequence: 8, Epoch: Twitter.Epoch}, Layout{Time: 41, Sequence: 22, Epoch: Twitter.Epoch}
+	few, many := Layout{Time: 41, Worker: 4, Sequence: 8, Epoch: Twitter.Epoch},
+		Layout{Time: 41, Sequence: 22, Epoch: Twitter.Epoch}
 	for name, c := range map[string]struct {
 		layout Layout
 		random bool

@@ -90,7 +90,8 @@ func TestIdgen(t *testing.T) {
 	for i := range cases {
 		cases[i] = idgenCase(rng)
 	}
-	cases[0] = theirs{map[string]int64{}, slices.Repeat([]uint64{someTime}, 4100)} // else there may be few ids, if seldom
+	// else there may be few ids, if seldom
+	cases[0] = theirs{map[string]int64{}, slices.Repeat([]uint64{someTime}, 4100)}
 	in, err := json.Marshal(cases)
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,8 @@ func TestTwitter(t *testing.T) {
 	}
 	highest := ID(1<<63 - 1)
 	p := Twitter.Decompose(highest)
-	if back, err := Twitter.Make(p.Milli, p.Machine, p.Sequence); back != highest || err != nil || p.Time().Year() != 2080 {
+	if back, err := Twitter.Make(p.Milli, p.Machine, p.Sequence); back != highest || err != nil ||
+		p.Time().Year() != 2080 {
 		t.Errorf("the highest id is of %v, and comes back as %v, %v", p.Time(), back, err)
 	}
 	if _, err := Twitter.Make(p.Milli+1, 0, 0); err == nil {
@@ -103,8 +104,10 @@ func TestEverySplit(t *testing.T) {
 // Every bit is in use from the first id of a layout to the last.
 func TestExtremes(t *testing.T) {
 	for _, l := range []Layout{
-		Twitter, Idgen, {Time: 41, Sequence: 22}, {Time: 41, Worker: 22}, {Time: 41, Worker: 8, Sequence: 4}, {Time: 1, Sequence: 1},
-		{Time: 46, Worker: 5}, {Time: 31, Datacenter: 1, Worker: 2, Sequence: 3, Epoch: someTime}, {Time: 46, Epoch: 1 << 40},
+		Twitter, Idgen, {Time: 41, Sequence: 22}, {Time: 41, Worker: 22}, {Time: 41, Worker: 8, Sequence: 4},
+		{Time: 1, Sequence: 1},
+		{Time: 46, Worker: 5}, {Time: 31, Datacenter: 1, Worker: 2, Sequence: 3, Epoch: someTime},
+		{Time: 46, Epoch: 1 << 40},
 	} {
 		most := Machine(1)<<(l.Datacenter+l.Worker) - 1
 		clock := &handClock{l.Epoch}
@@ -125,7 +128,8 @@ func TestExtremes(t *testing.T) {
 		if id, err := g.Next(t.Context()); err == nil {
 			t.Errorf("%+v: after the last: %v", l, id)
 		}
-		if g, err := l.NewGenerator(0, Options{Clock: clock.now}); err == nil || !strings.Contains(err.Error(), "set more bits") {
+		if g, err := l.NewGenerator(0, Options{Clock: clock.now}); err == nil ||
+			!strings.Contains(err.Error(), "set more bits") {
 			t.Errorf("%+v: after the last: %v, %v", l, g, err)
 		}
 	}
@@ -138,12 +142,14 @@ func TestMakeRefuses(t *testing.T) {
 		sequence uint32
 		says     string
 	}{
-		"before the epoch":  {Twitter.Epoch - 1, 0, 0, "time 1288834974656 ms since 1970 is not from 1288834974657 to 3487858230208"},
+		"before the epoch": {Twitter.Epoch - 1, 0, 0,
+			"time 1288834974656 ms since 1970 is not from 1288834974657 to 3487858230208"},
 		"after the last":    {Twitter.Epoch + 1<<41, 0, 0, "3487858230209 ms"},
 		"machine too high":  {Twitter.Epoch, 1024, 0, "machine 1024"},
 		"sequence too high": {Twitter.Epoch, 0, 4096, "sequence 4096 is not from 0 to 4095"},
 	} {
-		if id, err := Twitter.Make(c.milli, c.machine, c.sequence); err == nil || !strings.Contains(err.Error(), c.says) {
+		if id, err := Twitter.Make(c.milli, c.machine, c.sequence); err == nil ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, %v", name, id, err)
 		}
 	}

@@ -45,12 +45,13 @@ func simulated(l Layout, o Options) simulate.Config {
 
 func TestSimulate(t *testing.T) {
 	for name, c := range map[string]simulate.Config{
-		"Twitter":                      simulated(Twitter, Options{}),
-		"Twitter from a random start":  simulated(Twitter, Options{RandomStart: true}),
-		"Idgen with a mask":            simulated(Idgen, Options{SequenceMask: 0xff}),
-		"an epoch not long ago, split": simulated(Layout{Time: 42, Datacenter: 3, Worker: 3, Sequence: 16, Epoch: 1_699_000_000_000}, Options{}),
-		"few bits":                     simulated(Layout{Time: 41, Worker: 4, Sequence: 8}, Options{}),
-		"all bits for the sequence":    simulated(Layout{Time: 41, Sequence: 22}, Options{}),
+		"Twitter":                     simulated(Twitter, Options{}),
+		"Twitter from a random start": simulated(Twitter, Options{RandomStart: true}),
+		"Idgen with a mask":           simulated(Idgen, Options{SequenceMask: 0xff}),
+		"an epoch not long ago, split": simulated(Layout{Time: 42, Datacenter: 3, Worker: 3, Sequence: 16,
+			Epoch: 1_699_000_000_000}, Options{}),
+		"few bits":                  simulated(Layout{Time: 41, Worker: 4, Sequence: 8}, Options{}),
+		"all bits for the sequence": simulated(Layout{Time: 41, Sequence: 22}, Options{}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			simulate.Check(t, c, 50)

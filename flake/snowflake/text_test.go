@@ -74,7 +74,8 @@ func TestTexts(t *testing.T) {
 	for _, id := range someIDs() {
 		two, _ := id.Text(2)
 		lower, _ := id.Text(36)
-		if two != strconv.FormatUint(uint64(id), 2) || Base36.Text(id) != strconv.FormatUint(uint64(id), 36) || lower != strings.ToUpper(Base36.Text(id)) {
+		if two != strconv.FormatUint(uint64(id), 2) || Base36.Text(id) != strconv.FormatUint(uint64(id), 36) ||
+			lower != strings.ToUpper(Base36.Text(id)) {
 			t.Errorf("%d is %q in base 2, %q and %q in base 36", uint64(id), two, lower, Base36.Text(id))
 		}
 		if got := id.Bytes(); FromBytes(got) != id || id.Hex() != hex.EncodeToString(got[:]) {

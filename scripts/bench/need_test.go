@@ -13,7 +13,8 @@ func TestMissing(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "erl is missing: apt-get install erlang-base") {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(err.Error(), "wrk is missing: apt-get install wrk, or leave out http: -only ids"); got != want {
+		if got := strings.Contains(err.Error(),
+			"wrk is missing: apt-get install wrk, or leave out http: -only ids"); got != want {
 			t.Errorf("-only %s: %v", only, err)
 		}
 	}

@@ -59,7 +59,8 @@ func TestCheckFinds(t *testing.T) {
 		{"readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", "can be written to"},
 		{"automountServiceAccountToken: false", "automountServiceAccountToken: true", "a token of the API"},
 		{"FLAKE_NODE_LISTEN", "FLAKE_NODE_LISTN", "the nearest known variable is FLAKE_NODE_LISTEN"},
-		{"name: POD_NAMESPACE", "name: NAMESPACE", "$(POD_NAMESPACE).svc.cluster.local mentions what is not set before it"},
+		{"name: POD_NAMESPACE", "name: NAMESPACE",
+			"$(POD_NAMESPACE).svc.cluster.local mentions what is not set before it"},
 		{"serviceName: flake", "serviceName: flake-http", `"flake-http" of the StatefulSet is not headless`},
 		{"svc.cluster.local", "svc.example.org", "want the pod's name"},
 		{"containerPort: 4370", "containerPort: 4371", `port dist is 4371, but the node listens at "[::]:4370"`},
@@ -90,7 +91,8 @@ func TestManual(t *testing.T) {
 	}
 	_, example, _ := strings.Cut(string(manual), "```yaml\n")
 	example, _, _ = strings.Cut(example, "```")
-	example = strings.NewReplacer("https://github.com/flake-go/flake//rel/kubernetes", "..", "?ref=v0.1.0", "").Replace(example)
+	example = strings.NewReplacer("https://github.com/flake-go/flake//rel/kubernetes", "..", "?ref=v0.1.0",
+		"").Replace(example)
 	files := filesys.MakeFsInMemory()
 	if err := files.WriteFile("/mine/kustomization.yaml", []byte(example)); err != nil {
 		t.Fatal(err)
@@ -105,7 +107,8 @@ func TestManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifests := strings.ReplaceAll(build(t, "/mine", files), ".svc.example.org", ".svc.cluster.local") // as Check wants it
+	// as Check wants it
+	manifests := strings.ReplaceAll(build(t, "/mine", files), ".svc.example.org", ".svc.cluster.local")
 	if err := Check([]byte(manifests)); err != nil {
 		t.Error(err)
 	}

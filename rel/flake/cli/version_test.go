@@ -8,8 +8,10 @@ import (
 // Where version and commit come from: what the build was told, go install, a clone.
 func TestStamp(t *testing.T) {
 	fetched := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3", Sum: "h1:x"}}
-	clone := &debug.BuildInfo{Main: debug.Module{Version: "v0.0.0-2026"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}}}
-	edited := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
+	clone := &debug.BuildInfo{Main: debug.Module{Version: "v0.0.0-2026"},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}}}
+	edited := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"},
+		{Key: "vcs.modified", Value: "true"}}}
 	for _, tt := range []struct {
 		info                      *debug.BuildInfo
 		commit                    string

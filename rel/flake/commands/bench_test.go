@@ -30,9 +30,11 @@ func TestBenchNotes(t *testing.T) {
 	b.Reset()
 	p := progress{w: &b}
 	p.show(loadgen.Result{Elapsed: time.Second, Calls: 100, P99: 1500 * time.Nanosecond})
-	p.show(loadgen.Result{Elapsed: 2 * time.Second, Calls: 300, P99: time.Millisecond, Errors: map[string]uint64{"a": 1, "b": 2}})
+	p.show(loadgen.Result{Elapsed: 2 * time.Second, Calls: 300, P99: time.Millisecond,
+		Errors: map[string]uint64{"a": 1, "b": 2}})
 	p.clear()
-	if got, want := b.String(), "\r  1 s  100 calls/s  p99 2µs  0 errors\x1b[K\r  2 s  200 calls/s  p99 1ms  3 errors\x1b[K\r\x1b[K"; got != want {
+	if got, want := b.String(), "\r  1 s  100 calls/s  p99 2µs  0 errors\x1b[K\r  2 s  200 calls/s  p99 1ms "+
+		" 3 errors\x1b[K\r\x1b[K"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

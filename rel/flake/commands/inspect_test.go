@@ -68,32 +68,41 @@ func TestInspect(t *testing.T) {
 // The likeliest reading of each text, and what else it may be.
 func TestInspectTexts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sys.toml")
-	os.WriteFile(file, []byte("[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nepoch = 2020-01-01T00:00:00Z\nid = 1\n"), 0o600)
+	os.WriteFile(file, []byte("[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nepoch = "+
+		"2020-01-01T00:00:00Z\nid = 1\n"), 0o600)
 	numbered := filepath.Join(t.TempDir(), "numbered.toml")
-	os.WriteFile(numbered, []byte("[etcd]\nendpoints = [\"a:1\"]\n[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = \"etcd\"\n"), 0o600)
+	os.WriteFile(numbered, []byte("[etcd]\nendpoints = [\"a:1\"]\n[[generator]]\nname = \"orders\"\nformat = "+
+		"\"snowflake\"\nid = \"etcd\"\n"), 0o600)
 	many := filepath.Join(t.TempDir(), "many.toml")
 	os.WriteFile(many, []byte("[flake]\nworker_id = \"7a:00:78:ff:e3:d4\"\n"+
-		"[[generator]]\nname = \"old\"\nformat = \"flake-idgen\"\nepoch = 2020-01-01T00:00:00Z\ndatacenter = 9\nworker = 7\n"+
-		"[[generator]]\nname = \"small\"\nformat = \"snowflake\"\nid = 3\nepoch = 2024-01-01T00:00:00Z\nmachine_bits = 4\nsequence_bits = 8\n"+
+		"[[generator]]\nname = \"old\"\nformat = \"flake-idgen\"\nepoch = "+
+		"2020-01-01T00:00:00Z\ndatacenter = 9\nworker = 7\n"+
+		"[[generator]]\nname = \"small\"\nformat = \"snowflake\"\nid = 3\nepoch = 2024-01-01T00:00:00Z\nmachine_bits "+
+		"= 4\nsequence_bits = 8\n"+
 		"[[generator]]\nname = \"people\"\nformat = \"sno\"\npartition = 7\n"+
 		"[[generator]]\nname = \"rows\"\nformat = \"uuidv7\"\nworker_id = \"random\"\n"), 0o600)
 	const uuid, orders = "000001a1-fb17-5a01-7a00-78ffe3d40000", "911936766637928448"
 	for _, tt := range []struct{ args, text, want string }{
 		{"", uuid, "flake, read as flake's own text"},
-		{"", "019b76da-a800-7001-8080-00000001e345", "uuidv7, read as uuidv7's own text time 2026-01-01 00:00:00.000 UTC"},
-		{"", "019b76da-a800-4001-8080-00000001e345", "ulid, read as ulid's own text time 2026-01-01 00:00:00.000 UTC"}, // in the form of a UUID
+		{"", "019b76da-a800-7001-8080-00000001e345",
+			"uuidv7, read as uuidv7's own text time 2026-01-01 00:00:00.000 UTC"},
+		// in the form of a UUID
+		{"", "019b76da-a800-4001-8080-00000001e345", "ulid, read as ulid's own text time 2026-01-01 00:00:00.000 UTC"},
 		{"", "01KDVDNA00000G40000000E8T5", "ulid, read as ulid's own text time 2026-01-01 00:00:00.000 UTC"},
 		{"", "<<0,0,1,161,251,23,88,123,122,0,120,255,227,212,0,0>>", "flake, read as an Erlang binary"},
 		{"", orders, "snowflake, read as snowflake's own text time 2017-09-24 12:54:02.789 UTC"},
-		{"-format snowflake -epoch 2020-01-01T00:00:00Z", orders, "snowflake, read as snowflake's own text time 2026-11-21 11:11:08.132 UTC"},
+		{"-format snowflake -epoch 2020-01-01T00:00:00Z", orders,
+			"snowflake, read as snowflake's own text time 2026-11-21 11:11:08.132 UTC"},
 		{"-format snowflake -machine-bits 8", orders, "sequence 12288 14 bits, 50 to 63"},
-		{"-format snowflake -machine-bits 8 -sequence-bits 4 -epoch 2020-01-01T00:00:00Z", "890355273629779", "machine 5 8 bits, 52 to 59 sequence 3 4 bits, 60 to 63"},
+		{"-format snowflake -machine-bits 8 -sequence-bits 4 -epoch 2020-01-01T00:00:00Z", "890355273629779",
+			"machine 5 8 bits, 52 to 59 sequence 3 4 bits, 60 to 63"},
 		{"-format snowflake -base base58", "3CUgxBmS4zd", "snowflake, read as base58"},
 		{"-epoch 2020-01-01T00:00:00Z", orders, "or it is snowflake in snowflake's own text, from 2026-11-21"},
 		{"-config " + file, orders, "orders, read as snowflake's own text time 2026-11-21 11:11:08.132 UTC"},
 		{"-config " + numbered, orders, "machine 295 10 bits, 42 to 51"},
 		{"-config " + file, uuid, "flake, read as flake's own text"},
-		{"-config " + many, "373651358319361", "small, read as snowflake's own text time 2026-11-21"}, // whose machine is in it
+		// whose machine is in it
+		{"-config " + many, "373651358319361", "small, read as snowflake's own text time 2026-11-21"},
 		{"-config " + many, "911936766637928448", "old, read as flake-idgen's own text time 2026-11-21"},
 		{"-config " + many, uuid, "flake, read as flake's own text"},
 		{"-config " + many, "9q6uqblq2622g22b", "people, read as sno's own text"},
@@ -101,11 +110,13 @@ func TestInspectTexts(t *testing.T) {
 		{"-format uuidv7", "019b76daa8004001808000000001e345", "not an id of uuidv7"},
 		{"", "hello", "hello: not an id of flake"}, // but for its first seconds
 		{"-config " + file, "?", "?: not an id of flake, snowflake"},
-		{"", strings.Repeat("!", 1000), "!... (1000 bytes): not an id of flake, flake-idgen, snowflake, sno, uuidv7, ulid"},
+		{"", strings.Repeat("!", 1000), "!... (1000 bytes): not an id of flake, flake-idgen, snowflake, " +
+			"sno, uuidv7, ulid"},
 	} {
 		v, out := inspecting(t, strings.Fields(tt.args)...)
 		err := v.inspect(t.Context(), []string{` "` + tt.text + `" `}, nil)
-		if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, tt.want) || (err != nil) != strings.Contains(tt.want, "not an id") {
+		if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, tt.want) ||
+			(err != nil) != strings.Contains(tt.want, "not an id") {
 			t.Errorf("%s %s: %s, %v\n\twant %s", tt.args, tt.text, got, err, tt.want)
 		}
 	}
@@ -114,11 +125,14 @@ func TestInspectTexts(t *testing.T) {
 // Ids are read from standard input, one a line, until it ends, or the command.
 func TestInspectLines(t *testing.T) {
 	v, out := inspecting(t, "-json", "-format=sno")
-	err := v.inspect(t.Context(), []string{"2222222222222222", "-"}, strings.NewReader("9q6uqblq2622g22b\r\n\n?\n9q6uqblq2622g22c"))
-	if lines := strings.Count(out.String(), "\n"); lines != 4 || err == nil || err.Error() != "not an id: 1 of the texts" {
+	err := v.inspect(t.Context(), []string{"2222222222222222", "-"},
+		strings.NewReader("9q6uqblq2622g22b\r\n\n?\n9q6uqblq2622g22c"))
+	if lines := strings.Count(out.String(), "\n"); lines != 4 || err == nil ||
+		err.Error() != "not an id: 1 of the texts" {
 		t.Errorf("%d lines, %v: %s", lines, err, out)
 	}
-	if err := v.inspect(t.Context(), []string{"-"}, strings.NewReader(strings.Repeat("2", 1<<20))); err == nil || !strings.Contains(err.Error(), "standard input: ") {
+	if err := v.inspect(t.Context(), []string{"-"}, strings.NewReader(strings.Repeat("2", 1<<20))); err == nil ||
+		!strings.Contains(err.Error(), "standard input: ") {
 		t.Errorf("a line without an end: %v", err)
 	}
 	r, w := io.Pipe()

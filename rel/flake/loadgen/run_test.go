@@ -58,22 +58,30 @@ func TestRun(t *testing.T) {
 	node.Add("uuids", formats.UUIDv7(uuids))
 	node.Add("ulids", formats.ULID(ulids))
 	for _, c := range []Call{
-		{"flake", "flake", 1, 0}, {"flake", "flake", 1000, 0}, {"flake", "flake", 1, 62}, {"flake", "flake", 20, client.Canonical},
-		{"orders", "snowflake", 1, 0}, {"orders", "snowflake", 1000, 0}, {"orders", "flake-idgen", 20, 36}, {"orders", "snowflake", 3, client.Canonical},
-		{"events", "sno", 1, 0}, {"events", "sno", 1000, 0}, {"events", "sno", 20, 16}, {"events", "sno", 20, client.Canonical},
-		{"uuids", "uuidv7", 1, 0}, {"uuids", "uuidv7", 1000, 0}, {"uuids", "uuidv7", 20, 16}, {"uuids", "uuidv7", 3, client.Canonical},
-		{"ulids", "ulid", 1, 0}, {"ulids", "ulid", 1000, 0}, {"ulids", "ulid", 20, 36}, {"ulids", "ulid", 3, client.Canonical},
+		{"flake", "flake", 1, 0}, {"flake", "flake", 1000, 0}, {"flake", "flake", 1, 62},
+		{"flake", "flake", 20, client.Canonical},
+		{"orders", "snowflake", 1, 0}, {"orders", "snowflake", 1000, 0}, {"orders", "flake-idgen", 20, 36},
+		{"orders", "snowflake", 3, client.Canonical},
+		{"events", "sno", 1, 0}, {"events", "sno", 1000, 0}, {"events", "sno", 20, 16},
+		{"events", "sno", 20, client.Canonical},
+		{"uuids", "uuidv7", 1, 0}, {"uuids", "uuidv7", 1000, 0}, {"uuids", "uuidv7", 20, 16},
+		{"uuids", "uuidv7", 3, client.Canonical},
+		{"ulids", "ulid", 1, 0}, {"ulids", "ulid", 1000, 0}, {"ulids", "ulid", 20, 36},
+		{"ulids", "ulid", 3, client.Canonical},
 	} {
 		const callers, calls = 4, 400
 		ctx, end := context.WithCancel(t.Context())
 		take := until(calls, end, c.Taker(node))
 		told := false
-		r, err := Run(ctx, Options{Takers: slices.Repeat([]Taker{take}, callers), Duration: time.Hour, Progress: func(Result) { told = true }})
+		r, err := Run(ctx, Options{Takers: slices.Repeat([]Taker{take}, callers), Duration: time.Hour,
+			Progress: func(Result) { told = true }})
 		if err != nil {
 			t.Fatalf("%v: %v", c, err)
 		}
-		if r.Calls < calls-2*callers || r.Calls > calls || r.IDs != r.Calls*uint64(c.N) || r.Compared != r.IDs+uint64(callers*c.N) || r.Twice != 0 ||
-			len(r.Errors) != 0 || r.P50 <= 0 || r.P50 > r.P90 || r.P90 > r.P99 || r.P99 > r.P999 || r.P999 > r.Max || r.Behind || told && r.Elapsed < time.Second {
+		if r.Calls < calls-2*callers || r.Calls > calls || r.IDs != r.Calls*uint64(c.N) ||
+			r.Compared != r.IDs+uint64(callers*c.N) || r.Twice != 0 ||
+			len(r.Errors) != 0 || r.P50 <= 0 || r.P50 > r.P90 || r.P90 > r.P99 || r.P99 > r.P999 || r.P999 > r.Max ||
+			r.Behind || told && r.Elapsed < time.Second {
 			t.Errorf("%v: %+v", c, r)
 		}
 	}
@@ -87,12 +95,13 @@ func TestTwice(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	var calls atomic.Int64
 	twice := formats.Number{Hi: 5, Lo: 6}
-	r, err := Run(ctx, Options{Duration: time.Hour, Takers: slices.Repeat([]Taker{until(1000, end, func(ctx context.Context) (ids, error) {
-		if n := calls.Add(1); n == 100 || n == 900 {
-			return func(dst []span) ([]span, error) { return append(dst, span{twice, twice}), nil }, nil
-		}
-		return honest(ctx)
-	})}, 3)})
+	r, err := Run(ctx, Options{Duration: time.Hour, Takers: slices.Repeat([]Taker{until(1000, end,
+		func(ctx context.Context) (ids, error) {
+			if n := calls.Add(1); n == 100 || n == 900 {
+				return func(dst []span) ([]span, error) { return append(dst, span{twice, twice}), nil }, nil
+			}
+			return honest(ctx)
+		})}, 3)})
 	if err != nil || r.Twice != 1 || r.Example != twice {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -103,7 +112,8 @@ func TestErrors(t *testing.T) {
 	node := clienttest.New()
 	defer node.Close()
 	honest := Call{"flake", "flake", 1, 0}.Taker(node)
-	all := []error{nil, client.ErrLost, fmt.Errorf("node x: %w: y", flake.ErrTimestampNotSaved), client.ErrLost, errors.New("a text")}
+	all := []error{nil, client.ErrLost, fmt.Errorf("node x: %w: y", flake.ErrTimestampNotSaved), client.ErrLost,
+		errors.New("a text")}
 	for i := range maxKinds {
 		all = append(all, fmt.Errorf("text %d", i))
 	}
@@ -125,7 +135,8 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%v, %+v, want errors %v", err, r, want)
 	}
 	node.Fail(flake.ErrClosed)
-	if _, err := Run(t.Context(), Options{Duration: time.Hour, Takers: []Taker{honest, honest}}); !errors.Is(err, flake.ErrClosed) {
+	if _, err := Run(t.Context(), Options{Duration: time.Hour, Takers: []Taker{honest, honest}}); !errors.Is(err,
+		flake.ErrClosed) {
 		t.Errorf("a node that does not answer at all: %v", err)
 	}
 }
@@ -269,7 +280,8 @@ func TestSeenFull(t *testing.T) {
 		t.Error("more are taken")
 	}
 	var overflow seen
-	overflow.add([]span{{formats.Number{Hi: 1}, formats.Number{Hi: 1, Lo: 5}}, {formats.Number{Lo: ^uint64(0)}, formats.Number{Lo: ^uint64(0)}}})
+	overflow.add([]span{{formats.Number{Hi: 1}, formats.Number{Hi: 1, Lo: 5}},
+		{formats.Number{Lo: ^uint64(0)}, formats.Number{Lo: ^uint64(0)}}})
 	overflow.settle()
 	if len(overflow.spans) != 1 || overflow.twice != 0 {
 		t.Errorf("%v", overflow.spans)
@@ -289,12 +301,14 @@ func TestPlace(t *testing.T) {
 	}
 	s.add([]span{spanOf(other, 1, formatOf("uuidv7"))})
 	s.settle()
-	if want := (formats.Number{Hi: 0x019b76daa8007001, Lo: 0x808000000001c000}); s.twice != 1 || (Call{Format: "uuidv7"}).ID(s.example) != want {
+	if want := (formats.Number{Hi: 0x019b76daa8007001, Lo: 0x808000000001c000}); s.twice != 1 ||
+		(Call{Format: "uuidv7"}).ID(s.example) != want {
 		t.Errorf("%+v", s)
 	}
 	first := ulid.MustParse("01KDVDNA00000G40000000E8T5")
 	place := spanOf(first, 1, formatOf("ulid")).first
-	if got, want := (Call{Format: "ulid"}).ID(place), (formats.Number{Hi: 0x019b76daa8000001, Lo: 0x0200000000070000}); got != want || (Call{Format: "flake"}).ID(place) != place {
+	if got, want := (Call{Format: "ulid"}).ID(place), (formats.Number{Hi: 0x019b76daa8000001,
+		Lo: 0x0200000000070000}); got != want || (Call{Format: "flake"}).ID(place) != place {
 		t.Errorf("%x, want %x", got, want)
 	}
 }

@@ -153,7 +153,8 @@ func TestDamagedDets(t *testing.T) {
 	}
 	for n := range len(good) {
 		last, _, err := parseDets(good[:n])
-		if err == nil && last != written || err != nil && n > 0x1538+0x28 || n < slotsBegin != (err != nil && strings.Contains(err.Error(), "not a dets file")) {
+		if err == nil && last != written || err != nil && n > 0x1538+0x28 ||
+			n < slotsBegin != (err != nil && strings.Contains(err.Error(), "not a dets file")) {
 			t.Errorf("the first %d bytes: %d, %v", n, last, err)
 		}
 	}
@@ -179,7 +180,8 @@ func TestUnreadable(t *testing.T) {
 		large:                       large + ": more than 1048576 bytes",
 	} {
 		for name, err := range map[string]error{
-			"dets": second(ReadDets(path)), "sys.config": ReadSysConfig(path, &Settings{}), "vm.args": ReadVMArgs(path, &Settings{}),
+			"dets": second(ReadDets(path)), "sys.config": ReadSysConfig(path, &Settings{}),
+			"vm.args": ReadVMArgs(path, &Settings{}),
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %s", name, err, want)
@@ -216,7 +218,8 @@ func FuzzDets(f *testing.F) {
 		if last > latestTime {
 			t.Errorf("a time of %d", last)
 		}
-		if again, still, err := parseDets(append(data, make([]byte, 64)...)); again != last || still != closed || err != nil {
+		if again, still, err := parseDets(append(data, make([]byte, 64)...)); again != last || still != closed ||
+			err != nil {
 			t.Errorf("%d, %v, and with more behind it %d, %v, %v", last, closed, again, still, err)
 		}
 	})

@@ -79,7 +79,8 @@ func TestSettings(t *testing.T) {
 			`sys.config: kernel inet_dist_listen_min 9100`, `sys.config: kernel inet_dist_listen_max 9105`,
 			`sys.config: kernel inet_dist_use_interface {10,0,0,1}`, `sys.config: kernel net_ticktime 15`,
 			`vm.args: -name flake@node1.example.com`, `vm.args: -setcookie (hidden)`,
-			`vm.args: kernel net_ticktime 30`, `vm.args: kernel inet_dist_listen_min 9101`, `vm.args: flake allowable_downtime 1000`,
+			`vm.args: kernel net_ticktime 30`, `vm.args: kernel inet_dist_listen_min 9101`,
+			`vm.args: flake allowable_downtime 1000`,
 		},
 		Left: []string{
 			`sys.config: flake secret: this node has nothing like it`,
@@ -87,19 +88,24 @@ func TestSettings(t *testing.T) {
 			`sys.config: kernel logger_level: this node has nothing like it`,
 			`sys.config: sasl, keys: 2: another application`,
 			`vm.args: +K: for the Erlang VM`, `vm.args: +A: for the Erlang VM`,
-			`vm.args: -env ERL_MAX_PORTS: for the Erlang VM`, `vm.args: -env ERL_EPMD_PORT: set it in the environment of this node too`,
-			`vm.args: -heart: systemd or a container restarts this node`, `vm.args: -made: this node has nothing like it`,
+			`vm.args: -env ERL_MAX_PORTS: for the Erlang VM`,
+			`vm.args: -env ERL_EPMD_PORT: set it in the environment of this node too`,
+			`vm.args: -heart: systemd or a container restarts this node`,
+			`vm.args: -made: this node has nothing like it`,
 		},
 	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}
 	c := load(t, s)
-	if c.Node.Name != s.Name || c.Node.Cookie != s.Cookie || c.Node.Listen != "10.0.0.1:9101" || c.Node.NetTicktime != s.NetTicktime ||
-		c.Flake.Interface != "eth1" || c.Flake.TimestampPath != s.TimestampPath || c.Flake.AllowableDowntime != time.Second {
+	if c.Node.Name != s.Name || c.Node.Cookie != s.Cookie || c.Node.Listen != "10.0.0.1:9101" ||
+		c.Node.NetTicktime != s.NetTicktime ||
+		c.Flake.Interface != "eth1" || c.Flake.TimestampPath != s.TimestampPath ||
+		c.Flake.AllowableDowntime != time.Second {
 		t.Errorf("%+v", c)
 	}
-	if toml := string(first(s.TOML())); !strings.Contains(toml, "# Not taken: vm.args: +A") || strings.Count(toml, "S3CR3T") != 1 {
+	if toml := string(first(s.TOML())); !strings.Contains(toml, "# Not taken: vm.args: +A") ||
+		strings.Count(toml, "S3CR3T") != 1 {
 		t.Error(toml)
 	}
 }
@@ -124,8 +130,9 @@ func load(t *testing.T, s Settings) config.Config {
 func TestTOML(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	for name, s := range map[string]Settings{
-		"none":      {},
-		"all":       {Name: "a@10.0.0.1", Cookie: `"q\` + "'\u00ff", ListenMin: 9100, WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}, TimestampPath: "/a b/\"c\"\t\x7f"},
+		"none": {},
+		"all": {Name: "a@10.0.0.1", Cookie: `"q\` + "'\u00ff",
+			ListenMin: 9100, WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}, TimestampPath: "/a b/\"c\"\t\x7f"},
 		"a range":   {Name: "a@10.0.0.1", Cookie: "c", ListenMin: 9100, ListenMax: 9105},
 		"host only": {ListenHost: "::1"},
 		"comments":  {Left: []string{"a\n[node]", "b\r\x00c", "\xff"}},
@@ -140,7 +147,8 @@ func TestTOML(t *testing.T) {
 		if s.Name != "" {
 			want.Node.Name, want.Node.Cookie = s.Name, s.Cookie
 		}
-		want.Node.Listen = map[string]string{"all": "0.0.0.0:9100", "a range": "0.0.0.0:9100", "host only": "[::1]:0"}[name]
+		want.Node.Listen = map[string]string{"all": "0.0.0.0:9100", "a range": "0.0.0.0:9100",
+			"host only": "[::1]:0"}[name]
 		if want.Flake.Interface = s.Interface; s.WorkerID != nil {
 			want.Flake.Interface, want.Flake.WorkerID = "", s.WorkerID
 		}
@@ -159,14 +167,16 @@ func TestTOML(t *testing.T) {
 			t.Errorf("%s: these differ: %q", name, config.Changed(want, c))
 		}
 	}
-	if toml, err := (Settings{Cookie: "\xff"}).TOML(); err == nil || !strings.Contains(err.Error(), "cookie") || strings.Contains(err.Error(), "xff") {
+	if toml, err := (Settings{Cookie: "\xff"}).TOML(); err == nil || !strings.Contains(err.Error(), "cookie") ||
+		strings.Contains(err.Error(), "xff") {
 		t.Errorf("%s, %v", toml, err)
 	}
 }
 
 // What is not set is said in comments, and why a value is what it is.
 func TestComments(t *testing.T) {
-	const head = "# Of boundary/flake, the Erlang server that this node replaces. A key that is not here has its default.\n"
+	const head = "# Of boundary/flake, the Erlang server that this node replaces. A key that is not " +
+		"here has its default.\n"
 	for want, s := range map[string]Settings{
 		head + `
 [node]
@@ -220,12 +230,13 @@ func TestSysConfig(t *testing.T) {
 		`[{flake,[{interface,"a"}]}]. %`:   {"a", ""},
 		`[{flake,[{interface,"a"}]}]. x`:   {"", "there is more behind its term"},
 		`[{flake,[{interface,"a"}]}]. [].`: {"", "there is more behind its term"},
-		`[{flake,[{interface,"a"}]},{flake,[{interface,"b"}]}].`:    {"b", ""},
-		`[{flake,[{interface,"a","b"}]}].`:                          {"", "an element of flake: no key with a value"},
-		`[{flake,[{interface,eth0}]}].`:                             {"", "flake interface eth0: no string"},
-		`[{flake,[{interface,<<"eth0">>}]}].`:                       {"", "no string"},
-		`[{flake,[{interface,"a\0"}]}].`:                            {"", "no string"},
-		`[{flake,[{"interface","a"}]}].`:                            {"", `flake "interface": this node has nothing like it`},
+		`[{flake,[{interface,"a"}]},{flake,[{interface,"b"}]}].`: {"b", ""},
+		`[{flake,[{interface,"a","b"}]}].`:                       {"", "an element of flake: no key with a value"},
+		`[{flake,[{interface,eth0}]}].`:                          {"", "flake interface eth0: no string"},
+		`[{flake,[{interface,<<"eth0">>}]}].`:                    {"", "no string"},
+		`[{flake,[{interface,"a\0"}]}].`:                         {"", "no string"},
+		`[{flake,[{"interface","a"}]}].`: {"",
+			`flake "interface": this node has nothing like it`},
 		`[{flake,interface}].`:                                      {"", "flake: no list of keys"},
 		`[{flake,[{allowable_downtime,0}]}].`:                       {"", "no milliseconds above 0"},
 		`[{flake,[{allowable_downtime,infinity}]}].`:                {"", ""},
@@ -243,17 +254,18 @@ func TestSysConfig(t *testing.T) {
 		`[{kernel,[{net_ticktime,3}]}].`:                            {"", "4 to 3600 seconds"},
 		`[{kernel,[{net_ticktime,3601}]}].`:                         {"", "4 to 3600 seconds"},
 		`{flake,[]}.`:                                               {"", "must be a list"},
-		`[flake].`:                                                  {"", "flake is no application with a list of keys, and no file name"},
-		`[{flake,[{interface,If}]}].`:                               {"", "without variables"},
-		`[{flake,[{interface,os:getenv("IF")}]}].`:                  {"", "without variables, matches and calls"},
-		"[\n{flake,[{interface,\"${FLAKE_IF}\"}]}].":                {"", "line 2: ${FLAKE_IF} stands for a variable"},
-		"[{kernel,[{net_ticktime,${TICK:-60}}]}].":                  {"", "${TICK:-60} stands for a variable"},
-		"%% as ${FLAKE_IF} says\n[].":                               {"", ""},
-		"%% coding: latin-1\n[{flake,[{interface,\"\xe4\"}]}].":     {"ä", ""},
-		"[{flake,[{interface,\"\xe4\"}]}].":                         {"", "not UTF-8"},
-		"[{flake,[{interface,\"ä\"}]}].":                            {"ä", ""},
-		"[{flake,[{interface,\"Ā\"}]}].":                            {"Ā", ""},
-		`["none"].`:                                                 {"", "none.config: no such file"},
+		`[flake].`: {"",
+			"flake is no application with a list of keys, and no file name"},
+		`[{flake,[{interface,If}]}].`:                           {"", "without variables"},
+		`[{flake,[{interface,os:getenv("IF")}]}].`:              {"", "without variables, matches and calls"},
+		"[\n{flake,[{interface,\"${FLAKE_IF}\"}]}].":            {"", "line 2: ${FLAKE_IF} stands for a variable"},
+		"[{kernel,[{net_ticktime,${TICK:-60}}]}].":              {"", "${TICK:-60} stands for a variable"},
+		"%% as ${FLAKE_IF} says\n[].":                           {"", ""},
+		"%% coding: latin-1\n[{flake,[{interface,\"\xe4\"}]}].": {"ä", ""},
+		"[{flake,[{interface,\"\xe4\"}]}].":                     {"", "not UTF-8"},
+		"[{flake,[{interface,\"ä\"}]}].":                        {"ä", ""},
+		"[{flake,[{interface,\"Ā\"}]}].":                        {"Ā", ""},
+		`["none"].`:                                             {"", "none.config: no such file"},
 	} {
 		var s Settings
 		err := ReadSysConfig(filepath.Join(write(t, map[string]string{"sys.config": source}), "sys.config"), &s)
@@ -314,7 +326,8 @@ func TestValues(t *testing.T) {
 		`{flake,[{interface,"a"},{timestamp_path,[47,256]}]}`:                {Interface: "a", DetsPath: "/Ā"},
 	} {
 		var s Settings
-		err := ReadSysConfig(filepath.Join(write(t, map[string]string{"sys.config": "[" + source + "]."}), "sys.config"), &s)
+		err := ReadSysConfig(filepath.Join(write(t, map[string]string{"sys.config": "[" + source + "]."}),
+			"sys.config"), &s)
 		if s.Taken = nil; err != nil || !reflect.DeepEqual(s, want) {
 			t.Errorf("%s: %+v, %v", source, s, err)
 		}
@@ -350,7 +363,8 @@ func TestFolders(t *testing.T) {
 		var s1, s2 Settings
 		err3, err4 := ReadSysConfig(sys, &s1), ReadVMArgs(vm, &s2)
 		none := tt.sysConfig == ""
-		if errors.Join(err1, err2) != nil || s1.Interface != tt.sysConfig || s2.Interface != tt.vmArgs || (err3 != nil) != none || (err4 != nil) != none {
+		if errors.Join(err1, err2) != nil || s1.Interface != tt.sysConfig || s2.Interface != tt.vmArgs ||
+			(err3 != nil) != none || (err4 != nil) != none {
 			t.Errorf("%+v: %q, %v; %q, %v", tt, s1.Interface, err3, s2.Interface, err4)
 		}
 	}

@@ -57,7 +57,8 @@ func TestVMArgs(t *testing.T) {
 		if err != nil {
 			says, s.Name = err.Error(), ""
 		}
-		if (want.says == "") != (says == "") || !strings.Contains(says, want.says) || s.Name != want.name || strings.Contains(says, "S3CR3T") {
+		if (want.says == "") != (says == "") || !strings.Contains(says, want.says) || s.Name != want.name ||
+			strings.Contains(says, "S3CR3T") {
 			t.Errorf("%s\n%q, %s\nwant %+v", source, s.Name, says, want)
 		}
 	}
@@ -78,12 +79,15 @@ func TestTLS(t *testing.T) {
 		"-proto_dist inet_tls -ssl_dist_opt server_certfile c.pem server_keyfile k.pem client_verify verify_peer": {
 			TLS{On: true, Cert: "c.pem", Key: "k.pem", VerifyNone: true},
 			"-proto_dist inet_tls -ssl_dist_opt server_certfile server_keyfile client_verify", ""},
-		"-ssl_dist_opt server_certfile c.pem -ssl_dist_opt server_verify verify_peer -proto_dist inet6_tls -ssl_dist_opt client_verify verify_peer": {
+		"-ssl_dist_opt server_certfile c.pem -ssl_dist_opt server_verify verify_peer -proto_dist inet6_tls " +
+			"-ssl_dist_opt client_verify verify_peer": {
 			TLS{On: true, Cert: "c.pem", Key: "c.pem"},
 			"-ssl_dist_opt server_certfile -ssl_dist_opt server_verify -proto_dist inet6_tls",
-			"-ssl_dist_opt client_verify: no option of the server that this node has verify_peer without fail_if_no_peer_cert: here other nodes must show a certificate"},
+			"-ssl_dist_opt client_verify: no option of the server that this node has verify_peer without " +
+				"fail_if_no_peer_cert: here other nodes must show a certificate"},
 		"-proto_dist inet_tls -ssl_dist_optfile " + opt: {
-			TLS{On: true, Cert: "c.pem", Key: "c.pem", CA: "ca.pem"}, "-proto_dist inet_tls -ssl_dist_optfile " + opt, ""},
+			TLS{On: true, Cert: "c.pem", Key: "c.pem", CA: "ca.pem"}, "-proto_dist inet_tls -ssl_dist_optfile " + opt,
+			""},
 		"-ssl_dist_opt server_verify verify_none -proto_dist inet_tls": {
 			TLS{On: true}, "-ssl_dist_opt server_verify -proto_dist inet_tls",
 			"-proto_dist: no certificate of the server goes with it: fill in [node.tls]"},

@@ -24,11 +24,14 @@ func TestLogLevel(t *testing.T) {
 		l.Info("too low")
 		l.Warn("high enough", "n", 1)
 		l.Level.Set(slog.LevelDebug)
-		l.With("n", 2).Debug("now as well", "address", addrOf("10.0.0.1"), "wait", time.Second, "worker", flake.Worker(1), "err", io.EOF)
+		l.With("n", 2).Debug("now as well", "address", addrOf("10.0.0.1"), "wait", time.Second, "worker",
+			flake.Worker(1), "err", io.EOF)
 		l.Close()
-		want := []string{"level=WARN msg=\"high enough\" n=1", "level=DEBUG msg=\"now as well\" n=2 address=10.0.0.1:1 wait=1s worker=00:00:00:00:00:01 err=EOF"}
+		want := []string{"level=WARN msg=\"high enough\" n=1",
+			"level=DEBUG msg=\"now as well\" n=2 address=10.0.0.1:1 wait=1s worker=00:00:00:00:00:01 err=EOF"}
 		if format == config.LogJSON {
-			want = []string{`"level":"WARN","msg":"high enough","n":1}`, `"level":"DEBUG","msg":"now as well","n":2,"address":"10.0.0.1:1","wait":"1s","worker":"00:00:00:00:00:01","err":"EOF"}`}
+			want = []string{`"level":"WARN","msg":"high enough","n":1}`,
+				`"level":"DEBUG","msg":"now as well","n":2,"address":"10.0.0.1:1","wait":"1s","worker":"00:00:00:00:00:01","err":"EOF"}`}
 		}
 		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 		if len(lines) != 2 || !strings.HasSuffix(lines[0], want[0]) || !strings.HasSuffix(lines[1], want[1]) {

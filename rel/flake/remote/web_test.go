@@ -9,7 +9,8 @@ import (
 // The HTTP of a configuration is called where it can be from the same machine.
 func TestURLOf(t *testing.T) {
 	for listen, want := range map[string]string{
-		"127.0.0.1:8465": "http://127.0.0.1:8465", "0.0.0.0:1": "http://127.0.0.1:1", ":1": "http://127.0.0.1:1", "[::]:1": "http://127.0.0.1:1",
+		"127.0.0.1:8465": "http://127.0.0.1:8465", "0.0.0.0:1": "http://127.0.0.1:1", ":1": "http://127.0.0.1:1",
+		"[::]:1":  "http://127.0.0.1:1",
 		"[::1]:1": "http://[::1]:1", "localhost:1": "http://localhost:1", "10.0.0.1:1": "http://10.0.0.1:1",
 		"127.0.0.1:0": "", "": "",
 	} {
@@ -20,7 +21,8 @@ func TestURLOf(t *testing.T) {
 }
 
 func TestHereOnly(t *testing.T) {
-	for host, want := range map[string]bool{"a.Localhost": true, "localhost.localdomain": true, "::1": true, "::": true, "10.0.0.1": false, "localhost.example": false} {
+	for host, want := range map[string]bool{"a.Localhost": true, "localhost.localdomain": true, "::1": true, "::": true,
+		"10.0.0.1": false, "localhost.example": false} {
 		if hereOnly(host) != want {
 			t.Errorf("%s: %t", host, !want)
 		}

@@ -89,7 +89,9 @@ func TestBash(t *testing.T) {
 		"take -over http -w": "-wait",
 	} {
 		words := strings.Split("flake "+line, " ")
-		args := append([]string{"-c", `. "$0" && COMP_WORDS=("$@") && COMP_CWORD=$(($# - 1)) && _flake; printf "%s " "${COMPREPLY[@]}"`, script}, words...)
+		args := append([]string{"-c",
+			`. "$0" && COMP_WORDS=("$@") && COMP_CWORD=$(($# - 1)) && _flake; printf "%s " "${COMPREPLY[@]}"`, script},
+			words...)
 		out, err := exec.Command("bash", args...).CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {
 			t.Errorf("%q: %q, %v, want %q", line, got, err, want)
@@ -102,13 +104,18 @@ func TestBash(t *testing.T) {
 func TestOtherShells(t *testing.T) {
 	for shell, want := range map[string][]string{
 		"zsh": {
-			`'-config[read FILE\: it'\''s \[there\]]:FILE:_files'`, `'-quiet[say nothing, not even "\\n"]'`, `'take:takes ids'`,
-			`'-over[by way of erlang|http]:value:(erlang http)'`, `'-n[how many]:int: '`, `'1:argument:(this that-one)'`, `'1:argument:(take do help)'`,
+			`'-config[read FILE\: it'\''s \[there\]]:FILE:_files'`, `'-quiet[say nothing, not even "\\n"]'`,
+			`'take:takes ids'`,
+			`'-over[by way of erlang|http]:value:(erlang http)'`, `'-n[how many]:int: '`,
+			`'1:argument:(this that-one)'`, `'1:argument:(take do help)'`,
 		},
 		"fish": {
-			`'not __fish_seen_subcommand_from take do help' -a take -d 'takes ids'`, `-o config -r -F -d 'read FILE: it'\''s [there]'`,
-			`-o quiet -d 'say nothing, not even "\\n"'`, `'__fish_seen_subcommand_from take' -o over -x -a 'erlang http' -d`,
-			`'__fish_seen_subcommand_from take' -o n -x -d 'how many'`, `'__fish_seen_subcommand_from do' -a 'this that-one'`,
+			`'not __fish_seen_subcommand_from take do help' -a take -d 'takes ids'`,
+			`-o config -r -F -d 'read FILE: it'\''s [there]'`,
+			`-o quiet -d 'say nothing, not even "\\n"'`,
+			`'__fish_seen_subcommand_from take' -o over -x -a 'erlang http' -d`,
+			`'__fish_seen_subcommand_from take' -o n -x -d 'how many'`,
+			`'__fish_seen_subcommand_from do' -a 'this that-one'`,
 		},
 	} {
 		script := Shells[shell](table())
@@ -136,8 +143,10 @@ func TestOtherShells(t *testing.T) {
 func TestMan(t *testing.T) {
 	page := Man(table(), "1.2", "makes - ids", []Section{{"SEE ALSO", "it"}})
 	for _, want := range []string{
-		".TH FLAKE 1 \"\" \"flake 1.2\" \"User Commands\"\n", "flake \\- makes \\- ids\n", "\nflake take [FLAGS]\n", "\n.SS \"flake do [this NUMBER | that\\-one]\"\nflake do does it.\n",
-		"\n.TP\n\\fB\\-wait\\fR \\fIduration\\fR\nhow long before (default 1s)\n", "\n.PP\nOne.\n.PP\n\\&.Two\n\\(aqthree\n",
+		".TH FLAKE 1 \"\" \"flake 1.2\" \"User Commands\"\n", "flake \\- makes \\- ids\n", "\nflake take [FLAGS]\n",
+		"\n.SS \"flake do [this NUMBER | that\\-one]\"\nflake do does it.\n",
+		"\n.TP\n\\fB\\-wait\\fR \\fIduration\\fR\nhow long before (default 1s)\n",
+		"\n.PP\nOne.\n.PP\n\\&.Two\n\\(aqthree\n",
 		"\n.TP\n\\fB\\-quiet\\fR \\fI\\fR\nsay nothing, not even \"\\en\"\n", "\n.SH \"SEE ALSO\"\nit\n",
 	} {
 		if !strings.Contains(page, want) {
@@ -146,7 +155,8 @@ func TestMan(t *testing.T) {
 	}
 	macros := []string{".TH", ".SH", ".SS", ".TP", ".PP", ".nf", ".fi"}
 	for line := range strings.Lines(page) {
-		if word := strings.Fields(line); len(word) == 0 || line[0] == '.' && !slices.Contains(macros, word[0]) || line[0] == '\'' {
+		if word := strings.Fields(line); len(word) == 0 || line[0] == '.' && !slices.Contains(macros, word[0]) ||
+			line[0] == '\'' {
 			t.Errorf("%q is no macro of man(7), and no text", line)
 		}
 	}

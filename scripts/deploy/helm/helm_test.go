@@ -54,7 +54,8 @@ const etcd = "numbers: etcd\netcd: {endpoints: ['etcd.etcd.svc.cluster.local:237
 // The chart makes what kustomize does.
 func TestSame(t *testing.T) {
 	for dir, values := range map[string]string{"base": "", "etcd": etcd} {
-		all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../../rel/kubernetes/"+dir)
+		all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
+			"../../../rel/kubernetes/"+dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,8 @@ func TestValues(t *testing.T) {
 		{"clusterDomain: cluster.local", "flake@$(POD_NAME).flake.$(POD_NAMESPACE).svc.cluster.local"},
 		{"ordinalsStart: 32\nreplicas: 5", "start: 32"},
 		{"generators: []", "FLAKE_NODE_NAME"},
-		{"generators: [{name: a, format: sno, partition: number}, {name: b, format: flake-idgen, datacenter: 3, worker: number, epoch: '2020-01-01T00:00:00Z'}]", "FLAKE_GENERATOR_2_WORKER"},
+		{"generators: [{name: a, format: sno, partition: number}, {name: b, format: flake-idgen, datacenter: " +
+			"3, worker: number, epoch: '2020-01-01T00:00:00Z'}]", "FLAKE_GENERATOR_2_WORKER"},
 		{etcd + "generators: [{name: a, format: snowflake, machine_bits: 12, id: number}]", `value: "12"`},
 		{"settings: {node.max_connections: 1000000, http.open: false, etcd.endpoints: [a:1]}", `value: "1000000"`},
 		{"persistence: {storageClass: fast, accessModes: [ReadWriteOncePod]}", "storageClassName: fast"},
