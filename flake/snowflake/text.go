@@ -204,21 +204,21 @@ func (e *Encoding) Parse(text string) (ID, error) {
 	}
 	// One digit fewer than the highest id has always fits.
 	var id uint64
-	var highest byte
+	var all byte // bits of the values
 	head := text[:min(len(text), e.width-1)]
 	for i := range len(head) {
 		value := e.values[head[i]]
-		highest = max(highest, value)
+		all |= value
 		id = id*base + uint64(value)
 	}
 	high := false
 	if len(text) == e.width {
 		value := e.values[text[e.width-1]]
-		highest = max(highest, value)
+		all |= value
 		high = id > (math.MaxUint64-uint64(value))/base
 		id = id*base + uint64(value)
 	}
-	if highest == 255 {
+	if all == 255 {
 		return 0, digits.As[flake.ParseError](digits.NotDigit(text, &e.values, int(base)))
 	}
 	if high {
