@@ -81,12 +81,17 @@ check("texts", _, N) ->
          Count = length(Texts),
          increasing([number(Text, Base) || Text <- Texts])
      end || Base <- [2, 10, 16, 36, 62], Count <- [2, 1000]],
-    {ok, [First | _] = Texts} = call(N, {get_many, 300, canonical}),
-    22 = length(First),
-    true = Texts =:= lists:usort(Texts),
-    increasing([number(Text, 62) || Text <- Texts]),
-    {ok, Next} = call(N, {get, canonical}),
-    true = lists:last(Texts) < Next;
+    [begin
+         {ok, [First | _] = Texts} = call(N, {get_many, 300, Base}),
+         Width = length(First),
+         true = Texts =:= lists:usort(Texts),
+         {ok, Next} = call(N, {get, Base}),
+         true = lists:last(Texts) < Next,
+         {ok, [_, _, _] = Fields} = call(N, {decompose, Next}),
+         {ok, Fields} = call(N, {decompose, list_to_binary(Next), Base})
+     end || {Base, Width} <- [{canonical, 22}, {crockford, 26}, {uuid, 36}]],
+    {ok, Texts} = call(N, {get_many, 300, canonical}),
+    increasing([number(Text, 62) || Text <- Texts]);
 %% A span of time, and what is in an id.
 check("fields", _, N) ->
     {ok, <<Time:64, Worker:48, Seq:16>> = Id} = call(N, get),
