@@ -129,6 +129,26 @@ func TestSetAccessEndsEvents(t *testing.T) {
 	}
 }
 
+// Browsers get a page instead of a problem without the token. The page needs no other file.
+func TestUnauthorizedPage(t *testing.T) {
+	s, _ := accessed(t, Access{Token: tokenA})
+	for accept, want := range map[string]string{
+		"": asProblem, "*/*": asProblem, "application/json": asProblem, "image/png": asProblem, "text/html;q=0.5,*/*": asProblem,
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": html, "text/html": html,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://flake.example/v1/ids", nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Type"); w.Code != 401 || got != want || len(w.Header()["Www-Authenticate"]) != 2 {
+			t.Errorf("%s: %d %s, want %s", accept, w.Code, got, want)
+		}
+		if body := w.Body.String(); want == html && (!strings.Contains(body, "http.token_file") || strings.Contains(body, "src=")) {
+			t.Errorf("%s", body)
+		}
+	}
+}
+
 // Profiles are for those who have the token, and only if they are wanted.
 func TestPprof(t *testing.T) {
 	s, ask := accessed(t, Access{Token: tokenA, Pprof: true})

@@ -115,6 +115,10 @@ func (s *Server) routes() {
 			switch fault.Status {
 			case http.StatusUnauthorized:
 				w.Header()["Www-Authenticate"] = challenges
+				if media, _ := negotiate(r, []string{asProblem, html}); media == html {
+					unauthorized(w)
+					return
+				}
 			case http.StatusMethodNotAllowed:
 				w.Header().Set("Allow", strings.Join(e.methods, ", "))
 			}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/flake-go/flake/flake/formats"
@@ -37,17 +38,28 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, p parameters) *pro
 	if err != nil {
 		return failed(http.StatusInternalServerError, "cannot make the page: %v", err)
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", policy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h["Cache-Control"] = noStore
+	setHTML(w.Header(), policy)
 	if inspected.Fault != "" {
 		w.WriteHeader(http.StatusBadRequest)
 	}
 	w.Write(page.Bytes())
 	return nil
+}
+
+func setHTML(h http.Header, policy string) {
+	h.Set("Content-Type", html)
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h["Cache-Control"] = noStore
+}
+
+// unauthorized shows people which password the browser asks for. Its style is inline, as
+// the page's files need the token, too.
+func unauthorized(w http.ResponseWriter) {
+	setHTML(w.Header(), strings.Replace(policy, "style-src 'self'", "style-src 'unsafe-inline'", 1))
+	w.WriteHeader(http.StatusUnauthorized)
+	templates.ExecuteTemplate(w, "unauthorized.html", nil)
 }
 
 // take takes an id and shows it on the page.

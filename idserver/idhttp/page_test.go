@@ -73,6 +73,7 @@ func TestPage(t *testing.T) {
 	b.fill("[name=id]", "BCeSOTXmkQcK8Ru83s")
 	b.click("button.primary")
 	b.await("document.querySelector('#reading .parts')")
+	b.await("document.querySelector('.octet').getBoundingClientRect().bottom < innerHeight")
 	if got := b.text("#reading"); !strings.Contains(got, anIDsTime) || !strings.Contains(got, "02:fc:00:00:00:01") ||
 		!strings.Contains(got, "base 62") || !strings.Contains(got, "000001a1-fac6-c4f3-02fc-000000010000") {
 		t.Errorf("read as %s", got)
@@ -104,17 +105,21 @@ func checkLooks(b *browser, name string) {
 	b.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
 		b.scheme(scheme)
-		for device, width := range map[string]int{"": 1080, "-phone": 360} {
+		for device, width := range map[string]int{"": 1080, "-phone": 360, "-tablet": 768, "-narrow": 820, "-wide": 1280} {
 			b.size(width, 800, 1)
 			var wide int
 			if b.script("document.documentElement.scrollWidth", &wide); wide > width {
 				b.t.Errorf("%s: %d pixels wide, of %d", scheme, wide, width)
 			}
+			var outside []string
+			if b.script(outsideCards, &outside); len(outside) > 0 {
+				b.t.Errorf("%s, %d pixels: outside its card: %q", scheme, width, outside)
+			}
 			var faint []string
 			if b.script(faintTexts, &faint); len(faint) > 0 {
 				b.t.Errorf("%s, %d pixels: faint: %q", scheme, width, faint)
 			}
-			if *pictures != "" {
+			if *pictures != "" && (width == 1080 || width == 360) {
 				png := b.picture(max(width, 390), map[int]float64{1080: 1.5, 360: 2}[width])
 				if err := os.WriteFile(filepath.Join(*pictures, name+"-"+scheme+device+".png"), png, 0o644); err != nil {
 					b.t.Fatal(err)
@@ -127,7 +132,19 @@ func checkLooks(b *browser, name string) {
 	if len(unnamed) > 0 {
 		b.t.Errorf("without a label: %q", unnamed)
 	}
+	var alike []string
+	b.script("[...document.querySelectorAll('section, main, nav, [role=region]')].map(e => e.getAttribute('aria-labelledby') ?? "+
+		"e.ariaLabel).filter((name, i, all) => all.indexOf(name) < i)", &alike)
+	if len(alike) > 0 {
+		b.t.Errorf("landmarks of one name: %q", alike)
+	}
 }
+
+// outsideCards returns what is wider than its card, unless that scrolls.
+const outsideCards = `[...document.querySelectorAll('section *, main *')].filter(e => {
+  const card = e.closest('section, main').getBoundingClientRect(), box = e.getBoundingClientRect();
+  return e.checkVisibility() && !e.closest('.rows, .scroll, svg, select') && (box.left < card.left - 1 || box.right > card.right + 1);
+}).map(e => e.outerHTML.slice(0, 60))`
 
 // faintTexts returns the texts whose contrast is below 4.5 to 1 (WCAG 2.2, 1.4.3).
 const faintTexts = `(() => {
@@ -208,7 +225,8 @@ func TestPageInTrouble(t *testing.T) {
 
 	s.Stop(t.Context())
 	b.awaitText("#status", "No word from the node since ")
-	b.await("document.querySelector('#live.stale') && getComputedStyle(document.querySelector('.rate .big').parentElement).opacity < 1")
+	b.await("document.querySelector('#live.stale') && getComputedStyle(document.querySelector('.rate')).borderTopStyle == 'dashed'")
+	b.await("getComputedStyle(document.querySelector('.pair')).borderTopStyle == 'none'")
 	b.click("button[form=take]")
 	b.awaitText("#reading .fault", "The node does not answer.")
 	checkLooks(b, "stale")

@@ -137,6 +137,9 @@ const (
 	text   = "text/plain; charset=utf-8"
 	asJSON = "application/json"
 	octets = "application/octet-stream"
+
+	asProblem = "application/problem+json"
+	html      = "text/html; charset=utf-8"
 )
 
 // negotiate returns the offered media type that the caller likes best, the first of
@@ -265,7 +268,7 @@ func quote(text string) string {
 // write answers with the problem.
 func (p *problem) write(w http.ResponseWriter) {
 	h := w.Header()
-	h.Set("Content-Type", "application/problem+json")
+	h.Set("Content-Type", asProblem)
 	h.Set("Cache-Control", "no-store")
 	if p.retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retry.Seconds()))))

@@ -83,6 +83,7 @@ async function show(path, options) {
     field.value = there.querySelector(`[name=${field.name}]`).value;
   }
   addCopy();
+  reading.closest("main").scrollIntoView(); // the reading may be below what is seen
 
   function fault(text) {
     const p = document.createElement("p");
