@@ -82,10 +82,12 @@ func await(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// awaitGoroutines waits until there are at most as many goroutines as before.
+// awaitGoroutines waits until there are at most as many goroutines as before, and one for
+// each processor, which package socket keeps.
 func awaitGoroutines(t *testing.T, before int) {
 	t.Helper()
-	await(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+	most := before + runtime.GOMAXPROCS(0)
+	await(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= most })
 }
 
 // peer is another node that the test plays.

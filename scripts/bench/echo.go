@@ -66,7 +66,6 @@ func echo(c net.Conn, node string) error {
 	}
 	c = socket.Adopt(c)
 	defer c.Close()
-	defer socket.Dedicate(c)()
 	e := echoer{self: etf.NewPid(etf.Atom(node), 1, 0, 1)}
 	buf, waiting := make([]byte, 64<<10), 0
 	step := func() error {
@@ -80,15 +79,7 @@ func echo(c net.Conn, node string) error {
 		}
 		return err
 	}
-	for {
-		err := socket.Share(c, step)
-		if err == nil {
-			err = step()
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return socket.Serve(c, step)
 }
 
 // all answers the whole frames, a tick with a tick, and returns the rest.
