@@ -173,7 +173,7 @@ func (c *conn) arrived(r *runner, events uint32) (step func() error) {
 	events &= c.want
 	if events&unix.EPOLLIN != 0 && c.step != nil {
 		events &^= unix.EPOLLIN
-		if stuck.Load() < most() {
+		if stuck.Load() < maxStuck() {
 			step, c.stepping = c.step, true
 			r.begin(c)
 		} else {

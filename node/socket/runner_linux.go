@@ -31,13 +31,16 @@ var runners = struct {
 var (
 	awake atomic.Int32 // goroutines of runners that do not wait for events
 	stuck atomic.Int32 // steps that have not ended although the goroutine was replaced
-	most  = sync.OnceValue(func() int32 { return int32(min(MaxStuck, reserve.Threads())) })
+
+	// Each may have half of the threads for connections.
+	maxStuck   = sync.OnceValue(func() int32 { return int32(min(MaxStuck, reserve.Threads()/2)) })
+	maxRunners = sync.OnceValue(func() int { return int(max(min(int64(runtime.GOMAXPROCS(0)), reserve.Threads()/2), 1)) })
 )
 
 // runnerAt returns the runner of a processor. Without a descriptor for it runnerAt returns
 // another one, or nil.
 func runnerAt(cpu int) *runner {
-	cpu %= runtime.GOMAXPROCS(0)
+	cpu %= maxRunners()
 	runners.Lock()
 	defer runners.Unlock()
 	r := runners.at[cpu]

@@ -481,8 +481,8 @@ func TestUnread(t *testing.T) {
 
 // When many steps are stuck, no more threads are used for them.
 func TestMaxStuck(t *testing.T) {
-	defer func(usual func() int32) { most = usual }(most)
-	most = func() int32 { return 1 }
+	defer func(usual func() int32) { maxStuck = usual }(maxStuck)
+	maxStuck = func() int32 { return 1 }
 	var peers []*net.TCPConn
 	var ends []<-chan error
 	goOn := make(chan struct{})
