@@ -48,7 +48,10 @@ func runnerAt(cpu int) *runner {
 		fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 		if err != nil || reserve.CheckNumber(fd) != nil {
 			unix.Close(fd)
-			return runners.at[0]
+			for _, r = range runners.at {
+				break
+			}
+			return r
 		}
 		r = &runner{epoll: fd}
 		r.timer = time.AfterFunc(longStep, r.check)

@@ -368,10 +368,17 @@ func fewFiles(t *testing.T) {
 func TestFewFiles(t *testing.T) {
 	ours, theirs := accepted(t)
 	defer ours.Close()
+	other, _ := pair(t)
+	usual := runners.at
+	defer func() { runners.at = usual }()
+	runners.at = map[int]*runner{-1: other.runner}
 	before := files(t)
 	fewFiles(t)
 	if Adopt(ours) != ours {
 		t.Error("adopted")
+	}
+	if runnerAt(0) != other.runner || len(runners.at) != 1 {
+		t.Error("another runner")
 	}
 	if newThread().runQueue != nil {
 		t.Error("a thread has opened a file")
