@@ -369,9 +369,13 @@ func TestFewFiles(t *testing.T) {
 	ours, theirs := accepted(t)
 	defer ours.Close()
 	other, _ := pair(t)
-	usual := runners.at
-	defer func() { runners.at = usual }()
-	runners.at = map[int]*runner{-1: other.runner}
+	swap := func(at map[int]*runner) (before map[int]*runner) {
+		runners.Lock()
+		defer runners.Unlock()
+		before, runners.at = runners.at, at
+		return before
+	}
+	defer swap(swap(map[int]*runner{-1: other.runner}))
 	before := files(t)
 	fewFiles(t)
 	if Adopt(ours) != ours {
