@@ -359,3 +359,86 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 		by.proto.pool.nothing(t)
 	})
 }
+
+// Frames for a peer count against those that passed them on until they are written or dropped.
+func TestPassedFrames(t *testing.T) {
+	var p pool
+	a, b := newMemory(&p), newMemory(&p)
+	var q passed
+	add := func(by *memory, octets int, want bool) []byte {
+		t.Helper()
+		f := make([]byte, octets)
+		if got := q.add(passedFrame{by, f}); got != want {
+			t.Errorf("a frame of %d bytes: %t, want %t", octets, got, want)
+		}
+		return f
+	}
+	held := func(when string, ofA, ofB int) {
+		t.Helper()
+		if q.held.all[a] != ofA || q.held.all[b] != ofB || int(p.held.Load()) != ofA+ofB || a.held != ofA || b.held != ofB {
+			t.Errorf("%s: %v, %d in all; want %d and %d", when, q.held.all, p.held.Load(), ofA, ofB)
+		}
+	}
+	next := func(own, waiting, flying, octets int) []byte {
+		t.Helper()
+		out := q.next(make([]byte, own))
+		if len(q.waiting) != waiting || len(q.flying) != flying || len(out) != octets || waiting == 0 && q.waiting != nil {
+			t.Errorf("%d bytes are written, %d frames fly and %d wait; want %d, %d, %d",
+				len(out), len(q.flying), len(q.waiting), octets, flying, waiting)
+		}
+		return out
+	}
+	const size = passedSize
+	add(a, 100, true)
+	add(b, 200, true)
+	add(a, 300, true)
+	held("three wait", 400+2*size, 200+size)
+	next(5, 0, 3, 605)
+	held("three fly", 400+2*size, 200+size)
+	add(b, 7, true)
+	flying := q.flying
+	q.written()
+	held("they are written", 0, 7+size)
+	if q.flying != nil || flying[0].frame != nil || len(q.held.all) != 1 {
+		t.Errorf("still there: %v, %v", flying, q.held.all)
+	}
+	add(a, 1, true)
+	add(b, 2, true)
+	q.drop(b)
+	held("those of one are dropped", 1+size, 0)
+	q.drop(nil)
+	held("all are dropped", 0, 0)
+
+	add(a, maxPassedOn-100-2*size, true)
+	add(a, 100, true)
+	add(a, 1, false)
+	q.drop(nil)
+	add(a, maxPassedOn+1, true)
+	add(a, 1, false)
+	add(b, 1, true)
+	q.drop(nil)
+	held("at the limit", 0, 0)
+
+	add(a, fullOutput+1, true)
+	add(a, fullOutput-1, true)
+	add(a, 1, true)
+	next(0, 1, 2, 2*fullOutput)
+	q.written()
+	next(0, 0, 1, 1)
+	q.written()
+	large := add(a, fullOutput+1, true)
+	if out := next(0, 0, 1, fullOutput+1); &out[0] != &large[0] {
+		t.Error("a large frame alone is copied")
+	}
+	q.written()
+	small := add(a, fullOutput, true)
+	if out := next(0, 0, 1, fullOutput); &out[0] == &small[0] {
+		t.Error("a small frame is not copied")
+	}
+	q.written()
+	add(a, 2*fullOutput, true)
+	next(1, 1, 0, 1)
+	q.drop(nil)
+	held("in the end", 0, 0)
+	p.nothing(t)
+}
