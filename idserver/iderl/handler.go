@@ -51,15 +51,12 @@ func (h *Handler) HandleCall(c genserver.Call) {
 	if q.kind == unknown {
 		h.Log.Warn("call not known, answered ok", "request", text(c.Request))
 	}
-	if q.n <= idserver.MaxInline {
-		h.reply(c, &q)
-	} else {
-		h.replyLater(c, q)
+	if q.n > idserver.MaxInline {
+		large := q // q stays on the stack
+		c.Later(func(c genserver.Call) { h.reply(c, &large) })
+		return
 	}
-}
-
-func (h *Handler) replyLater(c genserver.Call, q request) {
-	c.Later(func(c genserver.Call) { h.reply(c, &q) })
+	h.reply(c, &q)
 }
 
 // reply performs the request, replies with the result, and counts the ids given.
