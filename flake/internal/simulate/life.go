@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/tick"
@@ -76,9 +75,17 @@ var (
 	simSeed  = flag.Uint64("simulate.seed", 0, "run only the life of this seed, and trace it")
 )
 
+// T is a test, without package testing.
+type T interface {
+	Helper()
+	Name() string
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
 // Check runs n lives, times the flag -simulate.times, or only that of -simulate.seed. It fails if anything
 // goes wrong in them, or if they are too easy.
-func Check(t *testing.T, c Config, n int) Report {
+func Check(t T, c Config, n int) Report {
 	t.Helper()
 	if *simSeed != 0 {
 		r := Run(c, *simSeed, t.Logf)
