@@ -202,7 +202,9 @@ func TestFailoverReplaced(t *testing.T) {
 }
 
 // Canonical texts are refused, because their order is unknown.
-func TestFailoverFormats(t *testing.T) {
+func TestFailoverFormats(t *testing.T) { synctest.Test(t, testFailoverFormats) }
+
+func testFailoverFormats(t *testing.T) {
 	var asked context.Context
 	door := &scripted{answer: func(ctx context.Context) (uint64, error) { asked = ctx; return 1, nil }}
 	ids := NewIDs[snowflake.ID](NewFailover(door), "events")
@@ -222,7 +224,9 @@ func TestFailoverFormats(t *testing.T) {
 }
 
 // The last id of texts and leases counts as the highest.
-func TestFailoverRuns(t *testing.T) {
+func TestFailoverRuns(t *testing.T) { synctest.Test(t, testFailoverRuns) }
+
+func testFailoverRuns(t *testing.T) {
 	a, b := new(fake), new(fake)
 	ids := NewIDs[snowflake.ID](NewFailover(a, b), "ids")
 	b.last.Store(4)
