@@ -153,3 +153,23 @@ func TestNoAllocations(t *testing.T) {
 		}
 	}
 }
+
+// Bytes and texts of another length are no ids; those that are come back.
+func TestBytes(t *testing.T) {
+	id := MustParse("brpk4q72xwf2m63l")
+	text := []byte(id.String())
+	var binary, scanned, none ID
+	if err := errors.Join(binary.UnmarshalBinary(id[:]), scanned.Scan(text)); err != nil || binary != id || scanned != id {
+		t.Errorf("%v, %v, %v", binary, scanned, err)
+	}
+	if id.IsZero() || !none.IsZero() {
+		t.Error("an id is zero, or the zero value is not")
+	}
+	for _, err := range []error{
+		none.UnmarshalBinary(id[:9]), none.UnmarshalText(append(text, 'a')), none.UnmarshalText(text[:15]),
+	} {
+		if err == nil || none != (ID{}) {
+			t.Errorf("%v, %v", none, err)
+		}
+	}
+}

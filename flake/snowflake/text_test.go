@@ -236,3 +236,19 @@ func TestZeroEncoding(t *testing.T) {
 	}()
 	t.Error(e.Text(1))
 }
+
+func TestBytes(t *testing.T) {
+	id, binary := ID(1541815603606036480), ID(0)
+	data, _ := id.MarshalBinary()
+	if err := binary.UnmarshalBinary(data); err != nil || binary != id {
+		t.Errorf("%v, %v", binary, err)
+	}
+	if err := binary.UnmarshalBinary(data[:7]); err == nil || binary != id {
+		t.Errorf("7 bytes: %v, %v", binary, err)
+	}
+	for _, text := range []string{"MTU0MTgxNTYwMzYwNjAzNjQ4MA", "MTU0MTgxNTYwMzYwNjAzNjQ4MA==\n", "MTIz====", "MTIz*"} {
+		if id, err := ParseBase64(text); err == nil {
+			t.Errorf("%q: %v", text, id)
+		}
+	}
+}
