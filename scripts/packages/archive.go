@@ -35,6 +35,7 @@ func archives(r release) error {
 			{"completions/flake.fish", filepath.Join(r.stage, "completion.fish"), 0o644},
 			{"flake", r.binary(p), 0o755},
 			{"grafana.json", filepath.Join(r.root, "rel/files/grafana.json"), 0o644},
+			{"ids.sql", filepath.Join(r.root, "rel/files/ids.sql"), 0o644},
 			{"man/flake.1", filepath.Join(r.stage, "flake.1"), 0o644},
 			{"sys.toml", filepath.Join(r.root, "rel/files/sys.toml"), 0o644},
 		}

@@ -112,6 +112,7 @@ func (r release) deb(info *nfpm.Info) nfpm.Packager {
 		r.content("doc/flake/NOTICE.gz", "NOTICE.gz"),
 		r.content("doc/flake/alerts.yml", filepath.Join(r.root, "rel/files/alerts.yml")),
 		r.content("doc/flake/grafana.json", filepath.Join(r.root, "rel/files/grafana.json")),
+		r.content("doc/flake/ids.sql", filepath.Join(r.root, "rel/files/ids.sql")),
 		r.content("lintian/overrides/flake", filepath.Join(scripts, "lintian-overrides")))
 	return deb.Default
 }
@@ -138,6 +139,7 @@ func (r release) rpm(info *nfpm.Info) nfpm.Packager {
 	add(files.TypeRPMDoc, "doc/flake/CHANGELOG.md", filepath.Join(r.root, "CHANGELOG.md"))
 	add(files.TypeRPMDoc, "doc/flake/alerts.yml", filepath.Join(r.root, "rel/files/alerts.yml"))
 	add(files.TypeRPMDoc, "doc/flake/grafana.json", filepath.Join(r.root, "rel/files/grafana.json"))
+	add(files.TypeRPMDoc, "doc/flake/ids.sql", filepath.Join(r.root, "rel/files/ids.sql"))
 	add(files.TypeRPMDoc, "man/man1/flake.1.gz", "flake.1.gz")
 	add(files.TypeFile, "zsh/site-functions/_flake", "completion.zsh")
 	return rpm.DefaultRPM

@@ -98,7 +98,7 @@ func TestArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"CHANGELOG.md", "LICENSE", "NOTICE", "README.md", "alerts.yml", "completions/_flake", "completions/flake.bash",
-		"completions/flake.fish", "flake", "grafana.json", "man/flake.1", "sys.toml"}
+		"completions/flake.fish", "flake", "grafana.json", "ids.sql", "man/flake.1", "sys.toml"}
 	for tarred := tar.NewReader(unzipped); ; want = want[1:] {
 		h, err := tarred.Next()
 		if errors.Is(err, io.EOF) {
