@@ -100,7 +100,7 @@ func (c *Conn) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply
 	return decoded(c.call(ctx, name, request))
 }
 
-// Apply calls a function of the node like rpc:call. For an exception it returns
+// Apply calls a function on the node, as rpc:call does. For an exception it returns
 // {badrpc, Reason}.
 func (c *Conn) Apply(ctx context.Context, module, function etf.Atom, args []etf.Term) (etf.Term, error) {
 	return c.Call(ctx, "rex", applyRequest(module, function, args))

@@ -20,7 +20,7 @@ const (
 	lastRoundPause  = 500 * time.Millisecond
 )
 
-// Failover combines several nodes. It uses one until that fails, and from then on the next.
+// Failover combines several nodes. It uses one until that one fails, then the next.
 // The first follows the last.
 //
 // A call that no node answers is repeated, with pauses, until the deadline of its context, or
@@ -89,7 +89,7 @@ func (f *Failover) lease(ctx context.Context, generator string, n, size int) (ru
 
 func (f *Failover) texts(ctx context.Context, generator string, n, base int) (texts []string, err error) {
 	if base == Canonical {
-		return nil, fmt.Errorf("%w: canonical texts of several nodes", ErrBadArgument)
+		return nil, fmt.Errorf("%w: canonical texts from several nodes", ErrBadArgument)
 	}
 	err = f.take(ctx, generator, func(ctx context.Context, door Door) ([]run, error) {
 		if texts, err = door.texts(ctx, generator, n, base); err != nil {

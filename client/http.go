@@ -106,7 +106,7 @@ func (h *HTTP) lease(ctx context.Context, generator string, n, size int) (runs [
 		runs = append(runs, run{body[:size], int(binary.BigEndian.Uint32(body[size:]))})
 	}
 	if len(body) > 0 {
-		return nil, fmt.Errorf("the generator is of another format: its ids do not have %d bytes", size)
+		return nil, fmt.Errorf("the generator has another format: its ids do not have %d bytes", size)
 	}
 	return runs, err
 }

@@ -219,7 +219,7 @@ func remaining[ID Format](id ID) uint64 {
 // fromBytes returns the id in a node's answer.
 func fromBytes[ID Format](b []byte) (id ID, err error) {
 	if size := sizeOf[ID](); len(b) != size {
-		return id, fmt.Errorf("the generator is of another format: its ids have %d bytes, and %T has %d",
+		return id, fmt.Errorf("the generator has another format: its ids have %d bytes, but %T has %d",
 			len(b), id, size)
 	}
 	return idOf[ID](numberOfBytes(b)), nil

@@ -180,7 +180,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 }
 
 // CatchUp sleeps until the clock is no longer behind: call it after
-// [ErrClockBackwards]. It returns the cause of ctx if that is done first.
+// [ErrClockBackwards]. If ctx is done first, it returns the cause of that.
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
 // Ready returns nil if Next would succeed and the file, if any, can be written.

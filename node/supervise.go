@@ -77,7 +77,7 @@ type supervisor struct {
 	registry *registry
 }
 
-// HandleCall answers which_children, the last started first, and count_children. Peers
+// HandleCall answers which_children (most recently started first) and count_children. Peers
 // cannot start, stop or replace children.
 func (s supervisor) HandleCall(c genserver.Call) {
 	r := etf.NewReader(c.Request)

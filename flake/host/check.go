@@ -118,7 +118,7 @@ type GeneratorReport struct {
 	Wait       int64  `json:"wait"`   // in ms, for its mark and its bound
 }
 
-// Planned is a generator that a start adds.
+// Planned is a generator that the next start adds.
 type Planned[G io.Closer] struct {
 	Name     string
 	Numbered bool

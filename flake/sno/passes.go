@@ -185,7 +185,7 @@ func (s *passes) Rewind(last uint64) (after uint64) {
 	return p.safe
 }
 
-// Bound keeps passes from going back to after or before it.
+// Bound raises the earliest time to which a pass may go back: it must be later than after.
 func (s *passes) Bound(after uint64) {
 	p := s.now.Load()
 	p.safe = max(p.safe, after)

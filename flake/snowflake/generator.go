@@ -37,7 +37,7 @@ type Options struct {
 	AllowableDowntime time.Duration
 
 	// Logger, used by [Layout.Open] only, gets a line for a new file, for a wait, and
-	// for each problem with the file and its end. nil means no log.
+	// for the start and the end of each problem with the file. nil means no log.
 	Logger *slog.Logger
 
 	// Saved, used by [Layout.Open] only, is called with the duration of each attempt to

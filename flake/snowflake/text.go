@@ -202,7 +202,7 @@ func (e *Encoding) Parse(text string) (ID, error) {
 		return 0, digits.Errorf[flake.ParseError](text, 0, "%d digits, want 1 to %d in base %d",
 			len(text), e.width, base)
 	}
-	// One digit fewer than the highest id has always fits.
+	// A text with one digit fewer than the highest id always fits.
 	var id uint64
 	var all byte // bits of the values
 	head := text[:min(len(text), e.width-1)]

@@ -108,7 +108,7 @@ type Options = flake.Options
 type Generator = halves.Generator[ID]
 
 // NewGenerator returns a generator that keeps nothing: the caller must know that no
-// earlier one with this worker has made ids of this time (or use [Open]). A worker above
+// earlier one with this worker has made ids with this timestamp (or use [Open]). A worker above
 // [flake.MaxWorker] is an error.
 func NewGenerator(worker flake.Worker, o Options) (*Generator, error) {
 	return halves.New[ID](layout, worker, o)

@@ -167,7 +167,7 @@ func (t table) write(ctx context.Context, s Store, f Floor) error {
 // mark stays, and other nodes may claim the number once it has passed.
 //
 // If the claim was made by a clock far ahead of now, other nodes may claim the number at once:
-// the time that the claim may have used is kept as spent, and no other claim enters it.
+// the time that the claim may have used counts as spent, and no other claim may use it.
 func Release(ctx context.Context, s Store, prefix string, number, now uint64) (Value, error) {
 	k := keys{prefix}
 	for range tries {

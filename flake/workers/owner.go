@@ -70,7 +70,7 @@ type Owner struct {
 	stop    context.CancelFunc
 }
 
-// New returns an owner without a number, which claims one only in [Owner.Step]. It fails if the
+// New returns an owner that has no number yet: only [Owner.Step] claims one. New fails if the
 // configuration is invalid.
 func New(c Config) (*Owner, error) {
 	if c.Hold == 0 {

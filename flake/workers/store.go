@@ -40,7 +40,7 @@ type Restorable interface {
 
 // Dated is a [Store] that knows the time of its machines.
 type Dated interface {
-	// Clocks returns by how much now, in milliseconds since 1970-01-01 UTC, is certainly
-	// ahead of the clock of each machine that answered; negative if behind.
+	// Clocks returns, for each machine that answered, by how much at least now, in milliseconds
+	// since 1970-01-01 UTC, is ahead of its clock; negative if behind.
 	Clocks(ctx context.Context, now func() uint64) []time.Duration
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// tries is how often one step attempts a write.
+	// tries is how many times one step attempts a write.
 	tries = 4
 
 	// idle is how many holds after its mark a number is preferred to one that was never
@@ -57,7 +57,7 @@ func (o *Owner) take(ctx context.Context) error {
 	return t.noneFree(o.First, o.Last)
 }
 
-// A ClockError is the error of a claim if the clock is too far off.
+// A ClockError is the error of a claim when the clock is too far off.
 type ClockError struct{ error }
 
 // clockOff returns a [ClockError] if the clock is wrong by those of most of the store's machines.
@@ -83,7 +83,7 @@ func (o *Owner) clockOff(ctx context.Context) error {
 	return nil
 }
 
-// candidates are the numbers that may be claimed, the best first.
+// candidates are the numbers that may be claimed, best first.
 func (o *Owner) candidates(t table) (all []Entry) {
 	now := t.now
 	var late, recent []Entry

@@ -9,10 +9,10 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 )
 
-// Value is what the store has for a number.
+// Value is what the store holds for a number.
 type Value struct {
 	Mark       uint64 // no id with the number is later, except in Spent; milliseconds since 1970-01-01 UTC
-	Generation uint64 // how often the number was claimed
+	Generation uint64 // how many times the number was claimed
 	Token      uint64 // random, new with each claim
 	Free       bool   // the number was returned or released
 	Name       string // of the owner, or the former owner; for people

@@ -127,7 +127,7 @@ func (s *Server) routes() {
 	}
 }
 
-// admit returns why a request may not go on to its endpoint, or nil.
+// admit returns the reason why a request must not reach its endpoint, or nil.
 func (s *Server) admit(e *endpoint, r *http.Request) *problem {
 	metrics := ofMetrics(r)
 	switch a := s.access.Load(); {
@@ -159,8 +159,8 @@ func hostMatters(a *Access, metrics bool, r *http.Request) bool {
 
 // crossSite reports whether a request is, or may be, of another site's page. Over plain HTTP
 // beyond the loopback, browsers send no Sec-Fetch-Site, and an Origin only with a POST: a
-// GET shows only that it is from a browser. So do older browsers on the loopback, such as
-// Safari before 16.4.
+// GET shows only that it comes from a browser. Older browsers, such as Safari before 16.4,
+// do the same on the loopback.
 func crossSite(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site"

@@ -20,7 +20,7 @@ import (
 // caller's next one may lead to another node.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// healthz answers that the process runs.
+// healthz reports that the process is running.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request, _ parameters) *problem {
 	return writeText(w, "ok\n")
 }

@@ -251,7 +251,7 @@ func (o *output) writeParts(b []byte) error {
 	return err
 }
 
-// state returns the number of writes started, and whether one has not finished.
+// state returns the number of writes started, and whether one is in progress.
 func (o *output) state() (writes uint64, writing bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -137,8 +137,8 @@ func (t *thread) pin(cpu int) {
 	}
 }
 
-// swapPolicy changes the calling thread's scheduling policy if it is from. An operator may
-// have chosen another one.
+// swapPolicy changes the calling thread's scheduling policy to the second one if it is the
+// first: an operator may have chosen another.
 func swapPolicy(from, to uint32) bool {
 	attr, err := unix.SchedGetAttr(0, 0)
 	if err != nil || attr.Policy != from {

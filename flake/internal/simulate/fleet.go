@@ -239,7 +239,7 @@ func (f *fleet) far(m *fleetNode) {
 	m.machine.Disk = newDisk(m.machine)
 }
 
-// release releases a number as an operator.
+// release releases a number, as an operator does.
 func (f *fleet) release() {
 	f.report.Released++
 	var s workers.Store = f.store

@@ -54,7 +54,7 @@ func (s Shape) check() error {
 	case s.First%s.Unit != 0:
 		return fmt.Errorf("flake: epoch at %d ms since 1970, want a multiple of the %d ms of a tick", s.First, s.Unit)
 	case s.First > s.Last || s.Last > MaxLast:
-		return fmt.Errorf("flake: ticks from %d to %d ms since 1970, want an end of at most %d", s.First, s.Last, uint64(MaxLast))
+		return fmt.Errorf("flake: ticks from %d to %d ms since 1970: the end must be at most %d", s.First, s.Last, uint64(MaxLast))
 	case s.Last-s.First > closed>>s.usedBits():
 		return fmt.Errorf("flake: %d ids a tick for %d ms, want at most %d ms", s.PerTick, s.Last-s.First, closed>>s.usedBits())
 	}

@@ -92,7 +92,7 @@ func readTerm(path string) (etf.Term, error) {
 	}
 	term, rest, err := parseTerm(text)
 	if more, _, moreErr := erltext.Parse(rest, false); len(more) > 0 || moreErr != nil {
-		err = errors.New("there is more behind its term")
+		err = errors.New("there is more text after its term")
 	}
 	return term, err
 }
