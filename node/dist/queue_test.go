@@ -128,7 +128,12 @@ func TestQueueRefused(t *testing.T) {
 		if got, n := r.tags(), r.conn.queues.n.Load(); got != "-1 2" || n != 0 {
 			t.Errorf("answered %s, want -1 2; %d queues", got, n)
 		}
-		r.proto.pool.give(everything)
+		r.proto.pool.give(functionSize - 1) // for the message alone
+		r.send(ask("$gen_call", theirs, "flake", 3, "late"))
+		if got, n := r.tags(), r.conn.queues.n.Load(); got != "-1" || n != 0 {
+			t.Errorf("answered %s, want -1; %d queues", got, n)
+		}
+		r.proto.pool.give(everything - functionSize + 1)
 		close(gate)
 	})
 }
