@@ -103,6 +103,15 @@ func TestNextNTellsHowFarItCame(t *testing.T) {
 	}
 }
 
+// More ids than a millisecond has fill the slice, and no more.
+func TestNextNOfTwoMilliseconds(t *testing.T) {
+	ids := make([]ID, perMilli*3/2)
+	n, err := newGenerator(t, nil).NextN(t.Context(), ids)
+	if err != nil || n != len(ids) || ids[0].Milli() == ids[n-1].Milli() {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
 func TestNextContextGivesUp(t *testing.T) {
 	clock := &handClock{1000}
 	g := newGenerator(t, clock.now)

@@ -194,6 +194,14 @@ func TestUnpadded(t *testing.T) {
 	}
 }
 
+// Fewer digits are a number, but not the text of an id in JSON.
+func TestUnmarshalShortText(t *testing.T) {
+	var id ID
+	if err := id.UnmarshalText([]byte("1")); err == nil || id != (ID{}) {
+		t.Errorf("%v, %v", id, err)
+	}
+}
+
 func TestUUIDForm(t *testing.T) {
 	id, _ := ParseBase("0123456789ABCDEF0123456789ABCDEF", 16)
 	if got := id.UUID(); got != "01234567-89ab-cdef-0123-456789abcdef" {
