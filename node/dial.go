@@ -39,7 +39,7 @@ func keeper(o Options, l net.Listener) *epmd.Keeper {
 }
 
 // Connect connects to another node unless it is already connected. The node must be
-// registered with the EPMD of its host or, without EPMD, listen at the port of
+// registered with the EPMD of its host or, without EPMD, listen on the port in
 // Options.Listen.
 func (n *Node) Connect(peer string) error {
 	if n.connection(peer) != nil {
@@ -108,8 +108,8 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, e
 	return s, err
 }
 
-// alive returns the answer to a node for which we are already connected. That is right if
-// it dialed us a moment ago; otherwise we have lost the connection.
+// alive returns the answer to a node that reports that we are already connected. That is
+// true if it dialed us a moment ago; otherwise the connection has been lost.
 func (n *Node) alive(peer string) handshake.Status {
 	n.meetings.awaitGreeted(peer)
 	if n.connection(peer) != nil {
@@ -144,7 +144,7 @@ func (n *Node) reach(peer string) (s dist.Session, err error) {
 	return s, err
 }
 
-// otherCookie reports whether a handshake failed like one with a wrong cookie.
+// otherCookie reports whether a handshake failed the way one with a wrong cookie does.
 func otherCookie(err error) bool {
 	return errors.Is(err, handshake.ErrCookie) && !errors.Is(err, os.ErrDeadlineExceeded)
 }
@@ -160,9 +160,9 @@ func (n *Node) reachWith(peer, cookie string) (s dist.Session, err error) {
 	return s, err
 }
 
-// listen listens for other nodes: at Options.Listen if set, else at the loopback if the
-// node's name is there, else at all addresses. It does not resolve the name, which may be
-// a virtual address of another machine, or the loopback, as in Debian's /etc/hosts.
+// listen listens for other nodes: on Options.Listen if set, else on the loopback if the
+// node's host is the loopback, else on all addresses. It does not resolve the host, which
+// may be a virtual address of another machine, or the loopback, as in Debian's /etc/hosts.
 func listen(ctx context.Context, o Options) (net.Listener, error) {
 	addr := o.Listen
 	if addr == "" {
@@ -180,8 +180,8 @@ func listen(ctx context.Context, o Options) (net.Listener, error) {
 	return reserve.Listener(l, o.Log), nil
 }
 
-// Network returns the network in which to listen at addr, which is host:port: tcp4 if host
-// is an IPv4 address, because for tcp package net listens in IPv6 too at 0.0.0.0.
+// Network returns the network for listening on addr, host:port. It is tcp4 if host is an
+// IPv4 address, because for tcp and 0.0.0.0 package net listens on IPv6 too.
 func Network(addr string) string {
 	host, _, _ := net.SplitHostPort(addr)
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {

@@ -4,7 +4,7 @@
 //
 //	1 socket   accept, TLS        node              many at a time, one deadline each
 //	2 peer     names and cookie   node/handshake    reads exactly its own bytes
-//	3 frame    4-byte length      node/dist         one reader a connection, in order; ticks
+//	3 frame    4-byte length      node/dist         one reader per connection, in order; ticks
 //	4 message  control + payload  node/dist         a table of operations
 //	5 call     $gen_call, From    genserver         pid and tag stay as the bytes received
 //	6 id       the request        idserver/iderl    one method of idserver for each
@@ -12,7 +12,7 @@
 //	8 socket   write              node/dist         once for all calls that had arrived
 //
 // The goroutine or thread that reads a connection answers its calls to registered
-// gen_servers in line: no mailbox to fill, no goroutine or channel for a call. Ergo
+// gen_servers in line: there is no mailbox to fill, no goroutine or channel per call. Ergo
 // starts the processes behind them, gives them pids and supervises them: see node/ergo.
 // Connections, monitors and links are not Ergo's.
 //
@@ -45,12 +45,12 @@
 //	turn        the moment when one of several large calls takes its next share of ids
 //	mark        a saved time that no id may pass: in the file, and for a number also in etcd
 //	number      a worker that etcd assigns
-//	claim       a node's right to a number, from one mark to the next; a process's to a worker
+//	claim       a node's right to a number, from one mark to the next; a process's right to a worker
 //	hold        how far the mark of a number is ahead of the clock
 //	floor       the mark of all numbers, written after etcd was restored
 //
 //	pool        the memory that all connections share
-//	host        an address, in IPv6 a /64 network, as limits count it
+//	host        an address or, for IPv6, a /64 network, as counted by limits
 //	thread      an operating system thread; what Go schedules is a goroutine
 //	byte        eight bits; OTP's documents say byte
 package node

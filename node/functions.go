@@ -34,8 +34,8 @@ func (n *Node) standardFunctions() rpc.Table {
 	}
 }
 
-// fnApply implements apply(Fun, Arguments) and apply(Module, Function, Arguments). Of funs
-// it knows fun M:F/A; the code of others does not exist here.
+// fnApply implements apply(Fun, Arguments) and apply(Module, Function, Arguments). The
+// only funs it can apply are fun M:F/A; the code of others does not exist here.
 func (n *Node) fnApply(args []etf.Term) (etf.Term, error) {
 	fail := func(reason etf.Term) (etf.Term, error) { return nil, &rpc.Exception{Class: rpc.Error, Reason: reason} }
 	arguments, ok1 := etf.Elements(args[len(args)-1])
@@ -183,7 +183,7 @@ func exited(why etf.Term, module, function etf.Atom, args []etf.Term) error {
 }
 
 // server returns the server with a name, {Name, Node} or a pid. If it does not exist, the
-// error is exit of OTP's reason.
+// error is exit(reason) with OTP's reason.
 func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.Server, error) {
 	var p *process
 	node := etf.Atom(n.name)
@@ -218,7 +218,7 @@ func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.S
 	return p.server, nil
 }
 
-// local returns the process of this node with the pid, or nil.
+// local returns this node's process with the pid, or nil.
 func (n *Node) local(pid etf.Pid) *process {
 	node, id, creation := etf.PidParts([]byte(pid))
 	if string(node) != n.name || creation != n.creation {
@@ -252,7 +252,7 @@ func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 }
 
 // fnMemory implements erlang:memory, in bytes. processes is the memory of Go's heap, and
-// system all other memory; most other kinds of OTP are 0.
+// system all other memory; most of OTP's other kinds are 0.
 func fnMemory(args []etf.Term) (etf.Term, error) {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/total:bytes"},

@@ -15,25 +15,25 @@ import (
 )
 
 // The limits on connections. A host is an address, or for IPv6 its /64 network, because one
-// host commonly has a whole one. The loopback is not a host, because all nodes of this
-// machine share it.
+// host commonly owns all of it. The loopback does not count as a host, because all nodes on
+// this machine share it.
 const (
-	// MaxConnections bounds the connected nodes, and MaxPerHost those of one host, unless
-	// Options have other bounds. The connection of one more node is closed after its
-	// handshake. A connected name may connect again.
+	// MaxConnections bounds the connected nodes, and MaxPerHost those on one host, unless
+	// Options set other bounds. The connection of any further node is closed after its
+	// handshake. A node whose name is connected may connect again.
 	MaxConnections = 16384
 	MaxPerHost     = 4096
 
-	// MaxHandshakes bounds the concurrent handshakes of all hosts. For one more, another
-	// is broken off: see [gate.stalled].
+	// MaxHandshakes bounds the concurrent handshakes of all hosts. To admit one more,
+	// another is broken off: see [gate.stalled].
 	MaxHandshakes = 1024
 
 	// maxHeld bounds the handshakes delayed for a wrong cookie. One more ends the delay
 	// of the one that has waited longest.
 	maxHeld = MaxHandshakes / 2
 
-	// maxOffenders bounds the hosts remembered for a wrong cookie. For one more, the gate
-	// forgets an arbitrary one.
+	// maxOffenders bounds the hosts remembered for a wrong cookie. To remember one more,
+	// the gate forgets an arbitrary one.
 	maxOffenders = 4096
 )
 
@@ -62,7 +62,7 @@ type gate struct {
 	offenders  map[netip.Addr]offender
 }
 
-// attempt is a handshake that has not ended. For attempts the loopback is a host.
+// attempt is a handshake that has not ended. Here the loopback counts as a host.
 type attempt struct {
 	conn     net.Conn
 	host     netip.Addr
@@ -136,8 +136,8 @@ func (g *gate) arrive(c net.Conn) (v, out *attempt) {
 }
 
 // stalled returns the handshake to break off: the one that has kept us waiting longest. If
-// most handshakes have not sent their name, it is one of these, and if most of these are of
-// one host, it is one of that host, so that other hosts are not affected.
+// most callers have not sent their name, it is one of theirs, and if most of those are on
+// one host, it is from that host, so that other hosts are not affected.
 func (g *gate) stalled() *attempt {
 	var n [held + 1]int
 	for _, v := range g.handshakes.All {
@@ -152,7 +152,7 @@ func (g *gate) stalled() *attempt {
 	return g.handshakes.First(func(v *attempt) bool { return waits(v) && (2*most <= all || v.host == crowd) })
 }
 
-// move sets the stage of a handshake, unless that is no longer counted.
+// move sets the stage of a handshake, unless the handshake is no longer counted.
 func (g *gate) move(v *attempt, to stage) {
 	if g.handshakes.Remove(v) {
 		v.stage = to
@@ -196,9 +196,9 @@ func (g *gate) delayOver(v *attempt) {
 	}
 }
 
-// proved records that a caller has proved the cookie and waits for its connection. Only the
-// last attempt of a name waits: proved also returns the one before, which the caller must
-// break off. At most as many wait as may still be connected, or as may shake hands.
+// proved records that a caller has proved the cookie and waits for its connection. Only the last
+// attempt under a name waits: proved also returns the previous one, which must be broken off. At most
+// as many wait as there are connections left, or as the limit on handshakes, if that is greater.
 func (g *gate) proved(v *attempt, name string) (out *attempt, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -363,6 +363,6 @@ func within(memory int64, tls bool) (connections, percent int) {
 	return int((rest - part) / each), int(part * 100 / shared)
 }
 
-// greetsWithin returns the bound on handshakes for a bound on connections, because one needs
-// about as much memory as the other.
+// greetsWithin returns the bound on handshakes for a bound on connections, because a
+// handshake needs about as much memory as a connection.
 func greetsWithin(connections int) int { return min(max(connections/4, 32), MaxHandshakes) }

@@ -79,8 +79,8 @@ func (g *greeting) nameReceived() error {
 	return nil
 }
 
-// hold delays a caller of a host that has sent wrong cookies, and reports whether the
-// handshake may continue.
+// hold delays a caller from a host that has sent wrong cookies, and reports whether
+// the handshake may continue.
 func (n *Node) hold(v *attempt) bool {
 	delay := n.gate.nameReceived(v)
 	if delay == 0 {
@@ -156,10 +156,10 @@ func (n *Node) refused(v *attempt, peer string, err error) {
 	}
 }
 
-// admit returns the status for a name. A connected name may try again, because only the
-// cookie shows whether it is the same node. A BEAM, recognized by the flag for distribution
-// headers, is told that its name is connected. Other implementations (Scalang, ei,
-// JInterface) fail at any status but ok.
+// admit returns the status for a name. A caller whose name is connected may try again,
+// because only the cookie shows whether it is the same node. A BEAM, recognized by the flag
+// for distribution headers, is told that its name is connected. Other implementations
+// (Scalang, ei, JInterface) fail on any status but ok.
 func (g *greeting) admit(peer handshake.Name) handshake.Status {
 	n := g.node
 	if peer.Node == n.name {
@@ -175,12 +175,12 @@ func (g *greeting) admit(peer handshake.Name) handshake.Status {
 	return status
 }
 
-// idleTime is the time after which the connection of an idle peer may be closed for another.
-// An Erlang node reconnects by itself when it makes a call.
+// idleTime is the time after which the connection of an idle peer may be closed to make room
+// for another. An Erlang node reconnects by itself when it makes a call.
 const idleTime = time.Minute
 
-// enter serves a session after closing a connection that it replaces, if any. While that
-// connection ends it does not hold the lock, so that other callers do not wait.
+// enter serves a session after closing the connection that it replaces, if any. It does
+// not hold the lock while that connection ends, so that other callers do not wait.
 func (n *Node) enter(s dist.Session, v *attempt) error {
 	before, err := n.gate.proved(v, s.Peer.Name)
 	if err != nil {
@@ -220,7 +220,7 @@ func (n *Node) enter(s dist.Session, v *attempt) error {
 }
 
 // connToReplace returns the connection that must end before a caller can be served, if any:
-// the one of its name or, at a limit of connections, the one that has been idle longest.
+// the one with its name or, at a limit on connections, the one that has been idle longest.
 func (n *Node) connToReplace(name string, v *attempt) (old *dist.Conn, err error) {
 	if old = n.connection(name); old != nil {
 		return old, nil

@@ -96,8 +96,8 @@ func (k *netKernel) longNames() etf.Atom {
 }
 
 // globalNameServer is the server global_name_server, which answers every call with false.
-// So it grants no lock of module global, which takes a node without this server for
-// consent; and the node keeps no names.
+// So it refuses all locks of module global, which would take the lack of this server for
+// consent, and the node keeps no names.
 type globalNameServer struct{ genserver.Plain }
 
 // HandleCall refuses.

@@ -102,9 +102,9 @@ func (m *meetings) awaitGreeted(peer string) {
 	}
 }
 
-// names are the names assigned to peers without one. Like OTP, they assign a free name
-// again to a peer of the same host, with another creation, because peers never free the
-// atom of a name.
+// names are the names assigned to peers without one. As in OTP, a free name is assigned
+// again to a peer on the same host, with another creation, because peers never free a
+// name's atom.
 type names struct {
 	mu       sync.Mutex
 	assigned map[string]uint32 // creations by name

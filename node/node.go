@@ -27,7 +27,7 @@ type Options struct {
 	Name        string // name@host
 	Cookie      string
 	Previous    string        // another accepted cookie, or empty
-	Listen      string        // "host:port"; empty means a free port at all addresses, or at the loopback if Name is there
+	Listen      string        // "host:port"; empty means a free port on all addresses, or on the loopback if Name is there
 	EPMD        epmd.Mode     // empty means epmd.Auto
 	Keeper      *epmd.Keeper  // replaces EPMD if not nil
 	NetTicktime time.Duration // 0 means OTP's 60 s
@@ -36,8 +36,8 @@ type Options struct {
 	// Then all connections must use TLS.
 	TLS func() *tls.Config
 
-	// Connections bounds the connected nodes, and ConnectionsPerHost those of one host. 0
-	// means MaxConnections and MaxPerHost. Memory and descriptors may lower the first.
+	// Connections bounds the connected nodes, and ConnectionsPerHost those on one host. 0 means
+	// MaxConnections or MaxPerHost. Limits on memory and descriptors may lower Connections.
 	Connections, ConnectionsPerHost int
 
 	// Memory is the number of bytes that the node may use; 0 is no limit. With little
@@ -198,7 +198,7 @@ func (n *Node) Name() string { return n.name }
 // Running reports whether a server is registered under a name.
 func (n *Node) Running(server string) bool { return n.registry.named(etf.Atom(server)) != nil }
 
-// Addr returns the address at which the node listens.
+// Addr returns the address on which the node listens.
 func (n *Node) Addr() net.Addr { return n.listener.Addr() }
 
 // EPMD returns the state of the registration.
@@ -246,7 +246,7 @@ func (n *Node) closeOnStop(c net.Conn) (stop func() bool) {
 }
 
 // newCreation returns a random creation, which identifies this run of the node. Its lower
-// two bits are not 0 either, because old peers use only them, and 0 means any creation.
+// two bits are never both 0, because old peers use only them, and 0 means any creation.
 func newCreation() uint32 {
 	for {
 		var b [4]byte

@@ -13,7 +13,7 @@ import (
 )
 
 // security, unless nil, returns the TLS configuration of the next connection to another
-// node. With TLS, as in OTP with -proto_dist inet_tls, lengths in the handshake have 4 bytes
+// node. With TLS, as in OTP with -proto_dist inet_tls, lengths in the handshake are 4 bytes long
 // instead of 2; frames do not change.
 type security func() *tls.Config
 
@@ -33,7 +33,7 @@ func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
 }
 
 // dial performs the TLS handshake, if any, with the node peer, whose certificate must
-// contain its host.
+// name its host.
 func (s security) dial(ctx context.Context, c net.Conn, peer string) (net.Conn, error) {
 	if s == nil {
 		return c, nil

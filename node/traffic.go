@@ -74,7 +74,7 @@ func (t *Traffic) add(c *dist.Conn) {
 // history is the traffic of ended connections and handshakes.
 type history struct {
 	// Nothing allocates under mu: an allocation may wait for the garbage collector, and
-	// all starting and ending connections with it.
+	// all connections that start or end with it.
 	mu sync.Mutex
 	Traffic
 }
@@ -123,7 +123,7 @@ const (
 	failedHungUp    = "hung_up"
 	failedMalformed = "malformed"
 	failedMany      = "too_many_handshakes"
-	failedAgain     = "came_again" // another attempt of its name came before it was connected
+	failedAgain     = "came_again" // another attempt under its name came before it was connected
 	failedFull      = "too_many_connections"
 	failedFault     = "fault" // of this node
 )
