@@ -33,19 +33,19 @@ var (
 	ErrNoProcess = errors.New("noproc: no process is registered by that name")
 
 	// ErrLost means that the connection or the called process ended after a call was sent and
-	// before it was answered, so that the call may have been performed. A call that fails
-	// without a connection and without ErrLost was not performed.
+	// before it was answered, so the call may have been performed. A call that fails without
+	// a connection and without ErrLost was not performed.
 	ErrLost = errors.New("no answer, and the call may have been performed")
 
 	errUnsent = fmt.Errorf("the node does not read: calls of %d bytes wait", maxUnsent)
 )
 
-// Conn is one connection to a node, until it is lost. It is safe for concurrent use: calls
-// share writes, and do not wait for each other's answers.
+// Conn is one connection to a node, and does not reconnect. It is safe for concurrent use:
+// calls share writes, and do not wait for each other's answers.
 type Conn struct {
 	conn   net.Conn
 	self   etf.Pid
-	silent time.Duration // after this time of silence the node is down
+	silent time.Duration // after this long without a frame, the node is considered down
 
 	wake     chan struct{} // signals that out is not empty
 	ended    chan struct{}
@@ -57,7 +57,7 @@ type Conn struct {
 	out     []byte // frames to write
 	last    uint64 // the last tag
 	calls   map[uint64]*call
-	watches map[etf.Ref]etf.Atom // called names by their monitors
+	watches map[etf.Ref]etf.Atom // names of called processes, by monitor
 	watched map[etf.Atom]bool
 }
 
@@ -183,7 +183,7 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call,
 	return tag, waiting, nil
 }
 
-// read handles the frames of the node.
+// read handles the frames from the node.
 func (c *Conn) read() error {
 	r := bufio.NewReaderSize(c.conn, readBuffer)
 	for {

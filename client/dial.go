@@ -23,7 +23,7 @@ type Dialer struct {
 	Cookie string
 
 	// Addr is the node's address, host:port. If it is empty, Dial asks the EPMD at EPMD,
-	// host:port. If that is empty too, Dial asks the EPMD of the node's host, at port
+	// host:port. If that is empty too, Dial asks the EPMD on the node's host, on port
 	// ERL_EPMD_PORT or 4369.
 	Addr, EPMD string
 
@@ -31,12 +31,12 @@ type Dialer struct {
 	// ServerName, the node's certificate must name the node's host.
 	TLS *tls.Config
 
-	// Ticktime is the time of silence after which the connection is lost. Like net_ticktime
-	// in Erlang's kernel, it should be the same on both sides. 0 means 60 seconds.
+	// Ticktime is how long the node may be silent before the connection counts as lost. Like
+	// net_ticktime in Erlang's kernel, it should be the same on both sides. 0 means 60 seconds.
 	Ticktime time.Duration
 }
 
-// Dial connects to the node named name@host, which it finds through the EPMD of that host.
+// Dial connects to the node named name@host, which it finds through the EPMD on that host.
 func Dial(ctx context.Context, node, cookie string) (*Conn, error) {
 	return Dialer{Cookie: cookie}.Dial(ctx, node)
 }
@@ -128,7 +128,7 @@ func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf
 	return etf.NewPid(etf.Atom(name), 1, 0, creation), err
 }
 
-// challenges are the challenges of all connections, so that none of them answers another.
+// challenges are the open challenges of all connections, so that a node cannot have us answer our own.
 var challenges handshake.Challenges
 
 // callerName returns a node name that no other caller has.

@@ -20,18 +20,18 @@ const (
 	lastRoundPause  = 500 * time.Millisecond
 )
 
-// Failover combines several nodes. It uses one until that one fails, then the next.
-// The first follows the last.
+// Failover combines several nodes. It uses one node until that node fails, then switches to
+// the next. After the last comes the first.
 //
 // A call that no node answers is repeated, with pauses, until the deadline of its context, or
-// for 5 s if that has no deadline. A silent node uses only a part of that time. The error
-// contains the errors of all nodes. After an [ErrBadArgument] no other node is tried.
+// for 5 s if the context has no deadline. A silent node uses up only part of that time. The
+// error contains the errors of all nodes. After an [ErrBadArgument] no other node is tried.
 //
 // Ids ascend across nodes as [IDs] and [Leased] describe for one node. If the clock of the
-// next node is behind, or that of a node that replaces another at the same address, its ids
-// are dropped until they are above the earlier ones; if the time ends before that, the error
-// is [ErrNotAbove]. A Failover remembers the highest id of each generator; a new one does not
-// know about others.
+// next node, or of a node that replaces another at the same address, is behind, its ids are
+// dropped until they are above the earlier ones. If time runs out first, the error is
+// [ErrNotAbove]. A Failover remembers the highest id of each generator. Failovers do not
+// share it.
 //
 // A Failover does not compare the workers of nodes. Two nodes with the same worker may make
 // the same ids.
@@ -57,7 +57,7 @@ type lastID struct {
 var _ Door = (*Failover)(nil)
 
 // NewFailover returns a Failover of several nodes, in order of preference. They must have
-// generators of the same names and formats, but different workers.
+// generators with the same names and formats, but different workers.
 func NewFailover(first Door, others ...Door) *Failover {
 	return &Failover{doors: append([]Door{first}, others...), highest: make(map[string]lastID)}
 }
@@ -199,7 +199,7 @@ func (f *Failover) round(ctx context.Context, deadline time.Time, errs []error,
 			return true, nil
 		case errors.Is(err, ErrBadArgument):
 			return true, err
-		case errs[at] == nil || !errors.Is(err, context.DeadlineExceeded): // a short last part does not hide an error
+		case errs[at] == nil || !errors.Is(err, context.DeadlineExceeded): // a timeout must not hide an earlier error
 			errs[at] = err
 		}
 		if ctx.Err() != nil {

@@ -24,7 +24,7 @@ const (
 	// maxBody bounds the bytes of an answer; 65,536 ids in base 2 need half of it.
 	maxBody = 16 << 20
 
-	// maxIdle is the number of idle connections that are kept.
+	// maxIdle bounds the idle connections that are kept.
 	maxIdle = 64
 )
 

@@ -19,7 +19,7 @@ import (
 )
 
 // Format is the constraint of the id types, one for each format: [flake.ID], [snowflake.ID],
-// which is also for flake-idgen, [sno.ID], [uuidv7.ID] and [ulid.ID].
+// which flake-idgen uses too, [sno.ID], [uuidv7.ID] and [ulid.ID].
 type Format interface {
 	flake.ID | snowflake.ID | sno.ID | uuidv7.ID | ulid.ID
 }
@@ -32,7 +32,7 @@ const (
 )
 
 // Run is a run of consecutive ids: First and the Count-1 ids after it. If the format has
-// random bits, all have those of First.
+// random bits, all ids share those of First.
 type Run[ID Format] struct {
 	First ID
 	Count int
@@ -63,7 +63,7 @@ type numbers struct {
 
 func numbersOf[ID Format](r Run[ID]) numbers { return numbers{numberOf(r.First), uint64(r.Count)} }
 
-// number is an id as a number of 128 bits.
+// number is an id as a 128-bit number.
 type number struct{ hi, lo uint64 }
 
 // plus returns the id that follows n by i in a run. In uuidv7 and ulid the first half
@@ -77,7 +77,7 @@ func (n number) plus(i uint64) number {
 }
 
 // inHalves reports whether an id is a uuidv7 or a ulid, whose time begins in the first two
-// bytes. In a flake id they are 0.
+// bytes. In a flake id those bytes are 0.
 func (n number) inHalves() bool { return n.hi>>48 != 0 }
 
 // fresh returns the id with new random bits, if its format has them: 14 with the version and
@@ -99,7 +99,7 @@ func (n number) below(other number) bool {
 	return n.hi < other.hi || n.hi == other.hi && n.lo < other.lo
 }
 
-// follows reports whether a generator that has returned last may return n after it.
+// follows reports whether a generator that has returned last may return n next.
 func (n number) follows(last number) bool {
 	const belowTime = 22 // maximum bits below the time in snowflake and flake-idgen; the node configures them
 	if last.below(n) {
@@ -148,7 +148,7 @@ func idOf[ID Format](n number) (id ID) {
 	return id
 }
 
-// numberOfText returns the number of a text in a base, or in the own form of ID.
+// numberOfText returns the number of a text in a base, or in ID's own form.
 func numberOfText[ID Format](text string, base int) (number, error) {
 	if base != Canonical {
 		id, err := parseBase(text, base)

@@ -87,12 +87,12 @@ type Field struct {
 // IDs returns ids of one generator of a node. It is safe for concurrent use.
 //
 // All methods return ctx's error when ctx is done. No id is returned twice. The ids of a call
-// ascend, and are above those of all calls that returned before it started, in any
-// goroutine. There are two exceptions: snowflakes of one millisecond with random_start are
-// not ordered, and sno's ids are lower after the node's clock has been set back. If a node is
+// ascend, and are above those of all calls that returned before it started, in any goroutine.
+// There are two exceptions: snowflakes with random_start are not ordered within a
+// millisecond, and sno's ids are lower after the node's clock has been set back. If a node is
 // replaced by another at the same address whose clock is behind, calls fail with
-// [ErrNotAbove] until its ids are above. An IDs remembers the highest id it has returned; a
-// new one does not know about others.
+// [ErrNotAbove] until its ids are above the earlier ones. An IDs remembers the highest id it
+// has returned; it does not share it with other IDs.
 //
 // A failed call can be repeated safely: at worst some ids are never returned.
 type IDs[ID Format] struct {
@@ -152,7 +152,7 @@ func (g *IDs[ID]) ascend(before number, runs ...numbers) error {
 }
 
 // NextN fills dst with the next ids and returns their number, which is less than len(dst)
-// only with an error.
+// only if there is an error.
 func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	if len(dst) == 0 {
 		return 0, nil
@@ -169,8 +169,8 @@ func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, err
 }
 
-// Lease returns the next n ids as runs; n must be at least 1. The node does not return them
-// again. A million ids need a few dozen bytes for each millisecond in which they are made.
+// Lease returns the next n ids as runs; n must be at least 1. The node does not return them again.
+// The runs of a million ids take a few dozen bytes for each millisecond in which they are made.
 func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
@@ -257,7 +257,7 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 }
 
 // isNoDigit reports whether r cannot be part of an id's text. Other characters may be unsafe
-// on a terminal. UUIDs have hyphens.
+// on a terminal. UUIDs contain hyphens.
 func isNoDigit(r rune) bool {
 	return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
@@ -312,14 +312,14 @@ func (g *IDs[ID]) Decompose(ctx context.Context, id ID) ([]Field, error) {
 // Errors of generators. Others are [flake.ErrClockBackwards] and
 // [flake.ErrTimestampNotSaved], which are temporary, and [flake.ErrClosed].
 var (
-	// ErrBadArgument means that an argument is out of range, or not for this format.
+	// ErrBadArgument means that an argument is out of range, or not valid for this format.
 	ErrBadArgument = errors.New("badarg: an argument is not allowed")
 
 	// ErrBusy means that too many large calls of this program are waiting.
 	ErrBusy = errors.New("system_limit: the node has no room for the call")
 
-	// ErrNotAbove means that the ids of a node are not above the earlier ones. Then it is
-	// another node, of a [Failover] or at the same address: the ids of one node ascend as
+	// ErrNotAbove means that a node's ids are not above the earlier ones. They come from
+	// another node, in a [Failover] or at the same address: the ids of one node ascend as
 	// [IDs] describes, even after restarts and changes of its clock.
 	ErrNotAbove = errors.New("the node's ids are not above earlier ones")
 

@@ -36,12 +36,12 @@ type LeaseOptions struct {
 //   - No id is returned twice, or to another caller of the node.
 //   - An id is above those of all calls of Next that returned before its call started, in
 //     any goroutine, even if the node is killed and restarted or its clock steps. There are
-//     two exceptions: snowflakes of one millisecond with random_start are not ordered, and
+//     two exceptions: snowflakes with random_start are not ordered within a millisecond, and
 //     sno's ids are lower after the node's clock has been set back.
 //   - The node returned it at most MaxAge ago, or during the call. The remaining ids of an
 //     older lease are dropped.
 //
-// They are not ordered with ids from other calls to the same generator.
+// They are not ordered relative to ids from other calls to the same generator.
 //
 // The next lease is fetched when an id is taken from a lease that is half used or has reached
 // half its age. So nothing is fetched for an unused lease.
@@ -128,7 +128,7 @@ func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 
 func (l *Leased[ID]) now() time.Duration { return time.Since(l.start) }
 
-// endOfTime is after the request of any lease.
+// endOfTime is later than the request for any lease.
 const endOfTime time.Duration = math.MaxInt64
 
 // take returns the next id of a lease, unless the lease is used up or too old. A lease that
@@ -161,8 +161,8 @@ func (from *lease) at(i uint64) number {
 	panic("unreachable: i is below total")
 }
 
-// wait waits for the next lease and takes an id of it, at the latest of the first one that
-// was requested after the call.
+// wait waits for the next lease and takes an id from it, at the latest from the first
+// lease requested after the call began.
 func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
 	began := l.now()
 	l.mu.Lock()
@@ -189,7 +189,7 @@ func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
 	}
 }
 
-// takeNext takes an id of the current lease, or of the next, which then replaces it.
+// takeNext takes an id from the current lease, or from the next, which then replaces it.
 func (l *Leased[ID]) takeNext(began time.Duration) (n number, ok bool) {
 	n, ok, due := l.take(l.current.Load(), began)
 	if !ok && l.next != nil {
@@ -203,7 +203,7 @@ func (l *Leased[ID]) takeNext(began time.Duration) (n number, ok bool) {
 	return n, ok
 }
 
-// renew fetches the next lease, unless it is there already.
+// renew fetches the next lease, unless it has been fetched already.
 func (l *Leased[ID]) renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

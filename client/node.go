@@ -21,7 +21,7 @@ const (
 )
 
 // Node is a node that is called over one connection. The first call opens the connection,
-// and so does the first call after it is lost. A Node is safe for concurrent use.
+// as does the first call after the connection is lost. A Node is safe for concurrent use.
 //
 // A call makes at most one attempt to connect, which concurrent calls share. After a failed
 // attempt there is a pause of up to a second, so that a program that calls in a loop does not
@@ -75,8 +75,8 @@ func (n *Node) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply
 	return decoded(n.call(ctx, name, request))
 }
 
-// Apply calls a function of the node like rpc:call. For an exception it returns
-// {badrpc, Reason}.
+// Apply calls a function on the node, like rpc:call. For an exception it
+// returns {badrpc, Reason}.
 func (n *Node) Apply(ctx context.Context, module, function etf.Atom, args []etf.Term) (etf.Term, error) {
 	return n.Call(ctx, "rex", applyRequest(module, function, args))
 }

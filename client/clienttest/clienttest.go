@@ -58,8 +58,8 @@ func New() *Node {
 	return n
 }
 
-// Add adds a generator of any format, such as [formats.Snowflake] or [formats.UUIDv7] of a
-// generator that the test has opened.
+// Add adds a generator of any format, such as [formats.Snowflake] or [formats.UUIDv7] made
+// from a generator that the test has opened.
 func (n *Node) Add(name string, ids formats.Source) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
