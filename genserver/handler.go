@@ -65,7 +65,7 @@ type Caller interface {
 	// Send sends a term to a process, or to its alias if that is not nil.
 	Send(pid, alias, term []byte)
 
-	// Later calls f on another goroutine, unless the connection ends before. Later requests of
+	// Later calls f on another goroutine, unless the connection ends first. Later requests of
 	// the calling process are handled after f returns. If there is no room, it calls f at
 	// once, and Grow returns false.
 	Later(f func(Caller))
