@@ -13,22 +13,22 @@ var (
 	// ErrBusy is the answer to a request for which there is no room.
 	ErrBusy = errors.New("system_limit")
 
-	// ErrNotRegistered means that Erlang nodes do not reach the id server.
+	// ErrNotRegistered means that Erlang nodes cannot reach the id server.
 	ErrNotRegistered = errors.New("no server is registered for Erlang nodes")
 
 	// ErrStopping means that the node answers, but will soon stop.
 	ErrStopping = errors.New("shutting down: retry another node")
 )
 
-// Result is what a call comes to, or why it would fail.
+// Result is the outcome of a call, or why a call would fail.
 type Result struct {
 	Reason string // Erlang's word; "ok" if Err is nil
 	Err    error
 	Remedy string // what an operator can do
 }
 
-// Results has all results. The first is success, the last stands for any other error. Both
-// doors and the counts of calls use these words.
+// Results lists all results. The first is success; the last stands for any other error.
+// Both doors and the counts of calls use these words.
 var Results = [...]Result{
 	{Reason: "ok"},
 	{Reason: "badarg", Err: ErrBadArgument},

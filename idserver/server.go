@@ -1,7 +1,7 @@
-// Package idserver holds what can be asked of a generator: the methods of a
+// Package idserver answers requests to a generator: they are the methods of a
 // [Server], which are the same for every [formats.Format] of ids, and count their
-// calls. The doors call these methods, and write ids as their callers want them: for
-// Erlang package iderl, for HTTP package idhttp.
+// calls. The doors, package iderl for Erlang and package idhttp for HTTP, call these
+// methods and write ids as their callers want them.
 package idserver
 
 import (
@@ -20,8 +20,8 @@ const (
 	MaxLease = 1 << 20 // Lease
 
 	// MaxTicks bounds the time that a request takes: it may ask for the ids of at most
-	// this many ticks, or for MaxInline. Only for a generator of fewer than 1,024 ids a
-	// tick is that a smaller bound than MaxLease.
+	// this many ticks, or for MaxInline. This is a smaller bound than MaxLease only if
+	// a generator makes fewer than 1,024 ids a tick.
 	MaxTicks = 1024
 )
 
@@ -42,13 +42,13 @@ type Server struct {
 	counts counts
 }
 
-// Meta is a metabyte for ids. The zero Meta stands for the server's.
+// Meta is a metabyte for ids. The zero Meta means the server's.
 type Meta struct {
 	Byte  uint8
 	Given bool
 }
 
-// Get takes the next id. If a metabyte is given, its format must have one.
+// Get takes the next id. If a metabyte is given, the id's format must have one.
 func (s *Server) Get(ctx context.Context, meta Meta) (formats.Number, error) {
 	run, err := formats.Run{}, ErrBadArgument
 	if b, ok := s.metabyte(meta); ok {
@@ -58,13 +58,13 @@ func (s *Server) Get(ctx context.Context, meta Meta) (formats.Number, error) {
 	return run.First, err
 }
 
-// GetMany takes n ids, ascending, 1 to MaxMany: all of them, or it fails. More than
-// MaxInline are taken in turns. If a metabyte is given, their format must have one.
+// GetMany takes n ids, from 1 to MaxMany, in ascending order: all of them, or it fails. More
+// than MaxInline are taken in turns. If a metabyte is given, their format must have one.
 func (s *Server) GetMany(ctx context.Context, n int, meta Meta, t *Turn) ([]formats.Run, error) {
 	return s.take(ctx, opGetMany, n, MaxMany, meta, t)
 }
 
-// GetBinary is like GetMany, and counted apart.
+// GetBinary is like GetMany, but is counted separately.
 func (s *Server) GetBinary(ctx context.Context, n int, t *Turn) ([]formats.Run, error) {
 	return s.take(ctx, opGetBinary, n, MaxMany, Meta{}, t)
 }
@@ -74,7 +74,7 @@ func (s *Server) Lease(ctx context.Context, n int, meta Meta, t *Turn) ([]format
 	return s.take(ctx, opLease, n, MaxLease, meta, t)
 }
 
-// Notional returns the lowest id of a time, in ms since 1970.
+// Notional returns the lowest id with a time, in ms since 1970.
 func (s *Server) Notional(milli uint64) (formats.Number, error) {
 	lowest, _, err := s.span(opNotional, milli, milli)
 	return lowest, err

@@ -30,7 +30,7 @@ var kinds = [ops]string{
 // Stats are counts since the server was made.
 type Stats struct {
 	IDs      uint64      // handed out or leased
-	Waits    uint64      // for the next tick, as all ids of one were used up
+	Waits    uint64      // for the next tick, because all ids of one were used up
 	Refusals uint64      // calls answered with an error
 	Calls    []CallCount // the counts above 0
 }
@@ -61,8 +61,8 @@ func (s *Server) Stats() (all Stats) {
 	return all
 }
 
-// counts are of all callers together. A call adds to one word that all of them share, as
-// it does to take its id.
+// counts are shared by all callers. A call adds to one shared word, as it does to take
+// its id.
 type counts struct {
 	calls [ops][len(Results)]atomic.Uint64
 	ids   atomic.Uint64 // without those of opGet: one for each of its calls

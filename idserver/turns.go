@@ -13,12 +13,12 @@ const share = 1024
 
 func (s *Server) share() int { return max(share, s.IDs.PerTick()/4) }
 
-// MaxRuns returns the most runs that n ids come in, unless others take ids all the time.
+// MaxRuns returns the maximum number of runs for n ids, unless others keep taking ids.
 func (s *Server) MaxRuns(n int) int { return 2 + n/s.share() }
 
-// turns let large requests go one after the other, a share of ids at a time, so that
-// all of them together take no more than one processor. The queues have a turn each:
-// small requests finish first, and however many nodes ask, others have as many turns.
+// turns let large requests go one after the other, a share of ids at a time, so that all
+// of them together take no more than one processor. The queues take turns: small requests
+// finish first, and other callers get as many turns as nodes do, however many nodes ask.
 type turns struct {
 	mu      sync.Mutex
 	held    bool // by one Turn
@@ -28,7 +28,7 @@ type turns struct {
 
 // There is a queue for nodes and one for other callers, each for requests of up to MaxMany
 // ids, and for longer ones. Long requests finish one at a time: if they alternated, a
-// lease would come in a run for each share.
+// lease would consist of one run per share.
 const (
 	ofNodes  = 0
 	ofOthers = 2
@@ -91,8 +91,8 @@ func (t *Turn) End() {
 	}
 }
 
-// enter adds a turn to the end of its queue, or to the front if it is of a long request
-// that has started.
+// enter adds a turn to the end of its queue, or to the front if it belongs to a long
+// request that has started.
 func (s *turns) enter(t *Turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,8 +35,8 @@ type Surroundings struct {
 	Output io.Writer
 }
 
-// Functions returns the functions of the original's modules, under their names there.
-// The comment of each says where it differs.
+// Functions returns the functions of the original's modules, under their original
+// names. The comment on each says where it differs.
 func Functions(s *idserver.Server, a Surroundings) rpc.Table {
 	f := &functions{server: s, Surroundings: a}
 	return rpc.Table{
@@ -92,13 +92,13 @@ func start([]etf.Term) (etf.Term, error) {
 	return etf.Tuple{etf.Atom("error"), etf.Tuple{etf.Atom("already_started"), etf.Atom("flake")}}, nil
 }
 
-// stop refuses, as supervisors refuse to stop their children: nobody ends the service
-// remotely.
+// stop refuses, as supervisors refuse to stop their children: nobody can stop the
+// service remotely.
 func stop([]etf.Term) (etf.Term, error) {
 	return etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}, nil
 }
 
-// upgrade starts missing processes: none is ever missing.
+// upgrade would start missing processes, but none is ever missing.
 func upgrade([]etf.Term) (etf.Term, error) { return etf.Atom("ok"), nil }
 
 // getLastTimestamp is gen_server:call(persistent_timer, get_last_timestamp).
@@ -146,8 +146,8 @@ func digitsOf(t etf.Term) (base int, ok bool) {
 	return digits(n)
 }
 
-// generate returns a list of ids, newest first. The original never ends for a negative
-// count, and accepts any other.
+// generate returns a list of ids, newest first. The original never returns for a
+// negative count, and accepts any other.
 func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 	count, valid := args[0].(int64)
 	base := formats.Octets
@@ -188,7 +188,7 @@ func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 
 func systemLimit() error { return &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("system_limit")} }
 
-// timedGenerate is generate, and prints how long it took.
+// timedGenerate is like generate, and prints how long it took.
 func (f *functions) timedGenerate(args []etf.Term) (etf.Term, error) {
 	start := time.Now()
 	list, err := f.generate(args)
@@ -198,7 +198,7 @@ func (f *functions) timedGenerate(args []etf.Term) (etf.Term, error) {
 	return list, err
 }
 
-// maxDigits bounds the integer that asList takes, in bits.
+// maxDigits bounds the integer that asList accepts, in bits.
 const maxDigits = 1 << 13
 
 // asList returns the digits of an integer in a base from 2 to 62.
@@ -221,8 +221,8 @@ func asList(args []etf.Term) (etf.Term, error) {
 	return etf.String(strings.Map(swap, n.Text(base))), nil
 }
 
-// genID composes an id from a time, a worker and a sequence, each cut to its bits, as
-// Erlang's binaries do.
+// genID composes an id from a time, a worker and a sequence, each truncated to its
+// bits, as Erlang's binaries do.
 func genID(args []etf.Term) (etf.Term, error) {
 	var id []byte
 	for i, bits := range []uint{64, 48, 16} {

@@ -39,8 +39,8 @@ type Handler struct {
 //	info                                              [{Property, Value}]
 //	anything else                                     ok
 //
-// or {error, Reason}. A Base is 2 to 62, canonical or crockford, for ids of 128 bits also
-// uuid, and of 64 bits base32, base36, base58 or base64. A text is a string or a binary; a binary of an id's size is that id.
+// or {error, Reason}. A Base is 2 to 62, canonical or crockford; for 128-bit ids also uuid, and for 64-bit ids
+// also base32, base36, base58 or base64. A text is a string or a binary; a binary of an id's size is that id.
 // An id in a reply is a binary, or a string if there is a Base.
 func (h *Handler) HandleCall(c genserver.Call) {
 	var q request
@@ -59,7 +59,7 @@ func (h *Handler) HandleCall(c genserver.Call) {
 	h.reply(c, &q)
 }
 
-// reply performs the request, replies with the result, and counts the ids given.
+// reply performs the request, replies with the result, and counts the ids returned.
 func (h *Handler) reply(c genserver.Call, q *request) {
 	turn := idserver.NoTurn
 	if q.n == 0 || c.Grow(h.sizeOf(q)) { // before ids are taken
@@ -73,7 +73,7 @@ func (h *Handler) reply(c genserver.Call, q *request) {
 	c.Reply(t.dst)
 }
 
-// answer appends the result, and reports whether it has new ids.
+// answer appends the result, and reports whether it contains new ids.
 func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t *terms) (given bool) {
 	s := h.Server
 	switch q.kind {
@@ -122,8 +122,8 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 	return false
 }
 
-// sizeOf returns the most bytes that an answer has. A lease may have more if others take ids
-// all the time.
+// sizeOf returns the maximum size of an answer in bytes. A lease may take more if others
+// keep taking ids.
 func (h *Handler) sizeOf(q *request) int {
 	const heads = 32 // of the answer and of one element, with an integer in it
 	width := h.Server.IDs.Format().Width(q.base)

@@ -114,7 +114,7 @@ func (q *request) readBase(r *etf.Reader) {
 // digits returns the base n, and whether it is a valid base.
 func digits(n int64) (base int, ok bool) { return int(n), flake.MinBase <= n && n <= flake.MaxBase }
 
-// readCount reads 1 to most.
+// readCount reads an integer from 1 to most.
 func (q *request) readCount(r *etf.Reader, most int64) {
 	n := r.Int()
 	if n < 1 || n > most {

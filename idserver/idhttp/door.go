@@ -20,8 +20,8 @@ type Access struct {
 	Token string
 
 	// AnyHost allows requests to name any host. Without it, and without a token, the
-	// host must be a name or address of the loopback: a page of another site may have
-	// its name resolved to this machine.
+	// host must be a name or address of the loopback: otherwise another site's name
+	// could resolve to this machine.
 	AnyHost bool
 
 	// Pprof allows requests for profiles of the program, if there is a token.
@@ -31,7 +31,7 @@ type Access struct {
 // SetAccess replaces the access, for later requests.
 func (s *Server) SetAccess(a Access) { s.access.Store(&a) }
 
-// An endpoint answers requests, or returns why not.
+// An endpoint answers requests, or returns why it cannot.
 type endpoint struct {
 	path       string // a pattern of http.ServeMux
 	methods    []string
@@ -79,8 +79,8 @@ func missing(r *http.Request) *problem {
 	return failed(http.StatusNotFound, "%s does not exist; see /openapi.yaml", quote(r.URL.Path))
 }
 
-// challenges have one scheme a line, as Chromium reads only the first of a line. The first
-// one makes a browser ask for a password, which is the token.
+// challenges have one scheme per line, because Chromium reads only the first on a line.
+// The first one makes a browser ask for a password, which is the token.
 var challenges = []string{`Basic realm="flake"`, `Bearer realm="flake"`}
 
 func (s *Server) routes() {
@@ -127,7 +127,7 @@ func (s *Server) routes() {
 	}
 }
 
-// admit returns the reason why a request must not reach its endpoint, or nil.
+// admit returns why a request must not reach its endpoint, or nil.
 func (s *Server) admit(e *endpoint, r *http.Request) *problem {
 	metrics := ofMetrics(r)
 	switch a := s.access.Load(); {
@@ -157,10 +157,10 @@ func hostMatters(a *Access, metrics bool, r *http.Request) bool {
 	return a.Token == "" && !a.AnyHost
 }
 
-// crossSite reports whether a request is, or may be, of another site's page. Over plain HTTP
-// beyond the loopback, browsers send no Sec-Fetch-Site, and an Origin only with a POST: a
-// GET shows only that it comes from a browser. Older browsers, such as Safari before 16.4,
-// do the same on the loopback.
+// crossSite reports whether a request is, or may be, from another site's page. Over plain
+// HTTP beyond the loopback, browsers send no Sec-Fetch-Site, and an Origin only with a POST:
+// a GET shows only that it is from a browser. The same is true of older browsers on the
+// loopback, such as Safari before 16.4.
 func crossSite(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site"
@@ -205,12 +205,12 @@ func isLoopback(host string) bool {
 	return ip.Unmap().IsLoopback()
 }
 
-// MaxProfile bounds how long a profile may take. One is taken at a time; a second request is
-// answered 503.
+// MaxProfile bounds how long a profile may take. Only one is taken at a time; a second
+// request is answered 503.
 const MaxProfile = time.Minute
 
 // profile answers with a profile of the program. It does not show the command line,
-// which may have the cookie in it.
+// which may contain the cookie.
 func (s *Server) profile(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
 	if a := s.access.Load(); !a.Pprof || a.Token == "" {
 		return missing(r)

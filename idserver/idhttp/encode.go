@@ -10,8 +10,8 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// chunk is how many bytes of ids are written at a time. A run of ids takes no memory for
-// its ids until then.
+// chunk is the number of bytes of ids written at a time. Until then, the ids of a run
+// take no memory.
 const chunk = 16 << 10
 
 var buffers = sync.Pool{New: func() any { return new([chunk]byte) }}
@@ -61,7 +61,7 @@ func (b *body) flush() {
 
 func (b *body) put(s string) { b.buf = append(b.buf, s...) }
 
-// writeIDs writes one id a line, {"ids":["...",...]}, or the bytes of all.
+// writeIDs writes one id per line, {"ids":["...",...]}, or the bytes of all.
 func (q *question) writeIDs(w http.ResponseWriter, runs []formats.Run) {
 	b := q.body(w)
 	defer b.end()
@@ -120,7 +120,7 @@ func (q *question) writeRuns(w http.ResponseWriter, runs []formats.Run) {
 	}
 }
 
-// bound is an id of a time, and its name.
+// bound is the id for a time, and its name.
 type bound struct {
 	name string
 	id   formats.Number

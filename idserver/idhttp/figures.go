@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/node/latency"
 )
 
-// rates are of each second that a chart shows, the current one last.
+// rates are those of each second that a chart shows, the current second last.
 type rates []uint64
 
 // ratesOf returns how fast a count rose from each sample to the next.
@@ -81,7 +81,7 @@ func ceiling(n uint64) uint64 {
 	}
 }
 
-// short writes a round number as 400 k.
+// short formats a round number, such as 400 k.
 func short(n uint64) string {
 	switch {
 	case n >= 1e6:
@@ -97,8 +97,8 @@ type track struct {
 	Last, Now, Mark string // positions, or empty
 }
 
-// The track is from a second before the clock to four after it: the mark is two
-// to three seconds ahead.
+// The track runs from a second before the clock to four after it: the mark is
+// two to three seconds ahead.
 const (
 	trackBefore = 1.0
 	trackAfter  = 4.0
@@ -116,7 +116,7 @@ func trackOf(now, last, mark time.Time) track {
 	return t
 }
 
-// within returns the most that this part of the calls took.
+// within returns the longest time that this part of the calls took.
 func within(c latency.Counts, part float64) string {
 	if bound, ok := c.Within(part); ok {
 		return brief(bound)
@@ -124,7 +124,7 @@ func within(c latency.Counts, part float64) string {
 	return "over " + brief(latency.Bounds[len(latency.Bounds)-1])
 }
 
-// brief writes a bound as 2.5 ms.
+// brief formats a bound, such as 2.5 ms.
 func brief(d time.Duration) string {
 	unit, of := "s", time.Second
 	switch {
@@ -136,7 +136,7 @@ func brief(d time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(of), 'f', -1, 64) + " " + unit
 }
 
-// thousands writes a count as 1,234,567.
+// thousands formats a count, such as 1,234,567.
 func thousands(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -145,7 +145,7 @@ func thousands(n uint64) string {
 	return s
 }
 
-// size writes bytes as 1.2 MB.
+// size formats a number of bytes, such as 1.2 MB.
 func size(n uint64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
 	f, i := float64(n), 0

@@ -15,9 +15,9 @@ import (
 	"github.com/flake-go/flake/idserver/inspect"
 )
 
-// Drain makes /readyz answer that the node is not ready, as it will soon stop. All else is
-// answered as before, each time on a connection that is then closed, so that the
-// caller's next one may lead to another node.
+// Drain makes /readyz report that the node is not ready, because it will soon stop. Other
+// requests are answered as before, but each connection is then closed, so that the
+// caller's next one may reach another node.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 // healthz reports that the process is running.
@@ -25,7 +25,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request, _ parameters) *
 	return writeText(w, "ok\n")
 }
 
-// readyz answers whether all generators can return ids, or those that the parameter lists, and if not, why.
+// readyz reports whether all generators, or those that the parameter lists, can return ids, and if not, why.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, p parameters) *problem {
 	var asked []string
 	if list, given := p.get("generators"); given {
@@ -57,8 +57,8 @@ func writeText(w http.ResponseWriter, answer string) *problem {
 	return nil
 }
 
-// idle reports whether no save has happened since *before, and advances *before. It asks
-// no clock, as any may be wrong.
+// idle reports whether no save has happened since *before, and advances *before. It
+// reads no clock, because any clock may be wrong.
 func (g *Generator) idle(before *time.Time) bool {
 	saved, err := g.Server.IDs.LastSaved()
 	last := *before
@@ -67,7 +67,7 @@ func (g *Generator) idle(before *time.Time) bool {
 }
 
 // trouble returns why a generator cannot return ids, or soon will not be able to: an error
-// of [idserver.Results], and what there is to say about it.
+// from [idserver.Results], and its description.
 func (g *Generator) trouble() (detail string, err error) {
 	if g.Running != nil && !g.Running() {
 		return idserver.ErrNotRegistered.Error(), idserver.ErrNotRegistered
@@ -125,7 +125,7 @@ func (t *trouble) format(now time.Time) {
 	t.Since = t.since.UTC().Format(time.DateTime) + " UTC, for " + inspect.Span(now.Sub(t.since).Milliseconds())
 }
 
-// onsets keeps since when each generator has been in the trouble that it is in.
+// onsets records when the current trouble of each generator began.
 type onsets struct {
 	mu  sync.Mutex
 	all []onset
@@ -136,7 +136,7 @@ type onset struct {
 	at     time.Time
 }
 
-// note notes the trouble of a generator, or nil, and returns since when it has been that.
+// note records the trouble of a generator, or nil, and returns when that state began.
 func (o *onsets) note(i int, err error, now time.Time) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,18 +146,18 @@ func (o *onsets) note(i int, err error, now time.Time) time.Time {
 	return o.all[i].at
 }
 
-// Report is the answer of /v1/info: the state and the counts of the node. Times and spans
-// are in ms, times since 1970.
+// Report is the answer of /v1/info: the state and the counts of the node. Times are in ms
+// since 1970, and spans in ms.
 type Report struct {
 	Node        string            `json:"node"`
 	Version     string            `json:"version"`
-	Ready       bool              `json:"ready"`                 // as /readyz answers
+	Ready       bool              `json:"ready"`                 // as /readyz reports
 	Connections *int              `json:"connections,omitempty"` // nil: not known
 	Generators  []GeneratorReport `json:"generators"`
 }
 
-// GeneratorReport has the properties that the Erlang call info has, and whether the
-// generator can hand out ids.
+// GeneratorReport contains the properties that the Erlang call info returns, and
+// whether the generator can return ids.
 type GeneratorReport struct {
 	Name        string `json:"name"`
 	Format      string `json:"format"`
@@ -193,7 +193,7 @@ func (s *Server) report() *Report {
 }
 
 func (g *Generator) report() GeneratorReport {
-	detail, err := g.trouble() // before Info, which has the mark: it moves one that is behind
+	detail, err := g.trouble() // before Info, which reads the mark: trouble moves a mark that is behind
 	i := g.Server.Info()
 	v := GeneratorReport{
 		Name: g.Name, Format: i.Format, Worker: i.Worker, WorkerFrom: i.Origin.From,

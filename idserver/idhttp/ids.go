@@ -148,8 +148,8 @@ func textsOf(all []Generator, base int) string {
 	return id + " in " + formats.NameOf(base)
 }
 
-// question is a request for ids, or about them: of which generator, and how ids are
-// written.
+// question is a request for ids, or about them: which generator is meant, and how
+// ids are written.
 type question struct {
 	parameters
 	generator *Generator
@@ -184,7 +184,7 @@ func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault
 	return q, fault
 }
 
-// generator returns the generator that is named, else the first.
+// generator returns the named generator, or the first if none is named.
 func (s *Server) generator(p *parameters) (*Generator, *problem) {
 	asked, fault := s.asked(p)
 	if fault != nil {
@@ -193,7 +193,7 @@ func (s *Server) generator(p *parameters) (*Generator, *problem) {
 	return &asked[0], nil
 }
 
-// asked returns the generator that is named, else all.
+// asked returns the named generator, or all if none is named.
 func (s *Server) asked(p *parameters) ([]Generator, *problem) {
 	name, given := p.get("generator")
 	if !given {
@@ -248,7 +248,7 @@ func (q *question) readMeta() *problem {
 // many is a method that takes many ids.
 type many func(*idserver.Server, context.Context, int, idserver.Meta, *idserver.Turn) ([]formats.Run, error)
 
-// take takes n ids. If it must take them in turns, it waits for turnTime at most.
+// take takes n ids. If it must take them in turns, it waits at most turnTime.
 func (q *question) take(r *http.Request, n int, take many) ([]formats.Run, error) {
 	ctx, server := r.Context(), q.generator.Server
 	if n > idserver.MaxInline {

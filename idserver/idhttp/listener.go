@@ -17,8 +17,8 @@ import (
 )
 
 // limited is a listener that bounds the open connections, and those that are being answered.
-// One more closes the connection that has been silent the longest, of the same host
-// if that has too many.
+// For one more, it closes the connection that has been silent the longest, from the same
+// host if that has too many.
 type limited struct {
 	net.Listener
 	secure  bool // by TLS above
@@ -62,8 +62,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	return p, nil
 }
 
-// arrive counts a connection, and returns the one that must make room for it, which the
-// caller closes. There is always one, as fewer are answered than are open.
+// arrive counts a connection, and returns the one that the caller must close to make
+// room for it. There always is one, because fewer are being answered than are open.
 func (l *limited) arrive(p *conn) (oldest *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,7 @@ func (l *limited) arrive(p *conn) (oldest *conn) {
 	return oldest
 }
 
-// note notes that something has happened on a connection.
+// note records that something has happened on a connection.
 func (l *limited) note(p *conn) {
 	l.events++
 	p.lastEvent = l.events
@@ -127,7 +127,7 @@ func (p *conn) Close() error {
 	return p.Conn.Close()
 }
 
-// Write is that of the connection. The server sets its deadline, [writeTime].
+// Write writes to the connection. The server sets its deadline, [writeTime].
 func (p *conn) Write(b []byte) (int, error) {
 	n, err := p.Conn.Write(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -161,7 +161,7 @@ func noteConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, connOf(c))
 }
 
-// ofMetrics reports whether a request came to the listener of metrics.
+// ofMetrics reports whether a request came in on the metrics listener.
 func ofMetrics(r *http.Request) bool {
 	p, ok := r.Context().Value(connKey{}).(*conn)
 	return ok && p.of.metrics

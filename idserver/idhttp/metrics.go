@@ -92,7 +92,7 @@ func (m *metrics) count(endpoint string, status int) {
 	}
 }
 
-// Saves counts how long it took to make the mark durable.
+// Saves records how long it took to make the mark durable.
 type Saves struct{ histogram prometheus.Histogram }
 
 // NewSaves returns counts that start at zero.
@@ -236,7 +236,7 @@ func (g *Generator) collect(now time.Time, send func(family, float64, ...string)
 	}
 	o := g.Server.Origin()
 	if o.From != "" {
-		send(origin, 1, g.Name, strings.ToValidUTF8(o.From, "?")) // labels must be UTF-8, names of interfaces need not
+		send(origin, 1, g.Name, strings.ToValidUTF8(o.From, "?")) // labels must be UTF-8; interface names need not be
 	}
 	if !o.Until.IsZero() {
 		send(left, o.Until.Sub(now).Seconds(), g.Name)

@@ -22,7 +22,7 @@ var files embed.FS
 
 var templates = template.Must(template.ParseFS(files, "page/*.html"))
 
-// policy allows the page what comes from this server, and nothing else.
+// policy lets the page load what comes from this server, and nothing else.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -127,7 +127,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ parameters) *p
 			return nil
 		}
 		c.SetWriteDeadline(time.Now().Add(writeTime))
-		s.writeEvent(w, c) // unless it is read, this ends the request's context
+		s.writeEvent(w, c) // if the caller does not read it, this ends the request's context
 		select {
 		case <-awaited:
 		case <-r.Context().Done():

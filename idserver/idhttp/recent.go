@@ -14,10 +14,10 @@ import (
 )
 
 // The limits of the lines that the page shows. A peer can cause some lines as often as it
-// likes: they do not push out others.
+// likes; those must not push out others.
 const (
 	maxRecent      = 50  // lines
-	maxRecentAlike = 4   // with one message
+	maxRecentAlike = 4   // with the same message
 	maxRecentText  = 200 // bytes of a value
 	maxRecentMore  = 600 // of all values of a line
 )
@@ -87,8 +87,8 @@ func and(more string, a slog.Attr) string {
 	return text
 }
 
-// plain returns text of any origin so that it can be shown: cut, and quoted if it would change
-// how other text looks, or look like another attribute.
+// plain makes text of any origin fit to be shown: it cuts the text, and quotes it if it would
+// change how other text looks, or look like another attribute.
 func plain(text string) string {
 	if len(text) > maxRecentText {
 		end := maxRecentText
@@ -103,7 +103,7 @@ func plain(text string) string {
 	return text
 }
 
-// note keeps a line. If there are too many, it replaces the oldest one like it, or of all.
+// note keeps a line. If there are too many, it replaces the oldest line like it, or the oldest of all.
 func (r *Recent) note(at time.Time, level slog.Level, what, more string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,17 +19,17 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// maxParameters is the most parameters that an endpoint has.
+// maxParameters is the maximum number of parameters of an endpoint.
 const maxParameters = 5
 
-// parameters are the ones that an endpoint has, and their values in a request.
+// parameters are the ones that an endpoint accepts, and their values in a request.
 type parameters struct {
 	known []string
 	value [maxParameters]string
 	given [maxParameters]bool
 }
 
-// readBody reads the whole body. A request counts as one that is answered only then.
+// readBody reads the whole body. Only then does a request count as being answered.
 func readBody(r *http.Request) *problem {
 	if r.ContentLength == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (p *parameters) get(name string) (value string, given bool) {
 	return p.value[i], p.given[i]
 }
 
-// number returns an integer of a range, or otherwise if it is not given.
+// number returns an integer in a range, or otherwise if it is not given.
 func (p *parameters) number(name string, otherwise, from, to int) (int, *problem) {
 	value, given := p.get(name)
 	if !given {

@@ -13,14 +13,14 @@ import (
 const (
 	interval  = time.Second // between two samples, and two events of the page
 	window    = 120         // s that the charts show
-	minute    = 60          // s that the latencies are of
+	minute    = 60          // s that the latencies cover
 	peersEach = 10          // s between two samples of the peers while no page is open
 )
 
-// doors are the names of the doors that calls come in by.
+// doors are the names of the doors through which calls come.
 var doors = [2]string{"erlang", "http"}
 
-// sample has the counts of one second.
+// sample contains the counts of one second.
 type sample struct {
 	at        time.Time
 	ids       []uint64 // by generator
@@ -72,7 +72,7 @@ func (s *Server) sample() {
 			stats := g.Server.Stats()
 			one.ids = append(one.ids, stats.IDs)
 			one.errors += stats.Refusals
-			if !g.idle(&saved[i]) { // else asking whether it is ready would have the file written
+			if !g.idle(&saved[i]) { // if it is idle, trouble would write the file
 				_, err := g.trouble()
 				s.onsets.note(i, err, now)
 			}
@@ -113,11 +113,11 @@ func lastMinute(all []sample) (counts [len(doors)]latency.Counts, seconds int) {
 	return counts, len(all) - 1
 }
 
-// minStep is the least by which the clock is set. A clock that runs slow or fast, or is
-// read late, differs by less from one second to the next.
+// minStep is the smallest difference that counts as a step of the clock. A clock that
+// runs slow or fast, or is read late, differs by less from one second to the next.
 const minStep = 250 * time.Millisecond
 
-// stepCounts counts how often the machine's clock was set.
+// stepCounts counts how many times the machine's clock was set.
 type stepCounts struct {
 	mu            sync.Mutex
 	wall          time.Time
@@ -151,7 +151,7 @@ func (s *stepCounts) counts() (back, forward uint64) {
 	return s.back, s.forward
 }
 
-// peerRates keeps how many ids a second each connected node takes.
+// peerRates tracks how many ids per second each connected node takes.
 type peerRates struct {
 	mu     sync.Mutex
 	at     time.Time // of the last update
@@ -171,7 +171,7 @@ type peerRate struct {
 }
 
 // update returns the nodes that take most, and the number of all nodes. Within a second
-// it returns the same again, however many pages are open.
+// it returns the same result, however many pages are open.
 func (r *peerRates) update(now time.Time, peers func() []Peer) (top []peerRate, count int) {
 	if peers == nil {
 		return nil, 0

@@ -1,6 +1,6 @@
-// Package idhttp is flake's door for HTTP: a URL becomes a call of a method of
-// [idserver.Server], and what that returns a body. The endpoints are described in
-// openapi.yaml, beside this file and served as /openapi.yaml.
+// Package idhttp is flake's HTTP door: a URL becomes a call of a method of
+// [idserver.Server], and the result becomes a body. The endpoints are described
+// in openapi.yaml, beside this file and served as /openapi.yaml.
 //
 // A request passes
 //
@@ -46,8 +46,8 @@ const (
 	MaxConnections        = 512
 	MaxConnectionsPerHost = 256
 
-	// SpareConnections may also be open. One more closes the connection, of that host
-	// or of all, that has been silent the longest.
+	// SpareConnections is how many more may be open. A further one closes the
+	// connection, from that host or overall, that has been silent the longest.
 	SpareConnections = 256
 
 	// MaxStreams bounds the pages that follow events at the same time; one more is
@@ -85,7 +85,7 @@ type Options struct {
 	// TLS, unless nil, returns the settings for the next connection.
 	TLS func() *tls.Config
 
-	// Connections is how many may be open at the same time; 0: MaxConnections and
+	// Connections bounds the open connections. 0 means MaxConnections plus
 	// SpareConnections.
 	Connections int
 
@@ -99,7 +99,7 @@ type Generator struct {
 	Server *idserver.Server
 	Saves  *Saves // nil: the saves are not counted
 
-	// Running reports whether Erlang nodes reach the id server; nil: they need not.
+	// Running reports whether Erlang nodes can reach the id server. It is nil if they need not.
 	Running func() bool
 }
 
@@ -158,8 +158,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve serves two listeners, and closes them at Stop. That of metrics, unless nil, answers only /metrics, /healthz
-// and /readyz, without the token, and shares the limits of the other.
+// Serve serves two listeners until Stop, which closes them. The metrics listener, unless nil, answers only
+// /metrics, /healthz and /readyz, without the token, and shares the limits of l.
 func (s *Server) Serve(l, metrics net.Listener) {
 	all := cmp.Or(s.Connections, MaxConnections+SpareConnections)
 	spare := min(SpareConnections, all/3)

@@ -97,10 +97,10 @@ func originOf(o idserver.Origin, now time.Time) (v originState) {
 	return v
 }
 
-// Tabled reports whether the generators are so many that they are the rows of a table.
+// Tabled reports whether there are enough generators to show them as rows of a table.
 func (v *state) Tabled() bool { return len(v.Generators) >= 4 }
 
-// Status says how the generators are, in a few words.
+// Status describes the state of the generators in a few words.
 func (v *state) Status() string {
 	n := 0
 	for i := range v.Generators {
@@ -135,7 +135,7 @@ func (s *Server) state(now time.Time) *state {
 	}
 	total, refusals := uint64(0), uint64(0)
 	for i := range s.Generators {
-		what, err := s.Generators[i].trouble() // before g has the mark: it moves one that is behind
+		what, err := s.Generators[i].trouble() // before state reads the mark: trouble moves a mark that is behind
 		g := s.Generators[i].state(now)
 		since := s.onsets.note(i, err, now)
 		if g.InTrouble = err != nil; g.InTrouble {
@@ -169,7 +169,7 @@ func (s *Server) state(now time.Time) *state {
 	return v
 }
 
-// latencyState is how long answers took at a door.
+// latencyState describes how long a door's answers took.
 type latencyState struct{ Door, Rate, Half, Most string }
 
 func latenciesOf(counts [len(doors)]latency.Counts, seconds int) (all []latencyState) {
@@ -188,7 +188,7 @@ type errorState struct {
 	Rate, Calls, Callers string // errors a second now, and in all
 }
 
-// refused returns how many callers were refused, or disconnected for what they did.
+// refused returns how many callers were refused, or disconnected because of their behavior.
 func (t Traffic) refused() (n uint64) {
 	for _, by := range []map[string]uint64{t.HandshakeFailures, t.Closes} {
 		for _, times := range by {

@@ -42,8 +42,8 @@ var usual = []int{crockford, 62, 36, 16, 10, 32, 58, 2}
 var crockford, _ = formats.BaseOf("crockford")
 
 // Read reads a text as an id of each of the makers. The likeliest readings come first: those
-// of a likely time, then those with the maker's worker, then those in the format's own
-// text, then those in a usual base. With guess, digits may be of any base.
+// with a likely time, then those with the maker's worker, then those in the format's own
+// text, then those in a usual base. With guess, digits may be in any base.
 func Read(all []Maker, text string, base int, guess bool, now time.Time) []Reading {
 	bases := []int{base}
 	if octets, ok := fromErlang(text); ok && base == formats.Canonical {
@@ -68,7 +68,7 @@ func Read(all []Maker, text string, base int, guess bool, now time.Time) []Readi
 	return found
 }
 
-// mostOthers is the most readings that Others returns.
+// mostOthers is the maximum number of readings that Others returns.
 const mostOthers = 4
 
 // Others returns the readings that raise doubts about the one at index best.
@@ -79,7 +79,7 @@ func Others(all []Reading, best int) (others []Reading) {
 		case len(others) == mostOthers || !r.Likely:
 			return others
 		case i == best || r.ID == chosen.ID && r.Milli == chosen.Milli && r.rank > chosen.rank: // the same id again
-		case !chosen.InBase() && r.InBase() && r.rank >= foreign: // digits raise no doubts about an own text
+		case !chosen.InBase() && r.InBase() && r.rank >= foreign: // digits raise no doubts about a format's own text
 		default:
 			others = append(others, r)
 		}
@@ -87,7 +87,7 @@ func Others(all []Reading, best int) (others []Reading) {
 	return others
 }
 
-// InBase reports whether the text is digits that could be of another base.
+// InBase reports whether the text is digits that could be in another base.
 func (r *Reading) InBase() bool { return r.Base != formats.Octets && r.Base != formats.Canonical }
 
 func (m *Maker) read(text string, base int, now time.Time) (r Reading, ok bool) {

@@ -20,7 +20,7 @@ type Parts struct {
 	Fields    []Field `json:"fields"`
 }
 
-// Field is a part of an id, as [formats.Field].
+// Field is a part of an id, like [formats.Field].
 type Field struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
@@ -40,7 +40,7 @@ func PartsOf(f *formats.Format, id formats.Number) Parts {
 	return p
 }
 
-// endOfTime is the year 10000, which RFC 3339 cannot write, in ms since 1970.
+// endOfTime is the year 10000, which RFC 3339 cannot represent, in ms since 1970.
 var endOfTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
 // Value returns the value of a field for people, and a note or "".
@@ -51,7 +51,7 @@ func Value(f formats.Field, now time.Time) (value, note string) {
 		t := time.UnixMilli(int64(f.Value)).UTC()
 		note = value + " ms, "
 		value = t.Format("2006-01-02 15:04:05.000") + " UTC"
-		// Not by Sub, which is limited to 292 years.
+		// Not with Sub, which is limited to 292 years.
 		if ahead := t.UnixMilli() - now.UnixMilli(); ahead > 0 {
 			note += "in " + Span(ahead)
 		} else {

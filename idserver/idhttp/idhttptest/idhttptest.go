@@ -1,5 +1,5 @@
-// Package idhttptest has servers of package idhttp in all conditions, and
-// requests with the answers expected, for its tests and for those of peers.
+// Package idhttptest provides servers of package idhttp in all conditions,
+// and requests with the expected answers, for its tests and those of peers.
 package idhttptest
 
 import (
@@ -27,10 +27,10 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// Token is that of the server "token".
+// Token is the token of the server "token".
 const Token = "0123456789abcdef"
 
-// Worker is that of the generators.
+// Worker is the worker of the generators.
 const Worker flake.Worker = 0x02fc00000001
 
 // Server returns a server in a condition:
@@ -110,8 +110,8 @@ func traffic() idhttp.Traffic {
 	return t
 }
 
-// peers returns two nodes. The second takes more ids: 1,000 a second, for so long that
-// no delay shows.
+// peers returns two nodes. The second takes more ids: 1,000 a second, for long enough
+// that no delay shows.
 func peers() []idhttp.Peer {
 	now := time.Now()
 	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
@@ -181,7 +181,7 @@ func (f failing) Ready() error { return f.err }
 func (f failing) LastSaved() (time.Time, error) { return time.Unix(0, 0), f.err }
 func (f failing) Mark() time.Time               { return time.Now().Add(-10 * time.Second) }
 
-// Case is a request and the answer expected.
+// Case is a request and the expected answer.
 type Case struct {
 	Line      int
 	Server    string
