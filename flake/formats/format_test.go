@@ -42,6 +42,9 @@ func TestKinds(t *testing.T) {
 			len(Who(fields)) == 0 || len(Who(fields)) == len(fields) {
 			t.Errorf("%s has %+v", k.Name, fields)
 		}
+		if f.Size == 8 && f.step != 0 { // clients count leased ids by adding 1
+			t.Errorf("%s: the sequence is not in the lowest bits", k.Name)
+		}
 		for _, keys := range k.Numbers {
 			for _, key := range keys {
 				if k.Key(key) == nil || !IsNumber(key) {
@@ -50,10 +53,12 @@ func TestKinds(t *testing.T) {
 			}
 		}
 	}
+	named := map[string]bool{}
 	for _, key := range Keys() {
-		if key.Name == "" || key.Does == "" {
-			t.Errorf("%+v", key)
+		if key.Name == "" || key.Does == "" || named[key.Name] {
+			t.Errorf("%+v has no name or text, or the name of another", key)
 		}
+		named[key.Name] = true
 	}
 	if KindOf("cuid") != nil || flakes.Key("id") != nil || IsNumber("meta") {
 		t.Error("there is what there is not")
