@@ -16,7 +16,6 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/node/reserve"
-	"github.com/flake-go/flake/node/socket"
 )
 
 // connectTime bounds the time to connect to another node, before the handshake.
@@ -73,7 +72,7 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 		return nil, err
 	}
 	reserve.Bound(c)
-	return socket.Adopt(c), nil
+	return c, nil
 }
 
 // introduce performs the handshake with a node that we dialed. If that node's own dial

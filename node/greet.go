@@ -12,7 +12,6 @@ import (
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/host"
-	"github.com/flake-go/flake/node/socket"
 )
 
 // setupTime bounds a whole handshake; it is OTP's setup time.
@@ -25,7 +24,7 @@ func (n *Node) accept() {
 		if err != nil {
 			return // closed by Stop
 		}
-		v, out := n.gate.arrive(socket.Adopt(c))
+		v, out := n.gate.arrive(c)
 		if out != nil {
 			n.breakOff(out, failedMany)
 		}

@@ -82,12 +82,10 @@ func await(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// awaitGoroutines waits until there are at most as many goroutines as before, and one for
-// each processor, which package socket keeps.
+// awaitGoroutines waits until there are at most as many goroutines as before.
 func awaitGoroutines(t *testing.T, before int) {
 	t.Helper()
-	most := before + runtime.GOMAXPROCS(0)
-	await(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= most })
+	await(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // peer is another node that the test plays.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flake-go/flake/node/socket"
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
@@ -19,6 +20,7 @@ type security func() *tls.Config
 
 // accept performs the TLS handshake, if any, with a node that dialed us.
 func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
+	c = socket.Adopt(c)
 	if s == nil {
 		return c, nil
 	}
@@ -35,6 +37,7 @@ func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
 // dial performs the TLS handshake, if any, with the node peer, whose certificate must
 // name its host.
 func (s security) dial(ctx context.Context, c net.Conn, peer string) (net.Conn, error) {
+	c = socket.Adopt(c)
 	if s == nil {
 		return c, nil
 	}

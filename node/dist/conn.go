@@ -145,7 +145,9 @@ func (c *Conn) serve() {
 	var set sync.WaitGroup
 	set.Go(c.setOut)
 	set.Wait()
+	release := socket.Dedicate(c.conn)
 	c.cancel(c.read())
+	release()
 	c.finish()
 }
 
@@ -169,7 +171,15 @@ func (c *Conn) finish() {
 	c.unwatchAll()
 }
 
-func (c *Conn) read() error { return socket.Serve(c.conn, c.step) }
+func (c *Conn) read() (err error) {
+	step := c.step // allocated once
+	for err == nil {
+		if err = socket.Share(c.conn, step); err == nil {
+			err = c.step()
+		}
+	}
+	return err
+}
 
 // step reads once and handles the frames that have arrived.
 func (c *Conn) step() (err error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"runtime"
 	"testing"
 
 	"github.com/flake-go/flake/node/etf"
@@ -36,8 +37,10 @@ func TestFaultShared(t *testing.T) {
 		}
 	}
 	one, other := r.overTCP(), r.overTCP()
-	call(one)
-	call(other)
+	for !bothShared() {
+		call(one)
+		call(other)
+	}
 	send(one, fault)
 	if n, err := one.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Errorf("%d bytes: %v", n, err)
@@ -45,6 +48,13 @@ func TestFaultShared(t *testing.T) {
 	for range 100 {
 		call(other)
 	}
+}
+
+// bothShared reports whether both connections are read by a shared thread.
+func bothShared() bool {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	return bytes.Count(stacks, []byte("node/socket.Share(")) == 2
 }
 
 // overTCP serves another connection, and returns its peer.

@@ -3,11 +3,10 @@ package socket
 import (
 	"errors"
 	"io"
-	"math"
 	"net"
 	"os"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,223 +14,187 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// conn is a TCP connection, the only owner of its descriptor. A runner watches it.
+// conn is a TCP connection that either Go's poller watches or a thread reads. Both use
+// descriptors of one socket, so no data is lost when one replaces the other.
 type conn struct {
 	local, remote net.Addr
-	fd            int
-	writing       sync.Mutex // held in Write
+	closed        atomic.Bool
 
-	// Used by the reading goroutine, which is the runner's while it calls step.
-	stepping bool // Read does not wait
-	octets   int  // bytes read, until the runner adds them to its own
+	dedicated  bool      // the reading goroutine may have a thread
+	quick      int       // number of consecutive reads shorter than idle
+	evictions  int       // number of times that the poller has evicted it
+	aloneUntil time.Time // the poller does not read it before this time
 
-	mu              sync.RWMutex // held for reading while fd is used, for writing to change what follows
-	changed         sync.Cond    // want has become less
-	runner          *runner
-	want            uint32 // the events that the runner waits for
-	ended           error
-	readBy, writeBy *time.Timer
-	step            func() error // unless nil, the runner calls it
-	layered         bool         // step may leave data in a buffer
-	why             error        // why step became nil during a call
-	stepDone        chan error   // receives once step is nil and not being called
+	writing sync.Mutex
+
+	// Only the reader changes tcp and held, under both locks, so that no writer uses them.
+	mu              sync.Mutex
+	tcp             *net.TCPConn
+	held            *held // if not nil, tcp is closed
+	readBy, writeBy time.Time
 }
 
-var conns = struct {
-	sync.RWMutex
-	byFD map[int32]*conn
-}{byFD: make(map[int32]*conn)}
-
-// Adopt returns a connection to be used instead of c, or c if it is not a TCP connection or
-// resources are missing. Only one goroutine at a time may read.
+// Adopt returns a connection that uses c and may be read by a thread. If c is not a TCP
+// connection, Adopt returns c. Only one goroutine at a time may read.
 func Adopt(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
 		return c
 	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return c
-	}
-	fd := -1 // a descriptor that Go's poller does not watch
-	raw.Control(func(from uintptr) { fd, _ = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0) })
-	if fd < 0 {
-		return c
-	}
-	a := &conn{local: tcp.LocalAddr(), remote: tcp.RemoteAddr(), fd: fd, stepDone: make(chan error, 1)}
-	a.changed.L = &a.mu
-	conns.Lock()
-	defer conns.Unlock()
-	a.runner = runnerAt(incomingCPU(fd))
-	if reserve.CheckNumber(fd) != nil || a.runner == nil || a.control(unix.EPOLL_CTL_ADD) != nil {
-		unix.Close(fd)
-		return c
-	}
-	late := func() { a.end("read", os.ErrDeadlineExceeded) }
-	a.readBy, a.writeBy = time.AfterFunc(never, late), time.AfterFunc(never, late)
-	conns.byFD[int32(fd)] = a
-	tcp.Close() // closes its descriptor, not the connection
-	return a
+	return &conn{tcp: tcp, local: tcp.LocalAddr(), remote: tcp.RemoteAddr()}
 }
 
-const never = math.MaxInt64
-
-// incomingCPU returns the processor that received the last segment.
-func incomingCPU(fd int) int {
-	cpu, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_INCOMING_CPU)
-	return max(cpu, 0)
+// Dedicate allows the calling goroutine a thread for reading c, which must be an adopted
+// connection, or a layer above one with a method NetConn. Other goroutines must not read
+// until it calls release.
+func Dedicate(c net.Conn) (release func()) {
+	for {
+		switch layer := c.(type) {
+		case *conn:
+			layer.dedicated = true
+			return layer.release
+		case interface{ NetConn() net.Conn }:
+			c = layer.NetConn()
+		default:
+			return func() {}
+		}
+	}
 }
 
-// Serve calls step whenever data has arrived, until step fails, and returns its error. It must
-// be called with a connection of Adopt, or a layer above one with a method NetConn; on any
-// other one step waits for data. A step must read once, handle the data, and return an error
-// of Read. It must not panic.
-func Serve(c net.Conn, step func() error) (err error) {
-	adopted, layered := below(c)
-	for err == nil {
-		if adopted != nil {
-			err = adopted.share(step, layered)
-		}
-		for i := 0; i < separateSteps && err == nil; i++ {
-			err = step()
-		}
+func (c *conn) release() {
+	c.dedicated = false
+	if h := c.held; h != nil {
+		c.giveBack()
+		h.leave()
+	}
+}
+
+// Share lets the shared poller call step repeatedly while c is one of several busy
+// connections. It returns the error of a step, or nil when the poller no longer reads c,
+// which may be at once. It must be called by the goroutine that called Dedicate.
+//
+// A step must read once and handle the data. In a step, Read does not wait: it returns 0
+// and no error if there is no data. A step must not panic.
+func Share(c net.Conn, step func() error) error {
+	if c, ok := c.(*conn); ok && c.held != nil && threads.Load() > 1 {
+		return c.share(step)
+	}
+	return nil
+}
+
+func (c *conn) share(step func() error) error {
+	if c.evictions > 0 && time.Now().Before(c.aloneUntil) || !c.join(step) {
+		return nil
+	}
+	c.held.unpin()
+	m := c.held.polled
+	err := <-m.back
+	c.mu.Lock()
+	c.held.polled = nil
+	c.mu.Unlock()
+	if m.out {
+		c.aloneUntil = time.Now().Add(firstAlone << c.evictions)
+		c.evictions = min(c.evictions+1, maxEvictions)
+	}
+	if m.quiet {
+		c.giveBack()
 	}
 	return err
 }
 
-// below returns the adopted connection that c is, or is a layer of, or nil.
-func below(c net.Conn) (adopted *conn, layered bool) {
-	for {
-		switch layer := c.(type) {
-		case *conn:
-			return layer, layered
-		case interface{ NetConn() net.Conn }:
-			c, layered = layer.NetConn(), true
-		default:
-			return nil, false
-		}
-	}
-}
-
-// share lets the runner call step. It returns the error of step, or nil if a step took long.
-func (c *conn) share(step func() error, layered bool) error {
-	for c.stepping = layered; c.stepping; { // the layer may have read more than it returned
-		if err := step(); err != nil {
-			if c.stepping = false; !errors.Is(err, unix.EAGAIN) {
-				return err
-			}
-		}
-	}
+func (c *conn) join(step func() error) bool {
 	c.mu.Lock()
-	c.step, c.layered, c.why = step, layered, nil
-	if c.ended != nil {
-		c.drop(c.failed("read"))
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return false
 	}
-	c.watch(c.want | unix.EPOLLIN)
-	c.mu.Unlock()
-	return <-c.stepDone
+	h, joined := c.held, false
+	h.raw.Control(func(fd uintptr) {
+		h.polled = &pollConn{held: h, fd: int32(fd), step: step, back: make(chan error, 1)}
+		joined = sharedPoller.join(h.polled)
+	})
+	if !joined {
+		h.polled = nil
+	}
+	return joined
 }
 
-// drop ends the calls of step. The caller must hold mu.
-func (c *conn) drop(why error) {
-	if c.step == nil {
+// takeOver moves the connection from Go's poller to the calling goroutine's thread, unless
+// resources are missing or another goroutine is writing, which may take long.
+func (c *conn) takeOver() {
+	c.quick = 0
+	if !c.writing.TryLock() {
 		return
 	}
-	c.step, c.why = nil, why
-	c.watch(c.want &^ unix.EPOLLIN)
-	if c.runner.current.Load() != c {
-		c.stepDone <- why
-	} // else stepped sends it
-}
-
-// watch changes want. The caller must hold mu.
-func (c *conn) watch(want uint32) {
-	if want != c.want && c.ended == nil {
-		c.want = want
-		c.control(unix.EPOLL_CTL_MOD)
-	}
-}
-
-func (c *conn) control(op int) error {
-	events := c.want
-	if events == 0 {
-		events = unix.EPOLLONESHOT // else a broken connection would be reported again and again
-	}
-	return unix.EpollCtl(c.runner.epoll, op, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)})
-}
-
-// arrived handles events, and reports whether step must be called.
-func (c *conn) arrived(r *runner, events uint32) (step func() error) {
+	defer c.writing.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.runner != r {
-		return nil
+	if c.closed.Load() {
+		return
 	}
-	if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
-		events = unix.EPOLLIN | unix.EPOLLOUT
+	if h := hold(c.tcp); h != nil {
+		c.tcp.Close() // closes this descriptor, not the connection
+		c.held = h
 	}
-	events &= c.want
-	if events&unix.EPOLLIN != 0 && c.step != nil {
-		events &^= unix.EPOLLIN
-		if stuck.Load() < maxStuck() {
-			step, c.stepping = c.step, true
-			r.begin(c)
-		} else {
-			c.drop(nil)
+}
+
+// giveBack returns the connection to Go's poller, and reports whether it did.
+func (c *conn) giveBack() bool {
+	if !c.writing.TryLock() {
+		return false
+	}
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return false
+	}
+	c.held.runQueue.Close() // frees a descriptor for the poller
+	back, err := net.FileConn(c.held.file)
+	if err != nil {
+		return false
+	}
+	if reserve.Check(back) != nil {
+		back.Close()
+		return false
+	}
+	back.SetReadDeadline(c.readBy)
+	back.SetWriteDeadline(c.writeBy)
+	c.held.file.Close()
+	c.held.leave()
+	c.tcp, c.held = back.(*net.TCPConn), nil
+	return true
+}
+
+// Read with a thread may return up to idle after the deadline.
+func (c *conn) Read(b []byte) (int, error) {
+	for c.held != nil {
+		n, err := c.held.read(b)
+		switch {
+		case err == unix.EAGAIN && c.held.polled != nil:
+			return 0, nil
+		case err == unix.EAGAIN:
+			if !c.giveBack() && c.late(&c.readBy) {
+				return 0, c.failed("read", os.ErrDeadlineExceeded)
+			}
+		case err != nil, n == 0 && c.closed.Load():
+			return 0, c.failed("read", err)
+		case n == 0 && len(b) > 0:
+			return 0, io.EOF
+		default:
+			return n, nil
 		}
 	}
-	if events != 0 {
-		c.watch(c.want &^ events)
-		c.changed.Broadcast()
+	if !c.dedicated {
+		return c.tcp.Read(b)
 	}
-	return step
-}
-
-// stepped ends a call of step, and reports whether the runner's goroutine has not been replaced.
-func (c *conn) stepped(r *runner, err error) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stepping = false
-	stays := r.current.CompareAndSwap(c, nil)
-	if !stays {
-		stuck.Add(-1)
+	begin := time.Now()
+	n, err := c.tcp.Read(b)
+	if c.quick++; time.Since(begin) >= idle {
+		c.quick = 0
 	}
-	if err != nil && !errors.Is(err, unix.EAGAIN) {
-		c.step, c.why = nil, err
-		c.watch(c.want &^ unix.EPOLLIN)
-	}
-	if c.step == nil {
-		c.stepDone <- c.why
-	}
-	return stays
-}
-
-// follow moves the connection to the runner of the processor where its peer runs, and returns
-// that processor and whether r still reads the connection.
-func (c *conn) follow(r *runner) (cpu int, here bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended != nil {
-		return 0, false
-	}
-	cpu = incomingCPU(c.fd)
-	if next := runnerAt(cpu); next != r {
-		c.control(unix.EPOLL_CTL_DEL)
-		c.runner = next
-		c.control(unix.EPOLL_CTL_ADD) // there was room for it before
-	}
-	return cpu, c.runner == r
-}
-
-// Read fails with EAGAIN if it would wait in a step that the runner calls.
-func (c *conn) Read(b []byte) (n int, err error) {
-	n, err = c.transfer(syscall.Read, b, unix.EPOLLIN, c.stepping)
-	c.octets += n
-	switch {
-	case err == nil && n == 0 && len(b) > 0:
-		err = io.EOF
-	case err != nil && err != unix.EAGAIN:
-		err = c.opError("read", err)
+	if c.quick >= busy {
+		c.takeOver()
 	}
 	return n, err
 }
@@ -239,91 +202,94 @@ func (c *conn) Read(b []byte) (n int, err error) {
 func (c *conn) Write(b []byte) (written int, err error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
+	if c.held == nil {
+		return c.tcp.Write(b)
+	}
 	for written < len(b) {
-		n, err := c.transfer(syscall.Write, b[written:], unix.EPOLLOUT, false)
-		if err != nil {
-			return written, c.opError("write", err)
+		n, err := c.held.write(b[written:])
+		switch {
+		case err == unix.EAGAIN:
+			c.wait()
+			if err := c.held.raw.Write(c.held.writable); err != nil {
+				return written, c.failed("write", err)
+			}
+			if c.late(&c.writeBy) {
+				return written, c.failed("write", os.ErrDeadlineExceeded)
+			}
+		case err != nil:
+			return written, c.failed("write", err)
+		default:
+			written += n
 		}
-		written += n
 	}
 	return written, nil
 }
 
-// transfer makes a system call that moves bytes. If that would wait, transfer waits for the
-// event first, or fails with EAGAIN in a step.
-func (c *conn) transfer(call func(int, []byte) (int, error), b []byte, event uint32, stepping bool) (int, error) {
-	for {
-		c.mu.RLock()
-		n, err := 0, c.ended
-		if err == nil {
-			n, err = call(c.fd, b)
-		}
-		c.mu.RUnlock()
-		if err != unix.EINTR && (err != unix.EAGAIN || stepping) {
-			return max(n, 0), err
-		}
-		if err == unix.EAGAIN {
-			c.wait(event)
-		}
-	}
-}
-
-// wait waits for an event. A runner that is in the connection's step continues without it.
-func (c *conn) wait(event uint32) {
+// wait lets the shared poller, if it calls Write, continue without c.
+func (c *conn) wait() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.runner.replace(c)
-	for c.watch(c.want | event); c.want&event != 0; c.changed.Wait() {
+	m := c.held.polled
+	c.mu.Unlock()
+	if m != nil {
+		sharedPoller.hold(m)
 	}
 }
 
-func (c *conn) Close() error { return c.end("close", net.ErrClosed) }
-
-// end closes the connection. Then all methods fail with why.
-func (c *conn) end(op string, why error) error {
-	conns.Lock()
-	defer conns.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended != nil {
-		return c.failed(op)
+// failed returns the error that package net would return.
+func (c *conn) failed(op string, err error) error {
+	if c.closed.Load() {
+		err = net.ErrClosed
 	}
-	c.ended = why
-	delete(conns.byFD, int32(c.fd))
-	c.readBy.Stop()
-	c.writeBy.Stop()
-	c.drop(c.failed("read"))
-	c.want = 0
-	c.changed.Broadcast()
-	return unix.Close(c.fd)
-}
-
-// failed returns the error of package net after the end. The caller must hold mu.
-func (c *conn) failed(op string) error { return c.opError(op, c.ended) }
-
-func (c *conn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
+}
+
+// Close closes the connection, and wakes up a thread in poll without waiting for it.
+func (c *conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Swap(true) {
+		return c.failed("close", nil)
+	}
+	if c.held == nil {
+		return c.tcp.Close()
+	}
+	if m := c.held.polled; m != nil {
+		sharedPoller.leave(m)
+	}
+	err := c.held.raw.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	return errors.Join(err, c.held.file.Close())
 }
 
 func (c *conn) LocalAddr() net.Addr  { return c.local }
 func (c *conn) RemoteAddr() net.Addr { return c.remote }
 
-// SetDeadline sets a time at which the connection ends. There are no calls after it.
 func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-func (c *conn) SetReadDeadline(t time.Time) error  { return c.setDeadline(c.readBy, t) }
-func (c *conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(c.writeBy, t) }
+func (c *conn) SetReadDeadline(t time.Time) error {
+	return c.setDeadline(&c.readBy, t, (*net.TCPConn).SetReadDeadline)
+}
 
-func (c *conn) setDeadline(timer *time.Timer, t time.Time) error {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.ended != nil {
-		return c.failed("set")
-	}
-	if timer.Stop(); !t.IsZero() {
-		timer.Reset(time.Until(t))
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	return c.setDeadline(&c.writeBy, t, (*net.TCPConn).SetWriteDeadline)
+}
+
+func (c *conn) setDeadline(deadline *time.Time, t time.Time, set func(*net.TCPConn, time.Time) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*deadline = t
+	switch {
+	case c.held == nil:
+		return set(c.tcp, t)
+	case c.closed.Load():
+		return c.failed("set", nil)
 	}
 	return nil
+}
+
+func (c *conn) late(deadline *time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !deadline.IsZero() && !time.Now().Before(*deadline)
 }

@@ -9,14 +9,12 @@ import (
 	"os"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/flake-go/flake/node/certs/certstest"
 	"github.com/flake-go/flake/node/reserve"
 	"github.com/flake-go/flake/node/tlslimit"
 )
@@ -51,25 +49,17 @@ func pair(t testing.TB) (ours *conn, theirs *net.TCPConn) {
 	return ours, theirs
 }
 
-// echo starts a goroutine that serves c by echoing what it reads, and returns the error that
-// ended it. Before each answer it calls before.
-func echo(c net.Conn, before func()) <-chan error {
+// echo starts a dedicated goroutine that echoes bytes, and returns the error that ended it.
+func echo(c *conn) <-chan error {
 	end := make(chan error, 1)
-	b := make([]byte, 64<<10)
 	go func() {
-		end <- Serve(c, func() error {
-			n, err := c.Read(b)
-			if n > 0 {
-				before()
-				_, err = c.Write(b[:n])
-			}
-			return err
-		})
+		release := Dedicate(c)
+		_, err := io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c})
+		release()
+		end <- err
 	}()
 	return end
 }
-
-func nothing() {}
 
 // call sends a byte and waits for its echo.
 func call(t *testing.T, c net.Conn) {
@@ -83,137 +73,103 @@ func call(t *testing.T, c net.Conn) {
 	}
 }
 
-// shared reports whether a runner calls c's step.
-func (c *conn) shared() bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.step != nil
+// earn sends calls until the connection, and no other, has a thread.
+func earn(t *testing.T, theirs net.Conn) {
+	t.Helper()
+	for threads.Load() == 0 {
+		call(t, theirs)
+	}
 }
 
-// await waits until ok returns true.
-func await(ok func() bool) {
-	for !ok() {
+// quiet waits until no connection has a thread.
+func quiet() {
+	for threads.Load() != 0 {
 		runtime.Gosched()
 	}
 }
 
-func second(_ int, err error) error { return err }
-
 // Bytes arrive in order, and then the end of the stream.
 func TestStream(t *testing.T) {
-	for name, in := range map[string]bool{"by Read": false, "by steps": true} {
+	for name, dedicated := range map[string]bool{"poller": false, "thread": true} {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := pair(t)
-			sent := bytes.Repeat([]byte("one after the other "), 500_000)
-			write := func(c net.Conn) {
-				for rest := sent; len(rest) > 0; {
-					n := min(len(rest), 1+len(rest)%50_000)
-					if n, err := c.Write(rest[:n]); err != nil {
-						t.Error(n, err)
-						return
+			sent := bytes.Repeat([]byte("one after the other "), 100_000)
+			for name, ends := range map[string][2]net.Conn{"to us": {theirs, ours}, "from us": {ours, theirs}} {
+				go func() {
+					for rest := sent; len(rest) > 0; {
+						n := min(len(rest), 1+len(rest)%5000)
+						ends[0].Write(rest[:n])
+						rest = rest[n:]
 					}
-					rest = rest[n:]
-				}
-				c.Write(nil)
-			}
-			var all sync.WaitGroup
-			all.Go(func() { write(ours) })
-			all.Go(func() {
+					ends[0].Write(nil)
+				}()
 				got := make([]byte, len(sent))
-				if _, err := io.ReadFull(theirs, got); err != nil || !bytes.Equal(got, sent) {
-					t.Error(err)
+				if dedicated {
+					defer Dedicate(ends[1])()
 				}
-				write(theirs)
-				theirs.CloseWrite()
-			})
-			var got []byte
-			b := make([]byte, 10_000)
-			step := func() error {
-				n, err := ours.Read(b[:1+len(got)%len(b)])
-				got = append(got, b[:n]...)
-				return err
-			}
-			var err error
-			if in {
-				err = Serve(ours, step)
-			} else {
-				for err == nil {
-					err = step()
+				if _, err := io.ReadFull(ends[1], got); err != nil || !bytes.Equal(got, sent) {
+					t.Errorf("%s: %v", name, err)
 				}
 			}
-			if err != io.EOF || !bytes.Equal(got, sent) {
-				t.Errorf("%v after %d bytes", err, len(got))
-			}
-			all.Wait()
-			if n, err := ours.Read(nil); n != 0 || err != nil {
-				t.Errorf("an empty read: %d, %v", n, err)
+			theirs.Close()
+			if n, err := ours.Read(make([]byte, 9)); err != io.EOF {
+				t.Errorf("at the end: %d, %v", n, err)
 			}
 		})
 	}
 }
 
-// A waiting Read, Write or Serve ends with the same error as in package net.
+// A blocked Read or Write ends with the same error as in package net.
 func TestEnds(t *testing.T) {
-	async := func(f func() error) <-chan error {
-		end := make(chan error, 1)
-		go func() { end <- f() }()
-		return end
-	}
-	waits := func(c *conn, event uint32) {
-		await(func() bool {
-			c.mu.RLock()
-			defer c.mu.RUnlock()
-			return c.want&event != 0
-		})
-	}
-	const more = 64 << 20 // than the kernel takes without a reader
 	for name, test := range map[string]struct {
 		end  func(ours *conn, theirs *net.TCPConn)
 		want error
 	}{
 		"deadline": {func(ours *conn, _ *net.TCPConn) { ours.SetDeadline(time.Now()) }, os.ErrDeadlineExceeded},
-		"later deadline": {func(ours *conn, _ *net.TCPConn) {
-			ours.SetDeadline(time.Now().Add(time.Hour))
-			ours.SetDeadline(time.Time{})
-			ours.SetDeadline(time.Now().Add(time.Millisecond))
-		}, os.ErrDeadlineExceeded},
-		"closed": {func(ours *conn, _ *net.TCPConn) { ours.Close() }, net.ErrClosed},
-		"reset":  {func(_ *conn, theirs *net.TCPConn) { theirs.SetLinger(0); theirs.Close() }, syscall.ECONNRESET},
+		"closed":   {func(ours *conn, _ *net.TCPConn) { ours.Close() }, net.ErrClosed},
+		"reset":    {func(_ *conn, theirs *net.TCPConn) { theirs.SetLinger(0); theirs.Close() }, syscall.ECONNRESET},
 	} {
 		for way, wait := range map[string]func(*testing.T, *conn, *net.TCPConn) <-chan error{
-			"read": func(_ *testing.T, ours *conn, _ *net.TCPConn) <-chan error {
-				end := async(func() error { return second(ours.Read(make([]byte, 9))) })
-				waits(ours, unix.EPOLLIN)
+			"read by the poller": func(_ *testing.T, ours *conn, _ *net.TCPConn) <-chan error {
+				end := make(chan error, 1)
+				go func() {
+					_, err := ours.Read(make([]byte, 9))
+					end <- err
+				}()
 				return end
 			},
-			"write": func(_ *testing.T, ours *conn, _ *net.TCPConn) <-chan error {
-				end := async(func() error { return second(ours.Write(make([]byte, more))) })
-				waits(ours, unix.EPOLLOUT)
+			"read by a thread": func(t *testing.T, ours *conn, theirs *net.TCPConn) <-chan error {
+				end := echo(ours)
+				earn(t, theirs)
 				return end
 			},
-			"serve": func(t *testing.T, ours *conn, theirs *net.TCPConn) <-chan error {
-				end := echo(ours, nothing)
-				call(t, theirs)
+			"write of a thread": func(t *testing.T, ours *conn, theirs *net.TCPConn) <-chan error {
+				end := echo(ours)
+				earn(t, theirs)
+				go theirs.Write(make([]byte, 64<<20)) // without reading
 				return end
 			},
-			"write of a step": func(t *testing.T, ours *conn, theirs *net.TCPConn) <-chan error {
-				end := echo(ours, nothing)
-				call(t, theirs)
-				go theirs.Write(make([]byte, more)) // without reading
-				waits(ours, unix.EPOLLOUT)
-				return end
-			},
-			"serve beside a write": func(t *testing.T, ours *conn, theirs *net.TCPConn) <-chan error {
-				end := echo(ours, nothing)
-				call(t, theirs)
-				written := async(func() error { return second(ours.Write(make([]byte, more))) })
-				waits(ours, unix.EPOLLOUT)
+			"read behind a write": func(t *testing.T, ours *conn, theirs *net.TCPConn) <-chan error {
+				end, written := echo(ours), make(chan struct{})
+				earn(t, theirs)
+				go func() {
+					ours.Write(make([]byte, 64<<20)) // not read by the peer
+					close(written)
+				}()
 				t.Cleanup(func() { ours.Close(); <-written })
 				return end
 			},
+			"write": func(_ *testing.T, ours *conn, _ *net.TCPConn) <-chan error {
+				end := make(chan error, 1)
+				go func() {
+					_, err := ours.Write(make([]byte, 64<<20)) // not read by the peer
+					end <- err
+				}()
+				return end
+			},
 		} {
-			if name == "reset" && way == "serve beside a write" {
-				continue // the error is reported to either
+			if name == "reset" && way == "read behind a write" {
+				continue // the error is reported to either Read or Write
 			}
 			t.Run(name+"/"+way, func(t *testing.T) {
 				ours, theirs := pair(t)
@@ -229,42 +185,20 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A deadline that was moved or removed does not end a connection.
-func TestDeadlineMoved(t *testing.T) {
-	ours, theirs := pair(t)
-	end := echo(ours, nothing)
-	const soon = 20 * time.Millisecond
-	for begin := time.Now(); time.Since(begin) < 5*soon; {
-		ours.SetDeadline(time.Now().Add(soon))
-		ours.SetDeadline(time.Now().Add(time.Hour))
-		call(t, theirs)
-	}
-	ours.SetDeadline(time.Now().Add(soon))
-	ours.SetDeadline(time.Time{})
-	time.Sleep(2 * soon) // nothing must happen
-	call(t, theirs)
-	theirs.Close()
-	if err := <-end; err != io.EOF {
-		t.Error(err)
-	}
-}
-
 // After Close no file is left, and all methods fail.
 func TestClose(t *testing.T) {
-	pair(t) // the runner and Go's poller have files
+	pair(t) // the poller has files of its own
 	before := files(t)
-	for range 3 {
+	for _, use := range []func(*testing.T, net.Conn){call, earn, func(t *testing.T, c net.Conn) { earn(t, c); quiet() }} {
 		ours, theirs := pair(t)
-		ours.SetDeadline(time.Now().Add(time.Hour))
-		end := echo(ours, nothing)
-		call(t, theirs)
+		end := echo(ours)
+		use(t, theirs)
 		ours.Close()
 		theirs.Close()
 		<-end
 		for what, err := range map[string]error{
 			"read":     second(ours.Read(make([]byte, 1))),
 			"write":    second(ours.Write(make([]byte, 1))),
-			"serve":    Serve(ours, func() error { t.Error("a step"); return nil }),
 			"close":    ours.Close(),
 			"deadline": ours.SetDeadline(time.Time{}),
 		} {
@@ -278,75 +212,59 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Adopt returns other connections unchanged, and Serve serves them.
-func TestAdoptOthers(t *testing.T) {
-	ours, theirs := net.Pipe()
-	if Adopt(ours) != ours {
-		t.Error("a pipe was adopted")
+// After Close the thread does not follow a socket that reuses the descriptor.
+func TestCloseReused(t *testing.T) {
+	ours, _ := pair(t)
+	defer Dedicate(ours)()
+	ours.takeOver()
+	var number int
+	ours.held.raw.Control(func(fd uintptr) { number = int(fd) })
+	ours.Close()
+	other, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	end := echo(ours, nothing)
-	call(t, theirs)
-	theirs.Close()
-	if err := <-end; err != io.EOF {
-		t.Error(err)
+	defer unix.Close(other)
+	if err := unix.SetsockoptInt(other, unix.SOL_SOCKET, unix.SO_INCOMING_CPU, processors(t)[0]); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// A runner reads a TLS connection, whatever the peer's segments contain.
-func TestTLS(t *testing.T) {
-	ca := certstest.NewCA(t, "ca")
-	config := ca.Client("both", "localhost")
-	config.ServerName, config.RootCAs = "localhost", ca.Pool
-	ours, theirs := pair(t)
-	server, client := tls.Server(tlslimit.New(ours), config), tls.Client(pieces{theirs}, config)
-	end := make(chan error, 1)
-	go func() {
-		if err := server.Handshake(); err != nil {
-			t.Error(err)
-		}
-		end <- <-echo(above{server}, nothing)
-	}()
-	for n := range 40 {
-		sent := bytes.Repeat([]byte{byte(n)}, 1<<n%200_000)
-		go client.Write(sent)
-		got := make([]byte, len(sent))
-		if _, err := io.ReadFull(client, got); err != nil || !bytes.Equal(got, sent) {
+	if other != number {
+		if err := unix.Dup3(other, number, unix.O_CLOEXEC); err != nil {
 			t.Fatal(err)
 		}
+		defer unix.Close(number)
 	}
-	for !ours.shared() { // a step may take long on a busy machine
-		call(t, client)
-	}
-	client.Close()
-	if err := <-end; err != io.EOF {
+	if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
-}
-
-// above reads little at a time, so that TLS has more.
-type above struct{ *tls.Conn }
-
-func (c above) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b[:min(len(b), 1000)])
-	if n > 0 {
-		c.NetConn().(*tlslimit.Conn).Used()
+	if ours.held.cpuPin.taken {
+		t.Error("follows another's peer")
 	}
-	return n, err
 }
 
-// pieces writes in small segments.
-type pieces struct{ net.Conn }
+func second(_ int, err error) error { return err }
 
-func (c pieces) Write(b []byte) (n int, err error) {
-	for rest := b; len(rest) > 0 && err == nil; rest = rest[min(len(rest), 700):] {
-		_, err = c.Conn.Write(rest[:min(len(rest), 700)])
+// Adopt returns other connections unchanged, and Dedicate supports TLS above an adopted one.
+func TestAdoptOthers(t *testing.T) {
+	pipe, _ := net.Pipe()
+	if Adopt(pipe) != pipe {
+		t.Error("a pipe was adopted")
 	}
-	return len(b), err
+	Dedicate(pipe)()
+	ours, _ := pair(t)
+	release := Dedicate(tls.Server(tlslimit.New(ours), nil))
+	if !ours.dedicated {
+		t.Error("not dedicated below TLS")
+	}
+	if release(); ours.dedicated {
+		t.Error("dedicated after release")
+	}
 }
 
-// fewFiles leaves no descriptors but those that are kept.
-func fewFiles(t *testing.T) {
+// fewFiles leaves n descriptors that are not kept.
+func fewFiles(t *testing.T, left int) {
 	t.Helper()
+	over() // the shared poller of other tests has a descriptor
 	next, err := unix.Dup(0)
 	if err != nil {
 		t.Fatal(err)
@@ -358,64 +276,147 @@ func fewFiles(t *testing.T) {
 	}
 	t.Cleanup(func() { unix.Setrlimit(unix.RLIMIT_NOFILE, &usual) })
 	few := usual
-	few.Cur = uint64(next + reserve.Kept)
+	few.Cur = uint64(next + left + reserve.Kept)
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// When descriptors are few, connections do not use kept ones, and are served by Go's poller.
+// When descriptors are few, connections do not use kept ones.
 func TestFewFiles(t *testing.T) {
-	ours, theirs := accepted(t)
-	defer ours.Close()
-	other, _ := pair(t)
-	swap := func(at map[int]*runner) (before map[int]*runner) {
-		runners.Lock()
-		defer runners.Unlock()
-		before, runners.at = runners.at, at
-		return before
-	}
-	defer swap(swap(map[int]*runner{-1: other.runner}))
+	ours, theirs := pair(t)
+	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))
+	call(t, theirs)
 	before := files(t)
-	fewFiles(t)
-	if Adopt(ours) != ours {
-		t.Error("adopted")
+	fewFiles(t, 0)
+	for range 10 * busy {
+		call(t, theirs)
 	}
-	if runnerAt(0) != other.runner || len(runners.at) != 1 {
-		t.Error("another runner")
+	if now := files(t); now != before || threads.Load() != 0 {
+		t.Errorf("%d files are open, %d were before; %d threads", now, before, threads.Load())
 	}
-	if newThread().runQueue != nil {
+	if q := openRunQueue(); q.File != nil {
 		t.Error("a thread has opened a file")
 	}
-	if now := files(t); now != before {
-		t.Errorf("%d files are open, %d were before", now, before)
+}
+
+// A connection that cannot be given back for lack of a descriptor is served by its thread.
+func TestFewFilesLater(t *testing.T) {
+	ours, theirs := pair(t)
+	release := Dedicate(ours)
+	if ours.takeOver(); ours.held == nil {
+		t.Fatal("not taken over")
 	}
-	end := echo(ours, nothing)
-	call(t, theirs)
-	theirs.Close()
-	if err := <-end; err != io.EOF {
-		t.Error(err)
+	ours.held.pin()
+	before := files(t)
+	t.Run("few", func(t *testing.T) {
+		ours.held.runQueue.Close()
+		fewFiles(t, 0)
+		if f, err := os.Open(os.DevNull); err == nil { // instead of the queue
+			defer f.Close()
+		}
+		if ours.giveBack() {
+			t.Error("it has a kept descriptor")
+		}
+		theirs.Write([]byte("!"))
+		if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	})
+	release()
+	if now := files(t); now != before-1 || ours.held != nil || threads.Load() != 0 {
+		t.Errorf("%d files are open, %d were before; %d threads", now, before, threads.Load())
 	}
 }
 
-// An adopted connection has one descriptor.
+// A connection has one descriptor, with and without a thread.
 func TestOneFile(t *testing.T) {
-	pair(t) // the runner and Go's poller have files
+	pair(t) // the poller has files of its own
 	before := files(t)
 	ours, theirs := pair(t)
-	end := echo(ours, nothing)
-	call(t, theirs)
+	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))
 	const each = 2 // one at each end
-	if now := files(t); now != before+each {
-		t.Errorf("%d files are open, %d were before", now, before)
+	call(t, theirs)
+	for range 3 {
+		if now := files(t); now != before+each {
+			t.Fatalf("%d files are open, %d were before", now, before)
+		}
+		earn(t, theirs)
+		quiet()
 	}
-	theirs.Close()
-	<-end
 }
 
-// files returns the number of open files.
+// Bytes in both directions arrive in order, and deadlines are kept, while threads repeatedly
+// take over and give back the connection.
+func TestChanges(t *testing.T) {
+	ours, theirs := pair(t)
+	defer Dedicate(ours)()
+	const size, most = 32 << 20, 40
+	next := func(b []byte, at int) {
+		for i := range b {
+			b[i] = byte((at + i) % 251)
+		}
+	}
+	check := func(who string, r io.Reader, pause func(at int)) {
+		b, want := make([]byte, 10_000), make([]byte, 10_000)
+		for at := 0; at < size; {
+			n, err := r.Read(b[:1+at%len(b)])
+			next(want[:n], at)
+			if err != nil || !bytes.Equal(b[:n], want[:n]) {
+				t.Errorf("%s, at %d: %v", who, at, err)
+				return
+			}
+			at += n
+			pause(at)
+		}
+	}
+	var all sync.WaitGroup
+	write := func(c net.Conn, pause func(at int)) {
+		b := make([]byte, 10_000)
+		for at := 0; at < size; {
+			n := min(size-at, 1+at%len(b))
+			next(b[:n], at)
+			if _, err := c.Write(b[:n]); err != nil {
+				t.Error(err)
+				return
+			}
+			at += n
+			pause(at)
+		}
+	}
+	on := func(int) {}
+	changes := 0
+	all.Go(func() { write(ours, func(int) { ours.SetDeadline(time.Now().Add(time.Hour)) }) })
+	all.Go(func() { check("theirs", theirs, on) })
+	all.Go(func() {
+		last := 0
+		write(theirs, func(at int) {
+			if at-last > size/most && threads.Load() > 0 {
+				last = at
+				for end := time.Now().Add(2 * idle); threads.Load() > 0 && time.Now().Before(end); {
+					runtime.Gosched() // a writer may delay the change
+				}
+			}
+		})
+	})
+	held := false
+	check("ours", ours, func(int) {
+		if now := ours.held != nil; now != held {
+			held = now
+			changes++
+		}
+	})
+	all.Wait()
+	if changes == 0 {
+		t.Error("no changes")
+	}
+	t.Logf("%d changes", changes)
+}
+
+// files returns the number of open files, after the shared poller of other tests has ended.
 func files(t *testing.T) int {
 	t.Helper()
+	over()
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Fatal(err)
@@ -423,255 +424,80 @@ func files(t *testing.T) int {
 	return len(list) - 1 // without the directory itself
 }
 
-// A step that takes long does not delay others. Afterwards, its connection is read
-// separately for a while.
-func TestLongStep(t *testing.T) {
-	one, itsPeer := pair(t)
-	other, theirs := pair(t)
-	began, goOn := make(chan struct{}), make(chan struct{})
-	var long atomic.Bool
-	end := echo(one, func() {
-		if long.Swap(false) {
-			began <- struct{}{}
-			<-goOn
-		}
-	})
-	defer func(end <-chan error) { theirs.Close(); <-end }(echo(other, nothing))
-	call(t, itsPeer)
-	for range 2 {
-		long.Store(true)
-		itsPeer.Write([]byte("?"))
-		<-began
-		itsPeer.Write([]byte("?")) // does not wake the runner again and again
-		for range 100 {
-			call(t, theirs)
-		}
-		if n := stuck.Load(); n != 1 {
-			t.Errorf("%d steps are stuck", n)
-		}
-		goOn <- struct{}{}
-		if _, err := io.ReadFull(itsPeer, make([]byte, 2)); err != nil {
+// A busy connection has a thread, and an idle one does not.
+func TestThread(t *testing.T) {
+	ours, theirs := pair(t)
+	end := echo(ours)
+	earn(t, theirs)
+	quiet()
+	earn(t, theirs)
+	theirs.Close()
+	if err := <-end; err != nil {
+		t.Error(err)
+	}
+	if n := threads.Load(); n != 0 {
+		t.Errorf("%d threads after the end", n)
+	}
+}
+
+// A connection with occasional calls has no thread.
+func TestQuick(t *testing.T) {
+	ours, theirs := pair(t)
+	defer Dedicate(ours)()
+	write := func() { theirs.Write([]byte("?")) }
+	read := func() {
+		t.Helper()
+		if _, err := ours.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
-		await(func() bool { return stuck.Load() == 0 })
-		if one.shared() {
-			t.Error("read by the runner at once")
+	}
+	for range 3 {
+		for range busy / 2 {
+			write()
+			read()
 		}
-		call(t, theirs)
-		for calls := 0; !one.shared(); calls++ {
-			if call(t, itsPeer); calls > separateSteps {
-				t.Fatal("not read by the runner again")
-			}
+		for short := true; short; short = ours.quick > 0 { // on a busy machine a read may start late
+			time.AfterFunc(10*idle, write)
+			read()
 		}
 	}
-	itsPeer.Close()
-	if err := <-end; err != io.EOF {
-		t.Error(err)
+	if n := threads.Load(); n != 0 {
+		t.Errorf("%d threads", n)
 	}
 }
 
-// A peer that does not read does not delay others either.
-func TestUnread(t *testing.T) {
+// Connections beyond the limit of threads are served too.
+func TestMaxThreads(t *testing.T) {
+	defer func(usual func() int32) { most = usual }(most)
+	most = func() int32 { return 1 }
 	one, itsPeer := pair(t)
+	defer func(end <-chan error) { itsPeer.Close(); <-end }(echo(one))
+	earn(t, itsPeer)
 	other, theirs := pair(t)
-	defer func(end <-chan error) { theirs.Close(); <-end }(echo(other, nothing))
-	end := echo(one, nothing)
-	call(t, itsPeer)
-	go itsPeer.Write(make([]byte, 64<<20)) // without reading
-	for one.shared() {
+	defer func(end <-chan error) { theirs.Close(); <-end }(echo(other))
+	for range 1000 {
+		call(t, itsPeer) // so that it keeps its thread
 		call(t, theirs)
-	}
-	for range 100 {
-		call(t, theirs)
-	}
-	one.Close()
-	if err := <-end; !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
-	}
-}
-
-// When many steps are stuck, no more threads are used for them.
-func TestMaxStuck(t *testing.T) {
-	defer func(usual func() int32) { maxStuck = usual }(maxStuck)
-	maxStuck = func() int32 { return 1 }
-	var peers []*net.TCPConn
-	var ends []<-chan error
-	goOn := make(chan struct{})
-	for range 5 {
-		ours, theirs := pair(t)
-		peers, ends = append(peers, theirs), append(ends, echo(ours, func() { <-goOn }))
-	}
-	for _, p := range peers {
-		p.Write([]byte("?"))
-		await(func() bool { return stuck.Load() == 1 })
-	}
-	ours, theirs := pair(t)
-	end := echo(ours, nothing)
-	for range 100 {
-		call(t, theirs)
-	}
-	if n := stuck.Load(); n != 1 {
-		t.Errorf("%d steps are stuck", n)
-	}
-	theirs.Close()
-	<-end
-	close(goOn)
-	for i, p := range peers {
-		p.CloseWrite()
-		if err := <-ends[i]; err != io.EOF {
-			t.Error(err)
+		if n := threads.Load(); n > 1 {
+			t.Fatalf("%d threads", n)
 		}
 	}
-	if n := stuck.Load(); n != 0 {
-		t.Errorf("%d steps are stuck at the end", n)
-	}
 }
 
-// Close, an error and a deadline in a step end only its connection.
-func TestEndInStep(t *testing.T) {
-	for name, test := range map[string]struct {
-		in   func(*conn)
-		want error
-	}{
-		"closed": {func(c *conn) { c.Close() }, net.ErrClosed},
-		"deadline": {func(c *conn) {
-			c.SetReadDeadline(time.Now())
-			await(func() bool { return !c.shared() })
-		}, os.ErrDeadlineExceeded},
-	} {
-		t.Run(name, func(t *testing.T) {
-			one, itsPeer := pair(t)
-			other, theirs := pair(t)
-			var now atomic.Bool
-			end := make(chan error, 1)
-			go func() {
-				end <- Serve(one, func() error {
-					b := make([]byte, 9)
-					n, err := one.Read(b)
-					if n > 0 {
-						one.Write(b[:n])
-						if now.Load() {
-							test.in(one)
-							return nil
-						}
-					}
-					return err
-				})
-			}()
-			defer func(end <-chan error) { theirs.Close(); <-end }(echo(other, nothing))
-			call(t, itsPeer)
-			now.Store(true)
-			itsPeer.Write([]byte("?"))
-			if err := <-end; !errors.Is(err, test.want) {
-				t.Errorf("%v, want %v", err, test.want)
-			}
-			call(t, theirs)
-		})
-	}
-}
-
-// Reading, writing and calling a step do not allocate.
+// Reading and writing do not allocate while the connection keeps its thread or the poller. On
+// a busy machine it may change often.
 func TestAllocs(t *testing.T) {
-	one, itsPeer := pair(t)
-	other, theirs := pair(t)
-	defer func(end <-chan error) { itsPeer.Close(); <-end }(echo(one, nothing))
-	defer func(end <-chan error) { theirs.Close(); <-end }(echo(other, nothing))
+	ours, theirs := pair(t)
+	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))
 	b := make([]byte, callOctets)
 	least := 1.0
-	for n := 0; n < 100 && least > 0; n++ { // a step may take long on a busy machine
-		least = min(least, testing.AllocsPerRun(20, func() {
-			for _, c := range []net.Conn{itsPeer, theirs} {
-				c.Write(b)
-				io.ReadFull(c, b)
-			}
+	for n := 0; n < 100 && least > 0; n++ {
+		least = min(least, testing.AllocsPerRun(100, func() {
+			theirs.Write(b)
+			io.ReadFull(theirs, b)
 		}))
 	}
 	if least > 0 {
 		t.Errorf("%v allocations a call or more", least)
-	}
-}
-
-// A peer that sends continuously does not prevent others from being answered.
-func TestFlood(t *testing.T) {
-	one, itsPeer := pair(t)
-	other, theirs := pair(t)
-	defer func(end <-chan error) { itsPeer.Close(); <-end }(echo(one, nothing))
-	defer func(end <-chan error) { theirs.Close(); <-end }(echo(other, nothing))
-	go io.Copy(io.Discard, itsPeer)
-	flood := make(chan struct{})
-	go func() {
-		defer close(flood)
-		for b := make([]byte, 64<<10); ; {
-			if _, err := itsPeer.Write(b); err != nil {
-				return
-			}
-		}
-	}()
-	defer func() { itsPeer.Close(); <-flood }()
-	for range 1000 {
-		call(t, theirs)
-	}
-}
-
-// However connections end, others are answered, and no files are left. Later connections
-// reuse the descriptors.
-func TestSiege(t *testing.T) {
-	honest, itsPeer := pair(t)
-	before := files(t)
-	last := echo(honest, nothing)
-	ways := []func(ours *conn, theirs *net.TCPConn){
-		func(_ *conn, theirs *net.TCPConn) { theirs.SetLinger(0); theirs.Close() },
-		func(_ *conn, theirs *net.TCPConn) { theirs.Write(make([]byte, 1<<20)); theirs.Close() },
-		func(_ *conn, theirs *net.TCPConn) { theirs.CloseWrite() },
-		func(ours *conn, _ *net.TCPConn) { ours.Close() },
-		func(ours *conn, theirs *net.TCPConn) { go theirs.Write(make([]byte, 16<<20)); ours.Close() },
-		func(ours *conn, _ *net.TCPConn) { ours.SetDeadline(time.Now()) },
-	}
-	for range 10 {
-		var peers []*net.TCPConn
-		var ours []*conn
-		var ends []<-chan error
-		for range ways {
-			a, b := pair(t)
-			peers, ours, ends = append(peers, b), append(ours, a), append(ends, echo(a, nothing))
-			call(t, b)
-		}
-		for i, way := range ways {
-			go way(ours[i], peers[i])
-		}
-		for i, end := range ends {
-			for ended := false; !ended; {
-				call(t, itsPeer)
-				select {
-				case err := <-end:
-					if ended = true; err == nil {
-						t.Errorf("way %d: no error", i)
-					}
-				default:
-				}
-			}
-			ours[i].Close()
-			peers[i].Close()
-		}
-	}
-	itsPeer.Close()
-	<-last
-	honest.Close()
-	if now := files(t); now > before {
-		t.Errorf("%d files are open, %d were before", now, before)
-	}
-}
-
-// Without calls the runner's timer stops.
-func TestAsleep(t *testing.T) {
-	ours, theirs := pair(t)
-	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours, nothing))
-	for range 3 {
-		call(t, theirs)
-		await(func() bool {
-			ours.mu.RLock()
-			defer ours.mu.RUnlock()
-			return ours.runner.asleep.Load()
-		})
 	}
 }

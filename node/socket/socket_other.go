@@ -7,11 +7,8 @@ import "net"
 // Adopt returns c.
 func Adopt(c net.Conn) net.Conn { return c }
 
-// Serve calls step until it fails, and returns its error.
-func Serve(_ net.Conn, step func() error) error {
-	for {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-}
+// Dedicate does nothing.
+func Dedicate(net.Conn) (release func()) { return func() {} }
+
+// Share returns nil.
+func Share(net.Conn, func() error) error { return nil }

@@ -4,16 +4,46 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"runtime"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/flake-go/flake/node/reserve"
+	"golang.org/x/sys/unix"
 )
 
+var (
+	threads atomic.Int32 // number of threads that read
+	most    = sync.OnceValue(func() int32 { return int32(min(MaxThreads, reserve.Threads()/threadsEach)) })
+)
+
+// threadsEach is the number of threads for a connection: one to read, and one to write to
+// a peer that does not read.
+const threadsEach = 2
+
+// thread is the thread of a goroutine that reads a busy connection.
+type thread struct {
+	poll [1]unix.PollFd
+	wait func(fd uintptr) bool // sleep, allocated once
+
+	entered  bool
+	pinned   bool
+	cpuPin   cpuPin
+	runQueue runQueue
+	checked  time.Time
+	yielded  time.Time
+
+	// The cost of following, as decaying sums.
+	waited  time.Duration // waiting for a processor
+	octets  int           // bytes read
+	before  time.Duration // total wait up to the last check
+	shunned time.Time     // the last check at which the cost was too high
+}
+
 const (
-	// checkTime is the interval at which a thread checks where its peers run.
+	// checkTime is the interval at which a thread checks where its peer runs.
 	checkTime = time.Millisecond
 
 	// yieldTime is the interval at which a thread yields to Go's scheduler. A goroutine that
@@ -23,71 +53,110 @@ const (
 	yieldTime = 5 * time.Millisecond
 
 	// maxWait bounds the average wait for a processor, per callOctets read, of a thread that
-	// is pinned. Beyond it other programs occupy the processor, and for shunTime the thread
-	// runs on any processor.
+	// follows its peer. Beyond it other programs occupy the processor, and for shunTime the
+	// thread runs on any processor.
 	maxWait    = 50 * time.Microsecond
 	callOctets = 256
 	shunTime   = 200 * time.Millisecond
 
 	// credit is the initial value of octets, so that one long wait does not exceed maxWait.
 	credit = 64 * callOctets
-
-	anywhere = -1
 )
 
-// thread is the thread of a runner, which it pins to the processor of its peers. The thread
-// does not preempt others there (SCHED_BATCH of sched(7)), so that a BEAM that sends several
-// calls is not interrupted at each.
-type thread struct {
-	cpu   int         // where it is pinned, or anywhere
-	usual unix.CPUSet // the processors that it may use
-	batch bool        // pin has set the policy
-
-	runQueue *os.File // schedstat of proc(5)
-	text     [64]byte // read from it
-	checked  time.Time
-	yielded  time.Time
-
-	// The cost of being pinned, as decaying sums.
-	waited  time.Duration // waiting for a processor
-	octets  int           // bytes read
-	before  time.Duration // total wait up to the last check
-	shunned time.Time     // the last check at which the cost was too high
-}
-
-// newThread returns the calling thread.
-func newThread() *thread {
-	t := &thread{cpu: anywhere, octets: credit}
-	f, _ := os.Open("/proc/thread-self/schedstat")
-	if f != nil && reserve.Check(f) != nil {
-		f.Close()
-		f = nil // which returns errors
+// enter counts the thread, and reports whether the limit allows it.
+func (t *thread) enter() bool {
+	if threads.Add(1) > most() {
+		threads.Add(-1)
+		return false
 	}
-	t.runQueue = f
-	t.before, _ = t.wait()
-	return t
+	t.entered = true
+	return true
 }
 
-// follow pins the thread to cpu unless that costs too much.
-func (t *thread) follow(now time.Time, cpu int) {
+// pin locks the calling goroutine to its thread.
+func (t *thread) pin() {
+	if t.pinned || !t.entered {
+		return
+	}
+	t.pinned = true
+	runtime.LockOSThread()
+	t.runQueue = openRunQueue()
+	t.before, _ = t.runQueue.check()
+	t.forget()
+	t.checked = time.Time{}
+}
+
+// unpin undoes pin.
+func (t *thread) unpin() {
+	if !t.pinned {
+		return
+	}
+	t.pinned = false
+	t.runQueue.Close()
+	if t.cpuPin.leave() == nil {
+		runtime.UnlockOSThread()
+	} // else the thread ends with the goroutine
+}
+
+// sleep waits for data for at most idle, on the peer's processor.
+func (t *thread) sleep(fd uintptr) bool {
+	t.follow(int(fd))
+	t.poll[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	for err := error(unix.EINTR); err == unix.EINTR; {
+		_, err = unix.Poll(t.poll[:], int(idle/time.Millisecond))
+	}
+	return true
+}
+
+// leave undoes enter.
+func (t *thread) leave() {
+	if !t.entered {
+		return
+	}
+	t.entered = false
+	threads.Add(-1)
+	t.unpin()
+}
+
+// follow moves the thread to the processor that received the last segment.
+func (t *thread) follow(socket int) {
+	now := time.Now()
+	if now.Sub(t.checked) < checkTime {
+		return
+	}
+	t.checked = now
+	if now.Sub(t.yielded) >= yieldTime {
+		t.yielded = now
+		yield(threads.Load())
+	}
 	if !t.affordable() {
 		t.shunned = now
+		t.cpuPin.leave()
 	}
 	if now.Sub(t.shunned) < shunTime {
-		cpu = anywhere
+		return
 	}
-	t.pin(cpu)
+	if cpu, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_INCOMING_CPU); err == nil {
+		t.cpuPin.take(cpu)
+	}
+}
+
+// yield yields to Go's scheduler, unless reading threads may hold all processors.
+func yield(reading int32) {
+	if int(reading) < runtime.GOMAXPROCS(0) {
+		runtime.Gosched()
+	}
 }
 
 func (t *thread) affordable() bool {
-	all, err := t.wait()
+	all, err := t.runQueue.check()
 	if err != nil {
-		return false
+		return false // the system does not report the wait
 	}
 	t.waited += all - t.before
 	t.before = all
 	if t.waited > maxWait*time.Duration(t.octets/callOctets) {
-		t.waited, t.octets = 0, credit
+		t.forget()
 		return false
 	}
 	t.waited -= t.waited / 16
@@ -95,60 +164,106 @@ func (t *thread) affordable() bool {
 	return true
 }
 
-// wait returns the time for which the thread has waited for a processor.
-func (t *thread) wait() (time.Duration, error) {
-	n, err := t.runQueue.ReadAt(t.text[:], 0)
-	if n == 0 {
-		return 0, err
-	}
-	if string(t.text[:n]) == "0 0 0\n" { // not even its running time is counted
-		return 0, errors.ErrUnsupported
-	}
-	_, rest, _ := bytes.Cut(t.text[:n], []byte(" ")) // skips the running time
-	field, _, _ := bytes.Cut(rest, []byte(" "))
-	ns, err := strconv.ParseInt(string(field), 10, 64)
-	return time.Duration(ns), err
+// forget resets the cost of following.
+func (t *thread) forget() { t.waited, t.octets = 0, credit }
+
+// cpuPin pins a thread to one processor. The thread does not preempt others there
+// (SCHED_BATCH of sched(7)), so that a BEAM that sends several calls is not interrupted at
+// each.
+type cpuPin struct {
+	taken bool
+	cpu   int
+	usual unix.CPUSet // the processors allowed before
+	batch bool        // take has set the policy
 }
 
-// pin pins the calling thread to cpu, or unpins it if cpu is anywhere or not allowed. What an
-// operator has changed since the last call stays.
-func (t *thread) pin(cpu int) {
-	var now unix.CPUSet
-	if cpu == t.cpu || unix.SchedGetaffinity(0, &now) != nil {
+// take pins the calling thread to cpu, or to its usual processors if cpu is not one of them.
+func (p *cpuPin) take(cpu int) {
+	if p.taken && p.cpu == cpu {
 		return
 	}
-	if t.cpu == anywhere || now != only(t.cpu) {
-		t.usual = now
-	}
-	there := t.usual
-	if cpu != anywhere && t.usual.IsSet(cpu) {
-		there = only(cpu)
-	} else {
-		cpu = anywhere
-	}
-	if unix.SchedSetaffinity(0, &there) != nil {
+	if p.taken {
+		p.confine()
+	} else if unix.SchedGetaffinity(0, &p.usual) != nil {
 		return
 	}
-	switch t.cpu = cpu; {
-	case cpu != anywhere && !t.batch:
-		t.batch = swapPolicy(unix.SCHED_NORMAL, unix.SCHED_BATCH) // failure only makes calls slower
-	case cpu == anywhere && t.batch:
-		t.batch = !swapPolicy(unix.SCHED_BATCH, unix.SCHED_NORMAL)
+	there := only(cpu)
+	if !p.usual.IsSet(cpu) || unix.SchedSetaffinity(0, &there) != nil {
+		p.leave()
+		return
 	}
+	if !p.taken {
+		p.batch, _ = swapPolicy(unix.SCHED_NORMAL, unix.SCHED_BATCH) // failure only makes calls slower
+	}
+	p.taken, p.cpu = true, cpu
 }
 
-// swapPolicy changes the calling thread's scheduling policy to the second one if it is the
-// first: an operator may have chosen another.
-func swapPolicy(from, to uint32) bool {
+// leave undoes take for the calling thread.
+func (p *cpuPin) leave() error {
+	if !p.taken {
+		return nil
+	}
+	p.confine()
+	err := unix.SchedSetaffinity(0, &p.usual)
+	if err == nil && p.batch {
+		_, err = swapPolicy(unix.SCHED_BATCH, unix.SCHED_NORMAL)
+	}
+	p.taken = err != nil
+	return err
+}
+
+// swapPolicy changes the calling thread's scheduling policy if it is from. An operator may
+// have chosen another one.
+func swapPolicy(from, to uint32) (swapped bool, err error) {
 	attr, err := unix.SchedGetAttr(0, 0)
 	if err != nil || attr.Policy != from {
-		return false
+		return false, err
 	}
 	attr.Policy = to
-	return unix.SchedSetAttr(0, attr, 0) == nil
+	err = unix.SchedSetAttr(0, attr, 0)
+	return err == nil, err
+}
+
+// confine sets usual to the allowed processors if they have been changed since take.
+func (p *cpuPin) confine() {
+	var now unix.CPUSet
+	if unix.SchedGetaffinity(0, &now) == nil && now != only(p.cpu) {
+		p.usual = now
+	}
 }
 
 func only(cpu int) (set unix.CPUSet) {
 	set.Set(cpu)
 	return set
+}
+
+// runQueue measures the time that a thread waits for a processor.
+type runQueue struct {
+	*os.File
+	text [64]byte
+}
+
+// openRunQueue opens schedstat of proc(5) for the calling thread.
+func openRunQueue() runQueue {
+	f, _ := os.Open("/proc/thread-self/schedstat")
+	if f != nil && reserve.Check(f) != nil {
+		f.Close()
+		f = nil
+	}
+	return runQueue{File: f} // a nil file returns errors
+}
+
+// check returns the total wait of the thread.
+func (q *runQueue) check() (waited time.Duration, err error) {
+	n, err := q.ReadAt(q.text[:], 0)
+	if n == 0 {
+		return 0, err
+	}
+	if string(q.text[:n]) == "0 0 0\n" { // not even its running time is counted
+		return 0, errors.ErrUnsupported
+	}
+	_, rest, _ := bytes.Cut(q.text[:n], []byte(" ")) // skips the running time
+	field, _, _ := bytes.Cut(rest, []byte(" "))
+	ns, err := strconv.ParseInt(string(field), 10, 64)
+	return time.Duration(ns), err
 }

@@ -11,28 +11,57 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A step runs where its peer does.
+// A thread follows its peer from one processor to the next, and is unpinned at the end.
 func TestFollow(t *testing.T) {
+	const nowhere = -1
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
-	if _, err := newThread().wait(); err != nil {
+	q := openRunQueue()
+	defer q.Close()
+	if _, err := q.check(); err != nil {
 		t.Skip("following does not work here:", err)
 	}
+	usual, attr := affinity(t), policy(t)
 	ours, theirs := pair(t)
-	at := make(chan unix.CPUSet, 1)
-	end := echo(ours, func() { at <- affinity(t) })
+	at := make(chan int)
+	go func() {
+		defer close(at)
+		runtime.LockOSThread() // to examine the thread when it is released
+		release := Dedicate(ours)
+		for b := make([]byte, callOctets); ; {
+			if ours.held == nil {
+				ours.takeOver() // a busy machine may be too slow to earn a thread
+			}
+			if _, err := ours.Read(b); err != nil {
+				break
+			}
+			cpu := nowhere
+			if h := ours.held; h != nil && h.cpuPin.taken {
+				cpu = h.cpuPin.cpu
+			}
+			at <- cpu
+		}
+		release()
+		if free := affinity(t); free != usual {
+			t.Errorf("afterwards the thread runs on %v; usual is %v", free, usual)
+		}
+		if now := policy(t); now != attr {
+			t.Errorf("afterwards the thread has %+v; usual is %+v", now, attr)
+		}
+	}()
 	for _, cpu := range processors(t) {
 		there := only(cpu)
 		if err := unix.SchedSetaffinity(0, &there); err != nil {
 			t.Fatal(err)
 		}
-		var followed unix.CPUSet
-		for followed != there {
-			call(t, theirs)
-			followed = <-at
+		for followed := nowhere; followed != cpu; followed = <-at {
+			if _, err := theirs.Write(make([]byte, callOctets)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	theirs.Close()
-	<-end
+	for range at {
+	}
 }
 
 // affinity returns the processors allowed for the calling thread.
@@ -75,34 +104,36 @@ func processors(t *testing.T) (list []int) {
 }
 
 // A thread is unpinned when its peer moves to a processor that is not allowed for it.
-func TestPinElsewhere(t *testing.T) {
+func TestFollowElsewhere(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
-	usual, attr := affinity(t), policy(t)
+	usual := affinity(t)
 	somewhere, elsewhere := processors(t)[0], len(usual)*64-1
 	if usual.IsSet(elsewhere) {
 		t.Skip("the thread may run everywhere")
 	}
-	p := thread{cpu: anywhere}
-	p.pin(somewhere)
-	if n := affinity(t); p.cpu != somewhere || n.Count() != 1 || policy(t).Policy != unix.SCHED_BATCH {
-		t.Fatalf("at %d, on %d processors, %+v", p.cpu, n.Count(), policy(t))
+	var p cpuPin
+	p.take(somewhere)
+	if n := affinity(t); !p.taken || n.Count() != 1 {
+		t.Fatalf("not taken: %t, %d processors", p.taken, n.Count())
 	}
-	p.pin(elsewhere)
-	if p.cpu != anywhere || affinity(t) != usual || policy(t) != attr {
-		t.Errorf("runs on %v with %+v, usual are %v and %+v", affinity(t), policy(t), usual, attr)
+	p.take(elsewhere)
+	if p.taken || affinity(t) != usual {
+		t.Errorf("runs on %v, usual is %v", affinity(t), usual)
 	}
 }
 
 // Changes by an operator (taskset -a, renice) take effect and are not undone.
-func TestPinChanged(t *testing.T) {
+func TestFollowChanged(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	free := processors(t)
 	if len(free) < 2 {
 		t.Skip("one processor")
 	}
-	p := thread{cpu: anywhere}
-	p.pin(free[0])
-	p.pin(anywhere)
+	var p cpuPin
+	p.take(free[0])
+	if err := p.leave(); err != nil || p.taken {
+		t.Fatal(err)
+	}
 
 	rest := only(free[1])
 	if err := unix.SchedSetaffinity(0, &rest); err != nil {
@@ -112,29 +143,20 @@ func TestPinChanged(t *testing.T) {
 	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
 		t.Fatal(err)
 	}
-	if p.pin(free[0]); p.cpu != anywhere {
+	if p.take(free[0]); p.taken {
 		t.Error("runs where it may no longer")
 	}
-	p.pin(free[1])
-	if p.pin(anywhere); affinity(t) != rest {
-		t.Errorf("afterwards on %v, want %v", affinity(t), rest)
+	p.take(free[1])
+	if err := p.leave(); err != nil || affinity(t) != rest {
+		t.Errorf("afterwards: %v on %v, want %v", err, affinity(t), rest)
 	}
-	if now := policy(t); now != attr {
-		t.Errorf("afterwards: %+v, want %+v", now, attr)
-	}
-	attr.Policy = unix.SCHED_BATCH // of the operator
-	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
-		t.Fatal(err)
-	}
-	p.pin(free[1])
-	p.pin(anywhere)
 	if now := policy(t); now != attr {
 		t.Errorf("afterwards: %+v, want %+v", now, attr)
 	}
 }
 
-// Changes by an operator while the thread is pinned are not undone either.
-func TestPinConfined(t *testing.T) {
+// Changes by an operator while the thread follows are not undone either.
+func TestFollowConfined(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	usual := affinity(t)
 	free := processors(t)
@@ -146,18 +168,18 @@ func TestPinConfined(t *testing.T) {
 		if err := unix.SchedSetaffinity(0, &usual); err != nil {
 			t.Fatal(err)
 		}
-		p := thread{cpu: anywhere}
-		p.pin(free[0])
+		var p cpuPin
+		p.take(free[0])
 		if err := unix.SchedSetaffinity(0, &rest); err != nil {
 			t.Fatal(err)
 		}
-		p.pin(next)
+		p.take(next)
 		attr := nicer(t)
 		if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
 			t.Fatal(err)
 		}
-		if p.pin(anywhere); affinity(t) != rest {
-			t.Errorf("after %d: on %v, want %v", next, affinity(t), rest)
+		if err := p.leave(); err != nil || affinity(t) != rest {
+			t.Errorf("after %d: %v on %v, want %v", next, err, affinity(t), rest)
 		}
 		attr.Policy = unix.SCHED_NORMAL
 		if now := policy(t); now != attr {
@@ -191,7 +213,8 @@ func TestAffordable(t *testing.T) {
 			defer f.Close()
 			tell := func(waited time.Duration) { f.WriteAt(fmt.Appendf(nil, "%d %d %d\n", 1234567, waited, 9), 0) }
 
-			th := thread{runQueue: f, octets: credit}
+			th := thread{runQueue: runQueue{File: f}}
+			th.forget()
 			affordable := true
 			for i := range time.Duration(1000) {
 				tell((i + 1) * test.waits)
@@ -219,7 +242,8 @@ func TestAffordableUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	th := thread{runQueue: f, octets: credit}
+	th := thread{runQueue: runQueue{File: f}}
+	th.forget()
 	if th.affordable() {
 		t.Error("affordable, although nothing is counted")
 	}

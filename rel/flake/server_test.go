@@ -116,11 +116,8 @@ func TestNoGoroutineLeft(t *testing.T) {
 	awaitGoroutines(t, idle)
 }
 
-// awaitGoroutines waits until there are at most want goroutines, and one for each processor,
-// which package socket keeps.
 func awaitGoroutines(t *testing.T, want int) {
 	t.Helper()
-	want += runtime.GOMAXPROCS(0)
 	defer func() {
 		if t.Failed() {
 			stacks := make([]byte, 1<<20)

@@ -66,6 +66,7 @@ func echo(c net.Conn, node string) error {
 	}
 	c = socket.Adopt(c)
 	defer c.Close()
+	defer socket.Dedicate(c)()
 	e := echoer{self: etf.NewPid(etf.Atom(node), 1, 0, 1)}
 	buf, waiting := make([]byte, 64<<10), 0
 	step := func() error {
@@ -79,7 +80,15 @@ func echo(c net.Conn, node string) error {
 		}
 		return err
 	}
-	return socket.Serve(c, step)
+	for {
+		err := socket.Share(c, step)
+		if err == nil {
+			err = step()
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // all answers the whole frames, a tick with a tick, and returns the rest.

@@ -1,0 +1,322 @@
+package socket
+
+import (
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// together starts a goroutine that echoes bytes, possibly in the shared poller, and returns
+// the error that ended it. Before each answer it calls meanwhile.
+func together(c *conn, meanwhile func()) <-chan error {
+	end := make(chan error, 1)
+	go func() {
+		release := Dedicate(c)
+		b := make([]byte, 64<<10)
+		step := func() error {
+			n, err := c.Read(b)
+			if n > 0 {
+				meanwhile()
+				_, err = c.Write(b[:n])
+			}
+			return err
+		}
+		var err error
+		for err == nil {
+			if err = Share(c, step); err == nil {
+				err = step()
+			}
+		}
+		release()
+		end <- err
+	}()
+	return end
+}
+
+func nothing() {}
+
+// members returns the number of connections in the shared poller.
+func conns() int {
+	sharedPoller.mu.Lock()
+	defer sharedPoller.mu.Unlock()
+	return len(sharedPoller.conns)
+}
+
+// over waits until the shared poller has ended.
+func over() {
+	for {
+		sharedPoller.mu.Lock()
+		none := sharedPoller.conns == nil
+		sharedPoller.mu.Unlock()
+		if none {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// share sends calls until the shared poller reads all connections.
+func share(t *testing.T, peers ...net.Conn) {
+	t.Helper()
+	for conns() < len(peers) {
+		for _, c := range peers {
+			call(t, c)
+		}
+	}
+}
+
+// Several busy connections share a thread, a single one has its own, and quiet ones have none.
+func TestShare(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	before := files(t)
+	ends := []<-chan error{together(one, nothing), together(other, nothing)}
+	share(t, itsPeer, theirs)
+	for threads.Load() != 1 || conns() != 0 {
+		call(t, theirs) // only on this connection
+	}
+	share(t, itsPeer, theirs)
+	quiet()
+	if now := files(t); now != before {
+		t.Errorf("%d files are open, %d were before", now, before)
+	}
+	share(t, itsPeer, theirs)
+	itsPeer.Close()
+	theirs.Close()
+	for _, end := range ends {
+		if err := <-end; err != io.EOF {
+			t.Error(err)
+		}
+	}
+	over()
+	if n := threads.Load(); n != 0 {
+		t.Errorf("%d threads after the end", n)
+	}
+}
+
+// A connection that blocks the shared poller is read separately, and others are answered.
+func TestShareHeldUp(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	var waits sync.Mutex
+	began := make(chan struct{}, 1)
+	end := together(one, func() {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		waits.Lock()
+		defer waits.Unlock()
+	})
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	defer func() { itsPeer.Close(); <-end }()
+	share(t, itsPeer, theirs)
+	waits.Lock()
+	for len(began) > 0 {
+		<-began
+	}
+	itsPeer.Write([]byte("?"))
+	<-began
+	for range 100 {
+		call(t, theirs)
+	}
+	waits.Unlock()
+	if _, err := io.ReadFull(itsPeer, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		call(t, theirs)
+		call(t, itsPeer)
+	}
+}
+
+// A peer that does not read does not block others either.
+func TestShareUnread(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	end := together(one, nothing)
+	share(t, itsPeer, theirs)
+	go itsPeer.Write(make([]byte, 64<<20)) // without reading
+	for conns() > 1 {
+		call(t, theirs)
+	}
+	for range 100 {
+		call(t, theirs)
+	}
+	one.Close()
+	if err := <-end; !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// Close ends a connection in the shared poller, during a step and between steps.
+func TestShareClose(t *testing.T) {
+	for name, in := range map[string]bool{"in a step": true, "between steps": false} {
+		t.Run(name, func(t *testing.T) {
+			one, itsPeer := pair(t)
+			other, theirs := pair(t)
+			var closes atomic.Bool
+			end := together(one, func() {
+				if closes.Load() {
+					one.Close()
+				}
+			})
+			defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+			share(t, itsPeer, theirs)
+			if in {
+				closes.Store(true)
+				itsPeer.Write([]byte("?"))
+			} else {
+				one.Close()
+			}
+			if err := <-end; !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
+			call(t, theirs)
+		})
+	}
+}
+
+// The error of a step ends only its connection.
+func TestShareDeadline(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	end := together(one, nothing)
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	share(t, itsPeer, theirs)
+	one.SetDeadline(time.Now())
+	if err := <-end; err == nil {
+		t.Error("no error")
+	}
+	call(t, theirs)
+}
+
+// A step in the shared poller does not allocate.
+func TestShareAllocs(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	defer func(end <-chan error) { itsPeer.Close(); <-end }(together(one, nothing))
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	share(t, itsPeer, theirs)
+	b := make([]byte, callOctets)
+	for range 1000 { // a connection may be quiet for long and be dropped
+		n := testing.AllocsPerRun(20, func() {
+			for _, c := range []net.Conn{itsPeer, theirs} {
+				c.Write(b)
+				io.ReadFull(c, b)
+			}
+		})
+		if n == 0 && conns() == 2 {
+			return
+		}
+	}
+	t.Error("each call allocates")
+}
+
+// A peer that sends continuously does not prevent others from being answered.
+func TestShareFlood(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	defer func(end <-chan error) { itsPeer.Close(); <-end }(together(one, nothing))
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	share(t, itsPeer, theirs)
+	go io.Copy(io.Discard, itsPeer)
+	flood := make(chan struct{})
+	go func() {
+		defer close(flood)
+		for b := make([]byte, 64<<10); ; {
+			if _, err := itsPeer.Write(b); err != nil {
+				return
+			}
+		}
+	}()
+	defer func() { itsPeer.Close(); <-flood }()
+	for range 1000 {
+		call(t, theirs)
+	}
+}
+
+// A sweep drops quiet connections and, if the runner was always busy, the one that sends most.
+func TestSweep(t *testing.T) {
+	for _, always := range []bool{false, true} {
+		p := poller{epoll: -1, conns: make(map[int32]*pollConn)}
+		var all []*pollConn
+		for i, octets := range []int{100, 200, 0} {
+			m := &pollConn{held: new(held), fd: int32(i), back: make(chan error, 1)}
+			m.held.octets = octets
+			p.conns[m.fd] = m
+			all = append(all, m)
+		}
+		few, most, none := all[0], all[1], all[2]
+		if !p.sweep(always) {
+			t.Error("the poller ends")
+		}
+		if few.gone || most.gone != always || most.out != always || !none.gone || !none.quiet || none.out {
+			t.Errorf("always %t: %+v, %+v, %+v", always, few, most, none)
+		}
+		for _, m := range all {
+			if m.gone != (len(m.back) == 1) || m.gone == (p.conns[m.fd] == m) {
+				t.Errorf("always %t: not given back: %+v", always, m)
+			}
+		}
+	}
+}
+
+// However connections end in the shared poller, it answers the others, and no threads or
+// files are left. Later connections reuse the descriptors.
+func TestShareSiege(t *testing.T) {
+	honest, itsPeer := pair(t)
+	before := files(t)
+	last := together(honest, nothing)
+	ways := []func(ours *conn, theirs *net.TCPConn){
+		func(_ *conn, theirs *net.TCPConn) { theirs.SetLinger(0); theirs.Close() },
+		func(_ *conn, theirs *net.TCPConn) { theirs.Write(make([]byte, 1<<20)); theirs.Close() },
+		func(_ *conn, theirs *net.TCPConn) { theirs.CloseWrite() },
+		func(ours *conn, _ *net.TCPConn) { ours.Close() },
+		func(ours *conn, theirs *net.TCPConn) { go theirs.Write(make([]byte, 16<<20)); ours.Close() },
+		func(ours *conn, _ *net.TCPConn) { ours.SetDeadline(time.Now()) },
+	}
+	for range 10 {
+		peers := []net.Conn{itsPeer}
+		var ours []*conn
+		var ends []<-chan error
+		for range ways {
+			a, b := pair(t)
+			peers, ours, ends = append(peers, b), append(ours, a), append(ends, together(a, nothing))
+		}
+		share(t, peers...)
+		for i, way := range ways {
+			go way(ours[i], peers[i+1].(*net.TCPConn))
+		}
+		for i, end := range ends {
+			for ended := false; !ended; {
+				call(t, itsPeer)
+				select {
+				case err := <-end:
+					if ended = true; err == nil {
+						t.Errorf("way %d: no error", i)
+					}
+				default:
+				}
+			}
+			ours[i].Close()
+			peers[i+1].Close()
+		}
+	}
+	itsPeer.Close()
+	<-last
+	over()
+	honest.Close()
+	if n := threads.Load(); n != 0 {
+		t.Errorf("%d threads are left", n)
+	}
+	if now := files(t); now > before {
+		t.Errorf("%d files are open, %d were before", now, before)
+	}
+}
