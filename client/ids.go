@@ -315,7 +315,7 @@ var (
 	// ErrBadArgument means that an argument is out of range, or not valid for this format.
 	ErrBadArgument = errors.New("badarg: an argument is not allowed")
 
-	// ErrBusy means that too many large calls of this program are waiting.
+	// ErrBusy means that too many large calls from this program are waiting.
 	ErrBusy = errors.New("system_limit: the node has no room for the call")
 
 	// ErrNotAbove means that a node's ids are not above the earlier ones. They come from

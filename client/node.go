@@ -75,8 +75,8 @@ func (n *Node) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply
 	return decoded(n.call(ctx, name, request))
 }
 
-// Apply calls a function on the node, like rpc:call. For an exception it
-// returns {badrpc, Reason}.
+// Apply calls a function on the node, as rpc:call does. For an exception it returns
+// {badrpc, Reason}.
 func (n *Node) Apply(ctx context.Context, module, function etf.Atom, args []etf.Term) (etf.Term, error) {
 	return n.Call(ctx, "rex", applyRequest(module, function, args))
 }

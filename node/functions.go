@@ -143,7 +143,7 @@ func sortAtoms(list etf.List) {
 
 // The following functions query the node's processes.
 
-// fnCall calls a server of this node. It refuses calls to rex, because calls could be
+// fnCall calls a server on this node. It refuses calls to rex, because calls could be
 // nested, and each level would hold and encode the arguments again. It ignores the timeout.
 func (n *Node) fnCall(args []etf.Term) (etf.Term, error) {
 	exit := func(why etf.Term) error { return exited(why, "gen_server", "call", args) }

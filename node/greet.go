@@ -192,7 +192,7 @@ func (n *Node) enter(s dist.Session, v *attempt) error {
 	n.entering.Lock()
 	defer n.entering.Unlock()
 	for {
-		if !n.gate.counted(v) { // the connection to replace may be a later one of this name
+		if !n.gate.counted(v) { // the connection to replace may be a later one under this name
 			return errBrokenOff
 		}
 		old, err := n.connToReplace(s.Peer.Name, v)
@@ -200,7 +200,7 @@ func (n *Node) enter(s dist.Session, v *attempt) error {
 			return err
 		}
 		if old == nil {
-			n.gate.leave(v) // before the next attempt of this name
+			n.gate.leave(v) // before the next attempt under this name
 			return n.serve(s)
 		}
 		n.entering.Unlock()

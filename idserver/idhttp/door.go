@@ -173,8 +173,8 @@ func crossSite(r *http.Request) bool {
 	return r.Method == http.MethodGet && !withToken && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
-// knows reports whether a request has the token. The time it takes does not depend on how
-// much of the token is right.
+// knows reports whether a request contains the token. The time it takes does not depend
+// on how much of the token is right.
 func (a *Access) knows(r *http.Request) bool {
 	_, given, ok := r.BasicAuth()
 	if !ok {

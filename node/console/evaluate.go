@@ -267,7 +267,7 @@ func (c *call) name() []byte {
 	return erltext.Pretty(name, c.function, defaultWidth)
 }
 
-// reasons are the words for reasons. A tuple of the atom and a value has the value after the words.
+// reasons are the words for reasons. For a tuple of the atom and a value, the value follows the words.
 var reasons = map[etf.Term]string{
 	etf.Atom("badarg"):          "bad argument",
 	etf.Atom("badmatch"):        "no match of right hand side value",

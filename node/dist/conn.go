@@ -30,7 +30,7 @@ type Conn struct {
 	done     chan struct{} // closed when the node has forgotten the connection
 	ending   Ending        // set once done is closed
 	since    time.Time
-	passedOn atomic.Bool  // the peer has forwarded calls of other nodes
+	passedOn atomic.Bool  // the peer has forwarded calls from other nodes
 	asks     atomic.Bool  // a frame that is not a tick has arrived since our last tick
 	asked    atomic.Int64 // nanoseconds from since to the last of our ticks that found asks set
 	self     []byte       // a pid of ours, as the sender where the protocol ignores it
@@ -141,7 +141,7 @@ const shutdownTime = time.Second
 
 func (c *Conn) serve() {
 	// Only this needs a large stack before the first call. It runs on another goroutine,
-	// because a stack that has grown from 2 KiB does not shrink to that again.
+	// because a stack that has grown from 2 KiB does not shrink back to that.
 	var set sync.WaitGroup
 	set.Go(c.setOut)
 	set.Wait()
@@ -223,7 +223,7 @@ func (c *Conn) forget() {
 	c.message, c.control = Message{}, wire.Message{}
 }
 
-// rest releases the memory kept for later calls. It is called when none have arrived for long.
+// rest releases the memory kept for later calls. It is called when none have arrived for a long time.
 func (c *Conn) rest() {
 	c.scratch = nil
 	c.kept.hold(0)

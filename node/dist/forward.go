@@ -13,7 +13,7 @@ import (
 // An answer is sent to the node of the calling process. If that is not the peer, the peer
 // has forwarded the call. If that node is not connected, the answer waits until it is, as
 // in a BEAM. If it cannot be connected, the answer is sent to the peer, because the pids
-// of some peers have another node name.
+// of some peers contain another node name.
 
 const (
 	// maxDeliveries bounds the nodes to which this node connects at a time for answers, and

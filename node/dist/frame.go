@@ -12,7 +12,7 @@ import (
 
 // MaxFrame bounds the bytes of one frame; a longer one ends its connection. No call needs
 // that much, but a BEAM sends any term, and expects an answer. The buffer of a frame grows
-// as its bytes arrive; beyond firstBuffer it counts in the pool, see [MaxShared].
+// as its bytes arrive; beyond firstBuffer it counts against the pool, see [MaxShared].
 const MaxFrame = 16 << 20
 
 const (

@@ -90,8 +90,8 @@ func (m *Message) Later(f func(*Message)) {
 }
 
 // largeAnswers bounds the large answers that readers build at a time to one for each processor.
-// More at a time would not be built sooner, and take more memory; then the garbage collector
-// holds up all callers.
+// More at a time would not be built sooner, but would take more memory, and the garbage
+// collector would then hold up all callers.
 var largeAnswers = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // Grow makes room for a term of up to size bytes in the next Buffer. It waits if the term

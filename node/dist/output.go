@@ -11,9 +11,9 @@ import (
 
 const (
 	// MaxOutput bounds the bytes that wait to be written to a peer. Only signals that do not
-	// come from the connection's reader can reach it, because the reader does not read
-	// while its answers wait. A connection that exceeds it is closed, and so is one with
-	// unread output for whose next output [MaxShared] has no room.
+	// come from the connection's reader can reach it, because the reader does not read while
+	// its answers wait. A connection that exceeds it is closed, as is one with unread output
+	// when [MaxShared] has no room for its next output.
 	MaxOutput = 32 << 20
 
 	// fullOutput is the size at which the reader writes its answers although more calls

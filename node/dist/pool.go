@@ -49,8 +49,8 @@ const (
 var errShared = errors.New("no room: the connections hold too much memory")
 
 // pool counts the bytes held within MaxShared and MaxSmall, and within MaxSpare. When
-// there is no room, it ends the connection that holds most and has held it for long, if
-// that holds more than the one that needs room.
+// there is no room, it ends the connection that holds the most and has held it for
+// long, if that holds more than the one that needs room.
 type pool struct {
 	percent int // of the bounds; 0 means 100
 
@@ -100,8 +100,8 @@ func (p *pool) remove(s *memory) {
 // makeRoom stops and returns the heaviest holder, if it weighs more than the one that
 // needs room would if it held all bytes. The weight is the bytes held plus the bytes long
 // held: so among many connections that hold about as much, a frequent caller that holds
-// little between calls is spared. For a connection that needs much, only holders with
-// more than that long held are stopped.
+// little between calls is spared. For a connection that needs much, only holders that
+// have long held more than that are stopped.
 func (p *pool) makeRoom(asks *memory, all int) *memory {
 	now := time.Now()
 	than := all + asks.steady(now)
@@ -173,8 +173,8 @@ func (a *account) take(n int) bool {
 }
 
 // weight returns the memory that a message may need as terms, or 0 for one of at most own
-// bytes. The smallest element has two bytes, its term takes up to 40, and decoding needs
-// half as much again.
+// bytes. The smallest element is two bytes long, its term takes up to 40, and decoding
+// needs half as much again.
 func weight(message []byte, own int) int {
 	const perOctet, most = 30, 60 * etf.MaxElements
 	if len(message) <= own {
@@ -246,7 +246,7 @@ func (s *memory) give(n int) {
 	}
 }
 
-// pin makes n held bytes count until unpin, even if the connection ends before. It returns
+// pin makes n held bytes count until unpin, even if the connection ends first. It returns
 // false if the connection has ended already.
 func (s *memory) pin(n int) bool {
 	s.pool.mu.Lock()
@@ -330,7 +330,7 @@ func (l *slimMap[K, V]) remove(k K) {
 	}
 }
 
-// shrink frees unused memory if that is half of all or more.
+// shrink frees unused memory if that is at least half of the total.
 func (l *slimMap[K, V]) shrink() {
 	if l.most <= 2*len(l.all) {
 		return

@@ -16,8 +16,8 @@ import (
 // queuedSize is the memory of a queued message besides its bytes.
 const queuedSize = 256
 
-// queues are the queues of a connection. Their messages beyond ownQueues count in
-// MaxShared; if that has no room, the reader waits.
+// queues are the queues of a connection. Their messages beyond ownQueues count
+// against MaxShared; if that has no room, the reader waits.
 type queues struct {
 	n atomic.Int32 // len(all); only the reader adds to it
 
@@ -126,8 +126,8 @@ func (c *Conn) spawnInOrder(key string, f func(), taken int) bool {
 	return runs
 }
 
-// enqueue adds a message to its queue, and reports whether it did. If there is no queue,
-// it returns false at once; if there is no room, after the queue has ended.
+// enqueue adds a message to its queue, and reports whether it did. If there is no queue, it
+// returns false at once; if there is no room, it returns false after the queue has ended.
 func (c *Conn) enqueue(p *Process, token, message []byte) bool {
 	s := &c.queues
 	key := queueKey(p, message)

@@ -225,7 +225,7 @@ func isAtom(term []byte) bool { return etf.Tag(term[0]).IsAtom() }
 
 // answerToken is the seq_trace token of an answer to a message with this token. As in
 // a BEAM, it counts the message, and says who sends it and which number the sender had
-// seen. It is nil for what is not a token.
+// seen. It is nil if token is malformed.
 //
 //	{Flags, Label, Serial, From, LastSerial}
 func (c *Conn) answerToken(p *Process, token []byte) []byte {

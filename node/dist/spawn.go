@@ -11,7 +11,7 @@ import (
 )
 
 // MaxSpawned bounds the functions of one peer that run at a time; others wait. All count
-// in MaxShared; without room they are refused with system_limit.
+// against MaxShared; without room they are refused with system_limit.
 const MaxSpawned = 64
 
 // MaxArguments bounds the bytes of a function's arguments, because the result or the stack
@@ -31,7 +31,7 @@ const (
 )
 
 // spawn calls f on another goroutine, and then done, even if f was not called. It takes
-// functionSize, and at the end gives that and taken back. It reports whether there was room.
+// functionSize, and at the end gives back both that and taken. It reports whether there was room.
 func (c *Conn) spawn(f, done func(), taken int) bool {
 	if !c.memory.take(functionSize) {
 		c.memory.give(taken)
@@ -88,7 +88,7 @@ func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	return err
 }
 
-// spawnProcess runs what decode returns, after a call of started, if there is room for it and its
+// spawnProcess runs what decode returns, after calling started, if there is room for it and its
 // arguments. Otherwise it returns OTP's error, and the cause unless that is a lack of room.
 func (c *Conn) spawnProcess(arguments []byte, decode func() (spawnRequest, string, error),
 	started func(spawnRequest)) (why string, err error) {
@@ -255,7 +255,7 @@ func spawnFlags(options []byte) (flags int64, ok bool) {
 	return flags, true
 }
 
-// fitsOption reports whether OTP has a spawn option of this name and value.
+// fitsOption reports whether OTP has a spawn option with this name and value.
 func fitsOption(name, value etf.Term) bool {
 	number, isNumber := value.(int64)
 	word, _ := value.(etf.Atom)

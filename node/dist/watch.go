@@ -10,8 +10,8 @@ import (
 )
 
 // MaxWatches bounds the monitors of one peer on our processes, and its links to them.
-// One more is answered as if the process had ended, with reason system_limit, and so is
-// one for which [MaxShared] has no room. The first dozen do not count there.
+// One more is answered as if the process had ended, with reason system_limit, as is one
+// for which [MaxShared] has no room. The first dozen do not count there.
 const MaxWatches = 1 << 17
 
 // watchSize is the memory of a monitor or a link besides its terms, as measured.
@@ -257,7 +257,7 @@ type monitors struct {
 
 const (
 	maxSpares = 256 // up to this many concurrent calls allocate no monitors
-	maxSpare  = 512 // bytes of terms; those of OTP have 100 and a name
+	maxSpare  = 512 // bytes of terms; those of OTP take 100 and a name
 )
 
 func newMonitors() monitors { return monitors{seed: maphash.MakeSeed()} }

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrNameTaken means that a living node has the name.
+	// ErrNameTaken means that a running node has the name.
 	ErrNameTaken = errors.New("a node of that name is already registered")
 	// ErrNotFound means that no node has registered the name.
 	ErrNotFound = errors.New("no node of that name is registered")
@@ -123,7 +123,7 @@ func readPort2Resp(r io.Reader) ([]byte, error) {
 	return more(r, buf, int(binary.BigEndian.Uint16(buf[len(buf)-2:])))
 }
 
-// more reads n more bytes into buf. n is at most 64 KiB, because lengths have 16 bits.
+// more reads n more bytes into buf. n is at most 64 KiB, because lengths are 16 bits long.
 func more(r io.Reader, buf []byte, n int) ([]byte, error) {
 	at := len(buf)
 	buf = append(buf, make([]byte, n)...)

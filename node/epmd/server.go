@@ -21,7 +21,7 @@ const (
 	maxRegistered = 1024                  // nodes
 	maxWaiting    = 1024                  // connections without a registration; for one more, another is closed
 	maxPerHost    = 256                   // of these, from one host
-	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ has 1288
+	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ takes 1288
 	answerTime    = 5 * time.Second       // bounds a request with its reply
 	grace         = 50 * time.Millisecond // a connection is not closed for another before this age
 )
@@ -63,8 +63,8 @@ func NewServer(log *slog.Logger) *Server {
 	}
 }
 
-// Serve answers the connections of l until l fails, or is closed, as by Close, when it returns nil.
-// It may be called for several listeners.
+// Serve answers the connections of l until l fails. It returns nil if l is closed, for example by
+// Close. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.listen(l) {
 		return l.Close()
@@ -164,9 +164,9 @@ var (
 	errFull   = fmt.Errorf("the limit of %d registered nodes is reached", maxRegistered)
 )
 
-// add makes a waiting connection the registration of n, which is not closed for others. It
-// returns n's creation, or 0 if the name is taken. Consecutive creations differ in every form in
-// which they are sent.
+// add makes a waiting connection the registration of n; it is then not closed to make room
+// for others. It returns n's creation, or 0 if the name is taken. Consecutive creations
+// differ in every form in which they are sent.
 func (s *Server) add(v *client, n *Node) (creation uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *Server) forget(v *client) {
 	s.registered.Remove(v)
 }
 
-// isLocal reports whether the peer is on this host: its address is of the loopback, or is the
+// isLocal reports whether the peer is on this host: its address is a loopback address, or the
 // address that it called.
 func isLocal(conn net.Conn) bool {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())

@@ -37,7 +37,7 @@ type Options struct {
 	// PreviousCookie, if not empty, is accepted by Accept as well. Start uses only Cookie.
 	PreviousCookie string
 
-	LongLen bool // lengths have 4 bytes instead of 2, as in TLS distribution
+	LongLen bool // lengths are 4 bytes long instead of 2, as in TLS distribution
 
 	// NameReceived, if not nil, is called by Accept when the peer has sent its name. An
 	// error ends the handshake.
@@ -80,13 +80,13 @@ type Peer struct {
 
 // Errors on which callers branch. Other errors are from the stream or malformed messages.
 var (
-	// ErrCookie means that the peer has another cookie, or closed the stream where a
-	// peer with another cookie does. Then it wraps the stream's error too.
+	// ErrCookie means that the peer has another cookie, or closed the stream where a peer
+	// with another cookie does. In the latter case it also wraps the stream's error.
 	ErrCookie  = errors.New("wrong cookie")
 	ErrRefused = errors.New("refused")
 
-	// ErrOwnChallenge means that the peer sent a challenge of this node, for which it needs
-	// an answer.
+	// ErrOwnChallenge means that the peer sent one of this node's own challenges, to get an
+	// answer to it.
 	ErrOwnChallenge = fmt.Errorf("%w: the peer returned a challenge of this node, and may not have the cookie", ErrRefused)
 
 	// ErrSimultaneous is returned by Start if the connection that the other side dialed is

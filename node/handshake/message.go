@@ -88,7 +88,7 @@ func (m *Challenge) Decode(src []byte) error {
 	return checkName(m.Node, 0)
 }
 
-// decode reads a message whose challenge has size bytes, 4 or none.
+// decode reads a message whose challenge is size bytes long, 4 or 0.
 func (m *Challenge) decode(message string, src []byte, size int) error {
 	*m = Challenge{}
 	var challenge []byte

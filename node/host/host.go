@@ -9,8 +9,8 @@ import (
 )
 
 // Of returns the host of an address: the address, or for IPv6 its /64 network, because
-// one host commonly has a whole one. It returns the zero Addr for the loopback, which
-// all callers of this machine share, and for addresses that are not of TCP.
+// one host commonly owns all of it. It returns the zero Addr for the loopback, which
+// all callers of this machine share, and for addresses that are not TCP addresses.
 func Of(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

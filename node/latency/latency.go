@@ -55,7 +55,7 @@ func (c *Counts) Collect(h *Histogram) {
 	c.Sum += time.Duration(h.sum.Load()).Seconds() + float64(h.wraps.Load())*time.Duration(maxSum).Seconds()
 }
 
-// Since returns the difference to earlier counts.
+// Since returns the difference from earlier counts.
 func (c Counts) Since(before Counts) Counts {
 	for i, n := range before.Calls {
 		c.Calls[i] -= n
@@ -72,8 +72,8 @@ func (c Counts) Total() (n uint64) {
 	return n
 }
 
-// Within returns the least bound that a part of the calls, from 0 to 1, did not exceed,
-// and whether there is one.
+// Within returns the least bound that the given part of the calls, from 0 to 1, did not
+// exceed, and whether there is one.
 func (c Counts) Within(part float64) (bound time.Duration, ok bool) {
 	want, n := part*float64(c.Total()), uint64(0)
 	for i, bound := range Bounds {

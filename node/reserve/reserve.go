@@ -1,11 +1,11 @@
-// Package reserve keeps file descriptors for the files that ids depend on, so that these
-// can be opened however many peers connect.
+// Package reserve keeps file descriptors for the files that ids depend on, so that those
+// files can be opened however many peers connect.
 //
 // A new descriptor has the lowest free number. If the number is among the last below the
 // limit, few are left, and the connection of a peer that got it is closed. Files that are
 // open only briefly, or must not fail, can use these descriptors.
 //
-// The package also keeps threads, and reports the limit of memory.
+// The package also keeps threads, and reports the memory limit.
 package reserve
 
 import (
@@ -29,14 +29,14 @@ const (
 	// need to save their times at once, while connections are accepted and dialed.
 	Kept = 128
 
-	// Needed is the least limit of descriptors with which a node can serve peers.
+	// Needed is the least limit on descriptors with which a node can serve peers.
 	Needed = 256
 )
 
 // ErrFew means that only kept descriptors are left.
 var ErrFew = errors.New("too few file descriptors left")
 
-// Enough fails if the limit of descriptors is below Needed and more.
+// Enough fails if the limit on descriptors is below Needed plus more.
 func Enough(more int) error {
 	need := uint64(Needed + more)
 	if most := limit(); most < need {
@@ -80,8 +80,8 @@ func Left() error {
 	return Check(w)
 }
 
-// Quarter returns a quarter of the descriptors for peers, but at most most: the number of
-// peers of one kind if each has one descriptor.
+// Quarter returns a quarter of the descriptors for peers, but no more than most: the
+// number of peers of one kind if each has one descriptor.
 func Quarter(most int) int {
 	const parts = 4
 	if all := limit(); all < uint64(Kept+parts*most) {
@@ -142,7 +142,7 @@ func (l listener) Accept() (net.Conn, error) {
 // per processor: Go ends a process that cannot start a thread.
 const ThreadsKept = 24
 
-// allThreads returns the limit of threads of this process when it was first called.
+// allThreads returns the limit on this process's threads when it was first called.
 var allThreads = sync.OnceValue(func() int64 {
 	own, left := tasks()
 	if left > math.MaxInt64-own {
@@ -156,7 +156,7 @@ func threadsKept() int64 { return ThreadsKept + int64(runtime.GOMAXPROCS(0)) }
 // Threads returns the number of threads for connections.
 func Threads() int64 { return max(allThreads()-threadsKept(), 0) }
 
-// EnoughThreads fails if the limit of threads is below the number that is kept.
+// EnoughThreads fails if the limit on threads is below the number that is kept.
 func EnoughThreads() error {
 	if most, need := allThreads(), threadsKept(); most < need {
 		return fmt.Errorf("the limit of %d threads is below the %d that the node needs, which are %d and one per processor; "+

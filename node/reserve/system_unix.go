@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limit returns the current limit of descriptors, which an operator can change. Go raises
+// limit returns the current limit on descriptors, which an operator can change. Go raises
 // it to the hard limit when the process starts.
 func limit() uint64 {
 	var l syscall.Rlimit

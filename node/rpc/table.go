@@ -1,4 +1,4 @@
-// Package rpc lets other nodes call functions of this node in all of Erlang's ways:
+// Package rpc lets other nodes call functions on this node in all of Erlang's ways:
 // spawn requests (erpc, and rpc of OTP 23 and later), and calls and messages to the
 // server rex (older nodes, C nodes, erl_call). Nodes before OTP 23 spawn through
 // net_kernel.

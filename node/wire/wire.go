@@ -110,8 +110,8 @@ func (m *Message) Decode(frame []byte) error {
 type Op int64
 
 // The control messages of the chapter "Protocol between Connected Nodes", with the elements
-// of the tuple after the operation, and the second term after a +. The _TT forms have a
-// trace token too.
+// of the tuple after the operation, and the second term after a +. The _TT forms also
+// contain a trace token.
 const (
 	OpLink                Op = 1  // FromPid, ToPid
 	OpSend                Op = 2  // Unused, ToPid + message

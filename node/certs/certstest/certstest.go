@@ -42,7 +42,7 @@ func NewCA(t *testing.T, name string) *CA {
 	return ca
 }
 
-// Under makes a CA that this one vouches for. Who trusts this one trusts it.
+// Under makes a CA whose certificate this one issues. Clients that trust this one trust it too.
 func (ca *CA) Under(name string) *CA {
 	ca.t.Helper()
 	key := newKey(ca.t)
@@ -52,7 +52,7 @@ func (ca *CA) Under(name string) *CA {
 }
 
 // Issue writes a certificate for a host, and its key, and returns their paths. An
-// address is named in both ways, as OTP 25 looks for it among the DNS names.
+// address is named in both ways, because OTP 25 looks for it among the DNS names.
 func (ca *CA) Issue(name, host string) (cert, key string) {
 	ca.t.Helper()
 	template := newTemplate(name)
@@ -73,8 +73,8 @@ func (ca *CA) Issue(name, host string) (cert, key string) {
 	return cert, key
 }
 
-// Client returns the settings of a caller that trusts this CA and shows a
-// certificate of it.
+// Client returns the settings of a caller that trusts this CA and
+// presents a certificate issued by it.
 func (ca *CA) Client(name, host string) *tls.Config {
 	ca.t.Helper()
 	cert, err := tls.LoadX509KeyPair(ca.Issue(name, host))

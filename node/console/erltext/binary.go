@@ -52,7 +52,7 @@ func (b Bits) Term() etf.Term {
 }
 
 // Append appends a value as the segment describes it; a list is appended element by element. It fails if the
-// value does not have the type, and if the binary would have more than MaxTextBytes.
+// value does not have the type, or if the binary would exceed MaxTextBytes.
 func (s Segment) Append(b Bits, value etf.Term) (Bits, error) {
 	if elements, ok := etf.Elements(value); ok {
 		for _, e := range elements {
