@@ -23,25 +23,25 @@ type Options struct {
 	// 30 days; a negative value is an error.
 	AllowableDowntime time.Duration
 
-	// Logger, used by [Open] only, gets a line for a new file, for a wait, and for
-	// each problem with the file and its end. nil means no log.
+	// Logger, used by [Open] only, logs a new file, a wait, and the start and end of
+	// each problem with the file. nil means no log.
 	Logger *slog.Logger
 
 	// Saved, used by [Open] only, is called with the duration of each attempt to
 	// write the file. It may be nil.
 	Saved func(time.Duration)
 
-	// Marks, used by [Open] only, is the file of [OpenMarks] that also keeps this
-	// generator's mark, with path as its name, which has no space or slash. nil
-	// means a separate file.
+	// Marks, used by [Open] only, is a file from [OpenMarks] that also keeps this
+	// generator's mark. The mark's name is path, which must not contain a space or
+	// slash. nil means a separate file.
 	Marks *Marks
 
-	// Bound, used by [Open] only, is a further limit on the ids, such as a claim of
-	// package workers: they begin after it and end at it. It may be nil.
+	// Bound, used by [Open] only, is a further limit on ids, such as a claim from
+	// package workers: its After and Milli restrict their time. It may be nil.
 	Bound Bound
 }
 
-// Bound is a limit on ids besides that of the file.
+// Bound is a limit on ids in addition to that of the file.
 type Bound = durable.Bound
 
 // The errors of this package and of the other formats that a caller may branch on.
@@ -79,16 +79,16 @@ type Nexter[ID any] interface {
 
 // Generator makes ids: each higher than the last, never ahead of its clock, at most
 // 65,536 a millisecond, up to the year 6429. Any number of goroutines may use one;
-// it takes no locks and allocates nothing. A zero Generator has no ids: Next and
-// the like fail.
+// it takes no locks and allocates nothing. On a zero Generator, Next and similar
+// methods fail.
 type Generator struct {
 	worker Worker
 	core   durable.Core[*tick.Generator]
 }
 
-// NewGenerator returns a generator that keeps nothing: the caller must know that no
-// earlier one with this worker has made ids of this time (or use [Open]). A worker
-// above [MaxWorker] is an error.
+// NewGenerator returns a generator that saves nothing: the caller must be sure that no
+// earlier one with this worker has made ids for the same time (otherwise use [Open]).
+// A worker above [MaxWorker] is an error.
 func NewGenerator(worker Worker, o Options) (*Generator, error) {
 	if worker > MaxWorker {
 		return nil, fmt.Errorf("flake: worker_id %#x has more than 48 bits", uint64(worker))
@@ -128,8 +128,8 @@ func Open(ctx context.Context, path string, worker Worker, o Options) (*Generato
 // the next start waits instead. Later calls return the same error.
 func (g *Generator) Close() error { return g.core.Close() }
 
-// Next returns the next id. If the 65,536 of a millisecond are used up it waits for
-// the next millisecond, yielding the processor; if ctx is done first it returns the
+// Next returns the next id. If the 65,536 ids of a millisecond are used up, it waits for
+// the next millisecond, yielding the processor; if ctx is done first, it returns ctx's
 // cause. It fails with [ErrClockBackwards] while the clock is behind the last id,
 // [ErrTimestampNotSaved] or [ErrClosed].
 func (g *Generator) Next(ctx context.Context) (id ID, err error) {
@@ -137,8 +137,8 @@ func (g *Generator) Next(ctx context.Context) (id ID, err error) {
 	return id, err
 }
 
-// next leaves Next small enough to be inlined, which writes the id where it belongs:
-// a returned array is copied.
+// next keeps Next small enough to be inlined, so that the id is written in place:
+// a returned array would be copied.
 func (g *Generator) next(ctx context.Context, id *ID) error {
 	milli, first, err := g.core.Source.One(ctx)
 	if err == nil {
@@ -166,7 +166,7 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, nil
 }
 
-// Reserve returns up to n ids of one millisecond, for the cost of one. It waits and
+// Reserve returns up to n ids of one millisecond, at the cost of one. It waits and
 // fails like [Generator.Next], and fails if n is less than 1.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
@@ -180,12 +180,12 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 }
 
 // CatchUp sleeps until the clock is no longer behind: call it after
-// [ErrClockBackwards]. If ctx is done first, it returns the cause of that.
+// [ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
 // Ready returns nil if Next would succeed and the file, if any, can be written.
-// Otherwise it returns the error of Next, or that of the file: without it ids end
-// soon.
+// Otherwise it returns the error from Next or from the file: without the file, ids
+// soon run out.
 func (g *Generator) Ready() error { return g.core.Ready() }
 
 // Behind is how far the clock is behind the last id, or 0 if it is not: the least
@@ -195,7 +195,7 @@ func (g *Generator) Behind() time.Duration { return g.core.Behind() }
 // Worker is the worker of every id of the generator.
 func (g *Generator) Worker() Worker { return g.worker }
 
-// PerTick is the number of ids of a millisecond.
+// PerTick is the number of ids per millisecond.
 func (g *Generator) PerTick() int { return g.core.Source.PerTick() }
 
 // Waits is the number of calls that waited because the ids of a millisecond were used
@@ -232,8 +232,8 @@ func (r RunOf[ID]) At(i int) ID { return r.First.Plus(i) }
 
 // New returns an id and needs no setup: the first call in a process chooses a random
 // worker id. Any number of goroutines may call it. Ids ascend while the process
-// lives: if the clock is set back, their time runs ahead of it. If the 65,536 of a
-// millisecond are used up, New waits for the next millisecond.
+// runs: if the clock is set back, their time stays ahead of it. If the 65,536 ids of
+// a millisecond are used up, New waits for the next millisecond.
 //
 // Nothing is kept on disk. Two processes make the same id only if they make ids in
 // the same millisecond and chose the same 47 random bits. After a restart with the
@@ -255,41 +255,41 @@ var standard = sync.OnceValue(func() *Generator {
 	return g
 })
 
-// SystemClock returns a clock that follows the machine's wall clock for the cost of
-// its monotonic one, which is half. A step of the wall clock shows within a
-// millisecond of running time. Without steps the readings never decrease and are
+// SystemClock returns a clock that follows the machine's wall clock but costs only as
+// much as its monotonic clock, which is half. A step of the wall clock takes effect within
+// a millisecond of running time. Without steps the readings never decrease and are
 // never ahead of the wall clock.
 //
-// A step ahead by more than 3 s shows only after the wall clock has stayed there for
-// a minute; until then the clock ignores it, since after ids of a time far ahead no
-// more could be made until that time has come. On Linux, time that the machine slept
+// A step ahead by more than 3 s takes effect only after the wall clock has stayed there
+// for a minute; until then the clock ignores it, since once ids have a time far ahead, no
+// more can be made until that time comes. On Linux, time that the machine spends asleep
 // does not count as a step.
 func SystemClock() func() uint64 { return tick.SystemClock() }
 
-// MonotonicClock returns a clock that reads the machine's wall clock once, now, and
-// goes on by monotonic time. No later step of the wall clock shows, so ids neither end
-// nor jump when it is set.
+// MonotonicClock returns a clock that reads the machine's wall clock once, now, and then
+// advances with monotonic time. Later steps of the wall clock have no effect, so ids
+// neither stop nor jump when it is set.
 //
-// The time of ids then differs from the wall clock by all steps of it, and on Linux by
-// all the time that the machine has slept, until the program makes another clock. The
+// The time in ids then differs from the wall clock by all its steps, and on Linux by all
+// the time that the machine has been asleep, until the program makes another clock. The
 // next generator may find its mark ahead of its clock, and wait or fail as [Open] says:
-// no id comes twice.
+// no id repeats.
 func MonotonicClock() func() uint64 { return tick.MonotonicClock() }
 
-// Marks is a file that keeps the marks of several generators of a program, of any
-// format, each with a name. It is written once a second for all of them, but not
-// while no ids are made: then the next call waits for the disk, and one that does not
-// wait fails. Close closes the generators too.
+// Marks is a file that holds the marks of several generators in a program, of any
+// format, each under a name. One write a second covers all of them. Writes stop while
+// no ids are made: the next call then waits for the disk, or fails if it is one that
+// does not wait. Close closes the generators too.
 type Marks = durable.Marks
 
 // OpenMarks locks the file at path, which the first generator creates if it does not
 // exist. It fails if the file is locked, does not hold marks, or is damaged. Problems
 // with the file and their end are logged, unless log is nil.
 //
-// The file of one generator, which [Open] makes, can be used: its mark has the empty
-// name, which must be opened before others. A mark stays in the file after its name is
-// no longer used. A new name starts without a mark, or after the one in the file
-// path-name, if that exists, which older nodes kept.
+// A file that [Open] made for one generator can be used: its mark has the empty name,
+// which must be opened before others. A mark stays in the file after its name is no
+// longer used. A new name starts without a mark or, if the file path-name of an older
+// node exists, after the mark in that file.
 func OpenMarks(path string, log *slog.Logger) (*Marks, error) { return durable.OpenMarks(path, log) }
 
 // CheckMarks returns the error of [OpenMarks] for a file, but ignores locks. It changes

@@ -93,8 +93,8 @@ func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
 // Notional returns the id of a time with worker and sequence 0, the lowest that
 // any worker can make in that millisecond: a bound for scans over ids. A time
-// before 1970 counts as 1970, and one after the last that [ID.Time] can return as
-// that.
+// before 1970 counts as 1970, and one after the last that [ID.Time] can return counts
+// as that last one.
 func Notional(t time.Time) ID { return Make(tick.MilliOf(t), 0, 0) }
 
 // Span returns the lowest and the highest id of the milliseconds from first to

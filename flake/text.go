@@ -20,8 +20,8 @@ var size = digits.NewSize(128)
 // every padded text: 128 for 2, 32 for 16, 22 for 62. It is 0 for any other base.
 func Width(base int) int { return size.Width(base) }
 
-// String is the id as 22 digits of base 62. These texts sort, as bytes, as the ids do. A
-// case-insensitive column of a database takes different ones for equal: see [ID.UUID].
+// String is the id as 22 digits in base 62. These texts sort, as bytes, as the ids do. A
+// case-insensitive database column treats different ones as equal: see [ID.UUID].
 func (id ID) String() string {
 	var buf [22]byte
 	text, _ := id.AppendText(buf[:0])
@@ -120,7 +120,7 @@ func unpadded(text string) string {
 // ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
 // [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
 // different digits in every base. Any other base is [ErrBase]. Text that is empty, too
-// long, above the highest id, or has anything but digits of the base is a [*ParseError].
+// long, above the highest id, or contains anything but digits of the base is a [*ParseError].
 func ParseBase(text string, base int) (id ID, err error) {
 	hi, lo, err := size.Parse(text, base)
 	if err != nil {

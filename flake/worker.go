@@ -25,8 +25,8 @@ type Worker uint64
 // MaxWorker is the highest worker id.
 const MaxWorker Worker = 1<<48 - 1
 
-// multicast is the lowest bit of the first byte. The address of a network card never
-// has it.
+// multicast is the lowest bit of the first byte. It is never set in the address of a
+// network card.
 const multicast Worker = 1 << 40
 
 // String is the worker as a MAC address is written: 02:00:00:00:00:01.
@@ -127,8 +127,8 @@ type Card struct {
 	Name   string
 	Worker Worker // the MAC
 
-	// Doubts are the reasons why another machine may have the same MAC, or this one
-	// another after its next boot: "is down", "is virtual". It is empty for a network
+	// Doubts are the reasons why another machine may have the same MAC, or this machine
+	// another MAC after its next boot: "is down", "is virtual". It is empty for a network
 	// card that is up and has its manufacturer's address. A copy of a virtual machine
 	// may have the same MAC nonetheless.
 	Doubts []string
@@ -191,10 +191,10 @@ func attribute(sys fs.FS, name, attribute string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// KeptWorker returns the worker id that the file keeps with the mark of a name. If there
-// is none, it makes one, like [RandomWorker], and keeps it from the next mark on: open a
-// generator with it. It also makes a new one if the file was copied from a machine with
-// another machine-id(5), network cards or host name.
+// KeptWorker returns the worker id that the file keeps with the mark of a name. If the file
+// has none, it makes one, like [RandomWorker], and saves it with the next mark: open a
+// generator with it. It also makes a new one if the file was copied from a machine with a
+// different machine-id(5), network cards or host name.
 func KeptWorker(m *Marks, name string) (w Worker, made bool, err error) {
 	machine, err := thisMachine()
 	if err != nil {
