@@ -13,19 +13,19 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// A Format is one layout of ids: its fields and its texts.
+// A Format is a layout of ids: its fields and text forms.
 type Format struct {
-	Name string // that of its [Kind]
+	Name string // the name of its [Kind]
 	Size int    // of an id in bytes, 8 to 16
-	Meta bool   // whether an id takes a metabyte
+	Meta bool   // whether ids have a metabyte
 
 	epoch, unit uint64  // of the time, in ms
-	fields      []Field // the time, then the others down to the lowest bit; Value is that of constant fields
+	fields      []Field // the time, then the others down to the lowest bit; Value is set in constant fields
 
 	append func(dst []byte, id Number) []byte // the canonical text
-	parse  func(text string) (Number, error)  // all texts of its own
+	parse  func(text string) (Number, error)  // any of the format's text forms
 
-	// From the fields, by [Format.made].
+	// Derived from the fields by [Format.made].
 	lowest, highest  Number // ids of time 0
 	sequence, random Number // masks
 	step, meta       int    // position of the lowest bit of sequence and metabyte
@@ -39,8 +39,8 @@ type Field struct {
 	Width  int    // in bits
 }
 
-// made returns the format with what follows from its fields, of which only the first has
-// an offset.
+// made returns the format with the values derived from its fields; only the first field
+// needs an offset.
 func (f Format) made() *Format {
 	offset := f.fields[0].Offset
 	for i := range f.fields {
@@ -96,9 +96,9 @@ func Who(fields []Field) (who []Field) {
 	return who
 }
 
-// Span returns the lowest and the highest id that any generator can make from the
-// millisecond first to last, both included and since 1970. It fails for a time out of
-// the format's range.
+// Span returns the lowest and the highest id that any generator can make from millisecond
+// first to millisecond last, both included, since 1970. It fails if either is outside the
+// format's range.
 func (f *Format) Span(first, last uint64) (lowest, highest Number, err error) {
 	low, err1 := f.at(first)
 	high, err2 := f.at(last)
@@ -118,7 +118,7 @@ func (f *Format) at(milli uint64) (Number, error) {
 	return Number{Lo: ticks}.shifted(f.shift(&field)), nil
 }
 
-// withMeta returns an id whose metabyte is 0 with another one, if the format has one.
+// withMeta returns id with its metabyte, which must be 0, set to meta, if the format has one.
 func (f *Format) withMeta(id Number, meta uint8) Number {
 	if f.Meta {
 		id = id.add(Number{Lo: uint64(meta)}.shifted(f.meta))
@@ -126,8 +126,8 @@ func (f *Format) withMeta(id Number, meta uint8) Number {
 	return id
 }
 
-// Place returns a number for comparing an id with others of its format: it is
-// consecutive in a run, and has no random bits, which may be equal in two ids.
+// Place returns a number for comparing ids of the format: the places in a run are
+// consecutive, and exclude the random bits, which may be equal in two ids.
 func (f *Format) Place(id Number) Number {
 	id.Lo &^= f.random.Lo
 	return id.shifted(-f.step).add(id.shifted(128 - f.step))
@@ -145,8 +145,8 @@ type Run struct {
 	Format *Format // nil means consecutive numbers
 }
 
-// At returns the id at index i, 0 <= i < Count. If the format has random bits they are
-// new, so call it once per id.
+// At returns the id at index i, 0 <= i < Count. Any random bits are new in each call, so
+// call At once per id.
 func (r Run) At(i int) Number {
 	f := r.Format
 	if f == nil {
@@ -159,8 +159,8 @@ func (r Run) At(i int) Number {
 	return id
 }
 
-// FollowedBy reports whether next continues the run in the same tick, so that both are
-// one.
+// FollowedBy reports whether next continues the run in the same tick, so that the two can
+// be joined.
 func (r Run) FollowedBy(next Run) bool {
 	if r.Format == nil {
 		return r.First.Plus(r.Count) == next.First
@@ -170,14 +170,14 @@ func (r Run) FollowedBy(next Run) bool {
 		next.First.Hi == after.Hi && (next.First.Lo^after.Lo)&^f.random.Lo == 0
 }
 
-// Number is an id of any format as an unsigned number of 128 bits. Its bytes are
-// big-endian, as many as the format has.
+// Number is an id of any format as an unsigned 128-bit number. Its bytes are big-endian;
+// the format's Size says how many there are.
 type Number struct{ Hi, Lo uint64 }
 
 // maxOctets is the size of the largest id.
 const maxOctets = len(flake.ID{})
 
-// NumberOf returns the number of at most 16 big-endian bytes.
+// NumberOf converts up to 16 big-endian bytes to a Number.
 func NumberOf(octets string) Number {
 	var b [maxOctets]byte
 	copy(b[maxOctets-len(octets):], octets)

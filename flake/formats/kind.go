@@ -1,5 +1,5 @@
-// Package formats is the table of the formats of ids: their bits and texts, the options
-// of their generators, and how to open one. The id server, the configuration and the
+// Package formats is the table of id formats: their bits and text forms, the options of
+// their generators, and how to open a generator. The id server, the configuration and the
 // command use only this table.
 //
 // A new format is a package such as snowflake, and a row of [Kinds]. Start from [Kinds],
@@ -53,7 +53,7 @@ func WithKey(key string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// A Kind is a row of the table: the formats with one name, which depend on options.
+// A Kind is a row of the table: the formats that share a name and differ by options.
 type Kind struct {
 	Name string
 	Keys []*Key // of the options
@@ -65,10 +65,10 @@ type Kind struct {
 	// Format returns the format of options.
 	Format func(o Options) *Format
 
-	// Check returns the faults of options that are in range. It may be nil.
+	// Check returns the faults in options whose values are in range. It may be nil.
 	Check func(o Options) []Fault
 
-	// Plan returns the generator of options with a number.
+	// Plan plans the generator for options that include a number.
 	Plan func(o Options) (Plan, error)
 }
 
@@ -155,7 +155,7 @@ func IsNumber(key string) bool {
 	})
 }
 
-// Numbered returns the options with a number in some keys, its upper part in the first.
+// Numbered returns o with the number split over keys, its upper part in the first.
 func (k *Kind) Numbered(o Options, keys []string, number uint64) Options {
 	o = maps.Clone(o)
 	if o == nil {
@@ -177,7 +177,7 @@ func (k *Kind) Numbered(o Options, keys []string, number uint64) Options {
 	return o
 }
 
-// MaxNumber returns the highest number below 2^16 that fits some keys.
+// MaxNumber returns the highest number below 2^16 that fits in keys.
 func (k *Kind) MaxNumber(o Options, keys []string) uint64 {
 	numbers := uint64(1)
 	for _, name := range keys {
@@ -197,12 +197,12 @@ type Plan struct {
 	Place  Place
 
 	// Open returns the generator, whose mark is in the file at path, or in o.Marks
-	// with that name. With neither, nothing is kept.
+	// with that name. Without either, nothing is saved.
 	Open func(ctx context.Context, path string, o flake.Options) (Generator, error)
 }
 
-// A Place is all ids that a generator can make, except for their time: those of a space
-// from First to Last. Ids of different spaces are never compared.
+// A Place is the set of ids that a generator can make, whatever their time: those from
+// First to Last in a space. Ids in different spaces are never compared.
 type Place struct {
 	Key, Value  string // of the number, for people
 	Space       string
@@ -211,7 +211,7 @@ type Place struct {
 
 func (p Place) String() string { return p.Key + " " + p.Value }
 
-// Overlaps reports whether two generators share ids.
+// Overlaps reports whether two generators can make the same ids.
 func (p Place) Overlaps(other Place) bool {
 	return p.Space == other.Space && p.First <= other.Last && other.First <= p.Last
 }
@@ -219,14 +219,14 @@ func (p Place) Overlaps(other Place) bool {
 // A Source makes ids of one format. Any number of goroutines may use it.
 type Source interface {
 	Format() *Format
-	// Reserve takes 1 to n new ids in sequence. If those of a tick are used up it
+	// Reserve takes 1 to n new ids in sequence. If the ids of a tick are used up, it
 	// waits for the next tick, until ctx is done. meta is for formats with a metabyte.
 	Reserve(ctx context.Context, n int, meta uint8) (Run, error)
 	// Worker is the worker, machine or partition of every id.
 	Worker() uint64
 	// Last returns the time, in ms since 1970, and the sequence of the last id.
 	Last() (milli uint64, sequence uint32)
-	// Ready returns nil if there are ids now and will be soon, or an error, usually
+	// Ready returns nil if ids are available now and will be soon, or an error, usually
 	// that of Reserve.
 	Ready() error
 	// Behind is the least time until the clock has caught up with the last id, or 0 if
@@ -234,7 +234,7 @@ type Source interface {
 	Behind() time.Duration
 	// Waits is the number of calls that waited because the ids of a tick were used up.
 	Waits() uint64
-	// PerTick is the number of ids of a tick.
+	// PerTick is the number of ids per tick.
 	PerTick() int
 	// Mark is the durable mark, which no id is later than, or the zero time.
 	Mark() time.Time
@@ -249,8 +249,8 @@ type Generator interface {
 	io.Closer
 }
 
-// generator is the generator of a format's package as a [Generator]: the methods that
-// all have in common, and functions for the others.
+// generator adapts the generator of a format's package to [Generator]: it embeds the
+// methods that all of them share, and has functions for the others.
 type generator struct {
 	alike
 	format  *Format

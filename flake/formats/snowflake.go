@@ -138,8 +138,8 @@ func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan,
 	return p, nil
 }
 
-// SnowflakeFormat returns the format of a layout, which is flake-idgen's if it has the
-// bits of [snowflake.Idgen]. Its own text is the number in decimal.
+// SnowflakeFormat returns the format of a layout: flake-idgen's if the layout has the bits
+// of [snowflake.Idgen]. The canonical text is the number in decimal.
 func SnowflakeFormat(l snowflake.Layout) *Format {
 	f := Format{Name: "snowflake", Size: 8, epoch: l.Epoch, unit: 1, append: appendDecimal, parse: parseDecimal}
 	bits := l

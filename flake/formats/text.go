@@ -14,7 +14,7 @@ import (
 // MaxText is the length of the longest text of an id: 128 bits in base 2.
 const MaxText = 128
 
-// Bases of a text besides 2 to 62.
+// Bases other than 2 to 62.
 const (
 	Octets    = 0  // the bytes of the id
 	Canonical = -1 // the format's own text
@@ -22,7 +22,7 @@ const (
 
 const canonical = "canonical"
 
-// text is a way to write ids, besides digits in a base.
+// text is a text form of ids other than digits in a base.
 type text struct {
 	name   string
 	size   int // of the ids that have it, in bytes; 0 means any
@@ -30,8 +30,8 @@ type text struct {
 	parse  func(text string, size int) (Number, error)
 }
 
-// texts are, after the first two, those of bwmarrin/snowflake, with its names. Their bases
-// are the numbers below Canonical.
+// texts are, except for the first two, those of bwmarrin/snowflake under the same names.
+// Their bases are the numbers below Canonical.
 var texts = [...]text{
 	{"uuid", maxOctets, appendUUID, parseUUID},
 	{"crockford", 0, appendCrockford, parseCrockford},
@@ -59,8 +59,8 @@ func parseUUID(text string, _ int) (Number, error) {
 	return of128(id), err
 }
 
-// crockfordZeros is the lowest id of 128 bits in Crockford's base 32: the digits of ulid, as
-// many as the highest id of a size has.
+// crockfordZeros is the lowest 128-bit id in Crockford's base 32, as in ULIDs. The text of
+// an id has as many digits as that of the highest id of the same size.
 const crockfordZeros = "00000000000000000000000000"
 
 func crockfordWidth(size int) int { return (8*size + 4) / 5 } // 13, 16 or 26
@@ -80,8 +80,8 @@ func parseCrockford(text string, size int) (Number, error) {
 	return n, err
 }
 
-// isCrockford reports whether a text that [parseCrockford] parses can be nothing else: of
-// 128 bits only hexadecimal with needless zeros has 26 digits, the first of them 0.
+// isCrockford reports whether a text that [parseCrockford] parses is unambiguous: the only
+// other 128-bit text with 26 digits and a leading 0 is hexadecimal with needless zeros.
 func isCrockford(text string, size int) bool {
 	return size == maxOctets && len(text) == len(crockfordZeros) && text[0] == '0' && text[1]|' ' != 'x'
 }
@@ -94,8 +94,8 @@ func textOf(base int) *text {
 	return nil
 }
 
-// BaseOf returns the base with a name: canonical; uuid, which only ids of 128 bits have;
-// crockford; or base32, base36, base58 and base64, which only ids of 64 bits have.
+// BaseOf returns the base with a name: canonical; uuid, for 128-bit ids only; crockford;
+// or base32, base36, base58 and base64, for 64-bit ids only.
 func BaseOf(name string) (base int, ok bool) {
 	if name == canonical {
 		return Canonical, true
@@ -122,7 +122,7 @@ func (f *Format) HasBase(base int) bool {
 	return t == nil || t.size == 0 || t.size == f.Size
 }
 
-// TextBases returns the bases that have names, besides canonical.
+// TextBases returns the bases that have names, other than canonical.
 func TextBases() (bases []int) {
 	for i := range texts {
 		bases = append(bases, Canonical-1-i)
@@ -130,7 +130,7 @@ func TextBases() (bases []int) {
 	return bases
 }
 
-// BaseNames returns the names of the bases that are not numbers of any of the formats.
+// BaseNames returns the names of the bases with names that any of the formats supports.
 func BaseNames(all ...*Format) []string {
 	names := []string{canonical}
 	for _, base := range TextBases() {
@@ -155,15 +155,15 @@ func (f *Format) Append(dst []byte, id Number, base int) []byte {
 	return id.AppendDigits(dst, base)
 }
 
-// Width returns the length of the longest id in a base.
+// Width returns the length of the longest text of an id in a base.
 func (f *Format) Width(base int) int { return len(f.Append(nil, highest(f.Size), base)) }
 
 var errText = errors.New("flake: not an id of the format")
 
-// Parse parses what Append returns: digits in the base; with Canonical, any of the
-// format's own texts, of 128 bits also 26 digits of crockford that begin with 0, or the id
-// in base 16 as other programs write it; with Octets, the bytes of the id or, if the
-// length differs, as with Canonical.
+// Parse parses what Append returns: digits in the base; with Canonical, any of the format's
+// text forms, the id in base 16 as other programs write it or, for 128-bit ids, 26 Crockford
+// digits that begin with 0; with Octets, the bytes of the id, or text as with Canonical if
+// the length differs.
 func (f *Format) Parse(text string, base int) (id Number, err error) {
 	switch {
 	case base == Octets && len(text) == f.Size:
@@ -191,7 +191,7 @@ func (f *Format) Parse(text string, base int) (id Number, err error) {
 	return id, nil
 }
 
-// ReadAs returns, for people, which text Parse with Canonical reads a text as.
+// ReadAs describes, for people, the text form that Parse with Canonical takes text for.
 func (f *Format) ReadAs(text string) string {
 	if _, err := f.parse(text); err == nil {
 		return f.Name + "'s own text"
