@@ -103,7 +103,7 @@ type KeptReport struct {
 // ClaimReport describes the claim that a start makes.
 type ClaimReport struct {
 	Number  uint64 `json:"number"`
-	Resumed bool   `json:"resumed"` // it resumes that of the file
+	Resumed bool   `json:"resumed"` // it resumes the claim in the file
 	Random  bool   `json:"random"`  // another free number may be claimed instead
 	After   uint64 `json:"after"`   // ids are later
 }
@@ -352,7 +352,7 @@ func (r *rehearsal[G]) add(ctx context.Context, p Planned[G]) {
 	}
 }
 
-// compare compares the number and the marks of the file with what the store has.
+// compare compares the number and the marks in the file with those in the store.
 func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 	k := r.kept.Number
 	if k == nil {

@@ -204,8 +204,8 @@ func (s *Generators[G]) Follow() {
 }
 
 // Move closes the generators whose number is lost, and opens them with the next number, if the
-// owner has one. As long as no other node can make ids up to the mark of the lost number, they
-// stay open until ids of the next may begin. Call it only after [OpenOn]; otherwise Follow does.
+// owner has one. They stay open until the next number can be used, as long as no other node can
+// make ids up to the mark of the lost number. Call it only after [OpenOn]; otherwise Follow does.
 func (s *Generators[G]) Move(ctx context.Context) error {
 	claim, _ := s.owner.Claim()
 	for _, g := range s.all {

@@ -11,7 +11,7 @@ import (
 // shadowDisk reads a disk, but takes no lock and discards writes.
 type shadowDisk struct {
 	mark.Disk
-	empty bool // pretend that there is no file, but every folder
+	empty bool // pretend that no file exists, but every folder does
 }
 
 func (d shadowDisk) Resolve(path string) (string, error) {
@@ -35,8 +35,8 @@ func (nothing) Write(b []byte) (int, error) { return len(b), nil }
 func (nothing) Sync() error                 { return nil }
 func (nothing) Close() error                { return nil }
 
-// shadowStore returns what the store had when first read, for one owner that claims. Writes
-// succeed, but change nothing.
+// shadowStore returns what the store contained when first read, for a single claiming owner.
+// Writes succeed, but change nothing.
 type shadowStore struct {
 	workers.Store
 	clock func() uint64     // to compare with the clocks of the store
@@ -46,7 +46,7 @@ type shadowStore struct {
 }
 
 func (s *shadowStore) List(ctx context.Context, prefix string) (map[string]string, error) {
-	if s.all == nil { // Get comes before it, and fails if there was an error
+	if s.all == nil { // Get is called first, and fails if there was an error
 		s.all, s.err = s.Store.List(ctx, prefix)
 	}
 	return s.all, s.err
