@@ -13,8 +13,8 @@ import (
 )
 
 // Attempts coordinates one goroutine that makes attempts with any number of callers. The
-// goroutine makes one when it chooses to and when [Attempts.Asked] receives, and reports each
-// with [Attempts.Settle]. Callers wait in [Attempts.Await].
+// goroutine makes an attempt whenever it chooses and whenever [Attempts.Asked] receives, and
+// reports each result with [Attempts.Settle]. Callers wait in [Attempts.Await].
 type Attempts struct {
 	patience time.Duration
 	slow     error
@@ -26,10 +26,10 @@ type Attempts struct {
 	err   error         // of the last attempt, or slow
 }
 
-// New returns Attempts whose callers wait no longer than patience. A caller that does, and later
-// ones until the attempt ends, get an error that wraps [tick.ErrTimestampNotSaved] and names
-// what is slow. New calls changed with each result and the one before; changed must not call
-// the Attempts.
+// New returns Attempts whose callers wait for at most patience. A caller that has waited that long,
+// and later ones until the attempt ends, get an error that wraps [tick.ErrTimestampNotSaved] and
+// names what is slow. The Attempts call changed with each result and the one before it; changed
+// must not call the Attempts.
 func New(patience time.Duration, what string, changed func(before, now error)) *Attempts {
 	slow := fmt.Errorf("%w: %s has not answered for %v", tick.ErrTimestampNotSaved, what, patience)
 	return &Attempts{
@@ -75,7 +75,7 @@ func (a *Attempts) End(err error) {
 }
 
 // Await asks for attempts until done returns true. It fails if the last attempt failed, with
-// [tick.ErrClosed] if ended is closed, and with the cause of ctx if that is done.
+// [tick.ErrClosed] if ended is closed, and with ctx's cause if ctx is done.
 func (a *Attempts) Await(ctx context.Context, ended <-chan struct{}, done func() bool) error {
 	patience := time.After(a.patience)
 	for {

@@ -7,7 +7,7 @@ import (
 )
 
 // Base 62 is the most common text, so it has a separate path: two 128-bit divisions by
-// 62^10 split a number into 2 + 10 + 10 digits, and a table has the pairs of each ten.
+// 62^10 split a number into 2 + 10 + 10 digits, and a table holds the digit pairs of each ten.
 const (
 	pow2  = 62 * 62
 	pow4  = pow2 * pow2

@@ -187,11 +187,11 @@ func ParseHex(text string, from int) (hi, lo uint64, err error) {
 	return hi, lo, nil
 }
 
-// each has a word's bytes all 1.
+// each is a word whose bytes are all 1.
 const each = 0x0101010101010101
 
-// ParseUUID parses the text form of a UUID (RFC 9562 section 4), in either case. It is not
-// ok for any other text.
+// ParseUUID parses the text form of a UUID (RFC 9562 section 4), in either case. For any
+// other text, ok is false.
 func ParseUUID(text string) (hi, lo uint64, ok bool) {
 	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
 		return 0, 0, false
@@ -208,12 +208,12 @@ func load4(s string) uint64 {
 	return uint64(s[3]) | uint64(s[2])<<8 | uint64(s[1])<<16 | uint64(s[0])<<24
 }
 
-// hex8 returns the value of 8 hexadecimal digits, a byte each. It is not ok if some are not
-// digits.
+// hex8 returns the value of 8 hexadecimal digits, a byte each. If some are not digits, ok is
+// false.
 func hex8(text uint64) (value uint64, ok bool) {
 	letters := text >> 6 & each // 1 in the bytes of letters
 	v := text&(0xf*each) + 9*letters
-	// A digit has its value again, and only letters have 10 to 15.
+	// Each value must convert back to its digit, and only letters may have values 10 to 15.
 	ok = v+'0'*each+7*letters == text&^(letters<<5) && (v+6*each)>>4&each == letters && v&(16*each) == 0
 	v = (v | v>>4) & 0x00ff00ff00ff00ff
 	v = (v | v>>8) & 0x0000ffff0000ffff
@@ -223,7 +223,7 @@ func hex8(text uint64) (value uint64, ok bool) {
 // Parse parses a number in a base from 2 to 62, with any number of leading zeros up to
 // [Size.Width] digits. Upper and lower case are different digits in every base. Any
 // other base is [ErrBase]. Text that is empty, too long, above the highest number, or
-// has anything but digits of the base is a [*Wrong].
+// contains anything but digits of the base is a [*Wrong].
 func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 	if base < MinBase || base > MaxBase {
 		return 0, 0, ErrBase
@@ -257,8 +257,8 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 	return hi, lo, nil
 }
 
-// word returns the value of digits that fit a word. It is not ok if some are not digits
-// of the base.
+// word returns the value of digits that fit a word. If some are not digits of the base, ok
+// is false.
 func word(text string, base int) (v uint64, ok bool) {
 	var highest byte
 	for i := range len(text) {
@@ -270,7 +270,7 @@ func word(text string, base int) (v uint64, ok bool) {
 }
 
 // NotDigit returns a [*Wrong] for the first byte of text that is not a digit of the
-// base; one must not be.
+// base; text must contain one.
 func NotDigit(text string, values *[256]byte, base int) error {
 	at := 0
 	for int(values[text[at]]) < base {
@@ -283,8 +283,8 @@ func tooHigh(text string, base int) error {
 	return wrong(text, 0, "above the highest id, in base %d", base)
 }
 
-// maxQuoted is the number of bytes that are kept of a text that is not an id: more than
-// any id has.
+// maxQuoted is the number of bytes kept from a text that is not an id: more than any id
+// has.
 const maxQuoted = 130
 
 // Wrong is the error of a text that is not an id. [As] converts it to the error that

@@ -9,7 +9,7 @@ type Bound interface {
 	After() uint64
 	// Milli returns the time that no id may pass. It only rises.
 	Milli() uint64
-	// Extend raises Milli to at least the argument. It returns the cause of ctx if that is
-	// done first.
+	// Extend raises Milli to at least the argument. If ctx is done first, it returns ctx's
+	// cause.
 	Extend(ctx context.Context, milli uint64) error
 }

@@ -18,13 +18,13 @@ import (
 var errEnded = fmt.Errorf("%w, and its file of marks too", tick.ErrClosed)
 
 // Marks is a file that keeps the marks of several generators, each under a name. One save a
-// second is for all of them; without calls for ids there are few saves. Close it when done.
+// second covers all of them; without calls for ids there are few saves. Close it when done.
 type Marks struct {
 	file *mark.File
 	log  *slog.Logger
 
 	saving sync.Mutex             // held while the file is written
-	saved  mark.Content           // what the file has; under saving
+	saved  mark.Content           // what the file contains; under saving
 	drawn  map[string]mark.Worker // to be written with the next save; under saving
 	latest uint64                 // highest mark without a generator; under saving
 	names  map[string]bool        // names in use; under saving

@@ -133,7 +133,7 @@ func (k *Marker) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 	return k.marks.add(k)
 }
 
-// unfit reports whether a name in the file, or a file name, cannot have r.
+// unfit reports whether a name in the file, or a file name, cannot contain r.
 func unfit(r rune) bool { return r == '/' || r == ' ' || r == utf8.RuneError || !unicode.IsPrint(r) }
 
 // within waits until the clock has passed the start of the bound, however long that takes, and

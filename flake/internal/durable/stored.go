@@ -7,9 +7,9 @@ import (
 )
 
 // StoredWorker returns the random worker id stored with the mark of a name, at most limit, and
-// whether it is already in the file. If the file has none, or one drawn on another machine or an
-// unknown one, StoredWorker draws one with fresh; it is written with the next mark, so before any
-// id is made with it. Losing the file loses the mark and the worker id together.
+// whether it is already in the file. If the file has none, or one that was drawn on another or an
+// unknown machine, StoredWorker draws one with fresh; it is written with the next mark, and so
+// before any id is made with it. Losing the file loses the mark and the worker id together.
 func (m *Marks) StoredWorker(name, machine string, limit uint64, fresh func() uint64) (
 	number uint64, kept bool, err error) {
 	m.saving.Lock()

@@ -1,5 +1,5 @@
-// Package halves makes ids of 16 bytes whose first half is the time and sequence, and
-// whose second half is the worker and random bits: UUIDs of version 7, and ULIDs.
+// Package halves makes 16-byte ids whose first half is the time and sequence, and whose
+// second half is the worker and random bits: version 7 UUIDs, and ULIDs.
 //
 //	 0                        48                64 - Sequence      64
 //	+-------------------------+------------------+----------------+
@@ -81,8 +81,8 @@ func (l Layout) RandomOf(id [16]byte) uint16 {
 	return binary.BigEndian.Uint16(id[14:]) & uint16(1<<l.Random-1)
 }
 
-// Lowest returns the lowest id of a time. One before 1970 counts as 1970, and one after
-// MaxMilli as that.
+// Lowest returns the lowest id of a time. A time before 1970 counts as 1970, and one after
+// MaxMilli counts as MaxMilli.
 func (l Layout) Lowest(t time.Time) (id [16]byte) {
 	set(&id, min(tick.MilliOf(t), MaxMilli)<<16|l.High, l.Low)
 	return id
@@ -144,8 +144,8 @@ func Open[T ID[T]](ctx context.Context, path string, l Layout, worker flake.Work
 	return g, nil
 }
 
-// Fresh returns a function that returns ids of a worker chosen at random in its first
-// call, and of a clock that is never set back.
+// Fresh returns a function that returns ids with a worker chosen at random in its first
+// call, and with the time of a clock that is never set back.
 func Fresh[T ID[T]](l Layout) func() T {
 	standard := sync.OnceValue(func() *Generator[T] {
 		g, err := New[T](l, flake.RandomWorker(), flake.Options{Clock: tick.ForwardClock()})
@@ -168,8 +168,8 @@ func Fresh[T ID[T]](l Layout) func() T {
 // Later calls return the same error.
 func (g *Generator[T]) Close() error { return g.core.Close() }
 
-// Next returns the next id. If those of a millisecond are used up it waits for the next
-// millisecond, yielding the processor; if ctx is done first it returns the cause. It
+// Next returns the next id. If the ids of a millisecond are used up, it waits for the next
+// millisecond, yielding the processor; if ctx is done first, it returns ctx's cause. It
 // fails with [flake.ErrClockBackwards] while the clock is behind the last id,
 // [flake.ErrTimestampNotSaved] or [flake.ErrClosed].
 func (g *Generator[T]) Next(ctx context.Context) (id T, err error) {
@@ -177,7 +177,7 @@ func (g *Generator[T]) Next(ctx context.Context) (id T, err error) {
 	return id, err
 }
 
-// next leaves Next small enough to be inlined.
+// next keeps Next small enough to be inlined.
 func (g *Generator[T]) next(ctx context.Context, id *T) error {
 	milli, used, err := g.core.Source.One(ctx)
 	if err == nil {
@@ -209,7 +209,7 @@ func (g *Generator[T]) NextN(ctx context.Context, dst []T) (int, error) {
 	return done, nil
 }
 
-// Reserve returns up to n ids of one millisecond, for the cost of one. It waits and
+// Reserve returns up to n ids of one millisecond, at the cost of one. It waits and
 // fails like [Generator.Next], and fails if n is less than 1.
 func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], err error) {
 	if n < 1 {
@@ -224,11 +224,11 @@ func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], er
 }
 
 // CatchUp sleeps until the clock is no longer behind: call it after
-// [flake.ErrClockBackwards]. It returns the cause of ctx if that is done first.
+// [flake.ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
 func (g *Generator[T]) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
 // Ready returns nil if Next would succeed and the file, if any, can be written.
-// Otherwise it returns the error of Next, or that of the file: without it ids end soon.
+// Otherwise it returns the error from Next or from the file: without the file, ids soon run out.
 func (g *Generator[T]) Ready() error { return g.core.Ready() }
 
 // Behind is how far the clock is behind the last id, or 0 if it is not: the least time
@@ -238,7 +238,7 @@ func (g *Generator[T]) Behind() time.Duration { return g.core.Behind() }
 // Worker is the worker of every id of the generator.
 func (g *Generator[T]) Worker() flake.Worker { return g.worker }
 
-// PerTick is the number of ids of a millisecond.
+// PerTick is the number of ids per millisecond.
 func (g *Generator[T]) PerTick() int { return g.core.Source.PerTick() }
 
 // Waits is the number of calls that waited because the ids of a millisecond were used

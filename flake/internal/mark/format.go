@@ -43,10 +43,10 @@ const (
 	version = 4
 
 	// Max is the highest mark, in the year 6429: the last millisecond that a
-	// generator has.
+	// generator can use.
 	Max = 1<<47 - 2
 
-	// MaxWords is how many words a mark may have.
+	// MaxWords is the maximum number of words in a mark.
 	MaxWords = 6
 
 	// The size of a slot is a multiple of block, so that two slots never share a block of a

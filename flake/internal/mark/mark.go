@@ -1,6 +1,6 @@
 // Package mark keeps marks in a file. A mark is a time and perhaps a few words, which are up
-// to the caller. The file survives kill -9, a power cut and a full disk: it has the old or the
-// new marks, never neither.
+// to the caller. The file survives kill -9, a power cut and a full disk: it always contains
+// the old or the new marks.
 //
 // [Open] locks the file and reads it, [File.Save] writes it.
 //
@@ -22,7 +22,7 @@ import (
 
 // Disk is a file system. [OS] is the real one.
 type Disk interface {
-	// Resolve follows symbolic links. A path of no file stays as it is.
+	// Resolve follows symbolic links. A path where no file exists is returned unchanged.
 	Resolve(path string) (string, error)
 	// Lock locks the path until the Lock is closed or the process ends. It fails with
 	// [ErrLocked] if another process has locked it.
@@ -34,7 +34,7 @@ type Disk interface {
 	Overwrite(path string, offset int64, data []byte) error
 	// Create creates a file, in place of an existing one.
 	Create(path string) (Writer, error)
-	// Rename atomically replaces one file by another.
+	// Rename atomically replaces one file with another.
 	Rename(from, to string) error
 	// SyncDir makes the names in a folder durable.
 	SyncDir(path string) error
@@ -157,8 +157,8 @@ func advise(path string, err error) error {
 // Path returns the path of the file, without symbolic links.
 func (f *File) Path() string { return f.path }
 
-// Save durably replaces the content. After an error and a crash the file has the old or the
-// new content.
+// Save durably replaces the content. After an error and a crash the file contains the old or
+// the new content.
 func (f *File) Save(c Content) error {
 	if err := f.save(c); err != nil {
 		return fmt.Errorf("timestamp_path %s: %w", f.path, err)
@@ -270,8 +270,8 @@ func (f *File) replace(next image) error {
 	return f.disk.SyncDir(filepath.Dir(f.path))
 }
 
-// hold makes sure that no other process has the file, or has changed it since the last save:
-// then the marks may be older than ids of the other.
+// hold makes sure that no other process holds the file, or has changed it since the last save:
+// otherwise the marks may be older than that process's ids.
 func (f *File) hold() error {
 	again, err := f.lock.Keep()
 	f.doubt = f.doubt || again

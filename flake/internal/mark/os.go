@@ -13,7 +13,7 @@ import (
 // OS is the machine's file system.
 type OS struct{}
 
-// Resolve implements [Disk]. A dangling link is an error: a save would replace it by a file.
+// Resolve implements [Disk]. A dangling link is an error: a save would replace it with a file.
 func (OS) Resolve(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("it is empty")
@@ -44,7 +44,7 @@ func (OS) Read(path string, max int64) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("it is not a regular file (%v)", info.Mode())
 	case info.Mode().Perm()&0o222 == 0:
-		// It could be replaced all the same, but it is read-only on purpose.
+		// A save could still replace it, but it is read-only on purpose.
 		return nil, fmt.Errorf("it is read-only (%v)", info.Mode())
 	}
 	f, err := os.Open(path)

@@ -46,8 +46,8 @@ func newDisk(m *Machine) *Disk {
 	return &Disk{m: m, live: map[string]*inode{}, durable: map[string]*inode{}, locked: map[string]bool{}}
 }
 
-// point is called before and after each operation. It takes time, and the process may crash in
-// it.
+// point is called before and after each operation. It takes time, and the process may crash
+// during it.
 func (d *Disk) point() {
 	if d.slow > 0 {
 		d.m.pass(time.Duration(d.m.rng.Int64N(int64(d.slow))))

@@ -6,7 +6,7 @@
 // exactly. [Run] runs one life, [Many] runs several. The simulated server is a [Node]: [Kept] for
 // generators of any format with their durable marks, in the format's tests; and [Original], a
 // model of the Erlang server's rules. The simulation must find that the latter repeats ids;
-// otherwise it is too easy.
+// otherwise it is too lenient.
 //
 // Type ledger lists the rules that a node must keep. [RunFleet] simulates several nodes with
 // numbers from a store.

@@ -31,7 +31,7 @@ type Fleet struct {
 	// then a node whose clock is behind claims the number.
 	Stops bool
 
-	// Faults that controls put in; nil: none.
+	// Faults that control runs inject; nil: none.
 	Store  func(workers.Store) workers.Store   // of a node
 	Bound  func(durable.Bound) durable.Bound   // of a node
 	Memory func(workers.Memory) workers.Memory // of a node
@@ -385,7 +385,7 @@ func (f *fleet) resume(t *task) {
 	}
 }
 
-// fleetLedger has every id of a fleet, and finds broken rules: an id repeats; two owners of a
+// fleetLedger records every id of a fleet, and finds broken rules: an id repeats; two owners of a
 // number make ids of the same time; ids of a node do not ascend; an id is later than every mark
 // that the store ever had for its number.
 type fleetLedger struct {
@@ -396,7 +396,7 @@ type fleetLedger struct {
 	own     map[*Disk]uint64   // numbers that are not from the store
 }
 
-// kind is what two ids have in common that may differ only in their time.
+// kind is what two ids that may differ only in their time have in common.
 type kind struct {
 	format int
 	number uint64

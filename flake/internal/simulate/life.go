@@ -438,7 +438,7 @@ func (l *life) answers() bool {
 	return l.report.Errors == errors
 }
 
-// A ledger has every id of a node, and finds broken rules:
+// A ledger records every id of a node, and finds broken rules:
 //
 //   - an id repeats;
 //   - an id is not above the caller's last id from the same generator, unless Unordered;
@@ -454,13 +454,13 @@ type ledger struct {
 	any    bool // Unordered
 }
 
-// runs are the sequences that were used, by what else identifies an id.
+// runs are the used sequences, keyed by whatever else identifies an id.
 type runs[K comparable] map[K][]run
 
 // A run is a range of sequences, including first and last.
 type run struct{ first, last uint32 }
 
-// add adds a run, and reports whether some of it was there.
+// add adds a run, and reports whether some of it was already there.
 func (r runs[K]) add(key K, now run) (twice bool) {
 	for _, other := range r[key] {
 		if now.first <= other.last && other.first <= now.last {

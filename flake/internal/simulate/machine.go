@@ -28,7 +28,7 @@ type Machine struct {
 	jumped time.Duration      // when (true time) the clock last went far ahead
 	shown  [][2]time.Duration // the range of clock minus monotonic time, before each step
 	top    time.Duration      // the latest clock before a step back, in this process
-	hurry  bool               // ids are made faster than ticks have them
+	hurry  bool               // ids are made faster than ticks allow
 
 	// preempt runs after the clock was read and before the reader continues: it stands for
 	// other goroutines.

@@ -11,8 +11,8 @@ import (
 // at once.
 type Clock = func() uint64
 
-// MilliOf returns a time in ms since 1970. One before 1970 counts as 1970, and one after
-// the last of [time.UnixMilli] as that.
+// MilliOf returns a time in ms since 1970. A time before 1970 counts as 1970, and one after
+// the last that [time.UnixMilli] can represent counts as that last one.
 func MilliOf(t time.Time) uint64 {
 	const last = math.MaxInt64 / 1000 // seconds
 	switch seconds := t.Unix(); {
@@ -24,12 +24,12 @@ func MilliOf(t time.Time) uint64 {
 	return uint64(t.UnixMilli())
 }
 
-// SystemClock returns a clock that follows the machine's wall clock for the cost of its
-// monotonic one, which is half.
+// SystemClock returns a clock that follows the machine's wall clock but costs only as much
+// as its monotonic clock, which is half.
 //
 // It returns monotonic time plus an offset. The offset changes only if the wall clock is
 // stepped or the machine sleeps (the kernel slews both clocks alike). The first reading
-// after each millisecond measures it again: so a step shows within a millisecond of
+// after each millisecond measures it again, so a step takes effect within a millisecond of
 // running time, unless it goes far ahead: see [systemClock.believe].
 //
 // Without steps the readings never decrease and are never ahead of the wall clock: see
@@ -37,7 +37,7 @@ func MilliOf(t time.Time) uint64 {
 func SystemClock() Clock { return newSystemClock().milli }
 
 // MonotonicClock returns a clock that continues from the wall clock's time by monotonic
-// time alone: no step of the wall clock shows.
+// time alone: steps of the wall clock have no effect.
 func MonotonicClock() Clock {
 	base := time.Now()
 	return MonotonicOf(base.UnixNano, func() int64 { return int64(time.Since(base)) })
@@ -118,8 +118,8 @@ func (c *systemClock) milli() uint64 {
 
 // measure compares the offset with a reading of the wall clock between two of the
 // monotonic one. The true offset is then between wall-after and wall-before, however
-// long the goroutine was suspended in between. An offset within stays, so a slow
-// measurement never looks like a step; one below is raised; one above means that the
+// long the goroutine was suspended in between. An offset in that range is kept, so a slow
+// measurement never looks like a step; a lower one is raised; a higher one means that the
 // wall clock went back. Taking the lower end each time keeps the clock from running
 // ahead.
 func (c *systemClock) measure(before, wall, after int64) {
@@ -143,8 +143,8 @@ func (c *systemClock) measure(before, wall, after int64) {
 
 // believe returns the new offset. It is that of the machine, unless that is more than
 // MaxStep ahead of the settled one. Then the settled one stays, as if the clock had not
-// been stepped, until the machine's has been there for [Doubt]: after ids of a time far
-// ahead there could be none until that time, once the clock is right again.
+// been stepped, until the machine's has been there for [Doubt]: once ids have a time far
+// ahead, a corrected clock could make no more until that time.
 //
 // An offset further behind is believed at once, but settled only when the clock has
 // caught up, so that a return to the earlier time is no jump ahead. Nor is time that the

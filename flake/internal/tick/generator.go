@@ -127,10 +127,10 @@ func (g *Generator) used(word uint64) uint64   { return word & g.mask }
 func (g *Generator) begin(milli uint64) uint64 { return (milli - g.first) << (g.bits & 63) }
 
 // Successor returns a generator with the same shape and clock that returns only ids of
-// ticks after that of last. It does not know the ids of g, and has a separate limit: if
-// that can be raised, it must be before there are ids. It is for a format whose ids
-// differ from earlier ones by other bits after the clock was set back; the caller must
-// close g first.
+// ticks after that of last. It does not know the ids of g, and has a separate limit: a limit
+// that can be raised must be raised before ids are made. It is for a format that tells ids
+// made after the clock was set back from earlier ones by other bits; the caller must close
+// g first.
 func (g *Generator) Successor(last uint64) *Generator {
 	limit := newLimit(g.limit.last)
 	if limit.Extend = g.limit.Extend; limit.Extend != nil {
@@ -200,7 +200,7 @@ func (g *Generator) Ready() error {
 }
 
 // Reserve takes up to n ids of one tick, n at least 1. It returns the start of the tick,
-// the index of the first of them, and their number. If all of the tick are used it waits
+// the index of the first of them, and their number. If all ids of the tick are used, it waits
 // for the next tick, yielding the processor, until ctx is done. It fails with
 // [ErrClockBackwards] while the clock is behind the last id, [ErrTimestampNotSaved],
 // [ErrClosed], or the cause of ctx.
@@ -277,7 +277,7 @@ func (g *Generator) One(ctx context.Context) (milli uint64, first int, err error
 }
 
 // TryReserve is like [Generator.Reserve] but does not wait: instead of waiting for the
-// next tick it fails with [ErrUsedUp], and for the limit with [ErrTimestampNotSaved].
+// next tick it fails with [ErrUsedUp], and instead of waiting for the limit with [ErrTimestampNotSaved].
 func (g *Generator) TryReserve(n int) (milli uint64, first, count int, err error) {
 	return g.Reserve(impatient, n)
 }
@@ -345,7 +345,7 @@ func (g *Generator) Close() (last uint64) {
 	}
 }
 
-// PerTick is the number of ids of a tick.
+// PerTick is the number of ids per tick.
 func (g *Generator) PerTick() int {
 	if g == nil {
 		return 0
@@ -441,8 +441,8 @@ func Text(milli uint64) string {
 	return time.UnixMilli(int64(min(milli, math.MaxInt64))).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// Await sleeps until lag, in ms, is 0. It returns the cause of ctx if that is done
-// first.
+// Await sleeps until lag, in ms, is 0. If ctx is done first, it returns ctx's
+// cause.
 func Await(ctx context.Context, sleep Sleeper, lag func() uint64) error {
 	for behind := lag(); behind > 0; behind = lag() {
 		nap := min(behind, uint64(maxNap/time.Millisecond))
@@ -453,7 +453,7 @@ func Await(ctx context.Context, sleep Sleeper, lag func() uint64) error {
 	return nil
 }
 
-// Sleeper sleeps, or returns the cause of ctx if that is done first. [Sleep] is the real
+// Sleeper sleeps, or returns ctx's cause if ctx is done first. [Sleep] is the real
 // one.
 type Sleeper func(ctx context.Context, d time.Duration) error
 
