@@ -31,8 +31,8 @@ type Options struct {
 	// 30 days; a negative value is an error.
 	AllowableDowntime time.Duration
 
-	// Logger, used by [Open] only, gets a line for a new file, for a wait, for a clock
-	// set back at the start, and for each problem with the file and its end. nil means
+	// Logger, used by [Open] only, logs a new file, a wait, a clock set back at the
+	// start, and the start and end of each problem with the file. nil means
 	// no log.
 	Logger *slog.Logger
 
@@ -40,9 +40,9 @@ type Options struct {
 	// the file. It may be nil.
 	Saved func(time.Duration)
 
-	// Marks, used by [Open] only, is the file of [flake.OpenMarks] that also keeps this
-	// generator's mark, with path as its name, which has no space or slash. nil means a
-	// separate file.
+	// Marks, used by [Open] only, is a file from [flake.OpenMarks] that also keeps this
+	// generator's mark. The mark's name is path, which must not contain a space or slash.
+	// nil means a separate file.
 	Marks *flake.Marks
 
 	// Bound, used by [Open] only, is a further limit on the ids: see [flake.Options].
@@ -50,16 +50,16 @@ type Options struct {
 }
 
 // Generator makes unique ids of one partition. Any number of goroutines may use one; it
-// allocates nothing. A zero Generator has no ids: Next and the like fail.
+// allocates nothing. On a zero Generator, Next and similar methods fail.
 type Generator struct {
 	core     durable.Core[*passes]
 	overflow *overflow     // or nil
 	byTime   atomic.Uint64 // number of ids of NewWithTime
 }
 
-// NewGenerator returns a generator that continues from a snapshot, and keeps nothing. A
+// NewGenerator returns a generator that continues from a snapshot, and saves nothing. A
 // nil snapshot means the whole sequence, and a partition that this process has not used
-// yet; the caller must know those of other processes.
+// yet; the caller must make sure that other processes do not use it.
 //
 // An invalid snapshot is an error, and so is [ErrPartitionsExhausted].
 func NewGenerator(s *Snapshot, o Options) (*Generator, error) {
@@ -114,9 +114,9 @@ func Open(ctx context.Context, path string, s *Snapshot, o Options) (*Generator,
 // next start waits instead. Later calls return the same error.
 func (g *Generator) Close() error { return g.core.Close() }
 
-// Next returns the next id, with metabyte 0: see [ID.WithMeta]. If those of a tick are
-// used up it waits for the next tick, yielding the processor; if ctx is done first it
-// returns the cause. It fails with [flake.ErrClockBackwards] while the clock is in an
+// Next returns the next id, with metabyte 0: see [ID.WithMeta]. If the ids of a tick are
+// used up, it waits for the next tick, yielding the processor; if ctx is done first, it
+// returns ctx's cause. It fails with [flake.ErrClockBackwards] while the clock is in an
 // unsafe time, [flake.ErrTimestampNotSaved] or [flake.ErrClosed], and if the clock is
 // before 2010 or after 2079.
 func (g *Generator) Next(ctx context.Context) (id ID, err error) {
@@ -149,7 +149,7 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, nil
 }
 
-// Reserve returns up to n ids of one tick, for the cost of one. It waits and fails like
+// Reserve returns up to n ids of one tick, at the cost of one. It waits and fails like
 // [Generator.Next], and fails if n is less than 1.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
@@ -193,10 +193,10 @@ func (g *Generator) take(ctx context.Context, p *pass, n int) (milli uint64, fir
 	return p.ids.Reserve(ctx, n)
 }
 
-// NewWithTime returns an id of a past time, as for records that had other ids. Such ids
-// have a separate sequence, which wraps within the generator's bounds whatever the time.
-// They never wait, and have the tick-tock bit 0. The caller must know that they do not
-// collide with those of [Generator.Next], and that no more than [Generator.PerTick] have
+// NewWithTime returns an id with a past time, for example for a record that had another id.
+// Such ids have a separate sequence, which wraps within the generator's bounds whatever the
+// time. They never wait, and their tick-tock bit is 0. The caller must make sure that they do
+// not collide with those of [Generator.Next], and that no more than [Generator.PerTick] have
 // the same time. A time before 2010 or after 2079 is an error.
 func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 	milli := tick.MilliOf(t)
@@ -212,11 +212,11 @@ func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 }
 
 // CatchUp sleeps until the clock has left an unsafe time: call it after
-// [flake.ErrClockBackwards]. It returns the cause of ctx if that is done first.
+// [flake.ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
 // Ready returns nil if Next would succeed and the file, if any, can be written.
-// Otherwise it returns the error of Next, or that of the file: without it ids end soon.
+// Otherwise it returns the error from Next or from the file: without the file, ids soon run out.
 func (g *Generator) Ready() error { return g.core.Ready() }
 
 // Behind is the least time until the clock leaves an unsafe time and Next succeeds
@@ -226,7 +226,7 @@ func (g *Generator) Behind() time.Duration { return g.core.Behind() }
 // Partition is the partition of the generator's ids.
 func (g *Generator) Partition() Partition { return g.core.Source.pass().partition() }
 
-// PerTick is the number of ids of 4 ms.
+// PerTick is the number of ids per 4 ms.
 func (g *Generator) PerTick() int { return g.core.Source.pass().ids.PerTick() }
 
 // Waits is the number of calls that waited because the ids of a tick were used up.
@@ -254,10 +254,10 @@ func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 type Run = flake.RunOf[ID]
 
 // New returns an id with a metabyte and needs no setup: as in the peer, the first call
-// in a process chooses a partition, which no generator of [NewGenerator] has there. Any
-// number of goroutines may call it. Ids ascend while the process lives: if the clock is
-// set back, their time runs ahead of it. If those of a tick, at least 32,768, are used
-// up, New waits for the next tick. It panics if this process has used all partitions, or
+// in a process chooses a partition, one that no generator of [NewGenerator] has there. Any
+// number of goroutines may call it. Ids ascend while the process runs: if the clock is set
+// back, their time stays ahead of it. If the ids of a tick, at least 32,768, are used up,
+// New waits for the next tick. It panics if this process has used all partitions, or
 // the clock is before 2010 or after 2079.
 //
 // Nothing is kept on disk, and 16 random bits of partition do not suffice to separate
@@ -352,7 +352,7 @@ func (g *Generator) Len() int {
 // there is no id yet.
 func (g *Generator) Sequence() uint16 { return g.SequenceMin() + uint16(max(g.Len(), 1)-1) }
 
-// minPool is the minimum of sequence numbers, as in the peer (which documents 4).
+// minPool is the minimum number of sequence numbers, as in the peer (which documents 4).
 const minPool = 6
 
 // Snapshot is both the configuration of a generator and its state, from which another
@@ -443,7 +443,7 @@ func (g *Generator) Snapshot() Snapshot {
 	return s
 }
 
-// done returns the state until now.
+// done returns the state so far.
 func (s *passes) done() Snapshot {
 	p := s.pass()
 	of := Snapshot{

@@ -1,5 +1,5 @@
-// Package sno makes 80-bit ids that sort by the time they were made, carry a byte of
-// the caller, and go on when the clock is set back. Their bytes and text are those of
+// Package sno makes 80-bit ids that sort by the time they were made, carry a byte from
+// the caller, and continue when the clock is set back. Their bytes and text are those of
 // github.com/muyo/sno v1.2.1.
 //
 //	 0                   1                   2                   3
@@ -27,9 +27,9 @@
 //
 // Where the peer returns a meaningless id, this package returns an error: for a clock
 // or time that ids cannot have, and for a text that is not an id. Where the peer waits
-// for a clock that is behind, it returns an error too. To the peer the zero value is
-// no id, and null in JSON; here it is an id like others. [Epoch] and [Overflow] have
-// other units than the peer's.
+// for a clock that is behind, it returns an error too. The peer treats the zero value as
+// no id, and as null in JSON; here it is an id like any other. [Epoch] and [Overflow] use
+// different units from the peer's.
 //
 // Start from [Open], a generator whose ids stay unique across crashes, restarts and a
 // clock set back; from [New], which needs no setup and promises little; from
@@ -135,7 +135,7 @@ func (id ID) Timestamp() int64 { return int64(id.Milli()) * int64(time.Milliseco
 func (id ID) Meta() byte { return id[5] }
 
 // WithMeta returns the id with another metabyte. It is as unique as before: no other id
-// of its time and partition has its sequence, whatever the metabyte.
+// with its time and partition has its sequence, whatever the metabyte.
 func (id ID) WithMeta(meta byte) ID {
 	id[5] = meta
 	return id

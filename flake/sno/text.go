@@ -37,8 +37,8 @@ func ascii(values uint64) uint64 {
 	return values + digit0 + letters*letter0
 }
 
-// values is the reverse. It is not ok if some are not digits: such a byte gets a value,
-// but that of another digit.
+// values is the reverse. If some are not digits, ok is false: such a byte gets the value
+// of another digit.
 func values(text uint64) (values uint64, ok bool) {
 	letters := text >> 6 & each
 	values = (text - digit0 - letters*letter0) & (31 * each)
@@ -104,7 +104,7 @@ func Parse(text string) (id ID, err error) {
 // ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
 // [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
 // different digits in every base. Any other base is [flake.ErrBase]. Text that is empty,
-// too long, above the highest id, or has anything but digits of the base is a
+// too long, above the highest id, or contains anything but digits of the base is a
 // [*flake.ParseError].
 func ParseBase(text string, base int) (id ID, err error) {
 	hi, lo, err := size.Parse(text, base)
