@@ -24,7 +24,7 @@ type Options struct {
 
 	// RandomStart begins each millisecond at a sequence that is hard to predict instead
 	// of at 0, and wraps around. So the low bits of ids are spread even if few are made,
-	// but the ids of a millisecond do not sort in the order of their making.
+	// but the ids of a millisecond do not sort in the order they were made.
 	RandomStart bool
 
 	// Clock returns the time in milliseconds since 1970-01-01 UTC. Many goroutines call
@@ -36,17 +36,17 @@ type Options struct {
 	// means 30 days; a negative value is an error.
 	AllowableDowntime time.Duration
 
-	// Logger, used by [Layout.Open] only, gets a line for a new file, for a wait, and
-	// for the start and the end of each problem with the file. nil means no log.
+	// Logger, used by [Layout.Open] only, logs a new file, a wait, and the start and
+	// end of each problem with the file. nil means no log.
 	Logger *slog.Logger
 
 	// Saved, used by [Layout.Open] only, is called with the duration of each attempt to
 	// write the file. It may be nil.
 	Saved func(time.Duration)
 
-	// Marks, used by [Layout.Open] only, is the file of [flake.OpenMarks] that also
-	// keeps this generator's mark, with path as its name, which has no space or slash.
-	// nil means a separate file.
+	// Marks, used by [Layout.Open] only, is a file from [flake.OpenMarks] that also
+	// keeps this generator's mark. The mark's name is path, which must not contain a
+	// space or slash. nil means a separate file.
 	Marks *flake.Marks
 
 	// Bound, used by [Layout.Open] only, is a further limit on the ids: see
@@ -56,8 +56,8 @@ type Options struct {
 
 // Generator makes unique ids of one layout and machine, never ahead of its clock.
 // Without [Options.RandomStart] each is higher than the last. Any number of goroutines
-// may use one; it takes no locks and allocates nothing. A zero Generator has no ids:
-// Next and the like fail.
+// may use one; it takes no locks and allocates nothing. On a zero Generator, Next and
+// similar methods fail.
 type Generator struct {
 	core durable.Core[*tick.Generator]
 	base uint64 // added to time and sequence: the machine, less the epoch
@@ -69,8 +69,8 @@ type Generator struct {
 	machine Machine
 }
 
-// NewGenerator returns a generator that keeps nothing: the caller must know that no
-// earlier one of this machine has made ids of this time (or use [Layout.Open]). A value
+// NewGenerator returns a generator that saves nothing: the caller must be sure that no earlier
+// one with this machine has made ids for the same time (otherwise use [Layout.Open]). A value
 // out of range is an error, and so is a clock before the epoch or after [Layout.Last].
 func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 	if err := l.Check(); err != nil {
@@ -111,7 +111,7 @@ func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 	return g, nil
 }
 
-// Open returns a generator whose ids are unique across restarts: each is of a later
+// Open returns a generator whose ids are unique across restarts: each has a later
 // millisecond than all that were made with the same file, layout and machine. Close it
 // when done.
 //
@@ -143,8 +143,8 @@ func (l Layout) Open(ctx context.Context, path string, m Machine, o Options) (*G
 // write, the next start waits instead. Later calls return the same error.
 func (g *Generator) Close() error { return g.core.Close() }
 
-// Next returns the next id. If those of a millisecond are used up it waits for the next
-// millisecond, yielding the processor; if ctx is done first it returns the cause. It
+// Next returns the next id. If the ids of a millisecond are used up, it waits for the next
+// millisecond, yielding the processor; if ctx is done first, it returns ctx's cause. It
 // fails with [flake.ErrClockBackwards] while the clock is behind the last id, in the
 // words of flake-idgen, [flake.ErrTimestampNotSaved] or [flake.ErrClosed].
 func (g *Generator) Next(ctx context.Context) (ID, error) {
@@ -184,7 +184,7 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, nil
 }
 
-// Reserve returns up to n ids of one millisecond, for the cost of one. It waits and
+// Reserve returns up to n ids of one millisecond, at the cost of one. It waits and
 // fails like [Generator.Next], and fails if n is less than 1. With [Options.RandomStart]
 // a run ends with the highest sequence; the ids that would continue from 0 are lost.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
@@ -200,11 +200,11 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 }
 
 // CatchUp sleeps until the clock is no longer behind: call it after
-// [flake.ErrClockBackwards]. It returns the cause of ctx if that is done first.
+// [flake.ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
 // Ready returns nil if Next would succeed and the file, if any, can be written.
-// Otherwise it returns the error of Next, or that of the file: without it ids end soon.
+// Otherwise it returns the error from Next or from the file: without the file, ids soon run out.
 func (g *Generator) Ready() error { return g.explain(g.core.Ready()) }
 
 // Behind is how far the clock is behind the last id, or 0 if it is not: the least time
@@ -217,7 +217,7 @@ func (g *Generator) Layout() Layout { return g.layout }
 // Machine is the machine of the generator's ids.
 func (g *Generator) Machine() Machine { return g.machine }
 
-// PerTick is the number of ids of a millisecond.
+// PerTick is the number of ids per millisecond.
 func (g *Generator) PerTick() int { return g.core.Source.PerTick() }
 
 // Waits is the number of calls that waited because the ids of a millisecond were used

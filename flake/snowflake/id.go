@@ -140,10 +140,10 @@ const (
 	maxTicks = 63 // of time and sequence
 )
 
-// Layout is how many bits of an id its fields have: Time, then Datacenter, Worker and
-// Sequence, which have 22 at most together. The bits above the time are 0, so ids with
-// fewer bits are smaller numbers: 53 bits fit a number of JavaScript. Datacenter and
-// Worker together are the machine; a layout without datacenters has Datacenter 0.
+// Layout is the number of bits in each field of an id: Time, then Datacenter, Worker and
+// Sequence, at most 22 together. The bits above the time are 0, so ids with fewer bits
+// are smaller numbers: 53 bits fit in a JavaScript number. Datacenter and Worker together
+// are the machine; a layout without datacenters has Datacenter 0.
 type Layout struct {
 	Time       uint8  // 1 to 46; 41 lasts for 69 years
 	Datacenter uint8  // 0 to 22

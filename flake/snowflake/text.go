@@ -27,7 +27,7 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 
 // Text is the id as a number in a base from 2 to 62, like that of package flake: digits
 // 0-9A-Za-z in that order, without leading zeros. Any other base is [flake.ErrBase].
-// [Base32], [Base36] and [Base58] have the digits of other libraries.
+// [Base32], [Base36] and [Base58] use the digits of other libraries.
 func (id ID) Text(base int) (string, error) { return digits.Text(0, uint64(id), base) }
 
 // AppendBase appends what [ID.Text] returns to dst. On [flake.ErrBase] it returns dst
@@ -51,7 +51,7 @@ func Parse(text string) (ID, error) {
 // ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
 // [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
 // different digits in every base. Any other base is [flake.ErrBase]. Text that is empty,
-// too long, above the highest id, or has anything but digits of the base is a
+// too long, above the highest id, or contains anything but digits of the base is a
 // [*flake.ParseError].
 func ParseBase(text string, base int) (ID, error) {
 	_, id, err := size.Parse(text, base)
@@ -62,7 +62,7 @@ func ParseBase(text string, base int) (ID, error) {
 }
 
 // MustParse is like [Parse] but panics on an error. It is for ids in source code. No
-// function finds out the base of a text, since most texts are valid in several.
+// function detects the base of a text, since most texts are valid in several.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
 // Hex is the id's bytes as 16 hexadecimal digits, lower case.
@@ -126,7 +126,7 @@ func ParseBinary(text string) (id ID, err error) {
 	return id, nil
 }
 
-// Encoding is a text of ids with other digits: the number without leading zeros, the
+// Encoding is a text form of ids with other digits: the number without leading zeros, the
 // highest digit first. A zero Encoding has no digits: it parses no text, and panics
 // instead of returning one.
 type Encoding struct {
@@ -195,7 +195,7 @@ func (e *Encoding) Append(dst []byte, id ID) []byte {
 
 // Parse parses what [Encoding.Text] returns, also with leading zeros of the encoding up
 // to the width of the highest id. Text that is empty, too long, above the highest id, or
-// has anything but its digits is a [*flake.ParseError].
+// contains anything but its digits is a [*flake.ParseError].
 func (e *Encoding) Parse(text string) (ID, error) {
 	base := uint64(len(e.alphabet))
 	if len(text) == 0 || len(text) > e.width {
