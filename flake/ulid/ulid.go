@@ -50,7 +50,7 @@ type ID [16]byte
 const MaxMilli = halves.MaxMilli
 
 // Make returns the id of milliseconds since 1970-01-01 UTC, worker, sequence and random
-// bits. A time above MaxMilli and a worker above [flake.MaxWorker] are errors. New ids
+// bits. A time above MaxMilli or a worker above [flake.MaxWorker] is an error. New ids
 // come from a [Generator].
 func Make(milli uint64, worker flake.Worker, sequence, random uint16) (ID, error) {
 	return layout.Make(milli, worker, sequence, random)
@@ -62,7 +62,7 @@ func (id ID) Milli() uint64 { return halves.Milli(id) }
 // Time is the id's time in UTC, to the millisecond.
 func (id ID) Time() time.Time { return halves.Time(id) }
 
-// Worker is the worker that made the id. In ids of other programs the worker, sequence
+// Worker is the worker that made the id. In ids from other programs the worker, sequence
 // and random bits are just random bits.
 func (id ID) Worker() flake.Worker { return layout.Worker(id) }
 
@@ -83,7 +83,7 @@ func (id ID) IsZero() bool { return id == ID{} }
 func (id ID) Compare(other ID) int { return flake.ID(id).Compare(flake.ID(other)) }
 
 // Notional returns the lowest id of a time that any generator can make: a bound for
-// scans over ids. A time before 1970 counts as 1970, and one after [MaxMilli] as that.
+// scans over ids. A time before 1970 counts as 1970, and one after [MaxMilli] as [MaxMilli].
 func Notional(t time.Time) ID { return layout.Lowest(t) }
 
 // Span returns the lowest and the highest id of the milliseconds from first to last,
@@ -100,16 +100,16 @@ type Options = flake.Options
 
 // Generator makes ids: each higher than the last, never ahead of its clock, at most
 // 65,536 a millisecond, up to the year 6429. Any number of goroutines may use one; it
-// takes no locks and allocates nothing. A zero Generator has no ids: Next and the like
+// takes no locks and allocates nothing. On a zero Generator, Next and similar methods
 // fail.
 //
 // Its methods are Next, NextN, Reserve, CatchUp, Close, Ready, Behind, Worker, PerTick,
 // Waits, Last, Mark and LastSaved, like those of [flake.Generator].
 type Generator = halves.Generator[ID]
 
-// NewGenerator returns a generator that keeps nothing: the caller must know that no
-// earlier one with this worker has made ids with this timestamp (or use [Open]). A worker above
-// [flake.MaxWorker] is an error.
+// NewGenerator returns a generator that saves nothing: the caller must be sure that no
+// earlier one with this worker has made ids for the same time (otherwise use [Open]).
+// A worker above [flake.MaxWorker] is an error.
 func NewGenerator(worker flake.Worker, o Options) (*Generator, error) {
 	return halves.New[ID](layout, worker, o)
 }
@@ -122,8 +122,8 @@ func Open(ctx context.Context, path string, worker flake.Worker, o Options) (*Ge
 }
 
 // New returns an id and needs no setup: the first call in a process chooses a random
-// worker id. Any number of goroutines may call it. Ids ascend while the process lives:
-// if the clock is set back, their time runs ahead of it. If the 65,536 of a millisecond
+// worker id. Any number of goroutines may call it. Ids ascend while the process runs: if
+// the clock is set back, their time stays ahead of it. If the 65,536 ids of a millisecond
 // are used up, New waits for the next millisecond.
 //
 // Nothing is kept on disk. Two processes make the same id only if they make ids in the
@@ -145,12 +145,12 @@ const (
 
 var values = digits.Values(crockford, strings.ToLower(crockford))
 
-// Width is the number of digits of the highest number of 128 bits in a base from 2 to
+// Width is the number of digits of the highest 128-bit number in a base from 2 to
 // 62, and so of every padded text: 128 for 2, 32 for 16, 22 for 62. It is 0 for any
 // other base.
 func Width(base int) int { return flake.Width(base) }
 
-// String is the id's own text, 26 digits of Crockford's base 32, upper case. These texts
+// String is the id's own text, 26 digits in Crockford's base 32, upper case. These texts
 // sort as the ids do.
 func (id ID) String() string {
 	var text [encodedLen]byte
@@ -179,7 +179,7 @@ func (id *ID) encode(text *[encodedLen]byte) {
 func (id ID) UUID() string { return flake.ID(id).UUID() }
 
 // Text is the id as a number in a base from 2 to 62, like that of package flake: digits
-// 0-9A-Za-z in that order, without leading zeros. The digits of base 32 are not those of
+// 0-9A-Za-z in that order, without leading zeros. Its base 32 digits are not those of
 // [ID.String]. Any other base is [flake.ErrBase].
 func (id ID) Text(base int) (string, error) { return flake.ID(id).Text(base) }
 
@@ -216,7 +216,7 @@ func parse[T string | []byte](text T) (id ID, err error) {
 	return id, nil
 }
 
-// fives returns the value of up to 12 digits. Some are not digits if wrong is above 31.
+// fives returns the value of up to 12 digits. If wrong is above 31, some are not digits.
 func fives[T string | []byte](text T) (v uint64, wrong byte) {
 	for i := range len(text) {
 		value := values[text[i]]
@@ -229,7 +229,7 @@ func fives[T string | []byte](text T) (v uint64, wrong byte) {
 // ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
 // [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
 // different digits in every base. Any other base is [flake.ErrBase]. Text that is empty,
-// too long, above the highest id, or has anything but digits of the base is a
+// too long, above the highest id, or contains anything but digits of the base is a
 // [*flake.ParseError].
 func ParseBase(text string, base int) (ID, error) {
 	id, err := flake.ParseBase(text, base)
