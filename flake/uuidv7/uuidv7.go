@@ -1,4 +1,4 @@
-// Package uuidv7 makes unique, strictly ascending UUIDs of version 7 (RFC 9562 section
+// Package uuidv7 makes unique, strictly ascending version 7 UUIDs (RFC 9562 section
 // 5.7), without asking any other machine.
 //
 //	 0                   1                   2                   3
@@ -56,7 +56,7 @@ const MaxMilli = halves.MaxMilli
 
 // Make returns the id of milliseconds since 1970-01-01 UTC, worker, sequence and random
 // bits. A time above MaxMilli, a worker above [flake.MaxWorker], a sequence above 4095
-// and random bits above 16383 are errors. New ids come from a [Generator].
+// or random bits above 16383 are an error. New ids come from a [Generator].
 func Make(milli uint64, worker flake.Worker, sequence, random uint16) (ID, error) {
 	return layout.Make(milli, worker, sequence, random)
 }
@@ -67,7 +67,7 @@ func (id ID) Milli() uint64 { return halves.Milli(id) }
 // Time is the id's time in UTC, to the millisecond.
 func (id ID) Time() time.Time { return halves.Time(id) }
 
-// Worker is the worker that made the id. In ids of other programs the worker, sequence
+// Worker is the worker that made the id. In ids from other programs the worker, sequence
 // and random bits are just random bits.
 func (id ID) Worker() flake.Worker { return layout.Worker(id) }
 
@@ -88,7 +88,7 @@ func (id ID) IsZero() bool { return id == ID{} }
 func (id ID) Compare(other ID) int { return flake.ID(id).Compare(flake.ID(other)) }
 
 // Notional returns the lowest id of a time that any generator can make: a bound for
-// scans over ids. A time before 1970 counts as 1970, and one after [MaxMilli] as that.
+// scans over ids. A time before 1970 counts as 1970, and one after [MaxMilli] as [MaxMilli].
 func Notional(t time.Time) ID { return layout.Lowest(t) }
 
 // Span returns the lowest and the highest id of the milliseconds from first to last,
@@ -105,16 +105,16 @@ type Options = flake.Options
 
 // Generator makes ids: each higher than the last, never ahead of its clock, at most
 // 4,096 a millisecond, up to the year 6429. Any number of goroutines may use one; it
-// takes no locks and allocates nothing. A zero Generator has no ids: Next and the like
+// takes no locks and allocates nothing. On a zero Generator, Next and similar methods
 // fail.
 //
 // Its methods are Next, NextN, Reserve, CatchUp, Close, Ready, Behind, Worker, PerTick,
 // Waits, Last, Mark and LastSaved, like those of [flake.Generator].
 type Generator = halves.Generator[ID]
 
-// NewGenerator returns a generator that keeps nothing: the caller must know that no
-// earlier one with this worker has made ids of this time (or use [Open]). A worker above
-// [flake.MaxWorker] is an error.
+// NewGenerator returns a generator that saves nothing: the caller must be sure that no
+// earlier one with this worker has made ids for the same time (otherwise use [Open]).
+// A worker above [flake.MaxWorker] is an error.
 func NewGenerator(worker flake.Worker, o Options) (*Generator, error) {
 	return halves.New[ID](layout, worker, o)
 }
@@ -127,8 +127,8 @@ func Open(ctx context.Context, path string, worker flake.Worker, o Options) (*Ge
 }
 
 // New returns an id and needs no setup: the first call in a process chooses a random
-// worker id. Any number of goroutines may call it. Ids ascend while the process lives:
-// if the clock is set back, their time runs ahead of it. If the 4,096 of a millisecond
+// worker id. Any number of goroutines may call it. Ids ascend while the process runs: if
+// the clock is set back, their time stays ahead of it. If the 4,096 ids of a millisecond
 // are used up, New waits for the next millisecond.
 //
 // Nothing is kept on disk. Two processes make the same id only if they make ids in the
@@ -146,7 +146,7 @@ type Run = flake.RunOf[ID]
 // encodedLen is the length of an id's text.
 const encodedLen = 36
 
-// Width is the number of digits of the highest number of 128 bits in a base from 2 to
+// Width is the number of digits of the highest 128-bit number in a base from 2 to
 // 62, and so of every padded text: 128 for 2, 32 for 16, 22 for 62. It is 0 for any
 // other base.
 func Width(base int) int { return flake.Width(base) }
@@ -173,7 +173,7 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base) }
 
 // Parse parses what [ID.String] returns, in either case, also in braces or after
-// urn:uuid:. It may be any UUID of version 7, the nil UUID, or [Max]. Anything else, such
+// urn:uuid:. It may be any version 7 UUID, the nil UUID, or [Max]. Anything else, such
 // as a UUID of another version or variant, is a [*flake.ParseError].
 func Parse(text string) (id ID, err error) {
 	if hi, lo, ok := digits.ParseUUID(text); ok && hi>>12&15 == 7 && lo>>62 == 2 {
@@ -209,8 +209,8 @@ func Validate(text string) error {
 	return err
 }
 
-// checked returns the id if it is of version 7, the nil UUID or Max. The indexes of version and variant in
-// text are for the error.
+// checked returns the id if it is a version 7 UUID, the nil UUID or Max. The indexes of version and
+// variant in text are for the error.
 func checked[T string | []byte](id ID, text T, version, variant int) (ID, error) {
 	switch {
 	case id[6]>>4 == 7 && id[8]>>6 == 2:
@@ -226,7 +226,7 @@ func checked[T string | []byte](id ID, text T, version, variant int) (ID, error)
 // ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
 // [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
 // different digits in every base. Any other base is [flake.ErrBase]. Text that is empty,
-// too long, not a UUID of version 7, or has anything but digits of the base is a
+// too long, not a version 7 UUID, or contains anything but digits of the base is a
 // [*flake.ParseError].
 func ParseBase(text string, base int) (ID, error) {
 	id, err := flake.ParseBase(text, base)
@@ -252,7 +252,7 @@ func (id *ID) UnmarshalText(text []byte) error { return id.to(Parse(string(text)
 // MarshalBinary returns the 16 bytes. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 
-// UnmarshalBinary accepts the 16 bytes of a UUID of version 7, of the nil UUID, or of
+// UnmarshalBinary accepts the 16 bytes of a version 7 UUID, of the nil UUID, or of
 // [Max]. On a [*flake.ParseError] the id is unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
