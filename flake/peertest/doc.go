@@ -1,3 +1,3 @@
-// Package peertest holds the formats of ids to other implementations of them. It
-// is a module of its own, so that those who use the formats need not have these.
+// Package peertest checks the id formats against other implementations. It is a
+// separate module, so that users of the formats do not depend on these.
 package peertest
