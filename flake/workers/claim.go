@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Claim is a number, from when it was claimed until it is lost or returned. It is the
+// Claim is a number, from the time it is claimed until it is lost or returned. It is the
 // bound of generators: no id that they make with the number repeats.
 type Claim struct {
 	owner *Owner

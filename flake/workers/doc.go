@@ -4,7 +4,7 @@
 //
 // [Open] claims a number and keeps it. A [Claim] is the bound of the generators that
 // make ids with the number: see flake.Options. A [Store], such as that of package
-// workers/etcd, has three methods, and this package needs nothing else.
+// workers/etcd, has three methods; this package needs nothing else from it.
 //
 // # The mark is the fence
 //
@@ -14,7 +14,7 @@
 //   - To claim a number, a node replaces the value that it read, by compare-and-swap, with
 //     one that has a new token and a mark hold ahead of its clock. Its ids begin above the
 //     old mark, at most hold before its clock, and do not pass the new one.
-//   - Every third of hold the node moves the mark, comparing the value that it knows.
+//   - Every third of hold the node moves the mark, by compare-and-swap with the value it knows.
 //   - If a write gets no answer, the node reads the value: one with its token is its own.
 //   - If the value belongs to another node, the number is lost, and the node claims another.
 //     Ids up to the mark remain its own if the other node's begin above it; otherwise the
@@ -35,8 +35,8 @@
 // # A restart
 //
 // A clean stop lowers the mark to the last id, after the node has erased its token. After a
-// crash the mark is up to hold ahead. A node that still has its disk continues at once all the
-// same: the disk has the token ([Memory]) and the generators' mark, which is nearer. The node
+// crash the mark is up to hold ahead. A node that still has its disk continues at once anyway:
+// the disk contains the token ([Memory]) and the generators' mark, which is nearer. The node
 // gets a new token, so of two copies of a disk only one gets the number, and a copy that does
 // not know the last mark does not get it. Until then a copy makes the same ids: do not start
 // one.

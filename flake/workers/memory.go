@@ -44,8 +44,8 @@ func (o *Owner) forget() error {
 	return o.Memory.Remember(nil)
 }
 
-// resumes reports whether this node had the number before its restart, and no other node
-// since. A number whose mark has passed is claimed like any other. If the mark is higher than
+// resumes reports whether this node had the number before its restart, and no other node has had
+// it since. A number whose mark has passed is claimed like any other. If the mark is higher than
 // any that this disk knows, another process has moved it: the disk is a copy.
 func (o *Owner) resumes(t table, e Entry) bool {
 	if o.Memory == nil || e.Mark < o.Clock() {

@@ -42,7 +42,7 @@ func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floo
 	return f, t.write(ctx, s, f)
 }
 
-// Withdraw replaces a floor that was written by mistake, or with a wrong clock or margin, by a
+// Withdraw replaces a floor that was written by mistake, or with a wrong clock or margin, with a
 // lower one, and returns it: owners that wait for the old floor claim again, with ids that
 // begin hold later.
 func Withdraw(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
@@ -96,7 +96,7 @@ func (o *Owner) mend(ctx context.Context) error {
 	return nil
 }
 
-// DefaultMargin returns how far clocks of nodes are assumed to be ahead at most.
+// DefaultMargin returns the most that a node's clock is assumed to be ahead.
 func DefaultMargin(hold time.Duration) time.Duration { return min(10*time.Second, hold/3) }
 
 // check returns the table, or an error if the clock is wrong. It raises r.Hold to the longest

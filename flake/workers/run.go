@@ -71,7 +71,7 @@ func (o *Owner) report(before, err error) {
 }
 
 // Close returns the number to the store. All generators that keep their marks in the memory
-// must be closed. Another node can have the number at once, with ids later than
+// must be closed. Another node can claim the number at once, with ids later than
 // Memory.Latest; without a memory, or if the store does not answer, only after the mark.
 func (o *Owner) Close(ctx context.Context) error {
 	if o.stop != nil {

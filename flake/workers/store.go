@@ -16,9 +16,9 @@ type Store interface {
 	// call.
 	Get(ctx context.Context, keys ...string) ([]string, error)
 
-	// Swap writes a value if all keys in have have the values given there, "" for a missing
-	// key, and reports whether they did. After an error the value may have been written, or
-	// may still be written later.
+	// Swap writes a value if every key in have has the value given there, "" for a missing
+	// key, and reports whether that was so. After an error the value may have been written,
+	// or may still be written later.
 	Swap(ctx context.Context, have map[string]string, key, value string) (bool, error)
 }
 
@@ -34,7 +34,7 @@ type Clustered interface {
 
 // Restorable is a [Store] that notices when it was restored to an earlier state.
 type Restorable interface {
-	// Restored returns what shows a restore, once. Until then all other calls fail.
+	// Restored returns what shows a restore, once. Until it has, all other calls fail.
 	Restored() (sign string, ok bool)
 }
 

@@ -22,7 +22,7 @@ type Entry struct {
 	text string
 }
 
-// table is what the store held at one time.
+// table is the content of the store at one time.
 type table struct {
 	keys    keys
 	entries map[uint64]Entry

@@ -60,7 +60,7 @@ func (o *Owner) take(ctx context.Context) error {
 // A ClockError is the error of a claim when the clock is too far off.
 type ClockError struct{ error }
 
-// clockOff returns a [ClockError] if the clock is wrong by those of most of the store's machines.
+// clockOff returns a [ClockError] if the clock is wrong by the clocks of most of the store's machines.
 // Safety does not depend on it: it keeps a wrong clock from using up numbers.
 func (o *Owner) clockOff(ctx context.Context) error {
 	ctx, cancel := o.asking(ctx)
@@ -134,7 +134,7 @@ func (o *Owner) wrote(t table, e Entry) bool {
 }
 
 // nearby warns of numbers under a longer or shorter prefix. Two fleets may have such prefixes,
-// but a node that has a different prefix than the rest of its fleet repeats their ids.
+// but a node with a different prefix from the rest of its fleet repeats their ids.
 func (o *Owner) nearby(ctx context.Context) {
 	ctx, cancel := o.asking(ctx)
 	defer cancel()

@@ -104,7 +104,7 @@ func parseValue(text string) (v Value, err error) {
 	return v, nil
 }
 
-// Floor is what a restored store has for all numbers.
+// Floor is what a restored store holds for all numbers.
 type Floor struct {
 	Since uint64 // later than any clock before the restore
 	Mark  uint64 // ids of earlier claims are not later; ids of later claims are

@@ -1,8 +1,8 @@
-// Package etcd makes etcd, 3.4 or later, a store of package workers. It uses four calls of
+// Package etcd makes etcd, 3.4 or later, a store for package workers. It uses four calls of
 // etcd's API version 3, as JSON through [its gateway], with net/http alone and without
 // proxies.
 //
-// Reads are linearizable. An error of a write says nothing about the write: after a timeout, a
+// Reads are linearizable. An error from a write says nothing about the write: after a timeout, a
 // change of the leader or a missing leader it may have happened, or may still happen. So a
 // write is sent to another endpoint only if there was no connection to the first, and net/http
 // must not repeat it: each connection carries one request, and shouldRetryRequest in
@@ -147,7 +147,7 @@ func (s *Store) Swap(ctx context.Context, have map[string]string, key, value str
 }
 
 // Cluster returns the id of the cluster, in hexadecimal as etcdctl prints it. The first answer
-// sets it; answers of another cluster are refused, and if no other endpoint answers, the error
+// sets it; answers from another cluster are refused, and if no other endpoint answers, the error
 // of a call wraps [workers.ErrRefused].
 func (s *Store) Cluster(ctx context.Context) (string, error) {
 	got, err := s.call(ctx, local, status, object{})
@@ -186,7 +186,7 @@ func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Dur
 // status is the path of a member's status, which needs no permission.
 const status = "maintenance/status"
 
-// kind is what a call does.
+// kind is the kind of a call.
 type kind int
 
 const (
@@ -195,7 +195,7 @@ const (
 	write
 )
 
-// EndpointError is the error of a call of an endpoint.
+// EndpointError is the error of a call to an endpoint.
 type EndpointError struct {
 	Endpoint string
 	Err      error

@@ -38,7 +38,7 @@ func (s *Store) Restored() (sign string, ok bool) {
 }
 
 // before returns the history to compare the answer of a new request with. Answers that arrive
-// during the request say nothing about its order.
+// during the request say nothing about the order.
 func (s *Store) before() (history, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -194,12 +194,12 @@ func (m *Member) Pause() {
 
 func (m *Member) Resume() { m.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Cut keeps other members from reaching this one, until Join. Clients still reach it.
+// Cut keeps other members from reaching this one, until Join. Clients can still reach it.
 func (m *Member) Cut()  { m.proxy.set(cut{connections: true}) }
 func (m *Member) Join() { m.proxy.set(cut{}) }
 
-// Mute drops what the member answers on connections that other members made, until Join. It
-// still receives what they send, and clients reach it.
+// Mute drops the member's answers on connections that other members made, until Join. The member
+// still receives what they send, and clients can reach it.
 func (m *Member) Mute() { m.proxy.set(cut{answers: true}) }
 
 // Link is one client's path to all members.
@@ -258,14 +258,14 @@ func free(tb testing.TB) string {
 	return ""
 }
 
-// cut is what a proxy does not pass on.
+// cut is what a proxy does not forward.
 type cut struct {
 	connections bool // they are closed
 	requests    bool // what the client sends is dropped
 	answers     bool // what the server sends is dropped
 }
 
-// proxy passes connections on to an address.
+// proxy forwards connections to an address.
 type proxy struct {
 	l  net.Listener
 	to string
