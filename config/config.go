@@ -34,16 +34,16 @@ type Node struct {
 	Name        string // name@host
 	Cookie      string
 	CookieFrom  string        // the flag or cookie file it came from; empty: the file, or the default
-	Listen      string        // "host:port"; empty: any free port, at all addresses unless Name is of the loopback
+	Listen      string        // "host:port"; empty: any free port, on all addresses unless Name is on the loopback
 	EPMD        string        // "auto", "off" or "host:port"
 	NetTicktime time.Duration // seconds in the file
 
 	MaxConnections        int64 // of nodes
-	MaxConnectionsPerHost int64 // of the nodes of one host
+	MaxConnectionsPerHost int64 // of nodes on one host
 
 	TLS TLS
 
-	PreviousCookie string        // which other nodes may still have, or empty
+	PreviousCookie string        // which other nodes may still use, or empty
 	DrainTime      time.Duration // from SIGTERM to the stop; seconds in the file
 	MemoryLimit    int64         // in bytes; 0: that of the control groups
 
@@ -88,7 +88,7 @@ type Flake struct {
 
 // The values of Flake.Clock.
 const (
-	ClockWall      = "wall"      // ids have the time of the machine
+	ClockWall      = "wall"      // ids have the machine's time
 	ClockMonotonic = "monotonic" // ids have the time of the start plus the time since then
 )
 
@@ -100,7 +100,7 @@ type HTTP struct {
 	TLS       HTTPTLS
 	Pprof     bool // callers with the token can get profiles
 
-	Metrics string // "host:port" where metrics and health are without the token, or empty
+	Metrics string // "host:port" that serves metrics and health without the token, or empty
 }
 
 // HTTPTLS is the table [http.tls]: the files for HTTPS.
@@ -118,7 +118,7 @@ type Etcd struct {
 	Numbers      int64         // how many there are; 0: as many as fit the formats
 	Hold         time.Duration // seconds in the file
 	StartTimeout time.Duration // how long a start waits for etcd; seconds in the file; 0: forever
-	Wait         bool          // if no number is free
+	Wait         bool          // wait if no number is free
 	User         string
 	PasswordFile string // the first line is the password
 	CA           string // PEM files
@@ -138,7 +138,7 @@ const (
 	LogJSON = "json" // an object per line
 )
 
-// PublishedCookie is the default cookie, for the loopback only, as anyone can read it here.
+// PublishedCookie is the default cookie, for the loopback only, since anyone can read it here.
 const PublishedCookie = "flake"
 
 // Default is the configuration of an empty file.

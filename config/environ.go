@@ -17,13 +17,13 @@ const (
 	cookieFileVar  = cookieVariable + "_FILE" // and of FLAKE_NODE_COOKIE_FILE
 )
 
-// variable is the environment variable of a key: FLAKE_NODE_NAME is that of node.name,
-// FLAKE_GENERATOR_1_WORKER that of generator[1].worker. Keys of [flake] also have the shorter FLAKE_WORKER_ID.
+// variable is the environment variable of a key: FLAKE_NODE_NAME for node.name, FLAKE_GENERATOR_1_WORKER
+// for generator[1].worker. Keys of [flake] also have a short form, such as FLAKE_WORKER_ID.
 func variable(key string) string { return ours + strings.ToUpper(underlined.Replace(key)) }
 
 var underlined = strings.NewReplacer("].", "_", "[", "_", ".", "_")
 
-// ofService matches what Kubernetes sets for a service whose name begins with flake.
+// ofService matches the variables that Kubernetes sets for a service whose name begins with flake.
 var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?` +
 	`(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 

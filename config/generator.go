@@ -24,7 +24,7 @@ type Generator struct {
 // Kind returns the format's row of the table, or nil.
 func (g *Generator) Kind() *formats.Kind { return formats.KindOf(g.Format) }
 
-// Layout returns the format of the ids, which does not depend on a number from etcd.
+// Layout returns the format of the ids, which is the same for any number from etcd.
 func (g *Generator) Layout() *formats.Format { return g.Kind().Format(g.Numbered(0)) }
 
 // Numbered returns the options, with the number from etcd in the keys that take it.
@@ -84,7 +84,7 @@ func (o *option) foreign() bool {
 	return k != nil && k.Key(o.Name) == nil
 }
 
-// allowed reports whether the value is, and returns what is.
+// allowed reports whether the value is allowed, and returns what is.
 func (o *option) allowed() (ok bool, must string) {
 	g := o.generator
 	n, isSet := g.Options[o.Name]
@@ -171,7 +171,7 @@ func (o *option) value() any {
 	return v
 }
 
-// draw makes each worker id random that is not set.
+// draw makes each worker id that is not set random.
 func (c *Config) draw() {
 	f := &c.Flake
 	f.Random = f.Random || f.Interface == "" && f.WorkerID == nil && !f.Etcd
@@ -194,8 +194,8 @@ var taken = []string{"flake", "flake_sup", "persistent_timer", "net_kernel", "gl
 // generatorName matches an atom without quotes that can be part of a file's name.
 var generatorName = regexp.MustCompile(`^[a-z][0-9A-Za-z_]{0,63}$`)
 
-// faults reports the faults of the table, except those of single values. The others are
-// the tables before it.
+// faults reports the faults of the table, except those of single values. others are the
+// tables before it.
 func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 	if k := g.Kind(); k != nil {
 		g.numberFaults(k, fault)
@@ -212,7 +212,7 @@ func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 	}
 }
 
-// numberFaults reports what is wrong with the number that no other generator may have.
+// numberFaults reports what is wrong with the number that no other generator may use.
 func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string)) {
 	var all []string
 	var given [][]string

@@ -12,7 +12,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// What a file may have. The deepest key is that of an array in a table of a table.
+// What a file may contain. The deepest key is that of an array in a table of a table.
 const (
 	maxFile   = 1 << 20
 	maxDepth  = 8
@@ -141,7 +141,7 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 	return c, faults
 }
 
-// override adds flags, and the cookies of files, to values.
+// override adds flags, and the cookies from files, to values.
 func override(values map[string]given, flags []Flag, home func() (Flag, *Error)) (faults []*Error) {
 	set := func(f Flag) { values[f.Key] = given{f.Value, true, f.Name, 0} }
 	for _, f := range flags {
@@ -282,7 +282,7 @@ func unknown(key string, v any, settings []setting) *Error {
 // base returns a key without its table.
 func base(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
-// Nearest returns before and the first of the names that are least far from word, or "" if none is near, as all
+// Nearest returns before followed by the first of the names nearest to word, or "" if none is near: if all
 // differ in more than half of the word, and in more than two bytes.
 func Nearest(before, word string, names []string, far func(word, name string) int) string {
 	name := slices.MinFunc(names, func(a, b string) int { return far(word, a) - far(word, b) })
@@ -357,7 +357,7 @@ type Ignored struct {
 	Why       string // and the remedy
 }
 
-// retired has the reason and the remedy of each such key.
+// retired holds the reason and the remedy for each such key.
 var retired = map[string]string{
 	"etcd.claim_wait": "it did not keep ids apart after a restore of etcd: " +
 		"remove it, and see flake workers after-restore",
@@ -368,7 +368,7 @@ var retired = map[string]string{
 const peersGone = "nodes no longer compare their workers: remove it; " +
 	"numbers from etcd keep nodes apart, and a wrong clock is for the monitoring of the machine to find"
 
-// ignore takes retired keys out of values.
+// ignore removes retired keys from values.
 func (c *Config) ignore(values map[string]given) {
 	for _, key := range slices.Sorted(maps.Keys(retired)) {
 		v, ok := values[key]

@@ -17,8 +17,8 @@ const maxSecret = 4096
 
 // Secret reads a secret from the file at path, or where that links to. It is one line,
 // returned without its end. Only the owner may write the file. If it belongs to the user of
-// this process, only the owner may read it; root's may be read by all, as secrets of Docker
-// and Kubernetes are.
+// this process, only the owner may read it; root's file may be readable by all, as secrets in
+// Docker and Kubernetes are.
 func Secret(path string) (string, error) {
 	text, info, err := readFile(path, maxSecret)
 	if err != nil {
@@ -37,8 +37,8 @@ func Secret(path string) (string, error) {
 	return text, nil
 }
 
-// readFile reads a regular file of at most this size. Others, such as a pipe, may block the
-// reader, or never end.
+// readFile reads a regular file of at most this size. Other files, such as a pipe, may block
+// the reader, or never end.
 func readFile(path string, most int64) (string, fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// The words that may stand for a worker id or number.
+// The words that may be used instead of a worker id or number.
 const (
 	random   = "random"
 	fromEtcd = "etcd"
@@ -31,7 +31,7 @@ const (
 	onlyOne      = "%s is set too: set only one of the two"
 )
 
-// setting is a key with its value, whether that is allowed, and what is.
+// setting is a key with its value, whether the value is allowed, and what is allowed.
 type setting struct {
 	key   string
 	field any // *string, *bool, number, *size, *[]string, *slog.Level, *Flake for its worker id, or *option
@@ -45,7 +45,7 @@ type number struct {
 	unit int64
 }
 
-// size is bytes, in the file an integer or text with a unit.
+// size is a number of bytes; in the file, an integer or text with a unit.
 type size int64
 
 // settings lists the keys, in the order of the shipped file.
@@ -130,8 +130,8 @@ var levels = map[string]slog.Level{
 	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
 }
 
-// set puts a value of TOML into the field, and reports whether it can: the field is as it
-// was if not.
+// set puts a TOML value into the field, and reports whether it could: if not, the field is
+// unchanged.
 func (s setting) set(v any) (ok bool) {
 	switch p := s.field.(type) {
 	case *string:
@@ -161,7 +161,7 @@ func (s setting) set(v any) (ok bool) {
 	panic("config: no such field")
 }
 
-// value returns the field's value as TOML has it, or nil if none is set.
+// value returns the field's value as in TOML, or nil if none is set.
 func (s setting) value() any {
 	switch p := s.field.(type) {
 	case *string:
@@ -228,8 +228,8 @@ func (p *size) set(v any) bool {
 	return false
 }
 
-// parseMAC accepts : or - between the bytes, but not three dotted groups. Empty text is no
-// address, and allowed.
+// parseMAC accepts : or - between the bytes, but not three dotted groups. Empty text is
+// allowed, and means no address.
 func parseMAC(v any) (net.HardwareAddr, bool) {
 	s, ok := v.(string)
 	if s == "" {
@@ -242,8 +242,8 @@ func parseMAC(v any) (net.HardwareAddr, bool) {
 	return mac, true
 }
 
-// Changed lists the keys that have another value in b than in a, in the order of the
-// shipped file, and then those that only a has.
+// Changed lists the keys whose values differ in a and b, in the order of the shipped file,
+// and then those that only a has.
 func Changed(a, b Config) (keys []string) {
 	before, after := a.values(), b.values()
 	for _, s := range slices.Concat(b.settings(), a.settings()) {
@@ -265,7 +265,7 @@ func (c *Config) values() map[string]string {
 	return values
 }
 
-// Take gives a key, of a table that c has as well, the value that it has in from.
+// Take sets a key, in a table that c also has, to its value in from.
 func (c *Config) Take(key string, from *Config) {
 	is := func(s setting) bool { return s.key == key }
 	to, other := c.settings(), from.settings()
@@ -275,8 +275,8 @@ func (c *Config) Take(key string, from *Config) {
 	}
 }
 
-// Check returns the faults of a configuration that was put together from others, each of
-// which [Load] has returned.
+// Check returns the faults of a configuration that was combined from others, all of them
+// returned by [Load].
 func (c *Config) Check() error { return join(c.faults(nil)) }
 
 // A Value is the value of a key, and its source.
@@ -385,7 +385,7 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 
 const needsEtcd = "needs a table [etcd] with endpoints"
 
-// beyondLoopback returns the valid value that lets other hosts reach the node, or "".
+// beyondLoopback returns the valid value that allows other hosts to reach the node, or "".
 func (c *Config) beyondLoopback() string {
 	if _, host, _ := strings.Cut(c.Node.Name, "@"); validName(c.Node.Name) && !IsLoopback(host) {
 		return "node.name " + c.Node.Name
