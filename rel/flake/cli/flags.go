@@ -37,8 +37,8 @@ func NewFlags() *Flags {
 	return f
 }
 
-// Identify adds the flags that most commands share, those that identify the node. If they name none, it is that of the
-// file installed, unless that is empty or does not exist.
+// Identify adds the flags that most commands share, those that identify the node. If the flags name no node, it is that
+// of the file installed, unless installed is empty or the file does not exist.
 func (f *Flags) Identify(installed string) {
 	f.installed = installed
 	without := "the defaults hold"
@@ -51,7 +51,7 @@ func (f *Flags) Identify(installed string) {
 		"the `cookie` that callers must hold; others can see it in ps, so prefer FLAKE_COOKIE")
 }
 
-// ParseArgs parses the arguments, of which at most most may be left after the flags.
+// ParseArgs parses the arguments. At most most of them may be left after the flags.
 func (f *Flags) ParseArgs(args []string, most int) error {
 	err := f.Parse(args)
 	switch {
@@ -76,7 +76,7 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 	won := slices.Concat(f.Before, environ)
 	named := slices.ContainsFunc(environ, func(set config.Flag) bool { return set.Key == "node.name" })
 	f.Visit(func(set *flag.Flag) {
-		named = named || set.Name == "config" || set.Name == "name" || set.Name == "url" // a token is for its node alone
+		named = named || set.Name == "config" || set.Name == "name" || set.Name == "url" // a token is for its node only
 		switch set.Name {
 		case "name":
 			won = append(won, config.Flag{Name: "-name", Key: "node.name", Value: *f.name})
@@ -125,22 +125,22 @@ func (f *Flags) names() string {
 	}
 }
 
-// UsageError marks an error as one of flags, arguments or the configuration.
+// UsageError marks an error as one in the flags, arguments or configuration.
 func UsageError(err error) error { return usageError{err} }
 
 type usageError struct{ error }
 
-// IsUsageError reports whether an error is one of [UsageError].
+// IsUsageError reports whether an error is from [UsageError].
 func IsUsageError(err error) bool { return errors.As(err, new(usageError)) }
 
 // An Action runs a command. args are those that are not flags.
 type Action func(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
-// rootState is where root's programs keep what outlives a restart (FHS 5.8).
+// rootState is where root's programs keep state across restarts (FHS 5.8).
 const rootState = "/var/lib"
 
 // TimestampPath returns the default path of the file of marks, and creates its directory, which
-// is certain to belong to the user.
+// is in a place that belongs to the user.
 func TimestampPath() (string, error) {
 	path, err := DefaultTimestamp()
 	if err != nil {

@@ -44,7 +44,7 @@ func (t *trap) next(signals <-chan os.Signal) os.Signal {
 		}
 		select {
 		case t.hangups <- struct{}{}:
-		default: // a reload is due, which will read what this one would
+		default: // a reload is already due, and will read what this one would
 		}
 	}
 }

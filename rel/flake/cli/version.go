@@ -18,7 +18,7 @@ var (
 
 func init() { Version, Commit = completed(Version, Commit, debug.ReadBuildInfo) }
 
-// completed adds what Go knows of the build: the version if it was
+// completed adds what Go knows about the build: the version if it was
 // installed by go install ...@version, and the commit if it was built in a clone.
 func completed(version, commit string, info func() (*debug.BuildInfo, bool)) (string, string) {
 	b, ok := info()
@@ -38,7 +38,7 @@ func completed(version, commit string, info func() (*debug.BuildInfo, bool)) (st
 	return version, cmp.Or(commit, vcs["vcs.revision"])
 }
 
-// PrintVersion prints what runs.
+// PrintVersion prints the version that is running.
 func PrintVersion(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "flake %s\ncommit %s\n%s %s/%s\n",
 		Version, cmp.Or(Commit, "not known"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
