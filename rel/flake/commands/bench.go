@@ -78,7 +78,7 @@ type benchResult struct {
 	Callers     int               `json:"callers"`
 	Connections int               `json:"connections"`
 	IDsPerCall  int               `json:"ids_per_call"`
-	Rate        float64           `json:"rate,omitempty"` // that was wanted
+	Rate        float64           `json:"rate,omitempty"` // the requested rate
 	Seconds     float64           `json:"seconds"`
 	Calls       uint64            `json:"calls"`
 	IDs         uint64            `json:"ids"`
@@ -86,10 +86,10 @@ type benchResult struct {
 	IDsPerS     float64           `json:"ids_per_s"`
 	Latency     map[string]int64  `json:"latency_us"`
 	Errors      map[string]uint64 `json:"errors"`
-	Unfinished  int               `json:"unfinished"` // calls under way at the end
+	Unfinished  int               `json:"unfinished"` // calls outstanding at the end
 	Compared    uint64            `json:"compared"`   // ids
 	Twice       uint64            `json:"twice"`
-	Example     string            `json:"example,omitempty"` // an id that came twice, in base 16
+	Example     string            `json:"example,omitempty"` // an id that repeated, in base 16
 	Notes       []string          `json:"notes,omitempty"`
 }
 
@@ -254,7 +254,7 @@ func (r *benchResult) print(w io.Writer, asJSON bool) error {
 	return err
 }
 
-// progress is a line that is written again every second.
+// progress is a line that is rewritten every second.
 type progress struct {
 	w     io.Writer // nil: none
 	calls uint64    // in the line before

@@ -37,8 +37,8 @@ number_not_wanted.
 The exit status is 0 if nothing is wrong, 1 if something is, and 2 if flags or
 the configuration are.`
 
-// Check shows whether the file of marks, etcd and the configuration fit, and what a
-// start would do.
+// Check shows whether the file of marks, etcd and the configuration fit together, and
+// what a start would do.
 func Check(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	asJSON := f.Bool("json", false, "print it as JSON")
@@ -61,7 +61,7 @@ func Check(f *cli.Flags) cli.Action {
 	})
 }
 
-// textOfCheck is a report for people. A dash is what there is not.
+// textOfCheck is a report for people. A dash stands for a missing value.
 func textOfCheck(r host.Report) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, at %s\n", escape.Text(r.File), output.Seconds(r.Clock))

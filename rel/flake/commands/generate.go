@@ -73,7 +73,7 @@ func Generate(f *cli.Flags) cli.Action {
 	}
 }
 
-// generatorOf returns the generator of flags. Without a mark its worker has to be made up.
+// generatorOf returns the generator that the flags describe. Without a mark the worker must be random.
 func generatorOf(given []config.Flag, mark string) (config.Generator, error) {
 	if !slices.ContainsFunc(given, func(f config.Flag) bool { return f.Key == "format" }) {
 		given = append(given, config.Flag{Name: "-format", Key: "format", Value: "flake"})
@@ -95,7 +95,7 @@ func printIDs(ctx context.Context, stdout io.Writer, ids formats.Source, n, base
 	w := bufio.NewWriterSize(stdout, 64<<10)
 	var line []byte
 	for n > 0 {
-		if ctx.Err() != nil { // which Reserve looks at only where it waits
+		if ctx.Err() != nil { // Reserve checks it only when it waits
 			return errors.Join(context.Cause(ctx), w.Flush())
 		}
 		run, err := ids.Reserve(ctx, min(n, generateMany), meta)
@@ -123,7 +123,7 @@ func addKeys(f *cli.Flags, all bool) {
 	}
 }
 
-// givenKeys returns those of [addKeys] that were given.
+// givenKeys returns the flags from [addKeys] that were given.
 func givenKeys(f *cli.Flags) (given []config.Flag) {
 	f.Visit(func(set *flag.Flag) {
 		key := strings.ReplaceAll(set.Name, "-", "_")

@@ -25,7 +25,7 @@ const getMany = 10_000
 // canonical is the base of a format's own text.
 const canonical = "canonical"
 
-// Get takes ids from a running node and prints one per line.
+// Get gets ids from a running node and prints one per line.
 func Get(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
@@ -60,7 +60,7 @@ func Get(f *cli.Flags) cli.Action {
 				return string(snos.Append(nil, formats.NumberOf(string(id[:])), base))
 			})
 		case !formats.KindOf("flake").Format(nil).HasBase(base):
-			format := formats.SnowflakeFormat(snowflake.Twitter) // any layout of 64 bits will do
+			format := formats.SnowflakeFormat(snowflake.Twitter) // any 64-bit layout will do
 			take = each(door, *generator, func(id snowflake.ID) string {
 				return string(format.Append(nil, formats.Number{Lo: uint64(id)}, base))
 			})
@@ -76,7 +76,7 @@ func Get(f *cli.Flags) cli.Action {
 // noMeta is the -meta of ids without one, or with the node's.
 const noMeta = -1
 
-// namedBases are the bases that are not numbers.
+// namedBases are the bases that have names instead of numbers.
 const namedBases = "crockford; of 128 bits uuid; of 64 bits base32, base36, base58 or base64"
 
 // writeBase is the help for -base where ids are written.
@@ -93,7 +93,7 @@ func baseOf(text string) (int, error) {
 	return base, nil
 }
 
-// textBaseOf is like baseOf, and also takes the names of bases that not all formats have.
+// textBaseOf is like baseOf, but also accepts the names of bases that not all formats have.
 func textBaseOf(text string) (int, error) {
 	if base, ok := formats.BaseOf(text); ok {
 		return base, nil
@@ -105,7 +105,7 @@ func textBaseOf(text string) (int, error) {
 	return base, err
 }
 
-// taker takes n ids as texts.
+// taker gets n ids as texts.
 type taker func(ctx context.Context, n int) ([]string, error)
 
 func texts(door client.Door, generator string, base int) taker {
@@ -113,7 +113,7 @@ func texts(door client.Door, generator string, base int) taker {
 	return func(ctx context.Context, n int) ([]string, error) { return ids.Texts(ctx, n, base) }
 }
 
-// each takes ids and writes each of them with text.
+// each gets ids and writes each of them with text.
 func each[ID client.Format](door client.Door, generator string, text func(id ID) string) taker {
 	ids := client.NewIDs[ID](door, generator)
 	return func(ctx context.Context, n int) ([]string, error) {

@@ -69,7 +69,7 @@ type inspector struct {
 	base   int
 	asJSON bool
 	out    io.Writer
-	wrong  int // texts that are no ids
+	wrong  int // texts that are not ids
 	now    func() time.Time
 }
 
@@ -187,7 +187,7 @@ type inspected struct {
 	As   string `json:"as,omitempty"` // how it was read
 	*inspect.Parts
 	Texts  map[string]string `json:"texts,omitempty"`
-	Others []alternative     `json:"others,omitempty"` // what the text may be besides
+	Others []alternative     `json:"others,omitempty"` // what else the text may be
 	Error  string            `json:"error,omitempty"`
 }
 
@@ -198,7 +198,7 @@ type alternative struct {
 	Time      time.Time `json:"time"`
 }
 
-// show shows what a text is.
+// show prints what a text is.
 func (v *inspector) show(text string) error {
 	text = strings.Trim(strings.TrimSpace(text), `"'`)
 	now := v.now()
@@ -228,13 +228,13 @@ func (v *inspector) show(text string) error {
 	return output.PrintJSON(v.out, object, "")
 }
 
-// word reports whether a reading is digits of the first day of the format, as those of every short word are.
+// word reports whether a reading has a time on the format's first day, as every short word read as digits does.
 func word(r inspect.Reading) bool {
 	start := r.Format.Fields(formats.Number{})[0].Value
 	return r.InBase() && r.Milli-start < uint64(24*time.Hour/time.Millisecond)
 }
 
-// shownOfText is how much of a text is shown that is no id.
+// shownOfText is how much is shown of a text that is not an id.
 const shownOfText = 100
 
 func shortened(text string) string {
@@ -259,7 +259,7 @@ func inBase(base int) string {
 	return " in " + formats.NameOf(base)
 }
 
-// name is the generator of a reading, if there are such.
+// name is the generator of a reading, if there are generators.
 func (v *inspector) name(r inspect.Reading) string {
 	if len(v.names) == 0 {
 		return ""

@@ -1,4 +1,4 @@
-// Package commands holds the commands beside the node: those that ask a running node or etcd, and
+// Package commands holds the commands other than the node: those that query a running node or etcd, and
 // those that need neither. Each function adds a command's flags and returns what runs it.
 package commands
 
@@ -54,7 +54,7 @@ func printReport(w io.Writer, r *idhttp.Report, asJSON bool) error {
 	return err
 }
 
-// textOf is a report for people. A dash is what there is not.
+// textOf is a report for people. A dash stands for a missing value.
 func textOf(r *idhttp.Report, now time.Time) string {
 	if r.Node == "" {
 		if r.Ready {
@@ -91,7 +91,7 @@ func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {
 		if ahead := time.UnixMilli(g.Mark).Sub(now).Round(100 * time.Millisecond); ahead >= 0 || !g.Ready {
 			lead = ahead.String()
 		} else {
-			lead = "idle" // nobody asks, so the mark stays where it is
+			lead = "idle" // nobody asks for ids, so the mark stays where it is
 		}
 	}
 	if g.WorkerUntil != 0 {

@@ -20,13 +20,13 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
-// answerOfEtcd is how long all of a command waits for etcd.
+// answerOfEtcd is how long a whole command waits for etcd.
 const answerOfEtcd = 5 * time.Second
 
 var errWorkers = errors.New("flake workers: must have no argument, or release NUMBER, after-restore or withdraw")
 
-// Workers shows who has which number of etcd, releases one, or tells etcd that it
-// was restored, or that it was not.
+// Workers shows which node has which number in etcd, releases a number, or tells etcd
+// that it was restored, or that it was not.
 func Workers(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	margin := f.Duration("margin", 0, "after-restore, withdraw: by how much clocks of nodes may be ahead; "+
