@@ -1,5 +1,5 @@
-// Package credentials reads the files that a configuration names: certificates, the token of
-// HTTP, and what etcd asks for.
+// Package credentials reads the files that a configuration names: certificates, the HTTP
+// token, and the credentials for etcd.
 package credentials
 
 import (
@@ -57,7 +57,7 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// secret returns what the file of a key holds; without a file it is empty.
+// secret returns the content of a key's file, or "" without a file.
 func secret(key, path string) (text string, err error) {
 	if path == "" {
 		return "", nil

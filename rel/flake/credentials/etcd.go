@@ -12,8 +12,8 @@ import (
 	"github.com/flake-go/flake/flake/workers/etcd"
 )
 
-// OpenEtcd returns the store of etcd as the configuration says, with the password that is in its file
-// now.
+// OpenEtcd returns the etcd store that the configuration describes, with the password that is in its
+// file now.
 func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 	if password, err = secret("etcd.password_file", cfg.PasswordFile); err != nil {
 		return nil, "", err
@@ -46,7 +46,7 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 	return store, password, err
 }
 
-// Advise adds to an error of etcd what to do.
+// Advise adds advice to an error from etcd.
 func Advise(err error, cfg config.Etcd) error {
 	var advice string
 	switch {
