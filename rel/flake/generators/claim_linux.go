@@ -16,8 +16,8 @@ import (
 )
 
 // claim returns an error if another generator on this machine has the same place, or part of it: each may have its own
-// file of marks, so locking that is not enough. A claim is a socket in Linux's abstract namespace. Its name is the place,
-// and it vanishes with the process, however that ends.
+// file of marks, so locking the file is not enough. A claim is a socket in Linux's abstract namespace. Its name is the
+// place, and the socket vanishes with the process, however the process ends.
 //
 // Any user can make such a socket, and must not be able to keep the node from starting. So if the configuration chose
 // the place, a claim of a user other than root, or one where nobody accepts, only causes a warning.
@@ -35,7 +35,7 @@ func claim(p formats.Place, chosen bool, log *slog.Logger) (release func() error
 	return l.Close, nil
 }
 
-// answerClaims hangs up on callers that ask for a claim's owner: the kernel has answered them.
+// answerClaims hangs up on callers that ask for a claim's owner: the kernel has already answered them.
 func answerClaims(l net.Listener) {
 	for {
 		c, err := l.Accept()

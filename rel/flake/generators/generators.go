@@ -29,7 +29,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// Generator hands out ids under a name.
+// Generator returns ids under a name.
 type Generator struct {
 	Name    string
 	Server  *idserver.Server
@@ -102,7 +102,7 @@ func hostOf(cfg config.Config, store *etcd.Store) host.Config {
 	return h
 }
 
-// handNumbered returns the names of the generators whose few bits for a machine are set by hand.
+// handNumbered returns the names of the generators that have few bits for a machine, set by hand.
 func handNumbered(all []config.Generator) (names []string) {
 	for _, g := range all {
 		if len(g.Etcd) == 0 && !g.Kind().Random() {
@@ -166,7 +166,7 @@ func (gs Set) Doors(n *node.Node) (doors []idhttp.Generator) {
 	return doors
 }
 
-// Stop closes all; their saved times are then exact.
+// Stop closes all generators; their saved times are then exact.
 func (gs Set) Stop() error {
 	err := gs.host.Close()
 	for _, g := range gs.List {
@@ -208,7 +208,7 @@ func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 	return host.Check(ctx, hostOf(cfg, store), p), nil
 }
 
-// Check returns a line for each generator, with the worker that it would have as far as that is known before a start.
+// Check returns a line for each generator, with the worker that it would have, if known before a start.
 func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, err error) {
 	kept := func(string) (flake.Worker, string, error) { return 0, path, nil } // the file is not locked
 	all, err := plans(cfg, kept, log)
@@ -240,8 +240,8 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 	return lines, err
 }
 
-// OpenLocal opens a generator of a program that runs for a moment, until end. Its mark is in the file at path;
-// without a path nothing is kept.
+// OpenLocal opens a generator for a short-lived program, until end is called. Its mark is in the file at path;
+// without a path nothing is saved.
 func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (
 	ids formats.Source, end func() error, err error) {
 	local := &planned{Generator: g, chosen: true}
@@ -274,7 +274,7 @@ func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 	return gs.List[0].Server.IDs, gs.Stop, nil
 }
 
-// WorkerOf returns a function that returns a generator's worker, or nil if that is not in its configuration.
+// WorkerOf returns a function that returns a generator's worker, or nil if the worker is not in its configuration.
 func WorkerOf(g config.Generator) func() uint64 {
 	if g.Random || len(g.Etcd) > 0 {
 		return nil

@@ -21,7 +21,7 @@ type numbered struct {
 
 func (g numbered) source() formats.Generator { return g.ids.Get() }
 
-// Reserve tries again if the number has changed since it took the source.
+// Reserve tries again if the number has changed since Reserve took the source.
 func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
 	now := g.source()
 	run, err := now.Reserve(ctx, n, meta)
@@ -31,7 +31,7 @@ func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, 
 	return run, g.ids.Explain(err)
 }
 
-// Ready returns an error before ids run out: when the mark is closer than it ever is while etcd answers.
+// Ready returns an error before ids run out: when the mark is closer than it can be while etcd answers.
 func (g numbered) Ready() error {
 	if err := g.ids.Explain(g.source().Ready()); err != nil {
 		return err

@@ -158,8 +158,8 @@ func (g *planned) meets(p formats.Place, most uint64) bool {
 	return of(n).Overlaps(p)
 }
 
-// worker returns the worker id of the configuration, or of its network interface. It warns of one that may not be
-// this machine's for good, or not its alone.
+// worker returns the worker id of the configuration, or of its network interface. It warns if the id may later
+// change, or may also belong to another machine.
 func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, err error) {
 	if cfg.WorkerID != nil {
 		w, err = flake.ParseWorker(cfg.WorkerID.String())
