@@ -48,7 +48,7 @@ func (l *latency) atLeast(d time.Duration) {
 	}
 }
 
-// percentiles returns the times that these parts of all, which ascend, do not exceed.
+// percentiles returns the times that these fractions of all, in ascending order, do not exceed.
 func (l *latency) percentiles(parts ...float64) []time.Duration {
 	total := uint64(0)
 	for i := range l.counts {

@@ -1,5 +1,5 @@
-// Package loadgen takes ids of a running node as fast as it hands them out, or at a rate,
-// measures that, and looks for ids that come twice.
+// Package loadgen gets ids from a running node as fast as the node returns them, or at a
+// rate, measures that, and looks for ids that repeat.
 //
 // Start at [Run].
 package loadgen
@@ -23,7 +23,7 @@ const (
 	callTime  = 10 * time.Second      // for one call
 	errorRest = 10 * time.Millisecond // of a caller whose call has failed
 
-	maxKinds = 20 // of errors, told apart
+	maxKinds = 20 // of errors, counted separately
 
 	batch = 256 // spans that a caller gathers before it hands them over
 )
@@ -32,7 +32,7 @@ const (
 type Options struct {
 	Takers   []Taker       // one for each caller
 	Duration time.Duration // or until the context ends
-	Rate     float64       // calls a second of all callers together; 0: as many as there can be
+	Rate     float64       // calls a second by all callers together; 0: as many as possible
 
 	// Progress, unless nil, is called every second with the result so far.
 	Progress func(Result)
@@ -43,16 +43,16 @@ type Result struct {
 	Elapsed    time.Duration
 	Calls, IDs uint64 // calls that were answered, and their ids
 	Errors     map[string]uint64
-	Unfinished int // calls that were under way at the end: they are in Max alone
+	Unfinished int // calls that were outstanding at the end: they count only in Max
 
 	P50, P90, P99, P999, Max time.Duration
 
 	Compared uint64         // ids
-	Twice    uint64         // of them, those that had come before
+	Twice    uint64         // how many of them repeated an earlier one
 	Example  formats.Number // one of them, as [Call.ID] takes it
 
-	Behind bool    // the calls were fewer than Rate wants
-	Busy   float64 // how much of its processors this program used, from 0 to 1
+	Behind bool    // there were fewer calls than Rate requires
+	Busy   float64 // the share of its processors that this program used, from 0 to 1
 }
 
 // run is a run.
@@ -70,9 +70,9 @@ type run struct {
 	batches chan []span
 }
 
-// Run has all callers make one call, which fails it if one of these does, then as many
-// as they can in the time. Of a call that a caller is late for, as the one before took
-// long, also the delay is measured.
+// Run has every caller make one call, and fails if any of these fails; then the callers make
+// as many calls as they can in the time. If a call starts late because the caller's previous
+// call took long, its measured time includes the delay.
 func Run(ctx context.Context, o Options) (Result, error) {
 	r := &run{Options: o, errors: make(map[string]uint64), batches: make(chan []span, len(o.Takers))}
 	s := seen{most: maxSpans}
@@ -109,7 +109,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return result, nil
 }
 
-// behind reports whether the calls are fewer than were due, by more than one a caller
+// behind reports whether fewer calls were made than were due, by more than one per caller
 // and 1 %.
 func (o *Options) behind(calls uint64, elapsed time.Duration) bool {
 	return float64(calls) < 0.99*o.Rate*elapsed.Seconds()-float64(len(o.Takers))
@@ -206,7 +206,7 @@ func (r *run) rest(d time.Duration) bool {
 
 var errTime = fmt.Errorf("no answer in %v", callTime)
 
-// kinds are the errors that have a word.
+// kinds are the errors that have names.
 var kinds = []struct {
 	err  error
 	word string
@@ -239,7 +239,7 @@ func (r *run) fail(err error) {
 	r.rest(errorRest)
 }
 
-// tell reports the progress until the end.
+// tell reports progress until the end.
 func (r *run) tell(stopped chan<- struct{}) {
 	defer close(stopped)
 	if r.Progress == nil {
@@ -257,7 +257,7 @@ func (r *run) tell(stopped chan<- struct{}) {
 	}
 }
 
-// result is what has been measured so far, without what is known at the end alone.
+// result is what has been measured so far, without what is known only at the end.
 func (r *run) result() Result {
 	p := r.latency.percentiles(0.5, 0.9, 0.99, 0.999)
 	r.mu.Lock()

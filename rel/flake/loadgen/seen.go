@@ -14,12 +14,12 @@ func (s span) count() uint64 { return s.last.Lo - s.first.Lo + 1 }
 
 // What seen keeps, 32 bytes a span, and three times that for a moment.
 const (
-	maxSpans = 2 << 20 // that are in order; once there are more, no id is compared any more
+	maxSpans = 2 << 20 // that are in order; once there are more, no more ids are compared
 	maxFresh = 1 << 18 // that wait to be put in order
 )
 
-// seen finds ids that come twice. Ids that follow each other are one span, in whatever
-// order they came: so ids of a node that nobody else asks take a span for each tick.
+// seen finds ids that repeat. Consecutive ids are one span, in whatever order they came,
+// so ids from a node with no other callers take one span per tick.
 type seen struct {
 	spans []span // ascending, none beside another
 	fresh []span // not in spans yet
@@ -27,7 +27,7 @@ type seen struct {
 	full  bool
 
 	compared uint64
-	twice    uint64         // of them, those that had come before
+	twice    uint64         // how many of them repeated an earlier one
 	example  formats.Number // the last of these
 }
 
@@ -42,7 +42,7 @@ func (s *seen) add(ids []span) {
 	}
 }
 
-// settle puts fresh in order with spans, and what follows each other together.
+// settle merges fresh into spans in order, and joins consecutive spans.
 func (s *seen) settle() {
 	slices.SortFunc(s.fresh, func(a, b span) int { return a.first.Compare(b.first) })
 	merged := make([]span, 0, len(s.spans)+len(s.fresh))

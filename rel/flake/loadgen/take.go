@@ -14,11 +14,11 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// A Taker makes a call. The ids that it returns are read later, as that takes time of
-// its own.
+// A Taker makes a call. The ids that it returns are read later, since reading takes
+// time.
 type Taker func(ctx context.Context) (ids, error)
 
-// ids appends the ids of an answer, some that follow each other at a time.
+// ids appends the ids of an answer, a run of consecutive ids at a time.
 type ids func(dst []span) ([]span, error)
 
 // Call is what a call asks for: N ids of a generator, as texts if Base is not 0, else
@@ -28,7 +28,7 @@ type Call struct {
 	N, Base           int
 }
 
-// Taker returns what makes the call by way of a door.
+// Taker returns a Taker that makes the call through a door.
 func (c Call) Taker(door client.Door) Taker {
 	format := formatOf(c.Format)
 	switch c.Format {
@@ -44,8 +44,8 @@ func (c Call) Taker(door client.Door) Taker {
 	return takerOf[snowflake.ID](c, door, format)
 }
 
-// formatOf returns a format by its name; all that are not known are read as snowflakes, of
-// any layout.
+// formatOf returns a format by its name; unknown formats are read as snowflakes of any
+// layout.
 func formatOf(name string) *formats.Format {
 	k := formats.KindOf(name)
 	if k == nil {
@@ -101,5 +101,5 @@ func spanOf[ID client.Format](id ID, count int, format *formats.Format) span {
 	return span{first, first.Plus(count - 1)}
 }
 
-// ID returns the id in a [Result], but for its random bits.
+// ID returns the id in a [Result], except for its random bits.
 func (c Call) ID(place formats.Number) formats.Number { return formatOf(c.Format).AtPlace(place) }
