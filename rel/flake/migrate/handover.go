@@ -20,11 +20,11 @@ import (
 var errNoAnswer = fmt.Errorf("no answer within %v", remote.CallTime)
 
 const (
-	// MostSuspended is how long the original's server hands out no ids at most, if it is
-	// not halted then.
+	// MostSuspended is the longest that the original's server returns no ids, unless it is
+	// then halted.
 	MostSuspended = 2 * time.Second
 
-	// haltTime is how long the original has to end.
+	// haltTime is how long the original may take to end.
 	haltTime = 10 * time.Second
 
 	// MostAhead is how far the last id of the original may be ahead of this machine's
@@ -72,7 +72,7 @@ receive
   {'DOWN', Watch, _, _, Why} -> {failed, Why}
 end.`
 
-// warm loads the modules that guard needs, which takes a while the first time.
+// warm loads the modules that guard needs, which is slow the first time.
 const warm = `[code:ensure_loaded(M) || M <- [sys, timer, erl_eval, erl_internal, orddict]],
 spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} -> ok end.`
 

@@ -33,7 +33,7 @@ type imports struct {
 	overwrite                               bool
 }
 
-// Import takes over what boundary/flake left on a disk.
+// Import takes over what boundary/flake left on disk.
 func Import(f *cli.Flags) cli.Action {
 	var i imports
 	f.StringVar(&i.dets, "dets", "", "the dets `FILE` of the original; without it the one that its sys.config names")
@@ -106,7 +106,7 @@ func (i *imports) apart(timestamp string) error {
 		}
 	}
 	switch info, err := os.Lstat(i.out); {
-	case err != nil: // it is not there, as a rule
+	case err != nil: // usually it does not exist
 	case info.IsDir():
 		return fmt.Errorf("-out %s: it is a folder", i.out)
 	case !i.overwrite:
@@ -115,7 +115,7 @@ func (i *imports) apart(timestamp string) error {
 	return nil
 }
 
-// sameFile reports whether two names are of one file, which need not exist.
+// sameFile reports whether two names refer to one file, which need not exist.
 func sameFile(a, b string) bool {
 	if info, err := os.Stat(a); err == nil {
 		other, err := os.Stat(b)
@@ -126,7 +126,7 @@ func sameFile(a, b string) bool {
 	return err == nil && otherErr == nil && a == b
 }
 
-// configures reports whether a configuration is written.
+// configures reports whether a configuration will be written.
 func (i *imports) configures() bool { return i.sysConfig != "" || i.vmArgs != "" }
 
 // read reads the files of the original.
@@ -227,7 +227,7 @@ func writeNew(name string, text []byte) error {
 	return nil
 }
 
-// pass waits until the clock is past the mark, if the mark is ahead by the margin at most: a start may not wait for that.
+// pass waits until the clock is past the mark, if it is ahead by at most the margin: a start may not wait that long.
 func pass(ctx context.Context, stdout io.Writer, end time.Time) error {
 	wait := time.Until(end)
 	switch {

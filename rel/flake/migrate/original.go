@@ -28,10 +28,10 @@ func (h *Handover) apply(ctx context.Context, module, function etf.Atom, args ..
 	return result, nil
 }
 
-// brief returns a term of the original for an error.
+// brief returns a term from the original as text for an error.
 func brief(t etf.Term) string { return fmt.Sprintf("%.300s", etf.Format(nil, t)) }
 
-// tagged calls a function of the original that returns a tuple, and returns what is behind the tag in that.
+// tagged calls a function of the original that returns a tagged tuple, and returns what follows the tag.
 func (h *Handover) tagged(ctx context.Context, tag, module, function etf.Atom, args ...etf.Term) (etf.Term, error) {
 	result, err := h.apply(ctx, module, function, args...)
 	if err != nil {
@@ -75,7 +75,7 @@ const use = `[nodes(visible), nodes(hidden),
  [Name || Name <- global:registered_names(), Pid <- [global:whereis_name(Name)], is_pid(Pid), node(Pid) =/= node()],
  [Group || Pg <- [pg, pg2], whereis(Pg) =/= undefined, Group <- Pg:which_groups()]].`
 
-// tellUse prints what others use the original for. Nothing depends on that it can be asked.
+// tellUse prints what others use the original for. It is not an error if the original cannot be asked.
 func (h *Handover) tellUse(ctx context.Context, w io.Writer) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
@@ -114,7 +114,7 @@ func (h *Handover) tellUse(ctx context.Context, w io.Writer) {
 	fmt.Fprintln(w, "found:", noMesh)
 }
 
-// noMesh is what differs for callers that use global or pg.
+// noMesh is what changes for callers that use global or pg.
 const noMesh = "nodes that start later do not meet through this node: connect those that use global or pg to each other"
 
 // read reads the worker and the settings of the original.

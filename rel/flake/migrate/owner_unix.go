@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// giveToOwner gives files that root made to the user whose folder they are in: a node of that user could not lock
-// or read them.
+// giveToOwner gives files that root made to the user whose folder they are in: otherwise a node of that user could
+// not lock or read them.
 func giveToOwner(folder string, files ...string) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package migrate comes from the original, boundary/flake: [Import] from what it left on a disk,
-// [Takeover] from a running one.
+// Package migrate replaces the original, boundary/flake: [Import] uses the files that it left on
+// disk, [Takeover] replaces a running one.
 package migrate
 
 import (
@@ -165,8 +165,8 @@ func (t *takeoverFlags) meet(ctx context.Context) (*Handover, error) {
 	return h, nil
 }
 
-// provisional returns the configuration that is known before the original has been
-// asked: what to connect with.
+// provisional returns the configuration that is known before the original is queried:
+// what to connect with.
 func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) {
 	if *t.File == "" {
 		t.Before = []config.Flag{{Name: "-from", Key: "node.name", Value: *t.from}}
@@ -229,7 +229,7 @@ func (h *Handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, err
 }
 
 // localAddress returns an address of a host, which must be this machine: the port that EPMD
-// tells is of a node here, and another machine may have a node of the name at that port, too.
+// returns is that of a node here, and another machine may have a node of that name at that port too.
 func localAddress(ctx context.Context, host string) (string, error) {
 	all, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil {
@@ -244,7 +244,7 @@ func localAddress(ctx context.Context, host string) (string, error) {
 	return "", fmt.Errorf("%s is another machine; run this on the machine of the original, while that runs", host)
 }
 
-// configure writes the configuration, unless there is one, and prints what it is made of.
+// configure writes the configuration, unless there is one, and prints where it came from.
 func (t *takeoverFlags) configure(h *Handover, stdout io.Writer) error {
 	if *t.File != "" {
 		return nil
@@ -281,7 +281,7 @@ type Handover struct {
 	suspending, tell etf.Term // guard and tell, as its parser has them
 
 	guard     etf.Pid   // the process that suspends it
-	suspended time.Time // since when it hands out no ids
+	suspended time.Time // since when it returns no ids
 	halted    bool      // it was told to halt, and may have
 
 	mark   string   // the node's file of marks
