@@ -11,11 +11,11 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// State is what a dets file says of the time.
+// State is what a dets file says about the time.
 type State struct {
 	Last     uint64    // the time in it, ms since 1970; 0: there is none. The original may have made later ids
 	Modified time.Time // of the file
-	Closed   bool      // dets closed it; the time in it may be old all the same
+	Closed   bool      // dets closed it; the time in it may still be old
 }
 
 // Margin is what [State.Mark] adds. The original gives dets a time each second, and dets writes it up to 3 s later.
@@ -26,7 +26,7 @@ func (s State) Mark() uint64 {
 	return max(s.Last, uint64(max(s.Modified.UnixMilli(), 0))) + uint64(Margin/time.Millisecond)
 }
 
-// MaxFile bounds the files that are read. A dets file of the original has 6 kB.
+// MaxFile bounds the size of files that are read. A dets file of the original is 6 kB.
 const MaxFile = 1 << 20
 
 // ReadDets reads the dets file of the original. It fails if the file is anything else, even another dets file.
@@ -151,7 +151,7 @@ func (r *detsReader) fail(format string, args ...any) {
 	}
 }
 
-// bytes returns those from one place to another.
+// bytes returns the bytes from one place to another.
 func (r *detsReader) bytes(from, to uint32) []byte {
 	if from > to || uint64(to) > uint64(len(r.data)) {
 		r.fail("bytes %d to %d of %d are pointed to", from, to, len(r.data))
@@ -200,7 +200,7 @@ func (r *detsReader) collection(at, size uint32) uint64 {
 	return 0
 }
 
-// cut takes the version byte off a term.
+// cut removes the version byte from a term.
 func cut(term []byte) []byte {
 	if len(term) > 0 && term[0] == etf.VersionMagic {
 		return term[1:]

@@ -1,8 +1,8 @@
-// Package original reads what boundary/flake, the Erlang server that this node replaces, leaves on a disk: its
+// Package original reads what boundary/flake, the Erlang server that this node replaces, leaves on disk: its
 // dets file, and the sys.config and vm.args that it was started with.
 //
 // Start at [ReadDets], and at [Settings], which [ReadSysConfig] and [ReadVMArgs] fill and [Settings.TOML] writes as
-// a configuration of this node. What of them is not taken is told, with why.
+// a configuration of this node. Settings that are not taken are reported, with the reason.
 //
 // The files are read as hostile: every size is bounded, and every offset checked. Not supported: a file that is open
 // in a running original, whose last times are not in it yet.
@@ -19,9 +19,9 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Settings are those of the original that this node can have too. The zero value has none of them.
+// Settings are those settings of the original that this node also has. In the zero value none is set.
 //
-// As for Erlang, what [ReadVMArgs] finds wins over what [ReadSysConfig] does: call that first.
+// As in Erlang, what [ReadVMArgs] finds wins over what [ReadSysConfig] finds: call ReadVMArgs first.
 type Settings struct {
 	Name   string // name@host; empty: none was set
 	Cookie string // empty: none was set, so Erlang read ~/.erlang.cookie
@@ -36,7 +36,7 @@ type Settings struct {
 	DetsPath          string           // its timestamp_path, which is a dets file; empty: DefaultDets
 	AllowableDowntime time.Duration    // 0: not set
 
-	TimestampPath string // where this node is to keep its mark; empty: in its default place
+	TimestampPath string // where this node will keep its mark; empty: in its default place
 
 	Taken []string // what was taken, as "vm.args: -name flake@host"
 	Left  []string // what was not, and why

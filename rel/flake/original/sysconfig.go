@@ -53,13 +53,13 @@ func readSysConfig(path string, s *Settings, include bool) error {
 	return nil
 }
 
-// included returns where a file is that a sys.config names: beside it, or else in the working folder, as for Erlang.
+// included returns the path of a file that a sys.config names: beside it, or else in the working folder, as in Erlang.
 func included(by, name string) string {
 	name = strings.TrimSuffix(name, ".config") + ".config"
 	return existing(beside(by, name), name)
 }
 
-// beside returns where a file is that another names, seen from the other's folder.
+// beside returns the path of a file that another file names, relative to the other's folder.
 func beside(by, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -67,7 +67,7 @@ func beside(by, name string) string {
 	return filepath.Join(filepath.Dir(by), name)
 }
 
-// existing returns the first of two files if it is there, or else the second.
+// existing returns the first of two files if it exists, or else the second.
 func existing(first, second string) string {
 	if _, err := os.Stat(first); err != nil {
 		return second
@@ -137,7 +137,7 @@ func decoded(data []byte) (string, error) {
 	return string(bytes.TrimPrefix(data, []byte("\ufeff"))), nil
 }
 
-// text returns a string of Erlang: a list of characters, which must have some.
+// text returns an Erlang string: a list of characters, which must not be empty.
 func text(t etf.Term) (string, bool) {
 	if s, ok := t.(etf.String); ok { // each byte is a character
 		runes := make([]rune, len(s))

@@ -80,7 +80,7 @@ func addFile(path string, add func(name, value string) error) error {
 // takeTLS takes the options that addTLS has found.
 func (s *Settings) takeTLS(from string, options map[string]string) {
 	s.TLS.Cert, s.TLS.CA = options["server_certfile"], options["server_cacertfile"]
-	s.TLS.Key = cmp.Or(options["server_keyfile"], s.TLS.Cert) // which then has both
+	s.TLS.Key = cmp.Or(options["server_keyfile"], s.TLS.Cert) // which then contains both
 	s.TLS.VerifyNone = s.TLS.Cert != "" && options["server_verify"] != "verify_peer"
 	switch {
 	case !s.TLS.On:

@@ -16,7 +16,7 @@ import (
 
 // TOML returns a sys.toml with the settings, and why each is there. It fails if a text in it is not UTF-8.
 //
-// What the node's configuration allows is for that to check: a certificate may not be known.
+// It does not check what the node's configuration allows: a certificate may be unknown.
 func (s Settings) TOML() ([]byte, error) {
 	var w writer
 	w.comment("Of boundary/flake, the Erlang server that this node replaces. A key that is not here has its default.")

@@ -36,7 +36,7 @@ func ReadVMArgs(path string, s *Settings) error {
 	return nil
 }
 
-// readArgs returns the arguments in a file and in those that it names, of which so many are left.
+// readArgs returns the arguments in a file and in those that it names, of which at most left may follow.
 func readArgs(path string, left *int) (all []string, err error) {
 	*left--
 	data, _, err := read(path)
@@ -64,7 +64,7 @@ func readArgs(path string, left *int) (all []string, err error) {
 	return all, nil
 }
 
-// argsFile returns where a file is that another names: in the working folder, as for Erlang, or else beside it.
+// argsFile returns the path of a file that another names: in the working folder, as in Erlang, or else beside it.
 func argsFile(by, name string) string {
 	return existing(name, beside(by, name))
 }
@@ -115,7 +115,7 @@ func splitArgs(text string) (args []string, err error) {
 
 const space = " \t\n\v\f\r"
 
-// flags yields each flag of arguments with the values behind it.
+// flags yields each flag in arguments with the values that follow it.
 func flags(args []string) func(yield func(string, []string) bool) {
 	isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") || strings.HasPrefix(arg, "+") }
 	return func(yield func(string, []string) bool) {
@@ -132,7 +132,7 @@ func flags(args []string) func(yield func(string, []string) bool) {
 	}
 }
 
-// reasons say why flags are left that are no settings of this node.
+// reasons say why flags that are not settings of this node are left out.
 var reasons = map[string]string{
 	"--":             "",
 	"-hidden":        "this node is hidden",
@@ -209,7 +209,7 @@ func (s *Settings) takeDist(what, flag, value string) {
 	}
 }
 
-// takeName takes a name that has its host. One without has that of the machine it runs on, which this may not be.
+// takeName takes a name with a host. A name without one means the machine it runs on, which may not be this one.
 func (s *Settings) takeName(what, value string) {
 	if _, host, _ := strings.Cut(value, "@"); host == "" {
 		s.leave(what+" "+value, "its host is missing: set node.name to what node() says there, which callers name")
