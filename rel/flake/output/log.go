@@ -20,11 +20,11 @@ type Log struct {
 	*slog.Logger
 	Level  *slog.LevelVar
 	held   *limiter
-	Recent idhttp.Recent // what the page shows of it
+	Recent idhttp.Recent // the part that the page shows
 	out    *output
 }
 
-// OpenLog returns a log whose lines go to w as far as w is read.
+// OpenLog returns a log whose lines go to w as long as w is read.
 func OpenLog(cfg config.Log, w io.Writer) *Log {
 	l := &Log{Level: new(slog.LevelVar)}
 	l.Level.Set(cfg.Level)
@@ -60,9 +60,9 @@ func (l *Log) Close() {
 }
 
 // A peer can cause its log lines as often as it likes. So of each message, burst lines
-// may come at once and one per interval after that. If the lines have the peer's
-// address, that holds for each host, so that none can hide what another does; and for
-// all hosts together, as for errors, crowd times as many.
+// may come at once and one per interval after that. If the lines contain the peer's
+// address, that limit applies to each host, so that none can hide what another does; all
+// hosts together, like errors, may have crowd times as many.
 const (
 	burst    = 10
 	crowd    = 10
@@ -71,7 +71,7 @@ const (
 	maxKinds = 200  // distinct messages counted alone; all others count as one
 	maxHosts = 1000 // hosts counted for a message, until it forgets them
 
-	// tellAfter is how long after a line is left out another says how many were.
+	// tellAfter is how long after a line is left out another line says how many were.
 	tellAfter = 10 * time.Second
 )
 
@@ -87,7 +87,7 @@ type limiter struct {
 
 // messages counts lines by message.
 type messages struct {
-	log *slog.Logger // that has no limit
+	log *slog.Logger // without a limit
 
 	mu      sync.Mutex
 	all     map[string]*kind
@@ -121,7 +121,7 @@ func (l *limiter) WithGroup(name string) slog.Handler {
 	return &limiter{l.next.WithGroup(name), l.messages}
 }
 
-// take reports whether there may be a line now.
+// take reports whether a line may be written now.
 func (s *messages) take(r *slog.Record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package output writes without delaying the writer, as for the log, and formats times and JSON.
+// Package output writes lines, such as the log's, without delaying the writer, and formats times and JSON.
 //
 // Start at [Output] and [OpenLog].
 package output
@@ -38,7 +38,7 @@ type output struct {
 	closed  bool
 }
 
-// New returns an output whose lines w gets.
+// New returns an output that writes its lines to w.
 func New(w io.Writer) *output {
 	return open(w, func(n int) { fmt.Fprintf(w, "%d lines dropped: they were not read in time\n", n) })
 }
@@ -99,7 +99,7 @@ func IsTerminal(f any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// PrintJSON writes v, with escapes for what is not printable.
+// PrintJSON writes v, escaping what is not printable.
 func PrintJSON(w io.Writer, v any, indent string) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
