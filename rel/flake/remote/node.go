@@ -1,5 +1,5 @@
-// Package remote connects to a running node, over the Erlang distribution or HTTP, and has it
-// report how it is.
+// Package remote connects to a running node, over the Erlang distribution or HTTP, and gets a
+// report of its state.
 //
 // Start at [Choice].
 package remote
@@ -64,7 +64,7 @@ func NewNode(cfg config.Node) (*client.Node, error) {
 	return client.NewNode(cfg.Name, dialer), nil
 }
 
-// BadRPC takes the reason out of {badrpc, {'EXIT', {Reason, Stack}}}.
+// BadRPC extracts the reason from {badrpc, {'EXIT', {Reason, Stack}}}.
 func BadRPC(result etf.Term) (reason etf.Term, failed bool) {
 	for _, word := range []etf.Atom{"badrpc", "EXIT"} {
 		t, ok := result.(etf.Tuple)

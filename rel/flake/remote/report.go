@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Report returns the report of a node, with an error if it is not ready. A nil report means that
-// not even that is known.
+// Report returns the report of a node, with an error if the node is not ready. A nil report means
+// that not even its readiness is known.
 func (w *Choice) Report(ctx context.Context, cfg config.Config, stderr io.Writer) (*idhttp.Report, error) {
 	overHTTP, err := w.OverHTTP(fixedHTTP(cfg.HTTP))
 	if err != nil {
@@ -80,7 +80,7 @@ func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error
 	return r, notReady
 }
 
-// describe reads the properties of a generator, and takes an id to see whether it can make one.
+// describe reads the properties of a generator, and gets an id to see whether it can make one.
 func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport, r *idhttp.Report) error {
 	err := ReadInfo(ctx, node, g.Name, g, r)
 	if errors.Is(err, client.ErrNoProcess) {

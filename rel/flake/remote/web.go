@@ -24,14 +24,14 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// Choice holds the flags that choose how a running node is asked.
+// Choice holds the flags that choose how to query a running node.
 type Choice struct{ over, URL *string }
 
-// PreferHTTP is what commands do that HTTP serves as well: no cookie is needed for it, and no
-// digest of one shown.
+// PreferHTTP is the choice of commands for which HTTP serves as well: it needs no cookie, and
+// shows no digest of one.
 const PreferHTTP = "over HTTP if -url or http.listen says where"
 
-// NewChoice adds the flags; usual says what holds without them.
+// NewChoice adds the flags; usual is the default without them.
 func NewChoice(f *cli.Flags, usual string) Choice {
 	return Choice{
 		f.String("over", "", "ask over `erlang|http`, the distribution or HTTP; without it "+usual),
@@ -39,7 +39,7 @@ func NewChoice(f *cli.Flags, usual string) Choice {
 	}
 }
 
-// OverHTTP reports whether HTTP is chosen; usual holds without a flag.
+// OverHTTP reports whether HTTP is chosen; usual applies without a flag.
 func (w *Choice) OverHTTP(usual bool) (bool, error) {
 	switch {
 	case *w.over == "erlang" && *w.URL != "":
@@ -65,8 +65,8 @@ func fixedHTTP(cfg config.HTTP) bool {
 	return err == nil && port != "0"
 }
 
-// NewWeb returns the node's HTTP: at the URL, or without one where the configuration has
-// it.
+// NewWeb returns the node's HTTP: at the URL, or, without a URL, where the configuration
+// puts it.
 func NewWeb(cfg config.HTTP, at string) (w *Web, err error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	w = &Web{URL: at, Client: &http.Client{Transport: transport, CheckRedirect: notElsewhere}}
@@ -141,7 +141,7 @@ func onlyOf(file string) (*tls.Config, error) {
 	}, nil
 }
 
-// refused is an answer over HTTP other than 200 OK.
+// refused is an HTTP answer other than 200 OK.
 type refused struct {
 	status int
 	detail string
@@ -152,7 +152,7 @@ func (r refused) Error() string { return fmt.Sprintf("the node answered %d: %s",
 // maxReport bounds the bytes of a report.
 const maxReport = 1 << 20
 
-// get returns what is at a path.
+// get returns the content at a path.
 func (w *Web) get(ctx context.Context, path string) ([]byte, error) {
 	at, err := url.JoinPath(w.URL, path)
 	if err != nil {
