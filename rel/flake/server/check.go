@@ -18,7 +18,7 @@ import (
 )
 
 // CheckConfig shows what would run, and checks what can be checked without a change, a
-// lock or a connection: a node of the same configuration may be running.
+// lock or a connection: a node with the same configuration may be running.
 func CheckConfig(load func() (config.Config, error), stdout, stderr io.Writer) error {
 	cfg, err := load()
 	if err != nil {
@@ -43,7 +43,7 @@ func CheckConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	return nil
 }
 
-// showValues writes values as a file would have them, each with where it is from.
+// showValues writes values as in a file, each with its source.
 func showValues(w io.Writer, values []config.Value) {
 	table := ""
 	for _, v := range values {
@@ -62,8 +62,8 @@ func showValues(w io.Writer, values []config.Value) {
 	}
 }
 
-// checkTimestamp returns the path of the file of marks. The folder of the default one need not be
-// there yet.
+// checkTimestamp returns the path of the file of marks. The folder of the default one need not
+// exist yet.
 func checkTimestamp(cfg config.Flake) (path string, err error) {
 	if path = cfg.TimestampPath; path == "" {
 		if path, err = cli.DefaultTimestamp(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 
-// httpEnd is how long running requests have left when the node stops.
+// httpEnd is how long requests in progress may take when the node stops.
 const httpEnd = 5 * time.Second
 
 // door is the HTTP door.
@@ -28,8 +28,8 @@ type door struct {
 	metrics  net.Listener // or nil
 }
 
-// openDoor listens if the configuration says so, else it returns nil. Without certificates
-// it is HTTP without TLS.
+// openDoor listens if the configuration says so; otherwise it returns nil. Without
+// certificates the door is HTTP without TLS.
 func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*door, error) {
 	if cfg.Listen == "" {
 		return nil, nil
@@ -56,7 +56,7 @@ func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*d
 	return d, nil
 }
 
-// surroundings is what HTTP reports of the node, whose TLS settings are secured or nil.
+// surroundings is what HTTP reports about the node, whose TLS settings are secured or nil.
 func surroundings(n *node.Node, secured func() *tls.Config) idhttp.Node {
 	return idhttp.Node{
 		Name: n.Name(), Address: n.Addr().String(), Version: cli.Version, Commit: cli.Commit,
@@ -91,7 +91,7 @@ func (d *door) serve(o idhttp.Options) {
 	d.server.Serve(d.listener, d.metrics)
 }
 
-// close closes one that does not serve.
+// close closes a door that does not serve.
 func (d *door) close() {
 	if d != nil {
 		d.listener.Close()
@@ -101,7 +101,7 @@ func (d *door) close() {
 	}
 }
 
-// addresses returns the URLs of ids and of metrics, as far as there are listeners.
+// addresses returns the URLs of ids and of metrics, if there are listeners for them.
 func (d *door) addresses() (ids, metrics string) {
 	if d == nil {
 		return "", ""

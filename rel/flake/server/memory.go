@@ -28,8 +28,8 @@ const (
 	memoryPerHTTP = 512 << 10
 )
 
-// memoryOf returns how much the node may take: what its control groups leave it, or less
-// if the configuration says so.
+// memoryOf returns how much memory the node may take: what its control groups leave it, or
+// less if the configuration says so.
 func memoryOf(cfg config.Node) int64 {
 	if cfg.MemoryLimit > 0 {
 		return min(cfg.MemoryLimit, reserve.Memory())
@@ -37,7 +37,7 @@ func memoryOf(cfg config.Node) int64 {
 	return reserve.Memory()
 }
 
-// boundMemory maintains the limit until ctx ends, unless somebody has set Go's own.
+// boundMemory maintains the limit until ctx ends, unless Go's own limit was set.
 func boundMemory(ctx context.Context, connections func() int, most int64, tls bool) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -57,7 +57,7 @@ func boundMemory(ctx context.Context, connections func() int, most int64, tls bo
 	}
 }
 
-// memoryFor returns the limit for so many connections, in steps, because changing it
+// memoryFor returns the limit for a number of connections, in steps, because changing it
 // stops the program for a moment.
 func memoryFor(connections int, most int64, tls bool) int64 {
 	steps := int64(max(connections-memoryConnections, 0)+memorySteps-1) / memorySteps
@@ -99,10 +99,10 @@ func releaseMemory(ctx context.Context) {
 	}
 }
 
-// taken is how many garbage collections there have been, and the bytes of all stacks.
+// taken is the number of garbage collections so far, and the bytes of all stacks.
 type taken struct{ cycles, stacks uint64 }
 
-// leaves reports whether there may be memory to release since the last time.
+// leaves reports whether there may be new memory to release since the last time.
 func (u taken) leaves(released taken) bool {
 	return u.cycles != released.cycles || u.stacks > released.stacks+releaseStacks
 }
@@ -113,7 +113,7 @@ func used() taken {
 	return taken{both[0].Value.Uint64(), both[1].Value.Uint64()}
 }
 
-// httpWithin returns how many HTTP connections fit in so much memory.
+// httpWithin returns how many HTTP connections fit in an amount of memory.
 func httpWithin(most int64) int {
 	return int(min(most/memoryPerHTTP, idhttp.MaxConnections+idhttp.SpareConnections))
 }

@@ -42,9 +42,9 @@ type Server struct {
 	cookie     string             // where the cookie came from, if not the file
 	http       *door              // or nil
 	secured    func() *tls.Config // or nil
-	settings   settings           // that it has now
+	settings   settings           // current
 	seen       versions           // of its secrets, before they were read
-	memory     int64              // that it may take
+	memory     int64              // the most it may take
 	log        *slog.Logger
 	level      *slog.LevelVar // of log
 }
@@ -89,15 +89,15 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Serve
 	return s, nil
 }
 
-// release ends what prepare has opened.
+// release closes what prepare has opened.
 func (s *Server) release() error {
 	s.keeper.Close()
 	s.http.close()
 	return s.Generators.Stop()
 }
 
-// Try returns the error of a start up to where its node listens, and leaves nothing running. It returns the worker of
-// the first generator.
+// Try returns the error of a start up to the point where its node listens, and leaves nothing running. It returns the
+// worker of the first generator.
 func Try(ctx context.Context, cfg config.Config, lines *output.Log) (worker uint64, err error) {
 	s, err := prepare(ctx, &cfg, lines)
 	if err != nil {
@@ -113,7 +113,7 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 		return nil, err
 	}
 	first := s.Generators.List[0].Server
-	// Not ctx: the end of that is the order to stop, which is carried out in good order.
+	// Not ctx: its end is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,
 		Cookie:      cfg.Node.Cookie,
@@ -196,8 +196,8 @@ func (s *Server) Stop() error {
 	return s.Generators.Stop()
 }
 
-// reload applies what a running node can change of the configuration. If that is wrong, it
-// changes nothing.
+// reload applies the parts of the configuration that a running node can change. If the
+// configuration is wrong, it changes nothing.
 func (s *Server) reload(load func() (config.Config, error)) error {
 	file, err := load()
 	if err != nil {
@@ -231,7 +231,7 @@ func listed(keys []string) string {
 	return strings.Join(keys, ", ")
 }
 
-// renewCertificates reads those that have changed, as the next connection would, and says so.
+// renewCertificates reads the certificates that have changed, as the next connection would, and says so.
 func (s *Server) renewCertificates() {
 	if s.secured != nil {
 		s.secured()
@@ -279,8 +279,8 @@ func (s *Server) operate(ctx context.Context, hangups <-chan struct{}, load func
 	return func() { cancel(); both.Wait() }
 }
 
-// drain answers /readyz for a time that the node is about to end, if SIGTERM ends it. Ids go on, so that a load
-// balancer can send callers to other nodes first.
+// drain lets /readyz report for a time that the node is about to end, if SIGTERM ends it. Ids continue, so that a
+// load balancer can send callers to other nodes first.
 func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
 	var by cli.Signal
 	wait := s.settings.config.Node.DrainTime
@@ -314,7 +314,7 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 			stderr = p
 		}
 	}
-	// If a reader is gone, lines are lost, but the node goes on.
+	// If a reader is gone, lines are lost, but the node continues.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if p == nil {
 		out := output.New(stdout)

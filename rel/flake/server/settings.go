@@ -18,8 +18,8 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// secure returns the TLS settings of a node that has certificates, and warns of what other
-// nodes may reject in them.
+// secure returns the TLS settings of a node that has certificates, and warns about anything
+// in them that other nodes may reject.
 func secure(s *certs.Source, name string, log *slog.Logger) func() *tls.Config {
 	if s == nil {
 		return nil
@@ -36,7 +36,7 @@ func secure(s *certs.Source, name string, log *slog.Logger) func() *tls.Config {
 	return s.Config
 }
 
-// reloadable are the keys that a running node changes. All others need a restart.
+// reloadable are the keys that a running node can change. All others need a restart.
 var reloadable = []string{
 	"node.cookie", "node.cookie_file", "node.previous_cookie", "node.previous_cookie_file",
 	"node.max_connections", "node.max_connections_per_host", "node.drain_time",
@@ -51,7 +51,7 @@ type settings struct {
 	password string // of etcd's user
 }
 
-// secretsCheck is how often the files of secrets are looked at: in a container without a shell nobody can send SIGHUP.
+// secretsCheck is how often the files of secrets are checked: in a container without a shell nobody can send SIGHUP.
 const secretsCheck = 5 * time.Second
 
 // versions distinguishes versions of the files of secrets.
@@ -97,7 +97,7 @@ func readSettings(cfg config.Config, log *slog.Logger) (s settings, from sources
 // with returns s with those settings of the file that a running node can change. changed are
 // the keys that change, and later those that need a restart.
 func (s settings) with(file config.Config) (next settings, changed, later []string, err error) {
-	// All of the file has to be right, and so does what can change beside what cannot.
+	// The whole file must be valid, and so must its new values together with those that cannot change.
 	all, _, err := readSettings(file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return s, nil, nil, err
@@ -150,7 +150,7 @@ func unlocked(s, next settings) error {
 }
 
 // access returns the access rules of HTTP, with the token that is in its file now. Without HTTP they
-// are zero: the token is then for commands that ask another node.
+// are zero: the token is then for commands that query another node.
 func access(cfg config.HTTP) (a idhttp.Access, err error) {
 	if cfg.Listen == "" {
 		return a, nil
