@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monotonic returns the time of CLOCK_MONOTONIC, of which a service manager has the same.
+// monotonic returns the time of CLOCK_MONOTONIC, which is the same for a service manager.
 func monotonic() time.Duration {
 	var t unix.Timespec
-	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails only for a clock that is not there
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails only for a clock that does not exist
 	return time.Duration(t.Nano())
 }

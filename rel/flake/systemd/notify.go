@@ -1,4 +1,4 @@
-// Package systemd reports to a service manager how the node is, as sd_notify(3) describes.
+// Package systemd reports the node's state to a service manager, as sd_notify(3) describes.
 //
 // Start at [Open].
 package systemd
@@ -16,11 +16,11 @@ import (
 // its methods do nothing.
 type Notifier struct {
 	conn     net.Conn
-	Watchdog time.Duration // how often it wants to hear of the node; 0: never
+	Watchdog time.Duration // how often it expects to hear from the node; 0: never
 }
 
-// Open reads what the service manager has put in the environment, and removes it there, so that
-// programs that the node starts do not see it. The socket may be an abstract one.
+// Open reads what the service manager has put in the environment, and removes it from there, so
+// that programs that the node starts do not see it. The socket may be an abstract one.
 func Open(log *slog.Logger) *Notifier {
 	path, usec, pid := os.Getenv("NOTIFY_SOCKET"), os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID")
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
@@ -59,8 +59,8 @@ func extend(d time.Duration) string {
 }
 
 const (
-	// startBeat is how often a start that waits, for the clock or for etcd, says that it
-	// goes on, and startPatience how long it may be silent then.
+	// startBeat is how often a start that waits, for the clock or for etcd, reports that it
+	// continues, and startPatience how long it may then be silent.
 	startBeat     = 5 * time.Second
 	startPatience = 4 * startBeat
 
@@ -68,7 +68,7 @@ const (
 	stopTime = 30 * time.Second
 )
 
-// Starting asks for time until the function that it returns is called.
+// Starting asks for more time until the function that it returns is called.
 func (n *Notifier) Starting() (started func()) {
 	if n.conn == nil {
 		return func() {}
@@ -90,15 +90,15 @@ func (n *Notifier) Starting() (started func()) {
 	return func() { close(done); <-ended }
 }
 
-// Reloading says that a reload begins, and when that is.
+// Reloading reports that a reload begins, and the time at which it does.
 func (n *Notifier) Reloading() {
 	n.Say("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10), stateIs("reloading the configuration"))
 }
 
-// Ready reports that the node serves, and how.
+// Ready reports that the node is serving, and how.
 func (n *Notifier) Ready(text string) { n.Say("READY=1", stateIs(text)) }
 
-// Stopping reports that the node ends after a time.
+// Stopping reports that the node will end after a time.
 func (n *Notifier) Stopping(after time.Duration) {
 	n.Say("STOPPING=1", stateIs("stopping"), extend(after+stopTime))
 }
