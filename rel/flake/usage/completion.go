@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Shells are those that there is a script for.
+// Shells are the shells that have a script.
 var Shells = map[string]func([]Command) string{"bash": bash, "zsh": zsh, "fish": fish}
 
 // bash returns the script for bash. Where that offers nothing, bash offers files.
@@ -89,7 +89,7 @@ if [[ $funcstack[1] == _flake ]]; then _flake "$@"; else compdef _flake flake; f
 
 var zshText = strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `:`, `\:`)
 
-// zshValue is what zsh is told of the flag's value.
+// zshValue describes the flag's value to zsh.
 func (f *option) zshValue() string {
 	switch {
 	case f.value == "":
@@ -137,5 +137,5 @@ func fish(all []Command) string {
 // quoted quotes a text for a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// fishQuoted quotes a text for fish, which knows a backslash in quotes.
+// fishQuoted quotes a text for fish, in which a backslash also escapes inside quotes.
 func fishQuoted(text string) string { return quoted(strings.ReplaceAll(text, `\`, `\\`)) }

@@ -1,6 +1,6 @@
-// Package usage writes what people and shells read of a table of commands: help, a
+// Package usage describes a table of commands to people and shells: it writes help, a
 // manual page, and scripts that complete commands and flags in bash, zsh and fish. All
-// of it is made of the table and the flags, so that none of it has to be kept.
+// of it is generated from the table and the flags, so none of it has to be maintained.
 //
 // Start at [Command].
 package usage
@@ -16,13 +16,13 @@ import (
 
 // A Command is a row of the table. The first row is flake itself, without a name.
 //
-// In what a flag says of itself, the word in backquotes stands for its value: FILE is a
-// file, and a|b is one of these words. In Args, words in small letters are written as
-// they are; COMMAND is the name of one.
+// In a flag's usage text, the word in backquotes stands for its value: FILE is a file, and
+// a|b is one of these words. In Args, lower-case words are written literally; COMMAND is
+// the name of a command.
 type Command struct {
 	Name  string
 	Args  string // after the flags
-	Does  string // in a line, with the command as its subject
+	Does  string // in one line, with the command as its subject
 	More  string // in paragraphs, or empty
 	Flags *flag.FlagSet
 }
@@ -41,7 +41,7 @@ func (c *Command) sentence() string { return strings.TrimSpace("flake "+c.Name) 
 
 var literals = regexp.MustCompile(`\b[a-z][a-z-]*\b`)
 
-// words are what the command's arguments may be, of which the node's are all commands.
+// words are the command's possible arguments; the node's are all commands.
 func (c *Command) words(all []Command) []string {
 	if c.Name == "" || strings.Contains(c.Args, "COMMAND") {
 		var names []string
@@ -58,7 +58,7 @@ type option struct {
 	name, does string
 	value      string   // what stands for it; empty: it takes none
 	words      []string // that the value may be
-	def        string   // what it is without the flag, if it is worth saying
+	def        string   // the default, if it is worth showing
 }
 
 func (c *Command) flags() (all []option) {
@@ -76,7 +76,7 @@ func (c *Command) flags() (all []option) {
 	return all
 }
 
-// Help is how a command of the table is called, what it does, and its flags; of flake
+// Help is how a command of the table is called, what it does, and its flags; for flake
 // itself also the table.
 func Help(all []Command, c *Command) string {
 	var text strings.Builder
