@@ -1,5 +1,5 @@
-// Command flake is the id server: a node that Erlang nodes call for ids. It also calls
-// a running one. Start at [table], the table of all that it does.
+// Command flake is the id server: a node that Erlang nodes call for ids. It can also call
+// a running node. Start at [table], the table of all commands.
 package main
 
 import (
@@ -40,19 +40,19 @@ func main() {
 	os.Exit(run(cli.UntilSignal(signals, os.Exit), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// A subcommand is a row of the table: what "flake NAME" does. Help is made of it.
+// A subcommand is a row of the table: what "flake NAME" does. Help is generated from it.
 type subcommand struct {
 	name string // empty: the node
 	args string // after the flags, as [usage.Command] has it
 	most int    // how many args there may be
-	does string // in a line, with the command as its subject
+	does string // in one line, with the command as its subject
 	more string // in paragraphs, or empty
 
 	// set adds the command's flags to f, and returns what runs once they are read.
 	set func(f *cli.Flags) cli.Action
 }
 
-// table is the table of commands. It is a function because help is in it, and shows it.
+// table is the table of commands. It is a function because it contains help, which shows it.
 func table() []subcommand {
 	return []subcommand{
 		{"", "", 0, "runs the node", "", serve},
@@ -111,7 +111,7 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return err
 }
 
-// complain prints why the process ends, which it does even if nobody reads that.
+// complain prints why the process ends, and does not fail if nobody reads it.
 func complain(stderr io.Writer, err error, code int) int {
 	out := output.New(stderr)
 	text := strings.TrimPrefix(escape.Lines(err.Error()), "flake: ")
@@ -137,7 +137,7 @@ func serve(f *cli.Flags) cli.Action {
 	}
 }
 
-// described returns the table for what is made of it.
+// described returns the table for what is generated from it.
 func described() (all []usage.Command) {
 	for _, c := range table() {
 		f := cli.NewFlags()
@@ -204,7 +204,7 @@ var sections = []usage.Section{
 	{Title: "SEE ALSO", Text: "The manual: https://github.com/flake-go/flake#documentation"},
 }
 
-// showVersion prints what runs.
+// showVersion prints the version that is running.
 func showVersion(*cli.Flags) cli.Action {
 	return func(_ context.Context, _ []string, stdout, _ io.Writer) error { return cli.PrintVersion(stdout) }
 }
