@@ -286,7 +286,7 @@ func (c goClient) run(ctx context.Context, take func(context.Context) (int, erro
 	return float64(total.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
 }
 
-// birth is what is measured of a starting server.
+// birth is what is measured in a starting server.
 type birth struct {
 	first time.Duration // from spawning to the first id
 	idle  float64       // memory

@@ -15,7 +15,7 @@ import (
 )
 
 // The bare handler is this program with the argument bare: what package net/http does for an
-// answer of an id's length, and nothing else.
+// answer as long as an id, and nothing else.
 
 const anID = "0000BCeSOTXmkQcK8Ru83s\n"
 

@@ -100,7 +100,7 @@ func newFlake() *flake.Generator {
 
 var bulkSizes = []int{1, 16, 1024}
 
-// bulk measures how much of a format's ceiling generators reach that fill slices.
+// bulk measures how close generators that fill slices come to a format's ceiling.
 func bulk[ID any, G interface {
 	NextN(ctx context.Context, dst []ID) (int, error)
 }](p plan, format string, tick time.Duration, perTick int, sizes []int, generator func() G) (rows []row) {

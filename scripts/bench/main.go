@@ -1,7 +1,7 @@
-// Bench measures flake beside an OTP gen_server that does the same job and beside an
-// echo that does none, under real Erlang callers, behind a virtual network link (which
-// needs root) or not, with other work beside them or not; and package flake beside other
-// generators of ids:
+// Bench measures flake against an OTP gen_server that does the same job and against an
+// echo that does nothing, under real Erlang callers, with or without a virtual network
+// link (which needs root), and with or without other load; and package flake against
+// other generators of ids:
 //
 //	scripts/bench/run                                 # all of it, in half an hour
 //	scripts/bench/run -short                          # in five minutes
@@ -209,7 +209,7 @@ func needs(only, sections []string) bool {
 	return slices.ContainsFunc(only, func(s string) bool { return slices.Contains(sections, s) })
 }
 
-// without returns the advice how to leave out sections.
+// without returns advice on how to leave out sections.
 func without(only, sections []string) string {
 	if sections == nil {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A row is one figure of ours beside that of another.
+// A row is one figure of ours compared with another's.
 type row struct {
 	Section string  `json:"section"`
 	What    string  `json:"what"`
@@ -257,7 +257,7 @@ func (r *result) json(w io.Writer) error {
 }
 
 const (
-	svgLabels = 260 // where the bars begin
+	svgLabels = 260 // x position at which the bars begin
 	svgBars   = 460 // the width of a ratio of svgMost
 	svgLine   = 22
 	svgTop    = 56
