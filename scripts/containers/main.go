@@ -6,7 +6,7 @@
 //
 // It needs writable control groups for memory, of version 1 or 2, as root has them. In each
 // size it connects more and more callers, which all call, until one is refused. Then hostile
-// nodes take as much memory as they can, while a few callers go on.
+// nodes take as much memory as they can, while a few callers continue.
 package main
 
 import (
