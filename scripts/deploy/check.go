@@ -232,7 +232,7 @@ func (o *Objects) selects(w workload, fault func(string, ...any)) {
 	}
 }
 
-// fields has an example of the kubelet's fields of a pod.
+// fields holds an example of the kubelet's fields of a pod.
 var fields = map[string]string{
 	"metadata.name":      "flake-2",
 	"metadata.namespace": "ids",
