@@ -14,8 +14,8 @@
 // On two busy cores a package took from 10 s to 2 minutes, node/dist 5 minutes and client 11,
 // where more mutants hang than elsewhere.
 //
-// Those that live are compared with survivors.txt, which names each with the reason why no
-// test can notice, or need not. An unnamed one is a failure.
+// Those that live are compared with survivors.txt, which names each with the reason why tests
+// cannot notice it, or need not. An unnamed one is a failure.
 package main
 
 import (

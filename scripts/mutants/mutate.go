@@ -171,7 +171,7 @@ func passes(s *ast.SelectStmt) bool {
 	return !waits && !returns
 }
 
-// condition makes an if that is never taken, and one that is always taken.
+// condition makes an if never taken, and always taken.
 func (f *file) condition(e ast.Expr) {
 	f.decided[e] = true
 	if n, ok := f.add(e, "never"); ok {
