@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// The image runs as its own user, with its mark on a volume.
+// The image runs under a separate user, with its mark on a volume.
 const (
 	imageName = "ghcr.io/flake-go/flake"
 	imageUser = 65532
@@ -90,7 +90,7 @@ func (r release) image(p platform) (v1.Image, error) {
 				"PATH=/usr/bin",
 				"FLAKE_HTTP_LISTEN=[::]:8465",
 				"FLAKE_NODE_LISTEN=[::]:4370",
-				"XDG_STATE_HOME=" + path.Dir(stateDir), // where the file of marks is by default
+				"XDG_STATE_HOME=" + path.Dir(stateDir), // the default place of the file of marks
 			},
 			ExposedPorts: map[string]struct{}{"4369/tcp": {}, "4370/tcp": {}, "8465/tcp": {}},
 			Volumes:      map[string]struct{}{stateDir: {}},
