@@ -32,11 +32,11 @@ const (
 	MostAhead = MostSuspended / 2
 )
 
-// guard is what the original is given to evaluate. A process of its own suspends the
-// server, and resumes it whatever happens but one thing: that it is told to halt in time.
-// So the server goes on even if this process ends, or stops, and no order that comes
-// late is carried out. A heart, which would start the original again, is told not to, as
-// heart:set_cmd does, which would wait for ever. Its name lets no second one begin.
+// guard is the code that the original evaluates. A separate process there suspends the
+// server, and always resumes it unless it is told to halt in time. So the server continues
+// even if this process ends or stops, and late orders are ignored. A heart, which would
+// restart the original, is told not to, with the message of heart:set_cmd, which itself
+// would wait forever. The guard's registered name keeps a second one from starting.
 const guard = `
 Server = whereis(flake), Parent = self(), Tag = make_ref(), Most = %d,
 {Guard, Watch} = spawn_monitor(fun() ->
@@ -79,7 +79,7 @@ spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} ->
 // tell sends the guard an order, and waits until it has ended: an original that halts does not answer.
 const tell = `Watch = monitor(process, Guard), Guard ! Order, receive {'DOWN', Watch, _, _, Why} -> Why end.`
 
-// end ends the original; ids of the mark are above its last then.
+// end ends the original; ids after the mark are then above its last id.
 func (h *Handover) end(ctx context.Context, log *slog.Logger) (err error) {
 	if err := h.Prepare(ctx); err != nil {
 		return fmt.Errorf("node %s: %w", h.Node, err)
@@ -200,8 +200,8 @@ func (h *Handover) Gone(ctx context.Context) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// resume resumes the server of the original, and returns why with what came of that. Without a guard
-// nothing is sent: the end of the connection does the same.
+// resume resumes the server of the original, and returns why with the result of that added. Without
+// a guard nothing is sent: the end of the connection has the same effect.
 func (h *Handover) resume(why error, log *slog.Logger) error {
 	if h.guard == "" {
 		return why

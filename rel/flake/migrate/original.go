@@ -62,8 +62,8 @@ func (h *Handover) order(ctx context.Context, order etf.Atom) (why etf.Term, err
 	return h.eval(ctx, h.tell, etf.Tuple{etf.Atom("Guard"), h.guard}, etf.Tuple{etf.Atom("Order"), order})
 }
 
-// use asks who is connected to the original, hidden nodes last; which processes have names, local or of global, and
-// end with it; which other names global knows; and the groups of pg. OTP's and the original's processes do not count.
+// use asks which nodes are connected to the original, hidden ones last; which processes have local or global names and
+// end with it; which other names global knows; and which groups pg has, apart from OTP's and the original's processes.
 const use = `[nodes(visible), nodes(hidden),
  [Name || Name <- registered(), Pid <- [whereis(Name)], is_pid(Pid), not lists:member(Name, [application_controller,
    erl_prim_loader, erts_code_purger, heart, init, logger, socket_registry, flake, flake_sup, persistent_timer]),

@@ -83,8 +83,8 @@ func Takeover(f *cli.Flags) cli.Action {
 	}
 }
 
-// end ends the original once a start cannot fail any more, as far as that can be tried. If it returns an error, the
-// original goes on and no file is left, unless it was told to halt; so they are after a dry run.
+// end ends the original once a start can no longer fail, as far as that can be tried. If it returns an error, the
+// original continues and no file is left, unless it was told to halt; the same holds after a dry run.
 func (t *takeoverFlags) end(ctx context.Context, h *Handover, stdout, stderr io.Writer) (err error) {
 	defer func() {
 		if (err != nil || *t.dryRun) && !h.halted {
@@ -289,7 +289,7 @@ type Handover struct {
 	made   []string // the other files that were written
 }
 
-// checkMark checks the file of marks, and notes what does not exist of it.
+// checkMark checks the file of marks, and notes which parts of it do not exist.
 func (h *Handover) checkMark() error {
 	if err := flake.CheckMarks(h.mark); err != nil {
 		return err
@@ -302,7 +302,7 @@ func (h *Handover) checkMark() error {
 	return nil
 }
 
-// undo removes the files that were made, those of marks unless another node uses them by now.
+// undo removes the files that were made, except files of marks that another node now uses.
 func (h *Handover) undo(stdout io.Writer) (err error) {
 	if len(h.absent) > 0 {
 		if marks, locked := flake.OpenMarks(h.mark, nil); locked == nil {
