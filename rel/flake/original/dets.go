@@ -72,10 +72,10 @@ func bare(err error) error {
 	return err
 }
 
-// A dets file, version 9, begins with a header of words of 32 bits, big-endian, at the places below. Behind it are
+// A dets file, version 9, begins with a header of 32-bit words, big-endian, at the places below. After it come
 // pointers to the parts of an array of pointers to segments, each of which has 256 slots of size and pointer. A slot
-// is of the keys whose hash is its number, and points to its collection: its size, its status, and the objects, each
-// with its size before it.
+// is for the keys whose hash is its number, and points to its collection: its size, its status, and the objects, each
+// preceded by its size.
 //
 // The original's table has 256 slots, so that one part and one segment are all of it, and its only object is
 // {last_timestamp, T}.

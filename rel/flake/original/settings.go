@@ -74,8 +74,8 @@ var takers = map[string]map[string]taker{
 }
 
 // TakeEnv takes the environment of an application, a list of {Key, Value} as in a sys.config and as
-// application:get_all_env/1 returns it. from is where it is from, for people. What is left is told without its
-// value, which may be a secret.
+// application:get_all_env/1 returns it. from names its source, for people. What is left out is reported without
+// its value, which may be a secret.
 func (s *Settings) TakeEnv(from, app string, env etf.Term) {
 	pairs, ok := etf.Elements(env)
 	known := takers[app]

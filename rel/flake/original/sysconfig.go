@@ -15,7 +15,7 @@ import (
 )
 
 // ReadSysConfig reads a sys.config into s, with the files that it names. It fails if the file is not one list of
-// applications and file names, or is to be completed by a script, as sys.config.src is.
+// applications and file names, or must first be completed by a script, like sys.config.src.
 func ReadSysConfig(path string, s *Settings) error { return readSysConfig(path, s, true) }
 
 func readSysConfig(path string, s *Settings, include bool) error {

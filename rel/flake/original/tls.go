@@ -12,8 +12,8 @@ import (
 var serverOptions = []string{"server_cacertfile", "server_certfile", "server_fail_if_no_peer_cert", "server_keyfile",
 	"server_verify"}
 
-// addTLS hands options of the distribution over TLS to once: those of the command line, where each may have a flag of
-// its own, or of the file that it names.
+// addTLS passes options of the distribution over TLS to once: those of the command line, where each may have a
+// separate flag, or those of the file that it names.
 func (s *Settings) addTLS(what, flag string, values []string, once func(name, value string) error) error {
 	found := false
 	add := func(name, value string) error {
@@ -46,7 +46,7 @@ func (s *Settings) addTLS(what, flag string, values []string, once func(name, va
 	return nil
 }
 
-// addFile hands the options of the server in a file, [{server, Options}, {client, Options}], to add.
+// addFile passes the options of the server in a file, [{server, Options}, {client, Options}], to add.
 func addFile(path string, add func(name, value string) error) error {
 	term, err := readTerm(path)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 const maxFiles = 16
 
 // ReadVMArgs reads a vm.args, or another file of arguments for erl, into s, with those that -args_file names in it. It
-// fails if what this node takes is given twice, or if the file is to be completed by a script, as vm.args.src is.
+// fails if what this node takes is given twice, or if the file must first be completed by a script, like vm.args.src.
 func ReadVMArgs(path string, s *Settings) error {
 	left := maxFiles
 	args, err := readArgs(path, &left)
@@ -148,7 +148,7 @@ var reasons = map[string]string{
 	"-smp":           "for the Erlang VM",
 }
 
-// takeFlag takes a flag with its values. seen has those of before, by what they set.
+// takeFlag takes a flag with its values. seen holds the earlier flags, by what they set.
 func (s *Settings) takeFlag(from, flag string, values []string, seen map[string]string) error {
 	what := from + ": " + flag
 	once := func(key, now string) error {
