@@ -75,7 +75,7 @@ const (
 	tellAfter = 10 * time.Second
 )
 
-// limit passes as many lines as the bounds allow, and says how many it has left out.
+// limit passes as many lines as the bounds allow, and reports how many it has left out.
 func limit(next slog.Handler) *limiter {
 	return &limiter{next, &messages{log: slog.New(next), all: make(map[string]*kind)}}
 }
