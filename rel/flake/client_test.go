@@ -80,7 +80,7 @@ func TestClients(t *testing.T) {
 			}
 			for _, args := range []string{"-generator orders -meta 1", "-generator events -base base58"} {
 				p = spawn(t, n.port, command, slices.Concat([]string{"get"}, strings.Fields(args), tt.args)...)
-				if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), "the generator is of another format") {
+				if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), "the generator has another format") {
 					t.Errorf("get %s: exit status %d, %q, want %d", args, status, p.output(), exitFailure)
 				}
 			}

@@ -98,7 +98,11 @@ func buildRace(path, pkg string) error {
 	return compile(args...)
 }
 
+// compile runs a compiler. Go's commands must not read the tester's configuration.
 func compile(command ...string) error {
+	if command[0] == "go" {
+		command = slices.Insert(command, 2, "-ldflags=-X=github.com/flake-go/flake/rel/flake/cli.Installed=/none")
+	}
 	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%q: %w\n%s", command, err, out)
 	}

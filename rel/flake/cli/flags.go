@@ -26,8 +26,8 @@ type Flags struct {
 	installed          string        // of Identify
 }
 
-// Installed is the configuration of the packages.
-const Installed = "/etc/flake/sys.toml"
+// Installed is the configuration of the packages. Tests build commands with another.
+var Installed = "/etc/flake/sys.toml"
 
 // NewFlags returns an empty set of flags.
 func NewFlags() *Flags {
