@@ -59,7 +59,7 @@ func calls(ctx context.Context, url string) error {
 		return fmt.Errorf("info: %v, %+v", err, info)
 	}
 	healthy, err1 := c.HealthzWithResponse(ctx)
-	ready, err2 := c.ReadyzWithResponse(ctx)
+	ready, err2 := c.ReadyzWithResponse(ctx, nil)
 	metrics, err3 := c.MetricsWithResponse(ctx)
 	document, err4 := c.OpenAPIWithResponse(ctx)
 	for _, err := range []error{err1, err2, err3, err4} {
