@@ -115,7 +115,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 	rewrite(t, path, later)
 	p := spawn(t, freePort(t), command, "-noinput", "-config", config)
-	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), "version 5") {
+	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), "its format is version 5") {
 		t.Errorf("exit status %d", status)
 	}
 	if left, err := os.ReadFile(path); err != nil || string(left) != later {
