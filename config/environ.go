@@ -44,6 +44,7 @@ func Environ(environ []string) ([]Flag, error) {
 	for _, line := range environ {
 		name, value, _ := strings.Cut(line, "=")
 		key, ok := keys[name]
+		once := cmp.Or(cookieOf(key), key) // of which only one variable may be set
 		switch {
 		case value == "" || !ok && (!meant(name, keys) || ofService.MatchString(name)):
 		case !ok:
@@ -52,10 +53,10 @@ func Environ(environ []string) ([]Flag, error) {
 			}
 			known := Nearest(", the nearest known variable is ", name[len(ours):], slices.Sorted(maps.Keys(keys)), far)
 			faults = append(faults, &Error{File: name, Want: "unknown" + known})
-		case set[cmp.Or(cookieOf(key), key)] != "":
-			faults = append(faults, &Error{File: name, Key: key, Want: fmt.Sprintf(onlyOne, set[cmp.Or(cookieOf(key), key)])})
+		case set[once] != "":
+			faults = append(faults, &Error{File: name, Key: key, Want: fmt.Sprintf(onlyOne, set[once])})
 		default:
-			set[cmp.Or(cookieOf(key), key)] = name
+			set[once] = name
 			if value == `""` {
 				value = ""
 			}
