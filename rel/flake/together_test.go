@@ -84,6 +84,7 @@ func TestTogether(t *testing.T) {
 	noneTwice(t, ids)
 	defer func() { t.Logf("after it %+v", n.state(t)) }()
 	await(t, "all have gone", func() bool { return n.state(t).files <= before.files+spareFiles })
+	await(t, "nobody else takes ids", func() bool { return alone(t, n) })
 	n.erl([]string{"-name", "after@127.0.0.1"}, "get", "servers", "functions", "terminate")
 	await(t, "all is as it was", func() bool {
 		now := n.state(t)
@@ -118,6 +119,28 @@ func (n *flakeNode) state(t *testing.T) state {
 		return len(all)
 	}
 	return state{entries("fd"), entries("task"), memory(t, n, "VmRSS")}
+}
+
+// alone takes ids, and reports whether none is missing between them. What peers that have
+// gone asked for may still be performed.
+func alone(t *testing.T, n *flakeNode) bool {
+	t.Helper()
+	const calls = 100
+	node := client.NewNode(nodeName, client.Dialer{Addr: n.addr, Cookie: cookie})
+	defer node.Close()
+	ids := client.NewIDs[flake.ID](node, "flake")
+	var last flake.ID
+	for i := range calls {
+		id, err := ids.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 && id != last.Plus(1) && id.Sequence() != 0 {
+			return false
+		}
+		last = id
+	}
+	return true
 }
 
 // noneTwice checks the runs in the files of a folder.
