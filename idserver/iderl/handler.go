@@ -62,7 +62,8 @@ func (h *Handler) HandleCall(c genserver.Call) {
 // reply performs the request, replies with the result, and counts the ids returned.
 func (h *Handler) reply(c genserver.Call, q *request) {
 	turn := idserver.NoTurn
-	if q.n == 0 || c.Grow(h.sizeOf(q)) { // before ids are taken
+	// Room is made before ids are taken. Small requests are never refused for it.
+	if q.n == 0 || c.Grow(h.sizeOf(q)) || q.n <= idserver.MaxInline {
 		turn = h.Server.TurnOfNode(q.n)
 		defer turn.End()
 	}

@@ -139,6 +139,12 @@ func TestNoRoom(t *testing.T) {
 		if got := h.Server.Stats(); got.IDs != 0 || got.Refusals != 1 {
 			t.Errorf("%s: %+v", name, got)
 		}
+		c.answers = nil
+		c.ask(h, external(t, "{lease,256}", etf.AllCaps))
+		c.run()
+		if got := h.Server.Stats(); len(c.answers) != 1 || got.IDs != 256 || got.Refusals != 1 {
+			t.Errorf("%s: %q to a small request, %+v", name, c.answers, got)
+		}
 	}
 }
 
