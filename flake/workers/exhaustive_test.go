@@ -105,6 +105,7 @@ type explorer struct {
 
 	latest func(*living) uint64 // of a memory; nil: the truth
 	adopts bool                 // a control: owners accept every value with their token
+	resume bool                 // a control: nodes resume after a stop and a restore
 	spends bool                 // a clock may be far ahead
 	forget bool                 // a control: a release forgets the spent time
 	count  int
@@ -169,8 +170,26 @@ func (x *explorer) clock() uint64 {
 	return x.now
 }
 
-func (x *explorer) Number() *Kept          { return x.nodes[x.node].kept }
-func (x *explorer) Remember(k *Kept) error { x.nodes[x.node].kept = k; return nil }
+func (x *explorer) Number() *Kept {
+	k := x.nodes[x.node].kept
+	if k != nil && x.resume {
+		k = new(*k)
+		f, err := parseFloor(x.data[keys{"p"}.floor()])
+		if err != nil {
+			panic(err)
+		}
+		k.Floor = f.Nonce
+	}
+	return k
+}
+
+func (x *explorer) Remember(k *Kept) error {
+	if k != nil || !x.resume {
+		x.nodes[x.node].kept = k
+	}
+	return nil
+}
+
 func (x *explorer) Latest() uint64 {
 	if x.latest != nil {
 		return x.latest(&x.nodes[x.node])
@@ -372,13 +391,18 @@ func (x *explorer) search(most int, first ...string) (depth int) {
 	return depth - 1
 }
 
+// stopped leads to a number that was returned after a snapshot.
+var stopped = []string{"start 1", "step  1", "snapshot", "stop 1"}
+
 // Whatever two owners, an operator and a store do, and in whatever order, no id repeats.
 func TestExhaustive(t *testing.T) {
-	var x explorer
-	depth := x.search(*states)
-	t.Logf("%d states at the last depth, all to a depth of %d", x.count, depth)
-	if x.found != "" || depth < 3 {
-		t.Errorf("an id comes twice: %s", x.found)
+	for _, first := range [][]string{nil, stopped} {
+		var x explorer
+		depth := x.search(*states, first...)
+		t.Logf("%d states at the last depth, all to a depth of %d beyond %d actions", x.count, depth, len(first))
+		if x.found != "" || depth < 3 {
+			t.Errorf("an id comes twice: %s", x.found)
+		}
 	}
 }
 
@@ -402,11 +426,16 @@ func TestExhaustiveAhead(t *testing.T) {
 }
 
 func TestExhaustiveFinds(t *testing.T) {
-	for name, x := range map[string]*explorer{
-		"a number given back below ids": {latest: func(*living) uint64 { return 0 }},
-		"copies that keep the number":   {adopts: true},
+	for name, control := range map[string]struct {
+		explorer
+		first []string
+	}{
+		"a number given back below ids":          {explorer: explorer{latest: func(*living) uint64 { return 0 }}},
+		"a number resumed in spite of a restore": {explorer{resume: true}, stopped},
+		"copies that keep the number":            {explorer: explorer{adopts: true}},
 	} {
-		depth := x.search(max(*states, 100_000))
+		x := &control.explorer
+		depth := x.search(max(*states, 100_000), control.first...)
 		t.Logf("%s: %d states, depth %d: %s", name, x.count, depth, x.found)
 		if x.found == "" {
 			t.Errorf("%s: not found to a depth of %d", name, depth)
