@@ -28,12 +28,12 @@ type Conn struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	done     chan struct{} // closed when the node has forgotten the connection
-	ending   Ending        // set once done is closed
+	ending   Ending        // valid once done is closed
 	since    time.Time
-	passedOn atomic.Bool  // the peer has forwarded calls from other nodes
+	passedOn atomic.Bool  // answers to calls that the peer forwarded have gone to other nodes
 	asks     atomic.Bool  // a frame that is not a tick has arrived since our last tick
-	asked    atomic.Int64 // nanoseconds from since to the last of our ticks that found asks set
-	self     []byte       // a pid of ours, as the sender where the protocol ignores it
+	asked    atomic.Int64 // time of our last tick that found asks set, in nanoseconds after since
+	self     []byte       // one of our pids, for sender fields that the protocol ignores
 
 	background background
 	ticker     ticker
@@ -45,15 +45,15 @@ type Conn struct {
 
 	memory  memory
 	out     output
-	scratch []byte  // the buffer of Message.Buffer
+	scratch []byte  // reused by Message.Buffer
 	kept    account // cap(scratch)
 	watches watches
-	places  chan struct{} // one element for each running function of the peer
+	places  chan struct{} // holds one element for each of the peer's running functions
 	queues  queues
 	large   chan struct{} // holds an element while a large answer is sent
 }
 
-// New returns a connection that is not served yet. It ends with ctx at the latest.
+// New returns a connection that is not served yet. It ends when ctx does, if not before.
 func (p *Proto) New(ctx context.Context, s Session) *Conn {
 	c := &Conn{
 		proto: p,
@@ -100,10 +100,10 @@ func (c *Conn) Peer() handshake.Peer { return c.peer }
 // Addr returns the peer's address.
 func (c *Conn) Addr() net.Addr { return c.conn.RemoteAddr() }
 
-// Context ends with the connection.
+// Context returns a context that is canceled when the connection ends.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// Done is closed when the connection has ended and the node has forgotten it.
+// Done returns a channel closed once the connection has ended and the node has forgotten it.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Close ends the connection at once. Unwritten output is lost.
@@ -112,8 +112,8 @@ func (c *Conn) Close() { c.cancel(errClosed) }
 // Since returns the time at which the handshake finished.
 func (c *Conn) Since() time.Time { return c.since }
 
-// Asked returns the time at which the peer was last found to have sent a frame other than
-// a tick. It is as exact as the interval of our ticks.
+// Asked returns the time at which the peer was last found to have sent a frame other than a
+// tick. It is accurate to the interval between our ticks.
 func (c *Conn) Asked() time.Time {
 	if c.asks.Load() {
 		return time.Now()
@@ -121,18 +121,17 @@ func (c *Conn) Asked() time.Time {
 	return c.since.Add(time.Duration(c.asked.Load()))
 }
 
-// Ending returns the reason for which the connection ended. It must be called after Done
-// is closed.
+// Ending returns why the connection ended. Call it only after Done is closed.
 func (c *Conn) Ending() Ending { return c.ending }
 
-// Octets returns the numbers of bytes received from the peer and written to it.
+// Octets returns how many bytes were received from the peer and how many were written to it.
 func (c *Conn) Octets() (in, out uint64) { return c.in.octets.Load(), c.out.octets.Load() }
 
-// Shutdown reports the end of our processes to the peer, waits briefly until pending
-// output is written, and closes the connection.
+// Shutdown reports the end of our processes to the peer, waits briefly for pending output to
+// be written, and closes the connection.
 func (c *Conn) Shutdown() {
 	c.endedAll("shutdown")
-	time.AfterFunc(shutdownTime, c.Close) // deadlines move as the peer reads
+	time.AfterFunc(shutdownTime, c.Close) // the peer can delay the end of flush by reading slowly
 	c.out.flush()
 	c.Close()
 }
@@ -140,8 +139,8 @@ func (c *Conn) Shutdown() {
 const shutdownTime = time.Second
 
 func (c *Conn) serve() {
-	// Only this needs a large stack before the first call. It runs on another goroutine,
-	// because a stack that has grown from 2 KiB does not shrink back to that.
+	// Before the first call, only setOut needs a large stack. It runs on another goroutine,
+	// because a stack that has grown beyond 2 KiB does not shrink back to that.
 	var set sync.WaitGroup
 	set.Go(c.setOut)
 	set.Wait()
@@ -223,7 +222,7 @@ func (c *Conn) forget() {
 	c.message, c.control = Message{}, wire.Message{}
 }
 
-// rest releases the memory kept for later calls. It is called when none have arrived for a long time.
+// rest releases the memory kept for later calls, on a tick from an idle peer and at the end.
 func (c *Conn) rest() {
 	c.scratch = nil
 	c.kept.hold(0)
@@ -232,8 +231,8 @@ func (c *Conn) rest() {
 	c.watches.mu.Unlock()
 }
 
-// survive logs a panic and returns the error that ends this connection, so that no peer
-// can stop the node with a fault of ours.
+// survive logs a panic and returns the error that ends this connection, so that no peer can
+// stop the node by causing a fault.
 func (c *Conn) survive(fault any) error {
 	c.proto.Log.Error("fault in the node, please report it", "peer", c.peer.Name,
 		"err", fault, "stack", string(debug.Stack()))
@@ -242,18 +241,18 @@ func (c *Conn) survive(fault any) error {
 
 var errFault = errors.New("fault in the node")
 
-// histograms is the number of histograms that the connections share, so that few of
-// them write to the same one.
+// histograms is how many histograms the connections share: more than one, so that fewer
+// connections write to the same one.
 const histograms = 8
 
 // calls measures the calls of a connection, from their arrival until their answers are
-// written. It reads the clock twice for all calls of one read.
+// written. It reads the clock twice for each read, however many calls that brings.
 type calls struct {
 	took  *latency.Histogram
-	given atomic.Uint64 // of Message.Count
+	given atomic.Uint64 // total of Message.Count
 
-	// Used by the reader, since its last write.
-	began    time.Duration // arrival of the first message after Conn.since, 0 if none has arrived
+	// Used only by the reader, and reset at each of its writes.
+	began    time.Duration // when the first message arrived, as the time since Conn.since; 0 if none has
 	answered uint64
 }
 
@@ -263,7 +262,7 @@ func (c *Conn) arrive() {
 	}
 }
 
-// written adds the calls whose answers the reader has written to the histogram.
+// written records in the histogram the calls whose answers the reader has written.
 func (c *Conn) written() {
 	if c.calls.answered > 0 {
 		c.answered(c.calls.began, c.calls.answered)
@@ -276,10 +275,10 @@ func (c *Conn) answered(began time.Duration, calls uint64) {
 	c.calls.took.Add(time.Since(c.since)-began, calls)
 }
 
-// Given returns the sum of all calls of [Message.Count].
+// Given returns the total of all calls to [Message.Count].
 func (c *Conn) Given() uint64 { return c.calls.given.Load() }
 
-// Latency returns the durations of all calls.
+// Latency returns how long the calls of all connections took.
 func (p *Proto) Latency() (all latency.Counts) {
 	for i := range p.took {
 		all.Collect(&p.took[i])
@@ -287,10 +286,10 @@ func (p *Proto) Latency() (all latency.Counts) {
 	return all
 }
 
-// histogram returns the histogram of the next connection.
+// histogram returns the histogram for the next connection.
 func (p *Proto) histogram() *latency.Histogram { return &p.took[p.made.Add(1)%histograms] }
 
-// Ending is the reason for which a connection ended, in one word.
+// Ending says in one word why a connection ended.
 type Ending string
 
 const (
@@ -305,7 +304,7 @@ const (
 	EndedUnread Ending = "answers_not_read"
 	EndedShared Ending = "shared_memory"
 
-	EndedFault Ending = "fault" // of this node
+	EndedFault Ending = "fault" // a panic in this node
 )
 
 // Hostile reports whether the peer is to blame.
@@ -345,7 +344,7 @@ func endingOf(err error) Ending {
 	return EndedNetwork
 }
 
-// reasonOf returns the reason for which a connection ended, for the log.
+// reasonOf returns why a connection ended, as text for the log.
 func reasonOf(err error) string {
 	switch endingOf(err) {
 	case EndedHere:

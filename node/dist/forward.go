@@ -10,37 +10,37 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// An answer is sent to the node of the calling process. If that is not the peer, the peer
-// has forwarded the call. If that node is not connected, the answer waits until it is, as
-// in a BEAM. If it cannot be connected, the answer is sent to the peer, because the pids
-// of some peers contain another node name.
+// An answer is sent to the node of the calling process. If that is not the peer, the peer has
+// forwarded the call. If that node is not connected, the answer waits until it is, as on a
+// BEAM. If it cannot be connected, the answer is sent to the peer, because some peers put a
+// different node name in their pids.
 
 const (
-	// maxDeliveries bounds the nodes to which this node connects at a time for answers, and
-	// maxDeliveriesOfPeer those for calls that one peer forwarded.
+	// maxDeliveries bounds how many nodes this node connects to at a time to deliver answers, and
+	// maxDeliveriesOfPeer how many of those are for calls that one peer forwarded.
 	maxDeliveries       = 16
 	maxDeliveriesOfPeer = 4
 
-	// deliveryPause is the time before an unreachable node is tried again, and
-	// maxUnreachable the number of such nodes that are remembered.
+	// deliveryPause is how long to wait before trying an unreachable node again, and
+	// maxUnreachable how many such nodes are remembered.
 	deliveryPause  = 10 * time.Second
 	maxUnreachable = 1024
 )
 
-// answer is a message to a process, or to its alias unless that is nil, with a trace
-// token unless that is nil. All fields are terms.
+// answer is a message to a process: to its alias, unless that is nil, else to its pid. A token
+// that is not nil is a trace token. All fields are encoded terms.
 type answer struct{ pid, alias, token, message []byte }
 
-// size returns the memory of the answer while it waits.
+// size returns the memory that the answer takes while it waits.
 func (a answer) size() int {
 	return queuedSize + len(a.pid) + len(a.alias) + len(a.token) + len(a.message)
 }
 
-// deliveries are the waiting answers by node.
+// deliveries holds the waiting answers by node.
 type deliveries struct {
 	mu          sync.Mutex
 	all         map[string]*delivery
-	unreachable map[string]time.Time // since when
+	unreachable map[string]time.Time // when connecting last failed
 }
 
 type delivery struct {
@@ -54,7 +54,7 @@ type passedAnswer struct {
 	by *Conn
 }
 
-// begin adds a delivery, or returns nil if a limit does not allow it.
+// begin adds a delivery. It returns nil if a limit or deliveryPause does not allow it.
 func (s *deliveries) begin(node string, by *Conn) *delivery {
 	since, failed := s.unreachable[node]
 	if failed && time.Since(since) < deliveryPause || len(s.all) >= maxDeliveries {
@@ -90,7 +90,7 @@ func (c *Conn) elsewhere(pid []byte) bool {
 	return string(nodeOf(pid)) != c.peer.Name && c.proto.Connection != nil
 }
 
-// forward sends an answer to its node, or adds it to a delivery, and reports whether it did.
+// forward sends an answer to its node or adds it to a delivery, and reports whether it could.
 func (c *Conn) forward(a answer) bool {
 	p, node := c.proto, string(nodeOf(a.pid))
 	p.deliveries.mu.Lock()
@@ -125,11 +125,11 @@ func (p *Proto) connect(node string) {
 	if err := p.Connect(node); err != nil && p.Connection(node) == nil {
 		p.Log.Warn("cannot connect to the node of a forwarded call; answered through its sender", "peer", node, "err", err)
 		p.deliver(node, nil)
-	} // else Serve delivers them
+	} // else Serve delivers the answers
 }
 
-// deliver sends the answers that wait for a node, or sends them to the peers that
-// forwarded the calls if to is nil.
+// deliver sends the answers that wait for a node to that node, or, if to is nil, to the peers
+// that forwarded the calls.
 func (p *Proto) deliver(node string, to *Conn) {
 	p.deliveries.mu.Lock()
 	defer p.deliveries.mu.Unlock()
@@ -150,7 +150,7 @@ func (p *Proto) deliver(node string, to *Conn) {
 	}
 }
 
-// disown drops the waiting answers to calls that the peer of c forwarded.
+// disown drops all waiting answers to calls that the peer of c forwarded.
 func (p *Proto) disown(c *Conn) {
 	p.deliveries.mu.Lock()
 	defer p.deliveries.mu.Unlock()
@@ -185,12 +185,12 @@ func (c *Conn) passOn(a answer, by *Conn) {
 	}
 }
 
-// Answers to calls that another peer forwarded do not count against a connection. They
-// are written after its own answers, count against the peer that forwarded the calls, and
-// are dropped if there is no room.
+// Answers to calls that another peer forwarded do not count against the connection that sends
+// them. They are written after its own answers, count against the peer that forwarded the
+// calls, and are dropped if there is no room.
 
-// maxPassedOn bounds the bytes of answers that wait for one peer and count against one
-// other. A single answer may be larger.
+// maxPassedOn bounds the bytes of answers that wait for one peer and count against one other
+// peer. A single answer may be larger.
 const maxPassedOn = 4 << 20
 
 // passed holds frames that wait for a peer, and their bytes by the peer that forwarded
@@ -206,7 +206,7 @@ type passedFrame struct {
 	frame []byte
 }
 
-// passedSize is the memory of a frame besides its bytes.
+// passedSize is the memory that a frame takes in addition to its bytes.
 const passedSize = 64
 
 func (f *passedFrame) size() int { return passedSize + cap(f.frame) }
@@ -248,7 +248,7 @@ func (p *passed) written() {
 	p.flying = nil
 }
 
-// drop releases the frames that wait, of one connection or, if by is nil, of all.
+// drop releases the waiting frames that count against by, or all if by is nil.
 func (p *passed) drop(by *memory) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(f passedFrame) bool {
 		of := by == nil || f.by == by

@@ -10,8 +10,8 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxFrame bounds the bytes of one frame; a longer one ends its connection. No call needs
-// that much, but a BEAM sends any term, and expects an answer. The buffer of a frame grows
+// MaxFrame bounds the bytes of one frame; a longer one ends its connection. No call needs that
+// much, but a BEAM sends terms of any size, and expects an answer. The buffer of a frame grows
 // as its bytes arrive; beyond firstBuffer it counts against the pool, see [MaxShared].
 const MaxFrame = 16 << 20
 
@@ -23,7 +23,7 @@ const (
 
 var errLong = errors.New("frame too long")
 
-// frames reads frames from a stream. One read takes all that have arrived.
+// frames reads frames from a stream. One read takes all bytes that have arrived.
 type frames struct {
 	src  io.Reader
 	buf  []byte
@@ -34,7 +34,7 @@ type frames struct {
 	busy   bool // a frame that is not a tick
 	ticked bool // a tick
 
-	account account       // of buf, if a frame needs its size
+	account account       // of buf, if a frame needs it this large
 	gather  account       // of buf otherwise
 	octets  atomic.Uint64 // received
 }
@@ -47,8 +47,8 @@ func newFrames(src io.Reader, s *memory) frames {
 	}
 }
 
-// next returns the next frame without its length, if all of it has arrived. The frame is
-// valid until fill; a tick is an empty frame.
+// next returns the next frame without its length prefix, if all of it has arrived. The frame
+// is valid until the next fill; a tick is an empty frame.
 func (f *frames) next() (frame []byte, ok bool, err error) {
 	if f.w-f.r < wire.HeaderSize {
 		return nil, false, nil
@@ -83,10 +83,10 @@ func (f *frames) fill() error {
 	return err
 }
 
-// makeRoom makes room to read: it moves the unhandled bytes to the front, or grows the
-// buffer to about twice their number, up to the frame's end. When only ticks arrive, the
-// buffer becomes small again. Until then a large buffer is kept for the next large frame,
-// because new buffers would become garbage faster than it is collected.
+// makeRoom makes room to read: it moves the unhandled bytes to the front, or grows the buffer,
+// up to the end of the frame that is arriving. The buffer stays large while large frames
+// arrive, because new buffers would become garbage faster than it is collected. It becomes
+// small again when only ticks arrive.
 func (f *frames) makeRoom() error {
 	rest := f.w - f.r
 	size := len(f.buf)

@@ -12,19 +12,19 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// Message is a message to a local process, and sends the answers to it. It is valid until
-// [Process].Receive or the function of Later returns.
+// Message is a message to a local process; its methods send the answers. It is valid until
+// [Process].Receive or the function passed to Later returns.
 type Message struct {
 	conn   *Conn
 	to     *Process
 	term   []byte
 	token  []byte // the trace token of answers, or nil
-	taken  int    // bytes of MaxShared, for the terms decoded from it
-	later  bool   // it is not handled by the reader
+	taken  int    // bytes taken from MaxShared for the terms decoded from the message
+	later  bool   // the message is not handled by the reader
 	began  time.Duration
-	size   int  // of Grow
+	size   int  // as passed to Grow
 	grown  bool // Grow took what release gives back
-	refuse bool // Grow returns false
+	refuse bool // Grow must return false
 }
 
 // Term returns the message, which should be one external term. Only the receiver
@@ -34,10 +34,10 @@ func (m *Message) Term() []byte { return m.term }
 // Caps returns the forms of terms that the peer can read.
 func (m *Message) Caps() etf.Caps { return m.conn.caps }
 
-// Context ends with the connection, after which no answer can be sent.
+// Context returns a context that ends with the connection; no answer can be sent after that.
 func (m *Message) Context() context.Context { return m.conn.ctx }
 
-// Count counts what the receiver sends the peer, such as n ids: see [Conn.Given].
+// Count adds n to what the receiver has sent the peer, such as ids: see [Conn.Given].
 func (m *Message) Count(n int) { m.conn.calls.given.Add(uint64(n)) }
 
 // Buffer returns an empty buffer for the term of the next Send.
@@ -49,7 +49,7 @@ func (m *Message) Buffer() []byte {
 }
 
 // Send sends a term to a process: to its alias if alias is not nil and the peer supports
-// aliases, else to its pid. The term is written when all frames that have arrived are handled.
+// aliases, else to its pid. The term is written once all frames that have arrived are handled.
 func (m *Message) Send(pid, alias, term []byte) {
 	c, a := m.conn, answer{pid, alias, m.token, term}
 	if m.later {
@@ -65,10 +65,10 @@ func (m *Message) Send(pid, alias, term []byte) {
 	}
 }
 
-// Later calls f on another goroutine when fewer than MaxSpawned run, unless the connection
-// has ended by then. f may use terms decoded from the message, but not its bytes. Later
-// requests of the process to the same server are handled after f returns. If there is no
-// room, Later calls f at once, and Grow returns false.
+// Later calls f on another goroutine once fewer than MaxSpawned functions of the peer run,
+// unless the connection ends first. f may use terms decoded from the message, but not its
+// bytes. Later requests from the same process to the same server wait until f returns. If
+// there is no room, Later calls f at once, and Grow returns false in it.
 func (m *Message) Later(f func(*Message)) {
 	if m.later {
 		f(m)
@@ -89,14 +89,14 @@ func (m *Message) Later(f func(*Message)) {
 	}
 }
 
-// largeAnswers bounds the large answers that readers build at a time to one for each processor.
-// More at a time would not be built sooner, but would take more memory, and the garbage
-// collector would then hold up all callers.
+// largeAnswers lets readers build only one large answer per processor at a time. More would
+// not be built any sooner, but would take more memory, and the garbage collector would then
+// hold up all callers.
 var largeAnswers = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-// Grow makes room for a term of up to size bytes in the next Buffer. It waits if the term
-// is large: on the reader for other readers, and in [Message.Later] for earlier large terms to
-// the peer to be written, and for room. It returns false if the connections held too much
+// Grow makes room for a term of up to size bytes in the next Buffer. If the term is large,
+// Grow waits: on the reader for other readers, and in [Message.Later] for room and for the
+// peer's earlier large terms to be written. It returns false if the connections held too much
 // memory throughout roomTime, or if this one has ended.
 func (m *Message) Grow(size int) bool {
 	c := m.conn
@@ -118,12 +118,12 @@ func (m *Message) Grow(size int) bool {
 	return true
 }
 
-// release gives back what Grow took, when the term is written.
+// release gives back what Grow took, once the term is written.
 func (m *Message) release() {
 	c := m.conn
 	switch {
 	case m.grown && m.later:
-		c.out.flush() // the reader also gets an error, and ends the connection
+		c.out.flush() // if this fails, so does the reader, which ends the connection
 		c.out.allow(-m.size)
 		c.memory.give(2 * m.size)
 		<-c.large
@@ -133,15 +133,15 @@ func (m *Message) release() {
 	m.grown = false
 }
 
-// takeLarge waits until a large term of up to size bytes may be built, and reports whether
-// it may. At most one delays other output of a connection.
+// takeLarge waits until a large term of up to size bytes may be built, and reports whether it
+// may. Only one at a time may delay a connection's other output.
 func (c *Conn) takeLarge(size int) bool {
 	select {
 	case c.large <- struct{}{}:
 	case <-c.ctx.Done():
 		return false
 	}
-	// The term is held once while it is built, and once while it waits to be written.
+	// The term takes memory once while it is built, and once while it waits to be written.
 	if !c.awaitRoom(2 * size) {
 		<-c.large
 		return false
@@ -167,8 +167,8 @@ func (c *Conn) awaitRoom(n int) bool {
 }
 
 const (
-	// roomTime is the time that a large answer waits for room. It is long enough that
-	// memory held by other connections counts as long held, and can be reclaimed.
+	// roomTime is how long a large answer waits for room: long enough that memory held by other
+	// connections counts as long held, and can be reclaimed.
 	roomTime  = 2 * longHeld
 	roomPause = 20 * time.Millisecond
 )
@@ -190,15 +190,15 @@ func (c *Conn) appendAnswer(b []byte, a answer) []byte {
 	return append(c.appendHead(b, o, first, second, a.token), a.message...)
 }
 
-// nodeOf returns the name of a pid's node.
+// nodeOf returns the name of the node in a pid.
 func nodeOf(pid []byte) []byte {
 	r := etf.NewReader(pid[1:]) // after the tag, every form of pid begins with the node
 	return r.Atom()
 }
 
-// appendHead appends {op, first, second} and the version byte of the message. Unless token
-// is nil, it appends the token too, and uses the operation that carries one. A nil first
-// becomes the empty atom: SEND does not use it, but peers that check it expect that.
+// appendHead appends {op, first, second} and the version byte of the message. If token is not
+// nil, it appends the token too, and uses the operation that carries one. A nil first becomes
+// the empty atom: SEND ignores that element, but peers that check it expect the empty atom.
 func (c *Conn) appendHead(b []byte, o wire.Op, first, second, token []byte) []byte {
 	elements := 3
 	if token != nil {

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// MaxOutput bounds the bytes that wait to be written to a peer. Only signals that do not
-	// come from the connection's reader can reach it, because the reader does not read while
-	// its answers wait. A connection that exceeds it is closed, as is one with unread output
-	// when [MaxShared] has no room for its next output.
+	// MaxOutput bounds the bytes that wait to be written to a peer. Only signals sent from
+	// outside the connection's reader can exceed it, because the reader does not read while its
+	// answers wait. Such a connection is closed, as is one with unread output when [MaxShared]
+	// has no room for its next output.
 	MaxOutput = 32 << 20
 
-	// fullOutput is the size at which the reader writes its answers although more calls
-	// have arrived; it writes earlier if MaxShared has no room left. A larger buffer takes
-	// no further frames, because growing it would briefly take twice its memory.
+	// fullOutput is the size at which the reader writes its answers even if more calls have
+	// arrived; it writes earlier if MaxShared has no room left. A larger buffer takes no further
+	// frames, because growing it would briefly take twice its memory.
 	fullOutput = 128 << 10
 
-	// largeFrame is the size of a frame that the reader writes at once. Otherwise thousands of
-	// connections would hold such frames while their next answers wait to be made.
+	// largeFrame is the size above which the reader writes a frame at once. Otherwise thousands
+	// of connections would hold such frames while their next answers wait to be made.
 	largeFrame = 8 << 10
 )
 
@@ -31,7 +31,7 @@ type output struct {
 	dst      net.Conn
 	wake     func()      // called when frames were appended outside the reader
 	reminded atomic.Bool // wake was called, and the frames will be written
-	full     atomic.Bool // more bytes wait than fullOutput, or than there is room for, or a large frame
+	full     atomic.Bool // more than fullOutput waits, or more than there is room for, or a large frame
 	overflow func()      // called when too many bytes wait
 	taken    func()      // called when the peer has taken a part of a large write
 
@@ -60,7 +60,7 @@ func (o *output) init(dst net.Conn, wake, overflow, taken func(), s *memory) {
 	o.idle.L = &o.mu
 }
 
-// begin opens a frame and returns the buffer to which to append; end must follow.
+// begin opens a frame and returns the buffer to append to; end must follow.
 func (o *output) begin() []byte { return o.beginWith(0) }
 
 // beginWith is begin for a frame of about size bytes. It allocates a large frame at once,
@@ -79,7 +79,7 @@ func (o *output) beginWith(size int) []byte {
 	return wire.Open(o.buf)
 }
 
-// end closes the frame. buf is the buffer of begin with terms appended.
+// end closes the frame. buf is the buffer from begin with terms appended.
 func (o *output) end(buf []byte) {
 	wire.Close(buf, o.frame)
 	o.buf = buf
@@ -108,8 +108,8 @@ func (o *output) bound(most int) {
 	}
 }
 
-// allow lets n bytes wait without counting them, because the caller has taken room for
-// them. A negative n ends that.
+// allow lets n bytes wait without counting them, because the caller has taken room for them. A
+// negative n undoes that.
 func (o *output) allow(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,9 +117,9 @@ func (o *output) allow(n int) {
 	o.account.hold(o.waits() + o.flying)
 }
 
-// poke starts another goroutine that writes the appended frames. It closes the connection
-// if too many bytes wait, because its callers, unlike the reader, append while a peer does
-// not read.
+// poke starts another goroutine that writes the appended frames. It closes the connection if
+// too many bytes wait: unlike the reader, its callers append even while the peer does not
+// read.
 func (o *output) poke() {
 	o.mu.Lock()
 	if o.short && o.writing {
@@ -135,9 +135,9 @@ func (o *output) remind() {
 	}
 }
 
-// flush writes all appended frames. If another goroutine is writing, flush waits for it,
-// so that the reader adds no more. It does not wait for frames that are appended after
-// the call, because those may never end.
+// flush writes all appended frames. If another goroutine is writing, flush waits for it, so
+// that the reader adds no more. It does not wait for frames appended after the call, because
+// there may be no end to those.
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -172,8 +172,8 @@ func (o *output) offer() error {
 	return o.write()
 }
 
-// write writes all frames that wait, and wakes another goroutine if more were appended
-// at the same time.
+// write writes all frames that wait, and wakes another goroutine if more were appended in the
+// meantime.
 func (o *output) write() error {
 	if o.waits() == 0 && len(o.passed.waiting) == 0 {
 		return nil
@@ -197,7 +197,7 @@ func (o *output) write() error {
 	o.keep(last)
 	o.writing = false
 	o.idle.Broadcast()
-	if err != nil { // nothing may follow a part of a frame
+	if err != nil { // nothing may follow a partial frame
 		o.closed = true
 		o.drop()
 	}
@@ -207,7 +207,7 @@ func (o *output) write() error {
 	return err
 }
 
-// keep keeps the buffer of a write for the next write, unless it is large or there is no room.
+// keep saves a written buffer for the next write, unless it is large or there is no room.
 func (o *output) keep(full []byte) {
 	all := cap(full)
 	if len(o.buf) > 0 {
@@ -237,8 +237,8 @@ func (o *output) writeAll(ahead [][]byte, last []byte) error {
 	return o.writeParts(last)
 }
 
-// writeParts writes large buffers in parts, so that each part shows that a slow peer is
-// still reading.
+// writeParts writes large buffers in parts, so that each part written shows that a slow peer
+// is still reading.
 func (o *output) writeParts(b []byte) error {
 	for len(b) > fullOutput {
 		if _, err := o.dst.Write(b[:fullOutput]); err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// These constants bound the memory that all connections of a node hold beyond their
-// floors. Ordinary calls need only the floors.
+// These constants bound the memory that all connections of a node hold beyond their floors.
+// Ordinary calls stay within the floors.
 const (
-	// MaxShared bounds large frames and answers, hundreds of monitors and links, running
-	// functions, and decoded messages, of all connections together.
+	// MaxShared bounds what all connections together hold in large frames and answers, hundreds
+	// of monitors and links, running functions, and decoded messages.
 	MaxShared = 32 << 20
 
-	// MaxSmall is additional room for connections that hold at most smallMemory each, so
-	// that large ones leave them some.
+	// MaxSmall is additional room for connections that hold at most smallMemory each, so that
+	// large ones cannot take it all.
 	MaxSmall    = 4 << 20
 	smallMemory = 128 << 10
 
@@ -27,19 +27,19 @@ const (
 	MaxSpare = 8 << 20
 )
 
-// The floors: bytes that each connection may hold without counting them.
+// The floors: how many bytes each connection may hold uncounted.
 const (
 	ownInput   = firstBuffer
 	ownOutput  = 4 << 10
 	ownWatches = 4 << 10 // about a dozen monitors
-	ownQueues  = 2 << 10 // about five calls
+	ownQueues  = 2 << 10 // about five queued calls
 	ownSpare   = 1 << 10 // of each kind of memory kept for reuse
 
 	// ownLarge is the size up to which an answer is not large.
 	ownLarge = 64 << 10
 
-	// ownMessage is the size up to which a message is decoded without taking room: any
-	// call of our servers, even with the longest names of nodes.
+	// ownMessage is the size up to which a message is decoded without taking room. Any call to
+	// our servers fits, even with the longest node names.
 	ownMessage = 3 << 10
 
 	// ownArguments is the same for a queued message.
@@ -48,26 +48,26 @@ const (
 
 var errShared = errors.New("no room: the connections hold too much memory")
 
-// pool counts the bytes held within MaxShared and MaxSmall, and within MaxSpare. When
-// there is no room, it ends the connection that holds the most and has held it for
-// long, if that holds more than the one that needs room.
+// pool counts the bytes held within MaxShared and MaxSmall, and within MaxSpare. When there is
+// no room, it ends the connection that holds the most and has held it for long, provided it
+// holds more than the one that needs room.
 type pool struct {
 	percent int // of the bounds; 0 means 100
 
 	held  atomic.Int64
 	spare atomic.Int64
 
-	// Nothing allocates under mu: an allocation may wait for the garbage collector, and
-	// all connections with it.
+	// Nothing allocates under mu: an allocation may wait for the garbage collector, and then all
+	// connections would wait too.
 	mu      sync.Mutex
 	holders []*memory // those with held > 0
 
-	// Until futile, no holder weighs more than futileMore.
+	// Until the time in futile, no holder weighs more than futileMore.
 	futile     time.Time
 	futileMore int
 }
 
-// part returns percent of a bound.
+// part returns p.percent of a bound.
 func (p *pool) part(bound int) int {
 	if p.percent == 0 {
 		return bound
@@ -97,11 +97,10 @@ func (p *pool) remove(s *memory) {
 	p.holders = p.holders[:last]
 }
 
-// makeRoom stops and returns the heaviest holder, if it weighs more than the one that
-// needs room would if it held all bytes. The weight is the bytes held plus the bytes long
-// held: so among many connections that hold about as much, a frequent caller that holds
-// little between calls is spared. For a connection that needs much, only holders that
-// have long held more than that are stopped.
+// makeRoom stops and returns the heaviest holder, if that weighs more than asks would with all
+// bytes. The weight is the bytes held plus the bytes long held. So among many connections that
+// hold about the same, a frequent caller that holds little between calls is spared. If asks
+// needs much, makeRoom stops only a holder that has long held more than that.
 func (p *pool) makeRoom(asks *memory, all int) *memory {
 	now := time.Now()
 	than := all + asks.steady(now)
@@ -130,12 +129,12 @@ func (p *pool) makeRoom(asks *memory, all int) *memory {
 type account struct {
 	memory *memory
 	spare  bool // counted in MaxSpare
-	own    int  // bytes of the floor
+	own    int  // the floor, in bytes
 	taken  int  // bytes taken from the pool
 }
 
-// accountStep is the number of bytes taken from the pool at a time, so that few changes
-// need its lock.
+// accountStep is the number of bytes taken from the pool at a time, so that few changes need
+// the pool's lock.
 const accountStep = 4 << 10
 
 // hold sets the number of bytes held to n. It returns false, and changes nothing, if the
@@ -172,8 +171,8 @@ func (a *account) take(n int) bool {
 	return true
 }
 
-// weight returns the memory that a message may need as terms, or 0 for one of at most own
-// bytes. The smallest element is two bytes long, its term takes up to 40, and decoding
+// weight returns the memory that a message may need once decoded, or 0 if it has at most own
+// bytes. The smallest element is two bytes long, as a term it takes up to 40, and decoding
 // needs half as much again.
 func weight(message []byte, own int) int {
 	const perOctet, most = 30, 60 * etf.MaxElements
@@ -183,7 +182,7 @@ func weight(message []byte, own int) int {
 	return len(message) + min(perOctet*len(message), most)
 }
 
-// weigh takes room for a message as terms. The caller must give it back.
+// weigh takes room for a message's terms. The caller must give it back.
 func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 	taken = weight(message, own)
 	if !c.memory.take(taken) {
@@ -195,7 +194,7 @@ func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 // longHeld is the time after which held bytes count twice.
 const longHeld = time.Second
 
-// memory counts the bytes that one connection holds of the pool.
+// memory counts the bytes of the pool that one connection holds.
 type memory struct {
 	pool *pool
 	end  func() // ends the connection
@@ -246,7 +245,7 @@ func (s *memory) give(n int) {
 	}
 }
 
-// pin makes n held bytes count until unpin, even if the connection ends first. It returns
+// pin keeps n held bytes counted until unpin, even if the connection ends first. It returns
 // false if the connection has ended already.
 func (s *memory) pin(n int) bool {
 	s.pool.mu.Lock()
@@ -266,7 +265,7 @@ func (s *memory) unpin(n int) {
 	s.change(-n)
 }
 
-// stop stops counting all but the pinned bytes, which the connection releases as it ends.
+// stop stops counting all but the pinned bytes; the connection releases the others as it ends.
 func (s *memory) stop() {
 	s.ended = true
 	s.change(s.pinned - s.held)
@@ -297,7 +296,7 @@ func (s *memory) rotate(now time.Time) {
 	}
 }
 
-// steady returns the bytes long held: at least this many were held throughout longHeld.
+// steady returns the bytes long held: at least this many were held throughout the last longHeld.
 func (s *memory) steady(now time.Time) int {
 	s.rotate(now)
 	return min(s.least[0], s.least[1])
@@ -311,7 +310,7 @@ type slimMap[K comparable, V any] struct {
 }
 
 const (
-	slimMin   = 512 // a map with at most this many entries does not shrink on remove
+	slimMin   = 512 // a map that never had more entries than this does not shrink on remove
 	slimEntry = 64  // bytes of an entry, about
 )
 

@@ -5,24 +5,23 @@
 // https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html. Start at [Proto] and
 // [Conn].
 //
-// One goroutine reads a connection. It handles the frames that have arrived in order,
-// appends the answers to the connection's output, and writes all of them at once when
-// no more frames have arrived. So signals of one sender keep their order, as Erlang
-// promises, and many calls share one write. The reader does not read while it writes:
-// a peer that does not read its answers is not served, and the write deadline ends its
-// connection. Timers send ticks, and other goroutines write the output that the reader
-// did not append.
+// One goroutine reads a connection. It handles the frames that have arrived in order, appends
+// the answers to the connection's output, and writes all of them at once when no more frames
+// have arrived. So signals from one sender keep their order, as Erlang promises, and many
+// calls share one write. The reader does not read while it writes: a peer that does not read
+// its answers is not served, and the write deadline ends its connection. Timers send ticks,
+// and other goroutines write the output that the reader did not append.
 //
-// Most of the cost of a call is waking up for it and writing its answer; decoding it
-// and making an id cost little. So a thread near the callers reads a busy connection,
-// as package socket explains, and a call needs no goroutine, channel or timer. A message
-// is parsed once, by its receiver: see [Process].
+// Most of the cost of a call is waking up for it and writing its answer; decoding it and
+// making an id cost little. So a busy connection is read by a thread near its callers, as
+// package socket explains, and a call needs no goroutine, channel or timer. A message is
+// parsed once, by its receiver: see [Process].
 //
-// A [Message] is answered at once or later. An answer that is built on another
-// goroutine does not delay the reader. Later requests of the same process to the same
-// server wait for it, so that a process gets answers in the order of its calls: see
-// [Message.Later]. If the peer forwarded a call of another node, the answer goes to
-// that node; the node connects to it first if necessary.
+// A [Message] is answered at once or later. An answer that is built on another goroutine does
+// not delay the reader. Later requests of the same process to the same server wait for it, so
+// that a process gets answers in the order of its calls: see [Message.Later]. If the peer
+// forwarded a call from another node, the answer goes to that node; the node connects to it
+// first if necessary.
 //
 // References, and pids in answers, are returned byte for byte. A malformed frame ends
 // its connection; a message that cannot be decoded is logged and dropped.
@@ -32,8 +31,8 @@
 // One pool counts the memory that connections hold beyond the needs of an ordinary call;
 // each part of a connection has an account: see [MaxShared].
 //
-// Distribution headers, the atom cache and fragments are not supported, and not offered
-// in the handshake.
+// Distribution headers, the atom cache and fragments are neither supported nor offered in the
+// handshake.
 package dist
 
 import (
@@ -65,7 +64,7 @@ type Proto struct {
 	NetTicktime time.Duration // a peer silent for this long is down
 	Log         *slog.Logger
 
-	// Refuse, unless nil, returns the error of a spawn, or "" to allow it.
+	// Refuse, if not nil, returns the error for a spawn, or "" to allow it.
 	Refuse func(module, function etf.Atom, args []etf.Term) etf.Atom
 
 	// Connection returns the connection to a node, or nil. If Connection is nil, all
@@ -76,7 +75,7 @@ type Proto struct {
 	// unconnected node are sent to the peers that sent the calls.
 	Connect func(node string) error
 
-	// Down, unless nil, is called with each connection when it has ended.
+	// Down, if not nil, is called with each connection after it has ended.
 	Down func(*Conn)
 
 	spawned    atomic.Uint32 // number of the last spawned process
@@ -88,14 +87,14 @@ type Proto struct {
 	took       [histograms]latency.Histogram
 }
 
-// Limit reduces [MaxShared], [MaxSmall] and [MaxSpare] to percent of their values. It
-// must be called before the first connection is made.
+// Limit reduces [MaxShared], [MaxSmall] and [MaxSpare] to percent of their values. Call it
+// before the first connection is made.
 func (p *Proto) Limit(percent int) { p.pool.percent = percent }
 
-// Held returns the number of bytes that the connections hold within these bounds.
+// Held returns how many bytes the connections hold that count against those limits.
 func (p *Proto) Held() int64 { return p.pool.held.Load() + p.pool.spare.Load() }
 
-// Go runs f on a new goroutine. It must be called before [Proto.Wait], or by such an f.
+// Go runs f on a new goroutine. Call it before [Proto.Wait], or from such an f.
 func (p *Proto) Go(f func()) { p.running.Go(f) }
 
 // Wait returns when all goroutines started by [Proto.Go] have ended.
@@ -113,8 +112,8 @@ func (p *Proto) Serve(c *Conn) {
 	close(c.done)
 }
 
-// Ended reports the end of a process to the processes that monitor it or are linked to
-// it. [Processes] must no longer find it.
+// Ended reports the end of a process to the processes that monitor it or are linked to it. By
+// then, [Processes] must no longer find it.
 func (p *Proto) Ended(id uint64, reason etf.Term) {
 	for c := range p.served.Range {
 		c.(*Conn).ended(id, reason)
@@ -127,7 +126,7 @@ func (p *Proto) pid(id uint64) etf.Pid {
 
 // Process is a local process as peers see it.
 type Process struct {
-	ID uint64 // of the pid, with the Serial in the upper 32 bits
+	ID uint64 // the ID of the pid, with the Serial in the upper 32 bits
 
 	// Receive handles a message to the process, on the goroutine that read it. An error
 	// is logged.

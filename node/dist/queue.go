@@ -9,14 +9,14 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Answers to one process are sent in the order of its requests, as by a gen_server.
-// While a server builds an answer on another goroutine, later requests of the process
-// to the server are queued. Requests of other processes are not.
+// Answers to one process are sent in the order of its requests, as a gen_server would. While a
+// server builds an answer on another goroutine, later requests from that process to that
+// server are queued; requests from other processes are not.
 
-// queuedSize is the memory of a queued message besides its bytes.
+// queuedSize is the memory that a queued message takes in addition to its bytes.
 const queuedSize = 256
 
-// queues are the queues of a connection. Their messages beyond ownQueues count
+// queues holds the queues of a connection. What their messages take beyond ownQueues counts
 // against MaxShared; if that has no room, the reader waits.
 type queues struct {
 	n atomic.Int32 // len(all); only the reader adds to it
@@ -108,7 +108,7 @@ func queueKey(p *Process, message []byte) string {
 	return string(binary.BigEndian.AppendUint64(bytes.Clone(r.Pid()), p.ID))
 }
 
-// spawnInOrder is spawn of f in the queue with the key, or of f alone if the key is "".
+// spawnInOrder spawns f, with a queue for the key unless that is "".
 func (c *Conn) spawnInOrder(key string, f func(), taken int) bool {
 	if key == "" {
 		return c.spawn(f, func() {}, taken)
@@ -126,8 +126,8 @@ func (c *Conn) spawnInOrder(key string, f func(), taken int) bool {
 	return runs
 }
 
-// enqueue adds a message to its queue, and reports whether it did. If there is no queue, it
-// returns false at once; if there is no room, it returns false after the queue has ended.
+// enqueue adds a message to its queue, and reports whether it did. If the message has no queue,
+// it returns false at once; if there is no room, it returns false after the queue has ended.
 func (c *Conn) enqueue(p *Process, token, message []byte) bool {
 	s := &c.queues
 	key := queueKey(p, message)

@@ -21,9 +21,9 @@ type operation struct {
 	receive func(*Conn, *wire.Message) error
 }
 
-// operations are the control messages that a peer may send with the flags that we offer
-// in the handshake. Those with a trace token come from traced processes; the answers to
-// a message carry its token.
+// operations lists the control messages that a peer may send with the flags that we offer in
+// the handshake. Those with a trace token come from traced processes; the answers to such a
+// message carry a token too.
 var operations = [...]operation{
 	wire.OpLink:           {"pp", false, (*Conn).recvLink},
 	wire.OpSend:           {".p", true, (*Conn).recvSend},
@@ -49,8 +49,8 @@ var operations = [...]operation{
 	wire.OpUnlinkIDAck:    {"ipp", false, (*Conn).recvIgnored},
 }
 
-// fits reports whether a term is of the kind of a letter: a pid, a reference, an atom, a
-// name or a pid, an integer, or any term.
+// fits reports whether a term is of the kind that a letter stands for: a pid, a reference, an
+// atom, a name or a pid, an integer, or any term.
 func fits(term []byte, letter byte) bool {
 	switch tag := etf.Tag(term[0]); letter {
 	case 'p':
@@ -117,7 +117,7 @@ func (c *Conn) recvIgnored(*wire.Message) error { return nil }
 func (c *Conn) recvRegSend(m *wire.Message) error { return c.recvFor(2, m) }
 func (c *Conn) recvSend(m *wire.Message) error    { return c.recvFor(1, m) }
 
-// recvFor delivers a message to the process of argument i. A trace token follows that.
+// recvFor delivers a message to the process in argument i. A trace token may follow that.
 func (c *Conn) recvFor(i int, m *wire.Message) error {
 	p := c.find(m.Args[i])
 	if p == nil {
@@ -130,8 +130,8 @@ func (c *Conn) recvFor(i int, m *wire.Message) error {
 	return c.hand(p, token, m.Payload)
 }
 
-// maxToken bounds a trace token. A token with a large label is dropped, because tokens
-// are kept while their messages are handled.
+// maxToken bounds the bytes of a trace token. A longer one, with a large label, is dropped,
+// because tokens are kept while their messages are handled.
 const maxToken = 4 << 10
 
 // hand delivers a message to a process. token is its trace token or nil.
@@ -159,7 +159,7 @@ func (c *Conn) hand(p *Process, token, message []byte) error {
 	return p.Receive(m)
 }
 
-// find returns the process with a pid or a name, or nil.
+// find returns the process that a pid or a name refers to, or nil.
 func (c *Conn) find(proc []byte) *Process {
 	if isAtom(proc) {
 		r := etf.NewReader(proc)
@@ -167,7 +167,7 @@ func (c *Conn) find(proc []byte) *Process {
 	}
 	node, id, creation := etf.PidParts(proc)
 	ours := c.proto.Creation
-	if etf.Tag(proc[0]) == etf.PidExt { // of which two bits are significant
+	if etf.Tag(proc[0]) == etf.PidExt { // only two bits of its creation are significant
 		creation, ours = creation&3, ours&3
 	}
 	if string(node) != c.proto.Node || creation != ours {
@@ -223,9 +223,9 @@ func (t text) LogValue() slog.Value {
 
 func isAtom(term []byte) bool { return etf.Tag(term[0]).IsAtom() }
 
-// answerToken is the seq_trace token of an answer to a message with this token. As in
-// a BEAM, it counts the message, and says who sends it and which number the sender had
-// seen. It is nil if token is malformed.
+// answerToken returns the seq_trace token for the answer to a message with this token, or nil
+// if that is malformed. As on a BEAM, the answer has the next serial number, and names its
+// sender and the number that the sender saw last.
 //
 //	{Flags, Label, Serial, From, LastSerial}
 func (c *Conn) answerToken(p *Process, token []byte) []byte {

@@ -10,12 +10,12 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxSpawned bounds the functions of one peer that run at a time; others wait. All count
-// against MaxShared; without room they are refused with system_limit.
+// MaxSpawned bounds how many functions of one peer run at a time; others wait. All count
+// against MaxShared; if that has no room, they are refused with system_limit.
 const MaxSpawned = 64
 
-// MaxArguments bounds the bytes of a function's arguments, because the result or the stack
-// of an exception may contain copies of them. More are refused with system_limit.
+// MaxArguments bounds the bytes of a function's arguments, because the result or the stack of
+// an exception may contain copies of them. Longer ones are refused with system_limit.
 const MaxArguments = 1 << 20
 
 // functionSize is the memory of a function's goroutine, or of a queue and its goroutine.
@@ -30,8 +30,9 @@ const (
 	spawnedMonitor = 2
 )
 
-// spawn calls f on another goroutine, and then done, even if f was not called. It takes
-// functionSize, and at the end gives back both that and taken. It reports whether there was room.
+// spawn calls f on another goroutine, unless the connection has ended by then, and then done.
+// It takes functionSize, and gives it back at the end. It reports whether there was room, and
+// gives back taken in any case.
 func (c *Conn) spawn(f, done func(), taken int) bool {
 	if !c.memory.take(functionSize) {
 		c.memory.give(taken)
@@ -88,8 +89,8 @@ func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	return err
 }
 
-// spawnProcess runs what decode returns, after calling started, if there is room for it and its
-// arguments. Otherwise it returns OTP's error, and the cause unless that is a lack of room.
+// spawnProcess calls started and then runs what decode returned, if there is room for it and its
+// arguments. Otherwise it returns OTP's error, with the cause unless a goroutine had no room.
 func (c *Conn) spawnProcess(arguments []byte, decode func() (spawnRequest, string, error),
 	started func(spawnRequest)) (why string, err error) {
 	if len(arguments) > MaxArguments {
@@ -118,7 +119,7 @@ func (c *Conn) spawnProcess(arguments []byte, decode func() (spawnRequest, strin
 }
 
 // SpawnFor spawns a function for a process of the peer, linked to it if link is set, as
-// net_kernel does for nodes that send no spawn requests. It calls started with the new
+// net_kernel does for nodes that do not send spawn requests. It calls started with the new
 // pid, or returns OTP's error.
 func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, arguments, options []byte,
 	started func(pid []byte)) (refused string) {
@@ -231,8 +232,8 @@ func (c *Conn) spawnedPid() []byte {
 	return b
 }
 
-// spawnFlags returns the flags of the options link and monitor. Other options of OTP have
-// no effect; ok is false if options are not valid in OTP.
+// spawnFlags returns the flags for the options link and monitor. Other OTP options have no
+// effect; ok is false if OTP would not accept the options.
 func spawnFlags(options []byte) (flags int64, ok bool) {
 	term, _ := etf.Decode(options)
 	list, ok := etf.Elements(term)
@@ -278,7 +279,7 @@ func fitsOption(name, value etf.Term) bool {
 			return len(t) != 2 || t[0] != etf.Atom("alias") && t[0] != etf.Atom("tag")
 		})
 	case etf.Atom("reply"), etf.Atom("reply_tag"):
-		return true // these have their effect on the caller's node
+		return true // these take effect on the caller's node
 	}
 	return false
 }

@@ -9,8 +9,8 @@ import (
 // after 30 s of silence, whatever our net_ticktime.
 const maxTick = 15 * time.Second
 
-// background allows work for a connection outside its reader while it is on. A waiting
-// goroutine for that work would need about as much memory as the rest of the connection.
+// While on is set, background allows work for a connection outside its reader. A goroutine
+// that waits for such work would need about as much memory as the rest of the connection.
 type background struct {
 	mu      sync.Mutex
 	on      bool
@@ -37,7 +37,7 @@ func (b *background) start(f func()) {
 	b.on = true
 }
 
-// stop forbids further work, and waits until the work being done has ended.
+// stop forbids further work, and waits for work in progress to end.
 func (b *background) stop() {
 	b.mu.Lock()
 	b.on = false
@@ -95,12 +95,12 @@ func (c *Conn) offer() {
 	}
 }
 
-// tick sends a tick if nothing else was sent since the last call, a quarter of
+// tick sends a tick if nothing else was sent since the last call, at most a quarter of
 // net_ticktime ago.
 //
-// It also moves the deadlines, because moving them at each read would cost more: a peer
-// that sends or reads nothing for net_ticktime is down after at most a quarter more. Each
-// part of a large write that the peer has read moves them too.
+// It also moves the deadlines, because moving them at each read would cost more. So a peer
+// that sends or reads nothing for net_ticktime is taken to be down after at most a quarter
+// more. The deadline for writes also moves as the peer reads each part of a large write.
 func (c *Conn) tick() error {
 	if c.asks.Load() {
 		c.asked.Store(int64(time.Since(c.since)))

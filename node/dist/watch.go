@@ -9,12 +9,12 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxWatches bounds the monitors of one peer on our processes, and its links to them.
-// One more is answered as if the process had ended, with reason system_limit, as is one
-// for which [MaxShared] has no room. The first dozen do not count there.
+// MaxWatches bounds the monitors that one peer has on our processes, and likewise its links.
+// One more is answered as if the process had ended, with reason system_limit, as is one for
+// which [MaxShared] has no room. The first dozen do not count against MaxShared.
 const MaxWatches = 1 << 17
 
-// watchSize is the memory of a monitor or a link besides its terms, as measured.
+// watchSize is the memory that a monitor or a link takes in addition to its terms, as measured.
 const watchSize = 160
 
 // watches holds the monitors and links of the peer's processes on ours. A call that sets
@@ -48,20 +48,20 @@ func (w *watches) clear() {
 	w.account.hold(0)
 }
 
-// settle counts the bytes held, with those for later monitors, so that not every call
-// changes the pool. It reports whether there is room.
+// settle counts the bytes held, including those kept for later monitors, so that not every
+// call changes the pool. It reports whether there is room.
 func (w *watches) settle() bool {
 	return w.account.hold(w.held + w.monitors.idle() + w.links.idle())
 }
 
-// shrink releases the bytes held for later monitors and links.
+// shrink releases the memory kept for later monitors and links.
 func (w *watches) shrink() {
 	w.monitors.shrink()
 	w.links.shrink()
 	w.settle()
 }
 
-// add changes the bytes held by n.
+// add adds n to the bytes held.
 func (w *watches) add(n int) {
 	if w.held += n; !w.settle() {
 		w.shrink()
@@ -196,7 +196,7 @@ func (c *Conn) endedAll(reason string) {
 	c.tell(c.atom(reason), func(uint64) bool { return true })
 }
 
-// maxReason bounds an exit reason, because it is sent to every watching process.
+// maxReason bounds the bytes of an exit reason, because it is sent to every watching process.
 const maxReason = 200
 
 // reason returns an exit reason as a term: killed, if it is large or the peer cannot read it.
@@ -233,7 +233,7 @@ func (c *Conn) unwatchAll() {
 	c.watches.clear()
 }
 
-// monitor is a monitor of the peer. Its terms are the reference; our process, by the pid
+// monitor is a monitor that the peer set. Its terms are the reference; our process, by the pid
 // or name that the peer sent; and the peer's process.
 type monitor struct {
 	process      uint64
@@ -257,7 +257,7 @@ type monitors struct {
 
 const (
 	maxSpares = 256 // up to this many concurrent calls allocate no monitors
-	maxSpare  = 512 // bytes of terms; those of OTP take 100 and a name
+	maxSpare  = 512 // bytes of terms; OTP's take 100 and a name
 )
 
 func newMonitors() monitors { return monitors{seed: maphash.MakeSeed()} }
@@ -295,10 +295,10 @@ func (s *monitors) spare(m *monitor) {
 	}
 }
 
-// idle returns the bytes held for later monitors.
+// idle returns how many bytes are kept for later monitors.
 func (s *monitors) idle() int { return s.spared + s.slimMap.idle() }
 
-// shrink releases the bytes held for later monitors.
+// shrink releases the memory kept for later monitors.
 func (s *monitors) shrink() {
 	s.spares, s.spared = nil, 0
 	s.slimMap.shrink()
