@@ -107,8 +107,8 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, e
 	return s, err
 }
 
-// alive returns the answer to a node that reports that we are already connected. That is
-// true if it dialed us a moment ago; otherwise the connection has been lost.
+// alive returns the answer to a node that reports that we are already connected. That is true
+// if the node dialed us a moment ago; otherwise the connection has been lost.
 func (n *Node) alive(peer string) handshake.Status {
 	n.meetings.awaitGreeted(peer)
 	if n.connection(peer) != nil {
@@ -125,7 +125,7 @@ func (n *Node) SetCookies(current, previous string) {
 	n.cookies.Store(&cookies{current, previous})
 }
 
-// handshakeOptions returns the options of a new handshake.
+// handshakeOptions returns the options for a new handshake.
 func (n *Node) handshakeOptions() handshake.Options {
 	o, c := n.handshake, n.cookies.Load()
 	o.Cookie, o.PreviousCookie = c.current, c.previous
@@ -159,9 +159,9 @@ func (n *Node) reachWith(peer, cookie string) (s dist.Session, err error) {
 	return s, err
 }
 
-// listen listens for other nodes: on Options.Listen if set, else on the loopback if the
-// node's host is the loopback, else on all addresses. It does not resolve the host, which
-// may be a virtual address of another machine, or the loopback, as in Debian's /etc/hosts.
+// listen listens for other nodes: on Options.Listen if set, else on the loopback if the node's
+// host is the loopback, else on all addresses. It does not resolve the host, which may be a
+// virtual address on another machine, or the loopback, as in Debian's /etc/hosts.
 func listen(ctx context.Context, o Options) (net.Listener, error) {
 	addr := o.Listen
 	if addr == "" {
@@ -179,8 +179,8 @@ func listen(ctx context.Context, o Options) (net.Listener, error) {
 	return reserve.Listener(l, o.Log), nil
 }
 
-// Network returns the network for listening on addr, host:port. It is tcp4 if host is an
-// IPv4 address, because for tcp and 0.0.0.0 package net listens on IPv6 too.
+// Network returns the network for listening on addr, host:port. It is tcp4 if host is an IPv4
+// address, because with tcp and 0.0.0.0 package net listens on IPv6 too.
 func Network(addr string) string {
 	host, _, _ := net.SplitHostPort(addr)
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {

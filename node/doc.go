@@ -11,10 +11,10 @@
 //	7 reply    {Tag, Reply}       genserver         appended to the connection's output
 //	8 socket   write              node/dist         once for all calls that had arrived
 //
-// The goroutine or thread that reads a connection answers its calls to registered
-// gen_servers in line: there is no mailbox to fill, no goroutine or channel per call. Ergo
-// starts the processes behind them, gives them pids and supervises them: see node/ergo.
-// Connections, monitors and links are not Ergo's.
+// The goroutine or thread that reads a connection answers its calls to registered gen_servers
+// itself: there is no mailbox to fill, and no goroutine or channel per call. Ergo starts the
+// processes behind them, gives them pids and supervises them: see node/ergo. It has no part in
+// connections, monitors and links.
 //
 // # Glossary
 //

@@ -34,8 +34,8 @@ func (n *Node) standardFunctions() rpc.Table {
 	}
 }
 
-// fnApply implements apply(Fun, Arguments) and apply(Module, Function, Arguments). The
-// only funs it can apply are fun M:F/A; the code of others does not exist here.
+// fnApply implements apply(Fun, Arguments) and apply(Module, Function, Arguments). The only
+// funs it can apply are fun M:F/A; the code of other funs does not exist here.
 func (n *Node) fnApply(args []etf.Term) (etf.Term, error) {
 	fail := func(reason etf.Term) (etf.Term, error) { return nil, &rpc.Exception{Class: rpc.Error, Reason: reason} }
 	arguments, ok1 := etf.Elements(args[len(args)-1])
@@ -67,8 +67,8 @@ func (n *Node) fnApply(args []etf.Term) (etf.Term, error) {
 
 func (n *Node) fnNode([]etf.Term) (etf.Term, error) { return etf.Atom(n.name), nil }
 
-// fnNodes implements nodes(), and nodes(Kind) for one kind or a list of kinds. A node that
-// is visible to other nodes counts as visible, although it is hidden from us. The known
+// fnNodes implements nodes(), and nodes(Kind) for one kind or a list of kinds. A node that is
+// visible to other nodes counts as visible, although its connection to us is hidden. The known
 // nodes are this node and the connected ones.
 func (n *Node) fnNodes(args []etf.Term) (etf.Term, error) {
 	kinds := []etf.Term{etf.Atom("visible")}
@@ -143,7 +143,7 @@ func sortAtoms(list etf.List) {
 
 // The following functions query the node's processes.
 
-// fnCall calls a server on this node. It refuses calls to rex, because calls could be
+// fnCall calls a server on this node. It refuses calls to rex, because such calls could be
 // nested, and each level would hold and encode the arguments again. It ignores the timeout.
 func (n *Node) fnCall(args []etf.Term) (etf.Term, error) {
 	exit := func(why etf.Term) error { return exited(why, "gen_server", "call", args) }
@@ -182,8 +182,8 @@ func exited(why etf.Term, module, function etf.Atom, args []etf.Term) error {
 	return &rpc.Exception{Class: rpc.Exit, Reason: etf.Tuple{why, call}}
 }
 
-// server returns the server with a name, {Name, Node} or a pid. If it does not exist, the
-// error is exit(reason) with OTP's reason.
+// server returns the server that a name, {Name, Node} or a pid refers to. If it does not
+// exist, the error is exit(reason) with OTP's reason.
 func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.Server, error) {
 	var p *process
 	node := etf.Atom(n.name)
@@ -239,7 +239,7 @@ func (n *Node) fnIsProcessAlive(args []etf.Term) (etf.Term, error) {
 	return etf.Atom("false"), nil
 }
 
-// send delivers a connection's message to a name, and reports whether it exists.
+// send delivers a message from a connection to a name, and reports whether that is registered.
 func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 	p := n.registry.named(name)
 	if p == nil {

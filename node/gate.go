@@ -18,9 +18,9 @@ import (
 // host commonly owns all of it. The loopback does not count as a host, because all nodes on
 // this machine share it.
 const (
-	// MaxConnections bounds the connected nodes, and MaxPerHost those on one host, unless
-	// Options set other bounds. The connection of any further node is closed after its
-	// handshake. A node whose name is connected may connect again.
+	// MaxConnections bounds the connected nodes, and MaxPerHost those on one host, unless Options
+	// set other bounds. The connection of any further node is closed after its handshake. A node
+	// whose name is already connected may connect again.
 	MaxConnections = 16384
 	MaxPerHost     = 4096
 
@@ -28,25 +28,25 @@ const (
 	// another is broken off: see [gate.stalled].
 	MaxHandshakes = 1024
 
-	// maxHeld bounds the handshakes delayed for a wrong cookie. One more ends the delay
-	// of the one that has waited longest.
+	// maxHeld bounds the handshakes delayed because of a wrong cookie. One more ends the delay of
+	// the one that has waited longest.
 	maxHeld = MaxHandshakes / 2
 
-	// maxOffenders bounds the hosts remembered for a wrong cookie. To remember one more,
+	// maxOffenders bounds the hosts remembered because of a wrong cookie. To remember one more,
 	// the gate forgets an arbitrary one.
 	maxOffenders = 4096
 )
 
-// After a wrong cookie, the next handshake of the host is delayed by firstDelay, which
+// After a wrong cookie, the next handshake from the host is delayed by firstDelay, which
 // doubles with each further wrong cookie up to maxDelay. That is less than the 7 s that OTP
-// allows a handshake, so a caller with the right cookie at the same address can connect. On
-// the loopback, which many callers share, the delay is too short to notice.
+// allows a handshake, so a caller with the right cookie at the same address can still connect.
+// On the loopback, which many callers share, the delay is too short to notice.
 const (
 	firstDelay       = 100 * time.Millisecond
 	maxDelay         = 4 * time.Second
 	maxDelayLoopback = 200 * time.Millisecond
 
-	// offenceKept is the time for which a host is remembered after its last wrong cookie.
+	// offenceKept is how long a host is remembered after its last wrong cookie.
 	offenceKept = time.Minute
 )
 
@@ -62,7 +62,7 @@ type gate struct {
 	offenders  map[netip.Addr]offender
 }
 
-// attempt is a handshake that has not ended. Here the loopback counts as a host.
+// attempt is a handshake in progress. Here the loopback counts as a host.
 type attempt struct {
 	conn     net.Conn
 	host     netip.Addr
@@ -70,12 +70,12 @@ type attempt struct {
 	released chan struct{} // closed to end its delay
 
 	stage stage
-	name  string // set when it has proved the cookie
+	name  string // set once it has proved the cookie
 }
 
 func (v *attempt) Host() netip.Addr { return v.host }
 
-// connectedHost is a connection in a [host.Line], which needs only its host.
+// connectedHost is a connection in a [host.Line], which needs to know only its host.
 type connectedHost netip.Addr
 
 func (h connectedHost) Host() netip.Addr { return netip.Addr(h) }
@@ -86,7 +86,7 @@ type stage int
 const (
 	arrived stage = iota // it has not sent its name
 	named                // it has sent its name, but not proved the cookie
-	held                 // it has sent its name, and is delayed for a wrong cookie of its host
+	held                 // it has sent its name, and is delayed for a wrong cookie from its host
 )
 
 func (v *attempt) breakOff() {
@@ -135,9 +135,9 @@ func (g *gate) arrive(c net.Conn) (v, out *attempt) {
 	return v, out
 }
 
-// stalled returns the handshake to break off: the one that has kept us waiting longest. If
-// most callers have not sent their name, it is one of theirs, and if most of those are on
-// one host, it is from that host, so that other hosts are not affected.
+// stalled returns the handshake to break off: the one that has kept us waiting longest. If more
+// callers have yet to send their name than have sent it, it is one of the former; and if most of
+// the candidates are on one host, it is from that host, so that other hosts are not affected.
 func (g *gate) stalled() *attempt {
 	var n [held + 1]int
 	for _, v := range g.handshakes.All {
@@ -196,9 +196,9 @@ func (g *gate) delayOver(v *attempt) {
 	}
 }
 
-// proved records that a caller has proved the cookie and waits for its connection. Only the last
-// attempt under a name waits: proved also returns the previous one, which must be broken off. At most
-// as many wait as there are connections left, or as the limit on handshakes, if that is greater.
+// proved records that a caller has proved the cookie and waits for its connection. Only the
+// latest attempt under a name waits; proved also returns the one before, to be broken off. At
+// most as many wait as connections are left, or handshakes allowed, whichever is more.
 func (g *gate) proved(v *attempt, name string) (out *attempt, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -231,7 +231,7 @@ func (g *gate) counted(v *attempt) bool {
 	return g.proven[v.name] == v || slices.Contains(g.handshakes.All, v)
 }
 
-// delay returns the delay of the next handshake of a host.
+// delay returns the delay for the next handshake from a host.
 func (g *gate) delay(host netip.Addr) time.Duration {
 	o, ok := g.offenders[host]
 	switch {
@@ -249,7 +249,7 @@ func (g *gate) delay(host netip.Addr) time.Duration {
 	return min(firstDelay<<min(o.count-1, doublings), most)
 }
 
-// offended records a wrong cookie of a host. A right cookie does not cancel it, because it
+// offended records a wrong cookie from a host. A right cookie does not cancel it, because that
 // may be from another caller at the same address.
 func (g *gate) offended(host netip.Addr) {
 	g.mu.Lock()
@@ -269,11 +269,11 @@ func (g *gate) offended(host netip.Addr) {
 }
 
 var (
-	errFull     = errors.New("the limit of connected nodes is reached (node.max_connections)")
-	errHostFull = errors.New("the limit of connected nodes of this host is reached (node.max_connections_per_host)")
+	errFull     = errors.New("the limit on connected nodes is reached (node.max_connections)")
+	errHostFull = errors.New("the limit on connected nodes from this host is reached (node.max_connections_per_host)")
 )
 
-// full returns an error if one more connection of host would exceed a limit.
+// full returns an error if one more connection from host would exceed a limit.
 func (g *gate) full(host netip.Addr) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -300,9 +300,8 @@ func (g *gate) down(host netip.Addr) {
 }
 
 const (
-	// memoryIdle is the memory of the program without connections, memoryPerConnection that
-	// of a connection, with uncollected garbage, and memoryPerTLS the additional memory of
-	// one with TLS.
+	// memoryIdle is the memory that the program takes without connections, memoryPerConnection
+	// what each connection takes, with uncollected garbage, and memoryPerTLS what TLS adds.
 	memoryIdle          = 14 << 20
 	memoryPerConnection = 24 << 10
 	memoryPerTLS        = 64 << 10
@@ -336,7 +335,7 @@ func (n *Node) SetConnections(most, perHost int) {
 func (n *Node) limit(o Options) (percent int) {
 	connections, percent, lacks := o.room()
 	if lacks != "" {
-		n.log.Warn("fewer nodes can be connected than may be", "most", connections,
+		n.log.Warn("fewer nodes can be connected than the limit allows", "most", connections,
 			"limit", cmp.Or(o.Connections, MaxConnections), "why", lacks)
 	}
 	handshakes := MaxHandshakes
@@ -347,7 +346,7 @@ func (n *Node) limit(o Options) (percent int) {
 	return percent
 }
 
-// filesOfOthers is the number of descriptors for handshakes, HTTP and EPMD.
+// filesOfOthers is how many descriptors are left for handshakes, HTTP and EPMD.
 const filesOfOthers = 3 * MaxHandshakes
 
 // within returns the number of nodes that can be connected with this memory, and the

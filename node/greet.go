@@ -35,7 +35,7 @@ func (n *Node) accept() {
 	}
 }
 
-// greeting performs the handshake with a node that dialed us.
+// greeting is the handshake with a node that dialed us.
 type greeting struct {
 	node     *Node
 	attempt  *attempt
@@ -65,7 +65,7 @@ func (n *Node) greet(v *attempt) {
 		return
 	}
 	if s.Peer.PreviousCookie {
-		n.log.Info("a node has come with the previous cookie", "peer", s.Peer.Name, "address", c.RemoteAddr())
+		n.log.Info("a node connected with the previous cookie", "peer", s.Peer.Name, "address", c.RemoteAddr())
 	}
 	g.assigned = ""
 }
@@ -148,14 +148,14 @@ func (n *Node) refused(v *attempt, peer string, err error) {
 	addr := v.conn.RemoteAddr()
 	switch {
 	case peer == "" && errors.Is(err, io.EOF), n.ctx.Err() != nil:
-		// A check whether the port is open, or the node is stopping.
+		// The caller only checked whether the port is open, or the node is stopping.
 		n.log.Debug("connection without a handshake", "address", addr, "err", err)
 	default:
 		n.log.Warn("connection refused", "peer", peer, "address", addr, "err", err)
 	}
 }
 
-// admit returns the status for a name. A caller whose name is connected may try again,
+// admit returns the status for a name. A caller whose name is already connected may go on,
 // because only the cookie shows whether it is the same node. A BEAM, recognized by the flag
 // for distribution headers, is told that its name is connected. Other implementations
 // (Scalang, ei, JInterface) fail on any status but ok.
@@ -174,7 +174,7 @@ func (g *greeting) admit(peer handshake.Name) handshake.Status {
 	return status
 }
 
-// idleTime is the time after which the connection of an idle peer may be closed to make room
+// idleTime is how long a peer must be idle before its connection may be closed to make room
 // for another. An Erlang node reconnects by itself when it makes a call.
 const idleTime = time.Minute
 
@@ -192,7 +192,7 @@ func (n *Node) enter(s dist.Session, v *attempt) error {
 	n.entering.Lock()
 	defer n.entering.Unlock()
 	for {
-		if !n.gate.counted(v) { // the connection to replace may be a later one under this name
+		if !n.gate.counted(v) { // the connection to replace may be that of a later attempt under this name
 			return errBrokenOff
 		}
 		old, err := n.connToReplace(s.Peer.Name, v)
@@ -200,7 +200,7 @@ func (n *Node) enter(s dist.Session, v *attempt) error {
 			return err
 		}
 		if old == nil {
-			n.gate.leave(v) // before the next attempt under this name
+			n.gate.leave(v) // so that no later attempt under this name breaks it off
 			return n.serve(s)
 		}
 		n.entering.Unlock()
@@ -228,7 +228,7 @@ func (n *Node) connToReplace(name string, v *attempt) (old *dist.Conn, err error
 		return nil, nil
 	}
 	now := n.gate.now()
-	if now.Before(n.nextIdle) { // avoid the search through all connections
+	if now.Before(n.nextIdle) { // avoids searching all connections
 		return nil, err
 	}
 	idle := now.Add(-idleTime)

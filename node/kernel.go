@@ -14,7 +14,7 @@ type netKernel struct {
 	ticktime int64 // seconds
 }
 
-// HandleCall answers these requests like OTP:
+// HandleCall answers these requests as OTP does:
 //
 //	{is_auth, Node}   yes; net_adm:ping sends it
 //	nodename          the node's name
@@ -58,7 +58,7 @@ func (k *netKernel) reply(dst, request []byte, caps etf.Caps) []byte {
 	return nil
 }
 
-// spawn spawns a process, or returns OTP's error, which is empty for other requests.
+// spawn spawns a process. It returns OTP's error, or "" on success and for other requests.
 func (k *netKernel) spawn(c genserver.Call) (refused string) {
 	r := etf.NewReader(c.Request)
 	if r.Peek() != etf.SmallTupleExt {
@@ -95,12 +95,12 @@ func (k *netKernel) longNames() etf.Atom {
 	return "false"
 }
 
-// globalNameServer is the server global_name_server, which answers every call with false.
-// So it refuses all locks of module global, which would take the lack of this server for
-// consent, and the node keeps no names.
+// globalNameServer is the server global_name_server, which answers every call with false. This
+// refuses all locks of module global, which would take the absence of the server for consent;
+// and the node keeps no global names.
 type globalNameServer struct{ genserver.Plain }
 
-// HandleCall refuses.
+// HandleCall replies false.
 func (globalNameServer) HandleCall(c genserver.Call) {
 	c.Reply(etf.MustAppendAtom(c.Begin(), "false", c.Caps()))
 }

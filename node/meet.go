@@ -9,14 +9,14 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// meetings are the current handshakes, by the other node's name. If two nodes dial each
-// other at the same time, both keep the dial of the node with the greater name, like OTP's
-// net_kernel.
+// meetings holds the current handshakes, by the other node's name. If two nodes dial each
+// other at the same time, both keep the dial of the node with the greater name, as OTP's
+// net_kernel does.
 type meetings struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	dials   map[string]*meeting // our dials; the last one to each node
-	greeted map[string]int      // number of admitted dials of other nodes
+	dials   map[string]*meeting // our dials; the latest to each node
+	greeted map[string]int      // number of admitted dials from other nodes
 }
 
 // meeting is a dial of this node.
@@ -47,8 +47,8 @@ func (m *meetings) begin(peer string, c net.Conn) (d *meeting, end func()) {
 	}
 }
 
-// greet returns the status for a node that dials us: StatusOK unless we dial it too. Unless
-// it is StatusNOK, done must be called at the end of the handshake.
+// greet returns the status for a node that dials us: StatusOK unless we dial it too. Unless it
+// is StatusNOK, the caller must call done at the end of the handshake.
 func (m *meetings) greet(self, peer string) handshake.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,7 +65,7 @@ func (m *meetings) greet(self, peer string) handshake.Status {
 	return status
 }
 
-// done ends a handshake that greet admitted. It must not be called for others.
+// done ends a handshake that greet admitted. It must not be called for any other.
 func (m *meetings) done(peer string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,9 +102,9 @@ func (m *meetings) awaitGreeted(peer string) {
 	}
 }
 
-// names are the names assigned to peers without one. As in OTP, a free name is assigned
-// again to a peer on the same host, with another creation, because peers never free a
-// name's atom.
+// names holds the names assigned to peers that have none. As in OTP, a name that is free again
+// is assigned to another peer on the same host, with a new creation, because peers never free
+// a name's atom.
 type names struct {
 	mu       sync.Mutex
 	assigned map[string]uint32 // creations by name
@@ -120,7 +120,7 @@ type freeName struct {
 
 func newNames() *names { return &names{assigned: make(map[string]uint32)} }
 
-// assign returns a name at a host that no other peer has.
+// assign returns a name at host that no other peer has.
 func (n *names) assign(host string, taken func(node string) bool) (node string, creation uint32) {
 	node, creation = handshake.NewName(host)
 	n.mu.Lock()

@@ -27,12 +27,12 @@ type Options struct {
 	Name        string // name@host
 	Cookie      string
 	Previous    string        // another accepted cookie, or empty
-	Listen      string        // "host:port"; empty means a free port on all addresses, or on the loopback if Name is there
+	Listen      string        // "host:port"; empty: a free port on all addresses, or the loopback if that is Name's host
 	EPMD        epmd.Mode     // empty means epmd.Auto
 	Keeper      *epmd.Keeper  // replaces EPMD if not nil
 	NetTicktime time.Duration // 0 means OTP's 60 s
 
-	// TLS, unless nil, returns the configuration of the next connection in either direction.
+	// TLS, if not nil, returns the configuration for the next connection in either direction.
 	// Then all connections must use TLS.
 	TLS func() *tls.Config
 
@@ -40,8 +40,8 @@ type Options struct {
 	// MaxConnections or MaxPerHost. Limits on memory and descriptors may lower Connections.
 	Connections, ConnectionsPerHost int
 
-	// Memory is the number of bytes that the node may use; 0 is no limit. With little
-	// memory, fewer nodes can be connected, and they share less.
+	// Memory is the number of bytes that the node may use; 0 means no limit. With little memory,
+	// fewer nodes can be connected, and they share less.
 	Memory int64
 
 	// Functions are functions that other nodes may call, in addition to the standard ones.
@@ -52,7 +52,7 @@ type Options struct {
 
 	Log *slog.Logger // nil means slog.Default
 
-	setup time.Duration // of a handshake; 0 means setupTime
+	setup time.Duration // bounds a handshake; 0 means setupTime
 }
 
 // Node is a running node.
@@ -80,14 +80,14 @@ type Node struct {
 	options   Options
 
 	entering sync.Mutex // held while enter checks the limits and serves a session
-	nextIdle time.Time  // no connection has been idle for idleTime before this time
+	nextIdle time.Time  // before this time, no connection can have been idle for idleTime
 	stopped  sync.Once
 
-	conns sync.Map // by name; not under a lock, because an allocation may wait for the collector
+	conns sync.Map // by name; not under a lock, because an allocation may wait for the garbage collector
 }
 
 // Start starts a node, registers it with EPMD and accepts connections. Stop shuts the node
-// down; the end of ctx ends it at once.
+// down; when ctx ends, the node ends at once.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -165,10 +165,10 @@ func (n *Node) start(o Options) (err error) {
 	return nil
 }
 
-// Stop ends the node: it accepts no more connections, unregisters the node, ends its
-// processes with reason shutdown, which is reported to peers that monitor them or are linked
-// to them, and waits briefly until pending output is written. Stop returns when all
-// goroutines have ended. It may be called again.
+// Stop ends the node. It stops accepting connections, unregisters the node, ends its processes
+// with reason shutdown, reports that to peers that monitor them or are linked to them, and
+// waits briefly for pending output to be written. Stop returns when all goroutines have ended.
+// It may be called again.
 func (n *Node) Stop() { n.stopped.Do(n.stop) }
 
 func (n *Node) stop() {
@@ -201,13 +201,13 @@ func (n *Node) Running(server string) bool { return n.registry.named(etf.Atom(se
 // Addr returns the address on which the node listens.
 func (n *Node) Addr() net.Addr { return n.listener.Addr() }
 
-// EPMD returns the state of the registration.
+// EPMD returns the state of the registration with EPMD.
 func (n *Node) EPMD() epmd.State { return n.epmd.State() }
 
 // Functions returns the functions that other nodes may call.
 func (n *Node) Functions() rpc.Table { return n.functions }
 
-// serve starts to serve a session, or closes it and fails if its node is already connected.
+// serve starts serving a session, or closes it and fails if its node is already connected.
 func (n *Node) serve(s dist.Session) error {
 	c := n.proto.New(n.ctx, s)
 	if _, another := n.conns.LoadOrStore(s.Peer.Name, c); another {

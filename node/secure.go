@@ -13,9 +13,9 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// security, unless nil, returns the TLS configuration of the next connection to another
-// node. With TLS, as in OTP with -proto_dist inet_tls, lengths in the handshake are 4 bytes long
-// instead of 2; frames do not change.
+// security returns the TLS configuration for the next connection to another node; nil means no
+// TLS. With TLS, as in OTP with -proto_dist inet_tls, lengths in the handshake are 4 bytes
+// long instead of 2; frames do not change.
 type security func() *tls.Config
 
 // accept performs the TLS handshake, if any, with a node that dialed us.

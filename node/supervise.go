@@ -40,7 +40,7 @@ func (n *Node) supervise(s Supervisor) error {
 			Up: func(id uint64, end func(reason etf.Term)) {
 				instance := server(id, child.Name, child.Module, child.Handler)
 				instance.End = func(reason etf.Term) {
-					n.log.Warn("process told to terminate and restarted", "process", child.Name)
+					n.log.Warn("process terminated on request, and restarted", "process", child.Name)
 					end(reason)
 				}
 				n.registry.add(instance, id, func() { end(ergo.Killed) })
@@ -120,8 +120,8 @@ func (s supervisor) active() (n int64) {
 	return n
 }
 
-// registry holds the gen_servers and supervisors. Lookups take no lock; each change copies
-// the maps, because calls are far more frequent than starts of processes.
+// registry holds the gen_servers and supervisors. Lookups take no lock; each change copies the
+// maps, because calls are far more frequent than process starts.
 type registry struct {
 	mu      sync.Mutex // held for changes
 	changed sync.Cond

@@ -15,12 +15,12 @@ import (
 	"github.com/flake-go/flake/node/latency"
 )
 
-// Traffic counts the node's traffic with other nodes since its start.
+// Traffic counts the node's traffic with other nodes since it started.
 type Traffic struct {
 	Connections       int               // current connections
-	Connected         uint64            // all connections
-	Received, Sent    uint64            // bytes of all connections
-	HandshakeFailures map[string]uint64 // handshakes of nodes that dialed us, by reason
+	Connected         uint64            // current and past connections
+	Received, Sent    uint64            // bytes on all of these
+	HandshakeFailures map[string]uint64 // failed handshakes with nodes that dialed us, by reason
 	Closes            map[string]uint64 // connections closed because of peer behavior, by reason
 	Latency           latency.Counts    // of calls
 }
@@ -30,7 +30,7 @@ type Peer struct {
 	Name    string
 	Address net.Addr
 	Since   time.Time
-	IDs     uint64 // number of ids sent since Since
+	IDs     uint64 // number of ids sent to it since Since
 }
 
 // Traffic returns the traffic of all connections.
@@ -73,13 +73,13 @@ func (t *Traffic) add(c *dist.Conn) {
 
 // history is the traffic of ended connections and handshakes.
 type history struct {
-	// Nothing allocates under mu: an allocation may wait for the garbage collector, and
-	// all connections that start or end with it.
+	// Nothing allocates under mu: an allocation may wait for the garbage collector, and then all
+	// connections that start or end would wait too.
 	mu sync.Mutex
 	Traffic
 }
 
-// reasons is a bound on the number of reasons.
+// reasons bounds the number of reasons.
 const reasons = 16
 
 func newHistory() *history {
@@ -125,7 +125,7 @@ const (
 	failedMany      = "too_many_handshakes"
 	failedAgain     = "came_again" // another attempt under its name came before it was connected
 	failedFull      = "too_many_connections"
-	failedFault     = "fault" // of this node
+	failedFault     = "fault" // a panic in this node
 )
 
 // failureOf returns the word for the error that ended a handshake.

@@ -123,7 +123,8 @@ func (c *Conn) forward(a answer) bool {
 // connect connects to a node for which answers wait.
 func (p *Proto) connect(node string) {
 	if err := p.Connect(node); err != nil && p.Connection(node) == nil {
-		p.Log.Warn("cannot connect to the node of a forwarded call; answered through its sender", "peer", node, "err", err)
+		p.Log.Warn("cannot connect to the node of a forwarded call; answered through the peer that forwarded it",
+			"peer", node, "err", err)
 		p.deliver(node, nil)
 	} // else Serve delivers the answers
 }

@@ -56,7 +56,7 @@ func TestFewFiles(t *testing.T) {
 	if strings.Contains(n.output(), "cannot be saved") {
 		t.Error("there was a moment when the time could not be saved")
 	}
-	if !strings.Contains(n.output(), "fewer nodes can be connected than may be") {
+	if !strings.Contains(n.output(), "fewer nodes can be connected than the limit allows") {
 		t.Error("the start does not say that there are few files")
 	}
 	for _, c := range idle {

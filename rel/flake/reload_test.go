@@ -101,7 +101,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("%s, want %s", line, want)
 	}
 	wantCookies(map[string]string{"old": "get", "new": "get", "neither": "refused"})
-	if line := r.next("a node has come with the previous cookie"); !strings.Contains(line, "peer=caller") {
+	if line := r.next("a node connected with the previous cookie"); !strings.Contains(line, "peer=caller") {
 		t.Error(line)
 	}
 
