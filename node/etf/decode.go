@@ -7,16 +7,15 @@ import (
 	"strconv"
 )
 
-// Limits of Decode. Terms beyond them are well-formed, and Reader.Raw reads them, but honest peers do not send
-// them.
+// Limits of Decode. Terms beyond them are well-formed, and Reader.Raw reads them, but honest peers do not send them.
 const (
 	MaxDepth        = 512     // levels of nested terms, counting the outermost
 	MaxElements     = 1 << 17 // elements of all lists, tuples and maps together; a pair of a map counts as 2
 	MaxIntegerBytes = 1 << 13 // bytes of an integer's magnitude
 )
 
-// Decode returns the term in src, which must be one term without a version byte. The term does not refer to src.
-// Decode refuses terms beyond MaxDepth, MaxElements or MaxIntegerBytes. The error is a *SyntaxError.
+// Decode returns the term in src, which must be one term without a version byte. The returned term does not refer to
+// src. Decode refuses terms beyond MaxDepth, MaxElements or MaxIntegerBytes. The error is a *SyntaxError.
 func Decode(src []byte) (Term, error) {
 	d := decoder{r: NewReader(src)}
 	d.r.Raw() // checks all counts before memory is allocated for them
@@ -87,7 +86,7 @@ func (d *decoder) term(depth int) Term {
 	return nil
 }
 
-// count adds n elements and returns n, or 0 if the term then has too many.
+// count adds n elements and returns n, or 0 if that makes too many.
 func (d *decoder) count(n int) int {
 	d.elements += n
 	if d.elements > MaxElements {
@@ -145,7 +144,7 @@ func (d *decoder) integer() Term {
 	return n
 }
 
-// bigInt returns the integer with a magnitude, least significant byte first.
+// bigInt returns the integer whose magnitude is digits, least significant byte first.
 func bigInt(digits []byte, negative bool) *big.Int {
 	digits = bytes.Clone(digits)
 	slices.Reverse(digits)

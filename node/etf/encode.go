@@ -11,10 +11,10 @@ import (
 )
 
 // Append appends a term, without a version byte, in the form that the peer supports. It refuses values that are not
-// terms, terms deeper than MaxDepth, and terms that the peer does not support, and then returns dst.
+// terms, terms deeper than MaxDepth, and terms that the peer does not support: then it returns dst as it was.
 //
-// Pids, references and ports are appended unchanged if the peer supports their form, else in the old form with
-// only the lowest byte of Creation. Funs are always appended unchanged.
+// Pids, references and ports are appended unchanged if the peer supports their form, and otherwise in the old form,
+// with only the lowest byte of Creation. Funs are always appended unchanged.
 func Append(dst []byte, t Term, caps Caps) ([]byte, error) {
 	e := encoder{dst: dst, caps: caps}
 	if err := e.term(t, 1); err != nil {
@@ -158,7 +158,7 @@ func (e *encoder) bitstring(b Bitstring) error {
 	return nil
 }
 
-// check returns an error unless external is one whole term with one of tags.
+// check returns an error unless external is exactly one term, with one of tags.
 func check(external string, tags ...Tag) error {
 	r := NewReader([]byte(external))
 	if !slices.Contains(tags, r.Peek()) {
@@ -235,7 +235,7 @@ func (e *encoder) identifier(external string, tags ...Tag) (err error) {
 	return nil
 }
 
-// tagFor returns the tag with which the peer supports an identifier of the given tag.
+// tagFor returns the tag with which to send the peer an identifier that has the given tag.
 func (c Caps) tagFor(tag Tag) Tag {
 	if tag == V4PortExt && !c.V4NC {
 		tag = NewPortExt
@@ -254,12 +254,12 @@ func (c Caps) tagFor(tag Tag) Tag {
 	return tag
 }
 
-// Caps are the forms that a peer supports. Each field is the distribution flag of its name; the zero value is the
-// oldest peer.
+// Caps says which forms a peer supports. Each field is the distribution flag of that name; the zero value describes
+// the oldest peers.
 type Caps struct {
 	UTF8Atoms     bool // UTF8_ATOMS: SMALL_ATOM_UTF8_EXT, ATOM_UTF8_EXT; else Latin-1
 	SmallAtomTags bool // SMALL_ATOM_TAGS: SMALL_ATOM_EXT; else ATOM_EXT
-	BigCreation   bool // BIG_CREATION: NEW_PID_EXT, NEW_PORT_EXT, NEWER_REFERENCE_EXT; else those with 1 byte
+	BigCreation   bool // BIG_CREATION: NEW_PID_EXT, NEW_PORT_EXT, NEWER_REFERENCE_EXT; else the forms with 1 byte
 	V4NC          bool // V4_NC: V4_PORT_EXT; else NEW_PORT_EXT, for a number that fits
 	NewFloats     bool // NEW_FLOATS: NEW_FLOAT_EXT; else FLOAT_EXT
 	MapTag        bool // MAP_TAG: MAP_EXT; else maps are errors
@@ -359,7 +359,7 @@ func AppendBinary(dst, data []byte) []byte {
 	return append(dst, data...)
 }
 
-// AppendStringExt appends a list of bytes: a STRING_EXT, or a LIST_EXT if it has more than 65,535.
+// AppendStringExt appends a list of bytes: a STRING_EXT, or a LIST_EXT if it has more than 65,535 bytes.
 func AppendStringExt[T ~string | ~[]byte](dst []byte, text T) []byte {
 	switch {
 	case len(text) == 0:
@@ -382,8 +382,8 @@ func AppendTupleHeader(dst []byte, arity int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, byte(LargeTupleExt)), uint32(arity))
 }
 
-// AppendListHeader appends the head of a list. n elements and the tail must follow, which AppendNil appends for a
-// proper list. For an empty list use AppendNil alone.
+// AppendListHeader appends the head of a list. n elements must follow, and then the tail, which AppendNil appends
+// for a proper list. For an empty list use AppendNil alone.
 func AppendListHeader(dst []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, byte(ListExt)), uint32(n))
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Format appends the text of t on one line, like FormatRaw. For a value that is not a term it appends the error of
+// Format appends the text of t on one line, like FormatRaw. For a value that is not a term it appends the error from
 // Append.
 func Format(dst []byte, t Term) []byte {
 	external, err := Append(nil, t, AllCaps)

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// funFrame is a NEW_FUN_EXT while its free variables are read.
+// funFrame is a NEW_FUN_EXT whose free variables are being read.
 type funFrame struct {
-	end     int // offset of its end according to Size
-	pending int // number of terms that follow it
+	end     int // offset of its end, according to Size
+	pending int // number of terms that must follow it
 }
 
 // Raw reads and checks one whole term of any kind, and returns its external bytes, a part of the source. It does not
@@ -25,7 +25,7 @@ func (r *Reader) Raw() []byte {
 }
 
 func (r *Reader) rawTree() []byte {
-	var room [4]funFrame // more nested funs are allocated on the heap
+	var room [4]funFrame // deeper nesting of funs allocates on the heap
 	funs := room[:0]
 	start := r.off
 	for pending := 1; pending > 0 && !r.failed(); {
@@ -54,8 +54,8 @@ func (r *Reader) rawTree() []byte {
 	return r.src[start:r.off:r.off]
 }
 
-// head reads one term without the terms inside it, and returns their number. For a fun with a size, end is the offset
-// of its end.
+// head reads one term without the terms inside it, and returns how many those are. For a fun with a size, end is the
+// offset of its end.
 func (r *Reader) head() (inside, end int) {
 	if n := leaf(r.src[r.off:]); n > 0 {
 		r.at = r.off
@@ -249,9 +249,9 @@ func (r *Reader) floatText() float64 {
 	return f
 }
 
-// leaf returns the length of the term at the start of src if it is of the kinds that make up most calls: an ASCII
-// atom, a pid or reference of a node with such a name, or a small integer, whole and in its newest form. For all
-// other terms it returns 0, and head must be called.
+// leaf returns the length of the term at the start of src if the term is of a kind that makes up most calls: an
+// ASCII atom, a pid or reference of a node with an ASCII name, or a small integer, complete and in its newest form.
+// For all other terms it returns 0, and head must be called.
 func leaf(src []byte) int {
 	if len(src) < 2 {
 		return 0
@@ -311,7 +311,7 @@ func (r *Reader) identifier(tag Tag) identifier {
 	case NewReferenceExt, NewerReferenceExt:
 		size = 4 * r.uint16()
 		if size == 0 || size > 4*MaxReferenceWords {
-			r.refuse("reference is not of 1 to 5 words")
+			r.refuse("reference does not have 1 to 5 words")
 		}
 	}
 	id.node, id.latin1 = r.inner()
@@ -360,7 +360,7 @@ func (id identifier) number() (n uint64) {
 	return n
 }
 
-// toUTF8 returns text in UTF-8. latin1 is whether text is Latin-1.
+// toUTF8 returns text in UTF-8. latin1 says whether text is Latin-1.
 func toUTF8(text []byte, latin1 bool) []byte {
 	if !latin1 {
 		return text

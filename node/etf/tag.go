@@ -12,7 +12,7 @@ type Tag byte
 // size in bytes; a field without a size is a term, and Node, Module and Function are atoms.
 const (
 	NewFloatExt       Tag = 70  // IEEE float:8
-	BitBinaryExt      Tag = 77  // Len:4, Bits:1 (the number used in the last byte, from the top), Data:Len
+	BitBinaryExt      Tag = 77  // Len:4, Bits:1 (how many are used in the last byte, from the top), Data:Len
 	CompressedExt     Tag = 80  // refused
 	AtomCacheRef      Tag = 82  // refused
 	NewPidExt         Tag = 88  // Node, ID:4, Serial:4, Creation:4
@@ -33,12 +33,12 @@ const (
 	BinaryExt         Tag = 109 // Len:4, Data:Len
 	SmallBigExt       Tag = 110 // Len:1, Sign:1, magnitude, least significant byte first:Len
 	LargeBigExt       Tag = 111 // Len:4, Sign:1, magnitude, least significant byte first:Len
-	NewFunExt         Tag = 112 // Size:4, Arity:1, Uniq:16, Index:4, NumFree:4, Module, OldIndex, OldUniq, Pid, NumFree terms
+	NewFunExt         Tag = 112 // Size:4, Arity:1, Uniq:16, Index:4, NumFree:4, Module, OldIndex, OldUniq, Pid, Free Vars
 	ExportExt         Tag = 113 // Module, Function, Arity (SMALL_INTEGER_EXT)
 	NewReferenceExt   Tag = 114 // Len:2, Node, Creation:1, ID:4*Len
 	SmallAtomExt      Tag = 115 // Len:1, Latin-1:Len
 	MapExt            Tag = 116 // Arity:4, Arity times a key and a value
-	FunExt            Tag = 117 // NumFree:4, Pid, Module, Index, Uniq, NumFree terms
+	FunExt            Tag = 117 // NumFree:4, Pid, Module, Index, Uniq, Free Vars
 	AtomUTF8Ext       Tag = 118 // Len:2, UTF-8:Len
 	SmallAtomUTF8Ext  Tag = 119 // Len:1, UTF-8:Len
 	V4PortExt         Tag = 120 // Node, ID:8, Creation:4

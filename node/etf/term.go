@@ -6,12 +6,12 @@
 //
 // [FormatRaw] and [Format] print a term on one line for logs. Package erltext prints terms like the Erlang shell.
 //
-// All tags of the chapter are read, including old ones; the [Caps] of a peer decide which tags are written.
-// Compressed terms, atom cache references (of distribution headers) and LOCAL_EXT are not supported, and refused. The
-// keys of a map may be equal.
+// All of the chapter's tags can be read, including old ones; the [Caps] of a peer decide which tags are written.
+// Compressed terms, atom cache references (of distribution headers) and LOCAL_EXT are refused. Map keys may be
+// equal.
 //
-// Input may be hostile. Any bytes result in a value or a [SyntaxError], a length is refused unless the remaining bytes
-// can hold it, and no function recurses deeper than [MaxDepth].
+// Input may be hostile. Any input results in a value or a [SyntaxError], a length is refused unless the remaining
+// bytes can hold it, and no function recurses deeper than [MaxDepth].
 //
 // The slices that a Reader returns are parts of its source. A Term owns its bytes. The Append functions extend dst
 // and do not keep it.
@@ -38,8 +38,8 @@ import (
 //	Encoded       any term in external bytes; Append accepts it, Decode never returns it
 type Term any
 
-// Encoded is a well-formed term in external bytes that every peer can read. It avoids converting a large term through
-// the other types.
+// Encoded is a well-formed term in external bytes that every peer can read. It avoids building a large term from the
+// other types.
 type Encoded []byte
 
 // Atom is the text of an atom in UTF-8.
@@ -109,8 +109,8 @@ func NewPid(node Atom, id, serial, creation uint32) Pid {
 	return Pid(binary.BigEndian.AppendUint32(b, creation))
 }
 
-// PidParts parses the external bytes of a pid. It returns the name of the node, which is a part of pid, the ID with the
-// Serial in the upper 32 bits, and the creation.
+// PidParts parses the external bytes of a pid. It returns the name of the node (a part of pid, unless that is
+// Latin-1), the ID with the Serial in the upper 32 bits, and the creation.
 func PidParts(pid []byte) (node []byte, id uint64, creation uint32) {
 	i := takeApart(pid)
 	return toUTF8(i.node, i.latin1), uint64(i.word(1))<<32 | uint64(i.word(0)), i.creation
