@@ -28,8 +28,8 @@ type message interface {
 	Decode(src []byte) error
 }
 
-// Lookup asks the EPMD at addr for the node with a name. It returns ErrNotFound if the node
-// is not registered.
+// Lookup asks the EPMD at addr for the node called name. It returns ErrNotFound if the node is
+// not registered.
 func Lookup(ctx context.Context, addr, name string) (Node, error) {
 	var resp Port2Resp
 	err := request(ctx, addr, &PortPlease2Req{name}, &resp, readPort2Resp)
@@ -42,7 +42,7 @@ func Lookup(ctx context.Context, addr, name string) (Node, error) {
 	return resp.Node, nil
 }
 
-// request makes a request on a new connection, because EPMD answers only one request on each.
+// request makes a request on a new connection, because EPMD answers only one on each.
 func request(ctx context.Context, addr string, req, resp message, read readFunc) error {
 	conn, err := dial(ctx, addr)
 	if err != nil {
@@ -57,10 +57,10 @@ func dial(ctx context.Context, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", addr)
 }
 
-// readFunc reads the bytes of one reply. Replies have no length; their fields determine their end.
+// readFunc reads one reply. Replies have no length prefix; their fields determine their end.
 type readFunc func(io.Reader) ([]byte, error)
 
-// exchange writes req and reads resp. If it succeeds, conn has no deadline.
+// exchange writes req and reads resp. On success, conn is left without a deadline.
 func exchange(ctx context.Context, conn net.Conn, req, resp message, read readFunc) error {
 	buf, err := appendRequest(nil, req)
 	if err != nil {
@@ -89,7 +89,7 @@ func exchange(ctx context.Context, conn net.Conn, req, resp message, read readFu
 	return conn.SetDeadline(time.Time{})
 }
 
-// appendRequest appends req with its length.
+// appendRequest appends req, preceded by its length.
 func appendRequest(dst []byte, req message) ([]byte, error) {
 	at := len(dst)
 	dst, err := req.Append(append(dst, 0, 0))
@@ -140,7 +140,7 @@ type Registration struct {
 }
 
 // Register registers n with the EPMD at addr. It returns ErrNameTaken if the name is in use. A
-// zero Type means Normal, and a zero Highest versions 5 to 6.
+// zero Type means Normal, and a zero Highest means versions 5 to 6.
 func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
 	n.fill()
 	reg, err := register(ctx, addr, n)
@@ -181,7 +181,7 @@ func (r *Registration) watch() {
 	r.conn.Read(b[:])
 }
 
-// Done is closed when the registration has ended, by Close or because the EPMD has ended.
+// Done returns a channel closed once the registration has ended, by Close or with the EPMD.
 func (r *Registration) Done() <-chan struct{} { return r.done }
 
 // Close unregisters the node. It may be called again.

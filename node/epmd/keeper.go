@@ -7,11 +7,11 @@
 // the embedded EPMD.
 //
 // Every message has Append, which appends its tag and payload to a slice, and Decode, which
-// reads them and does not keep its source. Requests, but not replies, have a two-byte length,
-// which is not part of the message.
+// reads them and does not keep its source. Requests, but not replies, are preceded by a
+// two-byte length, which is not part of the message.
 //
-// The server does not perform KILL, STOP and DUMP, and closes the connection at requests of
-// releases before R3 (ALIVE, PORT_PLEASE).
+// The server does not carry out KILL, STOP and DUMP, and closes the connection on requests
+// from releases before R3 (ALIVE, PORT_PLEASE).
 package epmd
 
 import (
@@ -38,31 +38,31 @@ const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 10 * time.Second
 
-	// nameTime is the time that Start waits for the name, because an EPMD may be slow to notice
-	// that a node of that name has just ended.
+	// nameTime is how long Start waits for the name, because an EPMD may be slow to notice that a
+	// node of that name has just ended.
 	nameTime = time.Second
 
-	// patience is the time for which another program's EPMD must be down before mode Auto starts
-	// one, so that its port is free when it is restarted.
+	// patience is how long another program's EPMD must be down before mode Auto starts one. Until
+	// then its port stays free, so that it can be restarted.
 	patience = 30 * time.Second
 )
 
 // Keeper keeps one node registered, and registers it again whenever the connection to its EPMD
 // is lost. Set the fields and call Start; call Prepare first if other nodes need the EPMD
-// before.
+// earlier.
 type Keeper struct {
 	Mode     Mode   // Auto if empty
 	Port     uint16 // of the EPMD in mode Auto; 0 means DefaultPort
 	Host     string // of the node
 	Node     Node
-	Fixed    bool         // in mode Off, other nodes listen at Node.Port too
+	Fixed    bool         // in mode Off, other nodes also listen on Node.Port
 	Log      *slog.Logger // nil means slog.Default
 	OnChange func(State)  // optional; called in order; must not call Close
 
 	program  string        // OTP's daemon; empty means "epmd"
-	patience time.Duration // 0 means patience
+	patience time.Duration // 0 means the constant of that name
 
-	lostAt  time.Time // time at which another program's EPMD was lost
+	lostAt  time.Time // when the connection to another program's EPMD was lost
 	mu      sync.Mutex
 	state   State
 	server  *Server // our own EPMD, or nil
@@ -71,7 +71,7 @@ type Keeper struct {
 	done    chan struct{}
 }
 
-// Prepare starts an EPMD in mode Auto if none is running. Close ends it if it is our own.
+// Prepare starts an EPMD in mode Auto if none is running. Close stops it if it is our own.
 func (k *Keeper) Prepare(ctx context.Context) error {
 	if err := k.fill(); err != nil || k.Mode != Auto {
 		return err
@@ -106,8 +106,8 @@ func (k *Keeper) fill() (err error) {
 	return err
 }
 
-// Start registers the node and keeps it registered until Close or the end of ctx. It fails if
-// the first registration fails, with ErrNameTaken if the name is in use.
+// Start registers the node and keeps it registered until Close is called or ctx ends. It fails
+// if the first registration fails, with ErrNameTaken if the name is in use.
 func (k *Keeper) Start(ctx context.Context) error {
 	if err := k.fill(); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (k *Keeper) run(ctx context.Context, reg *Registration) {
 	}
 }
 
-// renew registers the node again, or returns nil at the end of ctx.
+// renew registers the node again, or returns nil when ctx ends.
 func (k *Keeper) renew(ctx context.Context) *Registration {
 	for wait := retryMin; ; wait = min(2*wait, retryMax) {
 		select {
@@ -191,8 +191,8 @@ func (k *Keeper) renew(ctx context.Context) *Registration {
 	}
 }
 
-// register tries once to register the node. If the port is not open, mode Auto first starts an
-// EPMD, unless another program's was lost less than patience ago.
+// register tries once to register the node. If nothing listens on the port, mode Auto first
+// starts an EPMD, unless another program's was lost less than patience ago.
 func (k *Keeper) register(ctx context.Context) (*Registration, error) {
 	addr := k.Mode.addr(k.Port)
 	reg, err := Register(ctx, addr, k.Node)
@@ -213,7 +213,7 @@ func (k *Keeper) register(ctx context.Context) (*Registration, error) {
 
 var errGone = errors.New("EPMD has ended")
 
-// lost reports that the node is not registered, once for each failure.
+// lost reports that the node is not registered, unless it has just reported the same failure.
 func (k *Keeper) lost(err error) {
 	old := k.State()
 	s := State{Addr: old.Addr, Serving: k.server != nil, Err: err}
@@ -251,7 +251,7 @@ func (s State) String() string {
 	case s.Addr == "":
 		return "not registered: EPMD is off"
 	case s.Registered && s.Serving:
-		return fmt.Sprintf("registered with the EPMD of its own at %s", s.Addr)
+		return fmt.Sprintf("registered with its own EPMD at %s", s.Addr)
 	case s.Registered:
 		return fmt.Sprintf("registered with the EPMD at %s", s.Addr)
 	case s.Err != nil:
@@ -306,9 +306,9 @@ func joinPort(host string, port uint16) string {
 // ErrOff is returned by Find in mode Off.
 var ErrOff = errors.New("EPMD is off")
 
-// Find asks the EPMD of its host for the node name@host. It returns ErrNotFound if the node is
+// Find asks the EPMD on its host for the node name@host. It returns ErrNotFound if the node is
 // not registered. In mode Off it returns our own port if that is fixed, like Erlang with
-// -erl_epmd_port, or else ErrOff.
+// -erl_epmd_port, and otherwise ErrOff.
 func (k *Keeper) Find(ctx context.Context, nodename string) (n Node, host string, err error) {
 	name, host, err := splitName(nodename)
 	if err != nil {
@@ -334,7 +334,7 @@ func (k *Keeper) StartAs(ctx context.Context, nodename string) error {
 	return k.Start(ctx)
 }
 
-// addrOf returns the address of the EPMD of host, which for our own host is the one we use.
+// addrOf returns the address of host's EPMD, which on our own host is the one we use.
 func (k *Keeper) addrOf(host string) string {
 	ip := net.ParseIP(host)
 	if host == k.Host || host == "localhost" || ip != nil && ip.IsLoopback() {
@@ -351,8 +351,8 @@ func splitName(nodename string) (name, host string, err error) {
 	return name, host, nil
 }
 
-// provide starts an EPMD at a port that is not open: like erl, OTP's daemon if it is installed,
-// because that does not end with this process, or else our own.
+// provide starts an EPMD on a port where none listens: like erl, OTP's daemon if it is
+// installed, because that outlives this process, or else our own.
 func (k *Keeper) provide(ctx context.Context) error {
 	if path, err := exec.LookPath(k.program); err == nil {
 		err := k.startDaemon(ctx, path)
@@ -389,7 +389,7 @@ func (k *Keeper) startDaemon(ctx context.Context, path string) error {
 	}
 }
 
-// serve starts our own EPMD at all addresses, or fails.
+// serve starts our own EPMD on the addresses of listen.
 func (k *Keeper) serve() error {
 	ls, err := listen(k.Port)
 	if err != nil {
@@ -402,8 +402,8 @@ func (k *Keeper) serve() error {
 	return nil
 }
 
-// listen listens at the addresses of ERL_EPMD_ADDRESS and the loopback or, if that is not set,
-// at all addresses, like the daemon.
+// listen listens on the addresses in ERL_EPMD_ADDRESS and the loopback or, if that is not set,
+// on all addresses, as the daemon does.
 func listen(port uint16) (ls []net.Listener, err error) {
 	hosts, optional, err := hosts(os.Getenv("ERL_EPMD_ADDRESS"))
 	if err != nil {
@@ -424,8 +424,8 @@ func listen(port uint16) (ls []net.Listener, err error) {
 	return ls, nil
 }
 
-// hosts returns the addresses at which to listen. The IPv6 loopback is optional unless env
-// contains it, because the system may not have it.
+// hosts returns the addresses to listen on. The IPv6 loopback is optional unless env contains
+// it, because the system may not have it.
 func hosts(env string) (hosts []string, optional string, err error) {
 	for _, host := range strings.FieldsFunc(env, func(r rune) bool { return r == ',' || r == ' ' }) {
 		ip, err := netip.ParseAddr(host)
@@ -446,7 +446,7 @@ func hosts(env string) (hosts []string, optional string, err error) {
 	return hosts, optional, nil
 }
 
-// stopServing ends our own EPMD, and logs the other nodes that are registered with it.
+// stopServing stops our own EPMD, and logs the other nodes that are registered with it.
 func (k *Keeper) stopServing() {
 	if k.server == nil {
 		return
@@ -458,7 +458,7 @@ func (k *Keeper) stopServing() {
 		}
 	}
 	if len(others) > 0 {
-		k.Log.Warn("epmd: the node's own EPMD ends, but other nodes are registered with it; "+
+		k.Log.Warn("epmd: the node's own EPMD is stopping, but other nodes are registered with it; "+
 			"those of OTP 23 must be restarted to be found", "nodes", others)
 	}
 	k.server.Close()

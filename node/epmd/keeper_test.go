@@ -46,7 +46,7 @@ func TestKeepersTakeOverTheEPMD(t *testing.T) {
 	if err := first.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := first.State().String(), "registered with the EPMD of its own at "+addr; got != want {
+	if got, want := first.State().String(), "registered with its own EPMD at "+addr; got != want {
 		t.Errorf("first is %s, want %s", got, want)
 	}
 	if n, err := Lookup(ctx, joinPort("127.0.0.2", port), "first"); err != nil || n.Port != 4711 {

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// Node is the entry of a node in EPMD.
+// Node is a node's entry in EPMD.
 type Node struct {
 	Name     string // up to the @
 	Port     uint16
 	Type     NodeType
-	Protocol byte   // TCPv4 or TCPv6; not used by nodes
+	Protocol byte   // TCPv4 or TCPv6; nodes ignore it
 	Highest  uint16 // version of the distribution protocol
 	Lowest   uint16
 	Extra    []byte
@@ -25,7 +25,7 @@ const (
 	TCPv6 byte = 1
 )
 
-// fill sets zero fields to the values of this node.
+// fill sets zero fields to this node's values.
 func (n *Node) fill() {
 	if n.Type == 0 {
 		n.Type = Normal
@@ -35,7 +35,7 @@ func (n *Node) fill() {
 	}
 }
 
-// append appends the fields of a node in ALIVE2_REQ and PORT2_RESP.
+// append appends the fields of a node, as in ALIVE2_REQ and PORT2_RESP.
 func (n *Node) append(dst []byte, message Tag) ([]byte, error) {
 	if cause := badName(n.Name); cause != "" {
 		return dst, &FormatError{message.String(), "name", cause}
@@ -127,7 +127,7 @@ func (m *Alive2Resp) Decode(src []byte) error {
 	return r.err
 }
 
-// PortPlease2Req is PORT_PLEASE2_REQ, which asks for the node with a name.
+// PortPlease2Req is PORT_PLEASE2_REQ, which asks for the node called Name.
 type PortPlease2Req struct{ Name string }
 
 // Append appends the request to dst.
@@ -177,7 +177,7 @@ func (m *Port2Resp) Decode(src []byte) error {
 // Tag is the first byte of each request, and of each reply except NAMES_RESP.
 type Tag byte
 
-// The requests. Each is sent after its length in two bytes.
+// The requests. Each is preceded by its length in two bytes.
 const (
 	TagDumpReq        Tag = 100 // empty
 	TagKillReq        Tag = 107 // empty
@@ -187,7 +187,7 @@ const (
 	TagPortPlease2Req Tag = 122 // name
 )
 
-// The replies, which have no length.
+// The replies, which have no length prefix.
 const (
 	TagAlive2XResp Tag = 118 // result8, creation32; to nodes whose highest version is 6 or more
 	TagPort2Resp   Tag = 119 // result8, and if it is 0 the fields of ALIVE2_REQ
@@ -317,8 +317,8 @@ func (r *reader) name(n int) string {
 	return name
 }
 
-// badName returns the error in a node's name, or "". It refuses control characters, with which
-// a name could forge lines of NAMES_RESP; the real daemon accepts them.
+// badName returns what is wrong with a node's name, or "". It refuses control characters, with
+// which a name could forge lines of NAMES_RESP; the real daemon accepts them.
 func badName(name string) string {
 	switch {
 	case name == "":

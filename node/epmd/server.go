@@ -16,14 +16,14 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// Limits of the server. Hosts are those of [host.Of], which do not include the loopback.
+// Limits of the server. Hosts are those of [host.Of]; the loopback is not one.
 const (
 	maxRegistered = 1024                  // nodes
 	maxWaiting    = 1024                  // connections without a registration; for one more, another is closed
 	maxPerHost    = 256                   // of these, from one host
 	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ takes 1288
 	answerTime    = 5 * time.Second       // bounds a request with its reply
-	grace         = 50 * time.Millisecond // a connection is not closed for another before this age
+	grace         = 50 * time.Millisecond // a connection younger than this is not closed for another
 )
 
 // Server is an EPMD. Only nodes on its host can register; all hosts can look up nodes.
@@ -44,15 +44,15 @@ type Server struct {
 type client struct {
 	net.Conn
 	host  netip.Addr
-	local bool // whether the peer is on this host
+	local bool // the peer is on this host
 	since time.Time
-	node  *Node // that it has registered, or nil
+	node  *Node // the node that it has registered, or nil
 }
 
 func (v *client) Host() netip.Addr { return v.host }
 
-// NewServer returns a server that logs to log. Its first creation is from the clock, so that a
-// node gets a new creation when it registers after a restart of the server.
+// NewServer returns a server that logs to log. Its first creation comes from the clock, so
+// that a node gets a new creation when it registers after a restart of the server.
 func NewServer(log *slog.Logger) *Server {
 	return &Server{
 		log:        log,
@@ -63,7 +63,7 @@ func NewServer(log *slog.Logger) *Server {
 	}
 }
 
-// Serve answers the connections of l until l fails. It returns nil if l is closed, for example by
+// Serve answers connections to l until l fails. It returns nil if l is closed, for example by
 // Close. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.listen(l) {
@@ -127,7 +127,7 @@ func (s *Server) accept(conn net.Conn) {
 	})
 }
 
-// enter adds a connection. If there are too many, it also returns the one to close, after that
+// enter adds a connection. If there are too many, it also returns one to close, once that one
 // has had time to send its request.
 func (s *Server) enter(v *client) (out *client, ok bool) {
 	s.mu.Lock()
@@ -145,9 +145,9 @@ func (s *Server) enter(v *client) (out *client, ok bool) {
 	return out, true
 }
 
-// tooMany returns the connection that has waited longest of a host that has too many or, if
-// there are too many in all, of the host that has most. It returns nil if one more connection
-// is within the limits. Well-behaved peers send their request at once.
+// tooMany returns nil if one more connection is within the limits. Otherwise it returns the
+// one that has waited longest: on host if that has too many, else on the host that has most.
+// Well-behaved peers send their request at once.
 func (s *Server) tooMany(host netip.Addr) (out *client) {
 	ofHost, inAll := s.waiting.Full(host)
 	if !ofHost && !inAll {
@@ -195,7 +195,7 @@ const maxOldCreation = 3
 // oldCreation returns the creation from 1 to 3 for nodes of version 5.
 func oldCreation(c uint32) uint32 { return c%maxOldCreation + 1 }
 
-// find returns the registered node with a name, or nil. The caller must hold mu.
+// find returns the registered node called name, or nil. The caller must hold mu.
 func (s *Server) find(name string) *Node {
 	for _, v := range s.registered.All {
 		if v.node != nil && v.node.Name == name {
@@ -226,7 +226,7 @@ func (s *Server) forget(v *client) {
 }
 
 // isLocal reports whether the peer is on this host: its address is a loopback address, or the
-// address that it called.
+// address that it connected to.
 func isLocal(conn net.Conn) bool {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -333,7 +333,8 @@ func (s *Server) lookup(conn net.Conn, req []byte) error {
 	return send(conn, &resp)
 }
 
-// names sends NAMES_RESP, which ends with the connection: the port of this EPMD, and a line for each node.
+// names sends NAMES_RESP, which ends with the connection: this EPMD's port, and a line per
+// node.
 func (s *Server) names(conn net.Conn) error {
 	port := 0
 	if addr, ok := conn.LocalAddr().(*net.TCPAddr); ok {

@@ -18,7 +18,7 @@ import (
 func TestOwnEPMD(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
-	if want := "registered with the EPMD of its own at 127.0.0.1:" + n.port; n.epmd != want {
+	if want := "registered with its own EPMD at 127.0.0.1:" + n.port; n.epmd != want {
 		t.Errorf("announced %q, want %q", n.epmd, want)
 	}
 	wantNames(t, n)
