@@ -1,12 +1,10 @@
-// Package console is a prompt like that of erl, the Erlang shell, for given functions:
-// https://www.erlang.org/doc/man/shell.html
+// Package console is a prompt like that of erl, the Erlang shell, for a given set of functions:
 //
-// Start at [New] and [Console.Run], or at [Eval] for a single answer. Users type terms, calls of the functions,
-// variables and matches. Package golang.org/x/term edits and remembers lines. A Console is an io.Writer for other
-// output to the terminal, such as logs.
+// Start at [New] and [Console.Run], or at [Eval] for a single answer. Users type terms, calls to the functions,
+// variables and matches. Package golang.org/x/term provides line editing and history. A Console is an io.Writer for
+// other output to the terminal, such as logs.
 //
-// Operators, funs, records, job control (Ctrl-G), v(N) and commands of erl that are not in help() are not
-// supported.
+// Operators, funs, records, job control (Ctrl-G), v(N) and erl commands that help() does not list are not supported.
 package console
 
 import (
@@ -40,7 +38,7 @@ type Section struct {
 	Functions []Help
 }
 
-// Help is a line about a function.
+// Help is the line for one function.
 type Help struct{ Call, Does string }
 
 // Console is a prompt.
@@ -48,9 +46,9 @@ type Console struct {
 	options   Options
 	evaluator evaluator
 	editor    editor
-	number    int        // of the expression in the prompt
+	number    int        // of the current expression, in the prompt
 	pending   string     // text read but not yet parsed
-	answers   []answer   // the last
+	answers   []answer   // the latest ones
 	mu        sync.Mutex // guards out
 	out       io.Writer  // the terminal's editor while Run uses it
 }
@@ -69,8 +67,8 @@ type answer struct {
 }
 
 const (
-	maxAnswers    = 20   // that h() lists, as in erl
-	maxValueBytes = 4096 // printed of a value
+	maxAnswers    = 20   // how many h() lists, as in erl
+	maxValueBytes = 4096 // how much of a value is printed
 )
 
 // errQuit ends Run without an error.
@@ -98,8 +96,8 @@ func (c *Console) setOut(out io.Writer) {
 	c.out = out
 }
 
-// Run serves the prompt until q(), Ctrl-C twice or the end of the input, for which it returns nil, or until ctx
-// ends. It does not wait for a call that is running then.
+// Run serves the prompt until q(), a second Ctrl-C or the end of the input, when it returns nil, or until ctx ends.
+// It does not wait for a call that is still running.
 func (c *Console) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -174,7 +172,7 @@ func (c *Console) text(prefix string, value etf.Term) []byte {
 	return c.cut(erltext.Pretty([]byte(prefix), value, c.editor.width()))
 }
 
-// cut shortens what is too long for a terminal.
+// cut shortens text that is too long for a terminal.
 func (c *Console) cut(text []byte) []byte {
 	if len(text) <= maxValueBytes {
 		return text

@@ -11,9 +11,9 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Functions calls functions.
+// Functions is a set of functions that can be called.
 type Functions interface {
-	// Call calls Module:Function(Args). A function that does not exist raises an *Exception of class error with
+	// Call calls Module:Function(Args). If the function does not exist, the error is an *Exception of class error with
 	// the reason undef.
 	Call(module, function etf.Atom, args []etf.Term) (etf.Term, error)
 }
@@ -21,8 +21,8 @@ type Functions interface {
 // defaultWidth is the width of lines without a terminal.
 const defaultWidth = 80
 
-// Eval returns the text of the value of the expressions before the first full stop. The prompt's own commands are
-// not functions there. An error in the text is an *erltext.Error; an error that a function raises is an *Exception.
+// Eval evaluates the expressions before the first full stop and returns the text of the last value. The prompt's own
+// commands are not available. Errors in the text are *erltext.Error; those that a function raises, *Exception.
 func Eval(ctx context.Context, functions Functions, text string) ([]byte, error) {
 	exprs, _, err := erltext.Parse(text, false)
 	switch {
@@ -176,7 +176,7 @@ func (e *evaluator) matchBits(segments []erltext.Segment, bits erltext.Bits) boo
 	return len(bits) == 0
 }
 
-// call calls a command of the prompt or one of the functions. A function without a module is one of erlang.
+// call calls a command of the prompt or one of the functions. A function without a module belongs to erlang.
 func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error) {
 	if run := e.commands[command{x.Function, len(x.Args)}]; run != nil && x.Module == "" {
 		return run(x.Args)
@@ -267,7 +267,7 @@ func (c *call) name() []byte {
 	return erltext.Pretty(name, c.function, defaultWidth)
 }
 
-// reasons are the words for reasons. For a tuple of the atom and a value, the value follows the words.
+// reasons holds the words for reasons. If a reason is a tuple of the atom and a value, the value follows the words.
 var reasons = map[etf.Term]string{
 	etf.Atom("badarg"):          "bad argument",
 	etf.Atom("badmatch"):        "no match of right hand side value",

@@ -15,7 +15,7 @@ const (
 	deleteKey = "\x1b[3~"
 )
 
-// terminal edits lines. While it is open, the terminal is in raw mode: all keys come here, and none is a signal.
+// terminal edits lines. While it is open, the terminal is in raw mode: all keys arrive here, and none raises a signal.
 type terminal struct {
 	*term.Terminal
 	file     *os.File
@@ -24,7 +24,7 @@ type terminal struct {
 	complete []string
 }
 
-// keyboard is what the editor reads and writes.
+// keyboard is the stream that the editor reads and writes.
 type keyboard struct {
 	io.Writer
 	ctx   context.Context
@@ -32,14 +32,14 @@ type keyboard struct {
 	rest  []byte // received from typed but not yet read
 }
 
-// openTerminal calls quit when Ctrl-C is pressed twice.
+// openTerminal opens a terminal, which calls quit when Ctrl-C is pressed twice.
 func openTerminal(ctx context.Context, options Options, quit func()) (*terminal, error) {
 	state, err := term.MakeRaw(int(options.In.Fd()))
 	if err != nil {
 		return nil, err
 	}
 	t := &terminal{file: options.In, state: state, complete: completions(options.Help)}
-	t.keys = keyboard{options.Out, ctx, make(chan []byte, 1<<12), nil} // what is typed during a call; more is lost
+	t.keys = keyboard{options.Out, ctx, make(chan []byte, 1<<12), nil} // for what is typed during a call; more is lost
 	t.Terminal = term.NewTerminal(&t.keys, "")
 	t.Terminal.History = history{t.Terminal.History}
 	t.Terminal.AutoCompleteCallback = t.completed

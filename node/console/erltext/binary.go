@@ -12,7 +12,7 @@ import (
 // Segment is a part of a binary, Value:Size/Type.
 type Segment struct {
 	Value  Expr
-	Size   int      // in bits; negative is the default of the type
+	Size   int      // in bits; if negative, the type's default
 	Type   etf.Atom // integer, float, utf8, binary or bitstring
 	Little bool
 	Signed bool
@@ -21,7 +21,7 @@ type Segment struct {
 // Bits are the bits of a binary, each a byte of 0 or 1.
 type Bits []byte
 
-// BitsOf returns the bits of a binary, and whether t is one.
+// BitsOf returns the bits of a binary, and reports whether t is one.
 func BitsOf(t etf.Term) (Bits, bool) {
 	b, ok := t.(etf.Bitstring)
 	if !ok {
@@ -107,7 +107,7 @@ func (s Segment) bits(value etf.Term) (Bits, bool) {
 	return bits, s.Type == "bitstring" || len(bits)%8 == 0
 }
 
-// width returns the bits of a number.
+// width returns the number of bits that a number takes.
 func (s Segment) width() int {
 	switch {
 	case s.Size >= 0:
@@ -128,8 +128,8 @@ func (s Segment) integer(n *big.Int) Bits {
 	return bits
 }
 
-// significance returns the exponent of the i-th bit of a number. A little-endian number comes byte by byte, with
-// the odd bits last.
+// significance returns the exponent of the i-th bit of a number. A little-endian number comes byte by byte, with the
+// bits of an incomplete byte last.
 func (s Segment) significance(i int) int {
 	size := s.width()
 	if !s.Little {

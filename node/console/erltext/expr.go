@@ -2,7 +2,7 @@
 // https://www.erlang.org/doc/man/shell.html
 //
 // [Parse] reads expressions and [Pretty] prints a value. [Kind.Term], [Segment], [Equal] and [Split] help to
-// evaluate expressions. The text of logs is that of etf.FormatRaw.
+// evaluate expressions. Logs use etf.FormatRaw instead.
 package erltext
 
 import (
@@ -86,7 +86,7 @@ func (k Kind) Term(parts []etf.Term) etf.Term {
 	return newMap(pairs)
 }
 
-// compound returns the expression with the given parts, a literal if all of them are.
+// compound returns the expression with the given parts: a literal if all parts are literals.
 func compound(kind Kind, parts []Expr) Expr {
 	terms := make([]etf.Term, len(parts))
 	for i, part := range parts {
@@ -99,7 +99,7 @@ func compound(kind Kind, parts []Expr) Expr {
 	return &Literal{kind.Term(terms)}
 }
 
-// isPattern reports whether e can be on the left of a =.
+// isPattern reports whether e can be to the left of =.
 func isPattern(e Expr) bool {
 	switch e := e.(type) {
 	case *Literal, *Variable:
@@ -151,7 +151,7 @@ func normals(terms []etf.Term) []etf.Term {
 	return all
 }
 
-// elementsOf returns the elements of a list and its tail. Another term is a tail without elements.
+// elementsOf returns the elements of a list and its tail. Any other term is a tail without elements.
 func elementsOf(t etf.Term) (elements []etf.Term, tail etf.Term) {
 	if elements, ok := etf.Elements(t); ok {
 		return elements, etf.List(nil)

@@ -21,10 +21,10 @@ var ErrIncomplete = errors.New("erltext: incomplete expression")
 // more is set, no expressions if the text is empty, and an error otherwise.
 //
 // Parse does not support funs, records, comprehensions, operators other than the signs of numbers, variables as
-// sizes in binaries, and patterns in maps.
+// sizes in binaries, or patterns in maps.
 //
-// Other errors are *Error. The rest then begins after the full stop, or on the next line if the text cannot be
-// split into tokens.
+// All other errors are of type *Error. The rest then begins after the full stop, or on the next line if the text
+// cannot be split into tokens.
 func Parse(text string, more bool) (exprs []Expr, rest string, err error) {
 	switch {
 	case len(text) > MaxTextBytes:
@@ -145,7 +145,7 @@ func (p *parser) expr() Expr {
 	return e
 }
 
-// operand reads what can be between operators. With signs, which are at most signs, it must be a number.
+// operand reads an operand. Up to signs signs may precede it; then it must be a number.
 func (p *parser) operand(signs int) Expr {
 	start := p.token
 	negative := false
@@ -161,7 +161,7 @@ func (p *parser) operand(signs int) Expr {
 		switch n := literal.Term.(type) {
 		case int64:
 			if negative {
-				literal.Term = -n // not the least integer, which is a *big.Int before its sign
+				literal.Term = -n // cannot overflow: the least integer is a *big.Int before its sign
 			}
 			return e
 		case float64:
@@ -309,7 +309,7 @@ func (p *parser) binary(start token) Expr {
 
 func (p *parser) segment() Segment {
 	s := Segment{Size: -1, Type: "integer"}
-	if t := p.token; t.kind == atomToken { // no call, as a colon begins the size
+	if t := p.token; t.kind == atomToken { // not a call, because a colon begins the size
 		s.Value = &Literal{etf.Atom(t.text)}
 		p.next()
 	} else {
@@ -345,7 +345,7 @@ func (p *parser) size() int {
 	return 0
 }
 
-// specifier reads a word about a segment.
+// specifier reads one type specifier of a segment.
 func (p *parser) specifier(s *Segment) {
 	t := p.token
 	if t.kind != atomToken {

@@ -12,9 +12,9 @@ import (
 )
 
 // Pretty appends the text of t, on one line if it fits into width columns. Otherwise it breaks lines between the
-// parts of lists, tuples, maps and binaries, and indents them to the bracket. The text begins after the last line
-// of dst. Lists and binaries of printable Latin-1 are printed as text, and values that are not terms as by
-// etf.Format.
+// parts of lists, tuples, maps and binaries, and indents them to the opening bracket. The text continues the last
+// line of dst. Lists and binaries of printable Latin-1 are printed as text, and values that are not terms as
+// etf.Format prints them.
 func Pretty(dst []byte, t etf.Term, width int) []byte {
 	p := printer{dst: dst, width: width}
 	p.column = utf8.RuneCount(dst[bytes.LastIndexByte(dst, '\n')+1:])
@@ -27,7 +27,7 @@ type piece struct {
 	text   string // before the parts
 	parts  []piece
 	end    string // after the parts
-	before string // between the part that precedes this one and this one
+	before string // between the preceding part and this one
 	width  int    // of all of it, without before
 }
 
@@ -58,7 +58,7 @@ func (p *printer) print(s piece) {
 
 func leaf(text string) piece { return piece{text: text, width: utf8.RuneCountInString(text)} }
 
-// group returns a piece with these parts between brackets.
+// group returns a piece with the parts between brackets.
 func group(text string, parts []piece, end string) piece {
 	s := piece{text: text, parts: parts, end: end, width: len(text) + len(end)}
 	for i := range parts {
@@ -123,7 +123,7 @@ func listPiece(list etf.Term) piece {
 	return group("[", pieces(elements), "]")
 }
 
-// binaryPiece returns a binary of whose last byte only some bits count.
+// binaryPiece returns the piece of a binary. bits is the number of bits in its last byte.
 func binaryPiece(data []byte, bits uint8) piece {
 	if text := string(data); bits == 8 && utf8.Valid(data) && printableText([]rune(text)) {
 		end := ">>"

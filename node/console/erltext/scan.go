@@ -28,7 +28,7 @@ const (
 
 type token struct {
 	kind  tokenKind
-	text  string // as written; of an atom or a string, what it stands for
+	text  string // as written; for an atom or a string, what it stands for
 	value etf.Term
 	Position
 }
