@@ -27,7 +27,7 @@ type conn struct {
 
 	writing sync.Mutex
 
-	// Only the reader changes tcp and held, under both locks, so that no writer uses them.
+	// Only the reader changes tcp and held, under both locks, so that no writer is using them.
 	mu              sync.Mutex
 	tcp             *net.TCPConn
 	held            *held // if not nil, tcp is closed
@@ -45,7 +45,7 @@ func Adopt(c net.Conn) net.Conn {
 }
 
 // Dedicate allows the calling goroutine a thread for reading c, which must be an adopted
-// connection, or a layer above one with a method NetConn. Other goroutines must not read
+// connection, or a layer above one that has a method NetConn. Other goroutines must not read
 // until it calls release.
 func Dedicate(c net.Conn) (release func()) {
 	for {
@@ -70,7 +70,7 @@ func (c *conn) release() {
 }
 
 // Share lets the shared poller call step repeatedly while c is one of several busy
-// connections. It returns the error of a step, or nil when the poller no longer reads c,
+// connections. It returns the error from a step, or nil when the poller no longer reads c,
 // which may be at once. It must be called by the goroutine that called Dedicate.
 //
 // A step must read once and handle the data. In a step, Read does not wait: it returns 0
@@ -166,7 +166,7 @@ func (c *conn) giveBack() bool {
 	return true
 }
 
-// Read with a thread may return up to idle after the deadline.
+// Read may return up to idle after the deadline if a thread reads.
 func (c *conn) Read(b []byte) (int, error) {
 	for c.held != nil {
 		n, err := c.held.read(b)
@@ -225,7 +225,7 @@ func (c *conn) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// wait lets the shared poller, if it calls Write, continue without c.
+// wait lets the shared poller continue without c, if this is in its step.
 func (c *conn) wait() {
 	c.mu.Lock()
 	m := c.held.polled
@@ -243,7 +243,7 @@ func (c *conn) failed(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
 }
 
-// Close closes the connection, and wakes up a thread in poll without waiting for it.
+// Close closes the connection, and wakes a thread blocked in poll without waiting for it.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,20 +1,20 @@
 // Package socket provides TCP connections that are read by threads on the processors of their
 // peers.
 //
-// Most of the cost of a call is waking up for it; decoding it and making an id cost little.
-// Go's poller wakes up for every segment, on any idle processor, and a BEAM sends a call in
-// three segments. But a caller on this machine waits for its answer, so its own processor is
-// the best one for the answer: no other processor wakes up, all data sent until then is read
-// at once, and the answer is in its cache. So the reader of a busy connection has a thread. It
-// blocks in poll(2) and follows the peer from processor to processor, unless it has to wait
-// long before it runs there. SO_INCOMING_CPU of socket(7) is the processor of the peer. For a
+// Most of the cost of a call is waking up for it; decoding it and making an id cost little. Go's
+// poller wakes up for every segment, on any idle processor, and a BEAM sends a call in three
+// segments. But a caller on this machine waits for its answer, so its own processor is the best
+// one to produce that: no other processor wakes up, all data sent until then is read at once,
+// and the answer is in the processor's cache. So the reader of a busy connection gets a thread.
+// It blocks in poll(2) and follows the peer from processor to processor, unless it has to wait
+// long before it runs there. SO_INCOMING_CPU (see socket(7)) is the processor of the peer. For a
 // peer on another machine it is the one that handles the network card's interrupts.
 //
 // Several busy connections share one thread, the shared poller, because each further thread
 // has to wake up. If a peer does not read, or handling its data takes long, its connection
 // keeps the blocked goroutine, and the others continue on a new one after at most 20 ms. If
 // the work exceeds one processor, the connection that sends most is evicted. In both cases
-// the connection has its own thread for a while. A TLS connection always has its own.
+// that connection gets its own thread for a while. A TLS connection always has its own.
 //
 // A quiet connection needs no thread: Go's poller watches it like any other. A thread that
 // takes it over duplicates its descriptor and closes the poller's, so that a segment does not
@@ -36,8 +36,8 @@
 //
 // Each figure is the median of six rounds, with the minimum and the maximum; each round
 // measured both. The callers were processes of one Erlang node of OTP 25, on two processors of
-// an AMD EPYC, whose other programs had a lower priority and a load of 12. With a higher
-// priority of those programs the ratios were 1.10 to 1.25.
+// an AMD EPYC, where other programs at a lower priority made a load of 12. With those programs
+// at a higher priority, the ratios were 1.10 to 1.25.
 //
 // The next table compares the shared poller with a thread for each connection. 256 callers in
 // all were processes of 8 or 64 nodes, over veth, in 15 rounds; "loops" are programs in an
@@ -58,25 +58,25 @@
 //	256                      3.9    3.1   0.81 (0.66-0.98)   1.02 (0.90-1.27)
 //	64, loops                5.0    3.5   0.72 (0.40-0.91)   1.03 (0.89-1.42)
 //
-// Only threads save time. An adopted connection without one cost 0.95 to 1.14 of its cost
+// Only threads save time. An adopted connection without one cost 0.95 to 1.14 times as much as
 // without this package.
 package socket
 
 import "time"
 
 const (
-	// MaxThreads bounds the connections that are read by threads, shared or not. It is lower
-	// if the limit of threads of the process is low. Go's poller watches the others.
+	// MaxThreads bounds the connections that are read by threads, shared or not. The bound is
+	// lower if the process's limit on threads is low. Go's poller watches the others.
 	MaxThreads = 64
 
-	// idle is the quiet time after which a thread gives back a connection, and busy the
-	// number of consecutive reads shorter than that for which a thread takes it over. A
-	// call needs up to three reads.
+	// idle is how long a connection must be quiet before its thread gives it back, and busy how
+	// many consecutive reads must be shorter than that before a thread takes it over. A call
+	// needs up to three reads.
 	idle = 10 * time.Millisecond
 	busy = 8
 
-	// firstAlone is the time for which an evicted connection has its own thread. It doubles
-	// with each further eviction, up to maxEvictions.
+	// firstAlone is how long an evicted connection has its own thread. It doubles with each
+	// further eviction, up to maxEvictions.
 	firstAlone   = time.Second
 	maxEvictions = 6
 )

@@ -22,8 +22,8 @@ type held struct {
 	writable func(fd uintptr) bool // awaitWritable, allocated once
 }
 
-// hold duplicates the connection's descriptor for the calling goroutine, which gets its
-// thread with the first read. It returns nil if there is no thread or descriptor.
+// hold duplicates the connection's descriptor for the calling goroutine, which gets its thread
+// at the first read. It returns nil if no thread or descriptor is available.
 func hold(tcp *net.TCPConn) *held {
 	h := &held{}
 	if !h.enter() {
@@ -88,7 +88,7 @@ func (h *held) write(b []byte) (int, error) {
 	return n, os.NewSyscallError("write", err)
 }
 
-// awaitWritable waits for at most idle.
+// awaitWritable waits for room to write, for at most idle.
 func awaitWritable(fd uintptr) bool {
 	poll := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 	unix.Poll(poll[:], int(idle/time.Millisecond))

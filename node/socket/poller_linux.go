@@ -10,14 +10,14 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// poller reads several busy connections in one goroutine, its runner. If the runner blocks
-// in a step, it is replaced by a new one for the other connections, and ends with the step.
+// poller reads several busy connections in one goroutine, its runner. If the runner blocks in
+// a step, a new runner takes over the other connections, and the old one ends with the step.
 type poller struct {
 	mu           sync.Mutex
 	epoll        int
 	conns        map[int32]*pollConn // by descriptor; nil without a runner
 	runner       int                 // number of runners so far
-	current      *pollConn           // the last runner is in its step
+	current      *pollConn           // whose step the latest runner is in
 	steps        uint64              // steps started
 	checkedSteps uint64              // steps at the last check
 	watch        *time.Timer         // calls check
@@ -30,7 +30,7 @@ type pollConn struct {
 	held *held // its octets count the bytes read since the last sweep
 	fd   int32
 	step func() error
-	back chan error // receives once, after the last step
+	back chan error // gets one value, after the last step
 
 	gone  bool // it has been dropped
 	quiet bool // it was dropped because no data arrived
@@ -131,7 +131,7 @@ func (p *poller) begin(fd int32) *pollConn {
 	return m
 }
 
-// end ends a step, and reports whether the runner has not been replaced.
+// end ends a step, and reports whether the runner is still the latest.
 func (p *poller) end(runner int, m *pollConn, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,8 +148,8 @@ func (p *poller) end(runner int, m *pollConn, err error) bool {
 	return true
 }
 
-// sweep drops connections that are quiet, or the only busy one. If the runner was always
-// busy, sweep evicts the connection that sends most, whose own thread can use another
+// sweep drops connections that are quiet, or the only busy one. If the runner was always busy,
+// sweep evicts the connection that sends most, because its own thread can use another
 // processor. When no connections are left, sweep closes the poller and returns false.
 func (p *poller) sweep(always bool) bool {
 	p.mu.Lock()
@@ -214,7 +214,7 @@ func (p *poller) leave(m *pollConn) {
 	p.drop(m)
 }
 
-// drop removes m. Share returns at once, or after the current step.
+// drop removes m, so that Share returns: at once, or after the current step.
 func (p *poller) drop(m *pollConn) {
 	if m.gone {
 		return

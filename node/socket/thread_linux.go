@@ -19,8 +19,8 @@ var (
 	most    = sync.OnceValue(func() int32 { return int32(min(MaxThreads, reserve.Threads()/threadsEach)) })
 )
 
-// threadsEach is the number of threads for a connection: one to read, and one to write to
-// a peer that does not read.
+// threadsEach is how many threads a connection may need: one to read, and one to write to a
+// peer that does not read.
 const threadsEach = 2
 
 // thread is the thread of a goroutine that reads a busy connection.
@@ -35,7 +35,7 @@ type thread struct {
 	checked  time.Time
 	yielded  time.Time
 
-	// The cost of following, as decaying sums.
+	// The cost of following the peer, as decaying sums.
 	waited  time.Duration // waiting for a processor
 	octets  int           // bytes read
 	before  time.Duration // total wait up to the last check
@@ -46,15 +46,15 @@ const (
 	// checkTime is the interval at which a thread checks where its peer runs.
 	checkTime = time.Millisecond
 
-	// yieldTime is the interval at which a thread yields to Go's scheduler. A goroutine that
-	// does not yield between system calls keeps the runtime's monitor awake, which then
-	// checks every 20 microseconds. If such goroutines may hold all of Go's processors,
-	// that is necessary, or other goroutines wait for milliseconds.
+	// yieldTime is the interval at which a thread yields to Go's scheduler. A goroutine that does
+	// not yield between system calls keeps the runtime's monitor awake, which then checks every
+	// 20 microseconds. If such goroutines may hold all of Go's processors, that is necessary;
+	// without it, other goroutines would wait for milliseconds.
 	yieldTime = 5 * time.Millisecond
 
 	// maxWait bounds the average wait for a processor, per callOctets read, of a thread that
-	// follows its peer. Beyond it other programs occupy the processor, and for shunTime the
-	// thread runs on any processor.
+	// follows its peer. A longer wait means that other programs occupy the processor; then the
+	// thread runs on any processor for shunTime.
 	maxWait    = 50 * time.Microsecond
 	callOctets = 256
 	shunTime   = 200 * time.Millisecond
@@ -167,9 +167,8 @@ func (t *thread) affordable() bool {
 // forget resets the cost of following.
 func (t *thread) forget() { t.waited, t.octets = 0, credit }
 
-// cpuPin pins a thread to one processor. The thread does not preempt others there
-// (SCHED_BATCH of sched(7)), so that a BEAM that sends several calls is not interrupted at
-// each.
+// cpuPin pins a thread to one processor. The thread does not preempt others there (SCHED_BATCH
+// of sched(7)), so that a BEAM that sends several calls is not interrupted after each.
 type cpuPin struct {
 	taken bool
 	cpu   int
@@ -212,8 +211,8 @@ func (p *cpuPin) leave() error {
 	return err
 }
 
-// swapPolicy changes the calling thread's scheduling policy if it is from. An operator may
-// have chosen another one.
+// swapPolicy changes the calling thread's scheduling policy if that is from. An operator may
+// have chosen a different one.
 func swapPolicy(from, to uint32) (swapped bool, err error) {
 	attr, err := unix.SchedGetAttr(0, 0)
 	if err != nil || attr.Policy != from {
