@@ -12,10 +12,10 @@ import (
 )
 
 // Digest proves that its sender has the cookie. As in OTP, it is the MD5 of the cookie in
-// Latin-1 and the challenge in decimal.
+// Latin-1 followed by the challenge in decimal.
 type Digest [md5.Size]byte
 
-// MakeDigest returns the digest of a challenge from the other side.
+// MakeDigest returns the digest that answers a challenge from the other side.
 func MakeDigest(cookie string, challenge uint32) Digest {
 	return md5.Sum(strconv.AppendUint(latin1(cookie), uint64(challenge), 10))
 }
@@ -37,9 +37,9 @@ func (d Digest) equal(other Digest) bool {
 	return subtle.ConstantTimeCompare(d[:], other[:]) == 1
 }
 
-// Challenges are the challenges of handshakes that have not ended. A digest names neither
-// side, so a peer without the cookie could return a node's challenge to it on another
-// connection, and use the digest on the first. The zero value is empty.
+// Challenges holds the challenges of handshakes in progress. A digest names neither side, so a
+// peer without the cookie could send a node's challenge back to it on another connection, and
+// use the digest from there on the first. The zero value is empty.
 type Challenges struct {
 	mu   sync.Mutex
 	open map[uint32]bool

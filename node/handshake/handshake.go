@@ -17,8 +17,8 @@
 // Start at [Accept] and [Start], which return a [Peer]. The caller decides in
 // [Options.Admit] whether to admit a node.
 //
-// The package reads no bytes after the handshake from the stream. It assigns a name to a
-// peer that asks for one with NAME_ME, but does not support asking for one.
+// The package reads nothing beyond the handshake from the stream. It assigns a name to a peer
+// that asks for one with NAME_ME, but cannot ask for one itself.
 package handshake
 
 import (
@@ -34,13 +34,13 @@ type Options struct {
 	Creation uint32 // identifies this run of the node; not 0
 	Cookie   string
 
-	// PreviousCookie, if not empty, is accepted by Accept as well. Start uses only Cookie.
+	// PreviousCookie, if not empty, is also accepted by Accept. Start uses only Cookie.
 	PreviousCookie string
 
 	LongLen bool // lengths are 4 bytes long instead of 2, as in TLS distribution
 
-	// NameReceived, if not nil, is called by Accept when the peer has sent its name. An
-	// error ends the handshake.
+	// NameReceived, if not nil, is called by Accept once the peer has sent its name. An error
+	// ends the handshake.
 	NameReceived func() error
 
 	// Admit returns the status with which Accept answers a name, before the peer has proved
@@ -51,12 +51,12 @@ type Options struct {
 	// NewName.
 	AssignName func(host string) (node string, creation uint32)
 
-	// Alive returns the answer of Start to a peer that already has a connection to Node:
-	// StatusTrue replaces it, StatusFalse keeps it. Nil means StatusTrue.
+	// Alive returns Start's answer to a peer that already has a connection to Node: StatusTrue
+	// replaces it, StatusFalse keeps it. Nil means StatusTrue.
 	Alive func() Status
 
-	// Challenges, if not nil, are the open challenges of all handshakes of the process. A
-	// peer that sends one of them is refused.
+	// Challenges, if not nil, holds the open challenges of all the process's handshakes. A peer
+	// that sends one of them is refused.
 	Challenges *Challenges
 
 	// Rand is the source of challenges. Nil means crypto/rand.
@@ -78,10 +78,10 @@ type Peer struct {
 	PreviousCookie bool
 }
 
-// Errors on which callers branch. Other errors are from the stream or malformed messages.
+// Errors that callers check for. Others come from the stream or report malformed messages.
 var (
-	// ErrCookie means that the peer has another cookie, or closed the stream where a peer
-	// with another cookie does. In the latter case it also wraps the stream's error.
+	// ErrCookie means that the peer has a different cookie, or closed the stream where such a
+	// peer does. In the latter case it also wraps the stream's error.
 	ErrCookie  = errors.New("wrong cookie")
 	ErrRefused = errors.New("refused")
 
@@ -245,7 +245,7 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 	}
 	if err := recvStatus(&s, o.Alive); err != nil {
 		if errors.Is(err, io.EOF) && !o.LongLen {
-			err = fmt.Errorf("status: %w (a node that speaks TLS ends like this)", err)
+			err = fmt.Errorf("status: %w (as from a node that requires TLS)", err)
 		}
 		return Peer{}, err
 	}
@@ -276,7 +276,7 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 	}
 	var ack Ack
 	if err := s.recvInto(&ack); err != nil {
-		return p, fmt.Errorf("challenge_ack: %w (a %w ends like this)", err, ErrCookie)
+		return p, fmt.Errorf("challenge_ack: %w (as after a %w)", err, ErrCookie)
 	}
 	if !ack.Digest.equal(MakeDigest(o.Cookie, ours)) {
 		return p, ErrCookie

@@ -233,7 +233,7 @@ func appendName(dst []byte, name string) []byte {
 	return append(dst, name...)
 }
 
-// decodeName reads len:16 name. Like OTP it ignores the bytes that follow, which later
+// decodeName reads len:16 name. Like OTP, it ignores the bytes that follow, which later
 // versions may use.
 func decodeName(src []byte) (string, error) {
 	n := int(binary.BigEndian.Uint16(src))
@@ -279,7 +279,7 @@ func NewName(host string) (string, uint32) {
 // name of MaxNameLength; later versions may use the rest.
 const MaxMessage = 512
 
-// stream reads and writes messages with a length before each.
+// stream reads and writes messages, each preceded by its length.
 type stream struct {
 	rw         io.ReadWriter
 	lenSize    int // 2, or 4 in TLS distribution

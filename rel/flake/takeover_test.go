@@ -196,7 +196,7 @@ func (o *originalNode) refusals() {
 		status     int
 		want       string
 	}{
-		"wrong cookie":        {"", "-setcookie wrong", exitFailure, "wrong cookie ends like this); set -setcookie, FLAKE_COOKIE, or node.cookie in the file of -config"},
+		"wrong cookie":        {"", "-setcookie wrong", exitFailure, "as after a wrong cookie); set -setcookie, FLAKE_COOKIE, or node.cookie in the file of -config"},
 		"no such node":        {"", "-from nosuch@127.0.0.1", exitFailure, "run this on the machine of the original, while that runs"},
 		"another machine":     {"", "-from flake@192.0.2.1 -setcookie 9b014e1514494868", exitFailure, "192.0.2.1 is another machine; run this on the machine of the original"},
 		"no name":             {"", "-from flake", exitUsage, "must be name@host"},
