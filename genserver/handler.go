@@ -27,7 +27,7 @@ import (
 // Handler implements a gen_server. Its methods are called concurrently. Their arguments are
 // external terms that are valid until the method returns.
 type Handler interface {
-	// HandleCall answers a call at most once. No answer corresponds to {noreply, State}.
+	// HandleCall answers a call at most once. Not answering corresponds to {noreply, State}.
 	HandleCall(c Call)
 	// HandleCast handles a message of gen_server:cast.
 	HandleCast(request []byte, c Caller)
@@ -46,15 +46,15 @@ func (Plain) HandleCast([]byte, Caller) {}
 func (Plain) HandleInfo([]byte, Caller) {}
 func (Plain) State() etf.Term           { return etf.List{} }
 
-// Caller sends answers to the sender of a message. It is valid until the Handler's method
-// or the function of Later returns.
+// Caller sends answers to the sender of a message. It is valid until the Handler's method or
+// the function passed to Later returns.
 type Caller interface {
 	// Caps returns the forms of terms that the peer can read.
 	Caps() etf.Caps
-	// Context ends with the connection, after which no reply can be sent.
+	// Context returns a context that ends with the connection; no reply can be sent after that.
 	Context() context.Context
 
-	// Count counts what a Handler sends the peer, such as n ids.
+	// Count adds n to what a Handler has sent the peer, such as ids.
 	Count(n int)
 
 	// Grow makes room for a term of up to size bytes in the next Buffer. It may wait. If it
@@ -65,9 +65,9 @@ type Caller interface {
 	// Send sends a term to a process, or to its alias if that is not nil.
 	Send(pid, alias, term []byte)
 
-	// Later calls f on another goroutine, unless the connection ends first. Later requests of
-	// the calling process are handled after f returns. If there is no room, it calls f at
-	// once, and Grow returns false.
+	// Later calls f on another goroutine, unless the connection ends first. Further requests from
+	// the calling process wait until f returns. If there is no room, Later calls f at once, and
+	// Grow returns false in it.
 	Later(f func(Caller))
 }
 
@@ -81,10 +81,10 @@ type Call struct {
 // Grow is like [Caller].Grow, for the reply.
 func (c Call) Grow(size int) bool { return c.Caller.Grow(tupleHeader + len(c.From.Tag) + size) }
 
-// Begin returns a buffer to which the reply is appended.
+// Begin returns a buffer to append the reply to.
 func (c Call) Begin() []byte { return c.From.begin(c.Buffer()) }
 
-// Reply answers the call. b is the buffer of Begin with the reply appended.
+// Reply answers the call. b is the buffer from Begin with the reply appended.
 func (c Call) Reply(b []byte) { c.Send(c.From.Pid, c.From.Alias, b) }
 
 // Later is like [Caller].Later, with a Call that has no Request.

@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Server is a gen_server from its start to its end.
+// Server is one run of a gen_server.
 type Server struct {
 	Name    etf.Atom
 	Module  etf.Atom // the callback module that a BEAM would have
@@ -17,12 +17,12 @@ type Server struct {
 	Family  etf.Atom // the supervisor's name
 	Handler Handler
 
-	// End, unless nil, ends the server with the reason of a sys:terminate. The Parent then
-	// starts another.
+	// End, if not nil, ends the server with the reason given to sys:terminate. The Parent then
+	// starts a new one.
 	End func(reason etf.Term)
 }
 
-// Receive handles one message to the server. Like OTP it does not answer a malformed call,
+// Receive handles one message to the server. Like OTP, it does not answer a malformed call,
 // but returns an error.
 func (s *Server) Receive(message []byte, c Caller) error {
 	r := etf.NewReader(message)

@@ -51,8 +51,8 @@ func (s *Server) system(request etf.Term, from *From) (reply etf.Term, after fun
 	return pair("error", pair("unknown_system_msg", request)), nil
 }
 
-// debug returns OTP's answers to sys:statistics, log, trace and the like when nothing is
-// collected: unknown_debug for unknown requests.
+// debug returns what OTP answers to sys:statistics, log, trace and the like when nothing is
+// collected, and unknown_debug for unknown requests.
 func debug(request etf.Term) etf.Term {
 	if request == etf.Atom("no_debug") {
 		return etf.Atom("ok")

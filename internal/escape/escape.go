@@ -1,5 +1,5 @@
-// Package escape makes text of other programs safe for logs and terminals: it escapes line feeds and
-// control sequences.
+// Package escape makes text from other programs safe for logs and terminals: it escapes line feeds and control
+// sequences.
 package escape
 
 import (
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns text with Go escapes, such as \n or \x1b, for characters that are not printable. It does
-// not change its own results.
+// Text returns text with Go escapes, such as \n or \x1b, for characters that are not printable. It leaves its own
+// results unchanged.
 func Text(text string) string { return escape(text, "") }
 
 // Lines is like Text, but keeps line feeds and tabs, for text whose lines come from this program.

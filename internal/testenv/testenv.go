@@ -1,5 +1,5 @@
-// Package testenv checks what tests need besides Go. A test skips if something is missing, but
-// fails under scripts/test, which sets ALL_TESTS.
+// Package testenv checks for what tests need besides Go. If something is missing, a test is skipped, but fails under
+// scripts/test, which sets ALL_TESTS.
 package testenv
 
 import (
@@ -11,8 +11,7 @@ import (
 // All reports whether every test must run.
 func All() bool { return os.Getenv("ALL_TESTS") != "" }
 
-// Need skips a test, or fails it under scripts/test, unless all the programs are
-// installed.
+// Need skips a test, or fails it under scripts/test, unless all programs are installed.
 func Need(tb testing.TB, programs ...string) {
 	tb.Helper()
 	for _, p := range programs {

@@ -1,5 +1,5 @@
-// Package certs makes TLS settings from the files of a node's certificate, and makes
-// them again when the files change: renewing a certificate needs no restart.
+// Package certs makes TLS settings from the files of a node's certificate, and makes them
+// again when the files change, so that renewing a certificate needs no restart.
 //
 // Start at [Open]. A change applies to the next connection, not to existing ones. If the
 // new files are invalid, an error is logged once and the old settings stay in use.
@@ -36,7 +36,7 @@ type Source struct {
 	config *tls.Config
 }
 
-// Open reads the files.
+// Open returns a Source after reading the files.
 func Open(f Files, log *slog.Logger) (*Source, error) {
 	s := &Source{files: f, log: log, seen: f.state()}
 	var err error
@@ -53,7 +53,7 @@ func (s *Source) Config() *tls.Config {
 	if now == s.seen {
 		return s.config
 	}
-	s.seen = now // before reading, so that a change during it is seen
+	s.seen = now // before reading, so that a change during the read is noticed
 	config, err := s.files.load()
 	if err != nil {
 		s.log.Error("cannot use the changed TLS files; the old certificate stays in use", "err", err)

@@ -21,7 +21,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Process is what a [Node] runs.
+// Process is a process that a [Node] runs.
 type Process struct {
 	Name string
 
@@ -69,8 +69,8 @@ func (n *Node) Supervise(supervisor Process, children ...Process) error {
 	return err
 }
 
-// Shutdown ends all processes with the reason shutdown, and does not wait for their end.
-// It first waits for processes that are being restarted.
+// Shutdown ends all processes with the reason shutdown, without waiting for them to end. It
+// first waits for processes that are being restarted.
 func (n *Node) Shutdown() {
 	n.ends.stop(n.ctx)
 	for i := len(n.supervisors) - 1; i >= 0; i-- {
@@ -208,7 +208,7 @@ type ended struct{ reason etf.Term }
 
 func (ended) Error() string { return "ended" }
 
-// ends counts the processes that end by their end functions and are not yet restarted.
+// ends counts the processes that their end functions ended and that are not restarted yet.
 // Ergo has a data race if a process ends while its supervisor stops it.
 type ends struct {
 	mu      sync.Mutex
@@ -238,8 +238,8 @@ func (e *ends) done() {
 	}
 }
 
-// stop keeps further processes from ending, and waits until all are restarted, which
-// does not happen once ctx has ended. It must be called once.
+// stop keeps further processes from ending, and waits until all are restarted or ctx ends. It
+// must be called only once.
 func (e *ends) stop(ctx context.Context) {
 	e.mu.Lock()
 	e.stopped = true

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Of returns the host of an address: the address, or for IPv6 its /64 network, because
-// one host commonly owns all of it. It returns the zero Addr for the loopback, which
-// all callers of this machine share, and for addresses that are not TCP addresses.
+// Of returns the host of an address: the address, or for IPv6 its /64 network, because one
+// host commonly owns all of it. It returns the zero Addr for the loopback, which all callers
+// on this machine share, and for addresses that are not TCP addresses.
 func Of(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -36,11 +36,11 @@ func IsLoopback(name string) bool {
 		err == nil && ip.Unmap().IsLoopback()
 }
 
-// Line holds connections in the order in which they were added, and their limits. Add
-// does not check the limits: call Full before it.
+// Line holds connections in the order in which they were added, and their limits. Add does not
+// check the limits: call Full first.
 type Line[C Conn] struct {
 	Most    int
-	PerHost int // 0 is no limit; the loopback has none
+	PerHost int // 0 means no limit; the loopback has none
 	All     []C
 
 	counts map[netip.Addr]int // used by Crowd
@@ -52,7 +52,7 @@ type Conn interface {
 	Host() netip.Addr
 }
 
-// Full reports whether another connection of host would exceed PerHost, and Most.
+// Full reports whether another connection from host would exceed PerHost, and Most.
 func (l *Line[C]) Full(host netip.Addr) (ofHost, inAll bool) {
 	if l.PerHost > 0 && len(l.All) >= l.PerHost && host.IsValid() {
 		n := 0
@@ -66,7 +66,7 @@ func (l *Line[C]) Full(host netip.Addr) (ofHost, inAll bool) {
 	return ofHost, len(l.All) >= l.Most
 }
 
-// Crowd returns the host with most of the connections that counted accepts, and their number.
+// Crowd returns the host with the most connections that counted accepts, and their number.
 func (l *Line[C]) Crowd(counted func(C) bool) (host netip.Addr, n int) {
 	if l.counts == nil {
 		l.counts = make(map[netip.Addr]int)

@@ -1,5 +1,5 @@
-// Package latency counts calls by the time to their answer, as histograms of
-// Prometheus, without locks and allocations.
+// Package latency counts calls by how long their answers took, in histograms like those of
+// Prometheus, without locks or allocations.
 package latency
 
 import (
@@ -9,7 +9,7 @@ import (
 
 const us = time.Microsecond
 
-// Bounds are the upper bounds of the histogram's buckets. A last bucket has no bound.
+// Bounds are the upper bounds of the histogram's buckets. The last bucket has none.
 var Bounds = [...]time.Duration{
 	5 * us, 10 * us, 25 * us, 50 * us, 100 * us, 250 * us, 500 * us,
 	1000 * us, 2500 * us, 5000 * us, 10_000 * us, 25_000 * us, 50_000 * us, 100_000 * us,
@@ -19,8 +19,8 @@ var Bounds = [...]time.Duration{
 // Histogram counts calls. It is safe for concurrent use.
 type Histogram struct {
 	calls [len(Bounds) + 1]atomic.Uint64 // by bucket
-	sum   atomic.Int64                   // of the times, below maxSum
-	wraps atomic.Int64                   // times that maxSum was taken from sum
+	sum   atomic.Int64                   // of the durations, below maxSum
+	wraps atomic.Int64                   // how often maxSum was subtracted from sum
 	_     [24]byte                       // fills the cache line, because histograms lie in arrays
 }
 
@@ -41,10 +41,10 @@ func (h *Histogram) Add(took time.Duration, calls uint64) {
 // it within hours.
 const maxSum = 1 << 62
 
-// Counts are the calls that histograms counted.
+// Counts holds what histograms have counted.
 type Counts struct {
 	Calls [len(Bounds) + 1]uint64 // by bucket
-	Sum   float64                 // of the times, in seconds
+	Sum   float64                 // of the durations, in seconds
 }
 
 // Collect adds the counts of h.
@@ -72,8 +72,8 @@ func (c Counts) Total() (n uint64) {
 	return n
 }
 
-// Within returns the least bound that the given part of the calls, from 0 to 1, did not
-// exceed, and whether there is one.
+// Within returns the lowest bound within which the given part of the calls, from 0 to 1, was
+// answered, and reports whether there is one.
 func (c Counts) Within(part float64) (bound time.Duration, ok bool) {
 	want, n := part*float64(c.Total()), uint64(0)
 	for i, bound := range Bounds {

@@ -2,8 +2,8 @@
 // files can be opened however many peers connect.
 //
 // A new descriptor has the lowest free number. If the number is among the last below the
-// limit, few are left, and the connection of a peer that got it is closed. Files that are
-// open only briefly, or must not fail, can use these descriptors.
+// limit, few are left, and if a peer's connection got it, that is closed. Files that are open
+// only briefly, or must not fail, can use these descriptors.
 //
 // The package also keeps threads, and reports the memory limit.
 package reserve
@@ -29,7 +29,7 @@ const (
 	// need to save their times at once, while connections are accepted and dialed.
 	Kept = 128
 
-	// Needed is the least limit on descriptors with which a node can serve peers.
+	// Needed is the lowest limit on descriptors with which a node can serve peers.
 	Needed = 256
 )
 
@@ -80,8 +80,8 @@ func Left() error {
 	return Check(w)
 }
 
-// Quarter returns a quarter of the descriptors for peers, but no more than most: the
-// number of peers of one kind if each has one descriptor.
+// Quarter returns a quarter of the descriptors for peers, but no more than most: how many
+// peers of one kind there may be if each has one descriptor.
 func Quarter(most int) int {
 	const parts = 4
 	if all := limit(); all < uint64(Kept+parts*most) {
@@ -90,15 +90,15 @@ func Quarter(most int) int {
 	return most
 }
 
-// Rest returns the number of descriptors for peers without the Quarter of others.
+// Rest returns the number of descriptors for peers, less the Quarter of others.
 func Rest(others int) int {
 	return int(min(max(limit(), Kept)-Kept, math.MaxInt32)) - Quarter(others)
 }
 
-// retry is the wait of a listener after a failure, such as no free descriptor.
+// retry is how long a listener waits after a failure, such as a lack of descriptors.
 const retry = 100 * time.Millisecond
 
-// MaxUnsent is the send buffer of a connection. The kernel doubles it, and its default
+// MaxUnsent is the size of a connection's send buffer. The kernel doubles it, and its default
 // can be megabytes for a peer that does not read.
 const MaxUnsent = 128 << 10
 
@@ -109,8 +109,8 @@ func Bound(c net.Conn) {
 	}
 }
 
-// Listener returns a listener that bounds the connections of l, and closes at once a
-// connection with a kept descriptor. Its Accept fails only when l is closed.
+// Listener returns a listener that calls Bound for the connections of l, and at once closes
+// one with a kept descriptor. Its Accept fails only when l is closed.
 func Listener(l net.Listener, log *slog.Logger) net.Listener { return listener{l, log} }
 
 type listener struct {
@@ -138,8 +138,8 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// ThreadsKept is the number of threads that connections cannot use, in addition to one
-// per processor: Go ends a process that cannot start a thread.
+// ThreadsKept is the number of threads that connections cannot use, in addition to one per
+// processor. It is needed because Go ends a process that cannot start a thread.
 const ThreadsKept = 24
 
 // allThreads returns the limit on this process's threads when it was first called.
@@ -166,8 +166,8 @@ func EnoughThreads() error {
 	return nil
 }
 
-// Memory returns the bytes of memory that this process can use: nine tenths of the limit
-// of its control groups when Memory was first called, or math.MaxInt64 without a limit.
+// Memory returns how many bytes of memory this process can use: nine tenths of the limit of
+// its control groups when Memory was first called, or math.MaxInt64 without a limit.
 var Memory = sync.OnceValue(func() int64 {
 	return memoryOf(groups("/proc/self/cgroup", "/sys/fs/cgroup", "memory"))
 })

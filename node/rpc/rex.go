@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Rex is the server rex, which calls functions for nodes that send no spawn requests:
+// Rex is the server rex, which calls functions for nodes that do not send spawn requests:
 //
 //	{call | block_call, M, F, A, GroupLeader}   as a call: the result
 //	{Pid, {call, M, F, A, GroupLeader}}         as a message: {rex, Result} to Pid
@@ -24,7 +24,7 @@ type Rex struct {
 	Node  etf.Atom
 	Table Table
 
-	// Send sends a message to the process registered as name, and reports whether it exists.
+	// Send sends a message to the process registered as name, and reports whether there is one.
 	Send func(name etf.Atom, message []byte, c genserver.Caller) bool
 }
 
@@ -32,7 +32,7 @@ type Rex struct {
 func (x *Rex) HandleCall(c genserver.Call) {
 	caps := c.Caps()
 	if r := etf.NewReader(c.Request); string(r.Atom()) == "stop" {
-		c.Reply(etf.MustAppendAtom(c.Begin(), "stopped", caps)) // without a state, a restart changes nothing
+		c.Reply(etf.MustAppendAtom(c.Begin(), "stopped", caps)) // it has no state, so a restart changes nothing
 		return
 	}
 	if run := x.decode(c.Request, "call", "block_call"); run != nil {
@@ -47,7 +47,7 @@ func (x *Rex) HandleCast(request []byte, c genserver.Caller) {
 	}
 }
 
-// HandleInfo answers messages of C nodes and of rpc itself.
+// HandleInfo answers messages from C nodes and from OTP's rpc.
 func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 	r := etf.NewReader(message)
 	if r.Tuple() != 2 {
@@ -112,8 +112,8 @@ func (x *Rex) decode(request []byte, words ...etf.Atom) func(room bool) etf.Term
 	}
 }
 
-// decodeCall returns M, F and A of {Word, M, F, A, GroupLeader}, and whether Word is one
-// of words. The call is nil if it exceeds the limits of etf.Decode.
+// decodeCall returns M, F and A of {Word, M, F, A, GroupLeader}, and reports whether Word is
+// one of words. The call is nil if it exceeds the limits of etf.Decode.
 func decodeCall(request []byte, words ...etf.Atom) (call []etf.Term, ok bool) {
 	r := etf.NewReader(request)
 	if tag := r.Peek(); tag != etf.SmallTupleExt && tag != etf.LargeTupleExt {

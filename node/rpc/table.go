@@ -1,7 +1,6 @@
-// Package rpc lets other nodes call functions on this node in all of Erlang's ways:
-// spawn requests (erpc, and rpc of OTP 23 and later), and calls and messages to the
-// server rex (older nodes, C nodes, erl_call). Nodes before OTP 23 spawn through
-// net_kernel.
+// Package rpc lets other nodes call functions on this node in all the ways that Erlang has:
+// spawn requests (erpc, and rpc of OTP 23 and later), and calls and messages to the server rex
+// (older nodes, C nodes, erl_call). Nodes before OTP 23 spawn through net_kernel.
 //
 // Start at [Table], which holds the functions. For other functions the caller gets
 // undef, as for a module that is not loaded.
@@ -76,7 +75,7 @@ func (t Table) Apply(module, function etf.Atom, args []etf.Term) (etf.Term, *Exc
 	return nil, raised(module, function, args, e)
 }
 
-// raised adds the stack of an error, which is only the call.
+// raised adds to an error its stack, which holds only the call.
 func raised(module, function etf.Atom, args []etf.Term, e *Exception) *Exception {
 	if e.Class != Error || e.Stack != nil {
 		return e
@@ -85,7 +84,7 @@ func raised(module, function etf.Atom, args []etf.Term, e *Exception) *Exception
 	return &Exception{Class: Error, Reason: e.Reason, Stack: etf.List{frame}}
 }
 
-// Merge returns a table of the functions of all tables. A later table replaces functions of an earlier one.
+// Merge returns a table with the functions of all tables; later tables override earlier ones.
 func Merge(tables ...Table) Table {
 	all := make(Table)
 	for _, t := range tables {
@@ -96,8 +95,8 @@ func Merge(tables ...Table) Table {
 	return all
 }
 
-// WithModuleInfo adds module_info/0 and module_info/1 to each module of the table, and
-// returns the table. A module exports its functions in the table.
+// WithModuleInfo adds module_info/0 and module_info/1 to each module of the table, and returns
+// the table. A module's exports are its functions in the table.
 func (t Table) WithModuleInfo() Table {
 	exports := map[etf.Atom][]MFA{}
 	for mfa := range t {
@@ -189,10 +188,9 @@ func (t Table) execute(call []etf.Term) (etf.Term, *Exception) {
 	return t.Apply(module, function, args)
 }
 
-// Refuse returns the reason for which a spawn is refused, or "". As in OTP, a function
-// that does not exist is spawned and exits with undef. An exception is the relay of dbg,
-// because its caller, dbg:n, would wait for its message forever. OTP 23 spawns it as a
-// fun.
+// Refuse returns why a spawn is refused, or "". As in OTP, a function that does not exist is
+// spawned and exits with undef. Only the relay of dbg is refused, because its caller, dbg:n,
+// would wait for its message forever. OTP 23 spawns the relay as a fun.
 func Refuse(module, function etf.Atom, args []etf.Term) etf.Atom {
 	isRelay := module == "dbg" && function == "do_relay"
 	if module == "erlang" && function == "apply" && len(args) == 2 {

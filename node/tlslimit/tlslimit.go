@@ -1,6 +1,6 @@
-// Package tlslimit bounds the bytes that crypto/tls buffers of a peer that sends no
-// data: without it, crypto/tls accepts messages of up to 256 KiB from any peer, during
-// the handshake and after it.
+// Package tlslimit bounds the bytes that crypto/tls buffers for a peer that sends no data:
+// without it, crypto/tls accepts messages of up to 256 KiB from any peer, during the handshake
+// and after it.
 //
 // Start at [New], whose connection is the one below TLS. Call [Conn.Used] after each
 // read of data from TLS.
@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 )
 
-// MaxRaw bounds the bytes below TLS before data: those of the handshake, including the
-// certificates, and then those between two reads of data. The longest record is 18 KiB
-// long, and a handshake with three RSA 4096 certificates about 7 KiB.
+// MaxRaw bounds the bytes that a peer sends below TLS before data: those of the handshake,
+// including the certificates, and then those between two reads of data. The longest record is
+// 18 KiB long, and a handshake with three RSA 4096 certificates about 7 KiB.
 const MaxRaw = 20 << 10
 
 var errTooLong = errors.New("TLS handshake or record too long")
@@ -25,10 +25,10 @@ type Conn struct {
 	read atomic.Int64 // bytes since Used was called
 }
 
-// New returns a Conn for a connection from which nothing was read.
+// New returns a Conn for a connection from which nothing has been read.
 func New(c net.Conn) *Conn { return &Conn{Conn: c} }
 
-// Used reports to the connection that data was read from TLS.
+// Used records that data was read from TLS.
 func (c *Conn) Used() { c.read.Store(0) }
 
 // NetConn returns the underlying connection.

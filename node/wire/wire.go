@@ -49,8 +49,8 @@ func Append(dst []byte, caps etf.Caps, control etf.Term, payload ...etf.Term) ([
 	return b, nil
 }
 
-// Read returns the next frame, without its length, which must not exceed most. The frame
-// is valid until the next read of r.
+// Read returns the next frame without its length, which must not exceed most. The frame is
+// valid until the next read from r.
 func Read(r *bufio.Reader, most int) ([]byte, error) {
 	header, err := r.Peek(HeaderSize)
 	if err != nil {
@@ -79,7 +79,7 @@ type Message struct {
 	Op      Op
 	Args    [MaxArguments][]byte // the elements after the operation, each a term
 	N       int                  // number of elements in Args
-	Payload []byte               // the bytes after the control message, or nil; not checked
+	Payload []byte               // the bytes after the control message, unchecked, or nil
 }
 
 // Decode reads a frame without its pass-through byte. The fields are slices of the frame.

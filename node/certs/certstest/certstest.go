@@ -26,10 +26,10 @@ type CA struct {
 	t     *testing.T
 	cert  *x509.Certificate
 	key   *ecdsa.PrivateKey
-	chain [][]byte // what it issues comes with these
+	chain [][]byte // these follow each certificate that it issues
 }
 
-// NewCA makes a CA with a folder of its own.
+// NewCA makes a CA with its own folder.
 func NewCA(t *testing.T, name string) *CA {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,8 +51,8 @@ func (ca *CA) Under(name string) *CA {
 		t: ca.t, cert: parse(ca.t, der), key: key, chain: append([][]byte{der}, ca.chain...)}
 }
 
-// Issue writes a certificate for a host, and its key, and returns their paths. An
-// address is named in both ways, because OTP 25 looks for it among the DNS names.
+// Issue writes a certificate for a host, and its key, and returns their paths. An address is
+// also named as a DNS name, because OTP 25 looks for it there.
 func (ca *CA) Issue(name, host string) (cert, key string) {
 	ca.t.Helper()
 	template := newTemplate(name)
@@ -73,8 +73,8 @@ func (ca *CA) Issue(name, host string) (cert, key string) {
 	return cert, key
 }
 
-// Client returns the settings of a caller that trusts this CA and
-// presents a certificate issued by it.
+// Client returns the settings of a caller that trusts this CA and presents a certificate
+// issued by it.
 func (ca *CA) Client(name, host string) *tls.Config {
 	ca.t.Helper()
 	cert, err := tls.LoadX509KeyPair(ca.Issue(name, host))
