@@ -48,7 +48,7 @@ type delivery struct {
 	waiting []passedAnswer
 }
 
-// passedAnswer is an answer to a call that the peer of by forwarded.
+// passedAnswer is an answer to a call that by's peer forwarded.
 type passedAnswer struct {
 	answer
 	by *Conn
@@ -151,7 +151,7 @@ func (p *Proto) deliver(node string, to *Conn) {
 	}
 }
 
-// disown drops all waiting answers to calls that the peer of c forwarded.
+// disown drops all waiting answers to calls that c's peer forwarded.
 func (p *Proto) disown(c *Conn) {
 	p.deliveries.mu.Lock()
 	defer p.deliveries.mu.Unlock()
@@ -167,8 +167,8 @@ func (p *Proto) disown(c *Conn) {
 	}
 }
 
-// passOn sends an answer to a call that the peer of by forwarded, in terms that this peer
-// can read. If there is no room, the answer is dropped.
+// passOn sends an answer to a call that by's peer forwarded, in terms that this peer can read.
+// If there is no room, the answer is dropped.
 func (c *Conn) passOn(a answer, by *Conn) {
 	if c.caps != by.caps {
 		term, err := etf.Decode(a.message)
@@ -194,7 +194,7 @@ func (c *Conn) passOn(a answer, by *Conn) {
 // peer. A single answer may be larger.
 const maxPassedOn = 4 << 20
 
-// passed holds frames that wait for a peer, and their bytes by the peer that forwarded
+// passed holds frames that wait for a peer, and counts their bytes by the peer that forwarded
 // the calls.
 type passed struct {
 	waiting []passedFrame
@@ -223,7 +223,7 @@ func (p *passed) add(f passedFrame) bool {
 	return true
 }
 
-// next appends the frames of the next write to b.
+// next appends the frames for the next write to b.
 func (p *passed) next(b []byte) []byte {
 	n := 0
 	for _, f := range p.waiting {

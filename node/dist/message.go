@@ -18,7 +18,7 @@ type Message struct {
 	conn   *Conn
 	to     *Process
 	term   []byte
-	token  []byte // the trace token of answers, or nil
+	token  []byte // the trace token for answers, or nil
 	taken  int    // bytes taken from MaxShared for the terms decoded from the message
 	later  bool   // the message is not handled by the reader
 	began  time.Duration
@@ -214,7 +214,7 @@ func (c *Conn) appendHead(b []byte, o wire.Op, first, second, token []byte) []by
 	return append(b, etf.VersionMagic)
 }
 
-// traced maps operations to those that carry a trace token too.
+// traced maps operations to their forms that carry a trace token.
 var traced = map[wire.Op]wire.Op{wire.OpSend: wire.OpSendTT, wire.OpAliasSend: wire.OpAliasSendTT}
 
 // sendControl sends a control message without a payload.

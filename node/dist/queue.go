@@ -19,7 +19,7 @@ const queuedSize = 256
 // queues holds the queues of a connection. What their messages take beyond ownQueues counts
 // against MaxShared; if that has no room, the reader waits.
 type queues struct {
-	n atomic.Int32 // len(all); only the reader adds to it
+	n atomic.Int32 // len(all); only the reader increases it
 
 	mu      sync.Mutex
 	all     slimMap[string, *queue]
@@ -94,8 +94,8 @@ func (s *queues) grow(n int) bool {
 	return true
 }
 
-// queueKey returns the key of the queue of a message: the calling process and the
-// server. It returns "" if the message is not a request.
+// queueKey returns the key of a message's queue: the calling process and the server. It
+// returns "" if the message is not a request.
 func queueKey(p *Process, message []byte) string {
 	r := etf.NewReader(message)
 	r.Tuple()

@@ -176,7 +176,7 @@ func (c *Conn) find(proc []byte) *Process {
 	return c.proto.Processes.ByID(id)
 }
 
-// recvExit handles the end of a process of the peer that was linked to one of ours.
+// recvExit handles the end of a peer's process that was linked to one of ours.
 func (c *Conn) recvExit(m *wire.Message) error {
 	from, to, reason := m.Args[0], m.Args[1], m.Args[m.N-1]
 	if !c.unlink(from, to) {

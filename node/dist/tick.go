@@ -45,13 +45,13 @@ func (b *background) stop() {
 	b.running.Wait()
 }
 
-// ticker holds the state seen by the last tick.
+// ticker holds the state at the last tick.
 type ticker struct {
 	*time.Timer
 	received, written uint64
 }
 
-// startTicks starts ticks and writeAside; stopTicks stops them.
+// startTicks starts ticks and writeAside; stopTicks stops both.
 func (c *Conn) startTicks() error {
 	c.background.start(func() { c.ticker.Timer = time.AfterFunc(c.pause(), c.tickNow) })
 	if c.out.reminded.Load() {
