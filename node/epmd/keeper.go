@@ -239,7 +239,7 @@ func (k *Keeper) set(s State) {
 // State is the state of a node's registration.
 type State struct {
 	Addr       string // of the EPMD; empty in mode Off
-	Serving    bool   // whether the EPMD is our own
+	Serving    bool   // the EPMD is our own
 	Registered bool
 	Creation   uint32 // of the registration
 	Err        error  // the cause if the node is not registered, or nil

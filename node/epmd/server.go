@@ -20,7 +20,7 @@ import (
 const (
 	maxRegistered = 1024                  // nodes
 	maxWaiting    = 1024                  // connections without a registration; for one more, another is closed
-	maxPerHost    = 256                   // of these, from one host
+	maxPerHost    = 256                   // connections from one host, of these
 	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ takes 1288
 	answerTime    = 5 * time.Second       // bounds a request with its reply
 	grace         = 50 * time.Millisecond // a connection younger than this is not closed for another
@@ -35,7 +35,7 @@ type Server struct {
 	closed     bool
 	waiting    host.Line[*client] // not answered yet
 	registered host.Line[*client]
-	creation   uint32 // the last one assigned
+	creation   uint32 // the latest one assigned
 	lis        []net.Listener
 	wg         sync.WaitGroup
 }
@@ -192,7 +192,7 @@ func (s *Server) add(v *client, n *Node) (creation uint32, err error) {
 // maxOldCreation is the maximum creation of old nodes, whose pids have two bits for it.
 const maxOldCreation = 3
 
-// oldCreation returns the creation from 1 to 3 for nodes of version 5.
+// oldCreation returns a creation from 1 to 3 for nodes of version 5.
 func oldCreation(c uint32) uint32 { return c%maxOldCreation + 1 }
 
 // find returns the registered node called name, or nil. The caller must hold mu.
@@ -239,7 +239,7 @@ func isLocal(conn net.Conn) bool {
 	return err == nil && own.Addr() == peer.Addr()
 }
 
-// serve answers the request of a connection. A registration lasts until the connection is closed.
+// serve answers the request on a connection. A registration lasts until the connection is closed.
 func (s *Server) serve(v *client) {
 	v.SetDeadline(time.Now().Add(s.answerTime))
 	req, err := readRequest(v)
