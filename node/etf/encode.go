@@ -267,7 +267,7 @@ type Caps struct {
 	BitBinaries   bool // BIT_BINARIES: BIT_BINARY_EXT; else bit strings are errors
 }
 
-// AllCaps are those of a peer that supports all forms, as OTP 25 and later do.
+// AllCaps are the Caps of a peer that supports all forms, as OTP 25 and later do.
 var AllCaps = Caps{true, true, true, true, true, true, true, true}
 
 // The functions below append a term, or the head of a term, and return the extended buffer. They do not

@@ -20,8 +20,8 @@ func Format(dst []byte, t Term) []byte {
 
 // FormatRaw appends the text of an external term, with or without a version byte, for logs and errors. The text has
 // one line and is similar to Erlang's, but the first number of a pid, port or reference, which in Erlang depends on
-// the printing node, is always 0. FormatRaw never fails and appends at most limit bytes. "..." replaces text beyond
-// limit, terms deeper than MaxDepth, integers beyond MaxIntegerBytes, and bytes that are not a term.
+// the node that prints it, is always 0. FormatRaw never fails and appends at most limit bytes. "..." replaces text
+// beyond limit, terms deeper than MaxDepth, integers beyond MaxIntegerBytes, and bytes that are not a term.
 func FormatRaw(dst, src []byte, limit int) []byte {
 	limit = max(limit, 0)
 	p := printer{r: NewReader(src), dst: dst, room: limit}
@@ -182,7 +182,7 @@ func (p *printer) bytes(data []byte, bits uint8) {
 	}
 }
 
-// identifier prints a pid, port or reference. Other tags are not terms.
+// identifier prints a pid, port or reference. Any other tag fails.
 func (p *printer) identifier() {
 	id := takeApart(p.r.Raw())
 	switch id.tag {

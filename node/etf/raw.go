@@ -200,7 +200,7 @@ func (r *Reader) integer() (magnitude uint64, negative bool) {
 	return 0, false
 }
 
-// big reads the bytes of an integer's magnitude, least significant first, without zeros at the end.
+// big reads the bytes of an integer's magnitude, least significant first, without trailing zeros.
 func (r *Reader) big(tag Tag) (digits []byte, negative bool) {
 	var n int
 	if tag == SmallBigExt {
