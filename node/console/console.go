@@ -167,7 +167,7 @@ func (c *Console) read() ([]erltext.Expr, string, error) {
 	}
 }
 
-// text returns the text of a value after a prefix.
+// text returns a prefix and the text of a value.
 func (c *Console) text(prefix string, value etf.Term) []byte {
 	return c.cut(erltext.Pretty([]byte(prefix), value, c.editor.width()))
 }

@@ -214,7 +214,7 @@ func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error)
 	}
 }
 
-// Exception is what a function raises instead of returning a value.
+// Exception is an exception that a function raised instead of returning a value.
 type Exception struct {
 	Class  string // error, exit or throw
 	Reason etf.Term
@@ -258,7 +258,7 @@ func (e *Exception) text(width int) []byte {
 	return append(text, ')')
 }
 
-// name returns Module:Function, without the module erlang.
+// name returns Module:Function, or only the function if the module is erlang.
 func (c *call) name() []byte {
 	var name []byte
 	if c.module != "erlang" {

@@ -120,8 +120,8 @@ func (h history) Add(line string) {
 	}
 }
 
-// completed answers the tab key: it extends the word before the cursor by what all functions that begin with it
-// have in common.
+// completed handles the tab key: it extends the word before the cursor as far as the functions that begin with it
+// agree.
 func (t *terminal) completed(line string, pos int, key rune) (string, int, bool) {
 	if key != '\t' {
 		return "", 0, false

@@ -45,14 +45,14 @@ type Variable struct {
 // Match is Pattern = Value. A pattern contains no calls and no maps with variables.
 type Match struct{ Pattern, Value Expr }
 
-// Call is a call of a function. Module is empty if none is given.
+// Call is a call to a function. Module is empty if none is given.
 type Call struct {
 	Module, Function etf.Atom
 	Args             []Expr
 }
 
-// Compound is a tuple, list or map that is not a literal. Parts are the elements, for a list followed by its
-// tail, and for a map each key followed by its value.
+// Compound is a tuple, list or map that is not a literal. Parts holds the elements: for a list, followed by its
+// tail; for a map, each key followed by its value.
 type Compound struct {
 	Kind
 	Parts []Expr
@@ -99,7 +99,7 @@ func compound(kind Kind, parts []Expr) Expr {
 	return &Literal{kind.Term(terms)}
 }
 
-// isPattern reports whether e can be to the left of =.
+// isPattern reports whether e can be on the left of =.
 func isPattern(e Expr) bool {
 	switch e := e.(type) {
 	case *Literal, *Variable:
@@ -199,7 +199,7 @@ func newMap(pairs []etf.Pair) etf.Map {
 	return m
 }
 
-// Split returns the first n elements of a list and the list of the others.
+// Split returns the first n elements of a list and the rest of the list.
 func Split(list etf.Term, n int) (first []etf.Term, rest etf.Term, ok bool) {
 	elements, tail := elementsOf(list)
 	if len(elements) < n {

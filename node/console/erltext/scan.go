@@ -58,7 +58,7 @@ const (
 	digits = `[0-9]+(?:_[0-9]+)*`
 )
 
-// rules are the forms of tokens. The first that matches decides.
+// rules lists the forms of tokens. The first that matches wins.
 var rules = []struct {
 	kind    tokenKind
 	pattern *regexp.Regexp // if it has a group, that is the token
@@ -209,7 +209,7 @@ func number(text string) etf.Term {
 	return nil
 }
 
-// unescape returns text with its escape sequences replaced, and whether all of them stand for characters.
+// unescape returns text with its escape sequences replaced, and reports whether all of them stand for characters.
 func unescape(text string) (string, bool) {
 	ok := true
 	text = escaped.ReplaceAllStringFunc(text, func(sequence string) string {
