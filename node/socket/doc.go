@@ -1,5 +1,5 @@
-// Package socket provides TCP connections that are read by threads on the processors of their
-// peers.
+// Package socket provides TCP connections that threads can read on the processors where their
+// peers run.
 //
 // Most of the cost of a call is waking up for it; decoding it and making an id cost little. Go's
 // poller wakes up for every segment, on any idle processor, and a BEAM sends a call in three
@@ -25,8 +25,8 @@
 //
 // # What it saves
 //
-// This table shows the node's CPU time for a call in microseconds, without this package and
-// with it, the ratio of the two, and the ratio of the calls per second:
+// This table shows the node's CPU time per call in microseconds, without this package and with
+// it, the ratio of the two, and the ratio of the calls per second:
 //
 //	callers              without   with   ratio              calls/s
 //	64, same machine        13.9    5.5   0.39 (0.31-0.57)   1.12 (0.86-1.40)
@@ -39,9 +39,9 @@
 // an AMD EPYC, where other programs at a lower priority made a load of 12. With those programs
 // at a higher priority, the ratios were 1.10 to 1.25.
 //
-// The next table compares the shared poller with a thread for each connection. 256 callers in
-// all were processes of 8 or 64 nodes, over veth, in 15 rounds; "loops" are programs in an
-// endless loop, one on each processor:
+// The next table compares the shared poller with a thread for each connection. The 256 callers
+// were processes of 8 or 64 nodes, over veth, in 15 rounds; "loops" are programs in an endless
+// loop, one on each processor:
 //
 //	nodes         each   together   ratio              calls/s
 //	8              6.3        4.7   0.75 (0.63-1.08)   0.99 (0.78-1.21)

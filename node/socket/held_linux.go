@@ -79,7 +79,7 @@ func (h *held) read(b []byte) (int, error) {
 	return n, err
 }
 
-// write writes as much as there is room for. Without room it fails with EAGAIN.
+// write writes as much as there is room for. If there is no room, it fails with EAGAIN.
 func (h *held) write(b []byte) (int, error) {
 	n, err := h.out.move(b)
 	if err == unix.EAGAIN {

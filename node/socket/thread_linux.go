@@ -242,7 +242,7 @@ type runQueue struct {
 	text [64]byte
 }
 
-// openRunQueue opens schedstat of proc(5) for the calling thread.
+// openRunQueue opens the schedstat file of the calling thread: see proc(5).
 func openRunQueue() runQueue {
 	f, _ := os.Open("/proc/thread-self/schedstat")
 	if f != nil && reserve.Check(f) != nil {
