@@ -23,7 +23,7 @@ const (
 // MaxNameLength bounds the bytes of a node name, as in an atom.
 const MaxNameLength = 255
 
-// Name is the first message of the side that dialed, send_name.
+// Name is send_name, the first message from the side that dialed.
 type Name struct {
 	Version  int // 5 or 6
 	Flags    Flags
@@ -49,7 +49,7 @@ func (m *Name) Decode(src []byte) error {
 	return checkName(m.Node, m.Flags)
 }
 
-// Challenge is the challenge of the side that was dialed.
+// Challenge is the challenge from the side that was dialed.
 type Challenge struct {
 	Version   int // 5 or 6
 	Flags     Flags
@@ -127,7 +127,7 @@ const (
 	StatusOKSimultaneous Status = "ok_simultaneous" // continue; this side drops its own attempt
 	StatusNOK            Status = "nok"             // this side continues its own attempt instead
 	StatusNotAllowed     Status = "not_allowed"
-	StatusAlive          Status = "alive" // the name is connected already; continue?
+	StatusAlive          Status = "alive" // the name is already connected; continue?
 	StatusTrue           Status = "true"  // answer to alive: continue
 	StatusFalse          Status = "false" // answer to alive: keep the connection
 	statusNamed          Status = "named:"
@@ -287,7 +287,7 @@ type stream struct {
 	buf        [4 + MaxMessage]byte
 }
 
-// recv returns the next message, valid until the next call of recv or send.
+// recv returns the next message, valid until the next call to recv or send.
 func (s *stream) recv() ([]byte, error) {
 	head := s.buf[:s.lenSize]
 	if _, err := io.ReadFull(s.rw, head); err != nil {
