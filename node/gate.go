@@ -24,8 +24,8 @@ const (
 	MaxConnections = 16384
 	MaxPerHost     = 4096
 
-	// MaxHandshakes bounds the concurrent handshakes of all hosts. To admit one more,
-	// another is broken off: see [gate.stalled].
+	// MaxHandshakes bounds the concurrent handshakes with all hosts. To admit one more, another
+	// is broken off: see [gate.stalled].
 	MaxHandshakes = 1024
 
 	// maxHeld bounds the handshakes delayed because of a wrong cookie. One more ends the delay of
@@ -118,8 +118,7 @@ func (g *gate) limit(connections, perHost, handshakes int) {
 
 func isLoopback(host netip.Addr) bool { return !host.IsValid() }
 
-// arrive adds a handshake. If there are too many, it also returns another, which the caller
-// must break off.
+// arrive adds a handshake. If there are too many, it also returns one that must be broken off.
 func (g *gate) arrive(c net.Conn) (v, out *attempt) {
 	v = &attempt{
 		conn: c, host: host.Of(c.RemoteAddr()),
@@ -362,6 +361,6 @@ func within(memory int64, tls bool) (connections, percent int) {
 	return int((rest - part) / each), int(part * 100 / shared)
 }
 
-// greetsWithin returns the bound on handshakes for a bound on connections, because a
+// greetsWithin returns the bound on handshakes that goes with a bound on connections: a
 // handshake needs about as much memory as a connection.
 func greetsWithin(connections int) int { return min(max(connections/4, 32), MaxHandshakes) }

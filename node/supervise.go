@@ -139,7 +139,7 @@ type process struct {
 	server *genserver.Server
 }
 
-// caller is the sender of a message to a gen_server.
+// caller is the Caller of a message from a peer.
 type caller struct{ *dist.Message }
 
 func (c caller) Later(f func(genserver.Caller)) {

@@ -71,7 +71,7 @@ func (t *Traffic) add(c *dist.Conn) {
 	t.Sent += out
 }
 
-// history is the traffic of ended connections and handshakes.
+// history is the traffic of ended connections and failed handshakes.
 type history struct {
 	// Nothing allocates under mu: an allocation may wait for the garbage collector, and then all
 	// connections that start or end would wait too.
