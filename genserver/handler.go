@@ -1,4 +1,4 @@
-// Package genserver implements a gen_server for its callers: it receives the messages of
+// Package genserver implements a gen_server as its callers see it: it receives the messages of
 // OTP's gen_server:call and cast, and sends the replies.
 //
 // A [Handler] corresponds to a callback module. [Server.Receive] parses a message and calls
@@ -29,7 +29,7 @@ import (
 type Handler interface {
 	// HandleCall answers a call at most once. Not answering corresponds to {noreply, State}.
 	HandleCall(c Call)
-	// HandleCast handles a message of gen_server:cast.
+	// HandleCast handles a message from gen_server:cast.
 	HandleCast(request []byte, c Caller)
 	// HandleInfo handles any other message. The sender is unknown unless the message
 	// contains it.

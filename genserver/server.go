@@ -65,7 +65,7 @@ func (s *Server) receiveCall(r *etf.Reader, c Caller) error {
 	return nil
 }
 
-// From identifies the caller, by the bytes received.
+// From identifies the caller, in the bytes received.
 type From struct {
 	Pid   []byte
 	Tag   []byte

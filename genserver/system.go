@@ -6,7 +6,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// receiveSystem answers a system message of module sys. A server cannot be suspended or
+// receiveSystem answers a system message from module sys. A server cannot be suspended or
 // replaced, because it runs on the goroutines of its callers, and has no statistics.
 func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 	var from From
@@ -84,15 +84,15 @@ func debug(request etf.Term) etf.Term {
 	return etf.Atom("unknown_debug")
 }
 
-// wantsOK reports whether the caller's sys:get_state expects {ok, State}, as from OTP 26.1
-// on, instead of State. The caller's release is unknown, but from OTP 26 on an alias
+// wantsOK reports whether the caller's sys:get_state expects {ok, State}, as it does from OTP
+// 26.1 on, instead of State. The caller's release is unknown, but from OTP 26 on an alias
 // reference has five words.
 func (f *From) wantsOK() bool {
 	const pidReference = 5
 	return len(etf.Ref(f.Alias).Words()) == pidReference
 }
 
-// status returns the term of gen_server:format_status/2 in OTP 23 to 29:
+// status returns what gen_server:format_status/2 returns in OTP 23 to 29:
 //
 //	{status, Pid, {module, gen_server}, [PDict, SysState, Parent, Debug, Misc]}
 func (s *Server) status() etf.Term {

@@ -42,7 +42,7 @@ type Node struct {
 	ends        *ends
 }
 
-// Start starts a node. It ends when ctx ends, if not before.
+// Start starts a node, which ends when ctx ends, if not before.
 func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
 	n, err := ergonode.StartWithContext(ctx, name, "", ergonode.Options{
 		Creation:         creation,

@@ -37,7 +37,7 @@ func (h *Histogram) Add(took time.Duration, calls uint64) {
 	}
 }
 
-// maxSum is half of the largest sum, 146 years. Calls that wait for each other can reach
+// maxSum is half of the largest sum, 146 years. Calls that wait for each other can add up to
 // it within hours.
 const maxSum = 1 << 62
 
@@ -55,7 +55,7 @@ func (c *Counts) Collect(h *Histogram) {
 	c.Sum += time.Duration(h.sum.Load()).Seconds() + float64(h.wraps.Load())*time.Duration(maxSum).Seconds()
 }
 
-// Since returns the difference from earlier counts.
+// Since returns what was counted since before.
 func (c Counts) Since(before Counts) Counts {
 	for i, n := range before.Calls {
 		c.Calls[i] -= n

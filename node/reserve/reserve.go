@@ -1,11 +1,11 @@
-// Package reserve keeps file descriptors for the files that ids depend on, so that those
+// Package reserve keeps file descriptors free for the files that ids depend on, so that those
 // files can be opened however many peers connect.
 //
 // A new descriptor has the lowest free number. If the number is among the last below the
 // limit, few are left, and if a peer's connection got it, that is closed. Files that are open
 // only briefly, or must not fail, can use these descriptors.
 //
-// The package also keeps threads, and reports the memory limit.
+// The package also keeps threads free, and reports the memory limit.
 package reserve
 
 import (
@@ -142,7 +142,7 @@ func (l listener) Accept() (net.Conn, error) {
 // processor. It is needed because Go ends a process that cannot start a thread.
 const ThreadsKept = 24
 
-// allThreads returns the limit on this process's threads when it was first called.
+// allThreads returns the limit on this process's threads at the time of its first call.
 var allThreads = sync.OnceValue(func() int64 {
 	own, left := tasks()
 	if left > math.MaxInt64-own {
@@ -159,7 +159,7 @@ func Threads() int64 { return max(allThreads()-threadsKept(), 0) }
 // EnoughThreads fails if the limit on threads is below the number that is kept.
 func EnoughThreads() error {
 	if most, need := allThreads(), threadsKept(); most < need {
-		return fmt.Errorf("the limit of %d threads is below the %d that the node needs, which are %d and one per processor; "+
+		return fmt.Errorf("the limit of %d threads is below the %d that the node needs (%d and one per processor); "+
 			"raise it, as with ulimit -u, TasksMax of a systemd unit or --pids-limit of a container, or lower GOMAXPROCS",
 			most, need, ThreadsKept)
 	}

@@ -27,15 +27,15 @@ func (m MFA) String() string {
 	return fmt.Sprintf("%s/%d", b, m.Arity)
 }
 
-// Function is a function of a Table. It must be safe for concurrent use. The number of
-// arguments is its arity. An error that is not an *Exception raises an exception of
-// class error with the error's text.
+// Function is a function of a Table. It must be safe for concurrent use. It is called with as
+// many arguments as its arity. An error that is not an *Exception raises an exception of class
+// error with the error's text.
 type Function func(args []etf.Term) (etf.Term, error)
 
 // Table holds functions by name. It must not change while functions are called.
 type Table map[MFA]Function
 
-// Exception is what a function raises instead of returning.
+// Exception is an exception that a function raised instead of returning.
 type Exception struct {
 	Class  Class
 	Reason etf.Term
