@@ -19,43 +19,43 @@ import (
 const (
 	defaultTicktime = 60 * time.Second
 
-	// maxTick is the longest time between two of our ticks, because some nodes disconnect
+	// maxTick is the longest time between the ticks that a Conn sends. Some nodes disconnect
 	// after 30 s of silence, whatever their net_ticktime.
 	maxTick = 15 * time.Second
 
-	// maxUnsent bounds the bytes of calls that wait to be written. It is reached if the node
-	// does not read while tens of thousands of calls are made.
+	// maxUnsent limits the bytes of calls that wait to be written. The program reaches it by
+	// making tens of thousands of calls while the node does not read.
 	maxUnsent = 16 << 20
 )
 
 var (
-	// ErrNoProcess means that no process has the name.
+	// ErrNoProcess means that no process on the node is registered by the name.
 	ErrNoProcess = errors.New("noproc: no process is registered by that name")
 
 	// ErrLost means that the connection or the called process ended after a call was sent and
-	// before it was answered, so the call may have been performed. A call that fails without
-	// a connection and without ErrLost was not performed.
+	// before it was answered, so the call may have been performed. A call that fails for lack
+	// of a connection, without ErrLost, was not performed.
 	ErrLost = errors.New("no answer, and the call may have been performed")
 
-	errUnsent = fmt.Errorf("the node does not read: calls of %d bytes wait", maxUnsent)
+	errUnsent = fmt.Errorf("the node is not reading: %d bytes of calls are waiting", maxUnsent)
 )
 
-// Conn is one connection to a node, and does not reconnect. It is safe for concurrent use:
+// Conn is one connection to a node. It does not reconnect. It is safe for concurrent use:
 // calls share writes, and do not wait for each other's answers.
 type Conn struct {
 	conn   net.Conn
 	self   etf.Pid
-	silent time.Duration // after this long without a frame, the node is considered down
+	silent time.Duration // if the node sends no frame for this long, the connection is closed
 
 	wake     chan struct{} // signals that out is not empty
 	ended    chan struct{}
-	received atomic.Bool // whether a frame was received since the last tick
+	received atomic.Bool // whether a frame has been received since write last checked
 	serving  sync.WaitGroup
 
 	mu      sync.Mutex
-	err     error  // the cause of the connection's end, or nil
+	err     error  // why the connection ended, or nil
 	out     []byte // frames to write
-	last    uint64 // the last tag
+	last    uint64 // the latest tag
 	calls   map[uint64]*call
 	watches map[etf.Ref]etf.Atom // names of called processes, by monitor
 	watched map[etf.Atom]bool
@@ -84,7 +84,7 @@ func newConn(conn net.Conn, self etf.Pid, ticktime time.Duration) *Conn {
 	return c
 }
 
-// Close closes the connection. Waiting calls fail.
+// Close closes the connection. Calls that are waiting for an answer fail.
 func (c *Conn) Close() error {
 	c.end(net.ErrClosed)
 	c.serving.Wait()
@@ -94,8 +94,8 @@ func (c *Conn) Close() error {
 // Name returns the caller's node name, name@host.
 func (c *Conn) Name() string { return string(c.self.Node()) }
 
-// Call is gen_server:call({Name, Node}, Request). The end of ctx ends only the call, which
-// may have been performed by then.
+// Call is gen_server:call({Name, Node}, Request). When ctx ends, only the call ends; the node
+// may have performed it by then.
 func (c *Conn) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {
 	return decoded(c.call(ctx, name, request))
 }
@@ -117,7 +117,7 @@ func decoded(answer []byte, err error) (etf.Term, error) {
 	return etf.Decode(answer)
 }
 
-// call returns the answer as an external term.
+// call makes a call and returns the answer, as an external term.
 func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (answer []byte, err error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("call %s: %w", name, context.Cause(ctx))
@@ -147,8 +147,8 @@ type endedError struct{ error }
 func (e endedError) Error() string { return "not connected: " + e.error.Error() }
 func (e endedError) Unwrap() error { return e.error }
 
-// send queues a call. The first call to a name sets a monitor, which reports the end of the
-// process for all calls.
+// send queues a call. The first call to a name also monitors the process, so that its end
+// fails all calls to it.
 func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call,
 	return tag, waiting, nil
 }
 
-// read handles the frames from the node.
+// read handles frames until one cannot be read.
 func (c *Conn) read() error {
 	r := bufio.NewReaderSize(c.conn, readBuffer)
 	for {
@@ -207,7 +207,7 @@ func (c *Conn) read() error {
 
 func (c *Conn) answered(tag uint64, answer []byte) {
 	c.mu.Lock()
-	waiting := c.calls[tag] // nil if the caller has given up
+	waiting := c.calls[tag] // nil if its caller has given up
 	delete(c.calls, tag)
 	c.mu.Unlock()
 	if waiting != nil {
@@ -233,7 +233,7 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	c.fail(err, func(waiting *call) bool { return waiting.name == name })
 }
 
-// fail fails the calls for which which returns true.
+// fail fails the calls that which selects.
 func (c *Conn) fail(err error, which func(*call) bool) {
 	for tag, waiting := range c.calls {
 		if which(waiting) {

@@ -22,13 +22,13 @@ import (
 type Dialer struct {
 	Cookie string
 
-	// Addr is the node's address, host:port. If it is empty, Dial asks the EPMD at EPMD,
-	// host:port. If that is empty too, Dial asks the EPMD on the node's host, on port
-	// ERL_EPMD_PORT or 4369.
+	// Addr is the node's address, host:port. If it is empty, Dial asks an EPMD: the one at
+	// the address EPMD, host:port, or if that is empty too, the one on the node's host, on
+	// port ERL_EPMD_PORT or 4369.
 	Addr, EPMD string
 
-	// TLS, unless nil, is the configuration for a node that requires TLS. Without a
-	// ServerName, the node's certificate must name the node's host.
+	// TLS is the configuration for a node that requires TLS, or nil. If its ServerName is
+	// empty, the certificate must be valid for the host in the node's name.
 	TLS *tls.Config
 
 	// Ticktime is how long the node may be silent before the connection counts as lost. Like
@@ -36,7 +36,7 @@ type Dialer struct {
 	Ticktime time.Duration
 }
 
-// Dial connects to the node named name@host, which it finds through the EPMD on that host.
+// Dial connects to the node named name@host. It gets the port from the EPMD on that host.
 func Dial(ctx context.Context, node, cookie string) (*Conn, error) {
 	return Dialer{Cookie: cookie}.Dial(ctx, node)
 }
@@ -46,11 +46,11 @@ func DialAddr(ctx context.Context, addr, node, cookie string) (*Conn, error) {
 	return Dialer{Cookie: cookie, Addr: addr}.Dial(ctx, node)
 }
 
-// Dial connects to the node named name@host. ctx bounds the dial, not the connection.
+// Dial connects to the node named name@host. ctx limits the dial, not the connection.
 func (d Dialer) Dial(ctx context.Context, node string) (*Conn, error) {
 	c, err := d.dial(ctx, node)
 	if err != nil {
-		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) { // net does not return the cause
+		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) { // net does not return it
 			err = fmt.Errorf("%w: %w", why, err)
 		}
 		return nil, fmt.Errorf("node %s: %w", node, err)
@@ -67,7 +67,7 @@ func (d Dialer) dial(ctx context.Context, node string) (*Conn, error) {
 		}
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if errors.Is(err, os.ErrDeadlineExceeded) { // net may return at the context's deadline before ctx is done
+	if errors.Is(err, os.ErrDeadlineExceeded) { // net may time out at ctx's deadline before ctx is done
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
 	if err != nil {
@@ -84,7 +84,7 @@ func (d Dialer) dial(ctx context.Context, node string) (*Conn, error) {
 	return newConn(conn, self, d.Ticktime), nil
 }
 
-// lookup asks a node's EPMD for its address.
+// lookup asks EPMD for a node's address.
 func (d Dialer) lookup(ctx context.Context, node string) (addr string, err error) {
 	name, host, ok := strings.Cut(node, "@")
 	if !ok {
@@ -106,7 +106,7 @@ func joinPort(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-// secure wraps a connection in TLS; the first write starts the TLS handshake.
+// secure wraps a connection in TLS. The first write performs the TLS handshake.
 func (d Dialer) secure(c net.Conn, node string) net.Conn {
 	config := d.TLS.Clone()
 	if config.ServerName == "" {
@@ -115,7 +115,7 @@ func (d Dialer) secure(c net.Conn, node string) net.Conn {
 	return tls.Client(c, config)
 }
 
-// shakeHands performs the handshake, and returns the pid of the caller.
+// shakeHands performs the handshake, and returns the pid that the caller uses.
 func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf.Pid, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	name, creation := callerName(conn), random()|1
@@ -128,7 +128,8 @@ func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf
 	return etf.NewPid(etf.Atom(name), 1, 0, creation), err
 }
 
-// challenges are the open challenges of all connections, so that a node cannot have us answer our own.
+// challenges are the open ones of all connections, so that a node cannot make us answer our
+// own.
 var challenges handshake.Challenges
 
 // callerName returns a node name that no other caller has.

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// failoverTime bounds a call if its context has no deadline.
+	// failoverTime limits a call whose context has no deadline.
 	failoverTime = 5 * time.Second
 
 	// The pause after a round in which all nodes failed; it doubles with each round.
@@ -20,21 +20,20 @@ const (
 	lastRoundPause  = 500 * time.Millisecond
 )
 
-// Failover combines several nodes. It uses one node until that node fails, then switches to
-// the next. After the last comes the first.
+// Failover combines several nodes. It uses one node until that node fails, then switches to the
+// next, and after the last to the first.
 //
-// A call that no node answers is repeated, with pauses, until the deadline of its context, or
-// for 5 s if the context has no deadline. A silent node uses up only part of that time. The
-// error contains the errors of all nodes. After an [ErrBadArgument] no other node is tried.
+// If no node answers a call, the Failover repeats it, with pauses, until the deadline of its
+// context, or for 5 s if the context has no deadline. A silent node uses up only part of that
+// time. The error wraps the errors of all nodes. After [ErrBadArgument] no other node is tried.
 //
-// Ids ascend across nodes as [IDs] and [Leased] describe for one node. If the clock of the
-// next node, or of a node that replaces another at the same address, is behind, its ids are
-// dropped until they are above the earlier ones. If time runs out first, the error is
-// [ErrNotAbove]. A Failover remembers the highest id of each generator. Failovers do not
-// share it.
+// Ids ascend across nodes as [IDs] and [Leased] describe for one node. If the clock of the next
+// node, or of a node that replaces another at the same address, is behind, its ids are dropped
+// until they are above the earlier ones. If time runs out first, the error is [ErrNotAbove]. A
+// Failover remembers the highest id of each generator, but does not share it with others.
 //
-// A Failover does not compare the workers of nodes. Two nodes with the same worker may make
-// the same ids.
+// A Failover does not compare the workers of nodes. Two nodes with the same worker may make the
+// same ids.
 type Failover struct {
 	// SameWorker is never called.
 	//
@@ -42,13 +41,13 @@ type Failover struct {
 	SameWorker func(error)
 
 	doors []Door
-	asked atomic.Int64 // index of the door to try first
+	asked atomic.Int64 // the index of the door to try first
 
 	mu      sync.Mutex
 	highest map[string]lastID // by generator
 }
 
-// lastID is the highest id returned, and the index of its door.
+// lastID is the highest id returned, with the index of the door that returned it.
 type lastID struct {
 	id   number
 	door int
@@ -56,8 +55,8 @@ type lastID struct {
 
 var _ Door = (*Failover)(nil)
 
-// NewFailover returns a Failover of several nodes, in order of preference. They must have
-// generators with the same names and formats, but different workers.
+// NewFailover returns a Failover for several nodes, in order of preference. Their generators
+// must have the same names and formats, but different workers.
 func NewFailover(first Door, others ...Door) *Failover {
 	return &Failover{doors: append([]Door{first}, others...), highest: make(map[string]lastID)}
 }
@@ -161,7 +160,7 @@ func (f *Failover) take(ctx context.Context, generator string, do func(context.C
 	})
 }
 
-// ask makes a call to one door after the other until one answers.
+// ask calls one door after another until one answers.
 func (f *Failover) ask(ctx context.Context, do func(ctx context.Context, at int) error) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {

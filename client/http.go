@@ -21,20 +21,20 @@ import (
 )
 
 const (
-	// maxBody bounds the bytes of an answer; 65,536 ids in base 2 need half of it.
+	// maxBody limits the size of an answer; 65,536 ids in base 2 take half of it.
 	maxBody = 16 << 20
 
-	// maxIdle bounds the idle connections that are kept.
+	// maxIdle limits the idle connections that are kept open.
 	maxIdle = 64
 )
 
-// HTTPOptions configure NewHTTP. The zero value is for a node on this machine.
+// HTTPOptions configure NewHTTP. The zero value suits a node on this machine.
 type HTTPOptions struct {
-	// Token is the token that the node requires, if any.
+	// Token is the bearer token, if the node requires one.
 	Token string
-	// Client makes the requests. Nil means a client without a timeout; the context bounds
+	// Client makes the requests. Nil means a client without a timeout; the context limits
 	// each call. Unless its CheckRedirect is set, redirects are not followed: a node sends
-	// none, and net/http would send the token to other ports of the host.
+	// none, and net/http would send the token to other ports of the same host.
 	Client *http.Client
 }
 
@@ -68,14 +68,14 @@ func NewHTTP(base string, o HTTPOptions) (*HTTP, error) {
 	return h, nil
 }
 
-// Close closes idle connections. The other connections end with their calls.
+// Close closes idle connections. The others close when their calls end.
 func (h *HTTP) Close() error {
 	h.closed.Store(true)
 	h.client.CloseIdleConnections()
 	return nil
 }
 
-// The paths of flake's openapi.yaml, and the media types of answers.
+// The paths in flake's openapi.yaml, and the media types of answers.
 const (
 	pathIDs      = "v1/ids"
 	pathLeases   = "v1/leases"
@@ -101,7 +101,7 @@ func (h *HTTP) lease(ctx context.Context, generator string, n, size int) (runs [
 	body, err := h.ask(ctx, http.MethodPost, pathLeases, asOctets, url.Values{
 		"generator": {generator}, "n": {strconv.Itoa(n)},
 	})
-	const count = 4 // bytes of the count after the first id
+	const count = 4 // size of the count that follows the first id
 	for ; len(body) >= size+count; body = body[size+count:] {
 		runs = append(runs, run{body[:size], int(binary.BigEndian.Uint32(body[size:]))})
 	}
@@ -166,7 +166,7 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 		return nil, err
 	}
 	r.Header.Set("Accept", accept)
-	r.Header["Idempotency-Key"] = nil // not sent, but lets net/http repeat a request lost on a kept connection
+	r.Header["Idempotency-Key"] = nil // sends nothing, but lets net/http repeat a request lost on a kept connection
 	if h.token != "" {
 		r.Header.Set("Authorization", "Bearer "+h.token)
 	}
@@ -190,7 +190,7 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 	return body, nil
 }
 
-// lost adds ErrLost to an error unless the request was not sent.
+// lost wraps an error in ErrLost, unless the request was not sent.
 func lost(ctx context.Context, err error) error {
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError
@@ -208,7 +208,7 @@ func lost(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-// problem returns the error in a refusal (RFC 9457), as openapi.yaml describes it.
+// problem returns the error in a refusal (RFC 9457), in the form that openapi.yaml specifies.
 func problem(answer *http.Response, body []byte) error {
 	var p struct{ Detail, Reason string }
 	if json.Unmarshal(body, &p) != nil || p.Detail == "" {

@@ -24,7 +24,7 @@ type Format interface {
 	flake.ID | snowflake.ID | sno.ID | uuidv7.ID | ulid.ID
 }
 
-// The sizes of ids in bytes.
+// The sizes of ids, in bytes.
 const (
 	snowflakeSize = 8 // and flake-idgen
 	snoSize       = 10
@@ -55,7 +55,7 @@ func (r Run[ID]) All() iter.Seq[ID] {
 	}
 }
 
-// numbers is a Run of numbers.
+// numbers is a Run whose ids are numbers.
 type numbers struct {
 	first number
 	count uint64
@@ -66,8 +66,8 @@ func numbersOf[ID Format](r Run[ID]) numbers { return numbers{numberOf(r.First),
 // number is an id as a 128-bit number.
 type number struct{ hi, lo uint64 }
 
-// plus returns the id that follows n by i in a run. In uuidv7 and ulid the first half
-// consists of time and sequence.
+// plus returns the id i places after n in a run. In uuidv7 and ulid, the time and sequence are
+// in the first half.
 func (n number) plus(i uint64) number {
 	if n.inHalves() {
 		return number{n.hi + i, n.lo}
@@ -76,13 +76,13 @@ func (n number) plus(i uint64) number {
 	return number{n.hi + carry, lo}
 }
 
-// inHalves reports whether an id is a uuidv7 or a ulid, whose time begins in the first two
-// bytes. In a flake id those bytes are 0.
+// inHalves reports whether n is a uuidv7 or a ulid. Their first two bytes are the high bits of
+// the time; in a flake id those bytes are 0.
 func (n number) inHalves() bool { return n.hi>>48 != 0 }
 
-// fresh returns the id with new random bits, if its format has them: 14 with the version and
-// variant of uuidv7, even if the id is a ulid, where the next two bits belong to the worker,
-// and 16 in other ulids.
+// fresh returns n with new random bits, if its format has any: 14 bits if n has the version and
+// variant of uuidv7, otherwise 16. In a ulid that looks like a uuidv7, two random bits
+// therefore keep their values.
 func (n number) fresh() number {
 	width := 16
 	switch {
@@ -99,16 +99,16 @@ func (n number) below(other number) bool {
 	return n.hi < other.hi || n.hi == other.hi && n.lo < other.lo
 }
 
-// follows reports whether a generator that has returned last may return n next.
+// follows reports whether a generator whose latest id is last may return n next.
 func (n number) follows(last number) bool {
-	const belowTime = 22 // maximum bits below the time in snowflake and flake-idgen; the node configures them
+	const belowTime = 22 // the most bits below the time in snowflake and flake-idgen; a node may use fewer
 	if last.below(n) {
 		return true
 	}
 	switch sizeOfNumber(last) {
-	case snowflakeSize: // the sequences of a millisecond may start at any value, and wrap around
+	case snowflakeSize: // a millisecond's sequence may start at any value, and wraps around
 		return n.lo>>belowTime == last.lo>>belowTime
-	case snoSize: // when the clock is set back, ids continue with lower times
+	case snoSize: // after the clock is set back, the generator continues with lower times
 		return true
 	}
 	return false
@@ -148,7 +148,7 @@ func idOf[ID Format](n number) (id ID) {
 	return id
 }
 
-// numberOfText returns the number of a text in a base, or in ID's own form.
+// numberOfText returns the number of an id whose text is in a base, or in ID's own form.
 func numberOfText[ID Format](text string, base int) (number, error) {
 	if base != Canonical {
 		id, err := parseBase(text, base)
@@ -159,7 +159,7 @@ func numberOfText[ID Format](text string, base int) (number, error) {
 	return numberOf(id), err
 }
 
-// parseBase parses an id of any format as a number, in a base other than [Canonical].
+// parseBase parses an id of any format as a number. base must not be [Canonical].
 func parseBase(text string, base int) (flake.ID, error) {
 	switch base {
 	case UUID:
@@ -175,15 +175,15 @@ func parseBase(text string, base int) (flake.ID, error) {
 // sizeOf returns the size of an id in bytes.
 func sizeOf[ID Format]() int { return int(reflect.TypeFor[ID]().Size()) }
 
-// numberOfBytes returns the number of an id of any length.
+// numberOfBytes returns the number of an id of any size.
 func numberOfBytes(id []byte) number {
 	var b [flakeSize]byte
 	copy(b[max(0, len(b)-len(id)):], id)
 	return numberOf(flake.ID(b))
 }
 
-// sizeOfNumber returns the size of an id, which its text does not show. Ids of 16 bytes begin
-// with 64 or 48 bits of milliseconds since 1970, and sno's with 39 bits of 4 ms.
+// sizeOfNumber returns the size of an id, judging by its value. Ids of 16 bytes begin with 64
+// or 48 bits of milliseconds since 1970, and sno's with 39 bits of 4 ms.
 func sizeOfNumber(id number) int {
 	switch {
 	case id.hi == 0:
@@ -194,14 +194,14 @@ func sizeOfNumber(id number) int {
 	return flakeSize
 }
 
-// bytesOf returns the id with a number, in size bytes.
+// bytesOf returns the id whose number is n, in size bytes.
 func bytesOf(n number, size int) []byte {
 	id := idOf[flake.ID](n)
 	return id[flakeSize-size:]
 }
 
-// remaining returns the maximum number of ids in a run that starts with id: all have its
-// worker and time. For snowflakes the node configures the bits of the sequence.
+// remaining returns the maximum length of a run that starts with id: its ids share worker and
+// time. For snowflakes the node configures how many bits are the sequence.
 func remaining[ID Format](id ID) uint64 {
 	n, width := numberOf(id), 16
 	switch any(id).(type) {
@@ -216,7 +216,7 @@ func remaining[ID Format](id ID) uint64 {
 	return all - n.lo&(all-1)
 }
 
-// fromBytes returns the id in a node's answer.
+// fromBytes returns the id in a node's answer. It fails if the size is wrong.
 func fromBytes[ID Format](b []byte) (id ID, err error) {
 	if size := sizeOf[ID](); len(b) != size {
 		return id, fmt.Errorf("the generator has another format: its ids have %d bytes, but %T has %d",
@@ -225,7 +225,7 @@ func fromBytes[ID Format](b []byte) (id ID, err error) {
 	return idOf[ID](numberOfBytes(b)), nil
 }
 
-// handedOut returns the id in a node's answer, and fails if no generator of the format can
+// handedOut returns the new id in a node's answer. It fails if no generator of the format can
 // have made it.
 func handedOut[ID Format](b []byte) (id ID, err error) {
 	if id, err = fromBytes[ID](b); err != nil {

@@ -1,5 +1,5 @@
 // Package client gets ids from a flake node, over the Erlang distribution or over HTTP, and
-// calls gen_servers and functions of any Erlang node. The program is not a node itself.
+// calls gen_servers and functions of any Erlang node. The program does not become a node.
 //
 //	node := client.NewNode("flake@127.0.0.1", client.Dialer{Cookie: "flake"})
 //	defer node.Close()
@@ -9,8 +9,8 @@
 // Start at [NewNode] or [NewHTTP], the two doors to a node, and at [IDs], which is the same
 // for both. [NewFailover] combines several nodes into one door. [IDs.Leased] returns ids
 // without a round trip. A function that takes a [flake.Nexter] accepts any of them, or a
-// generator of the program. [Node.Call] and [Node.Apply] make other calls to a node. Package
-// clienttest provides a node for tests.
+// generator in the program itself. [Node.Call] and [Node.Apply] make other calls to a node.
+// Package clienttest provides a node for tests.
 package client
 
 import (
@@ -33,18 +33,18 @@ const (
 	maxLease = 1 << 20
 
 	// maxAny is a number of ids that no generator refuses. A larger request that is
-	// refused is repeated with half the number.
+	// refused is repeated for half as many.
 	maxAny = 1024
 )
 
 // Bases for [IDs.Texts] besides 2 to 62.
 const (
-	Canonical = -1 // the format's own form, which a [Failover] refuses, because it cannot compare such texts
+	Canonical = -1 // the format's own form; a [Failover] refuses it, because it cannot compare such texts
 	UUID      = -2 // the form of a UUID, for ids of 16 bytes
 	Crockford = -3 // Crockford's base 32, upper case, padded: 26, 16 or 13 digits, which sort as ids do
 )
 
-// nameOf returns a base as nodes name it.
+// nameOf returns the name of a base in requests to a node.
 func nameOf(base int) string {
 	switch base {
 	case Canonical:
@@ -65,13 +65,13 @@ type Door interface {
 
 	get(ctx context.Context, generator string) (id []byte, err error)
 	texts(ctx context.Context, generator string, n, base int) ([]string, error)
-	lease(ctx context.Context, generator string, n, size int) ([]run, error) // of ids of size bytes
+	lease(ctx context.Context, generator string, n, size int) ([]run, error) // size is that of an id
 	notional(ctx context.Context, generator string, milli uint64) (id []byte, err error)
 	span(ctx context.Context, generator string, first, last uint64) (lowest, highest []byte, err error)
 	decompose(ctx context.Context, generator string, id []byte) ([]Field, error)
 }
 
-// run is a Run with the id as received.
+// run is a Run whose first id is in the bytes received.
 type run struct {
 	first []byte
 	count int
@@ -88,24 +88,24 @@ type Field struct {
 //
 // All methods return ctx's error when ctx is done. No id is returned twice. The ids of a call
 // ascend, and are above those of all calls that returned before it started, in any goroutine.
-// There are two exceptions: snowflakes with random_start are not ordered within a
-// millisecond, and sno's ids are lower after the node's clock has been set back. If a node is
-// replaced by another at the same address whose clock is behind, calls fail with
-// [ErrNotAbove] until its ids are above the earlier ones. An IDs remembers the highest id it
-// has returned; it does not share it with other IDs.
+// There are two exceptions: snowflakes with random_start are not ordered within a millisecond,
+// and sno's ids are lower after the node's clock has been set back. If a node is replaced at
+// the same address by another whose clock is behind, calls fail with [ErrNotAbove] until the
+// new node's ids are above the earlier ones. An IDs remembers the highest id it has returned;
+// it does not share it with other IDs.
 //
-// A failed call can be repeated safely: at worst some ids are never returned.
+// A failed call can be repeated safely: at worst some ids are never used.
 type IDs[ID Format] struct {
 	door      Door
 	generator string
 
 	mu      sync.Mutex
-	highest number // of the ids returned
+	highest number // the highest id returned
 }
 
-// NewIDs returns the ids of the generator with that name; each node has "flake". It does not
-// make a request. ID must be the type of the generator's format in the node's configuration,
-// such as flake.ID for "flake", or calls fail.
+// NewIDs returns the IDs of the named generator; every node has "flake". It makes no request.
+// ID must be the type for the format that the node's configuration gives the generator, such
+// as flake.ID for "flake"; otherwise calls fail.
 func NewIDs[ID Format](door Door, generator string) *IDs[ID] {
 	return &IDs[ID]{door: door, generator: generator}
 }
@@ -134,8 +134,8 @@ func (g *IDs[ID]) last() number {
 	return g.highest
 }
 
-// ascend records the ids of a call. It returns an error if they do not follow each other, and
-// before, the highest id when the call started.
+// ascend records the ids of a call. It returns [ErrNotAbove] if the runs are not in order, or
+// do not follow before, the highest id when the call started.
 func (g *IDs[ID]) ascend(before number, runs ...numbers) error {
 	for _, r := range runs {
 		if !r.first.follows(before) {
@@ -151,8 +151,8 @@ func (g *IDs[ID]) ascend(before number, runs ...numbers) error {
 	return nil
 }
 
-// NextN fills dst with the next ids and returns their number, which is less than len(dst)
-// only if there is an error.
+// NextN fills dst with the next ids and returns how many it filled in, which is less than
+// len(dst) only if there is an error.
 func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	if len(dst) == 0 {
 		return 0, nil
@@ -169,8 +169,8 @@ func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, err
 }
 
-// Lease returns the next n ids as runs; n must be at least 1. The node does not return them again.
-// The runs of a million ids take a few dozen bytes for each millisecond in which they are made.
+// Lease returns the next n ids as runs; n must be at least 1. The node does not return them
+// again. The runs of a million ids take a few dozen bytes for each millisecond in which they are made.
 func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
@@ -217,9 +217,8 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	return all, nil
 }
 
-// Texts returns the next n ids as texts made by the node, in base 2 to 62 with digits
-// 0-9A-Za-z and no leading zeros, or as [Canonical], [UUID] or [Crockford]. n must be at
-// least 1.
+// Texts returns the next n ids as texts made by the node. base is from 2 to 62, with digits
+// 0-9A-Za-z and no leading zeros, or [Canonical], [UUID] or [Crockford]. n must be at least 1.
 func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
@@ -244,7 +243,7 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 			if i := strings.IndexFunc(text, isNoDigit); i >= 0 {
 				return nil, fmt.Errorf("the node answered with %.40q, which is not an id", text)
 			}
-			if id, err := numberOfText[ID](text, base); err == nil { // else the text is of another format
+			if id, err := numberOfText[ID](text, base); err == nil { // else another format's text
 				ids = append(ids, numbers{id, 1})
 			}
 		}
@@ -256,14 +255,14 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	return all, nil
 }
 
-// isNoDigit reports whether r cannot be part of an id's text. Other characters may be unsafe
-// on a terminal. UUIDs contain hyphens.
+// isNoDigit reports whether r cannot be part of an id's text; UUIDs contain hyphens. Other
+// characters may be unsafe on a terminal.
 func isNoDigit(r rune) bool {
 	return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
-// Notional returns the lowest id of a millisecond, with worker and sequence 0. It is for
-// comparisons: generators do not return it.
+// Notional returns the lowest id of a millisecond, whose worker and sequence are 0. It is only
+// for comparisons: no generator returns it.
 func (g *IDs[ID]) Notional(ctx context.Context, t time.Time) (id ID, err error) {
 	milli, err := milliOf(t)
 	if err != nil {
@@ -304,7 +303,7 @@ func milliOf(t time.Time) (uint64, error) {
 	return uint64(t.UnixMilli()), nil
 }
 
-// Decompose returns the fields of an id, the most significant first.
+// Decompose returns the fields of an id, starting with the most significant.
 func (g *IDs[ID]) Decompose(ctx context.Context, id ID) ([]Field, error) {
 	return g.door.decompose(ctx, g.generator, bytesOf(numberOf(id), sizeOf[ID]()))
 }
@@ -318,8 +317,8 @@ var (
 	// ErrBusy means that too many large calls from this program are waiting.
 	ErrBusy = errors.New("system_limit: the node has no room for the call")
 
-	// ErrNotAbove means that a node's ids are not above the earlier ones. They come from
-	// another node, in a [Failover] or at the same address: the ids of one node ascend as
+	// ErrNotAbove means that a node's ids are not above the earlier ones, which came from
+	// another node, in a [Failover] or at the same address. The ids of one node ascend as
 	// [IDs] describes, even after restarts and changes of its clock.
 	ErrNotAbove = errors.New("the node's ids are not above earlier ones")
 
@@ -327,7 +326,7 @@ var (
 	ErrUnknown = errors.New("the node does not support the call")
 )
 
-// refusals maps the reasons of {error, Reason} to errors.
+// refusals maps Reason in {error, Reason} to the error that callers get.
 var refusals = map[string]error{
 	"badarg":                  ErrBadArgument,
 	"system_limit":            ErrBusy,

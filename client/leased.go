@@ -21,65 +21,65 @@ const (
 	defaultLeaseSize = 1000
 	defaultLeaseAge  = 100 * time.Millisecond
 
-	fetchTime = 5 * time.Second // for one lease
+	fetchTime = 5 * time.Second // limits the request for one lease
 )
 
-// LeaseOptions configure leases. Zero values mean the defaults.
+// LeaseOptions configure leases. A zero field means its default.
 type LeaseOptions struct {
 	Size   int           // number of ids in a lease, from 1 to MaxLeaseSize; default 1000
 	MaxAge time.Duration // of a lease, from MinLeaseAge to MaxLeaseAge; default 100 ms
 }
 
-// Leased returns ids of a generator that are leased ahead, without a round trip for each. It
-// is safe for concurrent use. Its ids have these guarantees:
+// Leased returns ids of a generator from leases that it fetches ahead, without a round trip
+// for each id. It is safe for concurrent use. Its ids have these guarantees:
 //
 //   - No id is returned twice, or to another caller of the node.
-//   - An id is above those of all calls of Next that returned before its call started, in
+//   - An id is above those of all calls of Next that returned before its own call started, in
 //     any goroutine, even if the node is killed and restarted or its clock steps. There are
 //     two exceptions: snowflakes with random_start are not ordered within a millisecond, and
 //     sno's ids are lower after the node's clock has been set back.
 //   - The node returned it at most MaxAge ago, or during the call. The remaining ids of an
 //     older lease are dropped.
 //
-// They are not ordered relative to ids from other calls to the same generator.
+// There is no order between these ids and those of other calls to the same generator.
 //
-// The next lease is fetched when an id is taken from a lease that is half used or has reached
-// half its age. So nothing is fetched for an unused lease.
+// Taking an id from a lease that is half used, or has reached half its age, fetches the next
+// lease. A lease that is not used is not renewed.
 type Leased[ID Format] struct {
 	ids     *IDs[ID]
 	size    int
 	maxAge  time.Duration
 	start   time.Time
-	ctx     context.Context // of the fetches
+	ctx     context.Context // for the fetches
 	cancel  context.CancelFunc
 	fetches sync.WaitGroup
 
-	current atomic.Pointer[lease] // ids are taken from it
+	current atomic.Pointer[lease] // the lease that ids are taken from
 
 	mu       sync.Mutex // guards the fields below, and changes of current
 	next     *lease     // the lease after current, or nil
 	fetching *fetch     // the current fetch, or nil
-	waiting  int        // number of waiting callers
+	waiting  int        // the number of callers that wait for a lease
 }
 
-// lease is the ids of one answer.
+// lease holds the ids of one answer.
 type lease struct {
 	runs  []numbers
 	total uint64
-	asked time.Duration // time of the request
+	asked time.Duration // when it was requested
 
-	taken   atomic.Uint64 // number of ids taken; may exceed total
+	taken   atomic.Uint64 // the number of ids taken; may exceed total
 	renewed atomic.Bool   // whether the next lease has been requested
 }
 
 // fetch is a request for a lease, which becomes Leased.next.
 type fetch struct {
 	asked time.Duration
-	done  chan struct{} // closed when the lease is set as next, or err is set
+	done  chan struct{} // closed after Leased.next or err is set
 	err   error
 }
 
-// Leased returns ids that are leased ahead. The first call of Next makes the first request.
+// Leased returns a Leased for this generator. Its first call of Next makes the first request.
 // The caller must Close it after use.
 func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 	if o.Size == 0 {
@@ -100,18 +100,18 @@ func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 	return l, nil
 }
 
-// Close drops leased ids. Later calls of Next fail.
+// Close drops the leased ids. Later calls of Next fail.
 func (l *Leased[ID]) Close() {
 	l.mu.Lock()
-	l.cancel() // no lease is added after that
+	l.cancel() // after this, no fetch stores a lease
 	l.current.Store(nil)
 	l.next = nil
 	l.mu.Unlock()
 	l.fetches.Wait()
 }
 
-// Next returns the next id at once, or when the next lease has been fetched. It returns the
-// error of that fetch, or ctx's error when ctx is done.
+// Next returns the next id, at once unless it must wait for a lease. If the lease cannot be
+// fetched, Next returns the error of the fetch; when ctx is done, ctx's error.
 func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 	n, ok, due := l.take(l.current.Load(), endOfTime)
 	if !ok {
@@ -128,12 +128,12 @@ func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 
 func (l *Leased[ID]) now() time.Duration { return time.Since(l.start) }
 
-// endOfTime is later than the request for any lease.
+// endOfTime is later than any request for a lease.
 const endOfTime time.Duration = math.MaxInt64
 
-// take returns the next id of a lease, unless the lease is used up or too old. A lease that
-// was requested after the call began is not too old. due reports, once for each lease, that
-// the next lease should be fetched.
+// take returns the next id of a lease, unless the lease is nil, used up or too old. A lease
+// that was requested after the call began is never too old. due reports, once for each lease,
+// that the next lease should be fetched.
 func (l *Leased[ID]) take(from *lease, began time.Duration) (n number, ok, due bool) {
 	if from == nil {
 		return n, false, false
@@ -142,7 +142,7 @@ func (l *Leased[ID]) take(from *lease, began time.Duration) (n number, ok, due b
 	if i >= from.total {
 		return n, false, false
 	}
-	age := l.now() - from.asked // read last, because the goroutine may have been delayed
+	age := l.now() - from.asked // after taking i, because the goroutine may have been delayed
 	if age > l.maxAge && from.asked < began {
 		return n, false, false
 	}
@@ -161,7 +161,7 @@ func (from *lease) at(i uint64) number {
 	panic("unreachable: i is below total")
 }
 
-// wait waits for the next lease and takes an id from it, at the latest from the first
+// wait waits for the next lease and takes an id from it. It does not wait beyond the first
 // lease requested after the call began.
 func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
 	began := l.now()
@@ -189,7 +189,7 @@ func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
 	}
 }
 
-// takeNext takes an id from the current lease, or from the next, which then replaces it.
+// takeNext takes an id from the current lease, or from the next one and makes that current.
 func (l *Leased[ID]) takeNext(began time.Duration) (n number, ok bool) {
 	n, ok, due := l.take(l.current.Load(), began)
 	if !ok && l.next != nil {
@@ -212,7 +212,7 @@ func (l *Leased[ID]) renew() {
 	}
 }
 
-// fetch returns the current fetch, or starts one with ids for all waiting callers.
+// fetch returns the current fetch, or starts one, of enough ids for all waiting callers.
 func (l *Leased[ID]) fetch() *fetch {
 	if l.fetching != nil {
 		return l.fetching
@@ -234,7 +234,7 @@ func (l *Leased[ID]) fetch() *fetch {
 		defer l.mu.Unlock()
 		l.fetching = nil
 		if l.ctx.Err() != nil {
-			return // waiting callers fetch again and get net.ErrClosed
+			return // waiting callers call fetch again, and get net.ErrClosed
 		}
 		if f.err = err; err != nil {
 			return

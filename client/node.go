@@ -13,36 +13,36 @@ import (
 )
 
 const (
-	dialTime = 10 * time.Second // bounds one attempt to connect
+	dialTime = 10 * time.Second // limits one attempt to connect
 
 	// The pause after a failed attempt; it doubles with each failure.
 	minPause = 10 * time.Millisecond
 	maxPause = time.Second
 )
 
-// Node is a node that is called over one connection. The first call opens the connection,
-// as does the first call after the connection is lost. A Node is safe for concurrent use.
+// Node is a node that is called over one connection. The first call opens the connection; after
+// a connection is lost, the next call opens a new one. A Node is safe for concurrent use.
 //
-// A call makes at most one attempt to connect, which concurrent calls share. After a failed
-// attempt there is a pause of up to a second, so that a program that calls in a loop does not
+// A call makes at most one attempt to connect, which concurrent calls share. A failed attempt is
+// followed by a pause of up to a second, so that a program that calls in a loop does not
 // overload the node. See [ErrLost] for calls that may have been performed.
 type Node struct {
 	name   string
 	dialer Dialer
-	ctx    context.Context // of the attempts
+	ctx    context.Context // for the attempts
 	cancel context.CancelFunc
 	dials  sync.WaitGroup
 
 	mu      sync.Mutex
-	conn    *Conn    // the last connection, or nil
+	conn    *Conn    // the latest connection, or nil
 	attempt *attempt // the current attempt, or nil
 	pause   time.Duration
-	failed  time.Time // time of the last failure, if pause is not 0
+	failed  time.Time // when the latest attempt failed, if pause is not 0
 }
 
 // attempt is an attempt to connect.
 type attempt struct {
-	done chan struct{} // closed when conn or err is set
+	done chan struct{} // closed after conn or err is set
 	conn *Conn
 	err  error
 }
@@ -54,10 +54,10 @@ func NewNode(name string, d Dialer) *Node {
 	return n
 }
 
-// Close closes the connection. Waiting calls fail.
+// Close closes the connection. Calls that are waiting for an answer fail.
 func (n *Node) Close() error {
 	n.mu.Lock()
-	n.cancel() // no attempt starts after that
+	n.cancel() // after this, no attempt starts
 	n.mu.Unlock()
 	n.dials.Wait()
 	n.mu.Lock()
@@ -69,8 +69,8 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// Call is gen_server:call({Name, Node}, Request). The end of ctx ends only the call, which
-// may have been performed by then.
+// Call is gen_server:call({Name, Node}, Request). When ctx ends, only the call ends; the node
+// may have performed it by then.
 func (n *Node) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {
 	return decoded(n.call(ctx, name, request))
 }
@@ -98,7 +98,7 @@ func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) ([]byt
 	}
 }
 
-// connected returns the connection, or connects first.
+// connected returns the connection. If there is none, it connects first.
 func (n *Node) connected(ctx context.Context) (*Conn, error) {
 	n.mu.Lock()
 	if n.conn.alive() {
@@ -158,7 +158,7 @@ func (c *Conn) alive() bool {
 	}
 }
 
-// The calls of a generator, and its answers.
+// The calls to a generator, and the answers.
 var _ Door = (*Node)(nil)
 
 func (n *Node) get(ctx context.Context, generator string) (id []byte, err error) {
@@ -218,7 +218,7 @@ func (n *Node) decompose(ctx context.Context, generator string, id []byte) (fiel
 	return fields, err
 }
 
-// ask calls a generator, and calls read to decode the term of {ok, Term}.
+// ask calls a generator, and calls read to decode Term in the answer {ok, Term}.
 func (n *Node) ask(ctx context.Context, generator string, request etf.Term, read func(*etf.Reader)) error {
 	answer, err := n.call(ctx, etf.Atom(generator), request)
 	if err != nil {

@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// maxFrame bounds the bytes of a frame from the node; 65,536 ids in base 2 need half of it.
+	// maxFrame limits the size of a frame from the node; 65,536 ids in base 2 take half of it.
 	maxFrame = 16 << 20
 
 	readBuffer = 64 << 10
 )
 
-// caps are sufficient for a caller's terms, and supported by OTP 23 and later.
+// caps suffice for the terms that a caller sends. OTP 23 and later support them.
 var caps = etf.AllCaps
 
 // tick is an empty frame.
 var tick = make([]byte, wire.HeaderSize)
 
-// appendMonitor appends a frame that sets a monitor on a registered process.
+// appendMonitor appends a frame that monitors a registered process.
 func appendMonitor(dst []byte, self etf.Pid, name etf.Atom, ref etf.Ref) ([]byte, error) {
 	return wire.Append(dst, caps, etf.Tuple{int64(wire.OpMonitorP), self, name, ref})
 }
 
 // appendCall appends a frame that sends {'$gen_call', {Self, Tag}, Request} to a registered
-// process, whose name appendMonitor has accepted. OTP uses a reference as Tag, but any term
-// is allowed.
+// process. appendMonitor must have accepted the name before. OTP uses a reference as Tag, but
+// any term is allowed.
 func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf.Term) ([]byte, error) {
 	b := etf.AppendInt(etf.AppendTupleHeader(wire.Open(dst), 4), int64(wire.OpRegSend))
 	b = etf.MustAppendAtom(append(b, self...), "", caps)
@@ -44,16 +44,16 @@ func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf
 	return b, nil
 }
 
-// signal is an answer or the end of a process.
+// signal is an answer to a call, or the news that a monitored process has ended.
 type signal struct {
 	tag    uint64
 	answer []byte // one term, or nil
-	ref    []byte // of the monitor of the process that ended, or nil
+	ref    []byte // the monitor of the process that ended, or nil
 	reason []byte // the exit reason, one term
 }
 
-// decode reads a frame. A frame that callers do not need becomes an empty signal. The slices
-// are parts of the frame.
+// decode decodes a frame. It returns an empty signal for a frame that callers do not need. The
+// slices of a signal are parts of the frame.
 func decode(frame []byte) (s signal, err error) {
 	if len(frame) == 0 {
 		return s, nil
@@ -77,7 +77,7 @@ func decode(frame []byte) (s signal, err error) {
 	return s, err
 }
 
-// decodeMessage reads {Tag, Answer}. For other messages it returns a nil answer.
+// decodeMessage decodes {Tag, Answer}. For any other message it returns a nil answer.
 func decodeMessage(message []byte) (tag uint64, answer []byte) {
 	r := etf.NewReader(message)
 	r.Tuple()

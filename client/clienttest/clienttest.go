@@ -1,11 +1,11 @@
-// Package clienttest provides a node for tests of programs that use package client. The node
+// Package clienttest provides a node for testing programs that use package client. The node
 // runs in the test's process, and needs no socket or setup.
 //
 //	node := clienttest.New()
 //	ids := client.NewIDs[flake.ID](node, "flake")
 //	id, err := ids.Next(ctx)
 //
-// The code of a real node makes its ids and answers its calls. So ids are unique, ascend and
+// The code of a real node makes its ids and answers its calls, so ids are unique, ascend and
 // can be leased, and arguments out of range are refused. [Node.Step] changes the clock, and
 // [Node.Fail] makes calls fail.
 package clienttest
@@ -27,12 +27,12 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// Node is a [client.Door] to a new node, which has the generator "flake" with a random worker.
-// It is safe for concurrent use.
+// Node is a [client.Door] to a node of its own, which has the generator "flake" with a random
+// worker. It is safe for concurrent use.
 type Node struct {
 	client.Door
 
-	ahead   atomic.Int64 // milliseconds by which its clock is ahead of the machine's
+	ahead   atomic.Int64 // how far the node's clock is ahead of the machine's, in milliseconds
 	failure atomic.Pointer[error]
 	server  atomic.Pointer[idhttp.Server]
 
@@ -58,8 +58,8 @@ func New() *Node {
 	return n
 }
 
-// Add adds a generator of any format, such as [formats.Snowflake] or [formats.UUIDv7] made
-// from a generator that the test has opened.
+// Add adds a generator of any format. Functions such as [formats.Snowflake] and
+// [formats.UUIDv7] make the Source from a generator that the test has opened.
 func (n *Node) Add(name string, ids formats.Source) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -74,9 +74,9 @@ func (n *Node) Add(name string, ids formats.Source) {
 // a step back, calls fail with [flake.ErrClockBackwards] until the clock has caught up.
 func (n *Node) Step(d time.Duration) { n.ahead.Add(d.Milliseconds()) }
 
-// Fail makes all calls fail with an error, as if the node could not be reached, until Fail is
-// called with nil. Errors of real nodes are, for example, [client.ErrBusy], [client.ErrLost]
-// and [flake.ErrTimestampNotSaved].
+// Fail makes all calls fail with err, as if the node could not be reached, until Fail is
+// called with nil. Errors that real nodes cause include [client.ErrBusy], [client.ErrLost] and
+// [flake.ErrTimestampNotSaved].
 func (n *Node) Fail(err error) { n.failure.Store(&err) }
 
 // transport passes requests to the node.
@@ -84,10 +84,10 @@ type transport struct{ node *Node }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := t.node.failure.Load(); err != nil && *err != nil {
-		return nil, &net.OpError{Op: "dial", Net: "clienttest", Err: *err} // a request that was not sent
+		return nil, &net.OpError{Op: "dial", Net: "clienttest", Err: *err} // means that the request was not sent
 	}
 	served, answer := r.Clone(r.Context()), httptest.NewRecorder()
-	served.Body = http.NoBody // as in a server's request
+	served.Body = http.NoBody // a server's request never has a nil Body
 	t.node.server.Load().ServeHTTP(answer, served)
 	if err := r.Context().Err(); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Example gets ids from a flake node in each way that package client provides, over the
-// Erlang distribution or, with -url, over HTTP:
+// Example gets ids from a flake node in every way that package client offers, over the Erlang
+// distribution or, with -url, over HTTP:
 //
 //	./start.sh -noinput &
 //	go run ./client/example
