@@ -7,28 +7,28 @@ import (
 )
 
 var (
-	// ErrBadArgument is the answer to an argument out of range.
+	// ErrBadArgument means that an argument is out of range.
 	ErrBadArgument = errors.New("badarg")
 
-	// ErrBusy is the answer to a request for which there is no room.
+	// ErrBusy means that there is no room for the request.
 	ErrBusy = errors.New("system_limit")
 
 	// ErrNotRegistered means that Erlang nodes cannot reach the id server.
 	ErrNotRegistered = errors.New("no server is registered for Erlang nodes")
 
-	// ErrStopping means that the node answers, but will soon stop.
+	// ErrStopping means that the node still answers, but will soon stop.
 	ErrStopping = errors.New("shutting down: retry another node")
 )
 
 // Result is the outcome of a call, or why a call would fail.
 type Result struct {
-	Reason string // Erlang's word; "ok" if Err is nil
+	Reason string // the reason as Erlang names it; "ok" if Err is nil
 	Err    error
 	Remedy string // what an operator can do
 }
 
-// Results lists all results. The first is success; the last stands for any other error.
-// Both doors and the counts of calls use these words.
+// Results lists all results. The first is success; the last stands for all other errors. Both
+// doors use these reasons, and so do the counts of calls.
 var Results = [...]Result{
 	{Reason: "ok"},
 	{Reason: "badarg", Err: ErrBadArgument},
@@ -46,10 +46,10 @@ var Results = [...]Result{
 	{Reason: "system_limit", Err: ErrBusy},
 }
 
-// ResultOf returns the result for an error, or for nil.
+// ResultOf returns the result for an error, or success if err is nil.
 func ResultOf(err error) *Result { return &Results[resultOf(err)] }
 
-// Reason returns the word for an error.
+// Reason returns the reason of ResultOf(err).
 func Reason(err error) string { return ResultOf(err).Reason }
 
 func resultOf(err error) (place int) {

@@ -1,7 +1,7 @@
-// Package idserver answers requests to a generator: they are the methods of a
-// [Server], which are the same for every [formats.Format] of ids, and count their
-// calls. The doors, package iderl for Erlang and package idhttp for HTTP, call these
-// methods and write ids as their callers want them.
+// Package idserver answers requests to a generator. They are the methods of a [Server], which
+// are the same for every [formats.Format] and count their calls. The doors, package iderl for
+// Erlang and package idhttp for HTTP, call these methods, and write ids in the form that the
+// caller wants.
 package idserver
 
 import (
@@ -19,30 +19,30 @@ const (
 	MaxMany  = 1 << 16 // GetMany and GetBinary
 	MaxLease = 1 << 20 // Lease
 
-	// MaxTicks bounds the time that a request takes: it may ask for the ids of at most
-	// this many ticks, or for MaxInline. This is a smaller bound than MaxLease only if
-	// a generator makes fewer than 1,024 ids a tick.
+	// MaxTicks limits how long a request takes: it may ask for the ids of at most this
+	// many ticks, or for MaxInline ids if that is more. This limit is below MaxLease only
+	// for a generator that makes fewer than 1,024 ids a tick.
 	MaxTicks = 1024
 )
 
-// MaxInline is the most ids that are made while others wait. A larger request lets all
-// others go first after each MaxInline ids.
+// MaxInline is the most ids that are made while others wait. After each MaxInline ids, a larger
+// request lets others run.
 const MaxInline = 256
 
-// Server answers requests from one source of ids. Any number of goroutines may
-// use it. It must not be copied.
+// Server answers requests for the ids of one source. It is safe for concurrent use, and must not
+// be copied.
 type Server struct {
 	IDs     formats.Source
 	Version string
 	Started time.Time
-	From    func() Origin // returns where the worker came from; nil: that is not known
-	Meta    uint8         // the metabyte of ids for which none is given
+	From    func() Origin // returns where the worker came from; nil if that is not known
+	Meta    uint8         // the metabyte of ids whose request has none
 
-	turns  turns // of requests for more than MaxInline ids
+	turns  turns // for requests for more than MaxInline ids
 	counts counts
 }
 
-// Meta is a metabyte for ids. The zero Meta means the server's.
+// Meta is the metabyte that a request gives for its ids. The zero Meta means the server's.
 type Meta struct {
 	Byte  uint8
 	Given bool
@@ -58,8 +58,8 @@ func (s *Server) Get(ctx context.Context, meta Meta) (formats.Number, error) {
 	return run.First, err
 }
 
-// GetMany takes n ids, from 1 to MaxMany, in ascending order: all of them, or it fails. More
-// than MaxInline are taken in turns. If a metabyte is given, their format must have one.
+// GetMany takes n ids, 1 to MaxMany, in ascending order. It takes all of them or fails. More
+// than MaxInline ids are taken in turns. If a metabyte is given, the format must have one.
 func (s *Server) GetMany(ctx context.Context, n int, meta Meta, t *Turn) ([]formats.Run, error) {
 	return s.take(ctx, opGetMany, n, MaxMany, meta, t)
 }
@@ -74,18 +74,18 @@ func (s *Server) Lease(ctx context.Context, n int, meta Meta, t *Turn) ([]format
 	return s.take(ctx, opLease, n, MaxLease, meta, t)
 }
 
-// Notional returns the lowest id with a time, in ms since 1970.
+// Notional returns the lowest id of a time, in ms since 1970.
 func (s *Server) Notional(milli uint64) (formats.Number, error) {
 	lowest, _, err := s.span(opNotional, milli, milli)
 	return lowest, err
 }
 
-// Span returns the lowest and the highest id from one time to another.
+// Span returns the lowest and the highest id of the times from first to last, in ms since 1970.
 func (s *Server) Span(first, last uint64) (lowest, highest formats.Number, err error) {
 	return s.span(opSpan, first, last)
 }
 
-// Decompose reads an id, as [formats.Format.Parse] does, and takes it apart.
+// Decompose parses an id, as [formats.Format.Parse] does, and returns it and its fields.
 func (s *Server) Decompose(text string, base int) (id formats.Number, fields []formats.Field, err error) {
 	if id, err = s.IDs.Format().Parse(text, base); err == nil {
 		fields = s.IDs.Format().Fields(id)
@@ -103,7 +103,7 @@ func (s *Server) Invalid() error {
 	return ErrBadArgument
 }
 
-// Unknown counts a request that has no method.
+// Unknown counts a request for which Server has no method.
 func (s *Server) Unknown() { s.count(opUnknown, nil) }
 
 // Most returns the most ids that one request may ask for; limit is the most for any format.
@@ -119,7 +119,7 @@ func (s *Server) span(op op, first, last uint64) (lowest, highest formats.Number
 	return lowest, highest, err
 }
 
-// metabyte returns the metabyte of ids, and whether their format allows the one given.
+// metabyte returns the metabyte for ids, and whether the format allows it.
 func (s *Server) metabyte(meta Meta) (b uint8, ok bool) {
 	if !meta.Given {
 		return s.Meta, true
@@ -127,7 +127,7 @@ func (s *Server) metabyte(meta Meta) (b uint8, ok bool) {
 	return meta.Byte, s.IDs.Format().Meta
 }
 
-// take takes n ids, 1 to most.
+// take takes n ids, which must be from 1 to most.
 func (s *Server) take(ctx context.Context, op op, n, most int, meta Meta, t *Turn) (runs []formats.Run, err error) {
 	if b, ok := s.metabyte(meta); !ok || n < 1 || n > s.Most(most) {
 		err = ErrBadArgument
@@ -138,7 +138,7 @@ func (s *Server) take(ctx context.Context, op op, n, most int, meta Meta, t *Tur
 	return runs, err
 }
 
-// reserve takes n ids, ascending, or fails. If t is not nil, it takes them in turns.
+// reserve takes n ids, in ascending order, or fails. If t is not nil, it takes them in turns.
 func (s *Server) reserve(ctx context.Context, n int, meta uint8, t *Turn) (runs []formats.Run, err error) {
 	for n > 0 {
 		if t != nil {
@@ -159,12 +159,12 @@ func (s *Server) reserve(ctx context.Context, n int, meta uint8, t *Turn) (runs 
 			runs = append(runs, run)
 		}
 	}
-	// A format whose sequence starts at random returns the runs of a tick in any order.
+	// If the sequence starts at random, the runs of a tick come in any order.
 	slices.SortFunc(runs, func(a, b formats.Run) int { return a.First.Compare(b.First) })
 	return runs, nil
 }
 
-// All yields the ids of runs. Other goroutines run after each MaxInline ids.
+// All yields the ids of runs. It lets other goroutines run after each MaxInline ids.
 func All(runs []formats.Run) iter.Seq[formats.Number] {
 	return func(yield func(formats.Number) bool) {
 		n := 0

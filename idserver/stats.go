@@ -9,7 +9,7 @@ import (
 type op uint8
 
 const (
-	opUnknown   op = iota // not a known call: answered ok, as the original does
+	opUnknown   op = iota // an unknown call, answered ok as in the original
 	opGet                 // the next id
 	opInvalid             // an argument of the wrong type or out of range
 	opGetMany             // ids, ascending
@@ -29,16 +29,16 @@ var kinds = [ops]string{
 
 // Stats are counts since the server was made.
 type Stats struct {
-	IDs      uint64      // handed out or leased
-	Waits    uint64      // for the next tick, because all ids of one were used up
+	IDs      uint64      // ids handed out or leased
+	Waits    uint64      // waits for the next tick, after all ids of the last were used up
 	Refusals uint64      // calls answered with an error
-	Calls    []CallCount // the counts above 0
+	Calls    []CallCount // calls by kind and result, without counts of 0
 }
 
 // CallCount is the number of calls of one kind with the same result.
 type CallCount struct {
 	Kind   string // "get", "lease", ...
-	Result string // "ok", or the reason of the error
+	Result string // "ok", or the error's Reason
 	Calls  uint64
 }
 
@@ -61,14 +61,13 @@ func (s *Server) Stats() (all Stats) {
 	return all
 }
 
-// counts are shared by all callers. A call adds to one shared word, as it does to take
-// its id.
+// counts are shared by all callers. A call for one id adds to only one of these words.
 type counts struct {
 	calls [ops][len(Results)]atomic.Uint64
-	ids   atomic.Uint64 // without those of opGet: one for each of its calls
+	ids   atomic.Uint64 // without ids from opGet, which returns one in each call
 }
 
-// count counts a call by its result.
+// count counts a call of a kind by its result.
 func (s *Server) count(op op, err error) { s.counts.calls[op][resultOf(err)].Add(1) }
 
 // Info is the state and the counts of a server.
@@ -76,7 +75,7 @@ type Info struct {
 	Format  string
 	Worker  uint64
 	Stats   Stats
-	Last    uint64    // time of the last id, ms since 1970
+	Last    uint64    // the time of the last id, in ms since 1970
 	Mark    time.Time // no id is later; the zero Time if no mark is kept
 	Uptime  time.Duration
 	Version string
@@ -85,9 +84,9 @@ type Info struct {
 
 // Origin is where a worker came from.
 type Origin struct {
-	From  string    // "worker_id", "interface eth0", "etcd", ...; empty if that is not known
-	Until time.Time // the worker's mark, past which ids do not go; the zero Time if it has no mark
-	Err   error     // of the last attempt to extend that mark
+	From  string    // "worker_id", "interface eth0", "etcd", ...; empty if not known
+	Until time.Time // the worker's mark, which no id passes; the zero Time if there is none
+	Err   error     // the error of the last attempt to extend that mark
 }
 
 // Origin returns where the worker came from.

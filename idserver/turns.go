@@ -6,36 +6,36 @@ import (
 	"sync"
 )
 
-// share is the most ids of a large request that are taken in one turn, or a quarter of a
-// tick's if that is more, so that one request cannot use up tick after tick. Each turn
-// costs a switch of goroutines, which takes long on a busy machine.
+// share is the number of ids that a large request takes in one turn, or a quarter of a tick's
+// ids if that is more. It keeps one request from using up tick after tick. Each turn costs a
+// switch of goroutines, which takes long on a busy machine.
 const share = 1024
 
 func (s *Server) share() int { return max(share, s.IDs.PerTick()/4) }
 
-// MaxRuns returns the maximum number of runs for n ids, unless others keep taking ids.
+// MaxRuns returns the maximum number of runs for n ids, unless other requests keep taking ids.
 func (s *Server) MaxRuns(n int) int { return 2 + n/s.share() }
 
-// turns let large requests go one after the other, a share of ids at a time, so that all
-// of them together take no more than one processor. The queues take turns: small requests
-// finish first, and other callers get as many turns as nodes do, however many nodes ask.
+// turns makes large requests take turns, at a share of ids each, so that together they use at
+// most one processor. The queues alternate too: small requests finish first, and callers that
+// are not nodes get as many turns as nodes do, however many nodes there are.
 type turns struct {
 	mu      sync.Mutex
-	held    bool // by one Turn
+	held    bool // whether a Turn has been passed and has not ended
 	last    int  // the queue that had the last turn
 	waiting [4][]*Turn
 }
 
-// There is a queue for nodes and one for other callers, each for requests of up to MaxMany
-// ids, and for longer ones. Long requests finish one at a time: if they alternated, a
-// lease would consist of one run per share.
+// Nodes have one queue for requests of up to MaxMany ids, and one for longer requests. So have
+// other callers. Long requests finish one at a time: if they alternated, a lease would consist
+// of one run per share.
 const (
 	ofNodes  = 0
 	ofOthers = 2
 	long     = 1
 )
 
-// Turn is the place of one request in its queue. A small request needs none: a nil Turn.
+// Turn is the place of one request in its queue. A small request needs none: its Turn is nil.
 type Turn struct {
 	turns *turns
 	queue int
@@ -43,7 +43,7 @@ type Turn struct {
 	ready chan struct{} // receives when the turn comes
 }
 
-// NoTurn is the turn of a request for which there is no room: it fails with ErrBusy.
+// NoTurn is the Turn of a request for which there is no room: the request fails with ErrBusy.
 var NoTurn = new(Turn)
 
 // TurnOfNode returns the turn of a node's request for n ids. The caller must call End.
@@ -62,7 +62,7 @@ func (s *turns) turn(queue, n int) *Turn {
 	return &Turn{turns: s, queue: queue, ready: make(chan struct{}, 1)}
 }
 
-// next lets others have their turn and waits for the next one. It fails when ctx ends.
+// next ends the turn that t holds, if any, and waits for the next one. It fails when ctx ends.
 func (t *Turn) next(ctx context.Context) error {
 	if t.turns == nil {
 		return ErrBusy
@@ -81,7 +81,7 @@ func (t *Turn) next(ctx context.Context) error {
 	return nil
 }
 
-// End lets others have their turn. The caller calls it when the reply is ready to be sent.
+// End passes the turn on. The caller calls it when the reply is ready to be sent.
 func (t *Turn) End() {
 	if t != nil && t.held {
 		t.held = false
@@ -91,8 +91,7 @@ func (t *Turn) End() {
 	}
 }
 
-// enter adds a turn to the end of its queue, or to the front if it belongs to a long
-// request that has started.
+// enter adds t to the end of its queue, or to the front if t is a long request that has started.
 func (s *turns) enter(t *Turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +119,7 @@ func (s *turns) leave(t *Turn) bool {
 	return i >= 0
 }
 
-// pass passes the turn to the first of the next queue that is not empty.
+// pass passes the turn to the first request of the next queue that is not empty.
 func (s *turns) pass() {
 	s.held = false
 	for range s.waiting {

@@ -19,15 +19,15 @@ import (
 	"github.com/flake-go/flake/node/rpc"
 )
 
-// MaxGenerate bounds the ids that one call of flake_harness makes, and
-// MaxGenerateBytes their bytes or digits. A call for more raises system_limit: as terms,
-// ids take four times their size. For the same reason only one such call runs at a time.
+// MaxGenerate limits the ids that one call of flake_harness makes, and MaxGenerateBytes their
+// bytes or digits. A call for more raises system_limit: as terms, ids take four times as much
+// memory. For the same reason only one such call runs at a time.
 const (
 	MaxGenerate      = 100_000
 	MaxGenerateBytes = 5 << 19
 )
 
-// Surroundings is what the functions need besides the id server.
+// Surroundings is everything that the functions need besides the id server.
 type Surroundings struct {
 	// Config holds the settings under the names of the original's sys.config.
 	Config map[etf.Atom]etf.Term
@@ -35,8 +35,8 @@ type Surroundings struct {
 	Output io.Writer
 }
 
-// Functions returns the functions of the original's modules, under their original
-// names. The comment on each says where it differs.
+// Functions returns the functions of the original's modules, under their original names. The
+// comment on each function says how it differs from the original.
 func Functions(s *idserver.Server, a Surroundings) rpc.Table {
 	f := &functions{server: s, Surroundings: a}
 	return rpc.Table{
@@ -66,10 +66,10 @@ func Functions(s *idserver.Server, a Surroundings) rpc.Table {
 type functions struct {
 	server *idserver.Server
 	Surroundings
-	generating sync.Mutex // held by a call of flake_harness
+	generating sync.Mutex // held while flake_harness makes ids
 }
 
-// getConfigValue returns a setting, or the default that the caller names.
+// getConfigValue returns a setting, or the caller's default.
 func (f *functions) getConfigValue(args []etf.Term) (etf.Term, error) {
 	key, _ := args[0].(etf.Atom)
 	if value := f.Config[key]; value != nil {
@@ -78,7 +78,7 @@ func (f *functions) getConfigValue(args []etf.Term) (etf.Term, error) {
 	return args[1], nil
 }
 
-// getEnv returns {ok, Value} for a setting of the application flake, else undefined.
+// getEnv returns {ok, Value} for a setting of the application flake, otherwise undefined.
 func (f *functions) getEnv(args []etf.Term) (etf.Term, error) {
 	key, _ := args[1].(etf.Atom)
 	if value := f.Config[key]; value != nil && args[0] == etf.Atom("flake") {
@@ -87,18 +87,18 @@ func (f *functions) getEnv(args []etf.Term) (etf.Term, error) {
 	return etf.Atom("undefined"), nil
 }
 
-// start is application:start of an application that is already running.
+// start answers like application:start for an application that is already running.
 func start([]etf.Term) (etf.Term, error) {
 	return etf.Tuple{etf.Atom("error"), etf.Tuple{etf.Atom("already_started"), etf.Atom("flake")}}, nil
 }
 
-// stop refuses, as supervisors refuse to stop their children: nobody can stop the
-// service remotely.
+// stop refuses, like a supervisor asked to stop one of its children: the service cannot be
+// stopped remotely.
 func stop([]etf.Term) (etf.Term, error) {
 	return etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}, nil
 }
 
-// upgrade would start missing processes, but none is ever missing.
+// upgrade does nothing: the original's starts missing processes, and here none is ever missing.
 func upgrade([]etf.Term) (etf.Term, error) { return etf.Atom("ok"), nil }
 
 // getLastTimestamp is gen_server:call(persistent_timer, get_last_timestamp).
@@ -107,7 +107,7 @@ func (f *functions) getLastTimestamp([]etf.Term) (etf.Term, error) {
 	return ok(saved.UnixMilli()), nil
 }
 
-// whichApplications lists the one application. The argument is a timeout.
+// whichApplications lists the only application, flake. The argument is a timeout.
 func (f *functions) whichApplications([]etf.Term) (etf.Term, error) {
 	return etf.List{etf.Tuple{etf.Atom("flake"), etf.String("flake"), etf.String(f.server.Version)}}, nil
 }
@@ -140,14 +140,14 @@ func ok(value etf.Term) etf.Tuple { return etf.Tuple{etf.Atom("ok"), value} }
 
 func failed(err error) etf.Tuple { return etf.Tuple{etf.Atom("error"), etf.Atom(idserver.Reason(err))} }
 
-// digitsOf is like digits, for a term, which must be an integer.
+// digitsOf is like digits, but takes a term. A term that is not an integer is not a valid base.
 func digitsOf(t etf.Term) (base int, ok bool) {
 	n, _ := t.(int64)
 	return digits(n)
 }
 
-// generate returns a list of ids, newest first. The original never returns for a
-// negative count, and accepts any other.
+// generate returns a list of ids, newest first. The original loops forever on a negative count,
+// and has no upper limit.
 func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 	count, valid := args[0].(int64)
 	base := formats.Octets
@@ -168,13 +168,13 @@ func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 	f.generating.Lock()
 	defer f.generating.Unlock()
 	turn := f.server.TurnOfNode(n)
-	defer turn.End() // when the list is made
-	// Not GetMany, which returns fewer.
+	defer turn.End() // not before the list is made
+	// GetMany's maximum is lower.
 	runs, err := f.server.Lease(context.Background(), n, idserver.Meta{}, turn)
 	if err != nil {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed(err)}}
 	}
-	const head = 5 // bytes of a binary and of a list besides their contents
+	const head = 5 // size of the header of a binary or a list
 	t.dst = make([]byte, 0, head+n*(head+width)+1)
 	t.list(n)
 	for _, run := range slices.Backward(runs) {
@@ -198,7 +198,7 @@ func (f *functions) timedGenerate(args []etf.Term) (etf.Term, error) {
 	return list, err
 }
 
-// maxDigits bounds the integer that asList accepts, in bits.
+// maxDigits limits the integer that asList accepts, in bits.
 const maxDigits = 1 << 13
 
 // asList returns the digits of an integer in a base from 2 to 62.
@@ -211,7 +211,7 @@ func asList(args []etf.Term) (etf.Term, error) {
 	if n.BitLen() > maxDigits {
 		return nil, systemLimit()
 	}
-	// Package big puts lower-case letters before capitals; we do the opposite.
+	// Package big's digits have lower-case letters before capitals; ours are the other way round.
 	swap := func(r rune) rune {
 		if unicode.IsLower(r) {
 			return unicode.ToUpper(r)
@@ -221,8 +221,8 @@ func asList(args []etf.Term) (etf.Term, error) {
 	return etf.String(strings.Map(swap, n.Text(base))), nil
 }
 
-// genID composes an id from a time, a worker and a sequence, each truncated to its
-// bits, as Erlang's binaries do.
+// genID composes an id from a time, a worker and a sequence. Like an Erlang binary, it truncates
+// each to its bits.
 func genID(args []etf.Term) (etf.Term, error) {
 	var id []byte
 	for i, bits := range []uint{64, 48, 16} {
@@ -265,8 +265,8 @@ func getDefaultIf([]etf.Term) (etf.Term, error) {
 	return etf.String(name), nil
 }
 
-// getIfHwInt returns the MAC address of an interface as {ok, Integer}: 0 for a loopback.
-// An interface without an address raises badarg, as in the original.
+// getIfHwInt returns the MAC address of an interface as {ok, Integer}; for a loopback interface
+// the integer is 0. Any other interface without an address raises badarg, as in the original.
 func getIfHwInt(args []etf.Term) (etf.Term, error) {
 	name, _ := args[0].(etf.String)
 	i, err := net.InterfaceByName(string(name))
@@ -278,7 +278,7 @@ func getIfHwInt(args []etf.Term) (etf.Term, error) {
 
 func hwInt(i *net.Interface) (etf.Term, error) {
 	if len(i.HardwareAddr) == 0 && i.Flags&net.FlagLoopback != 0 {
-		return ok(int64(0)), nil // package net leaves out the zeros
+		return ok(int64(0)), nil // package net omits an address of zeros
 	}
 	n, err := hwAddrToInt([]etf.Term{etf.String(i.HardwareAddr)})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package iderl is flake's Erlang door: it turns a request, an external term, into a
-// call of a method of [idserver.Server], and the result into a reply.
+// Package iderl is flake's Erlang door. It turns a request, an external term, into a call of a
+// method of [idserver.Server], and the result into a reply.
 //
 //	handler.go    the calls, and when and how each is answered
 //	request.go    an external term as a request
@@ -19,15 +19,15 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Handler answers Erlang nodes' calls to an id server, as the original's gen_server
+// Handler answers calls from Erlang nodes to an id server, as the original's gen_server
 // flake_server does.
 type Handler struct {
 	Server *idserver.Server
 	Log    *slog.Logger
 }
 
-// HandleCall answers a gen_server:call at once, or in its turn if it asks for more
-// than [idserver.MaxInline] ids:
+// HandleCall answers a gen_server:call, at once or, if it asks for more than
+// [idserver.MaxInline] ids, when its turn comes:
 //
 //	get, {get, Base}, {get, meta, 0..255}             {ok, Id}
 //	{get_many, N}, {get_many, N, Base}                {ok, [Id]}
@@ -39,9 +39,10 @@ type Handler struct {
 //	info                                              [{Property, Value}]
 //	anything else                                     ok
 //
-// or {error, Reason}. A Base is 2 to 62, canonical or crockford; for 128-bit ids also uuid, and for 64-bit ids
-// also base32, base36, base58 or base64. A text is a string or a binary; a binary of an id's size is that id.
-// An id in a reply is a binary, or a string if there is a Base.
+// If the call fails, the reply is {error, Reason}. A Base is 2 to 62, canonical or crockford; for
+// 128-bit ids also uuid, and for 64-bit ids also base32, base36, base58 or base64. A Text is a
+// string or a binary; a binary of an id's size is that id. An id in a reply is a binary, or a
+// string if there is a Base.
 func (h *Handler) HandleCall(c genserver.Call) {
 	var q request
 	q.decode(c.Request)
@@ -62,7 +63,7 @@ func (h *Handler) HandleCall(c genserver.Call) {
 // reply performs the request, replies with the result, and counts the ids returned.
 func (h *Handler) reply(c genserver.Call, q *request) {
 	turn := idserver.NoTurn
-	// Room is made before ids are taken. Small requests are never refused for it.
+	// Make room before taking ids. Small requests are never refused for lack of room.
 	if q.n == 0 || c.Grow(h.sizeOf(q)) || q.n <= idserver.MaxInline {
 		turn = h.Server.TurnOfNode(q.n)
 		defer turn.End()
@@ -123,14 +124,14 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 	return false
 }
 
-// sizeOf returns the maximum size of an answer in bytes. A lease may take more if others
+// sizeOf returns the maximum size of an answer in bytes. A lease may exceed it if other requests
 // keep taking ids.
 func (h *Handler) sizeOf(q *request) int {
-	const heads = 32 // of the answer and of one element, with an integer in it
+	const heads = 32 // bytes around the ids of the answer, or around the id of one element of a lease
 	width := h.Server.IDs.Format().Width(q.base)
 	switch q.kind {
 	case getMany:
-		const head = 5 // of a binary; of a string it is 3
+		const head = 5 // size of a binary's header; a string's is 3
 		return heads + q.n*(head+width)
 	case getBinary:
 		return heads + q.n*width
@@ -138,7 +139,7 @@ func (h *Handler) sizeOf(q *request) int {
 	return heads + h.Server.MaxRuns(q.n)*(heads+width)
 }
 
-// State returns what sys:get_state shows, the original's record:
+// State returns the state that sys:get_state shows, the original's record:
 //
 //	{state, LastMilliseconds, Worker, LastSequence}
 func (h *Handler) State() etf.Term {
@@ -157,7 +158,7 @@ func (h *Handler) HandleInfo(message []byte, _ genserver.Caller) {
 	h.Log.Debug("message dropped", "term", text(message))
 }
 
-// text is a term that is formatted as Erlang text only if it is logged.
+// text is a term that becomes Erlang text only if it is logged.
 type text []byte
 
 func (t text) LogValue() slog.Value {
@@ -165,7 +166,7 @@ func (t text) LogValue() slog.Value {
 	return slog.StringValue(string(etf.FormatRaw(nil, t, shown)))
 }
 
-// Timer is the original's gen_server persistent_timer, which keeps the time.
+// Timer answers calls as the original's gen_server persistent_timer, which stores the time.
 type Timer struct {
 	genserver.Plain
 	IDs interface {

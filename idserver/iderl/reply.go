@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// terms appends an Erlang caller's reply.
+// terms appends the terms of a reply to dst.
 type terms struct {
 	dst    []byte
 	caps   etf.Caps
@@ -22,8 +22,8 @@ func (t *terms) tuple(arity int) { t.dst = etf.AppendTupleHeader(t.dst, arity) }
 func (t *terms) list(n int)      { t.dst = etf.AppendListHeader(t.dst, n) }
 func (t *terms) end()            { t.dst = etf.AppendNil(t.dst) }
 
-// result begins {ok, Result} and reports that the Result must follow, or appends
-// {error, Reason}.
+// result begins {ok, Result} and returns true, or appends {error, Reason} and returns false.
+// After true, the caller appends Result.
 func (t *terms) result(err error) bool {
 	t.tuple(2)
 	if err != nil {
@@ -35,7 +35,7 @@ func (t *terms) result(err error) bool {
 	return true
 }
 
-// id appends an id. A string has 1 to 128 characters, whatever the format and base.
+// id appends an id. If it is a string, it has 1 to 128 characters, whatever the format and base.
 func (t *terms) id(id formats.Number) {
 	if t.base == formats.Octets {
 		size := t.format.Size
@@ -57,7 +57,7 @@ func (t *terms) ids(runs []formats.Run) {
 	t.end()
 }
 
-// packed appends the bytes of the ids of runs as one binary.
+// packed appends the ids of runs as one binary.
 func (t *terms) packed(runs []formats.Run) {
 	size := t.format.Size
 	t.dst = binary.BigEndian.AppendUint32(append(t.dst, byte(etf.BinaryExt)), uint32(size*count(runs)))
@@ -88,7 +88,7 @@ func (t *terms) fields(fields []formats.Field) {
 	t.end()
 }
 
-// info appends a list of {Property, Value}, of the properties that are known.
+// info appends a list of {Property, Value}, without the properties that are not known.
 func (t *terms) info(i *idserver.Info) {
 	list := etf.List{
 		property("format", etf.Atom(i.Format)),

@@ -9,11 +9,11 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// kind is the method of an id server that a request is for.
+// kind says which method of an id server a request is for.
 type kind uint8
 
 const (
-	unknown kind = iota // not a known call: answered ok, as the original does
+	unknown kind = iota // an unknown call, answered ok as in the original
 	invalid             // an argument of the wrong type or out of range
 	get
 	getMany
@@ -25,18 +25,18 @@ const (
 	info
 )
 
-// request is a decoded call of an Erlang caller.
+// request is a decoded call from an Erlang node.
 type request struct {
 	kind        kind
-	base        int // of an id in the reply, or of the text
-	n           int // of ids
+	base        int // the base of ids in the reply, or of text
+	n           int // the number of ids
 	meta        idserver.Meta
-	first, last uint64 // ms since 1970
-	text        string // of an id
+	first, last uint64 // in ms since 1970
+	text        string // the text of an id
 }
 
-// decode reads an external term into an empty request. An argument out of range or of
-// the wrong type makes it invalid.
+// decode decodes an external term into q, which must be empty. An argument out of range or of
+// the wrong type makes q invalid.
 func (q *request) decode(term []byte) {
 	r := etf.NewReader(term)
 	if r.Peek() == etf.SmallTupleExt {
@@ -98,7 +98,7 @@ func (q *request) decodeTuple(r *etf.Reader) {
 	}
 }
 
-// readBase reads 2 to 62, or the name of a base.
+// readBase reads an integer from 2 to 62, or the name of a base.
 func (q *request) readBase(r *etf.Reader) {
 	ok := false
 	if r.Peek().IsAtom() {
@@ -111,7 +111,7 @@ func (q *request) readBase(r *etf.Reader) {
 	}
 }
 
-// digits returns the base n, and whether it is a valid base.
+// digits returns n as a base, and whether it is a valid one.
 func digits(n int64) (base int, ok bool) { return int(n), flake.MinBase <= n && n <= flake.MaxBase }
 
 // readCount reads an integer from 1 to most.
@@ -131,7 +131,7 @@ func (q *request) readMeta(r *etf.Reader) {
 	q.meta = idserver.Meta{Byte: uint8(n), Given: true}
 }
 
-// readText reads the id to decompose: a binary, or a string, which is always a text.
+// readText reads the id to decompose: a binary, or a string, which is never an id's bytes.
 func (q *request) readText(r *etf.Reader) {
 	var text []byte
 	if r.Peek() == etf.BinaryExt {
@@ -139,7 +139,7 @@ func (q *request) readText(r *etf.Reader) {
 	} else {
 		q.base, text = formats.Canonical, r.StringExt()
 	}
-	if len(text) <= formats.MaxText { // a longer one counts as empty, which is not an id
+	if len(text) <= formats.MaxText { // a longer text counts as empty, which is not an id
 		q.text = string(text)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// A Maker is what may have made an id.
+// A Maker is a generator, or only a format, that may have made an id.
 type Maker struct {
 	Format *formats.Format
-	Worker func() uint64 // returns its worker; nil if that is not known
+	Worker func() uint64 // returns the generator's worker; nil if not known
 }
 
 // A Reading is one way to read a text as an id.
@@ -21,29 +21,29 @@ type Reading struct {
 	Maker  int // the index of the Maker
 	Format *formats.Format
 	ID     formats.Number
-	Text   string // what [formats.Format.Parse] reads, in the base
+	Text   string // the text that [formats.Format.Parse] reads in Base
 	Base   int
-	As     string // how it was read, in words
-	Milli  uint64 // of the id, since 1970
-	Likely bool   // whether ids may have been made at that time
-	rank   int    // the lower the likelier
+	As     string // how the text was read, in words
+	Milli  uint64 // the time of the id, in ms since 1970
+	Likely bool   // whether Milli is a likely time
+	rank   int    // the lower, the likelier
 }
 
-// Added to the rank of an id that another worker made, or an unknown one, and of an id
-// whose time is not likely.
+// Added to the rank of an id: foreign if its worker is not the Maker's or the Maker's is not
+// known, and unlikely if its time is not likely.
 const (
 	foreign  = 100
 	unlikely = 1000
 )
 
-// usual are the bases in which ids are usually written.
+// usual lists the usual bases of ids, the likeliest first.
 var usual = []int{crockford, 62, 36, 16, 10, 32, 58, 2}
 
 var crockford, _ = formats.BaseOf("crockford")
 
 // Read reads a text as an id of each of the makers. The likeliest readings come first: those
-// with a likely time, then those with the maker's worker, then those in the format's own
-// text, then those in a usual base. With guess, digits may be in any base.
+// with a likely time, among these those with the maker's worker, then those in the format's own
+// text, and then those in a usual base. With guess, the digits may be in any base.
 func Read(all []Maker, text string, base int, guess bool, now time.Time) []Reading {
 	bases := []int{base}
 	if octets, ok := fromErlang(text); ok && base == formats.Canonical {
@@ -71,7 +71,7 @@ func Read(all []Maker, text string, base int, guess bool, now time.Time) []Readi
 // mostOthers is the maximum number of readings that Others returns.
 const mostOthers = 4
 
-// Others returns the readings that raise doubts about the one at index best.
+// Others returns the readings that cast doubt on the one at index best.
 func Others(all []Reading, best int) (others []Reading) {
 	chosen := &all[best]
 	for i, r := range all {
@@ -79,7 +79,7 @@ func Others(all []Reading, best int) (others []Reading) {
 		case len(others) == mostOthers || !r.Likely:
 			return others
 		case i == best || r.ID == chosen.ID && r.Milli == chosen.Milli && r.rank > chosen.rank: // the same id again
-		case !chosen.InBase() && r.InBase() && r.rank >= foreign: // digits raise no doubts about a format's own text
+		case !chosen.InBase() && r.InBase() && r.rank >= foreign: // digits cast no doubt on a format's own text
 		default:
 			others = append(others, r)
 		}
@@ -87,7 +87,7 @@ func Others(all []Reading, best int) (others []Reading) {
 	return others
 }
 
-// InBase reports whether the text is digits that could be in another base.
+// InBase reports whether the text consists of digits, which could be in another base.
 func (r *Reading) InBase() bool { return r.Base != formats.Octets && r.Base != formats.Canonical }
 
 func (m *Maker) read(text string, base int, now time.Time) (r Reading, ok bool) {
@@ -122,7 +122,7 @@ func (m *Maker) read(text string, base int, now time.Time) (r Reading, ok bool) 
 	return r, true
 }
 
-// likely reports whether ids may have been made at a time: from 2000 to tomorrow.
+// likely reports whether a time is one at which ids may have been made: from 2000 to tomorrow.
 func likely(milli uint64, now time.Time) bool {
 	first := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	return milli >= uint64(first.UnixMilli()) && milli <= uint64(now.Add(24*time.Hour).UnixMilli())

@@ -1,5 +1,4 @@
-// Package inspect reads texts as ids of any format, and shows ids to people. Start at
-// [Read].
+// Package inspect reads texts as ids of any format, and shows ids to people. Start at [Read].
 package inspect
 
 import (
@@ -11,11 +10,11 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// Parts is an id taken apart, for JSON. Numbers are strings, as they may exceed 2^53.
+// Parts is an id taken apart, as JSON. Numbers are strings, because they may exceed 2^53.
 type Parts struct {
 	ID        string  `json:"id"` // the format's own text
 	Format    string  `json:"format"`
-	Generator string  `json:"generator,omitempty"` // that may have made it
+	Generator string  `json:"generator,omitempty"` // the generator that may have made the id
 	Time      string  `json:"time,omitempty"`      // RFC 3339, up to the year 9999
 	Fields    []Field `json:"fields"`
 }
@@ -24,7 +23,7 @@ type Parts struct {
 type Field struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
-	Offset int    `json:"offset"` // of the first bit, from the most significant one
+	Offset int    `json:"offset"` // the place of the first bit; the most significant bit of the id is 0
 	Width  int    `json:"width"`  // in bits
 }
 
@@ -40,10 +39,10 @@ func PartsOf(f *formats.Format, id formats.Number) Parts {
 	return p
 }
 
-// endOfTime is the year 10000, which RFC 3339 cannot represent, in ms since 1970.
+// endOfTime is the start of the year 10000, in ms since 1970. RFC 3339 cannot represent it.
 var endOfTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
-// Value returns the value of a field for people, and a note or "".
+// Value returns the value of a field for people, and a note, which may be empty.
 func Value(f formats.Field, now time.Time) (value, note string) {
 	value = strconv.FormatUint(f.Value, 10)
 	switch {
@@ -51,7 +50,7 @@ func Value(f formats.Field, now time.Time) (value, note string) {
 		t := time.UnixMilli(int64(f.Value)).UTC()
 		note = value + " ms, "
 		value = t.Format("2006-01-02 15:04:05.000") + " UTC"
-		// Not with Sub, which is limited to 292 years.
+		// t.Sub is limited to 292 years.
 		if ahead := t.UnixMilli() - now.UnixMilli(); ahead > 0 {
 			note += "in " + Span(ahead)
 		} else {
@@ -63,7 +62,7 @@ func Value(f formats.Field, now time.Time) (value, note string) {
 	return value, note
 }
 
-// Bits returns the number and the places of the bits of a field.
+// Bits describes the bits of a field: how many, and which of the id's they are.
 func Bits(f formats.Field) string {
 	switch f.Width {
 	case 0:
@@ -77,7 +76,7 @@ func Bits(f formats.Field) string {
 // A Text is a text with a name, such as an id in base 62.
 type Text struct{ Name, Text string }
 
-// Texts returns the usual texts of an id.
+// Texts returns an id's usual texts, the format's own first.
 func Texts(f *formats.Format, id formats.Number) []Text {
 	canonical := string(f.Append(nil, id, formats.Canonical))
 	all := []Text{{f.Name, canonical}}
@@ -92,10 +91,10 @@ func Texts(f *formats.Format, id formats.Number) []Text {
 	return all
 }
 
-// MAC returns 48 bits as a MAC address.
+// MAC returns 48 bits as the text of a MAC address.
 func MAC(id uint64) string { return flake.Worker(id).String() }
 
-// Span returns milliseconds in their two largest units: 3 h 12 min.
+// Span returns a number of milliseconds as text in its largest units, such as 3 h 12 min.
 func Span(milli int64) string {
 	milli = max(milli, 0)
 	switch s := milli / 1000; {
