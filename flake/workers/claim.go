@@ -10,20 +10,20 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Claim is a number, from the time it is claimed until it is lost or returned. It is the
-// bound of generators: no id that they make with the number repeats.
+// Claim is a number, from the time it is claimed until it is lost or returned. It is the Bound
+// of generators: no id that they make with the number repeats.
 type Claim struct {
 	owner *Owner
 	key   string
-	entry Entry // what the store is known to have
+	entry Entry // the value that the store is known to have
 	floor Floor
-	after uint64 // ids must be later
+	after uint64 // ids must be later than this
 
 	sent    []Value // values that may have been written since the last confirmed one
 	highest uint64  // the highest mark that may ever have been written
-	resumed bool    // the node had it before its restart
+	resumed bool    // whether the node had the number before its restart
 
-	mark  atomic.Uint64 // confirmed
+	mark  atomic.Uint64 // the highest confirmed mark
 	lost  chan struct{}
 	clean bool // set before lost is closed
 }
@@ -34,7 +34,7 @@ func (c *Claim) Number() uint64 { return c.entry.Number }
 // Resumed reports whether the node had the number before its restart.
 func (c *Claim) Resumed() bool { return c.resumed }
 
-// After returns the time that ids must be later than: other nodes may have made ids up to it.
+// After returns the time that ids must be later than. Other nodes may have made ids up to then.
 func (c *Claim) After() uint64 { return c.after }
 
 // Milli returns the confirmed mark: the time that no id may pass.
@@ -43,8 +43,8 @@ func (c *Claim) Milli() uint64 { return c.mark.Load() }
 // Lost returns a channel that is closed when the number is lost.
 func (c *Claim) Lost() <-chan struct{} { return c.lost }
 
-// Clean reports whether the claim is lost and this node may still make ids up to Milli, since
-// those of the next owner are all later. If it is lost and not clean, ids must stop at once.
+// Clean reports whether the claim is lost but this node may still make ids up to Milli, because
+// the next owner's are all later. If the claim is lost and not clean, ids must stop at once.
 func (c *Claim) Clean() bool { return c.IsLost() && c.clean }
 
 // IsLost reports whether the number is lost.
@@ -57,8 +57,8 @@ func (c *Claim) IsLost() bool {
 	}
 }
 
-// Extend asks for a mark of at least milli, and waits for it until ctx is done. It fails at
-// once while the store does not answer.
+// Extend waits until the mark is at least milli, or ctx is done. It fails at once while the
+// store does not answer.
 func (c *Claim) Extend(ctx context.Context, milli uint64) error {
 	err := c.owner.steps.Await(ctx, c.owner.stopped, func() bool { return milli <= c.Milli() || c.IsLost() })
 	switch {
@@ -70,10 +70,10 @@ func (c *Claim) Extend(ctx context.Context, milli uint64) error {
 	return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
 }
 
-// most limits the values that were sent without an answer.
+// most limits the number of values sent but not confirmed.
 const most = 64
 
-// next returns the value to write, with a mark of at least milli.
+// next returns the value to write: one with a mark of at least milli, unless sent is full.
 func (c *Claim) next(milli, nonce uint64) Value {
 	if len(c.sent) == most {
 		return c.sent[most-1]

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// extend moves the mark of a claim. If the claim is lost, it fails with a [loss].
+// extend moves the mark of a claim. It returns a [loss] if the claim is lost.
 func (o *Owner) extend(ctx context.Context, c *Claim) error {
 	floorKey := keys{o.Prefix}.floor()
 	known, floor := c.entry.text, c.floor.String()
@@ -16,7 +16,7 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 		if c.entry.Spent.meets(now, o.hold) {
 			return o.lose(c, errSpent)
 		}
-		if now > c.Milli()+o.hold { // if the clock has jumped, the write would use up the number
+		if now > c.Milli()+o.hold { // if the clock is wrong, the write would use up the number
 			if err := o.clockOff(ctx); err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 	return notWritten(c.Number(), failed)
 }
 
-// A loss is the reason why a claim is lost.
+// A loss says why a claim is lost.
 type loss struct {
 	why   string
 	clean bool // the node may still make ids up to the mark
@@ -59,7 +59,7 @@ var (
 	errWithdrawn = loss{why: "the floor that its ids had to be above was withdrawn", clean: true}
 )
 
-// judge returns why a claim is lost, given what the store has now, or nil.
+// judge returns why a claim is lost, given the texts in the store now, or nil if it is not.
 func (o *Owner) judge(c *Claim, text, floored string) error {
 	f, err := parseFloor(floored)
 	switch {
@@ -70,7 +70,7 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 	case f.withdraws(c.floor) && c.after == c.floor.Mark && o.Clock() <= c.after:
 		return errWithdrawn
 	}
-	c.floor = f // also on the disk, before the next mark is written
+	c.floor = f // stored on the disk too, before the next mark is written
 	v, err := parseValue(text)
 	mine := v.Token == c.entry.Token && v.Generation == c.entry.Generation && !v.Free
 	switch {
@@ -81,16 +81,16 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 	case mine && v.Mark >= c.Milli():
 		c.confirm(v)
 		return nil
-	case !mine && v.Generation >= c.entry.Generation, v.Mark > c.Milli(): // the other may have made ids already
+	case !mine && v.Generation >= c.entry.Generation, v.Mark > c.Milli(): // the new owner may have made ids already
 		what := v.Name + " has it"
 		if v.Free {
 			what = "it was released"
 		}
 		return loss{what, v.Generation > c.entry.Generation && v.After >= c.Milli()}
-	case c.Milli() < o.Clock(): // another node may have had it since, and been forgotten
+	case c.Milli() < o.Clock(): // the store may have forgotten a later owner
 		return errPast
 	}
-	o.Log.Warn("the store has forgotten a mark, which is written again; "+
+	o.Log.Warn("the store has forgotten a mark, and this node writes it again; "+
 		"if it was restored, run flake workers after-restore",
 		"number", c.Number(), "mark", show(c.Milli()), "had", text)
 	return nil
@@ -102,7 +102,7 @@ func (o *Owner) lose(c *Claim, why error) error {
 	c.clean = errors.As(why, &l) && l.clean
 	close(c.lost)
 	if err := o.forget(); err != nil {
-		o.Log.Warn("cannot erase the lost worker id from the file: a start after a crash may take it back",
+		o.Log.Warn("cannot erase the lost worker id from the file: after a crash the node may take it back",
 			"number", c.Number(), "err", err)
 	}
 	err := fmt.Errorf("flake: worker id %d is lost: %w", c.Number(), why)
@@ -115,8 +115,8 @@ func (o *Owner) lose(c *Claim, why error) error {
 	return err
 }
 
-// release returns a number to the store. The node erases it from its disk first: a restored
-// store may have the token again, after other nodes have had the number.
+// release returns a number to the store. First the node erases it from its disk, because a
+// restored store may have the token again after other nodes have had the number.
 func (o *Owner) release(ctx context.Context, c *Claim) error {
 	floorKey := keys{o.Prefix}.floor()
 	want := c.entry.Value

@@ -7,22 +7,22 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// Memory is what a node keeps on its disk. A *flake.Marks implements it.
+// Memory stores a node's claim on its disk. A *flake.Marks implements it.
 type Memory interface {
-	// Number returns what was last given to Remember, or nil.
+	// Number returns the claim last stored by Remember, or nil.
 	Number() *Kept
-	// Remember stores a number durably; nil erases it.
+	// Remember stores a claim durably; nil erases it.
 	Remember(*Kept) error
-	// Latest returns a time that no id of the node is later than. All its generators must
-	// be closed.
+	// Latest returns a time that no id of the node is later than. Call it only after all
+	// its generators are closed.
 	Latest() uint64
 }
 
 // Kept is a claim as stored in a [Memory].
 type Kept = mark.Number
 
-// remember stores a claim on the node's disk, with the highest mark that may be written for
-// it. If that fails, the node claims another number after a crash.
+// remember stores a claim on the node's disk, with the highest mark that may be written for it.
+// If that fails, the node will claim a different number after a crash.
 func (o *Owner) remember(c *Claim, highest uint64) {
 	if o.Memory == nil {
 		return
@@ -32,7 +32,7 @@ func (o *Owner) remember(c *Claim, highest uint64) {
 		After: c.after, Floor: c.floor.Nonce, Mark: highest,
 	})
 	if err != nil {
-		o.Log.Warn("the worker id cannot be kept in the file: a start after a crash claims another", "err", err)
+		o.Log.Warn("cannot store the worker id in the file: after a crash the node claims a different one", "err", err)
 	}
 }
 
@@ -44,14 +44,14 @@ func (o *Owner) forget() error {
 	return o.Memory.Remember(nil)
 }
 
-// resumes reports whether this node had the number before its restart, and no other node has had
-// it since. A number whose mark has passed is claimed like any other. If the mark is higher than
-// any that this disk knows, another process has moved it: the disk is a copy.
+// resumes reports whether this node had the number before it restarted, and no other node has
+// had it since. A number whose mark has passed is claimed like any other. If the mark is higher
+// than the highest that this disk knows, another process has moved it: the disk is a copy.
 func (o *Owner) resumes(t table, e Entry) bool {
 	if o.Memory == nil || e.Mark < o.Clock() {
 		return false
 	}
-	if c, _ := o.Claim(); c != nil { // and lost, or there would be no claim to make
+	if c, _ := o.Claim(); c != nil { // c is lost: otherwise the owner would not claim
 		return false
 	}
 	k := o.Memory.Number()
@@ -59,15 +59,15 @@ func (o *Owner) resumes(t table, e Entry) bool {
 		k.Generation == e.Generation && k.Token == e.Token && k.Floor == t.floor.Nonce && e.Mark <= k.Mark
 }
 
-// An ElsewhereError is the error of a claim while the node may still have a number of another
+// An ElsewhereError is the error of a claim while the node may still have a number from another
 // cluster or prefix.
 type ElsewhereError struct {
 	Until uint64 // the mark of that number
 	error
 }
 
-// elsewhere returns an [ElsewhereError] while this node may still have a number of another
-// cluster or prefix: the other nodes of its fleet may use that one.
+// elsewhere returns an [ElsewhereError] while this node may still have a number from another
+// cluster or prefix, which the other nodes of its fleet may be using.
 func (o *Owner) elsewhere(ctx context.Context) (err error) {
 	if s, ok := o.Store.(Clustered); ok {
 		ctx, cancel := o.asking(ctx)
@@ -80,7 +80,8 @@ func (o *Owner) elsewhere(ctx context.Context) (err error) {
 		return nil
 	}
 	k := o.Memory.Number()
-	if k == nil || k.Mark < o.Clock() || k.Prefix == o.Prefix && (k.Cluster == o.cluster || k.Cluster == "" || o.cluster == "") {
+	if k == nil || k.Mark < o.Clock() ||
+		k.Prefix == o.Prefix && (k.Cluster == o.cluster || k.Cluster == "" || o.cluster == "") {
 		return nil
 	}
 	err = fmt.Errorf("flake: this node has worker id %d of prefix %q in cluster %s until %s, "+

@@ -9,24 +9,24 @@ import (
 
 // Restored describes a restored store, and the fleet that will use it.
 type Restored struct {
-	Clock  func() uint64 // ms since 1970
-	Until  uint64        // when a node last reached the store before the restore; 0: now
+	Clock  func() uint64 // returns milliseconds since 1970
+	Until  uint64        // when a node last reached the store before the restore; 0 means now
 	Hold   time.Duration // the longest hold in the fleet; a longer one in the store overrides it
-	Margin time.Duration // the most that a node's clock may be ahead
-	Again  bool          // the store was restored twice within hold
-	Sure   bool          // trust Clock, whatever the store's machines say
+	Margin time.Duration // how far a node's clock may be ahead at most
+	Again  bool          // whether the store was restored twice within hold
+	Sure   bool          // whether to trust Clock without comparing it with the store
 	Nonce  uint64        // random
 }
 
 // AfterRestore writes the floor of a store that was restored from a snapshot, and returns it.
-// Call it before nodes reach the store. A floor that has not passed is left as it is, unless
-// r.Again is set.
+// Call it before nodes reach the store. It leaves a floor whose mark has not passed as it is,
+// unless r.Again is set.
 //
-// An owner whose mark is later than r.Until plus the margin keeps its number: no node can have
-// claimed it, since the mark had not passed by any clock. All others claim again, and their
-// ids begin hold later. This assumes that owners knew the store as it was until then. So
-// after a second restore within hold, the floor must be above the mark of the first floor,
-// which no owner can have passed without having read that floor.
+// An owner whose mark is later than r.Until plus the margin keeps its number: no other node can
+// have claimed it, since the mark had not passed by any clock. All other owners claim again, and
+// their ids begin hold later. This assumes that owners knew the store as it was until the restore.
+// So after a second restore within hold, the floor must be above the mark of the first floor:
+// no owner can have passed that mark without having read the first floor.
 func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
 	switch {
@@ -43,7 +43,7 @@ func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floo
 }
 
 // Withdraw replaces a floor that was written by mistake, or with a wrong clock or margin, with a
-// lower one, and returns it: owners that wait for the old floor claim again, with ids that
+// lower one, and returns that. Owners that wait for the old floor claim again, and their ids
 // begin hold later.
 func Withdraw(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
@@ -58,7 +58,7 @@ func Withdraw(ctx context.Context, s Store, prefix string, r Restored) (Floor, e
 	return f, t.write(ctx, s, f)
 }
 
-// mend writes the floor if the store shows that it was restored, unless another node has.
+// mend writes the floor if the store was restored, unless another node has written it since.
 func (o *Owner) mend(ctx context.Context) error {
 	if s, ok := o.Store.(Restorable); ok {
 		if sign, ok := s.Restored(); ok {
@@ -83,7 +83,7 @@ func (o *Owner) mend(ctx context.Context) error {
 	if c, _ := o.Claim(); c != nil {
 		known = c.floor
 	}
-	if t.floor == known || t.floor.Since < o.good { // the floor is older than the restore
+	if t.floor == known || t.floor.Since < o.good { // no floor has been written since the restore
 		f := r.floor(t)
 		if last := max(t.floor.Mark, known.Mark); f.Since <= last {
 			f = r.above(last + 1)
@@ -96,10 +96,10 @@ func (o *Owner) mend(ctx context.Context) error {
 	return nil
 }
 
-// DefaultMargin returns the most that a node's clock is assumed to be ahead.
+// DefaultMargin returns how far a node's clock is assumed to be ahead at most.
 func DefaultMargin(hold time.Duration) time.Duration { return min(10*time.Second, hold/3) }
 
-// check returns the table, or an error if the clock is wrong. It raises r.Hold to the longest
+// check returns the table, or an error if r.Clock is wrong. It raises r.Hold to the longest hold
 // in the store.
 func (r *Restored) check(ctx context.Context, s Store, prefix string) (t table, err error) {
 	if t, err = read(ctx, s, keys{prefix}); err != nil {
@@ -163,11 +163,11 @@ func (t table) write(ctx context.Context, s Store, f Floor) error {
 	return fmt.Errorf("flake: the floor was not written in %d attempts: %w", tries, failed)
 }
 
-// Release takes a number from its owner, which claims another, and returns the new value. The
-// mark stays, and other nodes may claim the number once it has passed.
+// Release takes a number from its owner, which then claims another, and returns the new value.
+// The mark stays, and other nodes may claim the number once the mark has passed.
 //
-// If the claim was made by a clock far ahead of now, other nodes may claim the number at once:
-// the time that the claim may have used counts as spent, and no other claim may use it.
+// If the claim was made by a clock far ahead of now, other nodes may claim the number at once.
+// The time that the claim may have used counts as spent, and no other claim may use it.
 func Release(ctx context.Context, s Store, prefix string, number, now uint64) (Value, error) {
 	k := keys{prefix}
 	for range tries {
@@ -187,7 +187,8 @@ func Release(ctx context.Context, s Store, prefix string, number, now uint64) (V
 			return v, nil
 		}
 		v.Generation, v.Token, v.Free, v.After, v.Base = v.Generation+1, random(), true, max(v.Mark, v.Spent.Mark), 0
-		if ok, err := s.Swap(ctx, map[string]string{k.number(number): texts[0]}, k.number(number), v.String()); ok || err != nil {
+		if ok, err := s.Swap(ctx, map[string]string{k.number(number): texts[0]},
+			k.number(number), v.String()); ok || err != nil {
 			return v, err
 		}
 	}
@@ -195,9 +196,9 @@ func Release(ctx context.Context, s Store, prefix string, number, now uint64) (V
 		number, tries)
 }
 
-// ahead reports whether the claim began so far in the future that other nodes can claim the
-// time before it. This is not known of a value that an earlier release of flake released: there
-// After is the mark.
+// ahead reports whether the claim began so far in the future that other nodes can claim the time
+// before it. It returns false for a value that an earlier release of flake released, whose After
+// is its mark.
 func (v Value) ahead(now uint64) bool {
 	return v.Base > 0 && v.After < v.Mark && now+v.Hold <= v.After
 }

@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// DefaultHold is how far ahead of the clock the mark is set: how long ids continue
-	// while the store does not answer, and how long the number of a crashed node stays
+	// DefaultHold is how far ahead of the clock the mark is set. For that long a node can
+	// make ids while the store does not answer, and the number of a crashed node stays
 	// reserved.
 	DefaultHold = 10 * time.Minute
 
 	// shortest is the minimum of Config.Hold.
 	shortest = time.Second
 
-	patience = 5 * time.Second // longest wait for an answer of the store; at most a sixth of hold
-	retry    = time.Second     // pause after a failed step; at most a sixth of hold
+	patience = 5 * time.Second // the longest wait for an answer from the store; at most a sixth of hold
+	retry    = time.Second     // the pause after a failed step; at most a sixth of hold
 )
 
 // Config configures an [Owner].
 type Config struct {
 	Store       Store
-	Prefix      string        // of all keys
+	Prefix      string        // the prefix of all keys
 	First, Last uint64        // the numbers that may be claimed
 	Hold        time.Duration // 0 means DefaultHold
-	Name        string        // of the node; shown to people, and preferred for its former number
-	Memory      Memory        // the node's disk; nil: it has none
-	Wait        bool          // wait for a number if none is free
+	Name        string        // the node's name, shown to people; a node prefers the number that its name last had
+	Memory      Memory        // the node's disk, or nil if it has none
+	Wait        bool          // whether to wait for a number if none is free
 
 	// Clock is the generators' clock; nil means the system clock.
 	Clock func() uint64
@@ -55,14 +55,14 @@ type Owner struct {
 	sixth time.Duration
 
 	// Used only by the goroutine that calls Step.
-	cluster string // id of the store's cluster, if known
-	sign    string // what shows that the store was restored, until the floor is written
-	good    uint64 // the clock when a step last succeeded
-	pending *Claim // may have been written
+	cluster string // the id of the store's cluster, if known
+	sign    string // the evidence that the store was restored, until the floor is written
+	good    uint64 // the clock's time when a step last succeeded
+	pending *Claim // a claim that may have been written, or nil
 
 	mu      sync.Mutex
-	claim   *Claim        // the last one; nil before the first
-	changed chan struct{} // closed when there is another
+	claim   *Claim        // the latest claim; nil before the first
+	changed chan struct{} // closed when claim changes
 	at      time.Time     // when a step last succeeded
 
 	steps   *attempt.Attempts
@@ -70,7 +70,7 @@ type Owner struct {
 	stop    context.CancelFunc
 }
 
-// New returns an owner that has no number yet: only [Owner.Step] claims one. New fails if the
+// New returns an owner that has no number yet; [Owner.Step] claims one. New fails if the
 // configuration is invalid.
 func New(c Config) (*Owner, error) {
 	if c.Hold == 0 {
@@ -109,8 +109,8 @@ func random() uint64 {
 }
 
 // Open claims a number, and returns an owner that keeps it. While the store does not answer,
-// Open retries until ctx is done. It fails with [ErrRefused] and, unless Config.Wait is set,
-// with [ErrNoneFree].
+// Open retries until ctx is done. [ErrRefused] ends the wait at once, and so does [ErrNoneFree]
+// unless Config.Wait is set.
 func Open(ctx context.Context, c Config) (*Owner, error) {
 	o, err := New(c)
 	if err != nil {
@@ -129,7 +129,7 @@ func Open(ctx context.Context, c Config) (*Owner, error) {
 			return nil, err
 		case before == nil:
 			o.Log.Warn("waiting for a worker id", "err", err)
-		case ctx.Err() != nil: // ctx ended the step, so its error says nothing
+		case ctx.Err() != nil: // ctx ended this step, so only the previous error says why
 			err = before
 		}
 		before = err
@@ -139,8 +139,8 @@ func Open(ctx context.Context, c Config) (*Owner, error) {
 	}
 }
 
-// Step moves the mark, or claims a number if the owner has none. Call it only for owners
-// returned by [New]; those returned by [Open] call it themselves.
+// Step moves the mark, or claims a number if the owner has none. Call it only on owners returned
+// by [New]; those returned by [Open] call it themselves.
 func (o *Owner) Step(ctx context.Context) error {
 	c, _ := o.Claim()
 	err := o.mend(ctx)
@@ -149,7 +149,7 @@ func (o *Owner) Step(ctx context.Context) error {
 	} else if err == nil {
 		err = o.take(ctx)
 	}
-	if errors.As(err, new(loss)) { // claim another at once
+	if errors.As(err, new(loss)) { // claim another number at once
 		if taken := o.take(ctx); taken != nil {
 			err = errors.Join(err, taken)
 		} else {
@@ -160,8 +160,8 @@ func (o *Owner) Step(ctx context.Context) error {
 	return err
 }
 
-// Claim returns the last claim, which may be lost, and a channel that is closed when the owner
-// has another.
+// Claim returns the latest claim, which may be lost, and a channel that is closed when the owner
+// has a new one.
 func (o *Owner) Claim() (c *Claim, changed <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

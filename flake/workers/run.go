@@ -14,7 +14,7 @@ func (o *Owner) run(ctx context.Context) {
 		if _, err := o.State(); err != nil {
 			next = o.pause(err)
 		}
-		next -= time.Duration(o.Random() % uint64(next/8)) // so that nodes do not act all at once
+		next -= time.Duration(o.Random() % uint64(next/8)) // so that nodes do not all write at once
 		select {
 		case <-ctx.Done():
 			return
@@ -27,8 +27,8 @@ func (o *Owner) run(ctx context.Context) {
 	}
 }
 
-// pause returns how long to wait after a failed step. It is longer while all numbers are
-// taken, since each step then reads the whole table.
+// pause returns how long to wait after a failed step. The wait is longer while all numbers are
+// taken, because each step then reads the whole table.
 func (o *Owner) pause(err error) time.Duration {
 	if errors.Is(err, ErrNoneFree) {
 		return min(10*retry, o.sixth)
@@ -54,8 +54,8 @@ func (o *Owner) settle(err error) {
 	}
 }
 
-// report logs the result of a step if it differs from the one before. Until the first success
-// Open logs instead.
+// report logs the result of a step if it differs from the previous step's. Until the first
+// success Open logs instead.
 func (o *Owner) report(before, err error) {
 	o.mu.Lock()
 	c, first := o.claim, o.at.IsZero()
@@ -63,16 +63,16 @@ func (o *Owner) report(before, err error) {
 	switch {
 	case c == nil, first:
 	case err != nil && before == nil:
-		o.Log.Error("cannot extend the worker id: ids continue to the mark, then stop until it is extended",
+		o.Log.Error("cannot extend the worker id: ids can be made up to the mark, and not beyond it until it is extended",
 			"err", err, "mark", show(c.Milli()))
 	case err == nil && before != nil:
 		o.Log.Info("the worker id is extended again", "mark", show(c.Milli()))
 	}
 }
 
-// Close returns the number to the store. All generators that keep their marks in the memory
-// must be closed. Another node can claim the number at once, with ids later than
-// Memory.Latest; without a memory, or if the store does not answer, only after the mark.
+// Close returns the number to the store. Call it only after all generators that keep their marks
+// in the Memory are closed. Another node can claim the number at once, for ids later than
+// Memory.Latest; but without a Memory, or if the store does not answer, only after the mark.
 func (o *Owner) Close(ctx context.Context) error {
 	if o.stop != nil {
 		o.stop()

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Store keeps the marks. All nodes of a fleet share one.
+// Store keeps the marks. All nodes of a fleet share one store.
 type Store interface {
 	// List returns all keys that begin with prefix, and their values, as of one moment
 	// during the call.
 	List(ctx context.Context, prefix string) (map[string]string, error)
 
-	// Get returns the values of keys, "" for a missing key, as of one moment during the
-	// call.
+	// Get returns the values of keys, as of one moment during the call. The value of a
+	// missing key is "".
 	Get(ctx context.Context, keys ...string) ([]string, error)
 
-	// Swap writes a value if every key in have has the value given there, "" for a missing
-	// key, and reports whether that was so. After an error the value may have been written,
-	// or may still be written later.
+	// Swap writes a value if every key in have has the value given there ("" for a missing
+	// key), and reports whether it did. After an error the value may have been written, or
+	// may still be written later.
 	Swap(ctx context.Context, have map[string]string, key, value string) (bool, error)
 }
 
-// ErrRefused means that the store refuses requests, and retrying does not help. Errors of a
-// [Store] wrap it.
+// ErrRefused means that the store refuses requests, and retrying does not help. A [Store]
+// returns errors that wrap it.
 var ErrRefused = errors.New("the store refuses")
 
 // Clustered is a [Store] that knows the id of its cluster.
@@ -32,15 +32,16 @@ type Clustered interface {
 	Cluster(ctx context.Context) (string, error)
 }
 
-// Restorable is a [Store] that notices when it was restored to an earlier state.
+// Restorable is a [Store] that notices that it was restored to an earlier state.
 type Restorable interface {
-	// Restored returns what shows a restore, once. Until it has, all other calls fail.
+	// Restored returns the evidence of a restore, once. From the moment that the store notices
+	// the restore until then, all other calls fail.
 	Restored() (sign string, ok bool)
 }
 
-// Dated is a [Store] that knows the time of its machines.
+// Dated is a [Store] that knows the time on its machines.
 type Dated interface {
-	// Clocks returns, for each machine that answered, by how much at least now, in milliseconds
-	// since 1970-01-01 UTC, is ahead of its clock; negative if behind.
+	// Clocks compares now, in milliseconds since 1970-01-01 UTC, with the clock of each machine
+	// that answers. It returns by how much now is at least ahead; negative means behind.
 	Clocks(ctx context.Context, now func() uint64) []time.Duration
 }

@@ -27,11 +27,11 @@ type table struct {
 	keys    keys
 	entries map[uint64]Entry
 	floor   Floor
-	now     uint64 // clock of the node that claims
+	now     uint64 // the time of the claim, by the node's clock
 }
 
-// pass sets the time of the claim to now. If a claim at that time would enter the spent time of
-// a number, it raises the number's mark to the end of that time.
+// pass sets the time of the claim to now. If a claim at that time would enter a number's spent
+// period, pass raises the number's mark to the end of that period.
 func (t *table) pass(now, hold uint64) {
 	t.now = now
 	for n, e := range t.entries {
@@ -66,7 +66,7 @@ func ReadFloor(ctx context.Context, s Store, prefix string) (Floor, error) {
 }
 
 func read(ctx context.Context, s Store, k keys) (t table, err error) {
-	// The two reads need not be atomic: each write compares both.
+	// The two reads need not be atomic, because every write compares both.
 	floor, err := s.Get(ctx, k.floor())
 	if err != nil {
 		return t, err
@@ -91,8 +91,8 @@ func read(ctx context.Context, s Store, k keys) (t table, err error) {
 }
 
 func foreign(key, text string) error {
-	return fmt.Errorf("%w: %s has the unknown value %q, perhaps of a later version of flake; "+
-		"delete it if nothing uses it, or give all nodes of the fleet another prefix",
+	return fmt.Errorf("%w: %s has the unknown value %q, perhaps from a later version of flake; "+
+		"delete it if nothing uses it, or give all nodes of the fleet a different prefix",
 		ErrRefused, escape.Text(key), text[:min(len(text), 24)])
 }
 

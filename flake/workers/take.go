@@ -16,19 +16,19 @@ const (
 	// tries is how many times one step attempts a write.
 	tries = 4
 
-	// idle is how many holds after its mark a number is preferred to one that was never
+	// idle is how many holds after its mark a number is preferred to numbers that were never
 	// claimed. This keeps the table from growing with every node that ends.
 	idle = 10
 
-	// leastOff is how far a clock may differ from those of the store's machines; a third of
-	// hold if that is more.
+	// leastOff is how far a clock may differ from those of the store's machines, or a third
+	// of hold if that is more.
 	leastOff = 10 * time.Second
 )
 
 var errContended = errors.New("flake: other nodes claimed the worker ids first")
 
-// take claims a number: the node's former one if it is free, else one that is long idle or was
-// never claimed, else the one that has been idle longest.
+// take claims a number: the node's former one if it is free, otherwise one that has been idle
+// for long or was never claimed, otherwise the one that has been idle longest.
 func (o *Owner) take(ctx context.Context) error {
 	t, err := o.read(ctx)
 	if err != nil {
@@ -57,11 +57,11 @@ func (o *Owner) take(ctx context.Context) error {
 	return t.noneFree(o.First, o.Last)
 }
 
-// A ClockError is the error of a claim when the clock is too far off.
+// A ClockError is the error of a claim while the clock is too far off.
 type ClockError struct{ error }
 
-// clockOff returns a [ClockError] if the clock is wrong by the clocks of most of the store's machines.
-// Safety does not depend on it: it keeps a wrong clock from using up numbers.
+// clockOff returns a [ClockError] if the clock is too far from those of most of the store's
+// machines. Safety does not depend on this check: it keeps a wrong clock from using up numbers.
 func (o *Owner) clockOff(ctx context.Context) error {
 	ctx, cancel := o.asking(ctx)
 	defer cancel()
@@ -83,7 +83,7 @@ func (o *Owner) clockOff(ctx context.Context) error {
 	return nil
 }
 
-// candidates are the numbers that may be claimed, best first.
+// candidates returns the entries of numbers that this node may claim, best first.
 func (o *Owner) candidates(t table) (all []Entry) {
 	now := t.now
 	var late, recent []Entry
@@ -101,7 +101,7 @@ func (o *Owner) candidates(t table) (all []Entry) {
 			recent = append(recent, e)
 		}
 	}
-	if len(late) > 0 { // start at a random one, so that nodes do not compete
+	if len(late) > 0 { // start at a random entry, so that nodes do not compete for the same
 		first := o.Random() % uint64(len(late))
 		all = append(append(all, late[first:]...), late[:first]...)
 	}
@@ -112,8 +112,8 @@ func byMark(a, b Entry) int {
 	return cmp.Or(cmp.Compare(a.Mark, b.Mark), cmp.Compare(a.Number, b.Number))
 }
 
-// unused returns some numbers that were never claimed, from a random one on, so that nodes of a
-// new fleet do not compete for the same number.
+// unused returns some numbers that were never claimed, starting at a random one, so that nodes
+// of a new fleet do not compete for the same number.
 func (o *Owner) unused(t table) (some []Entry) {
 	count := o.Last - o.First + 1
 	first := o.Random() % count
@@ -126,15 +126,15 @@ func (o *Owner) unused(t table) (some []Entry) {
 	return some
 }
 
-// wrote reports whether the pending claim was written and its answer lost. The number must be
-// claimed again, since a copy of this process may have the same pending claim.
+// wrote reports whether the pending claim has been written to e, though no answer came. The
+// number must be claimed again, because a copy of this process may have the same pending claim.
 func (o *Owner) wrote(t table, e Entry) bool {
 	p := o.pending
 	return p != nil && p.entry.text == e.text && p.entry.Spent == e.Spent && p.floor == t.floor
 }
 
 // nearby warns of numbers under a longer or shorter prefix. Two fleets may have such prefixes,
-// but a node with a different prefix from the rest of its fleet repeats their ids.
+// but if a node has a different prefix from the rest of its fleet, it repeats their ids.
 func (o *Owner) nearby(ctx context.Context) {
 	ctx, cancel := o.asking(ctx)
 	defer cancel()
@@ -145,7 +145,7 @@ func (o *Owner) nearby(ctx context.Context) {
 		}
 	}
 	for _, list := range lists {
-		all, _ := o.Store.List(ctx, list) // on an error there is no warning
+		all, _ := o.Store.List(ctx, list) // after an error, do not warn
 		for key := range all {
 			other := keys{key[:max(strings.LastIndex(key, "/n/"), 0)]}
 			if _, err := other.parse(key); err == nil && other.prefix != o.Prefix {
@@ -158,10 +158,10 @@ func (o *Owner) nearby(ctx context.Context) {
 	}
 }
 
-// try claims the number of an entry. It reports false if another node has changed the entry.
+// try claims the number of an entry. It returns false if another node has changed the entry.
 func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error) {
 	c := &Claim{owner: o, key: t.keys.number(e.Number), floor: t.floor, lost: make(chan struct{})}
-	// Ids begin near the clock: if it is wrong, other nodes can have the time before.
+	// Ids begin near the clock. If it is wrong, other nodes can still use the time before.
 	base := max(e.Mark, 1)
 	c.after = max(e.Mark, t.floor.Mark, t.now-min(t.now, o.hold))
 	switch {
@@ -187,7 +187,7 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 		switch {
 		case getErr != nil:
 			return false, errors.Join(err, getErr)
-		case texts[1] != t.floor.String(): // claim again, above it
+		case texts[1] != t.floor.String(): // claim again, above the new floor
 			return false, errContended
 		case texts[0] == c.entry.text:
 			return true, o.have(c)
@@ -198,7 +198,7 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 	return false, notWritten(e.Number, failed)
 }
 
-// notWritten returns the error of several attempts, of which the last failed with err.
+// notWritten returns the error after all attempts have failed, the last one with err.
 func notWritten(number uint64, err error) error {
 	if err == nil {
 		err = errContended
@@ -206,12 +206,13 @@ func notWritten(number uint64, err error) error {
 	return fmt.Errorf("flake: the value of worker id %d was not written in %d attempts: %w", number, tries, err)
 }
 
-// have makes a claim the owner's.
+// have makes c the owner's claim.
 func (o *Owner) have(c *Claim) error {
 	c.confirm(c.entry.Value)
 	o.pending = nil
 	o.remember(c, c.Milli())
-	o.Log.Info("claimed a worker id", "number", c.Number(), "resumed", c.resumed, "prefix", o.Prefix, "mark", show(c.Milli()))
+	o.Log.Info("claimed a worker id",
+		"number", c.Number(), "resumed", c.resumed, "prefix", o.Prefix, "mark", show(c.Milli()))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.claim = c

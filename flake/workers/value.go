@@ -9,21 +9,21 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 )
 
-// Value is what the store holds for a number.
+// Value is the content of a number's key in the store.
 type Value struct {
 	Mark       uint64 // no id with the number is later, except in Spent; milliseconds since 1970-01-01 UTC
-	Generation uint64 // how many times the number was claimed
+	Generation uint64 // incremented by each claim and each [Release]
 	Token      uint64 // random, new with each claim
 	Free       bool   // the number was returned or released
-	Name       string // of the owner, or the former owner; for people
-	After      uint64 // ids of the claim are later; 0: unknown
-	Hold       uint64 // of the owner, in milliseconds; 0: unknown
-	Nonce      uint64 // random, new with each write; 0: unknown
-	Base       uint64 // no id is between this and After; 0: unknown
-	Spent      Span   // a time that no claim may enter
+	Name       string // the owner's name, or the former owner's; for people
+	After      uint64 // ids of the claim are later than this; 0 if unknown
+	Hold       uint64 // the owner's hold, in milliseconds; 0 if unknown
+	Nonce      uint64 // random, new with each write; 0 if unknown
+	Base       uint64 // no id is between Base and After; 0 if unknown
+	Spent      Span   // a period that no claim may enter
 }
 
-// Span is the time after one millisecond, up to another. The zero Span is empty.
+// Span is the period after one millisecond, up to and including another. The zero Span is empty.
 type Span struct{ After, Mark uint64 }
 
 // meets reports whether a claim at now would enter the span.
@@ -40,11 +40,11 @@ func (s Span) meets(now, hold uint64) bool { return s.Mark > 0 && now+hold > s.A
 //	| |             |  the token
 //	| |             the generation
 //	| the mark
-//	version of the format
+//	the version of the format
 //
-// If Base or Spent is set, the first mark is the later of Mark and the end of Spent, so that
-// older nodes do not claim the number before, and " base=... mark=... spent=..." precedes
-// " after="; older nodes read that as part of the name too.
+// If Base or Spent is set, the mark above is the later of Mark and the end of Spent, so that
+// older nodes do not claim the number before then, and " base=... mark=... spent=..."
+// precedes " after="; older nodes read this too as part of the name.
 const (
 	version = "1"
 	held    = "held"
@@ -78,7 +78,7 @@ func parseValue(text string) (v Value, err error) {
 	if len(fields) != 6 {
 		return v, errForeign
 	}
-	// The comparison with String below finds other versions, and what cannot be parsed.
+	// The comparison with String below detects other versions and failures to parse.
 	v.Mark, _ = strconv.ParseUint(fields[1], 10, 64)
 	v.Generation, _ = strconv.ParseUint(fields[2], 10, 64)
 	v.Token, _ = strconv.ParseUint(fields[3], 16, 64)
@@ -100,14 +100,14 @@ func parseValue(text string) (v Value, err error) {
 	if v.String() != text {
 		return v, errForeign
 	}
-	v.Name = escape.Text(v.Name) // any process that can write to the store can choose it
+	v.Name = escape.Text(v.Name) // whatever can write to the store can choose it
 	return v, nil
 }
 
-// Floor is what a restored store holds for all numbers.
+// Floor is a mark for all numbers, in a store that was restored.
 type Floor struct {
-	Since uint64 // later than any clock before the restore
-	Mark  uint64 // ids of earlier claims are not later; ids of later claims are
+	Since uint64 // later than any node's clock before the restore
+	Mark  uint64 // no id of an earlier claim is above it, and every id of a later claim is
 	Nonce uint64 // random
 }
 
@@ -130,16 +130,16 @@ func parseFloor(text string) (f Floor, err error) {
 	return f, err
 }
 
-// keys makes the keys of a prefix.
+// keys returns the keys under a prefix.
 type keys struct{ prefix string }
 
 func (k keys) floor() string { return k.prefix + "/floor" }
 
-// number returns a key of fixed width, so that no key is a prefix of another.
+// number returns the key of a number, of fixed width so that no key is a prefix of another.
 func (k keys) number(n uint64) string { return fmt.Sprintf("%s%012x", k.numbers(), n) }
 func (k keys) numbers() string        { return k.prefix + "/n/" }
 
-// parse returns the number of a key.
+// parse returns the number that a key is for.
 func (k keys) parse(key string) (n uint64, err error) {
 	n, err = strconv.ParseUint(strings.TrimPrefix(key, k.numbers()), 16, 48)
 	if k.number(n) != key {

@@ -293,7 +293,7 @@ func TestEtcdRefused(t *testing.T) {
 		"none is free":   {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "no worker id is free from 0 to 0; the first may be free at "},
 		"who has it":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "held: 0 by other@127.0.0.1 until "},
 		"what to do":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"},
-		"other format":   {c.Members[0].Endpoint, "prefix = 'later'", `later/n/000000000000 has the unknown value "2 1700000000000", perhaps of a later version of flake`},
+		"other format":   {c.Members[0].Endpoint, "prefix = 'later'", `later/n/000000000000 has the unknown value "2 1700000000000", perhaps from a later version of flake`},
 		"one number twice": {c.Members[0].Endpoint, "[[generator]]\nname = 'more'\nformat = 'flake'\nworker_id = 'etcd'",
 			`generator more: worker_id "etcd": generator flake has it, and both would hand out the same ids; give one of them another worker_id`},
 		"no certificate":   {c.Members[0].Endpoint, "ca = 'none.pem'", "etcd.ca: open none.pem: no such file or directory"},
