@@ -12,8 +12,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Attempts coordinates one goroutine that makes attempts with any number of callers. The
-// goroutine makes an attempt whenever it chooses and whenever [Attempts.Asked] receives, and
+// Attempts coordinates one goroutine, which makes attempts, with any number of callers. The
+// goroutine makes an attempt whenever it chooses to, and whenever [Attempts.Asked] receives; it
 // reports each result with [Attempts.Settle]. Callers wait in [Attempts.Await].
 type Attempts struct {
 	patience time.Duration
@@ -23,13 +23,13 @@ type Attempts struct {
 
 	mu    sync.Mutex
 	round chan struct{} // closed when the next attempt ends
-	err   error         // of the last attempt, or slow
+	err   error         // the error of the last attempt, or slow
 }
 
-// New returns Attempts whose callers wait for at most patience. A caller that has waited that long,
-// and later ones until the attempt ends, get an error that wraps [tick.ErrTimestampNotSaved] and
-// names what is slow. The Attempts call changed with each result and the one before it; changed
-// must not call the Attempts.
+// New returns Attempts whose callers wait for at most patience. When a caller has waited that
+// long, it gets an error that wraps [tick.ErrTimestampNotSaved] and says that what is slow, and
+// so do later callers until the attempt ends. The Attempts call changed with the previous result
+// and each new one; changed must not call the Attempts.
 func New(patience time.Duration, what string, changed func(before, now error)) *Attempts {
 	slow := fmt.Errorf("%w: %s has not answered for %v", tick.ErrTimestampNotSaved, what, patience)
 	return &Attempts{
@@ -41,10 +41,10 @@ func New(patience time.Duration, what string, changed func(before, now error)) *
 // Asked returns a channel that receives when a caller waits.
 func (a *Attempts) Asked() <-chan struct{} { return a.asked }
 
-// Slow returns the error of a caller that waited too long.
+// Slow returns the error that a caller gets when it has waited too long.
 func (a *Attempts) Slow() error { return a.slow }
 
-// Err returns the error of the last attempt, or Slow if the current one takes too long.
+// Err returns the error of the last attempt, or Slow if the current attempt takes too long.
 func (a *Attempts) Err() error {
 	_, err := a.state()
 	return err
@@ -67,7 +67,7 @@ func (a *Attempts) Settle(err error) {
 	a.changed(before, err)
 }
 
-// End records the result of the final attempt. It wakes no caller and does not call changed.
+// End records the result of the final attempt. It neither wakes callers nor calls changed.
 func (a *Attempts) End(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,12 +75,12 @@ func (a *Attempts) End(err error) {
 }
 
 // Await asks for attempts until done returns true. It fails if the last attempt failed, with
-// [tick.ErrClosed] if ended is closed, and with ctx's cause if ctx is done.
+// [tick.ErrClosed] when ended is closed, and with ctx's cause when ctx is done.
 func (a *Attempts) Await(ctx context.Context, ended <-chan struct{}, done func() bool) error {
 	patience := time.After(a.patience)
 	for {
 		round, err := a.state()
-		// done is called after the round is read, so that the end of the round is not missed.
+		// Call done after reading round, so that the end of the round is not missed.
 		if done() {
 			return nil
 		}
@@ -89,7 +89,7 @@ func (a *Attempts) Await(ctx context.Context, ended <-chan struct{}, done func()
 		}
 		select {
 		case a.asked <- struct{}{}:
-		default: // already asked for
+		default: // an attempt has already been asked for
 		}
 		select {
 		case <-round:
@@ -104,7 +104,7 @@ func (a *Attempts) Await(ctx context.Context, ended <-chan struct{}, done func()
 }
 
 // late returns the result of Await when patience has ended. On a busy machine the attempt may
-// have ended before without waking this goroutine, so late checks all conditions again.
+// have ended earlier without waking this goroutine, so late checks all conditions again.
 func (a *Attempts) late(ctx context.Context, ended <-chan struct{}, done func() bool, round chan struct{}) error {
 	select {
 	case <-ended:

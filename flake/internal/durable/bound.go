@@ -2,8 +2,8 @@ package durable
 
 import "context"
 
-// Bound is a limit on ids that does not come from the file, such as a claim of package
-// workers. The file's mark never passes it.
+// Bound is a limit on ids that does not come from the file, such as a claim from package workers.
+// The file's mark never passes it.
 type Bound interface {
 	// After returns the time that ids must be later than.
 	After() uint64

@@ -9,17 +9,17 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Core is the common part of the generators of all formats: the source of ids and, after
-// [Core.Open], the marker of its mark. Its methods are documented by the formats.
+// Core is the part that the generators of all formats have in common: the source of ids and,
+// after [Core.Open], the marker that keeps its mark. The formats document its methods.
 type Core[S interface {
 	Source
 	Ready() error
 }] struct {
 	Source S
-	Sleep  tick.Sleeper // nil: [tick.Sleep]
+	Sleep  tick.Sleeper // nil means [tick.Sleep]
 
-	Marker *Marker   // nil without a file
-	closed sync.Once // used without a marker
+	Marker *Marker   // nil if there is no file
+	closed sync.Once // used if there is no marker
 }
 
 // Open calls [Open] for the source, and keeps its mark until Close.

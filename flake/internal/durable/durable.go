@@ -10,67 +10,67 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Marker keeps the mark of a [Source] ahead. Close it when done.
+// Marker keeps the mark of a [Source] ahead of its ids. Close it when done.
 type Marker struct {
 	marks  *Marks
-	name   string     // of its mark
-	alone  bool       // the file has only this mark
+	name   string     // the name of its mark
+	alone  bool       // whether the file has only this mark
 	at     string     // the file and name, for people
 	former *mark.File // the generator's former file, or nil; closed by begin
 	source Source
-	bound  Bound // nil: none
+	bound  Bound // or nil
 	log    *slog.Logger
 	report func(time.Duration) // called with the time that each save took
-	old    uint64              // maximum age of the mark without calls, ms
+	old    uint64              // maximum age of the mark without calls, in ms
 
-	// Of the current or last save; under marks.saving.
+	// About the current or last save; guarded by marks.saving.
 	limit  *tick.Limit
 	now    uint64
-	latest uint64 // highest earlier mark that ids may have reached; may be above the next mark
-	ended  bool   // this is the last save
+	latest uint64 // the highest earlier mark that ids may have reached; may be above the next mark
+	ended  bool   // whether this is the last save
 
 	mark, saved atomic.Uint64 // the mark in the file, and when it was saved
 
-	// As of the last beat; under marks.saving.
-	milli  uint64 // the last id
+	// As of the last beat; guarded by marks.saving.
+	milli  uint64 // the last tick with ids
 	used   int
 	ahead  time.Duration // how far the clock was ahead and not believed
-	behind bool          // the clock was far behind
-	seen   uint64        // the clock
+	behind bool          // whether the clock was far behind
+	seen   uint64        // the clock's time
 
-	open  context.Context // done after Close, or that of marks
+	open  context.Context // done after Close or marks.Close
 	stop  context.CancelFunc
 	close func() error // runs once
 }
 
-// next returns the next mark to save. The last mark of a generator is not ahead of the clock,
-// but not below it either, even if its last id is older: the mark also shows when the
-// generator last ran.
+// next returns the next mark to save. When a generator is closed, its mark is lowered to the
+// clock, and not below it even if the last id is older: the mark also shows when the generator
+// last ran.
 func (k *Marker) next() (m mark.Mark) {
-	if k.ended { // before the mark is lowered: no id can come after
+	if k.ended { // close the source before lowering the mark, so that no id can follow
 		last := k.source.Close()
 		k.limit, k.now = k.source.Limit(), k.source.Now()
 		m.Milli = max(last, min(k.now, k.limit.Milli()))
 	} else {
-		// The limit is read before the words: words of a later limit do no harm, but a
-		// limit must never be raised with words that are older than it.
+		// Read the limit before the words. Words that belong to a later limit do no harm,
+		// but a limit must never be raised with words that are older than it.
 		k.limit, k.now = k.source.Limit(), k.source.Now()
 		k.source.Lower(k.now + window)
 		to := k.now + window
 		if k.bound != nil {
 			to = min(to, k.bound.Milli())
 		}
-		m.Milli = min(max(to, k.limit.Milli()), k.limit.Last()) // not below an id if the clock was set back
+		m.Milli = min(max(to, k.limit.Milli()), k.limit.Last()) // not below an id, even if the clock was set back
 	}
 	if s, ok := k.source.(Stateful); ok {
 		m.Words = s.Words()
-		k.latest = max(k.latest, k.mark.Load()) // the next mark may be lower, in another pass
+		k.latest = max(k.latest, k.mark.Load()) // the next mark may be lower, if the time of ids was set back
 	}
 	m.Latest = max(m.Milli, k.latest)
 	return m
 }
 
-// settle records that the mark was saved, and lets the source use the time up to it.
+// settle records that the mark was saved, and lets the source use times up to it.
 func (k *Marker) settle(milli uint64) {
 	k.mark.Store(milli)
 	k.saved.Store(k.now)
@@ -84,15 +84,15 @@ func (k *Marker) asked() bool {
 	return milli != k.milli || used != k.used
 }
 
-// stale reports whether the mark must be moved even if no ids were made: it is getting too old,
-// or can be lowered since the clock went back.
+// stale reports whether the mark must be moved even if no ids were made, because it is getting
+// too old or can be lowered since the clock went back.
 func (k *Marker) stale() bool {
 	now, limit := k.source.Now(), k.source.Limit()
 	before := limit.Milli()
 	k.source.Lower(now + window)
 	lowered := limit.Milli() < before
 	if lowered {
-		k.asked() // Lower may have used up an id, which is not a call
+		k.asked() // Lower may have used up an id, which does not count as a call
 	}
 	return lowered || now > k.mark.Load()+k.old
 }
@@ -101,7 +101,7 @@ func (k *Marker) stale() bool {
 // calls for a while, the machine slept, or the clock was set ahead, and a save is enough. While
 // saves fail, await fails at once, and run keeps trying.
 func (k *Marker) await(ctx context.Context, milli uint64) error {
-	// Also done if the clock was set back.
+	// If the clock was set back, there is nothing to wait for.
 	done := func() bool { return milli <= k.source.Limit().Milli() || milli > k.source.Now() }
 	if k.bound != nil && milli > k.bound.Milli() && !done() && k.Ready() == nil {
 		if err := k.bound.Extend(ctx, milli); err != nil {
@@ -111,8 +111,8 @@ func (k *Marker) await(ctx context.Context, milli uint64) error {
 	return k.marks.attempts.Await(ctx, k.open.Done(), done)
 }
 
-// Renew moves all marks of the file at once. It fails with [tick.ErrTimestampNotSaved] or
-// [tick.ErrClosed].
+// Renew moves all marks in the file, without waiting for a beat. It fails with
+// [tick.ErrTimestampNotSaved] or [tick.ErrClosed].
 func (k *Marker) Renew() error { return k.marks.renew() }
 
 // Beat moves the marks if they are due. After [OpenOn] the caller must call it each second.
@@ -126,14 +126,14 @@ func (k *Marker) LastSaved() (time.Time, error) {
 	return time.UnixMilli(int64(k.saved.Load())).UTC(), k.Ready()
 }
 
-// Ready returns the error of the last save, or nil. A failed save is an error even while there
-// are still ids.
+// Ready returns the error of the last save, or nil. A failed save is an error even while ids can
+// still be made.
 func (k *Marker) Ready() error { return k.marks.attempts.Err() }
 
-// Close closes the source, lowers the mark to the clock, so that the next start need not
-// wait, and releases the lock, unless the file has other marks. Current and later calls fail
-// with [tick.ErrClosed]. Close waits for the disk; if that cannot be written, the next start
-// waits instead. Later calls return the same error.
+// Close closes the source, lowers the mark to the clock so that the next process need not wait,
+// and releases the lock, unless the file has other marks. Current and later calls fail with
+// [tick.ErrClosed]. Close waits for the disk; if the disk cannot be written, the next process
+// waits instead. Closing again returns the same error.
 func (k *Marker) Close() error { return k.close() }
 
 func (k *Marker) end() error {
@@ -144,7 +144,7 @@ func (k *Marker) end() error {
 	return k.marks.drop(k)
 }
 
-// watch logs when the clock goes far ahead or back, and when that ends.
+// watch logs when the clock goes far ahead or back, and when it is right again.
 func (k *Marker) watch() {
 	now, ahead, behind := k.source.Now(), k.source.Doubted(), k.source.Behind() > window
 	switch {
@@ -168,6 +168,6 @@ func (k *Marker) watch() {
 	k.ahead, k.behind, k.seen = ahead, behind, now
 }
 
-// elsewhere says how to get ids without waiting for the clock.
+// elsewhere says how to get ids without waiting for the clock to catch up.
 const elsewhere = "to get ids sooner, start with another timestamp_path and a worker id (or id, or partition) " +
 	"that was never used: no id repeats then, but the new ones are below the last"

@@ -15,30 +15,30 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-var errEnded = fmt.Errorf("%w, and its file of marks too", tick.ErrClosed)
+var errEnded = fmt.Errorf("%w, and so is its file of marks", tick.ErrClosed)
 
 // Marks is a file that keeps the marks of several generators, each under a name. One save a
-// second covers all of them; without calls for ids there are few saves. Close it when done.
+// second covers all of them; while no ids are asked for there are few saves. Close it when done.
 type Marks struct {
 	file *mark.File
 	log  *slog.Logger
 
 	saving sync.Mutex             // held while the file is written
-	saved  mark.Content           // what the file contains; under saving
-	drawn  map[string]mark.Worker // to be written with the next save; under saving
-	latest uint64                 // highest mark without a generator; under saving
-	names  map[string]bool        // names in use; under saving
-	kept   []*Marker              // whose marks are kept ahead; under saving
-	ended  bool                   // under saving
-	linger int                    // beats without ids until marks no longer move; 0: they always move
-	quiet  int                    // beats since the last id; under saving
+	saved  mark.Content           // the file's content; guarded by saving
+	drawn  map[string]mark.Worker // workers to write with the next save; guarded by saving
+	latest uint64                 // the highest mark without an open generator; guarded by saving
+	names  map[string]bool        // the names in use; guarded by saving
+	kept   []*Marker              // the markers whose marks are kept ahead; guarded by saving
+	ended  bool                   // guarded by saving
+	linger int                    // beats without ids until marks no longer move; 0 means they always move
+	quiet  int                    // beats since the last id; guarded by saving
 
 	attempts *attempt.Attempts
-	sleep    tick.Sleeper // of generators opened with it; nil: tick.Sleep
+	sleep    tick.Sleeper // for generators opened on the file; nil means tick.Sleep
 
 	open    context.Context // done after Finish
 	stop    context.CancelFunc
-	stopped chan struct{} // closed when run has ended; nil if it was not started
+	stopped chan struct{} // closed when run has ended; nil if run was not started
 	finish  func() error  // runs once
 	close   func() error  // runs once
 }
@@ -54,7 +54,7 @@ func OpenMarks(path string, log *slog.Logger) (*Marks, error) {
 	return m, err
 }
 
-// CheckMarks returns the error of [OpenMarks], but ignores locks.
+// CheckMarks returns the error that [OpenMarks] would return, ignoring locks.
 func CheckMarks(path string) error {
 	if err := mark.Check(path); err != nil {
 		return fmt.Errorf("flake: %w", err)
@@ -62,8 +62,8 @@ func CheckMarks(path string) error {
 	return nil
 }
 
-// OpenMarksOn is [OpenMarks] on a simulated disk; the caller must keep the marks ahead. Without
-// ids for linger beats they no longer move; 0: they always move.
+// OpenMarksOn is like [OpenMarks], on a simulated disk; the caller must keep the marks ahead.
+// After linger beats without ids the marks no longer move; with 0 they always move.
 func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Marks, error) {
 	file, saved, err := mark.Open(disk, path)
 	if err != nil {
@@ -83,8 +83,8 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 	return m, nil
 }
 
-// Rehearse is [OpenMarksOn] for generators that wait by sleep. It also returns the content and
-// the path of the file.
+// Rehearse is like [OpenMarksOn], for generators that wait by calling sleep. It also returns the
+// content and the path of the file.
 func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, mark.Content, string, error) {
 	m, err := OpenMarksOn(disk, path, nil, 0)
 	if err != nil {
@@ -95,8 +95,9 @@ func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, mark.Con
 }
 
 // reserve reserves a name until release, and returns the last mark under it, or nil if there is
-// none. If the mark is in a separate file, as in early releases, reserve sets k.former to that.
-// It fails rather than start a new mark where the file may have one for this generator.
+// none. If the mark is in a separate file, as in early releases, reserve sets k.former to that
+// file. It fails rather than start a new mark if the file may already have one for this
+// generator.
 func (m *Marks) reserve(k *Marker) (last *mark.Mark, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -134,8 +135,8 @@ func (m *Marks) Names() []string {
 	return slices.Sorted(maps.Keys(m.saved.Marks))
 }
 
-// Latest returns a time that no id is later than, of any generator that ever kept a mark in
-// the file.
+// Latest returns a time that is not before any id of any generator that ever kept a mark in the
+// file.
 func (m *Marks) Latest() uint64 {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -168,9 +169,9 @@ func (m *Marks) Number() *mark.Number {
 	return &number
 }
 
-// Remember replaces the number in the file, nil for none, and returns once that is durable; it
-// moves the marks too. After an error [Marks.Number] returns the old number. Remember can also
-// be called between Finish and Close.
+// Remember replaces the number in the file, or erases it if number is nil, and returns once that
+// is durable. It moves the marks too. After an error [Marks.Number] returns the old number.
+// Remember can also be called between Finish and Close.
 func (m *Marks) Remember(number *mark.Number) error {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -194,7 +195,7 @@ func (m *Marks) add(k *Marker) error {
 	m.kept = append(m.kept, k)
 	err := m.save()
 	if err == nil {
-		k.asked() // count ids from here on
+		k.asked() // later calls report ids made from here on
 		return nil
 	}
 	m.kept = m.kept[:len(m.kept)-1]
@@ -204,7 +205,7 @@ func (m *Marks) add(k *Marker) error {
 	return err
 }
 
-// renew moves the marks, and lets the sources use the time up to them. It fails with
+// renew moves the marks, and lets the sources use times up to them. It fails with
 // [tick.ErrTimestampNotSaved] or [tick.ErrClosed].
 func (m *Marks) renew() error {
 	m.saving.Lock()
@@ -219,7 +220,7 @@ func (m *Marks) save() error {
 	return m.write(m.saved.Number)
 }
 
-// write saves the next marks of all generators, and a number.
+// write saves the next marks of all generators, with the given number.
 func (m *Marks) write(number *mark.Number) error {
 	next := mark.Content{Marks: map[string]mark.Mark{}, Number: number, Workers: map[string]mark.Worker{}}
 	maps.Copy(next.Marks, m.saved.Marks)
@@ -245,7 +246,7 @@ func (m *Marks) write(number *mark.Number) error {
 	return nil
 }
 
-// beat checks the clocks, and moves the marks if there were ids recently, one is stale, or the
+// beat checks the clocks, and moves the marks if ids were made recently, a mark is stale, or the
 // last save failed.
 func (m *Marks) beat() {
 	m.saving.Lock()
@@ -269,7 +270,7 @@ func (m *Marks) begin(beat <-chan time.Time) {
 	go m.run(beat)
 }
 
-// run calls beat for each beat, and moves the marks at once when a caller waits for that.
+// run calls beat at each beat, and moves the marks at once when a caller waits for that.
 func (m *Marks) run(beat <-chan time.Time) {
 	defer close(m.stopped)
 	for {
@@ -289,17 +290,17 @@ func (m *Marks) report(before, err error) {
 	slow := m.attempts.Slow()
 	switch {
 	case err == slow:
-		m.log.Error("the timestamp is not saved in time: ids continue to the mark, then stop until it is",
+		m.log.Error("the timestamp is not saved in time: ids can be made up to the mark, then stop until it is saved",
 			"file", m.file.Path(), "err", err)
 	case err != nil && (before == nil || before == slow):
-		m.log.Error("the timestamp cannot be saved: ids continue to the mark, then stop until it is",
+		m.log.Error("the timestamp cannot be saved: ids can be made up to the mark, then stop until it is saved",
 			"file", m.file.Path(), "err", err)
 	case err == nil && before != nil:
 		m.log.Info("the timestamp is saved again", "file", m.file.Path())
 	}
 }
 
-// drop closes a generator, or all if one is nil, lowers its mark to the clock, and saves.
+// drop closes one generator, or all if one is nil. It lowers their marks to the clock, and saves.
 func (m *Marks) drop(one *Marker) (err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -318,11 +319,11 @@ func (m *Marks) drop(one *Marker) (err error) {
 	return err
 }
 
-// Finish closes all generators, like their own Close. [Marks.Remember] still works afterwards.
-// Later calls return the same error.
+// Finish closes all generators, as their own Close does. [Marks.Remember] still works afterwards.
+// Finishing again returns the same error.
 func (m *Marks) Finish() error { return m.finish() }
 
-// Close calls Finish and releases the lock. Later calls return the same error.
+// Close calls Finish and releases the lock. Closing again returns the same error.
 func (m *Marks) Close() error { return m.close() }
 
 func (m *Marks) end() error {

@@ -85,8 +85,8 @@ func TestTroubleIsLoggedOnce(t *testing.T) {
 		err  error // of the attempt; errSlow: it has not ended yet
 		says string
 	}{
-		{nil, ""}, {errFull, "ids continue to the mark"}, {errFull, ""}, {errSlow, ""}, {nil, "saved again"}, {nil, ""},
-		{errSlow, "not answered"}, {errSlow, ""}, {errFull, "ids continue to the mark"}, {nil, "saved again"},
+		{nil, ""}, {errFull, "cannot be saved"}, {errFull, ""}, {errSlow, ""}, {nil, "saved again"}, {nil, ""},
+		{errSlow, "not answered"}, {errSlow, ""}, {errFull, "cannot be saved"}, {nil, "saved again"},
 		{errSlow, "not answered"}, {nil, "saved again"},
 	} {
 		if c.err != errSlow || result == nil { // as package attempt calls it
@@ -195,7 +195,7 @@ func TestFullDiskIsRiddenOut(t *testing.T) {
 	if _, err := d.LastSaved(); err != nil {
 		t.Error(err)
 	}
-	for _, word := range []string{"ids continue to the mark", "saved again"} {
+	for _, word := range []string{"until it is saved", "saved again"} {
 		if n := strings.Count(b.logged(), word); n != 1 {
 			t.Errorf("%q is logged %d times: %s", word, n, b.logged())
 		}

@@ -6,13 +6,13 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Source is a generator whose mark is kept. A [tick.Generator] implements it.
+// Source is a generator whose mark this package keeps. A [tick.Generator] implements it.
 type Source interface {
-	// Now returns the clock, in milliseconds since 1970-01-01 UTC.
+	// Now returns the clock's time, in milliseconds since 1970-01-01 UTC.
 	Now() uint64
-	// Begin restricts the source to ids later than last. It is called first.
+	// Begin restricts the source to ids later than last. It is called before any id is made.
 	Begin(last uint64)
-	// Last returns the last tick with used ids, and their number.
+	// Last returns the last tick in which ids were used, and how many.
 	Last() (milli uint64, used int)
 	// Limit returns the time that no id may pass. Later calls may return another limit,
 	// which must be raised again.
@@ -21,25 +21,25 @@ type Source interface {
 	Lower(milli uint64)
 	// Doubted returns how far the machine's clock is ahead without being believed, or 0.
 	Doubted() time.Duration
-	// Behind returns how far the clock is behind the last id in ms, or 0.
+	// Behind returns how many milliseconds the clock is behind the last id, or 0.
 	Behind() uint64
 	// Close closes the source, and returns a time that no id is later than.
 	Close() (last uint64)
 }
 
-// Stateful is a [Source] that can make ids again in a time it has already used, different from
-// the earlier ones. For this it stores a few words with every mark.
+// Stateful is a [Source] that can use the same time again, for ids that differ from the earlier
+// ones. For this purpose it stores a few words with every mark.
 type Stateful interface {
 	Source
 	// Restore sets the words of the last run, if there was one. It is called before Begin.
 	Restore(words []uint64) error
-	// Words returns the words to save, at most mark.MaxWords. Ids that depend on them may be
-	// made once [Marker.Renew] has succeeded.
+	// Words returns the words to save, at most mark.MaxWords. The source may make ids that
+	// depend on them once [Marker.Renew] has succeeded.
 	Words() []uint64
 	// Rewind is called after Restore if the clock is far behind last, the mark of the last
-	// run: later ids must differ from those up to last. It returns a time that they must
-	// be later than.
+	// run. From then on ids must differ from those up to last. Rewind returns a time that
+	// the new ids must be later than.
 	Rewind(last uint64) (after uint64)
-	// Bound reserves, before Begin, all time up to after for other nodes.
+	// Bound reserves all times up to after for other nodes. It is called before Begin.
 	Bound(after uint64)
 }

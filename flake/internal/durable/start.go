@@ -16,15 +16,15 @@ import (
 )
 
 // Open locks the file at path, creating it if it does not exist, restricts source to ids
-// later than the mark in it, and keeps the mark ahead of them. After a crash it may wait
-// for up to [Window], until ctx is done. With [Options.Marks], path is the name of the mark
+// later than the mark in it, and keeps the mark ahead of them. After a crash it may wait for
+// up to [Window], or until ctx is done. If [Options.Marks] is set, path is the name of a mark
 // in that file.
 //
 // Open fails with [tick.ErrClockBackwards] if the mark is more than Window ahead of the
-// clock, [tick.ErrClockAdvanced] if it is older than the allowable downtime, and
+// clock, with [tick.ErrClockAdvanced] if the mark is older than the allowable downtime, and
 // with another error if the file is locked, damaged, not a file of marks, or cannot be
-// written; the text says what to do. It never ignores a file that exists; a new name in
-// [Options.Marks] starts a new mark.
+// written; the error's text says what to do. It never ignores a file that exists. A new name
+// in [Options.Marks] starts a new mark.
 func Open(ctx context.Context, path string, source Source, o Options) (*Marker, error) {
 	sleep := tick.Sleep
 	if o.Marks != nil && o.Marks.sleep != nil {
@@ -38,7 +38,7 @@ func Open(ctx context.Context, path string, source Source, o Options) (*Marker, 
 	return k, nil
 }
 
-// keep starts keeping the mark ahead.
+// keep starts keeping the mark ahead of ids.
 func (k *Marker) keep(beat <-chan time.Time) {
 	k.source.Limit().Extend = k.await
 	if k.alone {
@@ -46,9 +46,10 @@ func (k *Marker) keep(beat <-chan time.Time) {
 	}
 }
 
-// OpenOn is [Open] on a simulated machine. The caller must keep the mark ahead with
+// OpenOn is like [Open], on a simulated machine. The caller must keep the mark ahead with
 // [Marker.Renew] or [Marker.Beat].
-func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string, source Source, o Options) (*Marker, error) {
+func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper,
+	path string, source Source, o Options) (*Marker, error) {
 	if o.AllowableDowntime < 0 {
 		return nil, fmt.Errorf("flake: allowable_downtime is %v, and must not be below 0", o.AllowableDowntime)
 	}
@@ -125,19 +126,19 @@ func (k *Marker) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 			return err
 		}
 	}
-	// From here on all ids of the tick of after count as used, and until the file is
-	// written, no later time may be used.
+	// From here on all ids in the tick of after count as used. Until the file is written, no
+	// later time may be used.
 	k.source.Begin(after)
 	made, _ := k.source.Last() // may be later than after
 	k.source.Limit().Set(max(after, made))
 	return k.marks.add(k)
 }
 
-// unfit reports whether a name in the file, or a file name, cannot contain r.
+// unfit reports whether r is not allowed in the name of a mark, which may be part of a file name.
 func unfit(r rune) bool { return r == '/' || r == ' ' || r == utf8.RuneError || !unicode.IsPrint(r) }
 
 // within waits until the clock has passed the start of the bound, however long that takes, and
-// returns what ids must be later than.
+// returns the time that ids must be later than.
 func (k *Marker) within(ctx context.Context, sleep tick.Sleeper, after, bound uint64) (uint64, error) {
 	if s, ok := k.source.(Stateful); ok {
 		s.Bound(bound)
@@ -166,9 +167,10 @@ func (k *Marker) restore(words []uint64) error {
 	return nil
 }
 
-// resume waits until the clock has passed the last run's mark, and returns what ids must be
-// later than: that mark, unless a [Stateful] source rewinds.
-func (k *Marker) resume(ctx context.Context, sleep tick.Sleeper, last uint64, allowed time.Duration) (after uint64, err error) {
+// resume waits until the clock has passed the last run's mark, and returns the time that ids must
+// be later than. That is the mark, unless a [Stateful] source rewinds.
+func (k *Marker) resume(ctx context.Context, sleep tick.Sleeper, last uint64,
+	allowed time.Duration) (after uint64, err error) {
 	if s, ok := k.source.(Stateful); ok && last > k.source.Now()+window {
 		after = s.Rewind(last)
 		now, err := k.wait(ctx, sleep, after)
@@ -191,8 +193,8 @@ func (k *Marker) resume(ctx context.Context, sleep tick.Sleeper, last uint64, al
 	return last, nil
 }
 
-// wait waits until the clock has passed last, and returns the clock. It fails if last is more
-// than Window ahead.
+// wait waits until the clock has passed last, and returns the clock's time. It fails if last is
+// more than Window ahead.
 func (k *Marker) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now uint64, err error) {
 	for logged := false; ; logged = true {
 		now := k.source.Now()
@@ -214,7 +216,7 @@ func (k *Marker) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now
 	}
 }
 
-// show returns a time as text, and in milliseconds.
+// show returns a time as text, with its milliseconds in parentheses.
 func show(milli uint64) string {
 	return fmt.Sprintf("%s (%d)", tick.Text(milli), milli)
 }

@@ -6,10 +6,11 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// StoredWorker returns the random worker id stored with the mark of a name, at most limit, and
-// whether it is already in the file. If the file has none, or one that was drawn on another or an
-// unknown machine, StoredWorker draws one with fresh; it is written with the next mark, and so
-// before any id is made with it. Losing the file loses the mark and the worker id together.
+// StoredWorker returns the random worker id stored under a mark's name, which must be at most
+// limit, and whether it is already in the file. If the file has none, or one drawn on another or
+// an unknown machine, StoredWorker draws one with fresh. That is written with the next mark, and
+// so before any id is made with it. If the file is lost, the mark and the worker id are lost
+// together.
 func (m *Marks) StoredWorker(name, machine string, limit uint64, fresh func() uint64) (
 	number uint64, kept bool, err error) {
 	m.saving.Lock()
@@ -33,7 +34,7 @@ func (m *Marks) StoredWorker(name, machine string, limit uint64, fresh func() ui
 	return own.Worker, kept, nil
 }
 
-// Drawn returns the random worker stored with the mark of a name, or about to be.
+// Drawn returns the random worker that is, or is about to be, stored under a mark's name.
 func Drawn(m *Marks, name string) mark.Worker {
 	m.saving.Lock()
 	defer m.saving.Unlock()

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// Check returns the error of [Open], but ignores locks. It changes nothing.
+// Check returns the error that [Open] would return, ignoring locks. It changes nothing.
 func Check(path string) error {
 	disk := OS{}
 	real, err := disk.Resolve(path)
@@ -24,8 +24,8 @@ func Check(path string) error {
 	return err
 }
 
-// folder returns the FileInfo of a folder. It fails if every user can write to the folder:
-// any of them could create the files first, and so prevent saves.
+// folder returns the FileInfo of a folder. It fails if every user can write to the folder,
+// because any user could then create the files first, and so prevent saves.
 func folder(path string) (os.FileInfo, error) {
 	dir, err := os.Stat(path)
 	if err == nil && dir.IsDir() && dir.Mode().Perm()&0o002 != 0 {

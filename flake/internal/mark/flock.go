@@ -10,8 +10,7 @@ import (
 
 const noFollow = syscall.O_NOFOLLOW
 
-// flock locks a file until it is closed. The kernel releases the lock however the process
-// ends.
+// flock locks a file until it is closed. However the process ends, the kernel releases the lock.
 func flock(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	switch {
@@ -23,7 +22,7 @@ func flock(f *os.File) error {
 	return nil
 }
 
-// writable returns an error if this user cannot create files in a folder.
+// writable returns an error if this user cannot create files in the folder.
 func writable(dir string) error {
 	const writeAndSearch = 3
 	if err := syscall.Access(dir+"/.", writeAndSearch); err != nil {
@@ -32,7 +31,7 @@ func writable(dir string) error {
 	return nil
 }
 
-// device returns the device that a file is on.
+// device returns the number of the device that a file is on.
 func device(info os.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Dev)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The file is two slots of equal size, each a header, the content as JSON, and padding:
+// The file is two slots of equal size. Each has a header, the content as JSON, and padding:
 //
 //	flake-mark 4 17 4096 1c776ec7
 //	|          | |  |    |
@@ -25,11 +25,11 @@ import (
 //	the magic
 //	{"marks":{"orders":{"milli":1700000000000,"latest":1700000000000,"words":[0,1]}}}
 //
-// A line feed ends the header, the content, and the padding, which is spaces. Of the intact
-// slots, the one with the highest sequence is current. The encoding is unique: a slot that
-// differs from it in any byte is not intact.
+// The padding is spaces. The header, the content and the padding each end with a line feed. Of
+// the intact slots, the one with the highest sequence is current. Content has only one encoding:
+// a slot that differs from it in any byte is not intact.
 //
-// Versions 1 to 3 are read too. Versions 1 and 2 have one mark, without a name; version 2 has
+// Parse also reads versions 1 to 3. Versions 1 and 2 have one mark, without a name; version 2 has
 // words. Version 3 has several marks:
 //
 //	flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30
@@ -49,29 +49,29 @@ const (
 	// MaxWords is the maximum number of words in a mark.
 	MaxWords = 6
 
-	// The size of a slot is a multiple of block, so that two slots never share a block of a
-	// disk.
+	// The size of a slot is a multiple of block, so that the two slots never share a block
+	// on the disk.
 	block = 4096
 
-	// maxSize is the maximum size of a file, enough for thousands of marks.
+	// maxSize is the limit on the size of a file: enough for thousands of marks.
 	maxSize = 1 << 23
 )
 
 // Content is the content of a file.
 type Content struct {
-	Marks   map[string]Mark   `json:"marks,omitempty"` // by name; the only mark of a file has the empty name
+	Marks   map[string]Mark   `json:"marks,omitempty"` // by name; a mark without a name has the empty name
 	Number  *Number           `json:"number,omitempty"`
 	Workers map[string]Worker `json:"workers,omitempty"` // by name
 }
 
-// Mark is a mark of a generator, which no id has passed.
+// Mark is the mark of a generator. No id has passed it.
 type Mark struct {
 	Milli  uint64   `json:"milli"`           // milliseconds since 1970-01-01 UTC, up to Max
-	Latest uint64   `json:"latest"`          // no id under this name was ever later, though Milli may have been lowered
-	Words  []uint64 `json:"words,omitempty"` // of the caller, up to MaxWords
+	Latest uint64   `json:"latest"`          // no id under this name was ever later, even if Milli was lowered since
+	Words  []uint64 `json:"words,omitempty"` // the caller's, up to MaxWords
 }
 
-// Number is a number from a store: see package workers.
+// Number is a claimed number of a store, as package workers describes.
 type Number struct {
 	Cluster    string `json:"cluster"`
 	Prefix     string `json:"prefix"`
@@ -83,25 +83,24 @@ type Number struct {
 	Mark       uint64 `json:"mark"` // the highest mark that may have been written for it
 }
 
-// Worker is a random worker id, and an id of the machine that it was drawn on, empty if
-// unknown.
+// Worker is a random worker id, and the id of the machine that it was drawn on, or "" if unknown.
 type Worker struct {
 	Worker  uint64 `json:"worker"`
 	Machine string `json:"machine,omitempty"`
 }
 
-// An image is the bytes of a file, and its current slot.
+// An image consists of the bytes of a file, and says which slot is current.
 type image struct {
-	data     []byte // nil: the file does not exist
-	size     int    // of a slot; 0: an earlier version, without slots
+	data     []byte // nil if the file does not exist
+	size     int    // the size of a slot; 0 for an earlier version, without slots
 	slot     int    // the current slot, 0 or 1
-	sequence uint64 // of the current slot
+	sequence uint64 // the sequence of the current slot
 }
 
 // at returns slot i.
 func (m image) at(i int) []byte { return m.data[i*m.size:][:m.size] }
 
-// newImage returns an image with text in slots of at least least bytes, with room to grow.
+// newImage returns an image with text, in slots of at least least bytes, and with room to grow.
 func newImage(sequence uint64, text []byte, least int) image {
 	const header = 64
 	size := max(least, (2*(len(text)+header)/block+1)*block)
@@ -109,7 +108,7 @@ func newImage(sequence uint64, text []byte, least int) image {
 	return image{data, size, 0, sequence}
 }
 
-// with returns an image with text in the other slot, or false if text does not fit.
+// with returns an image that has text in the other slot, or false if text does not fit.
 func (m image) with(text []byte) (image, bool) {
 	slot := newSlot(m.sequence+1, text, m.size)
 	if len(slot) > m.size {
@@ -129,7 +128,7 @@ func checksum(parts ...[]byte) (sum uint32) {
 	return sum
 }
 
-// newSlot returns a slot. It is longer than size if text does not fit.
+// newSlot returns a slot. If text does not fit, the slot is longer than size.
 func newSlot(sequence uint64, text []byte, size int) []byte {
 	const sum = "00000000"
 	slot := appendHeader(make([]byte, 0, size), sequence, size)
@@ -223,12 +222,13 @@ func parseContent(text []byte) (c Content, err error) {
 	return c, nil
 }
 
-// parseEarlier parses a file of versions 1 to 3, or returns an error that says what the file is.
+// parseEarlier parses a file of version 1 to 3. If data is no such file, the error says what it
+// is.
 func parseEarlier(data []byte) (c Content, err error) {
 	if !bytes.HasPrefix(data, []byte(magic)) {
 		return c, foreign(data)
 	}
-	const sum = 9 // with the line feed
+	const sum = 9 // size of the checksum and its line feed
 	text := string(data[:max(len(data)-sum, 0)])
 	number, rest, _ := strings.Cut(strings.TrimPrefix(text, magic), " ")
 	v, err := strconv.ParseUint(number, 10, 32)
@@ -263,13 +263,13 @@ func parseEarlier(data []byte) (c Content, err error) {
 	return c, nil
 }
 
-// parseMark parses the fields of a mark of versions 1 to 3. If the time of ids was ever set
-// back, one of the words is the time of the latest id; all other words are lower than that.
+// parseMark parses the fields of a mark of version 1 to 3. If the time of ids was ever set back,
+// one of the words is the time of the latest id, and all other words are lower.
 func parseMark(fields []string) (m Mark, err error) {
 	for i, field := range fields {
 		number, wrong := strconv.ParseUint(field, 10, 64)
 		switch {
-		case i == 1: // the time again, as text
+		case i == 1: // the same time as text
 			continue
 		case i == 0:
 			m.Milli = number
@@ -285,12 +285,12 @@ func parseMark(fields []string) (m Mark, err error) {
 	return m, nil
 }
 
-// errDets means that the file is the Erlang server's, which flake import reads.
+// errDets means that the file is one that the Erlang server wrote and "flake import" reads.
 var errDets = errors.New("it is the dets file of boundary/flake, the Erlang server")
 
-// foreign returns an error that says what a file without a mark is: perhaps the dets file of the
-// Erlang server, with its cookie at byte 4, or an integer in the External Term Format (131, 110,
-// length, sign, little-endian), which has 6 bytes for any time since 2004.
+// foreign returns an error that says what a file that has no mark is. It may be the dets file of
+// the Erlang server, with its cookie at byte 4, or an integer in the External Term Format (131,
+// 110, length, sign, little-endian), which has 6 bytes for any time since 2004.
 func foreign(data []byte) error {
 	if bytes.HasPrefix(data[min(len(data), 4):], []byte{0, 0xab, 0xcd, 0xef}) {
 		return errDets

@@ -1,13 +1,13 @@
-// Package mark keeps marks in a file. A mark is a time and perhaps a few words, which are up
-// to the caller. The file survives kill -9, a power cut and a full disk: it always contains
-// the old or the new marks.
+// Package mark keeps marks in a file. A mark is a time and perhaps a few words, whose meaning
+// is up to the caller. The file survives kill -9, a power cut and a full disk: it always
+// contains the old or the new marks.
 //
 // [Open] locks the file and reads it, [File.Save] writes it.
 //
-// The file has two slots, and a save overwrites the one that is not current. On file
-// systems that overwrite blocks in place, such as ext4 and xfs, that needs no space,
-// so a full disk does no harm. On those that copy on write, such as btrfs and zfs, it
-// may fail for lack of space, as on any file system if the file was reflinked or is in a
+// The file has two slots, and a save overwrites the one that is not current. On file systems
+// that overwrite blocks in place, such as ext4 and xfs, this needs no space, so a full disk
+// does no harm. On file systems that copy on write, such as btrfs and zfs, the save may fail
+// for lack of space, and so it may on any file system if the file was reflinked or is in a
 // snapshot.
 package mark
 
@@ -22,7 +22,7 @@ import (
 
 // Disk is a file system. [OS] is the real one.
 type Disk interface {
-	// Resolve follows symbolic links. A path where no file exists is returned unchanged.
+	// Resolve follows symbolic links. The file itself need not exist.
 	Resolve(path string) (string, error)
 	// Lock locks the path until the Lock is closed or the process ends. It fails with
 	// [ErrLocked] if another process has locked it.
@@ -32,7 +32,7 @@ type Disk interface {
 	Read(path string, max int64) ([]byte, error)
 	// Overwrite overwrites a file with data at an offset, and makes that durable.
 	Overwrite(path string, offset int64, data []byte) error
-	// Create creates a file, in place of an existing one.
+	// Create creates a file, and removes any that is already there.
 	Create(path string) (Writer, error)
 	// Rename atomically replaces one file with another.
 	Rename(from, to string) error
@@ -40,15 +40,15 @@ type Disk interface {
 	SyncDir(path string) error
 }
 
-// Lock is a held lock.
+// Lock is a lock that this process holds.
 type Lock interface {
-	// Keep makes sure that the lock is still held. If its file was removed, Keep locks
-	// again and returns true: another process may have held the lock in between.
+	// Keep makes sure that the lock is still held. If the lock file was removed, Keep locks
+	// again and returns true: another process may have held the lock in the meantime.
 	Keep() (again bool, err error)
 	io.Closer
 }
 
-// Writer is a new file. Sync makes its content durable.
+// Writer writes a new file. Sync makes its content durable.
 type Writer interface {
 	io.Writer
 	Sync() error
@@ -61,18 +61,18 @@ var ErrLocked = errors.New("another node is running with it")
 // File is a locked file of marks.
 type File struct {
 	disk Disk
-	name string // absolute path as given
-	path string // without symbolic links
+	name string // the absolute path as given
+	path string // the path without symbolic links
 	lock Lock
 
-	now   image // what was saved last
-	sure  bool  // it and the file's name are durable
-	doubt bool  // another process may have changed the file
+	now   image // the image last read or saved
+	sure  bool  // whether now and the file's name are durable
+	doubt bool  // whether another process may have changed the file
 }
 
-// Open locks the file at path and reads it. The content is empty if the file does not exist.
-// Open fails if the file is anything but a file of marks; the error says what it is and what
-// to do.
+// Open locks the file at path and reads it. If the file does not exist, the content is empty.
+// Open fails if the file is anything but a file of marks; the error says what it is and what to
+// do.
 func Open(disk Disk, path string) (*File, Content, error) {
 	real, err := disk.Resolve(path)
 	if err == nil {
@@ -93,15 +93,15 @@ func Open(disk Disk, path string) (*File, Content, error) {
 	return &File{disk: disk, name: path, path: real, lock: lock, now: now}, c, nil
 }
 
-// Former opens the separate file that a generator had in early releases, whose path is that of
-// this file, a hyphen and the name. It returns nil if that file does not exist.
+// Former opens the separate file that a generator had in early releases. Its path is that of this
+// file, a hyphen and the name. If it does not exist, Former returns nil.
 func (f *File) Former(name string) (former *File, last Mark, err error) {
 	path := f.name + "-" + name
 	real, err := f.disk.Resolve(path)
 	if err != nil {
 		return nil, last, advise(path, err)
 	}
-	if _, there, err := read(f.disk, real); there.data == nil { // before creating a lock
+	if _, there, err := read(f.disk, real); there.data == nil { // do not create a lock file for it
 		return nil, last, err
 	}
 	former, c, err := Open(f.disk, path)
@@ -140,25 +140,26 @@ func refuse(path string, err error) error {
 		"move this one away and start again", path, err)
 }
 
-// Refuse returns an error that says why a node must not start with the file.
+// Refuse returns an error that says why no node must start with the file.
 func (f *File) Refuse(reason string) error { return refuse(f.path, errors.New(reason)) }
 
 func advise(path string, err error) error {
 	switch {
 	case errors.Is(err, ErrLocked):
 		return fmt.Errorf("timestamp_path %s: %w; stop that node first, "+
-			"or give this one another timestamp_path and worker_id", path, err)
+			"or give this one a different timestamp_path and worker_id", path, err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("timestamp_path %s: %w; create the folder, or set another path", path, err)
 	}
-	return fmt.Errorf("timestamp_path %s: %w; make it a file that this user can read and write, in a folder that no other user can write to, or set another path", path, err)
+	return fmt.Errorf("timestamp_path %s: %w; make it a file that this user can read and write, "+
+		"in a folder that no other user can write to, or set another path", path, err)
 }
 
 // Path returns the path of the file, without symbolic links.
 func (f *File) Path() string { return f.path }
 
-// Save durably replaces the content. After an error and a crash the file contains the old or
-// the new content.
+// Save durably replaces the content. After an error or a crash the file contains old or new
+// content.
 func (f *File) Save(c Content) error {
 	if err := f.save(c); err != nil {
 		return fmt.Errorf("timestamp_path %s: %w", f.path, err)
@@ -205,11 +206,10 @@ func (f *File) save(c Content) error {
 // errChanged means that the file was removed, replaced, overwritten or truncated.
 var errChanged = errors.New("another program has changed the file")
 
-// overwrite writes the slot that is not current, which may be torn after a crash or a failed
-// write.
+// overwrite writes the slot that is not current. A crash or a failed write may leave it torn.
 //
-// What Open read may not be durable, if the process that wrote it was killed: a power cut could
-// then lose both slots. So overwrite makes it durable first, and the file's name too.
+// The image that Open read may not be durable, if its writer was killed: a power cut could then
+// lose both slots. So overwrite first makes that image durable, and the file's name too.
 func (f *File) overwrite(next image) error {
 	there, err := f.disk.Read(f.path, maxSize)
 	if err != nil {
@@ -241,9 +241,9 @@ func (f *File) write(m image) error {
 	return f.disk.Overwrite(f.path, int64(m.slot*m.size), m.at(m.slot))
 }
 
-// replace writes a temporary file and renames it. It creates the file each time, since after a
-// failed fsync the kernel may treat lost data as written. The fsync of the folder makes the
-// new name durable.
+// replace writes a temporary file and renames it. It creates that file anew each time, because
+// after a failed fsync the kernel may treat lost data as written. The fsync of the folder makes
+// the new name durable.
 func (f *File) replace(next image) error {
 	temporary := f.path + ".new"
 	w, err := f.disk.Create(temporary)
@@ -270,8 +270,8 @@ func (f *File) replace(next image) error {
 	return f.disk.SyncDir(filepath.Dir(f.path))
 }
 
-// hold makes sure that no other process holds the file, or has changed it since the last save:
-// otherwise the marks may be older than that process's ids.
+// hold makes sure that no other process holds the file, or has changed it since the last save.
+// The marks might otherwise be older than that process's ids.
 func (f *File) hold() error {
 	again, err := f.lock.Keep()
 	f.doubt = f.doubt || again

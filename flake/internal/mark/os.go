@@ -13,7 +13,7 @@ import (
 // OS is the machine's file system.
 type OS struct{}
 
-// Resolve implements [Disk]. A dangling link is an error: a save would replace it with a file.
+// Resolve implements [Disk]. It refuses a dangling link, which a save would replace with a file.
 func (OS) Resolve(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("it is empty")
@@ -34,7 +34,7 @@ func (OS) Resolve(path string) (string, error) {
 
 // Read implements [Disk].
 func (OS) Read(path string, max int64) ([]byte, error) {
-	// Check the type first: opening a pipe would wait for a writer.
+	// Check the type before opening the file: opening a pipe would wait for a writer.
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -44,7 +44,7 @@ func (OS) Read(path string, max int64) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("it is not a regular file (%v)", info.Mode())
 	case info.Mode().Perm()&0o222 == 0:
-		// A save could still replace it, but it is read-only on purpose.
+		// A save could still replace the file, but somebody made it read-only on purpose.
 		return nil, fmt.Errorf("it is read-only (%v)", info.Mode())
 	}
 	f, err := os.Open(path)
@@ -68,8 +68,8 @@ func (OS) Overwrite(path string, offset int64, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Create implements [Disk]. It removes an existing file, which may belong to another user, who
-// could then change the content.
+// Create implements [Disk]. It removes an existing file, because its owner may be another user,
+// who could then change the content.
 func (OS) Create(path string) (Writer, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -89,7 +89,7 @@ func (OS) SyncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// Lock implements [Disk] with a separate lock file, since a rename replaces the file of marks.
+// Lock implements [Disk] with a separate lock file, because a rename replaces the file of marks.
 // The lock file is never removed.
 func (OS) Lock(path string) (Lock, error) {
 	dir, err := folder(filepath.Dir(path))
@@ -102,17 +102,17 @@ func (OS) Lock(path string) (Lock, error) {
 
 type fileLock struct {
 	path   string
-	device uint64 // of its folder
+	device uint64 // the device of its folder
 	file   *os.File
 }
 
-// take creates the file 0600, since flock needs only read access, and locks it.
+// take creates the lock file, with mode 0600 because flock needs only read access, and locks it.
 func (l *fileLock) take() error {
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 	if err != nil {
 		return err
 	}
-	f.Chmod(0o600) // if it existed; fails on file systems without permissions
+	f.Chmod(0o600) // the file may have existed; Chmod fails on file systems without permissions
 	if err := flock(f); err != nil {
 		f.Close()
 		return err
@@ -122,8 +122,9 @@ func (l *fileLock) take() error {
 	return nil
 }
 
-// Keep also updates the file's times, so that programs that clean /tmp leave it alone. It fails
-// if the folder's device was unmounted: the folder now at that path has no marks or old ones.
+// Keep also updates the lock file's times, so that programs that clean /tmp leave it alone. It
+// fails if the folder's device was unmounted: the folder at that path now has no marks, or old
+// ones.
 func (l *fileLock) Keep() (again bool, err error) {
 	dir, err := os.Stat(filepath.Dir(l.path))
 	if err != nil {

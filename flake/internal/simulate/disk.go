@@ -14,9 +14,9 @@ import (
 
 // Disk is a file system in memory that models power cuts. It implements mark.Disk.
 //
-// Content is durable after a sync of its file, names after a sync of their folder. What is not
-// durable at a power cut may be lost: a file may be old, new or truncated, each sector of an
-// overwritten file may be old or new, and of the renames the first few remain.
+// The content of a file is durable once the file is synced, and a name once its folder is synced.
+// A power cut may lose everything else: a file may be old, new or truncated, each sector of an
+// overwritten file may be old or new, and only the first few renames may remain.
 type Disk struct {
 	m *Machine
 
@@ -25,8 +25,8 @@ type Disk struct {
 	pending []func(names map[string]*inode)
 	locked  map[string]bool
 
-	armed int   // points until a crash; 0: none
-	fails error // the error of every write
+	armed int   // how many calls of point until a crash; 0 means no crash
+	fails error // the error of every write, or nil
 	slow  time.Duration
 	lying bool
 }
@@ -36,18 +36,17 @@ type inode struct {
 	synced []byte // the durable content
 }
 
-// sector is the size that is written atomically.
+// sector is the number of bytes that a disk writes atomically.
 const sector = 512
 
-// A crash ends the process: the disk panics with it, and the life recovers.
+// A crash ends the process: the disk panics with a crash, and the life recovers.
 type crash struct{}
 
 func newDisk(m *Machine) *Disk {
 	return &Disk{m: m, live: map[string]*inode{}, durable: map[string]*inode{}, locked: map[string]bool{}}
 }
 
-// point is called before and after each operation. It takes time, and the process may crash
-// during it.
+// point is called before and after each operation. It lets time pass, and may crash the process.
 func (d *Disk) point() {
 	if d.slow > 0 {
 		d.m.pass(time.Duration(d.m.rng.Int64N(int64(d.slow))))
@@ -68,7 +67,7 @@ func (d *Disk) fail(op, path string) error {
 	return &fs.PathError{Op: op, Path: path, Err: d.fails}
 }
 
-// powerCut keeps what is durable, and a random part of the rest.
+// powerCut keeps everything durable, and a random part of the rest.
 func (d *Disk) powerCut() {
 	for _, rename := range d.pending[:d.m.rng.IntN(len(d.pending)+1)] {
 		rename(d.durable)
@@ -100,7 +99,7 @@ func (d *Disk) powerCut() {
 	clear(d.locked)
 }
 
-// sure returns the content of a file that survives every power cut.
+// sure returns the content of a file as it is after every power cut.
 func (d *Disk) sure(path string) []byte {
 	if node := d.durable[path]; node != nil {
 		return node.synced
@@ -146,8 +145,8 @@ func (d *Disk) Read(path string, max int64) ([]byte, error) {
 	return node.data[:min(int64(len(node.data)), max)], nil
 }
 
-// Overwrite needs no space, so it succeeds on a full disk. The process may crash when only some
-// sectors are written.
+// Overwrite needs no space, so it succeeds on a full disk. The process may crash after only some
+// sectors have been written.
 func (d *Disk) Overwrite(path string, offset int64, data []byte) error {
 	fail := d.fail
 	if d.fails == syscall.ENOSPC {

@@ -3,10 +3,10 @@
 // process is killed, or the power fails, between any two operations on the disk.
 //
 // Time and disk are virtual, and everything follows from a seed, so a failure can be repeated
-// exactly. [Run] runs one life, [Many] runs several. The simulated server is a [Node]: [Kept] for
-// generators of any format with their durable marks, in the format's tests; and [Original], a
-// model of the Erlang server's rules. The simulation must find that the latter repeats ids;
-// otherwise it is too lenient.
+// exactly. [Run] runs one life, [Many] runs several. The simulated server is a [Node]. There are
+// two: [Kept], used in the tests of each format, for its generators with their durable marks; and
+// [Original], a model of the Erlang server's rules. The simulation must find that Original
+// repeats ids; otherwise it is too lenient.
 //
 // Type ledger lists the rules that a node must keep. [RunFleet] simulates several nodes with
 // numbers from a store.
@@ -14,14 +14,14 @@ package simulate
 
 import "time"
 
-// Node is an id server on a [Machine]. One goroutine uses it, but IDs may be called
+// Node is an id server on a [Machine]. One goroutine uses it, but that goroutine may call IDs
 // again while another call of IDs reads the clock (see [Machine.Clock]).
 type Node interface {
 	// Start starts a new process, which knows only what is on the disk.
 	Start(allowableDowntime time.Duration) error
 	// IDs makes n ids, and calls got for each.
 	IDs(n int, got Got) error
-	// BadCall makes a call that no server knows.
+	// BadCall makes a call that the server does not know.
 	BadCall()
 	// Tick is called each second.
 	Tick()
@@ -37,27 +37,27 @@ type Got func(milli uint64, sequence uint32)
 type Config struct {
 	New func(*Machine) Node
 
-	// Mark returns the durable mark for ids with sequence from the content of the file at
-	// [Path]; nil: the node has no mark.
+	// Mark returns the durable mark for ids with a sequence, given the content of the file
+	// at [Path]. It is nil if the node has no marks.
 	Mark func(file []byte, sequence uint32) (milli uint64, err error)
 
 	// Unit is the length of a tick in milliseconds; 0 means 1.
 	Unit uint64
 
-	// PerTick is the number of ids of a tick; 0 means 65,536.
+	// PerTick is the number of ids in a tick; 0 means 65,536.
 	PerTick int
 
 	// Unordered means that the ids of a caller need not ascend.
 	Unordered bool
 
 	// Drifts means that the node's clock may differ from the machine's after a step. So
-	// ids may have another time, and the next start may fail.
+	// the time of ids may differ too, and the next start may fail.
 	Drifts bool
 
-	// NoBursts and NoBadCalls leave out what makes the original repeat ids at once, so that
-	// crashes and clocks must.
+	// NoBursts and NoBadCalls leave out the events that make the original repeat ids at
+	// once. Then only crashes and clocks can make it repeat ids.
 	NoBursts, NoBadCalls bool
 
-	// LyingDisk makes fsync do nothing, which no node can survive.
+	// LyingDisk makes fsync do nothing. No node can survive that.
 	LyingDisk bool
 }

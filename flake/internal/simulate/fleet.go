@@ -13,10 +13,10 @@ import (
 )
 
 // Fleet configures a simulation of several nodes that share a store, with fewer numbers than
-// nodes. Machines fail like those of [Config], and are paused and cut off; answers of the store
-// are lost or late, and it is restored from snapshots.
+// nodes. Machines fail like those of [Config], and are paused and cut off. Answers from the store
+// are lost or late, and the store is restored from snapshots.
 type Fleet struct {
-	// Restore is what happens when the store is restored.
+	// Restore says whether the store is restored, and what the operator does then.
 	Restore Restore
 	// Copies starts nodes on copies of the disks of running nodes.
 	Copies bool
@@ -27,23 +27,23 @@ type Fleet struct {
 	// Often restores the store and cuts nodes off very often; clocks differ little.
 	Often bool
 
-	// Stops stops nodes cleanly very often, with clocks that differ by less than hold:
-	// then a node whose clock is behind claims the number.
+	// Stops stops nodes cleanly very often. Their clocks differ by less than hold, so that
+	// a node whose clock is behind claims the number.
 	Stops bool
 
-	// Faults that control runs inject; nil: none.
-	Store  func(workers.Store) workers.Store   // of a node
-	Bound  func(durable.Bound) durable.Bound   // of a node
-	Memory func(workers.Memory) workers.Memory // of a node
-	Admin  func(workers.Store) workers.Store   // of an operator
+	// Functions that inject faults in control runs, or nil.
+	Store  func(workers.Store) workers.Store   // replaces a node's store
+	Bound  func(durable.Bound) durable.Bound   // replaces a node's bound
+	Memory func(workers.Memory) workers.Memory // replaces a node's memory
+	Admin  func(workers.Store) workers.Store   // replaces an operator's store
 }
 
-// Restore is what happens when the store is restored.
+// Restore says whether the store is restored, and what the operator does then.
 type Restore int
 
 const (
-	Never   Restore = iota // it is never restored
-	Steps                  // an operator does what package workers documents
+	Never   Restore = iota // the store is never restored
+	Steps                  // the operator does what package workers documents
 	Nothing                // the operator does nothing
 )
 
@@ -51,8 +51,8 @@ const (
 	hold      = time.Minute
 	fleetSize = 5
 	numbers   = 4
-	formats   = 4         // each process has generators of one to all
-	lasts     = 14 * hold // length of a life
+	formats   = 4         // each process has generators of at least one of them
+	lasts     = 14 * hold // the length of a life
 	answer    = 5 * time.Second
 
 	// fleetUnit is the length of a tick in ms. It is long, so that two nodes with the same
@@ -65,9 +65,9 @@ type FleetReport struct {
 	Lives, IDs, Starts, Claims, Resumed, Lost int
 	Kills, Stops, Pauses, Cuts, ClockFaults   int
 	Unanswered, Late, Restores, Copied        int
-	None                                      int // steps without a free number
+	None                                      int // steps that found no free number
 	Released                                  int // releases by an operator
-	Spent, Below                              int // releases with a spent time; claims below one
+	Spent, Below                              int // releases that left a spent period; claims below one
 	Hours                                     float64
 
 	Duplicates, Overlaps, Disorders, PastMark, Stuck int
@@ -81,7 +81,7 @@ func (r FleetReport) Wrong() int {
 	return r.Duplicates + r.Overlaps + r.Disorders + r.PastMark + r.Stuck
 }
 
-// ManyFleets runs fleets with seeds from first on, with lives nodes in all.
+// ManyFleets runs fleets with consecutive seeds, beginning at first, until lives nodes have run.
 func ManyFleets(f Fleet, first uint64, lives int) FleetReport {
 	fleets := uint64((lives + fleetSize - 1) / fleetSize)
 	return each(fleets, func(i uint64) FleetReport { return RunFleet(f, first+i, nil) })
@@ -95,18 +95,20 @@ type fleet struct {
 	tasks  []*task
 	store  *store
 	nodes  []*fleetNode
-	ahead  time.Duration // the most that a clock was ahead of true time
+	ahead  time.Duration // the most that any clock has been ahead of true time
 	report *FleetReport
 	ledger *fleetLedger
-	calm   bool // nothing fails from now on
+	calm   bool // whether faults have ended
 	seed   uint64
 	trace  func(format string, args ...any)
 }
 
-// RunFleet runs the fleet of a seed. It calls trace, unless nil, for everything that happens.
+// RunFleet runs the fleet of a seed. It reports every event to trace, unless that is nil.
 func RunFleet(of Fleet, seed uint64, trace func(format string, args ...any)) FleetReport {
 	report := FleetReport{Lives: fleetSize}
-	f := &fleet{Fleet: of, rng: rand.New(rand.NewPCG(seed, 1)), seed: seed, report: &report, trace: func(string, ...any) {}}
+	f := &fleet{
+		Fleet: of, rng: rand.New(rand.NewPCG(seed, 1)), seed: seed, report: &report, trace: func(string, ...any) {},
+	}
 	f.now = 1_700_000_000*time.Second + time.Duration(f.rng.Int64N(int64(time.Hour)))
 	born := f.now
 	if trace != nil {
@@ -130,7 +132,7 @@ func RunFleet(of Fleet, seed uint64, trace func(format string, args ...any)) Fle
 	return report
 }
 
-// settle ends all faults, and checks that as many nodes make ids as there are numbers.
+// settle ends all faults, and checks that as many nodes then make ids as there are numbers.
 func (f *fleet) settle() {
 	f.calm = true
 	f.trace("all is well from here on")
@@ -165,7 +167,7 @@ func (f *fleet) wrong(count *int, format string, args ...any) {
 	f.report.note(count, f.seed, fmt.Sprintf(format, args...))
 }
 
-// span returns a random duration up to most, of a random order of magnitude.
+// span returns a random duration up to most, whose order of magnitude is random too.
 func (f *fleet) span(most time.Duration) time.Duration {
 	size := 10 * time.Millisecond
 	for size < most && f.rng.IntN(6) > 0 {
@@ -221,13 +223,13 @@ func (f *fleet) faults(t *task) {
 			f.copies(m, f.nodes[f.rng.IntN(fleetSize)])
 		case p < 96:
 			f.release()
-		case p < 98 && f.Restore == Steps: // by mistake, or again
+		case p < 98 && f.Restore == Steps: // run by mistake, or twice
 			f.store.afterRestore(false)
 		}
 	}
 }
 
-// far replaces the machine of a node by one whose clock is far ahead, or right again.
+// far replaces a node's machine with one whose clock is far ahead, or is right again.
 func (f *fleet) far(m *fleetNode) {
 	by := -m.machine.off
 	if f.rng.IntN(2) == 0 {
@@ -253,7 +255,7 @@ func (f *fleet) release() {
 	f.trace("released: %v, %v", v, err)
 }
 
-// clock changes a clock, by little enough for the node to continue soon.
+// clock changes a clock by so little that the node can soon make ids again.
 func (f *fleet) clock(m *fleetNode) {
 	f.report.ClockFaults++
 	by := time.Duration(0)
@@ -269,7 +271,7 @@ func (f *fleet) clock(m *fleetNode) {
 	f.trace("%d: clock steps by %v, is off by %v", m.index, by, m.machine.off)
 }
 
-// skew returns how far clocks are set at most.
+// skew returns the most by which a clock is set ahead or back.
 func (f *fleet) skew() time.Duration {
 	switch {
 	case f.Often:
@@ -297,7 +299,7 @@ func (f *fleet) copies(from, to *fleetNode) {
 // task is a goroutine in virtual time. Only one runs at a time, until it waits.
 type task struct {
 	f     *fleet
-	m     *fleetNode // that a crash of the task ends, or nil
+	m     *fleetNode // the node that crashes if the task does, or nil
 	at    time.Duration
 	next  func() (time.Duration, bool)
 	stop  func()
@@ -305,7 +307,7 @@ type task struct {
 	over  bool
 }
 
-// spawn starts a task. A crash in it ends m, unless that is nil.
+// spawn starts a task. If the task crashes, so does m, unless m is nil.
 func (f *fleet) spawn(m *fleetNode, do func(*task)) *task {
 	t := &task{f: f, m: m, at: f.now}
 	t.next, t.stop = iter.Pull(func(yield func(time.Duration) bool) {
@@ -326,7 +328,7 @@ func (f *fleet) spawn(m *fleetNode, do func(*task)) *task {
 	return t
 }
 
-// wait lets true time pass, while other tasks run.
+// wait waits while true time passes and other tasks run.
 func (t *task) wait(d time.Duration) {
 	if !t.yield(d) {
 		panic(crash{})
@@ -339,7 +341,7 @@ func (t *task) end() {
 	t.stop()
 }
 
-// run runs tasks until a time.
+// run runs the tasks until a point in true time.
 func (f *fleet) run(until time.Duration) {
 	for {
 		var first *task
@@ -386,17 +388,17 @@ func (f *fleet) resume(t *task) {
 }
 
 // fleetLedger records every id of a fleet, and finds broken rules: an id repeats; two owners of a
-// number make ids of the same time; ids of a node do not ascend; an id is later than every mark
-// that the store ever had for its number.
+// number make ids for the same time; the ids of a node do not ascend; an id is later than every
+// mark that the store ever had for its number.
 type fleetLedger struct {
 	f       *fleet
 	runs    runs[place]
 	tenures map[kind][]*tenure
-	last    map[lasting]uint64 // tick of the last id
+	last    map[lasting]uint64 // the tick of the last id
 	own     map[*Disk]uint64   // numbers that are not from the store
 }
 
-// kind is what two ids that may differ only in their time have in common.
+// kind is the part of an id that does not depend on when it is made.
 type kind struct {
 	format int
 	number uint64
@@ -407,7 +409,7 @@ type place struct {
 	milli uint64
 }
 
-// lasting identifies a generator through all processes with the same disk.
+// lasting identifies a generator across all processes with the same disk.
 type lasting struct {
 	disk   *Disk
 	format int
@@ -417,8 +419,8 @@ type lasting struct {
 type tenure struct {
 	kind
 	m           *fleetNode
-	first, last uint64 // ticks of its ids
-	used        int    // of the last tick
+	first, last uint64 // the ticks of its first and last id
+	used        int    // how many sequences of the last tick are used
 }
 
 func newFleetLedger(f *fleet) *fleetLedger {
@@ -429,7 +431,7 @@ func (l *fleetLedger) tenure(m *fleetNode, format int, number uint64) *tenure {
 	return &tenure{kind: kind{format, number}, m: m}
 }
 
-// ownNumber returns the number of a disk, for generators that do not use the store.
+// ownNumber returns the number of the generators on a disk that do not use the store.
 func (l *fleetLedger) ownNumber(d *Disk) uint64 {
 	if l.own[d] == 0 {
 		l.own[d] = uint64(numbers + 1 + len(l.own))
@@ -444,7 +446,8 @@ func (l *fleetLedger) add(of *tenure, milli uint64, first, n int) {
 		of.first = milli
 		l.tenures[of.kind] = append(l.tenures[of.kind], of)
 		if milli <= l.last[node] {
-			l.f.wrong(&r.Disorders, "%d: the first id of %v, of %d, is not above the last, of %d", of.m.index, of.kind, milli, l.last[node])
+			l.f.wrong(&r.Disorders, "%d: the first id of %v, of %d, is not above the last, of %d",
+				of.m.index, of.kind, milli, l.last[node])
 		}
 	} else if milli < of.last || milli == of.last && first < of.used {
 		l.f.wrong(&r.Disorders, "%d: id %d:%d after %d:%d", of.m.index, milli, first, of.last, of.used)

@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// fleetNode is a node of a fleet, through all its processes.
+// fleetNode is a node of a fleet, over the lives of all its processes.
 type fleetNode struct {
 	fleet   *fleet
 	index   int
@@ -21,21 +21,21 @@ type fleetNode struct {
 	frozen  time.Duration // until when (true time) the process is paused
 	cut     bool          // the store cannot be reached
 
-	// Of the process.
+	// The state of the current process.
 	running  bool
 	crashed  bool
 	stopping bool
 	set      *host.Generators[*generator]
 	tasks    []*task
-	reserves *task // the task that takes ids
+	reserves *task // the task that is taking ids
 	due      bool  // the owner must step at once
-	seen     int   // the highest revision in an answer of the store
+	seen     int   // the highest revision in an answer from the store
 	sign     bool  // an answer showed that the store was restored
 
 	made int
 }
 
-// generator is a generator of a format whose ticks are long.
+// generator is a generator of a format with long ticks.
 type generator struct {
 	*tick.Generator
 	marker *durable.Marker
@@ -56,7 +56,7 @@ func newFleetNode(f *fleet, index int) *fleetNode {
 	return m
 }
 
-// hesitate pauses a task that has read the clock for an id, or its whole process.
+// hesitate pauses a task that has just read the clock for an id, or its whole process.
 func (m *fleetNode) hesitate() {
 	t := m.task
 	if m.reserves != t || t == nil || m.fleet.calm {
@@ -70,7 +70,7 @@ func (m *fleetNode) hesitate() {
 	t.wait(d)
 }
 
-// begin starts a process after some time.
+// begin starts a process when some time has passed.
 func (m *fleetNode) begin(after time.Duration) {
 	m.tasks = []*task{m.fleet.spawn(m, func(t *task) {
 		t.wait(after)
@@ -78,7 +78,7 @@ func (m *fleetNode) begin(after time.Duration) {
 	})}
 }
 
-// die kills the process, perhaps with a power cut or a new disk, and starts another.
+// die kills the process, perhaps cutting the power or replacing the disk, and starts another one.
 func (m *fleetNode) die() {
 	f := m.fleet
 	for _, t := range m.tasks {
@@ -105,9 +105,10 @@ func (m *fleetNode) die() {
 	m.begin(wait)
 }
 
-// ended resets the state of the process.
+// ended resets the state when a process has ended.
 func (m *fleetNode) ended() {
-	m.crashed, m.running, m.stopping, m.due, m.reserves, m.set, m.seen, m.sign = false, false, false, false, nil, nil, 0, false
+	m.crashed, m.running, m.stopping, m.due, m.reserves, m.set, m.seen, m.sign =
+		false, false, false, false, nil, nil, 0, false
 	clear(m.machine.Disk.locked)
 }
 
@@ -132,7 +133,7 @@ func (m *fleetNode) process(t *task) {
 		case err != nil:
 			pause = time.Second
 		}
-		// Step at once if due.
+		// A step that is due ends the pause.
 		for end := m.machine.now + pause; m.machine.now < end && !m.due && !m.stopping; {
 			t.wait(min(end-m.machine.now, hold/12))
 		}
@@ -167,7 +168,7 @@ func (m *fleetNode) count(had **workers.Claim) {
 	*had = c
 }
 
-// open opens the generators of a process, as yet without any.
+// open opens the set of a process's generators, which is still empty.
 func (m *fleetNode) open() *host.Generators[*generator] {
 	f := m.fleet
 	var store workers.Store = client{m}
@@ -175,13 +176,15 @@ func (m *fleetNode) open() *host.Generators[*generator] {
 		store = f.Store(store)
 	}
 	c := workers.Config{
-		Store: store, Prefix: prefix, First: 1, Last: numbers, Hold: hold, Name: fmt.Sprint("node", m.index), Random: f.rng.Uint64,
+		Store: store, Prefix: prefix, First: 1, Last: numbers, Hold: hold,
+		Name: fmt.Sprint("node", m.index), Random: f.rng.Uint64,
 	}
 	if f.Memory != nil {
 		c.Memory = f.Memory(memory{m})
 	}
 	linger := []int{0, 1, 3, 60}[f.rng.IntN(4)]
-	set, err := host.OpenOn[*generator](m.machine.Disk, m.sleep, linger, host.Config{Path: Path, Clock: m.machine.NewClock(), Numbers: &c})
+	set, err := host.OpenOn[*generator](m.machine.Disk, m.sleep, linger,
+		host.Config{Path: Path, Clock: m.machine.NewClock(), Numbers: &c})
 	if err != nil {
 		f.trace("%d: %v", m.index, err)
 		panic(crash{})
@@ -189,14 +192,14 @@ func (m *fleetNode) open() *host.Generators[*generator] {
 	return set
 }
 
-// memory is the memory of a process, for controls; it works once open has returned.
+// memory is the memory of a process, for control runs. It works once open has returned.
 type memory struct{ *fleetNode }
 
 func (m memory) Number() *workers.Kept          { return m.set.Marks().Number() }
 func (m memory) Remember(k *workers.Kept) error { return m.set.Marks().Remember(k) }
 func (m memory) Latest() uint64                 { return m.set.Marks().Latest() }
 
-// sleep sleeps, but fails when the number has changed or the process stops.
+// sleep sleeps. It fails if by then the number has changed or the process is stopping.
 func (m *fleetNode) sleep(_ context.Context, d time.Duration) error {
 	claim, _ := m.set.Owner().Claim()
 	m.task.wait(d)
@@ -216,7 +219,7 @@ func (m *fleetNode) moves(t *task) {
 	}
 }
 
-// calls opens some generators once there is a number, and takes ids.
+// calls opens some generators once the node has a number, and takes ids.
 func (m *fleetNode) calls(t *task) {
 	f := m.fleet
 	for claim, _ := m.set.Owner().Claim(); claim == nil; claim, _ = m.set.Owner().Claim() {
@@ -229,7 +232,7 @@ func (m *fleetNode) calls(t *task) {
 		if len(all) > 0 {
 			i++
 		}
-		own := !f.Copies && f.rng.IntN(8) == 0 // with a number that is not from the store
+		own := !f.Copies && f.rng.IntN(8) == 0 // whether its number is not from the store
 		for !m.stopping {
 			g, err := m.set.Add(context.Background(), NameOf(i), !own, m.opener(i))
 			if err == nil {
@@ -260,7 +263,8 @@ func (m *fleetNode) opener(format int) host.Opener[*generator] {
 		case f.Bound != nil:
 			bound = f.Bound(bound)
 		}
-		ids, err := tick.New(tick.Shape{Last: tick.MaxLast &^ (fleetUnit - 1), Unit: fleetUnit, PerTick: 1 << 10}, m.machine.NewClock())
+		ids, err := tick.New(tick.Shape{Last: tick.MaxLast &^ (fleetUnit - 1), Unit: fleetUnit, PerTick: 1 << 10},
+			m.machine.NewClock())
 		if err != nil {
 			return nil, err
 		}

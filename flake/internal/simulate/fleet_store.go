@@ -16,14 +16,14 @@ const prefix = "/flake"
 type store struct {
 	f         *fleet
 	data      map[string]string
-	revision  int // of the last write
+	revision  int // the revision of the last write
 	snapshots []snapshot
-	epoch     int // number of restores
+	epoch     int // how often the store was restored
 	down      bool
 	restored  time.Duration     // when (true time) it was last restored
-	floor     uint64            // mark of the last floor, which the operator remembers
-	marks     map[uint64]uint64 // highest mark ever, by number
-	claims    map[uint64]uint64 // generation, by number
+	floor     uint64            // the highest mark of a floor, which the operator remembers
+	marks     map[uint64]uint64 // the highest mark ever written, by number
+	claims    map[uint64]uint64 // the generation last written, by number
 }
 
 type snapshot struct {
@@ -39,7 +39,7 @@ func (s *store) snapshot() {
 	s.snapshots = append(s.snapshots, snapshot{maps.Clone(s.data), s.revision})
 }
 
-// restore restores the store to a random snapshot. With [Steps] an operator then writes the floor.
+// restore restores the store to a random snapshot. With [Steps], an operator then writes a floor.
 func (s *store) restore() {
 	if len(s.snapshots) == 0 || s.f.Often && s.f.Restore == Steps && s.f.now < s.restored+hold*3/2 {
 		return
@@ -55,8 +55,8 @@ func (s *store) restore() {
 	}
 }
 
-// afterRestore runs AfterRestore as an operator. After a recent restore, which the store may have
-// forgotten, the margin must be beyond the floor of that.
+// afterRestore runs AfterRestore as an operator would. The store may have forgotten the floor of
+// a recent restore; then the margin must reach beyond that floor.
 func (s *store) afterRestore(restored bool) {
 	r := workers.Restored{
 		Clock: func() uint64 { return uint64(s.f.now / time.Millisecond) },
@@ -70,7 +70,7 @@ func (s *store) afterRestore(restored bool) {
 	s.f.trace("floor %v, %v", floor, err)
 }
 
-// List implements [workers.Store], as the other methods do. The store itself answers at once.
+// List implements [workers.Store], as do the other methods. The store itself answers at once.
 func (s *store) List(_ context.Context, prefix string) (map[string]string, error) {
 	all := maps.Clone(s.data)
 	maps.DeleteFunc(all, func(key, _ string) bool { return !strings.HasPrefix(key, prefix) })
@@ -104,7 +104,7 @@ func (s *store) Swap(ctx context.Context, have map[string]string, key, text stri
 	return true, err
 }
 
-// client is a [workers.Store] as a node sees it.
+// client is the store as a node sees it.
 type client struct{ *fleetNode }
 
 func (c client) List(ctx context.Context, prefix string) (all map[string]string, err error) {
@@ -122,7 +122,7 @@ func (c client) Swap(ctx context.Context, have map[string]string, key, value str
 	return ok, err
 }
 
-// Restored implements [workers.Restorable] like package etcd.
+// Restored implements [workers.Restorable] as package etcd does.
 func (c client) Restored() (string, bool) {
 	sign := c.sign
 	if sign {
@@ -136,8 +136,8 @@ var (
 	errRestored = errors.New("the store was restored")
 )
 
-// ask sends a request to the store, which do carries out. The request or its answer may be lost
-// and, if late is set, the request may arrive later.
+// ask sends the store a request, which do carries out. The request or its answer may be lost; if
+// late is set, the request may also arrive late.
 func (m *fleetNode) ask(late bool, do func()) error {
 	if m.sign {
 		return errRestored

@@ -14,16 +14,16 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Path is the file of marks.
+// Path is the path of the file of marks.
 const Path = "/var/flake-timestamp"
 
-// Generator is a generator that was not opened on a file, and a function that makes its ids.
+// Generator is a generator that is not open on a file yet, and a function that makes its ids.
 type Generator struct {
 	durable.Source
 	IDs func(n int, got Got) error
 }
 
-// whose is the position of the generator's number in a sequence.
+// whose is the first bit, in a sequence, of the number that says which generator made it.
 const whose = 24
 
 // NameOf returns the name of the mark of a node's i-th generator. The first name is empty.
@@ -34,8 +34,8 @@ func NameOf(i int) string {
 	return fmt.Sprint(i)
 }
 
-// Kept returns the Config for generators whose marks package durable keeps in one file. They
-// and their markers are the real ones, except for the goroutine that renews the marks.
+// Kept returns the Config for generators whose marks package durable keeps in one file. The
+// generators and their markers are the real ones, except for the goroutine that renews the marks.
 func Kept(generators ...func(*Machine) (Generator, error)) Config {
 	return Config{
 		New: func(m *Machine) Node { return &kept{m: m, made: generators} },
@@ -60,12 +60,12 @@ type kept struct {
 }
 
 func (n *kept) Start(allowable time.Duration) (err error) {
-	// Often shorter than a simulated stretch of time.
+	// It is often shorter than the time between two events.
 	linger := []int{0, 1, 3, 60}[n.m.rng.IntN(4)]
 	if n.marks, err = durable.OpenMarksOn(n.m.Disk, Path, nil, linger); err != nil {
 		return err
 	}
-	// The number takes several sectors, so that every write of the file can be torn.
+	// The number takes up several sectors, so that every write to the file can be torn.
 	n.marks.Remember(&mark.Number{Prefix: strings.Repeat("/", 3*sector), Token: n.m.rng.Uint64()})
 	n.allowable = allowable
 	n.now, n.markers = make([]Generator, len(n.made)), make([]*durable.Marker, len(n.made))
@@ -88,7 +88,7 @@ func (n *kept) open(i int) error {
 	if err != nil {
 		return err
 	}
-	g.Limit().Extend = func(context.Context, uint64) (err error) { // like the marker's own, which needs a goroutine
+	g.Limit().Extend = func(context.Context, uint64) (err error) { // like the marker's own Extend, which needs a goroutine
 		began := n.m.now
 		n.m.Undisturbed(func() { err = k.Renew() })
 		if err == nil && n.m.now-began > durable.Patience {
@@ -101,7 +101,7 @@ func (n *kept) open(i int) error {
 }
 
 // IDs makes ids with one of the generators. The others read their clocks too, so that no clock
-// finds two steps at once.
+// meets two steps at once.
 func (n *kept) IDs(count int, got Got) error {
 	i := n.m.rng.IntN(len(n.now))
 	for other, g := range n.now {
@@ -126,7 +126,7 @@ func (n *kept) Tick() { n.markers[0].Beat() }
 func (n *kept) Stop() { n.marks.Close() }
 
 // Original is a model of the Erlang server's rules: the 16-bit sequence wraps, the file is
-// written in place each second without fsync, and an unknown call crashes the server, which
+// written in place each second without fsync, and an unknown call crashes the server, which then
 // loses its state.
 type Original struct {
 	m        *Machine

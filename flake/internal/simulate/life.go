@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Report counts what happened in some lives, and what went wrong.
+// Report counts events in some lives, and the rules that were broken.
 type Report struct {
 	Nodes, IDs, Starts, Refusals       int
 	Kills, PowerCuts, CleanStops       int
@@ -35,7 +35,7 @@ func (r Report) Wrong() int {
 	return r.Duplicates + r.Disorders + r.PastMark + r.OffClock + r.SecondNodes + r.Stuck + r.Lost
 }
 
-// A Finding is the first broken rule, in the life of Seed.
+// A Finding is the first broken rule, and the seed of the life that broke it.
 type Finding struct {
 	First string
 	Seed  uint64
@@ -47,7 +47,7 @@ func (f *Finding) add(o Finding) {
 	}
 }
 
-// note counts a broken rule, and keeps the first.
+// note counts a broken rule, and keeps it if it is the first.
 func (f *Finding) note(count *int, seed uint64, what string) {
 	*count++
 	if f.First == "" {
@@ -71,11 +71,11 @@ func sum[R any](to *R, more R) {
 }
 
 var (
-	simTimes = flag.Int("simulate.times", 1, "factor of the number of lives")
+	simTimes = flag.Int("simulate.times", 1, "multiply the number of lives by this")
 	simSeed  = flag.Uint64("simulate.seed", 0, "run only the life of this seed, and trace it")
 )
 
-// T is a test, without package testing.
+// T is the part of testing.T that Check needs.
 type T interface {
 	Helper()
 	Name() string
@@ -83,8 +83,8 @@ type T interface {
 	Errorf(format string, args ...any)
 }
 
-// Check runs n lives, times the flag -simulate.times, or only that of -simulate.seed. It fails if anything
-// goes wrong in them, or if they are too easy.
+// Check runs n lives, multiplied by the flag -simulate.times, or only the life of -simulate.seed.
+// It fails if a rule is broken in them, or if they are too easy.
 func Check(t T, c Config, n int) Report {
 	t.Helper()
 	if *simSeed != 0 {
@@ -106,12 +106,12 @@ func Check(t T, c Config, n int) Report {
 	return r
 }
 
-// Many runs the lives of the seeds first to first+nodes-1, on all processors.
+// Many runs the lives of seeds first to first+nodes-1, on all processors.
 func Many(c Config, first uint64, nodes int) Report {
 	return each(uint64(nodes), func(i uint64) Report { return Run(c, first+i, nil) })
 }
 
-// Find runs the same lives until found returns true for some of them, and reports whether it did.
+// Find runs Many's lives until found returns true for some of them, and reports whether it did.
 func Find(c Config, first uint64, nodes int, found func(Report) bool) bool {
 	const few = 20
 	for i := 0; i < nodes; i += few {
@@ -122,7 +122,7 @@ func Find(c Config, first uint64, nodes int, found func(Report) bool) bool {
 	return false
 }
 
-// each runs the lives 0 to n-1, on all processors, and returns the sum of their reports.
+// each calls run for 0 to n-1, on all processors, and returns the sum of the reports.
 func each[R any](n uint64, run func(i uint64) R) (total R) {
 	var (
 		mu   sync.Mutex
@@ -143,7 +143,7 @@ func each[R any](n uint64, run func(i uint64) R) (total R) {
 	return total
 }
 
-// A life is the life of one node, through all its processes.
+// A life is the life of one node, over all its processes.
 type life struct {
 	Config
 	m      *Machine
@@ -151,8 +151,8 @@ type life struct {
 	ledger *ledger
 	report *Report
 	tick   time.Duration // when (true time) the next Tick is due
-	depth  int           // of preempted callers
-	steps  int           // of the clock, when the outermost caller began
+	depth  int           // the number of nested callers
+	steps  int           // the clock's steps when the outermost caller began
 }
 
 const (
@@ -160,7 +160,7 @@ const (
 	allowable = 30 * 24 * time.Hour
 )
 
-// Run runs the life of a seed. It calls trace, unless nil, for everything that happens.
+// Run runs the life of a seed. It reports every event to trace, unless that is nil.
 func Run(c Config, seed uint64, trace func(format string, args ...any)) Report {
 	report := Report{Nodes: 1}
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -184,7 +184,7 @@ func Run(c Config, seed uint64, trace func(format string, args ...any)) Report {
 	return report
 }
 
-// alive calls do, in which the process may crash.
+// alive calls do, during which the process may crash.
 func (l *life) alive(do func()) {
 	defer func() {
 		switch r := recover(); r.(type) {
@@ -209,7 +209,7 @@ func (l *life) crash() {
 	l.report.PowerCuts++
 	l.m.Disk.powerCut()
 	l.m.pass(l.m.span(time.Minute))
-	if l.m.rng.IntN(3) == 0 { // the hardware clock differs
+	if l.m.rng.IntN(3) == 0 { // after the reboot the clock differs
 		l.report.ClockFaults++
 		l.m.shift(l.m.span(10*time.Second) * time.Duration(1-2*l.m.rng.IntN(2)))
 	}
@@ -226,7 +226,7 @@ func (l *life) end() {
 	l.node, l.depth, l.m.preempt, l.m.Disk.armed, l.m.hurry = nil, 0, nil, 0, false
 }
 
-// restart starts the node again, at once or much later. If the start fails, an operator waits
+// restart starts the node again, at once or much later. If it does not start, an operator waits
 // or repairs the cause.
 func (l *life) restart() {
 	if l.m.rng.IntN(3) == 0 {
@@ -251,7 +251,7 @@ func (l *life) restart() {
 		case try == 3:
 			allowed = 200 * 365 * 24 * time.Hour
 		case try == 4:
-			// The last run's clock was ahead: wait.
+			// The clock of the last run was ahead: wait for it.
 			l.m.pass(400 * 24 * time.Hour)
 		}
 	}
@@ -272,8 +272,8 @@ func (l *life) start(allowed time.Duration) error {
 	return nil
 }
 
-// live lets time pass, with a Tick each second. Of a long time it skips all but the last
-// seconds.
+// live lets time pass, and calls Tick each second. It skips all but the last seconds of a long
+// time.
 func (l *life) live(d time.Duration) {
 	until := l.m.now + d
 	for l.tick < until {
@@ -351,7 +351,7 @@ func (l *life) diskFault() {
 	l.m.trace("disk: %v, slow %v", d.fails, d.slow)
 }
 
-// ids makes ids for a caller. While the caller reads the clock, other callers may run.
+// ids makes ids for a caller. While this caller reads the clock, other callers may run.
 func (l *life) ids(caller, n int) {
 	if l.node == nil {
 		return
@@ -373,7 +373,8 @@ func (l *life) ids(caller, n int) {
 	err := l.node.IDs(n, func(milli uint64, sequence uint32) {
 		made++
 		l.ledger.add(caller, id{milli, sequence})
-		if l.Mark != nil && !l.Drifts && l.m.steps == l.steps && !showed(milli, max(l.Unit, 1), before, l.m.view(doubtful)) {
+		if l.Mark != nil && !l.Drifts && l.m.steps == l.steps &&
+			!showed(milli, max(l.Unit, 1), before, l.m.view(doubtful)) {
 			l.ledger.wrong(&l.report.OffClock, "id of %d while clocks went from %d to %d", milli, before, l.m.view(doubtful))
 		}
 		if l.Mark != nil && (made == 1 || made == n) {
@@ -391,8 +392,8 @@ func (l *life) ids(caller, n int) {
 	}
 }
 
-// glitch sets the clock far ahead for less time than a node takes to believe it. The node may
-// be called and killed in that time. If it had ids before, it must have ids afterwards.
+// glitch sets the clock far ahead, for less time than a node takes to believe it. The node may be
+// called and killed then. If it could make ids before, it must make ids afterwards.
 func (l *life) glitch() {
 	rng := l.m.rng
 	fit := l.fit()
@@ -425,7 +426,7 @@ func (l *life) glitch() {
 	}
 }
 
-// fit reports whether nothing is wrong with the machine, and the node has ids.
+// fit reports whether nothing is wrong with the machine, and the node makes ids.
 func (l *life) fit() bool {
 	m := l.m
 	well := m.Disk.fails == nil && m.Disk.slow == 0 && m.Disk.armed == 0 && m.armed == 0 && m.now >= m.frozen
@@ -443,24 +444,24 @@ func (l *life) answers() bool {
 //   - an id repeats;
 //   - an id is not above the caller's last id from the same generator, unless Unordered;
 //   - an id is later than the mark that would survive a power cut;
-//   - the clock did not show the time of an id during the call. So ids of several nodes are
-//     out of order by no more than their clocks differ.
+//   - the clock did not show the time of an id during the call. This rule keeps ids of several
+//     nodes from being out of order by more than their clocks differ.
 type ledger struct {
 	runs   runs[uint64] // by millisecond
 	last   map[int]id   // by caller and generator
 	report *Report
 	m      *Machine
 	seed   uint64
-	any    bool // Unordered
+	any    bool // whether ids may come in any order: Unordered
 }
 
-// runs are the used sequences, keyed by whatever else identifies an id.
+// runs are the used sequences, keyed by the other parts that identify an id.
 type runs[K comparable] map[K][]run
 
 // A run is a range of sequences, including first and last.
 type run struct{ first, last uint32 }
 
-// add adds a run, and reports whether some of it was already there.
+// add adds a run, and reports whether any of its sequences were already there.
 func (r runs[K]) add(key K, now run) (twice bool) {
 	for _, other := range r[key] {
 		if now.first <= other.last && other.first <= now.last {
@@ -497,7 +498,8 @@ func (l *ledger) add(caller int, now id) {
 	}
 	of := caller<<8 | int(now.sequence>>whose)
 	if last, ok := l.last[of]; ok && !l.any && !now.above(last) {
-		l.wrong(&l.report.Disorders, "caller %d: %d:%d after %d:%d", caller, now.milli, now.sequence, last.milli, last.sequence)
+		l.wrong(&l.report.Disorders, "caller %d: %d:%d after %d:%d",
+			caller, now.milli, now.sequence, last.milli, last.sequence)
 	}
 	l.last[of] = now
 }

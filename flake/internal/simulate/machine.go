@@ -15,22 +15,22 @@ type Machine struct {
 
 	rng    *rand.Rand
 	now    time.Duration // true time since 1970
-	off    time.Duration // the clock's error
-	drift  int64         // of the clock, in parts per million
-	gained time.Duration // total drift, of monotonic time too
+	off    time.Duration // how far the clock is ahead of true time
+	drift  int64         // the drift of the clock, in parts per million
+	gained time.Duration // the total drift, which monotonic time has too
 	frozen time.Duration // until when (true time) the clock stands still
-	stands time.Duration // the time at which it stands
-	armed  int           // clock reads until a step; 0: none
+	stands time.Duration // the time that it shows then
+	armed  int           // how many clock reads until a step; 0 means no step
 	step   time.Duration // that step
-	steps  int           // steps so far
-	ends   time.Duration // when (true time) the step undo happens; 0: never
+	steps  int           // how many steps there have been
+	ends   time.Duration // when (true time) the step undo happens; 0 means never
 	undo   time.Duration
 	jumped time.Duration      // when (true time) the clock last went far ahead
 	shown  [][2]time.Duration // the range of clock minus monotonic time, before each step
-	top    time.Duration      // the latest clock before a step back, in this process
-	hurry  bool               // ids are made faster than ticks allow
+	top    time.Duration      // the latest time shown before a step back, in this process
+	hurry  bool               // whether ids are made faster than ticks allow
 
-	// preempt runs after the clock was read and before the reader continues: it stands for
+	// preempt runs after the clock was read and before the reader continues. It stands for
 	// other goroutines.
 	preempt func()
 	trace   func(format string, args ...any)
@@ -43,7 +43,7 @@ func newMachine(rng *rand.Rand) *Machine {
 	return m
 }
 
-// NewClock returns a clock of package tick, for a new process.
+// NewClock returns one of package tick's clocks, for a new process.
 func (m *Machine) NewClock() tick.Clock {
 	believed := tick.ClockOf(
 		func() int64 { return int64(m.wall()) },
@@ -51,7 +51,7 @@ func (m *Machine) NewClock() tick.Clock {
 	return func() uint64 { return m.read(believed) }
 }
 
-// NewMonotonicClock returns a clock for a new process that ignores steps.
+// NewMonotonicClock returns a clock that ignores steps, for a new process.
 func (m *Machine) NewMonotonicClock() tick.Clock {
 	monotonic := tick.MonotonicOf(
 		func() int64 { return int64(m.wall()) },
@@ -59,7 +59,7 @@ func (m *Machine) NewMonotonicClock() tick.Clock {
 	return func() uint64 { return m.read(monotonic) }
 }
 
-// Clock returns the machine's clock in milliseconds since 1970.
+// Clock returns the time on the machine's clock, in milliseconds since 1970.
 func (m *Machine) Clock() uint64 { return m.read(m.milli) }
 
 // read reads a clock, which takes time.
@@ -109,12 +109,12 @@ func (m *Machine) milli() uint64 { return millis(m.wall()) }
 
 func millis(t time.Duration) uint64 { return uint64(max(t, 0) / time.Millisecond) }
 
-// times are all times from low to high.
+// times is the range of times from low to high.
 type times struct{ low, high uint64 }
 
 // view returns what a node's clock may show: the machine's clock and, if doubtful, the clocks
 // before each step, since a node doubts a step far ahead for a while. A node may believe that a
-// frozen clock went on after its last reading.
+// frozen clock has run on since it was last read.
 func (m *Machine) view(doubtful bool) []times {
 	now, mono := m.milli(), m.now+m.gained
 	v := []times{{now, now}}
@@ -127,10 +127,10 @@ func (m *Machine) view(doubtful bool) []times {
 }
 
 func (m *Machine) doubtful() bool {
-	return m.jumped > 0 && m.now-m.jumped < tick.Doubt+2*time.Second // nodes read it each second
+	return m.jumped > 0 && m.now-m.jumped < tick.Doubt+2*time.Second // nodes read the clock each second
 }
 
-// showed reports whether a clock was in a tick between two views.
+// showed reports whether a clock was in the tick of milli at some time between two views.
 func showed(milli, unit uint64, before, after []times) bool {
 	for i := range min(len(before), len(after)) {
 		if milli+unit > before[i].low && milli <= after[i].high {
@@ -140,7 +140,7 @@ func showed(milli, unit uint64, before, after []times) bool {
 	return false
 }
 
-// pass advances true time, while the clock drifts.
+// pass lets true time pass, while the clock drifts.
 func (m *Machine) pass(d time.Duration) {
 	if m.ends > 0 && m.now+d >= m.ends {
 		first := m.ends - m.now
@@ -177,13 +177,13 @@ func (m *Machine) shift(by time.Duration) {
 	m.steps++
 }
 
-// glitch steps the clock by by, and back when lasts has passed.
+// glitch steps the clock by by, and back when the duration lasts has passed.
 func (m *Machine) glitch(by, lasts time.Duration) {
 	m.shift(by)
 	m.ends, m.undo = m.now+lasts, -by
 }
 
-// span returns a random duration up to most, of a random order of magnitude.
+// span returns a random duration up to most, whose order of magnitude is random too.
 func (m *Machine) span(most time.Duration) time.Duration {
 	size := time.Millisecond
 	for size < most && m.rng.IntN(5) > 0 {
@@ -192,7 +192,7 @@ func (m *Machine) span(most time.Duration) time.Duration {
 	return time.Duration(m.rng.Int64N(int64(min(size, most)))) + 1
 }
 
-// fault does something to the clock, and returns a description.
+// fault makes the clock misbehave or sets it right, and returns a description.
 func (m *Machine) fault() string {
 	sign := time.Duration(1 - 2*m.rng.IntN(2))
 	switch m.rng.IntN(9) {
@@ -212,13 +212,13 @@ func (m *Machine) fault() string {
 		m.drift = 0
 		m.shift(-m.off)
 		return "set right"
-	case 4: // a step in the middle of an operation
+	case 4: // a step, perhaps in the middle of an operation
 		m.armed, m.step = 1+m.rng.IntN(400), sign*m.span(10*time.Second)
 		return fmt.Sprintf("step by %v to come", m.step)
 	case 5:
 		m.shift(sign * m.span(40*24*time.Hour))
 		return "long step"
-	case 6: // correct again soon, or after it was believed
+	case 6: // set back soon, or after nodes have believed it
 		m.glitch(m.span(40*24*time.Hour), m.span(10*tick.Doubt))
 		return fmt.Sprintf("ahead for %v", m.ends-m.now)
 	}
