@@ -17,9 +17,9 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// The echo is the floor: a node that answers each call with as many bytes as flake does, on a
-// connection that it reads as flake does, and that neither checks nor stores anything. It is
-// this program with the arguments echo and the node's name.
+// The echo is the floor: a node that answers each call with as many bytes as flake does, over a
+// connection that it reads as flake does, but neither checks nor stores anything. It is this
+// program, run with the arguments echo and the node's name.
 
 func (w *world) echo() *server {
 	s := &server{node: "echo@" + w.near.host}
@@ -52,7 +52,7 @@ func serveEcho(node string) {
 	}
 }
 
-// An echoer answers the calls of a connection.
+// An echoer answers the calls on a connection.
 type echoer struct {
 	self   etf.Pid
 	ids    uint64
@@ -91,7 +91,7 @@ func echo(c net.Conn, node string) error {
 	}
 }
 
-// all answers the whole frames, a tick with a tick, and returns the rest.
+// all answers the complete frames in b, and a tick with a tick. It returns the rest of b.
 func (e *echoer) all(b []byte) []byte {
 	e.answer = e.answer[:0]
 	for len(b) >= wire.HeaderSize {

@@ -14,8 +14,8 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// snowflakes measures package snowflake. Single ids have 16 bits of sequence, as 12 run out
-// before any generator gets slow. Theirs parses text without checking its length.
+// snowflakes measures package snowflake. Single ids have a sequence of 16 bits: 12 would run out
+// before any generator gets slow. The rival's parser does not check the text's length.
 func snowflakes(p plan) []row {
 	node := newBwmarrin(16)
 	g := newSnowflake(16)
@@ -81,7 +81,7 @@ func newPeer() *peer.Generator {
 	return g
 }
 
-// snoIDs measures package sno beside muyo/sno.
+// snoIDs measures package sno and muyo/sno.
 func snoIDs(p plan) (rows []row) {
 	g, s := newSno(), newPeer()
 	id, _ := g.Next(context.Background())
@@ -119,8 +119,8 @@ func snoIDs(p plan) (rows []row) {
 	return append(rows, r)
 }
 
-// spare is like each, for ids with ticks of 4 ms: it makes only some of each tick's, and
-// leaves out the wait for the next tick.
+// spare is like each, for ids with ticks of 4 ms. It makes only some of a tick's ids, and does not
+// count the wait for the next tick.
 func spare[T any](f func() T) func(*testing.B) {
 	const few = 30_000
 	return func(b *testing.B) {

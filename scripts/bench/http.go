@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The bare handler is this program with the argument bare: what package net/http does for an
-// answer as long as an id, and nothing else.
+// The bare handler does what package net/http needs to answer with as many bytes as an id has, and
+// nothing else. It is this program, run with the argument bare.
 
 const anID = "0000BCeSOTXmkQcK8Ru83s\n"
 
@@ -31,13 +31,13 @@ func serveBare() {
 	})))
 }
 
-// httpSettings has wrk's numbers of connections, with a call in flight on each.
+// httpSettings are the numbers of wrk's connections. Each connection has one call in flight.
 var httpSettings = []struct {
 	conns int
 	rate  target
 }{{1, atLeast(0.8)}, {64, atLeast(0.9)}}
 
-// overHTTP measures the node beside a bare handler, under wrk.
+// overHTTP measures the node and a bare handler with wrk.
 func overHTTP(w *world, p plan) (rows []row, err error) {
 	bare, err := w.bare()
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	otherFormats = "other formats in process"
 )
 
-// ids measures the packages of ids in this process.
+// ids measures the packages that make ids, in this process.
 func ids(p plan) ([]row, error) {
 	others := slices.Concat(snowflakes(p), snoIDs(p))
 	for i := range others {
@@ -53,8 +53,8 @@ type rival struct {
 	f    func(b *testing.B)
 }
 
-// race measures ours and its rivals in turn, so that other load of the machine affects them
-// all, and keeps the best of each.
+// race measures ours and its rivals in turn, so that other load on the machine affects them all,
+// and keeps the best result of each.
 func race(p plan, what string, goal float64, our rival, rivals ...rival) []row {
 	all := append([]rival{our}, rivals...)
 	ns, allocs := make([]float64, len(all)), make([]float64, len(all))
@@ -78,7 +78,7 @@ func race(p plan, what string, goal float64, our rival, rivals ...rival) []row {
 	return rows
 }
 
-// each returns a benchmark of a function, whose results the compiler cannot leave out.
+// each returns a benchmark of a function whose results the compiler cannot optimize away.
 func each[T any](f func() T) func(*testing.B) {
 	return func(b *testing.B) {
 		b.ReportAllocs()
@@ -128,7 +128,7 @@ func bulk[ID any, G interface {
 	return rows
 }
 
-// rateOf measures ids per second from the start of a tick. Those of the last tick are there
+// rateOf measures ids per second from the start of a tick. The ids of the last tick are made
 // before it ends, so the time is rounded up to whole ticks.
 func rateOf[ID any](tick time.Duration, total, threads, size int, fill func(dst []ID)) float64 {
 	start := awaitTick(tick)
@@ -200,7 +200,7 @@ func text(p plan) []row {
 
 const goroutines = 8
 
-// duplicates returns the row of how many of n keys are duplicates.
+// duplicates returns a row that says how many of n keys are duplicates.
 func duplicates(what string, n int, next func() [16]byte) row {
 	return row{
 		Section: inProcess, What: fmt.Sprintf("%s, of %s, %d goroutines", what, short(float64(n)), goroutines),
@@ -208,8 +208,8 @@ func duplicates(what string, n int, next func() [16]byte) row {
 	}.aim(oursAtMost(0))
 }
 
-// twins returns how many of n keys repeat another. It makes them from several goroutines, and
-// in parts that fit in memory; a part that repeats an earlier one is found by its ends.
+// twins returns how many of n keys repeat another. It makes them from several goroutines, and in
+// parts that fit in memory; their ends show whether a part repeats an earlier one.
 func twins(n int, next func() [16]byte) (twice int) {
 	const part = 16_000_000
 	compare := func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) }

@@ -1,7 +1,7 @@
-// Bench measures flake against an OTP gen_server that does the same job and against an
-// echo that does nothing, under real Erlang callers, with or without a virtual network
-// link (which needs root), and with or without other load; and package flake against
-// other generators of ids:
+// Bench measures flake against an OTP gen_server that does the same job, and against an
+// echo that does nothing. The callers are real Erlang nodes, with or without a virtual
+// network link (which needs root), and with or without other load. It also measures package
+// flake against other generators of ids:
 //
 //	scripts/bench/run                                 # all of it, in half an hour
 //	scripts/bench/run -short                          # in five minutes
@@ -9,10 +9,10 @@
 //	scripts/bench/run -md figures.md                  # also as the table of docs/figures.md
 //	scripts/bench/run -only ids                       # some of the sections
 //
-// They are measured in turn, round by round, on one machine. The result is the median of the
-// rounds' ratios, as absolute figures depend on the machine.
+// All sides are measured in turn, round by round, on one machine. The result is the median of
+// the rounds' ratios, since absolute figures depend on the machine.
 //
-// It is a separate module, so that flake does not depend on the peers.
+// Bench is a separate module, so that flake does not depend on its rivals.
 package main
 
 import (
@@ -33,21 +33,21 @@ import (
 	"time"
 )
 
-// plan is how long everything is measured. Many short rounds are better than a few long
-// ones, as other load of the machine spoils only some.
+// plan says how long everything is measured. Many short rounds are better than a few long ones,
+// since other load on the machine spoils only some of them.
 type plan struct {
-	rounds         int           // of which the median counts
-	erlang, client time.Duration // of one server, in one round, in one setting
+	rounds         int           // the median of these counts
+	erlang, client time.Duration // for one server, in one round, in one setting
 	latency        time.Duration // the same, at half of the highest load
-	http           time.Duration // of wrk, in whole seconds
+	http           time.Duration // for one run of wrk, in whole seconds
 	starts         int
-	idle           time.Duration // before memory is measured
-	calls          int           // before it is measured again
+	idle           time.Duration // the wait before memory is measured
+	calls          int           // how many calls before it is measured again
 	idRounds       int           // many and short, so that some are undisturbed
-	benchtime      string        // of one function, in one round
+	benchtime      string        // for one function, in one round
 	bulkRounds     int
-	bulkTime       time.Duration // of ids
-	duplicates     int           // ids in which to look for them
+	bulkTime       time.Duration // the time whose ids a round makes
+	duplicates     int           // how many ids to search for duplicates
 }
 
 var (
@@ -112,8 +112,8 @@ func main() {
 	}
 }
 
-// measure measures the sections. The error has those that failed, the result the others; it
-// is nil if none could start.
+// measure measures the sections. The error names those that failed, and the result has the others;
+// it is nil if none could start.
 func measure(ctx context.Context, root string, p plan, only []string) (*result, error) {
 	if err := missing(only); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 			if ctx.Err() != nil {
 				break
 			}
-			log.Printf("%s failed, the others go on", section.name)
+			log.Printf("%s failed; continuing with the others", section.name)
 			continue
 		}
 		log.Printf("%s measured in %.0f s", section.name, time.Since(begin).Seconds())
@@ -155,7 +155,7 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 
 var sectionNames = []string{"veth", "busy", "nodes", "latency", "erlang", "many", "http", "client", "begin", "ids"}
 
-// A section is what is measured together.
+// A section is a group of measurements that run together.
 type section struct {
 	name    string
 	measure func() ([]row, error)
@@ -177,7 +177,7 @@ func (w *world) sections(p plan) (all []section) {
 // need lists the programs that sections run, and their packages in Debian.
 var need = []struct {
 	program, from string
-	sections      []string // nil: all
+	sections      []string // nil means all
 }{
 	{"go", "golang", nil}, {"erl", "erlang-base", nil}, {"erlc", "erlang-base", nil}, {"epmd", "erlang-base", nil},
 	{"ip", "iproute2", overVethSections}, {"nsenter", "util-linux", overVethSections},

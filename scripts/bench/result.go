@@ -12,28 +12,28 @@ import (
 	"strings"
 )
 
-// A row is one figure of ours compared with another's.
+// A row compares one of our figures with somebody else's.
 type row struct {
 	Section string  `json:"section"`
 	What    string  `json:"what"`
 	Unit    string  `json:"unit"`
 	Than    string  `json:"than"`               // what ours is compared with
-	Theirs  float64 `json:"theirs,omitempty"`   // its median
+	Theirs  float64 `json:"theirs,omitempty"`   // their median
 	Ours    float64 `json:"ours"`               // our median
 	Floor   float64 `json:"floor,omitempty"`    // the median of the echo
 	OfFloor float64 `json:"of_floor,omitempty"` // the median of ours / floor, round by round
 	Ratio   float64 `json:"ratio"`              // the median of ours / theirs, round by round
-	Low     float64 `json:"low"`                // the least of them
+	Low     float64 `json:"low"`                // the lowest of these ratios
 	High    float64 `json:"high"`
 	Target  *target `json:"target,omitempty"`
 	Met     *bool   `json:"met,omitempty"`
 }
 
-// target is what the ratio, or ours itself, should reach.
+// target is a limit that the ratio, or our figure itself, should reach.
 type target struct {
 	Number float64 `json:"number"`
-	Less   bool    `json:"less"`    // at most this
-	OfOurs bool    `json:"of_ours"` // instead of the ratio
+	Less   bool    `json:"less"`    // the limit is a maximum
+	OfOurs bool    `json:"of_ours"` // it is a limit on ours instead of on the ratio
 }
 
 func (t target) String() string {
@@ -72,7 +72,7 @@ const (
 	sides
 )
 
-// versus has the measurements of two sides or all, round by round.
+// versus holds the measurements of two or all sides, round by round.
 type versus[T any] [][]T
 
 func newVersus[T any](n, sides int) []versus[T] {
@@ -83,7 +83,7 @@ func newVersus[T any](n, sides int) []versus[T] {
 	return all
 }
 
-// add measures the sides one after the other. Each round starts with another side.
+// add measures the sides one after the other. Each round starts with a different side.
 func (v versus[T]) add(round int, measure func(side int) (T, error)) error {
 	for i := range v {
 		side := (i + round) % len(v)
@@ -105,7 +105,7 @@ func (v versus[T]) row(section, what, unit string, t target, of func(T) float64)
 	return r.aim(t)
 }
 
-// quotients leaves out the rounds in which b is 0.
+// quotients returns a/b of each round, leaving out rounds in which b is 0.
 func quotients(a, b []float64) (q []float64) {
 	for i := range a {
 		if b[i] != 0 {
@@ -141,7 +141,7 @@ func median(all []float64) float64 {
 	return (s[(n-1)/2] + s[n/2]) / 2
 }
 
-// result is a whole run.
+// result is the result of a whole run.
 type result struct {
 	Machine    string `json:"machine"`
 	Processors int    `json:"processors"`
@@ -194,8 +194,8 @@ func (r row) verdict() string {
 	return fmt.Sprintf("%s %s%s  %s", sign, t, unit, met)
 }
 
-// markdown writes the figures that have a target, except those of other formats and of
-// allocations, as docs/figures.md shows them.
+// markdown writes the figures that have a target, in the form of docs/figures.md. It leaves out
+// those of other formats and of allocations.
 func (r *result) markdown(w io.Writer) error {
 	fmt.Fprintf(w, "| %s, %d processors, %s, OTP %s | target | measured | |\n|---|---|---|---|\n",
 		r.Machine, r.Processors, r.Go, r.OTP)
@@ -215,7 +215,7 @@ func (r *result) markdown(w io.Writer) error {
 	return nil
 }
 
-// short returns a number to three digits, and "" for 0, which was not measured.
+// short returns a number with three digits, or "" for 0, which means not measured.
 func short(f float64) string {
 	if f == 0 || math.IsNaN(f) || math.IsInf(f, 0) {
 		return ""
@@ -277,8 +277,8 @@ const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]
 </style>
 `
 
-// svg draws how many times better than OTP flake is, on a logarithmic scale: a bar for each
-// row below the name of its section, with a mark at the target.
+// svg draws how many times better than OTP flake is, on a logarithmic scale. Each row has a bar,
+// below the name of its section, with a mark at the target.
 func (r *result) svg(w io.Writer) error {
 	var rows []row
 	for _, row := range r.Rows {
@@ -339,7 +339,7 @@ func (r row) draw(b *strings.Builder, y int) {
 	fmt.Fprintf(b, "<text class=\"small\" x=\"%d\" y=\"%d\">%s×</text>\n", end+6, y+13, short(times))
 }
 
-// times returns how many times better a ratio of the row is.
+// times converts a ratio of the row into how many times better ours is.
 func (r row) times(ratio float64) float64 {
 	if strings.HasSuffix(r.Unit, "/s") {
 		return ratio
@@ -347,7 +347,7 @@ func (r row) times(ratio float64) float64 {
 	return 1 / ratio
 }
 
-// svgX returns the position of a ratio. The scale starts at a half.
+// svgX returns the x position of a ratio. The scale starts at one half.
 func svgX(times float64) int {
 	part := math.Log(2*times) / math.Log(2*svgMost)
 	return svgLabels + int(svgBars*min(max(part, 0), 1))

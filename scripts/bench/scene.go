@@ -18,27 +18,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A setting is a number of callers.
+// A setting says how many callers there are, and how they call.
 type setting struct {
 	processes, nodes int
-	depth            int           // concurrent calls of a process, by send_request if more than 1
-	half             bool          // half of OTP's highest load: processes that pause between calls
-	every            time.Duration // between two calls of a process; 0: without a pause
+	depth            int           // a process's concurrent calls, by send_request if more than 1
+	half             bool          // whether processes pause between calls, for half of OTP's highest load
+	every            time.Duration // the time between two calls of a process; 0 means no pause
 	request          string
 	rate, cpu        target
-	late             [3]target // of quantiles
+	late             [3]target // for each of quantiles
 }
 
-// A scene is where callers are, and what else the machine does.
+// A scene says where callers are, and what else the machine does.
 type scene struct {
-	section  string // of -only
+	section  string // its name for -only
 	name     string
-	veth     bool // from another network namespace
+	veth     bool // whether callers are in another network namespace
 	beside   []work
 	settings []setting
 }
 
-// work is what else the machine does.
+// work is other work for the machine to do.
 type work struct {
 	name  string
 	start func(*world) (stop func(), err error)
@@ -77,7 +77,7 @@ var scenes = []scene{
 	}},
 }
 
-// overVeth returns the settings of callers on one node, with the targets of many.
+// overVeth returns the settings for callers on one node. The targets are those of many callers.
 func overVeth(rate, cpu float64) []setting {
 	return []setting{
 		{processes: 1, rate: atLeast(1.4), cpu: atMost(0.6)},
@@ -86,8 +86,8 @@ func overVeth(rate, cpu float64) []setting {
 	}
 }
 
-// measure measures the servers under callers of the scene's settings, with each other work
-// in turn.
+// measure measures the servers under the load of each of the scene's settings, once alongside each
+// of the works in sc.beside.
 func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 	if sc.veth {
 		v, leave, err := w.overVeth()
@@ -114,7 +114,7 @@ func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range servers { // so that all are connected
+	for _, s := range servers { // connect all callers
 		if _, err := call(s, nodes, setting{processes: most, nodes: most, depth: 1, request: "get"},
 			p.erlang); err != nil {
 			return nil, err
@@ -164,7 +164,7 @@ func measureScene(section string, servers [sides]*server, nodes []*callers, sets
 	return rows, nil
 }
 
-// halfOf returns the time between two calls of a process at half of a server's highest load.
+// halfOf returns the time between two calls of a process for half of a server's highest load.
 func halfOf(s *server, nodes []*callers, set setting, p plan) (time.Duration, error) {
 	set.every = 0
 	var rates []float64
@@ -192,7 +192,7 @@ func (s setting) rows(section string, loads versus[load]) (rows []row) {
 	add := func(unit string, t target, of func(load) float64) {
 		rows = append(rows, loads.row(section, what, unit, t, of))
 	}
-	if s.depth == 1 { // more are limited by the caller
+	if s.depth == 1 { // otherwise the caller limits the rate
 		add("calls/s", s.rate, func(l load) float64 { return l.rate })
 	}
 	add("µs CPU", s.cpu, func(l load) float64 { return l.cpu })
@@ -224,7 +224,7 @@ func (w *world) loops() (stop func(), err error) {
 	return stop, nil
 }
 
-// loop is what this program does with the arguments loop and a processor.
+// loop is this program, run with the arguments loop and a processor.
 func loop(cpu string) {
 	n, err := strconv.Atoi(cpu)
 	var there unix.CPUSet
@@ -246,7 +246,7 @@ func (w *world) erlangAtWork() (stop func(), err error) {
 	return func() { end(cmd) }, nil
 }
 
-// callers is an Erlang node whose processes call.
+// callers is an Erlang node whose processes are callers.
 type callers struct {
 	in   io.Writer
 	out  *bufio.Scanner
@@ -292,13 +292,13 @@ func (c *callers) line() (string, error) {
 	return c.out.Text(), nil
 }
 
-// load is what callers measured.
+// load holds what callers measured.
 type load struct {
 	calls   float64
-	rate    float64         // calls a second
-	cpu     float64         // of the server, microseconds a call
-	sleeps  float64         // of the server, a call
-	latency map[int]float64 // calls by microseconds
+	rate    float64         // calls per second
+	cpu     float64         // the server's CPU time per call, in microseconds
+	sleeps  float64         // how often the server slept, per call
+	latency map[int]float64 // numbers of calls by microseconds
 }
 
 // spent adds what the server has used since before.
@@ -309,7 +309,7 @@ func (l *load) spent(s *server, before usage) error {
 	return err
 }
 
-// call calls s for a time from the setting's nodes and processes.
+// call has the setting's nodes and processes call s for a time.
 func call(s *server, nodes []*callers, set setting, d time.Duration) (load, error) {
 	nodes = nodes[:set.nodes]
 	how := strconv.Itoa(set.depth)
@@ -363,7 +363,7 @@ func (l *load) add(line string) error {
 	return nil
 }
 
-// quantile returns the latency that the part q of all calls does not exceed.
+// quantile returns the latency that a fraction q of all calls does not exceed.
 func (l *load) quantile(q float64) float64 {
 	seen := 0.0
 	latencies := slices.SortedFunc(maps.Keys(l.latency), cmp.Compare)

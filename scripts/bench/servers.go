@@ -22,13 +22,13 @@ import (
 
 const cookie = "bench"
 
-// world is what the servers and callers of a run share: a directory for all files, and EPMDs.
+// world holds what the servers and callers of a run share: a directory for all files, and EPMDs.
 type world struct {
 	ctx       context.Context
 	dir       string
-	self      string // this program
-	near, far site   // of the servers and of their callers
-	port      string // of EPMD
+	self      string // the path of this program
+	near, far site   // where the servers are, and their callers
+	port      string // EPMD's port
 	env       []string
 	endEPMD   func()
 }
@@ -100,7 +100,7 @@ func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 
 func (w *world) close() { os.RemoveAll(w.dir) }
 
-// command returns a command of this world, which ends with this program.
+// command returns a command for this world. It ends with this program.
 func (w *world) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.ctx, name, args...)
 	cmd.Env = w.env
@@ -119,8 +119,8 @@ func end(cmd *exec.Cmd) {
 	cmd.Wait()
 }
 
-// erl returns the command of a node that calls a module's start/0. It connects only to nodes
-// that it calls.
+// erl returns the command for a node that calls a module's start/0. The node connects only to
+// nodes that it calls.
 func (w *world) erl(s site, name, module string, flags ...string) *exec.Cmd {
 	args := []string{
 		"erl", "-start_epmd", "false", "-pa", w.dir, "-name", name + "@" + s.host, "-setcookie", cookie, "-kernel",
@@ -265,10 +265,10 @@ func (w *world) overVeth() (v *world, leave func(), err error) {
 	}, err
 }
 
-// usage is what a process has used so far.
+// usage says how much a process has used so far.
 type usage struct {
 	cpu    time.Duration
-	sleeps float64 // of all its threads
+	sleeps float64 // how often its threads slept
 }
 
 func usageOf(pid int) (u usage, err error) {
@@ -278,15 +278,15 @@ func usageOf(pid int) (u usage, err error) {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	for _, task := range tasks {
 		n, err := statusOf(task, "voluntary_ctxt_switches:")
-		if err == nil { // else the thread has ended
+		if err == nil { // otherwise the thread has ended
 			u.sleeps += n
 		}
 	}
 	return u, err
 }
 
-// cpuTime returns utime and stime of /proc/PID/stat, in nanoseconds instead of hundredths of
-// a second.
+// cpuTime returns the sum of utime and stime in /proc/PID/stat, but in nanoseconds instead of
+// hundredths of a second.
 func cpuTime(pid int) (time.Duration, error) {
 	const sched = 2 // CPUCLOCK_SCHED, clock_getcpuclockid(3)
 	var ts syscall.Timespec
@@ -304,7 +304,7 @@ func resident(pid int) (float64, error) {
 	return kb * 1024, err
 }
 
-// statusOf returns a number in a status file of /proc.
+// statusOf returns a number from a status file in /proc.
 func statusOf(file, key string) (float64, error) {
 	status, err := os.ReadFile(file)
 	if err != nil {
@@ -318,7 +318,7 @@ func statusOf(file, key string) (float64, error) {
 	return 0, fmt.Errorf("no %s in %s", key, file)
 }
 
-// machine describes the machine, and its load before.
+// machine describes the machine, and its load before the run.
 func machine() string {
 	model := "unknown processor"
 	info, _ := os.ReadFile("/proc/cpuinfo")
@@ -331,7 +331,7 @@ func machine() string {
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	load, _ := os.ReadFile("/proc/loadavg")
 	busy, _, _ := strings.Cut(string(load), " ")
-	nice, _ := syscall.Getpriority(syscall.PRIO_PROCESS, 0) // 20 less it
+	nice, _ := syscall.Getpriority(syscall.PRIO_PROCESS, 0) // the system call returns 20 - nice
 	return fmt.Sprintf("%s, Linux %s, load %s before, nice %d",
 		model, strings.TrimSpace(string(release)), busy, 20-nice)
 }

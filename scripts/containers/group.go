@@ -22,7 +22,7 @@ func newGroup(limit int) (group, error) {
 	g := group{dir: "/sys/fs/cgroup/memory"}
 	if _, err := os.Stat(g.dir); err != nil {
 		g = group{"/sys/fs/cgroup", true}
-		os.WriteFile(filepath.Join(g.dir, "cgroup.subtree_control"), []byte("+memory"), 0) // it may be on already
+		os.WriteFile(filepath.Join(g.dir, "cgroup.subtree_control"), []byte("+memory"), 0) // may fail if it is on already
 	}
 	g.dir = filepath.Join(g.dir, fmt.Sprintf("flake-containers-%d-%d", os.Getpid(), limit>>20))
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
@@ -45,8 +45,8 @@ func (g group) command(name string, args ...string) *exec.Cmd {
 	return exec.Command("sh", append([]string{"-c", enter, g.dir, name}, args...)...)
 }
 
-// peak returns the most memory taken, in bytes, including the system's for the processes, or
-// 0 if it is unknown.
+// peak returns the group's peak memory use in bytes, including what the system uses for its
+// processes, or 0 if it is unknown.
 func (g group) peak() int {
 	file := "memory.max_usage_in_bytes"
 	if g.v2 {

@@ -21,11 +21,11 @@ const (
 	nodeName = "flake@127.0.0.1"
 	cookie   = "flake"
 
-	bound = 10 * time.Second // for a call
+	bound = 10 * time.Second // the time limit of a call
 	every = 100 * time.Millisecond
 )
 
-// crowd has callers, each a node that calls regularly.
+// crowd is a set of callers. Each is a node that calls regularly.
 type crowd struct {
 	ctx                            context.Context
 	n                              *node
@@ -34,7 +34,7 @@ type crowd struct {
 	slowest                        atomic.Int64
 }
 
-// add connects a caller, which calls until the end.
+// add connects a caller, which calls until ctx is done.
 func (c *crowd) add() {
 	ctx, cancel := context.WithTimeout(c.ctx, bound)
 	defer cancel()
@@ -88,7 +88,7 @@ func callers(n *node) string {
 		}
 		adding.Wait()
 	}
-	select { // while all call
+	select { // let all of them call for a while
 	case <-time.After(5 * time.Second):
 	case <-n.ended:
 	}

@@ -1,12 +1,12 @@
-// Command containers shows the load that the node bears in control groups with little memory,
-// and that beyond it callers are refused and the process survives:
+// Command containers shows how much load the node bears in control groups with little memory.
+// Beyond that load, the node must refuse callers and survive:
 //
 //	go run ./scripts/containers
 //	go run ./scripts/containers -sizes 64 -callers 500 -attack 1m
 //
-// It needs writable control groups for memory, of version 1 or 2, as root has them. In each
-// size it connects more and more callers, which all call, until one is refused. Then hostile
-// nodes take as much memory as they can, while a few callers continue.
+// It needs writable control groups for memory, version 1 or 2, and so usually root. For each
+// size it connects more and more callers, all of which call, until some are refused. Then hostile
+// nodes take as much memory as they can, while a few callers go on calling.
 package main
 
 import (
@@ -24,8 +24,8 @@ import (
 )
 
 var (
-	sizes   = flag.String("sizes", "32,64,128", "of the groups, in MB")
-	most    = flag.Int("callers", 4000, "how many callers to connect at most")
+	sizes   = flag.String("sizes", "32,64,128", "the sizes of the groups, in MB")
+	most    = flag.Int("callers", 4000, "the maximum number of callers to connect")
 	attack  = flag.Duration("attack", 20*time.Second, "how long to attack")
 	verbose = flag.Bool("v", false, "show the output of the node")
 )

@@ -31,7 +31,7 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
-// Objects are those of a set of manifests.
+// Objects are the objects in a set of manifests.
 type Objects struct {
 	StatefulSets    []apps.StatefulSet
 	Deployments     []apps.Deployment
@@ -90,7 +90,7 @@ func appendTo[T any](all *[]T, text []byte) error {
 	return err
 }
 
-// Check returns the faults of manifests.
+// Check returns the faults in manifests.
 func Check(manifests []byte) error {
 	o, err := Decode(manifests)
 	if err != nil {
@@ -116,7 +116,7 @@ type workload struct {
 	selector *meta.LabelSelector
 	template *core.PodTemplateSpec
 	pod      *core.PodSpec
-	service  string // of a StatefulSet, in which its pods have names
+	service  string // the service of a StatefulSet, in which its pods have names
 	claims   []string
 	ports    []string
 }
@@ -143,7 +143,7 @@ func (o *Objects) workload() (w workload, err error) {
 	return w, nil
 }
 
-// secure checks that the pod meets the strictest standard, and can write only to volumes.
+// secure checks that the pod meets the strictest standard, and can write to nothing but volumes.
 func (w *workload) secure(fault func(string, ...any)) {
 	standard, err := restricted.NewEvaluator(restricted.DefaultChecks(), nil)
 	if err != nil {
@@ -165,7 +165,7 @@ func (w *workload) secure(fault func(string, ...any)) {
 	}
 }
 
-// selects checks that all selectors of pods match these, and that the ports exist.
+// selects checks that all pod selectors match these pods, and that the ports exist.
 func (o *Objects) selects(w workload, fault func(string, ...any)) {
 	pod := labels.Set(w.template.Labels)
 	matches := func(what string, s *meta.LabelSelector, set labels.Set) {
@@ -232,7 +232,7 @@ func (o *Objects) selects(w workload, fault func(string, ...any)) {
 	}
 }
 
-// fields holds an example of the kubelet's fields of a pod.
+// fields holds example values for the fields of a pod that the kubelet provides.
 var fields = map[string]string{
 	"metadata.name":      "flake-2",
 	"metadata.namespace": "ids",
@@ -240,8 +240,8 @@ var fields = map[string]string{
 	"status.podIP": "10.0.0.7",
 }
 
-// environ returns the container's environment from the kubelet: a variable may refer to those
-// before it, as $(NAME).
+// environ returns the container's environment as the kubelet sets it: a variable may refer to
+// earlier ones, as $(NAME).
 func (w *workload) environ(fault func(string, ...any)) (environ []string) {
 	known := []string{}
 	for _, v := range w.pod.Containers[0].Env {
@@ -265,8 +265,8 @@ func (w *workload) environ(fault func(string, ...any)) (environ []string) {
 	return environ
 }
 
-// configured checks that the node accepts its configuration, listens at the ports of the
-// container, and has its files on volumes.
+// configured checks that the node accepts its configuration, listens on the container's ports, and
+// has its files on volumes.
 func (w *workload) configured(fault func(string, ...any)) {
 	flags, err := config.Environ(w.environ(fault))
 	if err != nil {
@@ -275,7 +275,7 @@ func (w *workload) configured(fault func(string, ...any)) {
 	}
 	var files []string
 	for i, f := range flags {
-		if f.Key == "node.cookie_file" { // would be read
+		if f.Key == "node.cookie_file" { // config would read the file
 			files = append(files, f.Value)
 			flags[i].Key, flags[i].Value = "node.cookie", "of the secret"
 		}
@@ -292,7 +292,9 @@ func (w *workload) configured(fault func(string, ...any)) {
 	if w.service == "" && host != fields["status.podIP"] {
 		fault("node.name: the host is %s, want the pod's address", host)
 	}
-	listens := map[string]string{"dist": cfg.Node.Listen, "http": cfg.HTTP.Listen, "metrics": cfg.HTTP.Metrics, "epmd": ":4369"}
+	listens := map[string]string{
+		"dist": cfg.Node.Listen, "http": cfg.HTTP.Listen, "metrics": cfg.HTTP.Metrics, "epmd": ":4369",
+	}
 	if cfg.Node.EPMD == "off" {
 		delete(listens, "epmd")
 	}

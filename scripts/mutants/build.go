@@ -26,14 +26,14 @@ type pkg struct {
 
 	TestGoFiles, XTestGoFiles []string
 
-	work    string // the folder of the files made
+	work    string // the folder for the files made
 	root    string
 	refused map[int]bool
 	mutants []mutant
 }
 
-// load returns the packages of a path, except those without tests, and those that are parts
-// of other packages' tests.
+// load returns the packages that a path matches, except those without tests and those that are
+// part of other packages' tests.
 func load(ctx context.Context, root, path, work string) ([]*pkg, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,Name,GoFiles,Imports,TestGoFiles,XTestGoFiles",
 		path)
@@ -97,8 +97,9 @@ func (p *pkg) build(ctx context.Context) error {
 	}
 }
 
-// refuse leaves out the mutants that the compiler names, and reports whether there are any. If
-// it names only a line, those of operators go, which need numbers of one type, or else all.
+// refuse leaves out the mutants that the compiler names, and reports whether there were any. If an
+// error names only a line, refuse leaves out the line's operators or, if it has none, all its
+// mutants.
 func (p *pkg) refuse(out []byte) bool {
 	before := len(p.refused)
 	lines := map[string]bool{}
@@ -159,7 +160,7 @@ func (p *pkg) overlay() (string, error) {
 	return overlay, errors.Join(err, os.WriteFile(overlay, content, 0o600))
 }
 
-// numbered numbers mutants with equal keys, in the order of the source.
+// numbered numbers mutants with equal keys, in source order.
 func numbered(mutants []mutant) {
 	seen := map[string]int{}
 	for i := range mutants {

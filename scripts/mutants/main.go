@@ -1,21 +1,21 @@
 // Mutants changes the code of packages in small ways, one at a time, and reports which changes
 // none of the package's own tests notices:
 //
-//	scripts/mutants/run                       # all maintained ones
-//	scripts/mutants/run ./flake/sno ./client  # some
+//	scripts/mutants/run                       # all maintained packages
+//	scripts/mutants/run ./flake/sno ./client  # some packages
 //	scripts/mutants/run -list DIR ./flake/... # also writes those that lived to files there
 //
-// A statement is left out; an if is never or always taken; a side of && and || is left out;
-// == becomes !=, < becomes <=, + becomes -, and so on. All mutants of a package are compiled
-// into one test program, each behind a switch, so trying one only runs the tests that reach
-// it. A test that never makes a difference, such as < without two equal sides, does not reach
-// it. One that hangs the tests is killed.
+// A change is called a mutant. It leaves out a statement or a side of && and ||; never or always
+// takes an if; turns == into !=, < into <=, + into -, and so on. All mutants of a package are
+// compiled into one test program, each behind a switch, so trying one only runs the tests that
+// reach it. A test in which the mutant makes no difference, such as < without equal sides, does
+// not reach it. A mutant that makes the tests hang counts as killed.
 //
-// On two busy cores a package took from 10 s to 2 minutes, node/dist 5 minutes and client 11,
-// where more mutants hang than elsewhere.
+// On two busy cores a package took from 10 s to 2 minutes, except node/dist with 5 minutes and
+// client with 11, where more mutants hang than elsewhere.
 //
-// Those that live are compared with survivors.txt, which names each with the reason why tests
-// cannot notice it, or need not. An unnamed one is a failure.
+// Mutants that live are compared with survivors.txt, which names each with the reason why tests
+// cannot notice it, or need not. A survivor that it does not name is a failure.
 package main
 
 import (
@@ -33,7 +33,7 @@ import (
 	"time"
 )
 
-// maintained are the packages of a run without arguments.
+// maintained lists the packages that a run without arguments changes.
 var maintained = []string{"./flake/...", "./genserver", "./node/dist", "./node/handshake", "./client/...",
 	"./idserver/inspect", "./rel/flake/original"}
 
@@ -41,8 +41,8 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("mutants: ")
 	var (
-		reviewed = flag.String("reviewed", "", "the `file` of those that may live")
-		list     = flag.String("list", "", "write those that live to a file for each package in `DIR`")
+		reviewed = flag.String("reviewed", "", "the `file` of mutants that may live")
+		list     = flag.String("list", "", "write the mutants that live to `DIR`, in a file for each package")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -90,13 +90,13 @@ func run(ctx context.Context, paths []string, reviewed, list string) error {
 		}
 	}
 	if fresh > 0 {
-		return fmt.Errorf("%d lived that %s does not name: write a test that notices, or name it there with the reason",
+		return fmt.Errorf("%d lived that %s does not name: write tests that notice, or name them there with the reasons",
 			fresh, reviewed)
 	}
 	return nil
 }
 
-// measure tries a package's mutants, and returns how many lived that are not known.
+// measure tries a package's mutants, and returns how many unknown ones lived.
 func (p *pkg) measure(ctx context.Context, known map[string]bool, list string) (int, error) {
 	begin := time.Now()
 	if err := p.build(ctx); err != nil {
@@ -139,7 +139,7 @@ func (p *pkg) measure(ctx context.Context, known map[string]bool, list string) (
 	return fresh, os.WriteFile(filepath.Join(list, name), []byte(raw.String()), 0o644)
 }
 
-// read reads the keys of the known survivors: each has a line, with its reason behind a tab.
+// read reads the keys of the known survivors. Each has a line, with a tab and the reason after it.
 // A line that begins with # is a comment.
 func read(name string) (known map[string]bool, err error) {
 	text, err := os.ReadFile(name)

@@ -14,14 +14,14 @@ import (
 
 // A mutant is one change of the code.
 type mutant struct {
-	n      int    // from 1, in its package
-	file   string // from the root of the tree
+	n      int    // its number in the package, from 1
+	file   string // the path from the root of the tree
 	line   int
 	in     string // the function
-	code   string // before the change, on one line
+	code   string // the code before the change, on one line
 	change string
 
-	operator bool // it needs two numbers of one type
+	operator bool // whether it needs two numbers of one type
 }
 
 // key names a mutant without its line number, which changes with each edit above it.
@@ -29,8 +29,8 @@ func (m mutant) key() string {
 	return fmt.Sprintf("%s %s: %s: %s", m.file, m.in, m.code, m.change)
 }
 
-// An insertion is text before the byte at an offset, which replaces cut bytes. At one offset
-// the order is by rank: ends there, inner before outer, then beginnings, outer first.
+// An insertion puts text at an offset, in place of cut bytes. Insertions at one offset are ordered
+// by rank: first the ends, inner before outer, then the beginnings, outer before inner.
 type insertion struct {
 	at, cut, rank int
 	text          string
@@ -41,14 +41,14 @@ type file struct {
 	path      string
 	src       []byte
 	fset      *token.FileSet
-	in        string       // the function that is visited
-	predicate bool         // it returns one bool
+	in        string       // the function being visited
+	predicate bool         // whether that function returns one bool
 	refused   map[int]bool // mutants that do not compile
 	next      *int
 	seq       int
 	mutants   []mutant
 	changes   []insertion
-	decided   map[ast.Expr]bool // conditions, whose negation would add nothing
+	decided   map[ast.Expr]bool // conditions: negating them too would add nothing
 }
 
 var operators = map[token.Token][2]string{
@@ -59,10 +59,10 @@ var operators = map[token.Token][2]string{
 	token.AND: {"mutantAND", "|"}, token.OR: {"mutantOR", "&"},
 }
 
-// quiet matches statements that tests need not miss, or that must not be missing to compile.
+// quiet matches statements whose loss tests need not notice, or that are needed to compile.
 var quiet = regexp.MustCompile(`^(panic|(\w+\.)*[lL]og(ger)?(\(\))?\.(Debug|Info|Warn|Error))\(`)
 
-// mutate puts its mutants into a file. They are numbered from next, including refused ones.
+// mutate puts mutants into a file. It numbers them from next, including the refused ones.
 func mutate(path string, src []byte, next *int, refused map[int]bool) (*file, error) {
 	f := &file{path: path, src: src, fset: token.NewFileSet(), refused: refused, next: next,
 		decided: map[ast.Expr]bool{}}
@@ -131,7 +131,7 @@ func (f *file) visit(n ast.Node) bool {
 	return true
 }
 
-// statements leaves out each statement, unless a declaration would be missing.
+// statements makes mutants that leave out one statement each, unless it declares something.
 func (f *file) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -171,7 +171,7 @@ func passes(s *ast.SelectStmt) bool {
 	return !waits && !returns
 }
 
-// condition makes an if never taken, and always taken.
+// condition makes mutants in which an if is never taken and always taken.
 func (f *file) condition(e ast.Expr) {
 	f.decided[e] = true
 	if n, ok := f.add(e, "never"); ok {
@@ -182,7 +182,7 @@ func (f *file) condition(e ast.Expr) {
 	}
 }
 
-// result negates what is returned, unless binary does more.
+// result makes a mutant that negates the result, unless binary makes more than that.
 func (f *file) result(e ast.Expr) {
 	if _, ok := e.(*ast.BinaryExpr); ok {
 		return
@@ -225,7 +225,7 @@ func (f *file) binary(e *ast.BinaryExpr) {
 	}
 }
 
-// add numbers a mutant. It reports false for a refused one, which must not be made.
+// add numbers a mutant. It returns false if the mutant is refused and must not be made.
 func (f *file) add(n ast.Node, change string) (int, bool) {
 	*f.next++
 	if f.refused[*f.next] {
@@ -246,7 +246,7 @@ func (f *file) wrap(n ast.Node, before, after string) {
 
 func (f *file) offset(p token.Pos) int { return f.fset.Position(p).Offset }
 
-// text returns a node's source, with single blanks, cut if it is long.
+// text returns a node's source with single spaces, cut short if it is long.
 func (f *file) text(n ast.Node) string {
 	const most = 100
 	s := strings.Join(strings.Fields(string(f.src[f.offset(n.Pos()):f.offset(n.End())])), " ")

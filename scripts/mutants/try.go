@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// A test is one of the package's, with the mutants that it reaches.
+// A test is one of the package's tests, with the mutants that it reaches.
 type test struct {
 	name    string
 	takes   time.Duration
 	reaches map[int]bool
 }
 
-// Faster tests run together, before the others, which run one by one.
+// Tests that take less than fast run together, before the others, which run one by one.
 const fast = 300 * time.Millisecond
 
-// patience returns how long tests may take with a mutant, from how long they take without.
+// patience returns how long tests may take with a mutant, given how long they take without one.
 func patience(d time.Duration) time.Duration { return 3*time.Second + 5*d }
 
 type fate int
@@ -81,8 +81,8 @@ func (p *pkg) tests(ctx context.Context) ([]test, error) {
 	return tests, nil
 }
 
-// command runs the test program with one mutant, in a new process group, so that no child
-// outlives it.
+// command returns a command that runs the test program with one mutant. It has a new process
+// group, so that no child outlives it.
 func (p *pkg) command(ctx context.Context, n int, trace string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.program(), args...)
 	cmd.Dir = p.Dir
@@ -95,7 +95,7 @@ func (p *pkg) command(ctx context.Context, n int, trace string, args ...string) 
 
 func pattern(names ...string) string { return "^(" + strings.Join(names, "|") + ")$" }
 
-// try tries all mutants, one on each processor. The fates are in the mutants' order.
+// try tries all mutants, one at a time on each processor, and returns their fates in order.
 func (p *pkg) try(ctx context.Context, tests []test) []fate {
 	fates := make([]fate, len(p.mutants))
 	todo := make(chan int)
@@ -115,7 +115,7 @@ func (p *pkg) try(ctx context.Context, tests []test) []fate {
 	return fates
 }
 
-// one tries one mutant with the tests that reach it, fast ones first.
+// one tries one mutant with the tests that reach it, the fast ones first.
 func (p *pkg) one(ctx context.Context, n int, tests []test) fate {
 	var together []string
 	var slow []test

@@ -15,8 +15,8 @@ import (
 
 // A file is part of an archive.
 type file struct {
-	name string // in the archive
-	from string // the path
+	name string // its name in the archive
+	from string // the path that it is read from
 	mode int64
 }
 
@@ -53,7 +53,7 @@ func writeArchive(name, dir string, files []file, at time.Time) error {
 	})
 }
 
-// create creates a file with the output of write.
+// create creates a file with what write writes.
 func create(name string, write func(io.Writer) error) error {
 	out, err := os.Create(name)
 	if err != nil {
@@ -62,7 +62,7 @@ func create(name string, write func(io.Writer) error) error {
 	return errors.Join(write(out), out.Close())
 }
 
-// gzipped compresses the output of write, without a name or a time.
+// gzipped compresses what write writes, without a name or a time.
 func gzipped(out io.Writer, write func(io.Writer) error) error {
 	zipped, err := gzip.NewWriterLevel(out, gzip.BestCompression)
 	if err != nil {
@@ -71,8 +71,8 @@ func gzipped(out io.Writer, write func(io.Writer) error) error {
 	return errors.Join(write(zipped), zipped.Close())
 }
 
-// writeTar writes files as a tar, with a prefix before each name, all owned by root and of
-// the same time.
+// writeTar writes files as a tar, with a prefix before each name. All files are owned by root and
+// have the same time.
 func writeTar(out io.Writer, prefix string, files []file, at time.Time) error {
 	to := tar.NewWriter(out)
 	for _, f := range files {

@@ -1,5 +1,5 @@
 #!/usr/bin/env escript
-%% Packs the client libraries for Hex, by rebar3's own packer.
+%% Packs the client libraries for Hex, with rebar3's own packer.
 %%
 %%     hex.escript SOURCE VERSION OUT
 %%     hex.escript unpack TARBALL DIR
@@ -15,8 +15,8 @@ main([Source, Version, Out]) ->
     pack(Source, Version, Out, erlang()),
     pack(Source, Version, Out, elixir(Version)).
 
-%% Of a library: its folder, what Hex shows of it, the files of that folder, and what
-%% it takes from elsewhere in the source.
+%% Returns a library's folder, its metadata for Hex, the files to take from the folder, and those
+%% to take from elsewhere in the source.
 erlang() ->
     {"clients/erlang/flake_client",
      #{<<"name">> => <<"flake_client">>,
@@ -58,7 +58,7 @@ read(Name) ->
     {ok, Bytes} = file:read_file(Name),
     Bytes.
 
-%% rebar3 is an archive, which holds the packer's modules.
+%% rebar3 is an archive that contains the packer's modules.
 load() ->
     Rebar3 = case os:find_executable("rebar3") of
                  false -> fail("rebar3 is missing: https://rebar3.org", []);

@@ -67,14 +67,15 @@ func image(r release) error {
 	})
 }
 
-// image returns the image of one platform. Docker's health check is not part of the OCI
-// format, which allows further fields.
+// image returns the image of one platform. Docker's health check is not part of the OCI format,
+// but that format allows extra fields.
 func (r release) image(p platform) (v1.Image, error) {
 	files, err := r.layer(p)
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files)), nil },
+	layer, err := tarball.LayerFromOpener(
+		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files)), nil },
 		tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression))
 	if err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (r release) image(p platform) (v1.Image, error) {
 				"PATH=/usr/bin",
 				"FLAKE_HTTP_LISTEN=[::]:8465",
 				"FLAKE_NODE_LISTEN=[::]:4370",
-				"XDG_STATE_HOME=" + path.Dir(stateDir), // the default place of the file of marks
+				"XDG_STATE_HOME=" + path.Dir(stateDir), // the file of marks is there by default
 			},
 			ExposedPorts: map[string]struct{}{"4369/tcp": {}, "4370/tcp": {}, "8465/tcp": {}},
 			Volumes:      map[string]struct{}{stateDir: {}},
@@ -130,7 +131,10 @@ func (r release) layer(p platform) (_ []byte, err error) {
 	var text bytes.Buffer
 	to := tar.NewWriter(&text)
 	add := func(name string, mode int64, owner int, content []byte) {
-		h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode, Uid: owner, Gid: owner, Size: int64(len(content)), ModTime: r.time}
+		h := &tar.Header{
+			Name: name, Typeflag: tar.TypeReg, Mode: mode, Uid: owner, Gid: owner,
+			Size: int64(len(content)), ModTime: r.time,
+		}
 		if name[len(name)-1] == '/' {
 			h.Typeflag = tar.TypeDir
 		}
@@ -146,7 +150,9 @@ func (r release) layer(p platform) (_ []byte, err error) {
 		err = cmp.Or(err, errRead)
 		return content
 	}
-	for _, dir := range []string{"etc/", "usr/", "usr/bin/", "usr/share/", "usr/share/doc/", "usr/share/doc/flake/", "var/", "var/lib/"} {
+	for _, dir := range []string{
+		"etc/", "usr/", "usr/bin/", "usr/share/", "usr/share/doc/", "usr/share/doc/flake/", "var/", "var/lib/",
+	} {
 		add(dir, 0o755, 0, nil)
 	}
 	add(stateDir[1:]+"/", 0o700, imageUser, nil)

@@ -34,7 +34,7 @@ License: Apache-2.0
  On Debian systems the full text is in /usr/share/common-licenses/Apache-2.0.
 `
 
-// zipDocs writes the documents of the packages to the stage, compressed as they must be.
+// zipDocs writes the documents of the packages to the stage, compressed as Debian requires.
 func (r release) zipDocs() error {
 	changes := fmt.Sprintf("flake (%s-1) unstable; urgency=medium\n\n  * Release %s: see changelog.gz.\n\n -- %s  %s\n",
 		strings.Replace(r.version, "-", "~", 1), r.version, maintainer, r.time.Format(time.RFC1123Z))
@@ -62,7 +62,7 @@ func (r release) zipDocs() error {
 	return nil
 }
 
-// linux makes a deb and an rpm package for each Linux.
+// linux makes a deb and an rpm package for each Linux platform.
 func linux(r release) error {
 	if err := r.zipDocs(); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (r release) rpm(info *nfpm.Info) nfpm.Packager {
 	return rpm.DefaultRPM
 }
 
-// contents returns the files that both kinds of packages have at the same place.
+// contents returns the files that deb and rpm packages have in the same places.
 func (r release) contents(p platform) files.Contents {
 	config := r.content("/etc/flake/sys.toml", filepath.Join(r.root, "rel/packages/sys.toml"))
 	config.Type = files.TypeConfigNoReplace
@@ -159,8 +159,8 @@ func (r release) contents(p platform) files.Contents {
 	}
 }
 
-// content returns a file at to, with the bytes of from. A relative to is below /usr/share, a
-// relative from below the stage.
+// content returns a file at to, with the bytes of from. If to is relative, it is below /usr/share;
+// if from is relative, it is below the stage.
 func (r release) content(to, from string) *files.Content {
 	if !filepath.IsAbs(to) {
 		to = "/usr/share/" + to

@@ -1,6 +1,6 @@
 // Command packages makes the packages of a release: archives, deb and rpm packages, bills of
-// materials, an image for containers, a chart for Kubernetes, a client library for npm.
-// scripts/release builds their contents, and runs it. The same input makes the same bytes.
+// materials, a container image, a chart for Kubernetes, and a client library for npm.
+// scripts/release builds their contents, and runs this command. The same input makes the same bytes.
 package main
 
 import (
@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// A release has the sources of all packages of one version.
+// A release holds the inputs of all packages of one version.
 type release struct {
-	version string    // without a v, as 1.2.3
-	commit  string    // of the source
-	time    time.Time // of the commit, and of every file in a package
+	version string    // such as 1.2.3, without a v
+	commit  string    // the commit of the source
+	time    time.Time // the time of the commit, and of every file in a package
 	root    string    // the folder of the source
 	stage   string    // the folder of the builds: GOOS-GOARCH/flake, flake.1, completion.SHELL
 	out     string    // the folder of the packages
 
-	platforms []platform // of the binaries
+	platforms []platform // the platforms of the binaries
 }
 
-// A platform is one of a binary, in Go's names.
+// A platform is what a binary runs on, in Go's names.
 type platform struct{ os, arch string }
 
 // binary returns the path of the command for a platform.
@@ -41,12 +41,12 @@ func main() {
 	log.SetPrefix("packages: ")
 	var r release
 	seconds := flag.Int64("time", 0, "the commit's time, in `seconds` since 1970")
-	flag.StringVar(&r.version, "version", "", "the release's version, as 1.2.3")
+	flag.StringVar(&r.version, "version", "", "the release's version, such as 1.2.3")
 	flag.StringVar(&r.commit, "commit", "", "the commit of the source")
 	flag.StringVar(&r.root, "root", ".", "the `folder` of the source")
 	flag.StringVar(&r.stage, "stage", "", "the `folder` of the builds")
 	flag.StringVar(&r.out, "out", "", "the `folder` of the packages")
-	built := flag.String("platforms", "", "the platforms of the binaries, as `linux/amd64,darwin/arm64`")
+	built := flag.String("platforms", "", "the platforms of the binaries, such as `linux/amd64,darwin/arm64`")
 	flag.Parse()
 	for text := range strings.SplitSeq(*built, ",") {
 		os, arch, ok := strings.Cut(text, "/")
@@ -60,7 +60,7 @@ func main() {
 		name string
 		make func(release) error
 	}{
-		{"notice", notice}, // first, as others include it
+		{"notice", notice}, // first, because other steps include its file
 		{"archives", archives}, {"linux", linux}, {"sboms", sboms}, {"image", image}, {"chart", chart}, {"npm", npm},
 	} {
 		if err := step.make(r); err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// notice writes the licenses of the parts of the binaries: those of Go and of the modules.
+// notice writes the licenses of the code in the binaries: those of Go and of the modules.
 func notice(r release) error {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "flake is built of what follows, under these licenses.\n")

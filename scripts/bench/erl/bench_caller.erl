@@ -1,8 +1,8 @@
-%% Callers of a gen_server. Each term {run, Node, Processes, Depth, Milliseconds, Request}
-%% on standard input has so many processes call {flake, Node} for so long, and
-%% one line printed: calls, nanoseconds, and the latencies, as MICROSECONDS:CALLS.
-%% With a Depth above 1 each process has so many calls of gen_server:send_request under
-%% way. {every, Nanoseconds} instead has each make a call when so much time has passed.
+%% Callers of a gen_server. For each term {run, Node, Processes, Depth, Milliseconds, Request} on
+%% standard input, Processes processes call {flake, Node} for that time. Then one line is printed:
+%% calls, nanoseconds, and the latencies, as MICROSECONDS:CALLS. If Depth is above 1, each process
+%% keeps that many calls of gen_server:send_request in flight. If it is {every, Nanoseconds}, each
+%% process makes a call whenever that much time has passed.
 -module(bench_caller).
 -export([start/0]).
 
@@ -49,8 +49,8 @@ call(To, Request, End, Now, Latencies) ->
     counters:add(Latencies, slot((Then - Now) div 1000), 1),
     call(To, Request, End, Then, Latencies).
 
-%% A call that is late because the one before took long has waited since it was due; one
-%% that is late because timers are coarse, since it was made.
+%% The latency of a call counts from when it was due if the previous call delayed it, but from
+%% when it was made if only a coarse timer did.
 regular(_, _, _, End, Due, _) when Due >= End -> ok;
 regular(Every, To, Request, End, Due, Latencies) ->
     Began = case Due - now_ns() of
@@ -76,7 +76,7 @@ send(To, Request) -> {gen_server:send_request(To, Request), now_ns()}.
 
 now_ns() -> erlang:monotonic_time(nanosecond).
 
-%% A slot is a microsecond up to 2 ms, then 32, then, from 34 ms on, a millisecond.
+%% A slot is 1 microsecond wide up to 2 ms, then 32 microseconds, and 1 ms from 34 ms on.
 slot(Us) when Us < 2000 -> 1 + Us;
 slot(Us) when Us < 34000 -> 2001 + (Us - 2000) div 32;
 slot(Us) when Us < 1034000 -> 3001 + (Us - 34000) div 1000;

@@ -1,4 +1,4 @@
-%% A node at work: for each scheduler two processes that build lists and have others
+%% A node that is busy: for each scheduler, two processes build lists and have other processes
 %% sort them.
 -module(bench_work).
 -export([start/0]).
