@@ -27,14 +27,14 @@ defmodule FlakeClient.MixProject do
 
   defp deps(env), do: [flake_client(Path.expand("../erlang/flake_client", __DIR__)) | others(env)]
 
-  # Of the same release: beside this folder in the repository, on Hex elsewhere.
+  # The same release: next to this folder in the repository, on Hex elsewhere.
   defp flake_client(path) do
     if File.dir?(path),
       do: {:flake_client, path: path, manager: :rebar3},
       else: {:flake_client, "~> #{@version}"}
   end
 
-  # The tests have a stand-in, with the callbacks of Ecto's; so they need no Hex.
+  # The tests have a stand-in with Ecto's callbacks, so they do not need Hex.
   defp others(:test), do: [{:ecto, path: "test/ecto"}]
 
   defp others(_) do

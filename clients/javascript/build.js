@@ -1,6 +1,5 @@
-// Makes the CommonJS modules in cjs of the ES modules in src: their text, with the
-// imports and exports in the other words, and copies the license. Run it before the tests
-// and before a release.
+// Makes the CommonJS modules in cjs from the ES modules in src, by rewriting imports and
+// exports, and copies the license. Run it before the tests and before a release.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 
 const from = new URL('src/', import.meta.url)

@@ -13,36 +13,36 @@ defmodule FlakeClient do
       {:ok, <<_time::64, _worker::48, _sequence::16>>} = FlakeClient.id()
       text = FlakeClient.id!(base: :canonical)
 
-  This is the Erlang application `:flake_client` under names and types of
-  Elixir. What it promises of order, freshness and failover is told in the
-  module `:flake_client`: ids of one client strictly increase, in whichever
-  processes they are taken; with a lease they are no older than its `max_age`.
+  This is the Erlang application `:flake_client` with Elixir's names and types.
+  The module `:flake_client` describes what it promises about order, freshness
+  and failover. The ids of one client strictly increase, whichever processes
+  take them; with a lease they are no older than its `max_age`.
 
   ## Options of a client
 
-    * `:nodes` - the nodes to ask, in order of preference; `[:in_process]` in tests
-      gives ids without any node
-    * `:name` - of the client, if there are several; `:flake_client` unless told
-    * `:generator` - what the generator is registered as on the nodes; `:flake`
-      unless told
-    * `:timeout` - milliseconds that a call may take in all, 5000 unless told
-    * `:lease` - takes ids from leases fetched ahead, which cost no round trip:
-      `[size: 1000, max_age: 100]`, the age in milliseconds
+    * `:nodes` - the nodes to ask, in order of preference; in tests,
+      `[:in_process]` makes ids without any node
+    * `:name` - the client's name, if there are several; default `:flake_client`
+    * `:generator` - the generator's registered name on the nodes; default
+      `:flake`
+    * `:timeout` - the time limit of a call, in milliseconds; default 5000
+    * `:lease` - takes ids from leases fetched ahead, without a round trip:
+      `[size: 1000, max_age: 100]`, with the age in milliseconds
 
   ## Options of a call
 
-    * `:client` - the name of the client, `:flake_client` unless told
-    * `:base` - 2 to 62: ids are text in that base, digits `0-9A-Za-z`; or
-      `:canonical`: the format's own text, of a flake 22 digits of base 62, which
-      sort as ids do; or `:uuid` or `:ulid`, of ids of 16 bytes, which are the own texts
-      of those formats, and sort too; or `:crockford`, Crockford's base 32, which sorts and
-      which no change of case harms
+    * `:client` - the name of the client; default `:flake_client`
+    * `:base` - returns ids as text. 2 to 62: in that base, with digits `0-9A-Za-z`;
+      `:canonical`: the format's own text, for flake 22 digits of base 62, which sort
+      as ids do; `:uuid` or `:ulid`, for ids of 16 bytes: the own texts of those
+      formats, which sort too; `:crockford`: Crockford's base 32, which sorts and is
+      read in either case
 
-  Functions without `!` never raise for what becomes of the nodes; those with
-  it raise `FlakeClient.Error`.
+  Whatever happens to the nodes, functions without `!` do not raise, and those
+  with it raise `FlakeClient.Error`.
   """
 
-  @typedoc "16 bytes of a flake, of uuidv7 and of ulid; other formats have 8 or 10."
+  @typedoc "Ids of flake, uuidv7 and ulid have 16 bytes; those of other formats have 8 or 10."
   @type id :: <<_::64, _::_*8>>
 
   @typedoc "An id as a number in a base, without padding, or another of its texts."
@@ -102,7 +102,7 @@ defmodule FlakeClient do
     end
   end
 
-  # An error names the option as it is called here.
+  # Errors use this module's names of options.
   defp started({:error, {:bad_option, key, value, allowed}}) do
     {:error, {:bad_option, %{client: :name, name: :generator}[key] || key, value, allowed}}
   end
@@ -162,8 +162,8 @@ defmodule FlakeClient do
   def ids!(n, options \\ []), do: n |> ids(options) |> must()
 
   @doc """
-  The id of a time, in milliseconds since 1970 or as a `DateTime`, with an empty
-  worker and sequence: where a range scan begins.
+  The id for a time, in milliseconds since 1970 or as a `DateTime`, with worker and
+  sequence 0. A range scan can begin there.
 
       iex> FlakeClient.notional(~U[2023-11-14 22:13:20.000Z])
       {:ok, <<1_700_000_000_000::64, 0::64>>}
@@ -178,13 +178,13 @@ defmodule FlakeClient do
          do: in_base(id, base)
   end
 
-  @doc "The id of a time, as `notional/2` returns it."
+  @doc "The id for a time, as `notional/2` returns it."
   @spec notional!(time, [option]) :: id | text
   def notional!(at, options \\ []), do: at |> notional(options) |> must()
 
   @doc """
-  The lowest and the highest id of a span of time, both ends included: the ends of
-  a range scan. Of texts, only canonical ones sort as ids do.
+  The lowest and the highest id of a span of time, both ends included, for range
+  scans. Texts in a base from 2 to 62 need not sort as ids do.
 
       iex> {:ok, {lowest, highest}} = FlakeClient.span(1_700_000_000_000, 1_700_000_000_000)
       iex> {lowest, highest}
@@ -223,7 +223,7 @@ defmodule FlakeClient do
   def decompose!(id, options \\ []), do: id |> decompose(options) |> must()
 
   @doc """
-  The text of an id, `:canonical` or in another `:base`, without asking a node.
+  The text of an id, `:canonical` or in a different `:base`, without asking a node.
 
       iex> FlakeClient.to_text(<<1_700_000_000_000::64, 2::48, 3::16>>)
       {:ok, "0000AboKHPfDwy7uRnW5FT"}
@@ -252,8 +252,8 @@ defmodule FlakeClient do
   def to_text!(id, options \\ []), do: id |> to_text(options) |> must()
 
   @doc """
-  The id of a text, `:canonical` or in another `:base`, without asking a node.
-  `:bytes` is the size of the format's ids: 16 unless told, or 10 or 8.
+  The id that a text stands for, `:canonical` or in a different `:base`, without asking
+  a node. `:bytes` is the size of the format's ids: 16 (the default), 10 or 8.
 
       iex> FlakeClient.from_text("0000AboKHPfDwy7uRnW5FT")
       {:ok, <<1_700_000_000_000::64, 2::48, 3::16>>}
@@ -282,8 +282,8 @@ defmodule FlakeClient do
   def from_text!(text, options \\ []), do: text |> from_text(options) |> must()
 
   @doc """
-  An id of 10 bytes (sno) with another metabyte, which is yours to choose for each id.
-  It is as unique as it was. Of a time, ids sort by their metabytes first.
+  An id of 10 bytes (sno) with a different metabyte, which you may choose for each id.
+  The id stays unique. Ids with the same time sort by their metabytes first.
 
       iex> FlakeClient.with_meta(<<1::80>>, 7)
       {:ok, <<0::40, 7, 1::32>>}
@@ -294,15 +294,15 @@ defmodule FlakeClient do
   @spec with_meta(id, byte) :: {:ok, id} | {:error, :badarg}
   def with_meta(id, meta), do: :flake_client.with_meta(id, meta)
 
-  @doc "An id with another metabyte, as `with_meta/2` returns it."
+  @doc "An id with a different metabyte, as `with_meta/2` returns it."
   @spec with_meta!(id, byte) :: id
   def with_meta!(id, meta), do: id |> with_meta(meta) |> must()
 
   @doc """
   When an id was made, in milliseconds since 1970, without asking a node. An id of
-  8 bytes does not tell by itself: `:epoch` is that of its format, in milliseconds
-  since 1970 or as a `DateTime`; `:low_bits` is how many bits are below its time,
-  the machine's and the sequence's, 22 unless told.
+  8 bytes needs options: `:epoch` is its format's epoch, in milliseconds since 1970 or
+  as a `DateTime`; `:low_bits` is how many bits are below its time, for the machine and
+  the sequence, 22 by default.
 
       iex> {:ok, ms} = FlakeClient.time(<<1_700_000_000_000::64, 2::48, 3::16>>)
       iex> DateTime.from_unix!(ms, :millisecond)
@@ -340,12 +340,12 @@ defmodule FlakeClient do
     end
   end
 
-  # What are no options is left, and then refused as those are that there are not.
+  # Leaves what is not a keyword list, which is then refused like unknown options.
   defp pop(options, key, default) do
     if Keyword.keyword?(options), do: Keyword.pop(options, key, default), else: {default, options}
   end
 
-  # Of notional ids the node has no text. nil is none.
+  # The base of a text made here: a node returns no texts of notional ids. nil: no text.
   defp pop_base(options, default \\ nil) do
     {base, options} = pop(options, :base, default)
 

@@ -15,10 +15,10 @@ export class FlakeClient {
   #maxAge
   #timeout
   #current // the lease that ids are taken from
-  #next // the one after it
+  #next // the lease after it
   #fetching // an AbortController, while a lease is fetched
-  #waiting = new Set() // calls, in their order
-  #wanted = 0 // ids of these
+  #waiting = new Set() // waiting calls, in order
+  #wanted = 0 // how many ids they wait for
   #closed = false
 
   constructor ({
@@ -73,7 +73,7 @@ export class FlakeClient {
     this.#fetch()
   }
 
-  // Gives a call its ids, all of one lease, if there are so many.
+  // Returns a call's ids, all from one lease, if that has enough.
   #serve (call) {
     const now = performance.now()
     const usable = lease => lease && lease.left >= call.n && (now - lease.asked <= this.#maxAge || lease.asked >= call.began)
@@ -84,12 +84,12 @@ export class FlakeClient {
     }
     const lease = this.#current
     call.resolve(take(lease, call.n, this.#format))
-    // An unused lease asks for nothing.
+    // An unused lease is not renewed.
     if (!this.#next && (lease.left <= lease.total / 2 || now - lease.asked >= this.#maxAge / 2)) this.#fetch()
     return true
   }
 
-  // Fetches a lease: for calls while there are some, ahead for as long as one may wait.
+  // Fetches a lease: while calls wait, for them; otherwise ahead, with a call's timeout.
   async #fetch () {
     if (this.#fetching) return
     this.#fetching = new AbortController()
@@ -112,7 +112,7 @@ export class FlakeClient {
   }
 }
 
-// The next ids of a lease. They are gone from it before they are given to anybody.
+// Returns the next ids of a lease. It removes them from the lease before a caller gets them.
 function take (lease, n, format) {
   const ids = []
   lease.left -= n

@@ -1,4 +1,4 @@
-/** What a client fails with. Its code tells errors apart. */
+/** The error of a client. Its code says which error it is. */
 export class FlakeError extends Error {
   constructor (code, message, options) {
     super(message, options)
@@ -19,7 +19,7 @@ export class NodeError extends FlakeError {
   get passes () { return !['refused', 'bad_answer'].includes(this.code) }
 }
 
-/** No node answered with ids in time: errors has why, of each that was asked. */
+/** No node answered with ids in time. errors says why, for each node that was asked. */
 export class NoNodeError extends FlakeError {
   constructor (errors) {
     super('no_node', ['no node answered with ids', ...errors.map(({ message }) => message)].join('; '))

@@ -2,16 +2,16 @@ import { Id } from './id.js'
 import { none } from './options.js'
 import { canonicalOf, decode, uuid } from './text.js'
 
-/** How ids are put together: their fields, the most significant first, and their own text. */
+/** The layout of ids: their fields, the most significant first, and their own text. */
 export class Format {
   constructor ({ name, size, fields, text, epoch = 0, unit = 1, step = 0, order }) {
     this.name = name
-    this.size = size // in bytes; what is above the fields is 0
+    this.size = size // in bytes; the bits above the fields are 0
     this.text = canonicalOf(text, this.size)
     this.epoch = BigInt(epoch)
-    this.unit = BigInt(unit) // of the time, in ms
-    this.step = 1n << BigInt(step) // from an id of a run to the next one
-    this.order = order // how many of the highest bits of the fields ascend; none: all
+    this.unit = BigInt(unit) // the unit of the time, in ms
+    this.step = 1n << BigInt(step) // the difference between an id of a run and the next
+    this.order = order // how many of the fields' highest bits ascend; undefined: all
     let shift = fields.reduce((sum, { width }) => sum + width, 0)
     this.bits = BigInt(shift)
     this.fields = Object.freeze(fields.map(({ name, width, fixed }) => {
@@ -39,7 +39,7 @@ export class Format {
     return this.#checked((this.size === 16 && text.length === 36 ? uuid : this.text).decode(text), SyntaxError)
   }
 
-  // A UUID of another version is none of these, but for the nil UUID.
+  // Apart from the nil UUID, a UUID of another version is not an id of these formats.
   #checked (value, Failure) {
     const unfit = value && this.fields.find(({ fixed, shift, most }) => fixed !== undefined && (value >> shift & most) !== fixed)
     if (unfit) throw new Failure(`${this.text.encode(value)} is no id of ${this.name}, whose ${unfit.name} is ${unfit.fixed}`)
@@ -55,7 +55,7 @@ export class Format {
   }
 
   #ticks (time) {
-    const ms = typeof time === 'bigint' ? time : BigInt(+time) // which fails if it is not whole
+    const ms = typeof time === 'bigint' ? time : BigInt(+time) // fails if it is not an integer
     const ticks = (ms - this.epoch) / this.unit
     const { most } = this.fields.find(({ name }) => name === 'time')
     if (ms < this.epoch || ticks > most) {
@@ -64,7 +64,7 @@ export class Format {
     return ticks
   }
 
-  /** The fields of an id: time in ms since 1970, the others as they are. */
+  /** The fields of an id: the time in ms since 1970, the others unchanged. */
   decompose (value) {
     return Object.fromEntries(this.fields.map(({ name, shift, most }) => {
       const field = value >> shift & most
@@ -72,13 +72,13 @@ export class Format {
     }))
   }
 
-  /** How many ids of one time there are at most from one on; of 8 bytes only the node knows. */
+  /** The maximum length of a run from an id on, within its time. For 8 bytes only the node knows. */
   left (value) {
     const { sequence } = this.decompose(value)
     return this.size === 8 ? Infinity : this.fields.find(({ name }) => name === 'sequence').most - sequence + 1n
   }
 
-  /** Whether a node's id may follow its highest. */
+  /** Whether an id may follow the highest id of its node. */
   follows (highest, value) {
     if (this.order === undefined) return value > highest
     const rest = this.bits - BigInt(this.order)
@@ -88,7 +88,7 @@ export class Format {
 
 const field = (name, width, fixed) => ({ name, width, fixed })
 
-/** Snowflakes: time, machine and sequence below zeros, in 64 bits. */
+/** Snowflakes: zeros, time, machine and sequence, in 64 bits. */
 export function snowflake ({
   epoch = 1288834974657, timeBits = 41, machineBits = 10, datacenterBits = 0, sequenceBits = 22 - machineBits, ...rest
 } = {}) {
@@ -100,7 +100,7 @@ export function snowflake ({
   return short('snowflake', epoch, timeBits, machine, sequenceBits, timeBits)
 }
 
-/** flake-idgen's ids. */
+/** Ids of flake-idgen. */
 export function idgen ({ epoch = 0, ...rest } = {}) {
   none('idgen', rest)
   return short('flake-idgen', epoch, 42, [field('datacenter', 5), field('worker', 5)], 12)
@@ -117,7 +117,7 @@ function short (name, epoch, timeBits, makers, sequenceBits, order) {
   return new Format({ name, size: 8, text: 'decimal', epoch: +epoch, order, fields })
 }
 
-/** The formats by the names that nodes have for them. */
+/** The formats, by the names that nodes use. */
 export const formats = Object.freeze({
   flake: new Format({
     name: 'flake',
@@ -133,7 +133,7 @@ export const formats = Object.freeze({
     text: 'sno',
     epoch: 1262304000000,
     unit: 4,
-    order: 0, // after the clock is set back, ids go on with lower times
+    order: 0, // after the clock is set back, new ids have lower times
     fields: [field('time', 39), field('tick_tock', 1), field('meta', 8), field('partition', 16), field('sequence', 16)]
   }),
   uuidv7: new Format({
@@ -152,7 +152,7 @@ export const formats = Object.freeze({
   })
 })
 
-/** The format of a name, or the format itself. */
+/** The format with a name, or the format itself. */
 export function formatOf (format) {
   const found = format instanceof Format ? format : Object.hasOwn(formats, format) && formats[format]
   if (!found) throw new TypeError(`the format is ${String(format)}, want one of ${Object.keys(formats).join(', ')}, or of snowflake() or idgen()`)

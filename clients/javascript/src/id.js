@@ -1,6 +1,6 @@
 import { encode, hex, uuid } from './text.js'
 
-/** An id: a number of a format. It does not change. */
+/** An id: a number in a format. It is immutable. */
 export class Id {
   #format
   #value
@@ -54,7 +54,7 @@ export class Id {
 
   toJSON () { return this.toString() }
 
-  // So that < and > compare ids, and nothing else takes them for numbers.
+  // With this < and > compare ids, and no other operation treats them as numbers.
   [Symbol.toPrimitive] (hint) { return hint === 'number' ? this.#value : this.toString() }
 
   [Symbol.for('nodejs.util.inspect.custom')] () { return `Id(${this.#format.name} ${this})` }

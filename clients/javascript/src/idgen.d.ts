@@ -1,22 +1,22 @@
-/** A Buffer where types of Node.js are there. */
+/** A Buffer if the types of Node.js are present. */
 type Bytes = typeof globalThis extends { Buffer: { alloc (size: number): infer B } } ? B : Uint8Array
 
 declare namespace FlakeId {
   interface Options {
-    /** 0 to 1023, in the place of datacenter and worker. */
+    /** 0 to 1023, instead of datacenter and worker. */
     id?: number
     /** 0 to 31. */
     datacenter?: number
     /** 0 to 31. */
     worker?: number
-    /** What time is counted from, in ms since 1970. */
+    /** The epoch: when time begins, in ms since 1970. */
     epoch?: number | Date
-    /** 1 to 4095: each sequence is the one before plus 1, under the mask. */
+    /** 1 to 4095: each sequence is the previous one plus 1, masked with this. */
     seqMask?: number
   }
 }
 
-/** Makes ids of flake-idgen in this process. It keeps nothing. */
+/** Makes ids of flake-idgen in this process. It stores nothing. */
 declare class FlakeId {
   constructor (options?: FlakeId.Options)
   readonly options: FlakeId.Options

@@ -1,16 +1,16 @@
-// The ids of flake-idgen 1.4.0, made in this process. Nothing is kept: after a restart
-// with the clock set back, or by another generator with the same id, ids come twice.
+// Makes the ids of flake-idgen 1.4.0 in this process. It keeps nothing: ids repeat after a
+// restart with the clock set back, or if another generator has the same id.
 
 const sequences = 0xFFF
 const maxTime = 2 ** 42 - 1
-const maxPause = 1000 // ms until the clock is looked at again
+const maxPause = 1000 // the most ms until the clock is read again
 
 /** A generator with the options, properties and errors of flake-idgen. */
 export default class FlakeId {
   #lastTime = 0
   #sequence = 0
-  #used = false // all ids of the last time
-  #waiting = [] // callbacks, in their order
+  #used = false // whether all ids of the last time are used
+  #waiting = [] // callbacks, in order
 
   constructor (options) {
     this.options = options ?? {}
@@ -52,7 +52,7 @@ export default class FlakeId {
     return bytes(time, this.id << 12 | this.#sequence)
   }
 
-  // Calls back in the order of the calls, until the next id has to be waited for.
+  // Calls back in the order of the calls, until it must wait for the next id.
   #answer () {
     let done = 0
     for (const cb of this.#waiting) {
@@ -78,7 +78,7 @@ function bytes (time, low) {
   return id
 }
 
-// Where flake-idgen masks what does not fit, two generators could have one id.
+// flake-idgen masks values that do not fit, so two of its generators could have the same id.
 function whole (what, value, from, to) {
   const number = Number(value ?? 0)
   if (!Number.isInteger(number) || number < from || number > to) {

@@ -1,7 +1,7 @@
 import { NodeError } from './errors.js'
 import { none } from './options.js'
 
-// A lease of a million ids takes 150 kB at most.
+// A lease of a million ids takes at most 150 kB.
 const maxBody = 1 << 20
 
 /** One node, asked over HTTP. */
@@ -10,7 +10,7 @@ export class Node {
     const { url, token: its = token, ...rest } = typeof node === 'object' && !(node instanceof URL) ? node : { url: node }
     none('nodes', rest)
     this.url = address(url)
-    if (its !== undefined && !/^[!-~]+\s*$/.test(its)) { // fetch would fail, and tell the token
+    if (its !== undefined && !/^[!-~]+\s*$/.test(its)) { // fetch would fail with an error that shows the token
       throw new TypeError(`the token for ${this.url.href} has characters that a header cannot have, or none`)
     }
     this.headers = { Accept: 'application/json', ...(its === undefined ? {} : { Authorization: `Bearer ${its}` }) }
@@ -90,7 +90,7 @@ function runsOf ({ leases }, format, n) {
     if (!Number.isInteger(count) || count < 1 || count > rest) throw new Error(`a run of ${count} ids, where ${rest} belong`)
     rest -= count
     const { value } = own(first, format)
-    format.id(value + format.step * BigInt(count - 1)) // which fails beyond the highest
+    format.id(value + format.step * BigInt(count - 1)) // fails if it is beyond the highest id
     if (count > format.left(value)) throw new Error(`a run of ${count} ids, where ${format.left(value)} have the time of the first`)
     return { first: value, count }
   })
@@ -98,7 +98,7 @@ function runsOf ({ leases }, format, n) {
   return runs
 }
 
-// A node writes ids in the own text of their format: another text is of another format.
+// A node writes ids in their format's own text. Any other text is of a different format.
 function own (text, format) {
   const id = format.parse(text)
   if (String(id) !== text) throw new Error(`${JSON.stringify(text)} is not how ids of ${format.name} are written`)

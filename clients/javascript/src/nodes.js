@@ -3,20 +3,20 @@ import { Node } from './node.js'
 
 const maxNodes = 100
 
-// The pauses between rounds of all nodes, in ms: the first, doubled up to the last.
+// The pauses between rounds of all nodes, in ms. They double from the first up to the last.
 const firstPause = 2
 const lastPause = 500
 
-/** Several nodes, of which one is asked until it fails, then the next. */
+/** Several nodes. One is asked until it fails, then the next. */
 export class Nodes {
   #nodes
   #generator
   #format
   #timeout
-  #first = 0 // the place of the node to ask first
-  #asked // that of the last one asked
-  #highest // the last id of the last lease, and the place of its node
-  #errors = [] // why nodes failed since the last lease, by place
+  #first = 0 // the index of the node to ask first
+  #asked // the index of the node last asked
+  #highest // the last id of the last lease, and the index of its node
+  #errors = [] // why nodes failed since the last lease, by index
 
   constructor ({ nodes, token, generator, format, timeout }) {
     const all = Array.isArray(nodes) ? nodes : [nodes]
@@ -44,7 +44,7 @@ export class Nodes {
           return lease
         } catch (err) {
           if (signal.aborted) throw signal.reason
-          if (!this.#errors[place] || err.code !== 'timeout') this.#errors[place] = err // the last time may be short
+          if (!this.#errors[place] || err.code !== 'timeout') this.#errors[place] = err // a short last attempt may time out
           if (!wanted()) return
         }
       }
@@ -58,7 +58,7 @@ export class Nodes {
   failure () {
     const errors = [...this.#errors]
     errors[this.#asked] ??= this.#nodes[this.#asked].silent()
-    return new NoNodeError(errors.filter(err => err)) // those that were not asked have none
+    return new NoNodeError(errors.filter(err => err)) // a node that was not asked has none
   }
 
   async #ask (place, n, signal) {
@@ -79,7 +79,7 @@ export class Nodes {
     }
   }
 
-  // One node's ids ascend as its format makes them; another's must be above them.
+  // The ids of one node ascend as its format says. Those of another node must be above them.
   #check (runs, place) {
     let highest = this.#highest
     for (const { first, count } of runs) {

@@ -1,4 +1,4 @@
-/** Refuses options that there are not: one misspelt would be the default. */
+/** Refuses unknown options. Otherwise a misspelt option would have its default. */
 export function none (of, rest) {
   for (const name in rest) throw new TypeError(`${of} has no option ${name}`)
 }

@@ -3,8 +3,8 @@ const crockford = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const sno = '23456789abcdefghijklmnopqrstuvwx'
 
 /**
- * A number in a base from 2 to 62, with digits 0-9A-Za-z, without leading zeros; or, of an
- * id of so many bytes, in a base with a name.
+ * A number in a base from 2 to 62, with digits 0-9A-Za-z and no leading zeros; or an id of
+ * so many bytes, in a named base.
  */
 export function encode (value, base, size) {
   const text = named(base, size)
@@ -13,7 +13,7 @@ export function encode (value, base, size) {
   return base <= 36 ? value.toString(base).toUpperCase() : large(value, base)
 }
 
-// So many digits of base 62 are a number below 2^53.
+// Numbers with this many digits of base 62 are below 2^53.
 const chunk = 8
 
 function large (value, base) {
@@ -32,7 +32,7 @@ function small (value, base) {
   return text
 }
 
-/** Reads what encode returns, also with leading zeros, of an id of so many bytes. */
+/** Reads what encode returns for an id of so many bytes. Leading zeros are allowed. */
 export function decode (text, base, size) {
   const own = named(base, size)
   if (own) return own.decode(text)
@@ -63,7 +63,7 @@ function none (text, what) {
   return new SyntaxError(`${JSON.stringify(text.slice(0, 40))} is no id: want ${what}`)
 }
 
-// Added for what {get, 62} or toString(62) may have returned: ids since 1971 have 17 digits or more.
+// Added to the error of texts that {get, 62} or toString(62) may have returned: ids since 1971 have 17 digits or more.
 const unpadded = text => /^[0-9A-Za-z]{17,21}$/.test(text) ? '; parse(text, 62) reads digits without leading zeros' : ''
 
 function checkBase (base) {
@@ -75,7 +75,7 @@ export function hex (value, size) {
   return value.toString(16).padStart(size * 2, '0')
 }
 
-/** The form of a UUID, of 16 bytes. */
+/** The form of a UUID, for 16 bytes. */
 export const uuid = {
   encode: value => hex(value, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
   decode (text) {
@@ -84,7 +84,7 @@ export const uuid = {
   }
 }
 
-/** Digits of an alphabet, as many as the highest id has, so that texts sort as ids do. */
+/** Digits in an alphabet, padded to as many as the highest id has, so that texts sort as ids do. */
 function fixed (alphabet, size, read = text => text) {
   const digits = encode(highestOf(size), alphabet.length).length
   return {
@@ -106,7 +106,7 @@ function named (base, size) {
   if (base === 'uuid' && size === 16) return uuid
 }
 
-/** The text of a format by its name: what writes and what reads it. */
+/** The own texts of formats, by name: a function that writes the text, and one that reads it. */
 export function canonicalOf (name, size) {
   switch (name) {
     case 'base62': return fixed(base62, size)

@@ -8,35 +8,35 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
 
     Options of the field:
 
-      * `:base` - of the text: `:canonical`, `:crockford`, or 2 to 62; `:canonical` unless told. With
-        ids of uuidv7 `:uuid`, with those of ulid `:ulid`
-      * `:bytes` - of an id: 16 for flake, uuidv7 and ulid, 10 for sno, 8 for the formats of 64 bits; 16
-        unless told
-      * `:storage` - `:binary` for a `:binary` column (`bytea`), `:uuid` for a `:uuid`
-        column and ids of 16 bytes, `:integer` for a `:bigint` column and ids of 8
-        bytes, which from 2^63 on are negative there; `:binary` unless told
-      * `:meta` - with `bytes: 10`, the metabyte that `autogenerate` puts in; the node's, 0,
-        unless told
-      * `:client` - who gives ids to `autogenerate`; `:flake_client` unless told
+      * `:base` - the base of the text: `:canonical` (the default), `:crockford`, or 2 to 62. Use
+        `:uuid` for ids of uuidv7, and `:ulid` for ids of ulid
+      * `:bytes` - the size of an id: 16 (the default) for flake, uuidv7 and ulid, 10 for sno, 8 for the
+        formats of 64 bits
+      * `:storage` - `:binary` (the default) for a `:binary` column (`bytea`), `:uuid` for a
+        `:uuid` column and ids of 16 bytes, `:integer` for a `:bigint` column and ids of 8
+        bytes, where ids from 2^63 on are negative
+      * `:meta` - with `bytes: 10`, the metabyte in ids from `autogenerate`; by default the
+        node's, 0
+      * `:client` - the client that `autogenerate` gets ids from; default `:flake_client`
 
-    What is cast, in changesets and in queries:
+    These can be cast, in changesets and in queries:
 
-      * the canonical text, of a flake the form of a UUID too; or with `base: 2` to `62`
-        text in that base without leading zeros. Words are numbers in a high base, so a
-        text is refused there if the first three bytes of its id would be 0, as a
-        flake's are until 2004. Of 8 bytes a word of nine letters may still be an id;
-        canonical text knows them apart.
+      * the canonical text, and for flake also the form of a UUID; or with `base: 2` to `62`
+        text in that base without leading zeros. In a high base, words are numbers, so a
+        text is refused if the first three bytes of its id would be 0, as in ids of flake
+        until 2004. For ids of 8 bytes a word of nine letters may still be an id; canonical
+        text does not have this problem.
       * the ends of `FlakeClient.span/3` as bytes: bytes of an id's size that are not
         printable as text.
       * with `storage: :integer`, an integer.
 
-    So `Repo.get(Order, "edit")` raises `Ecto.Query.CastError`, as no order has that id, and
+    So `Repo.get(Order, "edit")` raises `Ecto.Query.CastError`, because no order has that id, and
 
         {lowest, highest} = FlakeClient.span!(from, to)
         from(o in Order, where: o.id >= ^lowest and o.id <= ^highest)
 
-    are the orders of a span of time. `autogenerate` raises `FlakeClient.Error` if there
-    is no id to be had.
+    are the orders of a span of time. `autogenerate` raises `FlakeClient.Error` if it
+    cannot get an id.
     """
 
     use Ecto.ParameterizedType
@@ -118,8 +118,8 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
          when is_integer(n) and n in -0x8000000000000000..0xFFFFFFFFFFFFFFFF,
          do: {:ok, <<n::64>>}
 
-    # No text of an id has as many characters as the id has bytes, but a short
-    # number's in decimal.
+    # Among texts of ids, only a short number in decimal may have as many characters
+    # as an id has bytes.
     defp id(value, %{bytes: bytes, base: base}) when byte_size(value) == bytes do
       cond do
         not String.printable?(value) -> {:ok, value}

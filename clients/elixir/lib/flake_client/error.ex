@@ -1,6 +1,6 @@
 defmodule FlakeClient.Error do
   @moduledoc """
-  No id, and why.
+  Why there is no id.
 
       iex> reason = {:no_node_available, ["flake@a": :nodedown, "flake@b": :clock_behind]}
       iex> Exception.message(%FlakeClient.Error{reason: reason})

@@ -1,4 +1,4 @@
-%% @doc Orders that are numbered by a flake node. With one running:
+%% @doc Orders with numbers from a flake node. While one is running:
 %%
 %% ```
 %% rebar3 compile
@@ -14,7 +14,7 @@
 
 -type order() :: #{number := string(), item := string()}.
 
-%% @doc An order with a number of its own, or why there is none.
+%% @doc An order with its own number, or the reason why it did not get one.
 -spec new(string()) -> {ok, order()} | {error, flake_client:failure()}.
 new(Item) ->
     case flake_client:id(orders_ids, canonical) of
@@ -22,7 +22,7 @@ new(Item) ->
         {error, _} = Error -> Error
     end.
 
-%% @doc When an order came in, which its number tells.
+%% @doc When an order came in, as its number shows.
 -spec time(order()) -> {ok, calendar:datetime()} | {error, flake_client:failure()}.
 time(#{number := Number}) ->
     case flake_client:decompose(orders_ids, Number) of

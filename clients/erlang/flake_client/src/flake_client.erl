@@ -1,39 +1,39 @@
 %% @doc Unique, time-ordered ids from flake nodes.
 %%
-%% A client asks one of its nodes, and the next when that one fails. The client
-%% `flake_client' is started with the application, if its environment has `nodes';
-%% others by {@link start_link/2}, under a supervisor of yours. Every function
-%% takes the name of a client first, or none for `flake_client'.
+%% A client asks one of its nodes, and the next one if that node fails. The application
+%% starts the client `flake_client' if its environment has `nodes'. Start other clients
+%% with {@link start_link/2}, under your own supervisor. Every function takes the name of
+%% a client as its first argument, which may be left out for `flake_client'.
 %%
-%% Options, of the application's environment or of {@link start_link/2}:
+%% Options, in the application's environment or for {@link start_link/2}:
 %%
 %% ```
-%% nodes      the nodes to ask, in order of preference; 1 to 100. For tests
-%%            in_process may be one of them, which gives ids without any node
-%% name       what the generator is registered as on the nodes; flake unless told
-%% timeout    ms that a call may take in all; 1 to 3600000, 5000 unless told
+%% nodes      the nodes to ask, in order of preference; 1 to 100. In tests one of
+%%            them may be in_process, which makes ids without any node
+%% name       the generator's registered name on the nodes; the default is flake
+%% timeout    the time limit of a call in ms; 1 to 3600000, default 5000
 %% lease      #{size => Ids, max_age => Ms}: take ids from leases that are fetched
-%%            ahead, so that they cost no round trip. size is 1 to 1048576, 1000
-%%            unless told; max_age 1 to 60000, 100 unless told
+%%            ahead, without a round trip. size is 1 to 1048576, default 1000;
+%%            max_age is 1 to 60000, default 100
 %% '''
 %%
-%% What holds of the ids of one client:
+%% The ids of one client have these guarantees:
 %%
 %% <ul>
-%% <li>No id comes twice.</li>
-%% <li>An id is above all those of calls that had returned when its call began, in
-%%   whichever processes. That includes calls before the client was restarted, of
-%%   {@link id/0} and {@link ids/1} alike, and the node's kills and restarts.</li>
-%% <li>After a failover ids come from the other node. If its clock is behind the
-%%   first one's, calls wait until it is not; if that takes longer than `timeout'
+%% <li>No id is returned twice.</li>
+%% <li>An id is above those of all calls that had returned before its call began, in any
+%%   process. This includes calls from before the client was restarted, calls of both
+%%   {@link id/0} and {@link ids/1}, and calls from before a node was killed or restarted.</li>
+%% <li>After a failover ids come from a different node. If that node's clock is behind the
+%%   first node's, calls wait until it has caught up; if that takes longer than `timeout',
 %%   they fail with the reason `clock_behind'.</li>
-%% <li>With leases, an id was handed out by the node no longer than `max_age' ago,
-%%   or during the call. What a lease still holds then is dropped.</li>
+%% <li>With leases, the node handed out an id at most `max_age' ago, or during the call.
+%%   The remaining ids of an older lease are dropped.</li>
 %% </ul>
 %%
-%% A call does not raise, whatever becomes of the nodes: it returns `{error, Reason}'.
-%% A call that fails is repeated, with pauses, until `timeout' has passed, so that
-%% a node's restart shows as a slow call.
+%% Whatever happens to the nodes, a call does not raise: it returns `{error, Reason}'. A
+%% failed call is repeated, with pauses, until `timeout' has passed, so that a restart of
+%% a node only makes calls slow.
 -module(flake_client).
 
 -export([start_link/1, start_link/2, child_spec/1, child_spec/2]).
@@ -44,48 +44,48 @@
 
 -define(DEFAULT, ?MODULE).
 -define(SNO_EPOCH, 1262304000000). % 2010
--define(LOW_BITS, 22). % of a snowflake, below its time
+-define(LOW_BITS, 22). % below the time of a snowflake
 -define(IS_CLIENT(C), (is_atom(C) andalso C =/= canonical andalso C =/= crockford andalso C =/= uuid andalso C =/= ulid)).
 
 -type client() :: atom().
-%% The name of a client, any but `canonical', `crockford', `uuid' and `ulid'.
+%% The name of a client: any except `canonical', `crockford', `uuid' and `ulid'.
 
 -type options() :: #{atom() => term()} | [{atom(), term()}].
 
 -type id() :: binary().
-%% 16 bytes of a flake, of uuidv7 and of ulid; other formats have 8 or 10.
+%% Ids of flake, uuidv7 and ulid have 16 bytes; those of other formats have 8 or 10.
 
 -type base() :: 2..62 | canonical | crockford | uuid | ulid.
-%% Digits are `0-9A-Za-z' in that order. `canonical' is the format's own text: of a
-%% flake 22 digits of base 62, which sort as ids do; of 10 bytes (sno) 16 characters
-%% of `2-9a-x'; of 8 bytes decimal. `crockford' is Crockford's base 32, which sorts and
-%% which no change of case harms: 26, 16 or 13 digits, read in either case. Any id of 16 bytes has `uuid', the form of a UUID in
-%% lower case, and `ulid', which is its `crockford': the format's own text of
-%% uuidv7 and of ulid, which have no other `canonical' one here. They sort as ids do.
+%% Digits are `0-9A-Za-z' in that order. `canonical' is the format's own text: for flake
+%% 22 digits of base 62, which sort as ids do; for ids of 10 bytes (sno) 16 characters of
+%% `2-9a-x'; for ids of 8 bytes decimal. `crockford' is Crockford's base 32 in 26, 16 or 13
+%% digits, which sort as ids do and are read in either case. Any id of 16 bytes has `uuid',
+%% the form of a UUID in lower case, and `ulid', the same as `crockford'. These are the own
+%% texts of uuidv7 and ulid, which have no `canonical' here; they too sort as ids do.
 
 -type text() :: string() | binary().
 
 -type failure() :: badarg
                  | {not_started, client()}
                  | {no_node_available, [{node(), reason()}]}.
-%% `badarg': an argument is not what the function allows, or the node says so.
+%% `badarg': the function or the node does not allow an argument.
 
 -type reason() :: nodedown | refused | noproc | timeout | not_alive
                 | clock_running_backwards | timestamp_not_saved
                 | clock_behind | unexpected_reply | atom().
-%% What came of the last attempt at a node. `nodedown': it is not there or not
-%% reachable; `refused': it is there, and the two do not connect, most often as
-%% it has another cookie; `noproc': it has no generator of that name;
-%% `not_alive': this node is not distributed; `clock_behind': its ids would be
-%% below those that another node gave; `unexpected_reply': it does not know the
-%% call. Any other is the node's own word.
+%% Why the last attempt at a node failed. `nodedown': the node is down or unreachable;
+%% `refused': it runs, but the two nodes do not connect, most often because it has a
+%% different cookie; `noproc': it has no generator of that name; `not_alive': the
+%% caller's own node is not distributed; `clock_behind': its ids would be below those
+%% that another node returned; `unexpected_reply': it does not know the call. Any other
+%% reason is the node's own.
 
 %% @equiv start_link(flake_client, Options)
 -spec start_link(options()) -> {ok, pid()} | {error, term()}.
 start_link(Options) ->
     start_link(?DEFAULT, Options).
 
-%% @doc Starts a client. An option that is wrong is told as
+%% @doc Starts a client. For a wrong option it returns
 %% `{error, {bad_option, Key, Value, Allowed}}'.
 -spec start_link(client(), options()) -> {ok, pid()} | {error, term()}.
 start_link(Client, Options) when ?IS_CLIENT(Client) ->
@@ -98,7 +98,7 @@ start_link(Client, _) ->
 child_spec(Options) ->
     child_spec(?DEFAULT, Options).
 
-%% @doc A client, for a supervisor of yours.
+%% @doc The specification of a client, for your own supervisor.
 -spec child_spec(client(), options()) -> supervisor:child_spec().
 child_spec(Client, Options) ->
     #{id => Client, start => {?MODULE, start_link, [Client, Options]}, modules => [flake_client_server]}.
@@ -108,8 +108,8 @@ child_spec(Client, Options) ->
 id() ->
     id(?DEFAULT).
 
-%% @doc The next id of a client; or, for a base, of the client `flake_client' as
-%% text: digits, without padding.
+%% @doc The next id of a client; or, given a base, the next id of the client
+%% `flake_client' as text, in digits without padding.
 -spec id(client() | base()) -> {ok, id() | string()} | {error, failure()}.
 id(Client) when ?IS_CLIENT(Client) ->
     case flake_client_server:take(Client, 1) of
@@ -128,14 +128,14 @@ id(Client, Base) ->
         false -> {error, badarg}
     end.
 
-%% @doc The next N ids, ascending. All are in memory at once; they are asked for a
-%% million at a time.
+%% @doc The next N ids, ascending. All are in memory at once. The node is asked for
+%% at most a million at a time.
 -spec ids(pos_integer()) -> {ok, [id(), ...]} | {error, failure()}.
 ids(N) ->
     ids(?DEFAULT, N).
 
-%% @doc The next N ids of a client; or, for a base, of the client `flake_client' as
-%% text.
+%% @doc The next N ids of a client; or, given a base, the next N ids of the client
+%% `flake_client' as text.
 -spec ids(client(), pos_integer()) -> {ok, [id(), ...]} | {error, failure()};
          (pos_integer(), base()) -> {ok, [string(), ...]} | {error, failure()}.
 ids(Client, N) when ?IS_CLIENT(Client), is_integer(N), N >= 1 ->
@@ -165,14 +165,14 @@ texts([Id | Ids], Base, Texts) ->
 texts([], _, Texts) ->
     {ok, lists:reverse(Texts)}.
 
-%% @doc The id of a time, in milliseconds since 1970, with an empty worker and
-%% sequence: where a range scan begins.
+%% @doc The id for a time, in milliseconds since 1970, with worker and sequence 0. A
+%% range scan can begin there.
 -spec notional(non_neg_integer()) -> {ok, id()} | {error, failure()}.
 notional(Ms) ->
     notional(?DEFAULT, Ms).
 
-%% @doc The id of a time from a client; or the lowest and the highest id of a span,
-%% both ends included.
+%% @doc The id for a time, from a client; or the lowest and the highest id of a span
+%% of time, both ends included.
 -spec notional(client(), non_neg_integer()) -> {ok, id()} | {error, failure()};
               (non_neg_integer(), non_neg_integer()) -> {ok, {Lowest :: id(), Highest :: id()}} | {error, failure()}.
 notional(Client, Ms) when ?IS_CLIENT(Client) ->
@@ -186,12 +186,12 @@ notional(From, To) ->
 notional(Client, From, To) ->
     flake_client_server:ask(Client, {notional, From, To}).
 
-%% @doc The fields of an id: for a flake `[{time, Ms}, {worker, W}, {sequence, S}]'.
+%% @doc The fields of an id: for flake `[{time, Ms}, {worker, W}, {sequence, S}]'.
 -spec decompose(id() | text()) -> {ok, [{atom(), term()}]} | {error, failure()}.
 decompose(Id) ->
     decompose(?DEFAULT, Id).
 
-%% @doc The fields of an id by a client; or of an id's text in a base.
+%% @doc The fields of an id, from a client; or of an id's text in a base.
 -spec decompose(client(), id() | text()) -> {ok, [{atom(), term()}]} | {error, failure()};
                (text(), base()) -> {ok, [{atom(), term()}]} | {error, failure()}.
 decompose(Client, Id) when ?IS_CLIENT(Client) ->
@@ -221,9 +221,9 @@ to_text(_, _) ->
 from_text(Text, Base) ->
     from_text(Text, Base, 16).
 
-%% @doc The id of a text, by the size of the format's ids in bytes, without asking
-%% a node: the reverse of {@link to_text/2}. Of a flake `canonical' is the form of a
-%% UUID too.
+%% @doc The id that a text stands for, given the size of the format's ids in bytes,
+%% without asking a node: the reverse of {@link to_text/2}. For flake, `canonical' also
+%% reads the form of a UUID.
 -spec from_text(text(), base(), Size :: 8 | 10 | 16) -> {ok, id()} | {error, badarg}.
 from_text(Text, Base, Size) ->
     case flake_client_text:decode(Text, Base, Size) of
@@ -231,30 +231,30 @@ from_text(Text, Base, Size) ->
         error -> {error, badarg}
     end.
 
-%% @doc An id of 10 bytes (sno) with another metabyte, which is yours to choose for
-%% each id. It is as unique as it was. Of a time, ids sort by their metabytes first.
+%% @doc An id of 10 bytes (sno) with a different metabyte, which you may choose for each
+%% id. The id stays unique. Ids with the same time sort by their metabytes first.
 -spec with_meta(id(), byte()) -> {ok, id()} | {error, badarg}.
 with_meta(<<Start:5/binary, _, Rest:4/binary>>, Meta) when is_integer(Meta), Meta >= 0, Meta =< 255 ->
     {ok, <<Start/binary, Meta, Rest/binary>>};
 with_meta(_, _) ->
     {error, badarg}.
 
-%% @doc When an id was made, in milliseconds since 1970, without asking a node; an id
-%% of 16 or 10 bytes.
+%% @doc When an id of 16 or 10 bytes was made, in milliseconds since 1970, without
+%% asking a node.
 -spec time(id()) -> {ok, Ms :: non_neg_integer()} | {error, badarg}.
 time(<<0:16, Ms:48, _:64>>) -> {ok, Ms};
 time(<<Ms:48, _:80>>) -> {ok, Ms}; % uuidv7, ulid
 time(<<Units:39, _:41>>) -> {ok, ?SNO_EPOCH + 4 * Units};
 time(_) -> {error, badarg}.
 
-%% @doc When an id of 8 bytes was made, by its format's epoch in milliseconds since
-%% 1970: 1288834974657 is Twitter's, 0 flake-idgen's.
+%% @doc When an id of 8 bytes was made, given its format's epoch in milliseconds since
+%% 1970: 1288834974657 for Twitter's, 0 for flake-idgen's.
 -spec time(id(), Epoch :: non_neg_integer()) -> {ok, Ms :: non_neg_integer()} | {error, badarg}.
 time(Id, Epoch) ->
     time(Id, Epoch, ?LOW_BITS).
 
-%% @doc When an id of 8 bytes was made, by how many bits are below its time: the
-%% machine's and the sequence's, 22 unless the generator is configured otherwise.
+%% @doc When an id of 8 bytes was made, given how many bits are below its time. These are
+%% the machine's and the sequence's: 22 unless the generator is configured differently.
 -spec time(id(), Epoch :: non_neg_integer(), LowBits :: 0..22) -> {ok, Ms :: non_neg_integer()} | {error, badarg}.
 time(<<Id:64>>, Epoch, Low) when is_integer(Epoch), Epoch >= 0, is_integer(Low), Low >= 0, Low =< ?LOW_BITS ->
     {ok, Epoch + (Id bsr Low)};

@@ -1,8 +1,8 @@
 %% @private
-%% Stands in for a node where tests have none, under the name `in_process': makes
-%% ids of a flake in the caller's process. It has a random worker id, and keeps the
-%% last id's time and sequence in one word. The ids of a millisecond used up, it goes
-%% on with those of the next.
+%% Stands in for a node in tests that have none, under the name `in_process': it makes
+%% ids of the format flake in the caller's process. It has a random worker id, and keeps
+%% the time and sequence of the last id in one word. When the ids of a millisecond are
+%% used up, it continues with those of the next.
 -module(flake_client_in_process).
 
 -export([open/0, call/2]).
@@ -14,10 +14,10 @@
 
 -spec open() -> generator().
 open() ->
-    %% Locally administered, so no interface's.
+    %% A locally administered address, which no interface has.
     {atomics:new(1, [{signed, false}]), 16#020000000000 + rand:uniform(1 bsl 40) - 1}.
 
-%% As the call of a node's generator.
+%% Answers a call as a node's generator does.
 -spec call(generator(), Request :: term()) -> {ok, term()} | {error, badarg}.
 call(Generator, get) ->
     [{Id, 1}] = reserve(Generator, 1),
@@ -48,7 +48,7 @@ reserve({Last, Worker} = Generator, N) ->
         _ -> reserve(Generator, N)
     end.
 
-%% A run's ids are of one millisecond.
+%% All ids of a run have the same millisecond.
 runs(_, 0, _) ->
     [];
 runs(First, N, Worker) ->

@@ -7,11 +7,11 @@
 
 -include_lib("kernel/include/logger.hrl").
 
-%% Between two rounds of all nodes a call waits so long, twice as long each time.
+%% How long a call waits after a round in which all nodes failed; doubled after each round.
 -define(FIRST_PAUSE, 2). % ms
 -define(MAX_PAUSE, 500). % ms
 
-%% What there is at least, past the deadline if need be, to see whether nodes are there.
+%% The least time for checking whether nodes are listening, even past the deadline.
 -define(LOOK, 50). % ms
 
 -type config() :: #{nodes := tuple(), % of node()
@@ -21,7 +21,7 @@
                     _ => _}.
 -type deadline() :: integer(). % erlang:monotonic_time(millisecond)
 
-%% Asks for anything but ids.
+%% Makes any request except for ids.
 -spec ask(config(), Request :: term(), deadline()) -> {ok, term()} | {error, flake_client:failure()}.
 ask(Config, Request, Deadline) ->
     case rounds(Config, Request, Deadline, fun(_, Answer) -> {ok, Answer} end, ?FIRST_PAUSE, []) of
@@ -29,8 +29,8 @@ ask(Config, Request, Deadline) ->
         {error, _} = Error -> Error
     end.
 
-%% Asks for ids that are above all that the client was given before. Asked is an
-%% erlang:monotonic_time() at which they had not been handed out yet.
+%% Asks for ids that are above all ids that the client got before. Asked is the
+%% erlang:monotonic_time() of the request, before the ids were handed out.
 -spec ids(config(), get | {lease, pos_integer()}, deadline()) ->
           {ok, [flake_client_run:run(), ...], Asked :: integer()} | {error, flake_client:failure()}.
 ids(#{order := Order} = Config, Request, Deadline) ->
@@ -72,12 +72,12 @@ rounds(#{nodes := Nodes, order := Order} = Config, Request, Deadline, Accept, Pa
             {error, badarg}
     end.
 
-%% The last round may be too short for more than a timeout.
+%% The last round may only have had time for a timeout: keep the reason from before.
 telling({Node, timeout}, Before) -> {Node, proplists:get_value(Node, Before, timeout)};
 telling(Failed, _) -> Failed.
 
-%% An answer that makes no sense will not make more of it later; and this node is not
-%% distributed until somebody starts it so.
+%% Retrying helps neither if the answer makes no sense, nor if this node is not
+%% distributed.
 passes({_, unexpected_reply}) -> false;
 passes({_, not_alive}) -> false;
 passes({_, _}) -> true.
@@ -86,7 +86,7 @@ round([], _, _, _, _, Failed) ->
     {none, lists:reverse(Failed)};
 round([Index | Others], #{nodes := Nodes} = Config, Request, Deadline, Accept, Failed) ->
     Node = element(Index, Nodes),
-    %% Who does not answer may use up its share of the time, and no more.
+    %% A node that does not answer uses up only its share of the time.
     Share = max(1, left(Deadline) div (1 + length(Others))),
     Asked = erlang:monotonic_time(),
     case accepted(Index, call(Node, Config, Request, Share), Accept) of
@@ -112,8 +112,8 @@ call(Node, #{name := Name}, Request, Timeout) ->
         exit:_ -> {error, crashed}
     end.
 
-%% A node that refuses the connection, as its cookie is another, is as much down to
-%% who calls it as one that is not there. It is told by its port, which is open.
+%% To a caller, a node that refuses the connection because it has a different cookie looks
+%% like one that is down. But its port is open.
 look(Reasons, Deadline) ->
     [case Why =:= nodedown andalso listens(Node, Deadline) of
          true -> {Node, refused};

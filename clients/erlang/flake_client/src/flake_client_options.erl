@@ -1,5 +1,5 @@
 %% @private
-%% A client's options, checked.
+%% Checks a client's options.
 -module(flake_client_options).
 
 -export([environment/0, check/1]).
@@ -12,12 +12,12 @@
                      timeout := pos_integer(),
                      lease := undefined | #{size := pos_integer(), max_age := pos_integer()}}.
 
-%% The options among the application's environment.
+%% Returns the options in the application's environment.
 -spec environment() -> #{atom() => term()}.
 environment() ->
     maps:with([nodes, name, timeout, lease], maps:from_list(application:get_all_env(flake_client))).
 
-%% Fills in the defaults. Of what is wrong the first is told.
+%% Fills in the defaults. If options are wrong, the error names the first.
 -spec check(term()) -> {ok, options()} | {error, {bad_option, Key :: term(), Value :: term(), Allowed :: string()}}.
 check(Options) ->
     try {ok, with_defaults(to_map(options, Options), #{nodes => [], name => flake, timeout => 5000, lease => undefined})}
@@ -52,7 +52,7 @@ option(max_age, Age) ->
 
 count(List) ->
     try length(List)
-    catch error:badarg -> 0 % it is no list, or no proper one
+    catch error:badarg -> 0 % not a proper list
     end.
 
 within(Key, Value, Max, Unit) ->
@@ -65,7 +65,7 @@ valid(Key, Value, false, Allowed) -> bad(Key, Value, Allowed).
 to_map(_, Map) when is_map(Map) ->
     Map;
 to_map(Key, List) ->
-    try maps:from_list(lists:reverse(List)) % of two the first holds, as in proplists
+    try maps:from_list(lists:reverse(List)) % of two values the first counts, as in proplists
     catch error:_ -> bad(Key, List, "a map or a list of pairs")
     end.
 

@@ -1,20 +1,20 @@
 %% @private
-%% How far the ids of a client have come, so that none of another node's is
-%% handed out that is not above them.
+%% Remembers how high the ids of a client are, so that it returns no id of another
+%% node that is not above them.
 %%
-%% One node's ids increase by themselves; the clocks of two differ. So a client
-%% remembers, in one word, the leading bits of the highest id it was given, and
-%% the node that gave it:
+%% The ids of one node increase, but the clocks of two nodes differ. So a client
+%% remembers, in one word, the leading bits of the highest id that it got, and the
+%% node that the id came from:
 %%
 %%     +------------------------------------+------------------+
 %%     | the id's leading 48 bits of time   | node, 0: several |
 %%     +------------------------------------+------------------+
 %%
-%% A call reads the word before it asks, and takes an id that has higher bits, or
-%% the same bits from that very node. What is refused, later ids will pass.
+%% A call reads the word before it asks a node, and accepts an id with higher bits, or
+%% with the same bits from the same node. If it refuses an id, a later one will do.
 %%
-%% The word lives as long as the Erlang node, so that the order holds when a
-%% client is restarted.
+%% The word lives as long as the Erlang node, so that the order holds across restarts
+%% of the client.
 -module(flake_client_order).
 
 -export([open/1, mark/1, admits/3, raise/3, same_worker/3, current/1, move/3]).
@@ -27,9 +27,9 @@
 
 -opaque order() :: atomics:atomics_ref().
 -opaque mark() :: non_neg_integer().
--type index() :: pos_integer(). % of a node among those of the client
+-type index() :: pos_integer(). % the place of a node among the client's nodes
 
-%% The order of a client, which may have been there before, with other nodes.
+%% Returns the order of a client. It may exist from before, with other nodes.
 -spec open(flake_client:client()) -> order().
 open(Client) ->
     case persistent_term:get({?MODULE, Client}, undefined) of
@@ -44,23 +44,23 @@ open(Client) ->
             Order
     end.
 
-%% How far the ids have come.
+%% Returns how high the ids are.
 -spec mark(order()) -> mark().
 mark(Order) ->
     atomics:get(Order, ?HIGHEST).
 
-%% Whether an id of a node is above all that were given before the mark was read.
+%% Whether a node's id is above all ids returned before the mark was read.
 -spec admits(mark(), index(), flake_client:id()) -> boolean().
 admits(Mark, Node, Id) ->
     Bits = leading(Id),
     Bits > bits(Mark) orelse (Bits =:= bits(Mark) andalso node_of(Mark) =:= Node).
 
-%% Notes an id that a node gave.
+%% Records an id from a node.
 -spec raise(order(), index(), flake_client:id()) -> ok.
 raise(Order, Node, Id) ->
     raise_to(Order, leading(Id), Node).
 
-%% Nothing compares the workers of nodes: no other node is known to have that of this one.
+%% Deprecated: nothing compares the workers of nodes.
 -spec same_worker(order(), index(), fun((flake_client:id()) -> term())) -> [index()].
 same_worker(_, _, _) ->
     [].
@@ -80,12 +80,12 @@ swap(Order, Old, Bits, Node) ->
         _ -> raise_to(Order, Bits, Node)
     end.
 
-%% The node that is asked first.
+%% Returns the node to ask first.
 -spec current(order()) -> index().
 current(Order) ->
     atomics:get(Order, ?CURRENT).
 
-%% Asks another first from now on; false if another call has changed that.
+%% Changes the node to ask first. Returns false if another call has changed it.
 -spec move(order(), index(), index()) -> boolean().
 move(Order, From, To) ->
     atomics:compare_exchange(Order, ?CURRENT, From, To) =:= ok.
@@ -93,7 +93,7 @@ move(Order, From, To) ->
 bits(Mark) -> Mark bsr 16.
 node_of(Mark) -> Mark band 16#FFFF.
 
-%% flake's time has 64 bits, of which the highest are 0 for ages; the other formats
+%% flake's time has 64 bits, the highest of which stay 0 for ages. Ids of the other formats
 %% begin with a time of about 40 or 48 bits.
 leading(<<0:16, Bits:48, _:64>>) -> Bits;
 leading(<<Bits:48, _/binary>>) -> Bits.

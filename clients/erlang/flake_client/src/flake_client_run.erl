@@ -1,11 +1,11 @@
 %% @private
-%% Runs of ids that follow one another by sequence, as a lease gives them.
+%% Runs of ids with consecutive sequences, as leases consist of.
 %%
 %% The 56 bits that end with the sequence are kept as an integer, which is a word and
-%% not a bignum. A sequence of more than 16 bits is a snowflake's alone, and how many it
-%% has its node knows. What follows the
-%% sequence are worker and random bits, in ids of uuidv7 and ulid. These begin with a
-%% time of 48 bits: the first two bytes are 0 in those of a flake alone.
+%% not a bignum. Only a snowflake's sequence may have more than 16 bits, and only its
+%% node knows how many. In ids of uuidv7 and ulid, worker and random bits follow the
+%% sequence. These ids begin with a time of 48 bits; among ids of 16 bytes, only those
+%% of flake begin with two bytes of 0.
 -module(flake_client_run).
 
 -export([from_lease/2, count/1, first/1, last/1, slice/3, split/2, ids/1]).
@@ -15,7 +15,7 @@
 
 -type run() :: {Prefix :: binary(), Tail :: non_neg_integer(), Count :: pos_integer(), Rest :: binary()}.
 
-%% What a node answers to {lease, N}: N ids of one size.
+%% Reads a node's answer to {lease, N}: N ids of one size.
 -spec from_lease(pos_integer(), term()) -> {ok, [run(), ...]} | error.
 from_lease(N, [{First, _} | _] = Answer) ->
     try [run(byte_size(First), Run) || Run <- Answer] of
@@ -41,7 +41,7 @@ run(Size, {Id, Count}) when byte_size(Id) =:= Size, is_integer(Count), Count >= 
     true = Tail rem (1 bsl Bits) + Count =< 1 bsl Bits,
     {Prefix, Tail, Count, Rest}.
 
-%% Up to the sequence, and after it.
+%% Returns the part up to the sequence, and the part after it.
 halves(<<0:16, _:14/binary>> = Id) -> {Id, <<>>};
 halves(<<Head:8/binary, Rest:8/binary>>) -> {Head, Rest};
 halves(Id) when byte_size(Id) =:= 8; byte_size(Id) =:= 10 -> {Id, <<>>}.
@@ -58,12 +58,12 @@ last(Runs) ->
     {Prefix, Tail, Count, Rest} = lists:last(Runs),
     id(Prefix, Tail + Count - 1, Rest).
 
-%% N ids of the run, after the first From.
+%% Returns N ids of the run, after its first From ids.
 -spec slice(run(), non_neg_integer(), pos_integer()) -> run().
 slice({Prefix, Tail, Count, Rest}, From, N) when From + N =< Count ->
     {Prefix, Tail + From, N, Rest}.
 
-%% The first N ids, and those after them.
+%% Returns the first N ids, and the rest.
 -spec split(pos_integer(), [run()]) -> {[run(), ...], [run()]} | short.
 split(_, []) ->
     short;
@@ -77,19 +77,19 @@ split(N, [{_, _, Count, _} = Run | Rest]) ->
         short -> short
     end.
 
-%% Each with random bits of its own, if it has such.
+%% Returns the ids, each with new random bits if its format has any.
 -spec ids([run()]) -> [flake_client:id()].
 ids(Runs) ->
     [id(Prefix, I, fresh(I, Rest)) || {Prefix, Tail, Count, Rest} <- Runs, I <- lists:seq(Tail, Tail + Count - 1)].
 
-%% What has the version and variant of uuidv7 has 14: the next two may be the worker's.
+%% With the version and variant of uuidv7 only 14 bits: the next two may be the worker's.
 fresh(_, <<>>) -> <<>>;
 fresh(I, <<2:2, Kept:48, _:14>>) when (I bsr 12) band 15 =:= 7 -> <<2:2, Kept:48, (random(14)):14>>;
 fresh(_, <<Kept:48, _:16>>) -> <<Kept:48, (random(16)):16>>.
 
 random(Bits) -> rand:uniform(1 bsl Bits) - 1.
 
-%% With its size the prefix is copied; without, room to append to it would be made.
+%% Given its size, the prefix is copied. Otherwise Erlang would make room to append to it.
 id(Prefix, Tail, Rest) ->
     Size = byte_size(Prefix),
     <<Prefix:Size/binary, Tail:?TAIL, Rest/binary>>.

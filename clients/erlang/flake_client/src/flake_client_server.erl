@@ -1,18 +1,18 @@
 %% @private
-%% The process of a client. It owns the table, named as the client, in which
-%% callers find
+%% The process of a client. It owns a table with the client's name, in which callers
+%% find
 %%
-%%     {config, Config}                  how to ask nodes, which they do themselves
+%%     {config, Config}                  how to ask nodes; callers do so themselves
 %%     {lease, Taken, Run, Deadline}     the run that ids are taken from now, if any
 %%
-%% A caller takes ids by adding to the counter Taken: an id that costs neither a
-%% round trip nor a message. When the run is used up or too old it calls this
-%% process, which puts the next run in place. Runs are put in place in ascending
-%% order, and a run that was replaced is gone, so ids increase in the order in
-%% which callers begin to take them.
+%% A caller takes ids by adding to the counter Taken, which costs neither a round trip
+%% nor a message. When the run is used up or too old, the caller calls this process,
+%% which puts the next run in its place. Runs are put in place in ascending order, and
+%% a replaced run does not come back, so ids increase in the order in which callers
+%% begin to take them.
 %%
-%% Runs are fetched by a process of their own: as soon as the last one is put in
-%% place, and again when half of max_age has passed, if ids were taken meanwhile.
+%% A separate process fetches runs: as soon as the last one is put in place, and again
+%% when half of max_age has passed, if ids were taken in that time.
 -module(flake_client_server).
 -behaviour(gen_server).
 
@@ -31,9 +31,9 @@
         {config :: flake_client_nodes:config(),
          current :: {taken(), run(), Deadline :: monotonic()} | undefined,
          next = [] :: [run()],                   % after current
-         deadline = 0 :: monotonic(),            % of next
-         asked = erlang:monotonic_time() :: monotonic(), % when next had not been handed out yet
-         above = <<>> :: binary(),               % an id that was given past the leases
+         deadline = 0 :: monotonic(),            % the deadline of next
+         asked = erlang:monotonic_time() :: monotonic(), % when next was asked for
+         above = <<>> :: binary(),               % an id that was returned without using the leases
          waiting = queue:new() :: queue:queue(waiting()),
          fetching :: {pid(), deadline()} | undefined}).
 
@@ -46,7 +46,7 @@ start_link(Client, Options) ->
 
 %% --- in the caller's process
 
-%% The next N ids.
+%% Returns the next N ids.
 -spec take(flake_client:client(), pos_integer()) -> {ok, [run(), ...]} | {error, flake_client:failure()}.
 take(Client, N) ->
     try ets:lookup(Client, lease) of
@@ -61,7 +61,7 @@ take(Client, N) ->
         error:badarg -> {error, {not_started, Client}}
     end.
 
-%% The time is read last, as a caller may have been held up.
+%% The time is read last, because the caller may have been delayed.
 take_from(Taken, Run, Deadline, N, Now) ->
     Count = flake_client_run:count(Run),
     case N =< Count andalso atomics:add_get(Taken, 1, N) of
@@ -100,7 +100,7 @@ one(Config) ->
         {error, _} = Error -> Error
     end.
 
-%% What refuses so many is asked for half of them.
+%% If the node refuses so many, asks for half as many.
 many(0, _, _, _, Leases) ->
     {ok, lists:append(lists:reverse(Leases))};
 many(N, Most, Config, Deadline, Leases) ->
@@ -111,7 +111,7 @@ many(N, Most, Config, Deadline, Leases) ->
         {error, _} = Error -> Error
     end.
 
-%% The answer to what is not a request for ids.
+%% Returns the answer to a request for anything but ids.
 -spec ask(flake_client:client(), Request :: term()) -> {ok, term()} | {error, flake_client:failure()}.
 ask(Client, Request) ->
     with_config(Client, fun(Config) -> flake_client_nodes:ask(Config, Request, deadline(Config)) end).
@@ -123,7 +123,7 @@ with_config(Client, Fun) ->
         error:badarg -> {error, {not_started, Client}}
     end.
 
-%% The server answers in time by itself.
+%% The server itself answers in time.
 call(Client, Request) ->
     try gen_server:call(Client, Request, infinity)
     catch exit:_ -> {error, {not_started, Client}}
@@ -161,7 +161,7 @@ handle_cast(_, State) ->
 handle_info({fetched, Pid, {ok, Runs, Asked}}, #state{fetching = {Pid, _}} = State) ->
     {noreply, fetch_if_short(arrive(Runs, Asked, State#state{fetching = undefined}))};
 handle_info({fetched, Pid, {error, _} = Error}, #state{fetching = {Pid, Until}, waiting = Waiting} = State) ->
-    %% Who came while it was being tried has its own time.
+    %% A caller that came during the attempt has a later deadline.
     {Failed, Others} = lists:splitwith(fun({_, _, Deadline, _}) -> Deadline =< Until end, queue:to_list(Waiting)),
     lists:foreach(fun({From, _, _, _}) -> gen_server:reply(From, Error) end, Failed),
     Left = State#state{fetching = undefined, waiting = queue:from_list(Others)},
@@ -177,8 +177,8 @@ handle_info({half_age, Deadline, Used}, #state{deadline = Deadline, fetching = u
 handle_info(_, State) ->
     {noreply, State}.
 
-%% What has just come goes to those who waited when it was asked for, however long it
-%% took: it is as fresh as can be. The lease before is at its end then.
+%% A new lease serves the callers that waited when it was asked for, however long it took:
+%% no lease can be fresher. If callers wait, the previous lease is used up or too old.
 arrive(Runs, Asked, #state{config = #{lease := #{max_age := MaxAge}}, above = Above, waiting = Waiting} = State) ->
     Deadline = Asked + erlang:convert_time_unit(MaxAge, millisecond, native),
     Arrived = State#state{next = [Run || Run <- Runs, flake_client_run:first([Run]) > Above],
@@ -191,7 +191,7 @@ arrive(Runs, Asked, #state{config = #{lease := #{max_age := MaxAge}}, above = Ab
     _ = erlang:send_after(max(1, MaxAge div 2), self(), {half_age, Deadline, used(Served)}),
     Served.
 
-%% Changes whenever an id is taken.
+%% Returns a value that changes whenever an id is taken.
 used(#state{current = undefined}) -> undefined;
 used(#state{current = {Taken, _, _}}) -> {Taken, atomics:get(Taken, 1)}.
 
@@ -226,7 +226,7 @@ draw(N, Now, #state{next = Next, deadline = Deadline} = State) when Now =< Deadl
 draw(_, _, _) ->
     short.
 
-%% Also takes away what is there.
+%% If there is no next run, removes the current one.
 put_next_in_place(#state{config = #{client := Client}, next = []} = State) ->
     true = ets:delete(Client, lease),
     State#state{current = undefined};

@@ -1,7 +1,6 @@
 %% @private
-%% Supervises the client `flake_client', if the application's environment says
-%% which nodes it is to ask. Clients of other names are under supervisors of
-%% their users.
+%% Supervises the client `flake_client', if the application's environment says which
+%% nodes to ask. Clients with other names are under the supervisors of their users.
 -module(flake_client_sup).
 -behaviour(supervisor).
 

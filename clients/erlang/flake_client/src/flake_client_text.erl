@@ -1,6 +1,6 @@
 %% @private
 %% Ids as text: numbers in a base, as a node writes them for {get, Base}, and the
-%% canonical text of each format, which an id's size tells.
+%% canonical text of each format. An id's size shows which format it has.
 -module(flake_client_text).
 
 -export([is_base/1, encode/2, decode/3]).
@@ -15,14 +15,14 @@
 is_base(Name) when Name =:= canonical; Name =:= crockford; Name =:= uuid; Name =:= ulid -> true;
 is_base(Base) -> is_integer(Base) andalso Base >= 2 andalso Base =< 62.
 
-%% Whether an id has that text. Ids of uuidv7 and ulid do not tell which of the two they
-%% are, and so have no canonical one here.
+%% Whether an id has a text in that base. Ids of uuidv7 and ulid do not show which of the
+%% two they are, so they have no canonical text here.
 -spec has(flake_client:id(), flake_client:base()) -> boolean().
 has(<<Time:16, _:112>>, canonical) -> Time =:= 0;
 has(Id, Name) when Name =:= uuid; Name =:= ulid -> byte_size(Id) =:= 16;
 has(Id, Base) -> ?IS_SIZE(byte_size(Id)) andalso is_base(Base).
 
-%% Of a base digits are 0-9A-Za-z in that order, without padding.
+%% In a base from 2 to 62, digits are 0-9A-Za-z in that order, without padding.
 -spec encode(flake_client:id(), flake_client:base()) -> {ok, string()} | {error, badarg}.
 encode(Id, Base) ->
     case has(Id, Base) of
@@ -48,7 +48,7 @@ text(Id, Base) when Base =< 36 ->
 text(Id, Base) ->
     digits(binary:decode_unsigned(Id), Base, []).
 
-%% The reverse, for ids of a size in bytes; as a node reads text.
+%% The reverse, for ids of Size bytes. It reads text as a node does.
 -spec decode(term(), term(), term()) -> {ok, flake_client:id()} | error.
 decode(Text, Base, Size) when is_binary(Text) ->
     decode(binary_to_list(Text), Base, Size);
@@ -57,7 +57,7 @@ decode(Text, Base, Size) when ?IS_SIZE(Size) ->
         Id -> {ok, Id}
     catch
         throw:none -> error;
-        error:_ -> error % it is no text
+        error:_ -> error % not a text
     end;
 decode(_, _, _) ->
     error.
@@ -95,7 +95,7 @@ number(Text, Base) ->
                         end
                 end, 0, Text).
 
-%% Nine digits at a time are split off, as those are a word and not a bignum.
+%% Splits off nine digits at a time, because those fit in a word and not only in a bignum.
 digits(N, Base, Text) when N < 1 bsl 59 ->
     word(N, Base, Text);
 digits(N, Base, Text) ->
@@ -120,7 +120,7 @@ value(_) -> throw(none).
 hex(D) when D < 10 -> $0 + D;
 hex(D) -> $a + D - 10.
 
-%% In either case.
+%% Reads digits in either case.
 crockford(C) when C >= $a, C =< $z ->
     crockford(C - $a + $A);
 crockford(C) ->
@@ -129,7 +129,7 @@ crockford(C) ->
         Place -> Place - 1
     end.
 
-%% sno's digits of 5 bits.
+%% sno's digits, of 5 bits each.
 five(V) when V < 8 -> $2 + V;
 five(V) -> $a + V - 8.
 
