@@ -32,7 +32,7 @@ func (o *Owner) remember(c *Claim, highest uint64) {
 		After: c.after, Floor: c.floor.Nonce, Mark: highest,
 	})
 	if err != nil {
-		o.Log.Warn("cannot store the worker id in the file: after a crash the node claims a different one", "err", err)
+		o.Log.Warn("the worker id cannot be kept in the file: after a crash the node claims a different one", "err", err)
 	}
 }
 
