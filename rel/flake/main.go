@@ -58,7 +58,7 @@ func table() []subcommand {
 		{"", "", 0, "runs the node", "", serve},
 		{"get", "", 0, "takes ids from a running node", "", commands.Get},
 		{"eval", "EXPRESSION", 1, "has a running node call functions", "", commands.Eval},
-		{"workers", "[release NUMBER | after-restore]", 2, "shows which node has which number of etcd", "", commands.Workers},
+		{"workers", "[release NUMBER | after-restore | withdraw]", 2, "shows which node has which number of etcd", "", commands.Workers},
 		{"check", "", 0, "shows whether the file of marks and etcd fit, and what a start would do", commands.CheckMore, commands.Check},
 		{"status", "", 0, "shows the state of a running node", commands.StatusMore, commands.Status},
 		{"bench", "", 0, "loads a running node, measures it, and looks for ids that come twice", commands.BenchMore, commands.Bench},
