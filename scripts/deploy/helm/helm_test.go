@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/scripts/deploy"
 )
 
@@ -158,6 +159,23 @@ func TestValues(t *testing.T) {
 		}
 		if !strings.Contains(notes, "svc.cluster.local:8465/v1/ids") || strings.Contains(notes, "{{") {
 			t.Errorf("%s: %s", tt.values, notes)
+		}
+	}
+}
+
+// A generator can have any format.
+func TestFormats(t *testing.T) {
+	for _, kind := range formats.Kinds {
+		generator := "{name: a, format: " + kind.Name
+		if number := kind.Key(kind.Numbers[0][0]); number.Type == formats.Integer {
+			generator += ", " + number.Name + ": number"
+		}
+		manifests, _, err := render(t, "generators: ["+generator+"}]")
+		if err == nil {
+			err = deploy.Check([]byte(manifests))
+		}
+		if err != nil {
+			t.Errorf("%s}: %v", generator, err)
 		}
 	}
 }
