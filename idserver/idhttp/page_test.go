@@ -4,6 +4,7 @@ import (
 	"flag"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
+	"github.com/flake-go/flake/internal/testenv"
 )
 
 var pictures = flag.String("page.pictures", "", "write pictures of the page to `DIR`")
@@ -100,9 +102,19 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// checkLooks holds the page to what all can see and use, and takes pictures.
+// checkLooks holds the page to what all can see and use, and takes pictures. Without
+// npm's axe-core it skips axe's rules.
 func checkLooks(b *browser, name string) {
 	b.t.Helper()
+	axe, err := os.ReadFile("peertest/testdata/npm/node_modules/axe-core/axe.min.js")
+	switch {
+	case err == nil:
+		b.do("POST", "/execute/sync", map[string]any{"script": string(axe), "args": []any{}}, nil)
+	case testenv.All():
+		b.t.Fatal(err)
+	default:
+		b.t.Log("without axe:", err)
+	}
 	for _, scheme := range []string{"light", "dark"} {
 		b.scheme(scheme)
 		for device, width := range map[string]int{"": 1080, "-phone": 360, "-tablet": 768, "-narrow": 820, "-wide": 1280} {
@@ -115,9 +127,12 @@ func checkLooks(b *browser, name string) {
 			if b.script(outsideCards, &outside); len(outside) > 0 {
 				b.t.Errorf("%s, %d pixels: outside its card: %q", scheme, width, outside)
 			}
-			var faint []string
-			if b.script(faintTexts, &faint); len(faint) > 0 {
-				b.t.Errorf("%s, %d pixels: faint: %q", scheme, width, faint)
+			var violations []string
+			if len(axe) > 0 {
+				b.script(axeViolations, &violations)
+			}
+			if len(violations) > 0 {
+				b.t.Errorf("%s, %d pixels: axe: %q", scheme, width, violations)
 			}
 			if *pictures != "" && (width == 1080 || width == 360) {
 				png := b.picture(max(width, 390), map[int]float64{1080: 1.5, 360: 2}[width])
@@ -127,49 +142,16 @@ func checkLooks(b *browser, name string) {
 			}
 		}
 	}
-	var unnamed []string
-	b.script("[...document.querySelectorAll('input:not([type=hidden]), select')].filter(e => !e.labels.length).map(e => e.name)", &unnamed)
-	if len(unnamed) > 0 {
-		b.t.Errorf("without a label: %q", unnamed)
-	}
-	var alike []string
-	b.script("[...document.querySelectorAll('section, main, nav, [role=region]')].map(e => e.getAttribute('aria-labelledby') ?? "+
-		"e.ariaLabel).filter((name, i, all) => all.indexOf(name) < i)", &alike)
-	if len(alike) > 0 {
-		b.t.Errorf("landmarks of one name: %q", alike)
-	}
 }
+
+// axeViolations returns the rules of axe-core that the page breaks, and where.
+const axeViolations = `axe.run().then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.target).join(', ')))`
 
 // outsideCards returns what is wider than its card, unless that scrolls.
 const outsideCards = `[...document.querySelectorAll('section *, main *')].filter(e => {
   const card = e.closest('section, main').getBoundingClientRect(), box = e.getBoundingClientRect();
   return e.checkVisibility() && !e.closest('.rows, .scroll, svg, select') && (box.left < card.left - 1 || box.right > card.right + 1);
 }).map(e => e.outerHTML.slice(0, 60))`
-
-// faintTexts returns the texts whose contrast is below 4.5 to 1 (WCAG 2.2, 1.4.3).
-const faintTexts = `(() => {
-  const context = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext('2d', {willReadFrequently: true});
-  const paint = colours => {
-    context.clearRect(0, 0, 1, 1);
-    for (const c of colours) { context.fillStyle = c; context.fillRect(0, 0, 1, 1); }
-    return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
-  };
-  const light = rgb => {
-    const [r, g, b] = rgb.map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
-  };
-  const faint = new Set();
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let n; n = walk.nextNode();) {
-    const e = n.parentElement;
-    if (!n.data.trim() || !e.checkVisibility() || ['OPTION', 'NOSCRIPT'].includes(e.tagName)) continue;
-    const grounds = [];
-    for (let a = e; a; a = a.parentElement) grounds.unshift(getComputedStyle(a).backgroundColor);
-    const [x, y] = [light(paint([...grounds, getComputedStyle(e).color])), light(paint(grounds))];
-    if (Math.max(x, y) / Math.min(x, y) < 4.5) faint.add(n.data.trim() + ' ' + (Math.max(x, y) / Math.min(x, y)).toFixed(2));
-  }
-  return [...faint];
-})()`
 
 // TestPageWithoutJavaScript takes an id apart by the form alone.
 func TestPageWithoutJavaScript(t *testing.T) {
@@ -196,6 +178,33 @@ func TestPageWithToken(t *testing.T) {
 	if all := b.complaints(); len(all) > 0 {
 		t.Errorf("%q", all)
 	}
+}
+
+// TestPageUnauthorized opens the page without the password. Chromium would ask for it
+// before it shows anything.
+func TestPageUnauthorized(t *testing.T) {
+	s := idhttptest.Server(t, "token")
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.ServeHTTP(unasked{w}, r)
+	}))
+	defer web.Close()
+	b := newBrowser(t)
+	b.open(web.URL)
+	b.awaitText("main", "enter the token as the password")
+	checkLooks(b, "unauthorized")
+	for _, complaint := range b.complaints() {
+		if !strings.Contains(complaint, "401 (Unauthorized)") {
+			t.Error(complaint)
+		}
+	}
+}
+
+// unasked removes the header that has a browser ask for a password.
+type unasked struct{ http.ResponseWriter }
+
+func (w unasked) WriteHeader(status int) {
+	w.Header().Del("WWW-Authenticate")
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // TestPageInTrouble sees what is wrong, since when and what to do, and that an id
