@@ -2,12 +2,12 @@ package flake
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -78,39 +78,26 @@ func interfaces() ([]net.Interface, error) {
 }
 
 func pickInterface(name string, all []net.Interface) (Worker, string, error) {
-	for _, i := range all {
-		if name != "" && i.Name != name {
-			continue
-		}
-		if len(i.HardwareAddr) == 6 && workerOf(i.HardwareAddr) != 0 {
-			return workerOf(i.HardwareAddr), i.Name, nil
-		}
-		if name != "" {
-			return 0, "", noInterface(fmt.Sprintf("interface %s has no MAC address", digits.Quote(name)), all)
-		}
-	}
+	what := "no interface has a MAC address"
 	if name != "" {
-		return 0, "", noInterface(fmt.Sprintf("there is no interface %s", digits.Quote(name)), all)
+		what = "there is no interface " + digits.Quote(name)
 	}
-	return 0, "", noInterface("no interface has a MAC address", all)
+	var there []string
+	for _, i := range all {
+		there = append(there, fmt.Sprintf("%s (%s)", i.Name, cmp.Or(i.HardwareAddr.String(), "no MAC")))
+		switch {
+		case name != "" && i.Name != name:
+		case hasMAC(i):
+			return workerOf(i.HardwareAddr), i.Name, nil
+		case name != "":
+			what = fmt.Sprintf("interface %s has no MAC address", digits.Quote(name))
+		}
+	}
+	return 0, "", fmt.Errorf("flake: %s; there are: %s; name another, or set worker_id, such as \"02:00:00:00:00:01\"",
+		what, cmp.Or(strings.Join(there, ", "), "none"))
 }
 
-func noInterface(what string, all []net.Interface) error {
-	var list strings.Builder
-	for _, i := range all {
-		mac := "no MAC"
-		if len(i.HardwareAddr) > 0 {
-			mac = i.HardwareAddr.String()
-		}
-		fmt.Fprintf(&list, ", %s (%s)", i.Name, mac)
-	}
-	there := strings.TrimPrefix(list.String(), ", ")
-	if there == "" {
-		there = "none"
-	}
-	return errors.New("flake: " + what + "; there are: " + there +
-		"; name another, or set worker_id, such as \"02:00:00:00:00:01\"")
-}
+func hasMAC(i net.Interface) bool { return len(i.HardwareAddr) == 6 && workerOf(i.HardwareAddr) != 0 }
 
 func workerOf(bytes []byte) (w Worker) {
 	for _, o := range bytes {
@@ -148,12 +135,11 @@ func NetworkCard(name string) (Card, error) {
 func pickCard(name string, all []net.Interface, sys fs.FS) (best Card, err error) {
 	_, first, err := pickInterface(name, all)
 	for _, i := range all {
-		w := workerOf(i.HardwareAddr)
-		if err != nil || name != "" && i.Name != name || len(i.HardwareAddr) != 6 || w == 0 {
+		if err != nil || name != "" && i.Name != name || !hasMAC(i) {
 			continue
 		}
 		if d := doubts(i, sys); i.Name == first || len(d) == 0 && len(best.Doubts) > 0 {
-			best = Card{i.Name, w, d}
+			best = Card{i.Name, workerOf(i.HardwareAddr), d}
 		}
 	}
 	return best, err

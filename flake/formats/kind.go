@@ -292,10 +292,12 @@ func wide(last func() (milli uint64, sequence uint16)) func() (uint64, uint32) {
 	}
 }
 
-// opened converts the results of a package's NewGenerator or Open.
-func opened[G any](ids G, err error, generator func(G) Generator) (Generator, error) {
-	if err != nil {
-		return nil, err
+// opened returns a function that adapts the results of a package's NewGenerator or Open.
+func opened[G any](adapt func(G) Generator) func(G, error) (Generator, error) {
+	return func(ids G, err error) (Generator, error) {
+		if err != nil {
+			return nil, err
+		}
+		return adapt(ids), nil
 	}
-	return generator(ids), nil
 }

@@ -41,11 +41,9 @@ var snos = &Kind{
 					Marks: o.Marks, Bound: o.Bound,
 				}
 				if path == "" && o.Marks == nil {
-					ids, err := sno.NewGenerator(s, so)
-					return opened(ids, err, Sno)
+					return opened(Sno)(sno.NewGenerator(s, so))
 				}
-				ids, err := sno.Open(ctx, path, s, so)
-				return opened(ids, err, Sno)
+				return opened(Sno)(sno.Open(ctx, path, s, so))
 			},
 		}, nil
 	},

@@ -129,11 +129,9 @@ func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan,
 		so.Clock, so.AllowableDowntime, so.Logger = o.Clock, o.AllowableDowntime, o.Logger
 		so.Saved, so.Marks, so.Bound = o.Saved, o.Marks, o.Bound
 		if path == "" && o.Marks == nil {
-			ids, err := l.NewGenerator(machine, so)
-			return opened(ids, err, Snowflake)
+			return opened(Snowflake)(l.NewGenerator(machine, so))
 		}
-		ids, err := l.Open(ctx, path, machine, so)
-		return opened(ids, err, Snowflake)
+		return opened(Snowflake)(l.Open(ctx, path, machine, so))
 	}
 	return p, nil
 }
