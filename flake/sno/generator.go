@@ -177,19 +177,17 @@ func (g *Generator) reserve(ctx context.Context, n int) (run Run, err error) {
 }
 
 func (g *Generator) take(ctx context.Context, p *pass, n int) (milli uint64, first, count int, err error) {
-	if g.overflow == nil {
-		return p.ids.Reserve(ctx, n)
+	if g.overflow != nil {
+		milli, first, count, err = p.ids.TryReserve(n)
+		switch {
+		case errors.Is(err, tick.ErrUsedUp):
+			full, _ := p.ids.Last()
+			g.overflow.waiting.Add(1)
+			defer g.overflow.end(full)
+		case !errors.Is(err, flake.ErrTimestampNotSaved): // which a wait may prevent
+			return milli, first, count, err
+		}
 	}
-	milli, first, count, err = p.ids.TryReserve(n)
-	switch {
-	case errors.Is(err, flake.ErrTimestampNotSaved): // perhaps after a wait
-		return p.ids.Reserve(ctx, n)
-	case !errors.Is(err, tick.ErrUsedUp):
-		return milli, first, count, err
-	}
-	full, _ := p.ids.Last()
-	g.overflow.begin()
-	defer g.overflow.end(full)
 	return p.ids.Reserve(ctx, n)
 }
 
@@ -298,19 +296,12 @@ type Overflow struct {
 }
 
 type overflow struct {
-	events chan<- Overflow
+	events  chan<- Overflow
+	waiting atomic.Int32 // calls
 
-	mu      sync.Mutex
-	waiting uint32
-	tick    uint64 // the last that was reported
-	ticks   uint32
-}
-
-// begin counts a waiting call.
-func (o *overflow) begin() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.waiting++
+	mu    sync.Mutex
+	tick  uint64 // the last that was reported
+	ticks uint32
 }
 
 // end removes a call that waited for the tick after milli.
@@ -324,11 +315,11 @@ func (o *overflow) end(milli uint64) {
 		o.tick = milli
 		o.ticks++
 		select {
-		case o.events <- Overflow{time.UnixMilli(int64(milli)).UTC(), o.waiting, o.ticks}:
+		case o.events <- Overflow{time.UnixMilli(int64(milli)).UTC(), uint32(o.waiting.Load()), o.ticks}:
 		default:
 		}
 	}
-	o.waiting--
+	o.waiting.Add(-1)
 }
 
 // SequenceMin is the sequence of the first id of each tick.

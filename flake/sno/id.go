@@ -194,20 +194,16 @@ var ErrPartitionsExhausted = errors.New("flake: all 65536 partitions are in use 
 // A pool returns each partition once, in ascending order from a random first one.
 type pool struct {
 	seed  uint16
-	given atomic.Uint32
+	given atomic.Uint64 // and refused
 }
 
 var partitions = pool{seed: uint16(rand.Uint32())}
 
 func (p *pool) next() (partition Partition, err error) {
-	for {
-		n := p.given.Load()
-		if n == 1<<16 {
-			return partition, ErrPartitionsExhausted
-		}
-		if p.given.CompareAndSwap(n, n+1) {
-			partition.PutUint16(p.seed + uint16(n))
-			return partition, nil
-		}
+	n := p.given.Add(1) - 1
+	if n > MaxPartition {
+		return partition, ErrPartitionsExhausted
 	}
+	partition.PutUint16(p.seed + uint16(n))
+	return partition, nil
 }

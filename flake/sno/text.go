@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/internal/digits"
@@ -95,10 +96,8 @@ func (id ID) Padded(base int) (string, error) {
 
 // Parse parses what [ID.String] returns. Anything else is a [*flake.ParseError].
 func Parse(text string) (id ID, err error) {
-	if len(text) != SizeEncoded || !id.decode(load(text[:8]), load(text[8:])) {
-		return id, notAnID(text)
-	}
-	return id, nil
+	err = decode(&id, text)
+	return id, err
 }
 
 // ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
@@ -119,37 +118,21 @@ func ParseBase(text string, base int) (id ID, err error) {
 // MustParse is like [Parse] but panics on an error. It is for ids in source code.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
-// load is [binary.BigEndian].Uint64 of a string.
-func load(s string) uint64 {
-	_ = s[7]
-	return uint64(s[7]) | uint64(s[6])<<8 | uint64(s[5])<<16 | uint64(s[4])<<24 |
-		uint64(s[3])<<32 | uint64(s[2])<<40 | uint64(s[1])<<48 | uint64(s[0])<<56
-}
-
-// decode decodes two times 8 digits. If some are not digits, the id is unchanged.
-func (id *ID) decode(first, second uint64) bool {
-	hi, ok1 := values(first)
-	lo, ok2 := values(second)
+// decode decodes two times 8 digits. On an error the id is unchanged.
+func decode[T string | []byte](id *ID, text T) error {
+	if len(text) != SizeEncoded {
+		return digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d digits", len(text), SizeEncoded)
+	}
+	hi, ok1 := values(binary.BigEndian.Uint64([]byte(text[:8])))
+	lo, ok2 := values(binary.BigEndian.Uint64([]byte(text[8:])))
 	if !ok1 || !ok2 {
-		return false
+		at := len(text) - len(strings.TrimLeft(string(text), "23456789abcdefghijklmnopqrstuvwx"))
+		return digits.Errorf[flake.ParseError](text, at, "%q is not one of the digits 2-9a-x", text[at])
 	}
 	low := gather(lo)
 	binary.BigEndian.PutUint64(id[:8], gather(hi)<<24|low>>16)
 	binary.BigEndian.PutUint16(id[8:], uint16(low))
-	return true
-}
-
-func notAnID[T string | []byte](text T) error {
-	if len(text) != SizeEncoded {
-		return digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d digits", len(text), SizeEncoded)
-	}
-	at := 0
-	for ; ; at++ {
-		if c := text[at]; (c < '2' || c > '9') && (c < 'a' || c > 'x') {
-			break
-		}
-	}
-	return digits.Errorf[flake.ParseError](text, at, "%q is not one of the digits 2-9a-x", text[at])
+	return nil
 }
 
 // The text of an id in JSON, XML and configuration is that of String; its binary form
@@ -161,12 +144,7 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // UnmarshalText accepts exactly what [ID.MarshalText] returns. On a [*flake.ParseError]
 // the id is unchanged.
-func (id *ID) UnmarshalText(text []byte) error {
-	if len(text) != SizeEncoded || !id.decode(binary.BigEndian.Uint64(text[:8]), binary.BigEndian.Uint64(text[8:])) {
-		return notAnID(text)
-	}
-	return nil
-}
+func (id *ID) UnmarshalText(text []byte) error { return decode(id, text) }
 
 // MarshalBinary returns the 10 bytes. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
@@ -195,7 +173,7 @@ func (id *ID) Scan(src any) error {
 		}
 		return id.UnmarshalText(src)
 	case string:
-		return id.UnmarshalText([]byte(src))
+		return decode(id, src)
 	}
 	return digits.CannotScan(src)
 }
