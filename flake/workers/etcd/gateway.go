@@ -72,35 +72,21 @@ func (r *reply) decode(t *text) error {
 	if err := next(d, json.Delim('{')); err != nil {
 		return err
 	}
+	fields := map[json.Token]any{
+		"header": &r.Header, "token": &r.Token, "succeeded": &r.Succeeded, "responses": &r.Responses, "message": &r.Message,
+	}
 	for d.More() {
 		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		var into any
-		switch name {
-		case "header":
-			into = &r.Header
-		case "token":
-			into = &r.Token
-		case "succeeded":
-			into = &r.Succeeded
-		case "responses":
-			into = &r.Responses
-		case "message":
-			into = &r.Message
-		case "kvs":
-			if r.pairs != nil {
-				if err := r.decodePairs(d, t); err != nil {
-					return err
-				}
-				continue
-			}
-			fallthrough
+		switch into, known := fields[name]; {
+		case err != nil:
+		case name == "kvs" && r.pairs != nil:
+			err = r.decodePairs(d, t)
+		case known:
+			err = d.Decode(into)
 		default:
-			into = new(json.RawMessage)
+			err = d.Decode(new(json.RawMessage))
 		}
-		if err := d.Decode(into); err != nil {
+		if err != nil {
 			return err
 		}
 	}
