@@ -66,7 +66,11 @@ func InterfaceWorker(name string) (worker Worker, from string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	return pickInterface(name, all)
+	some, err := withMAC(name, all)
+	if err != nil {
+		return 0, "", err
+	}
+	return workerOf(some[0].HardwareAddr), some[0].Name, nil
 }
 
 func interfaces() ([]net.Interface, error) {
@@ -77,7 +81,8 @@ func interfaces() ([]net.Interface, error) {
 	return all, err
 }
 
-func pickInterface(name string, all []net.Interface) (Worker, string, error) {
+// withMAC returns the interfaces with a MAC and, unless it is empty, the name: at least one.
+func withMAC(name string, all []net.Interface) (some []net.Interface, err error) {
 	what := "no interface has a MAC address"
 	if name != "" {
 		what = "there is no interface " + digits.Quote(name)
@@ -87,17 +92,18 @@ func pickInterface(name string, all []net.Interface) (Worker, string, error) {
 		there = append(there, fmt.Sprintf("%s (%s)", i.Name, cmp.Or(i.HardwareAddr.String(), "no MAC")))
 		switch {
 		case name != "" && i.Name != name:
-		case hasMAC(i):
-			return workerOf(i.HardwareAddr), i.Name, nil
+		case len(i.HardwareAddr) == 6 && workerOf(i.HardwareAddr) != 0:
+			some = append(some, i)
 		case name != "":
 			what = fmt.Sprintf("interface %s has no MAC address", digits.Quote(name))
 		}
 	}
-	return 0, "", fmt.Errorf("flake: %s; there are: %s; name another, or set worker_id, such as \"02:00:00:00:00:01\"",
-		what, cmp.Or(strings.Join(there, ", "), "none"))
+	if len(some) == 0 {
+		err = fmt.Errorf("flake: %s; there are: %s; name another, or set worker_id, such as \"02:00:00:00:00:01\"",
+			what, cmp.Or(strings.Join(there, ", "), "none"))
+	}
+	return some, err
 }
-
-func hasMAC(i net.Interface) bool { return len(i.HardwareAddr) == 6 && workerOf(i.HardwareAddr) != 0 }
 
 func workerOf(bytes []byte) (w Worker) {
 	for _, o := range bytes {
@@ -133,12 +139,9 @@ func NetworkCard(name string) (Card, error) {
 }
 
 func pickCard(name string, all []net.Interface, sys fs.FS) (best Card, err error) {
-	_, first, err := pickInterface(name, all)
-	for _, i := range all {
-		if err != nil || name != "" && i.Name != name || !hasMAC(i) {
-			continue
-		}
-		if d := doubts(i, sys); i.Name == first || len(d) == 0 && len(best.Doubts) > 0 {
+	some, err := withMAC(name, all)
+	for n, i := range some {
+		if d := doubts(i, sys); n == 0 || len(d) == 0 && len(best.Doubts) > 0 {
 			best = Card{i.Name, workerOf(i.HardwareAddr), d}
 		}
 	}

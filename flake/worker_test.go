@@ -1,6 +1,7 @@
 package flake
 
 import (
+	"cmp"
 	"net"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func TestRandomWorker(t *testing.T) {
 	}
 }
 
-func TestPickInterface(t *testing.T) {
+func TestWithMAC(t *testing.T) {
 	all := []net.Interface{
 		{Name: "lo"},
 		{Name: "null0", HardwareAddr: net.HardwareAddr{0, 0, 0, 0, 0, 0}},
@@ -65,16 +66,20 @@ func TestPickInterface(t *testing.T) {
 		{Name: "eth1", HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 2}},
 	}
 	for name, want := range map[string]Worker{"": 0x020000000001, "eth0": 0x020000000001, "eth1": 0x020000000002} {
-		w, from, err := pickInterface(name, all)
-		if w != want || err != nil || name != "" && from != name || name == "" && from != "eth0" {
-			t.Errorf("interface %q: %v of %q, %v", name, w, from, err)
+		some, err := withMAC(name, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := some[0]
+		if w := workerOf(first.HardwareAddr); w != want || first.Name != cmp.Or(name, "eth0") {
+			t.Errorf("interface %q: %v of %q", name, w, first.Name)
 		}
 	}
 	for name, what := range map[string]string{
 		"lo": "has no MAC address", "null0": "has no MAC address", "ib0": "has no MAC address",
 		"eth7": "there is no interface",
 	} {
-		_, _, err := pickInterface(name, all)
+		_, err := withMAC(name, all)
 		if err == nil {
 			t.Fatalf("interface %q is taken", name)
 		}
@@ -84,12 +89,12 @@ func TestPickInterface(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := pickInterface("", all[:3]); err == nil ||
+	if _, err := withMAC("", all[:3]); err == nil ||
 		!strings.Contains(err.Error(), "no interface has a MAC address") ||
 		!strings.Contains(err.Error(), "worker_id") {
 		t.Errorf("no interface: %v", err)
 	}
-	if _, _, err := pickInterface("", nil); err == nil || !strings.Contains(err.Error(), "none") {
+	if _, err := withMAC("", nil); err == nil || !strings.Contains(err.Error(), "none") {
 		t.Errorf("no interface: %v", err)
 	}
 	if _, _, err := InterfaceWorker("no such"); err == nil ||
@@ -150,8 +155,8 @@ func TestNetworkCard(t *testing.T) {
 		if err != nil || card.Name != tt.want || !slices.Equal(card.Doubts, tt.doubts) {
 			t.Errorf("%s: %+v, %v", tt.about, card, err)
 		}
-		if w, _, err := pickInterface(card.Name, all); w != card.Worker || err != nil {
-			t.Errorf("%s: worker %v, but %v has %v, %v", tt.about, card.Worker, card.Name, w, err)
+		if some, err := withMAC(card.Name, all); err != nil || workerOf(some[0].HardwareAddr) != card.Worker {
+			t.Errorf("%s: worker %v, but %v is %v, %v", tt.about, card.Worker, card.Name, some, err)
 		}
 	}
 }
