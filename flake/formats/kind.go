@@ -157,10 +157,7 @@ func IsNumber(key string) bool {
 
 // Numbered returns o with the number split over keys, its upper part in the first.
 func (k *Kind) Numbered(o Options, keys []string, number uint64) Options {
-	o = maps.Clone(o)
-	if o == nil {
-		o = Options{}
-	}
+	o = maps.Collect(maps.All(o)) // not nil
 	for i, name := range slices.Backward(keys) {
 		key := k.Key(name)
 		values := uint64(key.Most(o)) + 1

@@ -160,8 +160,7 @@ func SnowflakeFormat(l snowflake.Layout) *Format {
 func appendDecimal(dst []byte, id Number) []byte { return strconv.AppendUint(dst, id.Lo, 10) }
 
 func parseDecimal(text string) (Number, error) {
-	id, err := snowflake.ParseBase(text, 10)
-	return Number{Lo: uint64(id)}, err
+	return ofSnowflake(snowflake.ParseBase(text, 10))
 }
 
 // Snowflake returns a generator of package snowflake, of either row.

@@ -75,11 +75,7 @@ func appendCrockford(dst []byte, id Number, size int) []byte {
 
 func parseCrockford(text string, size int) (Number, error) {
 	id, err := ulid.Parse(crockfordZeros[crockfordWidth(size):] + text)
-	n := of128(id)
-	if n.Compare(highest(size)) > 0 {
-		err = errText
-	}
-	return n, err
+	return of128(id), err
 }
 
 // isCrockford reports whether a text that [parseCrockford] parses is unambiguous: the only
@@ -182,12 +178,12 @@ func (f *Format) Parse(text string, base int) (id Number, err error) {
 	case textOf(base) != nil && f.HasBase(base):
 		id, err = textOf(base).parse(text, f.Size)
 	default:
-		id, err = parseDigits(text, base, f.Size)
+		id, err = parseDigits(text, base)
 	}
 	if err == nil {
 		_, err = f.parse(string(f.append(nil, id))) // fails for a UUID of another version
 	}
-	if err != nil {
+	if err != nil || id.Compare(highest(f.Size)) > 0 {
 		return Number{}, errText
 	}
 	return id, nil
@@ -205,17 +201,13 @@ func (f *Format) ReadAs(text string) string {
 }
 
 // parseDigits parses what AppendDigits returns; in base 16 also lower case, and after
-// 0x. A number that does not fit size bytes is an error.
-func parseDigits(text string, base, size int) (Number, error) {
+// 0x. The number may not fit the format.
+func parseDigits(text string, base int) (Number, error) {
 	if base == 16 {
 		text = strings.ToUpper(strings.TrimPrefix(text, "0x"))
 	}
 	id, err := flake.ParseBase(text, base)
-	n := of128(id)
-	if n.Compare(highest(size)) > 0 {
-		err = errText
-	}
-	return n, err
+	return of128(id), err
 }
 
 // parseHex parses unambiguous base 16: after 0x; with a letter among the digits; or a
@@ -227,5 +219,5 @@ func parseHex(text string, size int) (Number, error) {
 	if !whole && (bytea || !strings.HasPrefix(text, "0x") && !strings.ContainsAny(text, "abcdefABCDEF")) {
 		return Number{}, errText
 	}
-	return parseDigits(digits, 16, size)
+	return parseDigits(digits, 16)
 }

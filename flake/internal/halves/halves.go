@@ -112,7 +112,8 @@ type ID[T any] interface {
 	Plus(i int) T
 }
 
-// Generator is the generator of package uuidv7 or ulid, which document it.
+// Generator is the generator of package uuidv7 or ulid. Its methods are like those of
+// [flake.Generator], which document them.
 type Generator[T ID[T]] struct {
 	core      durable.Core[*tick.Generator]
 	worker    flake.Worker
@@ -163,15 +164,7 @@ func Fresh[T ID[T]](l Layout) func() T {
 	}
 }
 
-// Close closes the generator: current and later calls fail with [flake.ErrClosed]. If it
-// was opened on a file, its mark moves back to the clock, as with [flake.Generator].
-// Later calls return the same error.
-func (g *Generator[T]) Close() error { return g.core.Close() }
-
-// Next returns the next id. If the ids of a millisecond are used up, it waits for the next
-// millisecond, yielding the processor; if ctx is done first, it returns ctx's cause. It
-// fails with [flake.ErrClockBackwards] while the clock is behind the last id,
-// [flake.ErrTimestampNotSaved] or [flake.ErrClosed].
+// Next returns the next id, and waits and fails like [flake.Generator.Next].
 func (g *Generator[T]) Next(ctx context.Context) (id T, err error) {
 	err = g.next(ctx, &id)
 	return id, err
@@ -192,8 +185,7 @@ func (g *Generator[T]) set(id *T, milli uint64, sequence int) {
 	set(id, milli<<16|g.high|uint64(sequence), g.low|rand.Uint64()&g.random)
 }
 
-// NextN fills dst with ids in ascending order. It waits and fails like [Generator.Next],
-// and returns the number of ids filled in, which is less than len(dst) only if it fails.
+// NextN fills dst with ids in ascending order, like [flake.Generator.NextN].
 func (g *Generator[T]) NextN(ctx context.Context, dst []T) (int, error) {
 	done := 0
 	for done < len(dst) {
@@ -209,8 +201,7 @@ func (g *Generator[T]) NextN(ctx context.Context, dst []T) (int, error) {
 	return done, nil
 }
 
-// Reserve returns up to n ids of one millisecond, at the cost of one. It waits and
-// fails like [Generator.Next], and fails if n is less than 1.
+// Reserve returns up to n ids of one millisecond, like [flake.Generator.Reserve].
 func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], err error) {
 	if n < 1 {
 		return r, fmt.Errorf("flake: cannot reserve %d ids, only 1 or more", n)
@@ -223,39 +214,35 @@ func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], er
 	return r, err
 }
 
-// CatchUp sleeps until the clock is no longer behind: call it after
-// [flake.ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
+// CatchUp sleeps until the clock is no longer behind, like [flake.Generator.CatchUp].
 func (g *Generator[T]) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
-// Ready returns nil if Next would succeed and the file, if any, can be written.
-// Otherwise it returns the error from Next or from the file: without the file, ids soon run out.
+// Ready returns the error of Next or of the file, like [flake.Generator.Ready].
 func (g *Generator[T]) Ready() error { return g.core.Ready() }
 
-// Behind is how far the clock is behind the last id, or 0 if it is not: the least time
-// until Next succeeds again.
+// Behind is how far the clock is behind the last id, or 0.
 func (g *Generator[T]) Behind() time.Duration { return g.core.Behind() }
 
-// Worker is the worker of every id of the generator.
+// Worker is the worker of every id.
 func (g *Generator[T]) Worker() flake.Worker { return g.worker }
 
 // PerTick is the number of ids per millisecond.
 func (g *Generator[T]) PerTick() int { return g.core.Source.PerTick() }
 
-// Waits is the number of calls that waited because the ids of a millisecond were used
-// up.
+// Waits is the number of calls that waited for the next millisecond.
 func (g *Generator[T]) Waits() uint64 { return g.core.Source.Waits() }
 
-// Last returns the time, in milliseconds since 1970-01-01 UTC, and the sequence of the
-// last id.
+// Mark is the mark in the file, like [flake.Generator.Mark].
+func (g *Generator[T]) Mark() time.Time { return g.core.Mark() }
+
+// LastSaved returns when the file was last written, like [flake.Generator.LastSaved].
+func (g *Generator[T]) LastSaved() (time.Time, error) { return g.core.LastSaved() }
+
+// Close closes the generator, like [flake.Generator.Close].
+func (g *Generator[T]) Close() error { return g.core.Close() }
+
+// Last returns the time, in ms since 1970, and the sequence of the last id.
 func (g *Generator[T]) Last() (milli uint64, sequence uint16) {
 	milli, used := g.core.Source.Last()
 	return milli, uint16(max(used, 1) - 1)
 }
-
-// Mark is the mark in the file, which no id is later than, or the zero time without a
-// file.
-func (g *Generator[T]) Mark() time.Time { return g.core.Mark() }
-
-// LastSaved returns when the file was last written, or the zero time without a file, and
-// the error of a later attempt, if any.
-func (g *Generator[T]) LastSaved() (time.Time, error) { return g.core.LastSaved() }

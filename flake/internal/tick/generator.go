@@ -282,13 +282,8 @@ func (g *Generator) TryReserve(n int) (milli uint64, first, count int, err error
 	return g.Reserve(impatient, n)
 }
 
-var impatient = makeImpatient()
-
-func makeImpatient() context.Context {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(ErrUsedUp)
-	return ctx
-}
+// impatient is done, and ErrUsedUp is its cause.
+var impatient, _ = context.WithDeadlineCause(context.Background(), time.Time{}, ErrUsedUp)
 
 func (g *Generator) behind(now uint64) error {
 	if now < g.shape.First {
