@@ -14,11 +14,8 @@ import (
 
 // A pass is a generator's course through time until the clock is set back. The ids of a
 // pass differ from those of the one before in the tick-tock bit, and are later than
-// safe, which is later than all ids of the passes before that. So
-//
-//   - with the pass's bit, no id is later than its last;   - with the other, none is
-//
-// later than safe.
+// safe, which is later than all ids of the passes before that. So no id with the pass's bit
+// is later than its last, and none with the other is later than safe.
 type pass struct {
 	ids    *tick.Generator
 	drifts uint32 // number of passes before; its lowest bit is the tick-tock bit

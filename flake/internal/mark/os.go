@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// OS is the machine's file system.
+// OS is the machine's file system, a [Disk].
 type OS struct{}
 
 // Resolve implements [Disk]. It refuses a dangling link, which a save would replace with a file.
@@ -32,7 +32,6 @@ func (OS) Resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), nil
 }
 
-// Read implements [Disk].
 func (OS) Read(path string, max int64) ([]byte, error) {
 	// Check the type before opening the file: opening a pipe would wait for a writer.
 	info, err := os.Stat(path)
@@ -55,7 +54,6 @@ func (OS) Read(path string, max int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, max))
 }
 
-// Overwrite implements [Disk].
 func (OS) Overwrite(path string, offset int64, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|noFollow, 0)
 	if err != nil {
@@ -77,10 +75,8 @@ func (OS) Create(path string) (Writer, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
-// Rename implements [Disk].
 func (OS) Rename(from, to string) error { return os.Rename(from, to) }
 
-// SyncDir implements [Disk].
 func (OS) SyncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

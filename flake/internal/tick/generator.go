@@ -436,8 +436,7 @@ func Text(milli uint64) string {
 	return time.UnixMilli(int64(min(milli, math.MaxInt64))).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// Await sleeps until lag, in ms, is 0. If ctx is done first, it returns ctx's
-// cause.
+// Await sleeps until lag, in ms, is 0. If ctx is done first, it returns ctx's cause.
 func Await(ctx context.Context, sleep Sleeper, lag func() uint64) error {
 	for behind := lag(); behind > 0; behind = lag() {
 		nap := min(behind, uint64(maxNap/time.Millisecond))
@@ -448,11 +447,9 @@ func Await(ctx context.Context, sleep Sleeper, lag func() uint64) error {
 	return nil
 }
 
-// Sleeper sleeps, or returns ctx's cause if ctx is done first. [Sleep] is the real
-// one.
+// Sleeper sleeps, or returns ctx's cause if ctx is done first. [Sleep] is the real one.
 type Sleeper func(ctx context.Context, d time.Duration) error
 
-// Sleep implements [Sleeper].
 func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
