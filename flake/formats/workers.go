@@ -36,46 +36,53 @@ func workerKind[G any](f *Format, newGenerator func(flake.Worker, flake.Options)
 	}
 }
 
-// format128 returns a format of 128-bit ids with their own text.
-func format128[ID interface {
-	~[maxOctets]byte
-	AppendText(dst []byte) ([]byte, error)
-}](name string, parse func(text string) (ID, error), fields ...Field) *Format {
-	return Format{
-		Name: name, Size: maxOctets, unit: 1, fields: fields,
-		append: func(dst []byte, id Number) []byte {
-			dst, _ = ID(id.flake()).AppendText(dst)
-			return dst
-		},
-		parse: func(text string) (Number, error) {
-			id, err := parse(text)
+var flakeFormat = Format{
+	Name: "flake", Size: 16, unit: 1,
+	fields: []Field{{"time", 0, 0, 64}, {"worker", 0, 0, 48}, {"sequence", 0, 0, 16}},
+	append: func(dst []byte, id Number) []byte {
+		dst, _ = id.flake().AppendText(dst)
+		return dst
+	},
+	parse: func(text string) (Number, error) {
+		if len(text) == uuidLen {
+			id, err := flake.Parse(text)
 			return of128(id), err
-		},
-	}.made()
-}
-
-var flakeFormat = format128("flake",
-	func(text string) (flake.ID, error) {
-		if len(text) != flake.Width(flake.MaxBase) && len(text) != uuidLen {
-			return flake.ID{}, errText
 		}
-		return flake.Parse(text)
+		var id flake.ID
+		err := id.UnmarshalText([]byte(text))
+		return of128(id), err
 	},
-	Field{"time", 0, 0, 64}, Field{"worker", 0, 0, 48}, Field{"sequence", 0, 0, 16},
-)
+}.made()
 
-var uuidv7Format = format128("uuidv7", uuidv7.Parse,
-	Field{"time", 0, 0, 48}, Field{"version", 7, 0, 4}, Field{"sequence", 0, 0, 12},
-	Field{"variant", 2, 0, 2}, Field{"worker", 0, 0, 48}, Field{"random", 0, 0, 14},
-)
-
-var ulidFormat = format128("ulid",
-	func(text string) (id ulid.ID, err error) {
-		err = id.Scan(text) // also the form of a UUID
-		return id, err
+var uuidv7Format = Format{
+	Name: "uuidv7", Size: 16, unit: 1,
+	fields: []Field{
+		{"time", 0, 0, 48}, {"version", 7, 0, 4}, {"sequence", 0, 0, 12},
+		{"variant", 2, 0, 2}, {"worker", 0, 0, 48}, {"random", 0, 0, 14},
 	},
-	Field{"time", 0, 0, 48}, Field{"sequence", 0, 0, 16}, Field{"worker", 0, 0, 48}, Field{"random", 0, 0, 16},
-)
+	append: func(dst []byte, id Number) []byte {
+		dst, _ = uuidv7.ID(id.flake()).AppendText(dst)
+		return dst
+	},
+	parse: func(text string) (Number, error) {
+		id, err := uuidv7.Parse(text)
+		return of128(id), err
+	},
+}.made()
+
+var ulidFormat = Format{
+	Name: "ulid", Size: 16, unit: 1,
+	fields: []Field{{"time", 0, 0, 48}, {"sequence", 0, 0, 16}, {"worker", 0, 0, 48}, {"random", 0, 0, 16}},
+	append: func(dst []byte, id Number) []byte {
+		dst, _ = ulid.ID(id.flake()).AppendText(dst)
+		return dst
+	},
+	parse: func(text string) (id Number, err error) {
+		var read ulid.ID
+		err = read.Scan(text) // also the form of a UUID
+		return of128(read), err
+	},
+}.made()
 
 // Flake returns a generator of package flake.
 func Flake(ids *flake.Generator) Generator {
