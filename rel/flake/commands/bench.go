@@ -71,26 +71,17 @@ func Bench(f *cli.Flags) cli.Action {
 
 // benchResult is what bench prints.
 type benchResult struct {
-	Over        string            `json:"over"` // erlang or http
-	Of          string            `json:"of"`   // the node or the URL
-	Generator   string            `json:"generator"`
-	Format      string            `json:"format"`
-	Callers     int               `json:"callers"`
-	Connections int               `json:"connections"`
-	IDsPerCall  int               `json:"ids_per_call"`
-	Rate        float64           `json:"rate,omitempty"` // the requested rate
-	Seconds     float64           `json:"seconds"`
-	Calls       uint64            `json:"calls"`
-	IDs         uint64            `json:"ids"`
-	CallsPerS   float64           `json:"calls_per_s"`
-	IDsPerS     float64           `json:"ids_per_s"`
-	Latency     map[string]int64  `json:"latency_us"`
-	Errors      map[string]uint64 `json:"errors"`
-	Unfinished  int               `json:"unfinished"` // calls outstanding at the end
-	Compared    uint64            `json:"compared"`   // ids
-	Twice       uint64            `json:"twice"`
-	Example     string            `json:"example,omitempty"` // an id that repeated, in base 16
-	Notes       []string          `json:"notes,omitempty"`
+	Over        string  `json:"over"` // erlang or http
+	Of          string  `json:"of"`   // the node or the URL
+	Generator   string  `json:"generator"`
+	Format      string  `json:"format"`
+	Callers     int     `json:"callers"`
+	Connections int     `json:"connections"`
+	IDsPerCall  int     `json:"ids_per_call"`
+	Rate        float64 `json:"rate,omitempty"` // the requested rate
+	loadgen.Result
+	Example string   `json:"example,omitempty"` // an id that repeated, in base 16
+	Notes   []string `json:"notes,omitempty"`
 }
 
 func (b *benchFlags) run(ctx context.Context, cfg config.Config, _ []string, stdout, stderr io.Writer) error {
@@ -116,20 +107,23 @@ func (b *benchFlags) run(ctx context.Context, cfg config.Config, _ []string, std
 	if output.IsTerminal(stderr) {
 		line.w, o.Progress = stderr, line.show
 	}
-	found, err := loadgen.Run(ctx, o)
+	r.Result, err = loadgen.Run(ctx, o)
 	line.clear()
 	if err != nil {
 		return err
 	}
-	found.Example = call.ID(found.Example)
-	r.fill(found)
-	if err := r.print(stdout, *b.asJSON); err != nil {
+	if r.Twice > 0 {
+		id := call.ID(r.Result.Example)
+		r.Example = strings.TrimLeft(fmt.Sprintf("%016X%016X", id.Hi, id.Lo), "0")
+	}
+	r.note()
+	if err := show(stdout, *b.asJSON, "", r, r.text()); err != nil {
 		return err
 	}
 	switch {
-	case found.Twice > 0:
+	case r.Twice > 0:
 		return fmt.Errorf("%d ids came twice, for one %s in base 16", r.Twice, r.Example)
-	case found.Calls == 0:
+	case r.Calls == 0:
 		return errors.New("no call was answered")
 	}
 	return nil
@@ -203,38 +197,28 @@ func (b *benchFlags) connect(ctx context.Context, cfg config.Config, r *benchRes
 	return doors, g.Format, err
 }
 
-// fill copies what was measured.
-func (r *benchResult) fill(f loadgen.Result) {
-	s := f.Elapsed.Seconds()
-	r.Seconds, r.Calls, r.IDs, r.CallsPerS, r.IDsPerS = s, f.Calls, f.IDs, float64(f.Calls)/s, float64(f.IDs)/s
-	r.Latency = map[string]int64{"p50": f.P50.Microseconds(), "p90": f.P90.Microseconds(), "p99": f.P99.Microseconds(),
-		"p99.9": f.P999.Microseconds(), "max": f.Max.Microseconds()}
-	r.Errors, r.Unfinished, r.Compared, r.Twice = f.Errors, f.Unfinished, f.Compared, f.Twice
-	if f.Twice > 0 {
-		r.Example = strings.TrimLeft(fmt.Sprintf("%016X%016X", f.Example.Hi, f.Example.Lo), "0")
-	}
-	if f.Behind {
+// note says what limits the result.
+func (r *benchResult) note() {
+	if r.Behind {
 		r.Notes = append(r.Notes, fmt.Sprintf("it could not keep up: %.0f calls a second were due, and %.0f were made",
 			r.Rate, r.CallsPerS))
 	}
-	if f.Busy > busy {
+	if r.Busy > busy {
 		r.Notes = append(r.Notes, "this program used nearly all of its processors: "+
 			"the node may do more, if others call it")
 	}
-	if f.Compared < f.IDs {
-		r.Notes = append(r.Notes, fmt.Sprintf("only %d ids are compared, as more do not fit into memory", f.Compared))
+	if r.Compared < r.IDs {
+		r.Notes = append(r.Notes, fmt.Sprintf("only %d ids are compared, as more do not fit into memory", r.Compared))
 	}
 }
 
 // busy is the share of its processors above which this program itself may be the bottleneck.
 const busy = 0.9
 
-func (r *benchResult) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return output.PrintJSON(w, r, "")
-	}
-	ms := func(name string) string {
-		return name + " " + (time.Duration(r.Latency[name]) * time.Microsecond).String()
+func (r *benchResult) text() string {
+	var latencies []string
+	for _, name := range []string{"p50", "p90", "p99", "p99.9", "max"} {
+		latencies = append(latencies, fmt.Sprint(name, " ", time.Duration(r.Latency[name])*time.Microsecond))
 	}
 	failed := []string{"none"}
 	for i, kind := range slices.Sorted(maps.Keys(r.Errors)) {
@@ -244,14 +228,13 @@ func (r *benchResult) print(w io.Writer, asJSON bool) error {
 		r.Of, r.Over, r.Generator, r.Format, r.Callers, r.Connections, r.IDsPerCall) +
 		fmt.Sprintf("calls    %d in %.1f s, %.0f a second\n", r.Calls, r.Seconds, r.CallsPerS) +
 		fmt.Sprintf("ids      %d, %.0f a second\n", r.IDs, r.IDsPerS) +
-		fmt.Sprintf("latency  %s, %s, %s, %s, %s\n", ms("p50"), ms("p90"), ms("p99"), ms("p99.9"), ms("max")) +
-		fmt.Sprintf("errors   %s\n", strings.Join(failed, ", ")) +
+		"latency  " + strings.Join(latencies, ", ") + "\n" +
+		"errors   " + strings.Join(failed, ", ") + "\n" +
 		fmt.Sprintf("twice    %d of %d ids\n", r.Twice, r.Compared)
 	for _, note := range r.Notes {
 		text += "note     " + note + "\n"
 	}
-	_, err := io.WriteString(w, escape.Lines(text))
-	return err
+	return text
 }
 
 // progress is a line that is rewritten every second.
@@ -266,7 +249,7 @@ func (p *progress) show(r loadgen.Result) {
 		failed += n
 	}
 	fmt.Fprintf(p.w, "\r%3.0f s  %d calls/s  p99 %v  %d errors\x1b[K",
-		r.Elapsed.Seconds(), r.Calls-p.calls, r.P99.Round(time.Microsecond), failed)
+		r.Seconds, r.Calls-p.calls, time.Duration(r.Latency["p99"])*time.Microsecond, failed)
 	p.calls = r.Calls
 }
 

@@ -5,32 +5,31 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flake-go/flake/rel/flake/loadgen"
 )
 
 // What limits a result is said beside it; the line of progress has the last second.
 func TestBenchNotes(t *testing.T) {
-	r := benchResult{Rate: 1000}
-	r.fill(loadgen.Result{Elapsed: 2 * time.Second, Calls: 100, IDs: 200, Compared: 50, Behind: true, Busy: 0.95})
+	r := benchResult{Rate: 1000, Result: loadgen.Result{CallsPerS: 50, IDs: 200, Compared: 50, Behind: true, Busy: 0.95}}
+	r.note()
 	want := []string{
 		"it could not keep up: 1000 calls a second were due, and 50 were made",
 		"this program used nearly all of its processors: the node may do more, if others call it",
 		"only 50 ids are compared, as more do not fit into memory",
 	}
-	if !reflect.DeepEqual(r.Notes, want) || r.CallsPerS != 50 || r.IDsPerS != 100 {
+	if !reflect.DeepEqual(r.Notes, want) {
 		t.Errorf("%+v", r)
 	}
 	var b bytes.Buffer
 	r.Format, r.Errors = "\x1b[2J", map[string]uint64{"\r": 1}
-	if err := r.print(&b, false); err != nil || strings.ContainsAny(b.String(), "\x1b\r") {
+	if err := show(&b, false, "", r, r.text()); err != nil || strings.ContainsAny(b.String(), "\x1b\r") {
 		t.Errorf("%v, what a node tells is shown as it is: %q", err, b.String())
 	}
 	b.Reset()
 	p := progress{w: &b}
-	p.show(loadgen.Result{Elapsed: time.Second, Calls: 100, P99: 1500 * time.Nanosecond})
-	p.show(loadgen.Result{Elapsed: 2 * time.Second, Calls: 300, P99: time.Millisecond,
+	p.show(loadgen.Result{Seconds: 1, Calls: 100, Latency: map[string]int64{"p99": 2}})
+	p.show(loadgen.Result{Seconds: 2, Calls: 300, Latency: map[string]int64{"p99": 1000},
 		Errors: map[string]uint64{"a": 1, "b": 2}})
 	p.clear()
 	if got, want := b.String(), "\r  1 s  100 calls/s  p99 2µs  0 errors\x1b[K\r  2 s  200 calls/s  p99 1ms "+

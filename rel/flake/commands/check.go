@@ -49,11 +49,7 @@ func Check(f *cli.Flags) cli.Action {
 		if err != nil {
 			return cli.UsageError(err)
 		}
-		if *asJSON {
-			err = output.PrintJSON(stdout, report, "  ")
-		} else {
-			_, err = io.WriteString(stdout, textOfCheck(report))
-		}
+		err = show(stdout, *asJSON, "  ", report, textOfCheck(report))
 		if err == nil && !report.Fits {
 			err = errors.New("something is wrong, as shown")
 		}
@@ -98,7 +94,7 @@ func textOfCheck(r host.Report) string {
 		}
 		fmt.Fprintf(&text, "%s: %s: %s\n", kind, f.Code, f.Text)
 	}
-	return escape.Lines(text.String())
+	return text.String()
 }
 
 func showStart(r host.Report) string {

@@ -23,26 +23,18 @@ func Eval(f *cli.Flags) cli.Action {
 			return cli.UsageError(errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'"))
 		}
 		remote.SayDigest(stderr, cfg.Node)
-		return evalText(ctx, cfg, args[0], stdout)
+		node, err := remote.NewNode(cfg.Node)
+		if err != nil {
+			return err
+		}
+		defer node.Close()
+		text := strings.TrimSuffix(strings.TrimSpace(args[0]), ".") + "."
+		value, err := console.Eval(ctx, functions{ctx, node}, text)
+		if err == nil {
+			_, err = stdout.Write(append(value, '\n'))
+		}
+		return err
 	})
-}
-
-func evalText(ctx context.Context, cfg config.Config, text string, stdout io.Writer) error {
-	node, err := remote.NewNode(cfg.Node)
-	if err != nil {
-		return err
-	}
-	defer node.Close()
-	text = strings.TrimSpace(text)
-	if !strings.HasSuffix(text, ".") {
-		text += "."
-	}
-	value, err := console.Eval(ctx, functions{ctx, node}, text)
-	if err != nil {
-		return err
-	}
-	_, err = stdout.Write(append(value, '\n'))
-	return err
 }
 
 // functions calls the functions of a running node.

@@ -52,7 +52,8 @@ func Get(f *cli.Flags) cli.Action {
 			return err
 		}
 		defer door.Close()
-		take := texts(door, *generator, base)
+		ids := client.NewIDs[flake.ID](door, *generator) // any format will do: only texts are asked for
+		take := func(ctx context.Context, n int) ([]string, error) { return ids.Texts(ctx, n, base) }
 		switch {
 		case *meta != noMeta:
 			take = each(door, *generator, func(id sno.ID) string {
@@ -107,11 +108,6 @@ func textBaseOf(text string) (int, error) {
 
 // taker gets n ids as texts.
 type taker func(ctx context.Context, n int) ([]string, error)
-
-func texts(door client.Door, generator string, base int) taker {
-	ids := client.NewIDs[flake.ID](door, generator) // any format will do: only texts are asked for
-	return func(ctx context.Context, n int) ([]string, error) { return ids.Texts(ctx, n, base) }
-}
 
 // each gets ids and writes each of them with text.
 func each[ID client.Format](door client.Door, generator string, text func(id ID) string) taker {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -125,6 +124,17 @@ func generatorsToRead(f *cli.Flags) (all []config.Generator, err error) {
 }
 
 func (v *inspector) inspect(ctx context.Context, args []string, stdin io.Reader) error {
+	done := make(chan error, 1)
+	go func() { done <- v.showAll(args, stdin) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done(): // while a read of stdin may wait
+		return context.Cause(ctx)
+	}
+}
+
+func (v *inspector) showAll(args []string, stdin io.Reader) error {
 	for _, arg := range args {
 		if arg != "-" {
 			if err := v.show(arg); err != nil {
@@ -132,53 +142,23 @@ func (v *inspector) inspect(ctx context.Context, args []string, stdin io.Reader)
 			}
 			continue
 		}
-		for line, err := range linesOf(ctx, stdin) {
-			if err == nil && strings.TrimSpace(line) != "" {
-				err = v.show(line)
+		lines := bufio.NewScanner(stdin)
+		for lines.Scan() {
+			if strings.TrimSpace(lines.Text()) == "" {
+				continue
 			}
-			if err != nil {
+			if err := v.show(lines.Text()); err != nil {
 				return err
 			}
+		}
+		if err := lines.Err(); err != nil {
+			return fmt.Errorf("standard input: %w", err)
 		}
 	}
 	if v.wrong > 0 {
 		return fmt.Errorf("not an id: %d of the texts", v.wrong)
 	}
 	return nil
-}
-
-// linesOf reads lines until ctx ends.
-func linesOf(ctx context.Context, r io.Reader) iter.Seq2[string, error] {
-	lines, end := make(chan string), make(chan error, 1)
-	go func() {
-		s := bufio.NewScanner(r)
-		for s.Scan() {
-			select {
-			case lines <- s.Text():
-			case <-ctx.Done():
-				return
-			}
-		}
-		end <- s.Err()
-	}()
-	return func(yield func(string, error) bool) {
-		for {
-			select {
-			case line := <-lines:
-				if !yield(line, nil) {
-					return
-				}
-			case err := <-end:
-				if err != nil {
-					yield("", fmt.Errorf("standard input: %w", err))
-				}
-				return
-			case <-ctx.Done():
-				yield("", context.Cause(ctx))
-				return
-			}
-		}
-	}
 }
 
 // inspected is an id taken apart.
@@ -208,13 +188,20 @@ func (v *inspector) show(text string) error {
 	}
 	if len(readings) == 0 {
 		v.wrong++
-		if text = shortened(text); v.asJSON {
+		if len(text) > shownOfText {
+			text = fmt.Sprintf("%s... (%d bytes)", text[:shownOfText], len(text))
+		}
+		if v.asJSON {
 			return output.PrintJSON(v.out, inspected{Text: text, Error: "not an id of " + v.formats()}, "")
 		}
 		_, err := fmt.Fprintf(v.out, "%s: not an id of %s\n\n", escape.Text(text), v.formats())
 		return err
 	}
-	best, others := readings[0], v.alternatives(readings)
+	best := readings[0]
+	var others []alternative
+	for _, r := range inspect.Others(readings, 0) {
+		others = append(others, alternative{r.As, r.Format.Name, v.name(r), time.UnixMilli(int64(r.Milli)).UTC()})
+	}
 	if !v.asJSON {
 		_, err := io.WriteString(v.out, escape.Lines(v.table(text, best, others, now)))
 		return err
@@ -237,26 +224,16 @@ func word(r inspect.Reading) bool {
 // shownOfText is how much is shown of a text that is not an id.
 const shownOfText = 100
 
-func shortened(text string) string {
-	if len(text) <= shownOfText {
-		return text
-	}
-	return fmt.Sprintf("%s... (%d bytes)", text[:shownOfText], len(text))
-}
-
 func (v *inspector) formats() string {
 	var names []string
 	for _, m := range v.makers {
 		names = append(names, m.Format.Name)
 	}
-	return strings.Join(names, ", ") + inBase(v.base)
-}
-
-func inBase(base int) string {
-	if base == formats.Canonical {
-		return ""
+	all := strings.Join(names, ", ")
+	if v.base == formats.Canonical {
+		return all
 	}
-	return " in " + formats.NameOf(base)
+	return all + " in " + formats.NameOf(v.base)
 }
 
 // name is the generator of a reading, if there are generators.
@@ -265,13 +242,6 @@ func (v *inspector) name(r inspect.Reading) string {
 		return ""
 	}
 	return v.names[r.Maker]
-}
-
-func (v *inspector) alternatives(all []inspect.Reading) (others []alternative) {
-	for _, r := range inspect.Others(all, 0) {
-		others = append(others, alternative{r.As, r.Format.Name, v.name(r), time.UnixMilli(int64(r.Milli)).UTC()})
-	}
-	return others
 }
 
 // table shows a reading for people.

@@ -40,17 +40,18 @@ func Status(f *cli.Flags) cli.Action {
 		defer cancel()
 		report, err := way.Report(ctx, cfg, stderr)
 		if report != nil {
-			err = cmp.Or(printReport(stdout, report, *asJSON), err)
+			err = cmp.Or(show(stdout, *asJSON, "  ", report, textOf(report, time.Now())), err)
 		}
 		return err
 	})
 }
 
-func printReport(w io.Writer, r *idhttp.Report, asJSON bool) error {
+// show writes v as JSON, or its text for people, in which nothing of a node reaches the terminal as it is.
+func show(w io.Writer, asJSON bool, indent string, v any, text string) error {
 	if asJSON {
-		return output.PrintJSON(w, r, "  ")
+		return output.PrintJSON(w, v, indent)
 	}
-	_, err := io.WriteString(w, textOf(r, time.Now()))
+	_, err := io.WriteString(w, escape.Lines(text))
 	return err
 }
 
@@ -81,7 +82,7 @@ func textOf(r *idhttp.Report, now time.Time) string {
 			fmt.Fprintf(&text, "\n%s: etcd: %s\n", escape.Text(g.Name), escape.Text(g.WorkerError))
 		}
 	}
-	return escape.Lines(text.String())
+	return text.String()
 }
 
 func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {

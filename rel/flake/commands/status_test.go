@@ -14,9 +14,10 @@ func TestTextOf(t *testing.T) {
 	evil := "\x1b[2J\r"
 	r := &idhttp.Report{Node: evil, Version: evil, Generators: []idhttp.GeneratorReport{{Name: evil, Reason: evil,
 		Format: evil, WorkerError: evil, WorkerFrom: evil}}}
-	text := textOf(r, time.Now())
-	if strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, "etcd: ") {
-		t.Errorf("%q", text)
+	var b strings.Builder
+	err := show(&b, false, "", r, textOf(r, time.Now()))
+	if text := b.String(); err != nil || strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, "etcd: ") {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 

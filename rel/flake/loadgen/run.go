@@ -40,19 +40,20 @@ type Options struct {
 
 // Result is what has been measured.
 type Result struct {
-	Elapsed    time.Duration
-	Calls, IDs uint64 // calls that were answered, and their ids
-	Errors     map[string]uint64
-	Unfinished int // calls that were outstanding at the end: they count only in Max
+	Seconds    float64           `json:"seconds"`
+	Calls      uint64            `json:"calls"` // that were answered
+	IDs        uint64            `json:"ids"`
+	CallsPerS  float64           `json:"calls_per_s"`
+	IDsPerS    float64           `json:"ids_per_s"`
+	Latency    map[string]int64  `json:"latency_us"` // p50, p90, p99, p99.9 and max
+	Errors     map[string]uint64 `json:"errors"`
+	Unfinished int               `json:"unfinished"` // calls outstanding at the end: they count only in max
+	Compared   uint64            `json:"compared"`   // ids
+	Twice      uint64            `json:"twice"`      // how many of them repeated an earlier one
 
-	P50, P90, P99, P999, Max time.Duration
-
-	Compared uint64         // ids
-	Twice    uint64         // how many of them repeated an earlier one
-	Example  formats.Number // one of them, as [Call.ID] takes it
-
-	Behind bool    // there were fewer calls than Rate requires
-	Busy   float64 // the share of its processors that this program used, from 0 to 1
+	Example formats.Number `json:"-"` // one of them, as [Call.ID] takes it
+	Behind  bool           `json:"-"` // there were fewer calls than Rate requires
+	Busy    float64        `json:"-"` // the share of its processors that this program used, from 0 to 1
 }
 
 // run is a run.
@@ -100,8 +101,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	callers.Wait()
 	result := r.result()
-	result.Busy = (processorTime() - used).Seconds() / result.Elapsed.Seconds() / float64(runtime.GOMAXPROCS(0))
-	result.Behind = o.behind(result.Calls, result.Elapsed)
+	result.Busy = (processorTime() - used).Seconds() / result.Seconds / float64(runtime.GOMAXPROCS(0))
+	result.Behind = o.behind(result.Calls, result.Seconds)
 	close(r.batches)
 	<-stopped
 	<-compared
@@ -111,8 +112,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 
 // behind reports whether fewer calls were made than were due, by more than one per caller
 // and 1 %.
-func (o *Options) behind(calls uint64, elapsed time.Duration) bool {
-	return float64(calls) < 0.99*o.Rate*elapsed.Seconds()-float64(len(o.Takers))
+func (o *Options) behind(calls uint64, seconds float64) bool {
+	return float64(calls) < 0.99*o.Rate*seconds-float64(len(o.Takers))
 }
 
 // greet has each caller make a call, so that all are connected.
@@ -260,11 +261,13 @@ func (r *run) tell(stopped chan<- struct{}) {
 // result is what has been measured so far, without what is known only at the end.
 func (r *run) result() Result {
 	p := r.latency.percentiles(0.5, 0.9, 0.99, 0.999)
+	s, calls, ids := time.Since(r.start).Seconds(), r.calls.Load(), r.ids.Load()
+	latency := map[string]int64{"max": time.Duration(r.latency.max.Load()).Microseconds()}
+	for i, name := range []string{"p50", "p90", "p99", "p99.9"} {
+		latency[name] = p[i].Microseconds()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Result{
-		Elapsed: time.Since(r.start), Calls: r.calls.Load(), IDs: r.ids.Load(), Errors: maps.Clone(r.errors),
-		Unfinished: int(r.unfinished.Load()),
-		P50:        p[0], P90: p[1], P99: p[2], P999: p[3], Max: time.Duration(r.latency.max.Load()),
-	}
+	return Result{Seconds: s, Calls: calls, IDs: ids, CallsPerS: float64(calls) / s, IDsPerS: float64(ids) / s,
+		Latency: latency, Errors: maps.Clone(r.errors), Unfinished: int(r.unfinished.Load())}
 }
