@@ -32,13 +32,13 @@ type Source struct {
 	log   *slog.Logger
 
 	mu     sync.Mutex
-	seen   state // of the files when they were last read
+	seen   Versions // of the files when they were last read
 	config *tls.Config
 }
 
 // Open returns a Source after reading the files.
 func Open(f Files, log *slog.Logger) (*Source, error) {
-	s := &Source{files: f, log: log, seen: f.state()}
+	s := &Source{files: f, log: log, seen: f.versions()}
 	var err error
 	s.config, err = f.load()
 	return s, err
@@ -49,7 +49,7 @@ func Open(f Files, log *slog.Logger) (*Source, error) {
 func (s *Source) Config() *tls.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.files.state()
+	now := s.files.versions()
 	if now == s.seen {
 		return s.config
 	}
@@ -70,19 +70,23 @@ func Describe(c *tls.Config) string {
 	return fmt.Sprintf("%s, until %s", leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339))
 }
 
-// state distinguishes versions of the files.
-type state [3]struct {
+func (f Files) versions() Versions { return VersionsOf(f.Cert, f.Key, f.CA) }
+
+// Versions distinguishes versions of files.
+type Versions [4]struct {
 	modified time.Time
 	size     int64
+	mode     fs.FileMode
 }
 
-func (f Files) state() (s state) {
-	for i, path := range []string{f.Cert, f.Key, f.CA} {
+// VersionsOf returns the versions of up to 4 files. Files that do not exist are alike.
+func VersionsOf(paths ...string) (v Versions) {
+	for i, path := range paths {
 		if info, err := os.Stat(path); err == nil {
-			s[i].modified, s[i].size = info.ModTime(), info.Size()
+			v[i].modified, v[i].size, v[i].mode = info.ModTime(), info.Size(), info.Mode()
 		}
 	}
-	return s
+	return v
 }
 
 func (f Files) load() (*tls.Config, error) {

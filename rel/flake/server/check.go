@@ -30,8 +30,8 @@ func CheckConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	showValues(stdout, cfg.Values())
 	path, err := checkTimestamp(cfg.Flake)
 	told, workersErr := generators.Check(cfg, path, lines.Logger)
-	_, from, settingsErr := readSettings(cfg, lines.Logger)
-	secure(from.node, cfg.Node.Name, lines.Logger) // for its warnings
+	s, settingsErr := readSettings(cfg, lines.Logger)
+	secure(s.node, cfg.Node.Name, lines.Logger) // for its warnings
 	if err := errors.Join(settingsErr, err, workersErr); err != nil {
 		return cli.UsageError(err)
 	}

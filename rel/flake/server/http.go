@@ -21,11 +21,11 @@ const httpEnd = 5 * time.Second
 
 // door is the HTTP door.
 type door struct {
-	server   *idhttp.Server // once it serves
-	certs    *certs.Source  // or nil
-	listener net.Listener
-	scheme   string
-	metrics  net.Listener // or nil
+	*idhttp.Server               // once it serves
+	certs          *certs.Source // or nil
+	listener       net.Listener
+	scheme         string
+	metrics        net.Listener // or nil
 }
 
 // openDoor listens if the configuration says so; otherwise it returns nil. Without
@@ -58,26 +58,20 @@ func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*d
 
 // surroundings is what HTTP reports about the node, whose TLS settings are secured or nil.
 func surroundings(n *node.Node, secured func() *tls.Config) idhttp.Node {
-	return idhttp.Node{
+	around := idhttp.Node{
 		Name: n.Name(), Address: n.Addr().String(), Version: cli.Version, Commit: cli.Commit,
-		CertificateEnds: certificateEnds(secured),
-		Traffic:         func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
-		Peers: func() []idhttp.Peer {
-			all := n.Peers()
-			peers := make([]idhttp.Peer, len(all))
-			for i, p := range all {
-				peers[i] = idhttp.Peer(p)
+		Traffic: func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
+		Peers: func() (peers []idhttp.Peer) {
+			for _, p := range n.Peers() {
+				peers = append(peers, idhttp.Peer(p))
 			}
 			return peers
 		},
 	}
-}
-
-func certificateEnds(secured func() *tls.Config) func() time.Time {
-	if secured == nil {
-		return nil
+	if secured != nil {
+		around.CertificateEnds = func() time.Time { return secured().Certificates[0].Leaf.NotAfter }
 	}
-	return func() time.Time { return secured().Certificates[0].Leaf.NotAfter }
+	return around
 }
 
 func (d *door) serve(o idhttp.Options) {
@@ -87,8 +81,8 @@ func (d *door) serve(o idhttp.Options) {
 	if d.certs != nil {
 		o.TLS = d.certs.Config
 	}
-	d.server = idhttp.New(o)
-	d.server.Serve(d.listener, d.metrics)
+	d.Server = idhttp.New(o)
+	d.Serve(d.listener, d.metrics)
 }
 
 // close closes a door that does not serve.
@@ -112,22 +106,10 @@ func (d *door) addresses() (ids, metrics string) {
 	return d.scheme + d.listener.Addr().String() + "/", metrics
 }
 
-func (d *door) setAccess(a idhttp.Access) {
-	if d != nil {
-		d.server.SetAccess(a)
-	}
-}
-
-func (d *door) drain() {
-	if d != nil {
-		d.server.Drain()
-	}
-}
-
 func (d *door) stop() {
 	if d != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), httpEnd)
 		defer cancel()
-		d.server.Stop(ctx)
+		d.Stop(ctx)
 	}
 }

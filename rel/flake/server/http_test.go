@@ -38,7 +38,7 @@ func TestHTTPRefused(t *testing.T) {
 		{config.HTTP{TLS: config.HTTPTLS{On: true, Cert: "none.pem", Key: "none.pem"}}, `http.tls: cert "none.pem": cannot be read`},
 	} {
 		tt.http.Listen = "127.0.0.1:0"
-		_, _, err := readSettings(config.Config{HTTP: tt.http}, slog.New(slog.DiscardHandler))
+		_, err := readSettings(config.Config{HTTP: tt.http}, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !cli.IsUsageError(err) {
 			t.Errorf("%+v: %v, want %s", tt.http, err, tt.want)
 		}

@@ -43,15 +43,14 @@ func boundMemory(ctx context.Context, connections func() int, most int64, tls bo
 		return
 	}
 	set := int64(0)
-	for check := time.NewTicker(memoryCheck); ; {
+	for check := time.Tick(memoryCheck); ; {
 		if want := memoryFor(connections(), most, tls); want != set {
 			debug.SetMemoryLimit(want)
 			set = want
 		}
 		select {
-		case <-check.C:
+		case <-check:
 		case <-ctx.Done():
-			check.Stop()
 			return
 		}
 	}
@@ -81,11 +80,10 @@ const (
 // releaseMemory returns free memory to the system until ctx ends: after a storm of
 // calls, minutes may pass before a collection finds it.
 func releaseMemory(ctx context.Context) {
-	check := time.NewTicker(releaseCheck)
-	defer check.Stop()
+	check := time.Tick(releaseCheck)
 	for before, released := used(), (taken{}); ; {
 		select {
-		case <-check.C:
+		case <-check:
 		case <-ctx.Done():
 			return
 		}

@@ -1,11 +1,6 @@
 package server
 
 import (
-	"context"
-	"io"
-	"log/slog"
-	"os"
-
 	"github.com/flake-go/flake/node/console"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/rpc"
@@ -15,14 +10,6 @@ import (
 type prompt struct {
 	*console.Console
 	functions rpc.Table // set once the node has started
-}
-
-func newPrompt(node string, stdout io.Writer) *prompt {
-	p := &prompt{}
-	p.Console = console.New(console.Options{
-		Node: node, In: os.Stdin, Out: stdout, Functions: p, Help: help,
-	})
-	return p
 }
 
 // Call implements console.Functions.
@@ -35,14 +22,6 @@ func (p *prompt) Call(module, function etf.Atom, args []etf.Term) (etf.Term, err
 		return etf.Decode(encoded)
 	}
 	return result, nil
-}
-
-// run serves the prompt until it is left or ctx ends.
-func (p *prompt) run(ctx context.Context, log *slog.Logger) {
-	if err := p.Run(ctx); err != nil && ctx.Err() == nil {
-		log.Error("the prompt failed; the node goes on", "err", err)
-		<-ctx.Done()
-	}
 }
 
 var help = []console.Section{

@@ -5,6 +5,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,10 +21,11 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
+	"github.com/flake-go/flake/node/certs"
+	"github.com/flake-go/flake/node/console"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/reserve"
@@ -38,34 +40,26 @@ type Server struct {
 	Node       *node.Node
 	keeper     *epmd.Keeper // of node
 	Generators generators.Set
-	etcd       *etcd.Store        // or nil
-	cookie     string             // where the cookie came from, if not the file
 	http       *door              // or nil
 	secured    func() *tls.Config // or nil
 	settings   settings           // current
-	seen       versions           // of its secrets, before they were read
-	memory     int64              // the most it may take
+	seen       certs.Versions     // of its secrets, before they were read
 	log        *slog.Logger
 	level      *slog.LevelVar // of log
 }
 
-// filesOfGenerator are those that one keeps open: the claim.
-const filesOfGenerator = 1
-
 // prepare opens what a node needs before it starts, until release. It completes cfg.
 func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Server, error) {
-	log, seen := lines.Logger, versionsOf(*cfg)
-	settings, from, err := readSettings(*cfg, log) // as it is before it has the default path of the timestamp
+	log, seen := lines.Logger, secrets(*cfg)
+	settings, err := readSettings(*cfg, log) // as it is before it has the default path of the timestamp
 	if err != nil {
 		return nil, err
 	}
-	if err := reserve.Enough(filesOfGenerator * len(cfg.Generators)); err != nil {
+	// Each generator keeps a file open: its claim.
+	if err := cmp.Or(reserve.Enough(len(cfg.Generators)), reserve.EnoughThreads()); err != nil {
 		return nil, err
 	}
-	if err := reserve.EnoughThreads(); err != nil {
-		return nil, err
-	}
-	secured := secure(from.node, cfg.Node.Name, log)
+	secured := secure(settings.node, cfg.Node.Name, log)
 	if cfg.Flake.TimestampPath == "" {
 		if cfg.Flake.TimestampPath, err = cli.TimestampPath(); err != nil {
 			return nil, err
@@ -76,14 +70,13 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Serve
 	if err := keeper.Prepare(ctx); err != nil {
 		return nil, err
 	}
-	all, err := generators.Open(ctx, *cfg, from.etcd, log)
+	all, err := generators.Open(ctx, *cfg, settings.etcd, log)
 	if err != nil {
 		keeper.Close()
 		return nil, err
 	}
-	s := &Server{keeper: keeper, Generators: all, etcd: from.etcd, cookie: cfg.Node.CookieFrom, secured: secured,
-		settings: settings, seen: seen, memory: memoryOf(cfg.Node), log: log, level: lines.Level}
-	if s.http, err = openDoor(cfg.HTTP, from.http, log); err != nil {
+	s := &Server{keeper: keeper, Generators: all, secured: secured, settings: settings, seen: seen, log: log, level: lines.Level}
+	if s.http, err = openDoor(cfg.HTTP, settings.http, log); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
@@ -121,7 +114,7 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 		Listen:      cfg.Node.Listen,
 		Keeper:      s.keeper,
 		NetTicktime: cfg.Node.NetTicktime,
-		Memory:      s.memory,
+		Memory:      memoryOf(cfg.Node),
 
 		Connections:        int(cfg.Node.MaxConnections),
 		ConnectionsPerHost: int(cfg.Node.MaxConnectionsPerHost),
@@ -143,7 +136,7 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 	}
 	s.Node = n
 	s.http.serve(idhttp.Options{Generators: s.Generators.Doors(n), Node: surroundings(n, s.secured),
-		Access: s.settings.access, Connections: reserve.Quarter(httpWithin(s.memory)), Recent: &lines.Recent, Log: s.log})
+		Access: s.settings.access, Connections: reserve.Quarter(httpWithin(memoryOf(cfg.Node))), Recent: &lines.Recent, Log: s.log})
 	return s, nil
 }
 
@@ -162,6 +155,7 @@ func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 // announce says what has started: in lines on w or, if the log is in JSON, in one of its lines.
 func (s *Server) announce(w io.Writer) {
 	first, address, epmd := s.Generators.List[0].Who.String(), s.Node.Addr().String(), s.Node.EPMD().String()
+	cookie := s.settings.config.Node.CookieFrom
 	others := []string{}
 	for _, g := range s.Generators.List[1:] {
 		others = append(others, fmt.Sprintf("%s: %s, %s", g.Name, g.Server.IDs.Format().Name, g.Who))
@@ -169,23 +163,22 @@ func (s *Server) announce(w io.Writer) {
 	url, metrics := s.http.addresses()
 	if s.settings.config.Log.Format == config.LogJSON {
 		s.log.Info("hands out ids", "node", s.Node.Name(), "worker", first, "generators", others, "address", address,
-			"cookie", s.cookie, "epmd", epmd, "url", url, "metrics", metrics)
+			"cookie", cookie, "epmd", epmd, "url", url, "metrics", metrics)
 		return
 	}
 	fmt.Fprintf(w, "%s hands out ids\n  worker id  %s\n", s.Node.Name(), first)
 	for _, other := range others {
 		fmt.Fprintf(w, "  generator  %s\n", other)
 	}
-	fmt.Fprintf(w, "  address    %s\n", address)
-	if s.cookie != "" {
-		fmt.Fprintf(w, "  cookie     from %s\n", s.cookie)
+	if cookie != "" {
+		cookie = "from " + cookie
 	}
-	fmt.Fprintf(w, "  EPMD       %s\n", epmd)
-	if url != "" {
-		fmt.Fprintf(w, "  HTTP       %s\n", url)
-	}
-	if metrics != "" {
-		fmt.Fprintf(w, "  metrics    %s\n", metrics)
+	for _, line := range [][2]string{
+		{"address", address}, {"cookie", cookie}, {"EPMD", epmd}, {"HTTP", url}, {"metrics", metrics},
+	} {
+		if line[1] != "" {
+			fmt.Fprintf(w, "  %-9s  %s\n", line[0], line[1])
+		}
 	}
 }
 
@@ -212,23 +205,18 @@ func (s *Server) reload(load func() (config.Config, error)) error {
 	s.Node.SetCookies(node.Cookie, node.PreviousCookie)
 	s.Node.SetConnections(int(node.MaxConnections), int(node.MaxConnectionsPerHost))
 	s.level.Set(next.config.Log.Level)
-	s.http.setAccess(next.access)
-	s.renewCertificates()
-	if s.etcd != nil {
-		s.etcd.SetUser(next.config.Etcd.User, next.password)
+	if s.http != nil {
+		s.http.SetAccess(next.access)
 	}
-	s.log.Info("the configuration was reloaded", "keys", listed(changed))
+	s.renewCertificates()
+	if next.etcd != nil {
+		next.etcd.SetUser(next.config.Etcd.User, next.password)
+	}
+	s.log.Info("the configuration was reloaded", "keys", cmp.Or(strings.Join(changed, ", "), "nothing"))
 	if len(later) > 0 {
-		s.log.Warn("these keys have changed, and need a restart", "keys", listed(later))
+		s.log.Warn("these keys have changed, and need a restart", "keys", strings.Join(later, ", "))
 	}
 	return nil
-}
-
-func listed(keys []string) string {
-	if len(keys) == 0 {
-		return "nothing"
-	}
-	return strings.Join(keys, ", ")
 }
 
 // renewCertificates reads the certificates that have changed, as the next connection would, and says so.
@@ -236,28 +224,26 @@ func (s *Server) renewCertificates() {
 	if s.secured != nil {
 		s.secured()
 	}
-	if s.http != nil && s.http.certs != nil {
-		s.http.certs.Config()
+	if s.settings.http != nil {
+		s.settings.http.Config()
 	}
 }
 
 // reloads reloads the configuration on each hangup, and when a file of a secret has changed, until ctx ends.
 func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error),
 	note *systemd.Notifier) {
-	check := time.NewTicker(secretsCheck)
-	defer check.Stop()
-	for {
+	for check := time.Tick(secretsCheck); ; {
 		select {
 		case <-hangups:
-		case <-check.C:
+		case <-check:
 			s.renewCertificates()
-			if versionsOf(s.settings.config) == s.seen {
+			if secrets(s.settings.config) == s.seen {
 				continue
 			}
 		case <-ctx.Done():
 			return
 		}
-		s.seen = versionsOf(s.settings.config) // before reading, so that a change during it is seen
+		s.seen = secrets(s.settings.config) // before reading, so that a change during it is seen
 		note.Reloading()
 		text := "the configuration was reloaded"
 		if err := s.reload(load); err != nil {
@@ -266,17 +252,6 @@ func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func
 		}
 		note.Ready(text)
 	}
-}
-
-// operate reloads the configuration and feeds the watchdog until ctx ends or the returned
-// function is called.
-func (s *Server) operate(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error),
-	note *systemd.Notifier) (end func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var both sync.WaitGroup
-	both.Go(func() { s.reloads(ctx, hangups, load, note) })
-	both.Go(func() { newWatchdog(s.Generators).watch(ctx, note, s.log) })
-	return func() { cancel(); both.Wait() }
 }
 
 // drain lets /readyz report for a time that the node is about to end, if SIGTERM ends it. Ids continue, so that a
@@ -288,7 +263,9 @@ func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
 		wait = 0
 	}
 	note.Stopping(wait)
-	s.http.drain()
+	if s.http != nil {
+		s.http.Drain()
+	}
 	if wait > 0 {
 		s.log.Info("the node stops once it has been drained: /readyz says so, and ids go on", "wait", wait)
 		time.Sleep(wait)
@@ -308,7 +285,10 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 	}
 	var p *prompt
 	if !noinput && output.IsTerminal(os.Stdin) && output.IsTerminal(stdout) {
-		p = newPrompt(cfg.Node.Name, stdout)
+		p = &prompt{}
+		p.Console = console.New(console.Options{
+			Node: cfg.Node.Name, In: os.Stdin, Out: stdout, Functions: p, Help: help,
+		})
 		stdout = p
 		if output.IsTerminal(stderr) {
 			stderr = p
@@ -335,18 +315,25 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 	if err != nil {
 		return err
 	}
-	go boundMemory(ctx, s.Node.Connections, s.memory, cfg.Node.TLS.On)
+	go boundMemory(ctx, s.Node.Connections, memoryOf(cfg.Node), cfg.Node.TLS.On)
 	go releaseMemory(ctx)
 	s.announce(stdout)
 	note.Ready("hands out ids")
-	operated := s.operate(ctx, hup, load, note)
+	running, end := context.WithCancel(ctx)
+	var both sync.WaitGroup
+	both.Go(func() { s.reloads(running, hup, load, note) })
+	both.Go(func() { watch(running, s.Generators.List, note, log) })
 	if p != nil {
 		p.functions = s.Node.Functions()
-		p.run(ctx, log)
-	} else {
+		if err = p.Run(ctx); err != nil && ctx.Err() == nil {
+			log.Error("the prompt failed; the node goes on", "err", err)
+		}
+	}
+	if p == nil || err != nil {
 		<-ctx.Done()
 	}
-	operated()
+	end()
+	both.Wait()
 	log.Info("stopping")
 	s.drain(ctx, note)
 	if err := s.Stop(); err != nil {

@@ -3,9 +3,7 @@ package server
 import (
 	"crypto/tls"
 	"errors"
-	"io/fs"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -43,69 +41,54 @@ var reloadable = []string{
 	"http.token_file", "http.open", "http.pprof", "etcd.user", "etcd.password_file", "log.level",
 }
 
-// settings are the part of a configuration that can change while the node runs, and the
-// contents of its files.
+// settings are a configuration and what is in its files.
 type settings struct {
 	config   config.Config
 	access   idhttp.Access
 	password string // of etcd's user
+
+	// Each may be nil. They read their files again for each connection.
+	node, http *certs.Source
+	etcd       *etcd.Store
 }
 
 // secretsCheck is how often the files of secrets are checked: in a container without a shell nobody can send SIGHUP.
 const secretsCheck = 5 * time.Second
 
-// versions distinguishes versions of the files of secrets.
-type versions [4]struct {
-	modified time.Time
-	size     int64
-	mode     fs.FileMode
-}
-
-func versionsOf(cfg config.Config) (v versions) {
-	for i, path := range []string{
-		cfg.Node.CookieFile, cfg.Node.PreviousCookieFile, cfg.HTTP.TokenFile, cfg.Etcd.PasswordFile,
-	} {
-		if info, err := os.Stat(path); err == nil {
-			v[i].modified, v[i].size, v[i].mode = info.ModTime(), info.Size(), info.Mode()
-		}
-	}
-	return v
-}
-
-// sources read their files again for each connection. Each may be nil.
-type sources struct {
-	node, http *certs.Source
-	etcd       *etcd.Store
+// secrets returns the versions of the files of secrets.
+func secrets(cfg config.Config) certs.Versions {
+	return certs.VersionsOf(cfg.Node.CookieFile, cfg.Node.PreviousCookieFile, cfg.HTTP.TokenFile, cfg.Etcd.PasswordFile)
 }
 
 // readSettings reads the files that a configuration names. It returns all errors.
-func readSettings(cfg config.Config, log *slog.Logger) (s settings, from sources, err error) {
+func readSettings(cfg config.Config, log *slog.Logger) (s settings, err error) {
 	s.config = cfg
 	var nodeErr, httpErr, accessErr, etcdErr error
-	from.node, nodeErr = credentials.NodeCerts(cfg.Node, log)
-	from.http, httpErr = credentials.HTTPCerts(cfg.HTTP, log)
+	s.node, nodeErr = credentials.NodeCerts(cfg.Node, log)
+	s.http, httpErr = credentials.HTTPCerts(cfg.HTTP, log)
 	s.access, accessErr = access(cfg.HTTP)
 	if cfg.FromEtcd() {
-		from.etcd, s.password, etcdErr = credentials.OpenEtcd(cfg.Etcd)
+		s.etcd, s.password, etcdErr = credentials.OpenEtcd(cfg.Etcd)
 	}
 	if err := errors.Join(nodeErr, httpErr, accessErr, etcdErr); err != nil {
-		return s, from, cli.UsageError(err)
+		return s, cli.UsageError(err)
 	}
-	return s, from, nil
+	return s, nil
 }
 
 // with returns s with those settings of the file that a running node can change. changed are
 // the keys that change, and later those that need a restart.
 func (s settings) with(file config.Config) (next settings, changed, later []string, err error) {
 	// The whole file must be valid, and so must its new values together with those that cannot change.
-	all, _, err := readSettings(file, slog.New(slog.DiscardHandler))
+	all, err := readSettings(file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return s, nil, nil, err
 	}
-	merged := s.config
+	next = s
+	merged := &next.config
 	sameEtcd := file.FromEtcd() == s.config.FromEtcd() // else its user stays with it
-	if !sameEtcd {
-		all.password = s.password
+	if sameEtcd {
+		next.password = all.password
 	}
 	for _, key := range config.Changed(s.config, file) {
 		if slices.Contains(reloadable, key) && (sameEtcd || !strings.HasPrefix(key, "etcd.")) {
@@ -118,7 +101,6 @@ func (s settings) with(file config.Config) (next settings, changed, later []stri
 	if err := merged.Check(); err != nil {
 		return s, nil, nil, errors.Join(errors.New("with the keys as they are that need a restart: "+strings.Join(later, ", ")), err)
 	}
-	next = settings{config: merged, password: all.password}
 	if next.access, err = access(merged.HTTP); err != nil { // the file may have no listener
 		return s, nil, nil, err
 	}

@@ -124,7 +124,7 @@ func TestSettingsWith(t *testing.T) {
 			"node.cookie", "node.listen node.net_ticktime", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now, _, err := readSettings(test.now, slog.New(slog.DiscardHandler))
+			now, err := readSettings(test.now, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

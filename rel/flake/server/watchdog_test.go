@@ -40,12 +40,12 @@ func TestWatchdog(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &stuckSource{Source: formats.Flake(g)}
-		w := newWatchdog(generators.Set{List: []generators.Generator{{Name: "a", Server: &idserver.Server{IDs: s}}}})
+		w, all := make(watchdog), []generators.Generator{{Name: "a", Server: &idserver.Server{IDs: s}}}
 		look := func(stuck string, taken int) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if got := w.look(ctx); got != stuck || s.taken != taken {
+			if got := w.look(ctx, all); got != stuck || s.taken != taken {
 				t.Errorf("stuck %q, %d taken, want %q, %d", got, s.taken, stuck, taken)
 			}
 		}
