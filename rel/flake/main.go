@@ -74,14 +74,10 @@ func table() []subcommand {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	err := perform(ctx, args, stdout, stderr)
-	switch {
-	case err == nil:
-		return 0
-	case cli.IsUsageError(err):
-		return complain(stderr, err, exitUsage)
+	if err := perform(ctx, args, stdout, stderr); err != nil {
+		return complain(stderr, err)
 	}
-	return complain(stderr, err, exitFailure)
+	return 0
 }
 
 // perform runs the command that the arguments name, or shows its help.
@@ -90,14 +86,13 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
 	}
-	all := table()
-	i := slices.IndexFunc(all, func(c subcommand) bool { return c.name == name })
-	if i < 0 {
-		return unknownCommand(name)
+	i, err := find(name)
+	if err != nil {
+		return err
 	}
-	f := cli.NewFlags()
-	act := all[i].set(f)
-	err := f.ParseArgs(args, all[i].most)
+	f, command := cli.NewFlags(), table()[i]
+	act := command.set(f)
+	err = f.ParseArgs(args, command.most)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return printHelp(name, stdout)
@@ -111,13 +106,29 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return err
 }
 
-// complain prints why the process ends, and does not fail if nobody reads it.
-func complain(stderr io.Writer, err error, code int) int {
+// find returns the index of a command in the table.
+func find(name string) (int, error) {
+	var names []string
+	for i, c := range table() {
+		if c.name == name {
+			return i, nil
+		}
+		names = append(names, c.name)
+	}
+	nearest := config.Nearest(", the nearest is ", name, names, config.Distance)
+	return 0, cli.UsageError(fmt.Errorf("unknown command %q%s; see flake help", name, nearest))
+}
+
+// complain prints why the process ends, and does not fail if nobody reads it. It returns the exit code.
+func complain(stderr io.Writer, err error) int {
 	out := output.New(stderr)
 	text := strings.TrimPrefix(escape.Lines(err.Error()), "flake: ")
 	fmt.Fprintln(out, "flake:", strings.ReplaceAll(text, ": flake: ", ": ")) // errors of the library have the prefix too
 	out.Close()
-	return code
+	if cli.IsUsageError(err) {
+		return exitUsage
+	}
+	return exitFailure
 }
 
 // serve runs the node.
@@ -155,22 +166,13 @@ func showHelp(*cli.Flags) cli.Action {
 }
 
 func printHelp(name string, w io.Writer) error {
+	i, err := find(name)
+	if err != nil {
+		return err
+	}
 	all := described()
-	i := slices.IndexFunc(all, func(c usage.Command) bool { return c.Name == name })
-	if i < 0 {
-		return unknownCommand(name)
-	}
-	_, err := io.WriteString(w, usage.Help(all, &all[i]))
+	_, err = io.WriteString(w, usage.Help(all, &all[i]))
 	return err
-}
-
-func unknownCommand(name string) error {
-	var names []string
-	for _, c := range table() {
-		names = append(names, c.name)
-	}
-	nearest := config.Nearest(", the nearest is ", name, names, config.Distance)
-	return cli.UsageError(fmt.Errorf("unknown command %q%s; see flake help", name, nearest))
 }
 
 // completion prints a script for a shell.

@@ -160,17 +160,13 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 // connect returns the doors that callers share, and asks for the generator's format.
 func (b *benchFlags) connect(ctx context.Context, cfg config.Config, r *benchResult,
 	stderr io.Writer) (doors []client.Door, format string, err error) {
-	overHTTP, err := b.way.OverHTTP(false)
+	w, err := b.way.Web(cfg.HTTP, false)
 	if err != nil {
 		return nil, "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, remote.CallTime)
 	defer cancel()
-	if overHTTP {
-		w, err := remote.NewWeb(cfg.HTTP, *b.way.URL)
-		if err != nil {
-			return nil, "", err
-		}
+	if w != nil {
 		transport := w.Client.Transport.(*http.Transport)
 		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, *b.callers
 		r.Over, r.Of, r.Connections = "http", w.URL, *b.callers

@@ -36,7 +36,7 @@ func OpenLog(cfg config.Log, w io.Writer) *Log {
 		return slog.NewTextHandler(w, o)
 	}
 	direct := slog.New(handler(w))
-	l.out = open(w, func(n int) { direct.Warn("log lines dropped: they were not read in time", "lines", n) })
+	l.out = open(w, func(n int64) { direct.Warn("log lines dropped: they were not read in time", "lines", n) })
 	l.held = limit(l.Recent.Handler(handler(l.out)))
 	l.Logger = slog.New(l.held)
 	return l

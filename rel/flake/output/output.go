@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf16"
@@ -31,19 +32,20 @@ type output struct {
 	w     io.Writer
 	lines chan []byte
 	done  chan struct{} // closed when the last line is written
-	lost  func(n int)   // writes how many lines were dropped
+	lost  func(n int64) // writes how many lines were dropped
 
-	mu      sync.Mutex
-	dropped int
-	closed  bool
+	dropped atomic.Int64
+
+	mu     sync.Mutex
+	closed bool
 }
 
 // New returns an output that writes its lines to w.
 func New(w io.Writer) *output {
-	return open(w, func(n int) { fmt.Fprintf(w, "%d lines dropped: they were not read in time\n", n) })
+	return open(w, func(n int64) { fmt.Fprintf(w, "%d lines dropped: they were not read in time\n", n) })
 }
 
-func open(w io.Writer, lost func(n int)) *output {
+func open(w io.Writer, lost func(n int64)) *output {
 	o := &output{w: w, lines: make(chan []byte, maxQueued), done: make(chan struct{}), lost: lost}
 	go o.run()
 	return o
@@ -57,9 +59,9 @@ func (o *output) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	select {
-	case o.lines <- append([]byte(nil), line...):
+	case o.lines <- bytes.Clone(line):
 	default:
-		o.dropped++
+		o.dropped.Add(1)
 	}
 	return len(line), nil
 }
@@ -68,17 +70,10 @@ func (o *output) run() {
 	defer close(o.done)
 	for line := range o.lines {
 		o.w.Write(line) // nobody is left to report an error to
-		if n := o.takeDropped(); n > 0 {
+		if n := o.dropped.Swap(0); n > 0 {
 			o.lost(n)
 		}
 	}
-}
-
-func (o *output) takeDropped() (n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	n, o.dropped = o.dropped, 0
-	return n
 }
 
 // Close gives the remaining lines a moment to be written.

@@ -19,16 +19,12 @@ import (
 // Report returns the report of a node, with an error if the node is not ready. A nil report means
 // that not even its readiness is known.
 func (w *Choice) Report(ctx context.Context, cfg config.Config, stderr io.Writer) (*idhttp.Report, error) {
-	overHTTP, err := w.OverHTTP(fixedHTTP(cfg.HTTP))
-	if err != nil {
+	web, err := w.Web(cfg.HTTP, fixedHTTP(cfg.HTTP))
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if !overHTTP {
+	case web == nil:
 		return reportOfNode(ctx, cfg)
-	}
-	web, err := NewWeb(cfg.HTTP, *w.URL)
-	if err != nil {
-		return nil, err
 	}
 	defer web.Door.Close()
 	return web.Report(ctx, stderr)

@@ -25,7 +25,7 @@ import (
 )
 
 // Choice holds the flags that choose how to query a running node.
-type Choice struct{ over, URL *string }
+type Choice struct{ over, url *string }
 
 // PreferHTTP is the choice of commands for which HTTP serves as well: it needs no cookie, and
 // shows no digest of one.
@@ -39,17 +39,17 @@ func NewChoice(f *cli.Flags, usual string) Choice {
 	}
 }
 
-// OverHTTP reports whether HTTP is chosen; usual applies without a flag.
-func (w *Choice) OverHTTP(usual bool) (bool, error) {
+// Web returns the node's HTTP if that is chosen, else nil; usual applies without a flag.
+func (w *Choice) Web(cfg config.HTTP, usual bool) (*Web, error) {
 	switch {
-	case *w.over == "erlang" && *w.URL != "":
-		return false, cli.UsageError(errors.New("-url is for -over http"))
-	case *w.over == "":
-		return *w.URL != "" || usual, nil
-	case *w.over != "erlang" && *w.over != "http":
-		return false, cli.UsageError(fmt.Errorf("-over %s: want erlang or http", *w.over))
+	case *w.over == "erlang" && *w.url != "":
+		return nil, cli.UsageError(errors.New("-url is for -over http"))
+	case *w.over == "http", *w.over == "" && (*w.url != "" || usual):
+		return newWeb(cfg, *w.url)
+	case *w.over != "" && *w.over != "erlang":
+		return nil, cli.UsageError(fmt.Errorf("-over %s: want erlang or http", *w.over))
 	}
-	return *w.over == "http", nil
+	return nil, nil
 }
 
 // Web is a node's HTTP.
@@ -65,11 +65,13 @@ func fixedHTTP(cfg config.HTTP) bool {
 	return err == nil && port != "0"
 }
 
-// NewWeb returns the node's HTTP: at the URL, or, without a URL, where the configuration
+// newWeb returns the node's HTTP: at the URL, or, without a URL, where the configuration
 // puts it.
-func NewWeb(cfg config.HTTP, at string) (w *Web, err error) {
+func newWeb(cfg config.HTTP, at string) (w *Web, err error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	w = &Web{URL: at, Client: &http.Client{Transport: transport, CheckRedirect: notElsewhere}}
+	w = &Web{URL: at, Client: &http.Client{Transport: transport,
+		// A node sends no redirect, and the token is for the node alone.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	if at == "" {
 		if w.URL, err = urlOf(cfg); err != nil {
 			return nil, cli.UsageError(err)
@@ -100,9 +102,6 @@ func hereOnly(host string) bool {
 	return config.IsLoopback(host) || strings.HasSuffix(strings.ToLower(host), ".localhost") ||
 		err == nil && ip.IsUnspecified()
 }
-
-// notElsewhere follows no redirect: a node sends none, and the token is for the node alone.
-func notElsewhere(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // urlOf returns the URL of the configured node, as seen from its machine.
 func urlOf(cfg config.HTTP) (string, error) {
@@ -184,16 +183,12 @@ func (w *Web) get(ctx context.Context, path string) ([]byte, error) {
 
 // Door returns the chosen door of the node.
 func (w *Choice) Door(cfg config.Config) (client.Door, error) {
-	overHTTP, err := w.OverHTTP(fixedHTTP(cfg.HTTP))
-	if err != nil {
+	web, err := w.Web(cfg.HTTP, fixedHTTP(cfg.HTTP))
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if !overHTTP {
+	case web == nil:
 		return NewNode(cfg.Node)
-	}
-	web, err := NewWeb(cfg.HTTP, *w.URL)
-	if err != nil {
-		return nil, err
 	}
 	return web.Door, nil
 }
