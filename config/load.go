@@ -38,7 +38,7 @@ func Load(path string, flags ...Flag) (Config, error) {
 	var src string
 	if path != "" {
 		var err error
-		if src, _, err = readFile(path, maxFile); err != nil {
+		if src, _, err = ReadFile(path, maxFile); err != nil {
 			return Config{}, &Error{File: path, Want: err.Error()}
 		}
 	}

@@ -20,7 +20,7 @@ const maxSecret = 4096
 // this process, only the owner may read it; root's file may be readable by all, as secrets in
 // Docker and Kubernetes are.
 func Secret(path string) (string, error) {
-	text, info, err := readFile(path, maxSecret)
+	text, info, err := ReadFile(path, maxSecret)
 	if err != nil {
 		return "", err
 	}
@@ -37,9 +37,9 @@ func Secret(path string) (string, error) {
 	return text, nil
 }
 
-// readFile reads a regular file of at most this size. Other files, such as a pipe, may block
+// ReadFile reads a regular file of at most this size. Other files, such as a pipe, may block
 // the reader, or never end.
-func readFile(path string, most int64) (string, fs.FileInfo, error) {
+func ReadFile(path string, most int64) (string, fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -112,7 +112,7 @@ func homeCookie() (Flag, *Error) {
 		return Flag{}, nil
 	}
 	path := filepath.Join(home, HomeCookieFile)
-	text, info, err := readFile(path, maxSecret)
+	text, info, err := ReadFile(path, maxSecret)
 	if err == nil && ownersAlone(info.Mode()) != nil {
 		err = fmt.Errorf("%w (chmod 400), or set a cookie elsewhere", ownersAlone(info.Mode()))
 	}

@@ -4,10 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -31,45 +30,15 @@ const MaxFile = 1 << 20
 
 // ReadDets reads the dets file of the original. It fails if the file is anything else, even another dets file.
 func ReadDets(path string) (s State, err error) {
-	data, info, err := read(path)
+	data, info, err := config.ReadFile(path, MaxFile)
 	if err == nil {
 		s.Modified = info.ModTime()
-		s.Last, s.Closed, err = parseDets(data)
+		s.Last, s.Closed, err = parseDets([]byte(data))
 	}
 	if err != nil {
 		return State{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
-}
-
-// read reads a regular file of up to MaxFile bytes: opening a pipe would wait for a writer.
-func read(path string) ([]byte, os.FileInfo, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, nil, bare(err)
-	case !info.Mode().IsRegular():
-		return nil, nil, fmt.Errorf("not a regular file (%v)", info.Mode())
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, bare(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if len(data) > MaxFile {
-		err = fmt.Errorf("more than %d bytes: not a file of boundary/flake", MaxFile)
-	}
-	return data, info, err
-}
-
-// bare returns an error without the path, which the caller has.
-func bare(err error) error {
-	var pathErr *os.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr.Err
-	}
-	return err
 }
 
 // A dets file, version 9, begins with a header of 32-bit words, big-endian, at the places below. After it come

@@ -170,14 +170,14 @@ func TestUnreadable(t *testing.T) {
 	if err := os.WriteFile(most, make([]byte, MaxFile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := read(most); err != nil {
+	if err := second(ReadDets(most)); err == nil || strings.Contains(err.Error(), "more than") {
 		t.Error(err)
 	}
 	for path, want := range map[string]string{
-		dir:                         dir + ": not a regular file",
-		filepath.Join(dir, "none"):  filepath.Join(dir, "none") + ": no such file or directory",
+		dir:                         dir + ": cannot be read: not a regular file",
+		filepath.Join(dir, "none"):  filepath.Join(dir, "none") + ": cannot be read: no such file or directory",
 		filepath.Join(large, "one"): "not a directory",
-		large:                       large + ": more than 1048576 bytes",
+		large:                       large + ": the file has 1048577 bytes, more than 1048576",
 	} {
 		for name, err := range map[string]error{
 			"dets": second(ReadDets(path)), "sys.config": ReadSysConfig(path, &Settings{}),

@@ -52,8 +52,14 @@ type TLS struct {
 // DefaultDets is where the dets file is unless timestamp_path is set.
 const DefaultDets = "/tmp/flake-timestamp-dets"
 
-func (s *Settings) take(what string)       { s.Taken = append(s.Taken, what) }
-func (s *Settings) leave(what, why string) { s.Left = append(s.Left, what+": "+why) }
+// report notes what was taken or, with the reason, left.
+func (s *Settings) report(what, why string) {
+	if why == "" {
+		s.Taken = append(s.Taken, what)
+	} else {
+		s.Left = append(s.Left, what+": "+why)
+	}
+}
 
 // A taker takes the value of a key, or says why not.
 type taker func(s *Settings, value etf.Term) (why string)
@@ -81,14 +87,14 @@ func (s *Settings) TakeEnv(from, app string, env etf.Term) {
 	known := takers[app]
 	switch {
 	case !ok:
-		s.leave(fmt.Sprintf("%s: %s", from, app), "no list of keys")
+		s.report(fmt.Sprintf("%s: %s", from, app), "no list of keys")
 	case known == nil && len(pairs) > 0:
-		s.leave(fmt.Sprintf("%s: %s, keys: %d", from, app, len(pairs)), "another application")
+		s.report(fmt.Sprintf("%s: %s, keys: %d", from, app, len(pairs)), "another application")
 	case known != nil:
 		for _, pair := range pairs {
 			pair, _ := pair.(etf.Tuple)
 			if len(pair) != 2 {
-				s.leave(fmt.Sprintf("%s: an element of %s", from, app), "no key with a value")
+				s.report(fmt.Sprintf("%s: an element of %s", from, app), "no key with a value")
 				continue
 			}
 			s.takeKey(from, app, pair[0], pair[1])
@@ -99,13 +105,12 @@ func (s *Settings) TakeEnv(from, app string, env etf.Term) {
 func (s *Settings) takeKey(from, app string, key, value etf.Term) {
 	name, _ := key.(etf.Atom)
 	what := fmt.Sprintf("%s: %s %s", from, app, etf.Format(nil, key))
-	take := takers[app][string(name)]
-	if take == nil {
-		s.leave(what, "this node has nothing like it")
+	if take := takers[app][string(name)]; take == nil {
+		s.report(what, "this node has nothing like it")
 	} else if why := take(s, value); why != "" {
-		s.leave(fmt.Sprintf("%s %.60s", what, etf.Format(nil, value)), why)
+		s.report(fmt.Sprintf("%s %.60s", what, etf.Format(nil, value)), why)
 	} else {
-		s.take(fmt.Sprintf("%s %s", what, etf.Format(nil, value)))
+		s.report(fmt.Sprintf("%s %s", what, etf.Format(nil, value)), "")
 	}
 }
 

@@ -265,7 +265,7 @@ func TestSysConfig(t *testing.T) {
 		"[{flake,[{interface,\"\xe4\"}]}].":                     {"", "not UTF-8"},
 		"[{flake,[{interface,\"ä\"}]}].":                        {"ä", ""},
 		"[{flake,[{interface,\"Ā\"}]}].":                        {"Ā", ""},
-		`["none"].`:                                             {"", "none.config: no such file"},
+		`["none"].`:                                             {"", "none.config: cannot be read: no such file"},
 	} {
 		var s Settings
 		err := ReadSysConfig(filepath.Join(write(t, map[string]string{"sys.config": source}), "sys.config"), &s)

@@ -1,7 +1,6 @@
 package original
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -39,9 +39,11 @@ func readSysConfig(path string, s *Settings, include bool) error {
 		case app != "":
 			s.TakeEnv(from, string(app), pair[1])
 		case isText && include:
-			err = readSysConfig(included(path, name), s, false)
+			// Beside path, or else in the working folder, as in Erlang.
+			name = strings.TrimSuffix(name, ".config") + ".config"
+			err = readSysConfig(existing(beside(path, name), name), s, false)
 		case isText:
-			s.leave(fmt.Sprintf("%s: the file %q", from, name), "Erlang reads none that is named there")
+			s.report(fmt.Sprintf("%s: the file %q", from, name), "Erlang reads none that is named there")
 		default:
 			return fmt.Errorf("%s: %.60s is no application with a list of keys, and no file name",
 				path, etf.Format(nil, entry))
@@ -51,12 +53,6 @@ func readSysConfig(path string, s *Settings, include bool) error {
 		}
 	}
 	return nil
-}
-
-// included returns the path of a file that a sys.config names: beside it, or else in the working folder, as in Erlang.
-func included(by, name string) string {
-	name = strings.TrimSuffix(name, ".config") + ".config"
-	return existing(beside(by, name), name)
 }
 
 // beside returns the path of a file that another file names, relative to the other's folder.
@@ -77,7 +73,7 @@ func existing(first, second string) string {
 
 // readTerm reads the only term of a file.
 func readTerm(path string) (etf.Term, error) {
-	data, _, err := read(path)
+	data, _, err := config.ReadFile(path, MaxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -123,28 +119,29 @@ var latin1 = regexp.MustCompile(`^(?:[^\n]*\n)?\s*%[^\n]*coding[:=]\s*(?i:latin-
 
 // decoded returns the text of a file of Erlang terms, which is UTF-8 unless a comment in its first two lines says
 // latin-1.
-func decoded(data []byte) (string, error) {
+func decoded(data string) (string, error) {
 	switch {
-	case latin1.Match(data):
-		runes := make([]rune, len(data))
-		for i, b := range data {
-			runes[i] = rune(b)
-		}
-		return string(runes), nil
-	case !utf8.Valid(data):
+	case latin1.MatchString(data):
+		return fromLatin1(data), nil
+	case !utf8.ValidString(data):
 		return "", errors.New("not UTF-8, and no comment says %% coding: latin-1")
 	}
-	return string(bytes.TrimPrefix(data, []byte("\ufeff"))), nil
+	return strings.TrimPrefix(data, "\ufeff"), nil
+}
+
+// fromLatin1 returns the text of bytes that are each a character.
+func fromLatin1(data string) string {
+	runes := make([]rune, len(data))
+	for i := range len(data) {
+		runes[i] = rune(data[i])
+	}
+	return string(runes)
 }
 
 // text returns an Erlang string: a list of characters, which must not be empty.
 func text(t etf.Term) (string, bool) {
-	if s, ok := t.(etf.String); ok { // each byte is a character
-		runes := make([]rune, len(s))
-		for i := range len(s) {
-			runes[i] = rune(s[i])
-		}
-		return string(runes), true
+	if s, ok := t.(etf.String); ok {
+		return fromLatin1(string(s)), true
 	}
 	list, _ := t.(etf.List)
 	if len(list) == 0 {

@@ -38,11 +38,11 @@ func (s *Settings) addTLS(what, flag string, values []string, once func(name, va
 			}
 		}
 	}
+	why := ""
 	if !found {
-		s.leave(what, "no option of the server that this node has")
-		return nil
+		why = "no option of the server that this node has"
 	}
-	s.take(what)
+	s.report(what, why)
 	return nil
 }
 
@@ -85,8 +85,8 @@ func (s *Settings) takeTLS(from string, options map[string]string) {
 	switch {
 	case !s.TLS.On:
 	case s.TLS.Cert == "":
-		s.leave(from+": -proto_dist", "no certificate of the server goes with it: fill in [node.tls]")
+		s.report(from+": -proto_dist", "no certificate of the server goes with it: fill in [node.tls]")
 	case !s.TLS.VerifyNone && options["server_fail_if_no_peer_cert"] != "true":
-		s.leave(from+": verify_peer without fail_if_no_peer_cert", "here other nodes must show a certificate")
+		s.report(from+": verify_peer without fail_if_no_peer_cert", "here other nodes must show a certificate")
 	}
 }

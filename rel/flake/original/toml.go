@@ -2,15 +2,15 @@ package original
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/BurntSushi/toml"
 	"github.com/flake-go/flake/internal/escape"
 )
 
@@ -26,21 +26,21 @@ func (s Settings) TOML() ([]byte, error) {
 	s.node(&w)
 	if s.TLS.On {
 		w.table("node.tls")
-		w.text("cert", s.TLS.Cert, "")
-		w.text("key", s.TLS.Key, "")
+		w.set("cert", s.TLS.Cert, "")
+		w.set("key", s.TLS.Key, "")
 		switch {
 		case s.TLS.VerifyNone:
-			w.text("verify", "none", "as there: other nodes' certificates are not checked")
+			w.set("verify", "none", "as there: other nodes' certificates are not checked")
 		default:
-			w.text("ca", s.TLS.CA, "who issues the other nodes' certificates")
+			w.set("ca", s.TLS.CA, "who issues the other nodes' certificates")
 		}
 	}
 	w.table("flake")
 	switch {
 	case s.WorkerID != nil:
-		w.text("worker_id", s.WorkerID.String(), "the one that it has")
+		w.set("worker_id", s.WorkerID.String(), "the one that it has")
 	case s.Interface != "":
-		w.text("interface", s.Interface, "whose MAC is the worker id")
+		w.set("interface", s.Interface, "whose MAC is the worker id")
 	default:
 		w.comment("no interface was set: the original takes eth0, or in later versions the first with a MAC, " +
 			"this node a random")
@@ -48,10 +48,10 @@ func (s Settings) TOML() ([]byte, error) {
 			"or worker_id to bytes 9 to 14 of any of its ids")
 	}
 	if s.TimestampPath != "" {
-		w.text("timestamp_path", s.TimestampPath, "not its dets file: this node has a format of its own")
+		w.set("timestamp_path", s.TimestampPath, "not its dets file: this node has a format of its own")
 	}
 	if s.AllowableDowntime > 0 {
-		w.number("allowable_downtime", int64(s.AllowableDowntime/time.Millisecond), "ms")
+		w.set("allowable_downtime", s.AllowableDowntime.Milliseconds(), "ms")
 	}
 	return w.Bytes(), w.err
 }
@@ -59,26 +59,22 @@ func (s Settings) TOML() ([]byte, error) {
 func (s Settings) node(w *writer) {
 	w.table("node")
 	if s.Name != "" {
-		w.text("name", s.Name, "")
+		w.set("name", s.Name, "")
 	}
 	if s.Cookie != "" {
-		w.text("cookie", s.Cookie, "")
+		w.set("cookie", s.Cookie, "")
 	} else {
 		w.comment("no cookie was set: that of ~/.erlang.cookie is read")
 	}
 	if s.ListenMin > 0 || s.ListenHost != "" {
-		host := s.ListenHost
-		if host == "" {
-			host = "0.0.0.0"
-		}
 		why := ""
 		if s.ListenMax > s.ListenMin {
 			why = fmt.Sprintf("the first of its ports, %d to %d", s.ListenMin, s.ListenMax)
 		}
-		w.text("listen", net.JoinHostPort(host, strconv.Itoa(s.ListenMin)), why)
+		w.set("listen", net.JoinHostPort(cmp.Or(s.ListenHost, "0.0.0.0"), strconv.Itoa(s.ListenMin)), why)
 	}
 	if s.NetTicktime > 0 {
-		w.number("net_ticktime", int64(s.NetTicktime/time.Second), "seconds")
+		w.set("net_ticktime", int64(s.NetTicktime/time.Second), "seconds")
 	}
 }
 
@@ -92,28 +88,13 @@ func (w *writer) table(name string) { fmt.Fprintf(w, "\n[%s]\n", name) }
 
 func (w *writer) comment(text string) { fmt.Fprintf(w, "# %s\n", escape.Text(text)) }
 
-func (w *writer) text(key, value, why string) {
-	if !utf8.ValidString(value) {
+func (w *writer) set(key string, value any, why string) {
+	if text, ok := value.(string); ok && !utf8.ValidString(text) {
 		w.err = errors.Join(w.err, fmt.Errorf("%s: its value is not UTF-8", key))
 	}
-	var quoted strings.Builder
-	for _, r := range value {
-		switch {
-		case r == '"' || r == '\\':
-			quoted.WriteString("\\" + string(r))
-		case unicode.IsControl(r):
-			fmt.Fprintf(&quoted, `\u%04x`, r)
-		default:
-			quoted.WriteRune(r)
-		}
-	}
-	w.line(key, `"`+quoted.String()+`"`, why)
-}
-
-func (w *writer) number(key string, value int64, why string) { w.line(key, fmt.Sprint(value), why) }
-
-func (w *writer) line(key, value, why string) {
-	fmt.Fprintf(w, "%s = %s", key, value)
+	line, err := toml.Marshal(map[string]any{key: value})
+	w.err = errors.Join(w.err, err)
+	w.Write(bytes.TrimSuffix(line, []byte("\n")))
 	if why != "" {
 		w.WriteString("  ")
 		w.comment(why)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -39,11 +40,11 @@ func ReadVMArgs(path string, s *Settings) error {
 // readArgs returns the arguments in a file and in those that it names, of which at most left may follow.
 func readArgs(path string, left *int) (all []string, err error) {
 	*left--
-	data, _, err := read(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	data, _, err := config.ReadFile(path, MaxFile)
+	var args []string
+	if err == nil {
+		args, err = splitArgs(data)
 	}
-	args, err := splitArgs(string(data))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -55,18 +56,14 @@ func readArgs(path string, left *int) (all []string, err error) {
 		if i++; i == len(args) || *left == 0 {
 			return nil, fmt.Errorf("%s: -args_file names no file, or one of too many", path)
 		}
-		more, err := readArgs(argsFile(path, args[i]), left)
+		// In the working folder, as in Erlang, or else beside path.
+		more, err := readArgs(existing(args[i], beside(path, args[i])), left)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, more...)
 	}
 	return all, nil
-}
-
-// argsFile returns the path of a file that another names: in the working folder, as in Erlang, or else beside it.
-func argsFile(by, name string) string {
-	return existing(name, beside(by, name))
 }
 
 var template = regexp.MustCompile(`\{\{ *[A-Za-z_][A-Za-z0-9_.]* *\}\}`)
@@ -161,17 +158,21 @@ func (s *Settings) takeFlag(from, flag string, values []string, seen map[string]
 	switch flag {
 	case "-name", "-sname", "-setcookie", "-proto_dist":
 		if len(values) != 1 {
-			s.leave(what, fmt.Sprintf("with %d values", len(values)))
+			s.report(what, fmt.Sprintf("with %d values", len(values)))
 			return nil
 		}
 		if err := once(strings.Replace(flag, "-sname", "-name", 1), values[0]); err != nil {
 			return err
 		}
-		s.takeDist(what, flag, values[0])
+		s.takeDist(from, flag, values[0])
 	case "-ssl_dist_opt", "-ssl_dist_optfile":
 		return s.addTLS(what, flag, values, once)
 	case "-env":
-		s.takeVariable(what, values)
+		name, why := strings.Join(values[:min(len(values), 1)], ""), "for the Erlang VM"
+		if name == "ERL_EPMD_PORT" {
+			why = "set it in the environment of this node too"
+		}
+		s.report(what+" "+name, why)
 	default:
 		app := strings.TrimPrefix(flag, "-")
 		if takers[app] != nil {
@@ -185,47 +186,30 @@ func (s *Settings) takeFlag(from, flag string, values []string, seen map[string]
 			why = "this node has nothing like it"
 		}
 		if why != "" {
-			s.leave(what, why)
+			s.report(what, why)
 		}
 	}
 	return nil
 }
 
-func (s *Settings) takeDist(what, flag, value string) {
+func (s *Settings) takeDist(from, flag, value string) {
+	what, why := fmt.Sprintf("%s: %s %s", from, flag, value), ""
 	switch flag {
 	case "-setcookie":
-		s.Cookie = value
-		s.take(what + " (hidden)")
-	case "-name", "-sname":
-		s.takeName(what, value)
+		s.Cookie, what = value, from+": -setcookie (hidden)"
 	case "-proto_dist":
-		s.TLS.On = strings.HasSuffix(value, "_tls")
-		if s.TLS.On {
-			s.take(what + " " + value)
+		if s.TLS.On = strings.HasSuffix(value, "_tls"); !s.TLS.On {
+			why = "this node listens where node.listen says, at all addresses of IPv4 and IPv6 unless it is set"
+		}
+	default:
+		// A name without a host means the machine it runs on, which may not be this one.
+		if _, host, _ := strings.Cut(value, "@"); host == "" {
+			why = "its host is missing: set node.name to what node() says there, which callers name"
 		} else {
-			s.leave(what+" "+value, "this node listens where node.listen says, "+
-				"at all addresses of IPv4 and IPv6 unless it is set")
+			s.Name = value
 		}
 	}
-}
-
-// takeName takes a name with a host. A name without one means the machine it runs on, which may not be this one.
-func (s *Settings) takeName(what, value string) {
-	if _, host, _ := strings.Cut(value, "@"); host == "" {
-		s.leave(what+" "+value, "its host is missing: set node.name to what node() says there, which callers name")
-		return
-	}
-	s.Name = value
-	s.take(what + " " + value)
-}
-
-func (s *Settings) takeVariable(what string, values []string) {
-	name := strings.Join(values[:min(len(values), 1)], "")
-	why := "for the Erlang VM"
-	if name == "ERL_EPMD_PORT" {
-		why = "set it in the environment of this node too"
-	}
-	s.leave(what+" "+name, why)
+	s.report(what, why)
 }
 
 // takeArgs takes keys of an application with their values, which are terms.
@@ -245,7 +229,7 @@ func (s *Settings) takeArgs(from, app string, values []string, once func(key, va
 		s.takeKey(from, app, key, value)
 	}
 	if len(values) > 0 {
-		s.leave(fmt.Sprintf("%s: -%s %s", from, app, values[0]), "it has no value")
+		s.report(fmt.Sprintf("%s: -%s %s", from, app, values[0]), "it has no value")
 	}
 	return nil
 }
