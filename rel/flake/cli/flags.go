@@ -21,9 +21,9 @@ import (
 // Flags are the flags of a command. [usage.Command] describes the form of their help.
 type Flags struct {
 	*flag.FlagSet
-	File, name, Cookie *string       // of Identify
-	Before             []config.Flag // that the environment and the flags override
-	installed          string        // of Identify
+	File      *string       // of Identify
+	Before    []config.Flag // that the environment and the flags override
+	installed string        // of Identify
 }
 
 // Installed is the configuration of the packages. Tests build commands with another.
@@ -46,8 +46,8 @@ func (f *Flags) Identify(installed string) {
 		without = installed + " is read, if it exists and neither -name nor -url is set"
 	}
 	f.File = f.String("config", "", "read the configuration from `FILE`; without it "+without)
-	f.name = f.String("name", "", "node name, `name@host`")
-	f.Cookie = f.String("setcookie", "",
+	f.String("name", "", "node name, `name@host`")
+	f.String("setcookie", "",
 		"the `cookie` that callers must hold; others can see it in ps, so prefer FLAKE_COOKIE")
 }
 
@@ -66,6 +66,16 @@ func (f *Flags) ParseArgs(args []string, most int) error {
 	return nil
 }
 
+// Given returns the first of these flags that was given, by name, or "".
+func (f *Flags) Given(names ...string) (first string) {
+	f.Visit(func(set *flag.Flag) {
+		if first == "" && slices.Contains(names, set.Name) {
+			first = set.Name
+		}
+	})
+	return first
+}
+
 // Load reads the configuration file that the flags name, and lets the environment
 // override it, and the flags override both.
 func (f *Flags) Load() (cfg config.Config, err error) {
@@ -75,17 +85,14 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 	}
 	won := slices.Concat(f.Before, environ)
 	named := slices.ContainsFunc(environ, func(set config.Flag) bool { return set.Key == "node.name" })
-	f.Visit(func(set *flag.Flag) {
-		named = named || set.Name == "config" || set.Name == "name" || set.Name == "url" // a token is for its node only
-		switch set.Name {
-		case "name":
-			won = append(won, config.Flag{Name: "-name", Key: "node.name", Value: *f.name})
-		case "setcookie":
-			won = append(won, config.Flag{Name: "-setcookie", Key: "node.cookie", Value: *f.Cookie})
+	for name, key := range map[string]string{"name": "node.name", "setcookie": "node.cookie"} {
+		if f.Given(name) != "" {
+			won = append(won, config.Flag{Name: "-" + name, Key: key, Value: f.Lookup(name).Value.String()})
 		}
-	})
+	}
 	file := *f.File
-	if _, err := os.Stat(f.installed); err == nil && !named {
+	// A token is for its node only.
+	if _, err := os.Stat(f.installed); err == nil && !named && f.Given("config", "name", "url") == "" {
 		file = f.installed
 	}
 	if cfg, err = config.Load(file, won...); err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -42,15 +41,9 @@ func Import(f *cli.Flags) cli.Action {
 	f.StringVar(&i.out, "out", "sys.toml", "write the configuration to `FILE`")
 	f.StringVar(&i.timestamp, "timestamp", "", "keep the mark in `FILE`, flake.timestamp_path; without it in the default place")
 	f.BoolVar(&i.overwrite, "overwrite", false, "replace the file of -out")
-	return func(ctx context.Context, _ []string, stdout, _ io.Writer) (err error) {
-		f.Visit(func(set *flag.Flag) {
-			if (set.Name == "out" || set.Name == "overwrite") && !i.configures() {
-				err = cli.UsageError(
-					fmt.Errorf("-%s goes with -sys-config or -vm-args, of which a configuration is made", set.Name))
-			}
-		})
-		if err != nil {
-			return err
+	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
+		if name := f.Given("out", "overwrite"); name != "" && !i.configures() {
+			return cli.UsageError(fmt.Errorf("-%s goes with -sys-config or -vm-args, of which a configuration is made", name))
 		}
 		return i.run(ctx, stdout)
 	}
@@ -61,7 +54,12 @@ func (i *imports) run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return cli.UsageError(err)
 	}
-	if s.TimestampPath, err = i.mark(); err != nil {
+	if i.timestamp != "" {
+		s.TimestampPath, err = filepath.Abs(i.timestamp)
+	} else {
+		s.TimestampPath, err = cli.TimestampPath()
+	}
+	if err != nil {
 		return err
 	}
 	text, err := s.TOML()
@@ -154,14 +152,6 @@ func readFiles(sysConfig, vmArgs string, s *original.Settings) (err error) {
 		err = original.ReadVMArgs(vmArgs, s)
 	}
 	return err
-}
-
-// mark returns the path of the mark.
-func (i *imports) mark() (string, error) {
-	if i.timestamp == "" {
-		return cli.TimestampPath()
-	}
-	return filepath.Abs(i.timestamp)
 }
 
 // tell prints what was found.

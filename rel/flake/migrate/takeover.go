@@ -5,7 +5,6 @@ package migrate
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -61,14 +60,14 @@ func Takeover(f *cli.Flags) cli.Action {
 	}
 	t.dryRun = f.Bool("dry-run", false, "try all that can be tried, and leave the original as it is")
 	f.File = f.String("config", "", "use the configuration in `FILE`, and write none")
-	f.Cookie = f.String("setcookie", "", "the `cookie` of the original; others can see it in ps, so prefer FLAKE_COOKIE")
+	f.String("setcookie", "", "the `cookie` of the original; others can see it in ps, so prefer FLAKE_COOKIE")
 	noinput := f.Bool("noinput", false, "show no prompt, even if standard input is a terminal")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *t.from == "" {
 			return cli.UsageError(errors.New("take over from which node? Set -from name@host"))
 		}
-		if err := t.together(); err != nil {
-			return cli.UsageError(err)
+		if name := f.Given("out", "sys-config", "timestamp", "vm-args"); name != "" && *f.File != "" {
+			return cli.UsageError(fmt.Errorf("-%s does not go with -config, whose file has all that the node is to have", name))
 		}
 		h, err := t.meet(ctx)
 		if err != nil {
@@ -117,19 +116,6 @@ func (t *takeoverFlags) end(ctx context.Context, h *Handover, stdout, stderr io.
 		return nil
 	}
 	return h.end(ctx, lines.Logger)
-}
-
-// together refuses the flags of a configuration to write if -config names one.
-func (t *takeoverFlags) together() (err error) {
-	t.Visit(func(set *flag.Flag) {
-		switch set.Name {
-		case "out", "sys-config", "timestamp", "vm-args":
-			if *t.File != "" && err == nil {
-				err = fmt.Errorf("-%s does not go with -config, whose file has all that the node is to have", set.Name)
-			}
-		}
-	})
-	return err
 }
 
 // meet connects to the original and reads its settings.
