@@ -4,5 +4,5 @@ package config
 
 import "io/fs"
 
-// owner returns no user.
-func owner(fs.FileInfo) int { return -1 }
+// Owner returns no user and no group.
+func Owner(fs.FileInfo) (uid, gid int) { return -1, -1 }

@@ -7,5 +7,8 @@ import (
 	"syscall"
 )
 
-// owner returns the user that a file belongs to.
-func owner(info fs.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Uid) }
+// Owner returns the user and the group that a file belongs to, or -1 where files have none.
+func Owner(info fs.FileInfo) (uid, gid int) {
+	owner := info.Sys().(*syscall.Stat_t)
+	return int(owner.Uid), int(owner.Gid)
+}

@@ -24,7 +24,8 @@ func Secret(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := guarded(info.Mode(), owner(info), os.Geteuid()); err != nil {
+	user, _ := Owner(info)
+	if err := guarded(info.Mode(), user, os.Geteuid()); err != nil {
 		return "", err
 	}
 	text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")

@@ -34,7 +34,7 @@ type Generator struct {
 	Name    string
 	Server  *idserver.Server
 	saves   *idhttp.Saves
-	Who     identity
+	Who     string // its worker, for people
 	release func() error
 }
 
@@ -137,7 +137,7 @@ func (gs *Set) open(ctx context.Context, p *planned) error {
 		source := numbered{ids, gs.host.Owner()}
 		g.Server.IDs, g.Server.From = source, source.origin
 	} else {
-		origin := idserver.Origin{From: cmp.Or(g.Who.from, "configuration")}
+		origin := idserver.Origin{From: cmp.Or(p.from, "configuration")}
 		g.Server.IDs, g.Server.From = ids.Get(), func() idserver.Origin { return origin }
 		if g.release, err = claim(p.place, p.chosen, gs.options.Logger); err != nil {
 			return err
@@ -227,15 +227,15 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 		}
 		switch {
 		case g.Random:
-			who = identity{worker: "random, kept in " + path}
+			who = "random, kept in " + path
 		case g.fromEtcd():
-			who = identity{worker: "a number of etcd"}
+			who = "a number of etcd"
 		}
 		label := "worker id  "
 		if g.mark != "" {
 			label = fmt.Sprintf("generator  %s: %s, ", g.Name, g.Format)
 		}
-		lines = append(lines, label+who.String())
+		lines = append(lines, label+who)
 	}
 	return lines, err
 }

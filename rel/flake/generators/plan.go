@@ -1,6 +1,7 @@
 package generators
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -19,31 +20,18 @@ type planned struct {
 	mark   string // the name of its mark; empty: that of the generator flake, which has no name
 	from   string // where its worker is from; empty: its table [[generator]]
 	chosen bool   // by the configuration, not by the machine's network card
-	kept   storedWorker
+
+	// kept returns the random worker id that is stored with a mark.
+	kept func(mark string) (w flake.Worker, from string, err error)
 
 	drawn formats.Options // of a random worker: the one that is kept
 	place formats.Place   // of placed.add: with a number from etcd, that of 0
-	who   identity        // once it is open
+	who   string          // once it is open: its worker, for people
 }
-
-// identity is the worker of a generator.
-type identity struct {
-	worker string // for people: "02:00:00:00:00:01", "id 5"
-	from   string // empty: the generator's table
-}
-
-func (i identity) String() string {
-	if i.from == "" {
-		return i.worker
-	}
-	return i.worker + " (" + i.from + ")"
-}
-
-// storedWorker returns the random worker id stored with a mark.
-type storedWorker func(mark string) (w flake.Worker, from string, err error)
 
 // plans returns the generators of a configuration, first the one named flake.
-func plans(cfg config.Config, kept storedWorker, log *slog.Logger) (all []*planned, err error) {
+func plans(cfg config.Config, kept func(mark string) (flake.Worker, string, error), log *slog.Logger) (
+	all []*planned, err error) {
 	first := &planned{Generator: cfg.Flake.Generator(), chosen: true, kept: kept}
 	if !first.Random && !first.fromEtcd() {
 		var w flake.Worker
@@ -62,10 +50,10 @@ func plans(cfg config.Config, kept storedWorker, log *slog.Logger) (all []*plann
 // fromEtcd reports whether the generator's number is from etcd.
 func (g *planned) fromEtcd() bool { return len(g.Etcd) > 0 }
 
-// plan returns what the generator is with a number from etcd. Others ignore the number. It fails if no id can have the
-// current time.
-func (g *planned) plan(number uint64) (p formats.Plan, who identity, err error) {
-	o := g.Numbered(number)
+// plan returns what the generator is with a number from etcd, and its worker, such as "id 5 (worker_id)". Others ignore
+// the number. It fails if no id can have the current time.
+func (g *planned) plan(number uint64) (p formats.Plan, who string, err error) {
+	o, from := g.Numbered(number), ""
 	switch {
 	case g.Random:
 		if g.drawn == nil {
@@ -77,13 +65,14 @@ func (g *planned) plan(number uint64) (p formats.Plan, who identity, err error) 
 		}
 		o = g.drawn
 	case g.fromEtcd() && g.mark == "":
-		who.from = fmt.Sprintf("number %d of etcd", number)
+		from = fmt.Sprintf("number %d of etcd", number)
 	}
 	if p, err = g.Kind().Plan(o); err != nil {
 		return p, who, err
 	}
-	if who.worker = p.Who; who.from == "" {
-		who.from = g.from
+	who = p.Who
+	if from = cmp.Or(from, g.from); from != "" {
+		who += " (" + from + ")"
 	}
 	_, err = p.Open(context.Background(), "", flake.Options{})
 	return p, who, err
@@ -96,9 +85,7 @@ func (g *planned) opener(o flake.Options) host.Opener[formats.Generator] {
 		if err != nil {
 			return nil, err
 		}
-		if g.who.worker == "" {
-			g.who = who
-		}
+		g.who = cmp.Or(g.who, who)
 		o := o
 		o.Bound = bound
 		return p.Open(ctx, mark, o)

@@ -74,11 +74,7 @@ func (i *imports) run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	path, err := filepath.EvalSymlinks(s.TimestampPath) // beside which the lock is
-	if err == nil {
-		err = giveToOwner(filepath.Dir(path), path, path+".lock")
-	}
-	if err != nil {
+	if err := giveToOwner(s.TimestampPath); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "%s: ids begin after %s\n", s.TimestampPath, output.Milliseconds(end))
@@ -172,6 +168,24 @@ func (i *imports) tell(w io.Writer, s original.Settings, state original.State) {
 				i.dets, output.Milliseconds(at), ahead.Round(time.Millisecond))
 		}
 	}
+}
+
+// giveToOwner gives the mark, if root made it, to the user whose folder it is in: otherwise a node of that user could
+// not lock or read it.
+func giveToOwner(mark string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	path, err := filepath.EvalSymlinks(mark) // beside which the lock is
+	if err != nil {
+		return err
+	}
+	folder, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	user, group := config.Owner(folder)
+	return errors.Join(os.Lchown(path, user, group), os.Lchown(path+".lock", user, group))
 }
 
 func tellSettings(w io.Writer, s original.Settings) {

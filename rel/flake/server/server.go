@@ -154,7 +154,7 @@ func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 
 // announce says what has started: in lines on w or, if the log is in JSON, in one of its lines.
 func (s *Server) announce(w io.Writer) {
-	first, address, epmd := s.Generators.List[0].Who.String(), s.Node.Addr().String(), s.Node.EPMD().String()
+	first, address, epmd := s.Generators.List[0].Who, s.Node.Addr().String(), s.Node.EPMD().String()
 	cookie := s.settings.config.Node.CookieFrom
 	others := []string{}
 	for _, g := range s.Generators.List[1:] {
