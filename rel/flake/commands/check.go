@@ -62,7 +62,8 @@ func textOfCheck(r host.Report) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, at %s\n", escape.Text(r.File), output.Seconds(r.Clock))
 	if len(r.Generators) > 0 {
-		text.WriteString("\n" + tableOfCheck(r.Generators))
+		fmt.Fprintln(&text)
+		tellGenerators(&text, r.Generators)
 	}
 	if n := r.Number; n != nil {
 		fmt.Fprintf(&text, "\netcd, cluster %s, prefix %s\n",
@@ -116,9 +117,8 @@ func markTime(milli uint64) string {
 	return output.Seconds(milli)
 }
 
-func tableOfCheck(all []host.GeneratorReport) string {
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+func tellGenerators(w io.Writer, all []host.GeneratorReport) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "generator\tmark\tlatest of any run\tbounded by\ta start waits for")
 	for _, g := range all {
 		bound, wait := "the file", milliseconds(g.Wait).String()
@@ -132,5 +132,4 @@ func tableOfCheck(all []host.GeneratorReport) string {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", name, markTime(g.Mark), markTime(g.Latest), bound, wait)
 	}
 	table.Flush()
-	return text.String()
 }

@@ -1,8 +1,6 @@
 package generators
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -83,9 +81,8 @@ func claims() (map[string]formats.Place, error) {
 		return nil, err
 	}
 	all := make(map[string]formats.Place)
-	lines := bufio.NewScanner(bytes.NewReader(sockets))
-	for lines.Scan() {
-		_, name, ok := strings.Cut(lines.Text(), " "+claimPrefix)
+	for line := range strings.SplitSeq(string(sockets), "\n") {
+		_, name, ok := strings.Cut(line, " "+claimPrefix)
 		parts := strings.Split(name, "/")
 		if !ok || len(parts) != 3 {
 			continue
@@ -95,27 +92,20 @@ func claims() (map[string]formats.Place, error) {
 			all[claimPrefix+name] = p
 		}
 	}
-	return all, lines.Err()
+	return all, nil
 }
 
 // ownerOf returns the owner of a listening socket.
-func ownerOf(name string) (owner syscall.Ucred, err error) {
+func ownerOf(name string) (*syscall.Ucred, error) {
 	c, err := net.Dial("unix", name)
 	if err != nil {
-		return owner, err
+		return nil, err
 	}
 	defer c.Close()
-	raw, err := c.(*net.UnixConn).SyscallConn()
+	f, err := c.(*net.UnixConn).File()
 	if err != nil {
-		return owner, err
+		return nil, err
 	}
-	var got *syscall.Ucred
-	var optErr error
-	err = raw.Control(func(fd uintptr) {
-		got, optErr = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	})
-	if err = errors.Join(err, optErr); err == nil {
-		owner = *got
-	}
-	return owner, err
+	defer f.Close()
+	return syscall.GetsockoptUcred(int(f.Fd()), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 }

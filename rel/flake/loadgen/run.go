@@ -80,22 +80,19 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err := r.greet(ctx, &s); err != nil {
 		return Result{}, err
 	}
-	compared := make(chan struct{})
-	go func() {
-		defer close(compared)
+	var others, callers sync.WaitGroup
+	others.Go(func() {
 		for ids := range r.batches {
 			s.add(ids)
 		}
 		s.settle()
-	}()
+	})
 	used := processorTime()
 	r.start = time.Now()
 	end, cancel := context.WithTimeout(ctx, o.Duration)
 	defer cancel()
 	r.end = end
-	stopped := make(chan struct{})
-	go r.tell(stopped)
-	var callers sync.WaitGroup
+	others.Go(r.tell)
 	for i, take := range o.Takers {
 		callers.Go(func() { r.caller(i, take) })
 	}
@@ -104,8 +101,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	result.Busy = (processorTime() - used).Seconds() / result.Seconds / float64(runtime.GOMAXPROCS(0))
 	result.Behind = o.behind(result.Calls, result.Seconds)
 	close(r.batches)
-	<-stopped
-	<-compared
+	others.Wait()
 	result.Compared, result.Twice, result.Example = s.compared, s.twice, s.example
 	return result, nil
 }
@@ -195,10 +191,8 @@ func (r *run) begin(me, i int) (time.Time, bool) {
 
 // rest waits, or returns false at the end.
 func (r *run) rest(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-r.end.Done():
 		return false
@@ -241,16 +235,13 @@ func (r *run) fail(err error) {
 }
 
 // tell reports progress until the end.
-func (r *run) tell(stopped chan<- struct{}) {
-	defer close(stopped)
+func (r *run) tell() {
 	if r.Progress == nil {
 		return
 	}
-	second := time.NewTicker(time.Second)
-	defer second.Stop()
-	for {
+	for second := time.Tick(time.Second); ; {
 		select {
-		case <-second.C:
+		case <-second:
 			r.Progress(r.result())
 		case <-r.end.Done():
 			return

@@ -13,6 +13,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,22 +62,31 @@ func (s *Settings) report(what, why string) {
 	}
 }
 
-// A taker takes the value of a key, or says why not.
-type taker func(s *Settings, value etf.Term) (why string)
+// known are the applications with keys that this node has too.
+var known = []string{"flake", "kernel"}
 
-// takers are those of the keys of applications.
-var takers = map[string]map[string]taker{
-	"flake": {
-		"interface":          takeText(func(s *Settings) *string { return &s.Interface }),
-		"timestamp_path":     takeText(func(s *Settings) *string { return &s.DetsPath }),
-		"allowable_downtime": takeDowntime,
-	},
-	"kernel": {
-		"inet_dist_listen_min":    takePort(func(s *Settings) *int { return &s.ListenMin }),
-		"inet_dist_listen_max":    takePort(func(s *Settings) *int { return &s.ListenMax }),
-		"inet_dist_use_interface": takeAddress,
-		"net_ticktime":            takeTicktime,
-	},
+// unlike is why a key is left, whatever its value.
+const unlike = "this node has nothing like it"
+
+// takeValue takes the value of an application's key, or returns why not.
+func (s *Settings) takeValue(key string, value etf.Term) (why string) {
+	switch key {
+	case "flake interface":
+		return takeText(&s.Interface, value)
+	case "flake timestamp_path":
+		return takeText(&s.DetsPath, value)
+	case "flake allowable_downtime":
+		return s.takeDowntime(value)
+	case "kernel inet_dist_listen_min":
+		return takePort(&s.ListenMin, value)
+	case "kernel inet_dist_listen_max":
+		return takePort(&s.ListenMax, value)
+	case "kernel inet_dist_use_interface":
+		return s.takeAddress(value)
+	case "kernel net_ticktime":
+		return s.takeTicktime(value)
+	}
+	return unlike
 }
 
 // TakeEnv takes the environment of an application, a list of {Key, Value} as in a sys.config and as
@@ -84,13 +94,10 @@ var takers = map[string]map[string]taker{
 // its value, which may be a secret.
 func (s *Settings) TakeEnv(from, app string, env etf.Term) {
 	pairs, ok := etf.Elements(env)
-	known := takers[app]
 	switch {
 	case !ok:
 		s.report(fmt.Sprintf("%s: %s", from, app), "no list of keys")
-	case known == nil && len(pairs) > 0:
-		s.report(fmt.Sprintf("%s: %s, keys: %d", from, app, len(pairs)), "another application")
-	case known != nil:
+	case slices.Contains(known, app):
 		for _, pair := range pairs {
 			pair, _ := pair.(etf.Tuple)
 			if len(pair) != 2 {
@@ -99,33 +106,34 @@ func (s *Settings) TakeEnv(from, app string, env etf.Term) {
 			}
 			s.takeKey(from, app, pair[0], pair[1])
 		}
+	case len(pairs) > 0:
+		s.report(fmt.Sprintf("%s: %s, keys: %d", from, app, len(pairs)), "another application")
 	}
 }
 
 func (s *Settings) takeKey(from, app string, key, value etf.Term) {
 	name, _ := key.(etf.Atom)
 	what := fmt.Sprintf("%s: %s %s", from, app, etf.Format(nil, key))
-	if take := takers[app][string(name)]; take == nil {
-		s.report(what, "this node has nothing like it")
-	} else if why := take(s, value); why != "" {
-		s.report(fmt.Sprintf("%s %.60s", what, etf.Format(nil, value)), why)
-	} else {
+	switch why := s.takeValue(app+" "+string(name), value); why {
+	case unlike:
+		s.report(what, why)
+	case "":
 		s.report(fmt.Sprintf("%s %s", what, etf.Format(nil, value)), "")
+	default:
+		s.report(fmt.Sprintf("%s %.60s", what, etf.Format(nil, value)), why)
 	}
 }
 
-func takeText(field func(*Settings) *string) taker {
-	return func(s *Settings, value etf.Term) string {
-		t, ok := text(value)
-		if !ok || strings.ContainsRune(t, 0) {
-			return "no string"
-		}
-		*field(s) = t
-		return ""
+func takeText(field *string, value etf.Term) string {
+	t, ok := text(value)
+	if !ok || strings.ContainsRune(t, 0) {
+		return "no string"
 	}
+	*field = t
+	return ""
 }
 
-func takeDowntime(s *Settings, value etf.Term) string {
+func (s *Settings) takeDowntime(value etf.Term) string {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	switch ms, _ := value.(int64); {
 	case value == etf.Atom("infinity"):
@@ -138,19 +146,17 @@ func takeDowntime(s *Settings, value etf.Term) string {
 	return ""
 }
 
-func takePort(field func(*Settings) *int) taker {
-	return func(s *Settings, value etf.Term) string {
-		port, ok := value.(int64)
-		if !ok || uint64(port) > math.MaxUint16 {
-			return "no port"
-		}
-		*field(s) = int(port)
-		return ""
+func takePort(field *int, value etf.Term) string {
+	port, ok := value.(int64)
+	if !ok || uint64(port) > math.MaxUint16 {
+		return "no port"
 	}
+	*field = int(port)
+	return ""
 }
 
 // takeAddress takes an address as inet has it, {127,0,0,1}.
-func takeAddress(s *Settings, value etf.Term) string {
+func (s *Settings) takeAddress(value etf.Term) string {
 	parts, _ := value.(etf.Tuple)
 	bits := map[int]int{4: 8, 8: 16}[len(parts)] // of a part
 	if bits == 0 {
@@ -172,7 +178,7 @@ func takeAddress(s *Settings, value etf.Term) string {
 	return ""
 }
 
-func takeTicktime(s *Settings, value etf.Term) string {
+func (s *Settings) takeTicktime(value etf.Term) string {
 	seconds, _ := value.(int64)
 	if seconds < 4 || seconds > 3600 {
 		return "this node can have 4 to 3600 seconds, and has 60: nodes that are connected should have the same"

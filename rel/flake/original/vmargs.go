@@ -175,7 +175,7 @@ func (s *Settings) takeFlag(from, flag string, values []string, seen map[string]
 		s.report(what+" "+name, why)
 	default:
 		app := strings.TrimPrefix(flag, "-")
-		if takers[app] != nil {
+		if slices.Contains(known, app) {
 			return s.takeArgs(from, app, values, once)
 		}
 		why, ok := reasons[flag]
@@ -183,7 +183,7 @@ func (s *Settings) takeFlag(from, flag string, values []string, seen map[string]
 		case strings.HasPrefix(flag, "+"):
 			why = "for the Erlang VM"
 		case !ok:
-			why = "this node has nothing like it"
+			why = unlike
 		}
 		if why != "" {
 			s.report(what, why)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -51,8 +52,6 @@ func (n *Notifier) Say(lines ...string) {
 	}
 }
 
-func stateIs(text string) string { return "STATUS=" + text }
-
 // extend is the line that asks for more time to start or stop.
 func extend(d time.Duration) string {
 	return "EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(d.Microseconds(), 10)
@@ -73,34 +72,32 @@ func (n *Notifier) Starting() (started func()) {
 	if n.conn == nil {
 		return func() {}
 	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		beat := time.NewTicker(startBeat)
-		defer beat.Stop()
-		for {
-			n.Say(extend(startPatience), stateIs("starting"))
+	done := make(chan struct{})
+	var reports sync.WaitGroup
+	reports.Go(func() {
+		for beat := time.Tick(startBeat); ; {
+			n.Say(extend(startPatience), "STATUS=starting")
 			select {
-			case <-beat.C:
+			case <-beat:
 			case <-done:
 				return
 			}
 		}
-	}()
-	return func() { close(done); <-ended }
+	})
+	return func() { close(done); reports.Wait() }
 }
 
 // Reloading reports that a reload begins, and the time at which it does.
 func (n *Notifier) Reloading() {
-	n.Say("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10), stateIs("reloading the configuration"))
+	n.Say("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10), "STATUS=reloading the configuration")
 }
 
 // Ready reports that the node is serving, and how.
-func (n *Notifier) Ready(text string) { n.Say("READY=1", stateIs(text)) }
+func (n *Notifier) Ready(text string) { n.Say("READY=1", "STATUS="+text) }
 
 // Stopping reports that the node will end after a time.
 func (n *Notifier) Stopping(after time.Duration) {
-	n.Say("STOPPING=1", stateIs("stopping"), extend(after+stopTime))
+	n.Say("STOPPING=1", "STATUS=stopping", extend(after+stopTime))
 }
 
 // Close ends the connection to the service manager.
