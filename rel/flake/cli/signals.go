@@ -20,9 +20,19 @@ func UntilSignal(signals <-chan os.Signal, exit func(code int)) context.Context 
 	t := &trap{hangups: make(chan struct{}, 1)}
 	ctx, end := context.WithCancelCause(context.WithValue(context.Background(), trapKey{}, t))
 	go func() {
-		end(Signal{t.next(signals)})
-		second := t.next(signals)
-		exit(128 + int(second.(syscall.Signal))) // as a shell reports it
+		for s := range signals {
+			switch {
+			case s == syscall.SIGHUP && t.on.Load():
+				select {
+				case t.hangups <- struct{}{}:
+				default: // a reload is already due, and will read what this one would
+				}
+			case ctx.Err() == nil:
+				end(Signal{s})
+			default:
+				exit(128 + int(s.(syscall.Signal))) // as a shell reports it
+			}
+		}
 	}()
 	return ctx
 }
@@ -34,20 +44,6 @@ type trap struct {
 }
 
 type trapKey struct{}
-
-// next returns the next signal that ends the process.
-func (t *trap) next(signals <-chan os.Signal) os.Signal {
-	for {
-		s := <-signals
-		if s != syscall.SIGHUP || !t.on.Load() {
-			return s
-		}
-		select {
-		case t.hangups <- struct{}{}:
-		default: // a reload is already due, and will read what this one would
-		}
-	}
-}
 
 // Hangups takes SIGHUP, which no longer ends the process: the channel reports it.
 func Hangups(ctx context.Context) <-chan struct{} {
