@@ -62,11 +62,11 @@ var endpoints = []endpoint{
 	{path: "/healthz", methods: reads, open: true, serve: (*Server).healthz},
 	{path: "/readyz", methods: reads, parameters: []string{"generators"}, open: true, serve: (*Server).readyz},
 	{path: "/metrics", methods: reads, serve: (*Server).showMetrics},
-	{path: "/openapi.yaml", methods: reads, serve: (*Server).openAPI},
+	{path: "/openapi.yaml", methods: reads, serve: (*Server).file},
 	{path: "/{$}", methods: reads, parameters: []string{"id", "base", "generator"}, serve: (*Server).page},
 	{path: "/take", methods: takes[1:], parameters: []string{"generator"}, takes: true, serve: (*Server).take},
 	{path: "/events", methods: takes[:1], serve: (*Server).events},
-	{path: "/assets/{name}", methods: reads, serve: (*Server).asset},
+	{path: "/assets/{name}", methods: reads, serve: (*Server).file},
 	{path: "/debug/pprof/{name...}", methods: takes[:1], unchecked: true, serve: (*Server).profile},
 	{path: nowhere, unchecked: true, serve: (*Server).nowhere},
 }

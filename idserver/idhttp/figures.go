@@ -5,7 +5,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/flake-go/flake/node/latency"
 )
@@ -126,14 +128,9 @@ func within(c latency.Counts, part float64) string {
 
 // brief formats a bound, such as 2.5 ms.
 func brief(d time.Duration) string {
-	unit, of := "s", time.Second
-	switch {
-	case d < time.Millisecond:
-		unit, of = "µs", time.Microsecond
-	case d < time.Second:
-		unit, of = "ms", time.Millisecond
-	}
-	return strconv.FormatFloat(float64(d)/float64(of), 'f', -1, 64) + " " + unit
+	s := d.String()
+	unit := strings.IndexFunc(s, unicode.IsLetter)
+	return s[:unit] + " " + s[unit:]
 }
 
 // thousands formats a count, such as 1,234,567.
@@ -158,8 +155,6 @@ func size(n uint64) string {
 	return fmt.Sprintf("%.1f %s", f, units[i])
 }
 
-func seconds(d time.Duration) string {
-	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
-}
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }

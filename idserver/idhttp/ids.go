@@ -164,9 +164,11 @@ type question struct {
 // 0 the metabyte and the number of ids, up to most.
 func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault *problem) {
 	q.parameters = p
-	if q.generator, fault = s.generator(&q.parameters); fault != nil {
+	asked, fault := s.asked(&q.parameters)
+	if fault != nil {
 		return q, fault
 	}
+	q.generator = &asked[0]
 	q.format = q.generator.format()
 	if q.media, fault = negotiate(r, forms); fault != nil {
 		return q, fault
@@ -184,16 +186,7 @@ func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault
 	return q, fault
 }
 
-// generator returns the named generator, or the first if none is named.
-func (s *Server) generator(p *parameters) (*Generator, *problem) {
-	asked, fault := s.asked(p)
-	if fault != nil {
-		return nil, fault
-	}
-	return &asked[0], nil
-}
-
-// asked returns the named generator, or all if none is named.
+// asked returns the named generator, or all if none is named. The first of all is the default.
 func (s *Server) asked(p *parameters) ([]Generator, *problem) {
 	name, given := p.get("generator")
 	if !given {

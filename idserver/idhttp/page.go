@@ -64,10 +64,11 @@ func unauthorized(w http.ResponseWriter) {
 
 // take takes an id and shows it on the page.
 func (s *Server) take(w http.ResponseWriter, r *http.Request, p parameters) *problem {
-	g, fault := s.generator(&p)
+	asked, fault := s.asked(&p)
 	if fault != nil {
 		return fault
 	}
+	g := &asked[0]
 	id, err := g.Server.Get(r.Context(), idserver.Meta{})
 	if err != nil {
 		return refused(g, err)
@@ -80,17 +81,12 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, p parameters) *pro
 	return nil
 }
 
-// asset serves a file of the page.
-func (s *Server) asset(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
-	return serveFile(w, r, "page/"+r.PathValue("name"))
-}
-
-// openAPI serves the description of the endpoints.
-func (s *Server) openAPI(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
-	return serveFile(w, r, "openapi.yaml")
-}
-
-func serveFile(w http.ResponseWriter, r *http.Request, name string) *problem {
+// file serves a file of the page, or the description of the endpoints.
+func (*Server) file(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
+	name := "openapi.yaml"
+	if ofPage := r.PathValue("name"); ofPage != "" {
+		name = "page/" + ofPage
+	}
 	content, err := files.ReadFile(name)
 	media := map[string]string{
 		".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".yaml": "application/yaml",

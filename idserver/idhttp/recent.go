@@ -28,11 +28,8 @@ type Recent struct {
 	all []event // the oldest first
 }
 
-type event struct {
-	at         time.Time
-	level      slog.Level
-	what, more string
-}
+// event is a line as the page shows it.
+type event struct{ At, Level, What, More string }
 
 // Handler returns a handler that keeps lines, and passes all to the next handler.
 func (r *Recent) Handler(next slog.Handler) slog.Handler { return recentHandler{next: next, of: r} }
@@ -109,7 +106,7 @@ func (r *Recent) note(at time.Time, level slog.Level, what, more string) {
 	defer r.mu.Unlock()
 	alike, first := 0, 0
 	for i := range slices.Backward(r.all) {
-		if r.all[i].what == what {
+		if r.all[i].What == what {
 			alike, first = alike+1, i
 		}
 	}
@@ -119,18 +116,14 @@ func (r *Recent) note(at time.Time, level slog.Level, what, more string) {
 	case len(r.all) == maxRecent:
 		r.all = slices.Delete(r.all, 0, 1)
 	}
-	r.all = append(r.all, event{at, level, plain(what), more})
+	r.all = append(r.all, event{at.UTC().Format("01-02 15:04:05"), strings.ToLower(level.String()), plain(what), more})
 }
 
-// eventState is a line as the page shows it.
-type eventState struct{ At, Level, What, More string }
-
 // state returns the lines, the latest first.
-func (r *Recent) state() (all []eventState) {
+func (r *Recent) state() []event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range slices.Backward(r.all) {
-		all = append(all, eventState{e.at.UTC().Format("01-02 15:04:05"), strings.ToLower(e.level.String()), e.what, e.more})
-	}
+	all := slices.Clone(r.all)
+	slices.Reverse(all)
 	return all
 }

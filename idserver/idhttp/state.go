@@ -63,7 +63,7 @@ type state struct {
 	Chart                  chart
 	Errors                 errorState
 	Latencies              []latencyState // of the doors that were called in the last minute
-	Recent                 []eventState
+	Recent                 []event
 	Generators             []generatorState
 	Peers                  []peerState
 	PeerCount, MorePeers   int
@@ -136,16 +136,15 @@ func (s *Server) state(now time.Time) *state {
 	total, refusals := uint64(0), uint64(0)
 	for i := range s.Generators {
 		what, err := s.Generators[i].trouble() // before state reads the mark: trouble moves a mark that is behind
-		g := s.Generators[i].state(now)
+		stats := s.Generators[i].Server.Stats()
+		g := s.Generators[i].state(now, stats)
 		since := s.onsets.note(i, err, now)
 		if g.InTrouble = err != nil; g.InTrouble {
 			v.Troubles = addTrouble(v.Troubles, g.Name, what, err, since)
 		}
 		g.Rate = thousands(ratesOf(all, func(one *sample) uint64 { return one.ids[i] }).rate())
-		stats := s.Generators[i].Server.Stats()
 		total += stats.IDs
 		refusals += stats.Refusals
-		g.count(stats)
 		v.Generators = append(v.Generators, g)
 	}
 	for i := range v.Troubles {
@@ -198,9 +197,13 @@ func (t Traffic) refused() (n uint64) {
 	return n
 }
 
-func (g *Generator) state(now time.Time) generatorState {
-	ids := g.Server.IDs
-	v := generatorState{Name: g.Name, Format: ids.Format().Name, Who: who(ids), Origin: originOf(g.Server.Origin(), now)}
+func (g *Generator) state(now time.Time, stats idserver.Stats) generatorState {
+	ids, calls := g.Server.IDs, uint64(0)
+	for _, c := range stats.Calls {
+		calls += c.Calls
+	}
+	v := generatorState{Name: g.Name, Format: ids.Format().Name, Who: who(ids), Origin: originOf(g.Server.Origin(), now),
+		IDs: thousands(stats.IDs), Calls: thousands(calls), Waits: thousands(stats.Waits), Refusals: thousands(stats.Refusals)}
 	milli, _ := ids.Last()
 	last, mark := time.UnixMilli(int64(milli)), ids.Mark()
 	v.Clock, v.Last, v.LastAgo = clock(now), clock(last), inspect.Span(now.Sub(last).Milliseconds())+" ago"
@@ -219,15 +222,6 @@ func (g *Generator) state(now time.Time) generatorState {
 	}
 	v.Track = trackOf(now, last, mark)
 	return v
-}
-
-func (v *generatorState) count(stats idserver.Stats) {
-	calls := uint64(0)
-	for _, c := range stats.Calls {
-		calls += c.Calls
-	}
-	v.IDs, v.Calls = thousands(stats.IDs), thousands(calls)
-	v.Waits, v.Refusals = thousands(stats.Waits), thousands(stats.Refusals)
 }
 
 // who returns the worker of a source by the fields of its format; 48 bits as a MAC
