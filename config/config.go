@@ -168,7 +168,6 @@ func Default() Config {
 // FromEtcd reports whether any number comes from etcd.
 func (c *Config) FromEtcd() bool { return len(c.etcdKeys()) > 0 }
 
-// etcdKeys returns the keys whose numbers come from etcd.
 func (c *Config) etcdKeys() (keys []string) {
 	if c.Flake.Etcd {
 		keys = append(keys, "flake.worker_id")

@@ -55,7 +55,6 @@ const MaxGenerators = 64
 // generatorKey returns the key in faults of the i-th table [[generator]], from 0.
 func generatorKey(i int) string { return fmt.Sprintf("generator[%d]", i+1) }
 
-// settings lists the keys of the i-th table.
 func (g *Generator) settings(i int) []setting {
 	key := generatorKey(i) + "."
 	settings := []setting{
@@ -72,7 +71,6 @@ func (g *Generator) settings(i int) []setting {
 	return settings
 }
 
-// option is a key of a generator's format.
 type option struct {
 	*formats.Key
 	generator *Generator

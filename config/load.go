@@ -54,7 +54,6 @@ func Load(path string, flags ...Flag) (Config, error) {
 	return c, nil
 }
 
-// given is a value of the file, or the text of a flag.
 type given struct {
 	value any
 	flag  bool

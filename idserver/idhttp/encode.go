@@ -25,7 +25,6 @@ type body struct {
 	failed bool
 }
 
-// body starts an answer.
 func (q *question) body(w http.ResponseWriter) body {
 	h := w.Header()
 	h["Content-Type"] = mediaHeader[q.media]
@@ -34,7 +33,6 @@ func (q *question) body(w http.ResponseWriter) body {
 	return body{w: w, whole: whole, buf: whole[:0]}
 }
 
-// end writes the last chunk.
 func (b *body) end() {
 	b.flush()
 	buffers.Put(b.whole)

@@ -122,7 +122,6 @@ func (s *Server) decompose(w http.ResponseWriter, r *http.Request, p parameters)
 	return writeJSON(w, parts)
 }
 
-// makersOf returns generators as possible makers of an id.
 func makersOf(all []Generator) []inspect.Maker {
 	makers := make([]inspect.Maker, len(all))
 	for i := range all {

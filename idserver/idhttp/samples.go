@@ -28,7 +28,6 @@ type sample struct {
 	latencies [len(doors)]latency.Counts
 }
 
-// samples keeps the samples of the charts' window.
 type samples struct {
 	mu   sync.Mutex
 	all  []sample      // the oldest first

@@ -106,7 +106,6 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return err
 }
 
-// find returns the index of a command in the table.
 func find(name string) (int, error) {
 	var names []string
 	for i, c := range table() {
@@ -175,7 +174,6 @@ func printHelp(name string, w io.Writer) error {
 	return err
 }
 
-// completion prints a script for a shell.
 func completion(*cli.Flags) cli.Action {
 	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
 		script := usage.Shells[strings.Join(args, "")]
@@ -187,7 +185,6 @@ func completion(*cli.Flags) cli.Action {
 	}
 }
 
-// manual prints the page flake(1).
 func manual(*cli.Flags) cli.Action {
 	return func(_ context.Context, _ []string, stdout, _ io.Writer) error {
 		_, err := io.WriteString(stdout, usage.Man(described(), cli.Version, "hands out unique, time-ordered ids", sections))
@@ -206,7 +203,6 @@ var sections = []usage.Section{
 	{Title: "SEE ALSO", Text: "The manual: https://github.com/flake-go/flake#documentation"},
 }
 
-// showVersion prints the version that is running.
 func showVersion(*cli.Flags) cli.Action {
 	return func(_ context.Context, _ []string, stdout, _ io.Writer) error { return cli.PrintVersion(stdout) }
 }

@@ -41,7 +41,6 @@ const (
 	mostConnections = 1000
 )
 
-// benchFlags are the flags of bench.
 type benchFlags struct {
 	way                       remote.Choice
 	generator, base           *string
@@ -69,7 +68,6 @@ func Bench(f *cli.Flags) cli.Action {
 	return f.WithConfig(b.run)
 }
 
-// benchResult is what bench prints.
 type benchResult struct {
 	Over        string  `json:"over"` // erlang or http
 	Of          string  `json:"of"`   // the node or the URL

@@ -106,7 +106,6 @@ func textBaseOf(text string) (int, error) {
 	return base, err
 }
 
-// taker gets n ids as texts.
 type taker func(ctx context.Context, n int) ([]string, error)
 
 // each gets ids and writes each of them with text.

@@ -161,7 +161,6 @@ func (v *inspector) showAll(args []string, stdin io.Reader) error {
 	return nil
 }
 
-// inspected is an id taken apart.
 type inspected struct {
 	Text string `json:"text"`         // as it was given
 	As   string `json:"as,omitempty"` // how it was read
@@ -178,7 +177,6 @@ type alternative struct {
 	Time      time.Time `json:"time"`
 }
 
-// show prints what a text is.
 func (v *inspector) show(text string) error {
 	text = strings.Trim(strings.TrimSpace(text), `"'`)
 	now := v.now()
@@ -244,7 +242,6 @@ func (v *inspector) name(r inspect.Reading) string {
 	return v.names[r.Maker]
 }
 
-// table shows a reading for people.
 func (v *inspector) table(text string, r inspect.Reading, others []alternative, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s, read as %s\n", text, cmp.Or(v.name(r), r.Format.Name), r.As)

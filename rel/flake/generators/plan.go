@@ -47,7 +47,6 @@ func plans(cfg config.Config, kept func(mark string) (flake.Worker, string, erro
 	return all, nil
 }
 
-// fromEtcd reports whether the generator's number is from etcd.
 func (g *planned) fromEtcd() bool { return len(g.Etcd) > 0 }
 
 // plan returns what the generator is with a number from etcd, and its worker, such as "id 5 (worker_id)". Others ignore
@@ -78,7 +77,6 @@ func (g *planned) plan(number uint64) (p formats.Plan, who string, err error) {
 	return p, who, err
 }
 
-// opener returns the function that opens the generator.
 func (g *planned) opener(o flake.Options) host.Opener[formats.Generator] {
 	return func(ctx context.Context, mark string, number uint64, bound flake.Bound) (formats.Generator, error) {
 		p, who, err := g.plan(number)

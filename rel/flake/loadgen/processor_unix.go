@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// processorTime is the processor time that this program has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -56,7 +56,6 @@ type Result struct {
 	Busy    float64        `json:"-"` // the share of its processors that this program used, from 0 to 1
 }
 
-// run is a run.
 type run struct {
 	Options
 	start      time.Time
@@ -135,7 +134,6 @@ func (r *run) greet(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// caller makes calls until the end.
 func (r *run) caller(me int, take Taker) {
 	spans := make([]span, 0, batch)
 	for i := 0; ; i++ {
@@ -201,7 +199,6 @@ func (r *run) rest(d time.Duration) bool {
 
 var errTime = fmt.Errorf("no answer in %v", callTime)
 
-// kinds are the errors that have names.
 var kinds = []struct {
 	err  error
 	word string
@@ -234,7 +231,6 @@ func (r *run) fail(err error) {
 	r.rest(errorRest)
 }
 
-// tell reports progress until the end.
 func (r *run) tell() {
 	if r.Progress == nil {
 		return

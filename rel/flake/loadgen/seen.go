@@ -9,7 +9,6 @@ import (
 // A span is consecutive ids, from first to last.
 type span struct{ first, last formats.Number }
 
-// count returns how many ids a span has.
 func (s span) count() uint64 { return s.last.Lo - s.first.Lo + 1 }
 
 // What seen keeps, 32 bytes a span, and three times that for a moment.

@@ -26,7 +26,6 @@ left. The files of the original stay as they are.
 
 The mark, in the file that -timestamp names, is created or raised, never lowered.`
 
-// imports are the flags of import.
 type imports struct {
 	dets, sysConfig, vmArgs, out, timestamp string
 	overwrite                               bool
@@ -123,7 +122,6 @@ func sameFile(a, b string) bool {
 // configures reports whether a configuration will be written.
 func (i *imports) configures() bool { return i.sysConfig != "" || i.vmArgs != "" }
 
-// read reads the files of the original.
 func (i *imports) read() (s original.Settings, state original.State, err error) {
 	if err := readFiles(i.sysConfig, i.vmArgs, &s); err != nil {
 		return s, state, err
@@ -150,7 +148,6 @@ func readFiles(sysConfig, vmArgs string, s *original.Settings) (err error) {
 	return err
 }
 
-// tell prints what was found.
 func (i *imports) tell(w io.Writer, s original.Settings, state original.State) {
 	tellSettings(w, s)
 	last := "there is no time in it"

@@ -16,7 +16,6 @@ import (
 	"github.com/flake-go/flake/rel/flake/remote"
 )
 
-// apply calls a function of the original.
 func (h *Handover) apply(ctx context.Context, module, function etf.Atom, args ...etf.Term) (etf.Term, error) {
 	result, err := h.Conn.Apply(ctx, module, function, args)
 	if err != nil {
@@ -52,7 +51,6 @@ func (h *Handover) parse(ctx context.Context, text string) (etf.Term, error) {
 	return h.tagged(ctx, "ok", "erl_parse", "parse_exprs", tokens)
 }
 
-// eval evaluates parsed expressions in the original.
 func (h *Handover) eval(ctx context.Context, expressions etf.Term, bindings ...etf.Term) (etf.Term, error) {
 	return h.tagged(ctx, "value", "erl_eval", "exprs", expressions, etf.List(bindings))
 }

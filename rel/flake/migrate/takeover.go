@@ -41,7 +41,6 @@ the folder as they were.
 With -config the node has that configuration, as flake import writes it, and none
 is written. It must have the worker id of the original.`
 
-// takeoverFlags are the flags of takeover.
 type takeoverFlags struct {
 	*cli.Flags
 	from, sysConfig, vmArgs, out, timestamp *string

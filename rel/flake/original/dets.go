@@ -120,7 +120,6 @@ func (r *detsReader) fail(format string, args ...any) {
 	}
 }
 
-// bytes returns the bytes from one place to another.
 func (r *detsReader) bytes(from, to uint32) []byte {
 	if from > to || uint64(to) > uint64(len(r.data)) {
 		r.fail("bytes %d to %d of %d are pointed to", from, to, len(r.data))

@@ -78,7 +78,6 @@ func (s Settings) node(w *writer) {
 	}
 }
 
-// writer writes TOML.
 type writer struct {
 	bytes.Buffer
 	err error

@@ -85,7 +85,6 @@ type limiter struct {
 	messages *messages
 }
 
-// messages counts lines by message.
 type messages struct {
 	log *slog.Logger // without a limit
 
@@ -94,7 +93,6 @@ type messages struct {
 	telling bool // soon
 }
 
-// kind is one message.
 type kind struct {
 	bucket
 	hosts map[netip.Addr]*bucket

@@ -151,7 +151,6 @@ func (r refused) Error() string { return fmt.Sprintf("the node answered %d: %s",
 // maxReport bounds the bytes of a report.
 const maxReport = 1 << 20
 
-// get returns the content at a path.
 func (w *Web) get(ctx context.Context, path string) ([]byte, error) {
 	at, err := url.JoinPath(w.URL, path)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 // httpEnd is how long requests in progress may take when the node stops.
 const httpEnd = 5 * time.Second
 
-// door is the HTTP door.
 type door struct {
 	*idhttp.Server               // once it serves
 	certs          *certs.Source // or nil

@@ -45,7 +45,6 @@ complete -o default -F _flake flake
 	return b.String()
 }
 
-// zsh returns the script for zsh.
 func zsh(all []Command) string {
 	var b strings.Builder
 	fmt.Fprint(&b, `#compdef flake
@@ -102,7 +101,6 @@ func (f *option) zshValue() string {
 	return ":" + f.value + ": "
 }
 
-// fish returns the script for fish.
 func fish(all []Command) string {
 	var b strings.Builder
 	fmt.Fprint(&b, "# Completion of flake for fish. To have it in a shell: "+

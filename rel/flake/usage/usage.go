@@ -36,7 +36,6 @@ func (c *Command) Line() string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 
-// sentence is what the command does.
 func (c *Command) sentence() string { return strings.TrimSpace("flake "+c.Name) + " " + c.Does + "." }
 
 var literals = regexp.MustCompile(`\b[a-z][a-z-]*\b`)
@@ -102,7 +101,6 @@ func Help(all []Command, c *Command) string {
 	return text.String()
 }
 
-// text is what a flag does, and its default.
 func (o *option) text() string {
 	if o.def == "" {
 		return o.does
