@@ -42,29 +42,26 @@ const (
 )
 
 type benchFlags struct {
-	way                       remote.Choice
-	generator, base           *string
-	callers, connections, ids *int
-	duration                  *time.Duration
-	rate                      *float64
-	asJSON                    *bool
+	benchResult
+	way      remote.Choice
+	base     *string
+	duration *time.Duration
+	asJSON   *bool
 }
 
 // Bench loads a running node and measures it.
 func Bench(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
-	b := benchFlags{
-		way:       remote.NewChoice(f, "over the distribution, unless there is -url"),
-		generator: f.String("generator", "flake", "take ids of the generator `NAME`"),
-		base: f.String("base", "", "have the node write ids in this `base`, 2 to 62 or canonical; "+
-			"without it they are bytes, and leased if -ids is more than 1"),
-		callers:     f.Int("callers", 16, "how many call at a time"),
-		connections: f.Int("connections", 1, "how many connections callers share, over the Erlang distribution"),
-		ids:         f.Int("ids", 1, "how many ids a call takes"),
-		duration:    f.Duration("duration", 10*time.Second, "for how long"),
-		rate:        f.Float64("rate", 0, "how many calls a second all callers make together; 0: as many as they can"),
-		asJSON:      f.Bool("json", false, "print the result as JSON"),
-	}
+	b := benchFlags{way: remote.NewChoice(f, "over the distribution, unless there is -url")}
+	f.StringVar(&b.Generator, "generator", "flake", "take ids of the generator `NAME`")
+	b.base = f.String("base", "", "have the node write ids in this `base`, 2 to 62 or canonical; "+
+		"without it they are bytes, and leased if -ids is more than 1")
+	f.IntVar(&b.Callers, "callers", 16, "how many call at a time")
+	f.IntVar(&b.Connections, "connections", 1, "how many connections callers share, over the Erlang distribution")
+	f.IntVar(&b.IDsPerCall, "ids", 1, "how many ids a call takes")
+	b.duration = f.Duration("duration", 10*time.Second, "for how long")
+	f.Float64Var(&b.Rate, "rate", 0, "how many calls a second all callers make together; 0: as many as they can")
+	b.asJSON = f.Bool("json", false, "print the result as JSON")
 	return f.WithConfig(b.run)
 }
 
@@ -87,41 +84,39 @@ func (b *benchFlags) run(ctx context.Context, cfg config.Config, _ []string, std
 	if err != nil {
 		return err
 	}
-	r := benchResult{Over: "erlang", Of: cfg.Node.Name, Generator: call.Generator, Callers: *b.callers,
-		Connections: min(*b.connections, *b.callers), IDsPerCall: call.N, Rate: *b.rate}
-	doors, format, err := b.connect(ctx, cfg, &r, stderr)
+	doors, err := b.connect(ctx, cfg, stderr)
 	if err != nil {
 		return err
 	}
 	for _, door := range doors {
 		defer door.Close()
 	}
-	r.Format, call.Format = escape.Text(format), format
-	o := loadgen.Options{Duration: *b.duration, Rate: *b.rate}
-	for i := range *b.callers {
+	call.Format, b.Format = b.Format, escape.Text(b.Format)
+	o := loadgen.Options{Duration: *b.duration, Rate: b.Rate}
+	for i := range b.Callers {
 		o.Takers = append(o.Takers, call.Taker(doors[i%len(doors)]))
 	}
 	line := &progress{}
 	if output.IsTerminal(stderr) {
 		line.w, o.Progress = stderr, line.show
 	}
-	r.Result, err = loadgen.Run(ctx, o)
+	b.Result, err = loadgen.Run(ctx, o)
 	line.clear()
 	if err != nil {
 		return err
 	}
-	if r.Twice > 0 {
-		id := call.ID(r.Result.Example)
-		r.Example = strings.TrimLeft(fmt.Sprintf("%016X%016X", id.Hi, id.Lo), "0")
+	if b.Twice > 0 {
+		id := call.ID(b.Result.Example)
+		b.Example = strings.TrimLeft(fmt.Sprintf("%016X%016X", id.Hi, id.Lo), "0")
 	}
-	r.note()
-	if err := show(stdout, *b.asJSON, "", r, r.text()); err != nil {
+	b.note()
+	if err := show(stdout, *b.asJSON, "", b.benchResult, b.text()); err != nil {
 		return err
 	}
 	switch {
-	case r.Twice > 0:
-		return fmt.Errorf("%d ids came twice, for one %s in base 16", r.Twice, r.Example)
-	case r.Calls == 0:
+	case b.Twice > 0:
+		return fmt.Errorf("%d ids came twice, for one %s in base 16", b.Twice, b.Example)
+	case b.Calls == 0:
 		return errors.New("no call was answered")
 	}
 	return nil
@@ -129,7 +124,7 @@ func (b *benchFlags) run(ctx context.Context, cfg config.Config, _ []string, std
 
 // call returns the request that each caller repeats.
 func (b *benchFlags) call() (c loadgen.Call, err error) {
-	c = loadgen.Call{Generator: *b.generator, N: *b.ids}
+	c = loadgen.Call{Generator: b.Generator, N: b.IDsPerCall}
 	if *b.base != "" {
 		if c.Base, err = baseOf(*b.base); err != nil {
 			return c, cli.UsageError(err)
@@ -138,10 +133,7 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 	for _, n := range []struct {
 		name      string
 		got, most int
-	}{
-		{"callers", *b.callers, mostCallers}, {"connections", *b.connections, mostConnections},
-		{"ids", *b.ids, client.MaxLeaseSize},
-	} {
+	}{{"callers", b.Callers, mostCallers}, {"connections", b.Connections, mostConnections}, {"ids", c.N, client.MaxLeaseSize}} {
 		if n.got < 1 || n.got > n.most {
 			return c, cli.UsageError(fmt.Errorf("-%s %d: want 1 to %d", n.name, n.got, n.most))
 		}
@@ -149,46 +141,48 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 	switch {
 	case *b.duration <= 0:
 		return c, cli.UsageError(fmt.Errorf("-duration %v: want more than 0", *b.duration))
-	case !(*b.rate >= 0 && *b.rate <= 1e9):
-		return c, cli.UsageError(fmt.Errorf("-rate %v: want 0 to 1e9", *b.rate))
+	case !(b.Rate >= 0 && b.Rate <= 1e9):
+		return c, cli.UsageError(fmt.Errorf("-rate %v: want 0 to 1e9", b.Rate))
 	}
 	return c, nil
 }
 
 // connect returns the doors that callers share, and asks for the generator's format.
-func (b *benchFlags) connect(ctx context.Context, cfg config.Config, r *benchResult,
-	stderr io.Writer) (doors []client.Door, format string, err error) {
+func (b *benchFlags) connect(ctx context.Context, cfg config.Config, stderr io.Writer) (doors []client.Door, err error) {
 	w, err := b.way.Web(cfg.HTTP, false)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, remote.CallTime)
 	defer cancel()
 	if w != nil {
 		transport := w.Client.Transport.(*http.Transport)
-		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, *b.callers
-		r.Over, r.Of, r.Connections = "http", w.URL, *b.callers
+		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, b.Callers
+		b.Over, b.Of, b.Connections = "http", w.URL, b.Callers
 		report, err := w.Report(ctx, stderr)
 		if report == nil {
-			return nil, "", err
+			return nil, err
 		}
-		i := slices.IndexFunc(report.Generators, func(g idhttp.GeneratorReport) bool { return g.Name == *b.generator })
+		i := slices.IndexFunc(report.Generators, func(g idhttp.GeneratorReport) bool { return g.Name == b.Generator })
 		if i < 0 {
-			return nil, "", fmt.Errorf("the node has no generator %s, or does not tell", *b.generator)
+			return nil, fmt.Errorf("the node has no generator %s, or does not tell", b.Generator)
 		}
-		return []client.Door{w.Door}, report.Generators[i].Format, nil
+		b.Format = report.Generators[i].Format
+		return []client.Door{w.Door}, nil
 	}
 	dialer, err := remote.Dialer(cfg.Node)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	remote.SayDigest(stderr, cfg.Node)
-	for range r.Connections {
+	b.Over, b.Of, b.Connections = "erlang", cfg.Node.Name, min(b.Connections, b.Callers)
+	for range b.Connections {
 		doors = append(doors, client.NewNode(cfg.Node.Name, dialer))
 	}
 	var g idhttp.GeneratorReport
-	err = remote.ReadInfo(ctx, doors[0].(*client.Node), *b.generator, &g)
-	return doors, g.Format, err
+	err = remote.ReadInfo(ctx, doors[0].(*client.Node), b.Generator, &g)
+	b.Format = g.Format
+	return doors, err
 }
 
 // note says what limits the result.
