@@ -73,9 +73,9 @@ func TestUnknownCommand(t *testing.T) {
 		"completion csh":   "flake: which shell? It must be bash, zsh or fish\n",
 		"help get get":     "flake: unexpected argument \"get\"; it has no flags\n",
 		"version -config":  "flake: flag provided but not defined: -config; it has no flags\n",
-		"workers -x":       "flake: flag provided but not defined: -x; flags are -again, -config, -margin, -name, -setcookie, -sure and -until\n",
-		"workers a b c":    "flake: unexpected argument \"c\"; flags are -again, -config, -margin, -name, -setcookie, -sure and -until\n",
-		"-noinput workers": "flake: unexpected argument \"workers\"; flags are -check-config, -config, -name, -noinput, -setcookie and -version\n",
+		"workers -x":       "flake: flag provided but not defined: -x; flags are -again, -config, -margin, -name, -setcookie, -sure, -until\n",
+		"workers a b c":    "flake: unexpected argument \"c\"; flags are -again, -config, -margin, -name, -setcookie, -sure, -until\n",
+		"-noinput workers": "flake: unexpected argument \"workers\"; flags are -check-config, -config, -name, -noinput, -setcookie, -version\n",
 	} {
 		stdout, stderr, status := called(t, strings.Fields(args)...)
 		if stdout != "" || stderr != want || status != exitUsage {

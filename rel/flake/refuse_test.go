@@ -41,9 +41,9 @@ func TestRefused(t *testing.T) {
 		{"empty cookie by flag", "", []string{"-setcookie", ""},
 			`-setcookie: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1`},
 		{"unknown flag", "", []string{"-cookie", "x"},
-			`flag provided but not defined: -cookie; flags are -check-config, -config, -name, -noinput, -setcookie and -version`},
+			`flag provided but not defined: -cookie; flags are -check-config, -config, -name, -noinput, -setcookie, -version`},
 		{"stray argument", "", []string{"x"},
-			`unexpected argument "x"; flags are -check-config, -config, -name, -noinput, -setcookie and -version`},
+			`unexpected argument "x"; flags are -check-config, -config, -name, -noinput, -setcookie, -version`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := configFile(t, tt.node)

@@ -118,18 +118,14 @@ func (f *Flags) WithConfig(do ConfigAction) Action {
 	}
 }
 
-// names lists the flags: "flags are -config, -name and -noinput".
+// names lists the flags: "flags are -config, -name, -noinput".
 func (f *Flags) names() string {
 	var names []string
 	f.VisitAll(func(f *flag.Flag) { names = append(names, "-"+f.Name) })
-	switch last := len(names) - 1; last {
-	case -1:
+	if len(names) == 0 {
 		return "it has no flags"
-	case 0:
-		return "the flag is " + names[0]
-	default:
-		return "flags are " + strings.Join(names[:last], ", ") + " and " + names[last]
 	}
+	return "flags are " + strings.Join(names, ", ")
 }
 
 // UsageError marks an error as one in the flags, arguments or configuration.
