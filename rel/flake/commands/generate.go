@@ -80,13 +80,11 @@ func generatorOf(given []config.Flag, mark string) (config.Generator, error) {
 	}
 	g, err := config.LoadGenerator(true, given...)
 	if err == nil && mark == "" && !g.Random {
-		err = errNoMark
+		err = errors.New("-mark: must be a file that keeps how far the ids went; " +
+			"without it, ids with a chosen number could come twice")
 	}
 	return g, err
 }
-
-var errNoMark = errors.New("-mark: must be a file that keeps how far the ids went; " +
-	"without it, ids with a chosen number could come twice")
 
 // generateMany is how many ids are reserved at a time.
 const generateMany = 1000

@@ -176,10 +176,7 @@ func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) 
 			cfg.Node.Name, *t.from))
 	}
 	if *t.File == "" && s.TLS.On {
-		cfg.Node.TLS = config.TLS{On: true, Cert: s.TLS.Cert, Key: s.TLS.Key, CA: s.TLS.CA, Verify: config.VerifyPeer}
-		if s.TLS.VerifyNone {
-			cfg.Node.TLS.Verify = config.VerifyNone
-		}
+		cfg.Node.TLS = s.TLS
 	}
 	return cfg, nil
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -30,7 +31,7 @@ type Settings struct {
 	ListenHost           string // the address that it listens at (inet_dist_use_interface); empty: all
 	ListenMin, ListenMax int    // the ports that it may listen on (inet_dist_listen_min and max); 0: any
 	NetTicktime          time.Duration
-	TLS                  TLS
+	TLS                  config.TLS // as -proto_dist inet_tls has it; files may not be known
 
 	Interface         string           // whose MAC is the worker id; empty: eth0, or later the first with a MAC
 	WorkerID          net.HardwareAddr // nil: not known, as it is in no file
@@ -41,13 +42,6 @@ type Settings struct {
 
 	Taken []string // what was taken, as "vm.args: -name flake@host"
 	Left  []string // what was not, and why
-}
-
-// TLS is the distribution over TLS, as -proto_dist inet_tls has it.
-type TLS struct {
-	On            bool
-	Cert, Key, CA string // PEM files; empty: not known
-	VerifyNone    bool   // other nodes' certificates are not checked
 }
 
 // DefaultDets is where the dets file is unless timestamp_path is set.

@@ -71,7 +71,7 @@ func TestSettings(t *testing.T) {
 		Name: "flake@node1.example.com", Cookie: "S3CR3T with space",
 		ListenHost: "10.0.0.1", ListenMin: 9101, ListenMax: 9105, NetTicktime: 30 * time.Second,
 		Interface: "eth1", DetsPath: "/srv/flake/timestamp-dets", AllowableDowntime: time.Second,
-		TimestampPath: "/var/lib/flake/timestamp",
+		TimestampPath: "/var/lib/flake/timestamp", TLS: config.TLS{Verify: "peer"},
 		Taken: []string{
 			`sys.config: flake interface "en0"`, `sys.config: flake timestamp_path "/srv/flake/timestamp-dets"`,
 			`sys.config: flake allowable_downtime 2592000000`,
@@ -136,8 +136,8 @@ func TestTOML(t *testing.T) {
 		"a range":   {Name: "a@10.0.0.1", Cookie: "c", ListenMin: 9100, ListenMax: 9105},
 		"host only": {ListenHost: "::1"},
 		"comments":  {Left: []string{"a\n[node]", "b\r\x00c", "\xff"}},
-		"tls":       {TLS: TLS{On: true, Cert: "c.pem", Key: "k.pem", CA: "ca.pem"}},
-		"tls, none": {TLS: TLS{On: true, Cert: "c.pem", Key: "k.pem", VerifyNone: true}},
+		"tls":       {TLS: config.TLS{On: true, Cert: "c.pem", Key: "k.pem", CA: "ca.pem", Verify: "peer"}},
+		"tls, none": {TLS: config.TLS{On: true, Cert: "c.pem", Key: "k.pem", Verify: "none"}},
 		"interface": {Interface: "eth7"},
 		"worker":    {WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Interface: "eth7"},
 		"downtime":  {AllowableDowntime: 9223372036854 * time.Millisecond},
@@ -158,10 +158,7 @@ func TestTOML(t *testing.T) {
 			want.Flake.AllowableDowntime = s.AllowableDowntime
 		}
 		if s.TLS.On {
-			want.Node.TLS = config.TLS{On: true, Cert: s.TLS.Cert, Key: s.TLS.Key, CA: s.TLS.CA, Verify: "peer"}
-			if s.TLS.VerifyNone {
-				want.Node.TLS.Verify = "none"
-			}
+			want.Node.TLS = s.TLS
 		}
 		if len(config.Changed(want, c)) > 0 {
 			t.Errorf("%s: these differ: %q", name, config.Changed(want, c))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -81,12 +82,15 @@ func addFile(path string, add func(name, value string) error) error {
 func (s *Settings) takeTLS(from string, options map[string]string) {
 	s.TLS.Cert, s.TLS.CA = options["server_certfile"], options["server_cacertfile"]
 	s.TLS.Key = cmp.Or(options["server_keyfile"], s.TLS.Cert) // which then contains both
-	s.TLS.VerifyNone = s.TLS.Cert != "" && options["server_verify"] != "verify_peer"
+	s.TLS.Verify = config.VerifyPeer
+	if s.TLS.Cert != "" && options["server_verify"] != "verify_peer" {
+		s.TLS.Verify = config.VerifyNone
+	}
 	switch {
 	case !s.TLS.On:
 	case s.TLS.Cert == "":
 		s.report(from+": -proto_dist", "no certificate of the server goes with it: fill in [node.tls]")
-	case !s.TLS.VerifyNone && options["server_fail_if_no_peer_cert"] != "true":
+	case s.TLS.Verify == config.VerifyPeer && options["server_fail_if_no_peer_cert"] != "true":
 		s.report(from+": verify_peer without fail_if_no_peer_cert", "here other nodes must show a certificate")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/internal/escape"
 )
 
@@ -28,10 +29,9 @@ func (s Settings) TOML() ([]byte, error) {
 		w.table("node.tls")
 		w.set("cert", s.TLS.Cert, "")
 		w.set("key", s.TLS.Key, "")
-		switch {
-		case s.TLS.VerifyNone:
-			w.set("verify", "none", "as there: other nodes' certificates are not checked")
-		default:
+		if s.TLS.Verify == config.VerifyNone {
+			w.set("verify", s.TLS.Verify, "as there: other nodes' certificates are not checked")
+		} else {
 			w.set("ca", s.TLS.CA, "who issues the other nodes' certificates")
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flake-go/flake/config"
 )
 
 func TestVMArgs(t *testing.T) {
@@ -73,25 +75,25 @@ func TestTLS(t *testing.T) {
 	})
 	opt := filepath.Join(dir, "opt")
 	for args, want := range map[string]struct {
-		tls         TLS
+		tls         config.TLS
 		taken, left string
 	}{
 		"-proto_dist inet_tls -ssl_dist_opt server_certfile c.pem server_keyfile k.pem client_verify verify_peer": {
-			TLS{On: true, Cert: "c.pem", Key: "k.pem", VerifyNone: true},
+			config.TLS{On: true, Cert: "c.pem", Key: "k.pem", Verify: "none"},
 			"-proto_dist inet_tls -ssl_dist_opt server_certfile server_keyfile client_verify", ""},
 		"-ssl_dist_opt server_certfile c.pem -ssl_dist_opt server_verify verify_peer -proto_dist inet6_tls " +
 			"-ssl_dist_opt client_verify verify_peer": {
-			TLS{On: true, Cert: "c.pem", Key: "c.pem"},
+			config.TLS{On: true, Cert: "c.pem", Key: "c.pem", Verify: "peer"},
 			"-ssl_dist_opt server_certfile -ssl_dist_opt server_verify -proto_dist inet6_tls",
 			"-ssl_dist_opt client_verify: no option of the server that this node has verify_peer without " +
 				"fail_if_no_peer_cert: here other nodes must show a certificate"},
 		"-proto_dist inet_tls -ssl_dist_optfile " + opt: {
-			TLS{On: true, Cert: "c.pem", Key: "c.pem", CA: "ca.pem"}, "-proto_dist inet_tls -ssl_dist_optfile " + opt,
+			config.TLS{On: true, Cert: "c.pem", Key: "c.pem", CA: "ca.pem", Verify: "peer"}, "-proto_dist inet_tls -ssl_dist_optfile " + opt,
 			""},
 		"-ssl_dist_opt server_verify verify_none -proto_dist inet_tls": {
-			TLS{On: true}, "-ssl_dist_opt server_verify -proto_dist inet_tls",
+			config.TLS{On: true, Verify: "peer"}, "-ssl_dist_opt server_verify -proto_dist inet_tls",
 			"-proto_dist: no certificate of the server goes with it: fill in [node.tls]"},
-		"-ssl_dist_opt server_verify verify_peer": {TLS{}, "-ssl_dist_opt server_verify", ""},
+		"-ssl_dist_opt server_verify verify_peer": {config.TLS{Verify: "peer"}, "-ssl_dist_opt server_verify", ""},
 	} {
 		var s Settings
 		err := ReadVMArgs(filepath.Join(write(t, map[string]string{"vm.args": args}), "vm.args"), &s)
