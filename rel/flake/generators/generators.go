@@ -29,18 +29,9 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// Generator returns ids under a name.
-type Generator struct {
-	Name    string
-	Server  *idserver.Server
-	saves   *idhttp.Saves
-	Who     string // its worker, for people
-	release func() error
-}
-
 // Set holds the generator named flake, and those of the tables [[generator]].
 type Set struct {
-	List    []Generator
+	List    []*Generator
 	host    *host.Generators[formats.Generator]
 	options flake.Options
 }
@@ -124,22 +115,22 @@ func (gs Set) claim(ctx context.Context, timeout time.Duration) error {
 
 // open opens a generator and claims its place. One with a number from etcd claims no place on the machine: a paused
 // node would keep its claim, while its number may belong to another node.
-func (gs *Set) open(ctx context.Context, p *planned) error {
-	g := Generator{Name: p.Name, saves: idhttp.NewSaves(), release: func() error { return nil }}
-	g.Server = &idserver.Server{Version: cli.Version, Started: time.Now(), Meta: uint8(p.Options["meta"])}
+func (gs *Set) open(ctx context.Context, g *Generator) error {
+	g.saves, g.release = idhttp.NewSaves(), func() error { return nil }
+	g.Server = &idserver.Server{Version: cli.Version, Started: time.Now(), Meta: uint8(g.Options["meta"])}
 	o := gs.options
 	o.Saved, o.Marks = g.saves.Observe, gs.host.Marks()
-	ids, err := gs.host.Add(ctx, p.mark, p.fromEtcd(), p.opener(o))
+	ids, err := gs.host.Add(ctx, g.mark, g.fromEtcd(), g.opener(o))
 	if err != nil {
 		return err
 	}
-	if g.Who = p.who; p.fromEtcd() {
+	if g.fromEtcd() {
 		source := numbered{ids, gs.host.Owner()}
 		g.Server.IDs, g.Server.From = source, source.origin
 	} else {
-		origin := idserver.Origin{From: cmp.Or(p.from, "configuration")}
+		origin := idserver.Origin{From: cmp.Or(g.from, "configuration")}
 		g.Server.IDs, g.Server.From = ids.Get(), func() idserver.Origin { return origin }
-		if g.release, err = claim(p.place, p.chosen, gs.options.Logger); err != nil {
+		if g.release, err = claim(g.place, g.chosen, gs.options.Logger); err != nil {
 			return err
 		}
 	}
@@ -244,7 +235,7 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 // without a path nothing is saved.
 func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (
 	ids formats.Source, end func() error, err error) {
-	local := &planned{Generator: g, chosen: true}
+	local := &Generator{Generator: g, chosen: true}
 	if path == "" {
 		local.kept = func(string) (flake.Worker, string, error) { return flake.RandomWorker(), "", nil }
 		plan, _, err := local.plan(0)

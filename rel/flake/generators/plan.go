@@ -12,10 +12,12 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// planned is a generator of a configuration before it is opened.
-type planned struct {
+// Generator is a generator of a configuration.
+type Generator struct {
 	config.Generator
 	mark   string // the name of its mark; empty: that of the generator flake, which has no name
 	from   string // where its worker is from; empty: its table [[generator]]
@@ -26,13 +28,18 @@ type planned struct {
 
 	drawn formats.Options // of a random worker: the one that is kept
 	place formats.Place   // of placed.add: with a number from etcd, that of 0
-	who   string          // once it is open: its worker, for people
+
+	// Of an open one:
+	Server  *idserver.Server
+	Who     string // its worker, for people
+	saves   *idhttp.Saves
+	release func() error
 }
 
 // plans returns the generators of a configuration, first the one named flake.
 func plans(cfg config.Config, kept func(mark string) (flake.Worker, string, error), log *slog.Logger) (
-	all []*planned, err error) {
-	first := &planned{Generator: cfg.Flake.Generator(), chosen: true, kept: kept}
+	all []*Generator, err error) {
+	first := &Generator{Generator: cfg.Flake.Generator(), chosen: true, kept: kept}
 	if !first.Random && !first.fromEtcd() {
 		var w flake.Worker
 		if w, first.from, err = worker(cfg.Flake, log); err != nil {
@@ -42,16 +49,16 @@ func plans(cfg config.Config, kept func(mark string) (flake.Worker, string, erro
 	}
 	all = append(all, first)
 	for _, g := range cfg.Generators {
-		all = append(all, &planned{Generator: g, mark: g.Name, chosen: true, kept: kept})
+		all = append(all, &Generator{Generator: g, mark: g.Name, chosen: true, kept: kept})
 	}
 	return all, nil
 }
 
-func (g *planned) fromEtcd() bool { return len(g.Etcd) > 0 }
+func (g *Generator) fromEtcd() bool { return len(g.Etcd) > 0 }
 
 // plan returns what the generator is with a number from etcd, and its worker, such as "id 5 (worker_id)". Others ignore
 // the number. It fails if no id can have the current time.
-func (g *planned) plan(number uint64) (p formats.Plan, who string, err error) {
+func (g *Generator) plan(number uint64) (p formats.Plan, who string, err error) {
 	o, from := g.Numbered(number), ""
 	switch {
 	case g.Random:
@@ -77,13 +84,13 @@ func (g *planned) plan(number uint64) (p formats.Plan, who string, err error) {
 	return p, who, err
 }
 
-func (g *planned) opener(o flake.Options) host.Opener[formats.Generator] {
+func (g *Generator) opener(o flake.Options) host.Opener[formats.Generator] {
 	return func(ctx context.Context, mark string, number uint64, bound flake.Bound) (formats.Generator, error) {
 		p, who, err := g.plan(number)
 		if err != nil {
 			return nil, err
 		}
-		g.who = cmp.Or(g.who, who)
+		g.Who = cmp.Or(g.Who, who)
 		o := o
 		o.Bound = bound
 		return p.Open(ctx, mark, o)
@@ -91,7 +98,7 @@ func (g *planned) opener(o flake.Options) host.Opener[formats.Generator] {
 }
 
 // fault names the generator in an error.
-func (g *planned) fault(err error) error {
+func (g *Generator) fault(err error) error {
 	if g.mark == "" || err == nil {
 		return err
 	}
@@ -101,11 +108,11 @@ func (g *planned) fault(err error) error {
 // placed are the generators whose places were compared.
 type placed struct {
 	most uint64 // the highest number from etcd
-	all  []*planned
+	all  []*Generator
 }
 
 // add returns an error if another generator makes ids of g's place, or might.
-func (ps *placed) add(g *planned) error {
+func (ps *placed) add(g *Generator) error {
 	p, _, err := g.plan(0)
 	if err != nil {
 		return err
@@ -134,7 +141,7 @@ func (ps *placed) add(g *planned) error {
 }
 
 // meets reports whether a number from etcd, up to most, has part of a place. The places of numbers ascend.
-func (g *planned) meets(p formats.Place, most uint64) bool {
+func (g *Generator) meets(p formats.Place, most uint64) bool {
 	of := func(number int) formats.Place {
 		p, _, _ := g.plan(uint64(number))
 		return p.Place

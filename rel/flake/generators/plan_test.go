@@ -60,7 +60,7 @@ func TestClockOfGenerators(t *testing.T) {
 	const milli = 1_700_000_000_000
 	o := flake.Options{Clock: func() uint64 { return milli }}
 	for _, format := range formats.Names() {
-		g := planned{Generator: config.Generator{Format: format, Options: formats.Options{"id": 1, "partition": 1, "worker_id": 1}}}
+		g := Generator{Generator: config.Generator{Format: format, Options: formats.Options{"id": 1, "partition": 1, "worker_id": 1}}}
 		p, _, err := g.plan(0)
 		if err != nil {
 			t.Fatal(err)

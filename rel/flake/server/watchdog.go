@@ -18,7 +18,7 @@ import (
 type watchdog map[string]string // by generator: the last id's time and sequence when the watchdog last took one
 
 // look returns the name of a generator that has not answered before the end of ctx, or "".
-func (w watchdog) look(ctx context.Context, all []generators.Generator) (stuck string) {
+func (w watchdog) look(ctx context.Context, all []*generators.Generator) (stuck string) {
 	for _, g := range all {
 		ids := g.Server.IDs
 		if w[g.Name] == fmt.Sprint(ids.Last()) {
@@ -35,7 +35,7 @@ func (w watchdog) look(ctx context.Context, all []generators.Generator) (stuck s
 }
 
 // watch feeds the service manager's watchdog until ctx ends, twice as often as it must.
-func watch(ctx context.Context, all []generators.Generator, note *systemd.Notifier, log *slog.Logger) {
+func watch(ctx context.Context, all []*generators.Generator, note *systemd.Notifier, log *slog.Logger) {
 	if note.Watchdog <= 0 {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
@@ -40,7 +41,7 @@ func TestWatchdog(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &stuckSource{Source: formats.Flake(g)}
-		w, all := make(watchdog), []generators.Generator{{Name: "a", Server: &idserver.Server{IDs: s}}}
+		w, all := make(watchdog), []*generators.Generator{{Generator: config.Generator{Name: "a"}, Server: &idserver.Server{IDs: s}}}
 		look := func(stuck string, taken int) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
