@@ -5,6 +5,7 @@ package credentials
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/certs"
@@ -49,10 +50,8 @@ func Token(path string) (string, error) {
 		return "", fmt.Errorf("http.token_file %q: must be %d characters or more, as openssl rand -hex 16 prints",
 			path, minToken)
 	}
-	for _, c := range []byte(token) {
-		if c <= ' ' || c > '~' {
-			return "", fmt.Errorf("http.token_file %q: must be printable ASCII characters without spaces", path)
-		}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("http.token_file %q: must be printable ASCII characters without spaces", path)
 	}
 	return token, nil
 }

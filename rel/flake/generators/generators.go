@@ -38,7 +38,7 @@ type Set struct {
 
 // Open opens all generators of a configuration; store is nil if none has a number from etcd.
 func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.Logger) (gs Set, err error) {
-	all, err := plans(cfg, func(mark string) (flake.Worker, string, error) {
+	all, err := plans(cfg, func(mark string) (flake.Worker, error) {
 		return keptWorker(gs.host.Marks(), mark, cfg.Flake.TimestampPath, log)
 	}, log)
 	if err != nil {
@@ -187,7 +187,7 @@ func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 		}
 	}
 	p.Generators = func(s *host.Generators[formats.Generator]) (all []host.Planned[formats.Generator]) {
-		planned, _ := plans(cfg, func(mark string) (flake.Worker, string, error) { // Check has tried it
+		planned, _ := plans(cfg, func(mark string) (flake.Worker, error) { // Check has tried it
 			return keptWorker(s.Marks(), mark, cfg.Flake.TimestampPath, quiet)
 		}, quiet)
 		o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Clock: s.Clock(), Marks: s.Marks()}
@@ -201,7 +201,7 @@ func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 
 // Check returns a line for each generator, with the worker that it would have, if known before a start.
 func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, err error) {
-	kept := func(string) (flake.Worker, string, error) { return 0, path, nil } // the file is not locked
+	kept := func(string) (flake.Worker, error) { return 0, nil } // the file is not locked
 	all, err := plans(cfg, kept, log)
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 	ids formats.Source, end func() error, err error) {
 	local := &Generator{Generator: g, chosen: true}
 	if path == "" {
-		local.kept = func(string) (flake.Worker, string, error) { return flake.RandomWorker(), "", nil }
+		local.kept = func(string) (flake.Worker, error) { return flake.RandomWorker(), nil }
 		plan, _, err := local.plan(0)
 		if err != nil {
 			return nil, nil, err
@@ -254,7 +254,7 @@ func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 		err = fmt.Errorf("-mark %s: a node keeps the marks of its generators in it, such as %s: give it a file of its own",
 			path, names[len(names)-1])
 	} else {
-		local.kept = func(mark string) (flake.Worker, string, error) { return keptWorker(h.Marks(), mark, path, log) }
+		local.kept = func(mark string) (flake.Worker, error) { return keptWorker(h.Marks(), mark, path, log) }
 		if err = new(placed).add(local); err == nil {
 			err = gs.open(ctx, local)
 		}

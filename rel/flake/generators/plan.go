@@ -24,7 +24,7 @@ type Generator struct {
 	chosen bool   // by the configuration, not by the machine's network card
 
 	// kept returns the random worker id that is stored with a mark.
-	kept func(mark string) (w flake.Worker, from string, err error)
+	kept func(mark string) (flake.Worker, error)
 
 	drawn formats.Options // of a random worker: the one that is kept
 	place formats.Place   // of placed.add: with a number from etcd, that of 0
@@ -37,9 +37,8 @@ type Generator struct {
 }
 
 // plans returns the generators of a configuration, first the one named flake.
-func plans(cfg config.Config, kept func(mark string) (flake.Worker, string, error), log *slog.Logger) (
-	all []*Generator, err error) {
-	first := &Generator{Generator: cfg.Flake.Generator(), chosen: true, kept: kept}
+func plans(cfg config.Config, kept func(mark string) (flake.Worker, error), log *slog.Logger) (all []*Generator, err error) {
+	first := &Generator{Generator: cfg.Flake.Generator(), chosen: true}
 	if !first.Random && !first.fromEtcd() {
 		var w flake.Worker
 		if w, first.from, err = worker(cfg.Flake, log); err != nil {
@@ -49,7 +48,12 @@ func plans(cfg config.Config, kept func(mark string) (flake.Worker, string, erro
 	}
 	all = append(all, first)
 	for _, g := range cfg.Generators {
-		all = append(all, &Generator{Generator: g, mark: g.Name, chosen: true, kept: kept})
+		all = append(all, &Generator{Generator: g, mark: g.Name, chosen: true})
+	}
+	for _, g := range all {
+		if g.kept = kept; g.Random {
+			g.from = "random, kept in " + cfg.Flake.TimestampPath
+		}
 	}
 	return all, nil
 }
@@ -63,11 +67,11 @@ func (g *Generator) plan(number uint64) (p formats.Plan, who string, err error) 
 	switch {
 	case g.Random:
 		if g.drawn == nil {
-			w, from, err := g.kept(g.mark)
+			w, err := g.kept(g.mark)
 			if err != nil {
 				return p, who, err
 			}
-			g.drawn, g.from = formats.Options{g.Kind().Numbers[0][0]: int64(w)}, from
+			g.drawn = formats.Options{g.Kind().Numbers[0][0]: int64(w)}
 		}
 		o = g.drawn
 	case g.fromEtcd() && g.mark == "":
@@ -168,11 +172,11 @@ func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, er
 	return card.Worker, "interface " + card.Name, nil
 }
 
-func keptWorker(m *flake.Marks, mark, path string, log *slog.Logger) (w flake.Worker, from string, err error) {
+func keptWorker(m *flake.Marks, mark, path string, log *slog.Logger) (flake.Worker, error) {
 	w, made, err := flake.KeptWorker(m, mark)
 	if made {
 		log.Info("chose a random worker id, and saved it with the timestamp: it stays while that file does",
 			"worker", w, "file", path)
 	}
-	return w, "random, kept in " + path, err
+	return w, err
 }
