@@ -178,9 +178,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for door, end := range c.certificates() {
 		send(certificate, end.Sub(now).Seconds(), door)
 	}
-	back, forward := c.steps.counts()
-	send(clockSteps, float64(back), "back")
-	send(clockSteps, float64(forward), "forward")
+	send(clockSteps, float64(c.steps.back.Load()), "back")
+	send(clockSteps, float64(c.steps.forward.Load()), "forward")
 	for i := range c.Generators {
 		c.Generators[i].collect(now, send)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/node/latency"
@@ -99,55 +100,33 @@ func (s *Server) latencies(t Traffic) (all [len(doors)]latency.Counts) {
 	return all
 }
 
-// lastMinute returns how long the answers of the last minute took, and the number of
-// seconds that the samples cover.
-func lastMinute(all []sample) (counts [len(doors)]latency.Counts, seconds int) {
-	all = all[max(0, len(all)-1-minute):]
-	if len(all) < 2 {
-		return counts, 0
-	}
-	for door := range counts {
-		counts[door] = all[len(all)-1].latencies[door].Since(all[0].latencies[door])
-	}
-	return counts, len(all) - 1
-}
-
 // minStep is the smallest difference that counts as a step of the clock. A clock that
 // runs slow or fast, or is read late, differs by less from one second to the next.
 const minStep = 250 * time.Millisecond
 
 // stepCounts counts how many times the machine's clock was set.
 type stepCounts struct {
-	mu            sync.Mutex
 	wall          time.Time
 	passed        time.Duration
-	back, forward uint64
+	back, forward atomic.Uint64
 }
 
 // note compares the clock with the time that has passed, and returns by how much the clock
 // was set since the last note.
 func (s *stepCounts) note(wall time.Time, passed time.Duration) (by time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if !s.wall.IsZero() {
 		by = wall.Sub(s.wall) - (passed - s.passed)
 	}
 	s.wall, s.passed = wall, passed
 	switch {
 	case by <= -minStep:
-		s.back++
+		s.back.Add(1)
 	case by >= minStep:
-		s.forward++
+		s.forward.Add(1)
 	default:
 		return 0
 	}
 	return by
-}
-
-func (s *stepCounts) counts() (back, forward uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.back, s.forward
 }
 
 // peerRates tracks how many ids per second each connected node takes.

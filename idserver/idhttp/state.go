@@ -155,7 +155,7 @@ func (s *Server) state(now time.Time) *state {
 	v.Received, v.Sent = size(t.Received), size(t.Sent)
 	errors := ratesOf(all, func(one *sample) uint64 { return one.errors })
 	v.Errors = errorState{errors.chart("Errors"), thousands(errors.rate()), thousands(refusals), thousands(t.refused())}
-	v.Latencies = latenciesOf(lastMinute(all))
+	v.Latencies = lastMinute(all)
 	if s.Recent != nil {
 		v.Recent = s.Recent.state()
 	}
@@ -171,14 +171,19 @@ func (s *Server) state(now time.Time) *state {
 // latencyState describes how long a door's answers took.
 type latencyState struct{ Door, Rate, Half, Most string }
 
-func latenciesOf(counts [len(doors)]latency.Counts, seconds int) (all []latencyState) {
-	for door, c := range counts {
+// lastMinute returns how long the answers of the last minute took, of the doors that were called.
+func lastMinute(all []sample) (states []latencyState) {
+	all = all[max(0, len(all)-1-minute):]
+	if len(all) < 2 {
+		return nil
+	}
+	for door, name := range []string{"Erlang", "HTTP"} {
+		c := all[len(all)-1].latencies[door].Since(all[0].latencies[door])
 		if n := c.Total(); n > 0 {
-			name := map[string]string{"erlang": "Erlang", "http": "HTTP"}[doors[door]]
-			all = append(all, latencyState{name, thousands(n / uint64(seconds)), within(c, .5), within(c, .99)})
+			states = append(states, latencyState{name, thousands(n / uint64(len(all)-1)), within(c, .5), within(c, .99)})
 		}
 	}
-	return all
+	return states
 }
 
 // errorState is how many calls and callers were refused.
