@@ -126,12 +126,11 @@ func TestTroubles(t *testing.T) {
 		since := noon.Add(time.Duration(tt.since) * time.Second)
 		troubles.note(i, tt.err, since)
 		again := troubles.note(i, tt.err, since.Add(time.Second))
-		all = addTrouble(all, tt.name, tt.name+" is ill", tt.err, again)
+		all = addTrouble(all, tt.name, tt.name+" is ill", tt.err, again, noon.Add(70*time.Second))
 	}
 	var got []string
-	for i := range all {
-		all[i].format(noon.Add(70 * time.Second))
-		got = append(got, all[i].Names+": "+all[i].What+", since "+all[i].Since)
+	for _, t := range all {
+		got = append(got, t.Names()+": "+t.What+", since "+t.Since())
 	}
 	want := []string{
 		"a, b, d and 1 more: a is ill, since 2026-11-22 12:00:10 UTC, for 1 min 0 s",

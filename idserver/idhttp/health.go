@@ -89,21 +89,17 @@ func (g *Generator) trouble() (detail string, err error) {
 
 // trouble is one reason why some of the generators cannot return ids, as the page shows it.
 type trouble struct {
-	Names  string // of the generators
-	What   string // the detail of the first
-	Since  string
-	Remedy string
-
-	result *idserver.Result
-	names  []string
-	since  time.Time
+	*idserver.Result
+	What       string   // the detail of the first
+	names      []string // of the generators
+	since, now time.Time
 }
 
 // addTrouble adds the trouble of a generator to the others.
-func addTrouble(all []trouble, name, what string, err error, since time.Time) []trouble {
+func addTrouble(all []trouble, name, what string, err error, since, now time.Time) []trouble {
 	result := idserver.ResultOf(err)
 	for i := range all {
-		if t := &all[i]; t.result == result {
+		if t := &all[i]; t.Result == result {
 			t.names = append(t.names, name)
 			if since.Before(t.since) {
 				t.since = since
@@ -111,18 +107,20 @@ func addTrouble(all []trouble, name, what string, err error, since time.Time) []
 			return all
 		}
 	}
-	return append(all, trouble{What: what, Remedy: result.Remedy, result: result, names: []string{name}, since: since})
+	return append(all, trouble{result, what, []string{name}, since, now})
 }
 
-// format sets Names and Since.
-func (t *trouble) format(now time.Time) {
+// Names lists the first of the generators.
+func (t trouble) Names() string {
 	const most = 3
-	names := t.names[:min(len(t.names), most)]
-	t.Names = strings.Join(names, ", ")
-	if more := len(t.names) - len(names); more > 0 {
-		t.Names += " and " + strconv.Itoa(more) + " more"
+	if more := len(t.names) - most; more > 0 {
+		return strings.Join(t.names[:most], ", ") + " and " + strconv.Itoa(more) + " more"
 	}
-	t.Since = t.since.UTC().Format(time.DateTime) + " UTC, for " + inspect.Span(now.Sub(t.since).Milliseconds())
+	return strings.Join(t.names, ", ")
+}
+
+func (t trouble) Since() string {
+	return t.since.UTC().Format(time.DateTime) + " UTC, for " + inspect.Span(t.now.Sub(t.since).Milliseconds())
 }
 
 // onsets records when the current trouble of each generator began.

@@ -140,15 +140,12 @@ func (s *Server) state(now time.Time) *state {
 		g := s.Generators[i].state(now, stats)
 		since := s.onsets.note(i, err, now)
 		if g.InTrouble = err != nil; g.InTrouble {
-			v.Troubles = addTrouble(v.Troubles, g.Name, what, err, since)
+			v.Troubles = addTrouble(v.Troubles, g.Name, what, err, since, now)
 		}
 		g.Rate = thousands(ratesOf(all, func(one *sample) uint64 { return one.ids[i] }).rate())
 		total += stats.IDs
 		refusals += stats.Refusals
 		v.Generators = append(v.Generators, g)
-	}
-	for i := range v.Troubles {
-		v.Troubles[i].format(now)
 	}
 	v.Total = thousands(total)
 	t := s.traffic()
