@@ -177,7 +177,8 @@ func lastMinute(all []sample) (states []latencyState) {
 	for door, name := range []string{"Erlang", "HTTP"} {
 		c := all[len(all)-1].latencies[door].Since(all[0].latencies[door])
 		if n := c.Total(); n > 0 {
-			states = append(states, latencyState{name, thousands(n / uint64(len(all)-1)), within(c, .5), within(c, .99)})
+			rate := thousands(n / uint64(len(all)-1))
+			states = append(states, latencyState{name, rate, within(c, .5), within(c, .99)})
 		}
 	}
 	return states
@@ -204,8 +205,11 @@ func (g *Generator) state(now time.Time, stats idserver.Stats) generatorState {
 	for _, c := range stats.Calls {
 		calls += c.Calls
 	}
-	v := generatorState{Name: g.Name, Format: ids.Format().Name, Who: who(ids), Origin: originOf(g.Server.Origin(), now),
-		IDs: thousands(stats.IDs), Calls: thousands(calls), Waits: thousands(stats.Waits), Refusals: thousands(stats.Refusals)}
+	v := generatorState{
+		Name: g.Name, Format: ids.Format().Name, Who: who(ids), Origin: originOf(g.Server.Origin(), now),
+		IDs: thousands(stats.IDs), Calls: thousands(calls),
+		Waits: thousands(stats.Waits), Refusals: thousands(stats.Refusals),
+	}
 	milli, _ := ids.Last()
 	last, mark := time.UnixMilli(int64(milli)), ids.Mark()
 	v.Clock, v.Last, v.LastAgo = clock(now), clock(last), inspect.Span(now.Sub(last).Milliseconds())+" ago"

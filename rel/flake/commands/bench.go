@@ -133,7 +133,10 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 	for _, n := range []struct {
 		name      string
 		got, most int
-	}{{"callers", b.Callers, mostCallers}, {"connections", b.Connections, mostConnections}, {"ids", c.N, client.MaxLeaseSize}} {
+	}{
+		{"callers", b.Callers, mostCallers}, {"connections", b.Connections, mostConnections},
+		{"ids", c.N, client.MaxLeaseSize},
+	} {
 		if n.got < 1 || n.got > n.most {
 			return c, cli.UsageError(fmt.Errorf("-%s %d: want 1 to %d", n.name, n.got, n.most))
 		}
@@ -148,7 +151,8 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 }
 
 // connect returns the doors that callers share, and asks for the generator's format.
-func (b *benchFlags) connect(ctx context.Context, cfg config.Config, stderr io.Writer) (doors []client.Door, err error) {
+func (b *benchFlags) connect(ctx context.Context, cfg config.Config, stderr io.Writer) (
+	doors []client.Door, err error) {
 	w, err := b.way.Web(cfg.HTTP, false)
 	if err != nil {
 		return nil, err

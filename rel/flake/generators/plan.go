@@ -37,7 +37,8 @@ type Generator struct {
 }
 
 // plans returns the generators of a configuration, first the one named flake.
-func plans(cfg config.Config, kept func(mark string) (flake.Worker, error), log *slog.Logger) (all []*Generator, err error) {
+func plans(cfg config.Config, kept func(mark string) (flake.Worker, error), log *slog.Logger) (
+	all []*Generator, err error) {
 	first := &Generator{Generator: cfg.Flake.Generator(), chosen: true}
 	if !first.Random && !first.fromEtcd() {
 		var w flake.Worker

@@ -42,7 +42,8 @@ func Import(f *cli.Flags) cli.Action {
 	f.BoolVar(&i.overwrite, "overwrite", false, "replace the file of -out")
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
 		if name := f.Given("out", "overwrite"); name != "" && !i.configures() {
-			return cli.UsageError(fmt.Errorf("-%s goes with -sys-config or -vm-args, of which a configuration is made", name))
+			return cli.UsageError(
+				fmt.Errorf("-%s goes with -sys-config or -vm-args, of which a configuration is made", name))
 		}
 		return i.run(ctx, stdout)
 	}

@@ -66,7 +66,8 @@ func Takeover(f *cli.Flags) cli.Action {
 			return cli.UsageError(errors.New("take over from which node? Set -from name@host"))
 		}
 		if name := f.Given("out", "sys-config", "timestamp", "vm-args"); name != "" && *f.File != "" {
-			return cli.UsageError(fmt.Errorf("-%s does not go with -config, whose file has all that the node is to have", name))
+			return cli.UsageError(
+				fmt.Errorf("-%s does not go with -config, whose file has all that the node is to have", name))
 		}
 		h, err := t.meet(ctx)
 		if err != nil {

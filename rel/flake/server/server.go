@@ -75,7 +75,8 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Serve
 		keeper.Close()
 		return nil, err
 	}
-	s := &Server{keeper: keeper, Generators: all, secured: secured, settings: settings, seen: seen, log: log, level: lines.Level}
+	s := &Server{keeper: keeper, Generators: all, secured: secured, settings: settings, seen: seen,
+		log: log, level: lines.Level}
 	if s.http, err = openDoor(cfg.HTTP, settings.http, log); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
@@ -136,7 +137,8 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 	}
 	s.Node = n
 	s.http.serve(idhttp.Options{Generators: s.Generators.Doors(n), Node: surroundings(n, s.secured),
-		Access: s.settings.access, Connections: reserve.Quarter(httpWithin(memoryOf(cfg.Node))), Recent: &lines.Recent, Log: s.log})
+		Access: s.settings.access, Connections: reserve.Quarter(httpWithin(memoryOf(cfg.Node))),
+		Recent: &lines.Recent, Log: s.log})
 	return s, nil
 }
 

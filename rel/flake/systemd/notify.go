@@ -89,7 +89,8 @@ func (n *Notifier) Starting() (started func()) {
 
 // Reloading reports that a reload begins, and the time at which it does.
 func (n *Notifier) Reloading() {
-	n.Say("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10), "STATUS=reloading the configuration")
+	n.Say("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10),
+		"STATUS=reloading the configuration")
 }
 
 // Ready reports that the node is serving, and how.
