@@ -8,6 +8,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/muyo/sno v1.2.1
 	github.com/oklog/ulid/v2 v2.1.1
+	github.com/rs/xid v1.6.0
 )
 
 require golang.org/x/sys v0.49.0 // indirect

@@ -1,0 +1,218 @@
+package peertest
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	bwmarrin "github.com/bwmarrin/snowflake"
+	google "github.com/google/uuid"
+	muyo "github.com/muyo/sno"
+	oklog "github.com/oklog/ulid/v2"
+	"github.com/rs/xid"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
+)
+
+// Results are assigned to sink, so that the compiler does not omit the calls.
+var sink struct {
+	text      string
+	bytes     []byte
+	err       error
+	flake     flake.ID
+	snowflake snowflake.ID
+	bwmarrin  bwmarrin.ID
+	sno       sno.ID
+	muyo      muyo.ID
+	uuid      uuidv7.ID
+	google    google.UUID
+	ulid      ulid.ID
+	oklog     oklog.ULID
+	xid       xid.ID
+}
+
+// BenchmarkPairs compares the CPU time of a call with that of the same call in another
+// library. Both run in turn; run it with -benchtime 60x, for 60 rounds. It reports the
+// minimum and median of each, and the ratios of these.
+func BenchmarkPairs(b *testing.B) {
+	const number = 0x0203_0800_cd46_1001
+	var (
+		someSno  = muyo.New(1)
+		someUUID = google.Must(google.NewV7())
+		someULID = oklog.Make()
+		text58   = bwmarrin.ID(number).Base58()
+		bytes58  = []byte(text58)
+		textSno  = someSno.String()
+		textUUID = someUUID.String()
+		textULID = someULID.String()
+		buf      = make([]byte, len(textULID))
+	)
+	together := func(goroutines int, calls func(n int)) func(int) {
+		return func(n int) {
+			var wg sync.WaitGroup
+			for range goroutines {
+				wg.Go(func() { calls(n / goroutines) })
+			}
+			wg.Wait()
+		}
+	}
+	rows := []struct {
+		name         string
+		ours, theirs func(n int)
+	}{
+		{"snowflake.Base58.Text/bwmarrin", func(n int) {
+			for range n {
+				sink.text = snowflake.Base58.Text(number)
+			}
+		}, func(n int) {
+			for range n {
+				sink.text = bwmarrin.ID(number).Base58()
+			}
+		}},
+		{"snowflake.Base58.Parse/bwmarrin", func(n int) {
+			for range n {
+				sink.snowflake, _ = snowflake.Base58.Parse(text58)
+			}
+		}, func(n int) {
+			for range n {
+				sink.bwmarrin, _ = bwmarrin.ParseBase58(bytes58)
+			}
+		}},
+		{"sno.Parse/muyo", func(n int) {
+			for range n {
+				sink.sno, _ = sno.Parse(textSno)
+			}
+		}, func(n int) {
+			for range n {
+				sink.muyo, _ = muyo.FromEncodedString(textSno)
+			}
+		}},
+		{"uuidv7.String/google", func(n int) {
+			for range n {
+				sink.text = uuidv7.ID(someUUID).String()
+			}
+		}, func(n int) {
+			for range n {
+				sink.text = someUUID.String()
+			}
+		}},
+		{"ulid.String/oklog", func(n int) {
+			for range n {
+				sink.text = ulid.ID(someULID).String()
+			}
+		}, func(n int) {
+			for range n {
+				sink.text = someULID.String()
+			}
+		}},
+		{"ulid.AppendText/oklog", func(n int) {
+			for range n {
+				sink.bytes, _ = ulid.ID(someULID).AppendText(buf[:0])
+			}
+		}, func(n int) {
+			for range n {
+				sink.err = someULID.MarshalTextTo(buf)
+			}
+		}},
+		{"uuidv7.Parse/google", func(n int) {
+			for range n {
+				sink.uuid, _ = uuidv7.Parse(textUUID)
+			}
+		}, func(n int) {
+			for range n {
+				sink.google, _ = google.Parse(textUUID)
+			}
+		}},
+		{"Parse/google", func(n int) {
+			for range n {
+				sink.flake, _ = flake.Parse(textUUID)
+			}
+		}, func(n int) {
+			for range n {
+				sink.google, _ = google.Parse(textUUID)
+			}
+		}},
+		{"ulid.Parse/oklog,strict", func(n int) {
+			for range n {
+				sink.ulid, _ = ulid.Parse(textULID)
+			}
+		}, func(n int) {
+			for range n {
+				sink.oklog, _ = oklog.ParseStrict(textULID)
+			}
+		}},
+		{"ulid.Parse/oklog", func(n int) {
+			for range n {
+				sink.ulid, _ = ulid.Parse(textULID)
+			}
+		}, func(n int) {
+			for range n {
+				sink.oklog, _ = oklog.Parse(textULID)
+			}
+		}},
+		{"New/xid", func(n int) {
+			for range n {
+				sink.flake = flake.New()
+			}
+		}, func(n int) {
+			for range n {
+				sink.xid = xid.New()
+			}
+		}},
+		{"New/xid/goroutines=2", together(2, func(n int) {
+			var id flake.ID
+			for range n {
+				id = flake.New()
+			}
+			runtime.KeepAlive(id)
+		}), together(2, func(n int) {
+			var id xid.ID
+			for range n {
+				id = xid.New()
+			}
+			runtime.KeepAlive(id)
+		})},
+	}
+	for _, row := range rows {
+		b.Run(row.name, func(b *testing.B) {
+			n := 1000
+			for cpu(row.theirs, n) < 2*time.Millisecond {
+				n *= 2
+			}
+			var ours, theirs []float64
+			for range b.N {
+				ours = append(ours, float64(cpu(row.ours, n))/float64(n))
+				theirs = append(theirs, float64(cpu(row.theirs, n))/float64(n))
+			}
+			slices.Sort(ours)
+			slices.Sort(theirs)
+			b.ReportMetric(0, "ns/op") // which is that of a round
+			b.ReportMetric(ours[0], "ns-ours")
+			b.ReportMetric(theirs[0], "ns-theirs")
+			b.ReportMetric(ours[0]/theirs[0], "of-minima")
+			b.ReportMetric(ours[b.N/2]/theirs[b.N/2], "of-medians")
+		})
+	}
+}
+
+// cpu returns the CPU time of the process in n calls.
+func cpu(calls func(n int), n int) time.Duration {
+	begin := used()
+	calls(n)
+	return used() - begin
+}
+
+func used() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
