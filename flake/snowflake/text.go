@@ -219,8 +219,7 @@ func (e *Encoding) put(buf *[maxWidth]byte, id ID) int {
 func (e *Encoding) Parse(text string) (ID, error) {
 	base := uint64(len(e.alphabet))
 	if len(text) == 0 || len(text) > e.width {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "%d digits, want 1 to %d in base %d",
-			len(text), e.width, base)
+		return 0, e.wrong(text, 0)
 	}
 	// A text with one digit fewer than the highest id always fits.
 	var id uint64
@@ -238,11 +237,20 @@ func (e *Encoding) Parse(text string) (ID, error) {
 		high = id > (math.MaxUint64-uint64(value))/base
 		id = id*base + uint64(value)
 	}
-	if all == 255 {
-		return 0, digits.As[flake.ParseError](digits.NotDigit(text, &e.values, int(base)))
-	}
-	if high {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "above the highest id, in base %d", base)
+	if all == 255 || high {
+		return 0, e.wrong(text, all)
 	}
 	return ID(id), nil
+}
+
+// wrong returns the error of a text whose values have the bits of all.
+func (e *Encoding) wrong(text string, all byte) error {
+	base := len(e.alphabet)
+	switch {
+	case len(text) == 0 || len(text) > e.width:
+		return digits.Errorf[flake.ParseError](text, 0, "%d digits, want 1 to %d in base %d", len(text), e.width, base)
+	case all == 255:
+		return digits.As[flake.ParseError](digits.NotDigit(text, &e.values, base))
+	}
+	return digits.Errorf[flake.ParseError](text, 0, "above the highest id, in base %d", base)
 }
