@@ -6,6 +6,7 @@
 package digits
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -218,6 +219,28 @@ func hex8(text uint64) (value uint64, ok bool) {
 	v = (v | v>>4) & 0x00ff00ff00ff00ff
 	v = (v | v>>8) & 0x0000ffff0000ffff
 	return (v | v>>16) & 0xffffffff, ok
+}
+
+// PutUUID writes (hi, lo) in the text form of a UUID, lower case.
+func PutUUID(text *[36]byte, hi, lo uint64) {
+	b, c := hexOf(uint32(hi)), hexOf(uint32(lo>>32))
+	binary.BigEndian.PutUint64(text[0:], hexOf(uint32(hi>>32)))
+	binary.BigEndian.PutUint32(text[9:], uint32(b>>32))
+	binary.BigEndian.PutUint32(text[14:], uint32(b))
+	binary.BigEndian.PutUint32(text[19:], uint32(c>>32))
+	binary.BigEndian.PutUint32(text[24:], uint32(c))
+	binary.BigEndian.PutUint64(text[28:], hexOf(uint32(lo)))
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+}
+
+// hexOf returns 8 hexadecimal digits, lower case, a byte each: the reverse of [hex8].
+func hexOf(value uint32) uint64 {
+	v := uint64(value)
+	v = (v | v<<16) & 0x0000ffff0000ffff
+	v = (v | v<<8) & 0x00ff00ff00ff00ff
+	v = (v | v<<4) & (0xf * each)
+	letters := (v + 6*each) >> 4 & each
+	return v + '0'*each + ('a'-'9'-1)*letters
 }
 
 // Parse parses a number in a base from 2 to 62, with any number of leading zeros up to

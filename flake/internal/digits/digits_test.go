@@ -2,6 +2,7 @@ package digits
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
 	"math/bits"
 	"math/rand/v2"
@@ -152,6 +153,17 @@ func TestParseUUID(t *testing.T) {
 	for _, wrong := range []string{"", text[1:], text + "0"} {
 		if _, _, ok := ParseUUID(wrong); ok {
 			t.Error(wrong)
+		}
+	}
+}
+
+func TestPutUUID(t *testing.T) {
+	for _, n := range append(numbers(128), [2]uint64{0x0123456789abcdef, 0xfedcba9876543210}) {
+		hex := fmt.Sprintf("%016x%016x", n[0], n[1])
+		want := hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:]
+		var got [36]byte
+		if PutUUID(&got, n[0], n[1]); string(got[:]) != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }
