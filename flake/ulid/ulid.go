@@ -168,10 +168,23 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 
 func (id *ID) encode(text *[encodedLen]byte) {
 	high, low := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
-	for i := encodedLen - 1; i >= 0; i-- {
-		text[i] = crockford[low&31]
-		high, low = high>>5, low>>5|high<<59
-	}
+	put8(text[:8], high>>26)
+	put8(text[2:10], high>>16) // of which 6 again
+	put8(text[10:18], high<<24|low>>40)
+	put8(text[18:], low)
+}
+
+// put8 writes the low 40 bits of v as 8 digits.
+func put8(text []byte, v uint64) {
+	_ = text[7]
+	text[0] = crockford[v>>35&31]
+	text[1] = crockford[v>>30&31]
+	text[2] = crockford[v>>25&31]
+	text[3] = crockford[v>>20&31]
+	text[4] = crockford[v>>15&31]
+	text[5] = crockford[v>>10&31]
+	text[6] = crockford[v>>5&31]
+	text[7] = crockford[v&31]
 }
 
 // UUID is the id in the text form of a UUID, lower case, for Postgres' type uuid.
