@@ -19,6 +19,9 @@ func TestRFC(t *testing.T) {
 	if id.Sequence() != 0xcc3 || id.String() != "017f22e2-79b0-7cc3-98c4-dc0c0c07398f" {
 		t.Errorf("%v, of sequence %#x", id, id.Sequence())
 	}
+	if got, err := id.AppendText([]byte("x")); string(got) != "x"+id.String() || err != nil {
+		t.Errorf("%s, %v", got, err)
+	}
 	// Its 62 bits are 0x18C4DC0C0C07398F.
 	if id.Worker() != 0x18c4dc0c0c07398f>>14 || id.Random() != 0x398f {
 		t.Errorf("%v of worker %v, with %#x", id, id.Worker(), id.Random())
