@@ -190,26 +190,37 @@ func (c *systemClock) doubted() time.Duration {
 }
 
 // ForwardClock returns a clock that follows the wall clock when that is set ahead, and
-// continues by monotonic time when it is set back: for generators that keep nothing.
+// continues by monotonic time when it is set back: for generators that keep nothing. Like
+// [SystemClock] it reads the wall clock only after each millisecond.
 func ForwardClock() Clock {
 	base := time.Now()
-	return forwardClock(func() (wall, mono int64) {
+	mono := func() int64 { return int64(time.Since(base)) }
+	return forwardClock(mono, func() (wall, mono int64) {
 		now := time.Now()
 		return now.UnixNano(), int64(now.Sub(base))
 	})
 }
 
-// forwardClock is ForwardClock with the clocks of read, in ns.
-func forwardClock(read func() (wall, mono int64)) Clock {
-	var ahead atomic.Int64 // highest seen wall minus monotonic time
-	return func() uint64 {
+// forwardClock is ForwardClock with a monotonic clock, and both clocks of read, in ns.
+func forwardClock(mono func() int64, read func() (wall, mono int64)) Clock {
+	var ahead, checked atomic.Int64 // highest seen wall minus monotonic time; when that was seen
+	check := func() {
 		wall, mono := read()
 		seen := wall - mono
 		for {
 			most := ahead.Load()
 			if seen <= most || ahead.CompareAndSwap(most, seen) {
-				return uint64(max(mono+max(seen, most), 0)) / uint64(time.Millisecond)
+				checked.Store(mono)
+				return
 			}
 		}
+	}
+	check()
+	return func() uint64 {
+		now := mono()
+		if now-checked.Load() >= int64(time.Millisecond) {
+			check()
+		}
+		return uint64(now+ahead.Load()) / uint64(time.Millisecond)
 	}
 }
