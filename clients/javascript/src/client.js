@@ -44,7 +44,7 @@ export class FlakeClient {
       signal?.throwIfAborted()
       if (this.#closed) throw closed()
       const call = { n, began: performance.now(), resolve, reject }
-      if (this.#waiting.size === 0 && this.#serve(call)) return
+      if (this.#waiting.size === 0 && this.#serve(call, call.began)) return
       if (this.#wanted + n > maxWaiting) throw new FlakeError('busy', `calls for ${this.#wanted} ids are waiting already`)
       this.#wait(call, signal)
     })
@@ -74,8 +74,7 @@ export class FlakeClient {
   }
 
   // Returns a call's ids, all from one lease, if that has enough.
-  #serve (call) {
-    const now = performance.now()
+  #serve (call, now = performance.now()) {
     const usable = lease => lease && lease.left >= call.n && (now - lease.asked <= this.#maxAge || lease.asked >= call.began)
     if (!usable(this.#current)) {
       if (!usable(this.#next)) return false

@@ -77,21 +77,39 @@ export function hex (value, size) {
 
 /** The form of a UUID, for 16 bytes. */
 export const uuid = {
-  encode: value => hex(value, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
+  encode (value) {
+    const text = hex(value, 16)
+    return `${text.slice(0, 8)}-${text.slice(8, 12)}-${text.slice(12, 16)}-${text.slice(16, 20)}-${text.slice(20)}`
+  },
   decode (text) {
     if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) throw none(text, 'a UUID')
     return BigInt('0x' + text.replaceAll('-', ''))
   }
 }
 
+// Writes numbers in base 32, ten digits at a time.
+function digits32 (alphabet) {
+  const pairs = Array.from({ length: 1024 }, (_, i) => alphabet[i >> 5] + alphabet[i & 31])
+  return value => {
+    let text = ''
+    do {
+      const ten = Number(BigInt.asUintN(50, value))
+      const high = Math.floor(ten / 2 ** 20)
+      text = pairs[high >> 20] + pairs[high >> 10 & 1023] + pairs[high & 1023] + pairs[ten >> 10 & 1023] + pairs[ten & 1023] + text
+      value >>= 50n
+    } while (value)
+    return text
+  }
+}
+
+const writers = { [base62]: value => large(value, 62), [crockford]: digits32(crockford), [sno]: digits32(sno) }
+
 /** Digits in an alphabet, padded to as many as the highest id has, so that texts sort as ids do. */
 function fixed (alphabet, size, read = text => text) {
   const digits = encode(highestOf(size), alphabet.length).length
+  const write = writers[alphabet]
   return {
-    encode (value) {
-      const text = encode(value, alphabet.length).padStart(digits, '0')
-      return alphabet === base62 ? text : text.replace(/./g, c => alphabet[base62.indexOf(c)])
-    },
+    encode: value => write(value).padStart(digits, alphabet[0]).slice(-digits),
     decode (text) {
       if (text.length !== digits) throw none(text, `${digits} digits${alphabet === base62 ? unpadded(text) : ''}`)
       const value = number(read(text), alphabet)
