@@ -5,6 +5,9 @@ const sequences = 0xFFF
 const maxTime = 2 ** 42 - 1
 const maxPause = 1000 // the most ms until the clock is read again
 
+// Of Node.js as in flake-idgen, which takes less time.
+const later = globalThis.process?.nextTick ?? ((cb, err, id) => queueMicrotask(() => cb(err, id)))
+
 /** A generator with the options, properties and errors of flake-idgen. */
 export default class FlakeId {
   #lastTime = 0
@@ -63,7 +66,7 @@ export default class FlakeId {
         setTimeout(() => this.#answer(), Math.min(err.wait, maxPause))
         break
       }
-      queueMicrotask(() => cb(err, id))
+      later(cb, err, id)
       done++
     }
     this.#waiting.splice(0, done)
@@ -72,9 +75,12 @@ export default class FlakeId {
 
 function bytes (time, low) {
   const id = globalThis.Buffer ? Buffer.alloc(8) : new Uint8Array(8)
-  const view = new DataView(id.buffer, id.byteOffset)
-  view.setUint32(0, Math.floor(time / 2 ** 10))
-  view.setUint32(4, (time & 0x3FF) << 22 | low)
+  let high = Math.floor(time / 2 ** 10)
+  low |= (time & 0x3FF) << 22
+  for (let i = 3; i >= 0; i--, high >>>= 8, low >>>= 8) {
+    id[i] = high
+    id[i + 4] = low
+  }
   return id
 }
 
