@@ -14,11 +14,11 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// someIDs are the lowest, the highest, those around each power of two, and
+// someIDs are the lowest, the highest, 10 in base 58, those around each power of two, and
 // random ones of every size.
 func someIDs() []ID {
 	rng := rand.New(rand.NewPCG(3, 4))
-	ids := []ID{0, math.MaxUint64}
+	ids := []ID{0, math.MaxUint64, 58}
 	for bit := range 64 {
 		power := ID(1) << bit
 		ids = append(ids, power-1, power, power+1, ID(rng.Uint64()>>bit))

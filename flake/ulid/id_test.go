@@ -18,6 +18,9 @@ func TestSpec(t *testing.T) {
 	if id.Sequence() != 0xd676 || id.Worker() != 0x4c61efb99302 || id.Random() != 0xbd5b {
 		t.Errorf("%v of worker %v: %#x, %#x", id, id.Worker(), id.Sequence(), id.Random())
 	}
+	if got, err := id.AppendText([]byte("x")); string(got) != "x"+id.String() || err != nil {
+		t.Errorf("%s, %v", got, err)
+	}
 	if lower, err := Parse("01arz3ndektsv4rrffq69g5fav"); lower != id || err != nil {
 		t.Errorf("%v, %v, want %v", lower, err, id)
 	}

@@ -16,9 +16,9 @@ func TestForwardClock(t *testing.T) {
 		{-time.Hour, 3 * time.Second, time.Hour + 3*time.Second},  // before 1970
 		{2 * time.Minute, time.Minute, time.Hour + time.Minute},
 		{3 * time.Hour, time.Minute + time.Millisecond - 1, time.Hour + time.Minute}, // not read again yet
-		{3 * time.Hour, 2 * time.Minute, 3 * time.Hour},                              // set ahead
-		{3*time.Hour + time.Second, 2*time.Minute + time.Second, 3*time.Hour + time.Second},
-		{3 * time.Hour, 3 * time.Minute, 3*time.Hour + time.Minute}, // set back by a minute
+		{3 * time.Hour, time.Minute + time.Millisecond, 3 * time.Hour},               // set ahead
+		{3*time.Hour + time.Second, time.Minute + time.Second + time.Millisecond, 3*time.Hour + time.Second},
+		{3 * time.Hour, 3 * time.Minute, 3*time.Hour + 2*time.Minute - time.Millisecond}, // set back
 	} {
 		wall, mono = tt.wall, tt.mono
 		if got := clock(); got != uint64(tt.want.Milliseconds()) {
