@@ -29,7 +29,8 @@ func TestForwardClock(t *testing.T) {
 
 func TestForwardClockBefore1970(t *testing.T) {
 	mono := time.Duration(0)
-	clock := forwardClock(func() int64 { return int64(mono) }, func() (int64, int64) { return -int64(time.Hour), int64(mono) })
+	read := func() (int64, int64) { return -int64(time.Hour), int64(mono) }
+	clock := forwardClock(func() int64 { return int64(mono) }, read)
 	for _, mono = range []time.Duration{0, time.Second} {
 		if got := clock(); got != uint64(mono.Milliseconds()) {
 			t.Errorf("after %v the clock gives %d", mono, got)
