@@ -10,25 +10,25 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// State is what a dets file says about the time.
+// State is what a dets file shows about the time.
 type State struct {
-	Last     uint64    // the time in it, ms since 1970; 0: there is none. The original may have made later ids
-	Modified time.Time // of the file
-	Closed   bool      // dets closed it; the time in it may still be old
+	Last     uint64    // the time in the file, in ms since 1970, or 0. The original may have made later ids
+	Modified time.Time // when the file was last written
+	Closed   bool      // whether dets closed it; Last may be old all the same
 }
 
-// Margin is what [State.Mark] adds. The original gives dets a time each second, and dets writes it up to 3 s later.
+// Margin is added by [State.Mark]. The original gives dets a time each second, and dets writes it up to 3 s later.
 const Margin = 5 * time.Second
 
-// Mark returns the time, in ms since 1970, that no id of the original is later than.
+// Mark returns a time, in ms since 1970, that is not before any id of the original.
 func (s State) Mark() uint64 {
 	return max(s.Last, uint64(max(s.Modified.UnixMilli(), 0))) + uint64(Margin/time.Millisecond)
 }
 
-// MaxFile bounds the size of files that are read. A dets file of the original is 6 kB.
+// MaxFile is the largest file that is read. The original's dets file has 6 kB.
 const MaxFile = 1 << 20
 
-// ReadDets reads the dets file of the original. It fails if the file is anything else, even another dets file.
+// ReadDets reads the original's dets file. It fails if the file is anything else, even another dets file.
 func ReadDets(path string) (s State, err error) {
 	data, info, err := config.ReadFile(path, MaxFile)
 	if err == nil {
@@ -41,12 +41,12 @@ func ReadDets(path string) (s State, err error) {
 	return s, nil
 }
 
-// A dets file, version 9, begins with a header of 32-bit words, big-endian, at the places below. After it come
-// pointers to the parts of an array of pointers to segments, each of which has 256 slots of size and pointer. A slot
-// is for the keys whose hash is its number, and points to its collection: its size, its status, and the objects, each
-// preceded by its size.
+// A dets file of version 9 begins with a header of big-endian 32-bit words, at the offsets below.
+// It is followed by pointers to the parts of an array, which hold pointers to segments. Each
+// segment has 256 slots, a size and a pointer each. A slot holds the keys whose hash is its number,
+// and points to its collection: a size, a status, and the objects, each preceded by its size.
 //
-// The original's table has 256 slots, so that one part and one segment are all of it, and its only object is
+// The original's table has 256 slots, so one part and one segment cover it. Its only object is
 // {last_timestamp, T}.
 const (
 	cookieAt    = 4
@@ -108,7 +108,7 @@ func parseDets(data []byte) (last uint64, closed bool, err error) {
 	return last, status == 1, r.err
 }
 
-// detsReader reads words of a file. The first error stays; a word that is not there is 0.
+// detsReader reads words of a file. It keeps the first error; a word outside the file is 0.
 type detsReader struct {
 	data []byte
 	err  error
@@ -152,7 +152,7 @@ func (r *detsReader) collection(at, size uint32) uint64 {
 		next := r.add(object, r.word(object))
 		term, err := etf.Decode(cut(r.bytes(r.add(object, 4), min(next, end))))
 		if err != nil {
-			r.fail("its object is no term: %v", err)
+			r.fail("its object is not a term: %v", err)
 			return 0
 		}
 		if pair, _ := term.(etf.Tuple); len(pair) == 2 && pair[0] == lastTimeKey {

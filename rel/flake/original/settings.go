@@ -1,11 +1,11 @@
-// Package original reads what boundary/flake, the Erlang server that this node replaces, leaves on disk: its
-// dets file, and the sys.config and vm.args that it was started with.
+// Package original reads the files of boundary/flake, the Erlang server that this node
+// replaces: its dets file, and the sys.config and vm.args that it was started with.
 //
-// Start at [ReadDets], and at [Settings], which [ReadSysConfig] and [ReadVMArgs] fill and [Settings.TOML] writes as
-// a configuration of this node. Settings that are not taken are reported, with the reason.
+// Start at [ReadDets] and [Settings]. [ReadSysConfig] and [ReadVMArgs] fill Settings, and [Settings.TOML]
+// writes them as a configuration of this node. Settings that are not taken are reported, with the reason.
 //
-// The files are read as hostile: every size is bounded, and every offset checked. Not supported: a file that is open
-// in a running original, whose last times are not in it yet.
+// The files are not trusted: every size is bounded, and every offset checked. Not supported: a
+// file that a running original has open, which lacks the last times.
 package original
 
 import (
@@ -21,33 +21,33 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Settings are those settings of the original that this node also has. In the zero value none is set.
+// Settings are those settings of the original that this node also has. In the zero value, none is set.
 //
-// As in Erlang, what [ReadVMArgs] finds wins over what [ReadSysConfig] finds: call ReadVMArgs first.
+// As in Erlang, vm.args wins over sys.config, so call [ReadVMArgs] after [ReadSysConfig].
 type Settings struct {
 	Name   string // name@host; empty: none was set
-	Cookie string // empty: none was set, so Erlang read ~/.erlang.cookie
+	Cookie string // or empty, so Erlang read ~/.erlang.cookie
 
-	ListenHost           string // the address that it listens at (inet_dist_use_interface); empty: all
+	ListenHost           string // the address that it listens on (inet_dist_use_interface); empty: all
 	ListenMin, ListenMax int    // the ports that it may listen on (inet_dist_listen_min and max); 0: any
 	NetTicktime          time.Duration
-	TLS                  config.TLS // as -proto_dist inet_tls has it; files may not be known
+	TLS                  config.TLS // from -proto_dist inet_tls; file names may be missing
 
-	Interface         string           // whose MAC is the worker id; empty: eth0, or later the first with a MAC
-	WorkerID          net.HardwareAddr // nil: not known, as it is in no file
+	Interface         string           // whose MAC is the worker id; empty: eth0, later the first with a MAC
+	WorkerID          net.HardwareAddr // nil: not known, as no file contains it
 	DetsPath          string           // its timestamp_path, which is a dets file; empty: DefaultDets
 	AllowableDowntime time.Duration    // 0: not set
 
-	TimestampPath string // where this node will keep its mark; empty: in its default place
+	TimestampPath string // where this node will keep its mark; empty: the default path
 
-	Taken []string // what was taken, as "vm.args: -name flake@host"
-	Left  []string // what was not, and why
+	Taken []string // what was taken, such as "vm.args: -name flake@host"
+	Left  []string // what was not taken, and why
 }
 
 // DefaultDets is where the dets file is unless timestamp_path is set.
 const DefaultDets = "/tmp/flake-timestamp-dets"
 
-// report notes what was taken or, with the reason, left.
+// report records a setting as taken or, if why is not empty, as left for that reason.
 func (s *Settings) report(what, why string) {
 	if why == "" {
 		s.Taken = append(s.Taken, what)
@@ -56,13 +56,13 @@ func (s *Settings) report(what, why string) {
 	}
 }
 
-// known are the applications with keys that this node has too.
+// known lists the applications that have keys with an equivalent in this node.
 var known = []string{"flake", "kernel"}
 
-// unlike is why a key is left, whatever its value.
+// unlike is the reason for leaving a key whatever its value is.
 const unlike = "this node has nothing like it"
 
-// takeValue takes the value of an application's key, or returns why not.
+// takeValue takes the value of an application's key, or returns the reason for leaving it.
 func (s *Settings) takeValue(key string, value etf.Term) (why string) {
 	switch key {
 	case "flake interface":
@@ -83,19 +83,19 @@ func (s *Settings) takeValue(key string, value etf.Term) (why string) {
 	return unlike
 }
 
-// TakeEnv takes the environment of an application, a list of {Key, Value} as in a sys.config and as
-// application:get_all_env/1 returns it. from names its source, for people. What is left out is reported without
-// its value, which may be a secret.
+// TakeEnv takes the environment of an application: a list of {Key, Value}, as in a sys.config
+// and from application:get_all_env/1. from names the source for messages. A key that this node
+// lacks is reported without its value, which may be a secret.
 func (s *Settings) TakeEnv(from, app string, env etf.Term) {
 	pairs, ok := etf.Elements(env)
 	switch {
 	case !ok:
-		s.report(fmt.Sprintf("%s: %s", from, app), "no list of keys")
+		s.report(fmt.Sprintf("%s: %s", from, app), "not a list of keys")
 	case slices.Contains(known, app):
 		for _, pair := range pairs {
 			pair, _ := pair.(etf.Tuple)
 			if len(pair) != 2 {
-				s.report(fmt.Sprintf("%s: an element of %s", from, app), "no key with a value")
+				s.report(fmt.Sprintf("%s: an element of %s", from, app), "not a key with a value")
 				continue
 			}
 			s.takeKey(from, app, pair[0], pair[1])
@@ -121,7 +121,7 @@ func (s *Settings) takeKey(from, app string, key, value etf.Term) {
 func takeText(field *string, value etf.Term) string {
 	t, ok := text(value)
 	if !ok || strings.ContainsRune(t, 0) {
-		return "no string"
+		return "not a string"
 	}
 	*field = t
 	return ""
@@ -133,7 +133,7 @@ func (s *Settings) takeDowntime(value etf.Term) string {
 	case value == etf.Atom("infinity"):
 		s.AllowableDowntime = time.Duration(most) * time.Millisecond
 	case ms <= 0:
-		return "no milliseconds above 0: the default of this node holds, 30 days"
+		return "not a positive number of milliseconds: the default of this node applies, 30 days"
 	default:
 		s.AllowableDowntime = time.Duration(min(ms, most)) * time.Millisecond
 	}
@@ -143,24 +143,24 @@ func (s *Settings) takeDowntime(value etf.Term) string {
 func takePort(field *int, value etf.Term) string {
 	port, ok := value.(int64)
 	if !ok || uint64(port) > math.MaxUint16 {
-		return "no port"
+		return "not a port"
 	}
 	*field = int(port)
 	return ""
 }
 
-// takeAddress takes an address as inet has it, {127,0,0,1}.
+// takeAddress takes an address in the form that inet uses, such as {127,0,0,1}.
 func (s *Settings) takeAddress(value etf.Term) string {
 	parts, _ := value.(etf.Tuple)
-	bits := map[int]int{4: 8, 8: 16}[len(parts)] // of a part
+	bits := map[int]int{4: 8, 8: 16}[len(parts)] // per part
 	if bits == 0 {
-		return "no address"
+		return "not an address"
 	}
 	var raw []byte
 	for _, part := range parts {
 		n, ok := part.(int64)
 		if !ok || uint64(n)>>bits != 0 {
-			return "no address"
+			return "not an address"
 		}
 		if bits == 16 {
 			raw = append(raw, byte(n>>8))

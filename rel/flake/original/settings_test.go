@@ -84,7 +84,7 @@ func TestSettings(t *testing.T) {
 		},
 		Left: []string{
 			`sys.config: flake secret: this node has nothing like it`,
-			`more.config: the file "deeper": Erlang reads none that is named there`,
+			`more.config: the file "deeper": Erlang does not read files named there`,
 			`sys.config: kernel logger_level: this node has nothing like it`,
 			`sys.config: sasl, keys: 2: another application`,
 			`vm.args: +K: for the Erlang VM`, `vm.args: +A: for the Erlang VM`,
@@ -172,7 +172,7 @@ func TestTOML(t *testing.T) {
 
 // What is not set is said in comments, and why a value is what it is.
 func TestComments(t *testing.T) {
-	const head = "# Of boundary/flake, the Erlang server that this node replaces. A key that is not " +
+	const head = "# From boundary/flake, the Erlang server that this node replaces. A key that is not " +
 		"here has its default.\n"
 	for want, s := range map[string]Settings{
 		head + `
@@ -192,7 +192,7 @@ listen = "0.0.0.0:9100"  # the first of its ports, 9100 to 9105
 
 [flake]
 interface = "eth1"  # whose MAC is the worker id
-timestamp_path = "/t"  # not its dets file: this node has a format of its own
+timestamp_path = "/t"  # not its dets file: this node has its own format
 `: {Left: []string{"+A"}, Name: "a@b", Cookie: "c", ListenMin: 9100, ListenMax: 9105, Interface: "eth1", TimestampPath: "/t"},
 		head + `
 [node]
@@ -200,7 +200,7 @@ cookie = "c"
 listen = "0.0.0.0:9100"
 
 [flake]
-worker_id = "02:00:00:00:00:01"  # the one that it has
+worker_id = "02:00:00:00:00:01"  # the original's
 `: {Cookie: "c", ListenMin: 9100, ListenMax: 9100, WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}},
 	} {
 		if got, err := s.TOML(); string(got) != want || err != nil {
@@ -221,40 +221,40 @@ func TestSysConfig(t *testing.T) {
 		`[[55296]].`:                       {"", "no file name"},
 		`[[4294967393]].`:                  {"", "no file name"},
 		`[{sasl,[]}].`:                     {"", ""},
-		`[{flake,[{interface,""}]}].`:      {"", "no string"},
-		`[{flake,[{interface,"a"}]}]`:      {"", "no Erlang term"},
+		`[{flake,[{interface,""}]}].`:      {"", "not a string"},
+		`[{flake,[{interface,"a"}]}]`:      {"", "not an Erlang term"},
 		`[{flake,[{interface,"a"}]}].`:     {"a", ""},
 		`[{flake,[{interface,"a"}]}]. %`:   {"a", ""},
 		`[{flake,[{interface,"a"}]}]. x`:   {"", "there is more text after its term"},
 		`[{flake,[{interface,"a"}]}]. [].`: {"", "there is more text after its term"},
 		`[{flake,[{interface,"a"}]},{flake,[{interface,"b"}]}].`: {"b", ""},
-		`[{flake,[{interface,"a","b"}]}].`:                       {"", "an element of flake: no key with a value"},
-		`[{flake,[{interface,eth0}]}].`:                          {"", "flake interface eth0: no string"},
-		`[{flake,[{interface,<<"eth0">>}]}].`:                    {"", "no string"},
-		`[{flake,[{interface,"a\0"}]}].`:                         {"", "no string"},
+		`[{flake,[{interface,"a","b"}]}].`:                       {"", "an element of flake: not a key with a value"},
+		`[{flake,[{interface,eth0}]}].`:                          {"", "flake interface eth0: not a string"},
+		`[{flake,[{interface,<<"eth0">>}]}].`:                    {"", "not a string"},
+		`[{flake,[{interface,"a\0"}]}].`:                         {"", "not a string"},
 		`[{flake,[{"interface","a"}]}].`: {"",
 			`flake "interface": this node has nothing like it`},
-		`[{flake,interface}].`:                                      {"", "flake: no list of keys"},
-		`[{flake,[{allowable_downtime,0}]}].`:                       {"", "no milliseconds above 0"},
+		`[{flake,interface}].`:                                      {"", "flake: not a list of keys"},
+		`[{flake,[{allowable_downtime,0}]}].`:                       {"", "not a positive number of milliseconds"},
 		`[{flake,[{allowable_downtime,infinity}]}].`:                {"", ""},
-		`[{flake,[{allowable_downtime,"1"}]}].`:                     {"", "no milliseconds above 0"},
-		`[{kernel,[{inet_dist_listen_min,65536}]}].`:                {"", "no port"},
-		`[{kernel,[{inet_dist_listen_min,-1}]}].`:                   {"", "no port"},
-		`[{kernel,[{inet_dist_listen_min,"1"}]}].`:                  {"", "no port"},
-		`[{kernel,[{inet_dist_use_interface,{1,2,3,-1}}]}].`:        {"", "no address"},
-		`[{kernel,[{inet_dist_use_interface,{1,2,3,a}}]}].`:         {"", "no address"},
-		`[{kernel,[{inet_dist_use_interface,{}}]}].`:                {"", "no address"},
-		`[{kernel,[{inet_dist_use_interface,"::1"}]}].`:             {"", "no address"},
-		`[{kernel,[{inet_dist_use_interface,{1,2,3,256}}]}].`:       {"", "no address"},
-		`[{kernel,[{inet_dist_use_interface,{1,2,3}}]}].`:           {"", "no address"},
+		`[{flake,[{allowable_downtime,"1"}]}].`:                     {"", "not a positive number of milliseconds"},
+		`[{kernel,[{inet_dist_listen_min,65536}]}].`:                {"", "not a port"},
+		`[{kernel,[{inet_dist_listen_min,-1}]}].`:                   {"", "not a port"},
+		`[{kernel,[{inet_dist_listen_min,"1"}]}].`:                  {"", "not a port"},
+		`[{kernel,[{inet_dist_use_interface,{1,2,3,-1}}]}].`:        {"", "not an address"},
+		`[{kernel,[{inet_dist_use_interface,{1,2,3,a}}]}].`:         {"", "not an address"},
+		`[{kernel,[{inet_dist_use_interface,{}}]}].`:                {"", "not an address"},
+		`[{kernel,[{inet_dist_use_interface,"::1"}]}].`:             {"", "not an address"},
+		`[{kernel,[{inet_dist_use_interface,{1,2,3,256}}]}].`:       {"", "not an address"},
+		`[{kernel,[{inet_dist_use_interface,{1,2,3}}]}].`:           {"", "not an address"},
 		`[{kernel,[{inet_dist_use_interface,{0,0,0,0,0,0,0,1}}]}].`: {"", ""},
 		`[{kernel,[{net_ticktime,3}]}].`:                            {"", "4 to 3600 seconds"},
 		`[{kernel,[{net_ticktime,3601}]}].`:                         {"", "4 to 3600 seconds"},
 		`{flake,[]}.`:                                               {"", "must be a list"},
 		`[flake].`: {"",
-			"flake is no application with a list of keys, and no file name"},
+			"flake is neither an application with a list of keys nor a file name"},
 		`[{flake,[{interface,If}]}].`:                           {"", "without variables"},
-		`[{flake,[{interface,os:getenv("IF")}]}].`:              {"", "without variables, matches and calls"},
+		`[{flake,[{interface,os:getenv("IF")}]}].`:              {"", "without variables, matches or calls"},
 		"[\n{flake,[{interface,\"${FLAKE_IF}\"}]}].":            {"", "line 2: ${FLAKE_IF} stands for a variable"},
 		"[{kernel,[{net_ticktime,${TICK:-60}}]}].":              {"", "${TICK:-60} stands for a variable"},
 		"%% as ${FLAKE_IF} says\n[].":                           {"", ""},

@@ -14,8 +14,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// ReadSysConfig reads a sys.config into s, with the files that it names. It fails if the file is not one list of
-// applications and file names, or must first be completed by a script, like sys.config.src.
+// ReadSysConfig reads a sys.config, and the files that it names, into s. It fails if the file is not a single
+// list of applications and file names, or is a template that a script must first fill in, like sys.config.src.
 func ReadSysConfig(path string, s *Settings) error { return readSysConfig(path, s, true) }
 
 func readSysConfig(path string, s *Settings, include bool) error {
@@ -39,13 +39,13 @@ func readSysConfig(path string, s *Settings, include bool) error {
 		case app != "":
 			s.TakeEnv(from, string(app), pair[1])
 		case isText && include:
-			// Beside path, or else in the working folder, as in Erlang.
+			// Relative to path or, failing that, to the working directory, as in Erlang.
 			name = strings.TrimSuffix(name, ".config") + ".config"
 			err = readSysConfig(existing(beside(path, name), name), s, false)
 		case isText:
-			s.report(fmt.Sprintf("%s: the file %q", from, name), "Erlang reads none that is named there")
+			s.report(fmt.Sprintf("%s: the file %q", from, name), "Erlang does not read files named there")
 		default:
-			return fmt.Errorf("%s: %.60s is no application with a list of keys, and no file name",
+			return fmt.Errorf("%s: %.60s is neither an application with a list of keys nor a file name",
 				path, etf.Format(nil, entry))
 		}
 		if err != nil {
@@ -55,7 +55,7 @@ func readSysConfig(path string, s *Settings, include bool) error {
 	return nil
 }
 
-// beside returns the path of a file that another file names, relative to the other's folder.
+// beside returns the path of the file name, relative to the folder of the file by, which names it.
 func beside(by, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -63,7 +63,7 @@ func beside(by, name string) string {
 	return filepath.Join(filepath.Dir(by), name)
 }
 
-// existing returns the first of two files if it exists, or else the second.
+// existing returns first if that file exists, otherwise second.
 func existing(first, second string) string {
 	if _, err := os.Stat(first); err != nil {
 		return second
@@ -71,7 +71,7 @@ func existing(first, second string) string {
 	return first
 }
 
-// readTerm reads the only term of a file.
+// readTerm reads a file that contains exactly one term.
 func readTerm(path string) (etf.Term, error) {
 	data, _, err := config.ReadFile(path, MaxFile)
 	if err != nil {
@@ -93,32 +93,32 @@ func readTerm(path string) (etf.Term, error) {
 	return term, err
 }
 
-// parseTerm reads a term up to its full stop.
+// parseTerm reads one term, up to its full stop, and returns the text after it.
 func parseTerm(text string) (etf.Term, string, error) {
 	exprs, rest, err := erltext.Parse(text, false)
 	if err != nil {
-		return nil, "", fmt.Errorf("no Erlang term: %w", err)
+		return nil, "", fmt.Errorf("not an Erlang term: %w", err)
 	}
 	if len(exprs) == 1 {
 		if literal, ok := exprs[0].(*erltext.Literal); ok {
 			return literal.Term, rest, nil
 		}
 	}
-	return nil, "", errors.New("must be one Erlang term with a full stop, without variables, matches and calls")
+	return nil, "", errors.New("must be one Erlang term with a full stop, without variables, matches or calls")
 }
 
-// variable is what a script completes when it makes sys.config of sys.config.src, or vm.args of vm.args.src.
+// variable matches what a script replaces when it generates sys.config or vm.args from a .src file.
 var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}`)
 
 func unset(line int, found string) error {
-	return fmt.Errorf("line %d: %.60s stands for a variable: give the file that the release's start "+
-		"script makes of this one", line, found)
+	return fmt.Errorf("line %d: %.60s stands for a variable: use the file that the release's start "+
+		"script generates from this one", line, found)
 }
 
 var latin1 = regexp.MustCompile(`^(?:[^\n]*\n)?\s*%[^\n]*coding[:=]\s*(?i:latin-1|iso-8859-1)`)
 
-// decoded returns the text of a file of Erlang terms, which is UTF-8 unless a comment in its first two lines says
-// latin-1.
+// decoded returns the text of a file of Erlang terms, which is UTF-8 unless a comment in its
+// first two lines says latin-1.
 func decoded(data string) (string, error) {
 	switch {
 	case latin1.MatchString(data):
@@ -129,7 +129,7 @@ func decoded(data string) (string, error) {
 	return strings.TrimPrefix(data, "\ufeff"), nil
 }
 
-// fromLatin1 returns the text of bytes that are each a character.
+// fromLatin1 returns the text of bytes that each stand for a character.
 func fromLatin1(data string) string {
 	runes := make([]rune, len(data))
 	for i := range len(data) {

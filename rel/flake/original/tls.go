@@ -9,12 +9,12 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// serverOptions are those of the distribution over TLS that are taken.
+// serverOptions are the options of distribution over TLS that this node takes.
 var serverOptions = []string{"server_cacertfile", "server_certfile", "server_fail_if_no_peer_cert", "server_keyfile",
 	"server_verify"}
 
-// addTLS passes options of the distribution over TLS to once: those of the command line, where each may have a
-// separate flag, or those of the file that it names.
+// addTLS passes the options of distribution over TLS to once: from the command line, where
+// each option may have a separate flag, or from the file that the command line names.
 func (s *Settings) addTLS(what, flag string, values []string, once func(name, value string) error) error {
 	found := false
 	add := func(name, value string) error {
@@ -41,13 +41,13 @@ func (s *Settings) addTLS(what, flag string, values []string, once func(name, va
 	}
 	why := ""
 	if !found {
-		why = "no option of the server that this node has"
+		why = "no server option that this node has"
 	}
 	s.report(what, why)
 	return nil
 }
 
-// addFile passes the options of the server in a file, [{server, Options}, {client, Options}], to add.
+// addFile passes the server's options in a file, [{server, Options}, {client, Options}], to add.
 func addFile(path string, add func(name, value string) error) error {
 	term, err := readTerm(path)
 	if err != nil {
@@ -78,10 +78,10 @@ func addFile(path string, add func(name, value string) error) error {
 	return nil
 }
 
-// takeTLS takes the options that addTLS has found.
+// takeTLS takes the options that addTLS found.
 func (s *Settings) takeTLS(from string, options map[string]string) {
 	s.TLS.Cert, s.TLS.CA = options["server_certfile"], options["server_cacertfile"]
-	s.TLS.Key = cmp.Or(options["server_keyfile"], s.TLS.Cert) // which then contains both
+	s.TLS.Key = cmp.Or(options["server_keyfile"], s.TLS.Cert) // then one file contains both
 	s.TLS.Verify = config.VerifyPeer
 	if s.TLS.Cert != "" && options["server_verify"] != "verify_peer" {
 		s.TLS.Verify = config.VerifyNone

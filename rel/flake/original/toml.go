@@ -15,12 +15,12 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 )
 
-// TOML returns a sys.toml with the settings, and why each is there. It fails if a text in it is not UTF-8.
+// TOML returns a sys.toml with the settings, each with its reason. It fails if a string among them is not UTF-8.
 //
-// It does not check what the node's configuration allows: a certificate may be unknown.
+// It does not check whether the node accepts the result: a certificate may be missing, for example.
 func (s Settings) TOML() ([]byte, error) {
 	var w writer
-	w.comment("Of boundary/flake, the Erlang server that this node replaces. A key that is not here has its default.")
+	w.comment("From boundary/flake, the Erlang server that this node replaces. A key that is not here has its default.")
 	for _, left := range s.Left {
 		w.comment("Not taken: " + left)
 	}
@@ -38,7 +38,7 @@ func (s Settings) TOML() ([]byte, error) {
 	w.table("flake")
 	switch {
 	case s.WorkerID != nil:
-		w.set("worker_id", s.WorkerID.String(), "the one that it has")
+		w.set("worker_id", s.WorkerID.String(), "the original's")
 	case s.Interface != "":
 		w.set("interface", s.Interface, "whose MAC is the worker id")
 	default:
@@ -48,7 +48,7 @@ func (s Settings) TOML() ([]byte, error) {
 			"or worker_id to bytes 9 to 14 of any of its ids")
 	}
 	if s.TimestampPath != "" {
-		w.set("timestamp_path", s.TimestampPath, "not its dets file: this node has a format of its own")
+		w.set("timestamp_path", s.TimestampPath, "not its dets file: this node has its own format")
 	}
 	if s.AllowableDowntime > 0 {
 		w.set("allowable_downtime", s.AllowableDowntime.Milliseconds(), "ms")

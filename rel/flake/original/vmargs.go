@@ -12,11 +12,11 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// maxFiles bounds how many files of arguments there may be, as they may name others.
+// maxFiles bounds the number of argument files, as each may name others.
 const maxFiles = 16
 
-// ReadVMArgs reads a vm.args, or another file of arguments for erl, into s, with those that -args_file names in it. It
-// fails if what this node takes is given twice, or if the file must first be completed by a script, like vm.args.src.
+// ReadVMArgs reads a vm.args, or another file of arguments for erl, into s, with the files that its -args_file
+// flags name. It fails if a setting is given two values, or if the file is a template, like vm.args.src.
 func ReadVMArgs(path string, s *Settings) error {
 	left := maxFiles
 	args, err := readArgs(path, &left)
@@ -37,7 +37,7 @@ func ReadVMArgs(path string, s *Settings) error {
 	return nil
 }
 
-// readArgs returns the arguments in a file and in those that it names, of which at most left may follow.
+// readArgs returns the arguments in a file and in the files that it names, of which there may be at most *left.
 func readArgs(path string, left *int) (all []string, err error) {
 	*left--
 	data, _, err := config.ReadFile(path, MaxFile)
@@ -56,7 +56,7 @@ func readArgs(path string, left *int) (all []string, err error) {
 		if i++; i == len(args) || *left == 0 {
 			return nil, fmt.Errorf("%s: -args_file names no file, or one of too many", path)
 		}
-		// In the working folder, as in Erlang, or else beside path.
+		// Relative to the working directory or, failing that, to path, as in Erlang.
 		more, err := readArgs(existing(args[i], beside(path, args[i])), left)
 		if err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func readArgs(path string, left *int) (all []string, err error) {
 
 var template = regexp.MustCompile(`\{\{ *[A-Za-z_][A-Za-z0-9_.]* *\}\}`)
 
-// splitArgs takes text apart as erl does: at space, but in quotes, behind a backslash, and without comments.
+// splitArgs splits text as erl does: at white space that is not quoted or escaped. It drops comments.
 func splitArgs(text string) (args []string, err error) {
 	for i, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
@@ -112,7 +112,7 @@ func splitArgs(text string) (args []string, err error) {
 
 const space = " \t\n\v\f\r"
 
-// flags yields each flag in arguments with the values that follow it.
+// flags yields each flag in args, with the values that follow it.
 func flags(args []string) func(yield func(string, []string) bool) {
 	isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") || strings.HasPrefix(arg, "+") }
 	return func(yield func(string, []string) bool) {
@@ -129,7 +129,7 @@ func flags(args []string) func(yield func(string, []string) bool) {
 	}
 }
 
-// reasons say why flags that are not settings of this node are left out.
+// reasons holds, for flags that this node has no setting for, the reason reported.
 var reasons = map[string]string{
 	"--":             "",
 	"-hidden":        "this node is hidden",
@@ -145,12 +145,12 @@ var reasons = map[string]string{
 	"-smp":           "for the Erlang VM",
 }
 
-// takeFlag takes a flag with its values. seen holds the earlier flags, by what they set.
+// takeFlag takes a flag with its values. seen holds the values taken so far, by setting.
 func (s *Settings) takeFlag(from, flag string, values []string, seen map[string]string) error {
 	what := from + ": " + flag
 	once := func(key, now string) error {
 		if before, ok := seen[key]; ok && before != now {
-			return fmt.Errorf("%s is given twice, and not the same: take one out", key)
+			return fmt.Errorf("%s is given twice with different values: remove one", key)
 		}
 		seen[key] = now
 		return nil
@@ -202,7 +202,7 @@ func (s *Settings) takeDist(from, flag, value string) {
 			why = "this node listens where node.listen says, at all addresses of IPv4 and IPv6 unless it is set"
 		}
 	default:
-		// A name without a host means the machine it runs on, which may not be this one.
+		// A name without a host means the machine that the original runs on, which may not be this one.
 		if _, host, _ := strings.Cut(value, "@"); host == "" {
 			why = "its host is missing: set node.name to what node() says there, which callers name"
 		} else {
@@ -212,7 +212,7 @@ func (s *Settings) takeDist(from, flag, value string) {
 	s.report(what, why)
 }
 
-// takeArgs takes keys of an application with their values, which are terms.
+// takeArgs takes alternating keys and values of an application; each is an Erlang term.
 func (s *Settings) takeArgs(from, app string, values []string, once func(key, value string) error) error {
 	for ; len(values) > 1; values = values[2:] {
 		key, err := termOf(values[0])
@@ -221,7 +221,7 @@ func (s *Settings) takeArgs(from, app string, values []string, once func(key, va
 		}
 		value, err := termOf(values[1])
 		if err != nil {
-			return fmt.Errorf("-%s %s: its value is %w", app, values[0], err)
+			return fmt.Errorf("-%s %s: its value: %w", app, values[0], err)
 		}
 		if err := once("-"+app+" "+values[0], values[1]); err != nil {
 			return err
@@ -237,7 +237,7 @@ func (s *Settings) takeArgs(from, app string, values []string, once func(key, va
 func termOf(value string) (etf.Term, error) {
 	term, rest, err := parseTerm(value + ".")
 	if strings.TrimSpace(rest) != "" {
-		err = errors.New("more than a term")
+		err = errors.New("more than one term")
 	}
 	return term, err
 }

@@ -35,8 +35,8 @@ func TestVMArgs(t *testing.T) {
 		"-config sys":                                   {"", "-config: name the file with -sys-config"},
 		"-hidden -- -name a@b":                          {"a@b", "-hidden: this node is hidden"},
 		"-flake interface":                              {"", "-flake interface: it has no value"},
-		"-flake interface '\"a'":                        {"", "its value is no Erlang term"},
-		"-flake interface 'a. b'":                       {"", "its value is more than a term"},
+		"-flake interface '\"a'":                        {"", "its value: not an Erlang term"},
+		"-flake interface 'a. b'":                       {"", "its value: more than one term"},
 		"-flake Interface a":                            {"", "without variables"},
 		"-flake interface a interface b":                {"", "-flake interface is given twice"},
 		"-kernel shell_history enabled":                 {"", "kernel shell_history: this node has nothing like it"},
@@ -46,9 +46,9 @@ func TestVMArgs(t *testing.T) {
 		"-args_file none":                               {"", "none: cannot be read: no such file"},
 		"-args_file vm.args":                            {"", "-args_file names no file, or one of too many"},
 		"-ssl_dist_optfile none":                        {"", "-ssl_dist_optfile none: cannot be read: no such file"},
-		"-ssl_dist_optfile":                             {"", "-ssl_dist_optfile: no option of the server"},
-		"-ssl_dist_opt server_verify":                   {"", "-ssl_dist_opt: no option of the server"},
-		"-ssl_dist_opt certfile S3CR3T":                 {"", "-ssl_dist_opt certfile: no option of the server"},
+		"-ssl_dist_optfile":                             {"", "-ssl_dist_optfile: no server option"},
+		"-ssl_dist_opt server_verify":                   {"", "-ssl_dist_opt: no server option"},
+		"-ssl_dist_opt certfile S3CR3T":                 {"", "-ssl_dist_opt certfile: no server option"},
 		"-ssl_dist_opt server_verify a server_verify b": {"", "server_verify is given twice"},
 		"-ssl_dist_opt server_verify a -ssl_dist_opt server_verify a": {"", ""},
 		"-proto_dist inet_tls": {"", "no certificate of the server goes with it"},
@@ -85,7 +85,7 @@ func TestTLS(t *testing.T) {
 			"-ssl_dist_opt client_verify verify_peer": {
 			config.TLS{On: true, Cert: "c.pem", Key: "c.pem", Verify: "peer"},
 			"-ssl_dist_opt server_certfile -ssl_dist_opt server_verify -proto_dist inet6_tls",
-			"-ssl_dist_opt client_verify: no option of the server that this node has verify_peer without " +
+			"-ssl_dist_opt client_verify: no server option that this node has verify_peer without " +
 				"fail_if_no_peer_cert: here other nodes must show a certificate"},
 		"-proto_dist inet_tls -ssl_dist_optfile " + opt: {
 			config.TLS{On: true, Cert: "c.pem", Key: "c.pem", CA: "ca.pem", Verify: "peer"}, "-proto_dist inet_tls -ssl_dist_optfile " + opt,
