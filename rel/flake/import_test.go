@@ -156,8 +156,8 @@ func TestImportTells(t *testing.T) {
 		{"otp25/closed", hour, "-dets DETS -timestamp DIR/none/mark", exitFailure, "create the folder"},
 		{"otp25/closed", hour, "-timestamp DIR/mark", exitUsage, "which dets file"},
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/none", exitUsage, "none: cannot be read: no such file"},
-		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DETS", exitUsage, "-out DETS: that is the file of -dets"},
-		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -out DIR/mark", exitUsage, "-out DIR/mark: that is the file of -timestamp"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DETS", exitUsage, "-out DETS: that is the -dets file"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -out DIR/mark", exitUsage, "-out DIR/mark: that is the -timestamp file"},
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DIR", exitUsage, "-out DIR: it is a folder"},
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -out DIR/a -timestamp DIR/mark", 0, "before a start, change it:\nDIR/a:.*node.cookie.*published"},
 	} {

@@ -182,7 +182,7 @@ func TestTakeoverOfLiar(t *testing.T) {
 		{"status", "is this the node of the original?", (*liar).end},
 		{"guard", "the server of the original was not suspended: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
 		{"guard", "the server of the original was not suspended: ", (*liar).end},
-		{"guard", "its worker is another by now", func(l *liar) (etf.Term, error) { s := l.state(); s[2] = int64(1); return l.suspended(s), nil }},
+		{"guard", "its worker id has changed", func(l *liar) (etf.Term, error) { s := l.state(); s[2] = int64(1); return l.suspended(s), nil }},
 		{"halt", "the original did not halt: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
 	} {
 		liesAt(t, tt.step, tt.want, tt.lie)

@@ -196,7 +196,7 @@ func (o *originalNode) refusals() {
 		status     int
 		want       string
 	}{
-		"wrong cookie":        {"", "-setcookie wrong", exitFailure, "as after a wrong cookie); set -setcookie, FLAKE_COOKIE, or node.cookie in the file of -config"},
+		"wrong cookie":        {"", "-setcookie wrong", exitFailure, "as after a wrong cookie); set -setcookie, FLAKE_COOKIE, or node.cookie in the -config file"},
 		"no such node":        {"", "-from nosuch@127.0.0.1", exitFailure, "run this on the machine of the original, while that runs"},
 		"another machine":     {"", "-from flake@192.0.2.1 -setcookie 9b014e1514494868", exitFailure, "192.0.2.1 is another machine; run this on the machine of the original"},
 		"no name":             {"", "-from flake", exitUsage, "must be name@host"},
@@ -205,7 +205,7 @@ func (o *originalNode) refusals() {
 		"another name":        {"", "-from other@127.0.0.1 -config " + other, exitUsage, "the node must have the name of the original"},
 		"-config and -out":    {"", "-out sys.toml -config " + other, exitUsage, "-out does not go with -config"},
 		"-config and a mark":  {"", "-timestamp mark -config " + other, exitUsage, "-timestamp does not go with -config"},
-		"another worker":      {"", "-config " + other, exitFailure, "this node would have another; give it that one"},
+		"another worker":      {"", "-config " + other, exitFailure, "this node would use a different one; set flake.worker_id to the original's"},
 		"out is there":        {"", "-out " + there, exitFailure, "it is there already"},
 		"out has no folder":   {"", "-out /nonexistent/sys.toml", exitFailure, "-out: open /nonexistent/sys.toml: no such file or directory"},
 		"mark not writable":   {"FLAKE_FLAKE_TIMESTAMP_PATH=/tmp/timestamp", "", exitFailure, "sys.toml: removed, as nothing was taken over\nflake: timestamp_path /tmp/timestamp: every user can write to its folder"},

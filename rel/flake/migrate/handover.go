@@ -20,23 +20,23 @@ import (
 var errNoAnswer = fmt.Errorf("no answer within %v", remote.CallTime)
 
 const (
-	// MostSuspended is the longest that the original's server returns no ids, unless it is
+	// MostSuspended is the longest that the original's server may stay suspended, unless it is
 	// then halted.
 	MostSuspended = 2 * time.Second
 
-	// haltTime is how long the original may take to end.
+	// haltTime is the time that the original has to end.
 	haltTime = 10 * time.Second
 
-	// MostAhead is how far the last id of the original may be ahead of this machine's
-	// clock. The original's clock is one that may run ahead for a while.
+	// MostAhead is the furthest that the original's last id may be ahead of this machine's
+	// clock. The original's own clock can run ahead for a while.
 	MostAhead = MostSuspended / 2
 )
 
-// guard is the code that the original evaluates. A separate process there suspends the
-// server, and always resumes it unless it is told to halt in time. So the server continues
-// even if this process ends or stops, and late orders are ignored. A heart, which would
-// restart the original, is told not to, with the message of heart:set_cmd, which itself
-// would wait forever. The guard's registered name keeps a second one from starting.
+// guard is the code that the original evaluates. It starts a process there that suspends the
+// server, and always resumes the server unless it is told to halt in time. So the server continues
+// even if this process ends or hangs, and late orders are ignored. The guard tells heart not to
+// restart the original. It sends the message that heart:set_cmd sends, since heart:set_cmd itself
+// would wait forever. The guard's registered name keeps a second guard from starting.
 const guard = `
 Server = whereis(flake), Parent = self(), Tag = make_ref(), Most = %d,
 {Guard, Watch} = spawn_monitor(fun() ->
@@ -72,14 +72,14 @@ receive
   {'DOWN', Watch, _, _, Why} -> {failed, Why}
 end.`
 
-// warm loads the modules that guard needs, which is slow the first time.
+// warm loads the modules that guard needs, because the first load is slow.
 const warm = `[code:ensure_loaded(M) || M <- [sys, timer, erl_eval, erl_internal, orddict]],
 spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} -> ok end.`
 
-// tell sends the guard an order, and waits until it has ended: an original that halts does not answer.
+// tell sends the guard an order and waits until the guard has ended. An original that halts does not answer.
 const tell = `Watch = monitor(process, Guard), Guard ! Order, receive {'DOWN', Watch, _, _, Why} -> Why end.`
 
-// end ends the original; ids after the mark are then above its last id.
+// end halts the original, after raising the mark to its last id, so that later ids are above that id.
 func (h *Handover) end(ctx context.Context, log *slog.Logger) (err error) {
 	if err := h.Prepare(ctx); err != nil {
 		return fmt.Errorf("node %s: %w", h.Node, err)
@@ -105,7 +105,7 @@ func (h *Handover) end(ctx context.Context, log *slog.Logger) (err error) {
 	return nil
 }
 
-// tryListening fails if the node cannot listen where it must, unless the original listens there.
+// tryListening returns an error if the node cannot listen at its address, unless the original listens there.
 func (h *Handover) tryListening(cfg config.Node) error {
 	_, port, _ := net.SplitHostPort(h.Addr)
 	if cfg.FixedPort() == "" || cfg.FixedPort() == port {
@@ -156,14 +156,14 @@ func (h *Handover) Suspend(ctx context.Context) error {
 		return err
 	}
 	if worker != h.Worker {
-		return errors.New("its worker is another by now; start again")
+		return errors.New("its worker id has changed; start again")
 	}
 	h.last = last
 	return nil
 }
 
-// Halt halts the original and waits until it has ended. From here on no order to stop
-// counts until that is known.
+// Halt halts the original and waits until it has ended. Once halt is sent, ctx is no longer
+// obeyed until the outcome is known.
 func (h *Handover) Halt(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -179,15 +179,16 @@ func (h *Handover) Halt(ctx context.Context) error {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("the original was told to halt, and after %v EPMD has its name, or its port takes connections; "+
-				"if it runs, it goes on; if not, start it, or this node without takeover", haltTime)
+			return fmt.Errorf("the original was told to halt, and after %v EPMD still has its name, "+
+				"or its port still accepts connections; if it still runs, it continues; "+
+				"if not, start it, or this node without takeover", haltTime)
 		}
 	}
 	return nil
 }
 
-// Gone reports whether the original has ended: EPMD has forgotten it, or has ended too, as
-// it does with the service that started it; and nothing listens at its address.
+// Gone reports whether the original has ended: its EPMD has forgotten it, or has ended too (as
+// happens when one service started both), and nothing listens at the original's address.
 func (h *Handover) Gone(ctx context.Context) bool {
 	_, err := epmd.Lookup(ctx, h.Epmd, h.Name)
 	if !errors.Is(err, epmd.ErrNotFound) && !errors.Is(err, syscall.ECONNREFUSED) {
@@ -200,8 +201,8 @@ func (h *Handover) Gone(ctx context.Context) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// resume resumes the server of the original, and returns why with the result of that added. Without
-// a guard nothing is sent: the end of the connection has the same effect.
+// resume resumes the original's server, and returns why, extended by the error if that fails.
+// If there is no guard, resume sends nothing: closing the connection has the same effect.
 func (h *Handover) resume(why error, log *slog.Logger) error {
 	if h.guard == "" {
 		return why

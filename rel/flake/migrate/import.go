@@ -20,9 +20,9 @@ import (
 
 // ImportMore is the help of [Import].
 const ImportMore = `Stop the original first. Its dets file, which timestamp_path in its sys.config names,
-has the time of its last ids: this node makes none before that. A configuration is
-written from its sys.config and vm.args, and import prints what it took and what it
-left. The files of the original stay as they are.
+has the time of its last ids, and this node makes no ids before that time. A
+configuration is written from its sys.config and vm.args, and import prints what it
+took and what it left. The files of the original stay as they are.
 
 The mark, in the file that -timestamp names, is created or raised, never lowered.`
 
@@ -38,12 +38,12 @@ func Import(f *cli.Flags) cli.Action {
 	f.StringVar(&i.sysConfig, "sys-config", "", "its sys.config `FILE`")
 	f.StringVar(&i.vmArgs, "vm-args", "", "its vm.args `FILE`")
 	f.StringVar(&i.out, "out", "sys.toml", "write the configuration to `FILE`")
-	f.StringVar(&i.timestamp, "timestamp", "", "keep the mark in `FILE`, flake.timestamp_path; without it in the default place")
-	f.BoolVar(&i.overwrite, "overwrite", false, "replace the file of -out")
+	f.StringVar(&i.timestamp, "timestamp", "", "keep the mark in `FILE`, flake.timestamp_path; "+
+		"without it at the default path")
+	f.BoolVar(&i.overwrite, "overwrite", false, "replace the -out file")
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
 		if name := f.Given("out", "overwrite"); name != "" && !i.configures() {
-			return cli.UsageError(
-				fmt.Errorf("-%s goes with -sys-config or -vm-args, of which a configuration is made", name))
+			return cli.UsageError(fmt.Errorf("-%s needs -sys-config or -vm-args to make a configuration from", name))
 		}
 		return i.run(ctx, stdout)
 	}
@@ -87,7 +87,7 @@ func (i *imports) run(ctx context.Context, stdout io.Writer) error {
 	return pass(ctx, stdout, end)
 }
 
-// apart returns an error if the configuration would replace a file that it must not.
+// apart returns an error if writing the configuration would replace a file that must be kept.
 func (i *imports) apart(timestamp string) error {
 	if !i.configures() {
 		return nil
@@ -96,7 +96,7 @@ func (i *imports) apart(timestamp string) error {
 		{"dets", i.dets}, {"sys-config", i.sysConfig}, {"vm-args", i.vmArgs}, {"timestamp", timestamp},
 	} {
 		if other.path != "" && sameFile(i.out, other.path) {
-			return fmt.Errorf("-out %s: that is the file of -%s, and stays as it is", i.out, other.flag)
+			return fmt.Errorf("-out %s: that is the -%s file, which must stay as it is", i.out, other.flag)
 		}
 	}
 	switch info, err := os.Lstat(i.out); {
@@ -143,7 +143,7 @@ func readFiles(sysConfig, vmArgs string, s *original.Settings) (err error) {
 	if sysConfig != "" {
 		err = original.ReadSysConfig(sysConfig, s)
 	}
-	if err == nil && vmArgs != "" { // which wins
+	if err == nil && vmArgs != "" { // its settings win
 		err = original.ReadVMArgs(vmArgs, s)
 	}
 	return err
@@ -168,13 +168,13 @@ func (i *imports) tell(w io.Writer, s original.Settings, state original.State) {
 	}
 }
 
-// giveToOwner gives the mark, if root made it, to the user whose folder it is in: otherwise a node of that user could
-// not lock or read it.
+// giveToOwner gives the mark and its lock, if root made them, to the owner of their folder:
+// otherwise a node that runs as that user could not lock or read them.
 func giveToOwner(mark string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	path, err := filepath.EvalSymlinks(mark) // beside which the lock is
+	path, err := filepath.EvalSymlinks(mark) // the lock is beside the real file
 	if err != nil {
 		return err
 	}
@@ -195,10 +195,10 @@ func tellSettings(w io.Writer, s original.Settings) {
 	}
 }
 
-// configure writes the configuration, which contains the cookie, and prints what it lacks.
+// configure writes the configuration, which contains the cookie, and prints what must still be changed in it.
 func (i *imports) configure(stdout io.Writer, text []byte) error {
 	name := i.out
-	if i.overwrite { // beside it, as what is there may be readable to others, or a link
+	if i.overwrite { // the file to be replaced may be a link, or readable by others
 		name += ".new"
 	}
 	if err := writeNew(name, text); err != nil {
@@ -216,7 +216,7 @@ func (i *imports) configure(stdout io.Writer, text []byte) error {
 	return nil
 }
 
-// writeNew creates a file that only its owner may read. It must not exist.
+// writeNew creates a file that only its owner may read. The file must not exist yet.
 func writeNew(name string, text []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -229,7 +229,7 @@ func writeNew(name string, text []byte) error {
 	return nil
 }
 
-// pass waits until the clock is past the mark, if it is ahead by at most the margin: a start may not wait that long.
+// pass waits until the clock is past the mark, if that is at most the margin away: a start may not wait that long.
 func pass(ctx context.Context, stdout io.Writer, end time.Time) error {
 	wait := time.Until(end)
 	switch {

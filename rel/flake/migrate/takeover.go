@@ -1,5 +1,5 @@
-// Package migrate replaces the original, boundary/flake: [Import] uses the files that it left on
-// disk, [Takeover] replaces a running one.
+// Package migrate replaces the original, boundary/flake. [Import] takes over the files of a
+// stopped original; [Takeover] replaces a running one.
 package migrate
 
 import (
@@ -27,19 +27,19 @@ import (
 )
 
 // TakeoverMore is the help of [Takeover].
-const TakeoverMore = `It reads what the original has, writes a configuration from that, and tries all that
-a start needs. Only then it suspends the original's server, raises the mark to the time
-of its last id, halts the original, and runs the node. Its callers see the connection
-end once, as in a restart.
+const TakeoverMore = `It reads the settings of the original, writes a configuration from them, and tries
+everything that this node needs at startup. Only then does it suspend the original's server,
+raise the mark to the time of its last id, halt the original, and run the node. Callers
+see their connection end once, as in a restart.
 
 Until the original is halted, a failure leaves it as it was: its server goes on, and
-answers the calls that came in between. The files that were written are removed.
+answers the calls that arrived meanwhile. The files that were written are removed.
 
-With -dry-run it does the same until then, says who uses the original, and leaves it and
-the folder as they were.
+With -dry-run it ends before it would suspend the original. It prints who uses the
+original, and leaves the original and the folder as they were.
 
-With -config the node has that configuration, as flake import writes it, and none
-is written. It must have the worker id of the original.`
+With -config the node uses that configuration, such as one that flake import wrote, and
+none is written. Its worker id must be that of the original.`
 
 type takeoverFlags struct {
 	*cli.Flags
@@ -47,7 +47,7 @@ type takeoverFlags struct {
 	dryRun                                  *bool
 }
 
-// Takeover becomes a running node of the original.
+// Takeover replaces a running node of the original.
 func Takeover(f *cli.Flags) cli.Action {
 	t := takeoverFlags{
 		Flags:     f,
@@ -55,7 +55,8 @@ func Takeover(f *cli.Flags) cli.Action {
 		sysConfig: f.String("sys-config", "", "show what of its sys.config, `FILE`, is not taken"),
 		vmArgs:    f.String("vm-args", "", "take the cookie, and how it listens, from its vm.args, `FILE`"),
 		out:       f.String("out", "sys.toml", "write the configuration to `FILE`, which must not be there yet"),
-		timestamp: f.String("timestamp", "", "keep the mark in `FILE`, flake.timestamp_path; without it in the default place"),
+		timestamp: f.String("timestamp", "", "keep the mark in `FILE`, flake.timestamp_path; "+
+			"without it at the default path"),
 	}
 	t.dryRun = f.Bool("dry-run", false, "try all that can be tried, and leave the original as it is")
 	f.File = f.String("config", "", "use the configuration in `FILE`, and write none")
@@ -66,8 +67,7 @@ func Takeover(f *cli.Flags) cli.Action {
 			return cli.UsageError(errors.New("take over from which node? Set -from name@host"))
 		}
 		if name := f.Given("out", "sys-config", "timestamp", "vm-args"); name != "" && *f.File != "" {
-			return cli.UsageError(
-				fmt.Errorf("-%s does not go with -config, whose file has all that the node is to have", name))
+			return cli.UsageError(fmt.Errorf("-%s does not go with -config, whose file has all the settings", name))
 		}
 		h, err := t.meet(ctx)
 		if err != nil {
@@ -82,8 +82,8 @@ func Takeover(f *cli.Flags) cli.Action {
 	}
 }
 
-// end ends the original once a start can no longer fail, as far as that can be tried. If it returns an error, the
-// original continues and no file is left, unless it was told to halt; the same holds after a dry run.
+// end ends the original after trying everything that could make this node fail to start. If end returns an error, the
+// original continues and no file is left, unless the original was told to halt. The same holds after a dry run.
 func (t *takeoverFlags) end(ctx context.Context, h *Handover, stdout, stderr io.Writer) (err error) {
 	defer func() {
 		if (err != nil || *t.dryRun) && !h.halted {
@@ -108,7 +108,8 @@ func (t *takeoverFlags) end(ctx context.Context, h *Handover, stdout, stderr io.
 		return err
 	}
 	if worker != uint64(h.Worker) {
-		return fmt.Errorf("the original has worker_id %q, and this node would have another; give it that one", h.Worker)
+		return fmt.Errorf("the original has worker_id %q, and this node would use a different one; "+
+			"set flake.worker_id to the original's", h.Worker)
 	}
 	if *t.dryRun {
 		fmt.Fprintf(stdout, "%s can be taken over: it would be suspended and halted, and this node begin after %s\n",
@@ -138,21 +139,21 @@ func (t *takeoverFlags) meet(ctx context.Context) (*Handover, error) {
 		h.Conn.Close()
 		return nil, fmt.Errorf("node %s: %w", h.Node, err)
 	}
-	if h.mark = cfg.Flake.TimestampPath; h.mark == "" { // written, as a service may have another default
+	if h.mark = cfg.Flake.TimestampPath; h.mark == "" { // always written, as a service's default path may differ
 		if h.mark, err = cli.TimestampPath(); err != nil {
 			h.Conn.Close()
 			return nil, err
 		}
 	}
 	h.settings.Name, h.settings.TimestampPath = h.Node, h.mark
-	if filepath.Base(cfg.Node.CookieFrom) != config.HomeCookieFile { // where the next start finds it, too
+	if filepath.Base(cfg.Node.CookieFrom) != config.HomeCookieFile { // this node reads that file at each start
 		h.settings.Cookie = cfg.Node.Cookie
 	}
 	return h, nil
 }
 
-// provisional returns the configuration that is known before the original is queried:
-// what to connect with.
+// provisional returns the configuration that is known before the original is queried, which is
+// enough to connect.
 func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) {
 	if *t.File == "" {
 		t.Before = []config.Flag{{Name: "-from", Key: "node.name", Value: *t.from}}
@@ -173,8 +174,8 @@ func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) 
 		return cfg, err
 	}
 	if cfg.Node.Name != *t.from {
-		return cfg, cli.UsageError(fmt.Errorf("node.name is %s, and -from %s; the node must have the name of the original",
-			cfg.Node.Name, *t.from))
+		return cfg, cli.UsageError(fmt.Errorf("node.name is %s, and -from is %s; "+
+			"the node must have the name of the original", cfg.Node.Name, *t.from))
 	}
 	if *t.File == "" && s.TLS.On {
 		cfg.Node.TLS = s.TLS
@@ -182,8 +183,8 @@ func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) 
 	return cfg, nil
 }
 
-// dial connects to the original, which must be known to the EPMD that this node is to
-// register with: so it is on this machine, and its name free once it has ended.
+// dial connects to the original, which must be registered with the EPMD that this node will
+// use: so it is on this machine, and its name is free once it has ended.
 func (h *Handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, error) {
 	var host string
 	h.Name, host, _ = strings.Cut(h.Node, "@")
@@ -211,8 +212,8 @@ func (h *Handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, err
 	return dialer.Dial(ctx, h.Node)
 }
 
-// localAddress returns an address of a host, which must be this machine: the port that EPMD
-// returns is that of a node here, and another machine may have a node of that name at that port too.
+// localAddress returns an address of host, which must be this machine: the port from EPMD
+// belongs to a node here, and a node on another machine may have the same name and port.
 func localAddress(ctx context.Context, host string) (string, error) {
 	all, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil {
@@ -227,7 +228,7 @@ func localAddress(ctx context.Context, host string) (string, error) {
 	return "", fmt.Errorf("%s is another machine; run this on the machine of the original, while that runs", host)
 }
 
-// configure writes the configuration, unless there is one, and prints where it came from.
+// configure writes the configuration, unless -config names one, and prints where it came from.
 func (t *takeoverFlags) configure(h *Handover, stdout io.Writer) error {
 	if *t.File != "" {
 		return nil
@@ -245,7 +246,7 @@ func (t *takeoverFlags) configure(h *Handover, stdout io.Writer) error {
 	}
 	t.File, h.made = t.out, []string{*t.out}
 	if _, err := t.Load(); err != nil {
-		return fmt.Errorf("what the original has is no configuration of this node: %w", err)
+		return fmt.Errorf("the settings of the original are not valid for this node: %w", err)
 	}
 	tellSettings(stdout, h.settings)
 	fmt.Fprintf(stdout, "%s: written\n", *t.out)
@@ -254,21 +255,21 @@ func (t *takeoverFlags) configure(h *Handover, stdout io.Writer) error {
 
 // A Handover is the state of a takeover.
 type Handover struct {
-	Node, Name string // name@host, and what EPMD knows it by
+	Node, Name string // name@host, and the name in EPMD
 	Addr, Epmd string
 	Conn       *client.Conn
 	settings   original.Settings
-	Worker     flake.Worker // that it has
-	last       time.Time    // of its last id
+	Worker     flake.Worker // of the original
+	last       time.Time    // the time of the original's last id
 
-	suspending, tell etf.Term // guard and tell, as its parser has them
+	suspending, tell etf.Term // guard and tell, parsed by the original
 
-	guard     etf.Pid   // the process that suspends it
-	suspended time.Time // since when it returns no ids
-	halted    bool      // it was told to halt, and may have
+	guard     etf.Pid   // the process that suspends the original
+	suspended time.Time // when the original stopped returning ids
+	halted    bool      // the original was told to halt, and may have done so
 
 	mark   string   // the node's file of marks
-	absent []string // what did not exist of that before
+	absent []string // which of mark and its lock did not exist before
 	made   []string // the other files that were written
 }
 
