@@ -15,7 +15,7 @@ import (
 	hosts "github.com/flake-go/flake/node/host"
 )
 
-// Log is the node's log. Its level may be changed at any time.
+// Log is the node's log. Its Level may be changed at any time.
 type Log struct {
 	*slog.Logger
 	Level  *slog.LevelVar
@@ -24,7 +24,7 @@ type Log struct {
 	out    *output
 }
 
-// OpenLog returns a log whose lines go to w as long as w is read.
+// OpenLog returns a log whose lines go to w. Lines are dropped while w is not read.
 func OpenLog(cfg config.Log, w io.Writer) *Log {
 	l := &Log{Level: new(slog.LevelVar)}
 	l.Level.Set(cfg.Level)
@@ -42,8 +42,8 @@ func OpenLog(cfg config.Log, w io.Writer) *Log {
 	return l
 }
 
-// asText makes JSON show durations, addresses and workers as text does: "1.5s", not a number
-// of nanoseconds.
+// asText makes JSON show durations, addresses and workers as text logs do: "1.5s", not a
+// number of nanoseconds.
 func asText(_ []string, a slog.Attr) slog.Attr {
 	switch v := a.Value.Any().(type) {
 	case time.Time, error:
@@ -53,29 +53,29 @@ func asText(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Close writes what is left.
+// Close reports how many lines were left out, and writes the lines that still wait.
 func (l *Log) Close() {
 	l.held.messages.tell()
 	l.out.Close()
 }
 
-// A peer can cause its log lines as often as it likes. So of each message, burst lines
-// may come at once and one per interval after that. If the lines contain the peer's
-// address, that limit applies to each host, so that none can hide what another does; all
-// hosts together, like errors, may have crowd times as many.
+// A peer can cause log lines as often as it likes. So lines with the same message are limited
+// to a burst, and then to one per interval. If the lines contain the peer's address, that
+// limit applies to each host, so that no host can hide what another does. All hosts together,
+// and errors, may have crowd times as many lines.
 const (
 	burst    = 10
 	crowd    = 10
 	interval = time.Second
 
-	maxKinds = 200  // distinct messages counted alone; all others count as one
-	maxHosts = 1000 // hosts counted for a message, until it forgets them
+	maxKinds = 200  // distinct messages counted separately; the others share one limit
+	maxHosts = 1000 // hosts counted for a message; beyond that, all are forgotten
 
-	// tellAfter is how long after a line is left out another line says how many were.
+	// tellAfter is the time from the first line left out until another line says how many were.
 	tellAfter = 10 * time.Second
 )
 
-// limit passes as many lines as the bounds allow, and reports how many it has left out.
+// limit returns a handler that passes as many lines as the limits allow, and reports how many it left out.
 func limit(next slog.Handler) *limiter {
 	return &limiter{next, &messages{log: slog.New(next), all: make(map[string]*kind)}}
 }
@@ -86,11 +86,11 @@ type limiter struct {
 }
 
 type messages struct {
-	log *slog.Logger // without a limit
+	log *slog.Logger // not limited
 
 	mu      sync.Mutex
 	all     map[string]*kind
-	telling bool // soon
+	telling bool // a call of tell is scheduled
 }
 
 type kind struct {
@@ -176,7 +176,7 @@ func hostOf(r *slog.Record) (at netip.Addr, ok bool) {
 	return at, ok
 }
 
-// tell says how many lines of each message were left out.
+// tell logs how many lines of each message were left out.
 func (s *messages) tell() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,14 +19,14 @@ import (
 	"golang.org/x/term"
 )
 
-// maxQueued bounds the lines waiting for an output's reader, and outputEnd the time
-// that remaining lines have at the end.
+// maxQueued is the number of lines that may wait for an output's reader, and outputEnd the
+// time that Close gives them to be written.
 const (
 	maxQueued = 1000
 	outputEnd = time.Second
 )
 
-// output never blocks: lines that its reader, a log collector or a terminal, has no room for
+// output never blocks. Lines for which its reader, a log collector or a terminal, has no room
 // are dropped and counted.
 type output struct {
 	w     io.Writer
@@ -51,7 +51,7 @@ func open(w io.Writer, lost func(n int64)) *output {
 	return o
 }
 
-// Write takes a copy of a line or drops it. It never waits or fails.
+// Write queues a copy of a line or drops it. It never waits or fails.
 func (o *output) Write(line []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -69,14 +69,14 @@ func (o *output) Write(line []byte) (int, error) {
 func (o *output) run() {
 	defer close(o.done)
 	for line := range o.lines {
-		o.w.Write(line) // nobody is left to report an error to
+		o.w.Write(line) // there is nowhere left to report an error
 		if n := o.dropped.Swap(0); n > 0 {
 			o.lost(n)
 		}
 	}
 }
 
-// Close gives the remaining lines a moment to be written.
+// Close gives the remaining lines up to outputEnd to be written.
 func (o *output) Close() {
 	o.mu.Lock()
 	o.closed = true
@@ -88,7 +88,7 @@ func (o *output) Close() {
 	}
 }
 
-// IsTerminal reports whether f is a person's terminal.
+// IsTerminal reports whether f is a terminal.
 func IsTerminal(f any) bool {
 	file, ok := f.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
