@@ -1,5 +1,5 @@
-// Package cli holds what the commands share: their flags, the configuration that these name,
-// the signals that end them, and the version.
+// Package cli holds what the commands share: their flags, the configuration that the flags
+// name, the signals that end the commands, and the version.
 //
 // Start at [Flags].
 package cli
@@ -21,12 +21,12 @@ import (
 // Flags are the flags of a command. [usage.Command] describes the form of their help.
 type Flags struct {
 	*flag.FlagSet
-	File      *string       // of Identify
-	Before    []config.Flag // that the environment and the flags override
-	installed string        // of Identify
+	File      *string       // the -config flag, from Identify
+	Before    []config.Flag // values that the environment and the flags override
+	installed string        // see Identify
 }
 
-// Installed is the configuration of the packages. Tests build commands with another.
+// Installed is the path of the packages' configuration. Tests build commands with a different one.
 var Installed = "/etc/flake/sys.toml"
 
 // NewFlags returns an empty set of flags.
@@ -37,11 +37,11 @@ func NewFlags() *Flags {
 	return f
 }
 
-// Identify adds the flags that most commands share, those that identify the node. If the flags name no node, it is that
-// of the file installed, unless installed is empty or the file does not exist.
+// Identify adds the flags that identify the node, which most commands share. If the flags name no node,
+// it is the one configured in the file installed, unless installed is empty or the file does not exist.
 func (f *Flags) Identify(installed string) {
 	f.installed = installed
-	without := "the defaults hold"
+	without := "the defaults apply"
 	if installed != "" {
 		without = installed + " is read, if it exists and neither -name nor -url is set"
 	}
@@ -51,7 +51,7 @@ func (f *Flags) Identify(installed string) {
 		"the `cookie` that callers must hold; others can see it in ps, so prefer FLAKE_COOKIE")
 }
 
-// ParseArgs parses the arguments. At most most of them may be left after the flags.
+// ParseArgs parses the arguments. After the flags, at most most arguments may be left.
 func (f *Flags) ParseArgs(args []string, most int) error {
 	err := f.Parse(args)
 	switch {
@@ -66,7 +66,7 @@ func (f *Flags) ParseArgs(args []string, most int) error {
 	return nil
 }
 
-// Given returns the first of these flags that was given, by name, or "".
+// Given returns the first of the named flags that was given, or "".
 func (f *Flags) Given(names ...string) (first string) {
 	f.Visit(func(set *flag.Flag) {
 		if first == "" && slices.Contains(names, set.Name) {
@@ -76,8 +76,8 @@ func (f *Flags) Given(names ...string) (first string) {
 	return first
 }
 
-// Load reads the configuration file that the flags name, and lets the environment
-// override it, and the flags override both.
+// Load reads the configuration file that the flags name. The environment overrides the file,
+// and the flags override both.
 func (f *Flags) Load() (cfg config.Config, err error) {
 	environ, err := config.Environ(os.Environ())
 	if err != nil {
@@ -91,13 +91,14 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 		}
 	}
 	file := *f.File
-	// A token is for its node only.
+	// The token in the installed file is only for the node configured there.
 	if _, err := os.Stat(f.installed); err == nil && !named && f.Given("config", "name", "url") == "" {
 		file = f.installed
 	}
 	if cfg, err = config.Load(file, won...); err != nil {
 		if file != *f.File {
-			err = fmt.Errorf("%w; without -config, -name and -url that file is read: run this as root or in group flake", err)
+			err = fmt.Errorf("%w; without -config, -name or -url that file is read: "+
+				"run this as root or in group flake", err)
 		}
 		return cfg, UsageError(err)
 	}
@@ -128,7 +129,7 @@ func (f *Flags) names() string {
 	return "flags are " + strings.Join(names, ", ")
 }
 
-// UsageError marks an error as one in the flags, arguments or configuration.
+// UsageError marks an error as caused by the flags, arguments or configuration.
 func UsageError(err error) error { return usageError{err} }
 
 type usageError struct{ error }
@@ -139,11 +140,11 @@ func IsUsageError(err error) bool { return errors.As(err, new(usageError)) }
 // An Action runs a command. args are those that are not flags.
 type Action func(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
-// rootState is where root's programs keep state across restarts (FHS 5.8).
+// rootState is where programs that run as root keep state across restarts (FHS 5.8).
 const rootState = "/var/lib"
 
-// TimestampPath returns the default path of the file of marks, and creates its directory, which
-// is in a place that belongs to the user.
+// TimestampPath returns the default path of the file of marks, and creates its directory. Only
+// the user can write to the place of that directory.
 func TimestampPath() (string, error) {
 	path, err := DefaultTimestamp()
 	if err != nil {
@@ -152,12 +153,12 @@ func TimestampPath() (string, error) {
 	return path, os.MkdirAll(filepath.Dir(path), 0o700)
 }
 
-// DefaultTimestamp returns the same path, and creates nothing.
+// DefaultTimestamp returns the same path as TimestampPath, but creates nothing.
 func DefaultTimestamp() (string, error) {
 	state := rootState
 	if os.Getuid() != 0 {
 		state = os.Getenv("XDG_STATE_HOME")
-		if !filepath.IsAbs(state) { // must then be ignored (XDG Base Directory)
+		if !filepath.IsAbs(state) { // a relative path must be ignored (XDG Base Directory)
 			home, err := os.UserHomeDir()
 			if err != nil {
 				return "", UsageError(errors.New("set flake.timestamp_path: neither XDG_STATE_HOME nor HOME is set"))

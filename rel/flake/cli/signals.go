@@ -13,9 +13,9 @@ type Signal struct{ os.Signal }
 
 func (s Signal) Error() string { return fmt.Sprintf("%v signal received", s.Signal) }
 
-// UntilSignal returns a context that ends with the first signal. The second ends the
-// process at once, even if the first has not been handled, which
-// [signal.NotifyContext] would not do. SIGHUP counts unless [Hangups] has taken it.
+// UntilSignal returns a context that ends with the first signal. The second signal ends the
+// process at once, even if the first has not been handled; [signal.NotifyContext] would not do
+// that. SIGHUP counts as a signal unless [Hangups] was called.
 func UntilSignal(signals <-chan os.Signal, exit func(code int)) context.Context {
 	t := &trap{hangups: make(chan struct{}, 1)}
 	ctx, end := context.WithCancelCause(context.WithValue(context.Background(), trapKey{}, t))
@@ -25,12 +25,12 @@ func UntilSignal(signals <-chan os.Signal, exit func(code int)) context.Context 
 			case s == syscall.SIGHUP && t.on.Load():
 				select {
 				case t.hangups <- struct{}{}:
-				default: // a reload is already due, and will read what this one would
+				default: // the reload that is already due will read the same files
 				}
 			case ctx.Err() == nil:
 				end(Signal{s})
 			default:
-				exit(128 + int(s.(syscall.Signal))) // as a shell reports it
+				exit(128 + int(s.(syscall.Signal))) // the exit code that a shell reports
 			}
 		}
 	}()
@@ -45,7 +45,7 @@ type trap struct {
 
 type trapKey struct{}
 
-// Hangups takes SIGHUP, which no longer ends the process: the channel reports it.
+// Hangups returns a channel that reports each SIGHUP, which then no longer ends the process.
 func Hangups(ctx context.Context) <-chan struct{} {
 	t, ok := ctx.Value(trapKey{}).(*trap)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// version and commit are set by -ldflags "-X PATH.Version=1.2.3 -X PATH.Commit=..." when packages are built,
-// PATH being that of this package.
+// Version and Commit are set by -ldflags "-X PATH.Version=1.2.3 -X PATH.Commit=..." when
+// packages are built, where PATH is the import path of this package.
 var (
 	Version = "0.1.0"
 	Commit  string
@@ -18,14 +18,14 @@ var (
 
 func init() { Version, Commit = completed(Version, Commit, debug.ReadBuildInfo) }
 
-// completed adds what Go knows about the build: the version if it was
-// installed by go install ...@version, and the commit if it was built in a clone.
+// completed adds what Go knows about the build: the version, if the program was installed by
+// go install ...@version, and the commit, if it was built in a clone.
 func completed(version, commit string, info func() (*debug.BuildInfo, bool)) (string, string) {
 	b, ok := info()
 	if !ok {
 		return version, commit
 	}
-	if b.Main.Sum != "" { // as of a module that was fetched
+	if b.Main.Sum != "" { // the module was downloaded
 		version = strings.TrimPrefix(b.Main.Version, "v")
 	}
 	vcs := make(map[string]string)
