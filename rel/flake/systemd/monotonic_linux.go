@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monotonic returns the time of CLOCK_MONOTONIC, which is the same for a service manager.
+// monotonic returns the time of CLOCK_MONOTONIC, the clock that the service manager also reads.
 func monotonic() time.Duration {
 	var t unix.Timespec
 	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails only for a clock that does not exist

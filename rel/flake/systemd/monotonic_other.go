@@ -4,5 +4,5 @@ package systemd
 
 import "time"
 
-// monotonic is for systemd, which is only on Linux.
+// monotonic is used only for systemd, which runs only on Linux.
 func monotonic() time.Duration { return 0 }

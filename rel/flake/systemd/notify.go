@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// Notifier reports to a service manager, in the words of sd_notify(3). Without a service manager
-// its methods do nothing.
+// Notifier reports to a service manager, using the assignments of sd_notify(3). If there is no
+// service manager, its methods do nothing.
 type Notifier struct {
 	conn     net.Conn
-	Watchdog time.Duration // how often it expects to hear from the node; 0: never
+	Watchdog time.Duration // how often the service manager expects WATCHDOG=1; 0: never
 }
 
-// Open reads what the service manager has put in the environment, and removes it from there, so
-// that programs that the node starts do not see it. The socket may be an abstract one.
+// Open reads the service manager's variables in the environment, and removes them, so that
+// programs started by the node do not see them. The socket may be abstract.
 func Open(log *slog.Logger) *Notifier {
 	path, usec, pid := os.Getenv("NOTIFY_SOCKET"), os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID")
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
@@ -31,9 +31,9 @@ func Open(log *slog.Logger) *Notifier {
 	if path == "" {
 		return n
 	}
-	conn, err := net.Dial("unixgram", path) // an @ stands for an abstract one, as in Go
+	conn, err := net.Dial("unixgram", path) // a leading @ means an abstract socket, as in Go
 	if err != nil {
-		log.Warn("the service manager is not told how the node is", "err", err)
+		log.Warn("the node cannot report its state to the service manager", "err", err)
 		return n
 	}
 	n.conn = conn
@@ -43,8 +43,8 @@ func Open(log *slog.Logger) *Notifier {
 	return n
 }
 
-// Say sends lines such as READY=1 at once. Whether they arrive makes no difference here:
-// the service manager does without them or ends the node.
+// Say sends lines such as READY=1 at once. It ignores errors: the service manager either does
+// without the lines or ends the node.
 func (n *Notifier) Say(lines ...string) {
 	if n.conn != nil {
 		n.conn.SetWriteDeadline(time.Now().Add(time.Second))
@@ -52,22 +52,22 @@ func (n *Notifier) Say(lines ...string) {
 	}
 }
 
-// extend is the line that asks for more time to start or stop.
+// extend returns the line that asks for more time to start or stop.
 func extend(d time.Duration) string {
 	return "EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(d.Microseconds(), 10)
 }
 
 const (
-	// startBeat is how often a start that waits, for the clock or for etcd, reports that it
-	// continues, and startPatience how long it may then be silent.
+	// startBeat is the interval at which the node reports that it is still starting, while it
+	// waits for the clock or for etcd. startPatience is the longest silence it then asks for.
 	startBeat     = 5 * time.Second
 	startPatience = 4 * startBeat
 
-	// stopTime is more than a stop takes.
+	// stopTime is more time than the node needs to stop.
 	stopTime = 30 * time.Second
 )
 
-// Starting asks for more time until the function that it returns is called.
+// Starting asks for more time to start until started is called.
 func (n *Notifier) Starting() (started func()) {
 	if n.conn == nil {
 		return func() {}
@@ -87,16 +87,16 @@ func (n *Notifier) Starting() (started func()) {
 	return func() { close(done); reports.Wait() }
 }
 
-// Reloading reports that a reload begins, and the time at which it does.
+// Reloading reports that a reload begins, with the current time.
 func (n *Notifier) Reloading() {
 	n.Say("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10),
 		"STATUS=reloading the configuration")
 }
 
-// Ready reports that the node is serving, and how.
+// Ready reports that the node is serving, with a text that describes its state.
 func (n *Notifier) Ready(text string) { n.Say("READY=1", "STATUS="+text) }
 
-// Stopping reports that the node will end after a time.
+// Stopping reports that the node will stop, after a delay.
 func (n *Notifier) Stopping(after time.Duration) {
 	n.Say("STOPPING=1", "STATUS=stopping", extend(after+stopTime))
 }
