@@ -106,12 +106,12 @@ func TestReload(t *testing.T) {
 	}
 
 	rewrite(t, token, "fedcba9876543210")
-	if line, want := r.hangUp("[node]\ncookie = \"\"\nnet_ticktime = 1\n", "the configuration was not reloaded"), `node.net_ticktime = 1`; !strings.Contains(line, want) {
+	if line, want := r.hangUp("[node]\ncookie = \"\"\nnet_ticktime = 1\n", "the configuration could not be reloaded"), `node.net_ticktime = 1`; !strings.Contains(line, want) {
 		t.Errorf("%s, want %s", line, want)
 	}
 	wantToken(tokens, 200)
 	rewrite(t, token, "short")
-	r.hangUp(both, "the configuration was not reloaded")
+	r.hangUp(both, "the configuration could not be reloaded")
 	wantToken(tokens, 200)
 	rewrite(t, token, "fedcba9876543210")
 

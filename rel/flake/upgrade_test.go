@@ -49,7 +49,7 @@ func TestRollingUpgrade(t *testing.T) {
 	for begin := time.Now(); upgrades < len(nodes) || time.Since(begin) < *upgradeTime; upgrades++ {
 		i := upgrades % len(nodes)
 		nodes[i].signal(syscall.SIGTERM)
-		await(t, "it drains", func() bool { return strings.Contains(nodes[i].output(), "the node stops once it has been drained") })
+		await(t, "it drains", func() bool { return strings.Contains(nodes[i].output(), "the node will stop once it has been drained") })
 		if status := nodes[i].wait(); status != 0 {
 			t.Errorf("exit status %d", status)
 		}

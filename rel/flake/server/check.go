@@ -17,8 +17,8 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
-// CheckConfig shows what would run, and checks what can be checked without a change, a
-// lock or a connection: a node with the same configuration may be running.
+// CheckConfig shows what would run, and checks what can be checked without changing a file,
+// taking a lock or connecting: a node with the same configuration may be running.
 func CheckConfig(load func() (config.Config, error), stdout, stderr io.Writer) error {
 	cfg, err := load()
 	if err != nil {
@@ -43,7 +43,7 @@ func CheckConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	return nil
 }
 
-// showValues writes values as in a file, each with its source.
+// showValues writes the values in the form of a configuration file, each with its source.
 func showValues(w io.Writer, values []config.Value) {
 	table := ""
 	for _, v := range values {
@@ -62,8 +62,8 @@ func showValues(w io.Writer, values []config.Value) {
 	}
 }
 
-// checkTimestamp returns the path of the file of marks. The folder of the default one need not
-// exist yet.
+// checkTimestamp returns the path of the file of marks and checks the file. The folder of the
+// default path need not exist yet.
 func checkTimestamp(cfg config.Flake) (path string, err error) {
 	if path = cfg.TimestampPath; path == "" {
 		if path, err = cli.DefaultTimestamp(); err != nil {

@@ -16,19 +16,19 @@ import (
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 
-// httpEnd is how long requests in progress may take when the node stops.
+// httpEnd limits how long requests in progress may take when the node stops.
 const httpEnd = 5 * time.Second
 
 type door struct {
-	*idhttp.Server               // once it serves
+	*idhttp.Server               // nil until it serves
 	certs          *certs.Source // or nil
 	listener       net.Listener
 	scheme         string
 	metrics        net.Listener // or nil
 }
 
-// openDoor listens if the configuration says so; otherwise it returns nil. Without
-// certificates the door is HTTP without TLS.
+// openDoor listens for HTTP if the configuration says so; otherwise it returns nil. If
+// certificates is nil, it serves HTTP without TLS.
 func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*door, error) {
 	if cfg.Listen == "" {
 		return nil, nil
@@ -55,7 +55,7 @@ func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*d
 	return d, nil
 }
 
-// surroundings is what HTTP reports about the node, whose TLS settings are secured or nil.
+// surroundings returns what HTTP reports about the node. secured returns the node's TLS settings, or is nil.
 func surroundings(n *node.Node, secured func() *tls.Config) idhttp.Node {
 	around := idhttp.Node{
 		Name: n.Name(), Address: n.Addr().String(), Version: cli.Version, Commit: cli.Commit,
@@ -84,7 +84,7 @@ func (d *door) serve(o idhttp.Options) {
 	d.Serve(d.listener, d.metrics)
 }
 
-// close closes a door that does not serve.
+// close closes a door that does not serve yet.
 func (d *door) close() {
 	if d != nil {
 		d.listener.Close()
@@ -94,7 +94,7 @@ func (d *door) close() {
 	}
 }
 
-// addresses returns the URLs of ids and of metrics, if there are listeners for them.
+// addresses returns the URLs for ids and for metrics, each "" if there is no listener for it.
 func (d *door) addresses() (ids, metrics string) {
 	if d == nil {
 		return "", ""

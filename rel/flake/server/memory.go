@@ -12,24 +12,24 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// Go's memory limit is above what the node may hold under the limits in SECURITY.md.
-// Near it garbage is collected at once, so that what hostile peers throw away does not
-// pile up. Below what is in use it would keep the collector busy all the time, so it
-// grows with the connections.
+// Go's memory limit is set above what the node may hold under the limits in SECURITY.md. Near
+// the limit garbage is collected at once, so what hostile peers discard does not pile up. A
+// limit below what is in use would keep the collector busy all the time, so it grows with the
+// number of connections.
 const (
-	memoryLimit         = 80 << 20 // for memoryConnections or fewer: 44 MiB shared, and their own
+	memoryLimit         = 80 << 20 // for up to memoryConnections: 44 MiB shared, and what each holds
 	memoryConnections   = 1024
-	memoryPerConnection = 32 << 10 // what one may hold alone
-	memoryPerTLS        = 64 << 10 // and TLS for it
+	memoryPerConnection = 32 << 10 // what each further connection may hold
+	memoryPerTLS        = 64 << 10 // what TLS adds for each connection
 	memorySteps         = 256
 	memoryCheck         = time.Second
 
-	// memoryPerHTTP is taken from all memory: most of that is for others.
+	// memoryPerHTTP divides the whole memory to bound HTTP connections: most of the memory is for other uses.
 	memoryPerHTTP = 512 << 10
 )
 
-// memoryOf returns how much memory the node may take: what its control groups leave it, or
-// less if the configuration says so.
+// memoryOf returns how much memory the node may use: what its control groups allow, or less if
+// the configuration says so.
 func memoryOf(cfg config.Node) int64 {
 	if cfg.MemoryLimit > 0 {
 		return min(cfg.MemoryLimit, reserve.Memory())
@@ -37,7 +37,7 @@ func memoryOf(cfg config.Node) int64 {
 	return reserve.Memory()
 }
 
-// boundMemory maintains the limit until ctx ends, unless Go's own limit was set.
+// boundMemory adjusts Go's memory limit until ctx ends, unless GOMEMLIMIT is set.
 func boundMemory(ctx context.Context, connections func() int, most int64, tls bool) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -68,17 +68,17 @@ func memoryFor(connections int, most int64, tls bool) int64 {
 }
 
 const (
-	// releaseCheck is how long the program must be calm before it returns memory to the
+	// releaseCheck is the time without a collection after which free memory is returned to the
 	// system.
 	releaseCheck = 10 * time.Second
 
-	// releaseStacks is how much stacks must have grown for that, if nothing else is to be
-	// collected: calls leave no garbage, but each connection's stack twice as large.
+	// releaseStacks is the stack growth that makes a release worthwhile when no garbage was
+	// collected: calls leave no garbage, but they double each connection's stack.
 	releaseStacks = 1 << 20
 )
 
-// releaseMemory returns free memory to the system until ctx ends: after a storm of
-// calls, minutes may pass before a collection finds it.
+// releaseMemory returns free memory to the system until ctx ends. Without it, minutes may pass
+// after a burst of calls before a collection frees memory.
 func releaseMemory(ctx context.Context) {
 	check := time.Tick(releaseCheck)
 	for before, released := used(), (taken{}); ; {
@@ -100,7 +100,7 @@ func releaseMemory(ctx context.Context) {
 // taken is the number of garbage collections so far, and the bytes of all stacks.
 type taken struct{ cycles, stacks uint64 }
 
-// leaves reports whether there may be new memory to release since the last time.
+// leaves reports whether there may be memory to release that was not there at the last release.
 func (u taken) leaves(released taken) bool {
 	return u.cycles != released.cycles || u.stacks > released.stacks+releaseStacks
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/flake-go/flake/node/rpc"
 )
 
-// prompt is the node's prompt, and where its output goes: above the line being edited.
+// prompt is the node's prompt. It also writes the node's output, above the line being edited.
 type prompt struct {
 	*console.Console
 	functions rpc.Table // set once the node has started

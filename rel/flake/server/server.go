@@ -1,5 +1,5 @@
 // Package server runs the node: it opens the generators, both doors, the log and the prompt,
-// reloads the configuration, and stops all in good order.
+// reloads the configuration, and stops everything in order.
 //
 // Start at [Run].
 package server
@@ -35,27 +35,27 @@ import (
 	"github.com/flake-go/flake/rel/flake/systemd"
 )
 
-// Server is all that runs.
+// Server holds everything that runs.
 type Server struct {
 	Node       *node.Node
-	keeper     *epmd.Keeper // of node
+	keeper     *epmd.Keeper // of Node
 	Generators generators.Set
 	http       *door              // or nil
 	secured    func() *tls.Config // or nil
 	settings   settings           // current
-	seen       certs.Versions     // of its secrets, before they were read
+	seen       certs.Versions     // of the settings' secret files, before they were read
 	log        *slog.Logger
-	level      *slog.LevelVar // of log
+	level      *slog.LevelVar // of log's lines
 }
 
-// prepare opens what a node needs before it starts, until release. It completes cfg.
+// prepare opens what a node needs before it starts; release closes it. prepare completes cfg.
 func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Server, error) {
 	log, seen := lines.Logger, secrets(*cfg)
-	settings, err := readSettings(*cfg, log) // as it is before it has the default path of the timestamp
+	settings, err := readSettings(*cfg, log) // before the default timestamp path is filled in
 	if err != nil {
 		return nil, err
 	}
-	// Each generator keeps a file open: its claim.
+	// Each generator keeps one file open: its claim.
 	if err := cmp.Or(reserve.Enough(len(cfg.Generators)), reserve.EnoughThreads()); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Serve
 			return nil, err
 		}
 	}
-	// Generators may wait for the clock; other nodes of the machine must not.
+	// Generators may wait for the clock; other nodes on the machine must not wait for EPMD.
 	keeper := &epmd.Keeper{Mode: epmd.Mode(cfg.Node.EPMD), Log: log}
 	if err := keeper.Prepare(ctx); err != nil {
 		return nil, err
@@ -83,15 +83,15 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Serve
 	return s, nil
 }
 
-// release closes what prepare has opened.
+// release closes what prepare opened.
 func (s *Server) release() error {
 	s.keeper.Close()
 	s.http.close()
 	return s.Generators.Stop()
 }
 
-// Try returns the error of a start up to the point where its node listens, and leaves nothing running. It returns the
-// worker of the first generator.
+// Try starts everything up to the point where the node listens, and leaves nothing running. It
+// returns the first generator's worker, or the error of the start.
 func Try(ctx context.Context, cfg config.Config, lines *output.Log) (worker uint64, err error) {
 	s, err := prepare(ctx, &cfg, lines)
 	if err != nil {
@@ -100,14 +100,14 @@ func Try(ctx context.Context, cfg config.Config, lines *output.Log) (worker uint
 	return s.Generators.List[0].Server.IDs.Worker(), s.release()
 }
 
-// Start starts all.
+// Start starts the node.
 func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *output.Log) (*Server, error) {
 	s, err := prepare(ctx, &cfg, lines)
 	if err != nil {
 		return nil, err
 	}
 	first := s.Generators.List[0].Server
-	// Not ctx: its end is the order to stop, which is carried out in good order.
+	// Not ctx: when ctx ends, the caller stops the node in order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,
 		Cookie:      cfg.Node.Cookie,
@@ -121,8 +121,9 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 		ConnectionsPerHost: int(cfg.Node.MaxConnectionsPerHost),
 
 		TLS: s.secured,
-		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(s.Generators.Servers(s.log),
-			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: iderl.Timer{IDs: first.IDs}})}},
+		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup",
+			Servers: append(s.Generators.Servers(s.log), node.Server{
+				Name: "persistent_timer", Module: "persistent_timer", Handler: iderl.Timer{IDs: first.IDs}})}},
 		Functions: iderl.Functions(first, iderl.Surroundings{
 			Config: originalConfig(cfg.Flake),
 			Output: stdout,
@@ -154,7 +155,7 @@ func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 	return settings
 }
 
-// announce says what has started: in lines on w or, if the log is in JSON, in one of its lines.
+// announce reports what has started: in lines on w or, if the log is in JSON, in a log line.
 func (s *Server) announce(w io.Writer) {
 	first, address, epmd := s.Generators.List[0].Who, s.Node.Addr().String(), s.Node.EPMD().String()
 	cookie := s.settings.config.Node.CookieFrom
@@ -184,15 +185,15 @@ func (s *Server) announce(w io.Writer) {
 	}
 }
 
-// Stop ends HTTP and the node, then the generators.
+// Stop stops HTTP, then the node, then the generators.
 func (s *Server) Stop() error {
 	s.http.stop()
 	s.Node.Stop()
 	return s.Generators.Stop()
 }
 
-// reload applies the parts of the configuration that a running node can change. If the
-// configuration is wrong, it changes nothing.
+// reload applies those parts of the configuration that a running node can change. If the
+// configuration is invalid, it changes nothing.
 func (s *Server) reload(load func() (config.Config, error)) error {
 	file, err := load()
 	if err != nil {
@@ -221,7 +222,7 @@ func (s *Server) reload(load func() (config.Config, error)) error {
 	return nil
 }
 
-// renewCertificates reads the certificates that have changed, as the next connection would, and says so.
+// renewCertificates reads the certificate files that have changed, as the next connection would; changes are logged.
 func (s *Server) renewCertificates() {
 	if s.secured != nil {
 		s.secured()
@@ -231,7 +232,7 @@ func (s *Server) renewCertificates() {
 	}
 }
 
-// reloads reloads the configuration on each hangup, and when a file of a secret has changed, until ctx ends.
+// reloads reloads the configuration on each hangup, and whenever a secret's file has changed, until ctx ends.
 func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error),
 	note *systemd.Notifier) {
 	for check := time.Tick(secretsCheck); ; {
@@ -245,19 +246,19 @@ func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func
 		case <-ctx.Done():
 			return
 		}
-		s.seen = secrets(s.settings.config) // before reading, so that a change during it is seen
+		s.seen = secrets(s.settings.config) // before the reload, so that a change during it is seen
 		note.Reloading()
 		text := "the configuration was reloaded"
 		if err := s.reload(load); err != nil {
-			s.log.Error("the configuration was not reloaded, and nothing has changed", "err", err)
-			text = "the configuration was not reloaded: see the log"
+			s.log.Error("the configuration could not be reloaded; the old one stays in effect", "err", err)
+			text = "the configuration could not be reloaded: see the log"
 		}
 		note.Ready(text)
 	}
 }
 
-// drain lets /readyz report for a time that the node is about to end, if SIGTERM ends it. Ids continue, so that a
-// load balancer can send callers to other nodes first.
+// drain makes /readyz report for node.drain_time that the node is about to stop, if SIGTERM
+// stops it. Ids can still be made, so a load balancer can move callers to other nodes first.
 func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
 	var by cli.Signal
 	wait := s.settings.config.Node.DrainTime
@@ -269,13 +270,14 @@ func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
 		s.http.Drain()
 	}
 	if wait > 0 {
-		s.log.Info("the node stops once it has been drained: /readyz says so, and ids go on", "wait", wait)
+		s.log.Info("the node will stop once it has been drained: /readyz says so, and ids can still be made",
+			"wait", wait)
 		time.Sleep(wait)
 	}
 }
 
-// Run runs the node until ctx ends or the prompt is left. The prompt needs a
-// terminal as standard input.
+// Run runs the node until ctx ends or the user leaves the prompt. The prompt needs a terminal
+// as standard input.
 func Run(ctx context.Context, load func() (config.Config, error), noinput bool, stdout, stderr io.Writer) error {
 	cfg, err := load()
 	if err != nil {
@@ -296,7 +298,7 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 			stderr = p
 		}
 	}
-	// If a reader is gone, lines are lost, but the node continues.
+	// If a reader of the output is gone, lines are lost, but the node continues.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if p == nil {
 		out := output.New(stdout)
@@ -328,7 +330,7 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 	if p != nil {
 		p.functions = s.Node.Functions()
 		if err = p.Run(ctx); err != nil && ctx.Err() == nil {
-			log.Error("the prompt failed; the node goes on", "err", err)
+			log.Error("the prompt failed; the node continues", "err", err)
 		}
 	}
 	if p == nil || err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// secure returns the TLS settings of a node that has certificates, and warns about anything
-// in them that other nodes may reject.
+// secure returns a function that returns the TLS settings of a node with certificates. It
+// warns about a certificate that other nodes may reject.
 func secure(s *certs.Source, name string, log *slog.Logger) func() *tls.Config {
 	if s == nil {
 		return nil
@@ -25,10 +25,10 @@ func secure(s *certs.Source, name string, log *slog.Logger) func() *tls.Config {
 	leaf := s.Config().Certificates[0].Leaf
 	_, host, _ := strings.Cut(name, "@")
 	if err := leaf.VerifyHostname(host); err != nil {
-		log.Warn("nodes that verify ours will refuse it", "err", err)
+		log.Warn("nodes that verify this node's certificate will refuse it", "err", err)
 	}
 	if now := time.Now(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
-		log.Warn("nodes that verify ours will refuse it: the certificate is not valid now",
+		log.Warn("nodes that verify this node's certificate will refuse it: it is not valid now",
 			"from", leaf.NotBefore, "until", leaf.NotAfter)
 	}
 	return s.Config
@@ -41,7 +41,7 @@ var reloadable = []string{
 	"http.token_file", "http.open", "http.pprof", "etcd.user", "etcd.password_file", "log.level",
 }
 
-// settings are a configuration and what is in its files.
+// settings are a configuration and the contents of the files that it names.
 type settings struct {
 	config   config.Config
 	access   idhttp.Access
@@ -52,7 +52,7 @@ type settings struct {
 	etcd       *etcd.Store
 }
 
-// secretsCheck is how often the files of secrets are checked: in a container without a shell nobody can send SIGHUP.
+// secretsCheck is how often the files of secrets are checked: in a container without a shell, SIGHUP cannot be sent.
 const secretsCheck = 5 * time.Second
 
 // secrets returns the versions of the files of secrets.
@@ -60,7 +60,7 @@ func secrets(cfg config.Config) certs.Versions {
 	return certs.VersionsOf(cfg.Node.CookieFile, cfg.Node.PreviousCookieFile, cfg.HTTP.TokenFile, cfg.Etcd.PasswordFile)
 }
 
-// readSettings reads the files that a configuration names. It returns all errors.
+// readSettings reads the files that a configuration names. It returns all errors, joined.
 func readSettings(cfg config.Config, log *slog.Logger) (s settings, err error) {
 	s.config = cfg
 	var nodeErr, httpErr, accessErr, etcdErr error
@@ -76,17 +76,17 @@ func readSettings(cfg config.Config, log *slog.Logger) (s settings, err error) {
 	return s, nil
 }
 
-// with returns s with those settings of the file that a running node can change. changed are
-// the keys that change, and later those that need a restart.
+// with returns s with those settings from file that a running node can change. changed lists
+// the keys that change, and later the keys that need a restart.
 func (s settings) with(file config.Config) (next settings, changed, later []string, err error) {
-	// The whole file must be valid, and so must its new values together with those that cannot change.
+	// The whole file must be valid, and so must its new values combined with the values that cannot change.
 	all, err := readSettings(file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return s, nil, nil, err
 	}
 	next = s
 	merged := &next.config
-	sameEtcd := file.FromEtcd() == s.config.FromEtcd() // else its user stays with it
+	sameEtcd := file.FromEtcd() == s.config.FromEtcd() // otherwise the user stays too
 	if sameEtcd {
 		next.password = all.password
 	}
@@ -99,15 +99,19 @@ func (s settings) with(file config.Config) (next settings, changed, later []stri
 		}
 	}
 	if err := merged.Check(); err != nil {
-		return s, nil, nil, errors.Join(errors.New("with the keys as they are that need a restart: "+strings.Join(later, ", ")), err)
+		unchanged := errors.New("with the current values of the keys that need a restart: " + strings.Join(later, ", "))
+		return s, nil, nil, errors.Join(unchanged, err)
 	}
-	if next.access, err = access(merged.HTTP); err != nil { // the file may have no listener
+	if next.access, err = access(merged.HTTP); err != nil { // the file may not set http.listen
 		return s, nil, nil, err
 	}
 	if err := unlocked(s, next); err != nil {
 		return s, nil, nil, err
 	}
-	for key, same := range map[string]bool{"http.token_file": next.access.Token == s.access.Token, "etcd.password_file": next.password == s.password} {
+	for key, same := range map[string]bool{
+		"http.token_file":    next.access.Token == s.access.Token,
+		"etcd.password_file": next.password == s.password,
+	} {
 		if !same && !slices.Contains(changed, key) {
 			changed = append(changed, key)
 		}
@@ -115,24 +119,26 @@ func (s settings) with(file config.Config) (next settings, changed, later []stri
 	return next, changed, later, nil
 }
 
-// unlocked returns an error if next lets in callers without the cookie or the token that s requires,
-// as would follow from a file that is empty for a moment, or truncated.
+// unlocked returns an error if next admits callers without a cookie or token that s requires.
+// A file that is empty for a moment, or truncated, could cause that.
 func unlocked(s, next settings) error {
 	was, is := s.config.Node, next.config.Node
 	closed := was.Cookie != config.PublishedCookie
 	switch {
 	case closed && is.Cookie == config.PublishedCookie:
-		return errors.New("node.cookie: a reload does not go from a cookie to the published one, which is the default: set one, or restart the node")
+		return errors.New("node.cookie: a reload does not go from a cookie to the published one, " +
+			"which is the default: set one, or restart the node")
 	case closed && is.PreviousCookie == config.PublishedCookie && was.PreviousCookie != config.PublishedCookie:
-		return errors.New("node.previous_cookie: a reload does not add the published cookie: set another, or restart the node")
+		return errors.New("node.previous_cookie: a reload does not add the published cookie: " +
+			"set another, or restart the node")
 	case s.access.Token != "" && next.access.Token == "":
 		return errors.New("http.token_file: a reload does not go from a token to none: set it, or restart the node")
 	}
 	return nil
 }
 
-// access returns the access rules of HTTP, with the token that is in its file now. Without HTTP they
-// are zero: the token is then for commands that query another node.
+// access returns the access rules of HTTP, with the current token from its file. They are zero
+// if the node has no HTTP: the token is then for commands that query another node.
 func access(cfg config.HTTP) (a idhttp.Access, err error) {
 	if cfg.Listen == "" {
 		return a, nil

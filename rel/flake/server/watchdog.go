@@ -10,14 +10,14 @@ import (
 	"github.com/flake-go/flake/rel/flake/systemd"
 )
 
-// A watchdog reports whether all generators make ids.
+// A watchdog checks that all generators make ids.
 //
-// It takes one id of each, but skips an idle generator, which made no id since the watchdog last took one: another
-// would only cause a save. A generator that refuses, because the clock is behind or the disk is full, is not stuck: a
-// restart would not help, and /readyz reports it.
-type watchdog map[string]string // by generator: the last id's time and sequence when the watchdog last took one
+// It takes one id from each generator, but skips a generator that has made no id since the last one it
+// took, since another id would only cause a save. A generator that returns an error, because the clock is
+// behind or the disk is full, is not stuck: a restart would not help, and /readyz reports it.
+type watchdog map[string]string // by generator: time and sequence of the last id when the watchdog took one
 
-// look returns the name of a generator that has not answered before the end of ctx, or "".
+// look returns the name of a generator that did not answer before ctx ended, or "".
 func (w watchdog) look(ctx context.Context, all []*generators.Generator) (stuck string) {
 	for _, g := range all {
 		ids := g.Server.IDs
@@ -34,7 +34,7 @@ func (w watchdog) look(ctx context.Context, all []*generators.Generator) (stuck 
 	return ""
 }
 
-// watch feeds the service manager's watchdog until ctx ends, twice as often as it must.
+// watch feeds the service manager's watchdog until ctx ends, at twice the required rate.
 func watch(ctx context.Context, all []*generators.Generator, note *systemd.Notifier, log *slog.Logger) {
 	if note.Watchdog <= 0 {
 		return
