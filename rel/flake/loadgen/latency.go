@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Times are counted in steps of a 64th of the power of two that they lie above, so a
-// percentile is at most 1.6 % too large.
+// Times are counted in steps of a 64th of the largest power of two that is not above them, so
+// a percentile is at most 1.6 % too large.
 const (
 	stepBits = 6
 	steps    = 1 << stepBits
 )
 
-// latency counts times. Any number of goroutines may use it.
+// latency counts times. Any number of goroutines may use it at once.
 type latency struct {
 	counts [(64 - stepBits) * steps]atomic.Uint64
 	max    atomic.Int64
 }
 
-// stepOf returns the place of a time among the counts.
+// stepOf returns the index in counts for a time.
 func stepOf(d time.Duration) int {
 	n := uint64(max(d, 0))
 	shift := max(bits.Len64(n)-stepBits-1, 0)
 	return shift*steps + int(n>>shift)
 }
 
-// endOf returns the last time of a place.
+// endOf returns the longest time that is counted in a step.
 func endOf(step int) time.Duration {
 	shift := max(step/steps-1, 0)
 	return time.Duration(uint64(step-shift*steps+1)<<shift - 1)
@@ -38,7 +38,7 @@ func (l *latency) add(d time.Duration) {
 	l.atLeast(d)
 }
 
-// atLeast raises the longest time to d.
+// atLeast raises the maximum to d.
 func (l *latency) atLeast(d time.Duration) {
 	for {
 		was := l.max.Load()
@@ -48,7 +48,7 @@ func (l *latency) atLeast(d time.Duration) {
 	}
 }
 
-// percentiles returns the times that these fractions of all, in ascending order, do not exceed.
+// percentiles returns the times that these fractions of all times do not exceed. parts ascends.
 func (l *latency) percentiles(parts ...float64) []time.Duration {
 	total := uint64(0)
 	for i := range l.counts {

@@ -4,5 +4,5 @@ package loadgen
 
 import "time"
 
-// processorTime is not known.
+// processorTime returns 0: the time is not known.
 func processorTime() time.Duration { return 0 }

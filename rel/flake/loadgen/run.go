@@ -1,5 +1,5 @@
-// Package loadgen gets ids from a running node as fast as the node returns them, or at a
-// rate, measures that, and looks for ids that repeat.
+// Package loadgen gets ids from a running node, as fast as the node returns them or at a fixed
+// rate. It measures the calls and looks for ids that repeat.
 //
 // Start at [Run].
 package loadgen
@@ -20,40 +20,40 @@ import (
 )
 
 const (
-	callTime  = 10 * time.Second      // for one call
-	errorRest = 10 * time.Millisecond // of a caller whose call has failed
+	callTime  = 10 * time.Second      // limit for one call
+	errorRest = 10 * time.Millisecond // pause of a caller after a failed call
 
-	maxKinds = 20 // of errors, counted separately
+	maxKinds = 20 // kinds of errors that are counted separately
 
-	batch = 256 // spans that a caller gathers before it hands them over
+	batch = 256 // spans that a caller collects before it passes them on
 )
 
-// Options say what load there is.
+// Options describe the load.
 type Options struct {
 	Takers   []Taker       // one for each caller
-	Duration time.Duration // or until the context ends
-	Rate     float64       // calls a second by all callers together; 0: as many as possible
+	Duration time.Duration // the run also ends with the context
+	Rate     float64       // calls per second by all callers together; 0: as many as possible
 
-	// Progress, unless nil, is called every second with the result so far.
+	// Progress, if not nil, is called every second with the result so far.
 	Progress func(Result)
 }
 
-// Result is what has been measured.
+// Result holds the measurements.
 type Result struct {
 	Seconds    float64           `json:"seconds"`
-	Calls      uint64            `json:"calls"` // that were answered
+	Calls      uint64            `json:"calls"` // answered calls
 	IDs        uint64            `json:"ids"`
 	CallsPerS  float64           `json:"calls_per_s"`
 	IDsPerS    float64           `json:"ids_per_s"`
 	Latency    map[string]int64  `json:"latency_us"` // p50, p90, p99, p99.9 and max
 	Errors     map[string]uint64 `json:"errors"`
-	Unfinished int               `json:"unfinished"` // calls outstanding at the end: they count only in max
-	Compared   uint64            `json:"compared"`   // ids
-	Twice      uint64            `json:"twice"`      // how many of them repeated an earlier one
+	Unfinished int               `json:"unfinished"` // unanswered calls at the end; they count only in max
+	Compared   uint64            `json:"compared"`   // ids that were compared
+	Twice      uint64            `json:"twice"`      // compared ids that repeated an earlier one
 
-	Example formats.Number `json:"-"` // one of them, as [Call.ID] takes it
-	Behind  bool           `json:"-"` // there were fewer calls than Rate requires
-	Busy    float64        `json:"-"` // the share of its processors that this program used, from 0 to 1
+	Example formats.Number `json:"-"` // a repeated id, in the form that [Call.ID] takes
+	Behind  bool           `json:"-"` // fewer calls were made than Rate requires
+	Busy    float64        `json:"-"` // the fraction of its processors' time that this program used
 }
 
 type run struct {
@@ -70,8 +70,8 @@ type run struct {
 	batches chan []span
 }
 
-// Run has every caller make one call, and fails if any of these fails; then the callers make
-// as many calls as they can in the time. If a call starts late because the caller's previous
+// Run has every caller make one call, and fails if any of these fails. Then the callers make
+// as many calls as they can in o.Duration. If a call starts late because the caller's previous
 // call took long, its measured time includes the delay.
 func Run(ctx context.Context, o Options) (Result, error) {
 	r := &run{Options: o, errors: make(map[string]uint64), batches: make(chan []span, len(o.Takers))}
@@ -105,13 +105,13 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return result, nil
 }
 
-// behind reports whether fewer calls were made than were due, by more than one per caller
-// and 1 %.
+// behind reports whether fewer calls were made than were due, by more than one per caller plus
+// 1 %.
 func (o *Options) behind(calls uint64, seconds float64) bool {
 	return float64(calls) < 0.99*o.Rate*seconds-float64(len(o.Takers))
 }
 
-// greet has each caller make a call, so that all are connected.
+// greet has each caller make a call, so that all callers are connected.
 func (r *run) greet(ctx context.Context, s *seen) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, callTime, errTime)
 	defer cancel()
@@ -172,8 +172,8 @@ func (r *run) caller(me int, take Taker) {
 	r.batches <- spans
 }
 
-// begin waits until a caller's next call is due, and returns since when that is
-// measured, or false at the end.
+// begin waits until a caller's next call is due. It returns the time from which the call is
+// measured, and false at the end of the run.
 func (r *run) begin(me, i int) (time.Time, bool) {
 	now := time.Now()
 	if r.Rate == 0 {
@@ -182,12 +182,12 @@ func (r *run) begin(me, i int) (time.Time, bool) {
 	due := r.start.Add(time.Duration(float64(i*len(r.Takers)+me) / r.Rate * float64(time.Second)))
 	if due.After(now) {
 		ok := r.rest(due.Sub(now))
-		return time.Now(), ok // which is later by what the timer took
+		return time.Now(), ok // the timer's delay is not measured
 	}
 	return due, r.end.Err() == nil
 }
 
-// rest waits, or returns false at the end.
+// rest waits for d. It returns false if the run ends first.
 func (r *run) rest(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -213,7 +213,7 @@ var kinds = []struct {
 	{flake.ErrClosed, "shutdown"},
 }
 
-// fail counts an error, and lets the caller rest.
+// fail counts an error, and makes the caller pause.
 func (r *run) fail(err error) {
 	kind := err.Error()
 	for _, k := range kinds {
@@ -245,7 +245,7 @@ func (r *run) tell() {
 	}
 }
 
-// result is what has been measured so far, without what is known only at the end.
+// result returns the measurements so far. What is known only at the end is missing.
 func (r *run) result() Result {
 	p := r.latency.percentiles(0.5, 0.9, 0.99, 0.999)
 	s, calls, ids := time.Since(r.start).Seconds(), r.calls.Load(), r.ids.Load()

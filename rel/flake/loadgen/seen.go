@@ -6,31 +6,31 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// A span is consecutive ids, from first to last.
+// A span is a range of consecutive ids, from first to last.
 type span struct{ first, last formats.Number }
 
 func (s span) count() uint64 { return s.last.Lo - s.first.Lo + 1 }
 
-// What seen keeps, 32 bytes a span, and three times that for a moment.
+// Limits of seen, whose spans take 32 bytes each, and three times that for a moment.
 const (
-	maxSpans = 2 << 20 // that are in order; once there are more, no more ids are compared
-	maxFresh = 1 << 18 // that wait to be put in order
+	maxSpans = 2 << 20 // in order; once there are more, no more ids are compared
+	maxFresh = 1 << 18 // waiting to be put in order
 )
 
-// seen finds ids that repeat. Consecutive ids are one span, in whatever order they came,
-// so ids from a node with no other callers take one span per tick.
+// seen finds ids that repeat. It joins consecutive ids into one span, in whatever order they
+// arrive, so ids from a node without other callers take one span per tick.
 type seen struct {
-	spans []span // ascending, none beside another
-	fresh []span // not in spans yet
-	most  int    // spans
+	spans []span // ascending, and never adjacent
+	fresh []span // not yet merged into spans
+	most  int    // the maximum number of spans
 	full  bool
 
 	compared uint64
-	twice    uint64         // how many of them repeated an earlier one
-	example  formats.Number // the last of these
+	twice    uint64         // compared ids that repeated an earlier one
+	example  formats.Number // the latest repeated id
 }
 
-// add takes ids, unless there is no room.
+// add adds ids, unless seen is full.
 func (s *seen) add(ids []span) {
 	if s.full {
 		return
@@ -41,7 +41,7 @@ func (s *seen) add(ids []span) {
 	}
 }
 
-// settle merges fresh into spans in order, and joins consecutive spans.
+// settle merges fresh into spans, and joins consecutive spans.
 func (s *seen) settle() {
 	slices.SortFunc(s.fresh, func(a, b span) int { return a.first.Compare(b.first) })
 	merged := make([]span, 0, len(s.spans)+len(s.fresh))
@@ -60,7 +60,7 @@ func (s *seen) settle() {
 	s.full = len(s.spans) > s.most
 }
 
-// join appends a span that begins where the last one does, or later.
+// join appends next, which does not begin before the last span does.
 func (s *seen) join(spans []span, next span) []span {
 	if len(spans) == 0 {
 		return append(spans, next)

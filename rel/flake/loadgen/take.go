@@ -14,21 +14,21 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// A Taker makes a call. The ids that it returns are read later, since reading takes
-// time.
+// A Taker makes a call. Parsing the ids takes time, so it is left to the function that a Taker
+// returns.
 type Taker func(ctx context.Context) (ids, error)
 
-// ids appends the ids of an answer, a run of consecutive ids at a time.
+// ids appends the ids of an answer to dst, one span for each run of consecutive ids.
 type ids func(dst []span) ([]span, error)
 
-// Call is what a call asks for: N ids of a generator, as texts if Base is not 0, else
-// one by its bytes, and several as a lease.
+// Call describes a call: it asks a generator for N ids, as texts if Base is not 0, otherwise
+// one id as bytes or several as a lease.
 type Call struct {
 	Generator, Format string
 	N, Base           int
 }
 
-// Taker returns a Taker that makes the call through a door.
+// Taker returns a Taker that makes this call through a door.
 func (c Call) Taker(door client.Door) Taker {
 	format := formatOf(c.Format)
 	switch c.Format {
@@ -44,7 +44,7 @@ func (c Call) Taker(door client.Door) Taker {
 	return takerOf[snowflake.ID](c, door, format)
 }
 
-// formatOf returns a format by its name; unknown formats are read as snowflakes of any
+// formatOf returns the format with a name. It reads unknown formats as snowflakes of any
 // layout.
 func formatOf(name string) *formats.Format {
 	k := formats.KindOf(name)
@@ -55,7 +55,7 @@ func formatOf(name string) *formats.Format {
 }
 
 func takerOf[ID client.Format](c Call, door client.Door, format *formats.Format) Taker {
-	// One IDs a call: one that remembers refuses the ids that are looked for.
+	// Each call gets a new IDs, as an IDs refuses repeated ids, which are looked for here.
 	source := func() *client.IDs[ID] { return client.NewIDs[ID](door, c.Generator) }
 	switch {
 	case c.Base != 0:
@@ -87,7 +87,7 @@ func spansOfTexts(dst []span, texts []string, format *formats.Format, base int) 
 	for _, text := range texts {
 		id, err := format.Parse(text, base)
 		if err != nil {
-			return dst, fmt.Errorf("the node answered with %.40q, which is no id of format %s", text, format.Name)
+			return dst, fmt.Errorf("the node answered with %.40q, which is not an id in format %s", text, format.Name)
 		}
 		place := format.Place(id)
 		dst = append(dst, span{place, place})
@@ -101,5 +101,5 @@ func spanOf[ID client.Format](id ID, count int, format *formats.Format) span {
 	return span{first, first.Plus(count - 1)}
 }
 
-// ID returns the id in a [Result], except for its random bits.
+// ID returns the id with a place from a [Result], without its random bits.
 func (c Call) ID(place formats.Number) formats.Number { return formatOf(c.Format).AtPlace(place) }
