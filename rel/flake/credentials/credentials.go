@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 
-// NodeCerts reads the files of [node.tls]. Without that table it returns nil.
+// NodeCerts reads the files of [node.tls]. If there is no such table, it returns nil.
 func NodeCerts(cfg config.Node, log *slog.Logger) (*certs.Source, error) {
 	files := certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}
 	if cfg.TLS.Verify == config.VerifyPeer {
@@ -21,7 +21,7 @@ func NodeCerts(cfg config.Node, log *slog.Logger) (*certs.Source, error) {
 	return open("node.tls", cfg.TLS.On, files, log)
 }
 
-// HTTPCerts reads the files of [http.tls]. Without that table, or HTTP, it returns nil.
+// HTTPCerts reads the files of [http.tls]. If there is no such table, or no HTTP, it returns nil.
 func HTTPCerts(cfg config.HTTP, log *slog.Logger) (*certs.Source, error) {
 	return open("http.tls", cfg.TLS.On && cfg.Listen != "", certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log)
 }
@@ -37,10 +37,10 @@ func open(table string, on bool, files certs.Files, log *slog.Logger) (*certs.So
 	return s, nil
 }
 
-// minToken is the shortest accepted token: 64 bits, if random and in base 16.
+// minToken is the shortest token accepted: 64 random bits in base 16.
 const minToken = 16
 
-// Token reads the token's file; without a file there is no token.
+// Token reads the token's file. If path is empty, there is no token.
 func Token(path string) (string, error) {
 	token, err := secret("http.token_file", path)
 	if err != nil || path == "" {
@@ -56,7 +56,7 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// secret returns the content of a key's file, or "" without a file.
+// secret returns the content of the file that a key names, or "" if path is empty.
 func secret(key, path string) (text string, err error) {
 	if path == "" {
 		return "", nil

@@ -12,8 +12,8 @@ import (
 	"github.com/flake-go/flake/flake/workers/etcd"
 )
 
-// OpenEtcd returns the etcd store that the configuration describes, with the password that is in its
-// file now.
+// OpenEtcd returns the etcd store that the configuration describes, and the current password
+// from its file.
 func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 	if password, err = secret("etcd.password_file", cfg.PasswordFile); err != nil {
 		return nil, "", err
@@ -33,7 +33,7 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 		}
 	}
 	if cfg.Cert != "" {
-		load := func() (*tls.Certificate, error) { // again for each connection, as they are renewed
+		load := func() (*tls.Certificate, error) { // for each connection, as certificates are renewed
 			pair, err := tls.LoadX509KeyPair(cfg.Cert, cfg.Key)
 			return &pair, err
 		}
@@ -46,7 +46,7 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 	return store, password, err
 }
 
-// Advise adds advice to an error from etcd.
+// Advise adds advice for the operator to an error from etcd.
 func Advise(err error, cfg config.Etcd) error {
 	var advice string
 	switch {
