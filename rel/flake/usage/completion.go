@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Shells are the shells that have a script.
+// Shells holds the function that writes the completion script, by shell.
 var Shells = map[string]func([]Command) string{"bash": bash, "zsh": zsh, "fish": fish}
 
-// bash returns the script for bash. Where that offers nothing, bash offers files.
+// bash returns the script for bash. Where the script offers nothing, bash completes file names.
 func bash(all []Command) string {
 	var b strings.Builder
 	fmt.Fprint(&b, `# Completion of flake for bash. To have it in a shell: source <(flake completion bash)

@@ -14,20 +14,20 @@ import (
 	"text/tabwriter"
 )
 
-// A Command is a row of the table. The first row is flake itself, without a name.
+// A Command is a row of the table. The first row is flake itself, and has no name.
 //
-// In a flag's usage text, the word in backquotes stands for its value: FILE is a file, and
-// a|b is one of these words. In Args, lower-case words are written literally; COMMAND is
-// the name of a command.
+// In a flag's usage text, the word in backquotes stands for the flag's value: FILE is a file,
+// and a|b is one of these words. In Args, lower-case words are literal, and COMMAND is the
+// name of a command.
 type Command struct {
 	Name  string
-	Args  string // after the flags
-	Does  string // in one line, with the command as its subject
-	More  string // in paragraphs, or empty
+	Args  string // the arguments after the flags
+	Does  string // one line, a predicate whose subject is the command
+	More  string // further paragraphs, or empty
 	Flags *flag.FlagSet
 }
 
-// Line is how the command is called.
+// Line returns the command's synopsis.
 func (c *Command) Line() string {
 	words := []string{"flake", c.Name, "", c.Args}
 	if len(c.flags()) > 0 {
@@ -40,7 +40,7 @@ func (c *Command) sentence() string { return strings.TrimSpace("flake "+c.Name) 
 
 var literals = regexp.MustCompile(`\b[a-z][a-z-]*\b`)
 
-// words are the command's possible arguments; the node's are all commands.
+// words returns the command's possible arguments; for the node, all commands.
 func (c *Command) words(all []Command) []string {
 	if c.Name == "" || strings.Contains(c.Args, "COMMAND") {
 		var names []string
@@ -52,11 +52,11 @@ func (c *Command) words(all []Command) []string {
 	return literals.FindAllString(c.Args, -1)
 }
 
-// An option is a flag as it is shown.
+// An option is a flag in the form in which it is shown.
 type option struct {
 	name, does string
-	value      string   // what stands for it; empty: it takes none
-	words      []string // that the value may be
+	value      string   // the placeholder of the value; empty: the flag takes none
+	words      []string // the possible values, or nil
 	def        string   // the default, if it is worth showing
 }
 
@@ -75,8 +75,8 @@ func (c *Command) flags() (all []option) {
 	return all
 }
 
-// Help is how a command of the table is called, what it does, and its flags; for flake
-// itself also the table.
+// Help returns a command's synopsis, what it does, and its flags; for flake itself, also the
+// table of commands.
 func Help(all []Command, c *Command) string {
 	var text strings.Builder
 	if c.Name == "" {
@@ -148,5 +148,5 @@ func roff(text string) string {
 	return text
 }
 
-// argument makes a text one argument of a macro.
+// argument quotes a text as one argument of a macro.
 func argument(text string) string { return `"` + quotes.Replace(roff(text)) + `"` }
