@@ -142,7 +142,7 @@ func TestHostileMemoryOfEtcd(t *testing.T) {
 			check(t, n, before, what, "")
 		}
 		front.begin(ofEtcd["pairs"], pathOfList)
-		number, _ := strconv.ParseUint(regexp.MustCompile(`\(number (\d+) of etcd\)`).FindStringSubmatch(n.output())[1], 10, 64)
+		number, _ := strconv.ParseUint(regexp.MustCompile(`\(number (\d+) from etcd\)`).FindStringSubmatch(n.output())[1], 10, 64)
 		if _, err := workers.Release(t.Context(), direct, "flake", number, uint64(time.Now().UnixMilli())); err != nil { // so that it lists, to find another
 			t.Fatal(err)
 		}

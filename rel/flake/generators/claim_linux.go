@@ -13,12 +13,12 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// claim returns an error if another generator on this machine has the same place, or part of it: each may have its own
-// file of marks, so locking the file is not enough. A claim is a socket in Linux's abstract namespace. Its name is the
-// place, and the socket vanishes with the process, however the process ends.
+// claim returns an error if another generator on this machine has the same place, or part of it. Each may
+// have its own file of marks, so locking the file is not enough. A claim is a socket in Linux's abstract
+// namespace, named after the place. It vanishes with the process, however the process ends.
 //
-// Any user can make such a socket, and must not be able to keep the node from starting. So if the configuration chose
-// the place, a claim of a user other than root, or one where nobody accepts, only causes a warning.
+// Any user can make such a socket, and must not be able to keep the node from starting. So if the configuration
+// chose the place, a claim by a user other than root, or one that does not answer, only causes a warning.
 func claim(p formats.Place, chosen bool, log *slog.Logger) (release func() error, err error) {
 	name := fmt.Sprintf("%s%s/%x-%x/%s", claimPrefix, p.Space, p.First, p.Last, rand.Text())
 	l, err := net.Listen("unix", name)
@@ -33,7 +33,7 @@ func claim(p formats.Place, chosen bool, log *slog.Logger) (release func() error
 	return l.Close, nil
 }
 
-// answerClaims hangs up on callers that ask for a claim's owner: the kernel has already answered them.
+// answerClaims hangs up on callers that ask who owns a claim: the kernel has already told them.
 func answerClaims(l net.Listener) {
 	for {
 		c, err := l.Accept()
@@ -44,7 +44,7 @@ func answerClaims(l net.Listener) {
 	}
 }
 
-// compare returns an error if a claim other than name has the place, or part of it.
+// compare returns an error if a claim other than name covers the place, or part of it.
 func compare(name string, p formats.Place, chosen bool, log *slog.Logger) error {
 	others, err := claims()
 	if err != nil {
@@ -56,7 +56,7 @@ func compare(name string, p formats.Place, chosen bool, log *slog.Logger) error 
 		}
 		owner, err := ownerOf(other)
 		switch {
-		case errors.Is(err, syscall.ECONNREFUSED): // it has just ended, or was not a claim of this program
+		case errors.Is(err, syscall.ECONNREFUSED): // its process has just ended, or it was not a claim of flake's
 		case errors.Is(err, syscall.EAGAIN) && chosen:
 			log.Warn("a process that does not answer claims the same ids", "worker", p, "socket", other)
 		case err == nil && chosen && owner.Uid != 0 && int(owner.Uid) != os.Getuid():
@@ -64,8 +64,9 @@ func compare(name string, p formats.Place, chosen bool, log *slog.Logger) error 
 		case err != nil:
 			return fmt.Errorf("cannot find out whose socket %s is, which claims the same ids: %w", other, err)
 		default:
-			return fmt.Errorf("another generator on this machine has it, in process %d of user %d, and both would hand out the same ids; "+
-				"stop that one first, or give this one another", owner.Pid, owner.Uid)
+			return fmt.Errorf("another generator on this machine has it, in process %d of user %d, "+
+				"and both would hand out the same ids; stop that process first, or configure a different one here",
+				owner.Pid, owner.Uid)
 		}
 	}
 	return nil
@@ -73,8 +74,8 @@ func compare(name string, p formats.Place, chosen bool, log *slog.Logger) error 
 
 const claimPrefix = "@flake/"
 
-// claims returns the places claimed on this machine, in this network namespace, by the
-// name of the socket.
+// claims returns the places claimed on this machine, in this network namespace, by socket
+// name.
 func claims() (map[string]formats.Place, error) {
 	sockets, err := os.ReadFile("/proc/net/unix")
 	if err != nil {

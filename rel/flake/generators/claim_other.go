@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// claim claims nothing.
+// claim does nothing.
 func claim(formats.Place, bool, *slog.Logger) (release func() error, err error) {
 	return func() error { return nil }, nil
 }

@@ -1,5 +1,5 @@
-// Package generators opens the generators of a configuration: each with its number, its mark, and
-// the claim that keeps other programs on the machine from making the same ids.
+// Package generators opens the generators of a configuration: each with its number, its mark,
+// and a claim that keeps other programs on the machine from making the same ids.
 //
 // Start at [Open].
 package generators
@@ -29,14 +29,14 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// Set holds the generator named flake, and those of the tables [[generator]].
+// Set holds the generator named flake and those of the [[generator]] tables.
 type Set struct {
 	List    []*Generator
 	host    *host.Generators[formats.Generator]
 	options flake.Options
 }
 
-// Open opens all generators of a configuration; store is nil if none has a number from etcd.
+// Open opens all generators of a configuration; store is nil if no generator has a number from etcd.
 func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.Logger) (gs Set, err error) {
 	all, err := plans(cfg, func(mark string) (flake.Worker, error) {
 		return keptWorker(gs.host.Marks(), mark, cfg.Flake.TimestampPath, log)
@@ -71,14 +71,15 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 		}
 	}
 	if own := handNumbered(cfg.Generators); len(own) > 0 {
-		log.Info("numbers set by hand: nothing compares machines, so give each machine others, or take them from etcd",
+		log.Info("numbers set by hand are not compared across machines: "+
+			"give each machine its own, or take them from etcd",
 			"generator", strings.Join(own, ", "))
 	}
 	gs.host.Follow()
 	return gs, nil
 }
 
-// hostOf returns the configuration of package host; store is nil if no number is from etcd.
+// hostOf returns the configuration for package host; store is nil if no number is from etcd.
 func hostOf(cfg config.Config, store *etcd.Store) host.Config {
 	h := host.Config{Path: cfg.Flake.TimestampPath}
 	if cfg.Flake.Clock == config.ClockMonotonic {
@@ -93,7 +94,7 @@ func hostOf(cfg config.Config, store *etcd.Store) host.Config {
 	return h
 }
 
-// handNumbered returns the names of the generators that have few bits for a machine, set by hand.
+// handNumbered returns the names of the generators whose number has few bits and was set by hand.
 func handNumbered(all []config.Generator) (names []string) {
 	for _, g := range all {
 		if len(g.Etcd) == 0 && !g.Kind().Random() {
@@ -103,7 +104,7 @@ func handNumbered(all []config.Generator) (names []string) {
 	return names
 }
 
-// claim claims a number from etcd; a timeout of 0 means that it waits forever.
+// claim claims a number from etcd. If timeout is 0, it waits forever.
 func (gs Set) claim(ctx context.Context, timeout time.Duration) error {
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -113,8 +114,8 @@ func (gs Set) claim(ctx context.Context, timeout time.Duration) error {
 	return gs.host.Claim(ctx)
 }
 
-// open opens a generator and claims its place. One with a number from etcd claims no place on the machine: a paused
-// node would keep its claim, while its number may belong to another node.
+// open opens a generator and claims its place. A generator with a number from etcd claims no place on the
+// machine: a paused node would keep the claim, while its number may already belong to another node.
 func (gs *Set) open(ctx context.Context, g *Generator) error {
 	g.saves, g.release = idhttp.NewSaves(), func() error { return nil }
 	g.Server = &idserver.Server{Version: cli.Version, Started: time.Now(), Meta: uint8(g.Options["meta"])}
@@ -147,7 +148,7 @@ func (gs Set) Servers(log *slog.Logger) (servers []node.Server) {
 	return servers
 }
 
-// Doors returns the generators as HTTP offers them.
+// Doors returns the generators in the form that HTTP offers.
 func (gs Set) Doors(n *node.Node) (doors []idhttp.Generator) {
 	for _, g := range gs.List {
 		doors = append(doors, idhttp.Generator{
@@ -157,7 +158,7 @@ func (gs Set) Doors(n *node.Node) (doors []idhttp.Generator) {
 	return doors
 }
 
-// Stop closes all generators; their saved times are then exact.
+// Stop closes all generators. Their saved times are then exact.
 func (gs Set) Stop() error {
 	err := gs.host.Close()
 	for _, g := range gs.List {
@@ -166,7 +167,7 @@ func (gs Set) Stop() error {
 	return err
 }
 
-// Rehearse does what [Open] would do, in memory.
+// Rehearse does in memory what [Open] would do.
 func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err error) {
 	p := host.Plan[formats.Generator]{Timeout: cfg.Etcd.StartTimeout}
 	p.Advise = func(err error) error { return credentials.Advise(err, cfg.Etcd) }
@@ -187,7 +188,7 @@ func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 		}
 	}
 	p.Generators = func(s *host.Generators[formats.Generator]) (all []host.Planned[formats.Generator]) {
-		planned, _ := plans(cfg, func(mark string) (flake.Worker, error) { // Check has tried it
+		planned, _ := plans(cfg, func(mark string) (flake.Worker, error) { // Check found no error
 			return keptWorker(s.Marks(), mark, cfg.Flake.TimestampPath, quiet)
 		}, quiet)
 		o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Clock: s.Clock(), Marks: s.Marks()}
@@ -199,7 +200,7 @@ func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 	return host.Check(ctx, hostOf(cfg, store), p), nil
 }
 
-// Check returns a line for each generator, with the worker that it would have, if known before a start.
+// Check returns a line for each generator, with its worker if that is known before the start.
 func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, err error) {
 	kept := func(string) (flake.Worker, error) { return 0, nil } // the file is not locked
 	all, err := plans(cfg, kept, log)
@@ -220,7 +221,7 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 		case g.Random:
 			who = "random, kept in " + path
 		case g.fromEtcd():
-			who = "a number of etcd"
+			who = "a number from etcd"
 		}
 		label := "worker id  "
 		if g.mark != "" {
@@ -231,8 +232,8 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 	return lines, err
 }
 
-// OpenLocal opens a generator for a short-lived program, until end is called. Its mark is in the file at path;
-// without a path nothing is saved.
+// OpenLocal opens a generator for a short-lived program, until end is called. Its mark is in
+// the file at path; if path is empty, nothing is saved.
 func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (
 	ids formats.Source, end func() error, err error) {
 	local := &Generator{Generator: g, chosen: true}
@@ -249,10 +250,11 @@ func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 	if err != nil {
 		return nil, nil, err
 	}
-	gs := Set{host: h, options: flake.Options{AllowableDowntime: math.MaxInt64, Logger: log}} // any time between two runs
+	// Any time may pass between two runs.
+	gs := Set{host: h, options: flake.Options{AllowableDowntime: math.MaxInt64, Logger: log}}
 	if names := h.Marks().Names(); len(names) > 0 && names[len(names)-1] != "" {
-		err = fmt.Errorf("-mark %s: a node keeps the marks of its generators in it, such as %s: give it a file of its own",
-			path, names[len(names)-1])
+		err = fmt.Errorf("-mark %s: a node keeps the marks of its generators in this file, such as %s: "+
+			"use a different one", path, names[len(names)-1])
 	} else {
 		local.kept = func(mark string) (flake.Worker, error) { return keptWorker(h.Marks(), mark, path, log) }
 		if err = new(placed).add(local); err == nil {
@@ -265,7 +267,7 @@ func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 	return gs.List[0].Server.IDs, gs.Stop, nil
 }
 
-// WorkerOf returns a function that returns a generator's worker, or nil if the worker is not in its configuration.
+// WorkerOf returns a function that returns a generator's worker, or nil if the configuration does not set the worker.
 func WorkerOf(g config.Generator) func() uint64 {
 	if g.Random || len(g.Etcd) > 0 {
 		return nil

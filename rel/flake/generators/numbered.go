@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// numbered is a Source whose number is from etcd and can change.
+// numbered is a Source whose number comes from etcd and can change.
 type numbered struct {
 	ids   *host.Generator[formats.Generator]
 	owner *workers.Owner
@@ -21,7 +21,7 @@ type numbered struct {
 
 func (g numbered) source() formats.Generator { return g.ids.Get() }
 
-// Reserve tries again if the number has changed since Reserve took the source.
+// Reserve tries again if the number changed while it ran.
 func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
 	now := g.source()
 	run, err := now.Reserve(ctx, n, meta)
@@ -31,7 +31,7 @@ func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, 
 	return run, g.ids.Explain(err)
 }
 
-// Ready returns an error before ids run out: when the mark is closer than it can be while etcd answers.
+// Ready returns an error before ids run out: when the mark is closer than it gets while etcd answers.
 func (g numbered) Ready() error {
 	if err := g.ids.Explain(g.source().Ready()); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (g numbered) held() error {
 	claim, _ := g.owner.Claim()
 	left := time.Until(time.UnixMilli(int64(claim.Milli()))).Round(time.Second)
 	if _, err := g.owner.State(); err != nil && left < g.owner.Hold/2 {
-		return fmt.Errorf("ids go on for %v, until etcd answers: %w", max(left, 0), err)
+		return fmt.Errorf("ids last for %v unless etcd answers: %w", max(left, 0), err)
 	}
 	return nil
 }

@@ -16,27 +16,27 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// Generator is a generator of a configuration.
+// Generator is a generator that the configuration describes.
 type Generator struct {
 	config.Generator
-	mark   string // the name of its mark; empty: that of the generator flake, which has no name
-	from   string // where its worker is from; empty: its table [[generator]]
-	chosen bool   // by the configuration, not by the machine's network card
+	mark   string // the name of its mark; empty for the generator flake
+	from   string // where its worker is from; empty: its [[generator]] table
+	chosen bool   // whether the configuration chose the worker, not the network card
 
-	// kept returns the random worker id that is stored with a mark.
+	// kept returns the random worker id that is saved with a mark.
 	kept func(mark string) (flake.Worker, error)
 
-	drawn formats.Options // of a random worker: the one that is kept
-	place formats.Place   // of placed.add: with a number from etcd, that of 0
+	drawn formats.Options // the random worker that kept returned
+	place formats.Place   // set by placed.add; for a number from etcd, the place of 0
 
-	// Of an open one:
+	// Set once the generator is open:
 	Server  *idserver.Server
-	Who     string // its worker, for people
+	Who     string // a description of its worker
 	saves   *idhttp.Saves
 	release func() error
 }
 
-// plans returns the generators of a configuration, first the one named flake.
+// plans returns the generators of a configuration, with the one named flake first.
 func plans(cfg config.Config, kept func(mark string) (flake.Worker, error), log *slog.Logger) (
 	all []*Generator, err error) {
 	first := &Generator{Generator: cfg.Flake.Generator(), chosen: true}
@@ -61,8 +61,8 @@ func plans(cfg config.Config, kept func(mark string) (flake.Worker, error), log 
 
 func (g *Generator) fromEtcd() bool { return len(g.Etcd) > 0 }
 
-// plan returns what the generator is with a number from etcd, and its worker, such as "id 5 (worker_id)". Others ignore
-// the number. It fails if no id can have the current time.
+// plan returns the generator's plan, with a number from etcd if it has one, and a text for its
+// worker, such as "id 5 (worker_id)". It fails if no id can have the current time.
 func (g *Generator) plan(number uint64) (p formats.Plan, who string, err error) {
 	o, from := g.Numbered(number), ""
 	switch {
@@ -76,7 +76,7 @@ func (g *Generator) plan(number uint64) (p formats.Plan, who string, err error) 
 		}
 		o = g.drawn
 	case g.fromEtcd() && g.mark == "":
-		from = fmt.Sprintf("number %d of etcd", number)
+		from = fmt.Sprintf("number %d from etcd", number)
 	}
 	if p, err = g.Kind().Plan(o); err != nil {
 		return p, who, err
@@ -102,7 +102,6 @@ func (g *Generator) opener(o flake.Options) host.Opener[formats.Generator] {
 	}
 }
 
-// fault names the generator in an error.
 func (g *Generator) fault(err error) error {
 	if g.mark == "" || err == nil {
 		return err
@@ -110,13 +109,13 @@ func (g *Generator) fault(err error) error {
 	return fmt.Errorf("generator %s: %w", g.Name, err)
 }
 
-// placed are the generators whose places were compared.
+// placed holds the generators whose places were compared.
 type placed struct {
 	most uint64 // the highest number from etcd
 	all  []*Generator
 }
 
-// add returns an error if another generator makes ids of g's place, or might.
+// add returns an error if another generator makes, or might make, ids of g's place.
 func (ps *placed) add(g *Generator) error {
 	p, _, err := g.plan(0)
 	if err != nil {
@@ -145,7 +144,7 @@ func (ps *placed) add(g *Generator) error {
 	return nil
 }
 
-// meets reports whether a number from etcd, up to most, has part of a place. The places of numbers ascend.
+// meets reports whether the place of any number from etcd, up to most, overlaps p. The places of numbers ascend.
 func (g *Generator) meets(p formats.Place, most uint64) bool {
 	of := func(number int) formats.Place {
 		p, _, _ := g.plan(uint64(number))
@@ -155,8 +154,8 @@ func (g *Generator) meets(p formats.Place, most uint64) bool {
 	return of(n).Overlaps(p)
 }
 
-// worker returns the worker id of the configuration, or of its network interface. It warns if the id may later
-// change, or may also belong to another machine.
+// worker returns the worker id from the configuration, or from its network interface. It warns
+// if that id may later change, or may also belong to another machine.
 func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, err error) {
 	if cfg.WorkerID != nil {
 		w, err = flake.ParseWorker(cfg.WorkerID.String())
@@ -167,7 +166,8 @@ func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, er
 		return w, "", err
 	}
 	if len(card.Doubts) > 0 {
-		log.Warn(`another machine may have this MAC, or this one another after its next boot: set flake.worker_id to one that no other node has, or to "random"`,
+		log.Warn("another machine may have this MAC, or this machine may have a different one after its next boot: "+
+			`set flake.worker_id to one that no other node has, or to "random"`,
 			"interface", card.Name, "worker", card.Worker, "why", "it "+strings.Join(card.Doubts, ", "))
 	}
 	return card.Worker, "interface " + card.Name, nil

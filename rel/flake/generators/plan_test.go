@@ -42,7 +42,7 @@ func TestNumberOfEtcd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"01:00:00:00:01:27 (number 295 of etcd)", "datacenter 9, worker 7"} {
+	for i, want := range []string{"01:00:00:00:01:27 (number 295 from etcd)", "datacenter 9, worker 7"} {
 		if _, who, err := all[i].plan(295); err != nil || who != want || !all[i].chosen {
 			t.Errorf("%s, %v, want %s", who, err, want)
 		}
