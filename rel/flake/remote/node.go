@@ -20,11 +20,11 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// CallTime bounds a call to a running node, connecting included.
+// CallTime limits a call to a running node, including the connecting.
 const CallTime = 10 * time.Second
 
-// Dialer returns a dialer for the configured node: to its address if that is fixed, else
-// through its EPMD.
+// Dialer returns a dialer for the configured node: for its address if the port is fixed,
+// otherwise through its EPMD.
 func Dialer(cfg config.Node) (client.Dialer, error) {
 	dialer := client.Dialer{Cookie: cfg.Cookie}
 	certificates, err := credentials.NodeCerts(cfg, slog.Default())
@@ -38,7 +38,8 @@ func Dialer(cfg config.Node) (client.Dialer, error) {
 		_, host, _ := strings.Cut(cfg.Name, "@")
 		dialer.Addr = net.JoinHostPort(host, port)
 	} else if cfg.EPMD == "off" {
-		return dialer, cli.UsageError(errors.New(`node.epmd is "off", so node.listen must have the node's port; or ask over HTTP`))
+		return dialer, cli.UsageError(errors.New(
+			`node.epmd is "off", so node.listen must have the node's port; or ask over HTTP`))
 	}
 	if _, _, err := net.SplitHostPort(cfg.EPMD); err == nil {
 		dialer.EPMD = cfg.EPMD
@@ -46,8 +47,8 @@ func Dialer(cfg config.Node) (client.Dialer, error) {
 	return dialer, nil
 }
 
-// SayDigest warns that without TLS any host at the name gets a digest of the cookie. Only this
-// machine answers for a node on the loopback.
+// SayDigest warns that, without TLS, any host that answers at the name gets a digest of the
+// cookie. A node on the loopback needs no warning: only this machine can answer.
 func SayDigest(w io.Writer, cfg config.Node) {
 	_, host, _ := strings.Cut(cfg.Name, "@")
 	if !cfg.TLS.On && !config.IsLoopback(host) {
@@ -64,7 +65,7 @@ func NewNode(cfg config.Node) (*client.Node, error) {
 	return client.NewNode(cfg.Name, dialer), nil
 }
 
-// BadRPC extracts the reason from {badrpc, {'EXIT', {Reason, Stack}}}.
+// BadRPC extracts Reason from {badrpc, {'EXIT', {Reason, Stack}}}.
 func BadRPC(result etf.Term) (reason etf.Term, failed bool) {
 	for _, word := range []etf.Atom{"badrpc", "EXIT"} {
 		t, ok := result.(etf.Tuple)

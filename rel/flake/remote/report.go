@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Report returns the report of a node, with an error if the node is not ready. A nil report means
-// that not even its readiness is known.
+// Report returns a node's report, and an error if the node is not ready. If not even its
+// readiness is known, the report is nil.
 func (w *Choice) Report(ctx context.Context, cfg config.Config, stderr io.Writer) (*idhttp.Report, error) {
 	web, err := w.Web(cfg.HTTP, fixedHTTP(cfg.HTTP))
 	switch {
@@ -30,8 +30,8 @@ func (w *Choice) Report(ctx context.Context, cfg config.Config, stderr io.Writer
 	return web.Report(ctx, stderr)
 }
 
-// Report first asks whether the node is ready: it answers that even if it is busy or the token
-// is wrong.
+// Report asks first whether the node is ready, since the node answers that even if it is busy
+// or the token is wrong.
 func (w *Web) Report(ctx context.Context, stderr io.Writer) (*idhttp.Report, error) {
 	_, err := w.get(ctx, "readyz")
 	var not refused
@@ -46,12 +46,12 @@ func (w *Web) Report(ctx context.Context, stderr io.Writer) (*idhttp.Report, err
 		untold = json.Unmarshal(body, r)
 	}
 	if untold != nil {
-		fmt.Fprintf(stderr, "flake: only whether it is ready is known: %s\n", escape.Text(untold.Error()))
+		fmt.Fprintf(stderr, "flake: nothing but its readiness is known: %s\n", escape.Text(untold.Error()))
 	}
 	return r, err
 }
 
-// reportOfNode asks over the Erlang distribution.
+// reportOfNode gets the report over the Erlang distribution.
 func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error) {
 	node, err := NewNode(cfg.Node)
 	if err != nil {
@@ -76,7 +76,7 @@ func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error
 	return r, notReady
 }
 
-// describe reads the properties of a generator, and gets an id to see whether it can make one.
+// describe reads a generator's properties, and gets an id to see whether the generator can make one.
 func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport, r *idhttp.Report) error {
 	err := ReadInfo(ctx, node, g.Name, g, r)
 	if errors.Is(err, client.ErrNoProcess) {
@@ -98,7 +98,7 @@ func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport,
 	return err
 }
 
-// ReadInfo reads the properties of a generator, which have the names of the report's fields.
+// ReadInfo reads a generator's properties, whose names are those of the report's fields.
 func ReadInfo(ctx context.Context, node *client.Node, generator string, into ...any) error {
 	info, err := node.Call(ctx, etf.Atom(generator), etf.Atom("info"))
 	if err != nil {
@@ -118,7 +118,7 @@ func ReadInfo(ctx context.Context, node *client.Node, generator string, into ...
 		err = cmp.Or(err, json.Unmarshal(text, v))
 	}
 	if !ok || err != nil {
-		return fmt.Errorf("%s does not tell what it is: it is an older flake, or another program", generator)
+		return fmt.Errorf("%s does not describe itself: it is an earlier flake, or another program", generator)
 	}
 	return nil
 }

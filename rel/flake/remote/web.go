@@ -27,11 +27,11 @@ import (
 // Choice holds the flags that choose how to query a running node.
 type Choice struct{ over, url *string }
 
-// PreferHTTP is the choice of commands for which HTTP serves as well: it needs no cookie, and
-// shows no digest of one.
+// PreferHTTP is the default of commands for which HTTP is as good: it needs no cookie, and
+// reveals no digest of one.
 const PreferHTTP = "over HTTP if -url or http.listen says where"
 
-// NewChoice adds the flags; usual is the default without them.
+// NewChoice adds the flags. usual describes what happens if neither is given.
 func NewChoice(f *cli.Flags, usual string) Choice {
 	return Choice{
 		f.String("over", "", "ask over `erlang|http`, the distribution or HTTP; without it "+usual),
@@ -39,7 +39,7 @@ func NewChoice(f *cli.Flags, usual string) Choice {
 	}
 }
 
-// Web returns the node's HTTP if that is chosen, else nil; usual applies without a flag.
+// Web returns the node's HTTP if it is chosen, otherwise nil. If no flag chooses, usual does.
 func (w *Choice) Web(cfg config.HTTP, usual bool) (*Web, error) {
 	switch {
 	case *w.over == "erlang" && *w.url != "":
@@ -56,21 +56,21 @@ func (w *Choice) Web(cfg config.HTTP, usual bool) (*Web, error) {
 type Web struct {
 	URL, token string
 	Client     *http.Client
-	Door       client.Door // to its ids
+	Door       client.Door // for its ids
 }
 
-// fixedHTTP reports whether HTTP is at a known port of the configured node.
+// fixedHTTP reports whether the configuration gives the port of the node's HTTP.
 func fixedHTTP(cfg config.HTTP) bool {
 	_, port, err := net.SplitHostPort(cfg.Listen)
 	return err == nil && port != "0"
 }
 
-// newWeb returns the node's HTTP: at the URL, or, without a URL, where the configuration
-// puts it.
+// newWeb returns the node's HTTP at a URL or, if the URL is empty, at the address in the
+// configuration.
 func newWeb(cfg config.HTTP, at string) (w *Web, err error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	w = &Web{URL: at, Client: &http.Client{Transport: transport,
-		// A node sends no redirect, and the token is for the node alone.
+		// A node never redirects, and no other host may see the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	if at == "" {
 		if w.URL, err = urlOf(cfg); err != nil {
@@ -95,22 +95,22 @@ func newWeb(cfg config.HTTP, at string) (w *Web, err error) {
 	return w, nil
 }
 
-// hereOnly reports whether a host of a URL is this machine for every resolver. net/http
-// sends requests for some of these to the proxy of the environment, and the token with them.
+// hereOnly reports whether every resolver takes a URL's host to be this machine. For some such
+// hosts net/http would send the request, with its token, to the proxy from the environment.
 func hereOnly(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return config.IsLoopback(host) || strings.HasSuffix(strings.ToLower(host), ".localhost") ||
 		err == nil && ip.IsUnspecified()
 }
 
-// urlOf returns the URL of the configured node, as seen from its machine.
+// urlOf returns the URL of the configured node, as seen from the node's machine.
 func urlOf(cfg config.HTTP) (string, error) {
 	if !fixedHTTP(cfg) {
 		return "", errors.New("HTTP needs -url, or http.listen with a port in the configuration")
 	}
 	host, port, _ := net.SplitHostPort(cfg.Listen)
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // also of [::], where there may be no ::1, as in containers
+		host = "127.0.0.1" // for [::] too, as containers may lack ::1
 	}
 	u := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port)}
 	if cfg.TLS.On {
@@ -119,7 +119,7 @@ func urlOf(cfg config.HTTP) (string, error) {
 	return u.String(), nil
 }
 
-// onlyOf accepts only the first certificate of a file, that of the node, whatever names it has.
+// onlyOf accepts only the first certificate in a file, which is the node's, whatever its names are.
 func onlyOf(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -180,7 +180,7 @@ func (w *Web) get(ctx context.Context, path string) ([]byte, error) {
 	return nil, refused{answer.StatusCode, escape.Text(problem.Detail)}
 }
 
-// Door returns the chosen door of the node.
+// Door returns the node's door that the flags choose.
 func (w *Choice) Door(cfg config.Config) (client.Door, error) {
 	web, err := w.Web(cfg.HTTP, fixedHTTP(cfg.HTTP))
 	switch {
