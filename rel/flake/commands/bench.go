@@ -22,16 +22,16 @@ import (
 )
 
 // BenchMore is the help of [Bench].
-const BenchMore = `Each caller makes a call, and the next when it has the answer. Nobody else gets
-the ids. Over HTTP each caller has a connection; over the Erlang distribution they
-share one, as the processes of a node do, or as many as -connections says.
+const BenchMore = `Each caller makes a call, and the next one when it has the answer. The ids are used
+for nothing else. Over HTTP each caller has a connection; over the Erlang distribution
+callers share one, as the processes of a node do, or as many as -connections says.
 
-With -rate, calls are due at fixed times, and the delay of those that are late is
-measured with them. If there were fewer calls than were due, a note says so.
+With -rate, calls are due at fixed times, and the delay of late calls is part of what
+is measured. If fewer calls were made than were due, a note says so.
 
-Ids that come twice are looked for among those that fit into memory: two million
-runs of ids that follow each other, which is half an hour of a node that nobody
-else asks. How many were compared is printed.
+It looks for ids that come twice among those that fit into memory: two million runs of
+consecutive ids, which a node without other callers makes in half an hour. It prints
+how many ids were compared.
 
 The exit status is 1 if an id came twice, or no call was answered.`
 
@@ -56,18 +56,19 @@ func Bench(f *cli.Flags) cli.Action {
 	f.StringVar(&b.Generator, "generator", "flake", "take ids of the generator `NAME`")
 	b.base = f.String("base", "", "have the node write ids in this `base`, 2 to 62 or canonical; "+
 		"without it they are bytes, and leased if -ids is more than 1")
-	f.IntVar(&b.Callers, "callers", 16, "how many call at a time")
-	f.IntVar(&b.Connections, "connections", 1, "how many connections callers share, over the Erlang distribution")
-	f.IntVar(&b.IDsPerCall, "ids", 1, "how many ids a call takes")
-	b.duration = f.Duration("duration", 10*time.Second, "for how long")
-	f.Float64Var(&b.Rate, "rate", 0, "how many calls a second all callers make together; 0: as many as they can")
+	f.IntVar(&b.Callers, "callers", 16, "the number of concurrent callers")
+	f.IntVar(&b.Connections, "connections", 1,
+		"the number of connections that callers share, over the Erlang distribution")
+	f.IntVar(&b.IDsPerCall, "ids", 1, "the number of ids that a call takes")
+	b.duration = f.Duration("duration", 10*time.Second, "how long to run")
+	f.Float64Var(&b.Rate, "rate", 0, "the calls per second of all callers together; 0: as many as they can")
 	b.asJSON = f.Bool("json", false, "print the result as JSON")
 	return f.WithConfig(b.run)
 }
 
 type benchResult struct {
 	Over        string  `json:"over"` // erlang or http
-	Of          string  `json:"of"`   // the node or the URL
+	Of          string  `json:"of"`   // the node's name or URL
 	Generator   string  `json:"generator"`
 	Format      string  `json:"format"`
 	Callers     int     `json:"callers"`
@@ -169,7 +170,7 @@ func (b *benchFlags) connect(ctx context.Context, cfg config.Config, stderr io.W
 		}
 		i := slices.IndexFunc(report.Generators, func(g idhttp.GeneratorReport) bool { return g.Name == b.Generator })
 		if i < 0 {
-			return nil, fmt.Errorf("the node has no generator %s, or does not tell", b.Generator)
+			return nil, fmt.Errorf("the node has no generator %s, or does not report it", b.Generator)
 		}
 		b.Format = report.Generators[i].Format
 		return []client.Door{w.Door}, nil
@@ -189,7 +190,7 @@ func (b *benchFlags) connect(ctx context.Context, cfg config.Config, stderr io.W
 	return doors, err
 }
 
-// note says what limits the result.
+// note adds notes about what limits the result.
 func (r *benchResult) note() {
 	if r.Behind {
 		r.Notes = append(r.Notes, fmt.Sprintf("it could not keep up: %.0f calls a second were due, and %.0f were made",
@@ -204,7 +205,7 @@ func (r *benchResult) note() {
 	}
 }
 
-// busy is the share of its processors above which this program itself may be the bottleneck.
+// busy is the fraction of its processors' time above which this program may itself be the bottleneck.
 const busy = 0.9
 
 func (r *benchResult) text() string {
@@ -229,10 +230,10 @@ func (r *benchResult) text() string {
 	return text
 }
 
-// progress is a line that is rewritten every second.
+// progress is a line that is overwritten every second.
 type progress struct {
-	w     io.Writer // nil: none
-	calls uint64    // in the line before
+	w     io.Writer // nil if no line is shown
+	calls uint64    // calls when the line was last written
 }
 
 func (p *progress) show(r loadgen.Result) {

@@ -19,9 +19,9 @@ import (
 )
 
 // CheckMore is the help of [Check].
-const CheckMore = `It rehearses the start in memory, by the code of the start. It takes no lock and
-writes nothing, so the node may run: then it shows a start after a crash at this
-moment. Run it as the node's user, on its machine. It does not see whether
+const CheckMore = `It rehearses a start in memory, with the code that the node runs at startup. It takes
+no lock and writes nothing, so the node may be running: then it shows a start after a
+crash at this moment. Run it as the node's user, on its machine. It does not see whether
 another process has the lock, or whether etcd takes writes.
 
 With -json, start is at_once, waits (for wait ms; 0: until what is wrong is
@@ -29,7 +29,7 @@ mended) or refuses. What was found has a code, and a text that says what to do.
 
 These are wrong: file, generator, clock_running_backwards and clock_advanced, as
 the start is refused; store, store_refuses, clock_off, none_free, not_claimed,
-elsewhere and start_timeout, as it has no number of etcd yet; store_behind, as
+elsewhere and start_timeout, as it has no number from etcd yet; store_behind, as
 etcd has forgotten marks; and copy, as another process goes on with this file.
 These are not: no_file, worker_drawn, number_taken, number_past, floor, and
 number_not_wanted.
@@ -37,8 +37,8 @@ number_not_wanted.
 The exit status is 0 if nothing is wrong, 1 if something is, and 2 if flags or
 the configuration are.`
 
-// Check shows whether the file of marks, etcd and the configuration fit together, and
-// what a start would do.
+// Check shows whether the file of marks, etcd and the configuration agree, and what would
+// happen at startup.
 func Check(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	asJSON := f.Bool("json", false, "print it as JSON")
@@ -57,7 +57,7 @@ func Check(f *cli.Flags) cli.Action {
 	})
 }
 
-// textOfCheck is a report for people. A dash stands for a missing value.
+// textOfCheck returns a report as text. A dash stands for a missing value.
 func textOfCheck(r host.Report) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, at %s\n", escape.Text(r.File), output.Seconds(r.Clock))

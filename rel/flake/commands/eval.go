@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/remote"
 )
 
-// Eval evaluates expressions; a running node calls their functions.
+// Eval evaluates expressions. A running node calls the functions in them.
 func Eval(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, stderr io.Writer) error {

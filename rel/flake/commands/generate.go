@@ -21,21 +21,21 @@ import (
 )
 
 // GenerateMore is the help of [Generate].
-const GenerateMore = `No node is asked, and none is needed. The flags of the number and the layout are
-those of a table [[generator]] of the configuration.
+const GenerateMore = `It neither needs nor asks a node. The flags for the number and the layout are the keys
+of a [[generator]] table of the configuration.
 
-With -mark, ids never come twice: FILE is locked, and keeps a time ahead of all ids,
-also when the clock is set back or the machine loses power. A worker id that is
-not given is made up, and kept in that file. Give each number one file for good, not a
-node's, on one machine; a node of the same number on this machine is noticed, unless
-it has that from etcd.
+With -mark, ids never come twice, even if the clock is set back or the machine loses
+power: FILE is locked, and keeps a time ahead of all ids. If no worker id is given, a
+random one is chosen, and kept in that file. Use one file for each number, always the
+same one, on one machine, and not a node's. A node with the same number on this machine
+is noticed, unless its number is from etcd.
 
-Without -mark nothing is kept, and only ids of flake, uuidv7 and ulid can be had, with
-a worker id that is made up each time. Of two runs, ids made in one millisecond can be
-the same only if 47 random bits are. Numbers of 10 or 16 bits, and any that is chosen,
-could come twice, and are refused.`
+Without -mark nothing is kept, and only ids of flake, uuidv7 and ulid can be made, with
+a new random worker id each time. Ids that two runs make in one millisecond can be equal
+only if 47 random bits are equal. Numbers of 10 or 16 bits, and any chosen number, could
+come twice, and are refused.`
 
-// Generate makes ids without a node, one a line.
+// Generate makes ids without a node and prints one per line.
 func Generate(f *cli.Flags) cli.Action {
 	addKeys(f, true)
 	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
@@ -60,20 +60,20 @@ func Generate(f *cli.Flags) cli.Action {
 		if err != nil {
 			return err
 		}
-		// A reader that is gone must not end the process before the mark is exact.
+		// A reader that closes the pipe must not end the process before the mark is exact.
 		broken := make(chan os.Signal, 1)
 		signal.Notify(broken, syscall.SIGPIPE)
 		err = printIDs(ctx, stdout, ids, *n, base, uint8(g.Options["meta"]))
 		err = errors.Join(err, end())
 		signal.Stop(broken)
 		if errors.Is(err, syscall.EPIPE) {
-			stdout.Write([]byte("\n")) // which now ends the process, as it does others
+			stdout.Write([]byte("\n")) // SIGPIPE now ends the process, as usual
 		}
 		return err
 	}
 }
 
-// generatorOf returns the generator that the flags describe. Without a mark the worker must be random.
+// generatorOf returns the generator that the flags describe. If there is no mark, the worker must be random.
 func generatorOf(given []config.Flag, mark string) (config.Generator, error) {
 	if !slices.ContainsFunc(given, func(f config.Flag) bool { return f.Key == "format" }) {
 		given = append(given, config.Flag{Name: "-format", Key: "format", Value: "flake"})
@@ -86,7 +86,7 @@ func generatorOf(given []config.Flag, mark string) (config.Generator, error) {
 	return g, err
 }
 
-// generateMany is how many ids are reserved at a time.
+// generateMany is the number of ids that are reserved at a time.
 const generateMany = 1000
 
 func printIDs(ctx context.Context, stdout io.Writer, ids formats.Source, n, base int, meta uint8) error {
@@ -111,7 +111,7 @@ func printIDs(ctx context.Context, stdout io.Writer, ids formats.Source, n, base
 	return w.Flush()
 }
 
-// addKeys adds the flags for keys of a generator, all of them or those about the layout.
+// addKeys adds flags for the keys of a generator: for all keys, or only for those of the layout.
 func addKeys(f *cli.Flags, all bool) {
 	f.String("format", "", "the format of the ids, `"+strings.Join(formats.Names(), "|")+"`")
 	for _, k := range formats.Keys() {

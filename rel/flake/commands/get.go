@@ -19,10 +19,10 @@ import (
 	"github.com/flake-go/flake/rel/flake/remote"
 )
 
-// getMany is how many ids get asks for at a time.
+// getMany is the number of ids that get requests at a time.
 const getMany = 10_000
 
-// canonical is the base of a format's own text.
+// canonical is the -base of the text that a format itself defines.
 const canonical = "canonical"
 
 // Get gets ids from a running node and prints one per line.
@@ -31,7 +31,7 @@ func Get(f *cli.Flags) cli.Action {
 	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
 	in := f.String("base", canonical, writeBase)
 	meta := f.Int("meta", noMeta, "the metabyte's `NUMBER` in ids of sno, 0 to 255; without it the generator's")
-	f.Lookup("meta").DefValue = "" // to help
+	f.Lookup("meta").DefValue = "" // shown in the help
 	generator := f.String("generator", "flake", "ask the generator `NAME`, of a table [[generator]] of the node")
 	way := remote.NewChoice(f, remote.PreferHTTP)
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
@@ -45,14 +45,14 @@ func Get(f *cli.Flags) cli.Action {
 		case *meta < noMeta || *meta > math.MaxUint8:
 			return cli.UsageError(fmt.Errorf("-meta %d: want 0 to 255", *meta))
 		case *meta != noMeta && !snos.HasBase(base):
-			return cli.UsageError(fmt.Errorf("-base %s: ids of sno, of which -meta is, have no such text", *in))
+			return cli.UsageError(fmt.Errorf("-base %s: -meta is for ids of sno, which have no such text", *in))
 		}
 		door, err := way.Door(cfg)
 		if err != nil {
 			return err
 		}
 		defer door.Close()
-		ids := client.NewIDs[flake.ID](door, *generator) // any format will do: only texts are asked for
+		ids := client.NewIDs[flake.ID](door, *generator) // any format will do, as only texts are requested
 		take := func(ctx context.Context, n int) ([]string, error) { return ids.Texts(ctx, n, base) }
 		switch {
 		case *meta != noMeta:
@@ -74,13 +74,13 @@ func Get(f *cli.Flags) cli.Action {
 	})
 }
 
-// noMeta is the -meta of ids without one, or with the node's.
+// noMeta is the value of -meta if it is not given: ids have the generator's metabyte or none.
 const noMeta = -1
 
 // namedBases are the bases that have names instead of numbers.
 const namedBases = "crockford; of 128 bits uuid; of 64 bits base32, base36, base58 or base64"
 
-// writeBase is the help for -base where ids are written.
+// writeBase is the help for -base in commands that write ids.
 const writeBase = "write ids in `BASE`: 2 to 62; canonical, the format's own text; " + namedBases
 
 func baseOf(text string) (int, error) {
@@ -108,7 +108,7 @@ func textBaseOf(text string) (int, error) {
 
 type taker func(ctx context.Context, n int) ([]string, error)
 
-// each gets ids and writes each of them with text.
+// each returns a taker that gets ids and turns each into text.
 func each[ID client.Format](door client.Door, generator string, text func(id ID) string) taker {
 	ids := client.NewIDs[ID](door, generator)
 	return func(ctx context.Context, n int) ([]string, error) {

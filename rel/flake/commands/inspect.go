@@ -28,12 +28,12 @@ const InspectMore = `An id may be in any text: one of its format's own, a UUID, 
 any base, or an Erlang binary such as <<0,0,1>>. With - they are read from standard
 input, one a line.
 
-A text may be an id of several formats. Then the likeliest is shown, first of all one
-whose time is from 2000 to tomorrow, and in a line what else it may be. With -format
-it is read as that one alone. Ids of snowflake and flake-idgen do not tell from when
-their time counts: -epoch says so, or -config, with which ids are read as those of the
-node's generators. Without -base, a short word such as hello is not an id: as digits, it has a
-time of its format's first day.
+A text may be an id of several formats. Then the likeliest is shown, preferably one whose
+time is from 2000 to tomorrow, with a line for what else the text may be. With -format it
+is read in that format alone. Ids of snowflake and flake-idgen do not contain the start of
+their time: -epoch sets it, or -config, which reads ids as those of the node's generators.
+Without -base, a short word such as hello is not an id: read as digits, it has a time on
+its format's first day.
 
 The exit status is 0 if all texts are ids, 1 if not, and 2 if flags or the
 configuration are wrong.`
@@ -44,7 +44,7 @@ func Inspect(f *cli.Flags) cli.Action {
 	addKeys(f, false)
 	in := f.String("base", canonical, "read ids in `BASE`: 2 to 62; "+namedBases+
 		"; canonical: any of them, and the texts of formats")
-	asJSON := f.Bool("json", false, "print an object of JSON a line")
+	asJSON := f.Bool("json", false, "print one JSON object per line")
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		v, err := inspectorOf(f)
 		if err == nil {
@@ -61,10 +61,10 @@ func Inspect(f *cli.Flags) cli.Action {
 	}
 }
 
-// inspector takes ids apart that one of makers may have made.
+// inspector takes apart ids that one of the makers may have made.
 type inspector struct {
 	makers []inspect.Maker
-	names  []string // of the makers, as generators; empty: they are formats
+	names  []string // the makers' generators; empty: the makers are formats
 	base   int
 	asJSON bool
 	out    io.Writer
@@ -89,8 +89,8 @@ func inspectorOf(f *cli.Flags) (*inspector, error) {
 	return v, nil
 }
 
-// generatorsToRead are those of the configuration, or else the one that flags describe, or
-// else one of each format that has the keys of the flags.
+// generatorsToRead returns the generators in the configuration; or else the one that the flags
+// describe; or else one for each format that has all the keys given as flags.
 func generatorsToRead(f *cli.Flags) (all []config.Generator, err error) {
 	layout := givenKeys(f)
 	switch {
@@ -118,7 +118,7 @@ func generatorsToRead(f *cli.Flags) (all []config.Generator, err error) {
 		}
 	}
 	if len(all) == 0 {
-		_, err = load("snowflake") // which has all keys of layouts
+		_, err = load("snowflake") // snowflake has all layout keys
 	}
 	return all, err
 }
@@ -129,7 +129,7 @@ func (v *inspector) inspect(ctx context.Context, args []string, stdin io.Reader)
 	select {
 	case err := <-done:
 		return err
-	case <-ctx.Done(): // while a read of stdin may wait
+	case <-ctx.Done(): // although a read of stdin may still wait
 		return context.Cause(ctx)
 	}
 }
@@ -162,7 +162,7 @@ func (v *inspector) showAll(args []string, stdin io.Reader) error {
 }
 
 type inspected struct {
-	Text string `json:"text"`         // as it was given
+	Text string `json:"text"`         // the text as given
 	As   string `json:"as,omitempty"` // how it was read
 	*inspect.Parts
 	Texts  map[string]string `json:"texts,omitempty"`
@@ -181,7 +181,7 @@ func (v *inspector) show(text string) error {
 	text = strings.Trim(strings.TrimSpace(text), `"'`)
 	now := v.now()
 	readings := inspect.Read(v.makers, text, v.base, false, now)
-	if v.base == client.Canonical && (len(readings) == 0 || !readings[0].Likely) { // else digits raise no doubts
+	if v.base == client.Canonical && (len(readings) == 0 || !readings[0].Likely) { // likely digits need no guess
 		readings = slices.DeleteFunc(inspect.Read(v.makers, text, v.base, true, now), word)
 	}
 	if len(readings) == 0 {
@@ -213,13 +213,13 @@ func (v *inspector) show(text string) error {
 	return output.PrintJSON(v.out, object, "")
 }
 
-// word reports whether a reading has a time on the format's first day, as every short word read as digits does.
+// word reports whether a reading's time is on the format's first day. Any short word read as digits has such a time.
 func word(r inspect.Reading) bool {
 	start := r.Format.Fields(formats.Number{})[0].Value
 	return r.InBase() && r.Milli-start < uint64(24*time.Hour/time.Millisecond)
 }
 
-// shownOfText is how much is shown of a text that is not an id.
+// shownOfText is the number of bytes shown of a text that is not an id.
 const shownOfText = 100
 
 func (v *inspector) formats() string {
@@ -234,7 +234,7 @@ func (v *inspector) formats() string {
 	return all + " in " + formats.NameOf(v.base)
 }
 
-// name is the generator of a reading, if there are generators.
+// name returns the generator of a reading, or "" if the makers are formats.
 func (v *inspector) name(r inspect.Reading) string {
 	if len(v.names) == 0 {
 		return ""

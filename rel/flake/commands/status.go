@@ -1,5 +1,5 @@
-// Package commands holds the commands other than the node: those that query a running node or etcd, and
-// those that need neither. Each function adds a command's flags and returns what runs it.
+// Package commands holds the commands that do not run the node: those that query a running node or etcd,
+// and those that need neither. Each exported function adds a command's flags and returns its action.
 package commands
 
 import (
@@ -46,7 +46,7 @@ func Status(f *cli.Flags) cli.Action {
 	})
 }
 
-// show writes v as JSON, or its text for people, in which nothing of a node reaches the terminal as it is.
+// show writes v as JSON, or else its text, escaped so that nothing that a node sends can control the terminal.
 func show(w io.Writer, asJSON bool, indent string, v any, text string) error {
 	if asJSON {
 		return output.PrintJSON(w, v, indent)
@@ -55,7 +55,7 @@ func show(w io.Writer, asJSON bool, indent string, v any, text string) error {
 	return err
 }
 
-// textOf is a report for people. A dash stands for a missing value.
+// textOf returns a report as text. A dash stands for a missing value.
 func textOf(r *idhttp.Report, now time.Time) string {
 	if r.Node == "" {
 		if r.Ready {
@@ -92,7 +92,7 @@ func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {
 		if ahead := time.UnixMilli(g.Mark).Sub(now).Round(100 * time.Millisecond); ahead >= 0 || !g.Ready {
 			lead = ahead.String()
 		} else {
-			lead = "idle" // nobody asks for ids, so the mark stays where it is
+			lead = "idle" // the mark stays where it is while no ids are requested
 		}
 	}
 	if g.WorkerUntil != 0 {

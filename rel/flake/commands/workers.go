@@ -20,12 +20,12 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
-// answerOfEtcd is how long a whole command waits for etcd.
+// answerOfEtcd limits how long a command waits for etcd in total.
 const answerOfEtcd = 5 * time.Second
 
 var errWorkers = errors.New("flake workers: must have no argument, or release NUMBER, after-restore or withdraw")
 
-// Workers shows which node has which number in etcd, releases a number, or tells etcd
+// Workers shows which node has which number in etcd, releases a number, or records in etcd
 // that it was restored, or that it was not.
 func Workers(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
