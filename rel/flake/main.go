@@ -28,46 +28,52 @@ import (
 
 // Exit codes.
 const (
-	exitFailure = 1 // it could not start or continue
-	exitUsage   = 2 // flags or configuration
+	exitFailure = 1 // could not start or continue
+	exitUsage   = 2 // wrong flags, arguments or configuration
 )
 
 func main() {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
-	ends = slices.DeleteFunc(ends, signal.Ignored) // as nohup does
+	ends = slices.DeleteFunc(ends, signal.Ignored) // such as SIGHUP under nohup
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, ends...)
 	os.Exit(run(cli.UntilSignal(signals, os.Exit), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// A subcommand is a row of the table: what "flake NAME" does. Help is generated from it.
+// A subcommand is a row of the table: the command "flake NAME". Its help is generated from the row.
 type subcommand struct {
-	name string // empty: the node
-	args string // after the flags, as [usage.Command] has it
-	most int    // how many args there may be
-	does string // in one line, with the command as its subject
-	more string // in paragraphs, or empty
+	name string // empty for the command that runs the node
+	args string // those after the flags, in the notation of [usage.Command]
+	most int    // the maximum number of arguments
+	does string // one line, a predicate whose subject is the command
+	more string // further paragraphs, or empty
 
-	// set adds the command's flags to f, and returns what runs once they are read.
+	// set adds the command's flags to f, and returns the action to run once they are parsed.
 	set func(f *cli.Flags) cli.Action
 }
 
-// table is the table of commands. It is a function because it contains help, which shows it.
+// table returns the table of commands. It is a function because the help command, one of its rows, uses it.
 func table() []subcommand {
 	return []subcommand{
 		{"", "", 0, "runs the node", "", serve},
 		{"get", "", 0, "takes ids from a running node", "", commands.Get},
 		{"eval", "EXPRESSION", 1, "has a running node call functions", "", commands.Eval},
-		{"workers", "[release NUMBER | after-restore | withdraw]", 2, "shows which node has which number of etcd", "", commands.Workers},
-		{"check", "", 0, "shows whether the file of marks and etcd fit, and what a start would do", commands.CheckMore, commands.Check},
+		{"workers", "[release NUMBER | after-restore | withdraw]", 2,
+			"shows which node has which number from etcd", "", commands.Workers},
+		{"check", "", 0, "shows whether the file of marks and etcd agree, and what would happen at startup",
+			commands.CheckMore, commands.Check},
 		{"status", "", 0, "shows the state of a running node", commands.StatusMore, commands.Status},
-		{"bench", "", 0, "loads a running node, measures it, and looks for ids that come twice", commands.BenchMore, commands.Bench},
+		{"bench", "", 0, "loads a running node, measures it, and looks for ids that come twice",
+			commands.BenchMore, commands.Bench},
 		{"generate", "", 0, "makes ids without a node", commands.GenerateMore, commands.Generate},
-		{"inspect", "ID...", math.MaxInt, "takes ids apart, of any format", commands.InspectMore, commands.Inspect},
-		{"import", "", 0, "takes over what boundary/flake left on a disk: its time and its settings", migrate.ImportMore, migrate.Import},
-		{"takeover", "", 0, "becomes a running node of the original, boundary/flake", migrate.TakeoverMore, migrate.Takeover},
-		{"version", "", 0, "shows the version and what it was built of", "", showVersion},
-		{"completion", "bash|zsh|fish", 1, "prints a script that completes flake's commands and flags", "", completion},
+		{"inspect", "ID...", math.MaxInt, "takes apart ids of any format", commands.InspectMore, commands.Inspect},
+		{"import", "", 0, "takes over what boundary/flake left on a disk: its time and its settings",
+			migrate.ImportMore, migrate.Import},
+		{"takeover", "", 0, "replaces a running node of the original, boundary/flake",
+			migrate.TakeoverMore, migrate.Takeover},
+		{"version", "", 0, "shows the version and what it was built from", "", showVersion},
+		{"completion", "bash|zsh|fish", 1,
+			"prints a script that completes flake's commands and flags", "", completion},
 		{"man", "", 0, "prints the manual page, flake(1)", "", manual},
 		{"help", "[COMMAND]", 1, "shows the commands, or the flags of one", "", showHelp},
 	}
@@ -101,7 +107,8 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	err = act(ctx, f.Args(), stdout, stderr)
 	if errors.Is(err, handshake.ErrCookie) {
-		err = fmt.Errorf("%w; set -setcookie, FLAKE_COOKIE, or node.cookie in the file of -config to the cookie of the node", err)
+		err = fmt.Errorf("%w; set -setcookie, FLAKE_COOKIE, or node.cookie in the -config file "+
+			"to the cookie of the node", err)
 	}
 	return err
 }
@@ -118,11 +125,12 @@ func find(name string) (int, error) {
 	return 0, cli.UsageError(fmt.Errorf("unknown command %q%s; see flake help", name, nearest))
 }
 
-// complain prints why the process ends, and does not fail if nobody reads it. It returns the exit code.
+// complain prints why the process ends, and returns the exit code. It does not block if stderr is not read.
 func complain(stderr io.Writer, err error) int {
 	out := output.New(stderr)
 	text := strings.TrimPrefix(escape.Lines(err.Error()), "flake: ")
-	fmt.Fprintln(out, "flake:", strings.ReplaceAll(text, ": flake: ", ": ")) // errors of the library have the prefix too
+	// The library's errors have the prefix too.
+	fmt.Fprintln(out, "flake:", strings.ReplaceAll(text, ": flake: ", ": "))
 	out.Close()
 	if cli.IsUsageError(err) {
 		return exitUsage
@@ -130,12 +138,12 @@ func complain(stderr io.Writer, err error) int {
 	return exitFailure
 }
 
-// serve runs the node.
 func serve(f *cli.Flags) cli.Action {
 	f.Identify("")
 	noinput := f.Bool("noinput", false, "do not read standard input: show no prompt, even if it is a terminal")
 	version := f.Bool("version", false, "show the version instead, as flake version does")
-	check := f.Bool("check-config", false, "show what would run and where each value is from, check what can be checked without starting, and end")
+	check := f.Bool("check-config", false, "show what would run and where each value is from, "+
+		"check what can be checked without starting, and end")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *version {
 			return cli.PrintVersion(stdout)
@@ -147,7 +155,7 @@ func serve(f *cli.Flags) cli.Action {
 	}
 }
 
-// described returns the table for what is generated from it.
+// described returns the table in the form that help, completion and the manual page are generated from.
 func described() (all []usage.Command) {
 	for _, c := range table() {
 		f := cli.NewFlags()
@@ -157,7 +165,7 @@ func described() (all []usage.Command) {
 	return all
 }
 
-// showHelp shows the table of commands, or one of them.
+// showHelp shows the table of commands, or the help of one command.
 func showHelp(*cli.Flags) cli.Action {
 	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
 		return printHelp(strings.Join(args, ""), stdout)
@@ -187,7 +195,8 @@ func completion(*cli.Flags) cli.Action {
 
 func manual(*cli.Flags) cli.Action {
 	return func(_ context.Context, _ []string, stdout, _ io.Writer) error {
-		_, err := io.WriteString(stdout, usage.Man(described(), cli.Version, "hands out unique, time-ordered ids", sections))
+		man := usage.Man(described(), cli.Version, "hands out unique, time-ordered ids", sections)
+		_, err := io.WriteString(stdout, man)
 		return err
 	}
 }
@@ -195,11 +204,13 @@ func manual(*cli.Flags) cli.Action {
 var sections = []usage.Section{
 	{Title: "EXIT STATUS", Text: "0 if it went well, 1 if not, 2 if flags, arguments or the configuration are wrong. " +
 		"A second signal ends flake at once, with 128 and its number."},
-	{Title: "ENVIRONMENT", Text: "FLAKE_COOKIE is the cookie. FLAKE_ and a key of the configuration in capitals, with underscores " +
-		"for its dots, sets that key: FLAKE_NODE_NAME is node.name. " +
-		"Those of [flake] have shorter ones too: FLAKE_WORKER_ID. Flags win over the environment, and that over the file."},
-	{Title: "FILES", Text: "What must outlive a restart is kept in the file that flake.timestamp_path names, without it in " +
-		"/var/lib/flake/timestamp, or of another user than root in ~/.local/state/flake/timestamp."},
+	{Title: "ENVIRONMENT", Text: "FLAKE_COOKIE is the cookie. FLAKE_ and a key of the configuration in capitals, " +
+		"with underscores for its dots, sets that key: FLAKE_NODE_NAME is node.name. " +
+		"Keys of [flake] have shorter names too, such as FLAKE_WORKER_ID. " +
+		"Flags win over the environment, and the environment wins over the file."},
+	{Title: "FILES", Text: "What must outlive a restart is kept in the file that flake.timestamp_path names. " +
+		"The default is /var/lib/flake/timestamp or, for users other than root, " +
+		"~/.local/state/flake/timestamp."},
 	{Title: "SEE ALSO", Text: "The manual: https://github.com/flake-go/flake#documentation"},
 }
 
