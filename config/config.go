@@ -1,11 +1,11 @@
 // Package config reads flake's configuration, a TOML file (https://toml.io/en/v1.0.0),
 // into a typed and validated value. The shipped, commented file is rel/files/sys.toml.
 //
-// Start at [Load], which reports all faults of a file, and of the flags that override
-// it, at once, each as an [Error]. [Environ] returns the environment as flags.
-// [Config.Values] returns each value with its source. The keys are the rows of settings.
+// Start at [Load]. It reports all faults of a file, and of the flags that override it, at
+// once, each as an [Error]. [Environ] returns the environment as flags. [Config.Values]
+// returns each value with its source. Each key is a row of settings.
 //
-// Not supported: several files.
+// Not supported: a configuration in several files.
 package config
 
 import (
@@ -26,14 +26,14 @@ type Config struct {
 
 	Ignored []Ignored
 
-	from map[string]string // by key: the source of its value, unless that is the default
+	from map[string]string // by key: the source of its value, unless it has its default
 }
 
 // Node is the table [node]: how the node appears to Erlang.
 type Node struct {
 	Name        string // name@host
 	Cookie      string
-	CookieFrom  string        // the flag or cookie file it came from; empty: the file, or the default
+	CookieFrom  string        // the flag or cookie file that set it; empty: the configuration file, or the default
 	Listen      string        // "host:port"; empty: any free port, on all addresses unless Name is on the loopback
 	EPMD        string        // "auto", "off" or "host:port"
 	NetTicktime time.Duration // seconds in the file
@@ -43,15 +43,15 @@ type Node struct {
 
 	TLS TLS
 
-	PreviousCookie string        // which other nodes may still use, or empty
+	PreviousCookie string        // a cookie that other nodes may still use, or empty
 	DrainTime      time.Duration // from SIGTERM to the stop; seconds in the file
-	MemoryLimit    int64         // in bytes; 0: that of the control groups
+	MemoryLimit    int64         // in bytes; 0: the limit of the control groups
 
-	CookieFile         string // with Cookie, or empty
-	PreviousCookieFile string // with PreviousCookie, or empty
+	CookieFile         string // contains Cookie, or empty
+	PreviousCookieFile string // contains PreviousCookie, or empty
 }
 
-// FixedPort returns the port of Listen, or "" if any free one will do.
+// FixedPort returns the port of Listen, or "" if any free port will do.
 func (n *Node) FixedPort() string {
 	_, port, err := net.SplitHostPort(n.Listen)
 	if err != nil || port == "0" {
@@ -75,13 +75,13 @@ const (
 	VerifyNone = "none" // other nodes' certificates are neither requested nor checked
 )
 
-// Flake is the table [flake]: what ids are made of.
+// Flake is the table [flake]: the settings of the generator flake.
 type Flake struct {
-	Interface         string           // whose MAC is the worker id, or empty
+	Interface         string           // the interface whose MAC is the worker id, or empty
 	WorkerID          net.HardwareAddr // six bytes, or nil
 	Random            bool             // the worker id is random, and saved with the mark
 	Etcd              bool             // the worker id is from etcd; at most one of the four is set
-	TimestampPath     string           // or empty: a file in a folder of this user
+	TimestampPath     string           // empty: a file in a folder of this user
 	AllowableDowntime time.Duration    // milliseconds in the file
 	Clock             string           // ClockWall or ClockMonotonic
 }
@@ -95,10 +95,10 @@ const (
 // HTTP is the table [http]: ids, and the state of the node, over HTTP.
 type HTTP struct {
 	Listen    string // "host:port", or empty: no HTTP
-	TokenFile string // callers must send its content; or empty
+	TokenFile string // callers must send the file's content; empty: no token
 	Open      bool   // anyone may call, even from other hosts; excludes TokenFile
 	TLS       HTTPTLS
-	Pprof     bool // callers with the token can get profiles
+	Pprof     bool // callers with the token may get profiles
 
 	Metrics string // "host:port" that serves metrics and health without the token, or empty
 }
@@ -110,14 +110,14 @@ type HTTPTLS struct {
 	Key  string
 }
 
-// Etcd is the table [etcd]: the store of the numbers that keep nodes apart.
+// Etcd is the table [etcd]: the store of the numbers that keep nodes' ids apart.
 type Etcd struct {
 	On           bool // the table exists
 	Endpoints    []string
 	Prefix       string        // of the keys
-	Numbers      int64         // how many there are; 0: as many as fit the formats
+	Numbers      int64         // how many numbers there are; 0: as many as fit the formats
 	Hold         time.Duration // seconds in the file
-	StartTimeout time.Duration // how long a start waits for etcd; seconds in the file; 0: forever
+	StartTimeout time.Duration // how long the node waits for etcd at startup; seconds in the file; 0: forever
 	Wait         bool          // wait if no number is free
 	User         string
 	PasswordFile string // the first line is the password
@@ -128,7 +128,7 @@ type Etcd struct {
 
 // Log is the table [log]: what the node writes to standard error.
 type Log struct {
-	Level  slog.Level // lines below it are not written
+	Level  slog.Level // lines of a lower level are not written
 	Format string     // LogText or LogJSON
 }
 
@@ -138,10 +138,10 @@ const (
 	LogJSON = "json" // an object per line
 )
 
-// PublishedCookie is the default cookie, for the loopback only, since anyone can read it here.
+// PublishedCookie is the default cookie. It is accepted only on the loopback, since it is public.
 const PublishedCookie = "flake"
 
-// Default is the configuration of an empty file.
+// Default returns the configuration that an empty file has.
 func Default() Config {
 	return Config{
 		Node: Node{
@@ -180,7 +180,7 @@ func (c *Config) etcdKeys() (keys []string) {
 	return keys
 }
 
-// MaxNumber returns the highest number that fits all generators whose number is from etcd.
+// MaxNumber returns the highest number that fits every generator whose number is from etcd.
 func (c *Config) MaxNumber() uint64 {
 	most := uint64(math.MaxUint16)
 	for _, g := range c.Generators {

@@ -13,11 +13,11 @@ import (
 
 const (
 	ours           = "FLAKE_"
-	cookieVariable = ours + "COOKIE"          // the short name of FLAKE_NODE_COOKIE
-	cookieFileVar  = cookieVariable + "_FILE" // and of FLAKE_NODE_COOKIE_FILE
+	cookieVariable = ours + "COOKIE"          // short for FLAKE_NODE_COOKIE
+	cookieFileVar  = cookieVariable + "_FILE" // short for FLAKE_NODE_COOKIE_FILE
 )
 
-// variable is the environment variable of a key: FLAKE_NODE_NAME for node.name, FLAKE_GENERATOR_1_WORKER
+// variable returns the environment variable for a key: FLAKE_NODE_NAME for node.name, FLAKE_GENERATOR_1_WORKER
 // for generator[1].worker. Keys of [flake] also have a short form, such as FLAKE_WORKER_ID.
 func variable(key string) string { return ours + strings.ToUpper(underlined.Replace(key)) }
 
@@ -27,9 +27,9 @@ var underlined = strings.NewReplacer("].", "_", "[", "_", ".", "_")
 var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?` +
 	`(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// Environ returns the variables of keys among those of [os.Environ]. An empty one counts
-// as unset. An unknown one is an error if it begins with FLAKE_ and a table, or is a key
-// without its table, unless Kubernetes sets it for a service.
+// Environ returns the variables in environ, the result of [os.Environ], that set keys. An
+// empty variable counts as unset. An unknown variable that begins with FLAKE_ and a table, or
+// that is a key without its table, is an error, unless Kubernetes sets it for a service.
 func Environ(environ []string) ([]Flag, error) {
 	environ = slices.DeleteFunc(slices.Sorted(slices.Values(environ)), func(line string) bool {
 		return !strings.HasPrefix(line, ours)
@@ -40,11 +40,11 @@ func Environ(environ []string) ([]Flag, error) {
 	keys := variables()
 	var flags []Flag
 	var faults []*Error
-	set := make(map[string]string) // by key, its variable; a cookie's file counts as the cookie
+	set := make(map[string]string) // the variable that set each key; a cookie's file counts as the cookie
 	for _, line := range environ {
 		name, value, _ := strings.Cut(line, "=")
 		key, ok := keys[name]
-		once := cmp.Or(cookieOf(key), key) // of which only one variable may be set
+		once := cmp.Or(cookieOf(key), key) // only one variable may set it
 		switch {
 		case value == "" || !ok && (!meant(name, keys) || ofService.MatchString(name)):
 		case !ok:
@@ -66,7 +66,7 @@ func Environ(environ []string) ([]Flag, error) {
 	return flags, join(faults)
 }
 
-// variables returns the keys by their variables.
+// variables returns the key for each variable.
 func variables() map[string]string {
 	all := Default()
 	all.Generators = make([]Generator, MaxGenerators)
@@ -81,7 +81,7 @@ func variables() map[string]string {
 	return keys
 }
 
-// meant reports whether an unknown variable looks like a misspelled one.
+// meant reports whether an unknown variable looks like a misspelled key.
 func meant(name string, keys map[string]string) bool {
 	for _, key := range keys {
 		table := key[:strings.IndexAny(key, ".[")]
@@ -92,10 +92,10 @@ func meant(name string, keys map[string]string) bool {
 	return false
 }
 
-// short returns the variable of a key without its table.
+// short returns the variable for a key without its table.
 func short(key string) string { return variable(base(key)) }
 
-// setText sets a value without a type: text if the key takes it, otherwise TOML.
+// setText sets a value from text that has no type: as a string if the key takes one, otherwise as TOML.
 func setText(s setting, text string) bool {
 	if s.set(text) {
 		return true

@@ -12,27 +12,27 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// Generator is a table [[generator]]: another gen_server that returns ids.
+// Generator is a [[generator]] table: a further gen_server that returns ids.
 type Generator struct {
 	Name    string          // registered name
 	Format  string          // one of formats.Kinds
-	Options formats.Options // the values of its format's keys, those that are set
+	Options formats.Options // the values of those of its format's keys that are set
 	Random  bool            // its number is random, and saved with the mark
-	Etcd    []string        // the keys whose number is from etcd: one of them, or datacenter and worker
+	Etcd    []string        // the keys whose number is from etcd: one key, or datacenter and worker
 }
 
-// Kind returns the format's row of the table, or nil.
+// Kind returns the format's entry in formats.Kinds, or nil.
 func (g *Generator) Kind() *formats.Kind { return formats.KindOf(g.Format) }
 
 // Layout returns the format of the ids, which is the same for any number from etcd.
 func (g *Generator) Layout() *formats.Format { return g.Kind().Format(g.Numbered(0)) }
 
-// Numbered returns the options, with the number from etcd in the keys that take it.
+// Numbered returns the options, with a number from etcd in the keys that take it.
 func (g *Generator) Numbered(number uint64) formats.Options {
 	return g.Kind().Numbered(g.Options, g.Etcd, number)
 }
 
-// Generator returns the table [flake] as a table [[generator]] would have it.
+// Generator returns the table [flake] in the form of a [[generator]] table.
 func (f *Flake) Generator() Generator {
 	g := Generator{Name: "flake", Format: "flake", Random: f.Random}
 	if f.WorkerID != nil {
@@ -48,11 +48,11 @@ func numberOf(mac net.HardwareAddr) int64 {
 	return int64(binary.BigEndian.Uint64(append([]byte{0, 0}, mac...)))
 }
 
-// MaxGenerators bounds the tables [[generator]]. Each has a line in the file that is
-// written every second.
+// MaxGenerators is the maximum number of [[generator]] tables. Each generator has a line in
+// the file that is written every second.
 const MaxGenerators = 64
 
-// generatorKey returns the key in faults of the i-th table [[generator]], from 0.
+// generatorKey returns the name in errors of the i-th [[generator]] table, counted from 0.
 func generatorKey(i int) string { return fmt.Sprintf("generator[%d]", i+1) }
 
 func (g *Generator) settings(i int) []setting {
@@ -76,13 +76,13 @@ type option struct {
 	generator *Generator
 }
 
-// foreign reports whether only other formats have the key.
+// foreign reports whether the generator's format lacks the key, which other formats have.
 func (o *option) foreign() bool {
 	k := o.generator.Kind()
 	return k != nil && k.Key(o.Name) == nil
 }
 
-// allowed reports whether the value is allowed, and returns what is.
+// allowed reports whether the value is allowed, and describes the allowed values.
 func (o *option) allowed() (ok bool, must string) {
 	g := o.generator
 	n, isSet := g.Options[o.Name]
@@ -169,7 +169,7 @@ func (o *option) value() any {
 	return v
 }
 
-// draw makes each worker id that is not set random.
+// draw makes every worker id random that is not set.
 func (c *Config) draw() {
 	f := &c.Flake
 	f.Random = f.Random || f.Interface == "" && f.WorkerID == nil && !f.Etcd
@@ -180,19 +180,21 @@ func (c *Config) draw() {
 	}
 }
 
-// has reports whether a key is set, or its number is from etcd.
+// has reports whether a key is set or its number is from etcd.
 func (g *Generator) has(key string) bool {
 	_, ok := g.Options[key]
 	return ok || slices.Contains(g.Etcd, key)
 }
 
 // taken lists the names of the node's own servers.
-var taken = []string{"flake", "flake_sup", "persistent_timer", "net_kernel", "global_name_server", "rex", "kernel_sup", "init"}
+var taken = []string{
+	"flake", "flake_sup", "persistent_timer", "net_kernel", "global_name_server", "rex", "kernel_sup", "init",
+}
 
-// generatorName matches an atom without quotes that can be part of a file's name.
+// generatorName matches an atom that needs no quotes and can be part of a file name.
 var generatorName = regexp.MustCompile(`^[a-z][0-9A-Za-z_]{0,63}$`)
 
-// faults reports the faults of the table, except those of single values. others are the
+// faults reports the faults of the table other than faults of single values. others are the
 // tables before it.
 func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 	if k := g.Kind(); k != nil {
@@ -210,7 +212,7 @@ func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 	}
 }
 
-// numberFaults reports what is wrong with the number that no other generator may use.
+// numberFaults reports what is wrong with the number, which no other generator may use.
 func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string)) {
 	var all []string
 	var given [][]string
@@ -230,7 +232,7 @@ func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string))
 	}
 }
 
-// GeneratorKeys returns the keys of a table [[generator]], except its name.
+// GeneratorKeys returns the keys of a [[generator]] table, except name.
 func GeneratorKeys() (keys []string) {
 	var g Generator
 	for _, s := range g.settings(0)[1:] {
@@ -239,10 +241,10 @@ func GeneratorKeys() (keys []string) {
 	return keys
 }
 
-// LoadGenerator returns the generator of flags that stand for a table [[generator]]. The
-// key of a flag is one of [GeneratorKeys]; its value is not empty. Unless numbered, only
-// the layout matters, and the number may be missing. The error joins an Error for each
-// fault.
+// LoadGenerator returns the generator that flags describe in place of a [[generator]] table.
+// The key of each flag is one of [GeneratorKeys], and its value is not empty. If numbered is
+// false, only the layout matters, and the number may be missing. The error joins an Error for
+// each fault.
 func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 	all := []Flag{{Key: "name", Value: "generated"}}
 	var g Generator
@@ -260,7 +262,7 @@ func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 	}
 	c, faults := parse("", "", all, func() (Flag, *Error) { return Flag{}, nil })
 	first := make(map[string]bool)
-	faults = slices.DeleteFunc(faults, func(e *Error) bool { // a value that is wrong is not missing too
+	faults = slices.DeleteFunc(faults, func(e *Error) bool { // a wrong value is not also missing
 		defer func() { first[e.Key] = true }()
 		return first[e.Key]
 	})

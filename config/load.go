@@ -12,28 +12,28 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// What a file may contain. The deepest key is that of an array in a table of a table.
+// Limits of a file. The deepest key is that of an array in a table of a table.
 const (
 	maxFile   = 1 << 20
 	maxDepth  = 8
-	maxValues = 2048 // 64 generators with all their keys have fewer
-	maxKey    = 100  // bytes of an unknown key, which is compared with the known ones
+	maxValues = 2048 // 64 generators with all their keys need fewer
+	maxKey    = 100  // bytes of an unknown key; shorter ones are compared with the known keys
 )
 
-// generators is the key of the tables of generators.
+// generators is the key of the [[generator]] tables.
 const generators = "generator"
 
-// Flag is a value from the command line or the environment, which overrides the file's.
-// It is text, or what the file would hold if the key takes no text.
+// Flag is a value from the command line or the environment, which overrides the file's value.
+// Value is the text itself, or TOML if the key takes no text.
 type Flag struct {
-	Name  string // as in "-name" or "FLAKE_COOKIE"
-	Key   string // as in "node.name"
+	Name  string // such as "-name" or "FLAKE_COOKIE"
+	Key   string // such as "node.name"
 	Value string
 }
 
-// Load reads the file at path; an empty path stands for an empty file. Of flags with the same
-// key the last wins. A key in neither the file nor a flag has its default; for the cookie that
-// is the one of [HomeCookieFile], if it exists. The error joins an Error for each fault.
+// Load reads the file at path; if path is empty, it reads none. If several flags have the same key,
+// the last wins. A key that neither the file nor a flag sets has its default; the default cookie is
+// the one in [HomeCookieFile], if that file exists. The error joins an Error for each fault.
 func Load(path string, flags ...Flag) (Config, error) {
 	var src string
 	if path != "" {
@@ -72,7 +72,7 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 		return Config{}, []*Error{syntaxError(err)}
 	}
 	c := Default()
-	c.Flake.Random = false // draw sets it if nothing else is
+	c.Flake.Random = false // draw sets it if no worker id is configured
 	var faults []*Error
 	fault := func(key string, v any, want string) {
 		faults = append(faults, &Error{Key: key, Value: show(key, v), Want: want})
@@ -140,11 +140,11 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 	return c, faults
 }
 
-// override adds flags, and the cookies from files, to values.
+// override adds to values the flags, and the cookies from files.
 func override(values map[string]given, flags []Flag, home func() (Flag, *Error)) (faults []*Error) {
 	set := func(f Flag) { values[f.Key] = given{f.Value, true, f.Name, 0} }
 	for _, f := range flags {
-		if cookie := cookieOf(f.Key); cookie != "" && f.Value != "" { // either key overrides both
+		if cookie := cookieOf(f.Key); cookie != "" && f.Value != "" { // a cookie or its file overrides both
 			delete(values, cookie)
 			delete(values, cookie+ofFile)
 		}
@@ -178,8 +178,8 @@ func override(values map[string]given, flags []Flag, home func() (Flag, *Error))
 	return faults
 }
 
-// tablesOf notes the tables that exist, and the formats of generators, on which their other
-// keys depend.
+// tablesOf records which tables exist, and the formats of generators, as the meaning of other
+// keys depends on them.
 func (c *Config) tablesOf(meta toml.MetaData, values map[string]given) {
 	for table, on := range map[string]*bool{"node.tls": &c.Node.TLS.On, "http.tls": &c.HTTP.TLS.On,
 		"etcd": &c.Etcd.On} {
@@ -205,7 +205,7 @@ func (c *Config) tablesOf(meta toml.MetaData, values map[string]given) {
 func syntaxError(err error) *Error {
 	var p toml.ParseError
 	switch {
-	case errors.As(err, &p) && strings.HasSuffix(p.LastKey, "cookie"): // which is in the message
+	case errors.As(err, &p) && strings.HasSuffix(p.LastKey, "cookie"): // the parser's message would contain the cookie
 		return &Error{Line: p.Position.Line, Key: p.LastKey, Value: hidden,
 			Want: "not TOML: the value must be in quotes"}
 	case errors.As(err, &p):
@@ -214,11 +214,11 @@ func syntaxError(err error) *Error {
 	return &Error{Want: fmt.Sprintf("not TOML: %v", err)}
 }
 
-// quoted matches comments and strings, in which dots and brackets mean nothing.
+// quoted matches comments and strings, in which dots and brackets have no meaning.
 var quoted = regexp.MustCompile(`(?s)"""(\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*`)
 
-// tooDeep reports whether keys with dots, or brackets, are nested deeper than maxDepth, on which the
-// parser spends time that grows with the third power.
+// tooDeep reports whether dotted keys or brackets are nested deeper than maxDepth. The
+// parser's time grows with the third power of the depth.
 func tooDeep(src string) bool {
 	dots, depth := 0, 0
 	for _, c := range quoted.ReplaceAllString(src, "") {
@@ -239,8 +239,8 @@ func tooDeep(src string) bool {
 	return false
 }
 
-// flatten returns the values of a table by table.key. What is outside known tables stays as it
-// is.
+// flatten returns the values in a table, by table.key. Tables that are not known stay as they
+// are.
 func flatten(prefix string, doc map[string]any) map[string]any {
 	values := make(map[string]any)
 	for name, v := range doc {
@@ -256,7 +256,7 @@ func flatten(prefix string, doc map[string]any) map[string]any {
 
 var tables = []string{"node", "node.tls", "flake", "http", "http.tls", "etcd", "log"}
 
-// unknown returns the fault of an unknown key, or of a table's name used for a value.
+// unknown returns the fault of an unknown key, or of a value where a table must be.
 func unknown(key string, v any, settings []setting) *Error {
 	if len(key) > maxKey {
 		return &Error{Key: strings.ToValidUTF8(key[:maxKey], "") + "...", Want: "unknown"}
@@ -281,8 +281,8 @@ func unknown(key string, v any, settings []setting) *Error {
 // base returns a key without its table.
 func base(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
-// Nearest returns before followed by the first of the names nearest to word, or "" if none is near: if all
-// differ in more than half of the word, and in more than two bytes.
+// Nearest returns before followed by the name that is nearest to word. It returns "" if every
+// name differs from word in more than half of word's length, and in more than two bytes.
 func Nearest(before, word string, names []string, far func(word, name string) int) string {
 	name := slices.MinFunc(names, func(a, b string) int { return far(word, a) - far(word, b) })
 	if far(word, name) > max(2, len(word)/2) {
@@ -291,7 +291,7 @@ func Nearest(before, word string, names []string, far func(word, name string) in
 	return before + name
 }
 
-// Distance is the Levenshtein distance between a and b, in bytes.
+// Distance returns the Levenshtein distance between a and b, in bytes.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -312,12 +312,12 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// headOfLine matches a table's header, as a table or in an array, or a key.
+// headOfLine matches the header of a table or of an array's table, or a key.
 var headOfLine = regexp.MustCompile(`^\s*(?:(\[\[?)\s*([^\]]*?)\s*\]|["']?([^="']*?)["']?\s*=)`)
 
-// linesOf returns a function that finds the line of a key that is spelled plainly below its
-// table's header, or of a table's header. The header of a generator stands for its missing
-// keys. It returns 0 for others, as the parser keeps no positions.
+// linesOf returns a function that finds the line of a table's header, or of a key that is spelled
+// plainly below its table's header. For keys that a generator lacks, it returns the line of the
+// generator's header. For all others it returns 0, as the parser keeps no positions.
 func linesOf(src string) func(key string) int {
 	lines := make(map[string]int)
 	prefix, generators, n := "", 0, 0
@@ -350,13 +350,13 @@ func linesOf(src string) func(key string) int {
 	}
 }
 
-// Ignored is a key that is set but no longer has an effect, or several with one reason.
+// Ignored is a key that is set but no longer has an effect, or several keys with one reason.
 type Ignored struct {
-	Key, From string // From is the place of the first
-	Why       string // and the remedy
+	Key, From string // From is the place of the first key
+	Why       string // the reason and the remedy
 }
 
-// retired holds the reason and the remedy for each such key.
+// retired holds the reason and the remedy for each key that no longer has an effect.
 var retired = map[string]string{
 	"etcd.claim_wait": "it did not keep ids apart after a restore of etcd: " +
 		"remove it, and see flake workers after-restore",
@@ -365,7 +365,7 @@ var retired = map[string]string{
 }
 
 const peersGone = "nodes no longer compare their workers: remove it; " +
-	"numbers from etcd keep nodes apart, and a wrong clock is for the monitoring of the machine to find"
+	"numbers from etcd keep nodes apart, and monitoring of the machine must find a wrong clock"
 
 // ignore removes retired keys from values.
 func (c *Config) ignore(values map[string]given) {
@@ -385,10 +385,10 @@ func (c *Config) ignore(values map[string]given) {
 
 // Error is one fault of a configuration.
 type Error struct {
-	File  string // or another source of the value, such as a flag; empty if neither
+	File  string // the file or other source of the value, such as a flag; empty if unknown
 	Line  int    // 0 if unknown
-	Key   string // with its table: node.name
-	Value string // as in the file; empty if the key is what is wrong
+	Key   string // including its table: node.name
+	Value string // as in the file; empty if the key itself is wrong
 	Want  string // what is allowed, or what is wrong
 }
 
@@ -404,7 +404,7 @@ func (e *Error) Error() string {
 	return where + ": " + e.Want
 }
 
-// place names a file, and the line unless it is 0.
+// place returns a file's name, with the line unless it is 0.
 func place(file string, line int) string {
 	if line > 0 {
 		return fmt.Sprintf("%s:%d", file, line)

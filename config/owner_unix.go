@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Owner returns the user and the group that a file belongs to, or -1 where files have none.
+// Owner returns the user and the group that own a file. Where files have no owner, it returns -1.
 func Owner(info fs.FileInfo) (uid, gid int) {
 	owner := info.Sys().(*syscall.Stat_t)
 	return int(owner.Uid), int(owner.Gid)

@@ -12,13 +12,13 @@ import (
 	"unicode"
 )
 
-// maxSecret is more than the longest secret of any kind.
+// maxSecret is larger than any valid secret.
 const maxSecret = 4096
 
-// Secret reads a secret from the file at path, or where that links to. It is one line,
-// returned without its end. Only the owner may write the file. If it belongs to the user of
-// this process, only the owner may read it; root's file may be readable by all, as secrets in
-// Docker and Kubernetes are.
+// Secret reads a secret from the file at path, which may be a link. The file has one line,
+// which is returned without its line end. Only the owner may have write access. If the owner
+// is the user of this process, only the owner may have read access; a file of root's may be
+// readable by all, as secrets in Docker and Kubernetes are.
 func Secret(path string) (string, error) {
 	text, info, err := ReadFile(path, maxSecret)
 	if err != nil {
@@ -38,8 +38,8 @@ func Secret(path string) (string, error) {
 	return text, nil
 }
 
-// ReadFile reads a regular file of at most this size. Other files, such as a pipe, may block
-// the reader, or never end.
+// ReadFile reads a regular file of at most most bytes. It refuses other files, such as pipes,
+// which may block the reader or never end.
 func ReadFile(path string, most int64) (string, fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -63,12 +63,12 @@ func ReadFile(path string, most int64) (string, fs.FileInfo, error) {
 	return string(b), info, nil
 }
 
-// guarded returns an error if a file's mode gives others access that they must not have to
-// the secret of a process whose user is self.
+// guarded returns an error if a file's mode gives others too much access to a secret of a
+// process that runs as user self.
 func guarded(mode fs.FileMode, owner, self int) error {
 	const root = 0
 	switch {
-	case runtime.GOOS == "windows": // its files have no such mode
+	case runtime.GOOS == "windows": // Windows files have no such mode
 		return nil
 	case mode&0o022 != 0:
 		return fmt.Errorf("the file's mode is %04o: others must not be able to write it", mode.Perm())
@@ -78,7 +78,7 @@ func guarded(mode fs.FileMode, owner, self int) error {
 	return nil
 }
 
-// ownersAlone returns an error if others may read or write a file.
+// ownersAlone returns an error if users other than the owner have access to a file.
 func ownersAlone(mode fs.FileMode) error {
 	if mode&0o077 != 0 && runtime.GOOS != "windows" {
 		return fmt.Errorf("the file's mode is %04o: others must not have access", mode.Perm())
@@ -90,10 +90,10 @@ const (
 	cookieKey   = "node.cookie"
 	previousKey = "node.previous_cookie"
 
-	ofFile = "_file" // the suffix of the key of a cookie's file
+	ofFile = "_file" // the suffix of keys that name a cookie's file
 )
 
-// cookieOf returns the key of the cookie that key sets, directly or by a file, or "".
+// cookieOf returns the key of the cookie that key sets, directly or from a file, or "".
 func cookieOf(key string) string {
 	if cookie := strings.TrimSuffix(key, ofFile); cookie == cookieKey || cookie == previousKey {
 		return cookie
@@ -101,12 +101,11 @@ func cookieOf(key string) string {
 	return ""
 }
 
-// HomeCookieFile is the file in the home directory that holds the cookie of Erlang nodes.
+// HomeCookieFile is the file in the home directory that contains the cookie of Erlang nodes.
 const HomeCookieFile = ".erlang.cookie"
 
-// homeCookie reads HomeCookieFile, as Erlang does: only the owner may have access to it,
-// and the cookie ends at the first newline. Without that file it returns a Flag without a
-// key.
+// homeCookie reads HomeCookieFile by Erlang's rules: only the owner may have access, and the
+// cookie ends at the first newline. If the file does not exist, the Flag has no key.
 func homeCookie() (Flag, *Error) {
 	home, err := os.UserHomeDir()
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"unicode/utf8"
 )
 
-// The words that may be used instead of a worker id or number.
+// These words may be used instead of a worker id or number.
 const (
 	random   = "random"
 	fromEtcd = "etcd"
 )
 
-// What several keys allow.
+// Descriptions of allowed values that several keys share.
 const (
 	mustBeBool   = "must be true or false"
 	mustBePath   = "must be the path of a file"
@@ -31,7 +31,7 @@ const (
 	onlyOne      = "%s is set too: set only one of the two"
 )
 
-// setting is a key with its value, whether the value is allowed, and what is allowed.
+// setting is a key, the field with its value, whether that value is allowed, and what is allowed.
 type setting struct {
 	key   string
 	field any // *string, *bool, number, *size, *[]string, *slog.Level, *Flake for its worker id, or *option
@@ -39,13 +39,13 @@ type setting struct {
 	must  string
 }
 
-// number is an integer in a unit that only the file has.
+// number is an integer setting. The file gives it in multiples of unit; *p holds it converted.
 type number struct {
 	p    *int64
 	unit int64
 }
 
-// size is a number of bytes; in the file, an integer or text with a unit.
+// size is a number of bytes. The file gives it as an integer, or as text with a unit.
 type size int64
 
 // settings lists the keys, in the order of the shipped file.
@@ -77,10 +77,11 @@ func (c *Config) settings() []setting {
 		{"flake.worker_id", f, true, mustBeMAC},
 		{"flake.timestamp_path", &f.TimestampPath, isPath(f.TimestampPath), mustBePath},
 		integer("flake.allowable_downtime", (*int64)(&f.AllowableDowntime), int64(time.Millisecond),
-			1, math.MaxInt64/int64(time.Millisecond), ", in milliseconds"), // what a time.Duration holds
+			1, math.MaxInt64/int64(time.Millisecond), ", in milliseconds"), // the maximum of a time.Duration
 		oneOf("flake.clock", &f.Clock, ClockWall, ClockMonotonic),
 		{"http.listen", &h.Listen, validListen(h.Listen), `must be "host:port", or "" for no HTTP`},
-		{"http.metrics", &h.Metrics, validListen(h.Metrics), `must be "host:port", or "" for no listener of metrics alone`},
+		{"http.metrics", &h.Metrics, validListen(h.Metrics),
+			`must be "host:port", or "" for no separate metrics listener`},
 		{"http.token_file", &h.TokenFile, isPath(h.TokenFile), mustBePath},
 		{"http.open", &h.Open, true, mustBeBool},
 		{"http.pprof", &h.Pprof, true, mustBeBool},
@@ -130,8 +131,7 @@ var levels = map[string]slog.Level{
 	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
 }
 
-// set puts a TOML value into the field, and reports whether it could: if not, the field is
-// unchanged.
+// set sets the field to a TOML value, and reports whether the value could be stored.
 func (s setting) set(v any) (ok bool) {
 	switch p := s.field.(type) {
 	case *string:
@@ -161,7 +161,7 @@ func (s setting) set(v any) (ok bool) {
 	panic("config: no such field")
 }
 
-// value returns the field's value as in TOML, or nil if none is set.
+// value returns the field's value in its TOML form, or nil if it is not set.
 func (s setting) value() any {
 	switch p := s.field.(type) {
 	case *string:
@@ -209,7 +209,7 @@ func setStrings(p *[]string, v any) (ok bool) {
 	return ok
 }
 
-// set accepts bytes as a number, or a text with a unit.
+// set accepts a number of bytes as an integer, or text with a unit.
 func (p *size) set(v any) bool {
 	text, isText := v.(string)
 	if !isText {
@@ -229,7 +229,7 @@ func (p *size) set(v any) bool {
 }
 
 // parseMAC accepts : or - between the bytes, but not three dotted groups. Empty text is
-// allowed, and means no address.
+// allowed, and stands for no address.
 func parseMAC(v any) (net.HardwareAddr, bool) {
 	s, ok := v.(string)
 	if s == "" {
@@ -242,8 +242,8 @@ func parseMAC(v any) (net.HardwareAddr, bool) {
 	return mac, true
 }
 
-// Changed lists the keys whose values differ in a and b, in the order of the shipped file,
-// and then those that only a has.
+// Changed returns the keys whose values differ in a and b, in the order of the shipped file,
+// followed by the keys that only a has.
 func Changed(a, b Config) (keys []string) {
 	before, after := a.values(), b.values()
 	for _, s := range slices.Concat(b.settings(), a.settings()) {
@@ -256,7 +256,7 @@ func Changed(a, b Config) (keys []string) {
 	return keys
 }
 
-// values returns the values of all keys as in the file, the cookies included.
+// values returns the values of all keys as in the file, including the cookies.
 func (c *Config) values() map[string]string {
 	values := make(map[string]string)
 	for _, s := range c.settings() {
@@ -265,7 +265,7 @@ func (c *Config) values() map[string]string {
 	return values
 }
 
-// Take sets a key, in a table that c also has, to its value in from.
+// Take sets a key to its value in from. If the key belongs to a table, c must have that table.
 func (c *Config) Take(key string, from *Config) {
 	is := func(s setting) bool { return s.key == key }
 	to, other := c.settings(), from.settings()
@@ -275,19 +275,19 @@ func (c *Config) Take(key string, from *Config) {
 	}
 }
 
-// Check returns the faults of a configuration that was combined from others, all of them
-// returned by [Load].
+// Check returns the faults of a configuration that was combined from configurations that
+// [Load] returned.
 func (c *Config) Check() error { return join(c.faults(nil)) }
 
 // A Value is the value of a key, and its source.
 type Value struct {
-	Key  string // as in "node.name" or "generator[1].id"
+	Key  string // such as "node.name" or "generator[1].id"
 	Text string // as in the file; a cookie is hidden
-	From string // a flag, a variable, a file with its line if that is known; empty: the default
+	From string // a flag, a variable, or a file and its line if known; empty: the default
 }
 
-// Values returns the values of all keys, in the order of the shipped file, except those of
-// missing tables, and keys of generators that are not set.
+// Values returns the values of all keys, in the order of the shipped file. It leaves out keys
+// of missing tables, and keys of generators that are not set.
 func (c *Config) Values() (values []Value) {
 	absent := map[string]bool{"node.tls": !c.Node.TLS.On, "http.tls": !c.HTTP.TLS.On, "etcd": !c.Etcd.On}
 	for _, s := range c.settings() {
@@ -304,10 +304,10 @@ func (c *Config) Values() (values []Value) {
 	return values
 }
 
-// hidden stands for a cookie, which must never be logged.
+// hidden is shown in place of a cookie, which must never be logged.
 const hidden = "(hidden)"
 
-// show formats v as in the file, unless it must stay hidden.
+// show formats v as in the file, unless the value must stay hidden.
 func show(key string, v any) string {
 	if key == cookieKey || key == previousKey && v != "" {
 		return hidden
@@ -336,7 +336,7 @@ func show(key string, v any) string {
 	}
 }
 
-// faults returns all faults of c, except for reported keys, whose values never got into c.
+// faults returns all faults of c, except those of reported keys, whose values were not stored in c.
 func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 	values := make(map[string]any)
 	for _, s := range c.settings() {
@@ -385,7 +385,7 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 
 const needsEtcd = "needs a table [etcd] with endpoints"
 
-// beyondLoopback returns the valid value that allows other hosts to reach the node, or "".
+// beyondLoopback returns the valid setting that lets other hosts reach the node, or "".
 func (c *Config) beyondLoopback() string {
 	if _, host, _ := strings.Cut(c.Node.Name, "@"); validName(c.Node.Name) && !IsLoopback(host) {
 		return "node.name " + c.Node.Name
@@ -406,12 +406,12 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// nodeName is what net_kernel checks. It allows a second @, but no peer could dial that.
+// nodeName matches what net_kernel accepts, except for a second @, which no peer could dial.
 var nodeName = regexp.MustCompile(`^[0-9A-Za-z_-]+@[!-?A-~¡-ÿ]+$`)
 
 func validName(s string) bool { return len(s) <= 255 && nodeName.MatchString(s) }
 
-// validCookie allows the atoms that Erlang can digest, which end at Latin-1.
+// validCookie reports whether s is an atom that Erlang can digest, in which all characters are Latin-1.
 func validCookie(s string) bool {
 	return s != "" && utf8.RuneCountInString(s) <= 255 && isPrintable(s) &&
 		!strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxLatin1 })
@@ -423,7 +423,7 @@ func isPath(s string) bool { return !strings.ContainsRune(s, 0) }
 
 func validPath(s string) bool { return s != "" && isPath(s) }
 
-// notEndpoint reports whether s is neither host:port nor a URL of it.
+// notEndpoint reports whether s is neither host:port nor a URL with that.
 func notEndpoint(s string) bool {
 	if scheme, rest, isURL := strings.Cut(s, "://"); isURL && (scheme == "http" || scheme == "https") {
 		s = rest
