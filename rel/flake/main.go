@@ -125,7 +125,7 @@ func find(name string) (int, error) {
 	return 0, cli.UsageError(fmt.Errorf("unknown command %q%s; see flake help", name, nearest))
 }
 
-// complain prints why the process ends, and returns the exit code. It does not block if stderr is not read.
+// complain prints why the process ends, and returns the exit code. It does not hang if stderr is not read.
 func complain(stderr io.Writer, err error) int {
 	out := output.New(stderr)
 	text := strings.TrimPrefix(escape.Lines(err.Error()), "flake: ")
