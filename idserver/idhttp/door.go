@@ -14,31 +14,31 @@ import (
 	"time"
 )
 
-// Access says which requests are answered. It can change while the server runs.
+// Access determines which requests are answered. It can change while the server runs.
 type Access struct {
-	// Token is what callers must send, unless it is empty.
+	// Token, if not empty, must be sent by callers.
 	Token string
 
-	// AnyHost allows requests to name any host. Without it, and without a token, the
-	// host must be a name or address of the loopback: otherwise another site's name
-	// could resolve to this machine.
+	// AnyHost allows requests to name any host. If it is false and there is no token, the host
+	// must be a name or address of the loopback: otherwise the name of another site could
+	// resolve to this machine.
 	AnyHost bool
 
-	// Pprof allows requests for profiles of the program, if there is a token.
+	// Pprof allows requests for profiles of the program, provided that there is a token.
 	Pprof bool
 }
 
-// SetAccess replaces the access, for later requests.
+// SetAccess sets the access for later requests.
 func (s *Server) SetAccess(a Access) { s.access.Store(&a) }
 
-// An endpoint answers requests, or returns why it cannot.
+// An endpoint answers requests to a path.
 type endpoint struct {
 	path       string // a pattern of http.ServeMux
 	methods    []string
 	parameters []string
-	open       bool // to callers without the token, and when all others are refused
-	takes      bool // ids, which then are not returned again
-	unchecked  bool // any parameters may be given
+	open       bool // it answers callers without the token, and when other endpoints are busy
+	takes      bool // it takes ids, which are then never returned again
+	unchecked  bool // it accepts any parameters
 	serve      func(*Server, http.ResponseWriter, *http.Request, parameters) *problem
 }
 
@@ -79,8 +79,8 @@ func missing(r *http.Request) *problem {
 	return failed(http.StatusNotFound, "%s does not exist; see /openapi.yaml", quote(r.URL.Path))
 }
 
-// challenges have one scheme per line, because Chromium reads only the first on a line.
-// The first one makes a browser ask for a password, which is the token.
+// challenges have one scheme per line, because Chromium reads only the first scheme on a line.
+// The first scheme makes browsers ask for a password, which is the token.
 var challenges = []string{`Basic realm="flake"`, `Bearer realm="flake"`}
 
 func (s *Server) routes() {
@@ -93,7 +93,7 @@ func (s *Server) routes() {
 			}
 			switch {
 			case fault != nil:
-				if r.ContentLength != 0 { // or net/http would wait for the body
+				if r.ContentLength != 0 { // otherwise net/http would wait for the body
 					w.Header().Set("Connection", "close")
 				}
 			case !mayAnswer(r):
@@ -127,7 +127,7 @@ func (s *Server) routes() {
 	}
 }
 
-// admit returns why a request must not reach its endpoint, or nil.
+// admit returns the reason why a request must not reach its endpoint, or nil.
 func (s *Server) admit(e *endpoint, r *http.Request) *problem {
 	metrics := ofMetrics(r)
 	switch a := s.access.Load(); {
@@ -149,7 +149,7 @@ func (s *Server) admit(e *endpoint, r *http.Request) *problem {
 	return nil
 }
 
-// hostMatters reports whether a page of another site could read the answer if its name resolved to this machine.
+// hostMatters reports whether another site's page could read the answer if the site's name resolved to this machine.
 func hostMatters(a *Access, metrics bool, r *http.Request) bool {
 	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); metrics && ok {
 		return isLoopback(at.String())
@@ -157,10 +157,10 @@ func hostMatters(a *Access, metrics bool, r *http.Request) bool {
 	return a.Token == "" && !a.AnyHost
 }
 
-// crossSite reports whether a request is, or may be, from another site's page. Over plain
-// HTTP beyond the loopback, browsers send no Sec-Fetch-Site, and an Origin only with a POST:
-// a GET shows only that it is from a browser. The same is true of older browsers on the
-// loopback, such as Safari before 16.4.
+// crossSite reports whether a request is, or may be, from another site's page. Over plain HTTP
+// beyond the loopback, browsers send no Sec-Fetch-Site, and send Origin only with a POST: a
+// GET shows only that it is from a browser. Older browsers, such as Safari before 16.4, do the
+// same on the loopback.
 func crossSite(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site"
@@ -169,12 +169,12 @@ func crossSite(r *http.Request) bool {
 		u, err := url.Parse(origin)
 		return err != nil || u.Host != r.Host
 	}
-	_, withToken := bearer(r) // a page cannot make a browser send it
+	_, withToken := bearer(r) // a page cannot make a browser send the Bearer scheme
 	return r.Method == http.MethodGet && !withToken && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
-// knows reports whether a request contains the token. The time it takes does not depend
-// on how much of the token is right.
+// knows reports whether a request contains the token. Its time does not depend on how much of
+// the token is right.
 func (a *Access) knows(r *http.Request) bool {
 	_, given, ok := r.BasicAuth()
 	if !ok {
@@ -186,7 +186,7 @@ func (a *Access) knows(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// bearer returns the token of a request in the form of RFC 6750.
+// bearer returns the token that a request sends as RFC 6750 describes.
 func bearer(r *http.Request) (token string, ok bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
@@ -205,17 +205,17 @@ func isLoopback(host string) bool {
 	return ip.Unmap().IsLoopback()
 }
 
-// MaxProfile bounds how long a profile may take. Only one is taken at a time; a second
+// MaxProfile bounds how long a profile may take. Only one profile is taken at a time; a second
 // request is answered 503.
 const MaxProfile = time.Minute
 
-// profile answers with a profile of the program. It does not show the command line,
-// which may contain the cookie.
+// profile answers with a profile of the program. It never shows the command line, which may
+// contain the cookie.
 func (s *Server) profile(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
 	if a := s.access.Load(); !a.Pprof || a.Token == "" {
 		return missing(r)
 	}
-	if crossSite(r) { // with the token that the browser knows
+	if crossSite(r) { // its browser may send the token that it remembers
 		return failed(http.StatusForbidden,
 			"profiles are not taken for pages of other sites; send Authorization: Bearer TOKEN")
 	}

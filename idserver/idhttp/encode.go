@@ -10,18 +10,18 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// chunk is the number of bytes of ids written at a time. Until then, the ids of a run
-// take no memory.
+// chunk is the number of bytes of ids written at a time. Ids of a run take no memory before
+// they are written.
 const chunk = 16 << 10
 
 var buffers = sync.Pool{New: func() any { return new([chunk]byte) }}
 
-// body collects an answer and writes it a chunk at a time. A failed write means that the
-// caller has gone, and ends the answer.
+// body collects an answer and writes it in chunks. A failed write means that the caller has
+// gone, and ends the answer.
 type body struct {
 	w      http.ResponseWriter
 	whole  *[chunk]byte
-	buf    []byte // of whole
+	buf    []byte // a prefix of whole
 	failed bool
 }
 
@@ -38,10 +38,10 @@ func (b *body) end() {
 	buffers.Put(b.whole)
 }
 
-// room makes room for one more element, and reports whether the caller is still there. Other
-// goroutines run after each chunk.
+// room makes room for one more element, and reports whether the caller is still connected. It
+// lets other goroutines run after each chunk.
 func (b *body) room() bool {
-	const most = formats.MaxText + 64 // bytes of an id, its count and what surrounds them
+	const most = formats.MaxText + 64 // bytes of an id, a count and the punctuation around them
 	if cap(b.buf)-len(b.buf) < most {
 		b.flush()
 		runtime.Gosched()
@@ -59,7 +59,7 @@ func (b *body) flush() {
 
 func (b *body) put(s string) { b.buf = append(b.buf, s...) }
 
-// writeIDs writes one id per line, {"ids":["...",...]}, or the bytes of all.
+// writeIDs writes one id per line, or {"ids":["...",...]}, or the bytes of all ids.
 func (q *question) writeIDs(w http.ResponseWriter, runs []formats.Run) {
 	b := q.body(w)
 	defer b.end()
@@ -85,8 +85,8 @@ func (q *question) writeIDs(w http.ResponseWriter, runs []formats.Run) {
 	b.put(after)
 }
 
-// writeRuns writes a line "ID COUNT" for each run, {"leases":[{"first":"...","count":N},...]},
-// or the bytes of the first id and 4 bytes of the count.
+// writeRuns writes a line "ID COUNT" for each run, or {"leases":[{"first":"...","count":N},...]},
+// or for each run the bytes of its first id and a count of 4 bytes.
 func (q *question) writeRuns(w http.ResponseWriter, runs []formats.Run) {
 	b := q.body(w)
 	defer b.end()
@@ -118,14 +118,14 @@ func (q *question) writeRuns(w http.ResponseWriter, runs []formats.Run) {
 	}
 }
 
-// bound is the id for a time, and its name.
+// bound is the lowest or highest id of a time, and its name in JSON.
 type bound struct {
 	name string
 	id   formats.Number
 }
 
-// writeBounds writes a line for each id, {"id":"..."} or {"lowest":"...","highest":"..."},
-// or the bytes.
+// writeBounds writes a line for each id, or {"id":"..."} or {"lowest":"...","highest":"..."},
+// or the bytes of the ids.
 func (q *question) writeBounds(w http.ResponseWriter, bounds []bound) {
 	b := q.body(w)
 	defer b.end()

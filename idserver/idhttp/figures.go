@@ -12,10 +12,10 @@ import (
 	"github.com/flake-go/flake/node/latency"
 )
 
-// rates are those of each second that a chart shows, the current second last.
+// rates are the rates of the seconds that a chart shows, with the current second last.
 type rates []uint64
 
-// ratesOf returns how fast a count rose from each sample to the next.
+// ratesOf returns the rate at which a count rose from each sample to the next.
 func ratesOf(all []sample, count func(*sample) uint64) rates {
 	var r rates
 	for i := 1; i < len(all); i++ {
@@ -39,15 +39,15 @@ func (r rates) peak() uint64 {
 	return slices.Max(r)
 }
 
-// chart is a drawing of width window and height 100.
+// chart is a drawing that is window wide and 100 high.
 type chart struct {
-	Line, Area string // of SVG paths
-	Top, Half  string // the rate at the top, and half of it
+	Line, Area string // the data of SVG paths
+	Top, Half  string // the rate at the top, and half that rate
 	Width      int
-	Label      string // the same in words
+	Label      string // a description in words
 }
 
-// chart draws the rates, under a name.
+// chart draws the rates. of names what is counted.
 func (r rates) chart(of string) chart {
 	top := ceiling(r.peak())
 	c := chart{
@@ -72,7 +72,7 @@ func (r rates) chart(of string) chart {
 	return c
 }
 
-// ceiling returns the next of 10, 20, 40, 100, 200, ..., whose half is round too.
+// ceiling returns the first of 10, 20, 40, 100, 200, ... that is not below n. Half of each is round too.
 func ceiling(n uint64) uint64 {
 	for power := uint64(10); ; power *= 10 {
 		for _, factor := range []uint64{1, 2, 4} {
@@ -83,7 +83,7 @@ func ceiling(n uint64) uint64 {
 	}
 }
 
-// short formats a round number, such as 400 k.
+// short formats a round number, such as 400000 as "400 k".
 func short(n uint64) string {
 	switch {
 	case n >= 1e6:
@@ -99,8 +99,8 @@ type track struct {
 	Last, Now, Mark string // positions, or empty
 }
 
-// The track runs from a second before the clock to four after it: the mark is
-// two to three seconds ahead.
+// The track runs from one second before the clock to four seconds after it: the mark is two to
+// three seconds ahead.
 const (
 	trackBefore = 1.0
 	trackAfter  = 4.0
@@ -118,7 +118,7 @@ func trackOf(now, last, mark time.Time) track {
 	return t
 }
 
-// within returns the longest time that this part of the calls took.
+// within returns, as text, the time within which this fraction of the calls was answered.
 func within(c latency.Counts, part float64) string {
 	if bound, ok := c.Within(part); ok {
 		return brief(bound)
@@ -126,14 +126,14 @@ func within(c latency.Counts, part float64) string {
 	return "over " + brief(latency.Bounds[len(latency.Bounds)-1])
 }
 
-// brief formats a bound, such as 2.5 ms.
+// brief formats a bound of latency.Bounds, such as "2.5 ms".
 func brief(d time.Duration) string {
 	s := d.String()
 	unit := strings.IndexFunc(s, unicode.IsLetter)
 	return s[:unit] + " " + s[unit:]
 }
 
-// thousands formats a count, such as 1,234,567.
+// thousands formats a count with commas, such as 1,234,567.
 func thousands(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -16,8 +16,8 @@ import (
 )
 
 // Drain makes /readyz report that the node is not ready, because it will soon stop. Other
-// requests are answered as before, but each connection is then closed, so that the
-// caller's next one may reach another node.
+// requests are answered as before, but the connection is closed after each, so that the
+// caller's next request may reach another node.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 // healthz reports that the process is running.
@@ -25,7 +25,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request, _ parameters) *
 	return writeText(w, "ok\n")
 }
 
-// readyz reports whether all generators, or those that the parameter lists, can return ids, and if not, why.
+// readyz reports whether all generators, or those listed in the parameter, can return ids, and if not, why.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, p parameters) *problem {
 	var asked []string
 	if list, given := p.get("generators"); given {
@@ -57,8 +57,8 @@ func writeText(w http.ResponseWriter, answer string) *problem {
 	return nil
 }
 
-// idle reports whether no save has happened since *before, and advances *before. It
-// reads no clock, because any clock may be wrong.
+// idle reports whether no save has happened since *before, and advances *before. It reads no
+// clock, because any clock may be wrong.
 func (g *Generator) idle(before *time.Time) bool {
 	saved, err := g.Server.IDs.LastSaved()
 	last := *before
@@ -67,7 +67,7 @@ func (g *Generator) idle(before *time.Time) bool {
 }
 
 // trouble returns why a generator cannot return ids, or soon will not be able to: an error
-// from [idserver.Results], and its description.
+// from [idserver.Results], and a description of it.
 func (g *Generator) trouble() (detail string, err error) {
 	if g.Running != nil && !g.Running() {
 		return idserver.ErrNotRegistered.Error(), idserver.ErrNotRegistered
@@ -87,15 +87,15 @@ func (g *Generator) trouble() (detail string, err error) {
 	return detail, err
 }
 
-// trouble is one reason why some of the generators cannot return ids, as the page shows it.
+// trouble is a reason why some generators cannot return ids, in the form that the page shows.
 type trouble struct {
 	*idserver.Result
-	What       string   // the detail of the first
-	names      []string // of the generators
+	What       string   // the detail from the first generator
+	names      []string // the generators' names
 	since, now time.Time
 }
 
-// addTrouble adds the trouble of a generator to the others.
+// addTrouble adds a generator's trouble to all, joining generators with the same result.
 func addTrouble(all []trouble, name, what string, err error, since, now time.Time) []trouble {
 	result := idserver.ResultOf(err)
 	for i := range all {
@@ -110,7 +110,7 @@ func addTrouble(all []trouble, name, what string, err error, since, now time.Tim
 	return append(all, trouble{result, what, []string{name}, since, now})
 }
 
-// Names lists the first of the generators.
+// Names lists the first of the generators, and how many more there are.
 func (t trouble) Names() string {
 	const most = 3
 	if more := len(t.names) - most; more > 0 {
@@ -123,7 +123,7 @@ func (t trouble) Since() string {
 	return t.since.UTC().Format(time.DateTime) + " UTC, for " + inspect.Span(t.now.Sub(t.since).Milliseconds())
 }
 
-// onsets records when the current trouble of each generator began.
+// onsets records when each generator's current state began.
 type onsets struct {
 	mu  sync.Mutex
 	all []onset
@@ -134,7 +134,7 @@ type onset struct {
 	at     time.Time
 }
 
-// note records the trouble of a generator, or nil, and returns when that state began.
+// note records the trouble of generator i, or nil if it has none, and returns when that state began.
 func (o *onsets) note(i int, err error, now time.Time) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,8 +144,8 @@ func (o *onsets) note(i int, err error, now time.Time) time.Time {
 	return o.all[i].at
 }
 
-// Report is the answer of /v1/info: the state and the counts of the node. Times are in ms
-// since 1970, and spans in ms.
+// Report is the answer of /v1/info: the node's state and counts. Times are in ms since 1970,
+// and durations in ms.
 type Report struct {
 	Node        string            `json:"node"`
 	Version     string            `json:"version"`
@@ -154,15 +154,15 @@ type Report struct {
 	Generators  []GeneratorReport `json:"generators"`
 }
 
-// GeneratorReport contains the properties that the Erlang call info returns, and
-// whether the generator can return ids.
+// GeneratorReport contains the properties that the Erlang call info returns, and whether the
+// generator can return ids.
 type GeneratorReport struct {
 	Name        string `json:"name"`
 	Format      string `json:"format"`
 	Worker      uint64 `json:"worker"`
 	WorkerFrom  string `json:"worker_from,omitempty"`
-	WorkerUntil int64  `json:"worker_until,omitempty"` // its mark, with etcd
-	WorkerLeft  int64  `json:"worker_left,omitempty"`  // how long until then
+	WorkerUntil int64  `json:"worker_until,omitempty"` // the mark in etcd
+	WorkerLeft  int64  `json:"worker_left,omitempty"`  // the time left until then
 	WorkerError string `json:"worker_error,omitempty"`
 	IDs         uint64 `json:"ids"`
 	Waits       uint64 `json:"waits"`
@@ -171,7 +171,7 @@ type GeneratorReport struct {
 	Mark        int64  `json:"mark,omitempty"` // 0 if no mark is kept
 	Uptime      int64  `json:"uptime"`
 	Ready       bool   `json:"ready"`
-	Reason      string `json:"reason,omitempty"` // why not, as in the problem no-ids
+	Reason      string `json:"reason,omitempty"` // why it is not ready, as in the problem no-ids
 	Detail      string `json:"detail,omitempty"`
 }
 
@@ -191,7 +191,7 @@ func (s *Server) report() *Report {
 }
 
 func (g *Generator) report() GeneratorReport {
-	detail, err := g.trouble() // before Info, which reads the mark: trouble moves a mark that is behind
+	detail, err := g.trouble() // moves a mark that is behind, so before Info reads it
 	i := g.Server.Info()
 	v := GeneratorReport{
 		Name: g.Name, Format: i.Format, Worker: i.Worker, WorkerFrom: i.Origin.From,

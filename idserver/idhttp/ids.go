@@ -18,7 +18,7 @@ import (
 
 var forms = []string{text, asJSON, octets}
 
-// ids takes ids: /v1/ids?n=&base=&meta=&generator=.
+// ids answers with new ids: /v1/ids?n=&base=&meta=&generator=.
 func (s *Server) ids(w http.ResponseWriter, r *http.Request, p parameters) *problem {
 	q, fault := s.ask(r, p, idserver.MaxMany)
 	if fault != nil {
@@ -38,7 +38,7 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request, p parameters) *prob
 	return nil
 }
 
-// leases takes runs of ids: /v1/leases?n=&base=&meta=&generator=.
+// leases answers with new runs of ids: /v1/leases?n=&base=&meta=&generator=.
 func (s *Server) leases(w http.ResponseWriter, r *http.Request, p parameters) *problem {
 	q, fault := s.ask(r, p, idserver.MaxLease)
 	if fault != nil {
@@ -52,7 +52,7 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request, p parameters) *p
 	return nil
 }
 
-// notional returns bounds for scans over ids: /v1/notional?from=&to=&base=&generator=.
+// notional answers with bounds for scans over ids: /v1/notional?from=&to=&base=&generator=.
 func (s *Server) notional(w http.ResponseWriter, r *http.Request, p parameters) *problem {
 	q, fault := s.ask(r, p, 0)
 	if fault != nil {
@@ -88,8 +88,8 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request, p parameters) 
 	return nil
 }
 
-// decompose takes an id apart: /v1/ids/{id}?base=&generator=. Unless a generator is
-// named, the id is read as one of the generator that most likely made it.
+// decompose takes an id apart: /v1/ids/{id}?base=&generator=. If no generator is named, the id
+// is read as one from the generator that most likely made it.
 func (s *Server) decompose(w http.ResponseWriter, r *http.Request, p parameters) *problem {
 	asked, fault := s.asked(&p)
 	if fault != nil {
@@ -111,7 +111,7 @@ func (s *Server) decompose(w http.ResponseWriter, r *http.Request, p parameters)
 		allowed := textsOf(asked, base)
 		if base == formats.Canonical {
 			others := inspect.Read(makersOf(asked), value, 62, false, time.Now())
-			if len(others) > 0 && others[0].Likely { // as {get, 62} returns it
+			if len(others) > 0 && others[0].Likely { // such as an id from {get, 62}
 				allowed += "; with base=62 this is one"
 			}
 		}
@@ -132,7 +132,7 @@ func makersOf(all []Generator) []inspect.Maker {
 
 func (g *Generator) format() *formats.Format { return g.Server.IDs.Format() }
 
-// textsOf describes how ids of generators are written.
+// textsOf describes how ids of these generators are written.
 func textsOf(all []Generator, base int) string {
 	var names []string
 	for i := range all {
@@ -147,20 +147,20 @@ func textsOf(all []Generator, base int) string {
 	return id + " in " + formats.NameOf(base)
 }
 
-// question is a request for ids, or about them: which generator is meant, and how
-// ids are written.
+// question is a request for ids, or about ids: which generator it means, and how ids are
+// written.
 type question struct {
 	parameters
 	generator *Generator
 	format    *formats.Format
 	media     string
 	base      int
-	n         int // of ids; 0 if it is not given
+	n         int // the number of ids; 0 if not given
 	meta      idserver.Meta
 }
 
-// ask reads the generator; the base, by default the format's own text; and unless most is
-// 0 the metabyte and the number of ids, up to most.
+// ask reads the generator; the base, which is the format's own text by default; and, unless
+// most is 0, the metabyte and the number of ids, which is at most most.
 func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault *problem) {
 	q.parameters = p
 	asked, fault := s.asked(&q.parameters)
@@ -185,7 +185,7 @@ func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault
 	return q, fault
 }
 
-// asked returns the named generator, or all if none is named. The first of all is the default.
+// asked returns the named generator, or all generators if none is named. The first of these is the default.
 func (s *Server) asked(p *parameters) ([]Generator, *problem) {
 	name, given := p.get("generator")
 	if !given {
@@ -201,7 +201,7 @@ func (s *Server) asked(p *parameters) ([]Generator, *problem) {
 	return nil, badParameter("generator", name, "one of "+strings.Join(names, ", "))
 }
 
-// baseOf returns the base, which one of the formats must have.
+// baseOf returns the base in the parameters. A base with a name must be one of a format in all.
 func baseOf(p *parameters, all ...*formats.Format) (int, *problem) {
 	value, given := p.get("base")
 	if !given {
@@ -226,7 +226,7 @@ func formatsOf(all []Generator) (of []*formats.Format) {
 	return of
 }
 
-// readMeta reads the metabyte, for a format that takes one.
+// readMeta reads the metabyte, which is allowed only if the format has one.
 func (q *question) readMeta() *problem {
 	value, given := q.get("meta")
 	if given && !q.format.Meta {
@@ -240,7 +240,7 @@ func (q *question) readMeta() *problem {
 // many is a method that takes many ids.
 type many func(*idserver.Server, context.Context, int, idserver.Meta, *idserver.Turn) ([]formats.Run, error)
 
-// take takes n ids. If it must take them in turns, it waits at most turnTime.
+// take takes n ids. If it must take them in turns, it waits for at most turnTime.
 func (q *question) take(r *http.Request, n int, take many) ([]formats.Run, error) {
 	ctx, server := r.Context(), q.generator.Server
 	if n > idserver.MaxInline {
@@ -252,12 +252,12 @@ func (q *question) take(r *http.Request, n int, take many) ([]formats.Run, error
 	defer turn.End()
 	runs, err := take(server, ctx, n, q.meta, turn)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("cannot take %d ids in %v, as others ask for many", n, turnTime)
+		err = fmt.Errorf("cannot take %d ids in %v, as other callers ask for many", n, turnTime)
 	}
 	return runs, err
 }
 
-// refused returns the problem of a request that the generator refused.
+// refused returns the problem for a request that the generator refused.
 func refused(g *Generator, err error) *problem {
 	detail := fmt.Sprintf("%s: %v", g.Name, err)
 	if errors.Is(err, idserver.ErrBadArgument) {
@@ -268,15 +268,15 @@ func refused(g *Generator, err error) *problem {
 	return noIDs(err, detail, g.wait())
 }
 
-// noIDs is the problem of a generator that cannot return ids now.
+// noIDs returns the problem for a generator that cannot return ids now.
 func noIDs(err error, detail string, retry time.Duration) *problem {
 	p := busy(retry, "%s", detail)
 	p.Type, p.Title, p.Reason = document+"no-ids", "No ids for now", idserver.Reason(err)
 	return p
 }
 
-// wait returns how long it may take until the generator can return ids again: until the
-// clock has caught up, and at least a second.
+// wait returns how long it may take until the generator can return ids again: until the clock
+// has caught up, but at least a second.
 func (g *Generator) wait() time.Duration {
 	return max(time.Second, g.Server.IDs.Behind())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/idserver/inspect"
 )
 
-// inspection is the form that takes an id apart, and its result.
+// inspection is the form for taking an id apart, with its result.
 type inspection struct {
 	ID, Base, Generator string // as given
 	Generators          []string
@@ -21,17 +21,17 @@ type inspection struct {
 	Reading             *reading
 }
 
-// reading is an id taken apart for people.
+// reading is an id taken apart, in the form that the page shows.
 type reading struct {
 	As        string // how the text was read
-	Generator string // that may have made it; empty if there is only one
+	Generator string // the generator that may have made the id; empty if there is only one generator
 	Fields    []part
 	Octets    []octet
 	Texts     []inspect.Text
 	Others    []other // other ways to read the text
 }
 
-// part is a field of an id. Place determines the colour of its bits.
+// part is a field of an id. Place determines the color of its bits.
 type part struct {
 	Place             int
 	Name, Value, Note string
@@ -48,10 +48,10 @@ type bit struct {
 	One   bool
 }
 
-// other is another way to read the text, as an id of a likely time.
+// other is another way to read the text: as an id with a likely time.
 type other struct{ As, Generator, Time, URL string }
 
-// inspect reads the values of the form. An empty value counts as not given.
+// inspect reads the values in the form. An empty value counts as not given.
 func (s *Server) inspect(p parameters, now time.Time) *inspection {
 	v := &inspection{}
 	for name, value := range map[string]*string{"id": &v.ID, "base": &v.Base, "generator": &v.Generator} {
@@ -64,7 +64,7 @@ func (s *Server) inspect(p parameters, now time.Time) *inspection {
 	for base := 62; base >= 2; base-- {
 		v.Bases = append(v.Bases, strconv.Itoa(base))
 	}
-	v.Bases = append(v.Bases, formats.BaseNames(formatsOf(s.Generators)...)[1:]...) // without canonical, which needs no choice
+	v.Bases = append(v.Bases, formats.BaseNames(formatsOf(s.Generators)...)[1:]...) // not canonical, the default
 	asked, fault := s.asked(&p)
 	if fault == nil && v.ID != "" {
 		var base int
@@ -78,8 +78,8 @@ func (s *Server) inspect(p parameters, now time.Time) *inspection {
 	return v
 }
 
-// read takes the id apart, whether or not the generator and the base are known, and finds
-// the other ways to read it as an id of any generator.
+// read takes the id apart, even if the generator or the base is not given, and finds other
+// ways to read it, as an id of any generator.
 func (v *inspection) read(all, asked []Generator, base int, now time.Time) {
 	text := strings.Trim(strings.TrimSpace(v.ID), `"'`)
 	readings := inspect.Read(makersOf(all), text, base, v.Base == "", now)

@@ -16,22 +16,22 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// limited is a listener that bounds the open connections, and those that are being answered.
-// For one more, it closes the connection that has been silent the longest, from the same
-// host if that has too many.
+// limited is a listener that bounds the open connections and the connections with a request
+// being answered. When one more connection arrives, it closes the one that has been silent the
+// longest, from the same host if that host has too many.
 type limited struct {
 	net.Listener
-	secure  bool // by TLS above
-	metrics bool // for metrics and health alone, without the token
+	secure  bool // TLS runs above it
+	metrics bool // serves only metrics and health, without the token
 	log     *slog.Logger
 	*lines
 }
 
-// lines are the connections of the listeners of a server.
+// lines are the connections of a server's listeners.
 type lines struct {
 	mu       sync.Mutex
 	open     host.Line[*conn]
-	answered host.Line[*conn] // of them
+	answered host.Line[*conn] // those being answered
 	events   int              // counts accepts, requests and answers
 }
 
@@ -62,8 +62,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	return p, nil
 }
 
-// arrive counts a connection, and returns the one that the caller must close to make
-// room for it. There always is one, because fewer are being answered than are open.
+// arrive adds a connection, and returns the one that the caller must close to make room for it, or nil.
+// If room is needed there is such a connection, because fewer are being answered than may be open.
 func (l *limited) arrive(p *conn) (oldest *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,7 @@ func (l *limited) arrive(p *conn) (oldest *conn) {
 	return oldest
 }
 
-// note records that something has happened on a connection.
+// note records an event on a connection.
 func (l *limited) note(p *conn) {
 	l.events++
 	p.lastEvent = l.events
@@ -97,7 +97,7 @@ func (l *limited) answer(p *conn) bool {
 	return p.answered
 }
 
-// finish is the opposite of answer.
+// finish ends what answer began.
 func (l *limited) finish(p *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,9 +111,9 @@ type conn struct {
 	net.Conn
 	of    *limited
 	host  netip.Addr
-	below *tlslimit.Conn // nil without TLS
+	below *tlslimit.Conn // nil if there is no TLS
 
-	lastEvent int // limited.events then
+	lastEvent int // limited.events at its last event
 	answered  bool
 }
 
@@ -127,7 +127,7 @@ func (p *conn) Close() error {
 	return p.Conn.Close()
 }
 
-// Write writes to the connection. The server sets its deadline, [writeTime].
+// Write writes to the connection. The server sets the deadline, [writeTime].
 func (p *conn) Write(b []byte) (int, error) {
 	n, err := p.Conn.Write(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -143,7 +143,7 @@ func connOf(c net.Conn) *conn {
 	return c.(*conn)
 }
 
-// noteState is [http.Server.ConnState]. A connection is idle once an answer is written.
+// noteState is the [http.Server.ConnState] hook. A connection becomes idle once an answer is written.
 func noteState(c net.Conn, state http.ConnState) {
 	p := connOf(c)
 	if p.below != nil && state != http.StateNew {
@@ -156,18 +156,18 @@ func noteState(c net.Conn, state http.ConnState) {
 
 type connKey struct{}
 
-// noteConn is [http.Server.ConnContext].
+// noteConn is the [http.Server.ConnContext] hook.
 func noteConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, connOf(c))
 }
 
-// ofMetrics reports whether a request came in on the metrics listener.
+// ofMetrics reports whether a request arrived on the metrics listener.
 func ofMetrics(r *http.Request) bool {
 	p, ok := r.Context().Value(connKey{}).(*conn)
 	return ok && p.of.metrics
 }
 
-// mayAnswer counts a request as being answered, and reports whether there was room.
+// mayAnswer counts a request as being answered, and reports whether there was room for it.
 func mayAnswer(r *http.Request) bool {
 	p, ok := r.Context().Value(connKey{}).(*conn)
 	return !ok || p.of.answer(p)

@@ -16,11 +16,11 @@ import (
 	"github.com/flake-go/flake/node/latency"
 )
 
-// metrics are for Prometheus. Only requests over HTTP are counted here; all other counts
-// are collected when Prometheus asks, so that they cost a call nothing.
+// metrics are the metrics for Prometheus. Only HTTP requests are counted here. All other
+// values are collected when Prometheus asks, so they add no cost to calls.
 type metrics struct {
 	requestsTotal *prometheus.CounterVec
-	ok            map[string]prometheus.Counter // of requestsTotal, by endpoint, looked up once
+	ok            map[string]prometheus.Counter // counters of requestsTotal with code 200, by endpoint
 	handler       http.Handler
 }
 
@@ -50,7 +50,7 @@ func newMetrics(s *Server) *metrics {
 	return m
 }
 
-// maxScrapes bounds the requests for metrics at the same time; one more is answered 503.
+// maxScrapes bounds the concurrent requests for metrics; one more is answered 503.
 const maxScrapes = 4
 
 type prometheusLog struct{ *Server }
@@ -62,7 +62,7 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request, _ parameter
 	return nil
 }
 
-// answer is a ResponseWriter that remembers the status; 0, if none was set, stands for 200.
+// answer is a ResponseWriter that remembers the status. If none was set, status is 0, which means 200.
 type answer struct {
 	http.ResponseWriter
 	status int
@@ -78,8 +78,8 @@ func (a *answer) WriteHeader(status int) {
 // Unwrap is for [http.ResponseController].
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// count counts an answer. An answer of http.ServeMux itself counts for the endpoint that it
-// found, else for nowhere.
+// count counts an answer. Answers by http.ServeMux itself count for the endpoint that it
+// found, or for nowhere if it found none.
 func (m *metrics) count(endpoint string, status int) {
 	ok, known := m.ok[endpoint]
 	switch {
@@ -92,10 +92,10 @@ func (m *metrics) count(endpoint string, status int) {
 	}
 }
 
-// Saves records how long it took to make the mark durable.
+// Saves records how long saves of the mark took.
 type Saves struct{ histogram prometheus.Histogram }
 
-// NewSaves returns counts that start at zero.
+// NewSaves returns a Saves with all counts at zero.
 func NewSaves() *Saves {
 	return &Saves{prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "flake_mark_save_seconds",
@@ -110,7 +110,7 @@ func (s *Saves) Observe(took time.Duration) { s.histogram.Observe(took.Seconds()
 // collector collects the metrics of the generators and of the node.
 type collector struct{ *Server }
 
-// family is a metric and its type.
+// family is the description of a metric and its type.
 type family struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -132,7 +132,7 @@ var (
 		"Absent if all is well.", "generator", "reason")
 	ids      = counter("ids", "Ids returned or leased.", "generator")
 	calls    = counter("calls", "Calls, by kind and result.", "generator", "kind", "result")
-	waits    = counter("waits", "Waits for the next tick, as all ids of one were used.", "generator")
+	waits    = counter("waits", "Waits for the next tick because all ids of a tick were used.", "generator")
 	refusals = counter("refusals", "Calls answered with an error.", "generator")
 	lastID   = gauge("last_id_timestamp_seconds", "Time of the last id.", "generator")
 	origin   = gauge("worker_info", "Where the worker came from; always 1.", "generator", "from")
@@ -154,7 +154,7 @@ var (
 )
 
 var took = prometheus.NewDesc("flake_call_seconds",
-	"How long answers to calls took, from the arrival of the call to the write of the answer.", []string{"door"}, nil)
+	"How long answers to calls took, from the arrival of the call to the writing of the answer.", []string{"door"}, nil)
 
 func sendLatency(ch chan<- prometheus.Metric, door string, c latency.Counts) {
 	within, n := make(map[float64]uint64), uint64(0)
@@ -165,7 +165,7 @@ func sendLatency(ch chan<- prometheus.Metric, door string, c latency.Counts) {
 	ch <- prometheus.MustNewConstHistogram(took, c.Total(), c.Sum, within, door)
 }
 
-// Describe sends nothing: the metrics are described as they are collected.
+// Describe sends nothing, so the metrics are checked only when they are collected.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
 func (c collector) Collect(ch chan<- prometheus.Metric) {
@@ -199,7 +199,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// certificates returns when the certificates end, by door.
+// certificates returns when each door's certificate expires.
 func (s *Server) certificates() map[string]time.Time {
 	all := make(map[string]time.Time)
 	if s.Node.CertificateEnds != nil {

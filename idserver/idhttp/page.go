@@ -22,7 +22,7 @@ var files embed.FS
 
 var templates = template.Must(template.ParseFS(files, "page/*.html"))
 
-// policy lets the page load what comes from this server, and nothing else.
+// policy lets the page load resources from this server, and from nowhere else.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -54,8 +54,8 @@ func setHTML(h http.Header, policy string) {
 	h["Cache-Control"] = noStore
 }
 
-// unauthorized shows people which password the browser asks for. Its style is inline, as
-// the page's files need the token, too.
+// unauthorized tells people which password the browser asks for. Its style is inline, since
+// the page's files also require the token.
 func unauthorized(w http.ResponseWriter) {
 	setHTML(w.Header(), strings.Replace(policy, "style-src 'self'", "style-src 'unsafe-inline'", 1))
 	w.WriteHeader(http.StatusUnauthorized)
@@ -81,7 +81,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, p parameters) *pro
 	return nil
 }
 
-// file serves a file of the page, or the description of the endpoints.
+// file serves a file of the page, or openapi.yaml.
 func (*Server) file(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
 	name := "openapi.yaml"
 	if ofPage := r.PathValue("name"); ofPage != "" {
@@ -104,26 +104,25 @@ func (*Server) file(w http.ResponseWriter, r *http.Request, _ parameters) *probl
 	return nil
 }
 
-// events sends the state of the node as HTML every second, as server-sent events of the HTML
-// standard.
+// events sends the state of the node every second, as HTML in server-sent events.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
 	select {
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		return busy(idleTime, "%d pages follow events already, which is the limit", MaxStreams)
+		return busy(idleTime, "%d pages already follow events, which is the limit", MaxStreams)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h["Cache-Control"] = noStore
 	c := http.NewResponseController(w)
 	for {
-		awaited := s.samples.awaited() // before admit, or a change in between would be seen one event late
+		awaited := s.samples.awaited() // before admit: a change of access in between would be seen one event late
 		if s.admit(&endpoint{}, r) != nil {
 			return nil
 		}
 		c.SetWriteDeadline(time.Now().Add(writeTime))
-		s.writeEvent(w, c) // if the caller does not read it, this ends the request's context
+		s.writeEvent(w, c) // if the caller does not read, the request's context ends
 		select {
 		case <-awaited:
 		case <-r.Context().Done():

@@ -13,25 +13,25 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 )
 
-// The limits of the lines that the page shows. A peer can cause some lines as often as it
-// likes; those must not push out others.
+// Limits of the lines that the page shows. A peer can cause some lines as often as it likes,
+// and those must not displace all others.
 const (
 	maxRecent      = 50  // lines
-	maxRecentAlike = 4   // with the same message
+	maxRecentAlike = 4   // lines with the same message
 	maxRecentText  = 200 // bytes of a value
-	maxRecentMore  = 600 // of all values of a line
+	maxRecentMore  = 600 // bytes of all attributes of a line
 )
 
-// Recent keeps the last lines of a log, of level INFO and above.
+// Recent keeps the latest lines of a log, of level INFO and above.
 type Recent struct {
 	mu  sync.Mutex
-	all []event // the oldest first
+	all []event // oldest first
 }
 
-// event is a line as the page shows it.
+// event is a line in the form that the page shows.
 type event struct{ At, Level, What, More string }
 
-// Handler returns a handler that keeps lines, and passes all to the next handler.
+// Handler returns a handler that keeps lines, and passes every line to next.
 func (r *Recent) Handler(next slog.Handler) slog.Handler { return recentHandler{next: next, of: r} }
 
 type recentHandler struct {
@@ -72,7 +72,7 @@ func (h recentHandler) WithGroup(name string) slog.Handler {
 	return h
 }
 
-// and appends an attribute, if there is room for it.
+// and appends an attribute to more, if there is room.
 func and(more string, a slog.Attr) string {
 	text := a.Key + "=" + plain(a.Value.Resolve().String())
 	if more != "" {
@@ -84,7 +84,7 @@ func and(more string, a slog.Attr) string {
 	return text
 }
 
-// plain makes text of any origin fit to be shown: it cuts the text, and quotes it if it would
+// plain makes untrusted text fit to be shown. It shortens the text, and quotes it if it would
 // change how other text looks, or look like another attribute.
 func plain(text string) string {
 	if len(text) > maxRecentText {
@@ -100,7 +100,7 @@ func plain(text string) string {
 	return text
 }
 
-// note keeps a line. If there are too many, it replaces the oldest line like it, or the oldest of all.
+// note keeps a line. If there are too many lines, it replaces the oldest with the same message, or the oldest of all.
 func (r *Recent) note(at time.Time, level slog.Level, what, more string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +119,7 @@ func (r *Recent) note(at time.Time, level slog.Level, what, more string) {
 	r.all = append(r.all, event{at.UTC().Format("01-02 15:04:05"), strings.ToLower(level.String()), plain(what), more})
 }
 
-// state returns the lines, the latest first.
+// state returns the lines, latest first.
 func (r *Recent) state() []event {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,14 +22,14 @@ import (
 // maxParameters is the maximum number of parameters of an endpoint.
 const maxParameters = 5
 
-// parameters are the ones that an endpoint accepts, and their values in a request.
+// parameters are the parameters that an endpoint accepts, with their values in a request.
 type parameters struct {
 	known []string
 	value [maxParameters]string
 	given [maxParameters]bool
 }
 
-// readBody reads the whole body. Only then does a request count as being answered.
+// readBody reads the whole body. A request counts as being answered only after that.
 func readBody(r *http.Request) *problem {
 	if r.ContentLength == 0 {
 		return nil
@@ -46,7 +46,7 @@ func readBody(r *http.Request) *problem {
 	return nil
 }
 
-// readParameters reads the parameters of the query and, of a POST, those of a form in the
+// readParameters reads the parameters in the query and, if it is a POST, in a form in the
 // body.
 func readParameters(r *http.Request, known []string) (parameters, *problem) {
 	p := parameters{known: known}
@@ -57,7 +57,7 @@ func readParameters(r *http.Request, known []string) (parameters, *problem) {
 		return p, nil
 	}
 	const form = "application/x-www-form-urlencoded"
-	body, _ := io.ReadAll(r.Body) // readBody has put it into memory
+	body, _ := io.ReadAll(r.Body) // readBody has read it into memory
 	if len(body) == 0 {
 		return p, nil
 	}
@@ -68,8 +68,8 @@ func readParameters(r *http.Request, known []string) (parameters, *problem) {
 	return p, p.read(string(body))
 }
 
-// read takes the parameters of a query or form (application/x-www-form-urlencoded
-// in the URL standard).
+// read reads the parameters in a query or form, which is encoded as
+// application/x-www-form-urlencoded (URL standard).
 func (p *parameters) read(query string) *problem {
 	for query != "" {
 		var pair string
@@ -103,7 +103,7 @@ func (p *parameters) get(name string) (value string, given bool) {
 	return p.value[i], p.given[i]
 }
 
-// number returns an integer in a range, or otherwise if it is not given.
+// number returns an integer parameter, which must be in a range, or otherwise if it is not given.
 func (p *parameters) number(name string, otherwise, from, to int) (int, *problem) {
 	value, given := p.get(name)
 	if !given {
@@ -116,7 +116,7 @@ func (p *parameters) number(name string, otherwise, from, to int) (int, *problem
 	return int(n), nil
 }
 
-// time returns a time in milliseconds since 1970-01-01 UTC.
+// time returns a parameter that is a time, in milliseconds since 1970-01-01 UTC.
 func (p *parameters) time(name string) (milli uint64, given bool, fault *problem) {
 	value, given := p.get(name)
 	if !given {
@@ -142,8 +142,8 @@ const (
 	html      = "text/html; charset=utf-8"
 )
 
-// negotiate returns the offered media type that the caller likes best, the first of
-// equals; RFC 9110, section 12.5.1.
+// negotiate returns the offered media type that the caller prefers, or the first of several
+// that it likes equally (RFC 9110, section 12.5.1).
 func negotiate(r *http.Request, offered []string) (string, *problem) {
 	list := strings.Join(r.Header["Accept"], ",")
 	if list == "" {
@@ -168,8 +168,8 @@ func negotiate(r *http.Request, offered []string) (string, *problem) {
 	return best, nil
 }
 
-// quality returns how much a media type is liked, from 0 to 1: the weight of the most
-// specific range that it falls in.
+// quality returns the caller's weight for a media type, from 0 to 1: the weight of the most
+// specific range that matches.
 func quality(accept, media string) float64 {
 	media = bare(media)
 	kind, _, _ := strings.Cut(media, "/")
@@ -192,7 +192,7 @@ func quality(accept, media string) float64 {
 	return q
 }
 
-// weightOf returns the parameter q, or 1 if it is missing or not valid.
+// weightOf returns the parameter q, or 1 if it is missing or invalid.
 func weightOf(parameters string) float64 {
 	for p := range strings.SplitSeq(parameters, ";") {
 		name, value, _ := strings.Cut(p, "=")
@@ -211,17 +211,17 @@ func bare(media string) string {
 	return media
 }
 
-// Headers as package net/http has them, made once.
+// Header values in the form that package net/http uses, made once.
 var (
 	noStore     = []string{"no-store"}
 	mediaHeader = map[string][]string{text: {text}, asJSON: {asJSON}, octets: {octets}}
 )
 
-// problem is what is wrong with a request or with the node, in the form of RFC 9457.
-// Parameter is the parameter that is wrong, Allowed what it may be; Reason is the
-// atom that an Erlang caller gets.
+// problem describes an error of a request or of the node, as in RFC 9457. Parameter names a
+// wrong parameter, and Allowed describes what it may be; Reason is the atom that an Erlang
+// caller gets.
 type problem struct {
-	Type      string `json:"type"` // where this kind of problem is described
+	Type      string `json:"type"` // a link to a description of this kind of problem
 	Title     string `json:"title"`
 	Status    int    `json:"status"`
 	Detail    string `json:"detail"`
@@ -229,10 +229,10 @@ type problem struct {
 	Allowed   string `json:"allowed,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 
-	retry time.Duration // after which the problem may have passed; 0: it does not pass by itself
+	retry time.Duration // when to try again; 0: the problem does not pass by itself
 }
 
-// document describes the types of problems that say more than their status.
+// document begins the links to problems that have a type of their own.
 const document = "/openapi.yaml#"
 
 func failed(status int, format string, args ...any) *problem {
@@ -241,14 +241,14 @@ func failed(status int, format string, args ...any) *problem {
 	}
 }
 
-// busy is the problem of a request for which there is no room now.
+// busy returns the problem for a request that there is no room for now.
 func busy(retry time.Duration, format string, args ...any) *problem {
 	p := failed(http.StatusServiceUnavailable, format, args...)
 	p.retry = retry
 	return p
 }
 
-// badParameter is the problem of a parameter with a value that is not allowed.
+// badParameter returns the problem for a parameter whose value is not allowed.
 func badParameter(name, value, allowed string) *problem {
 	p := failed(http.StatusBadRequest, "%s is %s: must be %s", name, quote(value), allowed)
 	p.Type, p.Title = document+"bad-parameter", "A parameter is wrong"
@@ -256,7 +256,7 @@ func badParameter(name, value, allowed string) *problem {
 	return p
 }
 
-// quote quotes text that came from outside, cut to a length that fits a line.
+// quote quotes untrusted text, cut to a length that fits on a line.
 func quote(text string) string {
 	const shown = 64
 	if len(text) > shown {
@@ -265,7 +265,7 @@ func quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// write answers with the problem.
+// write answers the request with the problem.
 func (p *problem) write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", asProblem)

@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	interval  = time.Second // between two samples, and two events of the page
-	window    = 120         // s that the charts show
-	minute    = 60          // s that the latencies cover
-	peersEach = 10          // s between two samples of the peers while no page is open
+	interval  = time.Second // between two samples, or two events of the page
+	window    = 120         // seconds that the charts show
+	minute    = 60          // seconds that the latencies cover
+	peersEach = 10          // seconds between two samples of the peers while no page is open
 )
 
-// doors are the names of the doors through which calls come.
+// doors are the names of the doors through which calls arrive.
 var doors = [2]string{"erlang", "http"}
 
-// sample contains the counts of one second.
+// sample contains all counts at one time. Samples are a second apart.
 type sample struct {
 	at        time.Time
-	ids       []uint64 // by generator
-	errors    uint64   // calls and callers refused
+	ids       []uint64 // per generator
+	errors    uint64   // refused calls and callers
 	latencies [len(doors)]latency.Counts
 }
 
 type samples struct {
 	mu   sync.Mutex
-	all  []sample      // the oldest first
+	all  []sample      // oldest first
 	next chan struct{} // closed at the next add
 }
 
@@ -59,7 +59,7 @@ func (s *samples) get() []sample {
 	return slices.Clone(s.all)
 }
 
-// sample adds a sample every second, and notes which generators are in trouble.
+// sample adds a sample every second, and records which generators are in trouble.
 func (s *Server) sample() {
 	tick := time.Tick(interval)
 	saved := make([]time.Time, len(s.Generators))
@@ -72,7 +72,7 @@ func (s *Server) sample() {
 			stats := g.Server.Stats()
 			one.ids = append(one.ids, stats.IDs)
 			one.errors += stats.Refusals
-			if !g.idle(&saved[i]) { // if it is idle, trouble would write the file
+			if !g.idle(&saved[i]) { // trouble would make an idle generator write the file
 				_, err := g.trouble()
 				s.onsets.note(i, err, now)
 			}
@@ -80,7 +80,7 @@ func (s *Server) sample() {
 		if n%peersEach == 0 {
 			s.peers.update(now, s.Node.Peers)
 		}
-		wall := now.Round(0) // without the monotonic time
+		wall := now.Round(0) // strips the monotonic time
 		if by := s.steps.note(wall, now.Sub(s.started)); by != 0 {
 			s.Log.Info("the clock was set, or the machine slept", "by", by.Round(time.Millisecond))
 		}
@@ -93,15 +93,15 @@ func (s *Server) sample() {
 	}
 }
 
-// latencies returns how long answers took since the start, by door.
+// latencies returns how long the answers since the start took, by door.
 func (s *Server) latencies(t Traffic) (all [len(doors)]latency.Counts) {
 	all[0] = t.Latency
 	all[1].Collect(&s.took)
 	return all
 }
 
-// minStep is the smallest difference that counts as a step of the clock. A clock that
-// runs slow or fast, or is read late, differs by less from one second to the next.
+// minStep is the smallest difference that counts as a step of the clock. A clock that runs
+// slow or fast, or is read late, deviates by less from one second to the next.
 const minStep = 250 * time.Millisecond
 
 // stepCounts counts how many times the machine's clock was set.
@@ -111,8 +111,8 @@ type stepCounts struct {
 	back, forward atomic.Uint64
 }
 
-// note compares the clock with the time that has passed, and returns by how much the clock
-// was set since the last note.
+// note compares the clock with the time that has passed, and returns by how much the clock was
+// set since the last call.
 func (s *stepCounts) note(wall time.Time, passed time.Duration) (by time.Duration) {
 	if !s.wall.IsZero() {
 		by = wall.Sub(s.wall) - (passed - s.passed)
@@ -132,10 +132,10 @@ func (s *stepCounts) note(wall time.Time, passed time.Duration) (by time.Duratio
 // peerRates tracks how many ids per second each connected node takes.
 type peerRates struct {
 	mu     sync.Mutex
-	at     time.Time // of the last update
+	at     time.Time // time of the last update
 	before map[connection]uint64
-	top    []peerRate // the nodes that take most
-	count  int        // of all nodes
+	top    []peerRate // the nodes that take the most ids
+	count  int        // the number of all nodes
 }
 
 type connection struct {
@@ -148,8 +148,8 @@ type peerRate struct {
 	rate uint64 // since the last update, or since the node connected
 }
 
-// update returns the nodes that take most, and the number of all nodes. Within a second
-// it returns the same result, however many pages are open.
+// update returns the nodes that take the most ids, and the number of all nodes. Within a
+// second it returns the same result again, however many pages are open.
 func (r *peerRates) update(now time.Time, peers func() []Peer) (top []peerRate, count int) {
 	if peers == nil {
 		return nil, 0

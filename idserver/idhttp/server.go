@@ -1,8 +1,8 @@
-// Package idhttp is flake's HTTP door: a URL becomes a call of a method of
-// [idserver.Server], and the result becomes a body. The endpoints are described
-// in openapi.yaml, beside this file and served as /openapi.yaml.
+// Package idhttp is flake's HTTP door. A request becomes a call of a method of
+// [idserver.Server], and the result becomes the body of the answer. The endpoints are
+// described in openapi.yaml, which is served as /openapi.yaml.
 //
-// A request passes
+// A request passes through these files:
 //
 //	server.go     the limits: how many connections, how long, how large
 //	listener.go   the connections, and which of them make room for others
@@ -11,9 +11,9 @@
 //	ids.go        a method of the generator's id server
 //	encode.go     runs of ids as text, JSON or bytes, a buffer at a time
 //
-// It also shows the state of the node: metrics.go to Prometheus, health.go to other
-// programs, page.go, state.go, figures.go and inspect.go to people. samples.go and recent.go
-// keep what has happened recently.
+// Other files show the state of the node: metrics.go to Prometheus, health.go to other
+// programs, and page.go, state.go, figures.go and inspect.go to people. samples.go and
+// recent.go keep what happened recently.
 //
 // Start at [New]. HTTP/2 is not supported, as one request has one answer here.
 package idhttp
@@ -39,35 +39,33 @@ import (
 
 // The limits of requests over HTTP.
 const (
-	// MaxConnections bounds the connections on which a request is being answered, once it
-	// has arrived and is allowed, and MaxConnectionsPerHost those of one host; the loopback
-	// does not count as a host. One more request is answered 503, unless it is for /healthz
-	// or /readyz.
+	// MaxConnections bounds the connections on which a request that has arrived and is allowed
+	// is being answered, and MaxConnectionsPerHost those of one host; the loopback does not
+	// count as a host. One more request is answered 503, unless it is for /healthz or /readyz.
 	MaxConnections        = 512
 	MaxConnectionsPerHost = 256
 
-	// SpareConnections is how many more may be open. A further one closes the
-	// connection, from that host or overall, that has been silent the longest.
+	// SpareConnections is the number of further connections that may be open. One more closes
+	// the connection that has been silent the longest, from its host or overall.
 	SpareConnections = 256
 
-	// MaxStreams bounds the pages that follow events at the same time; one more is
-	// answered 503.
+	// MaxStreams bounds the pages that follow events at a time; one more is answered 503.
 	MaxStreams = 32
 
-	// MaxHeader bounds the bytes of a request's line and header, to which
-	// net/http adds 4096; a larger one is answered 431.
+	// MaxHeader bounds the bytes of a request's line and header, to which net/http adds 4096.
+	// A larger request is answered 431.
 	MaxHeader = 8 << 10
 
 	// MaxBody bounds the bytes of a body; a larger one is answered 413.
 	MaxBody = 4 << 10
 
-	// turnTime is how long a request for many ids may wait for its turns; then it is
+	// turnTime limits how long a request for many ids may wait for its turns. After that it is
 	// answered 503.
 	turnTime = writeTime / 2
 
-	// readTime is how long a request may take to arrive, writeTime how long its
-	// answer may take to be read, and idleTime how long a connection may then
-	// wait for the next.
+	// readTime limits how long a request may take to arrive, writeTime how long the caller may
+	// take to read the answer, and idleTime how long a connection may then wait for the next
+	// request.
 	readTime  = 10 * time.Second
 	writeTime = 30 * time.Second
 	idleTime  = 2 * time.Minute
@@ -75,17 +73,17 @@ const (
 
 // Options are the settings of a Server.
 type Options struct {
-	// Generators must not be empty. The first is used unless the parameter generator
-	// names another.
+	// Generators must not be empty. The first is the default if the parameter generator is not
+	// given.
 	Generators []Generator
 
-	Node   Node   // around the generators
-	Access Access // until SetAccess
+	Node   Node   // the node around the generators
+	Access Access // in effect until SetAccess
 
-	// TLS, unless nil, returns the settings for the next connection.
+	// TLS, if not nil, returns the settings for the next connection.
 	TLS func() *tls.Config
 
-	// Connections bounds the open connections. 0 means MaxConnections plus
+	// Connections bounds the open connections. If 0, it is MaxConnections plus
 	// SpareConnections.
 	Connections int
 
@@ -97,31 +95,31 @@ type Options struct {
 type Generator struct {
 	Name   string
 	Server *idserver.Server
-	Saves  *Saves // nil: the saves are not counted
+	Saves  *Saves // nil if saves are not recorded
 
 	// Running reports whether Erlang nodes can reach the id server. It is nil if they need not.
 	Running func() bool
 }
 
-// Server is an [http.Handler] and what it needs to serve a listener.
+// Server is an [http.Handler] together with the state needed to serve it on listeners.
 type Server struct {
 	Options
 	started time.Time
 	mux     http.ServeMux
 	http    http.Server
 	metrics *metrics
-	streams chan struct{} // holds one for each page that follows events
+	streams chan struct{} // one element per page that follows events
 	samples samples
 	peers   peerRates
 	steps   stepCounts
-	took    latency.Histogram // of requests for ids, and about them
+	took    latency.Histogram // of requests under /v1/
 	onsets  onsets
 
 	access    atomic.Pointer[Access]
 	draining  atomic.Bool
-	profiling chan struct{} // holds one while a profile is taken
+	profiling chan struct{} // one element while a profile is taken
 
-	ctx    context.Context // ends with the events
+	ctx    context.Context // its end ends the events
 	cancel context.CancelFunc
 	served sync.WaitGroup
 }
@@ -158,8 +156,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve serves two listeners until Stop, which closes them. The metrics listener, unless nil, answers only
-// /metrics, /healthz and /readyz, without the token, and shares the limits of l.
+// Serve serves two listeners until Stop, which closes them. The metrics listener, if not nil,
+// answers only /metrics, /healthz and /readyz, needs no token, and shares the limits of l.
 func (s *Server) Serve(l, metrics net.Listener) {
 	all := cmp.Or(s.Connections, MaxConnections+SpareConnections)
 	spare := min(SpareConnections, all/3)
@@ -189,8 +187,8 @@ func (s *Server) serve(limited *limited) {
 	})
 }
 
-// Stop accepts no more connections, lets the current requests be answered until ctx ends,
-// and then closes all connections.
+// Stop stops accepting connections, lets current requests finish until ctx ends, and then
+// closes all connections.
 func (s *Server) Stop(ctx context.Context) {
 	s.http.Shutdown(ctx)
 	s.http.Close()
@@ -213,8 +211,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answers.Put(a)
 }
 
-// httpLog logs all lines of net/http under one message: they contain the caller's address,
-// and a log that is limited by message would let all of them through.
+// httpLog logs all lines of net/http with one message. The lines contain the caller's address,
+// so a log that is limited by message would let all of them through if each were a message.
 type httpLog struct{ *slog.Logger }
 
 func (l httpLog) Write(line []byte) (int, error) {

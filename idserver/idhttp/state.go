@@ -13,16 +13,16 @@ import (
 	"github.com/flake-go/flake/node/latency"
 )
 
-// Node describes the node around the generators. What a nil function would return is not
+// Node describes the node around the generators. If a function is nil, its result is not
 // known.
 type Node struct {
 	Name    string
-	Address string // where it listens for other nodes
+	Address string // the address on which it listens for other nodes
 	Version string
-	Commit  string // that it was built from; empty if that is not known
+	Commit  string // the commit that it was built from; empty if not known
 
-	CertificateEnds func() time.Time // of the certificate for other nodes
-	Traffic         func() Traffic   // since the start
+	CertificateEnds func() time.Time // when the certificate for other nodes expires
+	Traffic         func() Traffic   // counts since the start
 	Peers           func() []Peer    // the connected nodes
 }
 
@@ -31,17 +31,17 @@ type Peer struct {
 	Name    string
 	Address net.Addr
 	Since   time.Time
-	IDs     uint64 // that it has taken since
+	IDs     uint64 // ids that it has taken since then
 }
 
-// Traffic counts what the node exchanged with others since its start.
+// Traffic counts what the node has exchanged with other nodes since its start.
 type Traffic struct {
-	Connections       int               // now
+	Connections       int               // current connections
 	Connected         uint64            // completed handshakes
-	Received, Sent    uint64            // bytes, of all connections
+	Received, Sent    uint64            // bytes on all connections
 	HandshakeFailures map[string]uint64 // by reason
 	Closes            map[string]uint64 // connections closed because of peer behavior, by reason
-	Latency           latency.Counts    // of the answers to calls
+	Latency           latency.Counts    // of answers to calls
 }
 
 func (s *Server) traffic() Traffic {
@@ -59,10 +59,10 @@ type state struct {
 	Name, Address, Version string
 	Uptime                 string
 	Troubles               []trouble
-	Rate, Peak, Total      string // ids a second now, at most, and ids in all
+	Rate, Peak, Total      string // ids per second now and at most, and ids in total
 	Chart                  chart
 	Errors                 errorState
-	Latencies              []latencyState // of the doors that were called in the last minute
+	Latencies              []latencyState // for the doors that were called in the last minute
 	Recent                 []event
 	Generators             []generatorState
 	Peers                  []peerState
@@ -72,7 +72,7 @@ type state struct {
 
 type generatorState struct {
 	Name, Format           string
-	Who                    []inspect.Text // the worker, by the fields of the format
+	Who                    []inspect.Text // the worker, one element per field of the format
 	Origin                 originState
 	IDs, Rate              string
 	Calls, Waits, Refusals string
@@ -83,7 +83,7 @@ type generatorState struct {
 	Track                  track
 }
 
-// originState says where the worker came from. What is not known is empty.
+// originState describes where the worker came from. A field that is not known is empty.
 type originState struct{ From, Until, Left, Err string }
 
 func originOf(o idserver.Origin, now time.Time) (v originState) {
@@ -97,7 +97,7 @@ func originOf(o idserver.Origin, now time.Time) (v originState) {
 	return v
 }
 
-// Tabled reports whether there are enough generators to show them as rows of a table.
+// Tabled reports whether there are enough generators to show them in a table.
 func (v *state) Tabled() bool { return len(v.Generators) >= 4 }
 
 // Status describes the state of the generators in a few words.
@@ -135,7 +135,7 @@ func (s *Server) state(now time.Time) *state {
 	}
 	total, refusals := uint64(0), uint64(0)
 	for i := range s.Generators {
-		what, err := s.Generators[i].trouble() // before state reads the mark: trouble moves a mark that is behind
+		what, err := s.Generators[i].trouble() // moves a mark that is behind, so before state reads it
 		stats := s.Generators[i].Server.Stats()
 		g := s.Generators[i].state(now, stats)
 		since := s.onsets.note(i, err, now)
@@ -168,7 +168,7 @@ func (s *Server) state(now time.Time) *state {
 // latencyState describes how long a door's answers took.
 type latencyState struct{ Door, Rate, Half, Most string }
 
-// lastMinute returns how long the answers of the last minute took, of the doors that were called.
+// lastMinute returns the latencies of the last minute, for the doors that were called in it.
 func lastMinute(all []sample) (states []latencyState) {
 	all = all[max(0, len(all)-1-minute):]
 	if len(all) < 2 {
@@ -184,13 +184,13 @@ func lastMinute(all []sample) (states []latencyState) {
 	return states
 }
 
-// errorState is how many calls and callers were refused.
+// errorState describes how many calls and callers were refused.
 type errorState struct {
 	Chart                chart
-	Rate, Calls, Callers string // errors a second now, and in all
+	Rate, Calls, Callers string // errors per second now, and refused calls and callers in total
 }
 
-// refused returns how many callers were refused, or disconnected because of their behavior.
+// refused returns how many callers were refused, or were disconnected because of their behavior.
 func (t Traffic) refused() (n uint64) {
 	for _, by := range []map[string]uint64{t.HandshakeFailures, t.Closes} {
 		for _, times := range by {
@@ -230,8 +230,8 @@ func (g *Generator) state(now time.Time, stats idserver.Stats) generatorState {
 	return v
 }
 
-// who returns the worker of a source by the fields of its format; 48 bits as a MAC
-// address.
+// who returns the worker of a source, one text per field of its format. A field of 48 bits is
+// shown as a MAC address.
 func who(ids formats.Source) []inspect.Text {
 	id, fields := ids.Worker(), formats.Who(ids.Format().Fields(formats.Number{}))
 	all := make([]inspect.Text, len(fields))

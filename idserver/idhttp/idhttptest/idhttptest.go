@@ -1,5 +1,5 @@
-// Package idhttptest provides servers of package idhttp in all conditions,
-// and requests with the expected answers, for its tests and those of peers.
+// Package idhttptest provides servers of package idhttp in various conditions, and requests
+// with the expected answers, for that package's tests and those of peers.
 package idhttptest
 
 import (
@@ -33,7 +33,7 @@ const Token = "0123456789abcdef"
 // Worker is the worker of the generators.
 const Worker flake.Worker = 0x02fc00000001
 
-// Server returns a server in a condition:
+// Server returns a server in one of these conditions:
 //
 //	up       all is well; there are the generators flake and orders
 //	token    callers must send the token
@@ -59,7 +59,7 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var trouble error // with etcd
+	var trouble error // in extending the mark in etcd
 	source := formats.Source(marked{formats.Flake(generator)})
 	switch condition {
 	case "up":
@@ -74,7 +74,8 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 		}
 		ahead = 0
 	case "unsaved":
-		source, trouble = failing{source, flake.ErrTimestampNotSaved}, errors.New("etcd at 127.0.0.1:2379: no answer in time")
+		source = failing{source, flake.ErrTimestampNotSaved}
+		trouble = errors.New("etcd at 127.0.0.1:2379: no answer in time")
 	case "closed":
 		source = failing{source, flake.ErrClosed}
 	case "formats":
@@ -100,7 +101,7 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 	return dealt(with(o, []string{"flake", "orders"}, source, source), trouble)
 }
 
-// traffic returns what a node may have exchanged with others.
+// traffic returns some traffic of a node.
 func traffic() idhttp.Traffic {
 	t := idhttp.Traffic{
 		Connections: 2, Connected: 3, Received: 4, Sent: 5,
@@ -110,8 +111,8 @@ func traffic() idhttp.Traffic {
 	return t
 }
 
-// peers returns two nodes. The second takes more ids: 1,000 a second, for long enough
-// that no delay shows.
+// peers returns two nodes. The second takes more ids: 1,000 a second, averaged over so long
+// that no delay in a test shows.
 func peers() []idhttp.Peer {
 	now := time.Now()
 	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
@@ -121,7 +122,7 @@ func peers() []idhttp.Peer {
 	}
 }
 
-// with returns a server of generators.
+// with returns a server with the given generators.
 func with(o idhttp.Options, names []string, sources ...formats.Source) *idhttp.Server {
 	for i, source := range sources {
 		o.Generators = append(o.Generators, idhttp.Generator{Name: names[i], Server: &idserver.Server{IDs: source}})
@@ -129,7 +130,7 @@ func with(o idhttp.Options, names []string, sources ...formats.Source) *idhttp.S
 	return idhttp.New(o)
 }
 
-// dealt makes the workers of a server come from etcd, for the next nine minutes.
+// dealt sets the origin of a server's workers to etcd, for the next nine minutes.
 func dealt(s *idhttp.Server, err error) *idhttp.Server {
 	for _, g := range s.Generators {
 		g.Server.From = func() idserver.Origin {
@@ -139,7 +140,7 @@ func dealt(s *idhttp.Server, err error) *idhttp.Server {
 	return s
 }
 
-// orders are ids of snowflake, with an epoch of 2020.
+// orders returns a snowflake source with an epoch in 2020.
 func orders(t testing.TB) formats.Source {
 	layout := snowflake.Twitter
 	layout.Epoch, layout.Datacenter, layout.Worker = 1577836800000, 5, 5
@@ -150,7 +151,7 @@ func orders(t testing.TB) formats.Source {
 	return marked{formats.Snowflake(ids)}
 }
 
-// events are ids of sno.
+// events returns a sno source.
 func events(t testing.TB, partition uint16) formats.Source {
 	snapshot := sno.Snapshot{SequenceMax: 0xffff}
 	snapshot.Partition.PutUint16(partition)
@@ -166,7 +167,7 @@ type marked struct{ formats.Source }
 
 func (marked) Mark() time.Time { return time.Now().Add(2500 * time.Millisecond) }
 
-// failing is a source in trouble.
+// failing is a source that cannot return ids.
 type failing struct {
 	formats.Source
 	err error
@@ -192,7 +193,7 @@ type Case struct {
 	Status    int
 	Answer    string // the media type, or the problem's parameter
 	Contains  string
-	Described bool // whether openapi.yaml shows that it is wrong
+	Described bool // whether openapi.yaml shows that the request is wrong
 }
 
 func (c Case) String() string { return fmt.Sprintf("cases.tsv:%d: %s %s", c.Line, c.Method, c.URL) }

@@ -1,5 +1,5 @@
-// Command go calls every operation of the HTTP API at a URL with the client that oapi-codegen
-// makes, in api.go.
+// Command go calls every operation of the HTTP API at a URL, with the client that oapi-codegen
+// generates in api.go.
 package main
 
 import (
@@ -29,7 +29,8 @@ func calls(ctx context.Context, url string) error {
 	if err != nil || ids.JSON200 == nil || len(ids.JSON200.Ids) != three {
 		return fmt.Errorf("ids: %v, %+v", err, ids)
 	}
-	posted, err := c.PostIDsWithFormdataBodyWithResponse(ctx, nil, PostIDsFormdataRequestBody{N: &three, Generator: &events, Meta: &meta})
+	posted, err := c.PostIDsWithFormdataBodyWithResponse(ctx, nil,
+		PostIDsFormdataRequestBody{N: &three, Generator: &events, Meta: &meta})
 	if err != nil || posted.JSON200 == nil || len(posted.JSON200.Ids) != three {
 		return fmt.Errorf("posted: %v, %+v", err, posted)
 	}
@@ -37,7 +38,8 @@ func calls(ctx context.Context, url string) error {
 	if err != nil || leases.JSON200 == nil || leases.JSON200.Leases[0].Count < 1 {
 		return fmt.Errorf("leases: %v, %+v", err, leases)
 	}
-	runs, err := c.PostLeasesWithFormdataBodyWithResponse(ctx, nil, PostLeasesFormdataRequestBody{N: &three, Base: &base})
+	runs, err := c.PostLeasesWithFormdataBodyWithResponse(ctx, nil,
+		PostLeasesFormdataRequestBody{N: &three, Base: &base})
 	if err != nil || runs.JSON200 == nil || runs.JSON200.Leases[0].Count < 1 {
 		return fmt.Errorf("posted leases: %v, %+v", err, runs)
 	}
