@@ -112,7 +112,7 @@ func TestGenerateInFileOfNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	stdout, stderr, status := called(t, "generate", "-format", "snowflake", "-id", "295", "-mark", path)
-	if want := "such as orders: give it a file of its own\n"; stdout != "" || !strings.HasSuffix(stderr, want) || status != exitFailure {
+	if want := "such as orders: use a different one\n"; stdout != "" || !strings.HasSuffix(stderr, want) || status != exitFailure {
 		t.Errorf("exit status %d, %q, %q", status, stdout, stderr)
 	}
 }

@@ -109,7 +109,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("%s, %v", text, err)
 	}
 
-	if _, stderr, status := called(t, "import", "-dets", dets, "-timestamp", at("timestamp"), "-out", at("alone.toml")); status != exitUsage || !strings.Contains(stderr, "-out goes with -sys-config or -vm-args") {
+	if _, stderr, status := called(t, "import", "-dets", dets, "-timestamp", at("timestamp"), "-out", at("alone.toml")); status != exitUsage || !strings.Contains(stderr, "-out needs -sys-config or -vm-args") {
 		t.Errorf("of nothing: exit status %d, %s", status, stderr)
 	}
 

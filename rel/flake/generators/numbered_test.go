@@ -147,7 +147,7 @@ func TestEtcdReady(t *testing.T) {
 	if err := o.Step(ctx); err == nil {
 		t.Fatal("moved without etcd")
 	}
-	if err := n.held(); err == nil || !strings.Contains(err.Error(), ", until etcd answers: ") {
+	if err := n.held(); err == nil || !strings.Contains(err.Error(), " unless etcd answers: ") {
 		t.Error(err)
 	}
 	claim, _ := o.Claim()
