@@ -16,12 +16,14 @@ const (
 
 var size = digits.NewSize(128)
 
-// Width is the number of digits of the highest id in a base from 2 to 62, and so of
-// every padded text: 128 for 2, 32 for 16, 22 for 62. It is 0 for any other base.
+// Width returns the number of digits that the highest id has in a base from 2 to 62, and so
+// every padded text: 128 in base 2, 32 in base 16, 22 in base 62. For any other base it
+// returns 0.
 func Width(base int) int { return size.Width(base) }
 
-// String is the id as 22 digits in base 62. These texts sort, as bytes, as the ids do. A
-// case-insensitive database column treats different ones as equal: see [ID.UUID].
+// String returns the id as 22 digits in base 62. These texts sort, as bytes, in the order of
+// the ids. A case-insensitive database column treats different texts as equal; use [ID.UUID]
+// there.
 func (id ID) String() string {
 	var buf [22]byte
 	text, _ := id.AppendText(buf[:0])
@@ -34,29 +36,30 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return size.AppendPadded(dst, hi, lo, MaxBase)
 }
 
-// Text is the id as a number in a base from 2 to 62, digits 0-9A-Za-z in that order,
-// without leading zeros: the original's reply to {get, Base}. Any other base is
-// [ErrBase]. These texts do not sort as the ids do; those of [ID.Padded] do.
+// Text returns the id as a number in a base from 2 to 62, digits 0-9A-Za-z in that order,
+// without leading zeros, as boundary/flake replies to {get, Base}. For any other base it
+// returns [ErrBase]. These texts do not sort in the order of the ids; those of [ID.Padded] do.
 func (id ID) Text(base int) (string, error) {
 	hi, lo := id.words()
 	return digits.Text(hi, lo, base)
 }
 
-// AppendBase appends what [ID.Text] returns to dst. On [ErrBase] it returns dst
+// AppendBase appends what [ID.Text] returns to dst. If it fails with [ErrBase], it returns dst
 // unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	hi, lo := id.words()
 	return digits.Append(dst, hi, lo, base)
 }
 
-// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits. In
-// each base these texts sort, as bytes, as the ids do. Any other base is [ErrBase].
+// Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
+// In each base these texts sort, as bytes, in the order of the ids. For any other base it
+// returns [ErrBase].
 func (id ID) Padded(base int) (string, error) {
 	hi, lo := id.words()
 	return size.Padded(hi, lo, base)
 }
 
-// ParseError is the error of a text that is not an id, of any format.
+// ParseError is the error, in all formats, for a text that is not an id.
 type ParseError struct {
 	Text string // the text, cut short if it is longer than any id
 	At   int    // index of the first wrong byte
@@ -65,20 +68,19 @@ type ParseError struct {
 
 func (e *ParseError) Error() string { return (*digits.Wrong)(e).Error() }
 
-// ScanError is the error of Scan, in all formats, for a database value of a type that
-// cannot be an id; wrong bytes and text are a [*ParseError]. Its field Value is that
-// value.
+// ScanError is the error of Scan, in all formats, for a database value whose type cannot hold
+// an id. Its field Value is that value. For wrong bytes or text, Scan returns a [*ParseError].
 type ScanError = digits.ScanError
 
-// Parse parses an id. The length of the text says which form it has:
+// Parse parses an id. It tells the form of the text by its length:
 //
 //	0000AboKHPfE7cAx9OrCYZ                22 digits of base 62, as [ID.String]
 //	0000018b-cfe5-6800-0200-000000010007  as [ID.UUID]; also in braces, or after urn:uuid:
 //	0000018bcfe568000200000000010007      32 hexadecimal digits
 //	0x0000018bcfe568000200000000010007    with 0x, or with \x as psql shows bytea
 //
-// Hexadecimal digits may be of either case. Anything else is a [*ParseError]. Texts in
-// other bases and without leading zeros are ambiguous: use [ParseBase] for them.
+// Hexadecimal digits may be in either case. For any other text, Parse returns a [*ParseError].
+// Texts in other bases or without leading zeros are ambiguous: use [ParseBase] for them.
 func Parse(text string) (id ID, err error) {
 	switch {
 	case len(text) == uuidLen:
@@ -109,18 +111,20 @@ const (
 	urn    = "urn:uuid:"
 )
 
-// unpadded returns what an error adds for a text that [ID.Text] may have returned.
+// unpadded returns advice to add to an error if [ID.Text] may have returned text, or an empty
+// string.
 func unpadded(text string) string {
-	if _, err := ParseBase(text, MaxBase); err != nil || len(text) < 17 { // as ids since 1971
+	if _, err := ParseBase(text, MaxBase); err != nil || len(text) < 17 { // ids since 1971 have at least 17 digits
 		return ""
 	}
 	return "; ParseBase(text, 62) reads digits without leading zeros, as Text(62) and {get, 62} return them"
 }
 
-// ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
-// [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
-// different digits in every base. Any other base is [ErrBase]. Text that is empty, too
-// long, above the highest id, or contains anything but digits of the base is a [*ParseError].
+// ParseBase parses an id in a base from 2 to 62, of at most [Width] digits, with or without
+// leading zeros: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are different
+// digits in every base. It fails with [ErrBase] for any other base, and with a [*ParseError]
+// if the text is empty, too long, above the highest id, or contains anything but digits of the
+// base.
 func ParseBase(text string, base int) (id ID, err error) {
 	hi, lo, err := size.Parse(text, base)
 	if err != nil {
@@ -137,18 +141,19 @@ func parsed(hi, lo uint64, err error) (ID, error) {
 	return fromWords(hi, lo), digits.As[ParseError](err)
 }
 
-// The text of an id in JSON, XML and configuration is that of String; its binary form
-// is the 16 bytes; its form in a database is that of [ID.UUID].
+// In JSON, XML and configuration an id is the text that String returns; in binary form it is
+// the 16 bytes; in a database it is the text that UUID returns.
 
-// MarshalText returns what [ID.String] does, 22 digits of base 62. encoding/json uses
-// it too, for values and map keys. The error is always nil.
+// MarshalText returns what [ID.String] does, 22 digits of base 62. encoding/json calls it for
+// values and map keys. The error is always nil.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText accepts exactly what [ID.MarshalText] returns. On a [*ParseError] the
-// id is unchanged.
+// UnmarshalText accepts exactly what [ID.MarshalText] returns. For any other text it returns a
+// [*ParseError] and leaves the id unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) != Width(MaxBase) {
-		return digits.Errorf[ParseError](text, 0, "%d bytes, want %d digits of base 62%s", len(text), Width(MaxBase), unpadded(string(text)))
+		return digits.Errorf[ParseError](text, 0, "%d bytes, want %d digits of base 62%s",
+			len(text), Width(MaxBase), unpadded(string(text)))
 	}
 	return id.keep(ParseBase(string(text), MaxBase))
 }
@@ -164,7 +169,8 @@ func (id *ID) keep(parsed ID, err error) error {
 // MarshalBinary returns the 16 bytes. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 
-// UnmarshalBinary accepts 16 bytes. On a [*ParseError] the id is unchanged.
+// UnmarshalBinary accepts 16 bytes. For any other length it returns a [*ParseError] and leaves
+// the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
 		return digits.Errorf[ParseError](data, 0, "%d bytes, want 16", len(data))
@@ -173,7 +179,7 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// The hyphens of a UUID's text (RFC 9562 section 4), by place.
+// The indexes of the hyphens in a UUID's text (RFC 9562 section 4), and its length.
 const (
 	uuidLen = 36
 	hyphen1 = 8
@@ -182,8 +188,8 @@ const (
 	hyphen4 = 23
 )
 
-// UUID is the id in the text form of a UUID (RFC 9562 section 4): 32 hexadecimal
-// digits, lower case, as 8-4-4-4-12. Version and variant are not set: only the form is
+// UUID returns the id in the text form of a UUID (RFC 9562 section 4): 32 lower-case
+// hexadecimal digits, grouped 8-4-4-4-12. Version and variant are not set: only the form is
 // that of a UUID.
 func (id ID) UUID() string {
 	var buf [uuidLen]byte
@@ -202,7 +208,7 @@ func (id ID) AppendUUID(dst []byte) []byte {
 	return append(dst, b[:]...)
 }
 
-// notUUID returns the error of 36 bytes that are not a UUID.
+// notUUID returns the error for a text of 36 bytes that is not a UUID.
 func notUUID(text string) error {
 	for i := 0; ; i++ {
 		switch i {
@@ -218,15 +224,16 @@ func notUUID(text string) error {
 	}
 }
 
-// Value implements [driver.Valuer] with the text of [ID.UUID], which every Postgres
+// Value implements [driver.Valuer]. It returns the text of [ID.UUID], which every Postgres
 // driver accepts for a column of type uuid. For a column of bytes pass id[:] instead. Both
-// columns sort as the ids do. MariaDB's type uuid refuses ids or misplaces them.
+// columns sort in the order of the ids. MariaDB's type uuid rejects some ids and sorts others
+// wrongly.
 func (id ID) Value() (driver.Value, error) { return id.UUID(), nil }
 
-// Scan implements sql.Scanner. It accepts what drivers return for a uuid column, 36
-// characters as a string or bytes, or 16 bytes, which they also return for bytea; and
-// the 22 digits of [ID.String]. NULL is an error: scan into [database/sql.Null] of ID
-// where it may occur. On an error the id is unchanged.
+// Scan implements sql.Scanner. It accepts what drivers return for a uuid column (36 characters
+// as a string or bytes, or 16 bytes, which they also return for bytea) and the 22 digits of
+// [ID.String]. NULL is an error: scan a nullable column into a [database/sql.Null] of ID. If
+// Scan fails, the id is unchanged.
 func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
 	case []byte:

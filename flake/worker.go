@@ -25,11 +25,10 @@ type Worker uint64
 // MaxWorker is the highest worker id.
 const MaxWorker Worker = 1<<48 - 1
 
-// multicast is the lowest bit of the first byte. It is never set in the address of a
-// network card.
+// multicast is the lowest bit of the first byte. It is never set in a network card's address.
 const multicast Worker = 1 << 40
 
-// String is the worker as a MAC address is written: 02:00:00:00:00:01.
+// String returns the worker written as a MAC address: 02:00:00:00:00:01.
 func (w Worker) String() string {
 	var bytes [8]byte
 	binary.BigEndian.PutUint64(bytes[:], uint64(w))
@@ -46,21 +45,21 @@ func ParseWorker(text string) (Worker, error) {
 	return workerOf(mac), nil
 }
 
-// RandomWorker returns a random worker id: 47 random bits, and the multicast bit, so
-// that it never equals the MAC of a network card (RFC 9562 section 6.10).
+// RandomWorker returns a random worker id: 47 random bits and the multicast bit, so that the
+// id never equals the MAC of a network card (RFC 9562 section 6.10).
 func RandomWorker() Worker {
 	var bytes [6]byte
 	rand.Read(bytes[:]) // never fails
 	return workerOf(bytes[:]) | multicast
 }
 
-// NumberWorker returns the worker id of a number below 2^16 that is unique in a fleet.
-// Like those of [RandomWorker] it never equals the MAC of a network card.
+// NumberWorker returns the worker id for a number below 2^16 that is unique in a fleet. Like
+// those of [RandomWorker], this worker id never equals the MAC of a network card.
 func NumberWorker(number uint64) Worker { return Worker(number&0xffff) | multicast }
 
-// InterfaceWorker returns the MAC address of a network interface as a worker id, and
-// the interface's name. An empty name means the original's choice: the first interface
-// with a MAC that is not all zeros. The error lists all interfaces.
+// InterfaceWorker returns the MAC address of a network interface as a worker id, and the
+// interface's name. An empty name means the interface that boundary/flake would choose: the
+// first whose MAC is not all zeros. The error lists all interfaces.
 func InterfaceWorker(name string) (worker Worker, from string, err error) {
 	all, err := interfaces()
 	if err != nil {
@@ -81,7 +80,8 @@ func interfaces() ([]net.Interface, error) {
 	return all, err
 }
 
-// withMAC returns the interfaces with a MAC and, unless it is empty, the name: at least one.
+// withMAC returns the interfaces that have a MAC and, unless name is empty, that name. It
+// fails if there are none.
 func withMAC(name string, all []net.Interface) (some []net.Interface, err error) {
 	what := "no interface has a MAC address"
 	if name != "" {
@@ -120,16 +120,16 @@ type Card struct {
 	Name   string
 	Worker Worker // the MAC
 
-	// Doubts are the reasons why another machine may have the same MAC, or this machine
-	// another MAC after its next boot: "is down", "is virtual". It is empty for a network
-	// card that is up and has its manufacturer's address. A copy of a virtual machine
-	// may have the same MAC nonetheless.
+	// Doubts are the reasons why another machine may have the same MAC, or this machine may
+	// have a different MAC after its next boot: "is down", "is virtual". Doubts is empty for a
+	// network card that is up and has its manufacturer's address. Even then, a copy of a
+	// virtual machine may have the same MAC.
 	Doubts []string
 }
 
 // NetworkCard returns the network interface with a name. An empty name means the first
-// without doubts, or else the one that [InterfaceWorker] chooses. The error lists all
-// interfaces.
+// interface without doubts or, if every interface has doubts, the one that [InterfaceWorker]
+// chooses. The error lists all interfaces.
 func NetworkCard(name string) (Card, error) {
 	all, err := interfaces()
 	if err != nil {
@@ -148,7 +148,7 @@ func pickCard(name string, all []net.Interface, sys fs.FS) (best Card, err error
 	return best, err
 }
 
-// doubts returns the doubts about an interface, from its flags and Linux's sysfs.
+// doubts derives the doubts about an interface from its flags and Linux's sysfs.
 func doubts(i net.Interface, sys fs.FS) (all []string) {
 	if i.Flags&net.FlagUp == 0 {
 		all = append(all, "is down")
@@ -169,7 +169,7 @@ func doubts(i net.Interface, sys fs.FS) (all []string) {
 	return all
 }
 
-// virtual reports whether an interface has no device.
+// virtual reports whether an interface has no hardware device.
 func virtual(i net.Interface, sys fs.FS) bool {
 	_, err := fs.Stat(sys, i.Name+"/device")
 	return err != nil
@@ -181,9 +181,9 @@ func attribute(sys fs.FS, name, attribute string) string {
 }
 
 // KeptWorker returns the worker id that the file keeps with the mark of a name. If the file
-// has none, it makes one, like [RandomWorker], and saves it with the next mark: open a
-// generator with it. It also makes a new one if the file was copied from a machine with a
-// different machine-id(5), network cards or host name.
+// has none, KeptWorker makes one like [RandomWorker], which is saved with the next mark; so
+// open a generator with it. KeptWorker also makes a new one if the file was copied from a
+// machine with a different machine-id(5), network cards or host name.
 func KeptWorker(m *Marks, name string) (w Worker, made bool, err error) {
 	machine, err := thisMachine()
 	if err != nil {
@@ -193,7 +193,7 @@ func KeptWorker(m *Marks, name string) (w Worker, made bool, err error) {
 	return Worker(n), !kept && err == nil, err
 }
 
-// thisMachine returns what identifies this machine.
+// thisMachine returns a text that identifies this machine.
 func thisMachine() (string, error) {
 	all, err := interfaces()
 	if err != nil {
@@ -203,13 +203,13 @@ func thisMachine() (string, error) {
 	if err != nil {
 		id, _ = os.ReadFile("/var/lib/dbus/machine-id")
 	}
-	host, _ := os.Hostname() // the rest identifies a machine without one
+	host, _ := os.Hostname() // a machine without a host name is identified by the rest
 	return identify(id, host, all, os.DirFS("/sys/class/net")), nil
 }
 
 // identify returns a hash of the machine-id, which must not be published (machine-id(5)), the
-// host name, and the MACs of the cards that are not virtual, or of all cards if every one is,
-// as in a container.
+// host name, and the MACs of the cards that are not virtual, or of all cards if all are
+// virtual, as in a container.
 func identify(id []byte, host string, all []net.Interface, sys fs.FS) string {
 	var macs, permanent []string
 	for _, i := range all {
