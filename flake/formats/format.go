@@ -16,31 +16,31 @@ import (
 // A Format is a layout of ids: its fields and text forms.
 type Format struct {
 	Name string // the name of its [Kind]
-	Size int    // of an id in bytes, 8 to 16
+	Size int    // number of bytes of an id, 8 to 16
 	Meta bool   // whether ids have a metabyte
 
-	epoch, unit uint64  // of the time, in ms
-	fields      []Field // the time, then the others down to the lowest bit; Value is set in constant fields
+	epoch, unit uint64  // start and step of the time, in ms
+	fields      []Field // most significant first, beginning with the time; Value is set in constant fields
 
 	append func(dst []byte, id Number) []byte // the canonical text
 	parse  func(text string) (Number, error)  // any of the format's text forms
 
-	// Derived from the fields by [Format.made].
-	lowest, highest  Number // ids of time 0
+	// Computed from the fields by [Format.made].
+	lowest, highest  Number // ids with time 0
 	sequence, random Number // masks
-	step, meta       int    // position of the lowest bit of sequence and metabyte
+	step, meta       int    // positions of the lowest bits of sequence and metabyte
 }
 
 // A Field is a part of an id.
 type Field struct {
-	Name   string // "time", "worker", "sequence" or the format's word
-	Value  uint64 // of time: ms since 1970
-	Offset int    // of its first bit from the id's most significant bit
+	Name   string // "time", "worker", "sequence" or a name from the format
+	Value  uint64 // for the time: ms since 1970
+	Offset int    // from the id's most significant bit to the field's, in bits
 	Width  int    // in bits
 }
 
-// made returns the format with the values derived from its fields; only the first field
-// needs an offset.
+// made returns the format with the values that are computed from its fields. Only the first
+// field needs an offset.
 func (f Format) made() *Format {
 	offset := f.fields[0].Offset
 	for i := range f.fields {
@@ -84,7 +84,7 @@ func (f *Format) Fields(id Number) []Field {
 	return fields
 }
 
-// Who returns the fields that identify the generator of an id.
+// Who returns the fields that identify the generator of an id, such as worker or machine.
 func Who(fields []Field) (who []Field) {
 	for _, f := range fields {
 		switch f.Name {
@@ -96,9 +96,8 @@ func Who(fields []Field) (who []Field) {
 	return who
 }
 
-// Span returns the lowest and the highest id that any generator can make from millisecond
-// first to millisecond last, both included, since 1970. It fails if either is outside the
-// format's range.
+// Span returns the lowest and the highest id that any generator can make from first to last,
+// both included, in ms since 1970. It fails if either is outside the format's range.
 func (f *Format) Span(first, last uint64) (lowest, highest Number, err error) {
 	low, err1 := f.at(first)
 	high, err2 := f.at(last)
@@ -108,7 +107,7 @@ func (f *Format) Span(first, last uint64) (lowest, highest Number, err error) {
 	return low.add(f.lowest), high.add(f.highest), nil
 }
 
-// at returns the bits of a time.
+// at returns the time's bits, shifted to their place in an id.
 func (f *Format) at(milli uint64) (Number, error) {
 	field := f.fields[0]
 	ticks := (milli - f.epoch) / f.unit
@@ -118,7 +117,8 @@ func (f *Format) at(milli uint64) (Number, error) {
 	return Number{Lo: ticks}.shifted(f.shift(&field)), nil
 }
 
-// withMeta returns id with its metabyte, which must be 0, set to meta, if the format has one.
+// withMeta returns id with its metabyte set to meta, if the format has one. The metabyte must
+// be 0 before.
 func (f *Format) withMeta(id Number, meta uint8) Number {
 	if f.Meta {
 		id = id.add(Number{Lo: uint64(meta)}.shifted(f.meta))
@@ -126,27 +126,27 @@ func (f *Format) withMeta(id Number, meta uint8) Number {
 	return id
 }
 
-// Place returns a number for comparing ids of the format: the places in a run are
-// consecutive, and exclude the random bits, which may be equal in two ids.
+// Place returns a number for comparing ids of the format. The places of the ids in a run are
+// consecutive. A place does not contain the random bits, since they do not make an id unique.
 func (f *Format) Place(id Number) Number {
 	id.Lo &^= f.random.Lo
 	return id.shifted(-f.step).add(id.shifted(128 - f.step))
 }
 
-// AtPlace is the reverse of [Format.Place], without random bits.
+// AtPlace is the reverse of [Format.Place]. The random bits of its result are 0.
 func (f *Format) AtPlace(place Number) Number {
 	return place.shifted(f.step).add(place.shifted(f.step - 128))
 }
 
-// A Run is a range of ids in sequence: First and the Count-1 after it.
+// A Run is a run of consecutive ids: First and the Count-1 ids after it.
 type Run struct {
 	First  Number
 	Count  int
 	Format *Format // nil means consecutive numbers
 }
 
-// At returns the id at index i, 0 <= i < Count. Any random bits are new in each call, so
-// call At once per id.
+// At returns the id at index i, 0 <= i < Count. If the format has random bits, each call
+// chooses new ones, so call At only once per id.
 func (r Run) At(i int) Number {
 	f := r.Format
 	if f == nil {
@@ -159,8 +159,8 @@ func (r Run) At(i int) Number {
 	return id
 }
 
-// FollowedBy reports whether next continues the run in the same tick, so that the two can
-// be joined.
+// FollowedBy reports whether next continues the run in the same tick, so that both can be
+// joined into one run.
 func (r Run) FollowedBy(next Run) bool {
 	if r.Format == nil {
 		return r.First.Plus(r.Count) == next.First
@@ -170,8 +170,8 @@ func (r Run) FollowedBy(next Run) bool {
 		next.First.Hi == after.Hi && (next.First.Lo^after.Lo)&^f.random.Lo == 0
 }
 
-// Number is an id of any format as an unsigned 128-bit number. Its bytes are big-endian;
-// the format's Size says how many there are.
+// Number is an id of any format as an unsigned 128-bit number. Its bytes are big-endian; their
+// number is the format's Size.
 type Number struct{ Hi, Lo uint64 }
 
 // maxOctets is the size of the largest id.
@@ -194,7 +194,7 @@ func (n Number) flake() (id flake.ID) {
 	return id
 }
 
-// Plus returns the number i after n.
+// Plus returns n + i.
 func (n Number) Plus(i int) Number { return n.add(Number{Lo: uint64(i)}) }
 
 func (n Number) add(m Number) Number {
@@ -202,7 +202,7 @@ func (n Number) add(m Number) Number {
 	return Number{n.Hi + m.Hi + carry, lo}
 }
 
-// shifted returns the number shifted up, or down if by is negative.
+// shifted returns n shifted left by that many bits, or right if by is negative.
 func (n Number) shifted(by int) Number {
 	switch {
 	case by >= 64:
@@ -220,7 +220,7 @@ func (n Number) Compare(m Number) int {
 	return cmp.Or(cmp.Compare(n.Hi, m.Hi), cmp.Compare(n.Lo, m.Lo))
 }
 
-// AppendOctets appends the last size bytes of the number, 16 at most.
+// AppendOctets appends the last size bytes of the number, at most 16.
 func (n Number) AppendOctets(dst []byte, size int) []byte {
 	id := n.flake()
 	return append(dst, id[maxOctets-size:]...)
@@ -236,5 +236,5 @@ func (n Number) AppendDigits(dst []byte, base int) []byte {
 	return dst
 }
 
-// highest returns the highest number of size bytes, 8 to 16.
+// highest returns the highest number that fits size bytes, 8 to 16.
 func highest(size int) Number { return Number{1<<(8*(size-8)) - 1, math.MaxUint64} }

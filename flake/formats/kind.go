@@ -1,9 +1,9 @@
-// Package formats is the table of id formats: their bits and text forms, the options of
+// Package formats holds the table of id formats: their bits and text forms, the options of
 // their generators, and how to open a generator. The id server, the configuration and the
-// command use only this table.
+// command know formats only through this table.
 //
-// A new format is a package such as snowflake, and a row of [Kinds]. Start from [Kinds],
-// [Format] and [Generator].
+// To add a format, write a package such as snowflake, and add a row to [Kinds]. Start with
+// [Kinds], [Format] and [Generator].
 package formats
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// Kinds is the table.
+// Kinds is the table of formats.
 var Kinds = []*Kind{flakes, idgens, snowflakes, snos, uuidv7s, ulids}
 
-// KindOf returns the row with a name, or nil.
+// KindOf returns the row with a name, or nil if there is none.
 func KindOf(name string) *Kind {
 	for _, k := range Kinds {
 		if k.Name == name {
@@ -38,7 +38,7 @@ func Names() (names []string) {
 	return names
 }
 
-// WithKey returns the names of the rows with a key, as text: "sno, uuidv7 and ulid".
+// WithKey returns the names of the rows that have a key, as text: "sno, uuidv7 and ulid".
 func WithKey(key string) string {
 	var names []string
 	for _, k := range Kinds {
@@ -53,31 +53,31 @@ func WithKey(key string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// A Kind is a row of the table: the formats that share a name and differ by options.
+// A Kind is a row of the table: the formats that share a name and differ by their options.
 type Kind struct {
 	Name string
 	Keys []*Key // of the options
 
-	// Numbers are the alternative lists of keys for the number that no two generators
+	// Numbers are the alternative lists of keys that set the number, which no two generators
 	// may share.
 	Numbers [][]string
 
-	// Format returns the format of options.
+	// Format returns the format that the options select.
 	Format func(o Options) *Format
 
-	// Check returns the faults in options whose values are in range. It may be nil.
+	// Check returns the faults of options whose values are each in range. It may be nil.
 	Check func(o Options) []Fault
 
-	// Plan plans the generator for options that include a number.
+	// Plan plans a generator with the options, which must include the number.
 	Plan func(o Options) (Plan, error)
 }
 
-// Random reports whether the number is large enough to be chosen at random.
+// Random reports whether the number has enough bits to be chosen at random.
 func (k *Kind) Random() bool {
 	return slices.ContainsFunc(k.Keys, func(key *Key) bool { return key.Type == MAC })
 }
 
-// Key returns the key with a name, or nil.
+// Key returns the key with a name, or nil if there is none.
 func (k *Kind) Key(name string) *Key {
 	for _, key := range k.Keys {
 		if key.Name == name {
@@ -87,18 +87,18 @@ func (k *Kind) Key(name string) *Key {
 	return nil
 }
 
-// A Key is the key of an option.
+// A Key describes an option.
 type Key struct {
 	Name     string
 	Type     Type
-	From, To int64 // of an Integer
-	Layout   bool  // whether it changes the layout of ids
+	From, To int64 // range of an Integer
+	Layout   bool  // whether the option changes the layout of ids
 	Does     string
 
-	most func(o Options) int64 // instead of To
+	most func(o Options) int64 // used instead of To, unless nil
 }
 
-// Most returns the highest value, which may depend on other options.
+// Most returns the highest allowed value, which may depend on other options.
 func (k *Key) Most(o Options) int64 {
 	if k.most != nil {
 		return k.most(o)
@@ -120,7 +120,7 @@ const (
 // Options are the values of keys.
 type Options map[string]int64
 
-// or returns the value of a key, or otherwise if it is not set.
+// or returns the value of a key, or otherwise if the key is not set.
 func (o Options) or(key string, otherwise int64) int64 {
 	if v, ok := o[key]; ok {
 		return v
@@ -133,7 +133,7 @@ func (o Options) has(key string) bool {
 	return ok
 }
 
-// A Fault is a wrong key, and what its value must be.
+// A Fault is a key with a wrong value, and what the value must be.
 type Fault struct{ Key, Want string }
 
 // Keys returns the keys of all kinds.
@@ -148,16 +148,16 @@ func Keys() (all []*Key) {
 	return all
 }
 
-// IsNumber reports whether a key belongs to the number of any kind.
+// IsNumber reports whether a key sets the number, or part of it, in any kind.
 func IsNumber(key string) bool {
 	return slices.ContainsFunc(Kinds, func(k *Kind) bool {
 		return slices.ContainsFunc(k.Numbers, func(keys []string) bool { return slices.Contains(keys, key) })
 	})
 }
 
-// Numbered returns o with the number split over keys, its upper part in the first.
+// Numbered returns a copy of o with the number split over keys, the upper part in the first.
 func (k *Kind) Numbered(o Options, keys []string, number uint64) Options {
-	o = maps.Collect(maps.All(o)) // not nil
+	o = maps.Collect(maps.All(o)) // never nil, even if o is
 	for i, name := range slices.Backward(keys) {
 		key := k.Key(name)
 		values := uint64(key.Most(o)) + 1
@@ -187,56 +187,56 @@ func (k *Kind) MaxNumber(o Options, keys []string) uint64 {
 	return min(numbers, 1<<16) - 1
 }
 
-// A Plan is a generator that can be opened.
+// A Plan describes a generator and can open it.
 type Plan struct {
 	Who    string // for people: "partition 7"
-	Worker uint64 // as in [Source]
+	Worker uint64 // what [Source]'s Worker will return
 	Place  Place
 
-	// Open returns the generator, whose mark is in the file at path, or in o.Marks
-	// with that name. Without either, nothing is saved.
+	// Open opens the generator. Its mark is in the file at path or, if o.Marks is set, in that
+	// file under the name path. If path is empty and o.Marks is nil, nothing is saved.
 	Open func(ctx context.Context, path string, o flake.Options) (Generator, error)
 }
 
-// A Place is the set of ids that a generator can make, whatever their time: those from
-// First to Last in a space. Ids in different spaces are never compared.
+// A Place is the set of ids that a generator can make, without their time: those from First to
+// Last in a space. Ids in different spaces are never compared.
 type Place struct {
-	Key, Value  string // of the number, for people
+	Key, Value  string // the number, for people
 	Space       string
 	First, Last uint64
 }
 
 func (p Place) String() string { return p.Key + " " + p.Value }
 
-// Overlaps reports whether two generators can make the same ids.
+// Overlaps reports whether generators with these places can make the same ids.
 func (p Place) Overlaps(other Place) bool {
 	return p.Space == other.Space && p.First <= other.Last && other.First <= p.Last
 }
 
-// A Source makes ids of one format. Any number of goroutines may use it.
+// A Source makes ids of one format. It is safe for concurrent use.
 type Source interface {
 	Format() *Format
-	// Reserve takes 1 to n new ids in sequence. If the ids of a tick are used up, it
-	// waits for the next tick, until ctx is done. meta is for formats with a metabyte.
+	// Reserve takes a run of 1 to n new ids. If the ids of a tick are used up, it waits for
+	// the next tick, until ctx is done. meta is the metabyte, in formats that have one.
 	Reserve(ctx context.Context, n int, meta uint8) (Run, error)
-	// Worker is the worker, machine or partition of every id.
+	// Worker returns the worker, machine or partition in every id.
 	Worker() uint64
 	// Last returns the time, in ms since 1970, and the sequence of the last id.
 	Last() (milli uint64, sequence uint32)
-	// Ready returns nil if ids are available now and will be soon, or an error, usually
-	// that of Reserve.
+	// Ready returns nil if ids can be made now and in the near future; otherwise it returns an
+	// error, usually that of Reserve.
 	Ready() error
-	// Behind is the least time until the clock has caught up with the last id, or 0 if
-	// it is not behind.
+	// Behind returns the minimum time until the clock has caught up with the last id, or 0 if
+	// the clock is not behind.
 	Behind() time.Duration
-	// Waits is the number of calls that waited because the ids of a tick were used up.
+	// Waits returns the number of calls that waited because the ids of a tick were used up.
 	Waits() uint64
-	// PerTick is the number of ids per tick.
+	// PerTick returns the number of ids per tick.
 	PerTick() int
-	// Mark is the durable mark, which no id is later than, or the zero time.
+	// Mark returns the saved mark, which no id is later than, or the zero time if nothing is
+	// saved.
 	Mark() time.Time
-	// LastSaved returns when the mark was last made durable, and the error of a later
-	// attempt, if any.
+	// LastSaved returns when the mark was last saved, and the error of any later attempt.
 	LastSaved() (time.Time, error)
 }
 
@@ -246,8 +246,8 @@ type Generator interface {
 	io.Closer
 }
 
-// generator adapts the generator of a format's package to [Generator]: it embeds the
-// methods that all of them share, and has functions for the others.
+// generator adapts the generator of a format's package to [Generator]. It embeds the methods
+// that all these packages share, and has fields for what differs.
 type generator struct {
 	alike
 	format  *Format

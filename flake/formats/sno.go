@@ -69,7 +69,7 @@ func ofSno(id sno.ID) Number {
 	return Number{uint64(binary.BigEndian.Uint16(id[:2])), binary.BigEndian.Uint64(id[2:])}
 }
 
-// Sno returns a generator of package sno. Its worker is the partition.
+// Sno adapts a generator of package sno. The worker is the partition.
 func Sno(ids *sno.Generator) Generator {
 	reserve := func(ctx context.Context, n int) (Number, int, error) {
 		run, err := ids.Reserve(ctx, n)

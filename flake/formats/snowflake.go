@@ -10,16 +10,16 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// The default and maximum bits of a snowflake.
+// The default and maximum numbers of bits in a snowflake.
 const (
 	defaultTimeBits    = 41
 	defaultMachineBits = 10
 	maxTimeBits        = 46
-	maxLowBits         = 22 // of machine and sequence
-	maxBits            = 63 // together
+	maxLowBits         = 22 // machine and sequence together
+	maxBits            = 63 // all fields together
 )
 
-// The keys of both rows.
+// The keys that both rows have.
 var (
 	keyEpoch = &Key{Name: "epoch", Type: Time, Layout: true,
 		Does: "the `TIME` that ids count from, such as 2020-01-01T00:00:00Z"}
@@ -53,7 +53,7 @@ var snowflakes = &Kind{
 		{Name: "machine_bits", To: maxLowBits, Layout: true, Does: "how many `BITS` the machine has"},
 		{Name: "sequence_bits", To: maxLowBits, Layout: true, Does: "how many `BITS` the sequence has"},
 		{Name: "time_bits", From: 1, To: maxTimeBits, Layout: true, Does: "how many `BITS` the time has"},
-		{Name: "random_start", Type: Bool, Does: "`true` has the sequence start anywhere in each millisecond"}},
+		{Name: "random_start", Type: Bool, Does: "`true` starts the sequence anywhere in each millisecond"}},
 	Format: func(o Options) *Format { return SnowflakeFormat(twitterLayout(o)) },
 	Check:  checkSnowflake,
 	Plan: func(o Options) (Plan, error) {
@@ -61,7 +61,7 @@ var snowflakes = &Kind{
 	},
 }
 
-// bitsOf returns the number of bits of the time, machine or sequence.
+// bitsOf returns the number of bits of the time, machine or sequence, within its limits.
 func bitsOf(o Options, key string) int64 {
 	switch key {
 	case "time_bits":
@@ -102,8 +102,8 @@ func twitterLayout(o Options) snowflake.Layout {
 	return l
 }
 
-// planSnowflake plans a generator of either row. Two layouts share a space if their
-// epoch and the number of bits below the time are the same, whatever their fields.
+// planSnowflake plans a generator of either row. Two layouts share a space if they have the
+// same epoch and number of bits below the time, whatever their fields.
 func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan, err error) {
 	machine := snowflake.Machine(o[keyID.Name])
 	p.Who = fmt.Sprintf("id %d", machine)
@@ -136,7 +136,7 @@ func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan,
 	return p, nil
 }
 
-// SnowflakeFormat returns the format of a layout: flake-idgen's if the layout has the bits
+// SnowflakeFormat returns the format of a layout, named flake-idgen if the layout has the bits
 // of [snowflake.Idgen]. The canonical text is the number in decimal.
 func SnowflakeFormat(l snowflake.Layout) *Format {
 	f := Format{Name: "snowflake", Size: 8, epoch: l.Epoch, unit: 1, append: appendDecimal, parse: parseDecimal}
@@ -163,7 +163,7 @@ func parseDecimal(text string) (Number, error) {
 	return ofSnowflake(snowflake.ParseBase(text, 10))
 }
 
-// Snowflake returns a generator of package snowflake, of either row.
+// Snowflake adapts a generator of package snowflake, for either row.
 func Snowflake(ids *snowflake.Generator) Generator {
 	reserve := func(ctx context.Context, n int) (Number, int, error) {
 		run, err := ids.Reserve(ctx, n)

@@ -14,7 +14,7 @@ import (
 // MaxText is the length of the longest text of an id: 128 bits in base 2.
 const MaxText = 128
 
-// Bases other than 2 to 62.
+// Special bases, in addition to the bases 2 to 62.
 const (
 	Octets    = 0  // the bytes of the id
 	Canonical = -1 // the format's own text
@@ -25,13 +25,13 @@ const canonical = "canonical"
 // text is a text form of ids other than digits in a base.
 type text struct {
 	name   string
-	size   int // of the ids that have it, in bytes; 0 means any
+	size   int // size in bytes of the ids that have this form; 0 means any
 	append func(dst []byte, id Number, size int) []byte
 	parse  func(text string, size int) (Number, error)
 }
 
-// texts are, except for the first two, those of bwmarrin/snowflake under the same names.
-// Their bases are the numbers below Canonical.
+// texts are the text forms. All but the first two come from bwmarrin/snowflake, under the same
+// names. Their bases are the numbers below Canonical.
 var texts = [...]text{
 	{"uuid", maxOctets, appendUUID, parseUUID},
 	{"crockford", 0, appendCrockford, parseCrockford},
@@ -61,8 +61,8 @@ func parseUUID(text string, _ int) (Number, error) {
 	return of128(id), err
 }
 
-// crockfordZeros is the lowest 128-bit id in Crockford's base 32, as in ULIDs. The text of
-// an id has as many digits as that of the highest id of the same size.
+// crockfordZeros is the lowest 128-bit id in Crockford's base 32, which ULIDs use. The text of
+// an id is padded to the number of digits of the highest id of its size.
 const crockfordZeros = "00000000000000000000000000"
 
 func crockfordWidth(size int) int { return (8*size + 4) / 5 } // 13, 16 or 26
@@ -78,13 +78,13 @@ func parseCrockford(text string, size int) (Number, error) {
 	return of128(id), err
 }
 
-// isCrockford reports whether a text that [parseCrockford] parses is unambiguous: the only
-// other 128-bit text with 26 digits and a leading 0 is hexadecimal with needless zeros.
+// isCrockford reports whether a text is certainly what [parseCrockford] parses: the only other
+// text of a 128-bit id with 26 digits and a leading 0 is hexadecimal with needless zeros.
 func isCrockford(text string, size int) bool {
 	return size == maxOctets && len(text) == len(crockfordZeros) && text[0] == '0' && text[1]|' ' != 'x'
 }
 
-// textOf returns the text of a base, or nil.
+// textOf returns the text form with a base, or nil for any other base.
 func textOf(base int) *text {
 	if i := Canonical - 1 - base; 0 <= i && i < len(texts) {
 		return &texts[i]
@@ -114,13 +114,13 @@ func NameOf(base int) string {
 	return "base " + strconv.Itoa(base)
 }
 
-// HasBase reports whether ids of the format can be written in a valid base.
+// HasBase reports whether ids of the format can be written in a base, which must be valid.
 func (f *Format) HasBase(base int) bool {
 	t := textOf(base)
 	return t == nil || t.size == 0 || t.size == f.Size
 }
 
-// TextBases returns the bases that have names, other than canonical.
+// TextBases returns the bases that have a name, except canonical.
 func TextBases() (bases []int) {
 	for i := range texts {
 		bases = append(bases, Canonical-1-i)
@@ -128,7 +128,7 @@ func TextBases() (bases []int) {
 	return bases
 }
 
-// BaseNames returns the names of the bases with names that any of the formats supports.
+// BaseNames returns the names of the named bases that at least one of the formats supports.
 func BaseNames(all ...*Format) []string {
 	names := []string{canonical}
 	for _, base := range TextBases() {
@@ -139,7 +139,7 @@ func BaseNames(all ...*Format) []string {
 	return names
 }
 
-// Append appends an id in a base: its bytes, the format's own text, or digits.
+// Append appends an id in a base: its bytes, a text form, or digits.
 func (f *Format) Append(dst []byte, id Number, base int) []byte {
 	switch base {
 	case Octets:
@@ -153,15 +153,15 @@ func (f *Format) Append(dst []byte, id Number, base int) []byte {
 	return id.AppendDigits(dst, base)
 }
 
-// Width returns the length of the longest text of an id in a base.
+// Width returns the length of the longest text that an id has in a base.
 func (f *Format) Width(base int) int { return len(f.Append(nil, highest(f.Size), base)) }
 
 var errText = errors.New("flake: not an id of the format")
 
-// Parse parses what Append returns: digits in the base; with Canonical, any of the format's
-// text forms, the id in base 16 as other programs write it or, for 128-bit ids, 26 Crockford
-// digits that begin with 0; with Octets, the bytes of the id, or text as with Canonical if
-// the length differs.
+// Parse parses what Append appends for the base. With Canonical it accepts any of the format's
+// text forms, the id in base 16 as other programs write it and, for 128-bit ids, 26 Crockford
+// digits that begin with 0. With Octets it accepts the bytes of the id or, if the length
+// differs, text as with Canonical.
 func (f *Format) Parse(text string, base int) (id Number, err error) {
 	switch {
 	case base == Octets && len(text) == f.Size:
@@ -181,7 +181,7 @@ func (f *Format) Parse(text string, base int) (id Number, err error) {
 		id, err = parseDigits(text, base)
 	}
 	if err == nil {
-		_, err = f.parse(string(f.append(nil, id))) // fails for a UUID of another version
+		_, err = f.parse(string(f.append(nil, id))) // fails for a UUID of a different version
 	}
 	if err != nil || id.Compare(highest(f.Size)) > 0 {
 		return Number{}, errText
@@ -189,7 +189,7 @@ func (f *Format) Parse(text string, base int) (id Number, err error) {
 	return id, nil
 }
 
-// ReadAs describes, for people, the text form that Parse with Canonical takes text for.
+// ReadAs describes, for people, the form in which Parse with Canonical reads text.
 func (f *Format) ReadAs(text string) string {
 	if _, err := f.parse(text); err == nil {
 		return f.Name + "'s own text"
@@ -200,8 +200,8 @@ func (f *Format) ReadAs(text string) string {
 	return "hexadecimal"
 }
 
-// parseDigits parses what AppendDigits returns; in base 16 also lower case, and after
-// 0x. The number may not fit the format.
+// parseDigits parses what AppendDigits appends and, in base 16, also lower case and a leading
+// 0x. The number may be too large for the format.
 func parseDigits(text string, base int) (Number, error) {
 	if base == 16 {
 		text = strings.ToUpper(strings.TrimPrefix(text, "0x"))
@@ -210,9 +210,9 @@ func parseDigits(text string, base int) (Number, error) {
 	return of128(id), err
 }
 
-// parseHex parses unambiguous base 16: after 0x; with a letter among the digits; or a
-// whole id, also after the \x of Postgres. For ids of flake that includes a UUID without
-// hyphens.
+// parseHex parses text that is certainly base 16: after 0x, with a letter among the digits, or
+// with all digits of an id, also after the \x of Postgres. For flake ids that includes a UUID
+// without hyphens.
 func parseHex(text string, size int) (Number, error) {
 	digits, bytea := strings.CutPrefix(text, `\x`)
 	whole := len(digits) == 2*size

@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// The rows with 128-bit ids and 48-bit workers.
+// The rows of formats with 128-bit ids and 48-bit workers.
 var (
 	flakes  = workerKind(flakeFormat, flake.NewGenerator, flake.Open, Flake)
 	uuidv7s = workerKind(uuidv7Format, uuidv7.NewGenerator, uuidv7.Open, UUIDv7)
@@ -79,12 +79,12 @@ var ulidFormat = Format{
 	},
 	parse: func(text string) (id Number, err error) {
 		var read ulid.ID
-		err = read.Scan(text) // also the form of a UUID
+		err = read.Scan(text) // also accepts the form of a UUID
 		return of128(read), err
 	},
 }.made()
 
-// Flake returns a generator of package flake.
+// Flake adapts a generator of package flake.
 func Flake(ids *flake.Generator) Generator {
 	reserve := func(ctx context.Context, n int) (Number, int, error) {
 		run, err := ids.Reserve(ctx, n)
@@ -93,7 +93,7 @@ func Flake(ids *flake.Generator) Generator {
 	return &generator{ids, flakeFormat, uint64(ids.Worker()), wide(ids.Last), reserve}
 }
 
-// UUIDv7 returns a generator of package uuidv7.
+// UUIDv7 adapts a generator of package uuidv7.
 func UUIDv7(ids *uuidv7.Generator) Generator {
 	reserve := func(ctx context.Context, n int) (Number, int, error) {
 		run, err := ids.Reserve(ctx, n)
@@ -102,7 +102,7 @@ func UUIDv7(ids *uuidv7.Generator) Generator {
 	return &generator{ids, uuidv7Format, uint64(ids.Worker()), wide(ids.Last), reserve}
 }
 
-// ULID returns a generator of package ulid.
+// ULID adapts a generator of package ulid.
 func ULID(ids *ulid.Generator) Generator {
 	reserve := func(ctx context.Context, n int) (Number, int, error) {
 		run, err := ids.Reserve(ctx, n)
