@@ -21,7 +21,7 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// Start is what a start does.
+// Start is what the node would do at startup.
 type Start string
 
 const (
@@ -34,29 +34,29 @@ const (
 type Code string
 
 const (
-	// The start is refused, or waits until this is repaired.
+	// With these codes the node refuses to start, or waits until the problem is solved.
 	CodeFile       Code = "file"                    // cannot be read or used
 	CodeBackwards  Code = "clock_running_backwards" // a mark is too far ahead
 	CodeAdvanced   Code = "clock_advanced"          // a mark is older than the allowable downtime
-	CodeGenerator  Code = "generator"               // cannot be opened for another reason
-	CodeStore      Code = "store"                   // does not answer
+	CodeGenerator  Code = "generator"               // cannot be opened, for any other reason
+	CodeStore      Code = "store"                   // the store does not answer
 	CodeRefused    Code = "store_refuses"
-	CodeClockOff   Code = "clock_off" // of the store's machines
+	CodeClockOff   Code = "clock_off" // the clock differs from those of the store's machines
 	CodeNoneFree   Code = "none_free"
-	CodeElsewhere  Code = "elsewhere" // the number in the file is of another cluster or prefix
+	CodeElsewhere  Code = "elsewhere" // the number in the file belongs to another cluster or prefix
 	CodeTimeout    Code = "start_timeout"
-	CodeNotClaimed Code = "not_claimed" // for another reason
+	CodeNotClaimed Code = "not_claimed" // for any other reason
 
-	// The start succeeds, but ids may repeat.
+	// With these codes the node starts, but ids may repeat.
 	CodeForgotten Code = "store_behind" // the store has forgotten what this node wrote
 	CodeCopy      Code = "copy"         // another process uses the number in this file
 
-	// Nothing is wrong.
+	// With these codes nothing is wrong.
 	CodeNoFile    Code = "no_file"
-	CodeDrawn     Code = "worker_drawn" // a random worker id of another machine is replaced
-	CodeTaken     Code = "number_taken" // another node has had the number since
+	CodeDrawn     Code = "worker_drawn" // the random worker id of another machine is replaced
+	CodeTaken     Code = "number_taken" // another node has claimed the number since
 	CodePast      Code = "number_past"  // the mark of the number has passed
-	CodeFloor     Code = "floor"        // was written since the number was claimed
+	CodeFloor     Code = "floor"        // the floor was written since the number was claimed
 	CodeNotWanted Code = "number_not_wanted"
 )
 
@@ -68,15 +68,15 @@ type Finding struct {
 	Text      string `json:"text"` // what is wrong, and what to do
 }
 
-// Report is the result of [Check]. Times are in milliseconds since 1970-01-01 UTC, or 0 if
-// missing.
+// Report is the result of [Check]. Times are in milliseconds since 1970-01-01 UTC; 0 means
+// that there is none.
 type Report struct {
-	Fits       bool              `json:"fits"` // nothing is wrong
+	Fits       bool              `json:"fits"` // whether nothing is wrong
 	Start      Start             `json:"start"`
-	Wait       int64             `json:"wait"` // in ms; 0 if Start is StartWaits: unknown
+	Wait       int64             `json:"wait"` // in ms; 0 with StartWaits means unknown
 	Clock      uint64            `json:"clock"`
 	File       string            `json:"file"`
-	Number     *NumberReport     `json:"number,omitempty"` // nil: the node needs none
+	Number     *NumberReport     `json:"number,omitempty"` // nil if the node needs none
 	Generators []GeneratorReport `json:"generators"`
 	Findings   []Finding         `json:"findings"`
 }
@@ -85,9 +85,9 @@ type Report struct {
 type NumberReport struct {
 	Cluster string       `json:"cluster,omitempty"`
 	Prefix  string       `json:"prefix"`
-	Floor   uint64       `json:"floor"`           // ids of new claims are later
-	Kept    *KeptReport  `json:"kept,omitempty"`  // nil: the file has no number
-	Claim   *ClaimReport `json:"claim,omitempty"` // nil: no number can be claimed
+	Floor   uint64       `json:"floor"`           // new claims make only ids later than this
+	Kept    *KeptReport  `json:"kept,omitempty"`  // nil if the file has no number
+	Claim   *ClaimReport `json:"claim,omitempty"` // nil if no number can be claimed
 }
 
 // KeptReport describes the number in the file.
@@ -95,20 +95,21 @@ type KeptReport struct {
 	Cluster   string `json:"cluster,omitempty"`
 	Prefix    string `json:"prefix"`
 	Number    uint64 `json:"number"`
-	Mark      uint64 `json:"mark"`       // the highest written for the number
+	Mark      uint64 `json:"mark"`       // the highest mark written for the number
 	StoreMark uint64 `json:"store_mark"` // the mark in the store
 	StoreName string `json:"store_name"` // the owner in the store
 }
 
-// ClaimReport describes the claim that a start makes.
+// ClaimReport describes the claim that the node would make at startup.
 type ClaimReport struct {
 	Number  uint64 `json:"number"`
-	Resumed bool   `json:"resumed"` // it resumes the claim in the file
-	Random  bool   `json:"random"`  // another free number may be claimed instead
-	After   uint64 `json:"after"`   // ids are later
+	Resumed bool   `json:"resumed"` // whether it resumes the claim in the file
+	Random  bool   `json:"random"`  // whether the node may claim another free number instead
+	After   uint64 `json:"after"`   // all ids are later than this
 }
 
-// GeneratorReport describes a generator, or a mark in the file without a configured generator.
+// GeneratorReport describes a generator, or a mark in the file that no configured generator
+// uses.
 type GeneratorReport struct {
 	Name       string `json:"name"`
 	Configured bool   `json:"configured"`
@@ -118,26 +119,27 @@ type GeneratorReport struct {
 	Wait       int64  `json:"wait"`   // in ms, for its mark and its bound
 }
 
-// Planned is a generator that the next start adds.
+// Planned is a generator that the node adds at startup.
 type Planned[G io.Closer] struct {
 	Name     string
 	Numbered bool
 	Open     Opener[G]
 }
 
-// Plan is what a start does.
+// Plan describes what the node does at startup.
 type Plan[G io.Closer] struct {
-	Timeout     time.Duration     // for a number; 0: none
-	MakesFolder bool              // the start creates a missing folder of the file
-	Advise      func(error) error // adds advice to an error of the store; may be nil
+	Timeout     time.Duration     // limit on the wait for a number; 0 means none
+	MakesFolder bool              // whether the node creates the folder of the file if it is missing
+	Advise      func(error) error // adds advice to errors of the store; may be nil
 
 	// Generators returns the generators to add, in this order, for the clock and marks of s.
 	Generators func(s *Generators[G]) []Planned[G]
 }
 
-// Check reports what a start would do now, and what is wrong. If the node is running, that is
-// what a start after a crash would do. Check rehearses the start with a simulated clock, on a disk
-// and a store whose writes are discarded: it takes no lock and changes nothing.
+// Check reports what the node would do if it started now, and what is wrong. If the node is
+// running, Check reports what it would do after a crash. Check rehearses the start with a
+// simulated clock, and discards writes to the disk and the store: it takes no lock and changes
+// nothing.
 func Check[G io.Closer](ctx context.Context, c Config, p Plan[G]) Report {
 	_, err := os.Stat(filepath.Dir(c.Path))
 	empty := p.MakesFolder && errors.Is(err, fs.ErrNotExist)
@@ -152,16 +154,16 @@ const longest = 10 * 24 * time.Hour
 
 var errLong = fmt.Errorf("more than %v from now", longest)
 
-// rehearsal is a rehearsed start.
+// rehearsal is a rehearsed start of the node.
 type rehearsal[G io.Closer] struct {
 	Report
 	plan  Plan[G]
 	all   *Generators[G]
-	kept  mark.Content // of the file
+	kept  mark.Content // content of the file
 	now   uint64
 	slept time.Duration
 
-	store   *shadowStore // nil: the node needs no number
+	store   *shadowStore // nil if the node needs no number
 	entries []workers.Entry
 	floor   workers.Floor
 }
@@ -172,7 +174,7 @@ func checkOn[G io.Closer](ctx context.Context, disk shadowDisk, unfit error, c C
 	if c.Clock == nil {
 		c.Clock = tick.SystemClock()
 	}
-	var unread error // of the store
+	var unread error // why the store could not be read
 	if c.Numbers != nil {
 		numbers := *c.Numbers
 		r.store = &shadowStore{Store: numbers.Store, clock: c.Clock}
@@ -220,7 +222,7 @@ func (r *rehearsal[G]) sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// look reads the store. If that fails, claim will fail too.
+// look reads the store. If it fails, claim will fail too.
 func (r *rehearsal[G]) look(ctx context.Context) error {
 	var errs [3]error
 	r.Number.Cluster, errs[0] = r.store.Cluster(ctx)
@@ -266,7 +268,7 @@ func (r *rehearsal[G]) report(name string) GeneratorReport {
 	return GeneratorReport{Name: name, Mark: m.Milli, Latest: m.Latest}
 }
 
-// claim rehearses Claim, which retries until it gets a number.
+// claim rehearses [Generators.Claim], which retries until it gets a number.
 func (r *rehearsal[G]) claim(ctx context.Context) {
 	s := r.all
 	var err error
@@ -302,7 +304,8 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 	r.Number.Claim = &ClaimReport{c.Number(), c.Resumed(), random, c.After()}
 }
 
-// judge returns why a claim failed, and until when claims will fail, or 0 if unknown.
+// judge returns why a claim failed, and the time until which claims will fail, or 0 if
+// unknown.
 func (r *rehearsal[G]) judge(err error) (until uint64, code Code) {
 	var elsewhere workers.ElsewhereError
 	switch {
@@ -325,7 +328,7 @@ func (r *rehearsal[G]) judge(err error) (until uint64, code Code) {
 	return 0, CodeNotClaimed
 }
 
-// add rehearses Add.
+// add rehearses [Generators.Add].
 func (r *rehearsal[G]) add(ctx context.Context, p Planned[G]) {
 	report := r.report(p.Name)
 	report.Configured, report.Numbered = true, p.Numbered
@@ -347,8 +350,8 @@ func (r *rehearsal[G]) add(ctx context.Context, p Planned[G]) {
 	}
 	r.Generators = append(r.Generators, report)
 	if was, there := r.kept.Workers[p.Name]; there && was != durable.Drawn(r.all.marks, p.Name) {
-		r.note(CodeDrawn, p.Name, "a new random worker id is drawn: "+
-			"the one in the file is of another machine, or of an unknown one")
+		r.note(CodeDrawn, p.Name, "a new random worker id will be drawn: "+
+			"the one in the file is from another machine, or from an unknown one")
 	}
 }
 
@@ -375,12 +378,12 @@ func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 	}
 	switch {
 	case forgotten:
-		r.wrong(CodeForgotten, "", fmt.Errorf("the store has forgotten what this node wrote for number %d; if it was restored, "+
-			"run flake workers after-restore before any node starts", k.Number))
+		r.wrong(CodeForgotten, "", fmt.Errorf("the store has forgotten what this node wrote for number %d; "+
+			"if it was restored, run flake workers after-restore before any node starts", k.Number))
 	case !own:
 		r.note(CodeTaken, "", "number %d has been claimed by %s or released: another will be claimed", k.Number, e.Name)
 	case e.Mark > k.Mark:
-		r.wrong(CodeCopy, "", fmt.Errorf("the store has number %d until %s, and this file until %s: "+
+		r.wrong(CodeCopy, "", fmt.Errorf("the mark of number %d is %s in the store, and %s in this file: "+
 			"another process uses a copy of this file, or this file is old; "+
 			"stop that process, or put the right file back", k.Number, tick.Text(e.Mark), tick.Text(k.Mark)))
 	case e.Mark < r.now:
@@ -395,7 +398,7 @@ func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 // shadowDisk reads a disk, but takes no lock and discards writes.
 type shadowDisk struct {
 	mark.Disk
-	empty bool // pretend that no file exists, but every folder does
+	empty bool // pretend that every folder exists, but no file
 }
 
 func (d shadowDisk) Resolve(path string) (string, error) {
@@ -419,14 +422,14 @@ func (nothing) Write(b []byte) (int, error) { return len(b), nil }
 func (nothing) Sync() error                 { return nil }
 func (nothing) Close() error                { return nil }
 
-// shadowStore returns what the store contained when first read, for a single claiming owner.
-// Writes succeed, but change nothing.
+// shadowStore returns what the store contained when it was first read. It serves one owner
+// that claims a number. Writes succeed, but change nothing.
 type shadowStore struct {
 	workers.Store
-	clock func() uint64     // to compare with the clocks of the store
+	clock func() uint64     // the real clock, to compare with the store's clocks
 	floor []string          // nil before it is read
 	all   map[string]string // nil before it is read
-	err   error             // of the store, which is not asked again after an error
+	err   error             // the first error of the store, which is not asked again after it
 }
 
 func (s *shadowStore) List(ctx context.Context, prefix string) (map[string]string, error) {

@@ -1,10 +1,10 @@
-// Package host keeps the guarantee of one node: its generators, whatever their formats and
-// wherever their numbers come from, never repeat an id.
+// Package host guarantees that the generators of one node never repeat an id, whatever their
+// formats are and wherever their numbers come from.
 //
 // For each number the intervals (after, mark] of its claims are disjoint, and the time of each
-// id is in the interval of its claim. [Generators] are all generators of a node, with the file
-// of their marks and, if configured, the number from a store. They are opened, moved to
-// another number, and closed together.
+// id is in the interval of its claim. [Generators] holds all generators of a node, the file of
+// their marks and, if configured, the number from a store. It opens the generators, moves them
+// to another number, and closes them together.
 //
 //	clock ---------------------------------------------------------> time
 //	        after               ids          mark on      mark in
@@ -16,11 +16,11 @@
 //	          |                  the latest id of all generators; a clean stop returns the number here
 //	          the highest mark of the previous claim, the floor, and the disk
 //
-// If a number is lost to a claim that begins above its mark, generators use it up to the mark
-// while they wait for the next number. If a copy of this node has the number, or a restored
-// store has assigned it again, they stop at once.
+// If a number is lost to a claim that begins above its mark, the generators go on using it up
+// to the mark while they wait for the next number. If a copy of this node has the number, or a
+// restored store has assigned it again, the generators stop at once.
 //
-// [Check] reports what a start would do, and changes nothing.
+// [Check] reports what the node would do if it started now, and changes nothing.
 package host
 
 import (
@@ -40,48 +40,48 @@ import (
 )
 
 const (
-	// giveBack is how long Close waits for the store.
+	// giveBack is how long Close waits for the store to take the number back.
 	giveBack = 5 * time.Second
 
-	// again is the pause before a generator that could not be opened is opened again.
+	// again is the pause before Follow retries a failed Move.
 	again = time.Second
 )
 
-// ErrMoving means that a generator has lost its number and has no other yet.
-var ErrMoving = fmt.Errorf("%w: the generator has lost its number, and has no other yet", tick.ErrTimestampNotSaved)
+// ErrMoving means that a generator has lost its number and does not have a new one yet.
+var ErrMoving = fmt.Errorf("%w: the generator has lost its number, and does not have a new one yet", tick.ErrTimestampNotSaved)
 
 // Config configures [Generators].
 type Config struct {
-	Path  string        // of the file of marks
+	Path  string        // path of the file of marks
 	Log   *slog.Logger  // nil discards all records
-	Clock func() uint64 // of the generators; nil: flake.SystemClock
+	Clock func() uint64 // clock of the generators; nil means flake.SystemClock
 
-	// Numbers configures the number from a store; nil: the node needs none. Its Clock and Log
-	// are replaced by those above, and a nil Memory by the file.
+	// Numbers configures the number from a store; nil means that the node needs none. The
+	// fields above replace its Clock and Log, and the file replaces a nil Memory.
 	Numbers *workers.Config
 }
 
-// Opener opens a generator that keeps its mark in the file under a name. The bound is nil if
-// the number is not from the store.
+// Opener opens a generator that keeps its mark in the file under a name. bound is nil if the
+// number does not come from the store.
 type Opener[G io.Closer] func(ctx context.Context, name string, number uint64, bound durable.Bound) (G, error)
 
-// Generators are the generators of a node. Close them when done.
+// Generators holds the generators of a node. Close it when done.
 type Generators[G io.Closer] struct {
 	marks   *durable.Marks
-	numbers *workers.Config // nil: the node needs no number
+	numbers *workers.Config // nil if the node needs no number
 	owner   *workers.Owner  // nil before Claim
 	clock   func() uint64
 	sleep   tick.Sleeper
 	log     *slog.Logger
-	all     []*Generator[G] // those with the number
+	all     []*Generator[G] // those that use the number
 
 	closing atomic.Bool
 	stop    context.CancelFunc
 	stopped chan struct{} // nil before Follow
 }
 
-// Open locks the file of marks, and fails as flake.OpenMarks does. Call Claim next if the node
-// needs a number, then Add for each generator, then Follow.
+// Open locks the file of marks, and fails as flake.OpenMarks does. If the node needs a number,
+// call Claim next. Then call Add for each generator, and then Follow.
 func Open[G io.Closer](c Config) (*Generators[G], error) {
 	marks, err := durable.OpenMarks(c.Path, c.Log)
 	if err != nil {
@@ -96,8 +96,8 @@ func (s *Generators[G]) Claim(ctx context.Context) (err error) {
 	return err
 }
 
-// OpenOn is [Open] on a simulated machine. The caller must call Step and Move repeatedly, and
-// keep the marks ahead.
+// OpenOn is like [Open], on a simulated machine. The caller must call Step and Move
+// repeatedly, and move the marks ahead.
 func OpenOn[G io.Closer](disk mark.Disk, sleep tick.Sleeper, linger int, c Config) (*Generators[G], error) {
 	marks, err := durable.OpenMarksOn(disk, c.Path, c.Log, linger)
 	if err != nil {
@@ -135,11 +135,11 @@ func (s *Generators[G]) Marks() *durable.Marks { return s.marks }
 // Clock returns the clock, for the options of generators.
 func (s *Generators[G]) Clock() func() uint64 { return s.clock }
 
-// Owner returns the owner of the number, or nil if there is none.
+// Owner returns the owner of the number, or nil before Claim and if the node needs no number.
 func (s *Generators[G]) Owner() *workers.Owner { return s.owner }
 
-// Generator is one of the generators. A generator with a number may be replaced by one with
-// another number: see Get.
+// Generator is one of the generators of a node. If it uses the number, Move may replace the
+// generator that Get returns.
 type Generator[G io.Closer] struct {
 	set      *Generators[G]
 	name     string
@@ -147,7 +147,7 @@ type Generator[G io.Closer] struct {
 	numbered bool
 	now      atomic.Pointer[G]
 
-	// Used only by Add and Move.
+	// Only Add and Move use these fields.
 	claim *workers.Claim
 	ended bool // closed, so it makes no more ids with the claim
 }
@@ -155,8 +155,8 @@ type Generator[G io.Closer] struct {
 // Get returns the current generator.
 func (g *Generator[G]) Get() G { return *g.now.Load() }
 
-// Explain returns [ErrMoving] for the error of a generator that Move has closed, and any other
-// error unchanged.
+// Explain returns [ErrMoving] if err is the error of a generator that Move has closed, and err
+// unchanged otherwise.
 func (g *Generator[G]) Explain(err error) error {
 	if g.numbered && errors.Is(err, tick.ErrClosed) && !g.set.closing.Load() {
 		return ErrMoving
@@ -164,7 +164,7 @@ func (g *Generator[G]) Explain(err error) error {
 	return err
 }
 
-// Add opens a generator. If numbered is set, it has the number from the store.
+// Add opens a generator. If numbered is set, the generator uses the number from the store.
 func (s *Generators[G]) Add(ctx context.Context, name string, numbered bool, open Opener[G]) (*Generator[G], error) {
 	g := &Generator[G]{set: s, name: name, open: open, numbered: numbered}
 	if !numbered {
@@ -192,11 +192,13 @@ func (g *Generator[G]) end() {
 	}
 	g.ended = true
 	if err := g.Get().Close(); err != nil {
-		g.set.log.Warn("cannot close a generator that gets another number", "generator", cmp.Or(g.name, "flake"), "err", err)
+		g.set.log.Warn("cannot close a generator that is moving to another number",
+			"generator", cmp.Or(g.name, "flake"), "err", err)
 	}
 }
 
-// Follow starts moving numbered generators to the owner's current number, until Close.
+// Follow starts a goroutine that moves numbered generators to the owner's current number,
+// until Close.
 func (s *Generators[G]) Follow() {
 	if s.owner == nil {
 		return
@@ -209,11 +211,11 @@ func (s *Generators[G]) Follow() {
 			claim, changed := s.owner.Claim()
 			lost := claim.Lost()
 			if claim.IsLost() {
-				lost = nil // Move has seen it
+				lost = nil // Move sees the loss
 			}
 			var retry <-chan time.Time
 			if err := s.Move(ctx); err != nil && ctx.Err() == nil {
-				s.log.Error("a generator cannot continue with another number yet", "err", err)
+				s.log.Error("cannot move a generator to another number yet", "err", err)
 				retry = time.After(again)
 			}
 			select {
@@ -227,8 +229,9 @@ func (s *Generators[G]) Follow() {
 }
 
 // Move closes the generators whose number is lost, and opens them with the next number, if the
-// owner has one. They stay open until the next number can be used, as long as no other node can
-// make ids up to the mark of the lost number. Call it only after [OpenOn]; otherwise Follow does.
+// owner has one. A generator stays open until the next number can be used, unless another node
+// may make ids up to the mark of the lost number. Call Move only after [OpenOn]; otherwise
+// Follow calls it.
 func (s *Generators[G]) Move(ctx context.Context) error {
 	claim, _ := s.owner.Claim()
 	for _, g := range s.all {
@@ -267,12 +270,12 @@ func (s *Generators[G]) Move(ctx context.Context) error {
 	return nil
 }
 
-// Step claims a number or moves its mark. Call it only after [OpenOn].
+// Step claims a number or moves the mark of the claimed one. Call it only after [OpenOn].
 func (s *Generators[G]) Step(ctx context.Context) error { return s.owner.Step(ctx) }
 
-// Close closes all generators, saves the time of their latest id, and returns the number to the
-// store with that as its mark. It waits for the disk and the store; if one of them does not
-// answer, the next start may have to wait.
+// Close closes all generators, saves the time of their latest id, and returns the number to
+// the store with that time as its mark. It waits for the disk and the store; if either does
+// not answer, the node may have to wait at its next start.
 func (s *Generators[G]) Close() error {
 	s.closing.Store(true)
 	if s.stop != nil {
@@ -284,7 +287,7 @@ func (s *Generators[G]) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), giveBack)
 		defer cancel()
 		if err := s.owner.Close(ctx); err != nil {
-			s.log.Warn("the number was not returned: other nodes cannot have it before its mark", "err", err)
+			s.log.Warn("the number was not returned: no other node can claim it before its mark", "err", err)
 		}
 	}
 	return errors.Join(err, s.marks.Close())
