@@ -48,7 +48,8 @@ const (
 )
 
 // ErrMoving means that a generator has lost its number and does not have a new one yet.
-var ErrMoving = fmt.Errorf("%w: the generator has lost its number, and does not have a new one yet", tick.ErrTimestampNotSaved)
+var ErrMoving = fmt.Errorf("%w: the generator has lost its number, and does not have a new one yet",
+	tick.ErrTimestampNotSaved)
 
 // Config configures [Generators].
 type Config struct {

@@ -18,50 +18,50 @@ import (
 
 // Options configure a [Generator]. The zero value is valid.
 type Options struct {
-	// Overflows receives an [Overflow] when the ids of a tick were used up and calls
-	// waited. It may be nil.
+	// Overflows receives an [Overflow] for each tick whose ids were used up, if calls waited.
+	// It may be nil.
 	Overflows chan<- Overflow
 
-	// Clock returns the time in milliseconds since 1970-01-01 UTC. Many goroutines call
-	// it at once. nil means [flake.SystemClock].
+	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
+	// concurrent use. nil means [flake.SystemClock].
 	Clock func() uint64
 
-	// AllowableDowntime, used by [Open] only, is the time without a run after which a
-	// start fails with [flake.ErrClockAdvanced], since the clock may be wrong. 0 means
-	// 30 days; a negative value is an error.
+	// AllowableDowntime, used by [Open] only, is the longest time since a generator last ran.
+	// If more has passed, Open fails with [flake.ErrClockAdvanced], since the clock may be
+	// wrong. 0 means 30 days; a negative value is an error.
 	AllowableDowntime time.Duration
 
-	// Logger, used by [Open] only, logs a new file, a wait, a clock set back at the
-	// start, and the start and end of each problem with the file. nil means
-	// no log.
+	// Logger, used by [Open] only, receives a record for a new file, for a wait, for a clock
+	// that Open finds set back, and for the start and end of each problem with the file. nil
+	// means no logging.
 	Logger *slog.Logger
 
 	// Saved, used by [Open] only, is called with the duration of each attempt to write
 	// the file. It may be nil.
 	Saved func(time.Duration)
 
-	// Marks, used by [Open] only, is a file from [flake.OpenMarks] that also keeps this
-	// generator's mark. The mark's name is path, which must not contain a space or slash.
-	// nil means a separate file.
+	// Marks, used by [Open] only, is a shared file from [flake.OpenMarks] in which to keep
+	// this generator's mark. Open's path is then the mark's name, and must not contain a space
+	// or slash. nil means a separate file.
 	Marks *flake.Marks
 
 	// Bound, used by [Open] only, is a further limit on the ids: see [flake.Options].
 	Bound flake.Bound
 }
 
-// Generator makes unique ids of one partition. Any number of goroutines may use one; it
-// allocates nothing. On a zero Generator, Next and similar methods fail.
+// Generator makes unique ids of one partition. Any number of goroutines may use a Generator;
+// it allocates nothing. On a zero Generator, Next and similar methods fail.
 type Generator struct {
 	core     durable.Core[*passes]
 	overflow *overflow     // or nil
-	byTime   atomic.Uint64 // number of ids of NewWithTime
+	byTime   atomic.Uint64 // number of ids made by NewWithTime
 }
 
-// NewGenerator returns a generator that continues from a snapshot, and saves nothing. A
-// nil snapshot means the whole sequence, and a partition that this process has not used
-// yet; the caller must make sure that other processes do not use it.
+// NewGenerator returns a generator that continues from a snapshot, and saves nothing. A nil
+// snapshot means the full range of sequence numbers, and a partition that this process has not
+// used yet; the caller must make sure that other processes do not use that partition.
 //
-// An invalid snapshot is an error, and so is [ErrPartitionsExhausted].
+// It fails if the snapshot is invalid, or with [ErrPartitionsExhausted].
 func NewGenerator(s *Snapshot, o Options) (*Generator, error) {
 	ids := &passes{clock: o.Clock, configured: s != nil}
 	if s == nil {
@@ -81,19 +81,20 @@ func NewGenerator(s *Snapshot, o Options) (*Generator, error) {
 	return g, nil
 }
 
-// Open returns a generator whose ids are unique across restarts, for one file. Close it
-// when done.
+// Open returns a generator whose ids are unique across restarts with the same file. Close the
+// generator when done.
 //
-// Open locks the file at path, which it creates if it does not exist, and continues from
-// the snapshot in it, which stays ahead of the ids. The configuration is that of s or,
-// if s is nil, that in the file; the rest of s counts only if there is no file.
+// Open locks the file at path, which it creates if it does not exist, and continues from the
+// snapshot in the file, which stays ahead of the ids. The partition and the sequence numbers
+// are those of s or, if s is nil, those in the file; the rest of s is used only if there is no
+// file.
 //
-// After a crash Open may wait for 3 s, or until ctx is done. If the clock was set back
-// by more, ids go on at the earlier time with the other tick-tock bit, as in a running
-// generator; Open fails with [flake.ErrClockBackwards] only if that bit may be in use
-// there too. It fails with [flake.ErrClockAdvanced] if nothing ran for more than the
-// allowable downtime. It also fails if the file is locked, is not a mark, is that of
-// another format, is damaged, or cannot be written; the text says what to do. Open never
+// After a crash Open may wait for 3 s, unless ctx is done first. If the clock was set back by
+// more, the generator continues at the earlier time with the other tick-tock bit, as a running
+// one does; Open fails with [flake.ErrClockBackwards] only if that bit may have been used
+// there too. It fails with [flake.ErrClockAdvanced] if no generator ran for more than the
+// allowable downtime. It also fails if the file is locked, does not hold a mark, is from
+// another format, is damaged, or cannot be written; the error text says what to do. Open never
 // overwrites a file that it cannot use.
 func Open(ctx context.Context, path string, s *Snapshot, o Options) (*Generator, error) {
 	g, err := NewGenerator(s, o)
@@ -108,17 +109,17 @@ func Open(ctx context.Context, path string, s *Snapshot, o Options) (*Generator,
 	return g, nil
 }
 
-// Close closes the generator: current and later calls fail with [flake.ErrClosed]. If
-// [Open] returned it, Close moves the mark back to the clock, so that the next start
-// need not wait, and unlocks the file. Close waits for the disk; if it cannot write, the
-// next start waits instead. Later calls return the same error.
+// Close closes the generator: current and later calls for ids fail with [flake.ErrClosed]. If
+// Open returned the generator, Close moves the mark back to the clock, so that the next Open
+// need not wait, and unlocks the file. Close waits for the disk; if the mark cannot be
+// written, the next Open waits instead. Later calls of Close return the same error.
 func (g *Generator) Close() error { return g.core.Close() }
 
-// Next returns the next id, with metabyte 0: see [ID.WithMeta]. If the ids of a tick are
-// used up, it waits for the next tick, yielding the processor; if ctx is done first, it
-// returns ctx's cause. It fails with [flake.ErrClockBackwards] while the clock is in an
-// unsafe time, [flake.ErrTimestampNotSaved] or [flake.ErrClosed], and if the clock is
-// before 2010 or after 2079.
+// Next returns the next id, with metabyte 0; use [ID.WithMeta] to set it. If the ids of a tick
+// are used up, it waits for the next tick, yielding the processor; if ctx is done first, it
+// returns ctx's cause. It fails with [flake.ErrClockBackwards] while the clock is at a time
+// for which both tick-tock bits were used, with [flake.ErrTimestampNotSaved] or
+// [flake.ErrClosed], or if the clock is before [Epoch] or after [MaxMilli].
 func (g *Generator) Next(ctx context.Context) (id ID, err error) {
 	if g.overflow == nil { // the common case, inlined
 		p := g.core.Source.pass()
@@ -149,7 +150,7 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, nil
 }
 
-// Reserve returns up to n ids of one tick, at the cost of one. It waits and fails like
+// Reserve returns 1 to n ids of one tick, at the cost of a single id. It waits and fails like
 // [Generator.Next], and fails if n is less than 1.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
@@ -184,22 +185,23 @@ func (g *Generator) take(ctx context.Context, p *pass, n int) (milli uint64, fir
 			full, _ := p.ids.Last()
 			g.overflow.waiting.Add(1)
 			defer g.overflow.end(full)
-		case !errors.Is(err, flake.ErrTimestampNotSaved): // which a wait may prevent
+		case !errors.Is(err, flake.ErrTimestampNotSaved): // Reserve may wait for the save instead
 			return milli, first, count, err
 		}
 	}
 	return p.ids.Reserve(ctx, n)
 }
 
-// NewWithTime returns an id with a past time, for example for a record that had another id.
-// Such ids have a separate sequence, which wraps within the generator's bounds whatever the
-// time. They never wait, and their tick-tock bit is 0. The caller must make sure that they do
-// not collide with those of [Generator.Next], and that no more than [Generator.PerTick] have
-// the same time. A time before 2010 or after 2079 is an error.
+// NewWithTime returns an id with a past time, such as for a record that had a different kind
+// of id. Such ids have a separate sequence, which wraps within the generator's bounds whatever
+// their time, and their tick-tock bit is 0. NewWithTime never waits. The caller must make sure
+// that these ids do not collide with those of [Generator.Next], and that at most
+// [Generator.PerTick] of them have the same time. A time before [Epoch] or after [MaxMilli] is
+// an error.
 func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 	milli := tick.MilliOf(t)
 	if milli < Epoch || milli > MaxMilli {
-		return ID{}, fmt.Errorf("flake: time %v is not from %v to %v", t, ID{}.Time(), maxID.Time())
+		return ID{}, fmt.Errorf("flake: time %v is out of range: must be %v to %v", t, ID{}.Time(), maxID.Time())
 	}
 	p := g.core.Source.pass()
 	if p == &none {
@@ -209,25 +211,26 @@ func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 	return join(milli, p.tag&0xFFFF, p.min+uint16(place)), nil
 }
 
-// CatchUp sleeps until the clock has left an unsafe time: call it after
+// CatchUp sleeps until the clock is at a time for which ids can be made. Call it after
 // [flake.ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
-// Ready returns nil if Next would succeed and the file, if any, can be written.
-// Otherwise it returns the error from Next or from the file: without the file, ids soon run out.
+// Ready returns nil if Next would succeed and the file, if any, can be written. Otherwise it
+// returns the error of Next or of the file: if the file cannot be written, Next soon fails
+// too.
 func (g *Generator) Ready() error { return g.core.Ready() }
 
-// Behind is the least time until the clock leaves an unsafe time and Next succeeds
-// again, or 0 if it is not in one.
+// Behind returns the minimum time until the clock is at a time for which ids can be made, or 0
+// if it is at such a time now.
 func (g *Generator) Behind() time.Duration { return g.core.Behind() }
 
-// Partition is the partition of the generator's ids.
+// Partition returns the partition of the generator's ids.
 func (g *Generator) Partition() Partition { return g.core.Source.pass().partition() }
 
-// PerTick is the number of ids per 4 ms.
+// PerTick returns the number of ids per tick of 4 ms.
 func (g *Generator) PerTick() int { return g.core.Source.pass().ids.PerTick() }
 
-// Waits is the number of calls that waited because the ids of a tick were used up.
+// Waits returns the number of calls that waited because the ids of a tick were used up.
 func (g *Generator) Waits() uint64 {
 	p := g.core.Source.pass()
 	return p.waits + p.ids.Waits()
@@ -240,30 +243,30 @@ func (g *Generator) Last() (milli uint64, sequence uint16) {
 	return milliOf(s.WallHi), uint16(s.Sequence)
 }
 
-// Mark is the mark in the file, which no id with the current tick-tock bit is later
-// than, or the zero time without a file.
+// Mark returns the mark in the file, which no id with the current tick-tock bit is later than,
+// or the zero time if there is no file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
-// LastSaved returns when the file was last written, or the zero time without a file, and
-// the error of a later attempt, if any.
+// LastSaved returns when the file was last written, or the zero time if there is no file, and
+// the error of any later attempt.
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
-// Run is a range of ids in sequence: First and the Count-1 after it.
+// Run is a run of consecutive ids: First and the Count-1 ids after it.
 type Run = flake.RunOf[ID]
 
-// New returns an id with a metabyte and needs no setup: as in the peer, the first call
-// in a process chooses a partition, one that no generator of [NewGenerator] has there. Any
-// number of goroutines may call it. Ids ascend while the process runs: if the clock is set
-// back, their time stays ahead of it. If the ids of a tick, at least 32,768, are used up,
-// New waits for the next tick. It panics if this process has used all partitions, or
-// the clock is before 2010 or after 2079.
+// New returns a new id with a metabyte and needs no setup: as in muyo/sno, the first call in a
+// process chooses a partition. No generator that [NewGenerator] makes with a nil snapshot in
+// this process has the same one. Any number of goroutines may call New. Ids ascend while the
+// process runs, even if the clock is set back; their time is then ahead of the clock. If the
+// ids of a tick, at least 32,768, are used up, New waits for the next tick. It panics if this
+// process has used all partitions, or if the clock is before [Epoch] or after [MaxMilli].
 //
-// Nothing is kept on disk, and 16 random bits of partition do not suffice to separate
-// the processes of a fleet: of 100, two have the same with a chance of one in 14. So the
-// sequence of a tick begins at a random number in its lower half, which adds 15 bits if
-// few ids are made: two processes that both make ids in one tick make the same one with
-// a chance of about one in 2^31, or one in 2^16 if each makes tens of thousands. That
-// suffices for tests and traces. For ids that must never repeat use [Open].
+// New saves nothing on disk, and a random partition of 16 bits does not suffice to separate
+// the processes of a fleet: two of 100 processes have the same partition with a probability of
+// 1 in 14. So the sequence of a tick begins at a random number in its lower half, which adds
+// 15 bits if few ids are made: two processes that make ids in the same tick make the same id
+// with a probability of about 1 in 2^31, or 1 in 2^16 if each makes tens of thousands of ids.
+// That suffices for tests and traces. For ids that must never repeat, use [Open].
 func New(meta byte) ID {
 	id, err := standard().Next(context.Background())
 	if err != nil {
@@ -285,26 +288,28 @@ var standard = sync.OnceValue(func() *Generator {
 	return g
 })
 
-// Overflow reports that the ids of a tick were used up, and calls waited for the next.
-// It is sent once a tick, when that is over, and only if the channel can receive it
-// then: a buffered channel loses none. The peer's SequenceOverflowNotification is sent
-// while calls wait, about every ms: its Now is that moment, and its Ticks counts these.
+// Overflow reports that the ids of a tick were used up, and that calls waited for the next
+// tick. The generator sends one Overflow per such tick, after the tick is over, and drops it
+// if the channel cannot take it at once: use a buffered channel. muyo/sno sends a
+// SequenceOverflowNotification about every ms while calls wait: its Now is the time when it is
+// sent, and its Ticks counts these notifications.
 type Overflow struct {
 	Now   time.Time // when the tick began
-	Count uint32    // number of calls that wait
-	Ticks uint32    // number of consecutive ticks that were used up, this one included
+	Count uint32    // number of calls that waited
+	Ticks uint32    // number of consecutive ticks that were used up, including this one
 }
 
 type overflow struct {
 	events  chan<- Overflow
-	waiting atomic.Int32 // calls
+	waiting atomic.Int32 // number of calls
 
 	mu    sync.Mutex
-	tick  uint64 // the last that was reported
+	tick  uint64 // the last tick that was reported
 	ticks uint32
 }
 
-// end removes a call that waited for the tick after milli.
+// end is called when a call has waited for the tick after milli. It reports the used-up tick
+// once.
 func (o *overflow) end(milli uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -322,14 +327,14 @@ func (o *overflow) end(milli uint64) {
 	o.waiting.Add(-1)
 }
 
-// SequenceMin is the sequence of the first id of each tick.
+// SequenceMin returns the sequence of the first id of each tick.
 func (g *Generator) SequenceMin() uint16 { return g.core.Source.pass().min }
 
-// SequenceMax is the highest sequence of a tick.
+// SequenceMax returns the highest sequence of a tick.
 func (g *Generator) SequenceMax() uint16 { return g.core.Source.pass().max() }
 
-// Len is the number of ids of the current tick that are used. The rest of
-// [Generator.PerTick] need no wait, unless other calls take them.
+// Len returns the number of used ids of the current tick. The other ids, up to
+// [Generator.PerTick], can be had without waiting, unless other calls take them first.
 func (g *Generator) Len() int {
 	p := g.core.Source.pass()
 	milli, used := p.ids.Last()
@@ -339,22 +344,23 @@ func (g *Generator) Len() int {
 	return used
 }
 
-// Sequence is the sequence of the last id of the current tick, or that of its first if
-// there is no id yet.
+// Sequence returns the sequence of the last id of the current tick or, before its first id,
+// the lowest sequence.
 func (g *Generator) Sequence() uint16 { return g.SequenceMin() + uint16(max(g.Len(), 1)-1) }
 
-// minPool is the minimum number of sequence numbers, as in the peer (which documents 4).
+// minPool is the minimum number of sequence numbers, as in muyo/sno's code (its documentation
+// says 4).
 const minPool = 6
 
-// Snapshot is both the configuration of a generator and its state, from which another
-// can continue. Its JSON is that of muyo/sno. Times are in units of 4 ms since
-// 2010-01-01 UTC.
+// Snapshot is the configuration of a generator and its state, from which another generator can
+// continue. Its JSON form is that of muyo/sno. Times are in units of 4 ms since 2010-01-01
+// UTC.
 type Snapshot struct {
 	Partition Partition `json:"partition"`
 
-	// SequenceMin and SequenceMax are the lowest and the highest sequence number, in
-	// either order, so that generators can share a partition. There must be at least 6
-	// numbers. A SequenceMax of 0 means 65535, unless SequenceMin is 65535.
+	// SequenceMin and SequenceMax are the lowest and the highest sequence number, in either
+	// order. Generators with disjoint ranges can share a partition. A range must have at least
+	// 6 numbers. A SequenceMax of 0 means 65535, unless SequenceMin is 65535.
 	SequenceMin uint16 `json:"sequenceMin"`
 	SequenceMax uint16 `json:"sequenceMax"`
 
@@ -368,7 +374,7 @@ type Snapshot struct {
 	Drifts   uint32 `json:"drifts"`   // number of flips of the tick-tock bit
 }
 
-// BoundsError is the error of a [Snapshot] with invalid sequence numbers.
+// BoundsError is the error for a [Snapshot] with invalid sequence numbers.
 type BoundsError struct {
 	Min, Max uint16 // the lowest and the highest
 	Sequence uint32 // the last one used
@@ -406,7 +412,7 @@ func (s *Snapshot) start(clock func() uint64) (*pass, error) {
 		units int64
 	}{{"now", s.Now}, {"wallHi", s.WallHi}, {"wallSafe", s.WallSafe}} {
 		if t.units < 0 || t.units > maxUnits {
-			return nil, fmt.Errorf("flake: %s, %d units of 4 ms since 2010, is not from 0 to %d",
+			return nil, fmt.Errorf("flake: %s, %d units of 4 ms since 2010, is out of range: must be 0 to %d",
 				t.name, t.units, int64(maxUnits))
 		}
 	}
@@ -426,15 +432,15 @@ func (s *Snapshot) start(clock func() uint64) (*pass, error) {
 	return &pass{ids: ids, drifts: s.Drifts, safe: milliOf(s.WallSafe), tag: tag, min: low}, nil
 }
 
-// Snapshot returns the generator's state. Take one to continue from after the generator
-// has made its last id.
+// Snapshot returns the generator's state. To continue from it in another generator, take it
+// after this one has made its last id.
 func (g *Generator) Snapshot() Snapshot {
 	s := g.core.Source.done()
 	s.Now = unitsOf(g.core.Source.Now())
 	return s
 }
 
-// done returns the state so far.
+// done returns a snapshot whose Now is not set.
 func (s *passes) done() Snapshot {
 	p := s.pass()
 	of := Snapshot{

@@ -1,5 +1,5 @@
-// Package sno makes 80-bit ids that sort by the time they were made, carry a byte from
-// the caller, and continue when the clock is set back. Their bytes and text are those of
+// Package sno makes 80-bit ids that sort by creation time and carry a byte from the caller.
+// Ids can still be made after the clock is set back. Their bytes and text are those of
 // github.com/muyo/sno v1.2.1.
 //
 //	 0                   1                   2                   3
@@ -13,33 +13,31 @@
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //
 //	T           the tick-tock bit: flips whenever the clock is set back
-//	metabyte    the program's: see [ID.WithMeta]
+//	metabyte    set by the program: see [ID.WithMeta]
 //	partition   the generator's
-//	sequence    of the generator within the 4 ms, from its lower bound
-//	text        16 digits of 23456789abcdefghijklmnopqrstuvwx
-//	ids         65,536 in 4 ms: 16,384,000 a second of a partition, then calls wait
+//	sequence    the id's number within the 4 ms, from the generator's lower bound
+//	text        16 digits from 23456789abcdefghijklmnopqrstuvwx
+//	ids         65,536 in 4 ms per partition, or 16,384,000 per second; then calls wait
 //
-// All are big-endian, so ids compare as bytes, and texts as ids do.
+// All fields are big-endian, so ids compare as bytes, and texts sort in the order of the ids.
 //
-// When the clock is set back for the first time, ids go on at the earlier time at once,
-// with the other T. If it is set back again, into a time for which both were used,
-// there are no ids until that time is over: see [Generator.CatchUp].
+// When the clock is set back for the first time, the generator continues at once at the
+// earlier time, with T flipped. If the clock is set back again, into a time for which both
+// values of T were used, no ids can be made until that time is over: see [Generator.CatchUp].
 //
-// Where the peer returns a meaningless id, this package returns an error: for a clock
-// or time that ids cannot have, and for a text that is not an id. Where the peer waits
-// for a clock that is behind, it returns an error too. The peer treats the zero value as
-// no id, and as null in JSON; here it is an id like any other. [Epoch] and [Overflow] use
-// different units from the peer's.
+// Where muyo/sno returns a meaningless id, this package returns an error: for a clock or time
+// that ids cannot have, and for a text that is not an id. Where muyo/sno waits for a clock
+// that is behind, this package also returns an error. muyo/sno treats the zero value as a
+// missing id, and as null in JSON; here it is an id like any other. [Epoch] and [Overflow]
+// differ in their units from muyo/sno.
 //
-// Start from [Open], a generator whose ids stay unique across crashes, restarts and a
-// clock set back; from [New], which needs no setup and promises little; from
-// [NewGenerator], which keeps nothing after the process ends, unless its [Snapshot] is
-// kept; and from [ID]. The errors are those of package flake, and [BoundsError] and
-// [ErrPartitionsExhausted].
+// Start with [Open], which returns a generator whose ids stay unique across crashes, restarts
+// and a clock set back; [New], which needs no setup and guarantees little; [NewGenerator],
+// which saves nothing unless the program saves its [Snapshot]; and [ID]. The errors are those
+// of package flake, [BoundsError] and [ErrPartitionsExhausted].
 //
-// Uniqueness depends on one rule that the package cannot check: no two generators that
-// share a partition share a sequence number. Ids can be guessed; they are names, not
-// secrets.
+// Uniqueness depends on one rule that the package cannot check: no two generators share both a
+// partition and a sequence number. Ids can be guessed; they are names, not secrets.
 package sno
 
 import (
@@ -61,20 +59,21 @@ type ID [SizeBinary]byte
 var maxID = ID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255}
 
 const (
-	SizeBinary  = 10 // bytes of an id
-	SizeEncoded = 16 // digits of its text
+	SizeBinary  = 10 // bytes in an id
+	SizeEncoded = 16 // digits in its text
 
 	MaxPartition = 1<<16 - 1 // as a number
 	MaxSequence  = 1<<16 - 1
 
-	// Epoch is the start of the time of ids, 2010-01-01 UTC, in milliseconds since
-	// 1970; the peer's is in seconds.
+	// Epoch is the time from which ids count, 2010-01-01 UTC, in milliseconds since 1970;
+	// muyo/sno's Epoch is in seconds.
 	Epoch = 1262304000_000
 
-	// Unit is the length of a tick, the step of the time of ids: the peer's TimeUnit.
+	// Unit is the length of a tick, the step in which ids count time: muyo/sno's TimeUnit.
 	Unit = 4 * time.Millisecond
 
-	// MaxMilli is the highest time of ids in milliseconds since 1970, in 2079.
+	// MaxMilli is the latest time that an id can have, in milliseconds since 1970; it is in
+	// 2079.
 	MaxMilli = lastTick + unit - 1
 
 	unit     = 4
@@ -84,18 +83,18 @@ const (
 
 // Parts are the parts of an id.
 type Parts struct {
-	Milli     uint64 // milliseconds since 1970-01-01 UTC, of an id a multiple of 4
+	Milli     uint64 // milliseconds since 1970-01-01 UTC; Make rounds down to a multiple of 4
 	TickTock  bool   // whether the tick-tock bit is set
 	Meta      byte
 	Partition Partition
 	Sequence  uint16
 }
 
-// Make returns the id of its parts. A time before [Epoch] or after [MaxMilli] is an
-// error. New ids come from a [Generator].
+// Make returns the id with the parts p. A time before [Epoch] or after [MaxMilli] is an error.
+// A [Generator] makes new ids.
 func Make(p Parts) (ID, error) {
 	if p.Milli < Epoch || p.Milli > MaxMilli {
-		return ID{}, fmt.Errorf("flake: time %d ms since 1970 is not from %d to %d",
+		return ID{}, fmt.Errorf("flake: time %d ms since 1970 is out of range: must be %d to %d",
 			p.Milli, int64(Epoch), int64(MaxMilli))
 	}
 	rest := uint64(p.Partition.AsUint16())
@@ -105,7 +104,7 @@ func Make(p Parts) (ID, error) {
 	return join(p.Milli, rest|uint64(p.Meta)<<16, p.Sequence), nil
 }
 
-// set writes in place, which takes less time than copying an array. rest is the bits
+// set writes in place, which takes less time than copying an array. rest holds the bits
 // between time and sequence.
 func (id *ID) set(milli, rest uint64, sequence uint16) {
 	binary.BigEndian.PutUint64(id[:8], (milli-Epoch)/unit<<25|rest)
@@ -122,37 +121,37 @@ func (id ID) Decompose() Parts {
 	return Parts{id.Milli(), id[4]&1 != 0, id.Meta(), id.Partition(), id.Sequence()}
 }
 
-// Milli is the id's time in milliseconds since 1970-01-01 UTC, a multiple of 4.
+// Milli returns the id's time in milliseconds since 1970-01-01 UTC, a multiple of 4.
 func (id ID) Milli() uint64 { return Epoch + binary.BigEndian.Uint64(id[:8])>>25*unit }
 
-// Time is the id's time in UTC.
+// Time returns the id's time in UTC.
 func (id ID) Time() time.Time { return time.UnixMilli(int64(id.Milli())).UTC() }
 
-// Timestamp is the id's time in nanoseconds since 1970-01-01 UTC.
+// Timestamp returns the id's time in nanoseconds since 1970-01-01 UTC.
 func (id ID) Timestamp() int64 { return int64(id.Milli()) * int64(time.Millisecond) }
 
-// Meta is the program's byte: see [ID.WithMeta].
+// Meta returns the metabyte, which the program sets: see [ID.WithMeta].
 func (id ID) Meta() byte { return id[5] }
 
-// WithMeta returns the id with another metabyte. It is as unique as before: no other id
-// with its time and partition has its sequence, whatever the metabyte.
+// WithMeta returns the id with its metabyte set to meta. That id is still unique: no other id
+// has the same time, tick-tock bit, partition and sequence, whatever its metabyte.
 func (id ID) WithMeta(meta byte) ID {
 	id[5] = meta
 	return id
 }
 
-// words returns the id as the two halves of a number.
+// words returns the id as the two halves of a 128-bit number.
 func (id ID) words() (hi, lo uint64) {
 	return uint64(binary.BigEndian.Uint16(id[:2])), binary.BigEndian.Uint64(id[2:])
 }
 
-// Partition is the generator's partition.
+// Partition returns the partition of the generator that made the id.
 func (id ID) Partition() Partition { return Partition{id[6], id[7]} }
 
-// Sequence is the id's number within its time and partition.
+// Sequence returns the id's number within its tick and partition.
 func (id ID) Sequence() uint16 { return binary.BigEndian.Uint16(id[8:]) }
 
-// Plus returns the id that is i after this one in a [Run].
+// Plus returns the id i places after this one in a [Run].
 func (id ID) Plus(i int) ID {
 	binary.BigEndian.PutUint16(id[8:], id.Sequence()+uint16(i))
 	return id
@@ -165,13 +164,13 @@ func (id ID) IsZero() bool { return id == ID{} }
 // It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
-// Notional returns the lowest id of a time: a bound for scans over ids. A time before
-// 2010 counts as the first of ids, and one after 2079 as the last.
+// Notional returns the lowest id that can have the time t: a bound for scans over ids. A time
+// before [Epoch] counts as Epoch, and a time after [MaxMilli] counts as MaxMilli.
 func Notional(t time.Time) ID { return join(clamp(t), 0, 0) }
 
-// Span returns the lowest and the highest id of the times from first to last, both
-// included, to 4 ms: `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
-// above highest, and the scan finds nothing.
+// Span returns the lowest and the highest id from the tick of first to that of last, both
+// included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
+// highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return Notional(first), join(clamp(last), 1<<25-1, 1<<16-1)
 }
@@ -187,14 +186,14 @@ func (p Partition) AsUint16() uint16 { return uint16(p[0])<<8 | uint16(p[1]) }
 // PutUint16 sets the partition to a big-endian number.
 func (p *Partition) PutUint16(n uint16) { *p = Partition{byte(n >> 8), byte(n)} }
 
-// ErrPartitionsExhausted: generators without a configured partition have used all 65,536
-// in this process.
+// ErrPartitionsExhausted means that generators without a configured partition have used all
+// 65,536 partitions in this process.
 var ErrPartitionsExhausted = errors.New("flake: all 65536 partitions are in use in this process; set partitions")
 
 // A pool returns each partition once, in ascending order from a random first one.
 type pool struct {
 	seed  uint16
-	given atomic.Uint64 // and refused
+	given atomic.Uint64 // number of calls of next, including those that failed
 }
 
 var partitions = pool{seed: uint16(rand.Uint32())}

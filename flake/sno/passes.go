@@ -12,25 +12,25 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// A pass is a generator's course through time until the clock is set back. The ids of a
-// pass differ from those of the one before in the tick-tock bit, and are later than
-// safe, which is later than all ids of the passes before that. So no id with the pass's bit
-// is later than its last, and none with the other is later than safe.
+// A pass is a generator's course through time until the clock is set back. The ids of a pass
+// differ from those of the previous pass in the tick-tock bit, and are later than the previous
+// pass's safe, which no id of the passes before that one is later than. So no id with a pass's
+// bit is later than its last id, and no id with the other bit is later than its safe.
 type pass struct {
 	ids    *tick.Generator
-	drifts uint32 // number of passes before; its lowest bit is the tick-tock bit
+	drifts uint32 // number of earlier passes; its lowest bit is the tick-tock bit
 	safe   uint64 // ms since 1970
 	tag    uint64 // the tick-tock bit and the partition, as they are in an id
-	min    uint16 // the sequence of a tick's first id
-	waits  uint64 // of the passes before
+	min    uint16 // sequence of a tick's first id
+	waits  uint64 // number of waits in earlier passes
 }
 
-// next returns the pass after p, whose last id is not later than last.
+// next returns the pass after p. No id of p may be later than last.
 func (p *pass) next(ids *tick.Generator, last uint64) *pass {
 	return &pass{ids, p.drifts + 1, last, p.tag ^ 1<<24, p.min, p.waits + p.ids.Waits()}
 }
 
-// lag is the time in ms until ids can go on, with either bit.
+// lag returns the time in ms until ids can be made again, with either bit.
 func (p *pass) lag() uint64 {
 	now := p.ids.Now()
 	return min(p.ids.Behind(), max(p.safe+unit, now)-now)
@@ -41,24 +41,24 @@ func (p *pass) partition() (of Partition) {
 	return of
 }
 
-// max is the highest sequence of a tick.
+// max returns the highest sequence of a tick.
 func (p *pass) max() uint16 { return p.min + uint16(p.ids.PerTick()-1) }
 
-// passes is the source of a generator's ids: the current pass, and what the next one
-// needs. To package durable the mark is the time that no id of the pass is later than.
-// When the clock is set back a new pass begins, with a separate limit that must be
-// raised first. So no id of it exists before its mark and words are durable, and the
-// mark need not stay ahead of earlier passes.
+// passes is the source of a generator's ids: the current pass, and what the next one needs.
+// For package durable the mark is the time that no id of the current pass is later than. When
+// the clock is set back, a new pass begins, with a separate limit that must be raised first.
+// So the new pass makes no id before its mark and words are saved, and the mark need not stay
+// ahead of earlier passes.
 type passes struct {
 	now        atomic.Pointer[pass]
 	clock      func() uint64
-	configured bool // by the caller's snapshot, not by the file
+	configured bool // whether the caller's snapshot, not the file, is the configuration
 
 	turning sync.Mutex // held to change now or closed
 	closed  bool
 }
 
-// none is the pass of a zero value.
+// none is the pass of a zero Generator.
 var none pass
 
 // pass returns the current pass.
@@ -78,16 +78,16 @@ func (s *passes) start(from *Snapshot) error {
 	return nil
 }
 
-// turn replaces p, which failed with err, if the next pass can begin. It returns an
-// error if the caller cannot retry.
+// turn replaces p, which failed with err, if the next pass can begin. It returns nil if the
+// caller should retry.
 func (s *passes) turn(p *pass, err error) error {
-	// The clock is read after the last id, so it is really behind if it seems so.
+	// The clock is read after the last id, so if it seems behind, it is behind.
 	last, _ := p.ids.Last()
 	now := p.ids.Now()
 	s.turning.Lock()
 	defer s.turning.Unlock()
 	switch {
-	case s.now.Load() != p: // another did it
+	case s.now.Load() != p: // another call has replaced p
 		return nil
 	case s.closed:
 		return flake.ErrClosed
@@ -104,10 +104,10 @@ func (s *passes) turn(p *pass, err error) error {
 }
 
 func beforeEpoch(now uint64) error {
-	return fmt.Errorf("flake: the clock, %d ms since 1970, is before the first time of ids, %d", now, int64(Epoch))
+	return fmt.Errorf("flake: the clock, %d ms since 1970, is before the earliest time that an id can have, %d", now, int64(Epoch))
 }
 
-// Ready returns nil if there can be an id now.
+// Ready returns nil if an id can be made now.
 func (s *passes) Ready() error {
 	p := s.pass()
 	switch err := p.ids.Ready(); {
@@ -127,10 +127,10 @@ func (s *passes) Ready() error {
 	default:
 		return err
 	}
-	return nil // another pass can begin
+	return nil // the next pass can begin
 }
 
-// The words of a mark.
+// The words that are saved with a mark.
 const (
 	wordPartition = iota
 	wordMin
@@ -155,12 +155,12 @@ func (s *passes) Words() []uint64 {
 
 func (s *passes) Restore(w []uint64) error {
 	if len(w) != words {
-		return fmt.Errorf("flake: the timestamp file has %d words with the mark, that of sno %d: "+
-			"it is of another format of ids; set another timestamp_path", len(w), words)
+		return fmt.Errorf("flake: the mark in the timestamp file has %d words, want %d for sno: "+
+			"the file is for another id format; set another timestamp_path", len(w), words)
 	}
 	for i, most := range [words]uint64{math.MaxUint16, math.MaxUint16, math.MaxUint16, math.MaxUint32, lastTick} {
 		if w[i] > most {
-			return fmt.Errorf("flake: word %d of the timestamp file is %d, above %d: it is of another format of ids; "+
+			return fmt.Errorf("flake: word %d of the timestamp file is %d, above %d: the file is for another id format; "+
 				"set another timestamp_path", i+1, w[i], most)
 		}
 	}
@@ -182,7 +182,7 @@ func (s *passes) Rewind(last uint64) (after uint64) {
 	return p.safe
 }
 
-// Bound raises the earliest time to which a pass may go back: it must be later than after.
+// Bound keeps new passes from going back to after, or earlier.
 func (s *passes) Bound(after uint64) {
 	p := s.now.Load()
 	p.safe = max(p.safe, after)

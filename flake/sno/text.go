@@ -10,8 +10,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/digits"
 )
 
-// The text is two times 8 digits of 5 bits. The digits are two ranges of ASCII, so 8
-// of them are computed at once, a byte of a word each.
+// The text is two words of 8 digits, each of 5 bits. The digits are two ranges of ASCII, so
+// the 8 digits of a word are computed at once, each in one byte.
 const (
 	each    = 0x0101010101010101
 	digit0  = '2' * each
@@ -25,7 +25,7 @@ func spread(v uint64) uint64 {
 	return v&0x03E003E003E003E0<<3 | v&0x001F001F001F001F
 }
 
-// gather is the reverse.
+// gather is the reverse of spread.
 func gather(v uint64) uint64 {
 	v = v>>3&0x03E003E003E003E0 | v&0x001F001F001F001F
 	v = v>>6&0x000FFC00000FFC00 | v&0x000003FF000003FF
@@ -38,8 +38,8 @@ func ascii(values uint64) uint64 {
 	return values + digit0 + letters*letter0
 }
 
-// values is the reverse. If some are not digits, ok is false: such a byte gets the value
-// of another digit.
+// values is the reverse of ascii. ok is false if a byte is not a digit, since such a byte gets
+// the value of a different digit.
 func values(text uint64) (values uint64, ok bool) {
 	letters := text >> 6 & each
 	values = (text - digit0 - letters*letter0) & (31 * each)
@@ -54,11 +54,13 @@ func (id *ID) encode(text *[SizeEncoded]byte) {
 
 var size = digits.NewSize(80)
 
-// Width is the number of digits of the highest id in a base from 2 to 62, and so of
-// every padded text: 80 for 2, 20 for 16, 14 for 62. It is 0 for any other base.
+// Width returns the number of digits that the highest id has in a base from 2 to 62, and so
+// every padded text: 80 in base 2, 20 in base 16, 14 in base 62. For any other base it returns
+// 0.
 func Width(base int) int { return size.Width(base) }
 
-// String is the id's own text, 16 digits 2-9a-x. These texts sort as the ids do.
+// String returns the id's canonical text, 16 digits 2-9a-x. These texts sort in the order of
+// the ids.
 func (id ID) String() string {
 	var text [SizeEncoded]byte
 	id.encode(&text)
@@ -73,38 +75,40 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Text is the id as a number in a base from 2 to 62, like that of package flake: digits
-// 0-9A-Za-z in that order, without leading zeros. Any other base is [flake.ErrBase].
+// Text returns the id as a number in a base from 2 to 62, like that of package flake: digits
+// 0-9A-Za-z in that order, without leading zeros. For any other base it returns
+// [flake.ErrBase].
 func (id ID) Text(base int) (string, error) {
 	hi, lo := id.words()
 	return digits.Text(hi, lo, base)
 }
 
-// AppendBase appends what [ID.Text] returns to dst. On [flake.ErrBase] it returns dst
-// unchanged.
+// AppendBase appends what [ID.Text] returns to dst. If it fails with [flake.ErrBase], it
+// returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	hi, lo := id.words()
 	return digits.Append(dst, hi, lo, base)
 }
 
-// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits. In each
-// base these texts sort, as bytes, as the ids do. Any other base is [flake.ErrBase].
+// Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
+// In each base these texts sort, as bytes, in the order of the ids. For any other base it
+// returns [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) {
 	hi, lo := id.words()
 	return size.Padded(hi, lo, base)
 }
 
-// Parse parses what [ID.String] returns. Anything else is a [*flake.ParseError].
+// Parse parses what [ID.String] returns. For any other text it returns a [*flake.ParseError].
 func Parse(text string) (id ID, err error) {
 	err = decode(&id, text)
 	return id, err
 }
 
-// ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
-// [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
-// different digits in every base. Any other base is [flake.ErrBase]. Text that is empty,
-// too long, above the highest id, or contains anything but digits of the base is a
-// [*flake.ParseError].
+// ParseBase parses an id in a base from 2 to 62, of at most [Width] digits, with or without
+// leading zeros: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are different
+// digits in every base. It fails with [flake.ErrBase] for any other base, and with a
+// [*flake.ParseError] if the text is empty, too long, above the highest id, or contains
+// anything but digits of the base.
 func ParseBase(text string, base int) (id ID, err error) {
 	hi, lo, err := size.Parse(text, base)
 	if err != nil {
@@ -118,7 +122,7 @@ func ParseBase(text string, base int) (id ID, err error) {
 // MustParse is like [Parse] but panics on an error. It is for ids in source code.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
-// decode decodes two times 8 digits. On an error the id is unchanged.
+// decode decodes 16 digits. If it fails, the id is unchanged.
 func decode[T string | []byte](id *ID, text T) error {
 	if len(text) != SizeEncoded {
 		return digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d digits", len(text), SizeEncoded)
@@ -135,21 +139,22 @@ func decode[T string | []byte](id *ID, text T) error {
 	return nil
 }
 
-// The text of an id in JSON, XML and configuration is that of String; its binary form
-// and that in a database are the 10 bytes.
+// In JSON, XML and configuration an id is the text that String returns; in binary form and in
+// a database it is the 10 bytes.
 
-// MarshalText returns what [ID.String] does. encoding/json uses it too, for values and
-// map keys. The error is always nil.
+// MarshalText returns what [ID.String] does. encoding/json calls it for values and map keys.
+// The error is always nil.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText accepts exactly what [ID.MarshalText] returns. On a [*flake.ParseError]
-// the id is unchanged.
+// UnmarshalText accepts exactly what [ID.MarshalText] returns. For any other text it returns a
+// [*flake.ParseError] and leaves the id unchanged.
 func (id *ID) UnmarshalText(text []byte) error { return decode(id, text) }
 
 // MarshalBinary returns the 10 bytes. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 
-// UnmarshalBinary accepts 10 bytes. On a [*flake.ParseError] the id is unchanged.
+// UnmarshalBinary accepts 10 bytes. For any other length it returns a [*flake.ParseError] and
+// leaves the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
 		return digits.Errorf[flake.ParseError](data, 0, "%d bytes, want 10", len(data))
@@ -158,13 +163,13 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// Value implements [driver.Valuer] with the 10 bytes, for a column of type bytea,
-// which then sorts as the ids do.
+// Value implements [driver.Valuer]. It returns the 10 bytes, for a column of type bytea, which
+// then sorts in the order of the ids.
 func (id ID) Value() (driver.Value, error) { return id[:], nil }
 
-// Scan implements sql.Scanner. It accepts 10 bytes, or the text as a string or bytes.
-// NULL is an error: scan into [database/sql.Null] of ID where it may occur. On an error
-// the id is unchanged.
+// Scan implements sql.Scanner. It accepts 10 bytes, or the text as a string or bytes. NULL is
+// an error: scan a nullable column into a [database/sql.Null] of ID. If Scan fails, the id is
+// unchanged.
 func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
 	case []byte:
