@@ -1,14 +1,14 @@
-// Package etcd makes etcd, 3.4 or later, a store for package workers. It uses four calls of
-// etcd's API version 3, as JSON through [its gateway], with net/http alone and without
+// Package etcd lets package workers use etcd, 3.4 or later, as its store. It makes four calls
+// of etcd's API version 3, as JSON through [its gateway]. It uses net/http only, and no
 // proxies.
 //
-// Reads are linearizable. An error from a write says nothing about the write: after a timeout, a
-// change of the leader or a missing leader it may have happened, or may still happen. So a
-// write is sent to another endpoint only if there was no connection to the first, and net/http
-// must not repeat it: each connection carries one request, and shouldRetryRequest in
-// net/http/transport.go does not repeat a request on a new connection. Only requests that etcd
-// refuses because of the user's token are sent again, with a new token; etcd checks that
-// before it writes.
+// Reads are linearizable. An error from a write does not say whether etcd wrote: after a
+// timeout, a change of the leader or a missing leader the write may have happened, or may
+// still happen. So a write is sent to another endpoint only if there was no connection to the
+// first. net/http must not repeat a write either: each connection carries one request, and
+// shouldRetryRequest in net/http/transport.go does not repeat a request on a new connection.
+// Only requests that etcd refuses because of the user's token are sent again, with a new
+// token; etcd checks the token before it writes.
 //
 // [its gateway]: https://etcd.io/docs/latest/dev-guide/api_grpc_gateway/
 package etcd
@@ -31,29 +31,29 @@ import (
 )
 
 const (
-	longest = 15 * time.Second // a call without an earlier deadline
-	connect = 5 * time.Second  // for TCP, and again for TLS
+	longest = 15 * time.Second // time limit of a call whose deadline is not earlier
+	connect = 5 * time.Second  // time limit for TCP, and again for TLS
 
-	maxAnswer = 64 << 10 // an answer; in a list, each pair
+	maxAnswer = 64 << 10 // bytes of an answer or, in a list, of each pair
 	maxList   = 32 << 20
-	maxPairs  = 1<<16 + 1<<10 // of a list; numbers have 16 bits
-	maxText   = 1 << 10       // a key or a value in a list
-	maxShown  = 400           // of an answer, in an error
+	maxPairs  = 1<<16 + 1<<10 // pairs in a list; numbers have 16 bits
+	maxText   = 1 << 10       // bytes of a key or a value in a list
+	maxShown  = 400           // bytes of an answer that an error shows
 )
 
-// Config is the address of etcd, and the user.
+// Config says where etcd is, and as which user to connect.
 type Config struct {
 	Endpoints []string    // host:port, with or without http:// or https://
-	TLS       *tls.Config // nil: only for https:// endpoints, with defaults
-	User      string      // empty: without authentication
+	TLS       *tls.Config // nil means the defaults, and TLS only for https:// endpoints
+	User      string      // empty means no authentication
 	Password  string
 }
 
-// Store is a [workers.Store]. It keeps no connections.
+// Store is a [workers.Store]. It does not keep connections open.
 type Store struct {
 	config    Config // its endpoints are URLs
 	transport *http.Transport
-	first     atomic.Int64 // endpoint to ask first: the last that answered, or the next after one that failed
+	first     atomic.Int64 // index of the endpoint to ask first: the one after the last that failed
 	user      atomic.Pointer[user]
 
 	mu      sync.Mutex
@@ -63,10 +63,10 @@ type Store struct {
 // user is a user of etcd.
 type user struct {
 	name, password string
-	token          atomic.Pointer[string] // nil: must be requested
+	token          atomic.Pointer[string] // nil if one must be requested
 }
 
-// SetUser changes the user of later calls.
+// SetUser changes the user for later calls.
 func (s *Store) SetUser(name, password string) {
 	if now := s.user.Load(); now == nil || now.name != name || now.password != password {
 		s.user.Store(&user{name: name, password: password})
@@ -76,7 +76,7 @@ func (s *Store) SetUser(name, password string) {
 // New returns a store. It does not connect yet.
 func New(c Config) (*Store, error) {
 	if len(c.Endpoints) == 0 {
-		return nil, errors.New("flake: no endpoints of etcd are configured")
+		return nil, errors.New("flake: no etcd endpoints are configured")
 	}
 	scheme := "http://"
 	if c.TLS != nil {
@@ -98,13 +98,13 @@ func New(c Config) (*Store, error) {
 	return s, nil
 }
 
-// object is a message to etcd. JSON encodes its bytes in base64.
+// object is a message to etcd. In JSON, byte slices are in base64, as etcd expects.
 type object map[string]any
 
 // List implements [workers.Store]. The prefix must end with a byte below 0xff.
 func (s *Store) List(ctx context.Context, prefix string) (map[string]string, error) {
 	end := []byte(prefix)
-	end[len(end)-1]++ // the first key after all of them
+	end[len(end)-1]++ // the first key after all keys with the prefix
 	got, err := s.call(ctx, read, pathRange, object{"key": []byte(prefix), "range_end": end})
 	return got.pairs, err
 }
@@ -120,7 +120,7 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([]string, error) {
 		return nil, err
 	}
 	if len(got.Responses) != len(keys) {
-		return nil, fmt.Errorf("etcd has answered %d requests of %d", len(got.Responses), len(keys))
+		return nil, fmt.Errorf("etcd has answered %d of %d requests", len(got.Responses), len(keys))
 	}
 	texts := make([]string, len(keys))
 	for i, response := range got.Responses {
@@ -147,8 +147,8 @@ func (s *Store) Swap(ctx context.Context, have map[string]string, key, value str
 }
 
 // Cluster returns the id of the cluster, in hexadecimal as etcdctl prints it. The first answer
-// sets it; answers from another cluster are refused, and if no other endpoint answers, the error
-// of a call wraps [workers.ErrRefused].
+// decides which cluster is used. Answers from any other cluster are refused; if no other
+// endpoint answers, the call's error wraps [workers.ErrRefused].
 func (s *Store) Cluster(ctx context.Context) (string, error) {
 	got, err := s.call(ctx, local, status, object{})
 	if err != nil {
@@ -157,9 +157,9 @@ func (s *Store) Cluster(ctx context.Context) (string, error) {
 	return hex(got.Header.Cluster), nil
 }
 
-// Clocks asks all endpoints at once, and returns how far now, in milliseconds since 1970, is
-// certainly ahead of the clock of each that answers: it allows for the time that the answer
-// took, and for etcd's dates being in whole seconds.
+// Clocks asks all endpoints at once and returns, for each that answers, how far now (in
+// milliseconds since 1970) is certainly ahead of its clock; if negative, behind. Clocks allows
+// for the time that the answer took, and for etcd's dates being in whole seconds.
 func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -186,7 +186,7 @@ func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Dur
 // status is the path of a member's status, which needs no permission.
 const status = "maintenance/status"
 
-// kind is the kind of a call.
+// kind says what a call does.
 type kind int
 
 const (
@@ -195,7 +195,7 @@ const (
 	write
 )
 
-// EndpointError is the error of a call to an endpoint.
+// EndpointError is the error of a call to one endpoint.
 type EndpointError struct {
 	Endpoint string
 	Err      error
@@ -204,8 +204,8 @@ type EndpointError struct {
 func (e *EndpointError) Error() string { return fmt.Sprintf("etcd at %s: %v", e.Endpoint, e.Err) }
 func (e *EndpointError) Unwrap() error { return e.Err }
 
-// call asks one endpoint after another until one answers. Each may take half of the remaining
-// time, the last all of it.
+// call asks one endpoint after another until one answers. Each endpoint gets half of the
+// remaining time, and the last gets all of it.
 func (s *Store) call(ctx context.Context, kind kind, path string, message object) (reply, error) {
 	all, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()

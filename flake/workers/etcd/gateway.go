@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/internal/switching"
 )
 
-// reply has the fields of all answers. JSON omits those that are zero.
+// reply has the fields of all kinds of answers. In an answer, zero fields are missing.
 type reply struct {
 	Header struct {
 		Cluster  uint64 `json:"cluster_id,string"`
@@ -31,20 +31,20 @@ type reply struct {
 	Responses []struct {
 		Range struct{ Kvs []pair } `json:"response_range"`
 	}
-	Message string // of an error
+	Message string // text of an error
 
-	pairs map[string]string // of a list; nil for other calls
+	pairs map[string]string // pairs in a list; nil for other calls
 	date  time.Time         // when the answer was written, in whole seconds
 }
 
 type pair struct{ Key, Value []byte }
 
-// pathRange is the path of a list. Only its answer may be longer than maxAnswer.
+// pathRange is the path for lists. Only their answers may be longer than maxAnswer.
 const pathRange = "kv/range"
 
 var errLong = errors.New("its answer is too long")
 
-// text reads an answer: at most left bytes, and none after ctx is done.
+// text reads the text of an answer: at most left bytes, and nothing after ctx is done.
 type text struct {
 	ctx  context.Context
 	body io.Reader
@@ -66,7 +66,7 @@ func (t *text) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// decode decodes an answer while it arrives, a list one pair at a time.
+// decode decodes an answer while it arrives. It decodes a list one pair at a time.
 func (r *reply) decode(t *text) error {
 	d := json.NewDecoder(t)
 	if err := next(d, json.Delim('{')); err != nil {
@@ -135,15 +135,16 @@ var (
 	errNoAuth = errors.New("etcd has no users")
 )
 
-// Reasons for which etcd refuses a user. Each is a [workers.ErrRefused], and etcd's text follows.
+// These are the reasons why etcd refuses a user. Each wraps [workers.ErrRefused], and is
+// followed by etcd's text.
 var (
-	ErrPermission = fmt.Errorf("%w", workers.ErrRefused) // to read or write a key
-	ErrPassword   = fmt.Errorf("%w", workers.ErrRefused) // wrong, or there is no such user
-	ErrNoUser     = fmt.Errorf("%w", workers.ErrRefused) // where etcd has users
+	ErrPermission = fmt.Errorf("%w", workers.ErrRefused) // the user may not read or write a key
+	ErrPassword   = fmt.Errorf("%w", workers.ErrRefused) // the password is wrong, or there is no such user
+	ErrNoUser     = fmt.Errorf("%w", workers.ErrRefused) // no user is configured, but etcd requires one
 )
 
-// errs maps etcd's error texts, as its own client knows them, to errors that need handling.
-// etcd returns all of them before it writes.
+// errs maps those error texts of etcd that need handling to errors. The texts are those that
+// etcd's client knows. etcd returns all of them before it writes.
 var errs = map[string]error{
 	"etcdserver: permission denied":             ErrPermission,
 	"etcdserver: authentication failed":         ErrPassword,
@@ -151,14 +152,15 @@ var errs = map[string]error{
 	"etcdserver: authentication is not enabled": errNoAuth,
 	"etcdserver: invalid auth token":            errToken,
 	"etcdserver: revision of auth store is old": errToken,
-	// These are not JSON: no gateway; a certificate with a name while etcd has users; a host
-	// that etcd does not accept.
-	"404 Not Found":                fmt.Errorf("%w: it has no JSON gateway; start it with --enable-grpc-gateway", workers.ErrRefused),
+	// These answers are not JSON: etcd has no gateway; the client certificate has a name while
+	// etcd has users; etcd does not accept the host.
+	"404 Not Found": fmt.Errorf("%w: it has no JSON gateway; start it with --enable-grpc-gateway",
+		workers.ErrRefused),
 	"CommonName of client":         workers.ErrRefused,
 	"Host header was unrecognized": workers.ErrRefused,
 }
 
-// ask sends a request to an endpoint, with the user's token if there is a user. After an
+// ask sends a request to an endpoint, with the user's token if a user is configured. After an
 // error, sent reports whether the request may have arrived.
 func (s *Store) ask(ctx context.Context, url, path string, message object) (got reply, sent bool, err error) {
 	u := s.user.Load()
@@ -182,7 +184,9 @@ func (s *Store) ask(ctx context.Context, url, path string, message object) (got 
 	}
 }
 
-func (s *Store) post(ctx context.Context, url, path string, token *string, message object) (got reply, sent bool, err error) {
+func (s *Store) post(
+	ctx context.Context, url, path string, token *string, message object,
+) (got reply, sent bool, err error) {
 	body, err := json.Marshal(message)
 	if err != nil {
 		return reply{}, false, err
@@ -192,7 +196,7 @@ func (s *Store) post(ctx context.Context, url, path string, token *string, messa
 	if err != nil {
 		return reply{}, false, err
 	}
-	// A member that is cut off from the others must fail at once.
+	// Make a member that is cut off from the others fail at once.
 	request.Header.Set("Grpc-Metadata-hasleader", "true")
 	if token != nil {
 		request.Header.Set("Authorization", *token)
@@ -210,7 +214,7 @@ func (s *Store) post(ctx context.Context, url, path string, token *string, messa
 		got.pairs = make(map[string]string)
 	}
 	arriving := bufio.NewReader(response.Body)
-	begin, _ := arriving.Peek(maxShown) // decode returns its error again
+	begin, _ := arriving.Peek(maxShown) // decode meets the same error
 	said := fmt.Sprintf("an answer that is not etcd's: %s: %q", response.Status, begin)
 	text := &text{ctx: ctx, body: arriving, left: maxAnswer}
 	bad := got.decode(text)
@@ -232,7 +236,7 @@ func (s *Store) post(ctx context.Context, url, path string, token *string, messa
 	return got, true, errors.New(said)
 }
 
-// explain adds the cause to an error of net/http.
+// explain rewords an error of net/http to name the cause.
 func explain(err error, sent bool) error {
 	var untrusted *tls.CertificateVerificationError
 	switch {

@@ -10,20 +10,20 @@ import (
 
 var errRestored = errors.New("etcd was restored from a snapshot")
 
-// history is what answers have shown since the last restore.
+// history holds what the answers since the last restore have shown.
 type history struct {
 	restores       int
-	cluster        uint64          // of the first answer; 0 before
-	used           map[string]bool // endpoints that have answered for the cluster
-	revision, term uint64          // the highest
-	low            bool            // the term of the last write was lower
-	sign           string          // of a restore; empty: none
+	cluster        uint64          // from the first answer; 0 before it
+	used           map[string]bool // endpoints that have answered from the cluster
+	revision, term uint64          // the highest so far
+	low            bool            // whether the last write's answer had a lower term
+	sign           string          // the sign of a restore, or empty
 }
 
-// Restored returns the sign that etcd was restored from a snapshot, if there is one: the
-// revision or raft term of the cluster is lower than before, or an endpoint belongs to another
-// cluster. After a sign all calls fail until Restored has returned it. It returns each sign
-// once, so a Store is for one [workers.Owner].
+// Restored returns a sign that etcd was restored from a snapshot, if there is one: the
+// revision or raft term of the cluster is lower than before, or an endpoint has moved to
+// another cluster. After a sign all calls fail until Restored has returned the sign. Restored
+// returns each sign once, so use a Store for only one [workers.Owner].
 //
 // A restored etcd shows no sign if it has the same cluster id, a revision that is not lower
 // (it was written to, or restored with --bump-revision), and at least as many elections.
@@ -37,8 +37,8 @@ func (s *Store) Restored() (sign string, ok bool) {
 	return h.sign, h.sign != ""
 }
 
-// before returns the history to compare the answer of a new request with. Answers that arrive
-// during the request say nothing about the order.
+// before returns the history with which to compare the answer to a new request. Answers that
+// arrive during the request must not be compared with it, since their order is unknown.
 func (s *Store) before() (history, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (h *history) err() error {
 	return fmt.Errorf("%w: %s", errRestored, h.sign)
 }
 
-// note adds an answer to the history. It returns an error if the answer must not be used.
+// note adds an answer to the history. If the answer must not be used, note returns an error.
 func (s *Store) note(before history, endpoint string, kind kind, got reply) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *Store) note(before history, endpoint string, kind kind, got reply) erro
 	case h.cluster == 0:
 		h.cluster, h.used = now.Cluster, map[string]bool{}
 	case h.cluster != now.Cluster && h.used[endpoint]:
-		h.sign = fmt.Sprintf("%s was of cluster %s, and is of %s", endpoint, hex(h.cluster), hex(now.Cluster))
+		h.sign = fmt.Sprintf("%s was in cluster %s, but is now in %s", endpoint, hex(h.cluster), hex(now.Cluster))
 		return h.err()
 	case h.cluster != now.Cluster:
 		return fmt.Errorf("%w: it belongs to cluster %s, and the others to %s: set the endpoints of one cluster",
@@ -76,13 +76,13 @@ func (s *Store) note(before history, endpoint string, kind kind, got reply) erro
 		return nil
 	}
 	// A member that received a snapshot from the others reports an old term until shortly
-	// after it has applied an entry. By its second write it has.
+	// after it has applied an entry. By its second write it has applied one.
 	low := kind == write && now.Term < before.term
 	switch {
 	case now.Revision < before.revision:
-		h.sign = fmt.Sprintf("the revision at %s is %d, and was %d", endpoint, now.Revision, before.revision)
+		h.sign = fmt.Sprintf("the revision at %s is %d, but was %d", endpoint, now.Revision, before.revision)
 	case low && before.low:
-		h.sign = fmt.Sprintf("the raft term at %s is %d, and was %d", endpoint, now.Term, before.term)
+		h.sign = fmt.Sprintf("the raft term at %s is %d, but was %d", endpoint, now.Term, before.term)
 	}
 	if kind == write {
 		h.low = low
@@ -91,5 +91,5 @@ func (s *Store) note(before history, endpoint string, kind kind, got reply) erro
 	return h.err()
 }
 
-// hex formats an id like etcdctl.
+// hex formats an id as etcdctl does.
 func hex(id uint64) string { return strconv.FormatUint(id, 16) }

@@ -64,8 +64,8 @@ func TestRestored(t *testing.T) {
 		"all goes on":         {{list, 1, 5, 5, ""}, {swap, 1, 6, 5, ""}, {swap, 1, 6, 6, ""}, {list, 1, 6, 6, ""}},
 		"the revision, read":  {{list, 1, 5, 5, ""}, {list, 1, 4, 5, "the revision at"}, {list, 1, 3, 5, ""}},
 		"again":               {{list, 1, 5, 5, ""}, {list, 1, 4, 5, "is 4"}, {list, 1, 4, 5, ""}, {list, 1, 3, 5, "was 4"}},
-		"the revision, write": {{list, 1, 5, 5, ""}, {swap, 1, 4, 5, "is 4, and was 5"}},
-		"after a higher one":  {{list, 1, 5, 5, ""}, {list, 1, 7, 5, ""}, {list, 1, 6, 5, "is 6, and was 7"}},
+		"the revision, write": {{list, 1, 5, 5, ""}, {swap, 1, 4, 5, "is 4, but was 5"}},
+		"after a higher one":  {{list, 1, 5, 5, ""}, {list, 1, 7, 5, ""}, {list, 1, 6, 5, "is 6, but was 7"}},
 		"the term of two": {
 			{list, 1, 5, 5, ""}, {swap, 1, 6, 3, ""}, {list, 1, 6, 3, ""},
 			{swap, 1, 6, 4, "the raft term at"},
@@ -80,8 +80,8 @@ func TestRestored(t *testing.T) {
 			{swap, 1, 5, 5, ""}, {swap, 1, 5, 5, ""},
 		},
 		"another cluster": {
-			{cluster, 1, 5, 5, ""}, {list, 255, 6, 6, "was of cluster 1, and is of ff"}, {list, 255, 3, 3, ""},
-			{cluster, 1, 3, 3, "was of cluster ff, and is of 1"},
+			{cluster, 1, 5, 5, ""}, {list, 255, 6, 6, "was in cluster 1, but is now in ff"}, {list, 255, 3, 3, ""},
+			{cluster, 1, 3, 3, "was in cluster ff, but is now in 1"},
 		},
 	} {
 		f := &fake{}

@@ -1,5 +1,5 @@
-// Package etcdtest runs real etcd for tests, as processes that can be killed, paused and cut
-// off from each other and from clients. It needs the command etcd, 3.4 or later.
+// Package etcdtest runs real etcd processes for tests. It can kill and pause them, and cut
+// them off from each other and from clients. It needs the etcd command, 3.4 or later.
 package etcdtest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// Cluster is an etcd of one or more members.
+// Cluster is an etcd cluster of one or more members.
 type Cluster struct {
 	Members []*Member
 	tb      testing.TB
@@ -30,27 +30,28 @@ type Cluster struct {
 	args    []string
 }
 
-// Member is one process.
+// Member is one etcd process.
 type Member struct {
 	Endpoint string // for clients
 
 	cluster *Cluster
 	name    string
 	dir     string
-	listen  string // for other members, behind the proxy
+	listen  string // address for other members, behind the proxy
 	proxy   *proxy
 	cmd     *exec.Cmd
 	log     *bytes.Buffer
 }
 
-// Start runs n members until the test ends. It returns when they have a leader.
+// Start runs a cluster of n members until the test ends. It returns once they have a leader.
 func Start(tb testing.TB, n int, args ...string) *Cluster {
 	tb.Helper()
 	testenv.Need(tb, "etcd")
 	c := &Cluster{tb: tb, args: args}
 	var initial []string
 	for i := range n {
-		m := &Member{cluster: c, name: fmt.Sprint("m", i), dir: filepath.Join(tb.TempDir(), "etcd"), listen: free(tb), Endpoint: free(tb)}
+		m := &Member{cluster: c, name: fmt.Sprint("m", i), dir: filepath.Join(tb.TempDir(), "etcd"),
+			listen: free(tb), Endpoint: free(tb)}
 		m.proxy = newProxy(tb, m.listen)
 		initial = append(initial, m.name+"=http://"+m.proxy.addr())
 		c.Members = append(c.Members, m)
@@ -91,7 +92,7 @@ func (c *Cluster) Leader() *Member {
 				Header struct {
 					ID string `json:"member_id"`
 				}
-				Leader string // omitted without a leader
+				Leader string // missing if there is no leader
 			}
 			if m.Call("maintenance/status", "{}", &status) == nil {
 				ids[status.Header.ID] = m
@@ -108,7 +109,7 @@ func (c *Cluster) Leader() *Member {
 	return nil
 }
 
-// Call posts a message to the JSON gateway, and decodes the answer.
+// Call posts a message to the member's JSON gateway, and decodes the answer.
 func (m *Member) Call(path, message string, answer any) error {
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Post("http://"+m.Endpoint+"/v3/"+path, "application/json", strings.NewReader(message))
@@ -122,7 +123,7 @@ func (m *Member) Call(path, message string, answer any) error {
 	return json.NewDecoder(response.Body).Decode(answer)
 }
 
-// Start starts the process with its data.
+// Start starts the process with the data in its folder.
 func (m *Member) Start() {
 	m.cluster.tb.Helper()
 	m.log = new(bytes.Buffer)
@@ -148,8 +149,8 @@ func (m *Member) Kill() {
 	m.cmd = nil
 }
 
-// Save returns a function that restores the member's current data, as restoring a copy of its
-// folder would. Both restart the member.
+// Save copies the member's data, and returns a function that restores that copy. Save and the
+// function both restart the member.
 func (m *Member) Save() (restore func()) {
 	m.cluster.tb.Helper()
 	saved := filepath.Join(m.cluster.tb.TempDir(), "saved")
@@ -194,18 +195,18 @@ func (m *Member) Pause() {
 
 func (m *Member) Resume() { m.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Cut keeps other members from reaching this one, until Join. Clients can still reach it.
+// Cut keeps other members from reaching this member, until Join. Clients can still reach it.
 func (m *Member) Cut()  { m.proxy.set(cut{connections: true}) }
 func (m *Member) Join() { m.proxy.set(cut{}) }
 
-// Mute drops the member's answers on connections that other members made, until Join. The member
-// still receives what they send, and clients can reach it.
+// Mute drops the member's answers on connections that other members opened, until Join. The
+// member still receives what they send, and clients can still reach it.
 func (m *Member) Mute() { m.proxy.set(cut{answers: true}) }
 
 // Link is one client's path to all members.
 type Link struct{ proxies []*proxy }
 
-// Link returns a new path, which lasts until the test ends.
+// Link returns a new path to the members, which lasts until the test ends.
 func (c *Cluster) Link() *Link {
 	c.tb.Helper()
 	l := &Link{}
@@ -217,7 +218,7 @@ func (c *Cluster) Link() *Link {
 	return l
 }
 
-// Endpoints returns the endpoints of all members for the client.
+// Endpoints returns the addresses at which the client reaches the members.
 func (l *Link) Endpoints() (all []string) {
 	for _, p := range l.proxies {
 		all = append(all, p.addr())
@@ -225,10 +226,12 @@ func (l *Link) Endpoints() (all []string) {
 	return all
 }
 
-// DropRequests drops what the client sends to any member, until Join. It connects as before.
+// DropRequests drops what the client sends to any member, until Join. The client can still
+// connect.
 func (l *Link) DropRequests() { l.set(cut{requests: true}) }
 
-// DropAnswers drops what any member answers the client, until Join. They still receive its requests.
+// DropAnswers drops what the members answer, until Join. They still receive the client's
+// requests.
 func (l *Link) DropAnswers() { l.set(cut{answers: true}) }
 func (l *Link) Join()        { l.set(cut{}) }
 
@@ -238,9 +241,10 @@ func (l *Link) set(c cut) {
 	}
 }
 
-// free returns a free address. Its port is outside the range that systems choose from, since a
-// killed member needs it again, and not below 30000, where other tests choose. The UDP port of
-// the same number is reserved until the test ends, so that the address is returned only once.
+// free returns a free address. Its port is outside the range from which systems choose, since
+// a killed member needs the port again, and not below 30000, where other tests choose ports.
+// free keeps the UDP port of the same number until the test ends, so that it returns each
+// address only once.
 func free(tb testing.TB) string {
 	for range 100 {
 		addr := fmt.Sprint("127.0.0.1:", 30000+rand.IntN(2700))
@@ -258,11 +262,11 @@ func free(tb testing.TB) string {
 	return ""
 }
 
-// cut is what a proxy does not forward.
+// cut says what a proxy does not forward.
 type cut struct {
-	connections bool // they are closed
-	requests    bool // what the client sends is dropped
-	answers     bool // what the server sends is dropped
+	connections bool // close all connections
+	requests    bool // drop what the client sends
+	answers     bool // drop what the server sends
 }
 
 // proxy forwards connections to an address.
@@ -352,7 +356,7 @@ func (p *proxy) now() cut {
 func (p *proxy) set(c cut) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// A connection that has lost bytes cannot go on.
+	// A connection that has lost bytes cannot be used again.
 	stale := c.connections || p.cut.requests && !c.requests || p.cut.answers && !c.answers
 	p.cut = c
 	for conn := range p.conns {
