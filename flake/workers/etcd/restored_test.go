@@ -129,14 +129,14 @@ func TestRestoredInFlight(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if tt.heard {
-			wantSign(t, s, "is 3, and was 5")
+			wantSign(t, s, "is 3, but was 5")
 		}
 		close(end)
 		if err := <-done; (err == nil) != tt.want || err != nil && !errors.Is(err, errRestored) {
 			t.Errorf("%s: the answer that was asked for before: %v", name, err)
 		}
 		if !tt.heard && !tt.want {
-			wantSign(t, s, "is 3, and was 5")
+			wantSign(t, s, "is 3, but was 5")
 		}
 		wantSign(t, s, "")
 		f.revision = 4 // an answer from before the restore is not in the history
