@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Clock returns the time in milliseconds since 1970-01-01 UTC. Many goroutines call it
-// at once.
+// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for concurrent
+// use.
 type Clock = func() uint64
 
-// MilliOf returns a time in ms since 1970. A time before 1970 counts as 1970, and one after
-// the last that [time.UnixMilli] can represent counts as that last one.
+// MilliOf returns t in ms since 1970. A time before 1970 counts as 1970, and a time after the
+// latest that [time.UnixMilli] can represent counts as that latest time.
 func MilliOf(t time.Time) uint64 {
 	const last = math.MaxInt64 / 1000 // seconds
 	switch seconds := t.Unix(); {
@@ -24,33 +24,33 @@ func MilliOf(t time.Time) uint64 {
 	return uint64(t.UnixMilli())
 }
 
-// SystemClock returns a clock that follows the machine's wall clock but costs only as much
-// as its monotonic clock, which is half.
+// SystemClock returns a clock that follows the machine's wall clock but costs only as much to
+// read as its monotonic clock, about half.
 //
 // It returns monotonic time plus an offset. The offset changes only if the wall clock is
-// stepped or the machine sleeps (the kernel slews both clocks alike). The first reading
-// after each millisecond measures it again, so a step takes effect within a millisecond of
+// stepped or the machine sleeps (the kernel slews both clocks alike). The first reading after
+// each millisecond measures the offset again, so a step takes effect within a millisecond of
 // running time, unless it goes far ahead: see [systemClock.believe].
 //
-// Without steps the readings never decrease and are never ahead of the wall clock: see
-// [systemClock.measure].
+// If the wall clock is never stepped, the readings never decrease and are never ahead of it:
+// see [systemClock.measure].
 func SystemClock() Clock { return newSystemClock().milli }
 
-// MonotonicClock returns a clock that continues from the wall clock's time by monotonic
-// time alone: steps of the wall clock have no effect.
+// MonotonicClock returns a clock that continues from the wall clock's current time with
+// monotonic time. Later steps of the wall clock have no effect.
 func MonotonicClock() Clock {
 	base := time.Now()
 	return MonotonicOf(base.UnixNano, func() int64 { return int64(time.Since(base)) })
 }
 
-// MonotonicOf is [MonotonicClock] with clocks in ns.
+// MonotonicOf is like [MonotonicClock], with other clocks, in ns.
 func MonotonicOf(wall, mono func() int64) Clock {
-	start := wall() // before the monotonic time, so as not to be ahead
+	start := wall() // read before mono, so that the clock is never ahead of wall
 	start -= mono()
 	return func() uint64 { return uint64(max(start+mono(), 0)) / uint64(time.Millisecond) }
 }
 
-// ClockOf is [SystemClock] with the clocks of a simulated machine, in ns. Each reading
+// ClockOf is like [SystemClock], with the clocks of a simulated machine, in ns. Each reading
 // measures the offset.
 func ClockOf(wall, mono func() int64) Clock {
 	return startClock(&systemClock{wall: wall, mono: mono, slept: func() int64 { return 0 }}).milli
@@ -75,36 +75,37 @@ func startClock(c *systemClock) *systemClock {
 
 type systemClock struct {
 	base    time.Time    // origin of monotonic time
-	offset  atomic.Int64 // wall minus monotonic time, as believed, ns
+	offset  atomic.Int64 // believed wall time minus monotonic time, ns
 	checked atomic.Int64 // monotonic time of the last measurement, ns
 
 	every             int64 // how long an offset is valid, ns
 	wall, mono, slept func() int64
 
 	measuring sync.Mutex
-	settled   int64                 // the offset from which a jump ahead is measured
-	sleep     int64                 // slept at that moment
+	settled   int64                 // the offset from which jumps ahead are measured, ns
+	sleep     int64                 // what slept returned when settled was set
 	stray     atomic.Pointer[stray] // nil if the machine's offset is near the settled one
 }
 
-// stray is an offset of the machine that is far from the settled one.
+// stray is a measured offset that is far from the settled one.
 type stray struct {
 	offset int64
-	since  int64         // monotonic time at which it was first seen
-	ahead  time.Duration // of the settled one; negative if behind
+	since  int64         // monotonic time of the first measurement of it, ns
+	ahead  time.Duration // how far it is ahead of the settled one; negative if behind
 }
 
 const (
-	// MaxStep is the largest step ahead that is believed at once.
+	// MaxStep is the largest forward step that is believed at once.
 	MaxStep = 3 * time.Second
 
-	// Doubt is how long the machine's clock must stay further ahead to be believed.
+	// Doubt is how long the machine's clock must stay ahead by more than MaxStep before it is
+	// believed.
 	Doubt = time.Minute
 )
 
 func (c *systemClock) milli() uint64 {
-	// The offset is loaded before the time is read, so that a reading is never
-	// later than the moment it is returned.
+	// The offset is loaded before the time is read, so that a reading is never later than the
+	// moment at which it is returned.
 	offset := c.offset.Load()
 	mono := c.mono()
 	if mono-c.checked.Load() >= c.every {
@@ -116,16 +117,16 @@ func (c *systemClock) milli() uint64 {
 	return uint64(max(offset+mono, 0)) / uint64(time.Millisecond)
 }
 
-// measure compares the offset with a reading of the wall clock between two of the
-// monotonic one. The true offset is then between wall-after and wall-before, however
-// long the goroutine was suspended in between. An offset in that range is kept, so a slow
-// measurement never looks like a step; a lower one is raised; a higher one means that the
-// wall clock went back. Taking the lower end each time keeps the clock from running
-// ahead.
+// measure compares the offset with a reading of the wall clock that was taken between two
+// readings of the monotonic clock, before and after. So the true offset is between wall-after
+// and wall-before, however long the goroutine was suspended between the readings. If the old
+// offset is in that range, it is kept, so a slow measurement never looks like a step. If it is
+// lower, it is raised; if it is higher, the wall clock went back. Both times the new offset is
+// the lower end, so the clock never runs ahead.
 func (c *systemClock) measure(before, wall, after int64) {
 	low, high := wall-after, wall-before
 	if old := c.offset.Load(); old < low || old > high || c.stray.Load() != nil {
-		// If another goroutine is first, its measurement will do for a millisecond.
+		// If another goroutine is measuring, its measurement suffices for a millisecond.
 		if !c.measuring.TryLock() {
 			return
 		}
@@ -141,14 +142,14 @@ func (c *systemClock) measure(before, wall, after int64) {
 	c.checked.Store(before)
 }
 
-// believe returns the new offset. It is that of the machine, unless that is more than
-// MaxStep ahead of the settled one. Then the settled one stays, as if the clock had not
-// been stepped, until the machine's has been there for [Doubt]: once ids have a time far
-// ahead, a corrected clock could make no more until that time.
+// believe returns the new offset. It is the measured one, unless that is more than MaxStep
+// ahead of the settled one. Then the settled offset stays, as if the clock had not been
+// stepped, until the machine's clock has stayed ahead for [Doubt]: once ids have a time far
+// ahead and the clock is corrected, no more ids can be made until that time.
 //
-// An offset further behind is believed at once, but settled only when the clock has
-// caught up, so that a return to the earlier time is no jump ahead. Nor is time that the
-// machine slept.
+// An offset that is behind by more than MaxStep is believed at once, but settled only when the
+// clock has caught up, so that undoing the step does not count as a jump ahead. Time that the
+// machine slept does not count as a jump ahead either.
 func (c *systemClock) believe(low, high, mono int64) int64 {
 	s := c.stray.Load()
 	switch {
@@ -181,7 +182,7 @@ func (c *systemClock) settle(offset int64) {
 	c.stray.Store(nil)
 }
 
-// doubted is how far the machine's clock is ahead of the believed one.
+// doubted returns how far the machine's clock is ahead of the believed one, or 0.
 func (c *systemClock) doubted() time.Duration {
 	if s := c.stray.Load(); s != nil {
 		return max(s.ahead, 0)
@@ -189,9 +190,9 @@ func (c *systemClock) doubted() time.Duration {
 	return 0
 }
 
-// ForwardClock returns a clock that follows the wall clock when that is set ahead, and
-// continues by monotonic time when it is set back: for generators that keep nothing. Like
-// [SystemClock] it reads the wall clock only after each millisecond.
+// ForwardClock returns a clock that follows the wall clock when it is set ahead, and continues
+// with monotonic time when it is set back. It is for generators that save nothing. Like
+// [SystemClock] it reads the wall clock only once a millisecond.
 func ForwardClock() Clock {
 	base := time.Now()
 	mono := func() int64 { return int64(time.Since(base)) }
@@ -201,7 +202,7 @@ func ForwardClock() Clock {
 	})
 }
 
-// forwardClock is ForwardClock with a monotonic clock, and both clocks of read, in ns.
+// forwardClock is ForwardClock with a monotonic clock, and with read, which reads both clocks, in ns.
 func forwardClock(mono func() int64, read func() (wall, mono int64)) Clock {
 	var ahead, checked atomic.Int64 // highest seen wall minus monotonic time; when that was seen
 	check := func() {

@@ -1,11 +1,11 @@
-// Package tick is what all formats of ids share: time divided into ticks, a number of
-// ids in each, and the rule that none is returned twice or ahead of the clock.
+// Package tick implements what all id formats share: time divided into ticks, a number of ids
+// in each tick, and the rule that no id is returned twice or ahead of the clock.
 //
-// A [Shape] is how a format divides time, a [Generator] returns ranges of the ids of a
-// tick, and a [Limit] is the time that no id may be later than, which package durable
-// moves ahead. All times are milliseconds since 1970-01-01 UTC, whatever a format's
-// epoch and unit; a tick is identified by its start. The bits of an id, and the first
-// sequence of a tick, are up to the format.
+// A [Shape] describes how a format divides time, a [Generator] returns ranges of the ids of a
+// tick, and a [Limit] is the time that no id may be later than. Package durable moves limits
+// ahead. All times are milliseconds since 1970-01-01 UTC, whatever a format's epoch and unit;
+// a tick is identified by its start. The bits of an id, and the first sequence of a tick, are
+// up to the format.
 package tick
 
 import (
@@ -19,16 +19,16 @@ import (
 	"time"
 )
 
-// Shape is how a format divides time into ticks.
+// Shape describes how a format divides time into ticks.
 type Shape struct {
 	First   uint64 // the first tick: the format's epoch, a multiple of Unit
 	Last    uint64 // the last tick of the format, at most MaxLast
-	Unit    uint64 // length of a tick, a power of two
-	PerTick int    // number of ids of a tick, 1 to MaxPerTick
+	Unit    uint64 // length of a tick in ms, a power of two
+	PerTick int    // number of ids in a tick, 1 to MaxPerTick
 }
 
-// The generator's state is one word: the distance of the last tick from the first, in
-// ms, and below it the number of its used ids.
+// The generator's state is one word: the time from the first tick to the last tick with ids,
+// in ms, and in the bits below it the number of used ids of that last tick.
 const (
 	closed = ^uint64(0) // the word of a closed generator
 
@@ -39,12 +39,12 @@ const (
 	MaxLast = 1<<47 - 2
 )
 
-// usedBits is the number of bits of the word that count used ids: enough for one more
-// than a tick has, which only the word of a closed generator has.
+// usedBits returns the number of bits of the word that count used ids. They can count one more
+// than the ids in a tick, so that no open generator has the word closed.
 func (s Shape) usedBits() uint8 { return uint8(bits.Len(uint(s.PerTick) + 1)) }
 
-// check returns an error if the word cannot hold the shape. Shapes are those of the
-// formats, so users see this error only because of an epoch.
+// check returns an error if the shape is invalid or the word cannot hold it. Formats define
+// the shapes, so users see this error only because of an epoch.
 func (s Shape) check() error {
 	switch {
 	case bits.OnesCount64(s.Unit) != 1:
@@ -54,48 +54,50 @@ func (s Shape) check() error {
 	case s.First%s.Unit != 0:
 		return fmt.Errorf("flake: epoch at %d ms since 1970, want a multiple of the %d ms of a tick", s.First, s.Unit)
 	case s.First > s.Last || s.Last > MaxLast:
-		return fmt.Errorf("flake: ticks from %d to %d ms since 1970: the end must be at most %d", s.First, s.Last, uint64(MaxLast))
+		return fmt.Errorf("flake: ticks from %d to %d ms since 1970: the end must be at most %d",
+			s.First, s.Last, uint64(MaxLast))
 	case s.Last-s.First > closed>>s.usedBits():
-		return fmt.Errorf("flake: %d ids a tick for %d ms, want at most %d ms", s.PerTick, s.Last-s.First, closed>>s.usedBits())
+		return fmt.Errorf("flake: %d ids a tick for %d ms, want at most %d ms",
+			s.PerTick, s.Last-s.First, closed>>s.usedBits())
 	}
 	return nil
 }
 
-// The errors that a caller may branch on. Package flake documents them. The atom that an
-// Erlang caller sees is in brackets.
+// These are the errors that a caller may branch on. Package flake documents them. A text that
+// ends in parentheses names the atom that an Erlang caller sees.
 var (
 	ErrClockBackwards    = errors.New("flake: the clock is behind the last id (clock_running_backwards)")
 	ErrClockAdvanced     = errors.New("flake: the clock is too far ahead of the last id (clock_advanced)")
 	ErrTimestampNotSaved = errors.New("flake: the time cannot be saved (timestamp_not_saved)")
 	ErrClosed            = errors.New("flake: the generator is closed")
 
-	// ErrUsedUp: all ids of the tick are used, and the call does not wait.
+	// ErrUsedUp means that all ids of the tick are used, and the call does not wait.
 	ErrUsedUp = errors.New("flake: the ids of this tick are used up")
 
-	// ErrZero: the generator is nil, in a zero value of a format's generator.
+	// ErrZero means that the generator is nil, as in the zero value of a format's generator.
 	ErrZero = errors.New("flake: zero Generator; use NewGenerator or Open")
 )
 
 // Generator returns the ids of ticks: each above the last, never ahead of its clock. Any
-// number of goroutines may use one; it takes no locks and allocates nothing. A nil one
-// has no ids, and fails with [ErrZero].
+// number of goroutines may use a Generator; it takes no locks and allocates nothing. A nil
+// Generator makes no ids: calls fail with [ErrZero].
 type Generator struct {
 	word   atomic.Uint64
-	ended  atomic.Uint64 // the word before Close
+	ended  atomic.Uint64 // the last word before Close
 	first  uint64        // Shape.First
 	per    uint64        // Shape.PerTick
 	bits   uint8         // number of bits of the word that count used ids
 	mask   uint64        // these bits
 	clock  Clock
-	system *systemClock // the clock, if it is the machine's
+	system *systemClock // set if the clock is the machine's
 	quick  bool         // whether system is set and a tick takes 1 ms
 	limit  *Limit
 	waits  atomic.Uint64
 	shape  Shape
 }
 
-// New returns a generator that has made no ids. A nil clock means [SystemClock]. A shape
-// that cannot be counted is an error.
+// New returns a generator that has made no ids. A nil clock means [SystemClock]. An invalid
+// shape is an error.
 func New(shape Shape, clock Clock) (*Generator, error) {
 	if err := shape.check(); err != nil {
 		return nil, err
@@ -120,17 +122,16 @@ func newGenerator(shape Shape, clock Clock, system *systemClock, limit *Limit) *
 	}
 }
 
-// tick returns the tick of a word, used the number of its used ids, and begin the word
-// of a tick without used ids.
+// tick returns the tick in a word. used returns the number of used ids in a word. begin
+// returns the word for a tick without used ids.
 func (g *Generator) tick(word uint64) uint64   { return g.first + word>>(g.bits&63) }
 func (g *Generator) used(word uint64) uint64   { return word & g.mask }
 func (g *Generator) begin(milli uint64) uint64 { return (milli - g.first) << (g.bits & 63) }
 
-// Successor returns a generator with the same shape and clock that returns only ids of
-// ticks after that of last. It does not know the ids of g, and has a separate limit: a limit
-// that can be raised must be raised before ids are made. It is for a format that tells ids
-// made after the clock was set back from earlier ones by other bits; the caller must close
-// g first.
+// Successor returns a generator with the same shape and clock that returns only ids of ticks
+// after that of last. It does not know the ids of g, and has a separate limit, which must be
+// raised before ids are made if it can be raised. Successor is for a format in which other
+// bits distinguish ids made after the clock was set back from earlier ids. Close g first.
 func (g *Generator) Successor(last uint64) *Generator {
 	limit := newLimit(g.limit.last)
 	if limit.Extend = g.limit.Extend; limit.Extend != nil {
@@ -141,7 +142,8 @@ func (g *Generator) Successor(last uint64) *Generator {
 	return next
 }
 
-// Limit is the time that no id is later than: the last of the format, or a durable mark.
+// Limit returns the limit that no id is later than: the last tick of the format, or a durable
+// mark.
 func (g *Generator) Limit() *Limit { return g.limit }
 
 // Now returns the start of the clock's current tick.
@@ -152,8 +154,8 @@ func (g *Generator) Now() uint64 {
 	return g.clock()
 }
 
-// Doubted is how far the machine's clock is ahead of the generator's, if it went too far
-// ahead to be believed yet: see [Doubt].
+// Doubted returns how far the machine's clock is ahead of the generator's, if it has gone too
+// far ahead to be believed yet, or 0: see [Doubt].
 func (g *Generator) Doubted() time.Duration {
 	if g == nil || g.system == nil {
 		return 0
@@ -173,7 +175,7 @@ func (g *Generator) Last() (milli uint64, used int) {
 	return g.tick(word), int(g.used(word))
 }
 
-// Waits is the number of calls that waited because the ids of a tick were used up.
+// Waits returns the number of calls that waited because the ids of a tick were used up.
 func (g *Generator) Waits() uint64 {
 	if g == nil {
 		return 0
@@ -181,7 +183,7 @@ func (g *Generator) Waits() uint64 {
 	return g.waits.Load()
 }
 
-// Ready returns nil if there is an id now, or the error of [Generator.Reserve].
+// Ready returns nil if an id can be made now, or the error of [Generator.Reserve].
 func (g *Generator) Ready() error {
 	if g == nil {
 		return ErrZero
@@ -199,15 +201,15 @@ func (g *Generator) Ready() error {
 	return nil
 }
 
-// Reserve takes up to n ids of one tick, n at least 1. It returns the start of the tick,
-// the index of the first of them, and their number. If all ids of the tick are used, it waits
-// for the next tick, yielding the processor, until ctx is done. It fails with
-// [ErrClockBackwards] while the clock is behind the last id, [ErrTimestampNotSaved],
+// Reserve takes 1 to n ids of one tick; n must be at least 1. It returns the start of the
+// tick, the index of the first id, and the number of ids. If all ids of the tick are used, it
+// waits for the next tick, yielding the processor, until ctx is done. It fails with
+// [ErrClockBackwards] while the clock is behind the last id, or with [ErrTimestampNotSaved],
 // [ErrClosed], or the cause of ctx.
 //
-// The clock is read before the word, and other goroutines may move the word to a later
-// tick in between. So if the clock seems behind, it is read again, after the word: only
-// if it is still behind has it gone back.
+// The clock is read before the word, and other goroutines may move the word to a later tick in
+// between. So if the clock seems behind, it is read again, after the word: only if it is still
+// behind has the clock gone back.
 func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, count int, err error) {
 	if g == nil {
 		return 0, 0, 0, ErrZero
@@ -231,8 +233,8 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 				if err := g.raise(ctx, now); err != nil {
 					return 0, 0, 0, err
 				}
-				// The clock may have gone back, and the limit may be lower
-				// than requested.
+				// The clock may have gone back since, and the limit may be lower than
+				// requested.
 				now = g.clock()
 				continue
 			}
@@ -258,15 +260,15 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 	}
 }
 
-// One is [Generator.Reserve] of one id, the most frequent call. It has a fast path for
-// the common case: the tick is the last one and has ids left, and the clock is the
-// machine's, which is not compared with wall time during a tick.
+// One reserves one id, the most frequent request, like [Generator.Reserve]. It has a fast path
+// for the common case: the clock's tick is the last one and has ids left, and the clock is the
+// machine's, which need not be compared with wall time during a tick.
 func (g *Generator) One(ctx context.Context) (milli uint64, first int, err error) {
 	if g == nil {
 		return 0, 0, ErrZero
 	}
 	if c := g.system; g.quick {
-		old, offset := g.word.Load(), c.offset.Load() // before the time, as in milli
+		old, offset := g.word.Load(), c.offset.Load() // loaded before the time is read, as in milli
 		now := uint64(offset+int64(time.Since(c.base))) / uint64(time.Millisecond)
 		if used := g.used(old); now-g.first == old>>(g.bits&63) && used < g.per && g.word.CompareAndSwap(old, old+1) {
 			return now, int(used), nil
@@ -276,13 +278,14 @@ func (g *Generator) One(ctx context.Context) (milli uint64, first int, err error
 	return milli, first, err
 }
 
-// TryReserve is like [Generator.Reserve] but does not wait: instead of waiting for the
-// next tick it fails with [ErrUsedUp], and instead of waiting for the limit with [ErrTimestampNotSaved].
+// TryReserve is like [Generator.Reserve] but does not wait. Instead of waiting for the next
+// tick, it fails with [ErrUsedUp]; instead of waiting for the limit, with
+// [ErrTimestampNotSaved].
 func (g *Generator) TryReserve(n int) (milli uint64, first, count int, err error) {
 	return g.Reserve(impatient, n)
 }
 
-// impatient is done, and ErrUsedUp is its cause.
+// impatient is a context that is done, with the cause ErrUsedUp.
 var impatient, _ = context.WithDeadlineCause(context.Background(), time.Time{}, ErrUsedUp)
 
 func (g *Generator) behind(now uint64) error {
@@ -296,7 +299,8 @@ func (g *Generator) behind(now uint64) error {
 func (g *Generator) raise(ctx context.Context, now uint64) error {
 	switch {
 	case now > g.shape.Last:
-		return fmt.Errorf("flake: the clock, %d ms since 1970, is after the last time of ids, %d", now, g.shape.Last)
+		return fmt.Errorf("flake: the clock, %d ms since 1970, is after the latest time that an id can have, %d",
+			now, g.shape.Last)
 	case g.limit.Extend == nil:
 		return ErrTimestampNotSaved
 	}
@@ -307,13 +311,13 @@ func (g *Generator) raise(ctx context.Context, now uint64) error {
 	return err
 }
 
-// Begin restricts an unused generator to ids of ticks after that of last.
+// Begin makes an unused generator start after the tick of last.
 func (g *Generator) Begin(last uint64) {
 	g.Resume(last, g.shape.PerTick)
 }
 
-// Resume restricts an unused generator to ids after the first used of the tick of last.
-// If last is after the format's last tick there are none.
+// Resume makes an unused generator start after the first used ids of the tick of last. If last
+// is after the format's last tick, no ids are left.
 func (g *Generator) Resume(last uint64, used int) {
 	last &^= g.shape.Unit - 1
 	if last > g.shape.Last {
@@ -324,9 +328,9 @@ func (g *Generator) Resume(last uint64, used int) {
 	}
 }
 
-// Close closes the generator and returns its last tick; if it has made no ids, the one
-// that it began at. A concurrent Reserve has either swapped the word before and is
-// counted, or fails. Close must be called once.
+// Close closes the generator. It returns the last tick with ids or, if there are no ids, the
+// tick from Begin or Resume. A concurrent Reserve either swaps the word first, and its ids
+// count, or fails. Call Close only once.
 func (g *Generator) Close() (last uint64) {
 	if g == nil {
 		return 0
@@ -340,7 +344,7 @@ func (g *Generator) Close() (last uint64) {
 	}
 }
 
-// PerTick is the number of ids per tick.
+// PerTick returns the number of ids per tick.
 func (g *Generator) PerTick() int {
 	if g == nil {
 		return 0
@@ -348,14 +352,14 @@ func (g *Generator) PerTick() int {
 	return int(g.per)
 }
 
-// Limit is the time that no id may be later than. Once ids are made it only rises,
-// except by [Generator.Lower].
+// Limit is the time that no id may be later than. Once ids are made, only [Generator.Lower]
+// lowers it.
 type Limit struct {
 	milli atomic.Uint64
 	last  uint64
 
-	// Extend raises the limit to a time, until ctx is done. nil means that the limit
-	// is fixed. It must be set before the generator is used.
+	// Extend raises the limit to milli, and gives up when ctx is done. nil means that the
+	// limit is fixed. Set Extend before the generator is used.
 	Extend func(ctx context.Context, milli uint64) error
 }
 
@@ -365,18 +369,18 @@ func newLimit(last uint64) *Limit {
 	return l
 }
 
-// Milli is the current limit.
+// Milli returns the current limit.
 func (l *Limit) Milli() uint64 { return l.milli.Load() }
 
-// Last is the highest limit: the last tick of the format.
+// Last returns the highest possible limit, the last tick of the format.
 func (l *Limit) Last() uint64 { return l.last }
 
-// Set sets the limit, to at most Last.
+// Set sets the limit to milli, or to Last if that is lower.
 func (l *Limit) Set(milli uint64) { l.milli.Store(min(milli, l.last)) }
 
-// Lower lowers the limit to milli, unless there are later ids: the clock was ahead, and
-// the limit with it, but no ids were made. Only one goroutine at a time may change the
-// limit.
+// Lower lowers the limit to milli, unless there are later ids. It is for a clock that was
+// ahead: the limit followed it, but no ids were made. Only one goroutine at a time may change
+// the limit.
 func (g *Generator) Lower(milli uint64) {
 	before := g.limit.Milli()
 	if before <= milli {
@@ -388,9 +392,9 @@ func (g *Generator) Lower(milli uint64) {
 	}
 }
 
-// touch changes the word. A concurrent Reserve that checked against the old limit still
-// has to swap the old word, and now fails. No id is later than milli then. It reports
-// false if there is a later id, or no id that it could skip.
+// touch changes the word. A concurrent Reserve that checked against the old limit still has to
+// swap the old word, which now fails, so no id becomes later than milli. touch returns false
+// if there is already a later id, or if there is no id to skip.
 func (g *Generator) touch(milli uint64) bool {
 	for {
 		old, now := g.word.Load(), g.clock()
@@ -409,11 +413,11 @@ func (g *Generator) touch(milli uint64) bool {
 	}
 }
 
-// maxNap limits one sleep, since the clock may be corrected, or the generator closed, in
-// the meantime.
+// maxNap limits each sleep of [Await], since the clock may be corrected or the generator
+// closed during it.
 const maxNap = 100 * time.Millisecond
 
-// Behind is how far the clock is behind the last id in ms, or 0 if it is not.
+// Behind returns how far the clock is behind the last id in ms, or 0 if it is not behind.
 func (g *Generator) Behind() uint64 {
 	if g == nil {
 		return 0
@@ -426,12 +430,12 @@ func (g *Generator) Behind() uint64 {
 	return max(g.tick(last), now) - now
 }
 
-// Milliseconds returns n ms as a duration, limited to the longest one.
+// Milliseconds returns n ms as a duration, or the longest duration if n is too large.
 func Milliseconds(n uint64) time.Duration {
 	return time.Duration(min(n, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
 }
 
-// Text returns a time in ms since 1970 as text, in UTC.
+// Text formats a time in ms since 1970, in UTC.
 func Text(milli uint64) string {
 	return time.UnixMilli(int64(min(milli, math.MaxInt64))).UTC().Format("2006-01-02T15:04:05.000Z")
 }
@@ -447,7 +451,8 @@ func Await(ctx context.Context, sleep Sleeper, lag func() uint64) error {
 	return nil
 }
 
-// Sleeper sleeps, or returns ctx's cause if ctx is done first. [Sleep] is the real one.
+// Sleeper sleeps for d, or returns ctx's cause if ctx is done first. [Sleep] sleeps in real
+// time.
 type Sleeper func(ctx context.Context, d time.Duration) error
 
 func Sleep(ctx context.Context, d time.Duration) error {
