@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// Generator makes the ids.
+// Generator makes the ids that Check checks.
 type Generator[ID any] interface {
 	Next(ctx context.Context) (ID, error)
 	NextN(ctx context.Context, dst []ID) (int, error)
 }
 
-// Check makes n ids in 8 goroutines, some one by one and some many at a time. It fails if an
-// id repeats, or is not after the last id of its goroutine.
+// Check makes n ids in 8 goroutines; some make ids one by one, others many at a time. The test
+// fails if an id repeats, or is not after the last id of its goroutine.
 //
-// The function place returns a different number for each id. Numbers must rise with time and be
-// dense, since Check uses a bit for each.
+// The function place must return a different number for each id. The numbers must rise with
+// time and be dense, since Check uses a bit for each number.
 func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, after func(id, last ID) bool) {
 	t.Helper()
 	first, err := g.Next(t.Context())
@@ -29,7 +29,7 @@ func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, 
 	if !s.add(place(first)) || s.add(place(first)) {
 		t.Fatal("a repeated id is not found")
 	}
-	sizes := []int{1, 1, 1, 16, 1, 3, 1, 256} // one goroutine for each
+	sizes := []int{1, 1, 1, 16, 1, 3, 1, 256} // of one goroutine each
 	var wg sync.WaitGroup
 	var twice, disorder atomic.Int64
 	for _, size := range sizes {
@@ -67,16 +67,16 @@ func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, 
 	}
 }
 
-// seen has a bit for every place, shared by all goroutines.
+// seen has a bit for each place. All goroutines share it.
 type seen struct {
-	pages sync.Map // of *page, by place / pageBits
+	pages sync.Map // *page by place / pageBits
 }
 
 const pageBits = 1 << 16
 
 type page [pageBits / 64]atomic.Uint64
 
-// add adds a place, and reports whether it is new.
+// add adds a place, and reports whether it was new.
 func (s *seen) add(place uint64) bool {
 	p, ok := s.pages.Load(place / pageBits)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package halves makes 16-byte ids whose first half is the time and sequence, and whose
-// second half is the worker and random bits: version 7 UUIDs, and ULIDs.
+// Package halves makes version 7 UUIDs and ULIDs: 16-byte ids whose first half holds the time
+// and sequence, and whose second half holds the worker and random bits.
 //
 //	 0                        48                64 - Sequence      64
 //	+-------------------------+------------------+----------------+
@@ -9,8 +9,8 @@
 //	+---------+----------------------------------+----------------+
 //	 64                                           128 - Random     128
 //
-// Within a millisecond the first half of each id of a generator is one more than that
-// of the last. The random bits make an id harder to guess; it is unique without them.
+// Within a millisecond the first half of each id of a generator is one more than that of the
+// id before. The random bits make an id harder to guess; it is unique without them.
 package halves
 
 import (
@@ -26,30 +26,31 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Layout is the number of bits of the other fields, and the bits that are always set.
+// Layout says how many bits the fields of variable width have, and which bits are always set.
 type Layout struct {
-	Sequence, Random int    // bits, 16 at most
-	High, Low        uint64 // the bits that are set in each half
+	Sequence, Random int    // numbers of bits, at most 16
+	High, Low        uint64 // the bits that are always set in each half
 }
 
-// The layouts.
+// The layouts of the two formats.
 var (
 	UUIDv7 = Layout{Sequence: 12, Random: 14, High: 7 << 12, Low: 1 << 63} // version and variant
 	ULID   = Layout{Sequence: 16, Random: 16}
 )
 
-// MaxMilli is the highest time in milliseconds since 1970, in the year 10889.
+// MaxMilli is the latest time that an id can have, in milliseconds since 1970; it is in the
+// year 10889.
 const MaxMilli = 1<<48 - 1
 
-// Make returns an id, or an error if a field does not fit.
+// Make returns the id with these fields, or an error if a field does not fit.
 func (l Layout) Make(milli uint64, worker flake.Worker, sequence, random uint16) (id [16]byte, err error) {
 	switch {
 	case milli > MaxMilli:
-		return id, fmt.Errorf("flake: time %d ms since 1970 is above the highest of an id, %d", milli, int64(MaxMilli))
+		return id, fmt.Errorf("flake: time %d ms since 1970 is out of range: must be at most %d", milli, int64(MaxMilli))
 	case worker > flake.MaxWorker:
 		return id, fmt.Errorf("flake: worker_id %#x has more than 48 bits", uint64(worker))
 	case sequence>>l.Sequence != 0:
-		return id, fmt.Errorf("flake: sequence %d is not from 0 to %d", sequence, 1<<l.Sequence-1)
+		return id, fmt.Errorf("flake: sequence %d is out of range: must be 0 to %d", sequence, 1<<l.Sequence-1)
 	case random>>l.Random != 0:
 		return id, fmt.Errorf("flake: random bits %#x have more than %d bits", random, l.Random)
 	}
@@ -57,7 +58,7 @@ func (l Layout) Make(milli uint64, worker flake.Worker, sequence, random uint16)
 	return id, nil
 }
 
-// low returns the second half of the ids of a worker, without the random bits.
+// low returns the second half of a worker's ids, with random bits 0.
 func (l Layout) low(worker flake.Worker) uint64 { return l.Low | uint64(worker)<<l.Random }
 
 // Milli returns the time of an id in ms since 1970.
@@ -81,20 +82,20 @@ func (l Layout) RandomOf(id [16]byte) uint16 {
 	return binary.BigEndian.Uint16(id[14:]) & uint16(1<<l.Random-1)
 }
 
-// Lowest returns the lowest id of a time. A time before 1970 counts as 1970, and one after
-// MaxMilli counts as MaxMilli.
+// Lowest returns the lowest id that can have the time t. A time before 1970 counts as 1970,
+// and a time after MaxMilli counts as MaxMilli.
 func (l Layout) Lowest(t time.Time) (id [16]byte) {
 	set(&id, min(tick.MilliOf(t), MaxMilli)<<16|l.High, l.Low)
 	return id
 }
 
-// Highest returns the highest id of a time, like Lowest.
+// Highest is like Lowest, but returns the highest id.
 func (l Layout) Highest(t time.Time) (id [16]byte) {
 	set(&id, min(tick.MilliOf(t), MaxMilli)<<16|l.High|(1<<l.Sequence-1), l.low(flake.MaxWorker)|(1<<l.Random-1))
 	return id
 }
 
-// Plus returns the id that is i after another in a run.
+// Plus returns the id i places after id in a run.
 func Plus[ID ~[16]byte](id ID, i int) ID {
 	binary.BigEndian.PutUint64(id[:8], binary.BigEndian.Uint64(id[:8])+uint64(i))
 	return id
@@ -106,19 +107,19 @@ func set[ID ~[16]byte](id *ID, high, low uint64) {
 	binary.BigEndian.PutUint64((*id)[8:], low)
 }
 
-// ID is the constraint of a format's ids.
+// ID is the type constraint for a format's ids.
 type ID[T any] interface {
 	~[16]byte
 	Plus(i int) T
 }
 
 // Generator is the generator of package uuidv7 or ulid. Its methods are like those of
-// [flake.Generator], which document them.
+// [flake.Generator], where they are documented.
 type Generator[T ID[T]] struct {
 	core      durable.Core[*tick.Generator]
 	worker    flake.Worker
 	high, low uint64 // the same in all ids
-	random    uint64 // mask of the random bits
+	random    uint64 // mask for the random bits
 }
 
 func New[T ID[T]](l Layout, worker flake.Worker, o flake.Options) (*Generator[T], error) {
@@ -134,7 +135,9 @@ func New[T ID[T]](l Layout, worker flake.Worker, o flake.Options) (*Generator[T]
 	return g, nil
 }
 
-func Open[T ID[T]](ctx context.Context, path string, l Layout, worker flake.Worker, o flake.Options) (*Generator[T], error) {
+func Open[T ID[T]](
+	ctx context.Context, path string, l Layout, worker flake.Worker, o flake.Options,
+) (*Generator[T], error) {
 	g, err := New[T](l, worker, o)
 	if err != nil {
 		return nil, err
@@ -145,8 +148,8 @@ func Open[T ID[T]](ctx context.Context, path string, l Layout, worker flake.Work
 	return g, nil
 }
 
-// Fresh returns a function that returns ids with a worker chosen at random in its first
-// call, and with the time of a clock that is never set back.
+// Fresh returns a function that returns new ids. Their worker is chosen at random in its first
+// call, and their time comes from a clock that is never set back.
 func Fresh[T ID[T]](l Layout) func() T {
 	standard := sync.OnceValue(func() *Generator[T] {
 		g, err := New[T](l, flake.RandomWorker(), flake.Options{Clock: tick.ForwardClock()})
@@ -157,14 +160,14 @@ func Fresh[T ID[T]](l Layout) func() T {
 	})
 	return func() T {
 		id, err := standard().Next(context.Background())
-		if err != nil { // never, with this clock
+		if err != nil { // never happens with this clock
 			panic(err)
 		}
 		return id
 	}
 }
 
-// Next returns the next id, and waits and fails like [flake.Generator.Next].
+// Next returns the next id. It waits and fails like [flake.Generator.Next].
 func (g *Generator[T]) Next(ctx context.Context) (id T, err error) {
 	err = g.next(ctx, &id)
 	return id, err
@@ -201,7 +204,7 @@ func (g *Generator[T]) NextN(ctx context.Context, dst []T) (int, error) {
 	return done, nil
 }
 
-// Reserve returns up to n ids of one millisecond, like [flake.Generator.Reserve].
+// Reserve returns 1 to n ids of one millisecond, like [flake.Generator.Reserve].
 func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], err error) {
 	if n < 1 {
 		return r, fmt.Errorf("flake: cannot reserve %d ids, only 1 or more", n)
@@ -214,25 +217,26 @@ func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], er
 	return r, err
 }
 
-// CatchUp sleeps until the clock is no longer behind, like [flake.Generator.CatchUp].
+// CatchUp sleeps until the clock is no longer behind the last id, like
+// [flake.Generator.CatchUp].
 func (g *Generator[T]) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
 // Ready returns the error of Next or of the file, like [flake.Generator.Ready].
 func (g *Generator[T]) Ready() error { return g.core.Ready() }
 
-// Behind is how far the clock is behind the last id, or 0.
+// Behind returns how far the clock is behind the last id, or 0.
 func (g *Generator[T]) Behind() time.Duration { return g.core.Behind() }
 
-// Worker is the worker of every id.
+// Worker returns the worker in every id.
 func (g *Generator[T]) Worker() flake.Worker { return g.worker }
 
-// PerTick is the number of ids per millisecond.
+// PerTick returns the number of ids per millisecond.
 func (g *Generator[T]) PerTick() int { return g.core.Source.PerTick() }
 
-// Waits is the number of calls that waited for the next millisecond.
+// Waits returns the number of calls that waited for the next millisecond.
 func (g *Generator[T]) Waits() uint64 { return g.core.Source.Waits() }
 
-// Mark is the mark in the file, like [flake.Generator.Mark].
+// Mark returns the mark in the file, like [flake.Generator.Mark].
 func (g *Generator[T]) Mark() time.Time { return g.core.Mark() }
 
 // LastSaved returns when the file was last written, like [flake.Generator.LastSaved].

@@ -73,7 +73,7 @@ func TestMakeRefuses(t *testing.T) {
 			t.Errorf("%s: a generator with a worker of 49 bits", name)
 		}
 	}
-	if _, err := UUIDv7.Make(0, 0, 1<<12, 0); err == nil || !strings.Contains(err.Error(), "4096 is not from 0 to 4095") {
+	if _, err := UUIDv7.Make(0, 0, 1<<12, 0); err == nil || !strings.Contains(err.Error(), "4096 is out of range: must be 0 to 4095") {
 		t.Error(err)
 	}
 }
