@@ -1,5 +1,5 @@
-// Package ulid makes unique, strictly ascending ULIDs (https://github.com/ulid/spec),
-// without asking any other machine.
+// Package ulid makes unique, strictly ascending ULIDs (https://github.com/ulid/spec), without
+// contacting any other machine.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -11,23 +11,22 @@
 //	|            48 bits            |        random, 16 bits        |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //
-//	sequence  of the generator within the millisecond, from 0
-//	worker    the generator's
+//	sequence  the id's number within the millisecond, from 0
+//	worker    the worker of the generator
 //	random    new in each id
-//	text      26 digits of 0123456789ABCDEFGHJKMNPQRSTVWXYZ, Crockford's base 32
+//	text      26 digits from 0123456789ABCDEFGHJKMNPQRSTVWXYZ, Crockford's base 32
 //
-// Ids compare as bytes, and so do their texts. The spec has 80 random bits after the
-// time, which a monotonic generator counts up; here they are the last three fields.
+// Ids compare as bytes, and so do their texts. The spec has 80 random bits after the time,
+// which a monotonic generator increments; here those bits are the last three fields.
 //
-// Start from [New], which needs no setup and promises less; from [Open], a generator
-// whose ids stay unique across crashes, restarts and a clock set back, or from
-// [NewGenerator], which keeps nothing after the process ends; and from [ID]. The errors
-// are those of package flake.
+// Start with [New], which needs no setup and guarantees less; [Open], which returns a
+// generator whose ids stay unique across crashes, restarts and a clock set back;
+// [NewGenerator], which saves nothing; and [ID]. The errors are those of package flake.
 //
-// Uniqueness depends on one rule that the package cannot check: no two generators share
-// a worker id. Compared with ULIDs whose 80 bits are random there are two costs. Ids
-// show their worker, which may be a MAC address; and they can be guessed, since 16 bits
-// are few: they are names, not secrets.
+// Uniqueness depends on one rule that the package cannot check: no two generators share a
+// worker id. There are two costs compared with ULIDs whose 80 bits are random: ids show their
+// worker, which may be a MAC address, and they can be guessed, since 16 random bits are few.
+// They are names, not secrets.
 package ulid
 
 import (
@@ -46,33 +45,34 @@ import (
 // ID is one id. Any 16 bytes are an ID; the zero value is the lowest.
 type ID [16]byte
 
-// MaxMilli is the highest time of ids in milliseconds since 1970, in the year 10889.
+// MaxMilli is the latest time that an id can have, in milliseconds since 1970; it is in the
+// year 10889.
 const MaxMilli = halves.MaxMilli
 
-// Make returns the id of milliseconds since 1970-01-01 UTC, worker, sequence and random
-// bits. A time above MaxMilli or a worker above [flake.MaxWorker] is an error. New ids
-// come from a [Generator].
+// Make returns the id with a time, in milliseconds since 1970-01-01 UTC, and a worker,
+// sequence and random bits. A time above MaxMilli or a worker above [flake.MaxWorker] is an
+// error. A [Generator] makes new ids.
 func Make(milli uint64, worker flake.Worker, sequence, random uint16) (ID, error) {
 	return layout.Make(milli, worker, sequence, random)
 }
 
-// Milli is the id's time in milliseconds since 1970-01-01 UTC.
+// Milli returns the id's time in milliseconds since 1970-01-01 UTC.
 func (id ID) Milli() uint64 { return halves.Milli(id) }
 
-// Time is the id's time in UTC, to the millisecond.
+// Time returns the id's time in UTC, to the millisecond.
 func (id ID) Time() time.Time { return halves.Time(id) }
 
-// Worker is the worker that made the id. In ids from other programs the worker, sequence
-// and random bits are just random bits.
+// Worker returns the worker that made the id. In ids from other programs the bits of worker,
+// sequence and random may all be random.
 func (id ID) Worker() flake.Worker { return layout.Worker(id) }
 
-// Sequence is the id's number within its millisecond, from 0.
+// Sequence returns the id's number within its millisecond, starting at 0.
 func (id ID) Sequence() uint16 { return layout.SequenceOf(id) }
 
-// Random is the id's random bits.
+// Random returns the id's random bits.
 func (id ID) Random() uint16 { return layout.RandomOf(id) }
 
-// Plus returns the id that is i after this one in a [Run].
+// Plus returns the id i places after this one in a [Run].
 func (id ID) Plus(i int) ID { return halves.Plus(id, i) }
 
 // IsZero reports whether id is the zero value.
@@ -82,12 +82,12 @@ func (id ID) IsZero() bool { return id == ID{} }
 // by time, then sequence, then worker. It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return flake.ID(id).Compare(flake.ID(other)) }
 
-// Notional returns the lowest id of a time that any generator can make: a bound for
-// scans over ids. A time before 1970 counts as 1970, and one after [MaxMilli] as [MaxMilli].
+// Notional returns the lowest id that any generator can make at the time t: a bound for scans
+// over ids. A time before 1970 counts as 1970, and a time after [MaxMilli] counts as MaxMilli.
 func Notional(t time.Time) ID { return layout.Lowest(t) }
 
-// Span returns the lowest and the highest id of the milliseconds from first to last,
-// both included: `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
+// Span returns the lowest and the highest id from the millisecond of first to that of last,
+// both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
 // highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return layout.Lowest(first), layout.Highest(last)
@@ -98,44 +98,43 @@ var layout = halves.ULID
 // Options configure a [Generator]. The zero value is valid.
 type Options = flake.Options
 
-// Generator makes ids: each higher than the last, never ahead of its clock, at most
-// 65,536 a millisecond, up to the year 6429. Any number of goroutines may use one; it
-// takes no locks and allocates nothing. On a zero Generator, Next and similar methods
-// fail.
+// Generator makes ids: each higher than the last, never ahead of its clock, at most 65,536 per
+// millisecond, up to the year 6429. Any number of goroutines may use a Generator; it takes no
+// locks and allocates nothing. On a zero Generator, Next and similar methods fail.
 //
 // Its methods are Next, NextN, Reserve, CatchUp, Close, Ready, Behind, Worker, PerTick,
 // Waits, Last, Mark and LastSaved, like those of [flake.Generator].
 type Generator = halves.Generator[ID]
 
-// NewGenerator returns a generator that saves nothing: the caller must be sure that no
-// earlier one with this worker has made ids for the same time (otherwise use [Open]).
-// A worker above [flake.MaxWorker] is an error.
+// NewGenerator returns a generator that saves nothing: the caller must be sure that no earlier
+// generator with this worker has made ids for the same time (otherwise use [Open]). A worker
+// above [flake.MaxWorker] is an error.
 func NewGenerator(worker flake.Worker, o Options) (*Generator, error) {
 	return halves.New[ID](layout, worker, o)
 }
 
-// Open returns a generator whose ids are unique across restarts: each is higher than all
-// that were made with the same file and worker. Close it when done. It works and fails
-// as [flake.Open] does.
+// Open returns a generator whose ids are unique across restarts: each is higher than all ids
+// made before with the same file and worker. Close the generator when done. Open works and
+// fails as [flake.Open] does.
 func Open(ctx context.Context, path string, worker flake.Worker, o Options) (*Generator, error) {
 	return halves.Open[ID](ctx, path, layout, worker, o)
 }
 
-// New returns an id and needs no setup: the first call in a process chooses a random
-// worker id. Any number of goroutines may call it. Ids ascend while the process runs: if
-// the clock is set back, their time stays ahead of it. If the 65,536 ids of a millisecond
+// New returns a new id and needs no setup: the first call in a process chooses a random worker
+// id. Any number of goroutines may call New. Ids ascend while the process runs, even if the
+// clock is set back; their time is then ahead of the clock. If the 65,536 ids of a millisecond
 // are used up, New waits for the next millisecond.
 //
-// Nothing is kept on disk. Two processes make the same id only if they make ids in the
-// same millisecond and chose the same 47 random bits. After a restart with the clock set
-// back, ids may be below earlier ones. If a system must not depend on chance, or depends
-// on that order, use [Open].
+// New saves nothing on disk. Two processes make the same id only if they make ids in the same
+// millisecond and chose the same 47 random bits. After a restart with the clock set back, new
+// ids may be lower than earlier ones. If a system must not rely on chance, or relies on
+// ascending ids, use [Open].
 func New() ID { return fresh() }
 
 var fresh = halves.Fresh[ID](layout)
 
-// Run is a range of ids in sequence: First and the Count-1 after it, whose random bits
-// are those of First.
+// Run is a run of consecutive ids: First and the Count-1 ids after it, with the random bits of
+// First.
 type Run = flake.RunOf[ID]
 
 const (
@@ -145,13 +144,13 @@ const (
 
 var values = digits.Values(crockford, strings.ToLower(crockford))
 
-// Width is the number of digits of the highest 128-bit number in a base from 2 to
-// 62, and so of every padded text: 128 for 2, 32 for 16, 22 for 62. It is 0 for any
-// other base.
+// Width returns the number of digits that the highest 128-bit number has in a base from 2 to
+// 62, and so every padded text: 128 in base 2, 32 in base 16, 22 in base 62. For any other
+// base it returns 0.
 func Width(base int) int { return flake.Width(base) }
 
-// String is the id's own text, 26 digits in Crockford's base 32, upper case. These texts
-// sort as the ids do.
+// String returns the id's canonical text, 26 digits in Crockford's base 32, upper case. These
+// texts sort in the order of the ids.
 func (id ID) String() string {
 	var text [encodedLen]byte
 	id.encode(&text)
@@ -187,35 +186,36 @@ func put8(text []byte, v uint64) {
 	text[7] = crockford[v&31]
 }
 
-// UUID is the id in the text form of a UUID, lower case, for Postgres' type uuid.
-// Version and variant are not set: only the form is that of a UUID.
+// UUID returns the id in the text form of a UUID, lower case, for Postgres' type uuid. Version
+// and variant are not set: only the form is that of a UUID.
 func (id ID) UUID() string { return flake.ID(id).UUID() }
 
-// Text is the id as a number in a base from 2 to 62, like that of package flake: digits
-// 0-9A-Za-z in that order, without leading zeros. Its base 32 digits are not those of
-// [ID.String]. Any other base is [flake.ErrBase].
+// Text returns the id as a number in a base from 2 to 62, like that of package flake: digits
+// 0-9A-Za-z in that order, without leading zeros. In base 32 the digits are not those of
+// [ID.String]. For any other base it returns [flake.ErrBase].
 func (id ID) Text(base int) (string, error) { return flake.ID(id).Text(base) }
 
-// AppendBase appends what [ID.Text] returns to dst. On [flake.ErrBase] it returns dst
-// unchanged.
+// AppendBase appends what [ID.Text] returns to dst. If it fails with [flake.ErrBase], it
+// returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return flake.ID(id).AppendBase(dst, base)
 }
 
-// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits. In each
-// base these texts sort, as bytes, as the ids do. Any other base is [flake.ErrBase].
+// Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
+// In each base these texts sort, as bytes, in the order of the ids. For any other base it
+// returns [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base) }
 
-// Parse parses what [ID.String] returns, in either case. Anything else is a
-// [*flake.ParseError]. As the spec says, so are a first digit above 7, which would be
-// above the highest id, and I, L, O and U, which are not digits.
+// Parse parses what [ID.String] returns, in either case. For any other text it returns a
+// [*flake.ParseError]. As in the spec, that includes texts with a first digit above 7, which
+// exceed the highest id, and texts with I, L, O or U, which are not digits.
 func Parse(text string) (ID, error) { return parse(text) }
 
 func parse[T string | []byte](text T) (id ID, err error) {
 	if len(text) != encodedLen {
 		return id, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d digits", len(text), encodedLen)
 	}
-	first, wrong1 := fives(text[:10]) // 48 bits, and two before them
+	first, wrong1 := fives(text[:10]) // 2 bits that must be 0, then 48 bits
 	mid, wrong2 := fives(text[10:18])
 	last, wrong3 := fives(text[18:])
 	switch {
@@ -229,7 +229,8 @@ func parse[T string | []byte](text T) (id ID, err error) {
 	return id, nil
 }
 
-// fives returns the value of up to 12 digits. If wrong is above 31, some are not digits.
+// fives returns the value of up to 12 digits. If wrong is above 31, at least one byte is not a
+// digit.
 func fives[T string | []byte](text T) (v uint64, wrong byte) {
 	for i := range len(text) {
 		value := values[text[i]]
@@ -239,11 +240,11 @@ func fives[T string | []byte](text T) (v uint64, wrong byte) {
 	return v, wrong
 }
 
-// ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
-// [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
-// different digits in every base. Any other base is [flake.ErrBase]. Text that is empty,
-// too long, above the highest id, or contains anything but digits of the base is a
-// [*flake.ParseError].
+// ParseBase parses an id in a base from 2 to 62, of at most [Width] digits, with or without
+// leading zeros: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are different
+// digits in every base. It fails with [flake.ErrBase] for any other base, and with a
+// [*flake.ParseError] if the text is empty, too long, above the highest id, or contains
+// anything but digits of the base.
 func ParseBase(text string, base int) (ID, error) {
 	id, err := flake.ParseBase(text, base)
 	return ID(id), err
@@ -252,33 +253,34 @@ func ParseBase(text string, base int) (ID, error) {
 // MustParse is like [Parse] but panics on an error. It is for ids in source code.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
-// The text of an id in JSON, XML, configuration and a database is that of String; its
-// binary form is the 16 bytes.
+// In JSON, XML, configuration and a database an id is the text that String returns; in binary
+// form it is the 16 bytes.
 
-// MarshalText returns what [ID.String] does. encoding/json uses it too, for values and
-// map keys. The error is always nil.
+// MarshalText returns what [ID.String] does. encoding/json calls it for values and map keys.
+// The error is always nil.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText accepts what [Parse] does. On a [*flake.ParseError] the id is unchanged.
+// UnmarshalText accepts what [Parse] does. If it fails with a [*flake.ParseError], the id is
+// unchanged.
 func (id *ID) UnmarshalText(text []byte) error { return id.to(parse(text)) }
 
 // MarshalBinary returns the 16 bytes. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 
-// UnmarshalBinary accepts 16 bytes. On a [*flake.ParseError] the id is unchanged.
+// UnmarshalBinary accepts 16 bytes. For any other length it returns a [*flake.ParseError] and
+// leaves the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	return (*flake.ID)(id).UnmarshalBinary(data)
 }
 
-// Value implements [driver.Valuer] with the text, for a column of 26 characters. For
-// Postgres' type uuid pass [ID.UUID] instead, for bytes id[:]. All three sort as the ids
-// do.
+// Value implements [driver.Valuer]. It returns the text, for a column of 26 characters. For
+// Postgres' type uuid pass [ID.UUID] instead, and for bytes id[:]. All three sort in the order
+// of the ids.
 func (id ID) Value() (driver.Value, error) { return id.String(), nil }
 
-// Scan implements sql.Scanner. It accepts the text as a string or bytes, and what
-// drivers return for a uuid column, 36 characters as a string or bytes, or 16 bytes.
-// NULL is an error: scan into [database/sql.Null] of ID where it may occur. On an error
-// the id is unchanged.
+// Scan implements sql.Scanner. It accepts the text as a string or bytes, and what drivers
+// return for a uuid column: 36 characters as a string or bytes, or 16 bytes. NULL is an error:
+// scan a nullable column into a [database/sql.Null] of ID. If Scan fails, the id is unchanged.
 func (id *ID) Scan(src any) error {
 	const uuidLen = 36
 	switch s := src.(type) {
