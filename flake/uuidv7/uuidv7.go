@@ -1,5 +1,5 @@
-// Package uuidv7 makes unique, strictly ascending version 7 UUIDs (RFC 9562 section
-// 5.7), without asking any other machine.
+// Package uuidv7 makes unique, strictly ascending version 7 UUIDs (RFC 9562 section 5.7),
+// without contacting any other machine.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -12,24 +12,23 @@
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //
 //	ver       0111, version 7
-//	sequence  rand_a: of the generator within the millisecond, from 0; a counter of fixed
+//	sequence  rand_a: the id's number within the millisecond, from 0; a counter of fixed
 //	          length right after the time (section 6.2, method 1)
 //	var       10, the variant
-//	worker    the upper bits of rand_b: the generator's (section 6.4)
+//	worker    the upper bits of rand_b: the worker of the generator (section 6.4)
 //	random    the rest of rand_b, new in each id
 //	text      32 hexadecimal digits, lower case, as 8-4-4-4-12
 //
 // Ids compare as bytes, and so do their texts.
 //
-// Start from [New], which needs no setup and promises less; from [Open], a generator
-// whose ids stay unique across crashes, restarts and a clock set back, or from
-// [NewGenerator], which keeps nothing after the process ends; and from [ID]. The errors
-// are those of package flake.
+// Start with [New], which needs no setup and guarantees less; [Open], which returns a
+// generator whose ids stay unique across crashes, restarts and a clock set back;
+// [NewGenerator], which saves nothing; and [ID]. The errors are those of package flake.
 //
-// Uniqueness depends on one rule that the package cannot check: no two generators share
-// a worker id. Compared with UUIDs whose 74 bits are random there are two costs. Ids
-// show their worker, which may be a MAC address; and they can be guessed, since 14 bits
-// are few: they are names, not secrets.
+// Uniqueness depends on one rule that the package cannot check: no two generators share a
+// worker id. There are two costs compared with UUIDs whose 74 bits are random: ids show their
+// worker, which may be a MAC address, and they can be guessed, since 14 random bits are few.
+// They are names, not secrets.
 package uuidv7
 
 import (
@@ -45,40 +44,41 @@ import (
 	"github.com/flake-go/flake/flake/internal/halves"
 )
 
-// ID is one id, the 16 bytes of a UUID. The zero value is the nil UUID (RFC 9562 section
-// 5.9). It and [Max] are the only ids that are not of version 7.
+// ID is one id, the 16 bytes of a UUID. The zero value is the nil UUID (RFC 9562 section 5.9).
+// The nil UUID and [Max] are the only valid ids that do not have version 7.
 type ID [16]byte
 
-// Max is the max UUID (RFC 9562 section 5.10), above all others.
+// Max is the max UUID (RFC 9562 section 5.10), which is above all others.
 var Max = ID(bytes.Repeat([]byte{0xff}, 16))
 
-// MaxMilli is the highest time of ids in milliseconds since 1970, in the year 10889.
+// MaxMilli is the latest time that an id can have, in milliseconds since 1970; it is in the
+// year 10889.
 const MaxMilli = halves.MaxMilli
 
-// Make returns the id of milliseconds since 1970-01-01 UTC, worker, sequence and random
-// bits. A time above MaxMilli, a worker above [flake.MaxWorker], a sequence above 4095
-// or random bits above 16383 are an error. New ids come from a [Generator].
+// Make returns the id with a time, in milliseconds since 1970-01-01 UTC, and a worker,
+// sequence and random bits. A time above MaxMilli, a worker above [flake.MaxWorker], a
+// sequence above 4095 or random bits above 16383 is an error. A [Generator] makes new ids.
 func Make(milli uint64, worker flake.Worker, sequence, random uint16) (ID, error) {
 	return layout.Make(milli, worker, sequence, random)
 }
 
-// Milli is the id's time in milliseconds since 1970-01-01 UTC.
+// Milli returns the id's time in milliseconds since 1970-01-01 UTC.
 func (id ID) Milli() uint64 { return halves.Milli(id) }
 
-// Time is the id's time in UTC, to the millisecond.
+// Time returns the id's time in UTC, to the millisecond.
 func (id ID) Time() time.Time { return halves.Time(id) }
 
-// Worker is the worker that made the id. In ids from other programs the worker, sequence
-// and random bits are just random bits.
+// Worker returns the worker that made the id. In ids from other programs the bits of worker,
+// sequence and random may all be random.
 func (id ID) Worker() flake.Worker { return layout.Worker(id) }
 
-// Sequence is the id's number within its millisecond, from 0.
+// Sequence returns the id's number within its millisecond, starting at 0.
 func (id ID) Sequence() uint16 { return layout.SequenceOf(id) }
 
-// Random is the id's random bits.
+// Random returns the id's random bits.
 func (id ID) Random() uint16 { return layout.RandomOf(id) }
 
-// Plus returns the id that is i after this one in a [Run].
+// Plus returns the id i places after this one in a [Run].
 func (id ID) Plus(i int) ID { return halves.Plus(id, i) }
 
 // IsZero reports whether id is the zero value.
@@ -88,12 +88,12 @@ func (id ID) IsZero() bool { return id == ID{} }
 // by time, then sequence, then worker. It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return flake.ID(id).Compare(flake.ID(other)) }
 
-// Notional returns the lowest id of a time that any generator can make: a bound for
-// scans over ids. A time before 1970 counts as 1970, and one after [MaxMilli] as [MaxMilli].
+// Notional returns the lowest id that any generator can make at the time t: a bound for scans
+// over ids. A time before 1970 counts as 1970, and a time after [MaxMilli] counts as MaxMilli.
 func Notional(t time.Time) ID { return layout.Lowest(t) }
 
-// Span returns the lowest and the highest id of the milliseconds from first to last,
-// both included: `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
+// Span returns the lowest and the highest id from the millisecond of first to that of last,
+// both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
 // highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return layout.Lowest(first), layout.Highest(last)
@@ -104,56 +104,55 @@ var layout = halves.UUIDv7
 // Options configure a [Generator]. The zero value is valid.
 type Options = flake.Options
 
-// Generator makes ids: each higher than the last, never ahead of its clock, at most
-// 4,096 a millisecond, up to the year 6429. Any number of goroutines may use one; it
-// takes no locks and allocates nothing. On a zero Generator, Next and similar methods
-// fail.
+// Generator makes ids: each higher than the last, never ahead of its clock, at most 4,096 per
+// millisecond, up to the year 6429. Any number of goroutines may use a Generator; it takes no
+// locks and allocates nothing. On a zero Generator, Next and similar methods fail.
 //
 // Its methods are Next, NextN, Reserve, CatchUp, Close, Ready, Behind, Worker, PerTick,
 // Waits, Last, Mark and LastSaved, like those of [flake.Generator].
 type Generator = halves.Generator[ID]
 
-// NewGenerator returns a generator that saves nothing: the caller must be sure that no
-// earlier one with this worker has made ids for the same time (otherwise use [Open]).
-// A worker above [flake.MaxWorker] is an error.
+// NewGenerator returns a generator that saves nothing: the caller must be sure that no earlier
+// generator with this worker has made ids for the same time (otherwise use [Open]). A worker
+// above [flake.MaxWorker] is an error.
 func NewGenerator(worker flake.Worker, o Options) (*Generator, error) {
 	return halves.New[ID](layout, worker, o)
 }
 
-// Open returns a generator whose ids are unique across restarts: each is higher than all
-// that were made with the same file and worker. Close it when done. It works and fails
-// as [flake.Open] does.
+// Open returns a generator whose ids are unique across restarts: each is higher than all ids
+// made before with the same file and worker. Close the generator when done. Open works and
+// fails as [flake.Open] does.
 func Open(ctx context.Context, path string, worker flake.Worker, o Options) (*Generator, error) {
 	return halves.Open[ID](ctx, path, layout, worker, o)
 }
 
-// New returns an id and needs no setup: the first call in a process chooses a random
-// worker id. Any number of goroutines may call it. Ids ascend while the process runs: if
-// the clock is set back, their time stays ahead of it. If the 4,096 ids of a millisecond
+// New returns a new id and needs no setup: the first call in a process chooses a random worker
+// id. Any number of goroutines may call New. Ids ascend while the process runs, even if the
+// clock is set back; their time is then ahead of the clock. If the 4,096 ids of a millisecond
 // are used up, New waits for the next millisecond.
 //
-// Nothing is kept on disk. Two processes make the same id only if they make ids in the
-// same millisecond and chose the same 47 random bits. After a restart with the clock set
-// back, ids may be below earlier ones. If a system must not depend on chance, or depends
-// on that order, use [Open].
+// New saves nothing on disk. Two processes make the same id only if they make ids in the same
+// millisecond and chose the same 47 random bits. After a restart with the clock set back, new
+// ids may be lower than earlier ones. If a system must not rely on chance, or relies on
+// ascending ids, use [Open].
 func New() ID { return fresh() }
 
 var fresh = halves.Fresh[ID](layout)
 
-// Run is a range of ids in sequence: First and the Count-1 after it, whose random bits
-// are those of First.
+// Run is a run of consecutive ids: First and the Count-1 ids after it, with the random bits of
+// First.
 type Run = flake.RunOf[ID]
 
 // encodedLen is the length of an id's text.
 const encodedLen = 36
 
-// Width is the number of digits of the highest 128-bit number in a base from 2 to
-// 62, and so of every padded text: 128 for 2, 32 for 16, 22 for 62. It is 0 for any
-// other base.
+// Width returns the number of digits that the highest 128-bit number has in a base from 2 to
+// 62, and so every padded text: 128 in base 2, 32 in base 16, 22 in base 62. For any other
+// base it returns 0.
 func Width(base int) int { return flake.Width(base) }
 
-// String is the id in the text form of a UUID (RFC 9562 section 4), lower case. These
-// texts sort as the ids do.
+// String returns the id in the text form of a UUID (RFC 9562 section 4), lower case. These
+// texts sort in the order of the ids.
 func (id ID) String() string {
 	var text [encodedLen]byte
 	id.encode(&text)
@@ -172,23 +171,25 @@ func (id *ID) encode(text *[encodedLen]byte) {
 	digits.PutUUID(text, binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:]))
 }
 
-// Text is the id as a number in a base from 2 to 62, like that of package flake: digits
-// 0-9A-Za-z in that order, without leading zeros. Any other base is [flake.ErrBase].
+// Text returns the id as a number in a base from 2 to 62, like that of package flake: digits
+// 0-9A-Za-z in that order, without leading zeros. For any other base it returns
+// [flake.ErrBase].
 func (id ID) Text(base int) (string, error) { return flake.ID(id).Text(base) }
 
-// AppendBase appends what [ID.Text] returns to dst. On [flake.ErrBase] it returns dst
-// unchanged.
+// AppendBase appends what [ID.Text] returns to dst. If it fails with [flake.ErrBase], it
+// returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return flake.ID(id).AppendBase(dst, base)
 }
 
-// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits. In each
-// base these texts sort, as bytes, as the ids do. Any other base is [flake.ErrBase].
+// Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
+// In each base these texts sort, as bytes, in the order of the ids. For any other base it
+// returns [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base) }
 
-// Parse parses what [ID.String] returns, in either case, also in braces or after
-// urn:uuid:. It may be any version 7 UUID, the nil UUID, or [Max]. Anything else, such
-// as a UUID of another version or variant, is a [*flake.ParseError].
+// Parse parses what [ID.String] returns, in either case, also in braces or after urn:uuid:. It
+// accepts any version 7 UUID, the nil UUID, and [Max]. For any other text, such as a UUID of a
+// different version or variant, it returns a [*flake.ParseError].
 func Parse(text string) (id ID, err error) {
 	if hi, lo, ok := digits.ParseUUID(text); ok && hi>>12&15 == 7 && lo>>62 == 2 {
 		binary.BigEndian.PutUint64(id[:8], hi)
@@ -198,9 +199,10 @@ func Parse(text string) (id ID, err error) {
 	return parseOther(text)
 }
 
-// parseOther parses the other forms, the nil UUID and Max, and returns the error of any other text.
+// parseOther parses the other forms, the nil UUID and Max. For any other text it returns an
+// error.
 func parseOther(text string) (ID, error) {
-	start := 0 // of the UUID in the text
+	start := 0 // index of the UUID in text
 	switch len(text) {
 	case encodedLen:
 	case len("{}") + encodedLen:
@@ -217,14 +219,14 @@ func parseOther(text string) (ID, error) {
 	return checked(ID(id), text, start+14, start+19)
 }
 
-// Validate returns the error of [Parse].
+// Validate returns the error that [Parse] would return.
 func Validate(text string) error {
 	_, err := Parse(text)
 	return err
 }
 
-// checked returns the id if it is a version 7 UUID, the nil UUID or Max. The indexes of version and
-// variant in text are for the error.
+// checked returns the id if it is a version 7 UUID, the nil UUID or Max. version and variant
+// are their indexes in text, for the error.
 func checked[T string | []byte](id ID, text T, version, variant int) (ID, error) {
 	switch {
 	case id[6]>>4 == 7 && id[8]>>6 == 2:
@@ -232,16 +234,17 @@ func checked[T string | []byte](id ID, text T, version, variant int) (ID, error)
 	case id[6]>>4 != 7:
 		return ID{}, digits.Errorf[flake.ParseError](text, version, "version %d, want 7", id[6]>>4)
 	default:
-		return ID{}, digits.Errorf[flake.ParseError](text, variant, "not the variant of RFC 9562, whose digit is 8, 9, a or b")
+		return ID{}, digits.Errorf[flake.ParseError](text, variant,
+			"not the variant of RFC 9562, whose digit is 8, 9, a or b")
 	}
 	return id, nil
 }
 
-// ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
-// [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
-// different digits in every base. Any other base is [flake.ErrBase]. Text that is empty,
-// too long, not a version 7 UUID, or contains anything but digits of the base is a
-// [*flake.ParseError].
+// ParseBase parses an id in a base from 2 to 62, of at most [Width] digits, with or without
+// leading zeros: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are different
+// digits in every base. It fails with [flake.ErrBase] for any other base, and with a
+// [*flake.ParseError] if the text is empty, too long, not a version 7 UUID, or contains
+// anything but digits of the base.
 func ParseBase(text string, base int) (ID, error) {
 	id, err := flake.ParseBase(text, base)
 	if err != nil {
@@ -253,21 +256,22 @@ func ParseBase(text string, base int) (ID, error) {
 // MustParse is like [Parse] but panics on an error. It is for ids in source code.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
-// The text of an id in JSON, XML, configuration and a database is that of String; its
-// binary form the 16 bytes.
+// In JSON, XML, configuration and a database an id is the text that String returns; in binary
+// form it is the 16 bytes.
 
-// MarshalText returns what [ID.String] does. encoding/json uses it too, for values and
-// map keys. The error is always nil.
+// MarshalText returns what [ID.String] does. encoding/json calls it for values and map keys.
+// The error is always nil.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText accepts what [Parse] does. On a [*flake.ParseError] the id is unchanged.
+// UnmarshalText accepts what [Parse] does. If it fails with a [*flake.ParseError], the id is
+// unchanged.
 func (id *ID) UnmarshalText(text []byte) error { return id.to(Parse(string(text))) }
 
 // MarshalBinary returns the 16 bytes. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 
-// UnmarshalBinary accepts the 16 bytes of a version 7 UUID, of the nil UUID, or of
-// [Max]. On a [*flake.ParseError] the id is unchanged.
+// UnmarshalBinary accepts the 16 bytes of a version 7 UUID, of the nil UUID, or of [Max]. For
+// anything else it returns a [*flake.ParseError] and leaves the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
 		return digits.Errorf[flake.ParseError](data, 0, "%d bytes, want 16", len(data))
@@ -275,13 +279,13 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 	return id.to(checked(ID(data), data, 6, 8))
 }
 
-// Value implements [driver.Valuer] with the text, which every driver accepts for a
-// column of type uuid. It sorts as the ids do.
+// Value implements [driver.Valuer]. It returns the text, which every driver accepts for a
+// column of type uuid. The column sorts in the order of the ids.
 func (id ID) Value() (driver.Value, error) { return id.String(), nil }
 
-// Scan implements sql.Scanner. It accepts what drivers return for a uuid column, 36
-// characters as a string or bytes, or 16 bytes. NULL is an error: scan into
-// [database/sql.Null] of ID where it may occur. On an error the id is unchanged.
+// Scan implements sql.Scanner. It accepts what drivers return for a uuid column: 36 characters
+// as a string or bytes, or 16 bytes. NULL is an error: scan a nullable column into a
+// [database/sql.Null] of ID. If Scan fails, the id is unchanged.
 func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
 	case []byte:
