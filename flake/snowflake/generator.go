@@ -16,36 +16,36 @@ import (
 
 // Options configure a [Generator]. The zero value is valid.
 type Options struct {
-	// SequenceMask is flake-idgen's seqMask. Each sequence is the one before plus 1,
-	// under the mask; at 0 the millisecond is used up. So a millisecond has 2^n ids if
-	// the mask ends with n ones. 0 means all bits of the sequence; a mask with other
+	// SequenceMask is flake-idgen's seqMask. Each sequence is the one before plus 1, ANDed
+	// with the mask; if the result is 0, the millisecond is used up. So a millisecond has 2^n
+	// ids if the mask ends with n ones. 0 means all bits of the sequence; a mask with other
 	// bits is an error.
 	SequenceMask int
 
-	// RandomStart begins each millisecond at a sequence that is hard to predict instead
-	// of at 0, and wraps around. So the low bits of ids are spread even if few are made,
-	// but the ids of a millisecond do not sort in the order they were made.
+	// RandomStart begins each millisecond at a sequence that is hard to predict instead of at
+	// 0, and wraps around. So the low bits of ids are evenly distributed even if few ids are
+	// made, but the ids of a millisecond do not sort in the order in which they were made.
 	RandomStart bool
 
-	// Clock returns the time in milliseconds since 1970-01-01 UTC. Many goroutines call
-	// it at once. nil means [flake.SystemClock].
+	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
+	// concurrent use. nil means [flake.SystemClock].
 	Clock func() uint64
 
-	// AllowableDowntime, used by [Layout.Open] only, is the age of the last id from
-	// which a start fails with [flake.ErrClockAdvanced], since the clock may be wrong. 0
-	// means 30 days; a negative value is an error.
+	// AllowableDowntime, used by [Layout.Open] only, is the longest time since the last id. If
+	// more has passed, Open fails with [flake.ErrClockAdvanced], since the clock may be wrong.
+	// 0 means 30 days; a negative value is an error.
 	AllowableDowntime time.Duration
 
-	// Logger, used by [Layout.Open] only, logs a new file, a wait, and the start and
-	// end of each problem with the file. nil means no log.
+	// Logger, used by [Layout.Open] only, receives a record for a new file, for a wait, and
+	// for the start and end of each problem with the file. nil means no logging.
 	Logger *slog.Logger
 
 	// Saved, used by [Layout.Open] only, is called with the duration of each attempt to
 	// write the file. It may be nil.
 	Saved func(time.Duration)
 
-	// Marks, used by [Layout.Open] only, is a file from [flake.OpenMarks] that also
-	// keeps this generator's mark. The mark's name is path, which must not contain a
+	// Marks, used by [Layout.Open] only, is a shared file from [flake.OpenMarks] in which to
+	// keep this generator's mark. Open's path is then the mark's name, and must not contain a
 	// space or slash. nil means a separate file.
 	Marks *flake.Marks
 
@@ -54,24 +54,24 @@ type Options struct {
 	Bound flake.Bound
 }
 
-// Generator makes unique ids of one layout and machine, never ahead of its clock.
-// Without [Options.RandomStart] each is higher than the last. Any number of goroutines
-// may use one; it takes no locks and allocates nothing. On a zero Generator, Next and
-// similar methods fail.
+// Generator makes unique ids of one layout and machine, never ahead of its clock. Without
+// [Options.RandomStart] each is higher than the last. Any number of goroutines may use a
+// Generator; it takes no locks and allocates nothing. On a zero Generator, Next and similar
+// methods fail.
 type Generator struct {
 	core durable.Core[*tick.Generator]
 	base uint64 // added to time and sequence: the machine, less the epoch
 	low  uint8  // number of bits below the time
-	mask uint64 // of the sequence
-	key  uint64 // of the random starts, or 0
+	mask uint64 // mask for the sequence
+	key  uint64 // key of the random starts, or 0
 
 	layout  Layout
 	machine Machine
 }
 
 // NewGenerator returns a generator that saves nothing: the caller must be sure that no earlier
-// one with this machine has made ids for the same time (otherwise use [Layout.Open]). A value
-// out of range is an error, and so is a clock before the epoch or after [Layout.Last].
+// generator with this machine has made ids for the same time (otherwise use [Layout.Open]). A
+// value out of range is an error, and so is a clock before the epoch or after [Layout.Last].
 func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -111,19 +111,19 @@ func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 	return g, nil
 }
 
-// Open returns a generator whose ids are unique across restarts: each has a later
-// millisecond than all that were made with the same file, layout and machine. Close it
-// when done.
+// Open returns a generator whose ids are unique across restarts: each has a later millisecond
+// than all ids that earlier generators made with the same file, layout and machine. Close the
+// generator when done.
 //
-// Open locks the file at path, which it creates if it does not exist. The generator
-// makes only ids later than the mark in the file, which stays up to 3 s ahead of the
-// clock: after a crash Open may wait that long, or until ctx is done.
+// Open locks the file at path, which it creates if it does not exist. The generator makes only
+// ids later than the mark in the file, which stays up to 3 s ahead of the clock, so after a
+// crash Open may wait that long, unless ctx is done first.
 //
-// Open fails as [Layout.NewGenerator] does, with [flake.ErrClockBackwards] if the mark
-// is more than 3 s ahead of the clock, and with [flake.ErrClockAdvanced] if it is older
-// than the allowable downtime. It also fails if the file is locked, is not a mark, is
-// damaged, or cannot be written; the text says what to do. Open never overwrites a file
-// that it cannot use.
+// Open fails as [Layout.NewGenerator] does, with [flake.ErrClockBackwards] if the mark is more
+// than 3 s ahead of the clock, and with [flake.ErrClockAdvanced] if it is older than the
+// allowable downtime. It also fails if the file is locked, does not hold a mark, is damaged,
+// or cannot be written; the error text says what to do. Open never overwrites a file that it
+// cannot use.
 func (l Layout) Open(ctx context.Context, path string, m Machine, o Options) (*Generator, error) {
 	g, err := l.NewGenerator(m, o)
 	if err != nil {
@@ -137,16 +137,16 @@ func (l Layout) Open(ctx context.Context, path string, m Machine, o Options) (*G
 	return g, nil
 }
 
-// Close closes the generator: current and later calls fail with [flake.ErrClosed]. If
-// [Layout.Open] returned it, Close moves the mark back to the clock, so that the next
-// start need not wait, and unlocks the file. Close waits for the disk; if it cannot
-// write, the next start waits instead. Later calls return the same error.
+// Close closes the generator: current and later calls for ids fail with [flake.ErrClosed]. If
+// Open returned the generator, Close moves the mark back to the clock, so that the next Open
+// need not wait, and unlocks the file. Close waits for the disk; if the mark cannot be
+// written, the next Open waits instead. Later calls of Close return the same error.
 func (g *Generator) Close() error { return g.core.Close() }
 
 // Next returns the next id. If the ids of a millisecond are used up, it waits for the next
-// millisecond, yielding the processor; if ctx is done first, it returns ctx's cause. It
-// fails with [flake.ErrClockBackwards] while the clock is behind the last id, in the
-// words of flake-idgen, [flake.ErrTimestampNotSaved] or [flake.ErrClosed].
+// millisecond, yielding the processor; if ctx is done first, it returns ctx's cause. It fails
+// with [flake.ErrClockBackwards], with flake-idgen's error text, while the clock is behind the
+// last id, or with [flake.ErrTimestampNotSaved] or [flake.ErrClosed].
 func (g *Generator) Next(ctx context.Context) (ID, error) {
 	milli, used, err := g.core.Source.One(ctx)
 	if err != nil {
@@ -184,9 +184,10 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, nil
 }
 
-// Reserve returns up to n ids of one millisecond, at the cost of one. It waits and
-// fails like [Generator.Next], and fails if n is less than 1. With [Options.RandomStart]
-// a run ends with the highest sequence; the ids that would continue from 0 are lost.
+// Reserve returns 1 to n ids of one millisecond, at the cost of a single id. It waits and
+// fails like [Generator.Next], and fails if n is less than 1. With [Options.RandomStart] a run
+// ends with the highest sequence at the latest; reserved ids that would continue from 0 are
+// lost.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
 		return Run{}, fmt.Errorf("flake: cannot reserve %d ids, only 1 or more", n)
@@ -199,29 +200,29 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	return Run{First: first, Count: min(count, int(ID(g.mask)-first&ID(g.mask))+1)}, nil
 }
 
-// CatchUp sleeps until the clock is no longer behind: call it after
+// CatchUp sleeps until the clock is no longer behind the last id. Call it after
 // [flake.ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
-// Ready returns nil if Next would succeed and the file, if any, can be written.
-// Otherwise it returns the error from Next or from the file: without the file, ids soon run out.
+// Ready returns nil if Next would succeed and the file, if any, can be written. Otherwise it
+// returns the error of Next or of the file: if the file cannot be written, Next soon fails
+// too.
 func (g *Generator) Ready() error { return g.explain(g.core.Ready()) }
 
-// Behind is how far the clock is behind the last id, or 0 if it is not: the least time
-// until Next succeeds again.
+// Behind returns how far the clock is behind the last id, or 0 if it is not behind. Next
+// cannot succeed before that time has passed.
 func (g *Generator) Behind() time.Duration { return g.core.Behind() }
 
-// Layout is the layout of the generator's ids.
+// Layout returns the layout of the generator's ids.
 func (g *Generator) Layout() Layout { return g.layout }
 
-// Machine is the machine of the generator's ids.
+// Machine returns the machine in the generator's ids.
 func (g *Generator) Machine() Machine { return g.machine }
 
-// PerTick is the number of ids per millisecond.
+// PerTick returns the number of ids per millisecond.
 func (g *Generator) PerTick() int { return g.core.Source.PerTick() }
 
-// Waits is the number of calls that waited because the ids of a millisecond were used
-// up.
+// Waits returns the number of calls that waited because the ids of a millisecond were used up.
 func (g *Generator) Waits() uint64 { return g.core.Source.Waits() }
 
 // Last returns the time, in milliseconds since 1970-01-01 UTC, and the sequence of the
@@ -231,15 +232,15 @@ func (g *Generator) Last() (milli uint64, sequence uint32) {
 	return milli, uint32(g.id(milli, max(used, 1)-1) & (1<<g.layout.Sequence - 1))
 }
 
-// Mark is the mark in the file, which no id is later than, or the zero time without a
-// file.
+// Mark returns the mark in the file, which no id is later than, or the zero time if there is
+// no file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
-// LastSaved returns when the file was last written, or the zero time without a file, and
-// the error of a later attempt, if any.
+// LastSaved returns when the file was last written, or the zero time if there is no file, and
+// the error of any later attempt.
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
-// id returns the id of a millisecond after its first used ids.
+// id returns the id of a millisecond that follows the first used ids.
 func (g *Generator) id(milli uint64, used int) ID {
 	sequence := uint64(used)
 	if g.key != 0 {
@@ -248,8 +249,9 @@ func (g *Generator) id(milli uint64, used int) ID {
 	return ID(milli<<(g.low&63) + g.base + sequence)
 }
 
-// start returns the sequence at which a millisecond begins: a hash of it and the
-// generator's key, the same for all goroutines (the finalizer of splitmix64).
+// start returns a number whose low bits are the sequence at which a millisecond begins: a hash
+// of the millisecond and the generator's key (the finalizer of splitmix64), so that all
+// goroutines agree.
 func (g *Generator) start(milli uint64) uint64 {
 	h := milli ^ g.key
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
@@ -263,23 +265,23 @@ func (g *Generator) explain(err error) error {
 	case errors.Is(err, tick.ErrUsedUp):
 		return ErrSequence
 	case errors.Is(err, flake.ErrClockBackwards):
-		return clockError(max(g.core.Source.Behind(), 1)) // it may just have caught up
+		return clockError(max(g.core.Source.Behind(), 1)) // the clock may just have caught up
 	}
 	return err
 }
 
-// Run is a range of ids in sequence: First and the Count-1 after it.
+// Run is a run of consecutive ids: First and the Count-1 ids after it.
 type Run = flake.RunOf[ID]
 
-// ErrSequence: the sequences of the millisecond are used up, and the call does not wait.
-// The text is flake-idgen's.
+// ErrSequence means that the sequences of the millisecond are used up, and the call does not
+// wait. The error text is flake-idgen's.
 const ErrSequence = words("Sequence exceeded its maximum value. Provide callback function to handle sequence overflow")
 
 type words string
 
 func (w words) Error() string { return string(w) }
 
-// clockError is the number of ms until there are ids again, in the words of flake-idgen.
+// clockError is the number of ms until ids can be made again, with flake-idgen's error text.
 type clockError uint64
 
 func (e clockError) Error() string {

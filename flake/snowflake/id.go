@@ -1,6 +1,6 @@
-// Package snowflake makes unique 64-bit ids that sort by the time they were made,
-// without asking any other machine: those of Twitter's snowflake and of flake-idgen
-// 1.4.0 (npm), two layouts of one type.
+// Package snowflake makes unique 64-bit ids that sort by creation time, without contacting any
+// other machine: the ids of Twitter's snowflake and of flake-idgen 1.4.0 (npm), which are two
+// layouts of one type.
 //
 //	           63  62                22 21     17 16     12 11          0
 //	          +---+--------------------+---------+---------+-------------+
@@ -17,19 +17,18 @@
 //	ids a millisecond    4096                        4096, or what seqMask leaves
 //	highest bit          always 0                    1 from 2039 on, with the epoch of 1970
 //
-// An id is a number; its bytes are big-endian, so ids of one layout and epoch
-// compare as numbers and as bytes.
+// An id is a number; its bytes are big-endian, so ids of one layout and epoch sort by time
+// both as numbers and as bytes.
 //
-// Start from [Layout.Open], a generator whose ids stay unique across crashes,
-// restarts and a clock set back, or from [Layout.NewGenerator], which keeps nothing
-// after the process ends; and from [ID] for its texts. The errors are those of
-// package flake.
+// Start with [Layout.Open], which returns a generator whose ids stay unique across crashes,
+// restarts and a clock set back; [Layout.NewGenerator], which saves nothing; and [ID] for its
+// texts. The errors are those of package flake.
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators
 // share a machine. Ids can be guessed; they are names, not secrets.
 //
-// flake-idgen differs in a few ways. It silently masks a datacenter, worker, id or
-// seqMask out of range, and prefers the id to a datacenter; here both are errors. It
+// flake-idgen differs in a few ways. It silently masks a datacenter, worker, id or seqMask
+// that is out of range, and ignores a datacenter if there is an id; here both are errors. It
 // repeats ids after a restart within a millisecond or with the clock set back. In the
 // millisecond of its epoch it begins with sequence 1.
 package snowflake
@@ -47,10 +46,10 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// ID is one id, as a number. Any number is an ID; its parts depend on its [Layout].
+// ID is one id, as a number. Any number is an ID; the [Layout] determines its parts.
 type ID uint64
 
-// Bytes is the id's 8 bytes, big-endian: what flake-idgen's next returns.
+// Bytes returns the id's 8 bytes, big-endian, as flake-idgen's next does.
 func (id ID) Bytes() (b [8]byte) {
 	binary.BigEndian.PutUint64(b[:], uint64(id))
 	return b
@@ -59,7 +58,7 @@ func (id ID) Bytes() (b [8]byte) {
 // FromBytes is the reverse of [ID.Bytes].
 func FromBytes(b [8]byte) ID { return ID(binary.BigEndian.Uint64(b[:])) }
 
-// Plus returns the id that is i after this one in a [Run].
+// Plus returns the id i places after this one in a [Run].
 func (id ID) Plus(i int) ID { return id + ID(i) }
 
 // IsZero reports whether id is 0.
@@ -69,16 +68,16 @@ func (id ID) IsZero() bool { return id == 0 }
 // It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return cmp.Compare(id, other) }
 
-// The text of an id in JSON, XML and configuration is that of String, in JSON
-// within quotes: a number above 2^53 would be rounded by JavaScript and others.
-// Its binary form is the 8 bytes, its form in a database a number.
+// In JSON, XML and configuration an id is the text that String returns. In JSON it is a
+// string, since JavaScript and others would round a number above 2^53. In binary form an id is
+// the 8 bytes, and in a database a number.
 
-// MarshalText returns what [ID.String] does. encoding/json uses it too, for values and
-// map keys. The error is always nil.
+// MarshalText returns what [ID.String] does. encoding/json calls it for values and map keys.
+// The error is always nil.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText accepts exactly what [ID.MarshalText] returns. On a [*flake.ParseError]
-// the id is unchanged.
+// UnmarshalText accepts exactly what [ID.MarshalText] returns. For any other text it returns a
+// [*flake.ParseError] and leaves the id unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	parsed, err := Parse(string(text))
 	if err == nil {
@@ -93,7 +92,8 @@ func (id ID) MarshalBinary() ([]byte, error) {
 	return b[:], nil
 }
 
-// UnmarshalBinary accepts 8 bytes. On a [*flake.ParseError] the id is unchanged.
+// UnmarshalBinary accepts 8 bytes. For any other length it returns a [*flake.ParseError] and
+// leaves the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != 8 {
 		return digits.Errorf[flake.ParseError](data, 0, "%d bytes, want 8", len(data))
@@ -102,10 +102,10 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// Value implements [driver.Valuer] with a number, for a column of type bigint, which
-// then sorts as the ids do. An id with the highest bit set, as in those of flake-idgen
-// from 2039 on, does not fit such a column and is an error: store the slice of
-// [ID.Bytes] or the text of [ID.String] instead.
+// Value implements [driver.Valuer]. It returns a number, for a column of type bigint, which
+// then sorts in the order of the ids. An id with the highest bit set, as flake-idgen's have
+// from 2039 on, does not fit such a column and is an error: store the slice of [ID.Bytes] or
+// the text of [ID.String] instead.
 func (id ID) Value() (driver.Value, error) {
 	if id > math.MaxInt64 {
 		return nil, fmt.Errorf("flake: id %v does not fit a database number of 63 bits", id)
@@ -113,9 +113,9 @@ func (id ID) Value() (driver.Value, error) {
 	return int64(id), nil
 }
 
-// Scan implements sql.Scanner. It accepts a number, and decimal text as a string or
-// bytes; it never takes bytes for those of [ID.Bytes]. NULL is an error: scan into
-// [database/sql.Null] of ID where it may occur. On an error the id is unchanged.
+// Scan implements sql.Scanner. It accepts a number, and decimal text as a string or bytes; it
+// does not accept what [ID.Bytes] returns. NULL is an error: scan a nullable column into a
+// [database/sql.Null] of ID. If Scan fails, the id is unchanged.
 func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
 	case int64:
@@ -137,23 +137,23 @@ const (
 	maxLow   = 22 // below the time
 	maxTime  = 46
 	maxID    = 64
-	maxTicks = 63 // of time and sequence
+	maxTicks = 63 // time and sequence
 )
 
 // Layout is the number of bits in each field of an id: Time, then Datacenter, Worker and
-// Sequence, at most 22 together. The bits above the time are 0, so ids with fewer bits
-// are smaller numbers: 53 bits fit in a JavaScript number. Datacenter and Worker together
-// are the machine; a layout without datacenters has Datacenter 0.
+// Sequence, which have at most 22 bits together. The bits above the time are 0, so ids with
+// fewer bits are smaller numbers: ids of 53 bits fit a JavaScript number. Datacenter and
+// Worker together are the machine; a layout without datacenters has Datacenter 0.
 type Layout struct {
 	Time       uint8  // 1 to 46; 41 lasts for 69 years
 	Datacenter uint8  // 0 to 22
 	Worker     uint8  // 0 to 22
 	Sequence   uint8  // 0 to 22
-	Epoch      uint64 // start of the time: milliseconds since 1970-01-01 UTC
+	Epoch      uint64 // time from which ids count, in milliseconds since 1970-01-01 UTC
 }
 
-// The common layouts. Copies may have another Epoch, and other bits, such as Worker 6
-// and Sequence 16.
+// The common layouts. In a copy, the Epoch and the numbers of bits can be changed, such as to
+// Worker 6 and Sequence 16.
 var (
 	Twitter = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657}
 	Idgen   = Layout{Time: 42, Datacenter: 5, Worker: 5, Sequence: 12}
@@ -180,22 +180,22 @@ func (l Layout) Check() error {
 
 func (l Layout) low() uint8 { return l.Datacenter + l.Worker + l.Sequence }
 
-// span is the highest time of an id, in ms since Epoch.
+// span returns the latest time that an id can have, in ms since Epoch.
 func (l Layout) span() uint64 { return 1<<l.Time - 1 }
 
-// Last is the last millisecond of ids.
+// Last returns the latest time that an id can have.
 func (l Layout) Last() time.Time { return time.UnixMilli(int64(l.Epoch + l.span())).UTC() }
 
 func inWords(milli uint64) string {
 	return time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339Nano)
 }
 
-// Machine identifies a generator of a layout: 0 to 1023 in [Twitter] and [Idgen].
+// Machine identifies a generator of a layout. It is 0 to 1023 in [Twitter] and [Idgen].
 type Machine uint32
 
-// Machine returns the machine of a datacenter and a worker, each 0 to 31 in [Idgen]. In
-// [Twitter] the datacenter must be 0, and the worker is 0 to 1023. A value out of range or
-// an invalid layout is an error.
+// Machine returns the machine with a datacenter and a worker, each 0 to 31 in [Idgen]. In
+// [Twitter] the datacenter must be 0, and the worker 0 to 1023. A value out of range or an
+// invalid layout is an error.
 func (l Layout) Machine(datacenter, worker int) (Machine, error) {
 	switch err := l.Check(); {
 	case err != nil:
@@ -227,11 +227,10 @@ type Parts struct {
 	Sequence   uint32
 }
 
-// Time is Milli in UTC.
+// Time returns Milli as a time in UTC.
 func (p Parts) Time() time.Time { return time.UnixMilli(int64(p.Milli)).UTC() }
 
-// Decompose returns the parts of an id of the layout. If a bit above the time is set, it
-// counts as time.
+// Decompose returns the parts of an id of the layout. Any bits above the time count as time.
 func (l Layout) Decompose(id ID) Parts {
 	machine := Machine(id >> l.Sequence & (1<<(l.Datacenter+l.Worker) - 1))
 	return Parts{
@@ -243,14 +242,14 @@ func (l Layout) Decompose(id ID) Parts {
 	}
 }
 
-// Make returns the id of milliseconds since 1970-01-01 UTC, the machine and the
-// sequence: the reverse of [Layout.Decompose]. A value out of range or an invalid layout
-// is an error. New ids come from a [Generator].
+// Make returns the id with a time, in milliseconds since 1970-01-01 UTC, a machine and a
+// sequence: the reverse of [Layout.Decompose]. A value out of range or an invalid layout is an
+// error. A [Generator] makes new ids.
 func (l Layout) Make(milli uint64, machine Machine, sequence uint32) (ID, error) {
 	switch err := l.Check(); {
 	case err != nil:
 		return 0, err
-	case milli-l.Epoch > l.span(): // or, wrapped around, before the epoch
+	case milli-l.Epoch > l.span(): // a time before the epoch wraps around
 		return 0, fmt.Errorf("flake: time %d ms since 1970 is not from %d to %d", milli, l.Epoch, l.Epoch+l.span())
 	case sequence>>l.Sequence != 0:
 		return 0, fmt.Errorf("flake: sequence %d is not from 0 to %d", sequence, 1<<l.Sequence-1)
@@ -261,13 +260,13 @@ func (l Layout) Make(milli uint64, machine Machine, sequence uint32) (ID, error)
 	return ID((milli-l.Epoch)<<l.low() | uint64(machine)<<l.Sequence | uint64(sequence)), nil
 }
 
-// Notional returns the id of a time with machine and sequence 0, the lowest that any
-// machine can make in that millisecond: a bound for scans over ids. A time outside those
-// of the layout counts as the nearest of them.
+// Notional returns the id of t with machine and sequence 0, the lowest that any machine can
+// make in that millisecond: a bound for scans over ids. A time outside the layout's range
+// counts as the nearest time in it.
 func (l Layout) Notional(t time.Time) ID { return ID(l.since(t) << l.low()) }
 
-// Span returns the lowest and the highest id of the milliseconds from first to last,
-// both included: `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
+// Span returns the lowest and the highest id from the millisecond of first to that of last,
+// both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
 // highest, and the scan finds nothing.
 func (l Layout) Span(first, last time.Time) (lowest, highest ID) {
 	return l.Notional(first), l.Notional(last) | (1<<l.low() - 1)

@@ -16,7 +16,7 @@ var size = digits.NewSize(64)
 // every padded text: 64 for 2, 16 for 16, 11 for 62. It is 0 for any other base.
 func Width(base int) int { return size.Width(base) }
 
-// String is the id in decimal, without leading zeros.
+// String returns the id in decimal, without leading zeros.
 func (id ID) String() string { return strconv.FormatUint(uint64(id), 10) }
 
 // AppendText appends what [ID.String] returns to dst. The error is always nil.
@@ -24,22 +24,23 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return strconv.AppendUint(dst, uint64(id), 10), nil
 }
 
-// Text is the id as a number in a base from 2 to 62, like that of package flake: digits
-// 0-9A-Za-z in that order, without leading zeros. Any other base is [flake.ErrBase].
-// [Base32], [Base36] and [Base58] use the digits of other libraries.
+// Text returns the id as a number in a base from 2 to 62, like that of package flake: digits
+// 0-9A-Za-z in that order, without leading zeros. For any other base it returns
+// [flake.ErrBase]. For the digits of other libraries, see [Base32], [Base36] and [Base58].
 func (id ID) Text(base int) (string, error) { return digits.Text(0, uint64(id), base) }
 
-// AppendBase appends what [ID.Text] returns to dst. On [flake.ErrBase] it returns dst
-// unchanged.
+// AppendBase appends what [ID.Text] returns to dst. If it fails with [flake.ErrBase], it
+// returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return digits.Append(dst, 0, uint64(id), base)
 }
 
-// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits. In each
-// base these texts sort, as bytes, as the ids do. Any other base is [flake.ErrBase].
+// Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
+// In each base these texts sort, as bytes, in the order of the ids. For any other base it
+// returns [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) { return size.Padded(0, uint64(id), base) }
 
-// Parse parses what [ID.String] returns. Anything else is a [*flake.ParseError].
+// Parse parses what [ID.String] returns. For any other text it returns a [*flake.ParseError].
 func Parse(text string) (ID, error) {
 	if len(text) > 1 && text[0] == '0' {
 		return 0, digits.Errorf[flake.ParseError](text, 0, "leading zero")
@@ -47,11 +48,11 @@ func Parse(text string) (ID, error) {
 	return ParseBase(text, 10)
 }
 
-// ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
-// [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
-// different digits in every base. Any other base is [flake.ErrBase]. Text that is empty,
-// too long, above the highest id, or contains anything but digits of the base is a
-// [*flake.ParseError].
+// ParseBase parses an id in a base from 2 to 62, of at most [Width] digits, with or without
+// leading zeros: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are different
+// digits in every base. It fails with [flake.ErrBase] for any other base, and with a
+// [*flake.ParseError] if the text is empty, too long, above the highest id, or contains
+// anything but digits of the base.
 func ParseBase(text string, base int) (ID, error) {
 	_, id, err := size.Parse(text, base)
 	if err != nil {
@@ -60,11 +61,11 @@ func ParseBase(text string, base int) (ID, error) {
 	return ID(id), nil
 }
 
-// MustParse is like [Parse] but panics on an error. It is for ids in source code. No
-// function detects the base of a text, since most texts are valid in several.
+// MustParse is like [Parse] but panics on an error. It is for ids in source code. There is no
+// function that detects the base of a text, since most texts are valid in several bases.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
-// Hex is the id's bytes as 16 hexadecimal digits, lower case.
+// Hex returns the id's bytes as 16 hexadecimal digits, lower case.
 func (id ID) Hex() string {
 	const lower = "0123456789abcdef"
 	var text [16]byte
@@ -75,8 +76,9 @@ func (id ID) Hex() string {
 	return string(text[:])
 }
 
-// ParseHex parses what [ID.Hex] returns, in either case, with or without 0x and leading
-// zeros, as flake-idgen's ids are formatted. Anything else is a [*flake.ParseError].
+// ParseHex parses what [ID.Hex] returns, in either case, and with or without 0x and leading
+// zeros, as in texts of flake-idgen's ids. For any other text it returns a
+// [*flake.ParseError].
 func ParseHex(text string) (ID, error) {
 	skip := 0
 	if strings.HasPrefix(text, "0x") {
@@ -89,10 +91,11 @@ func ParseHex(text string) (ID, error) {
 	return ID(n), digits.As[flake.ParseError](err)
 }
 
-// binaryLen is 64 digits, split in fours by spaces.
+// binaryLen is the length of 64 digits in groups of four, separated by spaces.
 const binaryLen = 64 + 15
 
-// Binary is the id's 64 bits in groups of four, highest first: 0000 0010 0011 and so on.
+// Binary returns the id's 64 bits in groups of four, highest bit first: 0000 0010 0011 and so
+// on.
 func (id ID) Binary() string {
 	var text [binaryLen]byte
 	for i := range text {
@@ -106,7 +109,8 @@ func (id ID) Binary() string {
 	return string(text[:])
 }
 
-// ParseBinary parses what [ID.Binary] returns. Anything else is a [*flake.ParseError].
+// ParseBinary parses what [ID.Binary] returns. For any other text it returns a
+// [*flake.ParseError].
 func ParseBinary(text string) (id ID, err error) {
 	if len(text) != binaryLen {
 		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d for 16 groups of 4 bits",
@@ -126,12 +130,12 @@ func ParseBinary(text string) (id ID, err error) {
 }
 
 // Encoding is a text form of ids with other digits: the number without leading zeros, the
-// highest digit first. A zero Encoding has no digits: it parses no text, and panics
-// instead of returning one.
+// highest digit first. The zero Encoding has no digits: its Parse always fails, and its other
+// methods panic.
 type Encoding struct {
 	alphabet string
-	values   [256]byte // 255: no digit
-	width    int       // digits of the highest id
+	values   [256]byte // 255 if the byte is not a digit
+	width    int       // number of digits of the highest id
 }
 
 // maxWidth is the width of Base32, the greatest.
@@ -139,16 +143,16 @@ const maxWidth = 13
 
 // The encodings of bwmarrin/snowflake.
 var (
-	// Base32 has the digits of z-base-32, which are easy to read aloud.
+	// Base32 uses the digits of z-base-32, which are easy to read aloud.
 	Base32 = newEncoding("ybndrfg8ejkmcpqxot1uwisza345h769")
-	// Base36 has 0-9a-z, as in most languages' own conversions.
+	// Base36 uses 0-9a-z, as the built-in conversions of most languages do.
 	Base36 = newEncoding("0123456789abcdefghijklmnopqrstuvwxyz")
-	// Base58 has 1-9a-zA-Z without l, I and O.
+	// Base58 uses 1-9a-zA-Z without l, I and O.
 	Base58 = newEncoding("123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ")
 )
 
-// Base64 is the id in base 64 as in bwmarrin/snowflake: not of the number but of its
-// decimal digits, padded, up to 28 characters.
+// Base64 returns the base 64 form of bwmarrin/snowflake, which encodes not the number but its
+// decimal digits. It is padded, and has up to 28 characters.
 func (id ID) Base64() string { return string(id.AppendBase64(nil)) }
 
 // AppendBase64 appends what [ID.Base64] returns to dst.
@@ -157,10 +161,11 @@ func (id ID) AppendBase64(dst []byte) []byte {
 	return base64.StdEncoding.AppendEncode(dst, strconv.AppendUint(decimal[:0], uint64(id), 10))
 }
 
-// ParseBase64 parses what [ID.Base64] returns. Anything else is a [*flake.ParseError].
+// ParseBase64 parses what [ID.Base64] returns. For any other text it returns a
+// [*flake.ParseError].
 func ParseBase64(text string) (ID, error) {
 	decimal, err := base64.StdEncoding.Strict().DecodeString(text)
-	if err != nil || strings.ContainsAny(text, "\r\n") { // which are skipped
+	if err != nil || strings.ContainsAny(text, "\r\n") { // which DecodeString skips
 		return 0, digits.Errorf[flake.ParseError](text, 0, "not base 64")
 	}
 	id, err := Parse(string(decimal))
@@ -174,7 +179,7 @@ func newEncoding(alphabet string) *Encoding {
 	return &Encoding{alphabet, digits.Values(alphabet), Width(len(alphabet))}
 }
 
-// Text is an id's text.
+// Text returns an id's text.
 func (e *Encoding) Text(id ID) string {
 	var buf [maxWidth]byte
 	return string(buf[e.put(&buf, id):])
@@ -213,9 +218,9 @@ func (e *Encoding) put(buf *[maxWidth]byte, id ID) int {
 	return at
 }
 
-// Parse parses what [Encoding.Text] returns, also with leading zeros of the encoding up
-// to the width of the highest id. Text that is empty, too long, above the highest id, or
-// contains anything but its digits is a [*flake.ParseError].
+// Parse parses what [Encoding.Text] returns, also with leading zero digits of the encoding, up
+// to the length of the highest id's text. It returns a [*flake.ParseError] if the text is
+// empty, too long, above the highest id, or contains anything but digits of the encoding.
 func (e *Encoding) Parse(text string) (ID, error) {
 	base := uint64(len(e.alphabet))
 	if len(text) == 0 || len(text) > e.width {
@@ -223,7 +228,7 @@ func (e *Encoding) Parse(text string) (ID, error) {
 	}
 	// A text with one digit fewer than the highest id always fits.
 	var id uint64
-	var all byte // bits of the values
+	var all byte // OR of the values
 	head := text[:min(len(text), e.width-1)]
 	for i := range len(head) {
 		value := e.values[head[i]]
