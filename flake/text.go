@@ -16,8 +16,8 @@ const (
 
 var size = digits.NewSize(128)
 
-// Width returns the number of digits that the highest id has in a base from 2 to 62, and so
-// every padded text: 128 in base 2, 32 in base 16, 22 in base 62. For any other base it
+// Width returns the length of padded texts in a base from 2 to 62, which is the number of
+// digits of the highest id: 128 in base 2, 32 in base 16, 22 in base 62. For any other base it
 // returns 0.
 func Width(base int) int { return size.Width(base) }
 

@@ -54,9 +54,9 @@ func (id *ID) encode(text *[SizeEncoded]byte) {
 
 var size = digits.NewSize(80)
 
-// Width returns the number of digits that the highest id has in a base from 2 to 62, and so
-// every padded text: 80 in base 2, 20 in base 16, 14 in base 62. For any other base it returns
-// 0.
+// Width returns the length of padded texts in a base from 2 to 62, which is the number of
+// digits of the highest id: 80 in base 2, 20 in base 16, 14 in base 62. For any other base it
+// returns 0.
 func Width(base int) int { return size.Width(base) }
 
 // String returns the id's canonical text, 16 digits 2-9a-x. These texts sort in the order of

@@ -201,8 +201,8 @@ func (l Layout) Machine(datacenter, worker int) (Machine, error) {
 	case err != nil:
 		return 0, err
 	case l.Datacenter == 0 && datacenter != 0:
-		return 0, fmt.Errorf("flake: datacenter %d, and the layout has none: copy it with bits for one, such as Datacenter 5 "+
-			"and Worker 5, or give one number from 0 to %d as the worker, and datacenter 0", datacenter, 1<<l.Worker-1)
+		return 0, fmt.Errorf("flake: datacenter %d, and the layout has none: copy it with bits for one, "+
+			"such as Datacenter 5 and Worker 5, or give one number from 0 to %d as the worker, and datacenter 0", datacenter, 1<<l.Worker-1)
 	case datacenter>>l.Datacenter != 0:
 		return 0, fmt.Errorf("flake: datacenter %d is not from 0 to %d", datacenter, 1<<l.Datacenter-1)
 	case worker>>l.Worker != 0:

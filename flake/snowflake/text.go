@@ -12,8 +12,9 @@ import (
 
 var size = digits.NewSize(64)
 
-// Width is the number of digits of the highest id in a base from 2 to 62, and so of
-// every padded text: 64 for 2, 16 for 16, 11 for 62. It is 0 for any other base.
+// Width returns the length of padded texts in a base from 2 to 62, which is the number of
+// digits of the highest id: 64 in base 2, 16 in base 16, 11 in base 62. For any other base it
+// returns 0.
 func Width(base int) int { return size.Width(base) }
 
 // String returns the id in decimal, without leading zeros.

@@ -144,9 +144,9 @@ const (
 
 var values = digits.Values(crockford, strings.ToLower(crockford))
 
-// Width returns the number of digits that the highest 128-bit number has in a base from 2 to
-// 62, and so every padded text: 128 in base 2, 32 in base 16, 22 in base 62. For any other
-// base it returns 0.
+// Width returns the length of padded texts in a base from 2 to 62, which is the number of
+// digits of the highest 128-bit number: 128 in base 2, 32 in base 16, 22 in base 62. For any
+// other base it returns 0.
 func Width(base int) int { return flake.Width(base) }
 
 // String returns the id's canonical text, 26 digits in Crockford's base 32, upper case. These

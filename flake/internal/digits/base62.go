@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Base 62 is the most common text, so it has a separate path: two 128-bit divisions by
-// 62^10 split a number into 2 + 10 + 10 digits, and a table holds the digit pairs of each ten.
+// Base 62 is the most common base, so it has a separate path: two 128-bit divisions by 62^10
+// split a number into 2 + 10 + 10 digits, and a table holds all pairs of digits.
 const (
 	pow2  = 62 * 62
 	pow4  = pow2 * pow2
@@ -15,7 +15,7 @@ const (
 	pow10 = pow8 * pow2
 )
 
-// pairs are two digits each, the first in the low byte.
+// pairs holds the two digits of each number below 62^2, the first in the low byte.
 var pairs = makePairs()
 
 func makePairs() (all [pow2]uint16) {
@@ -25,7 +25,7 @@ func makePairs() (all [pow2]uint16) {
 	return all
 }
 
-// split62 splits (hi, lo) into its first 2 digits and two tens.
+// split62 splits (hi, lo) into its first 2 digits, top, and two times 10 digits, mid and low.
 func split62(hi, lo uint64) (top, mid, low uint64) {
 	qhi := hi / pow10
 	qlo, low := bits.Div64(hi%pow10, lo, pow10)
@@ -33,8 +33,8 @@ func split62(hi, lo uint64) (top, mid, low uint64) {
 	return top, mid, low
 }
 
-// two returns the digits of v < 62^2, ten those of v < 62^10: the first two, and the
-// other eight.
+// two returns the 2 digits of v < 62^2. ten returns the 10 digits of v < 62^10: the first 2,
+// and the other 8.
 func two(v uint64) uint16 { return pairs[v%pow2] }
 
 func ten(v uint64) (head uint16, tail uint64) {
@@ -43,7 +43,7 @@ func ten(v uint64) (head uint16, tail uint64) {
 		uint64(pairs[b/pow2%pow2])<<32 | uint64(pairs[b%pow2])<<48
 }
 
-// appendPadded62 appends 22 digits.
+// appendPadded62 appends (hi, lo) as 22 digits.
 func appendPadded62(dst []byte, hi, lo uint64) []byte {
 	top, mid, low := split62(hi, lo)
 	n := len(dst)
@@ -71,7 +71,7 @@ func appendPadded62of64(dst []byte, lo uint64) []byte {
 	return dst
 }
 
-// append62 omits leading zeros.
+// append62 appends (hi, lo) without leading zeros.
 func append62(dst []byte, hi, lo uint64) []byte {
 	if hi == 0 {
 		var buf [11]byte

@@ -1,8 +1,8 @@
-// Package digits formats and parses numbers of up to 128 bits in the bases 2 to 62:
-// the text that all formats of ids share.
+// Package digits formats and parses numbers of up to 128 bits in the bases 2 to 62, the text
+// forms that all id formats share.
 //
-// A [Size] is the number of bits of a format's ids, on which the width of padded text
-// and the highest number depend. A number is two halves, hi and lo.
+// A [Size] is the number of bits of a format's ids, which determines the width of padded text
+// and the highest number. A number is two halves, hi and lo.
 package digits
 
 import (
@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// alphabet is the original's. It ascends in ASCII, so texts of one width sort as their
-// numbers do.
+// alphabet has the digits of boundary/flake. They ascend in ASCII, so texts of the same width
+// sort in the order of their numbers.
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // MinBase and MaxBase are the lowest and the highest base.
@@ -23,10 +23,10 @@ const (
 	MaxBase = 62
 )
 
-// ErrBase: a base is not from 2 to 62.
+// ErrBase means that a base is not in the range 2 to 62.
 var ErrBase = errors.New("flake: a base must be from 2 to 62")
 
-// A radix is a power of a base, the highest that fits a word, and its exponent.
+// A radix is the highest power of a base that fits a word, and its exponent.
 type radix struct {
 	chunk int
 	power uint64
@@ -54,11 +54,11 @@ func divide(hi, lo, d uint64) (qhi, qlo, rem uint64) {
 
 // Size is the number of bits of a format's ids.
 type Size struct {
-	high   uint64             // upper half of the highest number; the lower is all ones
-	widths [MaxBase + 1]uint8 // digits of the highest number, by base
+	high   uint64             // upper half of the highest number; the lower half is all ones
+	widths [MaxBase + 1]uint8 // number of digits of the highest number, by base
 }
 
-// NewSize returns the size of numbers of 64 to 128 bits.
+// NewSize returns the size of numbers with that many bits, 64 to 128.
 func NewSize(bits int) *Size {
 	s := &Size{high: ^uint64(0) >> (128 - bits)}
 	for base := MinBase; base <= MaxBase; base++ {
@@ -69,8 +69,8 @@ func NewSize(bits int) *Size {
 	return s
 }
 
-// Width is the number of digits of the highest number in a base from 2 to 62, and so of
-// every padded text; 0 for any other base.
+// Width returns the length of padded texts in a base from 2 to 62, which is the number of
+// digits of the highest number. For any other base it returns 0.
 func (s *Size) Width(base int) int {
 	if base < MinBase || base > MaxBase {
 		return 0
@@ -78,8 +78,8 @@ func (s *Size) Width(base int) int {
 	return int(s.widths[base])
 }
 
-// Append appends (hi, lo) in a base from 2 to 62, without leading zeros. On [ErrBase] it
-// returns dst unchanged.
+// Append appends (hi, lo) in a base from 2 to 62, without leading zeros. If it fails with
+// [ErrBase], it returns dst unchanged.
 func Append(dst []byte, hi, lo uint64, base int) ([]byte, error) {
 	if base < MinBase || base > MaxBase {
 		return dst, ErrBase
@@ -91,8 +91,8 @@ func Append(dst []byte, hi, lo uint64, base int) ([]byte, error) {
 	return append(dst, buf[put(&buf, hi, lo, base):]...), nil
 }
 
-// AppendPadded appends (hi, lo), which must fit the size, with leading zeros to
-// [Size.Width] digits. On [ErrBase] it returns dst unchanged.
+// AppendPadded appends (hi, lo), which must fit the size, padded with leading zeros to
+// [Size.Width] digits. If it fails with [ErrBase], it returns dst unchanged.
 func (s *Size) AppendPadded(dst []byte, hi, lo uint64, base int) ([]byte, error) {
 	if base < MinBase || base > MaxBase {
 		return dst, ErrBase
@@ -112,24 +112,24 @@ func (s *Size) AppendPadded(dst []byte, hi, lo uint64, base int) ([]byte, error)
 	return append(dst, buf[padded:]...), nil
 }
 
-// Text is the number in a base from 2 to 62, without leading zeros. Any other base is
-// [ErrBase].
+// Text returns (hi, lo) in a base from 2 to 62, without leading zeros. For any other base it
+// returns [ErrBase].
 func Text(hi, lo uint64, base int) (string, error) {
 	var buf [128]byte
 	text, err := Append(buf[:0], hi, lo, base)
 	return string(text), err
 }
 
-// Padded is the number, which must fit the size, with leading zeros to [Size.Width]
-// digits. Any other base is [ErrBase].
+// Padded returns (hi, lo), which must fit the size, padded with leading zeros to [Size.Width]
+// digits. For a base that is not from 2 to 62 it returns [ErrBase].
 func (s *Size) Padded(hi, lo uint64, base int) (string, error) {
 	var buf [128]byte
 	text, err := s.AppendPadded(buf[:0], hi, lo, base)
 	return string(text), err
 }
 
-// put writes (hi, lo) to the end of buf without leading zeros, a word of digits at a
-// time, and returns the index of the first digit.
+// put writes (hi, lo) to the end of buf without leading zeros, and returns the index of the
+// first digit. It converts one word of digits at a time.
 func put(buf *[128]byte, hi, lo uint64, base int) int {
 	r, at := radixes[base], len(buf)
 	for hi != 0 {
@@ -152,8 +152,8 @@ func put(buf *[128]byte, hi, lo uint64, base int) int {
 
 var values = Values(alphabet)
 
-// Values returns the values of the digits of some alphabets by byte; 255 means that a
-// byte is not a digit.
+// Values returns the value of each byte as a digit of one of the alphabets, or 255 if the byte
+// is not a digit.
 func Values(alphabets ...string) (all [256]byte) {
 	for i := range all {
 		all[i] = 255
@@ -166,8 +166,8 @@ func Values(alphabets ...string) (all [256]byte) {
 	return all
 }
 
-// HexValue returns the value of a hexadecimal digit in either case, and more than 15
-// for any other byte.
+// HexValue returns the value of a hexadecimal digit in either case, or more than 15 for any
+// other byte.
 func HexValue(digit byte) byte {
 	if digit >= 'a' {
 		digit -= 'a' - 'A'
@@ -175,8 +175,8 @@ func HexValue(digit byte) byte {
 	return values[digit]
 }
 
-// ParseHex parses hexadecimal digits in either case, of 128 bits at most, from index
-// from of text to its end. Anything else is a [*Wrong].
+// ParseHex parses text[from:], at most 32 hexadecimal digits in either case. If a byte is not
+// a digit, it returns a [*Wrong].
 func ParseHex(text string, from int) (hi, lo uint64, err error) {
 	for i := from; i < len(text); i++ {
 		nibble := HexValue(text[i])
@@ -204,13 +204,13 @@ func ParseUUID(text string) (hi, lo uint64, ok bool) {
 	return a<<32 | b, c<<32 | d, ok1 && ok2 && ok3 && ok4
 }
 
-// load4 is [binary.BigEndian].Uint32 of a string.
+// load4 is like [binary.BigEndian].Uint32, for a string.
 func load4(s string) uint64 {
 	return uint64(s[3]) | uint64(s[2])<<8 | uint64(s[1])<<16 | uint64(s[0])<<24
 }
 
-// hex8 returns the value of 8 hexadecimal digits, a byte each. If some are not digits, ok is
-// false.
+// hex8 returns the value of 8 hexadecimal digits, one in each byte of text. If a byte is not a
+// digit, ok is false.
 func hex8(text uint64) (value uint64, ok bool) {
 	letters := text >> 6 & each // 1 in the bytes of letters
 	v := text&(0xf*each) + 9*letters
@@ -243,10 +243,10 @@ func hexOf(value uint32) uint64 {
 	return v + '0'*each + ('a'-'9'-1)*letters
 }
 
-// Parse parses a number in a base from 2 to 62, with any number of leading zeros up to
-// [Size.Width] digits. Upper and lower case are different digits in every base. Any
-// other base is [ErrBase]. Text that is empty, too long, above the highest number, or
-// contains anything but digits of the base is a [*Wrong].
+// Parse parses a number in a base from 2 to 62, of at most [Size.Width] digits, with or
+// without leading zeros. Upper and lower case are different digits in every base. It fails
+// with [ErrBase] for any other base, and with a [*Wrong] if the text is empty, too long, above
+// the highest number, or contains anything but digits of the base.
 func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 	if base < MinBase || base > MaxBase {
 		return 0, 0, ErrBase
@@ -280,8 +280,8 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 	return hi, lo, nil
 }
 
-// word returns the value of digits that fit a word. If some are not digits of the base, ok
-// is false.
+// word returns the value of text, whose digits must fit a word. If a byte is not a digit of
+// the base, ok is false.
 func word(text string, base int) (v uint64, ok bool) {
 	var highest byte
 	for i := range len(text) {
@@ -292,8 +292,8 @@ func word(text string, base int) (v uint64, ok bool) {
 	return v, int(highest) < base
 }
 
-// NotDigit returns a [*Wrong] for the first byte of text that is not a digit of the
-// base; text must contain one.
+// NotDigit returns a [*Wrong] for the first byte of text that is not a digit of the base; text
+// must contain such a byte.
 func NotDigit(text string, values *[256]byte, base int) error {
 	at := 0
 	for int(values[text[at]]) < base {
@@ -306,12 +306,12 @@ func tooHigh(text string, base int) error {
 	return wrong(text, 0, "above the highest id, in base %d", base)
 }
 
-// maxQuoted is the number of bytes kept from a text that is not an id: more than any id
-// has.
+// maxQuoted is the number of bytes that an error keeps of a text that is not an id, more than
+// the text of any id has.
 const maxQuoted = 130
 
-// Wrong is the error of a text that is not an id. [As] converts it to the error that
-// users see, flake.ParseError, which is declared where go doc shows its fields.
+// Wrong is the error for a text that is not an id. [As] converts it to the error that users
+// see, flake.ParseError, which package flake declares so that go doc shows its fields.
 type Wrong struct {
 	Text string // the text, cut short if it is longer than any id
 	At   int    // index of the first wrong byte
@@ -322,7 +322,7 @@ func (e *Wrong) Error() string {
 	return fmt.Sprintf("flake: %s is not an id: %s (byte %d)", Quote(e.Text), e.What, e.At)
 }
 
-// like is a [Wrong] with another name. A pointer to it must be an error.
+// like is [Wrong] under a different name. A pointer to it must be an error.
 type like interface {
 	~struct {
 		Text string
@@ -341,12 +341,13 @@ func As[E like](err error) error {
 	return any(&e).(error)
 }
 
-// Errorf returns a *E for index at of text.
+// Errorf returns a *E that points to text[at].
 func Errorf[E like, T string | []byte](text T, at int, format string, args ...any) error {
 	return As[E](wrong(text, at, format, args...))
 }
 
-// wrong copies the text, so that the error does not alias or retain the caller's buffer.
+// wrong returns a [*Wrong]. It copies the text, so that the error does not alias or retain the
+// caller's buffer.
 func wrong[T string | []byte](text T, at int, format string, args ...any) *Wrong {
 	return &Wrong{strings.Clone(string(text[:min(len(text), maxQuoted)])), at, fmt.Sprintf(format, args...)}
 }
@@ -359,8 +360,7 @@ func Quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// ScanError is the error of a Scan method for a database value of a type that cannot be
-// an id.
+// ScanError is the error of a Scan method for a database value whose type cannot hold an id.
 type ScanError struct{ Value any }
 
 func (e *ScanError) Error() string {
