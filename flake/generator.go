@@ -14,8 +14,8 @@ import (
 
 // Options configure a [Generator]. The zero value is valid.
 type Options struct {
-	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
-	// concurrent use. nil means [SystemClock].
+	// Clock returns the time in ms since 1970-01-01 UTC. It must be safe for concurrent use.
+	// nil means [SystemClock].
 	Clock func() uint64
 
 	// AllowableDowntime, used by [Open] only, is the longest time since the last id. If more
@@ -99,7 +99,7 @@ func NewGenerator(worker Worker, o Options) (*Generator, error) {
 }
 
 // Open returns a generator whose ids are unique across restarts: each is higher than all ids
-// made before with the same file and worker. Close the generator when done.
+// made before with the same file and worker. Close it when done.
 //
 // Open locks the file at path, which it creates if it does not exist. The generator makes only
 // ids later than the mark in the file, which stays up to 3 s ahead of the clock, so after a
@@ -135,8 +135,7 @@ func (g *Generator) Next(ctx context.Context) (id ID, err error) {
 	return id, err
 }
 
-// next keeps Next small enough to be inlined, so that the id is written in place. A returned
-// array would be copied.
+// next keeps Next small enough to be inlined, so that the id is written in place, not copied.
 func (g *Generator) next(ctx context.Context, id *ID) error {
 	milli, first, err := g.core.Source.One(ctx)
 	if err == nil {
@@ -182,8 +181,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
 // Ready returns nil if Next would succeed and the file, if any, can be written. Otherwise it
-// returns the error of Next or of the file: if the file cannot be written, Next soon fails
-// too.
+// returns Next's error or the file's: if the file cannot be written, Next soon fails.
 func (g *Generator) Ready() error { return g.core.Ready() }
 
 // Behind returns how far the clock is behind the last id, or 0 if it is not behind. Next
@@ -206,12 +204,12 @@ func (g *Generator) Last() (milli uint64, sequence uint16) {
 	return milli, uint16(max(used, 1) - 1)
 }
 
-// Mark returns the mark in the file, which no id is later than, or the zero time if there is
-// no file.
+// Mark returns the mark in the file, which no id is later than, or the zero time without a
+// file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
-// LastSaved returns when the file was last written, or the zero time if there is no file, and
-// the error of any later attempt.
+// LastSaved returns when the file was last written, or the zero time without a file, and the
+// error of any later attempt.
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // Run is a run of consecutive ids: First and the Count-1 ids after it.
@@ -269,8 +267,7 @@ func SystemClock() func() uint64 { return tick.SystemClock() }
 //
 // The time in ids then differs from the wall clock by the sum of its steps and, on Linux, by
 // the time that the machine has been asleep, until the program makes a new clock. The next
-// generator may find its mark ahead of its clock; [Open] then waits or fails, so no id
-// repeats.
+// generator may find its mark ahead of its clock; [Open] then waits or fails: no id repeats.
 func MonotonicClock() func() uint64 { return tick.MonotonicClock() }
 
 // Marks is a file that holds the marks of several generators in a program, of any format, each

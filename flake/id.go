@@ -14,11 +14,11 @@
 // All three fields are big-endian, so ids compare as bytes. The sequence is 0 for the first id
 // of a millisecond.
 //
-// Start with [New], which needs no setup and guarantees less; [Open], which returns a
-// generator whose ids stay unique across crashes, restarts and a clock set back;
-// [NewGenerator], which saves nothing; and [ID]. Code that only needs ids should take a
-// [Nexter]. Packages snowflake and sno have the same functions and methods for their formats,
-// and return the errors of this package.
+// Start with [New], which needs no setup and guarantees less; [Open], for a generator whose
+// ids stay unique across crashes, restarts and a clock set back; [NewGenerator], which saves
+// nothing; and [ID]. Code that only needs ids should take a [Nexter]. Packages snowflake and
+// sno have the same functions and methods for their formats, and return the errors of this
+// package.
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators share a
 // worker id. New chooses its worker id at random. No part of an id is random, so ids can be

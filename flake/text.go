@@ -16,14 +16,12 @@ const (
 
 var size = digits.NewSize(128)
 
-// Width returns the length of padded texts in a base from 2 to 62, which is the number of
-// digits of the highest id: 128 in base 2, 32 in base 16, 22 in base 62. For any other base it
-// returns 0.
+// Width returns the length of padded texts in a base from 2 to 62, the number of digits of the
+// highest id: 128 in base 2, 32 in base 16, 22 in base 62. It is 0 for any other base.
 func Width(base int) int { return size.Width(base) }
 
-// String returns the id as 22 digits in base 62. These texts sort, as bytes, in the order of
-// the ids. A case-insensitive database column treats different texts as equal; use [ID.UUID]
-// there.
+// String returns the id as 22 digits in base 62. These texts sort, as bytes, as the ids do.
+// For case-insensitive database columns, which treat different texts as equal, use [ID.UUID].
 func (id ID) String() string {
 	var buf [22]byte
 	text, _ := id.AppendText(buf[:0])
@@ -38,22 +36,21 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 
 // Text returns the id as a number in a base from 2 to 62, digits 0-9A-Za-z in that order,
 // without leading zeros, as boundary/flake replies to {get, Base}. For any other base it
-// returns [ErrBase]. These texts do not sort in the order of the ids; those of [ID.Padded] do.
+// returns [ErrBase]. These texts do not sort as the ids do; those of [ID.Padded] do.
 func (id ID) Text(base int) (string, error) {
 	hi, lo := id.words()
 	return digits.Text(hi, lo, base)
 }
 
-// AppendBase appends what [ID.Text] returns to dst. If it fails with [ErrBase], it returns dst
-// unchanged.
+// AppendBase appends what [ID.Text] returns to dst. If it fails, it returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	hi, lo := id.words()
 	return digits.Append(dst, hi, lo, base)
 }
 
 // Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base these texts sort, as bytes, in the order of the ids. For any other base it
-// returns [ErrBase].
+// In each base these texts sort, as bytes, as the ids do. For any other base it returns
+// [ErrBase].
 func (id ID) Padded(base int) (string, error) {
 	hi, lo := id.words()
 	return size.Padded(hi, lo, base)
@@ -111,8 +108,7 @@ const (
 	urn    = "urn:uuid:"
 )
 
-// unpadded returns advice to add to an error if [ID.Text] may have returned text, or an empty
-// string.
+// unpadded returns advice for an error if [ID.Text] may have returned text, or "".
 func unpadded(text string) string {
 	if _, err := ParseBase(text, MaxBase); err != nil || len(text) < 17 { // ids since 1971 have at least 17 digits
 		return ""
@@ -226,8 +222,7 @@ func notUUID(text string) error {
 
 // Value implements [driver.Valuer]. It returns the text of [ID.UUID], which every Postgres
 // driver accepts for a column of type uuid. For a column of bytes pass id[:] instead. Both
-// columns sort in the order of the ids. MariaDB's type uuid rejects some ids and sorts others
-// wrongly.
+// columns sort as the ids do. MariaDB's type uuid rejects or missorts ids.
 func (id ID) Value() (driver.Value, error) { return id.UUID(), nil }
 
 // Scan implements sql.Scanner. It accepts what drivers return for a uuid column (36 characters

@@ -39,8 +39,8 @@ type Field struct {
 	Width  int    // in bits
 }
 
-// made returns the format with the values that are computed from its fields. Only the first
-// field needs an offset.
+// made returns the format with the values computed from its fields. Only the first field needs
+// an offset.
 func (f Format) made() *Format {
 	offset := f.fields[0].Offset
 	for i := range f.fields {
@@ -159,8 +159,8 @@ func (r Run) At(i int) Number {
 	return id
 }
 
-// FollowedBy reports whether next continues the run in the same tick, so that both can be
-// joined into one run.
+// FollowedBy reports whether next continues the run in the same tick, so that they can be
+// joined.
 func (r Run) FollowedBy(next Run) bool {
 	if r.Format == nil {
 		return r.First.Plus(r.Count) == next.First

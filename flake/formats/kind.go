@@ -233,8 +233,7 @@ type Source interface {
 	Waits() uint64
 	// PerTick returns the number of ids per tick.
 	PerTick() int
-	// Mark returns the saved mark, which no id is later than, or the zero time if nothing is
-	// saved.
+	// Mark returns the saved mark, which no id is later than, or the zero time without one.
 	Mark() time.Time
 	// LastSaved returns when the mark was last saved, and the error of any later attempt.
 	LastSaved() (time.Time, error)

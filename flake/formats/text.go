@@ -211,8 +211,8 @@ func parseDigits(text string, base int) (Number, error) {
 }
 
 // parseHex parses text that is certainly base 16: after 0x, with a letter among the digits, or
-// with all digits of an id, also after the \x of Postgres. For flake ids that includes a UUID
-// without hyphens.
+// with all digits of an id, also after the \x of Postgres. That includes UUIDs without
+// hyphens.
 func parseHex(text string, size int) (Number, error) {
 	digits, bytea := strings.CutPrefix(text, `\x`)
 	whole := len(digits) == 2*size

@@ -69,7 +69,7 @@ type Finding struct {
 }
 
 // Report is the result of [Check]. Times are in milliseconds since 1970-01-01 UTC; 0 means
-// that there is none.
+// none.
 type Report struct {
 	Fits       bool              `json:"fits"` // whether nothing is wrong
 	Start      Start             `json:"start"`
@@ -108,8 +108,7 @@ type ClaimReport struct {
 	After   uint64 `json:"after"`   // all ids are later than this
 }
 
-// GeneratorReport describes a generator, or a mark in the file that no configured generator
-// uses.
+// GeneratorReport describes a generator, or a mark in the file without a configured generator.
 type GeneratorReport struct {
 	Name       string `json:"name"`
 	Configured bool   `json:"configured"`
@@ -304,8 +303,7 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 	r.Number.Claim = &ClaimReport{c.Number(), c.Resumed(), random, c.After()}
 }
 
-// judge returns why a claim failed, and the time until which claims will fail, or 0 if
-// unknown.
+// judge returns why a claim failed, and the time until which claims fail, or 0 if unknown.
 func (r *rehearsal[G]) judge(err error) (until uint64, code Code) {
 	var elsewhere workers.ElsewhereError
 	switch {

@@ -156,8 +156,8 @@ type Generator[G io.Closer] struct {
 // Get returns the current generator.
 func (g *Generator[G]) Get() G { return *g.now.Load() }
 
-// Explain returns [ErrMoving] if err is the error of a generator that Move has closed, and err
-// unchanged otherwise.
+// Explain returns [ErrMoving] if err is from a generator that Move has closed, and err
+// otherwise.
 func (g *Generator[G]) Explain(err error) error {
 	if g.numbered && errors.Is(err, tick.ErrClosed) && !g.set.closing.Load() {
 		return ErrMoving
@@ -198,8 +198,7 @@ func (g *Generator[G]) end() {
 	}
 }
 
-// Follow starts a goroutine that moves numbered generators to the owner's current number,
-// until Close.
+// Follow keeps moving numbered generators to the owner's current number, until Close.
 func (s *Generators[G]) Follow() {
 	if s.owner == nil {
 		return
@@ -276,7 +275,7 @@ func (s *Generators[G]) Step(ctx context.Context) error { return s.owner.Step(ct
 
 // Close closes all generators, saves the time of their latest id, and returns the number to
 // the store with that time as its mark. It waits for the disk and the store; if either does
-// not answer, the node may have to wait at its next start.
+// not answer, the next start may have to wait.
 func (s *Generators[G]) Close() error {
 	s.closing.Store(true)
 	if s.stop != nil {

@@ -18,12 +18,12 @@ import (
 
 // Options configure a [Generator]. The zero value is valid.
 type Options struct {
-	// Overflows receives an [Overflow] for each tick whose ids were used up, if calls waited.
-	// It may be nil.
+	// Overflows receives an [Overflow] for each tick whose ids ran out while calls waited. It
+	// may be nil.
 	Overflows chan<- Overflow
 
-	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
-	// concurrent use. nil means [flake.SystemClock].
+	// Clock returns the time in ms since 1970-01-01 UTC. It must be safe for concurrent use.
+	// nil means [flake.SystemClock].
 	Clock func() uint64
 
 	// AllowableDowntime, used by [Open] only, is the longest time since a generator last ran.
@@ -81,13 +81,12 @@ func NewGenerator(s *Snapshot, o Options) (*Generator, error) {
 	return g, nil
 }
 
-// Open returns a generator whose ids are unique across restarts with the same file. Close the
-// generator when done.
+// Open returns a generator whose ids are unique across restarts with the same file. Close it
+// when done.
 //
 // Open locks the file at path, which it creates if it does not exist, and continues from the
 // snapshot in the file, which stays ahead of the ids. The partition and the sequence numbers
-// are those of s or, if s is nil, those in the file; the rest of s is used only if there is no
-// file.
+// are those of s or, if s is nil, those in the file; the rest of s counts only without a file.
 //
 // After a crash Open may wait for 3 s, unless ctx is done first. If the clock was set back by
 // more, the generator continues at the earlier time with the other tick-tock bit, as a running
@@ -192,8 +191,8 @@ func (g *Generator) take(ctx context.Context, p *pass, n int) (milli uint64, fir
 	return p.ids.Reserve(ctx, n)
 }
 
-// NewWithTime returns an id with a past time, such as for a record that had a different kind
-// of id. Such ids have a separate sequence, which wraps within the generator's bounds whatever
+// NewWithTime returns an id with a past time, such as for a record that had another kind of
+// id. Such ids have a separate sequence, which wraps within the generator's bounds whatever
 // their time, and their tick-tock bit is 0. NewWithTime never waits. The caller must make sure
 // that these ids do not collide with those of [Generator.Next], and that at most
 // [Generator.PerTick] of them have the same time. A time before [Epoch] or after [MaxMilli] is
@@ -216,8 +215,7 @@ func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
 // Ready returns nil if Next would succeed and the file, if any, can be written. Otherwise it
-// returns the error of Next or of the file: if the file cannot be written, Next soon fails
-// too.
+// returns Next's error or the file's: if the file cannot be written, Next soon fails.
 func (g *Generator) Ready() error { return g.core.Ready() }
 
 // Behind returns the minimum time until the clock is at a time for which ids can be made, or 0
@@ -247,8 +245,8 @@ func (g *Generator) Last() (milli uint64, sequence uint16) {
 // or the zero time if there is no file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
-// LastSaved returns when the file was last written, or the zero time if there is no file, and
-// the error of any later attempt.
+// LastSaved returns when the file was last written, or the zero time without a file, and the
+// error of any later attempt.
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // Run is a run of consecutive ids: First and the Count-1 ids after it.
@@ -308,8 +306,7 @@ type overflow struct {
 	ticks uint32
 }
 
-// end is called when a call has waited for the tick after milli. It reports the used-up tick
-// once.
+// end removes a call that has waited for the tick after milli, and reports milli's tick once.
 func (o *overflow) end(milli uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -344,12 +341,11 @@ func (g *Generator) Len() int {
 	return used
 }
 
-// Sequence returns the sequence of the last id of the current tick or, before its first id,
-// the lowest sequence.
+// Sequence returns the sequence of the current tick's last id or, before its first, the lowest
+// one.
 func (g *Generator) Sequence() uint16 { return g.SequenceMin() + uint16(max(g.Len(), 1)-1) }
 
-// minPool is the minimum number of sequence numbers, as in muyo/sno's code (its documentation
-// says 4).
+// minPool is the minimum number of sequence numbers, as in muyo/sno (which documents 4).
 const minPool = 6
 
 // Snapshot is the configuration of a generator and its state, from which another generator can

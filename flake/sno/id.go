@@ -19,7 +19,7 @@
 //	text        16 digits from 23456789abcdefghijklmnopqrstuvwx
 //	ids         65,536 in 4 ms per partition, or 16,384,000 per second; then calls wait
 //
-// All fields are big-endian, so ids compare as bytes, and texts sort in the order of the ids.
+// All fields are big-endian, so ids compare as bytes, and texts sort as the ids do.
 //
 // When the clock is set back for the first time, the generator continues at once at the
 // earlier time, with T flipped. If the clock is set back again, into a time for which both
@@ -31,10 +31,10 @@
 // missing id, and as null in JSON; here it is an id like any other. [Epoch] and [Overflow]
 // differ in their units from muyo/sno.
 //
-// Start with [Open], which returns a generator whose ids stay unique across crashes, restarts
-// and a clock set back; [New], which needs no setup and guarantees little; [NewGenerator],
-// which saves nothing unless the program saves its [Snapshot]; and [ID]. The errors are those
-// of package flake, [BoundsError] and [ErrPartitionsExhausted].
+// Start with [Open], for a generator whose ids stay unique across crashes, restarts and a
+// clock set back; [New], which needs no setup and guarantees little; [NewGenerator], which
+// saves nothing unless the program saves its [Snapshot]; and [ID]. The errors are those of
+// package flake, [BoundsError] and [ErrPartitionsExhausted].
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators share both a
 // partition and a sequence number. Ids can be guessed; they are names, not secrets.
@@ -72,8 +72,7 @@ const (
 	// Unit is the length of a tick, the step in which ids count time: muyo/sno's TimeUnit.
 	Unit = 4 * time.Millisecond
 
-	// MaxMilli is the latest time that an id can have, in milliseconds since 1970; it is in
-	// 2079.
+	// MaxMilli is the latest time of an id in milliseconds since 1970, in 2079.
 	MaxMilli = lastTick + unit - 1
 
 	unit     = 4

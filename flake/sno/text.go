@@ -54,13 +54,11 @@ func (id *ID) encode(text *[SizeEncoded]byte) {
 
 var size = digits.NewSize(80)
 
-// Width returns the length of padded texts in a base from 2 to 62, which is the number of
-// digits of the highest id: 80 in base 2, 20 in base 16, 14 in base 62. For any other base it
-// returns 0.
+// Width returns the length of padded texts in a base from 2 to 62, the number of digits of the
+// highest id: 80 in base 2, 20 in base 16, 14 in base 62. It is 0 for any other base.
 func Width(base int) int { return size.Width(base) }
 
-// String returns the id's canonical text, 16 digits 2-9a-x. These texts sort in the order of
-// the ids.
+// String returns the id's canonical text, 16 digits 2-9a-x. These texts sort as the ids do.
 func (id ID) String() string {
 	var text [SizeEncoded]byte
 	id.encode(&text)
@@ -83,16 +81,15 @@ func (id ID) Text(base int) (string, error) {
 	return digits.Text(hi, lo, base)
 }
 
-// AppendBase appends what [ID.Text] returns to dst. If it fails with [flake.ErrBase], it
-// returns dst unchanged.
+// AppendBase appends what [ID.Text] returns to dst. If it fails, it returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	hi, lo := id.words()
 	return digits.Append(dst, hi, lo, base)
 }
 
 // Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base these texts sort, as bytes, in the order of the ids. For any other base it
-// returns [flake.ErrBase].
+// In each base these texts sort, as bytes, as the ids do. For any other base it returns
+// [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) {
 	hi, lo := id.words()
 	return size.Padded(hi, lo, base)
@@ -164,7 +161,7 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 }
 
 // Value implements [driver.Valuer]. It returns the 10 bytes, for a column of type bytea, which
-// then sorts in the order of the ids.
+// then sorts as the ids do.
 func (id ID) Value() (driver.Value, error) { return id[:], nil }
 
 // Scan implements sql.Scanner. It accepts 10 bytes, or the text as a string or bytes. NULL is

@@ -27,8 +27,8 @@ type Options struct {
 	// made, but the ids of a millisecond do not sort in the order in which they were made.
 	RandomStart bool
 
-	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
-	// concurrent use. nil means [flake.SystemClock].
+	// Clock returns the time in ms since 1970-01-01 UTC. It must be safe for concurrent use.
+	// nil means [flake.SystemClock].
 	Clock func() uint64
 
 	// AllowableDowntime, used by [Layout.Open] only, is the longest time since the last id. If
@@ -112,8 +112,8 @@ func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 }
 
 // Open returns a generator whose ids are unique across restarts: each has a later millisecond
-// than all ids that earlier generators made with the same file, layout and machine. Close the
-// generator when done.
+// than all ids that earlier generators made with the same file, layout and machine. Close it
+// when done.
 //
 // Open locks the file at path, which it creates if it does not exist. The generator makes only
 // ids later than the mark in the file, which stays up to 3 s ahead of the clock, so after a
@@ -186,8 +186,7 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 
 // Reserve returns 1 to n ids of one millisecond, at the cost of a single id. It waits and
 // fails like [Generator.Next], and fails if n is less than 1. With [Options.RandomStart] a run
-// ends with the highest sequence at the latest; reserved ids that would continue from 0 are
-// lost.
+// ends with the highest sequence at the latest; ids that would continue from 0 are lost.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
 		return Run{}, fmt.Errorf("flake: cannot reserve %d ids, only 1 or more", n)
@@ -205,8 +204,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
 // Ready returns nil if Next would succeed and the file, if any, can be written. Otherwise it
-// returns the error of Next or of the file: if the file cannot be written, Next soon fails
-// too.
+// returns Next's error or the file's: if the file cannot be written, Next soon fails.
 func (g *Generator) Ready() error { return g.explain(g.core.Ready()) }
 
 // Behind returns how far the clock is behind the last id, or 0 if it is not behind. Next
@@ -232,12 +230,12 @@ func (g *Generator) Last() (milli uint64, sequence uint32) {
 	return milli, uint32(g.id(milli, max(used, 1)-1) & (1<<g.layout.Sequence - 1))
 }
 
-// Mark returns the mark in the file, which no id is later than, or the zero time if there is
-// no file.
+// Mark returns the mark in the file, which no id is later than, or the zero time without a
+// file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
-// LastSaved returns when the file was last written, or the zero time if there is no file, and
-// the error of any later attempt.
+// LastSaved returns when the file was last written, or the zero time without a file, and the
+// error of any later attempt.
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // id returns the id of a millisecond that follows the first used ids.
@@ -250,8 +248,8 @@ func (g *Generator) id(milli uint64, used int) ID {
 }
 
 // start returns a number whose low bits are the sequence at which a millisecond begins: a hash
-// of the millisecond and the generator's key (the finalizer of splitmix64), so that all
-// goroutines agree.
+// of the millisecond and the generator's key, the same for all goroutines (splitmix64's
+// finalizer).
 func (g *Generator) start(milli uint64) uint64 {
 	h := milli ^ g.key
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9

@@ -20,9 +20,9 @@
 // An id is a number; its bytes are big-endian, so ids of one layout and epoch sort by time
 // both as numbers and as bytes.
 //
-// Start with [Layout.Open], which returns a generator whose ids stay unique across crashes,
-// restarts and a clock set back; [Layout.NewGenerator], which saves nothing; and [ID] for its
-// texts. The errors are those of package flake.
+// Start with [Layout.Open], for a generator whose ids stay unique across crashes, restarts and
+// a clock set back; [Layout.NewGenerator], which saves nothing; and [ID] for its texts. The
+// errors are those of package flake.
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators
 // share a machine. Ids can be guessed; they are names, not secrets.
@@ -103,9 +103,9 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 }
 
 // Value implements [driver.Valuer]. It returns a number, for a column of type bigint, which
-// then sorts in the order of the ids. An id with the highest bit set, as flake-idgen's have
-// from 2039 on, does not fit such a column and is an error: store the slice of [ID.Bytes] or
-// the text of [ID.String] instead.
+// then sorts as the ids do. An id with the highest bit set, as flake-idgen's have from 2039
+// on, does not fit such a column and is an error: store the slice of [ID.Bytes] or the text of
+// [ID.String] instead.
 func (id ID) Value() (driver.Value, error) {
 	if id > math.MaxInt64 {
 		return nil, fmt.Errorf("flake: id %v does not fit a database number of 63 bits", id)
@@ -202,7 +202,8 @@ func (l Layout) Machine(datacenter, worker int) (Machine, error) {
 		return 0, err
 	case l.Datacenter == 0 && datacenter != 0:
 		return 0, fmt.Errorf("flake: datacenter %d, and the layout has none: copy it with bits for one, "+
-			"such as Datacenter 5 and Worker 5, or give one number from 0 to %d as the worker, and datacenter 0", datacenter, 1<<l.Worker-1)
+			"such as Datacenter 5 and Worker 5, or give one number from 0 to %d as the worker, and datacenter 0",
+			datacenter, 1<<l.Worker-1)
 	case datacenter>>l.Datacenter != 0:
 		return 0, fmt.Errorf("flake: datacenter %d is not from 0 to %d", datacenter, 1<<l.Datacenter-1)
 	case worker>>l.Worker != 0:

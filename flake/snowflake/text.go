@@ -12,9 +12,8 @@ import (
 
 var size = digits.NewSize(64)
 
-// Width returns the length of padded texts in a base from 2 to 62, which is the number of
-// digits of the highest id: 64 in base 2, 16 in base 16, 11 in base 62. For any other base it
-// returns 0.
+// Width returns the length of padded texts in a base from 2 to 62, the number of digits of the
+// highest id: 64 in base 2, 16 in base 16, 11 in base 62. It is 0 for any other base.
 func Width(base int) int { return size.Width(base) }
 
 // String returns the id in decimal, without leading zeros.
@@ -30,15 +29,14 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 // [flake.ErrBase]. For the digits of other libraries, see [Base32], [Base36] and [Base58].
 func (id ID) Text(base int) (string, error) { return digits.Text(0, uint64(id), base) }
 
-// AppendBase appends what [ID.Text] returns to dst. If it fails with [flake.ErrBase], it
-// returns dst unchanged.
+// AppendBase appends what [ID.Text] returns to dst. If it fails, it returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return digits.Append(dst, 0, uint64(id), base)
 }
 
 // Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base these texts sort, as bytes, in the order of the ids. For any other base it
-// returns [flake.ErrBase].
+// In each base these texts sort, as bytes, as the ids do. For any other base it returns
+// [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) { return size.Padded(0, uint64(id), base) }
 
 // Parse parses what [ID.String] returns. For any other text it returns a [*flake.ParseError].
@@ -95,8 +93,7 @@ func ParseHex(text string) (ID, error) {
 // binaryLen is the length of 64 digits in groups of four, separated by spaces.
 const binaryLen = 64 + 15
 
-// Binary returns the id's 64 bits in groups of four, highest bit first: 0000 0010 0011 and so
-// on.
+// Binary returns the id's 64 bits in groups of four, highest first: 0000 0010 0011 and so on.
 func (id ID) Binary() string {
 	var text [binaryLen]byte
 	for i := range text {
@@ -110,8 +107,7 @@ func (id ID) Binary() string {
 	return string(text[:])
 }
 
-// ParseBinary parses what [ID.Binary] returns. For any other text it returns a
-// [*flake.ParseError].
+// ParseBinary parses what [ID.Binary] returns, and fails with a [*flake.ParseError] otherwise.
 func ParseBinary(text string) (id ID, err error) {
 	if len(text) != binaryLen {
 		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d for 16 groups of 4 bits",
@@ -131,8 +127,7 @@ func ParseBinary(text string) (id ID, err error) {
 }
 
 // Encoding is a text form of ids with other digits: the number without leading zeros, the
-// highest digit first. The zero Encoding has no digits: its Parse always fails, and its other
-// methods panic.
+// highest digit first. The zero Encoding has no digits: Parse fails, and other methods panic.
 type Encoding struct {
 	alphabet string
 	values   [256]byte // 255 if the byte is not a digit
@@ -162,8 +157,7 @@ func (id ID) AppendBase64(dst []byte) []byte {
 	return base64.StdEncoding.AppendEncode(dst, strconv.AppendUint(decimal[:0], uint64(id), 10))
 }
 
-// ParseBase64 parses what [ID.Base64] returns. For any other text it returns a
-// [*flake.ParseError].
+// ParseBase64 parses what [ID.Base64] returns, and fails with a [*flake.ParseError] otherwise.
 func ParseBase64(text string) (ID, error) {
 	decimal, err := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil || strings.ContainsAny(text, "\r\n") { // which DecodeString skips

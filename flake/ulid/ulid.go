@@ -19,9 +19,9 @@
 // Ids compare as bytes, and so do their texts. The spec has 80 random bits after the time,
 // which a monotonic generator increments; here those bits are the last three fields.
 //
-// Start with [New], which needs no setup and guarantees less; [Open], which returns a
-// generator whose ids stay unique across crashes, restarts and a clock set back;
-// [NewGenerator], which saves nothing; and [ID]. The errors are those of package flake.
+// Start with [New], which needs no setup and guarantees less; [Open], for a generator whose
+// ids stay unique across crashes, restarts and a clock set back; [NewGenerator], which saves
+// nothing; and [ID]. The errors are those of package flake.
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators share a
 // worker id. There are two costs compared with ULIDs whose 80 bits are random: ids show their
@@ -45,8 +45,7 @@ import (
 // ID is one id. Any 16 bytes are an ID; the zero value is the lowest.
 type ID [16]byte
 
-// MaxMilli is the latest time that an id can have, in milliseconds since 1970; it is in the
-// year 10889.
+// MaxMilli is the latest time of an id in milliseconds since 1970, in the year 10889.
 const MaxMilli = halves.MaxMilli
 
 // Make returns the id with a time, in milliseconds since 1970-01-01 UTC, and a worker,
@@ -114,8 +113,8 @@ func NewGenerator(worker flake.Worker, o Options) (*Generator, error) {
 }
 
 // Open returns a generator whose ids are unique across restarts: each is higher than all ids
-// made before with the same file and worker. Close the generator when done. Open works and
-// fails as [flake.Open] does.
+// made before with the same file and worker. Close it when done. Open works and fails as
+// [flake.Open] does.
 func Open(ctx context.Context, path string, worker flake.Worker, o Options) (*Generator, error) {
 	return halves.Open[ID](ctx, path, layout, worker, o)
 }
@@ -133,8 +132,7 @@ func New() ID { return fresh() }
 
 var fresh = halves.Fresh[ID](layout)
 
-// Run is a run of consecutive ids: First and the Count-1 ids after it, with the random bits of
-// First.
+// Run is a run of consecutive ids: First and the Count-1 after it, with First's random bits.
 type Run = flake.RunOf[ID]
 
 const (
@@ -144,13 +142,13 @@ const (
 
 var values = digits.Values(crockford, strings.ToLower(crockford))
 
-// Width returns the length of padded texts in a base from 2 to 62, which is the number of
-// digits of the highest 128-bit number: 128 in base 2, 32 in base 16, 22 in base 62. For any
-// other base it returns 0.
+// Width returns the length of padded texts in a base from 2 to 62, the number of digits of the
+// highest 128-bit number: 128 in base 2, 32 in base 16, 22 in base 62. It is 0 for any other
+// base.
 func Width(base int) int { return flake.Width(base) }
 
 // String returns the id's canonical text, 26 digits in Crockford's base 32, upper case. These
-// texts sort in the order of the ids.
+// texts sort as the ids do.
 func (id ID) String() string {
 	var text [encodedLen]byte
 	id.encode(&text)
@@ -195,15 +193,14 @@ func (id ID) UUID() string { return flake.ID(id).UUID() }
 // [ID.String]. For any other base it returns [flake.ErrBase].
 func (id ID) Text(base int) (string, error) { return flake.ID(id).Text(base) }
 
-// AppendBase appends what [ID.Text] returns to dst. If it fails with [flake.ErrBase], it
-// returns dst unchanged.
+// AppendBase appends what [ID.Text] returns to dst. If it fails, it returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return flake.ID(id).AppendBase(dst, base)
 }
 
 // Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base these texts sort, as bytes, in the order of the ids. For any other base it
-// returns [flake.ErrBase].
+// In each base these texts sort, as bytes, as the ids do. For any other base it returns
+// [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base) }
 
 // Parse parses what [ID.String] returns, in either case. For any other text it returns a
@@ -229,8 +226,7 @@ func parse[T string | []byte](text T) (id ID, err error) {
 	return id, nil
 }
 
-// fives returns the value of up to 12 digits. If wrong is above 31, at least one byte is not a
-// digit.
+// fives returns the value of up to 12 digits. If wrong is above 31, a byte is not a digit.
 func fives[T string | []byte](text T) (v uint64, wrong byte) {
 	for i := range len(text) {
 		value := values[text[i]]
@@ -260,8 +256,7 @@ func MustParse(text string) ID { return digits.Must(Parse(text)) }
 // The error is always nil.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText accepts what [Parse] does. If it fails with a [*flake.ParseError], the id is
-// unchanged.
+// UnmarshalText accepts what [Parse] does. If it fails, the id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error { return id.to(parse(text)) }
 
 // MarshalBinary returns the 16 bytes. The error is always nil.
@@ -274,8 +269,8 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 }
 
 // Value implements [driver.Valuer]. It returns the text, for a column of 26 characters. For
-// Postgres' type uuid pass [ID.UUID] instead, and for bytes id[:]. All three sort in the order
-// of the ids.
+// Postgres' type uuid pass [ID.UUID] instead, and for bytes id[:]. All three sort as the ids
+// do.
 func (id ID) Value() (driver.Value, error) { return id.String(), nil }
 
 // Scan implements sql.Scanner. It accepts the text as a string or bytes, and what drivers

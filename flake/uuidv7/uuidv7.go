@@ -21,9 +21,9 @@
 //
 // Ids compare as bytes, and so do their texts.
 //
-// Start with [New], which needs no setup and guarantees less; [Open], which returns a
-// generator whose ids stay unique across crashes, restarts and a clock set back;
-// [NewGenerator], which saves nothing; and [ID]. The errors are those of package flake.
+// Start with [New], which needs no setup and guarantees less; [Open], for a generator whose
+// ids stay unique across crashes, restarts and a clock set back; [NewGenerator], which saves
+// nothing; and [ID]. The errors are those of package flake.
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators share a
 // worker id. There are two costs compared with UUIDs whose 74 bits are random: ids show their
@@ -51,8 +51,7 @@ type ID [16]byte
 // Max is the max UUID (RFC 9562 section 5.10), which is above all others.
 var Max = ID(bytes.Repeat([]byte{0xff}, 16))
 
-// MaxMilli is the latest time that an id can have, in milliseconds since 1970; it is in the
-// year 10889.
+// MaxMilli is the latest time of an id in milliseconds since 1970, in the year 10889.
 const MaxMilli = halves.MaxMilli
 
 // Make returns the id with a time, in milliseconds since 1970-01-01 UTC, and a worker,
@@ -120,8 +119,8 @@ func NewGenerator(worker flake.Worker, o Options) (*Generator, error) {
 }
 
 // Open returns a generator whose ids are unique across restarts: each is higher than all ids
-// made before with the same file and worker. Close the generator when done. Open works and
-// fails as [flake.Open] does.
+// made before with the same file and worker. Close it when done. Open works and fails as
+// [flake.Open] does.
 func Open(ctx context.Context, path string, worker flake.Worker, o Options) (*Generator, error) {
 	return halves.Open[ID](ctx, path, layout, worker, o)
 }
@@ -139,16 +138,15 @@ func New() ID { return fresh() }
 
 var fresh = halves.Fresh[ID](layout)
 
-// Run is a run of consecutive ids: First and the Count-1 ids after it, with the random bits of
-// First.
+// Run is a run of consecutive ids: First and the Count-1 after it, with First's random bits.
 type Run = flake.RunOf[ID]
 
 // encodedLen is the length of an id's text.
 const encodedLen = 36
 
-// Width returns the length of padded texts in a base from 2 to 62, which is the number of
-// digits of the highest 128-bit number: 128 in base 2, 32 in base 16, 22 in base 62. For any
-// other base it returns 0.
+// Width returns the length of padded texts in a base from 2 to 62, the number of digits of the
+// highest 128-bit number: 128 in base 2, 32 in base 16, 22 in base 62. It is 0 for any other
+// base.
 func Width(base int) int { return flake.Width(base) }
 
 // String returns the id in the text form of a UUID (RFC 9562 section 4), lower case. These
@@ -176,15 +174,14 @@ func (id *ID) encode(text *[encodedLen]byte) {
 // [flake.ErrBase].
 func (id ID) Text(base int) (string, error) { return flake.ID(id).Text(base) }
 
-// AppendBase appends what [ID.Text] returns to dst. If it fails with [flake.ErrBase], it
-// returns dst unchanged.
+// AppendBase appends what [ID.Text] returns to dst. If it fails, it returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return flake.ID(id).AppendBase(dst, base)
 }
 
 // Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base these texts sort, as bytes, in the order of the ids. For any other base it
-// returns [flake.ErrBase].
+// In each base these texts sort, as bytes, as the ids do. For any other base it returns
+// [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base) }
 
 // Parse parses what [ID.String] returns, in either case, also in braces or after urn:uuid:. It
@@ -199,8 +196,7 @@ func Parse(text string) (id ID, err error) {
 	return parseOther(text)
 }
 
-// parseOther parses the other forms, the nil UUID and Max. For any other text it returns an
-// error.
+// parseOther parses the other forms, the nil UUID and Max. Any other text is an error.
 func parseOther(text string) (ID, error) {
 	start := 0 // index of the UUID in text
 	switch len(text) {
@@ -263,8 +259,7 @@ func MustParse(text string) ID { return digits.Must(Parse(text)) }
 // The error is always nil.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText accepts what [Parse] does. If it fails with a [*flake.ParseError], the id is
-// unchanged.
+// UnmarshalText accepts what [Parse] does. If it fails, the id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error { return id.to(Parse(string(text))) }
 
 // MarshalBinary returns the 16 bytes. The error is always nil.
@@ -280,7 +275,7 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 }
 
 // Value implements [driver.Valuer]. It returns the text, which every driver accepts for a
-// column of type uuid. The column sorts in the order of the ids.
+// column of type uuid. The column sorts as the ids do.
 func (id ID) Value() (driver.Value, error) { return id.String(), nil }
 
 // Scan implements sql.Scanner. It accepts what drivers return for a uuid column: 36 characters

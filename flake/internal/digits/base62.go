@@ -33,8 +33,8 @@ func split62(hi, lo uint64) (top, mid, low uint64) {
 	return top, mid, low
 }
 
-// two returns the 2 digits of v < 62^2. ten returns the 10 digits of v < 62^10: the first 2,
-// and the other 8.
+// two returns the 2 digits of v < 62^2. ten returns the 10 of v < 62^10: the first 2, and the
+// other 8.
 func two(v uint64) uint16 { return pairs[v%pow2] }
 
 func ten(v uint64) (head uint16, tail uint64) {

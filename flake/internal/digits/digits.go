@@ -69,8 +69,8 @@ func NewSize(bits int) *Size {
 	return s
 }
 
-// Width returns the length of padded texts in a base from 2 to 62, which is the number of
-// digits of the highest number. For any other base it returns 0.
+// Width returns the length of padded texts in a base from 2 to 62, the number of digits of the
+// highest number. For any other base it returns 0.
 func (s *Size) Width(base int) int {
 	if base < MinBase || base > MaxBase {
 		return 0
@@ -78,8 +78,8 @@ func (s *Size) Width(base int) int {
 	return int(s.widths[base])
 }
 
-// Append appends (hi, lo) in a base from 2 to 62, without leading zeros. If it fails with
-// [ErrBase], it returns dst unchanged.
+// Append appends (hi, lo) in a base from 2 to 62, without leading zeros. If it fails, it
+// returns dst unchanged.
 func Append(dst []byte, hi, lo uint64, base int) ([]byte, error) {
 	if base < MinBase || base > MaxBase {
 		return dst, ErrBase
@@ -92,7 +92,7 @@ func Append(dst []byte, hi, lo uint64, base int) ([]byte, error) {
 }
 
 // AppendPadded appends (hi, lo), which must fit the size, padded with leading zeros to
-// [Size.Width] digits. If it fails with [ErrBase], it returns dst unchanged.
+// [Size.Width] digits. If it fails, it returns dst unchanged.
 func (s *Size) AppendPadded(dst []byte, hi, lo uint64, base int) ([]byte, error) {
 	if base < MinBase || base > MaxBase {
 		return dst, ErrBase
@@ -152,8 +152,8 @@ func put(buf *[128]byte, hi, lo uint64, base int) int {
 
 var values = Values(alphabet)
 
-// Values returns the value of each byte as a digit of one of the alphabets, or 255 if the byte
-// is not a digit.
+// Values returns the value of each byte as a digit of one of the alphabets, or 255 if it is
+// not a digit.
 func Values(alphabets ...string) (all [256]byte) {
 	for i := range all {
 		all[i] = 255
@@ -166,8 +166,8 @@ func Values(alphabets ...string) (all [256]byte) {
 	return all
 }
 
-// HexValue returns the value of a hexadecimal digit in either case, or more than 15 for any
-// other byte.
+// HexValue returns the value of a hexadecimal digit in either case, or above 15 for other
+// bytes.
 func HexValue(digit byte) byte {
 	if digit >= 'a' {
 		digit -= 'a' - 'A'
@@ -209,8 +209,8 @@ func load4(s string) uint64 {
 	return uint64(s[3]) | uint64(s[2])<<8 | uint64(s[1])<<16 | uint64(s[0])<<24
 }
 
-// hex8 returns the value of 8 hexadecimal digits, one in each byte of text. If a byte is not a
-// digit, ok is false.
+// hex8 returns the value of 8 hexadecimal digits, one per byte of text. ok is false if some
+// are not digits.
 func hex8(text uint64) (value uint64, ok bool) {
 	letters := text >> 6 & each // 1 in the bytes of letters
 	v := text&(0xf*each) + 9*letters
@@ -280,8 +280,8 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 	return hi, lo, nil
 }
 
-// word returns the value of text, whose digits must fit a word. If a byte is not a digit of
-// the base, ok is false.
+// word returns the value of digits that fit a word. ok is false if some are not digits of the
+// base.
 func word(text string, base int) (v uint64, ok bool) {
 	var highest byte
 	for i := range len(text) {

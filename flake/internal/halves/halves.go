@@ -38,8 +38,7 @@ var (
 	ULID   = Layout{Sequence: 16, Random: 16}
 )
 
-// MaxMilli is the latest time that an id can have, in milliseconds since 1970; it is in the
-// year 10889.
+// MaxMilli is the latest time of an id in milliseconds since 1970, in the year 10889.
 const MaxMilli = 1<<48 - 1
 
 // Make returns the id with these fields, or an error if a field does not fit.

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for concurrent
-// use.
+// Clock returns the time in ms since 1970-01-01 UTC. It must be safe for concurrent use.
 type Clock = func() uint64
 
 // MilliOf returns t in ms since 1970. A time before 1970 counts as 1970, and a time after the
@@ -50,8 +49,8 @@ func MonotonicOf(wall, mono func() int64) Clock {
 	return func() uint64 { return uint64(max(start+mono(), 0)) / uint64(time.Millisecond) }
 }
 
-// ClockOf is like [SystemClock], with the clocks of a simulated machine, in ns. Each reading
-// measures the offset.
+// ClockOf is like [SystemClock], with simulated clocks in ns. Each reading measures the
+// offset.
 func ClockOf(wall, mono func() int64) Clock {
 	return startClock(&systemClock{wall: wall, mono: mono, slept: func() int64 { return 0 }}).milli
 }
@@ -98,8 +97,7 @@ const (
 	// MaxStep is the largest forward step that is believed at once.
 	MaxStep = 3 * time.Second
 
-	// Doubt is how long the machine's clock must stay ahead by more than MaxStep before it is
-	// believed.
+	// Doubt is how long a clock must stay ahead by more than MaxStep before it is believed.
 	Doubt = time.Minute
 )
 

@@ -142,8 +142,7 @@ func (g *Generator) Successor(last uint64) *Generator {
 	return next
 }
 
-// Limit returns the limit that no id is later than: the last tick of the format, or a durable
-// mark.
+// Limit returns the limit of ids: the last tick of the format, or a durable mark.
 func (g *Generator) Limit() *Limit { return g.limit }
 
 // Now returns the start of the clock's current tick.
@@ -233,8 +232,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 				if err := g.raise(ctx, now); err != nil {
 					return 0, 0, 0, err
 				}
-				// The clock may have gone back since, and the limit may be lower than
-				// requested.
+				// The clock may have gone back, and the limit may be lower than requested.
 				now = g.clock()
 				continue
 			}
@@ -413,8 +411,8 @@ func (g *Generator) touch(milli uint64) bool {
 	}
 }
 
-// maxNap limits each sleep of [Await], since the clock may be corrected or the generator
-// closed during it.
+// maxNap limits each sleep, since the clock may be corrected or the generator closed
+// meanwhile.
 const maxNap = 100 * time.Millisecond
 
 // Behind returns how far the clock is behind the last id in ms, or 0 if it is not behind.
@@ -451,8 +449,7 @@ func Await(ctx context.Context, sleep Sleeper, lag func() uint64) error {
 	return nil
 }
 
-// Sleeper sleeps for d, or returns ctx's cause if ctx is done first. [Sleep] sleeps in real
-// time.
+// Sleeper sleeps for d, or returns ctx's cause if ctx is done first. [Sleep] is the real one.
 type Sleeper func(ctx context.Context, d time.Duration) error
 
 func Sleep(ctx context.Context, d time.Duration) error {

@@ -1,6 +1,5 @@
 // Package etcd lets package workers use etcd, 3.4 or later, as its store. It makes four calls
-// of etcd's API version 3, as JSON through [its gateway]. It uses net/http only, and no
-// proxies.
+// of etcd's API version 3, as JSON through [its gateway], with only net/http and no proxies.
 //
 // Reads are linearizable. An error from a write does not say whether etcd wrote: after a
 // timeout, a change of the leader or a missing leader the write may have happened, or may
