@@ -14,8 +14,8 @@ import (
 
 // Options configure a [Generator]. The zero value is valid.
 type Options struct {
-	// Clock returns the time in ms since 1970-01-01 UTC. It must be safe for concurrent use.
-	// nil means [SystemClock].
+	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
+	// concurrent use. nil means [SystemClock].
 	Clock func() uint64
 
 	// AllowableDowntime, used by [Open] only, is the longest time since the last id. If more

@@ -22,8 +22,8 @@ type Options struct {
 	// may be nil.
 	Overflows chan<- Overflow
 
-	// Clock returns the time in ms since 1970-01-01 UTC. It must be safe for concurrent use.
-	// nil means [flake.SystemClock].
+	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
+	// concurrent use. nil means [flake.SystemClock].
 	Clock func() uint64
 
 	// AllowableDowntime, used by [Open] only, is the longest time since a generator last ran.

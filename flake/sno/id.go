@@ -28,8 +28,8 @@
 // Where muyo/sno returns a meaningless id, this package returns an error: for a clock or time
 // that ids cannot have, and for a text that is not an id. Where muyo/sno waits for a clock
 // that is behind, this package also returns an error. muyo/sno treats the zero value as a
-// missing id, and as null in JSON; here it is an id like any other. [Epoch] and [Overflow]
-// differ in their units from muyo/sno.
+// missing id, and as null in JSON; here it is an id like any other. [Epoch] and [Overflow] use
+// different units from muyo/sno's.
 //
 // Start with [Open], for a generator whose ids stay unique across crashes, restarts and a
 // clock set back; [New], which needs no setup and guarantees little; [NewGenerator], which

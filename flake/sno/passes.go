@@ -104,7 +104,8 @@ func (s *passes) turn(p *pass, err error) error {
 }
 
 func beforeEpoch(now uint64) error {
-	return fmt.Errorf("flake: the clock, %d ms since 1970, is before the earliest time that an id can have, %d", now, int64(Epoch))
+	return fmt.Errorf("flake: the clock, %d ms since 1970, is before the earliest time that an id can have, %d",
+		now, int64(Epoch))
 }
 
 // Ready returns nil if an id can be made now.

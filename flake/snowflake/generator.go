@@ -27,8 +27,8 @@ type Options struct {
 	// made, but the ids of a millisecond do not sort in the order in which they were made.
 	RandomStart bool
 
-	// Clock returns the time in ms since 1970-01-01 UTC. It must be safe for concurrent use.
-	// nil means [flake.SystemClock].
+	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
+	// concurrent use. nil means [flake.SystemClock].
 	Clock func() uint64
 
 	// AllowableDowntime, used by [Layout.Open] only, is the longest time since the last id. If
