@@ -226,7 +226,8 @@ func (l *Link) Endpoints() (all []string) {
 	return all
 }
 
-// DropRequests drops what the client sends to any member, until Join. It can still connect.
+// DropRequests drops what the client sends to any member, until Join. The client can still
+// connect.
 func (l *Link) DropRequests() { l.set(cut{requests: true}) }
 
 // DropAnswers drops what the members answer, until Join. They still receive requests.
@@ -241,8 +242,8 @@ func (l *Link) set(c cut) {
 
 // free returns a free address. Its port is outside the range from which systems choose, since
 // a killed member needs the port again, and not below 30000, where other tests choose ports.
-// free keeps the UDP port of the same number until the test ends, so as to return each address
-// once.
+// free keeps the UDP port of the same number until the test ends, so that it returns each
+// address once.
 func free(tb testing.TB) string {
 	for range 100 {
 		addr := fmt.Sprint("127.0.0.1:", 30000+rand.IntN(2700))
