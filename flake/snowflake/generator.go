@@ -23,8 +23,8 @@ type Options struct {
 	SequenceMask int
 
 	// RandomStart begins each millisecond at a sequence that is hard to predict instead of at
-	// 0, and wraps around. So the low bits of ids are evenly distributed even if few ids are
-	// made, but the ids of a millisecond do not sort in the order in which they were made.
+	// 0, and wraps around. So the low bits of ids are spread out even if few ids are made, but
+	// the ids of a millisecond do not sort in the order in which they were made.
 	RandomStart bool
 
 	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for

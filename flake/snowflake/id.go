@@ -114,7 +114,7 @@ func (id ID) Value() (driver.Value, error) {
 }
 
 // Scan implements sql.Scanner. It accepts a number, and decimal text as a string or bytes; it
-// does not accept what [ID.Bytes] returns. NULL is an error: scan a nullable column into a
+// never reads bytes as those of [ID.Bytes]. NULL is an error: scan a nullable column into a
 // [database/sql.Null] of ID. If Scan fails, the id is unchanged.
 func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
