@@ -97,8 +97,10 @@ func (id ID) Padded(base int) (string, error) {
 
 // Parse parses what [ID.String] returns. For any other text it returns a [*flake.ParseError].
 func Parse(text string) (id ID, err error) {
-	err = decode(&id, text)
-	return id, err
+	if len(text) != SizeEncoded || !id.decode(load(text[:8]), load(text[8:])) {
+		return id, notAnID(text)
+	}
+	return id, nil
 }
 
 // ParseBase parses an id in a base from 2 to 62, of at most [Width] digits, with or without
@@ -119,21 +121,32 @@ func ParseBase(text string, base int) (id ID, err error) {
 // MustParse is like [Parse] but panics on an error. It is for ids in source code.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
-// decode decodes 16 digits. If it fails, the id is unchanged.
-func decode[T string | []byte](id *ID, text T) error {
-	if len(text) != SizeEncoded {
-		return digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d digits", len(text), SizeEncoded)
-	}
-	hi, ok1 := values(binary.BigEndian.Uint64([]byte(text[:8])))
-	lo, ok2 := values(binary.BigEndian.Uint64([]byte(text[8:])))
+// load is [binary.BigEndian].Uint64 of a string.
+func load(s string) uint64 {
+	_ = s[7]
+	return uint64(s[7]) | uint64(s[6])<<8 | uint64(s[5])<<16 | uint64(s[4])<<24 |
+		uint64(s[3])<<32 | uint64(s[2])<<40 | uint64(s[1])<<48 | uint64(s[0])<<56
+}
+
+// decode decodes two times 8 digits. If some are not digits, the id is unchanged.
+func (id *ID) decode(first, second uint64) bool {
+	hi, ok1 := values(first)
+	lo, ok2 := values(second)
 	if !ok1 || !ok2 {
-		at := len(text) - len(strings.TrimLeft(string(text), "23456789abcdefghijklmnopqrstuvwx"))
-		return digits.Errorf[flake.ParseError](text, at, "%q is not one of the digits 2-9a-x", text[at])
+		return false
 	}
 	low := gather(lo)
 	binary.BigEndian.PutUint64(id[:8], gather(hi)<<24|low>>16)
 	binary.BigEndian.PutUint16(id[8:], uint16(low))
-	return nil
+	return true
+}
+
+func notAnID[T string | []byte](text T) error {
+	if len(text) != SizeEncoded {
+		return digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d digits", len(text), SizeEncoded)
+	}
+	at := len(text) - len(strings.TrimLeft(string(text), "23456789abcdefghijklmnopqrstuvwx"))
+	return digits.Errorf[flake.ParseError](text, at, "%q is not one of the digits 2-9a-x", text[at])
 }
 
 // In JSON, XML and configuration an id is the text that String returns; in binary form and in
@@ -145,7 +158,12 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // UnmarshalText accepts exactly what [ID.MarshalText] returns. For any other text it returns a
 // [*flake.ParseError] and leaves the id unchanged.
-func (id *ID) UnmarshalText(text []byte) error { return decode(id, text) }
+func (id *ID) UnmarshalText(text []byte) error {
+	if len(text) != SizeEncoded || !id.decode(binary.BigEndian.Uint64(text[:8]), binary.BigEndian.Uint64(text[8:])) {
+		return notAnID(text)
+	}
+	return nil
+}
 
 // MarshalBinary returns the 10 bytes. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
@@ -175,7 +193,7 @@ func (id *ID) Scan(src any) error {
 		}
 		return id.UnmarshalText(src)
 	case string:
-		return decode(id, src)
+		return id.UnmarshalText([]byte(src))
 	}
 	return digits.CannotScan(src)
 }
