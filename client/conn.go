@@ -29,8 +29,8 @@ const (
 )
 
 var (
-	// ErrNoProcess means that no process on the node is registered by the name.
-	ErrNoProcess = errors.New("noproc: no process is registered by that name")
+	// ErrNoProcess means that no process on the node is registered under the name.
+	ErrNoProcess = errors.New("noproc: no process is registered under that name")
 
 	// ErrLost means that the connection or the called process ended after a call was sent and
 	// before it was answered, so the call may have been performed. A call that fails for lack

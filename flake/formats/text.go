@@ -159,8 +159,8 @@ func (f *Format) Width(base int) int { return len(f.Append(nil, highest(f.Size),
 var errText = errors.New("flake: not an id of the format")
 
 // Parse parses what Append appends for the base. With Canonical it accepts any of the format's
-// text forms, the id in base 16 as other programs write it and, for 128-bit ids, 26 Crockford
-// digits that begin with 0. With Octets it accepts the bytes of the id or, if the length
+// text forms, and also the id in base 16 as other programs write it, and for 128-bit ids 26
+// Crockford digits that begin with 0. With Octets it accepts the bytes of the id or, if the length
 // differs, text as with Canonical.
 func (f *Format) Parse(text string, base int) (id Number, err error) {
 	switch {

@@ -131,7 +131,7 @@ type Plan[G io.Closer] struct {
 	MakesFolder bool              // whether the node creates the folder of the file if it is missing
 	Advise      func(error) error // adds advice to errors of the store; may be nil
 
-	// Generators returns the generators to add, in this order, for the clock and marks of s.
+	// Generators returns the generators to add, in order. They use the clock and marks of s.
 	Generators func(s *Generators[G]) []Planned[G]
 }
 

@@ -31,8 +31,8 @@ type Options struct {
 	// concurrent use. nil means [flake.SystemClock].
 	Clock func() uint64
 
-	// AllowableDowntime, used by [Layout.Open] only, is the longest time since the last id. If
-	// more has passed, Open fails with [flake.ErrClockAdvanced], since the clock may be wrong.
+	// AllowableDowntime, used by [Layout.Open] only, is the longest time that may have passed
+	// since the last id. If more has, Open fails with [flake.ErrClockAdvanced], since the clock may be wrong.
 	// 0 means 30 days; a negative value is an error.
 	AllowableDowntime time.Duration
 

@@ -108,7 +108,7 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 // [ID.String] instead.
 func (id ID) Value() (driver.Value, error) {
 	if id > math.MaxInt64 {
-		return nil, fmt.Errorf("flake: id %v does not fit a database number of 63 bits", id)
+		return nil, fmt.Errorf("flake: id %v does not fit in a bigint column, of 63 bits and a sign", id)
 	}
 	return int64(id), nil
 }
@@ -193,7 +193,7 @@ func inWords(milli uint64) string {
 // Machine identifies a generator of a layout. It is 0 to 1023 in [Twitter] and [Idgen].
 type Machine uint32
 
-// Machine returns the machine with a datacenter and a worker, each 0 to 31 in [Idgen]. In
+// Machine returns the machine number for a datacenter and a worker, each 0 to 31 in [Idgen]. In
 // [Twitter] the datacenter must be 0, and the worker 0 to 1023. A value out of range or an
 // invalid layout is an error.
 func (l Layout) Machine(datacenter, worker int) (Machine, error) {

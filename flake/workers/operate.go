@@ -63,7 +63,8 @@ func (o *Owner) mend(ctx context.Context) error {
 	if s, ok := o.Store.(Restorable); ok {
 		if sign, ok := s.Restored(); ok {
 			o.sign = sign
-			o.Log.Error("the store of worker ids was restored: ids of new claims begin later", "why", sign)
+			o.Log.Error("the store of worker ids was restored from a backup: "+
+				"new claims get only later times, so that no id repeats", "why", sign)
 		}
 	}
 	if o.sign == "" {

@@ -249,10 +249,10 @@ func (p *passed) written() {
 	p.flying = nil
 }
 
-// drop releases the waiting frames that count against by, or all if by is nil.
-func (p *passed) drop(by *memory) {
+// drop releases the waiting frames that count against m, or all of them if m is nil.
+func (p *passed) drop(m *memory) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(f passedFrame) bool {
-		of := by == nil || f.by == by
+		of := m == nil || f.by == m
 		if of {
 			p.give([]passedFrame{f})
 		}

@@ -75,7 +75,7 @@ func (p *pool) part(bound int) int {
 	return bound * p.percent / 100
 }
 
-// limit returns the bound on p.held for a connection that holds held bytes.
+// limit returns the bound on p.held for a connection that holds the given number of bytes.
 func (p *pool) limit(held int) int {
 	limit := p.part(MaxShared)
 	if held <= smallMemory {

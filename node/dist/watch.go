@@ -10,8 +10,8 @@ import (
 )
 
 // MaxWatches bounds the monitors that one peer has on our processes, and likewise its links.
-// One more is answered as if the process had ended, with reason system_limit, as is one for
-// which [MaxShared] has no room. The first dozen do not count against MaxShared.
+// One beyond that, or one for which [MaxShared] has no room, is answered as if the process had
+// ended with reason system_limit. The first dozen do not count against MaxShared.
 const MaxWatches = 1 << 17
 
 // watchSize is the memory that a monitor or a link takes in addition to its terms, as measured.
@@ -247,7 +247,7 @@ func (m *monitor) by() []byte   { return m.terms[m.toBy:] }
 func (m *monitor) size() int    { return watchSize + cap(m.terms) }
 
 // monitors holds monitors by the hashes of their references, which do not collide: a hash
-// has 64 bits, and its seed is secret. Most last for one call, so removed ones are reused.
+// has 64 bits, and its seed is secret. Most monitors last for one call, so removed ones are reused.
 type monitors struct {
 	seed maphash.Seed
 	slimMap[uint64, *monitor]

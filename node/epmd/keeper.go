@@ -71,7 +71,8 @@ type Keeper struct {
 	done    chan struct{}
 }
 
-// Prepare starts an EPMD in mode Auto if none is running. Close stops it if it is our own.
+// Prepare starts an EPMD if none is running and the mode is [Auto]. Close stops one that runs
+// in this process.
 func (k *Keeper) Prepare(ctx context.Context) error {
 	if err := k.fill(); err != nil || k.Mode != Auto {
 		return err

@@ -208,8 +208,9 @@ type ended struct{ reason etf.Term }
 
 func (ended) Error() string { return "ended" }
 
-// ends counts the processes that their end functions ended and that are not restarted yet.
-// Ergo has a data race if a process ends while its supervisor stops it.
+// ends counts the processes that were ended by their end function and have not been restarted
+// yet. Stopping waits for them: Ergo has a data race if a process ends while its supervisor
+// stops it.
 type ends struct {
 	mu      sync.Mutex
 	n       int

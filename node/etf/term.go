@@ -35,7 +35,7 @@ import (
 //	Tuple         a tuple
 //	Map           a map, in the order received
 //	Pid, Ref, Port, Fun, Export
-//	Encoded       any term in external bytes; Append accepts it, Decode never returns it
+//	Encoded       any term, encoded already; Append accepts it, Decode never returns it
 type Term any
 
 // Encoded is a well-formed term in external bytes that every peer can read. It avoids building a large term from the
@@ -119,10 +119,10 @@ func PidParts(pid []byte) (node []byte, id uint64, creation uint32) {
 // Node returns the name of the process's node.
 func (p Pid) Node() Atom { return takeApart([]byte(p)).nodeAtom() }
 
-// ID returns the first number of a pid.
+// ID returns the middle number of the printed form of a pid.
 func (p Pid) ID() uint32 { return takeApart([]byte(p)).word(0) }
 
-// Serial returns the second number of a pid.
+// Serial returns the last number of the printed form of a pid.
 func (p Pid) Serial() uint32 { return takeApart([]byte(p)).word(1) }
 
 // Creation returns the creation of the node, which identifies one run of it.

@@ -75,7 +75,7 @@ func (t Table) Apply(module, function etf.Atom, args []etf.Term) (etf.Term, *Exc
 	return nil, raised(module, function, args, e)
 }
 
-// raised adds to an error its stack, which holds only the call.
+// raised adds a stack, which holds only the call, to an error that has none.
 func raised(module, function etf.Atom, args []etf.Term, e *Exception) *Exception {
 	if e.Class != Error || e.Stack != nil {
 		return e

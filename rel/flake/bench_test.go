@@ -58,7 +58,7 @@ func TestBench(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"-generator none":           "no process is registered by that name",
+		"-generator none":           "no process is registered under that name",
 		"-url " + url + " -n 1":     "flag provided but not defined: -n",
 		"-callers 0":                "-callers 0: want 1 to 10000",
 		"-callers 10001":            "-callers 10001: want 1 to 10000",
@@ -97,7 +97,7 @@ func TestBenchFails(t *testing.T) {
 	}
 	const id = "\x00\x0023456789abcdef"
 	out, errs, status := bench(func(w http.ResponseWriter, _ int64) { fmt.Fprint(w, id) })
-	if status != exitFailure || !regexp.MustCompile(`^flake: [1-9]\d* ids came twice, for one 3233343536373839616263646566 in base 16\n$`).MatchString(errs) ||
+	if status != exitFailure || !regexp.MustCompile(`^flake: [1-9]\d* ids came twice, for example 3233343536373839616263646566 in base 16\n$`).MatchString(errs) ||
 		!regexp.MustCompile(`\ntwice    [1-9]\d* of [1-9]\d* ids\n`).MatchString(out) {
 		t.Errorf("one id: exit status %d, %q,\n%s", status, errs, out)
 	}

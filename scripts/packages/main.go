@@ -51,7 +51,7 @@ func main() {
 	for text := range strings.SplitSeq(*built, ",") {
 		os, arch, ok := strings.Cut(text, "/")
 		if !ok {
-			log.Fatalf("-platforms: %q is not like linux/amd64", text)
+			log.Fatalf("-platforms: %q is not of the form OS/ARCH, such as linux/amd64", text)
 		}
 		r.platforms = append(r.platforms, platform{os, arch})
 	}

@@ -211,7 +211,7 @@ func (k *Marker) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now
 			k.log.Info("waiting until the clock has passed the last run's timestamp", "wait", tick.Milliseconds(behind+1))
 		}
 		if err := sleep(ctx, tick.Milliseconds(behind+1)); err != nil {
-			return now, fmt.Errorf("flake: waiting until the clock has passed %s of %s: %w", show(last), k.at, err)
+			return now, fmt.Errorf("flake: gave up waiting for the clock to pass %s, the time in %s: %w", show(last), k.at, err)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type Fleet struct {
 	// Far sets clocks far ahead, while an operator releases numbers.
 	Far bool
 
-	// Often restores the store and cuts nodes off very often; clocks differ little.
+	// Often makes restores and cut-off nodes very frequent. Clocks differ by at most a second.
 	Often bool
 
 	// Stops stops nodes cleanly very often. Their clocks differ by less than hold, so that

@@ -57,8 +57,8 @@ func (s Shape) check() error {
 		return fmt.Errorf("flake: ticks from %d to %d ms since 1970: the end must be at most %d",
 			s.First, s.Last, uint64(MaxLast))
 	case s.Last-s.First > closed>>s.usedBits():
-		return fmt.Errorf("flake: %d ids a tick for %d ms, want at most %d ms",
-			s.PerTick, s.Last-s.First, closed>>s.usedBits())
+		return fmt.Errorf("flake: times span %d ms from the epoch, but with %d ids a tick they can span at most %d ms",
+			s.Last-s.First, s.PerTick, closed>>s.usedBits())
 	}
 	return nil
 }

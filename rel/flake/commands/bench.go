@@ -116,7 +116,7 @@ func (b *benchFlags) run(ctx context.Context, cfg config.Config, _ []string, std
 	}
 	switch {
 	case b.Twice > 0:
-		return fmt.Errorf("%d ids came twice, for one %s in base 16", b.Twice, b.Example)
+		return fmt.Errorf("%d ids came twice, for example %s in base 16", b.Twice, b.Example)
 	case b.Calls == 0:
 		return errors.New("no call was answered")
 	}

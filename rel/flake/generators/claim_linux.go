@@ -65,7 +65,7 @@ func compare(name string, p formats.Place, chosen bool, log *slog.Logger) error 
 			return fmt.Errorf("cannot find out whose socket %s is, which claims the same ids: %w", other, err)
 		default:
 			return fmt.Errorf("another generator on this machine has it, in process %d of user %d, "+
-				"and both would hand out the same ids; stop that process first, or configure a different one here",
+				"and both would hand out the same ids; stop that process first, or configure a different value here",
 				owner.Pid, owner.Uid)
 		}
 	}

@@ -126,13 +126,13 @@ func unlocked(s, next settings) error {
 	closed := was.Cookie != config.PublishedCookie
 	switch {
 	case closed && is.Cookie == config.PublishedCookie:
-		return errors.New("node.cookie: a reload does not go from a cookie to the published one, " +
-			"which is the default: set one, or restart the node")
+		return errors.New("node.cookie: a reload cannot replace a private cookie with the published default: " +
+			"set a cookie, or restart the node")
 	case closed && is.PreviousCookie == config.PublishedCookie && was.PreviousCookie != config.PublishedCookie:
-		return errors.New("node.previous_cookie: a reload does not add the published cookie: " +
+		return errors.New("node.previous_cookie: a reload cannot add the published cookie: " +
 			"set another, or restart the node")
 	case s.access.Token != "" && next.access.Token == "":
-		return errors.New("http.token_file: a reload does not go from a token to none: set it, or restart the node")
+		return errors.New("http.token_file: a reload cannot remove the token: set it, or restart the node")
 	}
 	return nil
 }
