@@ -54,7 +54,7 @@ func TestTooFewThreads(t *testing.T) {
 	if code := p.wait(); code != exitFailure {
 		t.Errorf("exit status %d, want %d", code, exitFailure)
 	}
-	want := fmt.Sprintf("flake: the limit of %d threads is below the %d that the node needs, ",
+	want := fmt.Sprintf("flake: the limit of %d threads is below the %d that the node needs (",
 		reserve.ThreadsKept-2, reserve.ThreadsKept+runtime.GOMAXPROCS(0))
 	if !strings.HasPrefix(p.output(), want) {
 		t.Errorf("got  %swant %s", p.output(), want)
