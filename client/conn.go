@@ -19,12 +19,12 @@ import (
 const (
 	defaultTicktime = 60 * time.Second
 
-	// maxTick is the longest time between the ticks that a Conn sends. Some nodes disconnect
+	// maxTick bounds the time between the ticks that a Conn sends, because some nodes disconnect
 	// after 30 s of silence, whatever their net_ticktime.
 	maxTick = 15 * time.Second
 
-	// maxUnsent limits the bytes of calls that wait to be written. The program reaches it by
-	// making tens of thousands of calls while the node does not read.
+	// maxUnsent limits the bytes of calls that wait to be written. The program reaches this limit
+	// by making tens of thousands of calls while the node does not read.
 	maxUnsent = 16 << 20
 )
 
@@ -94,8 +94,8 @@ func (c *Conn) Close() error {
 // Name returns the caller's node name, name@host.
 func (c *Conn) Name() string { return string(c.self.Node()) }
 
-// Call is gen_server:call({Name, Node}, Request). When ctx ends, only the call ends; the node
-// may have performed it by then.
+// Call is gen_server:call({Name, Node}, Request). When ctx ends, the call ends, but the
+// connection does not; the node may have performed the call by then.
 func (c *Conn) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {
 	return decoded(c.call(ctx, name, request))
 }

@@ -22,8 +22,8 @@ import (
 type Dialer struct {
 	Cookie string
 
-	// Addr is the node's address, host:port. If it is empty, Dial asks an EPMD: the one at
-	// the address EPMD, host:port, or if that is empty too, the one on the node's host, on
+	// Addr is the node's address, host:port. If Addr is empty, Dial asks an EPMD. The field EPMD
+	// is its address, host:port; if EPMD is empty too, Dial asks the EPMD on the node's host, on
 	// port ERL_EPMD_PORT or 4369.
 	Addr, EPMD string
 
@@ -128,8 +128,8 @@ func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf
 	return etf.NewPid(etf.Atom(name), 1, 0, creation), err
 }
 
-// challenges are the open ones of all connections, so that a node cannot make us answer our
-// own.
+// challenges holds the open challenges of all connections, so that no node can make us answer
+// our own.
 var challenges handshake.Challenges
 
 // callerName returns a node name that no other caller has.

@@ -30,7 +30,7 @@ const (
 // Ids ascend across nodes as [IDs] and [Leased] describe for one node. If the clock of the next
 // node, or of a node that replaces another at the same address, is behind, its ids are dropped
 // until they are above the earlier ones. If time runs out first, the error is [ErrNotAbove]. A
-// Failover remembers the highest id of each generator, but does not share it with others.
+// Failover remembers the highest id of each generator, but does not share it with other Failovers.
 //
 // A Failover does not compare the workers of nodes. Two nodes with the same worker may make the
 // same ids.

@@ -101,7 +101,7 @@ func (n number) below(other number) bool {
 
 // follows reports whether a generator whose latest id is last may return n next.
 func (n number) follows(last number) bool {
-	const belowTime = 22 // the most bits below the time in snowflake and flake-idgen; a node may use fewer
+	const belowTime = 22 // the maximum number of bits below the time in snowflake and flake-idgen; a node may use fewer
 	if last.below(n) {
 		return true
 	}
@@ -183,7 +183,7 @@ func numberOfBytes(id []byte) number {
 }
 
 // sizeOfNumber returns the size of an id, judging by its value. Ids of 16 bytes begin with 64
-// or 48 bits of milliseconds since 1970, and sno's with 39 bits of 4 ms.
+// or 48 bits that count milliseconds since 1970, and sno's with 39 bits that count units of 4 ms.
 func sizeOfNumber(id number) int {
 	switch {
 	case id.hi == 0:
@@ -201,7 +201,8 @@ func bytesOf(n number, size int) []byte {
 }
 
 // remaining returns the maximum length of a run that starts with id: its ids share worker and
-// time. For snowflakes the node configures how many bits are the sequence.
+// time. For snowflakes it returns only a bound that no run exceeds, because the node's
+// configuration determines how many bits the sequence has.
 func remaining[ID Format](id ID) uint64 {
 	n, width := numberOf(id), 16
 	switch any(id).(type) {

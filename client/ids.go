@@ -65,7 +65,7 @@ type Door interface {
 
 	get(ctx context.Context, generator string) (id []byte, err error)
 	texts(ctx context.Context, generator string, n, base int) ([]string, error)
-	lease(ctx context.Context, generator string, n, size int) ([]run, error) // size is that of an id
+	lease(ctx context.Context, generator string, n, size int) ([]run, error) // size is the size of an id
 	notional(ctx context.Context, generator string, milli uint64) (id []byte, err error)
 	span(ctx context.Context, generator string, first, last uint64) (lowest, highest []byte, err error)
 	decompose(ctx context.Context, generator string, id []byte) ([]Field, error)
@@ -134,8 +134,8 @@ func (g *IDs[ID]) last() number {
 	return g.highest
 }
 
-// ascend records the ids of a call. It returns [ErrNotAbove] if the runs are not in order, or
-// do not follow before, the highest id when the call started.
+// ascend records the ids of a call. It returns [ErrNotAbove] if the runs are not in order, or do
+// not follow the id in before, which was the highest when the call started.
 func (g *IDs[ID]) ascend(before number, runs ...numbers) error {
 	for _, r := range runs {
 		if !r.first.follows(before) {
@@ -170,7 +170,7 @@ func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 }
 
 // Lease returns the next n ids as runs; n must be at least 1. The node does not return them
-// again. The runs of a million ids take a few dozen bytes for each millisecond in which they are made.
+// again. The runs of a million ids take a few dozen bytes for each millisecond in which ids were made.
 func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
@@ -261,7 +261,7 @@ func isNoDigit(r rune) bool {
 	return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
-// Notional returns the lowest id of a millisecond, whose worker and sequence are 0. It is only
+// Notional returns the lowest id of a millisecond: its worker and sequence are 0. The id is only
 // for comparisons: no generator returns it.
 func (g *IDs[ID]) Notional(ctx context.Context, t time.Time) (id ID, err error) {
 	milli, err := milliOf(t)
@@ -317,8 +317,8 @@ var (
 	// ErrBusy means that too many large calls from this program are waiting.
 	ErrBusy = errors.New("system_limit: the node has no room for the call")
 
-	// ErrNotAbove means that a node's ids are not above the earlier ones, which came from
-	// another node, in a [Failover] or at the same address. The ids of one node ascend as
+	// ErrNotAbove means that a node's ids are not above earlier ids that came from another
+	// node, one in the same [Failover] or at the same address. The ids of one node ascend as
 	// [IDs] describes, even after restarts and changes of its clock.
 	ErrNotAbove = errors.New("the node's ids are not above earlier ones")
 

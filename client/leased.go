@@ -34,14 +34,14 @@ type LeaseOptions struct {
 // for each id. It is safe for concurrent use. Its ids have these guarantees:
 //
 //   - No id is returned twice, or to another caller of the node.
-//   - An id is above those of all calls of Next that returned before its own call started, in
+//   - An id is above the ids of all calls of Next that returned before its own call started, in
 //     any goroutine, even if the node is killed and restarted or its clock steps. There are
 //     two exceptions: snowflakes with random_start are not ordered within a millisecond, and
 //     sno's ids are lower after the node's clock has been set back.
-//   - The node returned it at most MaxAge ago, or during the call. The remaining ids of an
+//   - The node returned the id at most MaxAge ago, or during the call. The remaining ids of an
 //     older lease are dropped.
 //
-// There is no order between these ids and those of other calls to the same generator.
+// There is no order between these ids and the ids of other calls to the same generator.
 //
 // Taking an id from a lease that is half used, or has reached half its age, fetches the next
 // lease. A lease that is not used is not renewed.
@@ -79,8 +79,8 @@ type fetch struct {
 	err   error
 }
 
-// Leased returns a Leased for this generator. Its first call of Next makes the first request.
-// The caller must Close it after use.
+// Leased returns a Leased for this generator. The first call of Next makes the first request. The
+// caller must Close the Leased after use.
 func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 	if o.Size == 0 {
 		o.Size = defaultLeaseSize
@@ -111,7 +111,7 @@ func (l *Leased[ID]) Close() {
 }
 
 // Next returns the next id, at once unless it must wait for a lease. If the lease cannot be
-// fetched, Next returns the error of the fetch; when ctx is done, ctx's error.
+// fetched, Next returns the error of the fetch; if ctx is done first, it returns ctx's error.
 func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 	n, ok, due := l.take(l.current.Load(), endOfTime)
 	if !ok {

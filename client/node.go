@@ -69,8 +69,8 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// Call is gen_server:call({Name, Node}, Request). When ctx ends, only the call ends; the node
-// may have performed it by then.
+// Call is gen_server:call({Name, Node}, Request). When ctx ends, the call ends, but the
+// connection does not; the node may have performed the call by then.
 func (n *Node) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {
 	return decoded(n.call(ctx, name, request))
 }

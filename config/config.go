@@ -3,7 +3,7 @@
 //
 // Start at [Load]. It reports all faults of a file, and of the flags that override it, at
 // once, each as an [Error]. [Environ] returns the environment as flags. [Config.Values]
-// returns each value with its source. Each key is a row of settings.
+// returns each value with its source. Each key has a row in settings.go.
 //
 // Not supported: a configuration in several files.
 package config
@@ -38,14 +38,14 @@ type Node struct {
 	EPMD        string        // "auto", "off" or "host:port"
 	NetTicktime time.Duration // seconds in the file
 
-	MaxConnections        int64 // of nodes
-	MaxConnectionsPerHost int64 // of nodes on one host
+	MaxConnections        int64 // with other nodes
+	MaxConnectionsPerHost int64 // with nodes on one host
 
 	TLS TLS
 
 	PreviousCookie string        // a cookie that other nodes may still use, or empty
-	DrainTime      time.Duration // from SIGTERM to the stop; seconds in the file
-	MemoryLimit    int64         // in bytes; 0: the limit of the control groups
+	DrainTime      time.Duration // from SIGTERM until the node stops; seconds in the file
+	MemoryLimit    int64         // in bytes; 0: the limit of the node's control groups
 
 	CookieFile         string // contains Cookie, or empty
 	PreviousCookieFile string // contains PreviousCookie, or empty
@@ -60,12 +60,12 @@ func (n *Node) FixedPort() string {
 	return port
 }
 
-// TLS is the table [node.tls]: the files that encrypt connections between nodes.
+// TLS is the table [node.tls]: the files for encrypted connections between nodes.
 type TLS struct {
 	On     bool   // the table exists
 	Cert   string // PEM files
 	Key    string
-	CA     string // empty only if nothing is verified
+	CA     string // empty only if Verify is VerifyNone
 	Verify string // VerifyPeer or VerifyNone
 }
 
@@ -88,8 +88,8 @@ type Flake struct {
 
 // The values of Flake.Clock.
 const (
-	ClockWall      = "wall"      // ids have the machine's time
-	ClockMonotonic = "monotonic" // ids have the time of the start plus the time since then
+	ClockWall      = "wall"      // ids have the time of the machine's clock
+	ClockMonotonic = "monotonic" // ids have the time at startup plus the time elapsed since
 )
 
 // HTTP is the table [http]: ids, and the state of the node, over HTTP.
@@ -115,7 +115,7 @@ type Etcd struct {
 	On           bool // the table exists
 	Endpoints    []string
 	Prefix       string        // of the keys
-	Numbers      int64         // how many numbers there are; 0: as many as fit the formats
+	Numbers      int64         // how many numbers there are; 0: as many as fit in the formats
 	Hold         time.Duration // seconds in the file
 	StartTimeout time.Duration // how long the node waits for etcd at startup; seconds in the file; 0: forever
 	Wait         bool          // wait if no number is free
@@ -141,7 +141,7 @@ const (
 // PublishedCookie is the default cookie. It is accepted only on the loopback, since it is public.
 const PublishedCookie = "flake"
 
-// Default returns the configuration that an empty file has.
+// Default returns the configuration of an empty file.
 func Default() Config {
 	return Config{
 		Node: Node{
@@ -180,7 +180,7 @@ func (c *Config) etcdKeys() (keys []string) {
 	return keys
 }
 
-// MaxNumber returns the highest number that fits every generator whose number is from etcd.
+// MaxNumber returns the highest number that fits in the ids of every generator whose number is from etcd.
 func (c *Config) MaxNumber() uint64 {
 	most := uint64(math.MaxUint16)
 	for _, g := range c.Generators {

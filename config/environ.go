@@ -28,8 +28,8 @@ var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?` +
 	`(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 // Environ returns the variables in environ, the result of [os.Environ], that set keys. An
-// empty variable counts as unset. An unknown variable that begins with FLAKE_ and a table, or
-// that is a key without its table, is an error, unless Kubernetes sets it for a service.
+// empty variable counts as unset. An unknown variable is an error if its name begins with FLAKE_
+// and a table, or is a key without its table, unless Kubernetes sets the variable for a service.
 func Environ(environ []string) ([]Flag, error) {
 	environ = slices.DeleteFunc(slices.Sorted(slices.Values(environ)), func(line string) bool {
 		return !strings.HasPrefix(line, ours)
@@ -66,7 +66,7 @@ func Environ(environ []string) ([]Flag, error) {
 	return flags, join(faults)
 }
 
-// variables returns the key for each variable.
+// variables returns the key that each variable sets.
 func variables() map[string]string {
 	all := Default()
 	all.Generators = make([]Generator, MaxGenerators)
@@ -92,7 +92,7 @@ func meant(name string, keys map[string]string) bool {
 	return false
 }
 
-// short returns the variable for a key without its table.
+// short returns the variable for a key, without the key's table in its name.
 func short(key string) string { return variable(base(key)) }
 
 // setText sets a value from text that has no type: as a string if the key takes one, otherwise as TOML.

@@ -12,11 +12,11 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// Generator is a [[generator]] table: a further gen_server that returns ids.
+// Generator is a [[generator]] table: an additional gen_server that returns ids.
 type Generator struct {
 	Name    string          // registered name
 	Format  string          // one of formats.Kinds
-	Options formats.Options // the values of those of its format's keys that are set
+	Options formats.Options // the values of the format's keys that are set
 	Random  bool            // its number is random, and saved with the mark
 	Etcd    []string        // the keys whose number is from etcd: one key, or datacenter and worker
 }
@@ -24,7 +24,7 @@ type Generator struct {
 // Kind returns the format's entry in formats.Kinds, or nil.
 func (g *Generator) Kind() *formats.Kind { return formats.KindOf(g.Format) }
 
-// Layout returns the format of the ids, which is the same for any number from etcd.
+// Layout returns the format of the ids, which does not depend on the number from etcd.
 func (g *Generator) Layout() *formats.Format { return g.Kind().Format(g.Numbered(0)) }
 
 // Numbered returns the options, with a number from etcd in the keys that take it.
@@ -52,7 +52,7 @@ func numberOf(mac net.HardwareAddr) int64 {
 // the file that is written every second.
 const MaxGenerators = 64
 
-// generatorKey returns the name in errors of the i-th [[generator]] table, counted from 0.
+// generatorKey returns the name that errors use for the i-th [[generator]] table, counted from 0.
 func generatorKey(i int) string { return fmt.Sprintf("generator[%d]", i+1) }
 
 func (g *Generator) settings(i int) []setting {
@@ -169,7 +169,7 @@ func (o *option) value() any {
 	return v
 }
 
-// draw makes every worker id random that is not set.
+// draw marks as random every worker id that is not set.
 func (c *Config) draw() {
 	f := &c.Flake
 	f.Random = f.Random || f.Interface == "" && f.WorkerID == nil && !f.Etcd
@@ -194,8 +194,8 @@ var taken = []string{
 // generatorName matches an atom that needs no quotes and can be part of a file name.
 var generatorName = regexp.MustCompile(`^[a-z][0-9A-Za-z_]{0,63}$`)
 
-// faults reports the faults of the table other than faults of single values. others are the
-// tables before it.
+// faults reports the faults of the table, except those of single values. others are the
+// tables that precede it.
 func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 	if k := g.Kind(); k != nil {
 		g.numberFaults(k, fault)
@@ -212,7 +212,7 @@ func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 	}
 }
 
-// numberFaults reports what is wrong with the number, which no other generator may use.
+// numberFaults reports what is wrong with the keys for the number, which no other generator may use.
 func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string)) {
 	var all []string
 	var given [][]string

@@ -17,7 +17,7 @@ const (
 	maxFile   = 1 << 20
 	maxDepth  = 8
 	maxValues = 2048 // 64 generators with all their keys need fewer
-	maxKey    = 100  // bytes of an unknown key; shorter ones are compared with the known keys
+	maxKey    = 100  // bytes; only unknown keys that are not longer are compared with the known keys
 )
 
 // generators is the key of the [[generator]] tables.
@@ -31,7 +31,7 @@ type Flag struct {
 	Value string
 }
 
-// Load reads the file at path; if path is empty, it reads none. If several flags have the same key,
+// Load reads the file at path; if path is empty, it reads no file. If several flags have the same key,
 // the last wins. A key that neither the file nor a flag sets has its default; the default cookie is
 // the one in [HomeCookieFile], if that file exists. The error joins an Error for each fault.
 func Load(path string, flags ...Flag) (Config, error) {
@@ -140,7 +140,7 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 	return c, faults
 }
 
-// override adds to values the flags, and the cookies from files.
+// override adds the flags, and the cookies from files, to values.
 func override(values map[string]given, flags []Flag, home func() (Flag, *Error)) (faults []*Error) {
 	set := func(f Flag) { values[f.Key] = given{f.Value, true, f.Name, 0} }
 	for _, f := range flags {
@@ -178,8 +178,8 @@ func override(values map[string]given, flags []Flag, home func() (Flag, *Error))
 	return faults
 }
 
-// tablesOf records which tables exist, and the formats of generators, as the meaning of other
-// keys depends on them.
+// tablesOf records which tables exist, and the formats of generators, because the meaning of
+// other keys depends on them.
 func (c *Config) tablesOf(meta toml.MetaData, values map[string]given) {
 	for table, on := range map[string]*bool{"node.tls": &c.Node.TLS.On, "http.tls": &c.HTTP.TLS.On,
 		"etcd": &c.Etcd.On} {
@@ -239,8 +239,7 @@ func tooDeep(src string) bool {
 	return false
 }
 
-// flatten returns the values in a table, by table.key. Tables that are not known stay as they
-// are.
+// flatten returns the values in a table, by table.key. An unknown table counts as a value.
 func flatten(prefix string, doc map[string]any) map[string]any {
 	values := make(map[string]any)
 	for name, v := range doc {
@@ -281,8 +280,8 @@ func unknown(key string, v any, settings []setting) *Error {
 // base returns a key without its table.
 func base(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
-// Nearest returns before followed by the name that is nearest to word. It returns "" if every
-// name differs from word in more than half of word's length, and in more than two bytes.
+// Nearest returns before, followed by the name that is nearest to word. It returns "" if every
+// name differs from word by more than half of word's length, and by more than two bytes.
 func Nearest(before, word string, names []string, far func(word, name string) int) string {
 	name := slices.MinFunc(names, func(a, b string) int { return far(word, a) - far(word, b) })
 	if far(word, name) > max(2, len(word)/2) {
@@ -317,7 +316,7 @@ var headOfLine = regexp.MustCompile(`^\s*(?:(\[\[?)\s*([^\]]*?)\s*\]|["']?([^="'
 
 // linesOf returns a function that finds the line of a table's header, or of a key that is spelled
 // plainly below its table's header. For keys that a generator lacks, it returns the line of the
-// generator's header. For all others it returns 0, as the parser keeps no positions.
+// generator's header. For all others it returns 0, because the parser keeps no positions.
 func linesOf(src string) func(key string) int {
 	lines := make(map[string]int)
 	prefix, generators, n := "", 0, 0
@@ -350,7 +349,7 @@ func linesOf(src string) func(key string) int {
 	}
 }
 
-// Ignored is a key that is set but no longer has an effect, or several keys with one reason.
+// Ignored is a key that is set but no longer has an effect, or several such keys with the same reason.
 type Ignored struct {
 	Key, From string // From is the place of the first key
 	Why       string // the reason and the remedy

@@ -4,5 +4,5 @@ package config
 
 import "io/fs"
 
-// Owner returns -1 for both, as files have no owner here.
+// Owner returns -1 for both, because files have no owner on this system.
 func Owner(fs.FileInfo) (uid, gid int) { return -1, -1 }

@@ -17,8 +17,8 @@ const maxSecret = 4096
 
 // Secret reads a secret from the file at path, which may be a link. The file has one line,
 // which is returned without its line end. Only the owner may have write access. If the owner
-// is the user of this process, only the owner may have read access; a file of root's may be
-// readable by all, as secrets in Docker and Kubernetes are.
+// is the user of this process, only the owner may have read access; a file that root owns may
+// be readable by all, as secrets in Docker and Kubernetes are.
 func Secret(path string) (string, error) {
 	text, info, err := ReadFile(path, maxSecret)
 	if err != nil {
@@ -63,8 +63,8 @@ func ReadFile(path string, most int64) (string, fs.FileInfo, error) {
 	return string(b), info, nil
 }
 
-// guarded returns an error if a file's mode gives others too much access to a secret of a
-// process that runs as user self.
+// guarded returns an error if a file's mode gives other users too much access to a secret of
+// a process that runs as user self.
 func guarded(mode fs.FileMode, owner, self int) error {
 	const root = 0
 	switch {

@@ -256,7 +256,7 @@ func Changed(a, b Config) (keys []string) {
 	return keys
 }
 
-// values returns the values of all keys as in the file, including the cookies.
+// values returns the values of all keys as a file would contain them, including the cookies.
 func (c *Config) values() map[string]string {
 	values := make(map[string]string)
 	for _, s := range c.settings() {
@@ -287,7 +287,7 @@ type Value struct {
 }
 
 // Values returns the values of all keys, in the order of the shipped file. It leaves out keys
-// of missing tables, and keys of generators that are not set.
+// of missing tables, and unset keys of generators.
 func (c *Config) Values() (values []Value) {
 	absent := map[string]bool{"node.tls": !c.Node.TLS.On, "http.tls": !c.HTTP.TLS.On, "etcd": !c.Etcd.On}
 	for _, s := range c.settings() {
@@ -406,7 +406,7 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// nodeName matches what net_kernel accepts, except for a second @, which no peer could dial.
+// nodeName matches the names that net_kernel accepts, except those with a second @, which no peer could dial.
 var nodeName = regexp.MustCompile(`^[0-9A-Za-z_-]+@[!-?A-~¡-ÿ]+$`)
 
 func validName(s string) bool { return len(s) <= 255 && nodeName.MatchString(s) }
@@ -423,7 +423,7 @@ func isPath(s string) bool { return !strings.ContainsRune(s, 0) }
 
 func validPath(s string) bool { return s != "" && isPath(s) }
 
-// notEndpoint reports whether s is neither host:port nor a URL with that.
+// notEndpoint reports whether s is neither host:port nor an http or https URL of host:port.
 func notEndpoint(s string) bool {
 	if scheme, rest, isURL := strings.Cut(s, "://"); isURL && (scheme == "http" || scheme == "https") {
 		s = rest

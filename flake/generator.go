@@ -18,9 +18,9 @@ type Options struct {
 	// concurrent use. nil means [SystemClock].
 	Clock func() uint64
 
-	// AllowableDowntime, used by [Open] only, is the longest time since the last id. If more
-	// has passed, Open fails with [ErrClockAdvanced], since the clock may be wrong. 0 means 30
-	// days; a negative value is an error.
+	// AllowableDowntime, used by [Open] only, is the longest time that may have passed since
+	// the last id. If more has passed, Open fails with [ErrClockAdvanced], since the clock may
+	// be wrong. 0 means 30 days; a negative value is an error.
 	AllowableDowntime time.Duration
 
 	// Logger, used by [Open] only, receives a record for a new file, for a wait, and for the
@@ -44,8 +44,9 @@ type Options struct {
 // Bound is a limit on ids in addition to the mark in the file.
 type Bound = durable.Bound
 
-// These are the errors of this package and of the other formats that a caller may branch on. A
-// text that ends in parentheses names the atom that an Erlang caller sees.
+// These are the errors that a caller may branch on, from this package and those of the other
+// formats. If an error's text ends in parentheses, they hold the atom that an Erlang caller
+// sees.
 var (
 	// ErrClockBackwards means that the clock is behind the last id. Ids can be made again once
 	// the clock has caught up.
@@ -123,7 +124,7 @@ func Open(ctx context.Context, path string, worker Worker, o Options) (*Generato
 // Close closes the generator: current and later calls for ids fail with [ErrClosed]. If Open
 // returned the generator, Close moves the mark back to the clock, so that the next Open need
 // not wait, and unlocks the file. Close waits for the disk; if the mark cannot be written, the
-// next Open waits instead. Later calls of Close return the same error.
+// next Open waits instead. Later calls to Close return the same error.
 func (g *Generator) Close() error { return g.core.Close() }
 
 // Next returns the next id. If the 65,536 ids of a millisecond are used up, it waits for the
@@ -204,12 +205,12 @@ func (g *Generator) Last() (milli uint64, sequence uint16) {
 	return milli, uint16(max(used, 1) - 1)
 }
 
-// Mark returns the mark in the file, which no id is later than, or the zero time without a
-// file.
+// Mark returns the mark in the file, which no id is later than, or the zero time if there is
+// no file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
-// LastSaved returns when the file was last written, or the zero time without a file, and the
-// error of any later attempt.
+// LastSaved returns when the file was last written, or the zero time if there is no file, and
+// the error of any later attempt.
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // Run is a run of consecutive ids: First and the Count-1 ids after it.
@@ -251,14 +252,14 @@ var standard = sync.OnceValue(func() *Generator {
 })
 
 // SystemClock returns a clock that follows the machine's wall clock but costs only as much to
-// read as its monotonic clock, about half. A step of the wall clock takes effect within a
-// millisecond of running time. If the wall clock is never stepped, the readings never decrease
-// and are never ahead of it.
+// read as its monotonic clock, about half as much as the wall clock. A step of the wall clock
+// takes effect within a millisecond of running time. If the wall clock is never stepped, the
+// readings never decrease and are never ahead of it.
 //
 // A forward step of more than 3 s takes effect only after the wall clock has stayed that far
-// ahead for a minute: once ids have a time far ahead and the clock is corrected, no more ids
-// can be made until that time comes. On Linux, time that the machine spends asleep does not
-// count as a step.
+// ahead for a minute: if ids had a time far ahead and the wall clock were then corrected, no
+// more ids could be made until that time. On Linux, time that the machine spends asleep does
+// not count as a step.
 func SystemClock() func() uint64 { return tick.SystemClock() }
 
 // MonotonicClock reads the machine's wall clock once and returns a clock that continues from
@@ -267,33 +268,33 @@ func SystemClock() func() uint64 { return tick.SystemClock() }
 //
 // The time in ids then differs from the wall clock by the sum of its steps and, on Linux, by
 // the time that the machine has been asleep, until the program makes a new clock. The next
-// generator may find its mark ahead of its clock; [Open] then waits or fails: no id repeats.
+// generator may find its mark ahead of its clock; [Open] then waits or fails, so no id repeats.
 func MonotonicClock() func() uint64 { return tick.MonotonicClock() }
 
 // Marks is a file that holds the marks of several generators in a program, of any format, each
 // under a name. One write per second covers all of them. Writes stop while no ids are made;
-// the next call for an id then waits for the disk, or fails if it is a method that does not
-// wait. Close also closes the generators.
+// the next call for an id then waits for the disk or, if the method called never waits, fails.
+// Close also closes the generators.
 type Marks = durable.Marks
 
 // OpenMarks locks the file at path, which the first generator creates if it does not exist. It
 // fails if the file is locked, does not hold marks, or is damaged. log receives a record for
 // the start and end of each problem with the file; it may be nil.
 //
-// A file that [Open] made for one generator can be used: its mark has the empty name, which
-// must be opened before any other. A mark stays in the file after its name is no longer used.
-// A new name starts without a mark or, if an earlier version left a file path-name, after the
-// mark in that file.
+// A file that [Open] made for one generator can be used too: its mark has the empty name. Open
+// the generator with that name before any other. A mark stays in the file after its name is no
+// longer used. A new name starts without a mark or, if an earlier version left a file named
+// path-name, after the mark in that file.
 func OpenMarks(path string, log *slog.Logger) (*Marks, error) { return durable.OpenMarks(path, log) }
 
 // CheckMarks returns the error that [OpenMarks] would return for the file at path, but ignores
 // locks. It changes nothing.
 func CheckMarks(path string) error { return durable.CheckMarks(path) }
 
-// RaiseMark raises the mark with the empty name, the one that [Open] uses, in the file at path
-// to a time, so that new ids are later than that. It creates the file if it does not exist,
-// never lowers the mark, and returns the resulting mark. It fails as [OpenMarks] does, or if
-// the file cannot be written.
+// RaiseMark raises the mark in the file at path to the given time, so that new ids are later
+// than that time. The mark is the one with the empty name, which [Open] uses. RaiseMark
+// creates the file if it does not exist, never lowers the mark, and returns the resulting
+// mark. It fails as [OpenMarks] does, or if the file cannot be written.
 func RaiseMark(path string, to time.Time) (time.Time, error) {
 	milli, err := durable.RaiseMark(path, uint64(max(to.UnixMilli(), 0)))
 	return time.UnixMilli(int64(milli)).UTC(), err

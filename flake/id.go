@@ -38,7 +38,7 @@ import (
 // of sequence, each big-endian. Any 16 bytes are an ID; the zero value is the lowest.
 type ID [16]byte
 
-// Make returns the id with a time, in milliseconds since 1970-01-01 UTC, the low 48 bits of
+// Make returns the id with the given time, in milliseconds since 1970-01-01 UTC, the low 48 bits of
 // worker, and a sequence. It is for tests and tools; a [Generator] makes new ids.
 func Make(milli uint64, worker Worker, sequence uint16) ID {
 	return fromWords(milli, uint64(worker)<<16|uint64(sequence))
@@ -89,14 +89,14 @@ func (id ID) IsZero() bool { return id == ID{} }
 // by time, then worker, then sequence. It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
-// Notional returns the id of t with worker and sequence 0, the lowest that any worker can make
-// in that millisecond: a bound for scans over ids. A time before 1970 counts as 1970, and a
-// time after the latest that [ID.Time] can return counts as that latest time.
+// Notional returns the id with the time t, worker 0 and sequence 0: the lowest id that any
+// worker can make in that millisecond, and so a bound for scans over ids. A time before 1970
+// counts as 1970, and a time after the latest that [ID.Time] can return counts as that time.
 func Notional(t time.Time) ID { return Make(tick.MilliOf(t), 0, 0) }
 
-// Span returns the lowest and the highest id from the millisecond of first to that of last,
-// both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
-// highest, and the scan finds nothing.
+// Span returns the lowest and the highest id from the millisecond of first to the millisecond
+// of last, both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
+// above highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return Notional(first), Make(tick.MilliOf(last), MaxWorker, 1<<16-1)
 }

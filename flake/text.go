@@ -28,21 +28,21 @@ func (id ID) String() string {
 	return string(text)
 }
 
-// AppendText appends what [ID.String] returns to dst. The error is always nil.
+// AppendText appends to dst what [ID.String] returns. The error is always nil.
 func (id ID) AppendText(dst []byte) ([]byte, error) {
 	hi, lo := id.words()
 	return size.AppendPadded(dst, hi, lo, MaxBase)
 }
 
 // Text returns the id as a number in a base from 2 to 62, digits 0-9A-Za-z in that order,
-// without leading zeros, as boundary/flake replies to {get, Base}. For any other base it
+// without leading zeros, as in boundary/flake's reply to {get, Base}. For any other base it
 // returns [ErrBase]. These texts do not sort as the ids do; those of [ID.Padded] do.
 func (id ID) Text(base int) (string, error) {
 	hi, lo := id.words()
 	return digits.Text(hi, lo, base)
 }
 
-// AppendBase appends what [ID.Text] returns to dst. If it fails, it returns dst unchanged.
+// AppendBase appends to dst what [ID.Text] returns. If it fails, it returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	hi, lo := id.words()
 	return digits.Append(dst, hi, lo, base)
@@ -69,10 +69,10 @@ func (e *ParseError) Error() string { return (*digits.Wrong)(e).Error() }
 // an id. Its field Value is that value. For wrong bytes or text, Scan returns a [*ParseError].
 type ScanError = digits.ScanError
 
-// Parse parses an id. It tells the form of the text by its length:
+// Parse parses an id. It recognizes the form of a text by the text's length:
 //
-//	0000AboKHPfE7cAx9OrCYZ                22 digits of base 62, as [ID.String]
-//	0000018b-cfe5-6800-0200-000000010007  as [ID.UUID]; also in braces, or after urn:uuid:
+//	0000AboKHPfE7cAx9OrCYZ                22 digits of base 62, as from [ID.String]
+//	0000018b-cfe5-6800-0200-000000010007  as from [ID.UUID]; also in braces, or after urn:uuid:
 //	0000018bcfe568000200000000010007      32 hexadecimal digits
 //	0x0000018bcfe568000200000000010007    with 0x, or with \x as psql shows bytea
 //
@@ -192,7 +192,7 @@ func (id ID) UUID() string {
 	return string(id.AppendUUID(buf[:0]))
 }
 
-// AppendUUID appends what [ID.UUID] returns to dst.
+// AppendUUID appends to dst what [ID.UUID] returns.
 func (id ID) AppendUUID(dst []byte) []byte {
 	var b [uuidLen]byte
 	hex.Encode(b[0:], id[0:4])

@@ -80,8 +80,8 @@ func interfaces() ([]net.Interface, error) {
 	return all, err
 }
 
-// withMAC returns the interfaces that have a MAC and, unless name is empty, that name. It
-// fails if there are none.
+// withMAC returns the interfaces that have a MAC address and, if name is not empty, are called
+// name. It fails if there are none.
 func withMAC(name string, all []net.Interface) (some []net.Interface, err error) {
 	what := "no interface has a MAC address"
 	if name != "" {
@@ -127,7 +127,7 @@ type Card struct {
 	Doubts []string
 }
 
-// NetworkCard returns the network interface with a name. An empty name means the first
+// NetworkCard returns the network interface with the given name. An empty name means the first
 // interface without doubts or, if every interface has doubts, the one that [InterfaceWorker]
 // chooses. The error lists all interfaces.
 func NetworkCard(name string) (Card, error) {
@@ -180,10 +180,10 @@ func attribute(sys fs.FS, name, attribute string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// KeptWorker returns the worker id that the file keeps with the mark of a name. If the file
-// has none, KeptWorker makes one like [RandomWorker], which is saved with the next mark; so
-// open a generator with it. KeptWorker also makes a new one if the file was copied from a
-// machine with a different machine-id(5), network cards or host name.
+// KeptWorker returns the worker id that the file keeps with the mark of the given name. If the
+// file has no worker id, KeptWorker makes one as [RandomWorker] does. It is saved with the next
+// mark, so open a generator with it. KeptWorker also makes a new one if the file was copied
+// from a machine with a different machine-id(5), network cards or host name.
 func KeptWorker(m *Marks, name string) (w Worker, made bool, err error) {
 	machine, err := thisMachine()
 	if err != nil {

@@ -2,8 +2,8 @@
 // OTP's gen_server:call and cast, and sends the replies.
 //
 // A [Handler] corresponds to a callback module. [Server.Receive] parses a message and calls
-// the Handler. Both may be called concurrently. A [Call] is answered at once or later; its
-// [Caller], a connection, decides when and with what memory.
+// the Handler. Receive and the methods of the Handler may be called concurrently. A [Call] is
+// answered at once or later; its [Caller], a connection, decides when and with what memory.
 //
 // The messages are those of OTP's gen.erl and gen_server.erl:
 //
@@ -54,7 +54,7 @@ type Caller interface {
 	// Context returns a context that ends with the connection; no reply can be sent after that.
 	Context() context.Context
 
-	// Count adds n to what a Handler has sent the peer, such as ids.
+	// Count adds n to the number of ids, for example, that a Handler has sent the peer.
 	Count(n int)
 
 	// Grow makes room for a term of up to size bytes in the next Buffer. It may wait. If it
@@ -67,7 +67,7 @@ type Caller interface {
 
 	// Later calls f on another goroutine, unless the connection ends first. Further requests from
 	// the calling process wait until f returns. If there is no room, Later calls f at once, and
-	// Grow returns false in it.
+	// Grow returns false in f.
 	Later(f func(Caller))
 }
 

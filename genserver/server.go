@@ -13,17 +13,17 @@ type Server struct {
 	Name    etf.Atom
 	Module  etf.Atom // the callback module that a BEAM would have
 	Pid     etf.Pid
-	Parent  etf.Pid  // of its supervisor
+	Parent  etf.Pid  // its supervisor's pid
 	Family  etf.Atom // the supervisor's name
 	Handler Handler
 
 	// End, if not nil, ends the server with the reason given to sys:terminate. The Parent then
-	// starts a new one.
+	// starts a new server.
 	End func(reason etf.Term)
 }
 
-// Receive handles one message to the server. Like OTP, it does not answer a malformed call,
-// but returns an error.
+// Receive handles one message to the server. As in OTP, a malformed call is not answered, but
+// Receive returns an error for it.
 func (s *Server) Receive(message []byte, c Caller) error {
 	r := etf.NewReader(message)
 	arity := r.Tuple()

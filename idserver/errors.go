@@ -10,7 +10,7 @@ var (
 	// ErrBadArgument means that an argument is out of range.
 	ErrBadArgument = errors.New("badarg")
 
-	// ErrBusy means that there is no room for the request.
+	// ErrBusy means that the server has no room for the request.
 	ErrBusy = errors.New("system_limit")
 
 	// ErrNotRegistered means that Erlang nodes cannot reach the id server.
@@ -27,8 +27,8 @@ type Result struct {
 	Remedy string // what an operator can do
 }
 
-// Results lists all results. The first is success; the last stands for all other errors. Both
-// doors use these reasons, and so do the counts of calls.
+// Results lists all results. The first is success; the last stands for all errors that are not
+// listed. Both doors use these reasons, and so do the counts of calls.
 var Results = [...]Result{
 	{Reason: "ok"},
 	{Reason: "badarg", Err: ErrBadArgument},

@@ -1,7 +1,7 @@
-// Package idserver answers requests to a generator. They are the methods of a [Server], which
-// are the same for every [formats.Format] and count their calls. The doors, package iderl for
-// Erlang and package idhttp for HTTP, call these methods, and write ids in the form that the
-// caller wants.
+// Package idserver answers requests to a generator. Each kind of request is a method of a
+// [Server]. The methods are the same for every [formats.Format], and count their calls. The
+// doors, package iderl for Erlang and package idhttp for HTTP, call these methods, and write ids
+// in the form that the caller wants.
 package idserver
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// The most ids that one request may ask for.
+// Limits on the number of ids that one request may ask for.
 const (
 	MaxMany  = 1 << 16 // GetMany and GetBinary
 	MaxLease = 1 << 20 // Lease
@@ -25,8 +25,8 @@ const (
 	MaxTicks = 1024
 )
 
-// MaxInline is the most ids that are made while others wait. After each MaxInline ids, a larger
-// request lets others run.
+// MaxInline is the largest number of ids that are made while other requests wait. After each
+// MaxInline ids, a larger request lets others run.
 const MaxInline = 256
 
 // Server answers requests for the ids of one source. It is safe for concurrent use, and must not
@@ -58,8 +58,9 @@ func (s *Server) Get(ctx context.Context, meta Meta) (formats.Number, error) {
 	return run.First, err
 }
 
-// GetMany takes n ids, 1 to MaxMany, in ascending order. It takes all of them or fails. More
-// than MaxInline ids are taken in turns. If a metabyte is given, the format must have one.
+// GetMany takes n ids, 1 to MaxMany, in ascending order. It takes all of them or fails. A
+// request for more than MaxInline ids takes them in turns with other requests. If a metabyte is
+// given, the format must have one.
 func (s *Server) GetMany(ctx context.Context, n int, meta Meta, t *Turn) ([]formats.Run, error) {
 	return s.take(ctx, opGetMany, n, MaxMany, meta, t)
 }
@@ -74,13 +75,13 @@ func (s *Server) Lease(ctx context.Context, n int, meta Meta, t *Turn) ([]format
 	return s.take(ctx, opLease, n, MaxLease, meta, t)
 }
 
-// Notional returns the lowest id of a time, in ms since 1970.
+// Notional returns the lowest id with the given time, in ms since 1970.
 func (s *Server) Notional(milli uint64) (formats.Number, error) {
 	lowest, _, err := s.span(opNotional, milli, milli)
 	return lowest, err
 }
 
-// Span returns the lowest and the highest id of the times from first to last, in ms since 1970.
+// Span returns the lowest and the highest id with a time from first to last, in ms since 1970.
 func (s *Server) Span(first, last uint64) (lowest, highest formats.Number, err error) {
 	return s.span(opSpan, first, last)
 }
@@ -106,7 +107,8 @@ func (s *Server) Invalid() error {
 // Unknown counts a request for which Server has no method.
 func (s *Server) Unknown() { s.count(opUnknown, nil) }
 
-// Most returns the most ids that one request may ask for; limit is the most for any format.
+// Most returns the largest number of ids that one request may ask for; limit is the maximum for
+// all formats.
 func (s *Server) Most(limit int) int {
 	return min(limit, max(MaxInline, MaxTicks*s.IDs.PerTick()))
 }
@@ -119,7 +121,7 @@ func (s *Server) span(op op, first, last uint64) (lowest, highest formats.Number
 	return lowest, highest, err
 }
 
-// metabyte returns the metabyte for ids, and whether the format allows it.
+// metabyte returns the metabyte for a request's ids, and whether the format allows it.
 func (s *Server) metabyte(meta Meta) (b uint8, ok bool) {
 	if !meta.Given {
 		return s.Meta, true

@@ -15,8 +15,8 @@ const (
 	opGetMany             // ids, ascending
 	opGetBinary           // ids, ascending, as one binary
 	opLease               // runs of ids
-	opNotional            // the lowest id of a time
-	opSpan                // the lowest and the highest id of a span of time
+	opNotional            // the lowest id with a time
+	opSpan                // the lowest and the highest id from a span of time
 	opDecompose           // the fields of an id
 	opInfo                // the state and counts of the server
 
@@ -30,7 +30,7 @@ var kinds = [ops]string{
 // Stats are counts since the server was made.
 type Stats struct {
 	IDs      uint64      // ids handed out or leased
-	Waits    uint64      // waits for the next tick, after all ids of the last were used up
+	Waits    uint64      // waits for the next tick, after all ids of the current tick were used up
 	Refusals uint64      // calls answered with an error
 	Calls    []CallCount // calls by kind and result, without counts of 0
 }
@@ -64,7 +64,7 @@ func (s *Server) Stats() (all Stats) {
 // counts are shared by all callers. A call for one id adds to only one of these words.
 type counts struct {
 	calls [ops][len(Results)]atomic.Uint64
-	ids   atomic.Uint64 // without ids from opGet, which returns one in each call
+	ids   atomic.Uint64 // not counting ids from opGet, which returns one in each call
 }
 
 // count counts a call of a kind by its result.

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// share is the number of ids that a large request takes in one turn, or a quarter of a tick's
-// ids if that is more. It keeps one request from using up tick after tick. Each turn costs a
-// switch of goroutines, which takes long on a busy machine.
+// share, or a quarter of a tick's ids if that is more, is the number of ids that a large request
+// takes in one turn. It keeps one request from using up tick after tick. Smaller turns would be
+// slow: each costs a switch of goroutines, which takes a long time on a busy machine.
 const share = 1024
 
 func (s *Server) share() int { return max(share, s.IDs.PerTick()/4) }
@@ -16,9 +16,9 @@ func (s *Server) share() int { return max(share, s.IDs.PerTick()/4) }
 // MaxRuns returns the maximum number of runs for n ids, unless other requests keep taking ids.
 func (s *Server) MaxRuns(n int) int { return 2 + n/s.share() }
 
-// turns makes large requests take turns, at a share of ids each, so that together they use at
-// most one processor. The queues alternate too: small requests finish first, and callers that
-// are not nodes get as many turns as nodes do, however many nodes there are.
+// turns makes large requests take turns, with a share of ids in each turn, so that together they
+// use at most one processor. The queues alternate too: smaller requests finish first, and
+// callers that are not nodes get as many turns as nodes do, however many nodes there are.
 type turns struct {
 	mu      sync.Mutex
 	held    bool // whether a Turn has been passed and has not ended
@@ -26,9 +26,9 @@ type turns struct {
 	waiting [4][]*Turn
 }
 
-// Nodes have one queue for requests of up to MaxMany ids, and one for longer requests. So have
-// other callers. Long requests finish one at a time: if they alternated, a lease would consist
-// of one run per share.
+// Nodes have one queue for requests for up to MaxMany ids, and one for longer requests. Other
+// callers have two such queues too. Long requests finish one at a time: if they alternated, a
+// lease would consist of one run per share.
 const (
 	ofNodes  = 0
 	ofOthers = 2
@@ -62,7 +62,7 @@ func (s *turns) turn(queue, n int) *Turn {
 	return &Turn{turns: s, queue: queue, ready: make(chan struct{}, 1)}
 }
 
-// next ends the turn that t holds, if any, and waits for the next one. It fails when ctx ends.
+// next ends the turn that t holds, if any, and waits for t's next turn. It fails when ctx ends.
 func (t *Turn) next(ctx context.Context) error {
 	if t.turns == nil {
 		return ErrBusy
@@ -81,7 +81,7 @@ func (t *Turn) next(ctx context.Context) error {
 	return nil
 }
 
-// End passes the turn on. The caller calls it when the reply is ready to be sent.
+// End passes the turn on. Call it when the reply is ready to be sent.
 func (t *Turn) End() {
 	if t != nil && t.held {
 		t.held = false

@@ -143,7 +143,7 @@ func (n *Node) reach(peer string) (s dist.Session, err error) {
 	return s, err
 }
 
-// otherCookie reports whether a handshake failed the way one with a wrong cookie does.
+// otherCookie reports whether a handshake failed in the way that a wrong cookie makes it fail.
 func otherCookie(err error) bool {
 	return errors.Is(err, handshake.ErrCookie) && !errors.Is(err, os.ErrDeadlineExceeded)
 }
@@ -160,8 +160,8 @@ func (n *Node) reachWith(peer, cookie string) (s dist.Session, err error) {
 }
 
 // listen listens for other nodes: on Options.Listen if set, else on the loopback if the node's
-// host is the loopback, else on all addresses. It does not resolve the host, which may be a
-// virtual address on another machine, or the loopback, as in Debian's /etc/hosts.
+// host is the loopback, else on all addresses. It does not resolve the host, which may resolve to
+// a virtual address on another machine, or to the loopback, as in Debian's /etc/hosts.
 func listen(ctx context.Context, o Options) (net.Listener, error) {
 	addr := o.Listen
 	if addr == "" {

@@ -13,8 +13,8 @@
 //
 // The goroutine or thread that reads a connection answers its calls to registered gen_servers
 // itself: there is no mailbox to fill, and no goroutine or channel per call. Ergo starts the
-// processes behind them, gives them pids and supervises them: see node/ergo. It has no part in
-// connections, monitors and links.
+// processes behind the gen_servers, gives them pids and supervises them: see node/ergo. Ergo has
+// no part in connections, monitors and links.
 //
 // # Glossary
 //
@@ -32,12 +32,12 @@
 //	function    an entry of the table that rpc can call
 //	call        a request that expects a reply
 //	request     what a call asks for
-//	reply       what answers a call
+//	reply       the answer to a call
 //	door        a way for calls to reach the generators: the Erlang door, the HTTP door
 //
 //	generator   makes ids of one format as one worker
 //	format      the fields of an id and its text forms: flake, flake-idgen, snowflake, sno, uuidv7, ulid
-//	worker      the field that says who made an id; snowflake's machine, sno's partition
+//	worker      the field that says who made an id; called machine in snowflake, partition in sno
 //	sequence    the field that distinguishes the ids of one tick
 //	tick        the unit of a format's time; an empty frame of the distribution is a net tick
 //	run         consecutive ids: the first, and how many
@@ -45,12 +45,12 @@
 //	turn        the moment when one of several large calls takes its next share of ids
 //	mark        a saved time that no id may pass: in the file, and for a number also in etcd
 //	number      a worker that etcd assigns
-//	claim       a node's right to a number, from one mark to the next; a process's right to a worker
+//	claim       a node's right to a number, from one mark to the next; also a process's right to a worker
 //	hold        how far the mark of a number is ahead of the clock
 //	floor       the mark of all numbers, written after etcd was restored
 //
 //	pool        the memory that all connections share
-//	host        an address or, for IPv6, a /64 network, as counted by limits
+//	host        what limits per host apply to: an address or, for IPv6, a /64 network
 //	thread      an operating system thread; what Go schedules is a goroutine
 //	byte        eight bits; OTP's documents say byte
 package node

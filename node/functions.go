@@ -182,8 +182,8 @@ func exited(why etf.Term, module, function etf.Atom, args []etf.Term) error {
 	return &rpc.Exception{Class: rpc.Exit, Reason: etf.Tuple{why, call}}
 }
 
-// server returns the server that a name, {Name, Node} or a pid refers to. If it does not
-// exist, the error is exit(reason) with OTP's reason.
+// server returns the server that a name, {Name, Node} or a pid refers to. If there is no such
+// server, the error is exit(reason) with OTP's reason.
 func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.Server, error) {
 	var p *process
 	node := etf.Atom(n.name)
@@ -239,7 +239,8 @@ func (n *Node) fnIsProcessAlive(args []etf.Term) (etf.Term, error) {
 	return etf.Atom("false"), nil
 }
 
-// send delivers a message from a connection to a name, and reports whether that is registered.
+// send delivers a message from a connection to the server registered under a name, and reports
+// whether there is one.
 func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 	p := n.registry.named(name)
 	if p == nil {
@@ -251,8 +252,8 @@ func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 	return true
 }
 
-// fnMemory implements erlang:memory, in bytes. processes is the memory of Go's heap, and
-// system all other memory; most of OTP's other kinds are 0.
+// fnMemory implements erlang:memory, in bytes. The kind processes is the memory of Go's heap, and
+// system is all other memory; most of OTP's other kinds are 0.
 func fnMemory(args []etf.Term) (etf.Term, error) {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/total:bytes"},

@@ -29,7 +29,7 @@ const (
 	MaxHandshakes = 1024
 
 	// maxHeld bounds the handshakes delayed because of a wrong cookie. One more ends the delay of
-	// the one that has waited longest.
+	// the handshake that has waited longest.
 	maxHeld = MaxHandshakes / 2
 
 	// maxOffenders bounds the hosts remembered because of a wrong cookie. To remember one more,
@@ -70,7 +70,7 @@ type attempt struct {
 	released chan struct{} // closed to end its delay
 
 	stage stage
-	name  string // set once it has proved the cookie
+	name  string // set once the caller has proved the cookie
 }
 
 func (v *attempt) Host() netip.Addr { return v.host }
@@ -84,9 +84,9 @@ func (h connectedHost) Host() netip.Addr { return netip.Addr(h) }
 type stage int
 
 const (
-	arrived stage = iota // it has not sent its name
-	named                // it has sent its name, but not proved the cookie
-	held                 // it has sent its name, and is delayed for a wrong cookie from its host
+	arrived stage = iota // the caller has not sent its name
+	named                // the caller has sent its name, but not proved the cookie
+	held                 // the caller has sent its name, and is delayed for a wrong cookie from its host
 )
 
 func (v *attempt) breakOff() {
@@ -135,8 +135,8 @@ func (g *gate) arrive(c net.Conn) (v, out *attempt) {
 }
 
 // stalled returns the handshake to break off: the one that has kept us waiting longest. If more
-// callers have yet to send their name than have sent it, it is one of the former; and if most of
-// the candidates are on one host, it is from that host, so that other hosts are not affected.
+// callers have yet to send their name than have sent it, stalled returns one of the former; and if
+// most of the candidates are on one host, one from that host, so that other hosts are not affected.
 func (g *gate) stalled() *attempt {
 	var n [held + 1]int
 	for _, v := range g.handshakes.All {
@@ -196,8 +196,9 @@ func (g *gate) delayOver(v *attempt) {
 }
 
 // proved records that a caller has proved the cookie and waits for its connection. Only the
-// latest attempt under a name waits; proved also returns the one before, to be broken off. At
-// most as many wait as connections are left, or handshakes allowed, whichever is more.
+// latest attempt under a name waits; proved also returns the one before, to be broken off. The
+// number of attempts that may wait is the number of connections left or the bound on handshakes,
+// whichever is greater.
 func (g *gate) proved(v *attempt, name string) (out *attempt, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -248,8 +249,8 @@ func (g *gate) delay(host netip.Addr) time.Duration {
 	return min(firstDelay<<min(o.count-1, doublings), most)
 }
 
-// offended records a wrong cookie from a host. A right cookie does not cancel it, because that
-// may be from another caller at the same address.
+// offended records a wrong cookie from a host. A right cookie does not cancel it, because the
+// right cookie may be from another caller at the same address.
 func (g *gate) offended(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -300,7 +301,8 @@ func (g *gate) down(host netip.Addr) {
 
 const (
 	// memoryIdle is the memory that the program takes without connections, memoryPerConnection
-	// what each connection takes, with uncollected garbage, and memoryPerTLS what TLS adds.
+	// what each connection takes, uncollected garbage included, and memoryPerTLS what TLS adds to
+	// that.
 	memoryIdle          = 14 << 20
 	memoryPerConnection = 24 << 10
 	memoryPerTLS        = 64 << 10

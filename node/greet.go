@@ -39,8 +39,8 @@ func (n *Node) accept() {
 type greeting struct {
 	node     *Node
 	attempt  *attempt
-	peer     string // its name, set when it is admitted
-	assigned string // the name assigned to it, until it is connected
+	peer     string // the peer's name, set when the peer is admitted
+	assigned string // the name assigned to the peer, until it is connected
 }
 
 // greet performs the handshake with a peer and serves the connection.

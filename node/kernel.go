@@ -18,7 +18,7 @@ type netKernel struct {
 //
 //	{is_auth, Node}   yes; net_adm:ping sends it
 //	nodename          the node's name
-//	longnames         whether its host has a dot or is an IPv6 address
+//	longnames         whether the node's host has a dot or is an IPv6 address
 //	ticktime          net_ticktime in seconds
 //
 // For nodes before OTP 23 it spawns a process, and answers with the pid or
@@ -96,8 +96,8 @@ func (k *netKernel) longNames() etf.Atom {
 }
 
 // globalNameServer is the server global_name_server, which answers every call with false. This
-// refuses all locks of module global, which would take the absence of the server for consent;
-// and the node keeps no global names.
+// answer refuses all locks of module global, which would take the absence of the server for
+// consent. The node keeps no global names.
 type globalNameServer struct{ genserver.Plain }
 
 // HandleCall replies false.

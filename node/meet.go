@@ -47,8 +47,8 @@ func (m *meetings) begin(peer string, c net.Conn) (d *meeting, end func()) {
 	}
 }
 
-// greet returns the status for a node that dials us: StatusOK unless we dial it too. Unless it
-// is StatusNOK, the caller must call done at the end of the handshake.
+// greet returns the status for a node that dials us: StatusOK unless we dial it too. Unless the
+// status is StatusNOK, the caller must call done at the end of the handshake.
 func (m *meetings) greet(self, peer string) handshake.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -27,7 +27,7 @@ type Options struct {
 	Name        string // name@host
 	Cookie      string
 	Previous    string        // another accepted cookie, or empty
-	Listen      string        // "host:port"; empty: a free port on all addresses, or the loopback if that is Name's host
+	Listen      string        // "host:port"; empty: a free port, on the loopback if that is Name's host, else on all
 	EPMD        epmd.Mode     // empty means epmd.Auto
 	Keeper      *epmd.Keeper  // replaces EPMD if not nil
 	NetTicktime time.Duration // 0 means OTP's 60 s
@@ -41,7 +41,7 @@ type Options struct {
 	Connections, ConnectionsPerHost int
 
 	// Memory is the number of bytes that the node may use; 0 means no limit. With little memory,
-	// fewer nodes can be connected, and they share less.
+	// fewer nodes can be connected, and they share less memory.
 	Memory int64
 
 	// Functions are functions that other nodes may call, in addition to the standard ones.
@@ -240,13 +240,13 @@ func (n *Node) connections() (all []*dist.Conn) {
 	return all
 }
 
-// closeOnStop closes c if the node stops before the function it returns is called.
+// closeOnStop closes c if the node stops before the returned function is called.
 func (n *Node) closeOnStop(c net.Conn) (stop func() bool) {
 	return context.AfterFunc(n.ctx, func() { c.Close() })
 }
 
 // newCreation returns a random creation, which identifies this run of the node. Its lower
-// two bits are never both 0, because old peers use only them, and 0 means any creation.
+// two bits are never both 0, because old peers use only those, and 0 means any creation.
 func newCreation() uint32 {
 	for {
 		var b [4]byte

@@ -173,7 +173,7 @@ func (r *registry) awaitEmpty() {
 }
 
 // add registers a server by name and by the ID of its pid. The server answers on the
-// goroutine that reads a connection. If kill is nil, peers cannot kill it.
+// goroutine that reads a connection. If kill is nil, peers cannot kill the server.
 func (r *registry) add(s *genserver.Server, id uint64, kill func()) {
 	receive := func(m *dist.Message) error { return s.Receive(m.Term(), caller{m}) }
 	p := &process{dist.Process{ID: id, Receive: receive, Kill: kill}, s}

@@ -71,7 +71,7 @@ func (t *Traffic) add(c *dist.Conn) {
 	t.Sent += out
 }
 
-// history is the traffic of ended connections and failed handshakes.
+// history holds the traffic of ended connections and failed handshakes.
 type history struct {
 	// Nothing allocates under mu: an allocation may wait for the garbage collector, and then all
 	// connections that start or end would wait too.
@@ -79,7 +79,7 @@ type history struct {
 	Traffic
 }
 
-// reasons bounds the number of reasons.
+// reasons bounds the number of different reasons in each map.
 const reasons = 16
 
 func newHistory() *history {
@@ -117,7 +117,7 @@ func (h *history) failed(reason string) {
 // Reasons for a failed handshake.
 const (
 	failedCookie    = "wrong_cookie"
-	failedRefused   = "refused" // our own name, or one that is being connected
+	failedRefused   = "refused" // the name is our own, or that of a node that we are dialing
 	failedTLS       = "tls"
 	failedTime      = "timeout"
 	failedHungUp    = "hung_up"

@@ -117,8 +117,8 @@ func (f *Format) at(milli uint64) (Number, error) {
 	return Number{Lo: ticks}.shifted(f.shift(&field)), nil
 }
 
-// withMeta returns id with its metabyte set to meta, if the format has one. The metabyte must
-// be 0 before.
+// withMeta returns id with its metabyte set to meta, if the format has one. The metabyte of id
+// must be 0.
 func (f *Format) withMeta(id Number, meta uint8) Number {
 	if f.Meta {
 		id = id.add(Number{Lo: uint64(meta)}.shifted(f.meta))
@@ -159,8 +159,8 @@ func (r Run) At(i int) Number {
 	return id
 }
 
-// FollowedBy reports whether next continues the run in the same tick, so that they can be
-// joined.
+// FollowedBy reports whether next continues the run in the same tick, so that the two runs can
+// be joined.
 func (r Run) FollowedBy(next Run) bool {
 	if r.Format == nil {
 		return r.First.Plus(r.Count) == next.First
@@ -170,8 +170,8 @@ func (r Run) FollowedBy(next Run) bool {
 		next.First.Hi == after.Hi && (next.First.Lo^after.Lo)&^f.random.Lo == 0
 }
 
-// Number is an id of any format as an unsigned 128-bit number. Its bytes are big-endian; their
-// number is the format's Size.
+// Number is an id of any format as an unsigned 128-bit number. An id's bytes are big-endian;
+// the format's Size says how many there are.
 type Number struct{ Hi, Lo uint64 }
 
 // maxOctets is the size of the largest id.
@@ -202,7 +202,7 @@ func (n Number) add(m Number) Number {
 	return Number{n.Hi + m.Hi + carry, lo}
 }
 
-// shifted returns n shifted left by that many bits, or right if by is negative.
+// shifted returns n shifted left by the given number of bits, or right if it is negative.
 func (n Number) shifted(by int) Number {
 	switch {
 	case by >= 64:
@@ -220,7 +220,7 @@ func (n Number) Compare(m Number) int {
 	return cmp.Or(cmp.Compare(n.Hi, m.Hi), cmp.Compare(n.Lo, m.Lo))
 }
 
-// AppendOctets appends the last size bytes of the number, at most 16.
+// AppendOctets appends the last bytes of the number. There are size of them, at most 16.
 func (n Number) AppendOctets(dst []byte, size int) []byte {
 	id := n.flake()
 	return append(dst, id[maxOctets-size:]...)
@@ -236,5 +236,5 @@ func (n Number) AppendDigits(dst []byte, base int) []byte {
 	return dst
 }
 
-// highest returns the highest number that fits size bytes, 8 to 16.
+// highest returns the highest number that fits in the given number of bytes, 8 to 16.
 func highest(size int) Number { return Number{1<<(8*(size-8)) - 1, math.MaxUint64} }

@@ -20,7 +20,7 @@ import (
 // Kinds is the table of formats.
 var Kinds = []*Kind{flakes, idgens, snowflakes, snos, uuidv7s, ulids}
 
-// KindOf returns the row with a name, or nil if there is none.
+// KindOf returns the row with the given name, or nil if there is none.
 func KindOf(name string) *Kind {
 	for _, k := range Kinds {
 		if k.Name == name {
@@ -38,7 +38,7 @@ func Names() (names []string) {
 	return names
 }
 
-// WithKey returns the names of the rows that have a key, as text: "sno, uuidv7 and ulid".
+// WithKey lists the names of the rows that have the given key: "sno, uuidv7 and ulid".
 func WithKey(key string) string {
 	var names []string
 	for _, k := range Kinds {
@@ -77,7 +77,7 @@ func (k *Kind) Random() bool {
 	return slices.ContainsFunc(k.Keys, func(key *Key) bool { return key.Type == MAC })
 }
 
-// Key returns the key with a name, or nil if there is none.
+// Key returns the key with the given name, or nil if there is none.
 func (k *Kind) Key(name string) *Key {
 	for _, key := range k.Keys {
 		if key.Name == name {
@@ -120,7 +120,7 @@ const (
 // Options are the values of keys.
 type Options map[string]int64
 
-// or returns the value of a key, or otherwise if the key is not set.
+// or returns the value of a key, or the second argument if the key is not set.
 func (o Options) or(key string, otherwise int64) int64 {
 	if v, ok := o[key]; ok {
 		return v
@@ -133,7 +133,7 @@ func (o Options) has(key string) bool {
 	return ok
 }
 
-// A Fault is a key with a wrong value, and what the value must be.
+// A Fault names a key with a wrong value, and says what the value must be.
 type Fault struct{ Key, Want string }
 
 // Keys returns the keys of all kinds.
@@ -155,7 +155,8 @@ func IsNumber(key string) bool {
 	})
 }
 
-// Numbered returns a copy of o with the number split over keys, the upper part in the first.
+// Numbered returns a copy of o with the number split over keys: its upper part is the value of
+// the first key.
 func (k *Kind) Numbered(o Options, keys []string, number uint64) Options {
 	o = maps.Collect(maps.All(o)) // never nil, even if o is
 	for i, name := range slices.Backward(keys) {
@@ -193,8 +194,8 @@ type Plan struct {
 	Worker uint64 // what [Source]'s Worker will return
 	Place  Place
 
-	// Open opens the generator. Its mark is in the file at path or, if o.Marks is set, in that
-	// file under the name path. If path is empty and o.Marks is nil, nothing is saved.
+	// Open opens the generator. Its mark is in the file at path or, if o.Marks is set, in
+	// o.Marks under the name path. If path is empty and o.Marks is nil, nothing is saved.
 	Open func(ctx context.Context, path string, o flake.Options) (Generator, error)
 }
 
@@ -233,7 +234,8 @@ type Source interface {
 	Waits() uint64
 	// PerTick returns the number of ids per tick.
 	PerTick() int
-	// Mark returns the saved mark, which no id is later than, or the zero time without one.
+	// Mark returns the saved mark, which no id is later than, or the zero time if no mark is
+	// kept.
 	Mark() time.Time
 	// LastSaved returns when the mark was last saved, and the error of any later attempt.
 	LastSaved() (time.Time, error)

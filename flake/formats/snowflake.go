@@ -19,7 +19,7 @@ const (
 	maxBits            = 63 // all fields together
 )
 
-// The keys that both rows have.
+// The keys that both rows, snowflake and flake-idgen, have.
 var (
 	keyEpoch = &Key{Name: "epoch", Type: Time, Layout: true,
 		Does: "the `TIME` that ids count from, such as 2020-01-01T00:00:00Z"}
@@ -103,7 +103,7 @@ func twitterLayout(o Options) snowflake.Layout {
 }
 
 // planSnowflake plans a generator of either row. Two layouts share a space if they have the
-// same epoch and number of bits below the time, whatever their fields.
+// same epoch and the same number of bits below the time, whatever their fields.
 func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan, err error) {
 	machine := snowflake.Machine(o[keyID.Name])
 	p.Who = fmt.Sprintf("id %d", machine)

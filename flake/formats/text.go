@@ -78,13 +78,13 @@ func parseCrockford(text string, size int) (Number, error) {
 	return of128(id), err
 }
 
-// isCrockford reports whether a text is certainly what [parseCrockford] parses: the only other
-// text of a 128-bit id with 26 digits and a leading 0 is hexadecimal with needless zeros.
+// isCrockford reports whether a text is certainly one for [parseCrockford]: the only other text
+// of a 128-bit id with 26 digits and a leading 0 is hexadecimal with needless zeros.
 func isCrockford(text string, size int) bool {
 	return size == maxOctets && len(text) == len(crockfordZeros) && text[0] == '0' && text[1]|' ' != 'x'
 }
 
-// textOf returns the text form with a base, or nil for any other base.
+// textOf returns the text form whose base is given, or nil if no text form has that base.
 func textOf(base int) *text {
 	if i := Canonical - 1 - base; 0 <= i && i < len(texts) {
 		return &texts[i]
@@ -92,7 +92,7 @@ func textOf(base int) *text {
 	return nil
 }
 
-// BaseOf returns the base with a name: canonical; uuid, for 128-bit ids only; crockford;
+// BaseOf returns the base with the given name: canonical; uuid, for 128-bit ids only; crockford;
 // or base32, base36, base58 and base64, for 64-bit ids only.
 func BaseOf(name string) (base int, ok bool) {
 	if name == canonical {
@@ -159,9 +159,9 @@ func (f *Format) Width(base int) int { return len(f.Append(nil, highest(f.Size),
 var errText = errors.New("flake: not an id of the format")
 
 // Parse parses what Append appends for the base. With Canonical it accepts any of the format's
-// text forms, and also the id in base 16 as other programs write it, and for 128-bit ids 26
-// Crockford digits that begin with 0. With Octets it accepts the bytes of the id or, if the length
-// differs, text as with Canonical.
+// text forms, the id in base 16 as other programs write it, and also, for 128-bit ids, 26
+// Crockford digits that begin with 0. With Octets it accepts the bytes of the id; text of any
+// other length it parses as with Canonical.
 func (f *Format) Parse(text string, base int) (id Number, err error) {
 	switch {
 	case base == Octets && len(text) == f.Size:

@@ -34,7 +34,7 @@ const (
 type Code string
 
 const (
-	// With these codes the node refuses to start, or waits until the problem is solved.
+	// These codes mean that the node refuses to start, or waits until the problem is solved.
 	CodeFile       Code = "file"                    // cannot be read or used
 	CodeBackwards  Code = "clock_running_backwards" // a mark is too far ahead
 	CodeAdvanced   Code = "clock_advanced"          // a mark is older than the allowable downtime
@@ -45,15 +45,15 @@ const (
 	CodeNoneFree   Code = "none_free"
 	CodeElsewhere  Code = "elsewhere" // the number in the file belongs to another cluster or prefix
 	CodeTimeout    Code = "start_timeout"
-	CodeNotClaimed Code = "not_claimed" // for any other reason
+	CodeNotClaimed Code = "not_claimed" // the number cannot be claimed, for any other reason
 
-	// With these codes the node starts, but ids may repeat.
+	// These codes mean that the node starts, but ids may repeat.
 	CodeForgotten Code = "store_behind" // the store has forgotten what this node wrote
 	CodeCopy      Code = "copy"         // another process uses the number in this file
 
-	// With these codes nothing is wrong.
+	// These codes mean that nothing is wrong.
 	CodeNoFile    Code = "no_file"
-	CodeDrawn     Code = "worker_drawn" // the random worker id of another machine is replaced
+	CodeDrawn     Code = "worker_drawn" // a random worker id from another machine is replaced
 	CodeTaken     Code = "number_taken" // another node has claimed the number since
 	CodePast      Code = "number_past"  // the mark of the number has passed
 	CodeFloor     Code = "floor"        // the floor was written since the number was claimed
@@ -427,7 +427,7 @@ type shadowStore struct {
 	clock func() uint64     // the real clock, to compare with the store's clocks
 	floor []string          // nil before it is read
 	all   map[string]string // nil before it is read
-	err   error             // the first error of the store, which is not asked again after it
+	err   error             // the store's first error; after it the store is not asked again
 }
 
 func (s *shadowStore) List(ctx context.Context, prefix string) (map[string]string, error) {

@@ -62,8 +62,8 @@ type Config struct {
 	Numbers *workers.Config
 }
 
-// Opener opens a generator that keeps its mark in the file under a name. bound is nil if the
-// number does not come from the store.
+// Opener opens a generator that keeps its mark in the file under the given name. bound is nil
+// if the number does not come from the store.
 type Opener[G io.Closer] func(ctx context.Context, name string, number uint64, bound durable.Bound) (G, error)
 
 // Generators holds the generators of a node. Close it when done.
@@ -97,7 +97,7 @@ func (s *Generators[G]) Claim(ctx context.Context) (err error) {
 	return err
 }
 
-// OpenOn is like [Open], on a simulated machine. The caller must call Step and Move
+// OpenOn is like [Open], but on a simulated machine. The caller must call Step and Move
 // repeatedly, and move the marks ahead.
 func OpenOn[G io.Closer](disk mark.Disk, sleep tick.Sleeper, linger int, c Config) (*Generators[G], error) {
 	marks, err := durable.OpenMarksOn(disk, c.Path, c.Log, linger)
@@ -230,8 +230,8 @@ func (s *Generators[G]) Follow() {
 
 // Move closes the generators whose number is lost, and opens them with the next number, if the
 // owner has one. A generator stays open until the next number can be used, unless another node
-// may make ids up to the mark of the lost number. Call Move only after [OpenOn]; otherwise
-// Follow calls it.
+// may make ids up to the mark of the lost number. Call Move only on Generators from [OpenOn];
+// for others, Follow calls it.
 func (s *Generators[G]) Move(ctx context.Context) error {
 	claim, _ := s.owner.Claim()
 	for _, g := range s.all {
@@ -270,7 +270,8 @@ func (s *Generators[G]) Move(ctx context.Context) error {
 	return nil
 }
 
-// Step claims a number or moves the mark of the claimed one. Call it only after [OpenOn].
+// Step claims a number or moves the mark of the claimed number. Call it only on Generators from
+// [OpenOn].
 func (s *Generators[G]) Step(ctx context.Context) error { return s.owner.Step(ctx) }
 
 // Close closes all generators, saves the time of their latest id, and returns the number to

@@ -26,9 +26,9 @@ type Options struct {
 	// concurrent use. nil means [flake.SystemClock].
 	Clock func() uint64
 
-	// AllowableDowntime, used by [Open] only, is the longest time since a generator last ran.
-	// If more has passed, Open fails with [flake.ErrClockAdvanced], since the clock may be
-	// wrong. 0 means 30 days; a negative value is an error.
+	// AllowableDowntime, used by [Open] only, is the longest time that may have passed since a
+	// generator last ran. If more has passed, Open fails with [flake.ErrClockAdvanced], since
+	// the clock may be wrong. 0 means 30 days; a negative value is an error.
 	AllowableDowntime time.Duration
 
 	// Logger, used by [Open] only, receives a record for a new file, for a wait, for a clock
@@ -45,7 +45,7 @@ type Options struct {
 	// or slash. nil means a separate file.
 	Marks *flake.Marks
 
-	// Bound, used by [Open] only, is a further limit on the ids: see [flake.Options].
+	// Bound, used by [Open] only, is a further limit on ids: see [flake.Options].
 	Bound flake.Bound
 }
 
@@ -86,13 +86,14 @@ func NewGenerator(s *Snapshot, o Options) (*Generator, error) {
 //
 // Open locks the file at path, which it creates if it does not exist, and continues from the
 // snapshot in the file, which stays ahead of the ids. The partition and the sequence numbers
-// are those of s or, if s is nil, those in the file; the rest of s counts only without a file.
+// are those of s or, if s is nil, those in the file; the rest of s is used only if there is no
+// file.
 //
 // After a crash Open may wait for 3 s, unless ctx is done first. If the clock was set back by
 // more, the generator continues at the earlier time with the other tick-tock bit, as a running
-// one does; Open fails with [flake.ErrClockBackwards] only if that bit may have been used
-// there too. It fails with [flake.ErrClockAdvanced] if no generator ran for more than the
-// allowable downtime. It also fails if the file is locked, does not hold a mark, is from
+// generator does; Open fails with [flake.ErrClockBackwards] only if that bit may have been
+// used at that time too. It fails with [flake.ErrClockAdvanced] if no generator ran for more
+// than the allowable downtime. It also fails if the file is locked, does not hold a mark, is from
 // another format, is damaged, or cannot be written; the error text says what to do. Open never
 // overwrites a file that it cannot use.
 func Open(ctx context.Context, path string, s *Snapshot, o Options) (*Generator, error) {
@@ -111,7 +112,7 @@ func Open(ctx context.Context, path string, s *Snapshot, o Options) (*Generator,
 // Close closes the generator: current and later calls for ids fail with [flake.ErrClosed]. If
 // Open returned the generator, Close moves the mark back to the clock, so that the next Open
 // need not wait, and unlocks the file. Close waits for the disk; if the mark cannot be
-// written, the next Open waits instead. Later calls of Close return the same error.
+// written, the next Open waits instead. Later calls to Close return the same error.
 func (g *Generator) Close() error { return g.core.Close() }
 
 // Next returns the next id, with metabyte 0; use [ID.WithMeta] to set it. If the ids of a tick
@@ -191,8 +192,8 @@ func (g *Generator) take(ctx context.Context, p *pass, n int) (milli uint64, fir
 	return p.ids.Reserve(ctx, n)
 }
 
-// NewWithTime returns an id with a past time, such as for a record that had another kind of
-// id. Such ids have a separate sequence, which wraps within the generator's bounds whatever
+// NewWithTime returns an id with a past time, for example for a record that had a different
+// kind of id. Such ids have a separate sequence, which wraps within the generator's bounds whatever
 // their time, and their tick-tock bit is 0. NewWithTime never waits. The caller must make sure
 // that these ids do not collide with those of [Generator.Next], and that at most
 // [Generator.PerTick] of them have the same time. A time before [Epoch] or after [MaxMilli] is
@@ -245,8 +246,8 @@ func (g *Generator) Last() (milli uint64, sequence uint16) {
 // or the zero time if there is no file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
-// LastSaved returns when the file was last written, or the zero time without a file, and the
-// error of any later attempt.
+// LastSaved returns when the file was last written, or the zero time if there is no file, and
+// the error of any later attempt.
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // Run is a run of consecutive ids: First and the Count-1 ids after it.
@@ -254,7 +255,7 @@ type Run = flake.RunOf[ID]
 
 // New returns a new id with a metabyte and needs no setup: as in muyo/sno, the first call in a
 // process chooses a partition. No generator that [NewGenerator] makes with a nil snapshot in
-// this process has the same one. Any number of goroutines may call New. Ids ascend while the
+// this process has the same partition. Any number of goroutines may call New. Ids ascend while the
 // process runs, even if the clock is set back; their time is then ahead of the clock. If the
 // ids of a tick, at least 32,768, are used up, New waits for the next tick. It panics if this
 // process has used all partitions, or if the clock is before [Epoch] or after [MaxMilli].
@@ -341,8 +342,8 @@ func (g *Generator) Len() int {
 	return used
 }
 
-// Sequence returns the sequence of the current tick's last id or, before its first, the lowest
-// one.
+// Sequence returns the sequence of the current tick's last id or, before the tick's first id,
+// the lowest sequence.
 func (g *Generator) Sequence() uint16 { return g.SequenceMin() + uint16(max(g.Len(), 1)-1) }
 
 // minPool is the minimum number of sequence numbers, as in muyo/sno (which documents 4).
@@ -361,7 +362,7 @@ type Snapshot struct {
 	SequenceMax uint16 `json:"sequenceMax"`
 
 	// Sequence is the last sequence number used at WallHi, if Now is WallHi;
-	// otherwise all of them count as used.
+	// otherwise all sequence numbers count as used.
 	Sequence uint32 `json:"sequence"`
 
 	Now      int64  `json:"now"`      // time of the snapshot
@@ -381,7 +382,7 @@ func (e *BoundsError) Error() string {
 	return fmt.Sprintf("flake: sequence numbers from %d to %d, the last used %d: %s", e.Min, e.Max, e.Sequence, e.What)
 }
 
-// bounds returns the lowest and the highest sequence.
+// bounds returns the lowest and the highest sequence number.
 func (s *Snapshot) bounds() (low, high uint16, err error) {
 	low, high = s.SequenceMin, s.SequenceMax
 	if high == 0 && low != math.MaxUint16 {

@@ -167,7 +167,7 @@ func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 // before [Epoch] counts as Epoch, and a time after [MaxMilli] counts as MaxMilli.
 func Notional(t time.Time) ID { return join(clamp(t), 0, 0) }
 
-// Span returns the lowest and the highest id from the tick of first to that of last, both
+// Span returns the lowest and the highest id from the tick of first to the tick of last, both
 // included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
 // highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {

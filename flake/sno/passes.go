@@ -14,8 +14,8 @@ import (
 
 // A pass is a generator's course through time until the clock is set back. The ids of a pass
 // differ from those of the previous pass in the tick-tock bit, and are later than the previous
-// pass's safe, which no id of the passes before that one is later than. So no id with a pass's
-// bit is later than its last id, and no id with the other bit is later than its safe.
+// pass's safe, a time that no id of still earlier passes is later than. So no id with a pass's
+// bit is later than the pass's last id, and none with the other bit is later than its safe.
 type pass struct {
 	ids    *tick.Generator
 	drifts uint32 // number of earlier passes; its lowest bit is the tick-tock bit
@@ -46,9 +46,9 @@ func (p *pass) max() uint16 { return p.min + uint16(p.ids.PerTick()-1) }
 
 // passes is the source of a generator's ids: the current pass, and what the next one needs.
 // For package durable the mark is the time that no id of the current pass is later than. When
-// the clock is set back, a new pass begins, with a separate limit that must be raised first.
-// So the new pass makes no id before its mark and words are saved, and the mark need not stay
-// ahead of earlier passes.
+// the clock is set back, a new pass begins, with a separate limit that must be raised before
+// it makes ids. So it makes no id before its mark and words are saved, and the mark need not
+// stay ahead of earlier passes.
 type passes struct {
 	now        atomic.Pointer[pass]
 	clock      func() uint64
@@ -183,7 +183,7 @@ func (s *passes) Rewind(last uint64) (after uint64) {
 	return p.safe
 }
 
-// Bound keeps new passes from going back to after, or earlier.
+// Bound keeps new passes from going back to the time after, or to an earlier one.
 func (s *passes) Bound(after uint64) {
 	p := s.now.Load()
 	p.safe = max(p.safe, after)

@@ -38,8 +38,8 @@ func ascii(values uint64) uint64 {
 	return values + digit0 + letters*letter0
 }
 
-// values is the reverse of ascii. ok is false if a byte is not a digit, since such a byte gets
-// the value of a different digit.
+// values is the reverse of ascii. ok is false if a byte is not a digit: such a byte gets the
+// value of some digit, which ascii does not turn back into that byte.
 func values(text uint64) (values uint64, ok bool) {
 	letters := text >> 6 & each
 	values = (text - digit0 - letters*letter0) & (31 * each)
@@ -65,7 +65,7 @@ func (id ID) String() string {
 	return string(text[:])
 }
 
-// AppendText appends what [ID.String] returns to dst. The error is always nil.
+// AppendText appends to dst what [ID.String] returns. The error is always nil.
 func (id ID) AppendText(dst []byte) ([]byte, error) {
 	n := len(dst)
 	dst = slices.Grow(dst, SizeEncoded)[:n+SizeEncoded]
@@ -73,7 +73,7 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Text returns the id as a number in a base from 2 to 62, like that of package flake: digits
+// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: digits
 // 0-9A-Za-z in that order, without leading zeros. For any other base it returns
 // [flake.ErrBase].
 func (id ID) Text(base int) (string, error) {
@@ -81,7 +81,7 @@ func (id ID) Text(base int) (string, error) {
 	return digits.Text(hi, lo, base)
 }
 
-// AppendBase appends what [ID.Text] returns to dst. If it fails, it returns dst unchanged.
+// AppendBase appends to dst what [ID.Text] returns. If it fails, it returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	hi, lo := id.words()
 	return digits.Append(dst, hi, lo, base)
@@ -121,14 +121,14 @@ func ParseBase(text string, base int) (id ID, err error) {
 // MustParse is like [Parse] but panics on an error. It is for ids in source code.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
-// load is [binary.BigEndian].Uint64 of a string.
+// load is [binary.BigEndian].Uint64 for a string.
 func load(s string) uint64 {
 	_ = s[7]
 	return uint64(s[7]) | uint64(s[6])<<8 | uint64(s[5])<<16 | uint64(s[4])<<24 |
 		uint64(s[3])<<32 | uint64(s[2])<<40 | uint64(s[1])<<48 | uint64(s[0])<<56
 }
 
-// decode decodes two times 8 digits. If some are not digits, the id is unchanged.
+// decode decodes 8 digits and 8 more. If any byte is not a digit, the id is unchanged.
 func (id *ID) decode(first, second uint64) bool {
 	hi, ok1 := values(first)
 	lo, ok2 := values(second)

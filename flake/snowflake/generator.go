@@ -18,13 +18,14 @@ import (
 type Options struct {
 	// SequenceMask is flake-idgen's seqMask. Each sequence is the one before plus 1, ANDed
 	// with the mask; if the result is 0, the millisecond is used up. So a millisecond has 2^n
-	// ids if the mask ends with n ones. 0 means all bits of the sequence; a mask with other
-	// bits is an error.
+	// ids if the mask ends with n ones. 0 means all bits of the sequence; a mask with any
+	// other bits is an error.
 	SequenceMask int
 
-	// RandomStart begins each millisecond at a sequence that is hard to predict instead of at
-	// 0, and wraps around. So the low bits of ids are spread out even if few ids are made, but
-	// the ids of a millisecond do not sort in the order in which they were made.
+	// If RandomStart is set, the sequence of each millisecond begins at a number that is hard
+	// to predict instead of at 0, and wraps around. So the low bits of ids are spread out even
+	// if few ids are made, but the ids of a millisecond do not sort in the order in which they
+	// were made.
 	RandomStart bool
 
 	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
@@ -32,8 +33,8 @@ type Options struct {
 	Clock func() uint64
 
 	// AllowableDowntime, used by [Layout.Open] only, is the longest time that may have passed
-	// since the last id. If more has, Open fails with [flake.ErrClockAdvanced], since the clock may be wrong.
-	// 0 means 30 days; a negative value is an error.
+	// since the last id. If more has passed, Open fails with [flake.ErrClockAdvanced], since
+	// the clock may be wrong. 0 means 30 days; a negative value is an error.
 	AllowableDowntime time.Duration
 
 	// Logger, used by [Layout.Open] only, receives a record for a new file, for a wait, and
@@ -49,8 +50,7 @@ type Options struct {
 	// space or slash. nil means a separate file.
 	Marks *flake.Marks
 
-	// Bound, used by [Layout.Open] only, is a further limit on the ids: see
-	// [flake.Options].
+	// Bound, used by [Layout.Open] only, is a further limit on ids: see [flake.Options].
 	Bound flake.Bound
 }
 
@@ -140,12 +140,12 @@ func (l Layout) Open(ctx context.Context, path string, m Machine, o Options) (*G
 // Close closes the generator: current and later calls for ids fail with [flake.ErrClosed]. If
 // Open returned the generator, Close moves the mark back to the clock, so that the next Open
 // need not wait, and unlocks the file. Close waits for the disk; if the mark cannot be
-// written, the next Open waits instead. Later calls of Close return the same error.
+// written, the next Open waits instead. Later calls to Close return the same error.
 func (g *Generator) Close() error { return g.core.Close() }
 
 // Next returns the next id. If the ids of a millisecond are used up, it waits for the next
 // millisecond, yielding the processor; if ctx is done first, it returns ctx's cause. It fails
-// with [flake.ErrClockBackwards], with flake-idgen's error text, while the clock is behind the
+// with [flake.ErrClockBackwards] (but flake-idgen's error text) while the clock is behind the
 // last id, or with [flake.ErrTimestampNotSaved] or [flake.ErrClosed].
 func (g *Generator) Next(ctx context.Context) (ID, error) {
 	milli, used, err := g.core.Source.One(ctx)
@@ -230,12 +230,12 @@ func (g *Generator) Last() (milli uint64, sequence uint32) {
 	return milli, uint32(g.id(milli, max(used, 1)-1) & (1<<g.layout.Sequence - 1))
 }
 
-// Mark returns the mark in the file, which no id is later than, or the zero time without a
-// file.
+// Mark returns the mark in the file, which no id is later than, or the zero time if there is
+// no file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
-// LastSaved returns when the file was last written, or the zero time without a file, and the
-// error of any later attempt.
+// LastSaved returns when the file was last written, or the zero time if there is no file, and
+// the error of any later attempt.
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // id returns the id of a millisecond that follows the first used ids.
@@ -271,15 +271,15 @@ func (g *Generator) explain(err error) error {
 // Run is a run of consecutive ids: First and the Count-1 ids after it.
 type Run = flake.RunOf[ID]
 
-// ErrSequence means that the sequences of the millisecond are used up, and the call does not
-// wait. The error text is flake-idgen's.
+// ErrSequence means that the sequences of the millisecond are used up, and that the method
+// does not wait. The error text is flake-idgen's.
 const ErrSequence = words("Sequence exceeded its maximum value. Provide callback function to handle sequence overflow")
 
 type words string
 
 func (w words) Error() string { return string(w) }
 
-// clockError is the number of ms until ids can be made again, with flake-idgen's error text.
+// clockError is the number of ms until ids can be made again. Its error text is flake-idgen's.
 type clockError uint64
 
 func (e clockError) Error() string {

@@ -103,9 +103,9 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 }
 
 // Value implements [driver.Valuer]. It returns a number, for a column of type bigint, which
-// then sorts as the ids do. An id with the highest bit set, as flake-idgen's have from 2039
-// on, does not fit such a column and is an error: store the slice of [ID.Bytes] or the text of
-// [ID.String] instead.
+// then sorts as the ids do. An id with the highest bit set, as in flake-idgen's ids from 2039
+// on, does not fit in such a column and is an error: store the bytes from [ID.Bytes] or the
+// text from [ID.String] instead.
 func (id ID) Value() (driver.Value, error) {
 	if id > math.MaxInt64 {
 		return nil, fmt.Errorf("flake: id %v does not fit in a bigint column, of 63 bits and a sign", id)
@@ -142,7 +142,7 @@ const (
 
 // Layout is the number of bits in each field of an id: Time, then Datacenter, Worker and
 // Sequence, which have at most 22 bits together. The bits above the time are 0, so ids with
-// fewer bits are smaller numbers: ids of 53 bits fit a JavaScript number. Datacenter and
+// fewer bits are smaller numbers: ids of 53 bits fit in a JavaScript number. Datacenter and
 // Worker together are the machine; a layout without datacenters has Datacenter 0.
 type Layout struct {
 	Time       uint8  // 1 to 46; 41 lasts for 69 years
@@ -243,7 +243,7 @@ func (l Layout) Decompose(id ID) Parts {
 	}
 }
 
-// Make returns the id with a time, in milliseconds since 1970-01-01 UTC, a machine and a
+// Make returns the id with the given time, in milliseconds since 1970-01-01 UTC, a machine and a
 // sequence: the reverse of [Layout.Decompose]. A value out of range or an invalid layout is an
 // error. A [Generator] makes new ids.
 func (l Layout) Make(milli uint64, machine Machine, sequence uint32) (ID, error) {
@@ -261,14 +261,14 @@ func (l Layout) Make(milli uint64, machine Machine, sequence uint32) (ID, error)
 	return ID((milli-l.Epoch)<<l.low() | uint64(machine)<<l.Sequence | uint64(sequence)), nil
 }
 
-// Notional returns the id of t with machine and sequence 0, the lowest that any machine can
-// make in that millisecond: a bound for scans over ids. A time outside the layout's range
-// counts as the nearest time in it.
+// Notional returns the id with the time t, machine 0 and sequence 0: the lowest id that any
+// machine can make in that millisecond, and so a bound for scans over ids. A time outside the
+// layout's range counts as the nearest time in it.
 func (l Layout) Notional(t time.Time) ID { return ID(l.since(t) << l.low()) }
 
-// Span returns the lowest and the highest id from the millisecond of first to that of last,
-// both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
-// highest, and the scan finds nothing.
+// Span returns the lowest and the highest id from the millisecond of first to the millisecond
+// of last, both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
+// above highest, and the scan finds nothing.
 func (l Layout) Span(first, last time.Time) (lowest, highest ID) {
 	return l.Notional(first), l.Notional(last) | (1<<l.low() - 1)
 }

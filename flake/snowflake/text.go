@@ -19,17 +19,17 @@ func Width(base int) int { return size.Width(base) }
 // String returns the id in decimal, without leading zeros.
 func (id ID) String() string { return strconv.FormatUint(uint64(id), 10) }
 
-// AppendText appends what [ID.String] returns to dst. The error is always nil.
+// AppendText appends to dst what [ID.String] returns. The error is always nil.
 func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return strconv.AppendUint(dst, uint64(id), 10), nil
 }
 
-// Text returns the id as a number in a base from 2 to 62, like that of package flake: digits
+// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: digits
 // 0-9A-Za-z in that order, without leading zeros. For any other base it returns
 // [flake.ErrBase]. For the digits of other libraries, see [Base32], [Base36] and [Base58].
 func (id ID) Text(base int) (string, error) { return digits.Text(0, uint64(id), base) }
 
-// AppendBase appends what [ID.Text] returns to dst. If it fails, it returns dst unchanged.
+// AppendBase appends to dst what [ID.Text] returns. If it fails, it returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return digits.Append(dst, 0, uint64(id), base)
 }
@@ -126,7 +126,7 @@ func ParseBinary(text string) (id ID, err error) {
 	return id, nil
 }
 
-// Encoding is a text form of ids with other digits: the number without leading zeros, the
+// Encoding is a text form of ids with its own digits: the number without leading zeros, the
 // highest digit first. The zero Encoding has no digits: Parse fails, and other methods panic.
 type Encoding struct {
 	alphabet string
@@ -134,7 +134,7 @@ type Encoding struct {
 	width    int       // number of digits of the highest id
 }
 
-// maxWidth is the width of Base32, the greatest.
+// maxWidth is the width of Base32, the greatest of all encodings.
 const maxWidth = 13
 
 // The encodings of bwmarrin/snowflake.
@@ -187,7 +187,7 @@ func (e *Encoding) Append(dst []byte, id ID) []byte {
 }
 
 // put writes an id's text to the end of buf, and returns the index of its first digit. A
-// division by a constant takes a fraction of the time of others.
+// division by a constant takes a fraction of the time of any other division.
 func (e *Encoding) put(buf *[maxWidth]byte, id ID) int {
 	at, alphabet := len(buf)-1, e.alphabet
 	switch len(alphabet) {
@@ -221,7 +221,7 @@ func (e *Encoding) Parse(text string) (ID, error) {
 	if len(text) == 0 || len(text) > e.width {
 		return 0, e.wrong(text, 0)
 	}
-	// A text with one digit fewer than the highest id always fits.
+	// A text with one digit fewer than the highest id always fits in id.
 	var id uint64
 	var all byte // OR of the values
 	head := text[:min(len(text), e.width-1)]
@@ -243,7 +243,7 @@ func (e *Encoding) Parse(text string) (ID, error) {
 	return ID(id), nil
 }
 
-// wrong returns the error of a text whose values have the bits of all.
+// wrong returns the error for a text. all is the OR of the values of its digits.
 func (e *Encoding) wrong(text string, all byte) error {
 	base := len(e.alphabet)
 	switch {

@@ -48,7 +48,7 @@ type ID [16]byte
 // MaxMilli is the latest time of an id in milliseconds since 1970, in the year 10889.
 const MaxMilli = halves.MaxMilli
 
-// Make returns the id with a time, in milliseconds since 1970-01-01 UTC, and a worker,
+// Make returns the id with the given time, in milliseconds since 1970-01-01 UTC, and a worker,
 // sequence and random bits. A time above MaxMilli or a worker above [flake.MaxWorker] is an
 // error. A [Generator] makes new ids.
 func Make(milli uint64, worker flake.Worker, sequence, random uint16) (ID, error) {
@@ -85,9 +85,9 @@ func (id ID) Compare(other ID) int { return flake.ID(id).Compare(flake.ID(other)
 // over ids. A time before 1970 counts as 1970, and a time after [MaxMilli] counts as MaxMilli.
 func Notional(t time.Time) ID { return layout.Lowest(t) }
 
-// Span returns the lowest and the highest id from the millisecond of first to that of last,
-// both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
-// highest, and the scan finds nothing.
+// Span returns the lowest and the highest id from the millisecond of first to the millisecond
+// of last, both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
+// above highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return layout.Lowest(first), layout.Highest(last)
 }
@@ -155,7 +155,7 @@ func (id ID) String() string {
 	return string(text[:])
 }
 
-// AppendText appends what [ID.String] returns to dst. The error is always nil.
+// AppendText appends to dst what [ID.String] returns. The error is always nil.
 func (id ID) AppendText(dst []byte) ([]byte, error) {
 	n := len(dst)
 	dst = slices.Grow(dst, encodedLen)[:n+encodedLen]
@@ -166,7 +166,7 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 func (id *ID) encode(text *[encodedLen]byte) {
 	high, low := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
 	put8(text[:8], high>>26)
-	put8(text[2:10], high>>16) // of which 6 again
+	put8(text[2:10], high>>16) // the first 6 digits for the second time
 	put8(text[10:18], high<<24|low>>40)
 	put8(text[18:], low)
 }
@@ -188,12 +188,12 @@ func put8(text []byte, v uint64) {
 // and variant are not set: only the form is that of a UUID.
 func (id ID) UUID() string { return flake.ID(id).UUID() }
 
-// Text returns the id as a number in a base from 2 to 62, like that of package flake: digits
+// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: digits
 // 0-9A-Za-z in that order, without leading zeros. In base 32 the digits are not those of
 // [ID.String]. For any other base it returns [flake.ErrBase].
 func (id ID) Text(base int) (string, error) { return flake.ID(id).Text(base) }
 
-// AppendBase appends what [ID.Text] returns to dst. If it fails, it returns dst unchanged.
+// AppendBase appends to dst what [ID.Text] returns. If it fails, it returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return flake.ID(id).AppendBase(dst, base)
 }
@@ -268,9 +268,9 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 	return (*flake.ID)(id).UnmarshalBinary(data)
 }
 
-// Value implements [driver.Valuer]. It returns the text, for a column of 26 characters. For
-// Postgres' type uuid pass [ID.UUID] instead, and for bytes id[:]. All three sort as the ids
-// do.
+// Value implements [driver.Valuer]. It returns the text, for a column of 26 characters. For a
+// column of Postgres' type uuid pass the text from [ID.UUID] instead, and for a column of
+// bytes id[:]. All three columns sort as the ids do.
 func (id ID) Value() (driver.Value, error) { return id.String(), nil }
 
 // Scan implements sql.Scanner. It accepts the text as a string or bytes, and what drivers

@@ -54,7 +54,7 @@ var Max = ID(bytes.Repeat([]byte{0xff}, 16))
 // MaxMilli is the latest time of an id in milliseconds since 1970, in the year 10889.
 const MaxMilli = halves.MaxMilli
 
-// Make returns the id with a time, in milliseconds since 1970-01-01 UTC, and a worker,
+// Make returns the id with the given time, in milliseconds since 1970-01-01 UTC, and a worker,
 // sequence and random bits. A time above MaxMilli, a worker above [flake.MaxWorker], a
 // sequence above 4095 or random bits above 16383 is an error. A [Generator] makes new ids.
 func Make(milli uint64, worker flake.Worker, sequence, random uint16) (ID, error) {
@@ -91,9 +91,9 @@ func (id ID) Compare(other ID) int { return flake.ID(id).Compare(flake.ID(other)
 // over ids. A time before 1970 counts as 1970, and a time after [MaxMilli] counts as MaxMilli.
 func Notional(t time.Time) ID { return layout.Lowest(t) }
 
-// Span returns the lowest and the highest id from the millisecond of first to that of last,
-// both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
-// highest, and the scan finds nothing.
+// Span returns the lowest and the highest id from the millisecond of first to the millisecond
+// of last, both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
+// above highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return layout.Lowest(first), layout.Highest(last)
 }
@@ -150,14 +150,14 @@ const encodedLen = 36
 func Width(base int) int { return flake.Width(base) }
 
 // String returns the id in the text form of a UUID (RFC 9562 section 4), lower case. These
-// texts sort in the order of the ids.
+// texts sort as the ids do.
 func (id ID) String() string {
 	var text [encodedLen]byte
 	id.encode(&text)
 	return string(text[:])
 }
 
-// AppendText appends what [ID.String] returns to dst. The error is always nil.
+// AppendText appends to dst what [ID.String] returns. The error is always nil.
 func (id ID) AppendText(dst []byte) ([]byte, error) {
 	n := len(dst)
 	dst = slices.Grow(dst, encodedLen)[:n+encodedLen]
@@ -169,12 +169,12 @@ func (id *ID) encode(text *[encodedLen]byte) {
 	digits.PutUUID(text, binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:]))
 }
 
-// Text returns the id as a number in a base from 2 to 62, like that of package flake: digits
+// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: digits
 // 0-9A-Za-z in that order, without leading zeros. For any other base it returns
 // [flake.ErrBase].
 func (id ID) Text(base int) (string, error) { return flake.ID(id).Text(base) }
 
-// AppendBase appends what [ID.Text] returns to dst. If it fails, it returns dst unchanged.
+// AppendBase appends to dst what [ID.Text] returns. If it fails, it returns dst unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return flake.ID(id).AppendBase(dst, base)
 }
@@ -221,8 +221,8 @@ func Validate(text string) error {
 	return err
 }
 
-// checked returns the id if it is a version 7 UUID, the nil UUID or Max. version and variant
-// are their indexes in text, for the error.
+// checked returns the id if it is a version 7 UUID, the nil UUID or Max. The arguments version
+// and variant are the indexes of those digits in text, for the error.
 func checked[T string | []byte](id ID, text T, version, variant int) (ID, error) {
 	switch {
 	case id[6]>>4 == 7 && id[8]>>6 == 2:

@@ -44,7 +44,8 @@ func (c *Claim) Milli() uint64 { return c.mark.Load() }
 func (c *Claim) Lost() <-chan struct{} { return c.lost }
 
 // Clean reports whether the claim is lost but this node may still make ids up to Milli, because
-// the next owner's are all later. If the claim is lost and not clean, ids must stop at once.
+// all ids of the next owner are later. If the claim is lost and not clean, the node must stop
+// making ids at once.
 func (c *Claim) Clean() bool { return c.IsLost() && c.clean }
 
 // IsLost reports whether the number is lost.

@@ -14,7 +14,7 @@
 //   - To claim a number, a node replaces the value that it read, by compare-and-swap, with
 //     one that has a new token and a mark that is hold ahead of its clock. Its ids begin
 //     above the old mark, at most hold behind its clock, and never pass the new mark.
-//   - Every third of hold the node moves the mark, by compare-and-swap with the value it knows.
+//   - Three times per hold the node moves the mark, by compare-and-swap with the value it knows.
 //   - If a write gets no answer, the node reads the value. A value with its token is its own.
 //   - If the value belongs to another node, the number is lost, and the node claims another.
 //     It may still make ids up to its mark if the other node's ids begin above that;
@@ -25,9 +25,9 @@
 // A node compares the time in each id with the mark, never a clock with a deadline. So a
 // process may be paused anywhere, for any time. Clocks decide only which nodes count as
 // dead: a node whose clock is far ahead takes numbers that are in use, and their owners
-// lose them, but no id repeats. [Release] frees such a number. The claim began near the
-// wrong clock, so other nodes can use the time before it; the time from there to its mark
-// stays in the value as spent.
+// lose them, but no id repeats. [Release] frees such a number. The ids of its claim began
+// near the wrong clock's time, so other nodes can use the time before that; the time from
+// there to the claim's mark stays in the value as spent.
 //
 // A swap compares values, not revisions, because a store restored from a snapshot repeats
 // revisions.
@@ -36,15 +36,15 @@
 //
 // When a node stops cleanly, it erases its token, and then lowers the mark to its last id.
 // After a crash the mark is up to hold ahead. A node that still has its disk continues at once
-// anyway: the disk contains the token ([Memory]) and the generators' mark, which is nearer.
-// The node gets a new token, so only one of two copies of a disk gets the number, and never a
-// copy that does not know the last mark. Until one of them loses the number, a copy makes the
-// same ids: do not start one.
+// anyway: the disk contains the token ([Memory]) and the generators' mark, which is nearer to
+// the clock. The node gets a new token, so only one of two copies of a disk gets the number,
+// and never a copy that does not know the last mark. Until one of the copies loses the number,
+// both make the same ids: do not start a node on a copy.
 //
 // # A store restored from a snapshot
 //
 // Such a store has forgotten marks. An owner that finds an older value in place of its own
-// writes its own again. [AfterRestore] repairs the rest, if it is called before nodes reach
+// value writes its own again. [AfterRestore] repairs the rest, if it is called before nodes reach
 // the store: it writes the floor, a mark for all numbers. Every claim begins above the floor,
 // every claim and extension compares it, and an owner whose mark had passed when the floor
 // was written claims again. An owner whose store is [Restorable] writes the floor itself when

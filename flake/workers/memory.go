@@ -13,8 +13,8 @@ type Memory interface {
 	Number() *Kept
 	// Remember stores a claim durably; nil erases it.
 	Remember(*Kept) error
-	// Latest returns a time that no id of the node is later than. Call it only after all
-	// its generators are closed.
+	// Latest returns a time that no id of the node is later than. Call it only after all of
+	// the node's generators are closed.
 	Latest() uint64
 }
 

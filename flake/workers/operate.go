@@ -12,7 +12,7 @@ type Restored struct {
 	Clock  func() uint64 // returns milliseconds since 1970
 	Until  uint64        // when a node last reached the store before the restore; 0 means now
 	Hold   time.Duration // the longest hold in the fleet; a longer one in the store overrides it
-	Margin time.Duration // how far a node's clock may be ahead at most
+	Margin time.Duration // the most that a node's clock may be ahead
 	Again  bool          // whether the store was restored twice within hold
 	Sure   bool          // whether to trust Clock without comparing it with the store
 	Nonce  uint64        // random
@@ -24,9 +24,9 @@ type Restored struct {
 //
 // An owner whose mark is later than r.Until plus the margin keeps its number: no other node can
 // have claimed it, since the mark had not passed by any clock. All other owners claim again, and
-// their ids begin hold later. This assumes that owners knew the store as it was until the restore.
-// So after a second restore within hold, the floor must be above the mark of the first floor:
-// no owner can have passed that mark without having read the first floor.
+// their ids begin one hold after that time. This assumes that owners knew the store as it was
+// until the restore. So after a second restore within hold, the floor must be above the mark of
+// the first floor: no owner can have passed that mark without having read the first floor.
 func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
 	switch {
@@ -43,8 +43,8 @@ func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floo
 }
 
 // Withdraw replaces a floor that was written by mistake, or with a wrong clock or margin, with a
-// lower one, and returns that. Owners that wait for the old floor claim again, and their ids
-// begin hold later.
+// lower floor, and returns the lower floor. Owners that wait for the old floor claim again, and
+// their ids begin one hold after r.Until plus the margin.
 func Withdraw(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
 	if err != nil {
@@ -97,7 +97,7 @@ func (o *Owner) mend(ctx context.Context) error {
 	return nil
 }
 
-// DefaultMargin returns how far a node's clock is assumed to be ahead at most.
+// DefaultMargin returns the most that a node's clock is assumed to be ahead.
 func DefaultMargin(hold time.Duration) time.Duration { return min(10*time.Second, hold/3) }
 
 // check returns the table, or an error if r.Clock is wrong. It raises r.Hold to the longest hold

@@ -48,7 +48,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Owner keeps a number, and claims another if it is lost. Close it when done.
+// Owner keeps a number, and claims another number if that one is lost. Close it when done.
 type Owner struct {
 	Config
 	hold  uint64 // ms

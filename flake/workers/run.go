@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// run calls Step every third of hold, and at once when a caller needs a later mark.
+// run calls Step three times per hold, and at once when a caller needs a later mark.
 func (o *Owner) run(ctx context.Context) {
 	defer close(o.stopped)
 	for ctx.Err() == nil {
@@ -54,8 +54,8 @@ func (o *Owner) settle(err error) {
 	}
 }
 
-// report logs the result of a step if it differs from the previous step's. Until the first
-// success Open logs instead.
+// report logs the result of a step if it differs from the previous step's result. Until the
+// first success, Open does the logging instead.
 func (o *Owner) report(before, err error) {
 	o.mu.Lock()
 	c, first := o.claim, o.at.IsZero()
@@ -71,8 +71,9 @@ func (o *Owner) report(before, err error) {
 }
 
 // Close returns the number to the store. Call it only after all generators that keep their marks
-// in the Memory are closed. Another node can claim the number at once, for ids later than
-// Memory.Latest; but without a Memory, or if the store does not answer, only after the mark.
+// in the Memory are closed. Another node can then claim the number at once, for ids later than
+// Memory.Latest; if there is no Memory, or if the store does not answer, it can do so only after
+// the mark has passed.
 func (o *Owner) Close(ctx context.Context) error {
 	if o.stop != nil {
 		o.stop()

@@ -34,14 +34,14 @@ type Clustered interface {
 
 // Restorable is a [Store] that notices that it was restored to an earlier state.
 type Restorable interface {
-	// Restored returns the evidence of a restore, once. From the moment that the store notices
-	// the restore until then, all other calls fail.
+	// Restored returns the evidence of a restore, once. From the moment when the store notices
+	// the restore until Restored has returned the evidence, all other calls fail.
 	Restored() (sign string, ok bool)
 }
 
 // Dated is a [Store] that knows the time on its machines.
 type Dated interface {
 	// Clocks compares now, in milliseconds since 1970-01-01 UTC, with the clock of each machine
-	// that answers. It returns by how much now is at least ahead; negative means behind.
+	// that answers. It returns the least by which now is ahead of each; negative means behind.
 	Clocks(ctx context.Context, now func() uint64) []time.Duration
 }

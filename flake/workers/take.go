@@ -16,19 +16,20 @@ const (
 	// tries is how many times one step attempts a write.
 	tries = 4
 
-	// idle is how many holds after its mark a number is preferred to numbers that were never
-	// claimed. This keeps the table from growing with every node that ends.
+	// idle is the number of holds that must pass after a number's mark before the number is
+	// preferred to numbers that were never claimed. Without this preference, the table would
+	// grow with every node that ends.
 	idle = 10
 
-	// leastOff is how far a clock may differ from those of the store's machines, or a third
-	// of hold if that is more.
+	// leastOff, or a third of hold if that is more, is how far a clock may differ from the
+	// clocks of the store's machines.
 	leastOff = 10 * time.Second
 )
 
 var errContended = errors.New("flake: other nodes claimed the worker ids first")
 
-// take claims a number: the node's former one if it is free, otherwise one that has been idle
-// for long or was never claimed, otherwise the one that has been idle longest.
+// take claims a number: the node's former number if it is free, otherwise one that has been
+// idle for a long time or was never claimed, otherwise the one that has been idle longest.
 func (o *Owner) take(ctx context.Context) error {
 	t, err := o.read(ctx)
 	if err != nil {
@@ -161,7 +162,8 @@ func (o *Owner) nearby(ctx context.Context) {
 // try claims the number of an entry. It returns false if another node has changed the entry.
 func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error) {
 	c := &Claim{owner: o, key: t.keys.number(e.Number), floor: t.floor, lost: make(chan struct{})}
-	// Ids begin near the clock. If it is wrong, other nodes can still use the time before.
+	// Ids begin near the clock's time. If the clock is wrong, other nodes can still use the
+	// time before these ids.
 	base := max(e.Mark, 1)
 	c.after = max(e.Mark, t.floor.Mark, t.now-min(t.now, o.hold))
 	switch {

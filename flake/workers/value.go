@@ -26,7 +26,7 @@ type Value struct {
 // Span is the period after one millisecond, up to and including another. The zero Span is empty.
 type Span struct{ After, Mark uint64 }
 
-// meets reports whether a claim at now would enter the span.
+// meets reports whether a claim at the time now would enter the span.
 func (s Span) meets(now, hold uint64) bool { return s.Mark > 0 && now+hold > s.After }
 
 // The text of a value:
@@ -100,7 +100,7 @@ func parseValue(text string) (v Value, err error) {
 	if v.String() != text {
 		return v, errForeign
 	}
-	v.Name = escape.Text(v.Name) // whatever can write to the store can choose it
+	v.Name = escape.Text(v.Name) // any program that can write to the store can choose it
 	return v, nil
 }
 
@@ -130,7 +130,7 @@ func parseFloor(text string) (f Floor, err error) {
 	return f, err
 }
 
-// keys returns the keys under a prefix.
+// keys makes the keys under a prefix.
 type keys struct{ prefix string }
 
 func (k keys) floor() string { return k.prefix + "/floor" }

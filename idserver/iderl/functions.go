@@ -19,9 +19,9 @@ import (
 	"github.com/flake-go/flake/node/rpc"
 )
 
-// MaxGenerate limits the ids that one call of flake_harness makes, and MaxGenerateBytes their
-// bytes or digits. A call for more raises system_limit: as terms, ids take four times as much
-// memory. For the same reason only one such call runs at a time.
+// MaxGenerate limits the number of ids that one call to flake_harness makes, and MaxGenerateBytes
+// limits their bytes or digits. A call for more raises system_limit, because as terms ids take
+// four times as much memory. For the same reason only one such call runs at a time.
 const (
 	MaxGenerate      = 100_000
 	MaxGenerateBytes = 5 << 19
@@ -92,16 +92,17 @@ func start([]etf.Term) (etf.Term, error) {
 	return etf.Tuple{etf.Atom("error"), etf.Tuple{etf.Atom("already_started"), etf.Atom("flake")}}, nil
 }
 
-// stop refuses, like a supervisor asked to stop one of its children: the service cannot be
-// stopped remotely.
+// stop refuses, like a supervisor that is asked to stop a child: the service cannot be stopped
+// remotely.
 func stop([]etf.Term) (etf.Term, error) {
 	return etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}, nil
 }
 
-// upgrade does nothing: the original's starts missing processes, and here none is ever missing.
+// upgrade does nothing: the original's upgrade starts missing processes, and here no process is
+// ever missing.
 func upgrade([]etf.Term) (etf.Term, error) { return etf.Atom("ok"), nil }
 
-// getLastTimestamp is gen_server:call(persistent_timer, get_last_timestamp).
+// getLastTimestamp does what gen_server:call(persistent_timer, get_last_timestamp) does.
 func (f *functions) getLastTimestamp([]etf.Term) (etf.Term, error) {
 	saved, _ := f.server.IDs.LastSaved()
 	return ok(saved.UnixMilli()), nil
@@ -112,7 +113,7 @@ func (f *functions) whichApplications([]etf.Term) (etf.Term, error) {
 	return etf.List{etf.Tuple{etf.Atom("flake"), etf.String("flake"), etf.String(f.server.Version)}}, nil
 }
 
-// id is gen_server:call(flake, get) and gen_server:call(flake, {get, Base}).
+// id does what gen_server:call(flake, get) and gen_server:call(flake, {get, Base}) do.
 func (f *functions) id(args []etf.Term) (etf.Term, error) {
 	base, known := formats.Octets, true
 	if len(args) > 0 {
@@ -211,7 +212,7 @@ func asList(args []etf.Term) (etf.Term, error) {
 	if n.BitLen() > maxDigits {
 		return nil, systemLimit()
 	}
-	// Package big's digits have lower-case letters before capitals; ours are the other way round.
+	// Package big's digits have lower-case letters before capitals; ours have capitals first.
 	swap := func(r rune) rune {
 		if unicode.IsLower(r) {
 			return unicode.ToUpper(r)
@@ -222,7 +223,7 @@ func asList(args []etf.Term) (etf.Term, error) {
 }
 
 // genID composes an id from a time, a worker and a sequence. Like an Erlang binary, it truncates
-// each to its bits.
+// each of them to the number of bits of its field.
 func genID(args []etf.Term) (etf.Term, error) {
 	var id []byte
 	for i, bits := range []uint{64, 48, 16} {

@@ -2,8 +2,8 @@
 // method of [idserver.Server], and the result into a reply.
 //
 //	handler.go    the calls, and when and how each is answered
-//	request.go    an external term as a request
-//	reply.go      an id server's results as external terms
+//	request.go    how an external term becomes a request
+//	reply.go      how an id server's results become external terms
 //	functions.go  the functions that nodes call by rpc
 //
 // Servers and functions have the original's names. Start at [Handler.HandleCall].
@@ -42,7 +42,7 @@ type Handler struct {
 // If the call fails, the reply is {error, Reason}. A Base is 2 to 62, canonical or crockford; for
 // 128-bit ids also uuid, and for 64-bit ids also base32, base36, base58 or base64. A Text is a
 // string or a binary; a binary of an id's size is that id. An id in a reply is a binary, or a
-// string if there is a Base.
+// string if the call has a Base.
 func (h *Handler) HandleCall(c genserver.Call) {
 	var q request
 	q.decode(c.Request)
@@ -124,8 +124,8 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 	return false
 }
 
-// sizeOf returns the maximum size of an answer in bytes. A lease may exceed it if other requests
-// keep taking ids.
+// sizeOf returns the maximum size of an answer in bytes. The answer to a lease may exceed it if
+// other requests keep taking ids.
 func (h *Handler) sizeOf(q *request) int {
 	const heads = 32 // bytes around the ids of the answer, or around the id of one element of a lease
 	width := h.Server.IDs.Format().Width(q.base)
@@ -158,7 +158,7 @@ func (h *Handler) HandleInfo(message []byte, _ genserver.Caller) {
 	h.Log.Debug("message dropped", "term", text(message))
 }
 
-// text is a term that becomes Erlang text only if it is logged.
+// text is a term that is formatted as Erlang text only if it is logged.
 type text []byte
 
 func (t text) LogValue() slog.Value {
@@ -166,7 +166,7 @@ func (t text) LogValue() slog.Value {
 	return slog.StringValue(string(etf.FormatRaw(nil, t, shown)))
 }
 
-// Timer answers calls as the original's gen_server persistent_timer, which stores the time.
+// Timer answers calls as the original's gen_server persistent_timer, which stores the time, does.
 type Timer struct {
 	genserver.Plain
 	IDs interface {

@@ -22,8 +22,8 @@ func (t *terms) tuple(arity int) { t.dst = etf.AppendTupleHeader(t.dst, arity) }
 func (t *terms) list(n int)      { t.dst = etf.AppendListHeader(t.dst, n) }
 func (t *terms) end()            { t.dst = etf.AppendNil(t.dst) }
 
-// result begins {ok, Result} and returns true, or appends {error, Reason} and returns false.
-// After true, the caller appends Result.
+// result begins {ok, Result} and returns true, or appends {error, Reason} and returns false. If
+// it returns true, the caller must append Result.
 func (t *terms) result(err error) bool {
 	t.tuple(2)
 	if err != nil {
@@ -88,7 +88,7 @@ func (t *terms) fields(fields []formats.Field) {
 	t.end()
 }
 
-// info appends a list of {Property, Value}, without the properties that are not known.
+// info appends a list of {Property, Value}, leaving out the properties that are not known.
 func (t *terms) info(i *idserver.Info) {
 	list := etf.List{
 		property("format", etf.Atom(i.Format)),

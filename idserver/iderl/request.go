@@ -131,7 +131,7 @@ func (q *request) readMeta(r *etf.Reader) {
 	q.meta = idserver.Meta{Byte: uint8(n), Given: true}
 }
 
-// readText reads the id to decompose: a binary, or a string, which is never an id's bytes.
+// readText reads the id to decompose: a binary, or a string, which never holds an id's bytes.
 func (q *request) readText(r *etf.Reader) {
 	var text []byte
 	if r.Peek() == etf.BinaryExt {

@@ -149,7 +149,8 @@ func (s *Server) admit(e *endpoint, r *http.Request) *problem {
 	return nil
 }
 
-// hostMatters reports whether another site's page could read the answer if the site's name resolved to this machine.
+// hostMatters reports whether another site's page could read the answer if the site's name
+// resolved to this machine.
 func hostMatters(a *Access, metrics bool, r *http.Request) bool {
 	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); metrics && ok {
 		return isLoopback(at.String())
@@ -173,8 +174,8 @@ func crossSite(r *http.Request) bool {
 	return r.Method == http.MethodGet && !withToken && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
-// knows reports whether a request contains the token. Its time does not depend on how much of
-// the token is right.
+// knows reports whether a request contains the token. The time that this takes does not depend
+// on how much of the token is right.
 func (a *Access) knows(r *http.Request) bool {
 	_, given, ok := r.BasicAuth()
 	if !ok {
@@ -206,7 +207,7 @@ func isLoopback(host string) bool {
 }
 
 // MaxProfile bounds how long a profile may take. Only one profile is taken at a time; a second
-// request is answered 503.
+// request is answered with 503.
 const MaxProfile = time.Minute
 
 // profile answers with a profile of the program. It never shows the command line, which may

@@ -118,7 +118,7 @@ func (q *question) writeRuns(w http.ResponseWriter, runs []formats.Run) {
 	}
 }
 
-// bound is the lowest or highest id of a time, and its name in JSON.
+// bound is the lowest or highest id with a time, and its name in JSON.
 type bound struct {
 	name string
 	id   formats.Number

@@ -72,7 +72,8 @@ func (r rates) chart(of string) chart {
 	return c
 }
 
-// ceiling returns the first of 10, 20, 40, 100, 200, ... that is not below n. Half of each is round too.
+// ceiling returns the first of 10, 20, 40, 100, 200, ... that is not below n. Half of each of
+// these numbers is round too.
 func ceiling(n uint64) uint64 {
 	for power := uint64(10); ; power *= 10 {
 		for _, factor := range []uint64{1, 2, 4} {
@@ -118,7 +119,7 @@ func trackOf(now, last, mark time.Time) track {
 	return t
 }
 
-// within returns, as text, the time within which this fraction of the calls was answered.
+// within returns, as text, the time within which the given fraction of the calls was answered.
 func within(c latency.Counts, part float64) string {
 	if bound, ok := c.Within(part); ok {
 		return brief(bound)

@@ -25,7 +25,8 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request, _ parameters) *
 	return writeText(w, "ok\n")
 }
 
-// readyz reports whether all generators, or those listed in the parameter, can return ids, and if not, why.
+// readyz reports whether all generators, or those listed in the parameter, can return ids, and
+// if not, why.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, p parameters) *problem {
 	var asked []string
 	if list, given := p.get("generators"); given {
@@ -67,7 +68,7 @@ func (g *Generator) idle(before *time.Time) bool {
 }
 
 // trouble returns why a generator cannot return ids, or soon will not be able to: an error
-// from [idserver.Results], and a description of it.
+// from [idserver.Results], and a description of the error.
 func (g *Generator) trouble() (detail string, err error) {
 	if g.Running != nil && !g.Running() {
 		return idserver.ErrNotRegistered.Error(), idserver.ErrNotRegistered
@@ -134,7 +135,8 @@ type onset struct {
 	at     time.Time
 }
 
-// note records the trouble of generator i, or nil if it has none, and returns when that state began.
+// note records the trouble of generator i, or nil if it has none, and returns when that state
+// began.
 func (o *onsets) note(i int, err error, now time.Time) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -150,7 +152,7 @@ type Report struct {
 	Node        string            `json:"node"`
 	Version     string            `json:"version"`
 	Ready       bool              `json:"ready"`                 // as /readyz reports
-	Connections *int              `json:"connections,omitempty"` // nil: not known
+	Connections *int              `json:"connections,omitempty"` // nil if not known
 	Generators  []GeneratorReport `json:"generators"`
 }
 

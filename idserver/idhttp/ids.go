@@ -185,7 +185,8 @@ func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault
 	return q, fault
 }
 
-// asked returns the named generator, or all generators if none is named. The first of these is the default.
+// asked returns the named generator or, if none is named, all generators. The first of all
+// generators is the default.
 func (s *Server) asked(p *parameters) ([]Generator, *problem) {
 	name, given := p.get("generator")
 	if !given {
@@ -201,7 +202,8 @@ func (s *Server) asked(p *parameters) ([]Generator, *problem) {
 	return nil, badParameter("generator", name, "one of "+strings.Join(names, ", "))
 }
 
-// baseOf returns the base in the parameters. A base with a name must be one of a format in all.
+// baseOf returns the base in the parameters. A base with a name must be one that some of the
+// given formats have.
 func baseOf(p *parameters, all ...*formats.Format) (int, *problem) {
 	value, given := p.get("base")
 	if !given {

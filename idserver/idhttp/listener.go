@@ -16,9 +16,9 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// limited is a listener that bounds the open connections and the connections with a request
-// being answered. When one more connection arrives, it closes the one that has been silent the
-// longest, from the same host if that host has too many.
+// limited is a listener that bounds the number of open connections, and the number of those with
+// a request being answered. When one connection too many arrives, it closes the connection that
+// has been silent the longest, from the same host if that host has too many.
 type limited struct {
 	net.Listener
 	secure  bool // TLS runs above it
@@ -62,8 +62,9 @@ func (l *limited) Accept() (net.Conn, error) {
 	return p, nil
 }
 
-// arrive adds a connection, and returns the one that the caller must close to make room for it, or nil.
-// If room is needed there is such a connection, because fewer are being answered than may be open.
+// arrive adds a connection, and returns the connection that the caller must close to make room
+// for it, or nil if there is room. If room is needed, there is a connection to close, because
+// fewer connections are being answered than may be open.
 func (l *limited) arrive(p *conn) (oldest *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -50,7 +50,7 @@ func newMetrics(s *Server) *metrics {
 	return m
 }
 
-// maxScrapes bounds the concurrent requests for metrics; one more is answered 503.
+// maxScrapes bounds the concurrent requests for metrics; one more is answered with 503.
 const maxScrapes = 4
 
 type prometheusLog struct{ *Server }
@@ -62,7 +62,8 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request, _ parameter
 	return nil
 }
 
-// answer is a ResponseWriter that remembers the status. If none was set, status is 0, which means 200.
+// answer is a ResponseWriter that remembers the status. If no status was set, it is 0, which
+// means 200.
 type answer struct {
 	http.ResponseWriter
 	status int
@@ -78,8 +79,8 @@ func (a *answer) WriteHeader(status int) {
 // Unwrap is for [http.ResponseController].
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// count counts an answer. Answers by http.ServeMux itself count for the endpoint that it
-// found, or for nowhere if it found none.
+// count counts an answer. Answers that come from http.ServeMux itself count for the endpoint
+// that it found, or for nowhere if it found none.
 func (m *metrics) count(endpoint string, status int) {
 	ok, known := m.ok[endpoint]
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 )
 
-// Limits of the lines that the page shows. A peer can cause some lines as often as it likes,
-// and those must not displace all others.
+// Limits on the lines that the page shows. A peer can cause some lines as often as it likes,
+// and those lines must not displace all others.
 const (
 	maxRecent      = 50  // lines
 	maxRecentAlike = 4   // lines with the same message
@@ -100,7 +100,8 @@ func plain(text string) string {
 	return text
 }
 
-// note keeps a line. If there are too many lines, it replaces the oldest with the same message, or the oldest of all.
+// note keeps a line. If there are too many lines with the same message, the line replaces the
+// oldest of them; if there are too many in all, it replaces the oldest of all.
 func (r *Recent) note(at time.Time, level slog.Level, what, more string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

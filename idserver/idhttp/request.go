@@ -103,7 +103,8 @@ func (p *parameters) get(name string) (value string, given bool) {
 	return p.value[i], p.given[i]
 }
 
-// number returns an integer parameter, which must be in a range, or otherwise if it is not given.
+// number returns an integer parameter, which must be in the given range. If the parameter is not
+// given, number returns otherwise, its default.
 func (p *parameters) number(name string, otherwise, from, to int) (int, *problem) {
 	value, given := p.get(name)
 	if !given {
@@ -229,7 +230,7 @@ type problem struct {
 	Allowed   string `json:"allowed,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 
-	retry time.Duration // when to try again; 0: the problem does not pass by itself
+	retry time.Duration // when to try again; 0 if the problem does not pass by itself
 }
 
 // document begins the links to problems that have a type of their own.

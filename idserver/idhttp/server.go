@@ -4,7 +4,7 @@
 //
 // A request passes through these files:
 //
-//	server.go     the limits: how many connections, how long, how large
+//	server.go     the limits on the number of connections, on times and on sizes
 //	listener.go   the connections, and which of them make room for others
 //	door.go       the host, the token, other sites' pages, the method
 //	request.go    parameters, the media type of the answer, problems (RFC 9457)
@@ -37,30 +37,32 @@ import (
 	"github.com/flake-go/flake/node/latency"
 )
 
-// The limits of requests over HTTP.
+// The limits on requests over HTTP.
 const (
-	// MaxConnections bounds the connections on which a request that has arrived and is allowed
-	// is being answered, and MaxConnectionsPerHost those of one host; the loopback does not
-	// count as a host. One more request is answered 503, unless it is for /healthz or /readyz.
+	// MaxConnections bounds the connections on which a request is being answered, once it has
+	// arrived and is allowed. MaxConnectionsPerHost bounds those of one host; the loopback does
+	// not count as a host. One more request is answered with 503, unless it is for /healthz or
+	// /readyz.
 	MaxConnections        = 512
 	MaxConnectionsPerHost = 256
 
-	// SpareConnections is the number of further connections that may be open. One more closes
-	// the connection that has been silent the longest, from its host or overall.
+	// SpareConnections is the number of further connections that may be open. When one more is
+	// opened, the connection that has been silent the longest, from its host or overall, is
+	// closed.
 	SpareConnections = 256
 
-	// MaxStreams bounds the pages that follow events at a time; one more is answered 503.
+	// MaxStreams bounds the pages that follow events at one time; one more is answered with 503.
 	MaxStreams = 32
 
 	// MaxHeader bounds the bytes of a request's line and header, to which net/http adds 4096.
-	// A larger request is answered 431.
+	// A larger request is answered with 431.
 	MaxHeader = 8 << 10
 
-	// MaxBody bounds the bytes of a body; a larger one is answered 413.
+	// MaxBody bounds the bytes of a body; a larger one is answered with 413.
 	MaxBody = 4 << 10
 
 	// turnTime limits how long a request for many ids may wait for its turns. After that it is
-	// answered 503.
+	// answered with 503.
 	turnTime = writeTime / 2
 
 	// readTime limits how long a request may take to arrive, writeTime how long the caller may
@@ -97,7 +99,8 @@ type Generator struct {
 	Server *idserver.Server
 	Saves  *Saves // nil if saves are not recorded
 
-	// Running reports whether Erlang nodes can reach the id server. It is nil if they need not.
+	// Running reports whether Erlang nodes can reach the id server. It is nil if they need not
+	// reach it.
 	Running func() bool
 }
 
@@ -212,7 +215,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // httpLog logs all lines of net/http with one message. The lines contain the caller's address,
-// so a log that is limited by message would let all of them through if each were a message.
+// so a log that is limited by message would let all of them through if each line were a message.
 type httpLog struct{ *slog.Logger }
 
 func (l httpLog) Write(line []byte) (int, error) {

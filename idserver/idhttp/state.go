@@ -59,7 +59,7 @@ type state struct {
 	Name, Address, Version string
 	Uptime                 string
 	Troubles               []trouble
-	Rate, Peak, Total      string // ids per second now and at most, and ids in total
+	Rate, Peak, Total      string // ids per second now and at the peak, and ids in total
 	Chart                  chart
 	Errors                 errorState
 	Latencies              []latencyState // for the doors that were called in the last minute
@@ -78,7 +78,7 @@ type generatorState struct {
 	Calls, Waits, Refusals string
 	Clock, Last, LastAgo   string
 	Mark, MarkAhead        string // empty if no mark is kept
-	Late                   bool   // the mark is behind the clock
+	Late                   bool   // whether the mark is behind the clock
 	InTrouble              bool
 	Track                  track
 }
@@ -230,8 +230,8 @@ func (g *Generator) state(now time.Time, stats idserver.Stats) generatorState {
 	return v
 }
 
-// who returns the worker of a source, one text per field of its format. A field of 48 bits is
-// shown as a MAC address.
+// who returns the worker of a source, one text per field that the worker has in its format. A
+// field of 48 bits is shown as a MAC address.
 func who(ids formats.Source) []inspect.Text {
 	id, fields := ids.Worker(), formats.Who(ids.Format().Fields(formats.Number{}))
 	all := make([]inspect.Text, len(fields))

@@ -26,11 +26,11 @@ type Reading struct {
 	As     string // how the text was read, in words
 	Milli  uint64 // the time of the id, in ms since 1970
 	Likely bool   // whether Milli is a likely time
-	rank   int    // the lower, the likelier
+	rank   int    // lower means likelier
 }
 
-// Added to the rank of an id: foreign if its worker is not the Maker's or the Maker's is not
-// known, and unlikely if its time is not likely.
+// These are added to the rank of an id: foreign if its worker is not the Maker's or the Maker's
+// worker is not known, and unlikely if its time is not likely.
 const (
 	foreign  = 100
 	unlikely = 1000
@@ -42,8 +42,8 @@ var usual = []int{crockford, 62, 36, 16, 10, 32, 58, 2}
 var crockford, _ = formats.BaseOf("crockford")
 
 // Read reads a text as an id of each of the makers. The likeliest readings come first: those
-// with a likely time, among these those with the maker's worker, then those in the format's own
-// text, and then those in a usual base. With guess, the digits may be in any base.
+// with a likely time; among these, those with the maker's worker, then those in the format's own
+// text, and then those in a usual base. If guess is set, the digits may be in any base.
 func Read(all []Maker, text string, base int, guess bool, now time.Time) []Reading {
 	bases := []int{base}
 	if octets, ok := fromErlang(text); ok && base == formats.Canonical {

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns text with Go escapes, such as \n or \x1b, for characters that are not printable. It leaves its own
-// results unchanged.
+// Text returns text with Go escapes, such as \n or \x1b, for characters that are not printable. Escaping its result
+// again changes nothing.
 func Text(text string) string { return escape(text, "") }
 
 // Lines is like Text, but keeps line feeds and tabs, for text whose lines come from this program.
 func Lines(text string) string { return escape(text, "\n\t") }
 
-// Safe reports whether Text(text) is text.
+// Safe reports whether Text would leave text unchanged.
 func Safe(text string) bool { return Text(text) == text }
 
 // Err returns err with its message escaped by Text.

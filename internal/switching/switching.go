@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// Refuse returns an error, and closes the connection, if r is "101 Switching Protocols". Its body is the
-// connection, and net/http does not apply contexts or deadlines to it.
+// Refuse returns an error, and closes the connection, if r is "101 Switching Protocols". The body of such a
+// response is the connection itself, to which net/http does not apply contexts or deadlines.
 func Refuse(r *http.Response) error {
 	if r.StatusCode != http.StatusSwitchingProtocols {
 		return nil

@@ -1,5 +1,5 @@
-// Package testenv checks for what tests need besides Go. If something is missing, a test is skipped, but fails under
-// scripts/test, which sets ALL_TESTS.
+// Package testenv checks for what tests need besides Go. If something is missing, the test is skipped; under
+// scripts/test, which sets ALL_TESTS, it fails.
 package testenv
 
 import (

@@ -23,7 +23,7 @@ import (
 type Files struct {
 	Cert string // the node's certificate, followed by the intermediate certificates
 	Key  string
-	CA   string // the issuer of other nodes' certificates, which are not verified if it is empty
+	CA   string // the issuer of other nodes' certificates, which are not verified if CA is empty
 }
 
 // Source holds the TLS settings of the current files.
@@ -79,7 +79,8 @@ type Versions [4]struct {
 	mode     fs.FileMode
 }
 
-// VersionsOf returns the versions of up to 4 files. Files that do not exist are alike.
+// VersionsOf returns the versions of up to 4 files. All files that do not exist have the same
+// version.
 func VersionsOf(paths ...string) (v Versions) {
 	for i, path := range paths {
 		if info, err := os.Stat(path); err == nil {

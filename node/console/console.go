@@ -1,4 +1,4 @@
-// Package console is a prompt like that of erl, the Erlang shell, for a given set of functions:
+// Package console is a prompt like that of erl, the Erlang shell, for a given set of functions.
 //
 // Start at [New] and [Console.Run], or at [Eval] for a single answer. Users type terms, calls to the functions,
 // variables and matches. Package golang.org/x/term provides line editing and history. A Console is an io.Writer for
@@ -67,7 +67,7 @@ type answer struct {
 }
 
 const (
-	maxAnswers    = 20   // how many h() lists, as in erl
+	maxAnswers    = 20   // how many answers h() lists, as in erl
 	maxValueBytes = 4096 // how much of a value is printed
 )
 

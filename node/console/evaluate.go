@@ -22,7 +22,8 @@ type Functions interface {
 const defaultWidth = 80
 
 // Eval evaluates the expressions before the first full stop and returns the text of the last value. The prompt's own
-// commands are not available. Errors in the text are *erltext.Error; those that a function raises, *Exception.
+// commands are not available. Errors in the text are of type *erltext.Error; those that a function raises are of type
+// *Exception.
 func Eval(ctx context.Context, functions Functions, text string) ([]byte, error) {
 	exprs, _, err := erltext.Parse(text, false)
 	switch {

@@ -241,12 +241,12 @@ func (c *Conn) survive(fault any) error {
 
 var errFault = errors.New("fault in the node")
 
-// histograms is how many histograms the connections share: more than one, so that fewer
-// connections write to the same one.
+// histograms is the number of histograms that the connections share. There are several, so that
+// fewer connections write to the same histogram.
 const histograms = 8
 
 // calls measures the calls of a connection, from their arrival until their answers are
-// written. It reads the clock twice for each read, however many calls that brings.
+// written. It reads the clock twice for each read, however many calls the read brings.
 type calls struct {
 	took  *latency.Histogram
 	given atomic.Uint64 // total of Message.Count
@@ -275,7 +275,7 @@ func (c *Conn) answered(began time.Duration, calls uint64) {
 	c.calls.took.Add(time.Since(c.since)-began, calls)
 }
 
-// Given returns the total of all calls to [Message.Count].
+// Given returns the total of the numbers passed to [Message.Count].
 func (c *Conn) Given() uint64 { return c.calls.given.Load() }
 
 // Latency returns how long the calls of all connections took.

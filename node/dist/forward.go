@@ -12,7 +12,7 @@ import (
 
 // An answer is sent to the node of the calling process. If that is not the peer, the peer has
 // forwarded the call. If that node is not connected, the answer waits until it is, as on a
-// BEAM. If it cannot be connected, the answer is sent to the peer, because some peers put a
+// BEAM. If connecting to it fails, the answer is sent to the peer, because some peers put a
 // different node name in their pids.
 
 const (
@@ -167,7 +167,7 @@ func (p *Proto) disown(c *Conn) {
 	}
 }
 
-// passOn sends an answer to a call that by's peer forwarded, in terms that this peer can read.
+// passOn sends an answer to a call that by's peer forwarded, in a form that c's peer can read.
 // If there is no room, the answer is dropped.
 func (c *Conn) passOn(a answer, by *Conn) {
 	if c.caps != by.caps {

@@ -10,11 +10,12 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxFrame bounds the bytes of one frame; a longer one ends its connection. No call needs that
-// much, but a BEAM sends terms of any size, and expects an answer. The buffer of a frame grows
-// as its bytes arrive; beyond firstBuffer it counts against the pool, see [MaxShared].
+// MaxFrame bounds the bytes of one frame; a longer frame ends its connection. No call needs so
+// many bytes, but a BEAM sends terms of any size and expects an answer. The read buffer grows as
+// the bytes of a frame arrive; beyond firstBuffer it counts against the pool: see [MaxShared].
 const MaxFrame = 16 << 20
 
+// The sizes of a read buffer.
 const (
 	idleBuffer  = 512      // of a new or idle connection
 	firstBuffer = 4 << 10  // of a connection with few calls, at most
@@ -29,13 +30,13 @@ type frames struct {
 	buf  []byte
 	r, w int // buf[r:w] has arrived and is not handled yet
 
-	// What next has returned since the last fill.
+	// Whether next has returned, since the last fill:
 	large  bool // a frame beyond fullBuffer
 	busy   bool // a frame that is not a tick
 	ticked bool // a tick
 
-	account account       // of buf, if a frame needs it this large
-	gather  account       // of buf otherwise
+	account account       // counts buf while a frame needs it this large
+	gather  account       // counts buf otherwise
 	octets  atomic.Uint64 // received
 }
 
@@ -85,8 +86,8 @@ func (f *frames) fill() error {
 
 // makeRoom makes room to read: it moves the unhandled bytes to the front, or grows the buffer,
 // up to the end of the frame that is arriving. The buffer stays large while large frames
-// arrive, because new buffers would become garbage faster than it is collected. It becomes
-// small again when only ticks arrive.
+// arrive, because a new buffer for each of them would make garbage faster than it is collected.
+// It becomes small again when only ticks arrive.
 func (f *frames) makeRoom() error {
 	rest := f.w - f.r
 	size := len(f.buf)

@@ -37,7 +37,8 @@ func (m *Message) Caps() etf.Caps { return m.conn.caps }
 // Context returns a context that ends with the connection; no answer can be sent after that.
 func (m *Message) Context() context.Context { return m.conn.ctx }
 
-// Count adds n to what the receiver has sent the peer, such as ids: see [Conn.Given].
+// Count adds n to the number of ids, for example, that the receiver has sent the peer: see
+// [Conn.Given].
 func (m *Message) Count(n int) { m.conn.calls.given.Add(uint64(n)) }
 
 // Buffer returns an empty buffer for the term of the next Send.
@@ -65,10 +66,10 @@ func (m *Message) Send(pid, alias, term []byte) {
 	}
 }
 
-// Later calls f on another goroutine once fewer than MaxSpawned functions of the peer run,
+// Later calls f on another goroutine once fewer than MaxSpawned functions run for the peer,
 // unless the connection ends first. f may use terms decoded from the message, but not its
 // bytes. Later requests from the same process to the same server wait until f returns. If
-// there is no room, Later calls f at once, and Grow returns false in it.
+// there is no room, Later calls f at once, and Grow returns false in f.
 func (m *Message) Later(f func(*Message)) {
 	if m.later {
 		f(m)
@@ -95,9 +96,9 @@ func (m *Message) Later(f func(*Message)) {
 var largeAnswers = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // Grow makes room for a term of up to size bytes in the next Buffer. If the term is large,
-// Grow waits: on the reader for other readers, and in [Message.Later] for room and for the
+// Grow waits: on the reader, for other readers; and in [Message.Later], for room and for the
 // peer's earlier large terms to be written. It returns false if the connections held too much
-// memory throughout roomTime, or if this one has ended.
+// memory throughout roomTime, or if this connection has ended.
 func (m *Message) Grow(size int) bool {
 	c := m.conn
 	if m.refuse || c.ctx.Err() != nil {
@@ -134,7 +135,7 @@ func (m *Message) release() {
 }
 
 // takeLarge waits until a large term of up to size bytes may be built, and reports whether it
-// may. Only one at a time may delay a connection's other output.
+// may. Only one large term at a time may delay a connection's other output.
 func (c *Conn) takeLarge(size int) bool {
 	select {
 	case c.large <- struct{}{}:

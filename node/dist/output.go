@@ -12,7 +12,7 @@ import (
 const (
 	// MaxOutput bounds the bytes that wait to be written to a peer. Only signals sent from
 	// outside the connection's reader can exceed it, because the reader does not read while its
-	// answers wait. Such a connection is closed, as is one with unread output when [MaxShared]
+	// answers wait. A connection beyond it is closed, as is one with unread output when [MaxShared]
 	// has no room for its next output.
 	MaxOutput = 32 << 20
 
@@ -43,7 +43,7 @@ type output struct {
 	spare   []byte    // another buffer
 	flying  int       // bytes of the current write
 	account account   // of waiting and flying bytes
-	short   bool      // account has no room for them
+	short   bool      // account has no room for these bytes
 	kept    account   // of buf and spare when empty
 	passed  passed    // answers to calls that other peers forwarded
 	frame   int       // start of the frame between begin and end
@@ -118,8 +118,8 @@ func (o *output) allow(n int) {
 }
 
 // poke starts another goroutine that writes the appended frames. It closes the connection if
-// too many bytes wait: unlike the reader, its callers append even while the peer does not
-// read.
+// too many bytes wait: unlike the reader, the callers of poke append even while the peer does
+// not read.
 func (o *output) poke() {
 	o.mu.Lock()
 	if o.short && o.writing {
@@ -136,7 +136,7 @@ func (o *output) remind() {
 }
 
 // flush writes all appended frames. If another goroutine is writing, flush waits for it, so
-// that the reader adds no more. It does not wait for frames appended after the call, because
+// that the reader appends no more frames. It does not wait for frames appended after the call, because
 // there may be no end to those.
 func (o *output) flush() error {
 	o.mu.Lock()

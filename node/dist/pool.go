@@ -11,14 +11,14 @@ import (
 )
 
 // These constants bound the memory that all connections of a node hold beyond their floors.
-// Ordinary calls stay within the floors.
+// Ordinary calls stay within the floors, which are listed below.
 const (
 	// MaxShared bounds what all connections together hold in large frames and answers, hundreds
 	// of monitors and links, running functions, and decoded messages.
 	MaxShared = 32 << 20
 
 	// MaxSmall is additional room for connections that hold at most smallMemory each, so that
-	// large ones cannot take it all.
+	// connections that hold more cannot take all the room.
 	MaxSmall    = 4 << 20
 	smallMemory = 128 << 10
 
@@ -38,8 +38,8 @@ const (
 	// ownLarge is the size up to which an answer is not large.
 	ownLarge = 64 << 10
 
-	// ownMessage is the size up to which a message is decoded without taking room. Any call to
-	// our servers fits, even with the longest node names.
+	// ownMessage is the size up to which a message is decoded without taking room from the
+	// pool. Any call to our servers fits in it, even with the longest node names.
 	ownMessage = 3 << 10
 
 	// ownArguments is the same for a queued message.
@@ -49,8 +49,8 @@ const (
 var errShared = errors.New("no room: the connections hold too much memory")
 
 // pool counts the bytes held within MaxShared and MaxSmall, and within MaxSpare. When there is
-// no room, it ends the connection that holds the most and has held it for long, provided it
-// holds more than the one that needs room.
+// no room, it ends the connection that holds the most memory and has held it for long, provided
+// that this connection holds more than the one that needs room.
 type pool struct {
 	percent int // of the bounds; 0 means 100
 
@@ -62,7 +62,8 @@ type pool struct {
 	mu      sync.Mutex
 	holders []*memory // those with held > 0
 
-	// Until the time in futile, no holder weighs more than futileMore.
+	// Until the time in futile, makeRoom does not search for a holder that weighs more than
+	// futileMore, because the last search found none.
 	futile     time.Time
 	futileMore int
 }
@@ -97,10 +98,11 @@ func (p *pool) remove(s *memory) {
 	p.holders = p.holders[:last]
 }
 
-// makeRoom stops and returns the heaviest holder, if that weighs more than asks would with all
-// bytes. The weight is the bytes held plus the bytes long held. So among many connections that
-// hold about the same, a frequent caller that holds little between calls is spared. If asks
-// needs much, makeRoom stops only a holder that has long held more than that.
+// makeRoom stops and returns the heaviest holder, if it weighs more than asks would if asks held
+// the given number of bytes. A holder's weight is the bytes it holds plus the bytes it has long
+// held. So among many connections that hold about the same, a frequent caller that holds little
+// between calls is spared. If asks would hold more than smallMemory, makeRoom stops only a holder
+// that has long held more than asks would hold.
 func (p *pool) makeRoom(asks *memory, all int) *memory {
 	now := time.Now()
 	than := all + asks.steady(now)
@@ -171,9 +173,9 @@ func (a *account) take(n int) bool {
 	return true
 }
 
-// weight returns the memory that a message may need once decoded, or 0 if it has at most own
-// bytes. The smallest element is two bytes long, as a term it takes up to 40, and decoding
-// needs half as much again.
+// weight returns the memory that a message may need once decoded, or 0 if the message is at most
+// own bytes long. The smallest element takes two bytes in the message and up to 40 as a term, and
+// decoding needs half as much again.
 func weight(message []byte, own int) int {
 	const perOctet, most = 30, 60 * etf.MaxElements
 	if len(message) <= own {
@@ -182,7 +184,7 @@ func weight(message []byte, own int) int {
 	return len(message) + min(perOctet*len(message), most)
 }
 
-// weigh takes room for a message's terms. The caller must give it back.
+// weigh takes room for a message's terms. The caller must give the room back.
 func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 	taken = weight(message, own)
 	if !c.memory.take(taken) {
@@ -191,7 +193,7 @@ func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 	return taken, nil
 }
 
-// longHeld is the time after which held bytes count twice.
+// longHeld is the time after which held bytes count twice in the weight of a holder.
 const longHeld = time.Second
 
 // memory counts the bytes of the pool that one connection holds.
@@ -206,10 +208,10 @@ type memory struct {
 	next   *memory // the holder stopped before this one
 
 	since time.Time // start of the period of least[0]
-	least [2]int    // the least held in this period of longHeld, and in the one before
+	least [2]int    // the minimum of held in this period of longHeld, and in the one before
 }
 
-// take takes n bytes, and reports whether there was room. Like give, it ignores n <= 0.
+// take takes n bytes from the pool, and reports whether there was room. Like give, it ignores n <= 0.
 func (s *memory) take(n int) bool {
 	if n <= 0 {
 		return true
@@ -296,7 +298,7 @@ func (s *memory) rotate(now time.Time) {
 	}
 }
 
-// steady returns the bytes long held: at least this many were held throughout the last longHeld.
+// steady returns the number of bytes long held, that is, held throughout the last longHeld.
 func (s *memory) steady(now time.Time) int {
 	s.rotate(now)
 	return min(s.least[0], s.least[1])
@@ -306,7 +308,7 @@ func (s *memory) steady(now time.Time) int {
 // not.
 type slimMap[K comparable, V any] struct {
 	all  map[K]V
-	most int // the most entries so far
+	most int // the largest number of entries that all has had
 }
 
 const (

@@ -18,8 +18,8 @@
 // parsed once, by its receiver: see [Process].
 //
 // A [Message] is answered at once or later. An answer that is built on another goroutine does
-// not delay the reader. Later requests of the same process to the same server wait for it, so
-// that a process gets answers in the order of its calls: see [Message.Later]. If the peer
+// not delay the reader. Later requests from the same process to the same server wait for that
+// answer, so that a process gets answers in the order of its calls: see [Message.Later]. If the peer
 // forwarded a call from another node, the answer goes to that node; the node connects to it
 // first if necessary.
 //
@@ -91,10 +91,11 @@ type Proto struct {
 // before the first connection is made.
 func (p *Proto) Limit(percent int) { p.pool.percent = percent }
 
-// Held returns how many bytes the connections hold that count against those limits.
+// Held returns how many of the bytes that the connections hold count against [MaxShared],
+// [MaxSmall] and [MaxSpare].
 func (p *Proto) Held() int64 { return p.pool.held.Load() + p.pool.spare.Load() }
 
-// Go runs f on a new goroutine. Call it before [Proto.Wait], or from such an f.
+// Go runs f on a new goroutine. Call it before [Proto.Wait], or from a function that Go runs.
 func (p *Proto) Go(f func()) { p.running.Go(f) }
 
 // Wait returns when all goroutines started by [Proto.Go] have ended.
@@ -112,8 +113,8 @@ func (p *Proto) Serve(c *Conn) {
 	close(c.done)
 }
 
-// Ended reports the end of a process to the processes that monitor it or are linked to it. By
-// then, [Processes] must no longer find it.
+// Ended reports the end of a process to the processes that monitor it or are linked to it.
+// Before Ended is called, [Processes] must stop finding the process.
 func (p *Proto) Ended(id uint64, reason etf.Term) {
 	for c := range p.served.Range {
 		c.(*Conn).ended(id, reason)

@@ -16,8 +16,8 @@ import (
 // queuedSize is the memory that a queued message takes in addition to its bytes.
 const queuedSize = 256
 
-// queues holds the queues of a connection. What their messages take beyond ownQueues counts
-// against MaxShared; if that has no room, the reader waits.
+// queues holds the queues of a connection. The memory that their messages take beyond ownQueues
+// counts against MaxShared; if that has no room, the reader waits.
 type queues struct {
 	n atomic.Int32 // len(all); only the reader increases it
 
@@ -108,7 +108,7 @@ func queueKey(p *Process, message []byte) string {
 	return string(binary.BigEndian.AppendUint64(bytes.Clone(r.Pid()), p.ID))
 }
 
-// spawnInOrder spawns f, with a queue for the key unless that is "".
+// spawnInOrder spawns f, with a queue for the key unless the key is "".
 func (c *Conn) spawnInOrder(key string, f func(), taken int) bool {
 	if key == "" {
 		return c.spawn(f, func() {}, taken)

@@ -117,7 +117,7 @@ func (c *Conn) recvIgnored(*wire.Message) error { return nil }
 func (c *Conn) recvRegSend(m *wire.Message) error { return c.recvFor(2, m) }
 func (c *Conn) recvSend(m *wire.Message) error    { return c.recvFor(1, m) }
 
-// recvFor delivers a message to the process in argument i. A trace token may follow that.
+// recvFor delivers a message to the process in argument i. A trace token may follow that argument.
 func (c *Conn) recvFor(i int, m *wire.Message) error {
 	p := c.find(m.Args[i])
 	if p == nil {
@@ -130,7 +130,7 @@ func (c *Conn) recvFor(i int, m *wire.Message) error {
 	return c.hand(p, token, m.Payload)
 }
 
-// maxToken bounds the bytes of a trace token. A longer one, with a large label, is dropped,
+// maxToken bounds the bytes of a trace token. A longer token, with a large label, is dropped,
 // because tokens are kept while their messages are handled.
 const maxToken = 4 << 10
 
@@ -224,8 +224,8 @@ func (t text) LogValue() slog.Value {
 func isAtom(term []byte) bool { return etf.Tag(term[0]).IsAtom() }
 
 // answerToken returns the seq_trace token for the answer to a message with this token, or nil
-// if that is malformed. As on a BEAM, the answer has the next serial number, and names its
-// sender and the number that the sender saw last.
+// if the token is malformed. As on a BEAM, the new token has the next serial number, and names the
+// sender of the answer and the serial number that the sender saw last.
 //
 //	{Flags, Label, Serial, From, LastSerial}
 func (c *Conn) answerToken(p *Process, token []byte) []byte {

@@ -10,12 +10,12 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxSpawned bounds how many functions of one peer run at a time; others wait. All count
-// against MaxShared; if that has no room, they are refused with system_limit.
+// MaxSpawned bounds how many functions run for one peer at a time; further functions wait. All of
+// them count against MaxShared; a function for which that has no room is refused with system_limit.
 const MaxSpawned = 64
 
 // MaxArguments bounds the bytes of a function's arguments, because the result or the stack of
-// an exception may contain copies of them. Longer ones are refused with system_limit.
+// an exception may contain copies of them. Longer arguments are refused with system_limit.
 const MaxArguments = 1 << 20
 
 // functionSize is the memory of a function's goroutine, or of a queue and its goroutine.
@@ -30,9 +30,9 @@ const (
 	spawnedMonitor = 2
 )
 
-// spawn calls f on another goroutine, unless the connection has ended by then, and then done.
-// It takes functionSize, and gives it back at the end. It reports whether there was room, and
-// gives back taken in any case.
+// spawn starts a goroutine that calls f, unless the connection has ended by then, and finally
+// done. It takes functionSize, which is given back at the end, and reports whether there was room
+// for it. In either case the bytes that the caller has taken are given back too.
 func (c *Conn) spawn(f, done func(), taken int) bool {
 	if !c.memory.take(functionSize) {
 		c.memory.give(taken)
@@ -89,8 +89,9 @@ func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	return err
 }
 
-// spawnProcess calls started and then runs what decode returned, if there is room for it and its
-// arguments. Otherwise it returns OTP's error, with the cause unless a goroutine had no room.
+// spawnProcess calls started with the request that decode returned, and then runs it, if there is
+// room for it and its arguments. Otherwise why is OTP's error, and err its cause; err is nil if
+// there was no room for a goroutine.
 func (c *Conn) spawnProcess(arguments []byte, decode func() (spawnRequest, string, error),
 	started func(spawnRequest)) (why string, err error) {
 	if len(arguments) > MaxArguments {

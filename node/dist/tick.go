@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// maxTick is the longest time between two of our ticks, because some peers disconnect
+// maxTick bounds the time between two of our ticks, because some peers disconnect
 // after 30 s of silence, whatever our net_ticktime.
 const maxTick = 15 * time.Second
 
-// While on is set, background allows work for a connection outside its reader. A goroutine
+// background allows work for a connection outside its reader while on is set. A goroutine
 // that waits for such work would need about as much memory as the rest of the connection.
 type background struct {
 	mu      sync.Mutex
@@ -17,7 +17,7 @@ type background struct {
 	running sync.WaitGroup
 }
 
-// begin reports whether work may be done; if so, end must follow.
+// begin reports whether work may be done; if so, the caller must call end.
 func (b *background) begin() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,13 +45,13 @@ func (b *background) stop() {
 	b.running.Wait()
 }
 
-// ticker holds the state at the last tick.
+// ticker is the timer for ticks, with the counts of bytes received and of writes at the last tick.
 type ticker struct {
 	*time.Timer
 	received, written uint64
 }
 
-// startTicks starts ticks and writeAside; stopTicks stops both.
+// startTicks starts the ticks and allows writeAside; stopTicks stops both.
 func (c *Conn) startTicks() error {
 	c.background.start(func() { c.ticker.Timer = time.AfterFunc(c.pause(), c.tickNow) })
 	if c.out.reminded.Load() {
@@ -95,12 +95,12 @@ func (c *Conn) offer() {
 	}
 }
 
-// tick sends a tick if nothing else was sent since the last call, at most a quarter of
-// net_ticktime ago.
+// tick sends a tick if nothing else was sent since the last call of tick, which was at most a
+// quarter of net_ticktime ago.
 //
 // It also moves the deadlines, because moving them at each read would cost more. So a peer
-// that sends or reads nothing for net_ticktime is taken to be down after at most a quarter
-// more. The deadline for writes also moves as the peer reads each part of a large write.
+// that sends or reads nothing is taken to be down after net_ticktime, or at most a quarter of
+// net_ticktime later. The deadline for writes also moves as the peer reads each part of a large write.
 func (c *Conn) tick() error {
 	if c.asks.Load() {
 		c.asked.Store(int64(time.Since(c.since)))

@@ -10,15 +10,15 @@ import (
 )
 
 // MaxWatches bounds the monitors that one peer has on our processes, and likewise its links.
-// One beyond that, or one for which [MaxShared] has no room, is answered as if the process had
-// ended with reason system_limit. The first dozen do not count against MaxShared.
+// A monitor or link beyond that, or for which [MaxShared] has no room, is answered as if the
+// process had ended with reason system_limit. The first dozen do not count against MaxShared.
 const MaxWatches = 1 << 17
 
 // watchSize is the memory that a monitor or a link takes in addition to its terms, as measured.
 const watchSize = 160
 
-// watches holds the monitors and links of the peer's processes on ours. A call that sets
-// and removes a monitor takes no lock but mu.
+// watches holds the monitors and links that the peer's processes have on ours. A call
+// that sets and removes a monitor takes no lock but mu.
 type watches struct {
 	mu       sync.Mutex
 	monitors monitors
@@ -48,8 +48,8 @@ func (w *watches) clear() {
 	w.account.hold(0)
 }
 
-// settle counts the bytes held, including those kept for later monitors, so that not every
-// call changes the pool. It reports whether there is room.
+// settle counts the bytes held. It includes those kept for later monitors, so that not every call
+// changes the pool. It reports whether there is room.
 func (w *watches) settle() bool {
 	return w.account.hold(w.held + w.monitors.idle() + w.links.idle())
 }
@@ -246,8 +246,9 @@ func (m *monitor) item() []byte { return m.terms[m.toItem:m.toBy] }
 func (m *monitor) by() []byte   { return m.terms[m.toBy:] }
 func (m *monitor) size() int    { return watchSize + cap(m.terms) }
 
-// monitors holds monitors by the hashes of their references, which do not collide: a hash
-// has 64 bits, and its seed is secret. Most monitors last for one call, so removed ones are reused.
+// monitors holds monitors by the hashes of their references. The hashes do not collide, because a
+// hash has 64 bits and its seed is secret. Most monitors last for one call, so removed ones are
+// reused.
 type monitors struct {
 	seed maphash.Seed
 	slimMap[uint64, *monitor]
@@ -257,7 +258,7 @@ type monitors struct {
 
 const (
 	maxSpares = 256 // up to this many concurrent calls allocate no monitors
-	maxSpare  = 512 // bytes of terms; OTP's take 100 and a name
+	maxSpare  = 512 // bytes of terms; those from OTP have 100 and a name
 )
 
 func newMonitors() monitors { return monitors{seed: maphash.MakeSeed()} }

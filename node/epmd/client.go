@@ -173,7 +173,8 @@ func register(ctx context.Context, addr string, n Node) (*Registration, error) {
 	return r, nil
 }
 
-// watch waits for the end of the connection. EPMD sends nothing on it, so a byte ends it too.
+// watch waits for the end of the connection. EPMD sends nothing on it, so receiving a
+// byte ends it too.
 func (r *Registration) watch() {
 	defer close(r.done)
 	defer r.conn.Close()
@@ -181,7 +182,8 @@ func (r *Registration) watch() {
 	r.conn.Read(b[:])
 }
 
-// Done returns a channel closed once the registration has ended, by Close or with the EPMD.
+// Done returns a channel closed once the registration has ended, because of Close or with the
+// EPMD.
 func (r *Registration) Done() <-chan struct{} { return r.done }
 
 // Close unregisters the node. It may be called again.

@@ -10,7 +10,7 @@
 // reads them and does not keep its source. Requests, but not replies, are preceded by a
 // two-byte length, which is not part of the message.
 //
-// The server does not carry out KILL, STOP and DUMP, and closes the connection on requests
+// The server does not carry out KILL, STOP or DUMP, and closes the connection on requests
 // from releases before R3 (ALIVE, PORT_PLEASE).
 package epmd
 
@@ -43,7 +43,7 @@ const (
 	nameTime = time.Second
 
 	// patience is how long another program's EPMD must be down before mode Auto starts one. Until
-	// then its port stays free, so that it can be restarted.
+	// then its port stays free, so that the other EPMD can be restarted.
 	patience = 30 * time.Second
 )
 
@@ -71,8 +71,8 @@ type Keeper struct {
 	done    chan struct{}
 }
 
-// Prepare starts an EPMD if none is running and the mode is [Auto]. Close stops one that runs
-// in this process.
+// Prepare starts an EPMD if none is running and the mode is [Auto]. Close stops that
+// EPMD if it runs in this process.
 func (k *Keeper) Prepare(ctx context.Context) error {
 	if err := k.fill(); err != nil || k.Mode != Auto {
 		return err
@@ -193,7 +193,7 @@ func (k *Keeper) renew(ctx context.Context) *Registration {
 }
 
 // register tries once to register the node. If nothing listens on the port, mode Auto first
-// starts an EPMD, unless another program's was lost less than patience ago.
+// starts an EPMD, unless another program's EPMD was lost less than patience ago.
 func (k *Keeper) register(ctx context.Context) (*Registration, error) {
 	addr := k.Mode.addr(k.Port)
 	reg, err := Register(ctx, addr, k.Node)
@@ -335,7 +335,7 @@ func (k *Keeper) StartAs(ctx context.Context, nodename string) error {
 	return k.Start(ctx)
 }
 
-// addrOf returns the address of host's EPMD, which on our own host is the one we use.
+// addrOf returns the address of host's EPMD. For our own host that is the EPMD that we use.
 func (k *Keeper) addrOf(host string) string {
 	ip := net.ParseIP(host)
 	if host == k.Host || host == "localhost" || ip != nil && ip.IsLoopback() {
@@ -352,8 +352,8 @@ func splitName(nodename string) (name, host string, err error) {
 	return name, host, nil
 }
 
-// provide starts an EPMD on a port where none listens: like erl, OTP's daemon if it is
-// installed, because that outlives this process, or else our own.
+// provide starts an EPMD on a port where none listens. Like erl, it starts OTP's daemon, if that
+// is installed, because the daemon outlives this process; if not, it starts our own EPMD.
 func (k *Keeper) provide(ctx context.Context) error {
 	if path, err := exec.LookPath(k.program); err == nil {
 		err := k.startDaemon(ctx, path)
@@ -403,8 +403,8 @@ func (k *Keeper) serve() error {
 	return nil
 }
 
-// listen listens on the addresses in ERL_EPMD_ADDRESS and the loopback or, if that is not set,
-// on all addresses, as the daemon does.
+// listen listens on the addresses in ERL_EPMD_ADDRESS and the loopback or, if that variable is not
+// set, on all addresses, as the daemon does.
 func listen(port uint16) (ls []net.Listener, err error) {
 	hosts, optional, err := hosts(os.Getenv("ERL_EPMD_ADDRESS"))
 	if err != nil {

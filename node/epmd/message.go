@@ -189,7 +189,7 @@ const (
 
 // The replies, which have no length prefix.
 const (
-	TagAlive2XResp Tag = 118 // result8, creation32; to nodes whose highest version is 6 or more
+	TagAlive2XResp Tag = 118 // result8, creation32; sent to nodes whose highest version is 6 or more
 	TagPort2Resp   Tag = 119 // result8, and if it is 0 the fields of ALIVE2_REQ
 	TagAlive2Resp  Tag = 121 // result8, creation16
 )
@@ -206,7 +206,7 @@ var tagNames = map[Tag]string{
 	TagPortPlease2Req: "PORT_PLEASE2_REQ",
 }
 
-// String returns the chapter's name for the message.
+// String returns the name of the message in the EPMD chapter.
 func (t Tag) String() string {
 	if s, ok := tagNames[t]; ok {
 		return s
@@ -226,8 +226,10 @@ const (
 type Result byte
 
 const (
-	ResultOK      Result = 0
-	ResultRefused Result = 1 // or any value above 0: the name is taken (ALIVE2_RESP) or unknown (PORT2_RESP)
+	ResultOK Result = 0
+	// ResultRefused, like any other value above 0, means that the name is taken (ALIVE2_RESP) or
+	// unknown (PORT2_RESP).
+	ResultRefused Result = 1
 )
 
 // The versions of the distribution protocol.
@@ -243,7 +245,7 @@ const (
 
 // FormatError is the error for a malformed message.
 type FormatError struct {
-	Message string // the name in the chapter
+	Message string // its name in the EPMD chapter
 	Field   string
 	Cause   string
 }
@@ -252,7 +254,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("epmd: %s: %s: %s", e.Message, e.Field, e.Cause)
 }
 
-// reader reads fields from src. Its first failure sticks; later fields are zero.
+// reader reads fields from src. Its first failure sticks; fields read after it are zero.
 type reader struct {
 	message string
 	src     []byte

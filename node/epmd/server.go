@@ -16,11 +16,11 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// Limits of the server. Hosts are those of [host.Of]; the loopback is not one.
+// Limits of the server. Hosts are those of [host.Of]; the loopback does not count as one.
 const (
 	maxRegistered = 1024                  // nodes
 	maxWaiting    = 1024                  // connections without a registration; for one more, another is closed
-	maxPerHost    = 256                   // connections from one host, of these
+	maxPerHost    = 256                   // of these, connections from one host
 	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ takes 1288
 	answerTime    = 5 * time.Second       // bounds a request with its reply
 	grace         = 50 * time.Millisecond // a connection younger than this is not closed for another
@@ -146,8 +146,8 @@ func (s *Server) enter(v *client) (out *client, ok bool) {
 }
 
 // tooMany returns nil if one more connection is within the limits. Otherwise it returns the
-// one that has waited longest: on host if that has too many, else on the host that has most.
-// Well-behaved peers send their request at once.
+// one that has waited longest: on host if that has too many, else on the host with the most
+// connections. Well-behaved peers send their request at once.
 func (s *Server) tooMany(host netip.Addr) (out *client) {
 	ofHost, inAll := s.waiting.Full(host)
 	if !ofHost && !inAll {
@@ -309,7 +309,7 @@ func (s *Server) register(v *client, req []byte) error {
 		return err
 	}
 	s.log.Debug("epmd: registered", "node", n.Name, "port", n.Port)
-	// A registered node sends nothing more, so a byte ends the registration too.
+	// A registered node sends nothing more, so receiving a byte ends the registration too.
 	v.SetDeadline(time.Time{})
 	v.Read(make([]byte, 1))
 	s.log.Debug("epmd: unregistered", "node", n.Name)

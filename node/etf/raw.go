@@ -54,8 +54,8 @@ func (r *Reader) rawTree() []byte {
 	return r.src[start:r.off:r.off]
 }
 
-// head reads one term without the terms inside it, and returns how many those are. For a fun with a size, end is the
-// offset of its end.
+// head reads one term without the terms inside it, and returns how many terms are inside. For a fun with a size, end
+// is the offset of its end.
 func (r *Reader) head() (inside, end int) {
 	if n := leaf(r.src[r.off:]); n > 0 {
 		r.at = r.off
@@ -111,7 +111,7 @@ func (r *Reader) tuple(tag Tag) int {
 func (r *Reader) list() int  { return r.count(r.uint32(), 1, 1) }
 func (r *Reader) pairs() int { return r.count(r.uint32(), 2, 0) }
 
-// bits reads a bit string; bits is the number of bits in the last byte.
+// bits reads a bit string; its second result is the number of bits in the last byte.
 func (r *Reader) bits() (data []byte, bits uint8) {
 	n := r.uint32()
 	bits = r.uint8()

@@ -45,7 +45,8 @@ type Encoded []byte
 // Atom is the text of an atom in UTF-8.
 type Atom string
 
-// Bitstring is a binary whose last byte has only Bits (1 to 7) bits, the upper ones; the others are zero.
+// Bitstring is a binary whose last byte has only Bits (1 to 7) bits: the upper bits of the byte. Its
+// other bits are zero.
 type Bitstring struct {
 	Bytes []byte
 	Bits  uint8
@@ -109,7 +110,7 @@ func NewPid(node Atom, id, serial, creation uint32) Pid {
 	return Pid(binary.BigEndian.AppendUint32(b, creation))
 }
 
-// PidParts parses the external bytes of a pid. It returns the name of the node (a part of pid, unless that is
+// PidParts parses the external bytes of a pid. It returns the name of the node (a part of pid, unless the name is
 // Latin-1), the ID with the Serial in the upper 32 bits, and the creation.
 func PidParts(pid []byte) (node []byte, id uint64, creation uint32) {
 	i := takeApart(pid)

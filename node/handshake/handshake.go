@@ -52,7 +52,7 @@ type Options struct {
 	AssignName func(host string) (node string, creation uint32)
 
 	// Alive returns Start's answer to a peer that already has a connection to Node: StatusTrue
-	// replaces it, StatusFalse keeps it. Nil means StatusTrue.
+	// replaces that connection, StatusFalse keeps it. Nil means StatusTrue.
 	Alive func() Status
 
 	// Challenges, if not nil, holds the open challenges of all the process's handshakes. A peer
@@ -80,8 +80,8 @@ type Peer struct {
 
 // Errors that callers check for. Others come from the stream or report malformed messages.
 var (
-	// ErrCookie means that the peer has a different cookie, or closed the stream where such a
-	// peer does. In the latter case it also wraps the stream's error.
+	// ErrCookie means that the peer has a different cookie, or closed the stream at the point
+	// where such a peer closes it. In the latter case the error also wraps the stream's error.
 	ErrCookie  = errors.New("wrong cookie")
 	ErrRefused = errors.New("refused")
 

@@ -40,7 +40,7 @@ func IsLoopback(name string) bool {
 // check the limits: call Full first.
 type Line[C Conn] struct {
 	Most    int
-	PerHost int // 0 means no limit; the loopback has none
+	PerHost int // 0 means no limit; the loopback never has one
 	All     []C
 
 	counts map[netip.Addr]int // used by Crowd
@@ -52,7 +52,8 @@ type Conn interface {
 	Host() netip.Addr
 }
 
-// Full reports whether another connection from host would exceed PerHost, and Most.
+// Full reports whether another connection from host would exceed PerHost, and whether it would
+// exceed Most.
 func (l *Line[C]) Full(host netip.Addr) (ofHost, inAll bool) {
 	if l.PerHost > 0 && len(l.All) >= l.PerHost && host.IsValid() {
 		n := 0

@@ -9,7 +9,7 @@ import (
 
 const us = time.Microsecond
 
-// Bounds are the upper bounds of the histogram's buckets. The last bucket has none.
+// Bounds are the upper bounds of the histogram's buckets. The last bucket has no bound.
 var Bounds = [...]time.Duration{
 	5 * us, 10 * us, 25 * us, 50 * us, 100 * us, 250 * us, 500 * us,
 	1000 * us, 2500 * us, 5000 * us, 10_000 * us, 25_000 * us, 50_000 * us, 100_000 * us,
@@ -37,8 +37,8 @@ func (h *Histogram) Add(took time.Duration, calls uint64) {
 	}
 }
 
-// maxSum is half of the largest sum, 146 years. Calls that wait for each other can add up to
-// it within hours.
+// maxSum is half of the largest possible sum; it is 146 years. Calls that wait for each other can
+// add up to it within hours.
 const maxSum = 1 << 62
 
 // Counts holds what histograms have counted.
@@ -55,7 +55,7 @@ func (c *Counts) Collect(h *Histogram) {
 	c.Sum += time.Duration(h.sum.Load()).Seconds() + float64(h.wraps.Load())*time.Duration(maxSum).Seconds()
 }
 
-// Since returns what was counted since before.
+// Since returns what was counted since the earlier counts in before.
 func (c Counts) Since(before Counts) Counts {
 	for i, n := range before.Calls {
 		c.Calls[i] -= n

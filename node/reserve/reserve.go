@@ -2,8 +2,8 @@
 // files can be opened however many peers connect.
 //
 // A new descriptor has the lowest free number. If the number is among the last below the
-// limit, few are left, and if a peer's connection got it, that is closed. Files that are open
-// only briefly, or must not fail, can use these descriptors.
+// limit, few descriptors are left, and a peer's connection that got such a number is closed.
+// Files that are open only briefly, or must not fail, can use these descriptors.
 //
 // The package also keeps threads free, and reports the memory limit.
 package reserve
@@ -36,7 +36,7 @@ const (
 // ErrFew means that only kept descriptors are left.
 var ErrFew = errors.New("too few file descriptors left")
 
-// Enough fails if the limit on descriptors is below Needed plus more.
+// Enough fails if the limit on descriptors is below the sum of Needed and more.
 func Enough(more int) error {
 	need := uint64(Needed + more)
 	if most := limit(); most < need {
@@ -80,8 +80,8 @@ func Left() error {
 	return Check(w)
 }
 
-// Quarter returns a quarter of the descriptors for peers, but no more than most: how many
-// peers of one kind there may be if each has one descriptor.
+// Quarter returns a quarter of the descriptors for peers, or most if that is less: the number of
+// peers of one kind that there may be if each has one descriptor.
 func Quarter(most int) int {
 	const parts = 4
 	if all := limit(); all < uint64(Kept+parts*most) {
@@ -90,7 +90,7 @@ func Quarter(most int) int {
 	return most
 }
 
-// Rest returns the number of descriptors for peers, less the Quarter of others.
+// Rest returns the number of descriptors for peers, less Quarter(others).
 func Rest(others int) int {
 	return int(min(max(limit(), Kept)-Kept, math.MaxInt32)) - Quarter(others)
 }
@@ -110,7 +110,7 @@ func Bound(c net.Conn) {
 }
 
 // Listener returns a listener that calls Bound for the connections of l, and at once closes
-// one with a kept descriptor. Its Accept fails only when l is closed.
+// each connection with a kept descriptor. Its Accept fails only when l is closed.
 func Listener(l net.Listener, log *slog.Logger) net.Listener { return listener{l, log} }
 
 type listener struct {
@@ -139,7 +139,7 @@ func (l listener) Accept() (net.Conn, error) {
 }
 
 // ThreadsKept is the number of threads that connections cannot use, in addition to one per
-// processor. It is needed because Go ends a process that cannot start a thread.
+// processor. They are kept because Go ends a process that cannot start a thread.
 const ThreadsKept = 24
 
 // allThreads returns the limit on this process's threads at the time of its first call.
@@ -167,7 +167,7 @@ func EnoughThreads() error {
 }
 
 // Memory returns how many bytes of memory this process can use: nine tenths of the limit of
-// its control groups when Memory was first called, or math.MaxInt64 without a limit.
+// its control groups when Memory was first called, or math.MaxInt64 if there is no limit.
 var Memory = sync.OnceValue(func() int64 {
 	return memoryOf(groups("/proc/self/cgroup", "/sys/fs/cgroup", "memory"))
 })

@@ -190,7 +190,7 @@ func (t Table) execute(call []etf.Term) (etf.Term, *Exception) {
 
 // Refuse returns why a spawn is refused, or "". As in OTP, a function that does not exist is
 // spawned and exits with undef. Only the relay of dbg is refused, because its caller, dbg:n,
-// would wait for its message forever. OTP 23 spawns the relay as a fun.
+// would wait for the relay's message forever. OTP 23 spawns the relay as a fun.
 func Refuse(module, function etf.Atom, args []etf.Term) etf.Atom {
 	isRelay := module == "dbg" && function == "do_relay"
 	if module == "erlang" && function == "apply" && len(args) == 2 {

@@ -45,8 +45,8 @@ func Adopt(c net.Conn) net.Conn {
 }
 
 // Dedicate allows the calling goroutine a thread for reading c, which must be an adopted
-// connection, or a layer above one that has a method NetConn. Other goroutines must not read
-// until it calls release.
+// connection, or a layer above such a connection that has a method NetConn. Other goroutines must
+// not read until it calls release.
 func Dedicate(c net.Conn) (release func()) {
 	for {
 		switch layer := c.(type) {
@@ -166,7 +166,7 @@ func (c *conn) giveBack() bool {
 	return true
 }
 
-// Read may return up to idle after the deadline if a thread reads.
+// Read may return as late as idle after the deadline if a thread reads the connection.
 func (c *conn) Read(b []byte) (int, error) {
 	for c.held != nil {
 		n, err := c.held.read(b)
@@ -225,7 +225,7 @@ func (c *conn) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// wait lets the shared poller continue without c, if this is in its step.
+// wait lets the shared poller continue without c, if the poller is in a step of c.
 func (c *conn) wait() {
 	c.mu.Lock()
 	m := c.held.polled

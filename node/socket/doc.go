@@ -4,11 +4,11 @@
 // Most of the cost of a call is waking up for it; decoding it and making an id cost little. Go's
 // poller wakes up for every segment, on any idle processor, and a BEAM sends a call in three
 // segments. But a caller on this machine waits for its answer, so its own processor is the best
-// one to produce that: no other processor wakes up, all data sent until then is read at once,
+// one to produce the answer: no other processor wakes up, all data sent until then is read at once,
 // and the answer is in the processor's cache. So the reader of a busy connection gets a thread.
-// It blocks in poll(2) and follows the peer from processor to processor, unless it has to wait
-// long before it runs there. SO_INCOMING_CPU (see socket(7)) is the processor of the peer. For a
-// peer on another machine it is the one that handles the network card's interrupts.
+// The thread blocks in poll(2) and follows the peer from processor to processor, unless it has to
+// wait long before it runs there. SO_INCOMING_CPU (see socket(7)) is the processor of the peer. For
+// a peer on another machine it is the processor that handles the network card's interrupts.
 //
 // Several busy connections share one thread, the shared poller, because each further thread
 // has to wake up. If a peer does not read, or handling its data takes long, its connection
@@ -18,7 +18,7 @@
 //
 // A quiet connection needs no thread: Go's poller watches it like any other. A thread that
 // takes it over duplicates its descriptor and closes the poller's, so that a segment does not
-// wake both. When the connection has been quiet for a moment, the poller watches a new
+// wake up both. When the connection has been quiet for a moment, the poller watches a new
 // duplicate. So a peer that seldom calls needs one descriptor and no thread.
 //
 // All this is for Linux. On other systems the package does not change connections.
@@ -58,8 +58,8 @@
 //	256                      3.9    3.1   0.81 (0.66-0.98)   1.02 (0.90-1.27)
 //	64, loops                5.0    3.5   0.72 (0.40-0.91)   1.03 (0.89-1.42)
 //
-// Only threads save time. An adopted connection without one cost 0.95 to 1.14 times as much as
-// without this package.
+// Only threads save time. An adopted connection without a thread cost 0.95 to 1.14 times as much
+// as a connection without this package.
 package socket
 
 import "time"

@@ -15,9 +15,9 @@ import (
 type poller struct {
 	mu           sync.Mutex
 	epoll        int
-	conns        map[int32]*pollConn // by descriptor; nil without a runner
+	conns        map[int32]*pollConn // by descriptor; nil if there is no runner
 	runner       int                 // number of runners so far
-	current      *pollConn           // whose step the latest runner is in
+	current      *pollConn           // the connection whose step the latest runner is in, or nil
 	steps        uint64              // steps started
 	checkedSteps uint64              // steps at the last check
 	watch        *time.Timer         // calls check

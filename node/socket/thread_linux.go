@@ -48,13 +48,13 @@ const (
 
 	// yieldTime is the interval at which a thread yields to Go's scheduler. A goroutine that does
 	// not yield between system calls keeps the runtime's monitor awake, which then checks every
-	// 20 microseconds. If such goroutines may hold all of Go's processors, that is necessary;
-	// without it, other goroutines would wait for milliseconds.
+	// 20 microseconds. If such goroutines may hold all of Go's processors, those checks are
+	// necessary; without them, other goroutines would wait for milliseconds.
 	yieldTime = 5 * time.Millisecond
 
-	// maxWait bounds the average wait for a processor, per callOctets read, of a thread that
-	// follows its peer. A longer wait means that other programs occupy the processor; then the
-	// thread runs on any processor for shunTime.
+	// maxWait bounds how long a thread that follows its peer may wait for a processor, on average
+	// for each callOctets bytes that it reads. A longer wait means that other programs occupy the
+	// processor; then the thread runs on any processor for shunTime.
 	maxWait    = 50 * time.Microsecond
 	callOctets = 256
 	shunTime   = 200 * time.Millisecond
@@ -167,8 +167,8 @@ func (t *thread) affordable() bool {
 // forget resets the cost of following.
 func (t *thread) forget() { t.waited, t.octets = 0, credit }
 
-// cpuPin pins a thread to one processor. The thread does not preempt others there (SCHED_BATCH
-// of sched(7)), so that a BEAM that sends several calls is not interrupted after each.
+// cpuPin pins a thread to one processor. The thread does not preempt other threads there
+// (SCHED_BATCH of sched(7)), so that a BEAM that sends several calls is not interrupted after each.
 type cpuPin struct {
 	taken bool
 	cpu   int
@@ -211,8 +211,8 @@ func (p *cpuPin) leave() error {
 	return err
 }
 
-// swapPolicy changes the calling thread's scheduling policy if that is from. An operator may
-// have chosen a different one.
+// swapPolicy changes the calling thread's scheduling policy from one value to the other. It does
+// nothing if the thread has a third policy, which an operator may have chosen.
 func swapPolicy(from, to uint32) (swapped bool, err error) {
 	attr, err := unix.SchedGetAttr(0, 0)
 	if err != nil || attr.Policy != from {

@@ -1,6 +1,6 @@
 // Package tlslimit bounds the bytes that crypto/tls buffers for a peer that sends no data:
-// without it, crypto/tls accepts messages of up to 256 KiB from any peer, during the handshake
-// and after it.
+// without this package, crypto/tls accepts messages of up to 256 KiB from any peer, during the
+// handshake and after it.
 //
 // Start at [New], whose connection is the one below TLS. Call [Conn.Used] after each
 // read of data from TLS.
@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 )
 
-// MaxRaw bounds the bytes that a peer sends below TLS before data: those of the handshake,
-// including the certificates, and then those between two reads of data. The longest record is
-// 18 KiB long, and a handshake with three RSA 4096 certificates about 7 KiB.
+// MaxRaw bounds the bytes that a peer may send below TLS without sending data: those of the
+// handshake, including the certificates, and later those between two reads of data. The longest
+// record is 18 KiB long, and a handshake with three RSA 4096 certificates about 7 KiB.
 const MaxRaw = 20 << 10
 
 var errTooLong = errors.New("TLS handshake or record too long")

@@ -49,8 +49,8 @@ func Append(dst []byte, caps etf.Caps, control etf.Term, payload ...etf.Term) ([
 	return b, nil
 }
 
-// Read returns the next frame without its length, which must not exceed most. The frame is
-// valid until the next read from r.
+// Read returns the next frame without its length prefix. The length must not exceed most. The
+// frame is valid until the next read from r.
 func Read(r *bufio.Reader, most int) ([]byte, error) {
 	header, err := r.Peek(HeaderSize)
 	if err != nil {
@@ -109,9 +109,9 @@ func (m *Message) Decode(frame []byte) error {
 // Op is the operation of a control message, its first element.
 type Op int64
 
-// The control messages of the chapter "Protocol between Connected Nodes", with the elements
-// of the tuple after the operation, and the second term after a +. The _TT forms also
-// contain a trace token.
+// The control messages of the chapter "Protocol between Connected Nodes". Each comment lists
+// the elements of the tuple after the operation and, after a +, the second term. The _TT forms
+// also contain a trace token.
 const (
 	OpLink                Op = 1  // FromPid, ToPid
 	OpSend                Op = 2  // Unused, ToPid + message

@@ -1,5 +1,5 @@
-// Command flake is the id server: a node that Erlang nodes call for ids. It can also call
-// a running node. Start at [table], the table of all commands.
+// Command flake is the id server: a node that Erlang nodes call for ids. It also has commands
+// that call a running node. Start at [table], the table of all commands.
 package main
 
 import (
@@ -43,7 +43,7 @@ func main() {
 // A subcommand is a row of the table: the command "flake NAME". Its help is generated from the row.
 type subcommand struct {
 	name string // empty for the command that runs the node
-	args string // those after the flags, in the notation of [usage.Command]
+	args string // the arguments after the flags, in the notation of [usage.Command]
 	most int    // the maximum number of arguments
 	does string // one line, a predicate whose subject is the command
 	more string // further paragraphs, or empty
@@ -125,11 +125,11 @@ func find(name string) (int, error) {
 	return 0, cli.UsageError(fmt.Errorf("unknown command %q%s; see flake help", name, nearest))
 }
 
-// complain prints why the process ends, and returns the exit code. It does not hang if stderr is not read.
+// complain prints why the process ends, and returns the exit code. It does not hang even if nothing reads stderr.
 func complain(stderr io.Writer, err error) int {
 	out := output.New(stderr)
 	text := strings.TrimPrefix(escape.Lines(err.Error()), "flake: ")
-	// The library's errors have the prefix too.
+	// The library's errors already have the prefix "flake: ".
 	fmt.Fprintln(out, "flake:", strings.ReplaceAll(text, ": flake: ", ": "))
 	out.Close()
 	if cli.IsUsageError(err) {

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	patience = 10 * time.Second     // the longest wait for a silent server
-	again    = 2 * time.Millisecond // the pause between two calls of first
+	patience = 10 * time.Second     // how long to wait for a silent server
+	again    = 2 * time.Millisecond // the pause between two calls that first makes
 	maxFrame = 64 << 10
 	maxBare  = 1024 // goroutines that call on one connection
 )
 
 // A bareClient is a connection on which goroutines call for ids concurrently, with as little work
-// as Go needs: one goroutine writes encoded calls, all pending ones at a time, and another passes
+// as Go needs: one goroutine writes encoded calls, all pending calls at a time, and another passes
 // each reply, undecoded, to the first waiting caller.
 type bareClient struct {
 	conn    net.Conn
@@ -92,8 +92,8 @@ func (c *bareClient) read() {
 
 var bareClients atomic.Uint32
 
-// shakeHands connects to a node, and returns the frame of gen_server:call(flake, get) that a C
-// node sends:
+// shakeHands connects to a node, and returns the frame that a C node sends for
+// gen_server:call(flake, get):
 //
 //	{6, Pid, '', flake}    {'$gen_call', {Pid, Ref}, get}
 func shakeHands(addr, peer string) (conn net.Conn, call []byte, err error) {
@@ -115,8 +115,8 @@ func shakeHands(addr, peer string) (conn net.Conn, call []byte, err error) {
 	return conn, call, nil
 }
 
-// first connects to a node, and calls for an id until one arrives: when a node starts, it is up
-// before its gen_servers are.
+// first connects to a node, and calls for an id until an id arrives, because a starting node
+// accepts connections before its gen_servers answer.
 func first(addr, peer string) error {
 	conn, call, err := shakeHands(addr, peer)
 	if err != nil {
@@ -164,7 +164,7 @@ func isID(frame []byte) error {
 type goClient struct {
 	what    string
 	callers int
-	echo    bool // whether it is compared with the echo
+	echo    bool // whether the way is compared with the echo
 	target  target
 	// take returns a caller's function, which returns how many ids it took.
 	take func(*client.IDs[flake.ID], *client.Leased[flake.ID]) func(context.Context) (int, error)
@@ -207,8 +207,8 @@ func next(_ *client.IDs[flake.ID], leased *client.Leased[flake.ID]) func(context
 	}
 }
 
-// goClientRates measures package client over one connection, and goroutines that call the echo
-// with a bareClient.
+// goClientRates measures package client over one connection and, for comparison, goroutines that
+// call the echo with a bareClient.
 func goClientRates(w *world, p plan) ([]row, error) {
 	servers, stop, err := w.all()
 	defer stop()
@@ -286,14 +286,14 @@ func (c goClient) run(ctx context.Context, take func(context.Context) (int, erro
 	return float64(total.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
 }
 
-// birth holds the measurements of a server's start.
+// birth holds the measurements of a server that was just started.
 type birth struct {
 	first time.Duration // from spawning to the first id
-	idle  float64       // memory
+	idle  float64       // memory before any calls
 	used  float64       // memory after many calls
 }
 
-// begin measures how fast both servers start, and their memory.
+// begin measures how fast both servers start, and how much memory they use.
 func begin(w *world, p plan) ([]row, error) {
 	births := make(versus[birth], 2)
 	for round := range p.starts {

@@ -18,7 +18,7 @@ import (
 )
 
 // The echo is the floor: a node that answers each call with as many bytes as flake does, over a
-// connection that it reads as flake does, but neither checks nor stores anything. It is this
+// connection that it reads as flake does, but that neither checks nor stores anything. It is this
 // program, run with the arguments echo and the node's name.
 
 func (w *world) echo() *server {

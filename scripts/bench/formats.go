@@ -14,8 +14,8 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// snowflakes measures package snowflake. Single ids have a sequence of 16 bits: 12 would run out
-// before any generator gets slow. The rival's parser does not check the text's length.
+// snowflakes measures package snowflake. Single ids have a sequence of 16 bits, because every
+// generator is fast enough to use up 12 bits. The rival's parser does not check the text's length.
 func snowflakes(p plan) []row {
 	node := newBwmarrin(16)
 	g := newSnowflake(16)
@@ -119,8 +119,8 @@ func snoIDs(p plan) (rows []row) {
 	return append(rows, r)
 }
 
-// spare is like each, for ids with ticks of 4 ms. It makes only some of a tick's ids, and does not
-// count the wait for the next tick.
+// spare is like each, but for ids with ticks of 4 ms. It makes only some of a tick's ids, and does
+// not count the wait for the next tick.
 func spare[T any](f func() T) func(*testing.B) {
 	const few = 30_000
 	return func(b *testing.B) {

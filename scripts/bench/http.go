@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The bare handler does what package net/http needs to answer with as many bytes as an id has, and
-// nothing else. It is this program, run with the argument bare.
+// The bare handler does only what package net/http requires to answer with as many bytes as an id
+// has. It is this program, run with the argument bare.
 
 const anID = "0000BCeSOTXmkQcK8Ru83s\n"
 
@@ -82,7 +82,7 @@ func (w *world) bare() (*server, error) {
 	return s, err
 }
 
-// flakeHTTP starts a node that serves HTTP, at the address returned.
+// flakeHTTP starts a node that serves HTTP at the server's addr.
 func (w *world) flakeHTTP() (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

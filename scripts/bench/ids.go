@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	perMilli = 65536 // ids of the format flake
+	perMilli = 65536 // ids of the format flake in a millisecond
 	ceiling  = perMilli * 1000
 
 	inProcess    = "ids in process"
@@ -208,8 +208,8 @@ func duplicates(what string, n int, next func() [16]byte) row {
 	}.aim(oursAtMost(0))
 }
 
-// twins returns how many of n keys repeat another. It makes them from several goroutines, and in
-// parts that fit in memory; their ends show whether a part repeats an earlier one.
+// twins returns how many of n keys repeat another. It makes the keys from several goroutines, and
+// in parts that fit in memory. Keys ascend, so the ends of two parts show whether they overlap.
 func twins(n int, next func() [16]byte) (twice int) {
 	const part = 16_000_000
 	compare := func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) }

@@ -3,8 +3,8 @@
 // network link (which needs root), and with or without other load. It also measures package
 // flake against other generators of ids:
 //
-//	scripts/bench/run                                 # all of it, in half an hour
-//	scripts/bench/run -short                          # in five minutes
+//	scripts/bench/run                                 # everything, in half an hour
+//	scripts/bench/run -short                          # everything, in five minutes
 //	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
 //	scripts/bench/run -md figures.md                  # also as the table of docs/figures.md
 //	scripts/bench/run -only ids                       # some of the sections
@@ -36,17 +36,17 @@ import (
 // plan says how long everything is measured. Many short rounds are better than a few long ones,
 // since other load on the machine spoils only some of them.
 type plan struct {
-	rounds         int           // the median of these counts
+	rounds         int           // how many rounds there are; their median counts
 	erlang, client time.Duration // for one server, in one round, in one setting
-	latency        time.Duration // the same, at half of the highest load
+	latency        time.Duration // like erlang, but at half of the highest load
 	http           time.Duration // for one run of wrk, in whole seconds
 	starts         int
 	idle           time.Duration // the wait before memory is measured
-	calls          int           // how many calls before it is measured again
-	idRounds       int           // many and short, so that some are undisturbed
+	calls          int           // how many calls are made before memory is measured again
+	idRounds       int           // rounds of ids: many and short, so that some are undisturbed
 	benchtime      string        // for one function, in one round
 	bulkRounds     int
-	bulkTime       time.Duration // the time whose ids a round makes
+	bulkTime       time.Duration // a round makes all ids of this much time
 	duplicates     int           // how many ids to search for duplicates
 }
 
@@ -112,8 +112,8 @@ func main() {
 	}
 }
 
-// measure measures the sections. The error names those that failed, and the result has the others;
-// it is nil if none could start.
+// measure measures the sections. The error names the sections that failed, and the result has the
+// others. The result is nil if no section could start.
 func measure(ctx context.Context, root string, p plan, only []string) (*result, error) {
 	if err := missing(only); err != nil {
 		return nil, err

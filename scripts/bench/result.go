@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A row compares one of our figures with somebody else's.
+// A row compares one of our figures with the same figure of a rival.
 type row struct {
 	Section string  `json:"section"`
 	What    string  `json:"what"`
@@ -33,7 +33,7 @@ type row struct {
 type target struct {
 	Number float64 `json:"number"`
 	Less   bool    `json:"less"`    // the limit is a maximum
-	OfOurs bool    `json:"of_ours"` // it is a limit on ours instead of on the ratio
+	OfOurs bool    `json:"of_ours"` // the limit is on our figure instead of on the ratio
 }
 
 func (t target) String() string {
@@ -72,7 +72,7 @@ const (
 	sides
 )
 
-// versus holds the measurements of two or all sides, round by round.
+// versus holds the measurements of all sides, or of the first two, round by round.
 type versus[T any] [][]T
 
 func newVersus[T any](n, sides int) []versus[T] {
@@ -105,7 +105,7 @@ func (v versus[T]) row(section, what, unit string, t target, of func(T) float64)
 	return r.aim(t)
 }
 
-// quotients returns a/b of each round, leaving out rounds in which b is 0.
+// quotients returns a/b for each round, leaving out rounds in which b is 0.
 func quotients(a, b []float64) (q []float64) {
 	for i := range a {
 		if b[i] != 0 {
@@ -215,7 +215,7 @@ func (r *result) markdown(w io.Writer) error {
 	return nil
 }
 
-// short returns a number with three digits, or "" for 0, which means not measured.
+// short returns a number with three digits, or "" for 0, which means that it was not measured.
 func short(f float64) string {
 	if f == 0 || math.IsNaN(f) || math.IsInf(f, 0) {
 		return ""
@@ -339,7 +339,7 @@ func (r row) draw(b *strings.Builder, y int) {
 	fmt.Fprintf(b, "<text class=\"small\" x=\"%d\" y=\"%d\">%s×</text>\n", end+6, y+13, short(times))
 }
 
-// times converts a ratio of the row into how many times better ours is.
+// times converts one of the row's ratios into how many times better ours is.
 func (r row) times(ratio float64) float64 {
 	if strings.HasSuffix(r.Unit, "/s") {
 		return ratio

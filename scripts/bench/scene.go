@@ -21,12 +21,12 @@ import (
 // A setting says how many callers there are, and how they call.
 type setting struct {
 	processes, nodes int
-	depth            int           // a process's concurrent calls, by send_request if more than 1
-	half             bool          // whether processes pause between calls, for half of OTP's highest load
+	depth            int           // the concurrent calls of a process; it uses send_request if more than 1
+	half             bool          // whether processes pause between calls, to make half of OTP's highest load
 	every            time.Duration // the time between two calls of a process; 0 means no pause
 	request          string
 	rate, cpu        target
-	late             [3]target // for each of quantiles
+	late             [3]target // the target for the latency at each of quantiles
 }
 
 // A scene says where callers are, and what else the machine does.
@@ -77,7 +77,7 @@ var scenes = []scene{
 	}},
 }
 
-// overVeth returns the settings for callers on one node. The targets are those of many callers.
+// overVeth returns the settings for callers on one node. rate and cpu are the targets for many callers.
 func overVeth(rate, cpu float64) []setting {
 	return []setting{
 		{processes: 1, rate: atLeast(1.4), cpu: atMost(0.6)},
@@ -164,7 +164,7 @@ func measureScene(section string, servers [sides]*server, nodes []*callers, sets
 	return rows, nil
 }
 
-// halfOf returns the time between two calls of a process for half of a server's highest load.
+// halfOf returns the time between two calls of a process that makes half of a server's highest load.
 func halfOf(s *server, nodes []*callers, set setting, p plan) (time.Duration, error) {
 	set.every = 0
 	var rates []float64

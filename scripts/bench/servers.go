@@ -27,7 +27,7 @@ type world struct {
 	ctx       context.Context
 	dir       string
 	self      string // the path of this program
-	near, far site   // where the servers are, and their callers
+	near, far site   // where the servers are, and where their callers are
 	port      string // EPMD's port
 	env       []string
 	endEPMD   func()
@@ -100,7 +100,7 @@ func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 
 func (w *world) close() { os.RemoveAll(w.dir) }
 
-// command returns a command for this world. It ends with this program.
+// command returns a command for this world. The command ends when this program ends.
 func (w *world) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.ctx, name, args...)
 	cmd.Env = w.env
@@ -176,7 +176,7 @@ func (w *world) configure() error {
 	return os.WriteFile(w.config(), []byte(text), 0o600)
 }
 
-// start starts a server, and returns the time until a caller that polls gets its first id.
+// start starts a server, and returns the time until a polling caller gets its first id.
 func (w *world) start(s *server) (time.Duration, error) {
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	begin := time.Now()
@@ -219,8 +219,8 @@ func (s *server) stop() error {
 	return nil
 }
 
-// link is the name of both ends of a virtual link, whose addresses RFC 2544 reserves for
-// benchmarks.
+// link is the name of both ends of a virtual link. RFC 2544 reserves the addresses of the ends
+// for benchmarks.
 const (
 	link    = "flakebench"
 	nearEnd = "198.18.0.1"
@@ -260,7 +260,7 @@ func (w *world) overVeth() (v *world, leave func(), err error) {
 	v, err = w.at(site{host: nearEnd}, there)
 	return v, func() {
 		v.endEPMD()
-		w.command("ip", "link", "del", link).Run() // what is left of a node may keep the namespace
+		w.command("ip", "link", "del", link).Run() // a process left over from a node may keep the namespace
 		end(holder)
 	}, err
 }

@@ -17,12 +17,12 @@ type group struct {
 	v2  bool
 }
 
-// newGroup makes a group that may take limit bytes.
+// newGroup creates a group whose processes may use limit bytes.
 func newGroup(limit int) (group, error) {
 	g := group{dir: "/sys/fs/cgroup/memory"}
 	if _, err := os.Stat(g.dir); err != nil {
 		g = group{"/sys/fs/cgroup", true}
-		os.WriteFile(filepath.Join(g.dir, "cgroup.subtree_control"), []byte("+memory"), 0) // may fail if it is on already
+		os.WriteFile(filepath.Join(g.dir, "cgroup.subtree_control"), []byte("+memory"), 0) // may fail if already enabled
 	}
 	g.dir = filepath.Join(g.dir, fmt.Sprintf("flake-containers-%d-%d", os.Getpid(), limit>>20))
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
@@ -35,7 +35,7 @@ func newGroup(limit int) (group, error) {
 	if err := os.WriteFile(filepath.Join(g.dir, memory), []byte(strconv.Itoa(limit)), 0); err != nil {
 		return g, errors.Join(err, g.remove())
 	}
-	os.WriteFile(filepath.Join(g.dir, swap), []byte(strconv.Itoa(noSwap)), 0) // not all systems have it
+	os.WriteFile(filepath.Join(g.dir, swap), []byte(strconv.Itoa(noSwap)), 0) // not all systems have this file
 	return g, nil
 }
 

@@ -88,7 +88,7 @@ func callers(n *node) string {
 		}
 		adding.Wait()
 	}
-	select { // let all of them call for a while
+	select { // let all callers call for a while
 	case <-time.After(5 * time.Second):
 	case <-n.ended:
 	}
@@ -98,7 +98,7 @@ func callers(n *node) string {
 	return said
 }
 
-// attacked runs a few callers beside attackers that take memory.
+// attacked runs a few callers at the same time as attackers that take memory.
 func attacked(n *node) string {
 	const honest = 32
 	ctx, cancel := context.WithCancel(context.Background())
@@ -179,7 +179,7 @@ func (h *attacker) monitors() {
 	}
 }
 
-// unread asks for large answers and reads none.
+// unread asks for large answers and does not read them.
 func (h *attacker) unread() {
 	for i := int64(0); h.ctx.Err() == nil; i++ {
 		h.SetWriteDeadline(time.Now().Add(time.Second))

@@ -5,8 +5,8 @@
 //	go run ./scripts/containers -sizes 64 -callers 500 -attack 1m
 //
 // It needs writable control groups for memory, version 1 or 2, and so usually root. For each
-// size it connects more and more callers, all of which call, until some are refused. Then hostile
-// nodes take as much memory as they can, while a few callers go on calling.
+// size it connects more and more callers, which all keep calling, until some are refused. Then
+// hostile nodes take as much memory as they can, while a few callers keep calling.
 package main
 
 import (

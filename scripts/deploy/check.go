@@ -90,7 +90,7 @@ func appendTo[T any](all *[]T, text []byte) error {
 	return err
 }
 
-// Check returns the faults in manifests.
+// Check returns an error that lists the faults in manifests.
 func Check(manifests []byte) error {
 	o, err := Decode(manifests)
 	if err != nil {
@@ -116,7 +116,7 @@ type workload struct {
 	selector *meta.LabelSelector
 	template *core.PodTemplateSpec
 	pod      *core.PodSpec
-	service  string // the service of a StatefulSet, in which its pods have names
+	service  string // the service of a StatefulSet, which gives its pods their names
 	claims   []string
 	ports    []string
 }
@@ -143,7 +143,7 @@ func (o *Objects) workload() (w workload, err error) {
 	return w, nil
 }
 
-// secure checks that the pod meets the strictest standard, and can write to nothing but volumes.
+// secure checks that the pod meets the strictest standard, and can write only to volumes.
 func (w *workload) secure(fault func(string, ...any)) {
 	standard, err := restricted.NewEvaluator(restricted.DefaultChecks(), nil)
 	if err != nil {
@@ -241,7 +241,7 @@ var fields = map[string]string{
 }
 
 // environ returns the container's environment as the kubelet sets it: a variable may refer to
-// earlier ones, as $(NAME).
+// an earlier variable as $(NAME).
 func (w *workload) environ(fault func(string, ...any)) (environ []string) {
 	known := []string{}
 	for _, v := range w.pod.Containers[0].Env {
@@ -266,7 +266,7 @@ func (w *workload) environ(fault func(string, ...any)) (environ []string) {
 }
 
 // configured checks that the node accepts its configuration, listens on the container's ports, and
-// has its files on volumes.
+// finds its files on volumes.
 func (w *workload) configured(fault func(string, ...any)) {
 	flags, err := config.Environ(w.environ(fault))
 	if err != nil {

@@ -26,14 +26,14 @@ type pkg struct {
 
 	TestGoFiles, XTestGoFiles []string
 
-	work    string // the folder for the files made
+	work    string // the folder for generated files
 	root    string
 	refused map[int]bool
 	mutants []mutant
 }
 
-// load returns the packages that a path matches, except those without tests and those that are
-// part of other packages' tests.
+// load returns the packages that a path matches, except packages without tests and packages that
+// only help other packages' tests.
 func load(ctx context.Context, root, path, work string) ([]*pkg, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,Name,GoFiles,Imports,TestGoFiles,XTestGoFiles",
 		path)
@@ -68,7 +68,7 @@ func (p *pkg) rel() string {
 
 func (p *pkg) program() string { return filepath.Join(p.work, "test") }
 
-// The compiler's error for a line, and the mutants that it names.
+// fault matches the compiler's error for a line, and named matches the mutants that the error names.
 var (
 	fault = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: .*$`)
 	named = regexp.MustCompile(`mutant\w+\((\d+)`)
@@ -98,8 +98,8 @@ func (p *pkg) build(ctx context.Context) error {
 }
 
 // refuse leaves out the mutants that the compiler names, and reports whether there were any. If an
-// error names only a line, refuse leaves out the line's operators or, if it has none, all its
-// mutants.
+// error names only a line, refuse leaves out the mutants of the line's operators or, if there are
+// none, all mutants of the line.
 func (p *pkg) refuse(out []byte) bool {
 	before := len(p.refused)
 	lines := map[string]bool{}

@@ -5,17 +5,17 @@
 //	scripts/mutants/run ./flake/sno ./client  # some packages
 //	scripts/mutants/run -list DIR ./flake/... # also writes those that lived to files there
 //
-// A change is called a mutant. It leaves out a statement or a side of && and ||; never or always
-// takes an if; turns == into !=, < into <=, + into -, and so on. All mutants of a package are
-// compiled into one test program, each behind a switch, so trying one only runs the tests that
-// reach it. A test in which the mutant makes no difference, such as < without equal sides, does
-// not reach it. A mutant that makes the tests hang counts as killed.
+// A change is called a mutant. It leaves out a statement or a side of && or ||; takes an if never
+// or always; turns == into !=, < into <=, + into -, and so on. All mutants of a package are
+// compiled into one test program, each behind a switch, so trying a mutant only runs the tests that
+// reach it. A test in which the mutant makes no difference, such as one of < in which the sides are
+// never equal, does not reach it. A mutant that makes the tests hang counts as killed.
 //
 // On two busy cores a package took from 10 s to 2 minutes, except node/dist with 5 minutes and
 // client with 11, where more mutants hang than elsewhere.
 //
-// Mutants that live are compared with survivors.txt, which names each with the reason why tests
-// cannot notice it, or need not. A survivor that it does not name is a failure.
+// Mutants that live are compared with survivors.txt, which names each survivor and the reason why
+// tests cannot notice it, or need not. A survivor that the file does not name is a failure.
 package main
 
 import (
@@ -139,8 +139,8 @@ func (p *pkg) measure(ctx context.Context, known map[string]bool, list string) (
 	return fresh, os.WriteFile(filepath.Join(list, name), []byte(raw.String()), 0o644)
 }
 
-// read reads the keys of the known survivors. Each has a line, with a tab and the reason after it.
-// A line that begins with # is a comment.
+// read reads the keys of the known survivors. Each key has a line, on which a tab and the reason
+// follow it. A line that begins with # is a comment.
 func read(name string) (known map[string]bool, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -21,7 +21,7 @@ type mutant struct {
 	code   string // the code before the change, on one line
 	change string
 
-	operator bool // whether it needs two numbers of one type
+	operator bool // whether it compiles only for two numbers of one type
 }
 
 // key names a mutant without its line number, which changes with each edit above it.
@@ -48,7 +48,7 @@ type file struct {
 	seq       int
 	mutants   []mutant
 	changes   []insertion
-	decided   map[ast.Expr]bool // conditions: negating them too would add nothing
+	decided   map[ast.Expr]bool // conditions that have mutants: negating these too would add nothing
 }
 
 var operators = map[token.Token][2]string{
@@ -59,7 +59,7 @@ var operators = map[token.Token][2]string{
 	token.AND: {"mutantAND", "|"}, token.OR: {"mutantOR", "&"},
 }
 
-// quiet matches statements whose loss tests need not notice, or that are needed to compile.
+// quiet matches statements whose removal would not compile, or need not be noticed by tests.
 var quiet = regexp.MustCompile(`^(panic|(\w+\.)*[lL]og(ger)?(\(\))?\.(Debug|Info|Warn|Error))\(`)
 
 // mutate puts mutants into a file. It numbers them from next, including the refused ones.
@@ -182,7 +182,7 @@ func (f *file) condition(e ast.Expr) {
 	}
 }
 
-// result makes a mutant that negates the result, unless binary makes more than that.
+// result makes a mutant that negates the result, unless binary makes mutants of it.
 func (f *file) result(e ast.Expr) {
 	if _, ok := e.(*ast.BinaryExpr); ok {
 		return

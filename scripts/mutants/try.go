@@ -23,7 +23,7 @@ type test struct {
 	reaches map[int]bool
 }
 
-// Tests that take less than fast run together, before the others, which run one by one.
+// Tests that take less than fast run together, before the other tests, which run one by one.
 const fast = 300 * time.Millisecond
 
 // patience returns how long tests may take with a mutant, given how long they take without one.

@@ -53,7 +53,7 @@ func writeArchive(name, dir string, files []file, at time.Time) error {
 	})
 }
 
-// create creates a file with what write writes.
+// create creates a file that contains what write writes.
 func create(name string, write func(io.Writer) error) error {
 	out, err := os.Create(name)
 	if err != nil {
@@ -62,7 +62,7 @@ func create(name string, write func(io.Writer) error) error {
 	return errors.Join(write(out), out.Close())
 }
 
-// gzipped compresses what write writes, without a name or a time.
+// gzipped compresses what write writes. The header contains neither a name nor a time.
 func gzipped(out io.Writer, write func(io.Writer) error) error {
 	zipped, err := gzip.NewWriterLevel(out, gzip.BestCompression)
 	if err != nil {
@@ -117,7 +117,7 @@ func filesBelow(top string) (files []file, err error) {
 }
 
 // npm packs the client library for JavaScript, as npm pack does. Its CommonJS modules must
-// exist.
+// already have been built.
 func npm(r release) error {
 	top := filepath.Join(r.root, "clients/javascript")
 	text, err := os.ReadFile(filepath.Join(top, "package.json"))

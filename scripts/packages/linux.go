@@ -159,8 +159,8 @@ func (r release) contents(p platform) files.Contents {
 	}
 }
 
-// content returns a file at to, with the bytes of from. If to is relative, it is below /usr/share;
-// if from is relative, it is below the stage.
+// content returns a file at path to, with the bytes of the file at path from. A relative to is below
+// /usr/share, and a relative from is below the stage.
 func (r release) content(to, from string) *files.Content {
 	if !filepath.IsAbs(to) {
 		to = "/usr/share/" + to

@@ -23,7 +23,7 @@ type release struct {
 	platforms []platform // the platforms of the binaries
 }
 
-// A platform is what a binary runs on, in Go's names.
+// A platform is the system that a binary runs on, under Go's names.
 type platform struct{ os, arch string }
 
 // binary returns the path of the command for a platform.

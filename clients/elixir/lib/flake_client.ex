@@ -14,32 +14,32 @@ defmodule FlakeClient do
       text = FlakeClient.id!(base: :canonical)
 
   This is the Erlang application `:flake_client` with Elixir's names and types.
-  The module `:flake_client` describes what it promises about order, freshness
-  and failover. The ids of one client strictly increase, whichever processes
-  take them; with a lease they are no older than its `max_age`.
+  The documentation of the module `:flake_client` describes its guarantees about
+  order, freshness and failover. The ids of one client strictly increase, whichever
+  processes take them; with a lease they are no older than its `max_age`.
 
   ## Options of a client
 
     * `:nodes` - the nodes to ask, in order of preference; in tests,
       `[:in_process]` makes ids without any node
-    * `:name` - the client's name, if there are several; default `:flake_client`
+    * `:name` - the client's name, if there are several clients; default `:flake_client`
     * `:generator` - the generator's registered name on the nodes; default
       `:flake`
     * `:timeout` - the time limit of a call, in milliseconds; default 5000
-    * `:lease` - takes ids from leases fetched ahead, without a round trip:
-      `[size: 1000, max_age: 100]`, with the age in milliseconds
+    * `:lease` - makes the client take ids from leases that it fetches ahead, without a
+      round trip: `[size: 1000, max_age: 100]`, with the age in milliseconds
 
   ## Options of a call
 
     * `:client` - the name of the client; default `:flake_client`
     * `:base` - returns ids as text. 2 to 62: in that base, with digits `0-9A-Za-z`;
       `:canonical`: the format's own text, for flake 22 digits of base 62, which sort
-      as ids do; `:uuid` or `:ulid`, for ids of 16 bytes: the own texts of those
-      formats, which sort too; `:crockford`: Crockford's base 32, which sorts and is
-      read in either case
+      as ids do; `:uuid` or `:ulid`, for ids of 16 bytes: the own texts of the formats
+      uuidv7 and ulid, which also sort as ids do; `:crockford`: Crockford's base 32,
+      which sorts as ids do and is read in either case
 
-  Whatever happens to the nodes, functions without `!` do not raise, and those
-  with it raise `FlakeClient.Error`.
+  Whatever happens to the nodes, functions without `!` do not raise. Functions with
+  `!` raise `FlakeClient.Error` instead of returning an error.
   """
 
   @typedoc "Ids of flake, uuidv7 and ulid have 16 bytes; those of other formats have 8 or 10."
@@ -102,7 +102,7 @@ defmodule FlakeClient do
     end
   end
 
-  # Errors use this module's names of options.
+  # Errors use this module's names for the options.
   defp started({:error, {:bad_option, key, value, allowed}}) do
     {:error, {:bad_option, %{client: :name, name: :generator}[key] || key, value, allowed}}
   end
@@ -163,7 +163,7 @@ defmodule FlakeClient do
 
   @doc """
   The id for a time, in milliseconds since 1970 or as a `DateTime`, with worker and
-  sequence 0. A range scan can begin there.
+  sequence 0. A range scan can begin at that id.
 
       iex> FlakeClient.notional(~U[2023-11-14 22:13:20.000Z])
       {:ok, <<1_700_000_000_000::64, 0::64>>}
@@ -340,12 +340,13 @@ defmodule FlakeClient do
     end
   end
 
-  # Leaves what is not a keyword list, which is then refused like unknown options.
+  # Leaves anything that is not a keyword list unchanged. It is then refused like unknown options.
   defp pop(options, key, default) do
     if Keyword.keyword?(options), do: Keyword.pop(options, key, default), else: {default, options}
   end
 
-  # The base of a text made here: a node returns no texts of notional ids. nil: no text.
+  # The base of a text that is made here, since a node does not return texts of notional
+  # ids; nil if no text is requested.
   defp pop_base(options, default \\ nil) do
     {base, options} = pop(options, :base, default)
 

@@ -73,7 +73,7 @@ export class FlakeClient {
     this.#fetch()
   }
 
-  // Returns a call's ids, all from one lease, if that has enough.
+  // Returns a call's ids, all from one lease, if a lease has enough ids.
   #serve (call, now = performance.now()) {
     const usable = lease => lease && lease.left >= call.n && (now - lease.asked <= this.#maxAge || lease.asked >= call.began)
     if (!usable(this.#current)) {
@@ -88,7 +88,8 @@ export class FlakeClient {
     return true
   }
 
-  // Fetches a lease: while calls wait, for them; otherwise ahead, with a call's timeout.
+  // Fetches a lease. While calls wait, it keeps trying for them; otherwise it fetches ahead, with
+  // the timeout of a call.
   async #fetch () {
     if (this.#fetching) return
     this.#fetching = new AbortController()
@@ -111,7 +112,7 @@ export class FlakeClient {
   }
 }
 
-// Returns the next ids of a lease. It removes them from the lease before a caller gets them.
+// Returns the next ids of a lease, after removing them from the lease.
 function take (lease, n, format) {
   const ids = []
   lease.left -= n

@@ -6,7 +6,7 @@ import { canonicalOf, decode, uuid } from './text.js'
 export class Format {
   constructor ({ name, size, fields, text, epoch = 0, unit = 1, step = 0, order }) {
     this.name = name
-    this.size = size // in bytes; the bits above the fields are 0
+    this.size = size // in bytes; bits above the fields are 0
     this.text = canonicalOf(text, this.size)
     this.epoch = BigInt(epoch)
     this.unit = BigInt(unit) // the unit of the time, in ms
@@ -39,7 +39,7 @@ export class Format {
     return this.#checked((this.size === 16 && text.length === 36 ? uuid : this.text).decode(text), SyntaxError)
   }
 
-  // Apart from the nil UUID, a UUID of another version is not an id of these formats.
+  // Except for the nil UUID, a UUID of another version is not an id of these formats.
   #checked (value, Failure) {
     const unfit = value && this.fields.find(({ fixed, shift, most }) => fixed !== undefined && (value >> shift & most) !== fixed)
     if (unfit) throw new Failure(`${this.text.encode(value)} is no id of ${this.name}, whose ${unfit.name} is ${unfit.fixed}`)
@@ -64,7 +64,7 @@ export class Format {
     return ticks
   }
 
-  /** The fields of an id: the time in ms since 1970, the others unchanged. */
+  /** The fields of an id: the time in ms since 1970, the other fields unchanged. */
   decompose (value) {
     return Object.fromEntries(this.fields.map(({ name, shift, most }) => {
       const field = value >> shift & most
@@ -72,13 +72,13 @@ export class Format {
     }))
   }
 
-  /** The maximum length of a run from an id on, within its time. For 8 bytes only the node knows. */
+  /** The maximum length of a run that starts with an id and keeps its time. For 8 bytes only the node knows. */
   left (value) {
     const { sequence } = this.decompose(value)
     return this.size === 8 ? Infinity : this.fields.find(({ name }) => name === 'sequence').most - sequence + 1n
   }
 
-  /** Whether an id may follow the highest id of its node. */
+  /** Whether an id may come after the highest id of its node. */
   follows (highest, value) {
     if (this.order === undefined) return value > highest
     const rest = this.bits - BigInt(this.order)
@@ -117,7 +117,7 @@ function short (name, epoch, timeBits, makers, sequenceBits, order) {
   return new Format({ name, size: 8, text: 'decimal', epoch: +epoch, order, fields })
 }
 
-/** The formats, by the names that nodes use. */
+/** The formats, under the names that nodes use. */
 export const formats = Object.freeze({
   flake: new Format({
     name: 'flake',
@@ -152,7 +152,7 @@ export const formats = Object.freeze({
   })
 })
 
-/** The format with a name, or the format itself. */
+/** The format with a name. A format itself is returned as it is. */
 export function formatOf (format) {
   const found = format instanceof Format ? format : Object.hasOwn(formats, format) && formats[format]
   if (!found) throw new TypeError(`the format is ${String(format)}, want one of ${Object.keys(formats).join(', ')}, or of snowflake() or idgen()`)

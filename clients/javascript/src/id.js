@@ -54,7 +54,7 @@ export class Id {
 
   toJSON () { return this.toString() }
 
-  // With this < and > compare ids, and no other operation treats them as numbers.
+  // This makes < and > compare ids. No other operation treats ids as numbers.
   [Symbol.toPrimitive] (hint) { return hint === 'number' ? this.#value : this.toString() }
 
   [Symbol.for('nodejs.util.inspect.custom')] () { return `Id(${this.#format.name} ${this})` }

@@ -3,7 +3,7 @@ type Bytes = typeof globalThis extends { Buffer: { alloc (size: number): infer B
 
 declare namespace FlakeId {
   interface Options {
-    /** 0 to 1023, instead of datacenter and worker. */
+    /** The generator id, 0 to 1023, instead of datacenter and worker. */
     id?: number
     /** 0 to 31. */
     datacenter?: number
@@ -16,7 +16,7 @@ declare namespace FlakeId {
   }
 }
 
-/** Makes ids of flake-idgen in this process. It stores nothing. */
+/** Makes the ids of flake-idgen in this process. It stores nothing. */
 declare class FlakeId {
   constructor (options?: FlakeId.Options)
   readonly options: FlakeId.Options

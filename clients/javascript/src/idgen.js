@@ -1,11 +1,11 @@
-// Makes the ids of flake-idgen 1.4.0 in this process. It keeps nothing: ids repeat after a
-// restart with the clock set back, or if another generator has the same id.
+// Makes the ids of flake-idgen 1.4.0 in this process. It stores nothing: ids repeat after a
+// restart with the clock set back, or if another generator has the same generator id.
 
 const sequences = 0xFFF
 const maxTime = 2 ** 42 - 1
 const maxPause = 1000 // the most ms until the clock is read again
 
-// Of Node.js as in flake-idgen, which takes less time.
+// Node.js has nextTick, which flake-idgen uses too and which takes less time.
 const later = globalThis.process?.nextTick ?? ((cb, err, id) => queueMicrotask(() => cb(err, id)))
 
 /** A generator with the options, properties and errors of flake-idgen. */
@@ -84,7 +84,7 @@ function bytes (time, low) {
   return id
 }
 
-// flake-idgen masks values that do not fit, so two of its generators could have the same id.
+// flake-idgen masks values that do not fit, so two of its generators could have the same generator id.
 function whole (what, value, from, to) {
   const number = Number(value ?? 0)
   if (!Number.isInteger(number) || number < from || number > to) {

@@ -5,8 +5,8 @@ type Bytes = typeof globalThis extends { Buffer: { alloc (size: number): infer B
 export type Time = Date | number | bigint
 
 /**
- * 2 to 62; Crockford's base 32, in upper case and padded to 26, 16 or 13 digits, which sort
- * as ids do; or, for ids of 16 bytes, the form of a UUID.
+ * A base from 2 to 62; Crockford's base 32, in upper case and padded to 26, 16 or 13 digits,
+ * which sort as ids do; or, for ids of 16 bytes, the form of a UUID.
  */
 export type Base = number | 'crockford' | 'uuid'
 
@@ -21,18 +21,19 @@ export interface Format {
   /** The id with these bytes, the most significant first. */
   fromBytes (bytes: Uint8Array): Id
   /**
-   * The id of a text: the format's own text, or a UUID if ids have 16 bytes; or, with a base,
-   * digits 0-9A-Za-z for 2 to 62, or a text in another Base. Throws SyntaxError if it is not one.
+   * The id that a text stands for: the format's own text, or a UUID if ids have 16 bytes; or, with
+   * a base, digits 0-9A-Za-z for 2 to 62, or a text in another Base. Throws SyntaxError if the text
+   * is not an id.
    */
   parse (text: string, base?: Base): Id
-  /** The lowest and the highest id of some milliseconds, both ends included, for range scans. */
+  /** The lowest and the highest id of the milliseconds from first to last, both included, for range scans. */
   span (first: Time, last?: Time): [lowest: Id, highest: Id]
 }
 
 /** The formats by name. snowflake has Twitter's epoch and bits; the epoch of flake-idgen is 1970. */
 export const formats: Readonly<Record<'flake' | 'snowflake' | 'flake-idgen' | 'sno' | 'uuidv7' | 'ulid', Format>>
 
-/** Snowflakes with another epoch or other bits. Some of the machine's bits may be its datacenter's. */
+/** Snowflakes with another epoch or other bits. Some of the bits for the machine may be for its datacenter. */
 export function snowflake (options?: {
   epoch?: Date | number
   timeBits?: number
@@ -41,15 +42,15 @@ export function snowflake (options?: {
   sequenceBits?: number
 }): Format
 
-/** flake-idgen's ids with another epoch. */
+/** The ids of flake-idgen with another epoch. */
 export function idgen (options?: { epoch?: Date | number }): Format
 
-/** An id. It is immutable. In strings it is its own text; < and > compare ids. */
+/** An id. It is immutable. In strings it becomes its format's own text; < and > compare ids. */
 export class Id {
   private constructor ()
   readonly format: Format
   readonly value: bigint
-  /** The format's own text; or, with a base, digits 0-9A-Za-z without leading zeros for 2 to 62, or another Base. */
+  /** The format's own text; or, with a base, its text, for 2 to 62 in digits 0-9A-Za-z without leading zeros. */
   toString (base?: Base): string
   /** The bytes in hexadecimal, in lower case. */
   toHex (): string
@@ -59,15 +60,15 @@ export class Id {
   /** In Node.js only. */
   toBuffer (): Bytes
   toJSON (): string
-  /** By the names that nodes use: time in ms since 1970, worker, sequence, or the format's other fields. */
+  /** The fields by the names that nodes use: time in ms since 1970, worker, sequence, or the format's other fields. */
   readonly fields: Readonly<Record<string, bigint>>
   /** The time in ms since 1970. */
   readonly time: bigint
   readonly date: Date
-  /** A snowflake's machine, sno's partition; for flake-idgen, the worker without the datacenter. */
+  /** The worker: a snowflake's machine, or sno's partition; for flake-idgen, the worker without the datacenter. */
   readonly worker: bigint
   readonly sequence: bigint
-  /** The sno id with a different metabyte. */
+  /** This id with a different metabyte; for ids of sno only. */
   withMeta (meta: number): Id
 }
 
@@ -82,7 +83,7 @@ export interface Options {
   format?: keyof typeof formats | Format
   /** The time limit of a call in ms: 1 to 3,600,000, default 5000. */
   timeout?: number
-  /** How many ids a lease has: 1 to 1,048,576, default 1000; and its maximum age in ms: 1 to 60,000, default 100. */
+  /** The ids in a lease: 1 to 1,048,576, default 1000; and its maximum age in ms: 1 to 60,000, default 100. */
   lease?: { size?: number, maxAge?: number }
   /** @deprecated Never called: numbers from etcd keep the workers of nodes apart. */
   onWarning?: (err: FlakeError) => void
@@ -110,7 +111,7 @@ export class NodeError extends FlakeError {
   readonly code: 'unreachable' | 'timeout' | 'refused' | 'unavailable' | 'bad_answer' | 'not_above'
   /** The node's URL. */
   readonly node: string
-  /** The status of an answer, if it is not 200. */
+  /** The status of the node's answer, if it is not 200. */
   readonly status?: number
   /** Why the node has no ids for now, such as clock_running_backwards. */
   readonly reason?: string
@@ -119,6 +120,6 @@ export class NodeError extends FlakeError {
 /** No node answered with ids in time. */
 export class NoNodeError extends FlakeError {
   readonly code: 'no_node'
-  /** One for each node that was asked. */
+  /** One error for each node that was asked. */
   readonly errors: NodeError[]
 }

@@ -98,7 +98,7 @@ function runsOf ({ leases }, format, n) {
   return runs
 }
 
-// A node writes ids in their format's own text. Any other text is of a different format.
+// A node writes ids in their format's own text. Any other text belongs to a different format.
 function own (text, format) {
   const id = format.parse(text)
   if (String(id) !== text) throw new Error(`${JSON.stringify(text)} is not how ids of ${format.name} are written`)

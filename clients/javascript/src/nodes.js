@@ -7,7 +7,7 @@ const maxNodes = 100
 const firstPause = 2
 const lastPause = 500
 
-/** Several nodes. One is asked until it fails, then the next. */
+/** Several nodes. One node is asked until it fails, then the next node. */
 export class Nodes {
   #nodes
   #generator
@@ -28,9 +28,9 @@ export class Nodes {
   }
 
   /**
-   * Asks for n() ids until a node answers, or until they are no longer wanted(): then
-   * it returns nothing. It fails if no node will ever answer. Each may use up its share
-   * of the timeout.
+   * Asks for n() ids until a node answers, or until wanted() is false: then it returns
+   * nothing. It fails if no node will ever answer. Each node may use up its share of the
+   * timeout.
    */
   async lease (n, wanted, signal) {
     this.#errors = []
@@ -79,7 +79,7 @@ export class Nodes {
     }
   }
 
-  // The ids of one node ascend as its format says. Those of another node must be above them.
+  // The ids of one node ascend as its format says. The ids of a different node must be above all earlier ids.
   #check (runs, place) {
     let highest = this.#highest
     for (const { first, count } of runs) {

@@ -3,8 +3,8 @@ const crockford = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const sno = '23456789abcdefghijklmnopqrstuvwx'
 
 /**
- * A number in a base from 2 to 62, with digits 0-9A-Za-z and no leading zeros; or an id of
- * so many bytes, in a named base.
+ * A number in a base from 2 to 62, with digits 0-9A-Za-z and no leading zeros; or an id in
+ * a named base, where size is the size of the id in bytes.
  */
 export function encode (value, base, size) {
   const text = named(base, size)
@@ -32,7 +32,7 @@ function small (value, base) {
   return text
 }
 
-/** Reads what encode returns for an id of so many bytes. Leading zeros are allowed. */
+/** Reads what encode returns for an id of size bytes. Leading zeros are allowed. */
 export function decode (text, base, size) {
   const own = named(base, size)
   if (own) return own.decode(text)
@@ -63,7 +63,7 @@ function none (text, what) {
   return new SyntaxError(`${JSON.stringify(text.slice(0, 40))} is no id: want ${what}`)
 }
 
-// Added to the error of texts that {get, 62} or toString(62) may have returned: ids since 1971 have 17 digits or more.
+// Added to the error for texts that {get, 62} or toString(62) may have returned: ids since 1971 have 17 digits or more.
 const unpadded = text => /^[0-9A-Za-z]{17,21}$/.test(text) ? '; parse(text, 62) reads digits without leading zeros' : ''
 
 function checkBase (base) {
@@ -104,7 +104,7 @@ function digits32 (alphabet) {
 
 const writers = { [base62]: value => large(value, 62), [crockford]: digits32(crockford), [sno]: digits32(sno) }
 
-/** Digits in an alphabet, padded to as many as the highest id has, so that texts sort as ids do. */
+/** Digits in an alphabet, padded to the length of the highest id's text, so that texts sort as ids do. */
 function fixed (alphabet, size, read = text => text) {
   const digits = encode(highestOf(size), alphabet.length).length
   const write = writers[alphabet]
@@ -124,7 +124,7 @@ function named (base, size) {
   if (base === 'uuid' && size === 16) return uuid
 }
 
-/** The own texts of formats, by name: a function that writes the text, and one that reads it. */
+/** A format's own text, by the text's name: a function that writes it, and a function that reads it. */
 export function canonicalOf (name, size) {
   switch (name) {
     case 'base62': return fixed(base62, size)

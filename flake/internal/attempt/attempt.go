@@ -27,9 +27,9 @@ type Attempts struct {
 }
 
 // New returns Attempts whose callers wait for at most patience. When a caller has waited that
-// long, it gets an error that wraps [tick.ErrTimestampNotSaved] and says that what is slow, and
-// so do later callers until the attempt ends. The Attempts call changed with the previous result
-// and each new one; changed must not call the Attempts.
+// long, it gets an error that wraps [tick.ErrTimestampNotSaved] and names what has not answered;
+// later callers get the same error until the attempt ends. The Attempts call changed with the
+// previous result and each new one; changed must not call the Attempts.
 func New(patience time.Duration, what string, changed func(before, now error)) *Attempts {
 	slow := fmt.Errorf("%w: %s has not answered for %v", tick.ErrTimestampNotSaved, what, patience)
 	return &Attempts{
@@ -103,7 +103,7 @@ func (a *Attempts) Await(ctx context.Context, ended <-chan struct{}, done func()
 	}
 }
 
-// late returns the result of Await when patience has ended. On a busy machine the attempt may
+// late returns the result of Await when patience has run out. On a busy machine the attempt may
 // have ended earlier without waking this goroutine, so late checks all conditions again.
 func (a *Attempts) late(ctx context.Context, ended <-chan struct{}, done func() bool, round chan struct{}) error {
 	select {

@@ -25,7 +25,7 @@ func makePairs() (all [pow2]uint16) {
 	return all
 }
 
-// split62 splits (hi, lo) into its first 2 digits, top, and two times 10 digits, mid and low.
+// split62 splits (hi, lo) into its first 2 digits, top, the next 10, mid, and the last 10, low.
 func split62(hi, lo uint64) (top, mid, low uint64) {
 	qhi := hi / pow10
 	qlo, low := bits.Div64(hi%pow10, lo, pow10)
@@ -33,8 +33,8 @@ func split62(hi, lo uint64) (top, mid, low uint64) {
 	return top, mid, low
 }
 
-// two returns the 2 digits of v < 62^2. ten returns the 10 of v < 62^10: the first 2, and the
-// other 8.
+// two returns the 2 digits of v < 62^2. ten returns the 10 digits of v < 62^10: the first 2 as
+// head, and the other 8 as tail.
 func two(v uint64) uint16 { return pairs[v%pow2] }
 
 func ten(v uint64) (head uint16, tail uint64) {

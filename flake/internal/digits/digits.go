@@ -26,7 +26,7 @@ const (
 // ErrBase means that a base is not in the range 2 to 62.
 var ErrBase = errors.New("flake: a base must be from 2 to 62")
 
-// A radix is the highest power of a base that fits a word, and its exponent.
+// A radix is the highest power of a base that fits in a word, and its exponent.
 type radix struct {
 	chunk int
 	power uint64
@@ -58,7 +58,7 @@ type Size struct {
 	widths [MaxBase + 1]uint8 // number of digits of the highest number, by base
 }
 
-// NewSize returns the size of numbers with that many bits, 64 to 128.
+// NewSize returns the size of numbers with the given number of bits, 64 to 128.
 func NewSize(bits int) *Size {
 	s := &Size{high: ^uint64(0) >> (128 - bits)}
 	for base := MinBase; base <= MaxBase; base++ {
@@ -91,7 +91,7 @@ func Append(dst []byte, hi, lo uint64, base int) ([]byte, error) {
 	return append(dst, buf[put(&buf, hi, lo, base):]...), nil
 }
 
-// AppendPadded appends (hi, lo), which must fit the size, padded with leading zeros to
+// AppendPadded appends (hi, lo), which must fit in the size, padded with leading zeros to
 // [Size.Width] digits. If it fails, it returns dst unchanged.
 func (s *Size) AppendPadded(dst []byte, hi, lo uint64, base int) ([]byte, error) {
 	if base < MinBase || base > MaxBase {
@@ -120,7 +120,7 @@ func Text(hi, lo uint64, base int) (string, error) {
 	return string(text), err
 }
 
-// Padded returns (hi, lo), which must fit the size, padded with leading zeros to [Size.Width]
+// Padded returns (hi, lo), which must fit in the size, padded with leading zeros to [Size.Width]
 // digits. For a base that is not from 2 to 62 it returns [ErrBase].
 func (s *Size) Padded(hi, lo uint64, base int) (string, error) {
 	var buf [128]byte
@@ -166,8 +166,8 @@ func Values(alphabets ...string) (all [256]byte) {
 	return all
 }
 
-// HexValue returns the value of a hexadecimal digit in either case, or above 15 for other
-// bytes.
+// HexValue returns the value of a hexadecimal digit in either case, or a value above 15 for any
+// other byte.
 func HexValue(digit byte) byte {
 	if digit >= 'a' {
 		digit -= 'a' - 'A'
@@ -209,8 +209,8 @@ func load4(s string) uint64 {
 	return uint64(s[3]) | uint64(s[2])<<8 | uint64(s[1])<<16 | uint64(s[0])<<24
 }
 
-// hex8 returns the value of 8 hexadecimal digits, one per byte of text. ok is false if some
-// are not digits.
+// hex8 returns the value of 8 hexadecimal digits, one per byte of text. ok is false if any byte
+// is not a digit.
 func hex8(text uint64) (value uint64, ok bool) {
 	letters := text >> 6 & each // 1 in the bytes of letters
 	v := text&(0xf*each) + 9*letters
@@ -233,7 +233,7 @@ func PutUUID(text *[36]byte, hi, lo uint64) {
 	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
 }
 
-// hexOf returns 8 hexadecimal digits, lower case, a byte each: the reverse of [hex8].
+// hexOf returns 8 hexadecimal digits, lower case, one per byte: the reverse of [hex8].
 func hexOf(value uint32) uint64 {
 	v := uint64(value)
 	v = (v | v<<16) & 0x0000ffff0000ffff
@@ -280,8 +280,8 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 	return hi, lo, nil
 }
 
-// word returns the value of digits that fit a word. ok is false if some are not digits of the
-// base.
+// word returns the value of a text whose value fits in a word. ok is false if any byte is not a
+// digit of the base.
 func word(text string, base int) (v uint64, ok bool) {
 	var highest byte
 	for i := range len(text) {
@@ -306,8 +306,8 @@ func tooHigh(text string, base int) error {
 	return wrong(text, 0, "above the highest id, in base %d", base)
 }
 
-// maxQuoted is the number of bytes that an error keeps of a text that is not an id, more than
-// the text of any id has.
+// maxQuoted is the maximum number of bytes that an error keeps of a text that is not an id. It
+// is more than the text of any id has.
 const maxQuoted = 130
 
 // Wrong is the error for a text that is not an id. [As] converts it to the error that users
@@ -352,7 +352,7 @@ func wrong[T string | []byte](text T, at int, format string, args ...any) *Wrong
 	return &Wrong{strings.Clone(string(text[:min(len(text), maxQuoted)])), at, fmt.Sprintf(format, args...)}
 }
 
-// Quote quotes untrusted text, cut to a length that fits a log line.
+// Quote quotes untrusted text, cut to a length that fits in a log line.
 func Quote(text string) string {
 	if len(text) > 64 {
 		return fmt.Sprintf("%q... (%d bytes)", text[:64], len(text))

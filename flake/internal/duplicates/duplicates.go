@@ -29,7 +29,7 @@ func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, 
 	if !s.add(place(first)) || s.add(place(first)) {
 		t.Fatal("a repeated id is not found")
 	}
-	sizes := []int{1, 1, 1, 16, 1, 3, 1, 256} // of one goroutine each
+	sizes := []int{1, 1, 1, 16, 1, 3, 1, 256} // ids per call, one element per goroutine
 	var wg sync.WaitGroup
 	var twice, disorder atomic.Int64
 	for _, size := range sizes {

@@ -3,5 +3,5 @@
 // clock, the next process finds a mark that no id has passed.
 //
 // [Core] is the part that the generators of all formats have in common: it opens and closes
-// them. [OpenOn] opens one on a simulated machine.
+// them. [OpenOn] opens a generator on a simulated machine.
 package durable

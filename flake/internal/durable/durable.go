@@ -34,7 +34,7 @@ type Marker struct {
 	// As of the last beat; guarded by marks.saving.
 	milli  uint64 // the last tick with ids
 	used   int
-	ahead  time.Duration // how far the clock was ahead and not believed
+	ahead  time.Duration // how far the clock was ahead without being believed
 	behind bool          // whether the clock was far behind
 	seen   uint64        // the clock's time
 
@@ -44,8 +44,8 @@ type Marker struct {
 }
 
 // next returns the next mark to save. When a generator is closed, its mark is lowered to the
-// clock, and not below it even if the last id is older: the mark also shows when the generator
-// last ran.
+// clock's time, but no further even if the last id is older, because the mark also shows when
+// the generator last ran.
 func (k *Marker) next() (m mark.Mark) {
 	if k.ended { // close the source before lowering the mark, so that no id can follow
 		last := k.source.Close()
@@ -84,8 +84,8 @@ func (k *Marker) asked() bool {
 	return milli != k.milli || used != k.used
 }
 
-// stale reports whether the mark must be moved even if no ids were made, because it is getting
-// too old or can be lowered since the clock went back.
+// stale reports whether the mark must be moved even if no ids were made: because it is getting
+// too old, or because it can be lowered after the clock went back.
 func (k *Marker) stale() bool {
 	now, limit := k.source.Now(), k.source.Limit()
 	before := limit.Milli()
@@ -97,9 +97,9 @@ func (k *Marker) stale() bool {
 	return lowered || now > k.mark.Load()+k.old
 }
 
-// await is the limit's Extend, called when the clock has passed the mark. Usually there were no
-// calls for a while, the machine slept, or the clock was set ahead, and a save is enough. While
-// saves fail, await fails at once, and run keeps trying.
+// await is the limit's Extend, called when the clock has passed the mark. Usually the cause is
+// that there were no calls for a while, that the machine slept, or that the clock was set ahead;
+// then a save is enough. While saves fail, await fails at once, and run keeps trying.
 func (k *Marker) await(ctx context.Context, milli uint64) error {
 	// If the clock was set back, there is nothing to wait for.
 	done := func() bool { return milli <= k.source.Limit().Milli() || milli > k.source.Now() }
@@ -115,7 +115,7 @@ func (k *Marker) await(ctx context.Context, milli uint64) error {
 // [tick.ErrTimestampNotSaved] or [tick.ErrClosed].
 func (k *Marker) Renew() error { return k.marks.renew() }
 
-// Beat moves the marks if they are due. After [OpenOn] the caller must call it each second.
+// Beat moves the marks if they are due. The caller of [OpenOn] must call it each second.
 func (k *Marker) Beat() { k.marks.beat() }
 
 // Mark returns the mark in the file, which no id is later than.

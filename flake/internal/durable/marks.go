@@ -17,8 +17,8 @@ import (
 
 var errEnded = fmt.Errorf("%w, and so is its file of marks", tick.ErrClosed)
 
-// Marks is a file that keeps the marks of several generators, each under a name. One save a
-// second covers all of them; while no ids are asked for there are few saves. Close it when done.
+// Marks is a file that keeps the marks of several generators, each under a name. One save per
+// second covers all of them; while no ids are asked for, saves are rare. Close it when done.
 type Marks struct {
 	file *mark.File
 	log  *slog.Logger
@@ -26,7 +26,7 @@ type Marks struct {
 	saving sync.Mutex             // held while the file is written
 	saved  mark.Content           // the file's content; guarded by saving
 	drawn  map[string]mark.Worker // workers to write with the next save; guarded by saving
-	latest uint64                 // the highest mark without an open generator; guarded by saving
+	latest uint64                 // the highest mark that has no open generator; guarded by saving
 	names  map[string]bool        // the names in use; guarded by saving
 	kept   []*Marker              // the markers whose marks are kept ahead; guarded by saving
 	ended  bool                   // guarded by saving
@@ -62,8 +62,9 @@ func CheckMarks(path string) error {
 	return nil
 }
 
-// OpenMarksOn is like [OpenMarks], on a simulated disk; the caller must keep the marks ahead.
-// After linger beats without ids the marks no longer move; with 0 they always move.
+// OpenMarksOn is like [OpenMarks], but on a simulated disk; the caller must keep the marks
+// ahead. After linger beats without ids the marks no longer move; if linger is 0, they always
+// move.
 func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Marks, error) {
 	file, saved, err := mark.Open(disk, path)
 	if err != nil {
@@ -83,8 +84,8 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 	return m, nil
 }
 
-// Rehearse is like [OpenMarksOn], for generators that wait by calling sleep. It also returns the
-// content and the path of the file.
+// Rehearse is like [OpenMarksOn], but for generators that wait by calling sleep. It also returns
+// the content and the path of the file.
 func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, mark.Content, string, error) {
 	m, err := OpenMarksOn(disk, path, nil, 0)
 	if err != nil {
@@ -94,9 +95,9 @@ func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, mark.Con
 	return m, m.saved, m.file.Path(), nil
 }
 
-// reserve reserves a name until release, and returns the last mark under it, or nil if there is
-// none. If the mark is in a separate file, as in early releases, reserve sets k.former to that
-// file. It fails rather than start a new mark if the file may already have one for this
+// reserve reserves k's name until release, and returns the last mark under that name, or nil if
+// there is none. If the mark is in a separate file, as in early releases, reserve sets k.former
+// to that file. It fails rather than start a new mark if the file may already have one for this
 // generator.
 func (m *Marks) reserve(k *Marker) (last *mark.Mark, err error) {
 	m.saving.Lock()
@@ -170,7 +171,7 @@ func (m *Marks) Number() *mark.Number {
 }
 
 // Remember replaces the number in the file, or erases it if number is nil, and returns once that
-// is durable. It moves the marks too. After an error [Marks.Number] returns the old number.
+// is durable. It also moves the marks. After an error [Marks.Number] returns the old number.
 // Remember can also be called between Finish and Close.
 func (m *Marks) Remember(number *mark.Number) error {
 	m.saving.Lock()

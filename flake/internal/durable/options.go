@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// Window is how far ahead of the clock the mark is set. After a crash the next process
-	// waits for at most that long, and for that long ids can be made while the file cannot
-	// be written.
+	// Window is how far ahead of the clock the mark is set. It is also the longest time that
+	// the next process waits after a crash, and the time for which ids can be made while the
+	// file cannot be written.
 	Window = 3 * time.Second
 
 	// DefaultDowntime is the original's allowable_downtime, 30 days.
@@ -16,16 +16,17 @@ const (
 
 	renewal = time.Second // the time between moves of the mark
 
-	// Patience is how long a call waits for a save when the clock has passed the mark:
-	// there were no calls for a while, the machine slept, or the clock was set ahead.
+	// Patience is the longest time that a call waits for a save when the clock has passed the
+	// mark because there were no calls for a while, the machine slept, or the clock was set
+	// ahead.
 	Patience = time.Second
 
 	// linger is the number of beats without ids after which marks no longer move.
 	linger = 60
 
-	// idle is the maximum age of a mark while there are no calls, or a hundredth of the
-	// allowable downtime if that is less. The mark also shows when the node last ran, and
-	// the file must never look old to programs that delete old files.
+	// idle, or a hundredth of the allowable downtime if that is less, is the maximum age of a
+	// mark while there are no calls. There is a maximum because the mark also shows when the
+	// node last ran, and because programs may delete files that look old.
 	idle = time.Hour
 
 	window = uint64(Window / time.Millisecond)

@@ -6,8 +6,9 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// RaiseMark raises the nameless mark in the file at path to at least milli, and returns it.
-// Nothing else in the file changes. It fails like [OpenMarks], or if the file cannot be written.
+// RaiseMark raises the nameless mark in the file at path to at least milli, and returns the
+// mark. Nothing else in the file changes. It fails as [OpenMarks] does, or if the file cannot be
+// written.
 func RaiseMark(path string, milli uint64) (uint64, error) {
 	file, c, err := mark.Open(mark.OS{}, path)
 	if err != nil {

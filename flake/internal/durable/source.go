@@ -12,10 +12,10 @@ type Source interface {
 	Now() uint64
 	// Begin restricts the source to ids later than last. It is called before any id is made.
 	Begin(last uint64)
-	// Last returns the last tick in which ids were used, and how many.
+	// Last returns the last tick in which ids were used, and the number of ids used in it.
 	Last() (milli uint64, used int)
-	// Limit returns the time that no id may pass. Later calls may return another limit,
-	// which must be raised again.
+	// Limit returns the time that no id may pass. A later call may return a different limit,
+	// which must be raised in turn.
 	Limit() *tick.Limit
 	// Lower lowers the limit to milli, unless an id is later.
 	Lower(milli uint64)
@@ -27,8 +27,8 @@ type Source interface {
 	Close() (last uint64)
 }
 
-// Stateful is a [Source] that can use the same time again, for ids that differ from the earlier
-// ones. For this purpose it stores a few words with every mark.
+// Stateful is a [Source] that can use the same time again, for ids that differ from its earlier
+// ids. For this purpose it stores a few words with every mark.
 type Stateful interface {
 	Source
 	// Restore sets the words of the last run, if there was one. It is called before Begin.

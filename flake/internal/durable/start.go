@@ -46,7 +46,7 @@ func (k *Marker) keep(beat <-chan time.Time) {
 	}
 }
 
-// OpenOn is like [Open], on a simulated machine. The caller must keep the mark ahead with
+// OpenOn is like [Open], but on a simulated machine. The caller must keep the mark ahead with
 // [Marker.Renew] or [Marker.Beat].
 func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper,
 	path string, source Source, o Options) (*Marker, error) {
@@ -94,7 +94,7 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper,
 	return k, nil
 }
 
-// begin waits until the clock has passed the last mark, and saves a new one.
+// begin waits until the clock has passed the last mark, and saves a new mark.
 func (k *Marker) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Duration) (err error) {
 	last, err := k.marks.reserve(k)
 	if err != nil {

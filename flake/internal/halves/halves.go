@@ -9,8 +9,8 @@
 //	+---------+----------------------------------+----------------+
 //	 64                                           128 - Random     128
 //
-// Within a millisecond the first half of each id of a generator is one more than that of the
-// id before. The random bits make an id harder to guess; it is unique without them.
+// Within a millisecond the first half of each id of a generator is one more than the first half
+// of the id before. The random bits make an id harder to guess; it is unique without them.
 package halves
 
 import (
@@ -117,7 +117,7 @@ type ID[T any] interface {
 type Generator[T ID[T]] struct {
 	core      durable.Core[*tick.Generator]
 	worker    flake.Worker
-	high, low uint64 // the same in all ids
+	high, low uint64 // the bits of each half that are the same in all ids
 	random    uint64 // mask for the random bits
 }
 
@@ -147,8 +147,8 @@ func Open[T ID[T]](
 	return g, nil
 }
 
-// Fresh returns a function that returns new ids. Their worker is chosen at random in its first
-// call, and their time comes from a clock that is never set back.
+// Fresh returns a function that returns new ids. Its first call chooses their worker at random,
+// and their time comes from a clock that is never set back.
 func Fresh[T ID[T]](l Layout) func() T {
 	standard := sync.OnceValue(func() *Generator[T] {
 		g, err := New[T](l, flake.RandomWorker(), flake.Options{Clock: tick.ForwardClock()})

@@ -10,7 +10,7 @@ import (
 
 const noFollow = syscall.O_NOFOLLOW
 
-// flock locks a file until it is closed. However the process ends, the kernel releases the lock.
+// flock locks a file until it is closed. The kernel releases the lock however the process ends.
 func flock(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	switch {

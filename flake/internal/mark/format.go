@@ -20,7 +20,7 @@ import (
 //	|          | |  |    |
 //	|          | |  |    CRC-32C of the rest of the slot, 8 hexadecimal digits
 //	|          | |  size of the slot, in bytes
-//	|          | sequence: 1, and one more with each save
+//	|          | sequence: 1 at first, and one more with each save
 //	|          version of the format
 //	the magic
 //	{"marks":{"orders":{"milli":1700000000000,"latest":1700000000000,"words":[0,1]}}}
@@ -42,7 +42,7 @@ const (
 	magic   = "flake-mark "
 	version = 4
 
-	// Max is the highest mark, in the year 6429: the last millisecond that a
+	// Max is the highest possible mark, in the year 6429: the last millisecond that a
 	// generator can use.
 	Max = 1<<47 - 2
 
@@ -89,7 +89,7 @@ type Worker struct {
 	Machine string `json:"machine,omitempty"`
 }
 
-// An image consists of the bytes of a file, and says which slot is current.
+// An image is the bytes of a file, and says which slot is current.
 type image struct {
 	data     []byte // nil if the file does not exist
 	size     int    // the size of a slot; 0 for an earlier version, without slots
@@ -100,7 +100,8 @@ type image struct {
 // at returns slot i.
 func (m image) at(i int) []byte { return m.data[i*m.size:][:m.size] }
 
-// newImage returns an image with text, in slots of at least least bytes, and with room to grow.
+// newImage returns an image that has text in its first slot. The slots have room to grow, and
+// their size is at least the given number of bytes.
 func newImage(sequence uint64, text []byte, least int) image {
 	const header = 64
 	size := max(least, (2*(len(text)+header)/block+1)*block)
@@ -222,8 +223,8 @@ func parseContent(text []byte) (c Content, err error) {
 	return c, nil
 }
 
-// parseEarlier parses a file of version 1 to 3. If data is no such file, the error says what it
-// is.
+// parseEarlier parses a file of version 1 to 3. If data is not such a file, the error says what
+// it is.
 func parseEarlier(data []byte) (c Content, err error) {
 	if !bytes.HasPrefix(data, []byte(magic)) {
 		return c, foreign(data)
@@ -288,9 +289,9 @@ func parseMark(fields []string) (m Mark, err error) {
 // errDets means that the file is one that the Erlang server wrote and "flake import" reads.
 var errDets = errors.New("it is the dets file of boundary/flake, the Erlang server")
 
-// foreign returns an error that says what a file that has no mark is. It may be the dets file of
-// the Erlang server, with its cookie at byte 4, or an integer in the External Term Format (131,
-// 110, length, sign, little-endian), which has 6 bytes for any time since 2004.
+// foreign returns an error that says what kind of file data is, if it has no mark. It may be the
+// dets file of the Erlang server, with its cookie at byte 4, or an integer in the External Term
+// Format (131, 110, length, sign, little-endian), which has 6 bytes for any time since 2004.
 func foreign(data []byte) error {
 	if bytes.HasPrefix(data[min(len(data), 4):], []byte{0, 0xab, 0xcd, 0xef}) {
 		return errDets

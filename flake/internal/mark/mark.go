@@ -2,13 +2,13 @@
 // is up to the caller. The file survives kill -9, a power cut and a full disk: it always
 // contains the old or the new marks.
 //
-// [Open] locks the file and reads it, [File.Save] writes it.
+// [Open] locks the file and reads it; [File.Save] writes it.
 //
 // The file has two slots, and a save overwrites the one that is not current. On file systems
 // that overwrite blocks in place, such as ext4 and xfs, this needs no space, so a full disk
 // does no harm. On file systems that copy on write, such as btrfs and zfs, the save may fail
-// for lack of space, and so it may on any file system if the file was reflinked or is in a
-// snapshot.
+// for lack of space. It may also fail for lack of space on any file system if the file was
+// reflinked or is in a snapshot.
 package mark
 
 import (
@@ -93,8 +93,8 @@ func Open(disk Disk, path string) (*File, Content, error) {
 	return &File{disk: disk, name: path, path: real, lock: lock, now: now}, c, nil
 }
 
-// Former opens the separate file that a generator had in early releases. Its path is that of this
-// file, a hyphen and the name. If it does not exist, Former returns nil.
+// Former opens the separate file that a generator had in early releases. The path of that file
+// is the path of f, a hyphen and the name. If it does not exist, Former returns nil.
 func (f *File) Former(name string) (former *File, last Mark, err error) {
 	path := f.name + "-" + name
 	real, err := f.disk.Resolve(path)
@@ -270,8 +270,8 @@ func (f *File) replace(next image) error {
 	return f.disk.SyncDir(filepath.Dir(f.path))
 }
 
-// hold makes sure that no other process holds the file, or has changed it since the last save.
-// The marks might otherwise be older than that process's ids.
+// hold makes sure that no other process holds the file, or has changed it since the last save:
+// otherwise the marks might be older than the other process's ids.
 func (f *File) hold() error {
 	again, err := f.lock.Keep()
 	f.doubt = f.doubt || again

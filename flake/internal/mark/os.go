@@ -43,7 +43,7 @@ func (OS) Read(path string, max int64) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("it is not a regular file (%v)", info.Mode())
 	case info.Mode().Perm()&0o222 == 0:
-		// A save could still replace the file, but somebody made it read-only on purpose.
+		// A save could still replace the file, but it was probably made read-only on purpose.
 		return nil, fmt.Errorf("it is read-only (%v)", info.Mode())
 	}
 	f, err := os.Open(path)

@@ -14,9 +14,9 @@ import (
 
 // Disk is a file system in memory that models power cuts. It implements mark.Disk.
 //
-// The content of a file is durable once the file is synced, and a name once its folder is synced.
-// A power cut may lose everything else: a file may be old, new or truncated, each sector of an
-// overwritten file may be old or new, and only the first few renames may remain.
+// The content of a file is durable once the file is synced, and a file's name once its folder is
+// synced. A power cut may lose everything else: a file may be old, new or truncated, each sector
+// of an overwritten file may be old or new, and only the first few renames may remain.
 type Disk struct {
 	m *Machine
 
@@ -25,7 +25,7 @@ type Disk struct {
 	pending []func(names map[string]*inode)
 	locked  map[string]bool
 
-	armed int   // how many calls of point until a crash; 0 means no crash
+	armed int   // the number of calls to point until a crash; 0 means no crash
 	fails error // the error of every write, or nil
 	slow  time.Duration
 	lying bool
@@ -67,7 +67,7 @@ func (d *Disk) fail(op, path string) error {
 	return &fs.PathError{Op: op, Path: path, Err: d.fails}
 }
 
-// powerCut keeps everything durable, and a random part of the rest.
+// powerCut keeps everything that is durable, and a random part of the rest.
 func (d *Disk) powerCut() {
 	for _, rename := range d.pending[:d.m.rng.IntN(len(d.pending)+1)] {
 		rename(d.durable)
@@ -99,7 +99,7 @@ func (d *Disk) powerCut() {
 	clear(d.locked)
 }
 
-// sure returns the content of a file as it is after every power cut.
+// sure returns the content that a file has after every possible power cut.
 func (d *Disk) sure(path string) []byte {
 	if node := d.durable[path]; node != nil {
 		return node.synced

@@ -4,9 +4,9 @@
 //
 // Time and disk are virtual, and everything follows from a seed, so a failure can be repeated
 // exactly. [Run] runs one life, [Many] runs several. The simulated server is a [Node]. There are
-// two: [Kept], used in the tests of each format, for its generators with their durable marks; and
-// [Original], a model of the Erlang server's rules. The simulation must find that Original
-// repeats ids; otherwise it is too lenient.
+// two kinds: [Kept], used in the tests of each format, for its generators with their durable
+// marks; and [Original], a model of the Erlang server's rules. The simulation must find that
+// Original repeats ids; otherwise the simulation is too lenient.
 //
 // Type ledger lists the rules that a node must keep. [RunFleet] simulates several nodes with
 // numbers from a store.
@@ -15,7 +15,7 @@ package simulate
 import "time"
 
 // Node is an id server on a [Machine]. One goroutine uses it, but that goroutine may call IDs
-// again while another call of IDs reads the clock (see [Machine.Clock]).
+// again while another call to IDs reads the clock (see [Machine.Clock]).
 type Node interface {
 	// Start starts a new process, which knows only what is on the disk.
 	Start(allowableDowntime time.Duration) error
@@ -23,7 +23,7 @@ type Node interface {
 	IDs(n int, got Got) error
 	// BadCall makes a call that the server does not know.
 	BadCall()
-	// Tick is called each second.
+	// Tick is called once a second.
 	Tick()
 	// Stop stops the process cleanly.
 	Stop()
@@ -37,8 +37,8 @@ type Got func(milli uint64, sequence uint32)
 type Config struct {
 	New func(*Machine) Node
 
-	// Mark returns the durable mark for ids with a sequence, given the content of the file
-	// at [Path]. It is nil if the node has no marks.
+	// Mark returns the durable mark for ids with the given sequence, from the content of the
+	// file at [Path]. Mark is nil if the node has no marks.
 	Mark func(file []byte, sequence uint32) (milli uint64, err error)
 
 	// Unit is the length of a tick in milliseconds; 0 means 1.
@@ -47,17 +47,17 @@ type Config struct {
 	// PerTick is the number of ids in a tick; 0 means 65,536.
 	PerTick int
 
-	// Unordered means that the ids of a caller need not ascend.
+	// Unordered says that the ids of a caller need not ascend.
 	Unordered bool
 
-	// Drifts means that the node's clock may differ from the machine's after a step. So
-	// the time of ids may differ too, and the next start may fail.
+	// Drifts says that the node's clock may differ from the machine's after a step. Then the
+	// time of ids may differ too, and the next start may fail.
 	Drifts bool
 
 	// NoBursts and NoBadCalls leave out the events that make the original repeat ids at
 	// once. Then only crashes and clocks can make it repeat ids.
 	NoBursts, NoBadCalls bool
 
-	// LyingDisk makes fsync do nothing. No node can survive that.
+	// If LyingDisk is set, fsync does nothing. No node can survive that.
 	LyingDisk bool
 }

@@ -18,17 +18,18 @@ import (
 type Fleet struct {
 	// Restore says whether the store is restored, and what the operator does then.
 	Restore Restore
-	// Copies starts nodes on copies of the disks of running nodes.
+	// If Copies is set, nodes start on copies of the disks of running nodes.
 	Copies bool
 
-	// Far sets clocks far ahead, while an operator releases numbers.
+	// If Far is set, clocks are set far ahead, while an operator releases numbers.
 	Far bool
 
-	// Often makes restores and cut-off nodes very frequent. Clocks differ by at most a second.
+	// If Often is set, restores and cut-off nodes are very frequent, and clocks differ by at
+	// most a second.
 	Often bool
 
-	// Stops stops nodes cleanly very often. Their clocks differ by less than hold, so that
-	// a node whose clock is behind claims the number.
+	// If Stops is set, nodes stop cleanly very often, and clocks differ by less than hold, so
+	// that a node whose clock is behind claims the number of one that stopped.
 	Stops bool
 
 	// Functions that inject faults in control runs, or nil.
@@ -81,7 +82,8 @@ func (r FleetReport) Wrong() int {
 	return r.Duplicates + r.Overlaps + r.Disorders + r.PastMark + r.Stuck
 }
 
-// ManyFleets runs fleets with consecutive seeds, beginning at first, until lives nodes have run.
+// ManyFleets runs fleets with consecutive seeds, beginning at first, until the given number of
+// nodes have run.
 func ManyFleets(f Fleet, first uint64, lives int) FleetReport {
 	fleets := uint64((lives + fleetSize - 1) / fleetSize)
 	return each(fleets, func(i uint64) FleetReport { return RunFleet(f, first+i, nil) })
@@ -103,7 +105,8 @@ type fleet struct {
 	trace  func(format string, args ...any)
 }
 
-// RunFleet runs the fleet of a seed. It reports every event to trace, unless that is nil.
+// RunFleet runs the fleet with the given seed. It reports every event to trace, unless trace is
+// nil.
 func RunFleet(of Fleet, seed uint64, trace func(format string, args ...any)) FleetReport {
 	report := FleetReport{Lives: fleetSize}
 	f := &fleet{
@@ -229,7 +232,7 @@ func (f *fleet) faults(t *task) {
 	}
 }
 
-// far replaces a node's machine with one whose clock is far ahead, or is right again.
+// far sets a node's clock far ahead, or right again, as if its machine had been replaced.
 func (f *fleet) far(m *fleetNode) {
 	by := -m.machine.off
 	if f.rng.IntN(2) == 0 {
@@ -271,7 +274,7 @@ func (f *fleet) clock(m *fleetNode) {
 	f.trace("%d: clock steps by %v, is off by %v", m.index, by, m.machine.off)
 }
 
-// skew returns the most by which a clock is set ahead or back.
+// skew returns the largest amount by which a clock is set ahead or back.
 func (f *fleet) skew() time.Duration {
 	switch {
 	case f.Often:
@@ -282,7 +285,7 @@ func (f *fleet) skew() time.Duration {
 	return 3 * hold
 }
 
-// copies restarts a node on a copy of another's disk.
+// copies restarts node to on a copy of the disk of node from.
 func (f *fleet) copies(from, to *fleetNode) {
 	if from == to || !from.running {
 		return
@@ -296,7 +299,7 @@ func (f *fleet) copies(from, to *fleetNode) {
 	}
 }
 
-// task is a goroutine in virtual time. Only one runs at a time, until it waits.
+// task is a goroutine in virtual time. Only one task runs at a time, until it waits.
 type task struct {
 	f     *fleet
 	m     *fleetNode // the node that crashes if the task does, or nil
@@ -341,7 +344,7 @@ func (t *task) end() {
 	t.stop()
 }
 
-// run runs the tasks until a point in true time.
+// run runs the tasks until the given point in true time.
 func (f *fleet) run(until time.Duration) {
 	for {
 		var first *task
@@ -420,7 +423,7 @@ type tenure struct {
 	kind
 	m           *fleetNode
 	first, last uint64 // the ticks of its first and last id
-	used        int    // how many sequences of the last tick are used
+	used        int    // the number of used sequences of the last tick
 }
 
 func newFleetLedger(f *fleet) *fleetLedger {

@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// fleetNode is a node of a fleet, over the lives of all its processes.
+// fleetNode is a node of a fleet, throughout the lives of all its processes.
 type fleetNode struct {
 	fleet   *fleet
 	index   int
@@ -70,7 +70,7 @@ func (m *fleetNode) hesitate() {
 	t.wait(d)
 }
 
-// begin starts a process when some time has passed.
+// begin starts a process when the given time has passed.
 func (m *fleetNode) begin(after time.Duration) {
 	m.tasks = []*task{m.fleet.spawn(m, func(t *task) {
 		t.wait(after)
@@ -199,7 +199,7 @@ func (m memory) Number() *workers.Kept          { return m.set.Marks().Number() 
 func (m memory) Remember(k *workers.Kept) error { return m.set.Marks().Remember(k) }
 func (m memory) Latest() uint64                 { return m.set.Marks().Latest() }
 
-// sleep sleeps. It fails if by then the number has changed or the process is stopping.
+// sleep sleeps. It fails if the number has changed when it wakes, or the process is stopping.
 func (m *fleetNode) sleep(_ context.Context, d time.Duration) error {
 	claim, _ := m.set.Owner().Claim()
 	m.task.wait(d)

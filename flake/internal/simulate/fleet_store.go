@@ -18,7 +18,7 @@ type store struct {
 	data      map[string]string
 	revision  int // the revision of the last write
 	snapshots []snapshot
-	epoch     int // how often the store was restored
+	epoch     int // the number of times that the store was restored
 	down      bool
 	restored  time.Duration     // when (true time) it was last restored
 	floor     uint64            // the highest mark of a floor, which the operator remembers

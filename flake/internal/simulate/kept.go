@@ -17,7 +17,7 @@ import (
 // Path is the path of the file of marks.
 const Path = "/var/flake-timestamp"
 
-// Generator is a generator that is not open on a file yet, and a function that makes its ids.
+// Generator is a generator not yet open on a file, together with a function that makes its ids.
 type Generator struct {
 	durable.Source
 	IDs func(n int, got Got) error
@@ -100,8 +100,8 @@ func (n *kept) open(i int) error {
 	return nil
 }
 
-// IDs makes ids with one of the generators. The others read their clocks too, so that no clock
-// meets two steps at once.
+// IDs makes ids with one of the generators. The others read their clocks too, so that none of
+// the clocks meets two steps at once.
 func (n *kept) IDs(count int, got Got) error {
 	i := n.m.rng.IntN(len(n.now))
 	for other, g := range n.now {

@@ -47,7 +47,7 @@ func (f *Finding) add(o Finding) {
 	}
 }
 
-// note counts a broken rule, and keeps it if it is the first.
+// note counts a broken rule, and keeps its description if it is the first.
 func (f *Finding) note(count *int, seed uint64, what string) {
 	*count++
 	if f.First == "" {
@@ -55,7 +55,7 @@ func (f *Finding) note(count *int, seed uint64, what string) {
 	}
 }
 
-// sum adds the counts of more to those of to, and keeps the first Finding.
+// sum adds the counts in more to those in *to, and keeps the first Finding.
 func sum[R any](to *R, more R) {
 	t, m := reflect.ValueOf(to).Elem(), reflect.ValueOf(more)
 	for i := range t.NumField() {
@@ -83,8 +83,8 @@ type T interface {
 	Errorf(format string, args ...any)
 }
 
-// Check runs n lives, multiplied by the flag -simulate.times, or only the life of -simulate.seed.
-// It fails if a rule is broken in them, or if they are too easy.
+// Check runs n lives times the flag -simulate.times, or only the life with the seed
+// -simulate.seed. It fails if a rule is broken in them, or if they are too easy.
 func Check(t T, c Config, n int) Report {
 	t.Helper()
 	if *simSeed != 0 {
@@ -106,12 +106,13 @@ func Check(t T, c Config, n int) Report {
 	return r
 }
 
-// Many runs the lives of seeds first to first+nodes-1, on all processors.
+// Many runs the lives with the seeds first to first+nodes-1, on all processors.
 func Many(c Config, first uint64, nodes int) Report {
 	return each(uint64(nodes), func(i uint64) Report { return Run(c, first+i, nil) })
 }
 
-// Find runs Many's lives until found returns true for some of them, and reports whether it did.
+// Find runs the same lives as Many until found returns true for some of them, and reports whether
+// it did.
 func Find(c Config, first uint64, nodes int, found func(Report) bool) bool {
 	const few = 20
 	for i := 0; i < nodes; i += few {
@@ -143,7 +144,7 @@ func each[R any](n uint64, run func(i uint64) R) (total R) {
 	return total
 }
 
-// A life is the life of one node, over all its processes.
+// A life is the life of one node, throughout all its processes.
 type life struct {
 	Config
 	m      *Machine
@@ -152,7 +153,7 @@ type life struct {
 	report *Report
 	tick   time.Duration // when (true time) the next Tick is due
 	depth  int           // the number of nested callers
-	steps  int           // the clock's steps when the outermost caller began
+	steps  int           // the number of the clock's steps when the outermost caller began
 }
 
 const (
@@ -160,7 +161,7 @@ const (
 	allowable = 30 * 24 * time.Hour
 )
 
-// Run runs the life of a seed. It reports every event to trace, unless that is nil.
+// Run runs the life with the given seed. It reports every event to trace, unless trace is nil.
 func Run(c Config, seed uint64, trace func(format string, args ...any)) Report {
 	report := Report{Nodes: 1}
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -393,7 +394,7 @@ func (l *life) ids(caller, n int) {
 }
 
 // glitch sets the clock far ahead, for less time than a node takes to believe it. The node may be
-// called and killed then. If it could make ids before, it must make ids afterwards.
+// called and killed meanwhile. If it could make ids before, it must make ids afterwards.
 func (l *life) glitch() {
 	rng := l.m.rng
 	fit := l.fit()
@@ -444,8 +445,8 @@ func (l *life) answers() bool {
 //   - an id repeats;
 //   - an id is not above the caller's last id from the same generator, unless Unordered;
 //   - an id is later than the mark that would survive a power cut;
-//   - the clock did not show the time of an id during the call. This rule keeps ids of several
-//     nodes from being out of order by more than their clocks differ.
+//   - the clock did not show the time of an id during the call. So ids of several nodes are not
+//     out of order by more than the nodes' clocks differ.
 type ledger struct {
 	runs   runs[uint64] // by millisecond
 	last   map[int]id   // by caller and generator
@@ -461,7 +462,7 @@ type runs[K comparable] map[K][]run
 // A run is a range of sequences, including first and last.
 type run struct{ first, last uint32 }
 
-// add adds a run, and reports whether any of its sequences were already there.
+// add adds a run, and reports whether any of its sequences was already used.
 func (r runs[K]) add(key K, now run) (twice bool) {
 	for _, other := range r[key] {
 		if now.first <= other.last && other.first <= now.last {

@@ -19,10 +19,10 @@ type Machine struct {
 	drift  int64         // the drift of the clock, in parts per million
 	gained time.Duration // the total drift, which monotonic time has too
 	frozen time.Duration // until when (true time) the clock stands still
-	stands time.Duration // the time that it shows then
-	armed  int           // how many clock reads until a step; 0 means no step
-	step   time.Duration // that step
-	steps  int           // how many steps there have been
+	stands time.Duration // the time that the frozen clock shows
+	armed  int           // the number of clock reads until a step; 0 means no step
+	step   time.Duration // the size of that step
+	steps  int           // the number of steps so far
 	ends   time.Duration // when (true time) the step undo happens; 0 means never
 	undo   time.Duration
 	jumped time.Duration      // when (true time) the clock last went far ahead
@@ -109,12 +109,12 @@ func (m *Machine) milli() uint64 { return millis(m.wall()) }
 
 func millis(t time.Duration) uint64 { return uint64(max(t, 0) / time.Millisecond) }
 
-// times is the range of times from low to high.
+// times is a range of times, from low to high.
 type times struct{ low, high uint64 }
 
-// view returns what a node's clock may show: the machine's clock and, if doubtful, the clocks
-// before each step, since a node doubts a step far ahead for a while. A node may believe that a
-// frozen clock has run on since it was last read.
+// view returns what a node's clock may show: the machine's time and, if doubtful is set, the
+// times as before each step, since a node doubts a step far ahead for a while. A node may believe
+// that a frozen clock has run on since it was last read.
 func (m *Machine) view(doubtful bool) []times {
 	now, mono := m.milli(), m.now+m.gained
 	v := []times{{now, now}}
@@ -177,7 +177,7 @@ func (m *Machine) shift(by time.Duration) {
 	m.steps++
 }
 
-// glitch steps the clock by by, and back when the duration lasts has passed.
+// glitch steps the clock by the first duration, and back when the second has passed.
 func (m *Machine) glitch(by, lasts time.Duration) {
 	m.shift(by)
 	m.ends, m.undo = m.now+lasts, -by

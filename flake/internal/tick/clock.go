@@ -24,7 +24,7 @@ func MilliOf(t time.Time) uint64 {
 }
 
 // SystemClock returns a clock that follows the machine's wall clock but costs only as much to
-// read as its monotonic clock, about half.
+// read as its monotonic clock, about half as much as the wall clock.
 //
 // It returns monotonic time plus an offset. The offset changes only if the wall clock is
 // stepped or the machine sleeps (the kernel slews both clocks alike). The first reading after
@@ -42,15 +42,15 @@ func MonotonicClock() Clock {
 	return MonotonicOf(base.UnixNano, func() int64 { return int64(time.Since(base)) })
 }
 
-// MonotonicOf is like [MonotonicClock], with other clocks, in ns.
+// MonotonicOf is like [MonotonicClock], but reads the given clocks, in ns.
 func MonotonicOf(wall, mono func() int64) Clock {
 	start := wall() // read before mono, so that the clock is never ahead of wall
 	start -= mono()
 	return func() uint64 { return uint64(max(start+mono(), 0)) / uint64(time.Millisecond) }
 }
 
-// ClockOf is like [SystemClock], with simulated clocks in ns. Each reading measures the
-// offset.
+// ClockOf is like [SystemClock], but reads the given simulated clocks, in ns. Each reading
+// measures the offset.
 func ClockOf(wall, mono func() int64) Clock {
 	return startClock(&systemClock{wall: wall, mono: mono, slept: func() int64 { return 0 }}).milli
 }
@@ -119,8 +119,8 @@ func (c *systemClock) milli() uint64 {
 // readings of the monotonic clock, before and after. So the true offset is between wall-after
 // and wall-before, however long the goroutine was suspended between the readings. If the old
 // offset is in that range, it is kept, so a slow measurement never looks like a step. If it is
-// lower, it is raised; if it is higher, the wall clock went back. Both times the new offset is
-// the lower end, so the clock never runs ahead.
+// lower, it is raised; if it is higher, the wall clock went back. In both cases the new offset
+// is the lower end of the range, so the clock never runs ahead.
 func (c *systemClock) measure(before, wall, after int64) {
 	low, high := wall-after, wall-before
 	if old := c.offset.Load(); old < low || old > high || c.stray.Load() != nil {
@@ -140,10 +140,10 @@ func (c *systemClock) measure(before, wall, after int64) {
 	c.checked.Store(before)
 }
 
-// believe returns the new offset. It is the measured one, unless that is more than MaxStep
+// believe returns the new offset. It is the measured offset, unless that is more than MaxStep
 // ahead of the settled one. Then the settled offset stays, as if the clock had not been
-// stepped, until the machine's clock has stayed ahead for [Doubt]: once ids have a time far
-// ahead and the clock is corrected, no more ids can be made until that time.
+// stepped, until the machine's clock has stayed ahead for [Doubt]: if ids had a time far ahead
+// and the clock were then corrected, no more ids could be made until that time.
 //
 // An offset that is behind by more than MaxStep is believed at once, but settled only when the
 // clock has caught up, so that undoing the step does not count as a jump ahead. Time that the
@@ -180,7 +180,7 @@ func (c *systemClock) settle(offset int64) {
 	c.stray.Store(nil)
 }
 
-// doubted returns how far the machine's clock is ahead of the believed one, or 0.
+// doubted returns how far the machine's clock is ahead of the believed time, or 0.
 func (c *systemClock) doubted() time.Duration {
 	if s := c.stray.Load(); s != nil {
 		return max(s.ahead, 0)
@@ -200,7 +200,7 @@ func ForwardClock() Clock {
 	})
 }
 
-// forwardClock is ForwardClock with a monotonic clock, and with read, which reads both clocks, in ns.
+// forwardClock is ForwardClock for the given monotonic clock. read reads both clocks, in ns.
 func forwardClock(mono func() int64, read func() (wall, mono int64)) Clock {
 	var ahead, checked atomic.Int64 // highest seen wall minus monotonic time; when that was seen
 	check := func() {

@@ -63,15 +63,15 @@ func (s Shape) check() error {
 	return nil
 }
 
-// These are the errors that a caller may branch on. Package flake documents them. A text that
-// ends in parentheses names the atom that an Erlang caller sees.
+// These are the errors that a caller may branch on. Package flake documents them. If an error's
+// text ends in parentheses, they hold the atom that an Erlang caller sees.
 var (
 	ErrClockBackwards    = errors.New("flake: the clock is behind the last id (clock_running_backwards)")
 	ErrClockAdvanced     = errors.New("flake: the clock is too far ahead of the last id (clock_advanced)")
 	ErrTimestampNotSaved = errors.New("flake: the time cannot be saved (timestamp_not_saved)")
 	ErrClosed            = errors.New("flake: the generator is closed")
 
-	// ErrUsedUp means that all ids of the tick are used, and the call does not wait.
+	// ErrUsedUp means that all ids of the tick are used, and that the call does not wait.
 	ErrUsedUp = errors.New("flake: the ids of this tick are used up")
 
 	// ErrZero means that the generator is nil, as in the zero value of a format's generator.
@@ -87,7 +87,7 @@ type Generator struct {
 	first  uint64        // Shape.First
 	per    uint64        // Shape.PerTick
 	bits   uint8         // number of bits of the word that count used ids
-	mask   uint64        // these bits
+	mask   uint64        // the mask for these bits
 	clock  Clock
 	system *systemClock // set if the clock is the machine's
 	quick  bool         // whether system is set and a tick takes 1 ms
@@ -130,7 +130,7 @@ func (g *Generator) begin(milli uint64) uint64 { return (milli - g.first) << (g.
 
 // Successor returns a generator with the same shape and clock that returns only ids of ticks
 // after that of last. It does not know the ids of g, and has a separate limit, which must be
-// raised before ids are made if it can be raised. Successor is for a format in which other
+// raised before ids are made, unless it is fixed. Successor is for a format in which other
 // bits distinguish ids made after the clock was set back from earlier ids. Close g first.
 func (g *Generator) Successor(last uint64) *Generator {
 	limit := newLimit(g.limit.last)
@@ -206,9 +206,9 @@ func (g *Generator) Ready() error {
 // [ErrClockBackwards] while the clock is behind the last id, or with [ErrTimestampNotSaved],
 // [ErrClosed], or the cause of ctx.
 //
-// The clock is read before the word, and other goroutines may move the word to a later tick in
-// between. So if the clock seems behind, it is read again, after the word: only if it is still
-// behind has the clock gone back.
+// The clock is read before the word, and in between other goroutines may move the word to a
+// later tick. So if the clock seems behind, it is read again, after the word: the clock has gone
+// back only if it is still behind.
 func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, count int, err error) {
 	if g == nil {
 		return 0, 0, 0, ErrZero
@@ -258,7 +258,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 	}
 }
 
-// One reserves one id, the most frequent request, like [Generator.Reserve]. It has a fast path
+// One is like [Generator.Reserve] for one id, the most frequent request. It has a fast path
 // for the common case: the clock's tick is the last one and has ids left, and the clock is the
 // machine's, which need not be compared with wall time during a tick.
 func (g *Generator) One(ctx context.Context) (milli uint64, first int, err error) {
@@ -314,8 +314,8 @@ func (g *Generator) Begin(last uint64) {
 	g.Resume(last, g.shape.PerTick)
 }
 
-// Resume makes an unused generator start after the first used ids of the tick of last. If last
-// is after the format's last tick, no ids are left.
+// Resume makes an unused generator continue in the tick of last, of which the given number of
+// ids is used. If last is after the format's last tick, no ids are left.
 func (g *Generator) Resume(last uint64, used int) {
 	last &^= g.shape.Unit - 1
 	if last > g.shape.Last {
@@ -327,7 +327,7 @@ func (g *Generator) Resume(last uint64, used int) {
 }
 
 // Close closes the generator. It returns the last tick with ids or, if there are no ids, the
-// tick from Begin or Resume. A concurrent Reserve either swaps the word first, and its ids
+// tick from Begin or Resume. A concurrent Reserve either swaps the word first, so that its ids
 // count, or fails. Call Close only once.
 func (g *Generator) Close() (last uint64) {
 	if g == nil {
@@ -356,8 +356,8 @@ type Limit struct {
 	milli atomic.Uint64
 	last  uint64
 
-	// Extend raises the limit to milli, and gives up when ctx is done. nil means that the
-	// limit is fixed. Set Extend before the generator is used.
+	// Extend raises the limit to milli, and gives up when ctx is done. A nil Extend means that
+	// the limit is fixed. Set Extend before the generator is used.
 	Extend func(ctx context.Context, milli uint64) error
 }
 
@@ -428,7 +428,7 @@ func (g *Generator) Behind() uint64 {
 	return max(g.tick(last), now) - now
 }
 
-// Milliseconds returns n ms as a duration, or the longest duration if n is too large.
+// Milliseconds returns n ms as a duration, or the longest possible duration if n is too large.
 func Milliseconds(n uint64) time.Duration {
 	return time.Duration(min(n, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
 }
@@ -438,7 +438,8 @@ func Text(milli uint64) string {
 	return time.UnixMilli(int64(min(milli, math.MaxInt64))).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// Await sleeps until lag, in ms, is 0. If ctx is done first, it returns ctx's cause.
+// Await sleeps until lag, which returns ms, returns 0. If ctx is done first, Await returns ctx's
+// cause.
 func Await(ctx context.Context, sleep Sleeper, lag func() uint64) error {
 	for behind := lag(); behind > 0; behind = lag() {
 		nap := min(behind, uint64(maxNap/time.Millisecond))

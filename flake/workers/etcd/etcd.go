@@ -40,7 +40,7 @@ const (
 	maxShown  = 400           // bytes of an answer that an error shows
 )
 
-// Config says where etcd is, and as which user to connect.
+// Config says where etcd is, and which user to connect as.
 type Config struct {
 	Endpoints []string    // host:port, with or without http:// or https://
 	TLS       *tls.Config // nil means the defaults, and TLS only for https:// endpoints
@@ -52,7 +52,7 @@ type Config struct {
 type Store struct {
 	config    Config // its endpoints are URLs
 	transport *http.Transport
-	first     atomic.Int64 // index of the endpoint to ask first: the one after the last that failed
+	first     atomic.Int64 // index of the endpoint to ask first, which follows the one that failed last
 	user      atomic.Pointer[user]
 
 	mu      sync.Mutex
@@ -157,8 +157,8 @@ func (s *Store) Cluster(ctx context.Context) (string, error) {
 }
 
 // Clocks asks all endpoints at once and returns, for each that answers, how far now (in
-// milliseconds since 1970) is certainly ahead of its clock; if negative, behind. Clocks allows
-// for the time that the answer took, and for etcd's dates being in whole seconds.
+// milliseconds since 1970) is certainly ahead of the endpoint's clock; negative means behind.
+// Clocks allows for the time that the answer took, and for etcd's dates being in whole seconds.
 func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()

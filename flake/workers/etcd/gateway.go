@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/internal/switching"
 )
 
-// reply has the fields of all kinds of answers. In an answer, zero fields are missing.
+// reply has the fields of all kinds of answers. An answer leaves out fields that are zero.
 type reply struct {
 	Header struct {
 		Cluster  uint64 `json:"cluster_id,string"`
@@ -39,7 +39,7 @@ type reply struct {
 
 type pair struct{ Key, Value []byte }
 
-// pathRange is the path for lists. Only their answers may be longer than maxAnswer.
+// pathRange is the path for lists. Only answers with a list may be longer than maxAnswer.
 const pathRange = "kv/range"
 
 var errLong = errors.New("its answer is too long")
@@ -152,8 +152,8 @@ var errs = map[string]error{
 	"etcdserver: authentication is not enabled": errNoAuth,
 	"etcdserver: invalid auth token":            errToken,
 	"etcdserver: revision of auth store is old": errToken,
-	// These answers are not JSON: etcd has no gateway; the client certificate has a name while
-	// etcd has users; etcd does not accept the host.
+	// These answers are not JSON. They mean that etcd has no gateway, that the client certificate
+	// has a name although etcd has users, and that etcd does not accept the host.
 	"404 Not Found": fmt.Errorf("%w: it has no JSON gateway; start it with --enable-grpc-gateway",
 		workers.ErrRefused),
 	"CommonName of client":         workers.ErrRefused,

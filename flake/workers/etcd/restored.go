@@ -16,7 +16,7 @@ type history struct {
 	cluster        uint64          // from the first answer; 0 before it
 	used           map[string]bool // endpoints that have answered from the cluster
 	revision, term uint64          // the highest so far
-	low            bool            // whether the last write's answer had a lower term
+	low            bool            // whether the answer to the last write had a lower term
 	sign           string          // the sign of a restore, or empty
 }
 

@@ -111,8 +111,8 @@ func traffic() idhttp.Traffic {
 	return t
 }
 
-// peers returns two nodes. The second takes more ids: 1,000 a second, averaged over so long
-// that no delay in a test shows.
+// peers returns two nodes. The second takes more ids: 1,000 a second, averaged over so long a
+// time that no delay in a test shows.
 func peers() []idhttp.Peer {
 	now := time.Now()
 	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
@@ -130,7 +130,7 @@ func with(o idhttp.Options, names []string, sources ...formats.Source) *idhttp.S
 	return idhttp.New(o)
 }
 
-// dealt sets the origin of a server's workers to etcd, for the next nine minutes.
+// dealt sets the origin of a server's workers to etcd, with a mark nine minutes from now.
 func dealt(s *idhttp.Server, err error) *idhttp.Server {
 	for _, g := range s.Generators {
 		g.Server.From = func() idserver.Origin {

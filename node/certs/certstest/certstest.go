@@ -42,7 +42,8 @@ func NewCA(t *testing.T, name string) *CA {
 	return ca
 }
 
-// Under makes a CA whose certificate this one issues. Clients that trust this one trust it too.
+// Under makes a CA whose certificate this one issues. Clients that trust this CA trust the new
+// one too.
 func (ca *CA) Under(name string) *CA {
 	ca.t.Helper()
 	key := newKey(ca.t)

@@ -185,7 +185,7 @@ func (s Segment) number(b Bits) (etf.Term, bool) {
 	return shortest(n), true
 }
 
-// shortest returns n as an int64 if it is one.
+// shortest returns n as an int64 if it fits.
 func shortest(n *big.Int) etf.Term {
 	if n.IsInt64() {
 		return n.Int64()

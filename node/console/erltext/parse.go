@@ -23,8 +23,8 @@ var ErrIncomplete = errors.New("erltext: incomplete expression")
 // Parse does not support funs, records, comprehensions, operators other than the signs of numbers, variables as
 // sizes in binaries, or patterns in maps.
 //
-// All other errors are of type *Error. The rest then begins after the full stop, or on the next line if the text
-// cannot be split into tokens.
+// All errors except ErrIncomplete are of type *Error. The rest then begins after the full stop, or on the next line
+// if the text cannot be split into tokens.
 func Parse(text string, more bool) (exprs []Expr, rest string, err error) {
 	switch {
 	case len(text) > MaxTextBytes:
@@ -145,7 +145,7 @@ func (p *parser) expr() Expr {
 	return e
 }
 
-// operand reads an operand. Up to signs signs may precede it; then it must be a number.
+// operand reads an operand. At most the given number of signs may precede it; an operand with a sign must be a number.
 func (p *parser) operand(signs int) Expr {
 	start := p.token
 	negative := false

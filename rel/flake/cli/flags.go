@@ -37,8 +37,8 @@ func NewFlags() *Flags {
 	return f
 }
 
-// Identify adds the flags that identify the node, which most commands share. If the flags name no node,
-// it is the one configured in the file installed, unless installed is empty or the file does not exist.
+// Identify adds the flags that identify the node, which most commands share. If the flags do not name a node, it is
+// the one that the file at path installed configures, unless installed is empty or the file does not exist.
 func (f *Flags) Identify(installed string) {
 	f.installed = installed
 	without := "the defaults apply"
@@ -108,7 +108,7 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 // A ConfigAction is an [Action] that needs the configuration.
 type ConfigAction func(ctx context.Context, cfg config.Config, args []string, stdout, stderr io.Writer) error
 
-// WithConfig returns an action that reads the configuration first.
+// WithConfig returns an action that reads the configuration and then calls do.
 func (f *Flags) WithConfig(do ConfigAction) Action {
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		cfg, err := f.Load()
@@ -143,8 +143,8 @@ type Action func(ctx context.Context, args []string, stdout, stderr io.Writer) e
 // rootState is where programs that run as root keep state across restarts (FHS 5.8).
 const rootState = "/var/lib"
 
-// TimestampPath returns the default path of the file of marks, and creates its directory. Only
-// the user can write to the place of that directory.
+// TimestampPath returns the default path of the file of marks, and creates its directory. That
+// directory is in a place that only this user can write to.
 func TimestampPath() (string, error) {
 	path, err := DefaultTimestamp()
 	if err != nil {

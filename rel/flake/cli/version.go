@@ -19,7 +19,7 @@ var (
 func init() { Version, Commit = completed(Version, Commit, debug.ReadBuildInfo) }
 
 // completed adds what Go knows about the build: the version, if the program was installed by
-// go install ...@version, and the commit, if it was built in a clone.
+// go install ...@version, and the commit, if the program was built in a clone.
 func completed(version, commit string, info func() (*debug.BuildInfo, bool)) (string, string) {
 	b, ok := info()
 	if !ok {

@@ -49,7 +49,7 @@ type benchFlags struct {
 	asJSON   *bool
 }
 
-// Bench loads a running node and measures it.
+// Bench puts load on a running node and measures it.
 func Bench(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	b := benchFlags{way: remote.NewChoice(f, "over the distribution, unless there is -url")}
@@ -190,7 +190,7 @@ func (b *benchFlags) connect(ctx context.Context, cfg config.Config, stderr io.W
 	return doors, err
 }
 
-// note adds notes about what limits the result.
+// note adds notes about what limited the measurement.
 func (r *benchResult) note() {
 	if r.Behind {
 		r.Notes = append(r.Notes, fmt.Sprintf("it could not keep up: %.0f calls a second were due, and %.0f were made",
@@ -205,7 +205,7 @@ func (r *benchResult) note() {
 	}
 }
 
-// busy is the fraction of its processors' time above which this program may itself be the bottleneck.
+// busy is the fraction of the available processor time above which this program may itself be the bottleneck.
 const busy = 0.9
 
 func (r *benchResult) text() string {
@@ -233,7 +233,7 @@ func (r *benchResult) text() string {
 // progress is a line that is overwritten every second.
 type progress struct {
 	w     io.Writer // nil if no line is shown
-	calls uint64    // calls when the line was last written
+	calls uint64    // the number of calls when the line was last written
 }
 
 func (p *progress) show(r loadgen.Result) {

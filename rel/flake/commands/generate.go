@@ -67,13 +67,13 @@ func Generate(f *cli.Flags) cli.Action {
 		err = errors.Join(err, end())
 		signal.Stop(broken)
 		if errors.Is(err, syscall.EPIPE) {
-			stdout.Write([]byte("\n")) // SIGPIPE now ends the process, as usual
+			stdout.Write([]byte("\n")) // this raises SIGPIPE, which now ends the process as usual
 		}
 		return err
 	}
 }
 
-// generatorOf returns the generator that the flags describe. If there is no mark, the worker must be random.
+// generatorOf returns the generator that the flags describe. If mark is empty, the worker must be random.
 func generatorOf(given []config.Flag, mark string) (config.Generator, error) {
 	if !slices.ContainsFunc(given, func(f config.Flag) bool { return f.Key == "format" }) {
 		given = append(given, config.Flag{Name: "-format", Key: "format", Value: "flake"})

@@ -22,7 +22,7 @@ import (
 // getMany is the number of ids that get requests at a time.
 const getMany = 10_000
 
-// canonical is the -base of the text that a format itself defines.
+// canonical is the value of -base for the text that a format itself defines.
 const canonical = "canonical"
 
 // Get gets ids from a running node and prints one per line.
@@ -74,7 +74,7 @@ func Get(f *cli.Flags) cli.Action {
 	})
 }
 
-// noMeta is the value of -meta if it is not given: ids have the generator's metabyte or none.
+// noMeta is the value of -meta if the flag is not given: ids keep the generator's metabyte, if they have one.
 const noMeta = -1
 
 // namedBases are the bases that have names instead of numbers.

@@ -89,8 +89,8 @@ func inspectorOf(f *cli.Flags) (*inspector, error) {
 	return v, nil
 }
 
-// generatorsToRead returns the generators in the configuration; or else the one that the flags
-// describe; or else one for each format that has all the keys given as flags.
+// generatorsToRead returns the generators in the -config file. Without -config, it returns the one that the
+// flags describe or, without -format, one for each format that has all the keys given as flags.
 func generatorsToRead(f *cli.Flags) (all []config.Generator, err error) {
 	layout := givenKeys(f)
 	switch {
@@ -129,7 +129,7 @@ func (v *inspector) inspect(ctx context.Context, args []string, stdin io.Reader)
 	select {
 	case err := <-done:
 		return err
-	case <-ctx.Done(): // although a read of stdin may still wait
+	case <-ctx.Done(): // a read of stdin may still be blocked
 		return context.Cause(ctx)
 	}
 }
@@ -213,7 +213,7 @@ func (v *inspector) show(text string) error {
 	return output.PrintJSON(v.out, object, "")
 }
 
-// word reports whether a reading's time is on the format's first day. Any short word read as digits has such a time.
+// word reports whether a reading's time is on the format's first day, as it is for any short word read as digits.
 func word(r inspect.Reading) bool {
 	start := r.Format.Fields(formats.Number{})[0].Value
 	return r.InBase() && r.Milli-start < uint64(24*time.Hour/time.Millisecond)

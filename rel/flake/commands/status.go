@@ -1,5 +1,5 @@
-// Package commands holds the commands that do not run the node: those that query a running node or etcd,
-// and those that need neither. Each exported function adds a command's flags and returns its action.
+// Package commands holds the commands that do not run the node: those that query a running node or etcd, and those
+// that need neither. Each command has an exported function that adds the command's flags and returns its action.
 package commands
 
 import (

@@ -37,7 +37,7 @@ func open(table string, on bool, files certs.Files, log *slog.Logger) (*certs.So
 	return s, nil
 }
 
-// minToken is the shortest token accepted: 64 random bits in base 16.
+// minToken is the length of the shortest token accepted: 64 random bits in base 16.
 const minToken = 16
 
 // Token reads the token's file. If path is empty, there is no token.

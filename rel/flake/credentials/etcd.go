@@ -12,8 +12,8 @@ import (
 	"github.com/flake-go/flake/flake/workers/etcd"
 )
 
-// OpenEtcd returns the etcd store that the configuration describes, and the current password
-// from its file.
+// OpenEtcd returns the etcd store that the configuration describes, and the password that the
+// password file now contains.
 func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 	if password, err = secret("etcd.password_file", cfg.PasswordFile); err != nil {
 		return nil, "", err
@@ -33,7 +33,7 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 		}
 	}
 	if cfg.Cert != "" {
-		load := func() (*tls.Certificate, error) { // for each connection, as certificates are renewed
+		load := func() (*tls.Certificate, error) { // called for each connection, because certificates are renewed
 			pair, err := tls.LoadX509KeyPair(cfg.Cert, cfg.Key)
 			return &pair, err
 		}

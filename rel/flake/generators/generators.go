@@ -36,7 +36,7 @@ type Set struct {
 	options flake.Options
 }
 
-// Open opens all generators of a configuration; store is nil if no generator has a number from etcd.
+// Open opens all generators of a configuration. store must be nil if no generator has a number from etcd.
 func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.Logger) (gs Set, err error) {
 	all, err := plans(cfg, func(mark string) (flake.Worker, error) {
 		return keptWorker(gs.host.Marks(), mark, cfg.Flake.TimestampPath, log)
@@ -79,7 +79,7 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 	return gs, nil
 }
 
-// hostOf returns the configuration for package host; store is nil if no number is from etcd.
+// hostOf returns the configuration for package host. store must be nil if no number is from etcd.
 func hostOf(cfg config.Config, store *etcd.Store) host.Config {
 	h := host.Config{Path: cfg.Flake.TimestampPath}
 	if cfg.Flake.Clock == config.ClockMonotonic {
@@ -158,7 +158,7 @@ func (gs Set) Doors(n *node.Node) (doors []idhttp.Generator) {
 	return doors
 }
 
-// Stop closes all generators. Their saved times are then exact.
+// Stop closes all generators. Their saved marks are then exact.
 func (gs Set) Stop() error {
 	err := gs.host.Close()
 	for _, g := range gs.List {
@@ -200,7 +200,7 @@ func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 	return host.Check(ctx, hostOf(cfg, store), p), nil
 }
 
-// Check returns a line for each generator, with its worker if that is known before the start.
+// Check returns a line for each generator, with its worker if the worker is known before the node starts.
 func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, err error) {
 	kept := func(string) (flake.Worker, error) { return 0, nil } // the file is not locked
 	all, err := plans(cfg, kept, log)
@@ -232,8 +232,8 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 	return lines, err
 }
 
-// OpenLocal opens a generator for a short-lived program, until end is called. Its mark is in
-// the file at path; if path is empty, nothing is saved.
+// OpenLocal opens a generator for a short-lived program. It stays open until end is called. Its
+// mark is in the file at path; if path is empty, nothing is saved.
 func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (
 	ids formats.Source, end func() error, err error) {
 	local := &Generator{Generator: g, chosen: true}

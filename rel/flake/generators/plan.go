@@ -20,7 +20,7 @@ import (
 type Generator struct {
 	config.Generator
 	mark   string // the name of its mark; empty for the generator flake
-	from   string // where its worker is from; empty: its [[generator]] table
+	from   string // the source of its worker; empty: its [[generator]] table
 	chosen bool   // whether the configuration chose the worker, not the network card
 
 	// kept returns the random worker id that is saved with a mark.
@@ -61,8 +61,8 @@ func plans(cfg config.Config, kept func(mark string) (flake.Worker, error), log 
 
 func (g *Generator) fromEtcd() bool { return len(g.Etcd) > 0 }
 
-// plan returns the generator's plan, with a number from etcd if it has one, and a text for its
-// worker, such as "id 5 (worker_id)". It fails if no id can have the current time.
+// plan returns the generator's plan, with number if its number is from etcd, and a description of
+// its worker, such as "id 5 (worker_id)". It fails if no id can have the current time.
 func (g *Generator) plan(number uint64) (p formats.Plan, who string, err error) {
 	o, from := g.Numbered(number), ""
 	switch {
@@ -109,13 +109,13 @@ func (g *Generator) fault(err error) error {
 	return fmt.Errorf("generator %s: %w", g.Name, err)
 }
 
-// placed holds the generators whose places were compared.
+// placed holds generators whose places do not overlap.
 type placed struct {
 	most uint64 // the highest number from etcd
 	all  []*Generator
 }
 
-// add returns an error if another generator makes, or might make, ids of g's place.
+// add adds g. It returns an error if another generator makes, or might make, ids in g's place.
 func (ps *placed) add(g *Generator) error {
 	p, _, err := g.plan(0)
 	if err != nil {
@@ -125,7 +125,7 @@ func (ps *placed) add(g *Generator) error {
 	for _, other := range ps.all {
 		how := "has it"
 		switch {
-		case g.fromEtcd() == other.fromEtcd() && g.place.Overlaps(other.place): // all from etcd have one number
+		case g.fromEtcd() == other.fromEtcd() && g.place.Overlaps(other.place): // those from etcd share one number
 		case g.fromEtcd() && !other.fromEtcd() && g.meets(other.place, ps.most):
 			how = "has one of these numbers"
 		case !g.fromEtcd() && other.fromEtcd() && other.meets(g.place, ps.most):

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Times are counted in steps of a 64th of the largest power of two that is not above them, so
-// a percentile is at most 1.6 % too large.
+// Times are counted in steps. A time's step is 1/64 of the largest power of two not above the
+// time, so a percentile is at most 1.6 % too large.
 const (
 	stepBits = 6
 	steps    = 1 << stepBits
 )
 
-// latency counts times. Any number of goroutines may use it at once.
+// latency counts how many calls took each time. Any number of goroutines may use it at once.
 type latency struct {
 	counts [(64 - stepBits) * steps]atomic.Uint64
 	max    atomic.Int64
@@ -48,7 +48,8 @@ func (l *latency) atLeast(d time.Duration) {
 	}
 }
 
-// percentiles returns the times that these fractions of all times do not exceed. parts ascends.
+// percentiles returns, for each fraction in parts, the time that this fraction of all times does
+// not exceed. parts ascends.
 func (l *latency) percentiles(parts ...float64) []time.Duration {
 	total := uint64(0)
 	for i := range l.counts {

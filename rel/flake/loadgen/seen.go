@@ -11,14 +11,14 @@ type span struct{ first, last formats.Number }
 
 func (s span) count() uint64 { return s.last.Lo - s.first.Lo + 1 }
 
-// Limits of seen, whose spans take 32 bytes each, and three times that for a moment.
+// Limits of seen. Its spans take 32 bytes each, and three times that while they are merged.
 const (
-	maxSpans = 2 << 20 // in order; once there are more, no more ids are compared
-	maxFresh = 1 << 18 // waiting to be put in order
+	maxSpans = 2 << 20 // spans in order; once there are more, no more ids are compared
+	maxFresh = 1 << 18 // spans waiting to be put in order
 )
 
 // seen finds ids that repeat. It joins consecutive ids into one span, in whatever order they
-// arrive, so ids from a node without other callers take one span per tick.
+// arrive, so if the node has no other callers, its ids take one span per tick.
 type seen struct {
 	spans []span // ascending, and never adjacent
 	fresh []span // not yet merged into spans
@@ -60,7 +60,7 @@ func (s *seen) settle() {
 	s.full = len(s.spans) > s.most
 }
 
-// join appends next, which does not begin before the last span does.
+// join appends next, which must not begin before the last span does.
 func (s *seen) join(spans []span, next span) []span {
 	if len(spans) == 0 {
 		return append(spans, next)

@@ -55,7 +55,7 @@ func formatOf(name string) *formats.Format {
 }
 
 func takerOf[ID client.Format](c Call, door client.Door, format *formats.Format) Taker {
-	// Each call gets a new IDs, as an IDs refuses repeated ids, which are looked for here.
+	// Each call gets a new IDs, because an IDs refuses repeated ids, and this program looks for them.
 	source := func() *client.IDs[ID] { return client.NewIDs[ID](door, c.Generator) }
 	switch {
 	case c.Base != 0:
@@ -101,5 +101,5 @@ func spanOf[ID client.Format](id ID, count int, format *formats.Format) span {
 	return span{first, first.Plus(count - 1)}
 }
 
-// ID returns the id with a place from a [Result], without its random bits.
+// ID returns the id at a place from a [Result], with all random bits 0.
 func (c Call) ID(place formats.Number) formats.Number { return formatOf(c.Format).AtPlace(place) }

@@ -20,11 +20,11 @@ import (
 var errNoAnswer = fmt.Errorf("no answer within %v", remote.CallTime)
 
 const (
-	// MostSuspended is the longest that the original's server may stay suspended, unless it is
-	// then halted.
+	// MostSuspended is how long the original's server may stay suspended before it is resumed,
+	// unless the original is halted.
 	MostSuspended = 2 * time.Second
 
-	// haltTime is the time that the original has to end.
+	// haltTime is how long the original may take to end.
 	haltTime = 10 * time.Second
 
 	// MostAhead is the furthest that the original's last id may be ahead of this machine's
@@ -33,9 +33,9 @@ const (
 )
 
 // guard is the code that the original evaluates. It starts a process there that suspends the
-// server, and always resumes the server unless it is told to halt in time. So the server continues
-// even if this process ends or hangs, and late orders are ignored. The guard tells heart not to
-// restart the original. It sends the message that heart:set_cmd sends, since heart:set_cmd itself
+// server, and always resumes it unless the guard is told in time to halt the original. So the server
+// continues even if this process ends or hangs, and late orders are ignored. The guard tells heart not
+// to restart the original. It sends the message that heart:set_cmd sends, since heart:set_cmd itself
 // would wait forever. The guard's registered name keeps a second guard from starting.
 const guard = `
 Server = whereis(flake), Parent = self(), Tag = make_ref(), Most = %d,
@@ -72,7 +72,7 @@ receive
   {'DOWN', Watch, _, _, Why} -> {failed, Why}
 end.`
 
-// warm loads the modules that guard needs, because the first load is slow.
+// warm loads the modules that guard needs, because loading them for the first time is slow.
 const warm = `[code:ensure_loaded(M) || M <- [sys, timer, erl_eval, erl_internal, orddict]],
 spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} -> ok end.`
 
@@ -162,8 +162,8 @@ func (h *Handover) Suspend(ctx context.Context) error {
 	return nil
 }
 
-// Halt halts the original and waits until it has ended. Once halt is sent, ctx is no longer
-// obeyed until the outcome is known.
+// Halt halts the original and waits until it has ended. Once the order to halt is sent, Halt
+// ignores ctx until the outcome is known.
 func (h *Handover) Halt(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -187,8 +187,8 @@ func (h *Handover) Halt(ctx context.Context) error {
 	return nil
 }
 
-// Gone reports whether the original has ended: its EPMD has forgotten it, or has ended too (as
-// happens when one service started both), and nothing listens at the original's address.
+// Gone reports whether the original has ended: EPMD has forgotten it, or has ended too (as happens
+// when one service started both), and nothing listens at the original's address.
 func (h *Handover) Gone(ctx context.Context) bool {
 	_, err := epmd.Lookup(ctx, h.Epmd, h.Name)
 	if !errors.Is(err, epmd.ErrNotFound) && !errors.Is(err, syscall.ECONNREFUSED) {

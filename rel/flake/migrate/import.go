@@ -100,7 +100,7 @@ func (i *imports) apart(timestamp string) error {
 		}
 	}
 	switch info, err := os.Lstat(i.out); {
-	case err != nil: // usually it does not exist
+	case err != nil: // usually because it does not exist
 	case info.IsDir():
 		return fmt.Errorf("-out %s: it is a folder", i.out)
 	case !i.overwrite:
@@ -168,8 +168,8 @@ func (i *imports) tell(w io.Writer, s original.Settings, state original.State) {
 	}
 }
 
-// giveToOwner gives the mark and its lock, if root made them, to the owner of their folder:
-// otherwise a node that runs as that user could not lock or read them.
+// giveToOwner makes the owner of the folder the owner of the mark and its lock, if root created them.
+// Otherwise a node that runs as that user could not lock or read them.
 func giveToOwner(mark string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -229,7 +229,7 @@ func writeNew(name string, text []byte) error {
 	return nil
 }
 
-// pass waits until the clock is past the mark, if that is at most the margin away: a start may not wait that long.
+// pass waits until the clock is past the mark, if that takes at most the margin: a starting node may not wait so long.
 func pass(ctx context.Context, stdout io.Writer, end time.Time) error {
 	wait := time.Until(end)
 	switch {

@@ -42,7 +42,7 @@ func (h *Handover) tagged(ctx context.Context, tag, module, function etf.Atom, a
 	return nil, fmt.Errorf("%s:%s/%d: %s", module, function, len(args), brief(result))
 }
 
-// parse returns the original's parse of a text.
+// parse has the original parse a text, and returns the result.
 func (h *Handover) parse(ctx context.Context, text string) (etf.Term, error) {
 	tokens, err := h.tagged(ctx, "ok", "erl_scan", "string", etf.String(text))
 	if err != nil {
@@ -60,8 +60,8 @@ func (h *Handover) order(ctx context.Context, order etf.Atom) (why etf.Term, err
 	return h.eval(ctx, h.tell, etf.Tuple{etf.Atom("Guard"), h.guard}, etf.Tuple{etf.Atom("Order"), order})
 }
 
-// use asks which nodes are connected to the original, which processes with local or global names end with it, which
-// other names global knows, and which groups pg has. It leaves out OTP's and the original's own processes.
+// use asks which nodes are connected to the original, which processes with local or global names would end with it,
+// which other names global knows, and which groups pg has. It leaves out OTP's and the original's own processes.
 const use = `[nodes(visible), nodes(hidden),
  [Name || Name <- registered(), Pid <- [whereis(Name)], is_pid(Pid), not lists:member(Name, [application_controller,
    erl_prim_loader, erts_code_purger, heart, init, logger, socket_registry, flake, flake_sup, persistent_timer]),
@@ -73,7 +73,7 @@ const use = `[nodes(visible), nodes(hidden),
  [Name || Name <- global:registered_names(), Pid <- [global:whereis_name(Name)], is_pid(Pid), node(Pid) =/= node()],
  [Group || Pg <- [pg, pg2], whereis(Pg) =/= undefined, Group <- Pg:which_groups()]].`
 
-// tellUse prints what others use the original for. It does not fail if the original cannot be asked.
+// tellUse prints what other nodes use the original for. It does not fail if the original cannot be asked.
 func (h *Handover) tellUse(ctx context.Context, w io.Writer) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
@@ -115,7 +115,7 @@ func (h *Handover) tellUse(ctx context.Context, w io.Writer) {
 // noMesh describes what changes for callers that use global or pg.
 const noMesh = "nodes that start later do not meet through this node: connect those that use global or pg to each other"
 
-// read reads the worker and the settings of the original.
+// read gets the worker and the settings from the original.
 func (h *Handover) read(ctx context.Context) error {
 	status, err := h.apply(ctx, "sys", "get_status", etf.Atom("flake"))
 	if err != nil {
@@ -141,8 +141,8 @@ func (h *Handover) read(ctx context.Context) error {
 	return nil
 }
 
-// isDistribution reports whether a key of kernel, paired with its value, configures the
-// distribution: most other keys just have their defaults.
+// isDistribution reports whether pair, a key of kernel and its value, configures the distribution.
+// Most other keys just have their defaults.
 func isDistribution(pair etf.Term) bool {
 	t, ok := pair.(etf.Tuple)
 	if !ok || len(t) != 2 {

@@ -139,7 +139,7 @@ func (t *takeoverFlags) meet(ctx context.Context) (*Handover, error) {
 		h.Conn.Close()
 		return nil, fmt.Errorf("node %s: %w", h.Node, err)
 	}
-	if h.mark = cfg.Flake.TimestampPath; h.mark == "" { // always written, as a service's default path may differ
+	if h.mark = cfg.Flake.TimestampPath; h.mark == "" { // always written: a service's default path may differ
 		if h.mark, err = cli.TimestampPath(); err != nil {
 			h.Conn.Close()
 			return nil, err
@@ -183,8 +183,8 @@ func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) 
 	return cfg, nil
 }
 
-// dial connects to the original, which must be registered with the EPMD that this node will
-// use: so it is on this machine, and its name is free once it has ended.
+// dial connects to the original, which must be registered with the EPMD that this node will use.
+// This ensures that the original is on this machine, and that its name is free once it has ended.
 func (h *Handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, error) {
 	var host string
 	h.Name, host, _ = strings.Cut(h.Node, "@")
@@ -228,7 +228,7 @@ func localAddress(ctx context.Context, host string) (string, error) {
 	return "", fmt.Errorf("%s is another machine; run this on the machine of the original, while that runs", host)
 }
 
-// configure writes the configuration, unless -config names one, and prints where it came from.
+// configure writes the configuration, unless -config names one, and prints where its settings came from.
 func (t *takeoverFlags) configure(h *Handover, stdout io.Writer) error {
 	if *t.File != "" {
 		return nil
@@ -270,7 +270,7 @@ type Handover struct {
 
 	mark   string   // the node's file of marks
 	absent []string // which of mark and its lock did not exist before
-	made   []string // the other files that were written
+	made   []string // the other files that were created
 }
 
 // checkMark checks the file of marks, and notes which parts of it do not exist.
@@ -286,7 +286,7 @@ func (h *Handover) checkMark() error {
 	return nil
 }
 
-// undo removes the files that were made, except files of marks that another node now uses.
+// undo removes the files that were created, except files of marks that another node now uses.
 func (h *Handover) undo(stdout io.Writer) (err error) {
 	if len(h.absent) > 0 {
 		if marks, locked := flake.OpenMarks(h.mark, nil); locked == nil {

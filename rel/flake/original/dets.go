@@ -10,17 +10,18 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// State is what a dets file shows about the time.
+// State is what a dets file shows about the time of the original's last id.
 type State struct {
 	Last     uint64    // the time in the file, in ms since 1970, or 0. The original may have made later ids
 	Modified time.Time // when the file was last written
-	Closed   bool      // whether dets closed it; Last may be old all the same
+	Closed   bool      // whether dets closed it; even then, Last may be out of date
 }
 
-// Margin is added by [State.Mark]. The original gives dets a time each second, and dets writes it up to 3 s later.
+// Margin is added by [State.Mark], because the original gives dets a time each second, which dets writes up to
+// 3 s later.
 const Margin = 5 * time.Second
 
-// Mark returns a time, in ms since 1970, that is not before any id of the original.
+// Mark returns a time, in ms since 1970, that is not before the time of any id of the original.
 func (s State) Mark() uint64 {
 	return max(s.Last, uint64(max(s.Modified.UnixMilli(), 0))) + uint64(Margin/time.Millisecond)
 }
@@ -43,8 +44,8 @@ func ReadDets(path string) (s State, err error) {
 
 // A dets file of version 9 begins with a header of big-endian 32-bit words, at the offsets below.
 // It is followed by pointers to the parts of an array, which hold pointers to segments. Each
-// segment has 256 slots, a size and a pointer each. A slot holds the keys whose hash is its number,
-// and points to its collection: a size, a status, and the objects, each preceded by its size.
+// segment has 256 slots of a size and a pointer each. A slot is for the keys whose hash is the slot's
+// number, and points to their collection: a size, a status, and the objects, each preceded by its size.
 //
 // The original's table has 256 slots, so one part and one segment cover it. Its only object is
 // {last_timestamp, T}.
@@ -143,7 +144,7 @@ func (r *detsReader) add(at, n uint32) uint32 {
 	return at + n
 }
 
-// collection returns the time of the object in a collection that has the key.
+// collection returns the time in a collection's object whose key is last_timestamp.
 func (r *detsReader) collection(at, size uint32) uint64 {
 	if status := r.word(r.add(at, 4)); status != active {
 		r.fail("the status of its object is %#x", status)

@@ -5,7 +5,7 @@
 // writes them as a configuration of this node. Settings that are not taken are reported, with the reason.
 //
 // The files are not trusted: every size is bounded, and every offset checked. Not supported: a
-// file that a running original has open, which lacks the last times.
+// file that a running original has open, because such a file lacks the latest times.
 package original
 
 import (
@@ -21,19 +21,19 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Settings are those settings of the original that this node also has. In the zero value, none is set.
+// Settings are the settings of the original that this node also has. In the zero value, none of them is set.
 //
 // As in Erlang, vm.args wins over sys.config, so call [ReadVMArgs] after [ReadSysConfig].
 type Settings struct {
 	Name   string // name@host; empty: none was set
-	Cookie string // or empty, so Erlang read ~/.erlang.cookie
+	Cookie string // empty: none was set, so Erlang read ~/.erlang.cookie
 
 	ListenHost           string // the address that it listens on (inet_dist_use_interface); empty: all
 	ListenMin, ListenMax int    // the ports that it may listen on (inet_dist_listen_min and max); 0: any
 	NetTicktime          time.Duration
-	TLS                  config.TLS // from -proto_dist inet_tls; file names may be missing
+	TLS                  config.TLS // with -proto_dist inet_tls; file names may be missing
 
-	Interface         string           // whose MAC is the worker id; empty: eth0, later the first with a MAC
+	Interface         string           // the one whose MAC is the worker id; empty: eth0, later the first with a MAC
 	WorkerID          net.HardwareAddr // nil: not known, as no file contains it
 	DetsPath          string           // its timestamp_path, which is a dets file; empty: DefaultDets
 	AllowableDowntime time.Duration    // 0: not set
@@ -59,7 +59,7 @@ func (s *Settings) report(what, why string) {
 // known lists the applications that have keys with an equivalent in this node.
 var known = []string{"flake", "kernel"}
 
-// unlike is the reason for leaving a key whatever its value is.
+// unlike is the reason for leaving a key that this node has no equivalent of, whatever its value is.
 const unlike = "this node has nothing like it"
 
 // takeValue takes the value of an application's key, or returns the reason for leaving it.
@@ -84,8 +84,8 @@ func (s *Settings) takeValue(key string, value etf.Term) (why string) {
 }
 
 // TakeEnv takes the environment of an application: a list of {Key, Value}, as in a sys.config
-// and from application:get_all_env/1. from names the source for messages. A key that this node
-// lacks is reported without its value, which may be a secret.
+// or from application:get_all_env/1. from names the source in messages. A key that this node
+// lacks is reported without its value, because the value may be a secret.
 func (s *Settings) TakeEnv(from, app string, env etf.Term) {
 	pairs, ok := etf.Elements(env)
 	switch {

@@ -55,7 +55,7 @@ func readSysConfig(path string, s *Settings, include bool) error {
 	return nil
 }
 
-// beside returns the path of the file name, relative to the folder of the file by, which names it.
+// beside returns the path of a file whose name is in the file by. A relative name is relative to the folder of by.
 func beside(by, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -129,7 +129,7 @@ func decoded(data string) (string, error) {
 	return strings.TrimPrefix(data, "\ufeff"), nil
 }
 
-// fromLatin1 returns the text of bytes that each stand for a character.
+// fromLatin1 returns the text of Latin-1 bytes, each of which stands for a character.
 func fromLatin1(data string) string {
 	runes := make([]rune, len(data))
 	for i := range len(data) {

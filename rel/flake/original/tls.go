@@ -81,7 +81,7 @@ func addFile(path string, add func(name, value string) error) error {
 // takeTLS takes the options that addTLS found.
 func (s *Settings) takeTLS(from string, options map[string]string) {
 	s.TLS.Cert, s.TLS.CA = options["server_certfile"], options["server_cacertfile"]
-	s.TLS.Key = cmp.Or(options["server_keyfile"], s.TLS.Cert) // then one file contains both
+	s.TLS.Key = cmp.Or(options["server_keyfile"], s.TLS.Cert) // if there is no key file, Cert contains both
 	s.TLS.Verify = config.VerifyPeer
 	if s.TLS.Cert != "" && options["server_verify"] != "verify_peer" {
 		s.TLS.Verify = config.VerifyNone

@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 )
 
-// TOML returns a sys.toml with the settings, each with its reason. It fails if a string among them is not UTF-8.
+// TOML returns a sys.toml with the settings, and where each was taken from. It fails if a string is not UTF-8.
 //
 // It does not check whether the node accepts the result: a certificate may be missing, for example.
 func (s Settings) TOML() ([]byte, error) {

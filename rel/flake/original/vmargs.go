@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// maxFiles bounds the number of argument files, as each may name others.
+// maxFiles limits the number of argument files, because each file may name others.
 const maxFiles = 16
 
 // ReadVMArgs reads a vm.args, or another file of arguments for erl, into s, with the files that its -args_file
@@ -129,7 +129,7 @@ func flags(args []string) func(yield func(string, []string) bool) {
 	}
 }
 
-// reasons holds, for flags that this node has no setting for, the reason reported.
+// reasons holds the reason that is reported for each flag that this node has no setting for.
 var reasons = map[string]string{
 	"--":             "",
 	"-hidden":        "this node is hidden",
@@ -212,7 +212,7 @@ func (s *Settings) takeDist(from, flag, value string) {
 	s.report(what, why)
 }
 
-// takeArgs takes alternating keys and values of an application; each is an Erlang term.
+// takeArgs takes values, which are alternating keys and values of an application, each an Erlang term.
 func (s *Settings) takeArgs(from, app string, values []string, once func(key, value string) error) error {
 	for ; len(values) > 1; values = values[2:] {
 		key, err := termOf(values[0])

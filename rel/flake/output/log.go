@@ -53,7 +53,7 @@ func asText(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Close reports how many lines were left out, and writes the lines that still wait.
+// Close reports how many lines were left out, and writes the lines that are still queued.
 func (l *Log) Close() {
 	l.held.messages.tell()
 	l.out.Close()
@@ -61,8 +61,8 @@ func (l *Log) Close() {
 
 // A peer can cause log lines as often as it likes. So lines with the same message are limited
 // to a burst, and then to one per interval. If the lines contain the peer's address, that
-// limit applies to each host, so that no host can hide what another does. All hosts together,
-// and errors, may have crowd times as many lines.
+// limit applies to each host, so that no host can hide what another does. The limit for all
+// hosts together, and the limit for errors, is crowd times as high.
 const (
 	burst    = 10
 	crowd    = 10
@@ -71,7 +71,7 @@ const (
 	maxKinds = 200  // distinct messages counted separately; the others share one limit
 	maxHosts = 1000 // hosts counted for a message; beyond that, all are forgotten
 
-	// tellAfter is the time from the first line left out until another line says how many were.
+	// tellAfter is the time from the first line left out until a line says how many were left out.
 	tellAfter = 10 * time.Second
 )
 

@@ -19,15 +19,15 @@ import (
 	"golang.org/x/term"
 )
 
-// maxQueued is the number of lines that may wait for an output's reader, and outputEnd the
-// time that Close gives them to be written.
+// maxQueued is the number of lines that may wait for an output's reader, and outputEnd is how
+// long Close waits for them to be written.
 const (
 	maxQueued = 1000
 	outputEnd = time.Second
 )
 
-// output never blocks. Lines for which its reader, a log collector or a terminal, has no room
-// are dropped and counted.
+// output never blocks its callers. Lines for which its reader, such as a log collector or a
+// terminal, has no room are dropped and counted.
 type output struct {
 	w     io.Writer
 	lines chan []byte
@@ -69,14 +69,14 @@ func (o *output) Write(line []byte) (int, error) {
 func (o *output) run() {
 	defer close(o.done)
 	for line := range o.lines {
-		o.w.Write(line) // there is nowhere left to report an error
+		o.w.Write(line) // an error could not be reported anywhere
 		if n := o.dropped.Swap(0); n > 0 {
 			o.lost(n)
 		}
 	}
 }
 
-// Close gives the remaining lines up to outputEnd to be written.
+// Close waits up to outputEnd for the remaining lines to be written.
 func (o *output) Close() {
 	o.mu.Lock()
 	o.closed = true

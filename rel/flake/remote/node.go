@@ -20,7 +20,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// CallTime limits a call to a running node, including the connecting.
+// CallTime limits a call to a running node, including the time to connect.
 const CallTime = 10 * time.Second
 
 // Dialer returns a dialer for the configured node: for its address if the port is fixed,

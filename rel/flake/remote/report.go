@@ -30,8 +30,8 @@ func (w *Choice) Report(ctx context.Context, cfg config.Config, stderr io.Writer
 	return web.Report(ctx, stderr)
 }
 
-// Report asks first whether the node is ready, since the node answers that even if it is busy
-// or the token is wrong.
+// Report first asks whether the node is ready, since the node answers this question even if it is
+// busy or the token is wrong.
 func (w *Web) Report(ctx context.Context, stderr io.Writer) (*idhttp.Report, error) {
 	_, err := w.get(ctx, "readyz")
 	var not refused
@@ -98,7 +98,7 @@ func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport,
 	return err
 }
 
-// ReadInfo reads a generator's properties, whose names are those of the report's fields.
+// ReadInfo reads a generator's properties, which have the same names as the report's fields.
 func ReadInfo(ctx context.Context, node *client.Node, generator string, into ...any) error {
 	info, err := node.Call(ctx, etf.Atom(generator), etf.Atom("info"))
 	if err != nil {

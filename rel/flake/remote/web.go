@@ -27,11 +27,11 @@ import (
 // Choice holds the flags that choose how to query a running node.
 type Choice struct{ over, url *string }
 
-// PreferHTTP is the default of commands for which HTTP is as good: it needs no cookie, and
-// reveals no digest of one.
+// PreferHTTP describes the default of commands that work equally well over HTTP, which needs no
+// cookie and reveals no digest of one.
 const PreferHTTP = "over HTTP if -url or http.listen says where"
 
-// NewChoice adds the flags. usual describes what happens if neither is given.
+// NewChoice adds the flags. usual describes what happens if neither flag is given.
 func NewChoice(f *cli.Flags, usual string) Choice {
 	return Choice{
 		f.String("over", "", "ask over `erlang|http`, the distribution or HTTP; without it "+usual),
@@ -39,7 +39,8 @@ func NewChoice(f *cli.Flags, usual string) Choice {
 	}
 }
 
-// Web returns the node's HTTP if it is chosen, otherwise nil. If no flag chooses, usual does.
+// Web returns the node's HTTP if it is chosen, otherwise nil. If neither flag is given, usual
+// says whether it is chosen.
 func (w *Choice) Web(cfg config.HTTP, usual bool) (*Web, error) {
 	switch {
 	case *w.over == "erlang" && *w.url != "":
@@ -52,7 +53,7 @@ func (w *Choice) Web(cfg config.HTTP, usual bool) (*Web, error) {
 	return nil, nil
 }
 
-// Web is a node's HTTP.
+// Web is a client of a node's HTTP.
 type Web struct {
 	URL, token string
 	Client     *http.Client
@@ -95,8 +96,8 @@ func newWeb(cfg config.HTTP, at string) (w *Web, err error) {
 	return w, nil
 }
 
-// hereOnly reports whether every resolver takes a URL's host to be this machine. For some such
-// hosts net/http would send the request, with its token, to the proxy from the environment.
+// hereOnly reports whether every resolver takes a URL's host to be this machine. For some of these
+// hosts, net/http would send the request, with its token, to the proxy that the environment names.
 func hereOnly(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return config.IsLoopback(host) || strings.HasSuffix(strings.ToLower(host), ".localhost") ||
@@ -119,7 +120,7 @@ func urlOf(cfg config.HTTP) (string, error) {
 	return u.String(), nil
 }
 
-// onlyOf accepts only the first certificate in a file, which is the node's, whatever its names are.
+// onlyOf accepts only the first certificate in a file, which is the node's, whatever names that certificate has.
 func onlyOf(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 const httpEnd = 5 * time.Second
 
 type door struct {
-	*idhttp.Server               // nil until it serves
+	*idhttp.Server               // nil until the door serves
 	certs          *certs.Source // or nil
 	listener       net.Listener
 	scheme         string
@@ -55,7 +55,7 @@ func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*d
 	return d, nil
 }
 
-// surroundings returns what HTTP reports about the node. secured returns the node's TLS settings, or is nil.
+// surroundings returns what HTTP reports about the node. secured is nil, or returns the node's TLS settings.
 func surroundings(n *node.Node, secured func() *tls.Config) idhttp.Node {
 	around := idhttp.Node{
 		Name: n.Name(), Address: n.Addr().String(), Version: cli.Version, Commit: cli.Commit,

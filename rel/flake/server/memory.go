@@ -13,9 +13,9 @@ import (
 )
 
 // Go's memory limit is set above what the node may hold under the limits in SECURITY.md. Near
-// the limit garbage is collected at once, so what hostile peers discard does not pile up. A
-// limit below what is in use would keep the collector busy all the time, so it grows with the
-// number of connections.
+// the limit, Go collects garbage at once, so garbage that hostile peers cause does not pile up. A
+// limit below what is in use would keep the collector busy all the time, so the limit grows with
+// the number of connections.
 const (
 	memoryLimit         = 80 << 20 // for up to memoryConnections: 44 MiB shared, and what each holds
 	memoryConnections   = 1024
@@ -24,7 +24,7 @@ const (
 	memorySteps         = 256
 	memoryCheck         = time.Second
 
-	// memoryPerHTTP divides the whole memory to bound HTTP connections: most of the memory is for other uses.
+	// memoryPerHTTP is how much of the whole memory there must be per HTTP connection: most is for other uses.
 	memoryPerHTTP = 512 << 10
 )
 
@@ -77,8 +77,8 @@ const (
 	releaseStacks = 1 << 20
 )
 
-// releaseMemory returns free memory to the system until ctx ends. Without it, minutes may pass
-// after a burst of calls before a collection frees memory.
+// releaseMemory returns free memory to the system from time to time until ctx ends. Otherwise
+// minutes may pass after a burst of calls before a collection frees memory.
 func releaseMemory(ctx context.Context) {
 	check := time.Tick(releaseCheck)
 	for before, released := used(), (taken{}); ; {

@@ -90,8 +90,8 @@ func (s *Server) release() error {
 	return s.Generators.Stop()
 }
 
-// Try starts everything up to the point where the node listens, and leaves nothing running. It
-// returns the first generator's worker, or the error of the start.
+// Try starts everything up to the point where the node would listen, and leaves nothing running.
+// It returns the first generator's worker, or the error that kept the node from starting.
 func Try(ctx context.Context, cfg config.Config, lines *output.Log) (worker uint64, err error) {
 	s, err := prepare(ctx, &cfg, lines)
 	if err != nil {
@@ -107,7 +107,7 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 		return nil, err
 	}
 	first := s.Generators.List[0].Server
-	// Not ctx: when ctx ends, the caller stops the node in order.
+	// The node does not end with ctx: the caller then stops it in order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,
 		Cookie:      cfg.Node.Cookie,
@@ -143,7 +143,7 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 	return s, nil
 }
 
-// originalConfig returns the settings under the names of the original's sys.config.
+// originalConfig returns the settings under the names that they have in the original's sys.config.
 func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 	settings := map[etf.Atom]etf.Term{
 		"timestamp_path":     etf.String(cfg.TimestampPath),
@@ -155,7 +155,7 @@ func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 	return settings
 }
 
-// announce reports what has started: in lines on w or, if the log is in JSON, in a log line.
+// announce reports what has started: in lines on w or, if the log is in JSON, in one log line.
 func (s *Server) announce(w io.Writer) {
 	first, address, epmd := s.Generators.List[0].Who, s.Node.Addr().String(), s.Node.EPMD().String()
 	cookie := s.settings.config.Node.CookieFrom
@@ -258,7 +258,7 @@ func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func
 }
 
 // drain makes /readyz report for node.drain_time that the node is about to stop, if SIGTERM
-// stops it. Ids can still be made, so a load balancer can move callers to other nodes first.
+// stops it. Ids can still be made in this time, so a load balancer can first move callers to other nodes.
 func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
 	var by cli.Signal
 	wait := s.settings.config.Node.DrainTime
@@ -298,7 +298,7 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 			stderr = p
 		}
 	}
-	// If a reader of the output is gone, lines are lost, but the node continues.
+	// If the reader of the output is gone, lines are lost, but the node continues.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if p == nil {
 		out := output.New(stdout)

@@ -47,12 +47,13 @@ type settings struct {
 	access   idhttp.Access
 	password string // of etcd's user
 
-	// Each may be nil. They read their files again for each connection.
+	// Each is nil if there are no certificates; otherwise it reads its files again for each connection.
 	node, http *certs.Source
 	etcd       *etcd.Store
 }
 
-// secretsCheck is how often the files of secrets are checked: in a container without a shell, SIGHUP cannot be sent.
+// secretsCheck is how often the files of secrets are checked for changes, because a container without a shell
+// offers no way to send SIGHUP.
 const secretsCheck = 5 * time.Second
 
 // secrets returns the versions of the files of secrets.
@@ -76,8 +77,8 @@ func readSettings(cfg config.Config, log *slog.Logger) (s settings, err error) {
 	return s, nil
 }
 
-// with returns s with those settings from file that a running node can change. changed lists
-// the keys that change, and later the keys that need a restart.
+// with returns s with the settings from file that a running node can change. changed lists the
+// keys whose values change, and later lists the keys whose new values need a restart.
 func (s settings) with(file config.Config) (next settings, changed, later []string, err error) {
 	// The whole file must be valid, and so must its new values combined with the values that cannot change.
 	all, err := readSettings(file, slog.New(slog.DiscardHandler))
@@ -137,8 +138,8 @@ func unlocked(s, next settings) error {
 	return nil
 }
 
-// access returns the access rules of HTTP, with the current token from its file. They are zero
-// if the node has no HTTP: the token is then for commands that query another node.
+// access returns the access rules of HTTP, with the current token from its file. The rules are
+// zero if the node has no HTTP: the token is then for commands that query another node.
 func access(cfg config.HTTP) (a idhttp.Access, err error) {
 	if cfg.Listen == "" {
 		return a, nil

@@ -34,7 +34,7 @@ func (w watchdog) look(ctx context.Context, all []*generators.Generator) (stuck 
 	return ""
 }
 
-// watch feeds the service manager's watchdog until ctx ends, at twice the required rate.
+// watch keeps the service manager's watchdog satisfied until ctx ends, at twice the required rate.
 func watch(ctx context.Context, all []*generators.Generator, note *systemd.Notifier, log *slog.Logger) {
 	if note.Watchdog <= 0 {
 		return

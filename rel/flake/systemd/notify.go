@@ -21,7 +21,7 @@ type Notifier struct {
 }
 
 // Open reads the service manager's variables in the environment, and removes them, so that
-// programs started by the node do not see them. The socket may be abstract.
+// programs started by the node do not see them. The socket that they name may be abstract.
 func Open(log *slog.Logger) *Notifier {
 	path, usec, pid := os.Getenv("NOTIFY_SOCKET"), os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID")
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
@@ -43,8 +43,8 @@ func Open(log *slog.Logger) *Notifier {
 	return n
 }
 
-// Say sends lines such as READY=1 at once. It ignores errors: the service manager either does
-// without the lines or ends the node.
+// Say sends lines such as READY=1 in one message. It ignores errors: the service manager either
+// manages without the lines or ends the node.
 func (n *Notifier) Say(lines ...string) {
 	if n.conn != nil {
 		n.conn.SetWriteDeadline(time.Now().Add(time.Second))
@@ -63,7 +63,7 @@ const (
 	startBeat     = 5 * time.Second
 	startPatience = 4 * startBeat
 
-	// stopTime is more time than the node needs to stop.
+	// stopTime is longer than the node needs to stop.
 	stopTime = 30 * time.Second
 )
 

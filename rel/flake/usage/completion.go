@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Shells holds the function that writes the completion script, by shell.
+// Shells holds, for each shell, the function that returns its completion script.
 var Shells = map[string]func([]Command) string{"bash": bash, "zsh": zsh, "fish": fish}
 
 // bash returns the script for bash. Where the script offers nothing, bash completes file names.

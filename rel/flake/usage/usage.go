@@ -1,6 +1,6 @@
 // Package usage describes a table of commands to people and shells: it writes help, a
 // manual page, and scripts that complete commands and flags in bash, zsh and fish. All
-// of it is generated from the table and the flags, so none of it has to be maintained.
+// of it is generated from the table and the flags, so none of it is maintained by hand.
 //
 // Start at [Command].
 package usage
@@ -16,9 +16,9 @@ import (
 
 // A Command is a row of the table. The first row is flake itself, and has no name.
 //
-// In a flag's usage text, the word in backquotes stands for the flag's value: FILE is a file,
-// and a|b is one of these words. In Args, lower-case words are literal, and COMMAND is the
-// name of a command.
+// In a flag's usage text, the word in backquotes stands for the flag's value: FILE stands for a
+// file, and a|b for one of these words. In Args, lower-case words are literal, and COMMAND stands
+// for the name of a command.
 type Command struct {
 	Name  string
 	Args  string // the arguments after the flags
@@ -40,7 +40,7 @@ func (c *Command) sentence() string { return strings.TrimSpace("flake "+c.Name) 
 
 var literals = regexp.MustCompile(`\b[a-z][a-z-]*\b`)
 
-// words returns the command's possible arguments; for the node, all commands.
+// words returns the command's possible arguments; for flake itself, all commands.
 func (c *Command) words(all []Command) []string {
 	if c.Name == "" || strings.Contains(c.Args, "COMMAND") {
 		var names []string

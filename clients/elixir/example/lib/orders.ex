@@ -1,6 +1,6 @@
 defmodule Orders do
   @moduledoc """
-  Orders that are numbered by a flake node. With one running:
+  Orders that are numbered by a flake node. While a node is running, try it with:
 
       elixir --name orders@127.0.0.1 --cookie flake -S mix run -e Orders.demo
   """
@@ -12,7 +12,7 @@ defmodule Orders do
     Supervisor.start_link(children, strategy: :one_for_one)
   end
 
-  @doc "An order with a number of its own, or why there is none."
+  @doc "An order with its own number, or the reason why it did not get one."
   @spec new(String.t()) ::
           {:ok, %{number: FlakeClient.text(), item: String.t()}} | {:error, FlakeClient.failure()}
   def new(item) do
@@ -20,7 +20,7 @@ defmodule Orders do
          do: {:ok, %{number: number, item: item}}
   end
 
-  @doc "When an order came in, which its number tells."
+  @doc "When an order came in, as its number shows."
   @spec time(%{number: FlakeClient.text()}) :: DateTime.t()
   def time(%{number: number}) do
     FlakeClient.decompose!(number)[:time] |> DateTime.from_unix!(:millisecond)

@@ -6,7 +6,7 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
 
         @primary_key {:id, FlakeClient.EctoType, autogenerate: true}
 
-    Options of the field:
+    The options of a field are:
 
       * `:base` - the base of the text: `:canonical` (the default), `:crockford`, or 2 to 62. Use
         `:uuid` for ids of uuidv7, and `:ulid` for ids of ulid
@@ -15,28 +15,28 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
       * `:storage` - `:binary` (the default) for a `:binary` column (`bytea`), `:uuid` for a
         `:uuid` column and ids of 16 bytes, `:integer` for a `:bigint` column and ids of 8
         bytes, where ids from 2^63 on are negative
-      * `:meta` - with `bytes: 10`, the metabyte in ids from `autogenerate`; by default the
-        node's, 0
+      * `:meta` - with `bytes: 10`, the metabyte in ids from `autogenerate`; by default it is
+        the one from the node, 0
       * `:client` - the client that `autogenerate` gets ids from; default `:flake_client`
 
-    These can be cast, in changesets and in queries:
+    These values can be cast, in changesets and in queries:
 
       * the canonical text, and for flake also the form of a UUID; or with `base: 2` to `62`
         text in that base without leading zeros. In a high base, words are numbers, so a
         text is refused if the first three bytes of its id would be 0, as in ids of flake
-        until 2004. For ids of 8 bytes a word of nine letters may still be an id; canonical
-        text does not have this problem.
-      * the ends of `FlakeClient.span/3` as bytes: bytes of an id's size that are not
+        until 2004. For ids of 8 bytes a word of nine letters may still be read as an id;
+        canonical text does not have this problem.
+      * the ends of `FlakeClient.span/3` as bytes: a binary of an id's size that is not
         printable as text.
       * with `storage: :integer`, an integer.
 
-    So `Repo.get(Order, "edit")` raises `Ecto.Query.CastError`, because no order has that id, and
+    So `Repo.get(Order, "edit")` raises `Ecto.Query.CastError`, because no order can have
+    that id. This query returns the orders of a span of time:
 
         {lowest, highest} = FlakeClient.span!(from, to)
         from(o in Order, where: o.id >= ^lowest and o.id <= ^highest)
 
-    are the orders of a span of time. `autogenerate` raises `FlakeClient.Error` if it
-    cannot get an id.
+    `autogenerate` raises `FlakeClient.Error` if it cannot get an id.
     """
 
     use Ecto.ParameterizedType
@@ -118,8 +118,8 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
          when is_integer(n) and n in -0x8000000000000000..0xFFFFFFFFFFFFFFFF,
          do: {:ok, <<n::64>>}
 
-    # Among texts of ids, only a short number in decimal may have as many characters
-    # as an id has bytes.
+    # Among the texts of an id, only a short decimal number may have as many characters
+    # as the id has bytes.
     defp id(value, %{bytes: bytes, base: base}) when byte_size(value) == bytes do
       cond do
         not String.printable?(value) -> {:ok, value}

@@ -1,6 +1,6 @@
 defmodule FlakeClient.Error do
   @moduledoc """
-  Why there is no id.
+  The error of functions with `!`: `reason` says why there is no result.
 
       iex> reason = {:no_node_available, ["flake@a": :nodedown, "flake@b": :clock_behind]}
       iex> Exception.message(%FlakeClient.Error{reason: reason})

@@ -1,4 +1,4 @@
-%% @doc Orders with numbers from a flake node. While one is running:
+%% @doc Orders with numbers from a flake node. While a node is running, try it with:
 %%
 %% ```
 %% rebar3 compile

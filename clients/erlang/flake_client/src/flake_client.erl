@@ -2,13 +2,13 @@
 %%
 %% A client asks one of its nodes, and the next one if that node fails. The application
 %% starts the client `flake_client' if its environment has `nodes'. Start other clients
-%% with {@link start_link/2}, under your own supervisor. Every function takes the name of
-%% a client as its first argument, which may be left out for `flake_client'.
+%% with {@link start_link/2}, under your own supervisor. Functions that involve a client
+%% take its name as their first argument, which may be left out for `flake_client'.
 %%
 %% Options, in the application's environment or for {@link start_link/2}:
 %%
 %% ```
-%% nodes      the nodes to ask, in order of preference; 1 to 100. In tests one of
+%% nodes      the nodes to ask, 1 to 100, in order of preference. In tests one of
 %%            them may be in_process, which makes ids without any node
 %% name       the generator's registered name on the nodes; the default is flake
 %% timeout    the time limit of a call in ms; 1 to 3600000, default 5000
@@ -21,18 +21,18 @@
 %%
 %% <ul>
 %% <li>No id is returned twice.</li>
-%% <li>An id is above those of all calls that had returned before its call began, in any
-%%   process. This includes calls from before the client was restarted, calls of both
+%% <li>An id is above the ids of all calls, in any process, that had returned before its
+%%   call began. This includes calls from before the client was restarted, calls of both
 %%   {@link id/0} and {@link ids/1}, and calls from before a node was killed or restarted.</li>
 %% <li>After a failover ids come from a different node. If that node's clock is behind the
-%%   first node's, calls wait until it has caught up; if that takes longer than `timeout',
-%%   they fail with the reason `clock_behind'.</li>
-%% <li>With leases, the node handed out an id at most `max_age' ago, or during the call.
+%%   first node's, calls wait until that clock has caught up; calls for which this takes
+%%   longer than `timeout' fail with the reason `clock_behind'.</li>
+%% <li>With leases, the node handed out each id at most `max_age' ago, or during the call.
 %%   The remaining ids of an older lease are dropped.</li>
 %% </ul>
 %%
 %% Whatever happens to the nodes, a call does not raise: it returns `{error, Reason}'. A
-%% failed call is repeated, with pauses, until `timeout' has passed, so that a restart of
+%% client repeats a failed call, with pauses, until `timeout' has passed, so a restart of
 %% a node only makes calls slow.
 -module(flake_client).
 
@@ -48,7 +48,7 @@
 -define(IS_CLIENT(C), (is_atom(C) andalso C =/= canonical andalso C =/= crockford andalso C =/= uuid andalso C =/= ulid)).
 
 -type client() :: atom().
-%% The name of a client: any except `canonical', `crockford', `uuid' and `ulid'.
+%% The name of a client: any atom except `canonical', `crockford', `uuid' and `ulid'.
 
 -type options() :: #{atom() => term()} | [{atom(), term()}].
 
@@ -56,12 +56,13 @@
 %% Ids of flake, uuidv7 and ulid have 16 bytes; those of other formats have 8 or 10.
 
 -type base() :: 2..62 | canonical | crockford | uuid | ulid.
-%% Digits are `0-9A-Za-z' in that order. `canonical' is the format's own text: for flake
-%% 22 digits of base 62, which sort as ids do; for ids of 10 bytes (sno) 16 characters of
-%% `2-9a-x'; for ids of 8 bytes decimal. `crockford' is Crockford's base 32 in 26, 16 or 13
-%% digits, which sort as ids do and are read in either case. Any id of 16 bytes has `uuid',
-%% the form of a UUID in lower case, and `ulid', the same as `crockford'. These are the own
-%% texts of uuidv7 and ulid, which have no `canonical' here; they too sort as ids do.
+%% The digits of bases 2 to 62 are `0-9A-Za-z' in that order. `canonical' is the format's own
+%% text: for flake 22 digits of base 62, which sort as ids do; for ids of 10 bytes (sno) 16
+%% characters of `2-9a-x'; for ids of 8 bytes a decimal number. `crockford' is Crockford's base
+%% 32 in 26, 16 or 13 digits, which sort as ids do and are read in either case. Any id of 16
+%% bytes also has the texts `uuid', the form of a UUID in lower case, and `ulid', the same as
+%% `crockford'. These are the formats' own texts for ids of uuidv7 and ulid, which have no
+%% `canonical' here; they too sort as ids do.
 
 -type text() :: string() | binary().
 
@@ -73,19 +74,19 @@
 -type reason() :: nodedown | refused | noproc | timeout | not_alive
                 | clock_running_backwards | timestamp_not_saved
                 | clock_behind | unexpected_reply | atom().
-%% Why the last attempt at a node failed. `nodedown': the node is down or unreachable;
-%% `refused': it runs, but the two nodes do not connect, most often because it has a
-%% different cookie; `noproc': it has no generator of that name; `not_alive': the
-%% caller's own node is not distributed; `clock_behind': its ids would be below those
-%% that another node returned; `unexpected_reply': it does not know the call. Any other
-%% reason is the node's own.
+%% Why the last call to a node failed. `nodedown': the node is down or unreachable;
+%% `refused': the node runs, but refuses the connection, most often because it has a
+%% different cookie; `noproc': the node has no generator of that name; `not_alive': the
+%% caller's own node is not distributed; `clock_behind': the node's ids would be below
+%% those that another node returned; `unexpected_reply': the node does not know the call.
+%% Any other reason comes from the node.
 
 %% @equiv start_link(flake_client, Options)
 -spec start_link(options()) -> {ok, pid()} | {error, term()}.
 start_link(Options) ->
     start_link(?DEFAULT, Options).
 
-%% @doc Starts a client. For a wrong option it returns
+%% @doc Starts a client. If an option is wrong, it returns
 %% `{error, {bad_option, Key, Value, Allowed}}'.
 -spec start_link(client(), options()) -> {ok, pid()} | {error, term()}.
 start_link(Client, Options) when ?IS_CLIENT(Client) ->
@@ -128,8 +129,8 @@ id(Client, Base) ->
         false -> {error, badarg}
     end.
 
-%% @doc The next N ids, ascending. All are in memory at once. The node is asked for
-%% at most a million at a time.
+%% @doc The next N ids, ascending. All of them are in memory at once. The client asks the
+%% node for at most a million at a time.
 -spec ids(pos_integer()) -> {ok, [id(), ...]} | {error, failure()}.
 ids(N) ->
     ids(?DEFAULT, N).
@@ -166,13 +167,13 @@ texts([], _, Texts) ->
     {ok, lists:reverse(Texts)}.
 
 %% @doc The id for a time, in milliseconds since 1970, with worker and sequence 0. A
-%% range scan can begin there.
+%% range scan can begin at that id.
 -spec notional(non_neg_integer()) -> {ok, id()} | {error, failure()}.
 notional(Ms) ->
     notional(?DEFAULT, Ms).
 
-%% @doc The id for a time, from a client; or the lowest and the highest id of a span
-%% of time, both ends included.
+%% @doc The id for a time, given a client; or the lowest and the highest id of a span
+%% of time, both ends included, from the client `flake_client'.
 -spec notional(client(), non_neg_integer()) -> {ok, id()} | {error, failure()};
               (non_neg_integer(), non_neg_integer()) -> {ok, {Lowest :: id(), Highest :: id()}} | {error, failure()}.
 notional(Client, Ms) when ?IS_CLIENT(Client) ->
@@ -191,7 +192,8 @@ notional(Client, From, To) ->
 decompose(Id) ->
     decompose(?DEFAULT, Id).
 
-%% @doc The fields of an id, from a client; or of an id's text in a base.
+%% @doc The fields of an id, given a client; or the fields of an id's text in a base, from
+%% the client `flake_client'.
 -spec decompose(client(), id() | text()) -> {ok, [{atom(), term()}]} | {error, failure()};
                (text(), base()) -> {ok, [{atom(), term()}]} | {error, failure()}.
 decompose(Client, Id) when ?IS_CLIENT(Client) ->
@@ -222,8 +224,8 @@ from_text(Text, Base) ->
     from_text(Text, Base, 16).
 
 %% @doc The id that a text stands for, given the size of the format's ids in bytes,
-%% without asking a node: the reverse of {@link to_text/2}. For flake, `canonical' also
-%% reads the form of a UUID.
+%% without asking a node: the reverse of {@link to_text/2}. For flake, the base `canonical'
+%% also accepts the form of a UUID.
 -spec from_text(text(), base(), Size :: 8 | 10 | 16) -> {ok, id()} | {error, badarg}.
 from_text(Text, Base, Size) ->
     case flake_client_text:decode(Text, Base, Size) of
@@ -253,8 +255,9 @@ time(_) -> {error, badarg}.
 time(Id, Epoch) ->
     time(Id, Epoch, ?LOW_BITS).
 
-%% @doc When an id of 8 bytes was made, given how many bits are below its time. These are
-%% the machine's and the sequence's: 22 unless the generator is configured differently.
+%% @doc When an id of 8 bytes was made, given also how many bits are below its time. These
+%% are the bits of the machine and the sequence: 22 unless the generator is configured
+%% differently.
 -spec time(id(), Epoch :: non_neg_integer(), LowBits :: 0..22) -> {ok, Ms :: non_neg_integer()} | {error, badarg}.
 time(<<Id:64>>, Epoch, Low) when is_integer(Epoch), Epoch >= 0, is_integer(Low), Low >= 0, Low =< ?LOW_BITS ->
     {ok, Epoch + (Id bsr Low)};

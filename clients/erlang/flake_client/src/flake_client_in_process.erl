@@ -2,7 +2,7 @@
 %% Stands in for a node in tests that have none, under the name `in_process': it makes
 %% ids of the format flake in the caller's process. It has a random worker id, and keeps
 %% the time and sequence of the last id in one word. When the ids of a millisecond are
-%% used up, it continues with those of the next.
+%% used up, it continues with the ids of the next millisecond.
 -module(flake_client_in_process).
 
 -export([open/0, call/2]).

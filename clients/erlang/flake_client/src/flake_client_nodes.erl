@@ -21,7 +21,7 @@
                     _ => _}.
 -type deadline() :: integer(). % erlang:monotonic_time(millisecond)
 
-%% Makes any request except for ids.
+%% Makes a request for anything but ids.
 -spec ask(config(), Request :: term(), deadline()) -> {ok, term()} | {error, flake_client:failure()}.
 ask(Config, Request, Deadline) ->
     case rounds(Config, Request, Deadline, fun(_, Answer) -> {ok, Answer} end, ?FIRST_PAUSE, []) of
@@ -72,11 +72,11 @@ rounds(#{nodes := Nodes, order := Order} = Config, Request, Deadline, Accept, Pa
             {error, badarg}
     end.
 
-%% The last round may only have had time for a timeout: keep the reason from before.
+%% The last round may have been too short for anything but a timeout: keep the earlier reason.
 telling({Node, timeout}, Before) -> {Node, proplists:get_value(Node, Before, timeout)};
 telling(Failed, _) -> Failed.
 
-%% Retrying helps neither if the answer makes no sense, nor if this node is not
+%% Retrying does not help if the answer makes no sense, or if this node is not
 %% distributed.
 passes({_, unexpected_reply}) -> false;
 passes({_, not_alive}) -> false;
@@ -113,7 +113,7 @@ call(Node, #{name := Name}, Request, Timeout) ->
     end.
 
 %% To a caller, a node that refuses the connection because it has a different cookie looks
-%% like one that is down. But its port is open.
+%% like a node that is down. But the port of the former is open.
 look(Reasons, Deadline) ->
     [case Why =:= nodedown andalso listens(Node, Deadline) of
          true -> {Node, refused};

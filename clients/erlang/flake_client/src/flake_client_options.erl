@@ -17,7 +17,7 @@
 environment() ->
     maps:with([nodes, name, timeout, lease], maps:from_list(application:get_all_env(flake_client))).
 
-%% Fills in the defaults. If options are wrong, the error names the first.
+%% Fills in the defaults. If options are wrong, the error names the first wrong option.
 -spec check(term()) -> {ok, options()} | {error, {bad_option, Key :: term(), Value :: term(), Allowed :: string()}}.
 check(Options) ->
     try {ok, with_defaults(to_map(options, Options), #{nodes => [], name => flake, timeout => 5000, lease => undefined})}
@@ -65,7 +65,7 @@ valid(Key, Value, false, Allowed) -> bad(Key, Value, Allowed).
 to_map(_, Map) when is_map(Map) ->
     Map;
 to_map(Key, List) ->
-    try maps:from_list(lists:reverse(List)) % of two values the first counts, as in proplists
+    try maps:from_list(lists:reverse(List)) % if a key has two values, the first counts, as in proplists
     catch error:_ -> bad(Key, List, "a map or a list of pairs")
     end.
 

@@ -1,17 +1,17 @@
 %% @private
-%% Remembers how high the ids of a client are, so that it returns no id of another
-%% node that is not above them.
+%% Remembers how high the ids of a client are, so that the client does not return an
+%% id of another node that is not above them.
 %%
 %% The ids of one node increase, but the clocks of two nodes differ. So a client
 %% remembers, in one word, the leading bits of the highest id that it got, and the
 %% node that the id came from:
 %%
 %%     +------------------------------------+------------------+
-%%     | the id's leading 48 bits of time   | node, 0: several |
+%%     | the id's leading 48 bits of time   | node; 0: several |
 %%     +------------------------------------+------------------+
 %%
 %% A call reads the word before it asks a node, and accepts an id with higher bits, or
-%% with the same bits from the same node. If it refuses an id, a later one will do.
+%% with the same bits from the same node. If the call refuses an id, a later id will do.
 %%
 %% The word lives as long as the Erlang node, so that the order holds across restarts
 %% of the client.
@@ -29,7 +29,7 @@
 -opaque mark() :: non_neg_integer().
 -type index() :: pos_integer(). % the place of a node among the client's nodes
 
-%% Returns the order of a client. It may exist from before, with other nodes.
+%% Returns the order of a client. It may still exist from an earlier start with other nodes.
 -spec open(flake_client:client()) -> order().
 open(Client) ->
     case persistent_term:get({?MODULE, Client}, undefined) of
@@ -49,7 +49,7 @@ open(Client) ->
 mark(Order) ->
     atomics:get(Order, ?HIGHEST).
 
-%% Whether a node's id is above all ids returned before the mark was read.
+%% Returns whether a node's id is above all ids returned before the mark was read.
 -spec admits(mark(), index(), flake_client:id()) -> boolean().
 admits(Mark, Node, Id) ->
     Bits = leading(Id),
@@ -93,7 +93,7 @@ move(Order, From, To) ->
 bits(Mark) -> Mark bsr 16.
 node_of(Mark) -> Mark band 16#FFFF.
 
-%% flake's time has 64 bits, the highest of which stay 0 for ages. Ids of the other formats
+%% flake's time has 64 bits, and the highest 16 stay 0 for ages. Ids of the other formats
 %% begin with a time of about 40 or 48 bits.
 leading(<<0:16, Bits:48, _:64>>) -> Bits;
 leading(<<Bits:48, _/binary>>) -> Bits.

@@ -1,9 +1,9 @@
 %% @private
-%% Runs of ids with consecutive sequences, as leases consist of.
+%% Runs of ids with consecutive sequences. A lease consists of such runs.
 %%
-%% The 56 bits that end with the sequence are kept as an integer, which is a word and
-%% not a bignum. Only a snowflake's sequence may have more than 16 bits, and only its
-%% node knows how many. In ids of uuidv7 and ulid, worker and random bits follow the
+%% The 56 bits that end with the sequence are kept as an integer, which fits in a word
+%% instead of a bignum. Only a snowflake's sequence may have more than 16 bits, and only
+%% its node knows how many. In ids of uuidv7 and ulid, worker and random bits follow the
 %% sequence. These ids begin with a time of 48 bits; among ids of 16 bytes, only those
 %% of flake begin with two bytes of 0.
 -module(flake_client_run).
@@ -82,14 +82,14 @@ split(N, [{_, _, Count, _} = Run | Rest]) ->
 ids(Runs) ->
     [id(Prefix, I, fresh(I, Rest)) || {Prefix, Tail, Count, Rest} <- Runs, I <- lists:seq(Tail, Tail + Count - 1)].
 
-%% With the version and variant of uuidv7 only 14 bits: the next two may be the worker's.
+%% After the version and variant of uuidv7, only 14 bits are random: the next two may be the worker's.
 fresh(_, <<>>) -> <<>>;
 fresh(I, <<2:2, Kept:48, _:14>>) when (I bsr 12) band 15 =:= 7 -> <<2:2, Kept:48, (random(14)):14>>;
 fresh(_, <<Kept:48, _:16>>) -> <<Kept:48, (random(16)):16>>.
 
 random(Bits) -> rand:uniform(1 bsl Bits) - 1.
 
-%% Given its size, the prefix is copied. Otherwise Erlang would make room to append to it.
+%% The size makes Erlang copy the prefix. Otherwise Erlang would make room to append to it.
 id(Prefix, Tail, Rest) ->
     Size = byte_size(Prefix),
     <<Prefix:Size/binary, Tail:?TAIL, Rest/binary>>.

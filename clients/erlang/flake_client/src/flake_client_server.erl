@@ -1,18 +1,18 @@
 %% @private
 %% The process of a client. It owns a table with the client's name, in which callers
-%% find
+%% find these rows:
 %%
 %%     {config, Config}                  how to ask nodes; callers do so themselves
 %%     {lease, Taken, Run, Deadline}     the run that ids are taken from now, if any
 %%
 %% A caller takes ids by adding to the counter Taken, which costs neither a round trip
 %% nor a message. When the run is used up or too old, the caller calls this process,
-%% which puts the next run in its place. Runs are put in place in ascending order, and
-%% a replaced run does not come back, so ids increase in the order in which callers
-%% begin to take them.
+%% which puts the next run in the old one's place. Runs are put in place in ascending
+%% order, and a replaced run does not come back, so ids increase in the order in which
+%% callers begin to take them.
 %%
-%% A separate process fetches runs: as soon as the last one is put in place, and again
-%% when half of max_age has passed, if ids were taken in that time.
+%% A separate process fetches runs: as soon as the last fetched run is put in place, and
+%% again when half of max_age has passed, if ids were taken in that time.
 -module(flake_client_server).
 -behaviour(gen_server).
 
@@ -31,7 +31,7 @@
         {config :: flake_client_nodes:config(),
          current :: {taken(), run(), Deadline :: monotonic()} | undefined,
          next = [] :: [run()],                   % after current
-         deadline = 0 :: monotonic(),            % the deadline of next
+         deadline = 0 :: monotonic(),            % when next becomes too old
          asked = erlang:monotonic_time() :: monotonic(), % when next was asked for
          above = <<>> :: binary(),               % an id that was returned without using the leases
          waiting = queue:new() :: queue:queue(waiting()),
@@ -61,7 +61,7 @@ take(Client, N) ->
         error:badarg -> {error, {not_started, Client}}
     end.
 
-%% The time is read last, because the caller may have been delayed.
+%% The caller reads the time last, because it may have been delayed before.
 take_from(Taken, Run, Deadline, N, Now) ->
     Count = flake_client_run:count(Run),
     case N =< Count andalso atomics:add_get(Taken, 1, N) of
@@ -100,7 +100,7 @@ one(Config) ->
         {error, _} = Error -> Error
     end.
 
-%% If the node refuses so many, asks for half as many.
+%% If the node refuses to hand out that many ids, asks for half as many.
 many(0, _, _, _, Leases) ->
     {ok, lists:append(lists:reverse(Leases))};
 many(N, Most, Config, Deadline, Leases) ->
@@ -177,8 +177,9 @@ handle_info({half_age, Deadline, Used}, #state{deadline = Deadline, fetching = u
 handle_info(_, State) ->
     {noreply, State}.
 
-%% A new lease serves the callers that waited when it was asked for, however long it took:
-%% no lease can be fresher. If callers wait, the previous lease is used up or too old.
+%% A new lease serves the callers that were waiting when it was asked for, however long it
+%% took: no lease can be fresher for them. If callers wait, the previous lease is used up or
+%% too old.
 arrive(Runs, Asked, #state{config = #{lease := #{max_age := MaxAge}}, above = Above, waiting = Waiting} = State) ->
     Deadline = Asked + erlang:convert_time_unit(MaxAge, millisecond, native),
     Arrived = State#state{next = [Run || Run <- Runs, flake_client_run:first([Run]) > Above],

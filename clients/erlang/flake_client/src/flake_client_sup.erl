@@ -1,6 +1,6 @@
 %% @private
 %% Supervises the client `flake_client', if the application's environment says which
-%% nodes to ask. Clients with other names are under the supervisors of their users.
+%% nodes to ask. Clients with other names run under their users' own supervisors.
 -module(flake_client_sup).
 -behaviour(supervisor).
 

@@ -9,14 +9,14 @@
 -define(IS_SIZE(S), (S =:= 8 orelse S =:= 10 orelse S =:= 16)).
 
 -define(CROCKFORD, "0123456789ABCDEFGHJKMNPQRSTVWXYZ").
--define(PAD(Size), (5 - Size * 8 rem 5) rem 5). % zero bits, so that all digits have 5
+-define(PAD(Size), (5 - Size * 8 rem 5) rem 5). % zero bits, so that each digit has 5 bits
 
 -spec is_base(term()) -> boolean().
 is_base(Name) when Name =:= canonical; Name =:= crockford; Name =:= uuid; Name =:= ulid -> true;
 is_base(Base) -> is_integer(Base) andalso Base >= 2 andalso Base =< 62.
 
-%% Whether an id has a text in that base. Ids of uuidv7 and ulid do not show which of the
-%% two they are, so they have no canonical text here.
+%% Returns whether an id has a text in that base. Ids of uuidv7 and ulid do not show which
+%% format they have, so they have no canonical text here.
 -spec has(flake_client:id(), flake_client:base()) -> boolean().
 has(<<Time:16, _:112>>, canonical) -> Time =:= 0;
 has(Id, Name) when Name =:= uuid; Name =:= ulid -> byte_size(Id) =:= 16;
@@ -48,7 +48,7 @@ text(Id, Base) when Base =< 36 ->
 text(Id, Base) ->
     digits(binary:decode_unsigned(Id), Base, []).
 
-%% The reverse, for ids of Size bytes. It reads text as a node does.
+%% The reverse of encode, for ids of Size bytes. It reads text as a node does.
 -spec decode(term(), term(), term()) -> {ok, flake_client:id()} | error.
 decode(Text, Base, Size) when is_binary(Text) ->
     decode(binary_to_list(Text), Base, Size);
@@ -95,7 +95,7 @@ number(Text, Base) ->
                         end
                 end, 0, Text).
 
-%% Splits off nine digits at a time, because those fit in a word and not only in a bignum.
+%% Splits off nine digits at a time, because nine digits fit in a word, without a bignum.
 digits(N, Base, Text) when N < 1 bsl 59 ->
     word(N, Base, Text);
 digits(N, Base, Text) ->
@@ -129,7 +129,7 @@ crockford(C) ->
         Place -> Place - 1
     end.
 
-%% sno's digits, of 5 bits each.
+%% The digits of sno, of 5 bits each.
 five(V) when V < 8 -> $2 + V;
 five(V) -> $a + V - 8.
 
