@@ -2,7 +2,8 @@ package flake
 
 import (
 	"database/sql/driver"
-	"encoding/hex"
+	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/flake-go/flake/flake/internal/digits"
@@ -188,20 +189,21 @@ const (
 // hexadecimal digits, grouped 8-4-4-4-12. Version and variant are not set: only the form is
 // that of a UUID.
 func (id ID) UUID() string {
-	var buf [uuidLen]byte
-	return string(id.AppendUUID(buf[:0]))
+	var text [uuidLen]byte
+	id.putUUID(&text)
+	return string(text[:])
 }
 
 // AppendUUID appends to dst what [ID.UUID] returns.
 func (id ID) AppendUUID(dst []byte) []byte {
-	var b [uuidLen]byte
-	hex.Encode(b[0:], id[0:4])
-	hex.Encode(b[hyphen1+1:], id[4:6])
-	hex.Encode(b[hyphen2+1:], id[6:8])
-	hex.Encode(b[hyphen3+1:], id[8:10])
-	hex.Encode(b[hyphen4+1:], id[10:16])
-	b[hyphen1], b[hyphen2], b[hyphen3], b[hyphen4] = '-', '-', '-', '-'
-	return append(dst, b[:]...)
+	n := len(dst)
+	dst = slices.Grow(dst, uuidLen)[:n+uuidLen]
+	id.putUUID((*[uuidLen]byte)(dst[n:]))
+	return dst
+}
+
+func (id *ID) putUUID(text *[uuidLen]byte) {
+	digits.PutUUID(text, binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:]))
 }
 
 // notUUID returns the error for a text of 36 bytes that is not a UUID.

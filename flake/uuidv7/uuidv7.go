@@ -36,7 +36,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/binary"
-	"slices"
 	"time"
 
 	"github.com/flake-go/flake/flake"
@@ -151,23 +150,10 @@ func Width(base int) int { return flake.Width(base) }
 
 // String returns the id in the text form of a UUID (RFC 9562 section 4), lower case. These
 // texts sort as the ids do.
-func (id ID) String() string {
-	var text [encodedLen]byte
-	id.encode(&text)
-	return string(text[:])
-}
+func (id ID) String() string { return flake.ID(id).UUID() }
 
 // AppendText appends to dst what [ID.String] returns. The error is always nil.
-func (id ID) AppendText(dst []byte) ([]byte, error) {
-	n := len(dst)
-	dst = slices.Grow(dst, encodedLen)[:n+encodedLen]
-	id.encode((*[encodedLen]byte)(dst[n:]))
-	return dst, nil
-}
-
-func (id *ID) encode(text *[encodedLen]byte) {
-	digits.PutUUID(text, binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:]))
-}
+func (id ID) AppendText(dst []byte) ([]byte, error) { return flake.ID(id).AppendUUID(dst), nil }
 
 // Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: digits
 // 0-9A-Za-z in that order, without leading zeros. For any other base it returns
