@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -32,6 +33,9 @@ func (n *Node) accept() {
 			n.greet(v)
 			n.gate.leave(v)
 		})
+		// A new goroutine runs before those that wait: many callers at once, whose handshakes
+		// with TLS take long, would delay the connected ones.
+		runtime.Gosched()
 	}
 }
 

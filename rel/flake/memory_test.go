@@ -90,6 +90,10 @@ func TestHostileMemory(t *testing.T) {
 				}
 				n := startPlain(t, node)
 				n.tls = kind.tls
+				caller, err := client.Dialer{Addr: n.addr, Cookie: cookie, TLS: n.tls}.Dial(t.Context(), nodeName)
+				if err != nil {
+					t.Fatal(err)
+				}
 				served(t, n)
 				before := memory(t, n, "VmRSS")
 				resetPeak(t, n)
@@ -100,7 +104,7 @@ func TestHostileMemory(t *testing.T) {
 					a.start = &start
 					attackers.Go(func() { attack.run(a) })
 				}
-				took := serving(t, n, &attackers)
+				took := serving(t, n, caller, &attackers)
 				files := n.state(t).files
 				served(t, n)
 				peak := memory(t, n, "VmHWM")
@@ -196,9 +200,9 @@ func repeated(over <-chan struct{}, do func()) (all latencies) {
 	}
 }
 
-// serving takes ids as a newcomer, as a caller that stays connected and by HTTP until the
+// serving takes ids as a newcomer, as caller, which is connected, and by HTTP until the
 // attackers are done.
-func serving(t *testing.T, n *flakeNode, attackers *sync.WaitGroup) string {
+func serving(t *testing.T, n *flakeNode, caller *client.Conn, attackers *sync.WaitGroup) string {
 	t.Helper()
 	over := make(chan struct{})
 	least := time.After(*hostileTime)
@@ -211,7 +215,7 @@ func serving(t *testing.T, n *flakeNode, attackers *sync.WaitGroup) string {
 	var lost, refused int
 	var others sync.WaitGroup
 	others.Go(func() {
-		var c *client.Conn
+		c := caller
 		callers = repeated(over, func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
