@@ -168,6 +168,7 @@ func (c *Conn) finish() {
 	c.out.close()
 	c.stopTicks()
 	c.unwatchAll()
+	c.memory.freed()
 }
 
 func (c *Conn) read() (err error) {
@@ -198,6 +199,8 @@ func (c *Conn) handleAll() error {
 	for {
 		frame, ok, err := c.in.next()
 		switch {
+		case c.ctx.Err() != nil:
+			return context.Cause(c.ctx)
 		case err != nil:
 			return err
 		case ok:

@@ -25,6 +25,10 @@ const (
 	// MaxSpare bounds the memory that only makes connections faster: large read buffers
 	// for busy peers, and memory kept for reuse.
 	MaxSpare = 8 << 20
+
+	// maxEnding bounds the memory that connections hold after they were ended to make room, which
+	// is not counted. While they hold more, no other is ended.
+	maxEnding = 8 << 20
 )
 
 // The floors: how many bytes each connection may hold uncounted.
@@ -54,8 +58,9 @@ var errShared = errors.New("no room: the connections hold too much memory")
 type pool struct {
 	percent int // of the bounds; 0 means 100
 
-	held  atomic.Int64
-	spare atomic.Int64
+	held   atomic.Int64
+	spare  atomic.Int64
+	ending int // bytes that stopped connections have not released yet; under mu
 
 	// Nothing allocates under mu: an allocation may wait for the garbage collector, and then all
 	// connections would wait too.
@@ -106,7 +111,7 @@ func (p *pool) remove(s *memory) {
 func (p *pool) makeRoom(asks *memory, all int) *memory {
 	now := time.Now()
 	than := all + asks.steady(now)
-	if now.Before(p.futile) && than >= p.futileMore {
+	if now.Before(p.futile) && than >= p.futileMore || p.ending > p.part(maxEnding) {
 		return nil
 	}
 	var most *memory
@@ -204,6 +209,7 @@ type memory struct {
 	held   int
 	pinned int     // the part of held that outlives the connection
 	ended  bool    // only pinned bytes still count
+	ending int     // if ended, the bytes not released yet
 	place  int     // index in pool.holders, if held > 0
 	next   *memory // the holder stopped before this one
 
@@ -270,7 +276,17 @@ func (s *memory) unpin(n int) {
 // stop stops counting all but the pinned bytes; the connection releases the others as it ends.
 func (s *memory) stop() {
 	s.ended = true
-	s.change(s.pinned - s.held)
+	s.ending = s.held - s.pinned
+	s.pool.ending += s.ending
+	s.change(-s.ending)
+}
+
+// freed records that a connection has ended and released all but the pinned bytes.
+func (s *memory) freed() {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.pool.ending -= s.ending
+	s.ending = 0
 }
 
 func (s *memory) change(n int) {

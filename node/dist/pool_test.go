@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/wire"
 )
 
@@ -120,12 +123,37 @@ func TestMakeRoom(t *testing.T) {
 		holders["a"].give(6 * mega) // most of its bytes
 		hold("a", 4*mega)
 		hold("c", 6*mega)
+		holders["b"].freed()
 		if hold("e", 7*mega) || ended != "b" {
 			t.Errorf("%q are ended, although none has held more for long", ended)
 		}
 		time.Sleep(2 * longHeld)
 		if !hold("e", 7*mega) || ended != "bc" {
 			t.Errorf("%q are ended, want c", ended)
+		}
+	})
+}
+
+// While an ended connection still has much memory, no other is ended.
+func TestMakeRoomOnceFreed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pool
+		ended := 0
+		first, second := &memory{pool: &p, end: func() { ended++ }}, &memory{pool: &p, end: func() { ended++ }}
+		first.take(MaxShared - 2*maxEnding)
+		second.take(2 * maxEnding)
+		time.Sleep(2 * longHeld)
+		if asks := newMemory(&p); !asks.take(maxEnding) || ended != 1 {
+			t.Fatalf("%d are ended for room", ended)
+		}
+		p.take(maxEnding)
+		if asks := newMemory(&p); asks.take(maxEnding) || ended != 1 {
+			t.Errorf("%d are ended, before the first has freed its memory", ended)
+		}
+		first.freed()
+		second.freed()
+		if asks := newMemory(&p); !asks.take(maxEnding) || ended != 2 {
+			t.Errorf("%d are ended for room", ended)
 		}
 	})
 }
@@ -314,6 +342,24 @@ func TestGather(t *testing.T) {
 	}
 }
 
+// A connection that ends because others need its room handles no more frames.
+func TestEndedReadsNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream, peer := net.Pipe()
+		defer peer.Close()
+		p := &Proto{Node: here, Creation: creation, Processes: newLocals(), Log: slog.New(slog.DiscardHandler)}
+		c := p.New(t.Context(), Session{Conn: stream, Peer: handshake.Peer{Name: there, Flags: flags}})
+		go peer.Write(monitorP(etf.Atom("flake"), ref3))
+		if err := c.in.fill(); err != nil {
+			t.Fatal(err)
+		}
+		c.memory.end()
+		if err := c.handleAll(); err != errShared || len(c.watches.monitors.all) != 0 {
+			t.Errorf("%v, %d monitors", err, len(c.watches.monitors.all))
+		}
+	})
+}
+
 // Monitors and links beyond the first ones take room of the pool, and give it back when
 // they are removed.
 func TestSharedWatches(t *testing.T) {
@@ -329,25 +375,25 @@ func TestSharedWatches(t *testing.T) {
 	if n < ordinary {
 		t.Errorf("%d monitors without the pool, want at least %d", n, ordinary)
 	}
-	if w.addLink(link{1, string(ours), string(theirs)}) {
+	if w.addLink(1, []byte(ours), []byte(theirs)) {
 		t.Error("a link without room")
 	}
 	p.give(everything)
-	if !w.addMonitor(1, []byte(refOf(n)), []byte("flake"), []byte(theirs)) || !w.addLink(link{1, string(ours), string(theirs)}) {
+	if !w.addMonitor(1, []byte(refOf(n)), []byte("flake"), []byte(theirs)) || !w.addLink(1, []byte(ours), []byte(theirs)) {
 		t.Error("refused, although there is room")
 	}
-	w.addLink(link{1, string(ours), string(theirs)})       // the same link
+	w.addLink(1, []byte(ours), []byte(theirs))             // the same link
 	w.forgetLink(link{1, string(ours), string(theirsToo)}) // an unknown link
 	long := link{1, strings.Repeat("x", 1000), strings.Repeat("x", 1000)}
 	held := w.held
-	if w.addLink(long); w.held-held < len(long.ours)+len(long.theirs) {
+	if w.addLink(long.process, []byte(long.ours), []byte(long.theirs)); w.held-held < len(long.ours)+len(long.theirs) {
 		t.Errorf("%d bytes are held for a link of 2000", w.held-held)
 	}
 	w.forgetLink(long)
 	const many = 100_000
 	for i := range many {
 		w.addMonitor(1, []byte(refOf(i)), []byte("flake"), []byte(theirs))
-		w.addLink(link{uint64(i), string(ours), string(theirs)})
+		w.addLink(uint64(i), []byte(ours), []byte(theirs))
 	}
 	for i := range many {
 		w.forgetMonitor([]byte(refOf(i)))

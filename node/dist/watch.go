@@ -34,7 +34,7 @@ type link struct {
 	theirs  string
 }
 
-func (l link) size() int { return watchSize + len(l.ours) + len(l.theirs) }
+func linkSize[T string | []byte](ours, theirs T) int { return watchSize + len(ours) + len(theirs) }
 
 func (w *watches) init(s *memory) {
 	w.account = account{memory: s, own: ownWatches}
@@ -89,21 +89,21 @@ func (w *watches) forgetMonitor(ref []byte) {
 	}
 }
 
-func (w *watches) addLink(l link) bool {
-	if _, ok := w.links.all[l]; ok {
+// addLink adds a link. It allocates nothing if there is no room.
+func (w *watches) addLink(process uint64, ours, theirs []byte) bool {
+	if _, ok := w.links.all[link{process, string(ours), string(theirs)}]; ok {
 		return true
 	}
 	if len(w.links.all) >= MaxWatches {
 		return false
 	}
-	w.links.set(l, struct{}{})
-	w.held += l.size()
-	if w.settle() {
-		return true
+	if w.held += linkSize(ours, theirs); !w.settle() {
+		w.held -= linkSize(ours, theirs)
+		w.shrink()
+		return false
 	}
-	w.forgetLink(l)
-	w.shrink()
-	return false
+	w.links.set(link{process, string(ours), string(theirs)}, struct{}{})
+	return true
 }
 
 // forgetLink removes a link, and reports whether it existed.
@@ -111,7 +111,7 @@ func (w *watches) forgetLink(l link) bool {
 	_, linked := w.links.all[l]
 	if linked {
 		w.links.remove(l)
-		w.add(-l.size())
+		w.add(-linkSize(l.ours, l.theirs))
 	}
 	return linked
 }
@@ -152,10 +152,10 @@ func (c *Conn) recvLink(m *wire.Message) error {
 	w := &c.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if l := (link{p.ID, string(to), string(from)}); !w.addLink(l) {
+	if !w.addLink(p.ID, to, from) {
 		c.sendExit(to, from, "system_limit")
 	} else if c.gone(p) {
-		w.forgetLink(l)
+		w.forgetLink(link{p.ID, string(to), string(from)})
 		c.sendExit(to, from, "noproc")
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/flake-go/flake/node/dist"
@@ -32,7 +31,6 @@ type attacker struct {
 	random *rand.Rand
 	out    []byte
 	failed error
-	start  *sync.WaitGroup // of all that attack alike
 }
 
 // attackTime is how long an attacker tries to write what nobody reads.

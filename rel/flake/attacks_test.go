@@ -190,16 +190,8 @@ func (a *attacker) reading() {
 	io.Copy(io.Discard, a)
 }
 
-// allIn waits until all attackers of this attack are connected.
-func (a *attacker) allIn() {
-	a.start.Done()
-	a.start.Wait()
-}
-
-// longest asks for ids in the longest text, and reads them, several calls at a time, when
-// all can.
+// longest asks for ids in the longest text, and reads them, several calls at a time.
 func (a *attacker) longest() {
-	a.allIn()
 	request := etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxInline), int64(2)}
 	message := etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, a.ref(0)}, request}
 	for end := time.Now().Add(attackTime); a.failed == nil && time.Now().Before(end); {

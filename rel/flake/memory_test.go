@@ -97,11 +97,12 @@ func TestHostileMemory(t *testing.T) {
 				served(t, n)
 				before := memory(t, n, "VmRSS")
 				resetPeak(t, n)
-				var attackers, start sync.WaitGroup
-				start.Add(conns)
-				for i := range conns {
-					a := newAttacker(t, n, i, kind.cookie)
-					a.start = &start
+				all := make([]*attacker, conns) // they attack at once
+				for i := range all {
+					all[i] = newAttacker(t, n, i, kind.cookie)
+				}
+				var attackers sync.WaitGroup
+				for _, a := range all {
 					attackers.Go(func() { attack.run(a) })
 				}
 				took := serving(t, n, caller, &attackers)

@@ -86,7 +86,6 @@ func (a *attacker) unread() {
 
 // burst calls as often as a busy peer, then stops.
 func (a *attacker) burst() {
-	a.allIn()
 	a.numbered(2000, func(i int) { a.ask(a.self, i, etf.Atom("get")) })
 	for i := range 8 {
 		a.ask(a.self, i, etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxInline), int64(2)})
