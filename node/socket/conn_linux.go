@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -190,6 +191,9 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	begin := time.Now()
 	n, err := c.tcp.Read(b)
+	if n == len(b) { // more is likely waiting: others first
+		runtime.Gosched()
+	}
 	if c.quick++; time.Since(begin) >= idle {
 		c.quick = 0
 	}
