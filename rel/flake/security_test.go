@@ -179,7 +179,7 @@ func securityTable(t *testing.T) (rows [][]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const header = "\n| limit | value | beyond it |\n|---|---|---|\n"
+	const header = "\n| limit | value | when exceeded |\n|---|---|---|\n"
 	for _, table := range strings.Split(string(text), header)[1:] {
 		for line := range strings.Lines(table) {
 			line, found := strings.CutPrefix(line, "| ")
