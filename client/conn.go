@@ -41,7 +41,7 @@ var (
 )
 
 // Conn is one connection to a node. It does not reconnect. It is safe for concurrent use:
-// calls share writes, and do not wait for each other's answers.
+// calls share writes and do not wait for each other's answers.
 type Conn struct {
 	conn   net.Conn
 	self   etf.Pid
@@ -84,7 +84,7 @@ func newConn(conn net.Conn, self etf.Pid, ticktime time.Duration) *Conn {
 	return c
 }
 
-// Close closes the connection. Calls that are waiting for an answer fail.
+// Close closes the connection. Calls waiting for an answer fail.
 func (c *Conn) Close() error {
 	c.end(net.ErrClosed)
 	c.serving.Wait()
@@ -233,7 +233,7 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	c.fail(err, func(waiting *call) bool { return waiting.name == name })
 }
 
-// fail fails the calls that which selects.
+// fail fails the calls that which accepts.
 func (c *Conn) fail(err error, which func(*call) bool) {
 	for tag, waiting := range c.calls {
 		if which(waiting) {

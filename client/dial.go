@@ -115,7 +115,7 @@ func (d Dialer) secure(c net.Conn, node string) net.Conn {
 	return tls.Client(c, config)
 }
 
-// shakeHands performs the handshake, and returns the pid that the caller uses.
+// shakeHands performs the handshake and returns the caller's pid.
 func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf.Pid, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	name, creation := callerName(conn), random()|1
@@ -128,11 +128,11 @@ func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf
 	return etf.NewPid(etf.Atom(name), 1, 0, creation), err
 }
 
-// challenges holds the open challenges of all connections, so that no node can make us answer
-// our own.
+// challenges holds the open challenges of all connections, so that no node can trick us into
+// answering our own.
 var challenges handshake.Challenges
 
-// callerName returns a node name that no other caller has.
+// callerName returns a node name that is unique among callers.
 func callerName(conn net.Conn) string {
 	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
 	return fmt.Sprintf("caller-%08x@%s", random(), host)

@@ -21,19 +21,19 @@ const (
 )
 
 // Failover combines several nodes. It uses one node until that node fails, then switches to the
-// next, and after the last to the first.
+// next; after the last comes the first.
 //
-// If no node answers a call, the Failover repeats it, with pauses, until the deadline of its
-// context, or for 5 s if the context has no deadline. A silent node uses up only part of that
-// time. The error wraps the errors of all nodes. After [ErrBadArgument] no other node is tried.
+// If no node answers a call, the Failover repeats it, with pauses, until the context's
+// deadline, or for 5 s if there is none. A silent node uses up only part of that time. The
+// error wraps the errors of all nodes. After [ErrBadArgument] no other node is tried.
 //
 // Ids ascend across nodes as [IDs] and [Leased] describe for one node. If the clock of the next
 // node, or of a node that replaces another at the same address, is behind, its ids are dropped
 // until they are above the earlier ones. If time runs out first, the error is [ErrNotAbove]. A
-// Failover remembers the highest id of each generator, but does not share it with other Failovers.
+// Failover remembers the highest id of each generator but does not share it with other Failovers.
 //
-// A Failover does not compare the workers of nodes. Two nodes with the same worker may make the
-// same ids.
+// A Failover does not compare the workers of nodes. Two nodes with the same worker may make
+// duplicate ids.
 type Failover struct {
 	// SameWorker is never called.
 	//
@@ -131,10 +131,10 @@ func (f *Failover) decompose(ctx context.Context, generator string, id []byte) (
 	return fields, err
 }
 
-// take requests ids, which must be above all ids returned before take was called.
+// take requests ids, which must be above all those returned before take was called.
 func (f *Failover) take(ctx context.Context, generator string, do func(context.Context, Door) ([]run, error)) error {
 	f.mu.Lock()
-	before := f.highest[generator] // or zero
+	before := f.highest[generator] // may be zero
 	f.mu.Unlock()
 	return f.ask(ctx, func(ctx context.Context, at int) error {
 		runs, err := do(ctx, f.doors[at])
@@ -182,7 +182,7 @@ func (f *Failover) ask(ctx context.Context, do func(ctx context.Context, at int)
 	}
 }
 
-// round tries each door once, and records its error in errs. done means that ask must return err.
+// round tries each door once and records its error in errs. done means that ask must return err.
 func (f *Failover) round(ctx context.Context, deadline time.Time, errs []error,
 	do func(context.Context, int) error) (done bool, err error) {
 	first := int(f.asked.Load())
@@ -226,7 +226,7 @@ func gaveUp(ctx context.Context, errs []error) error {
 func noneOf(errs []error) error {
 	var all []any
 	for _, err := range errs {
-		if err != nil { // else the node was not tried
+		if err != nil { // otherwise the node was not tried
 			all = append(all, err)
 		}
 	}

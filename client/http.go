@@ -52,7 +52,7 @@ var _ Door = (*HTTP)(nil)
 func NewHTTP(base string, o HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
-		return nil, fmt.Errorf("URL %q: want one such as http://127.0.0.1:8465", base)
+		return nil, fmt.Errorf("URL %q: must be like http://127.0.0.1:8465", base)
 	}
 	h := &HTTP{base: u, token: o.Token}
 	if o.Client != nil {
@@ -166,7 +166,7 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 		return nil, err
 	}
 	r.Header.Set("Accept", accept)
-	r.Header["Idempotency-Key"] = nil // sends nothing, but lets net/http repeat a request lost on a kept connection
+	r.Header["Idempotency-Key"] = nil // not sent, but lets net/http repeat a request lost on a kept connection
 	if h.token != "" {
 		r.Header.Set("Authorization", "Bearer "+h.token)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// Format is the constraint of the id types, one for each format: [flake.ID], [snowflake.ID],
-// which flake-idgen uses too, [sno.ID], [uuidv7.ID] and [ulid.ID].
+// Format is the constraint of the id types: [flake.ID], [snowflake.ID], which flake-idgen uses
+// too, [sno.ID], [uuidv7.ID] and [ulid.ID].
 type Format interface {
 	flake.ID | snowflake.ID | sno.ID | uuidv7.ID | ulid.ID
 }
@@ -38,7 +38,7 @@ type Run[ID Format] struct {
 	Count int
 }
 
-// At returns id i, from 0 to Count-1.
+// At returns the id at index i, 0 <= i < Count.
 func (r Run[ID]) At(i int) ID {
 	return idOf[ID](numberOf(r.First).plus(uint64(i)))
 }
@@ -66,8 +66,8 @@ func numbersOf[ID Format](r Run[ID]) numbers { return numbers{numberOf(r.First),
 // number is an id as a 128-bit number.
 type number struct{ hi, lo uint64 }
 
-// plus returns the id i places after n in a run. In uuidv7 and ulid, the time and sequence are
-// in the first half.
+// plus returns the id that is i places after n in a run. In uuidv7 and ulid, the time and
+// sequence are in the first half.
 func (n number) plus(i uint64) number {
 	if n.inHalves() {
 		return number{n.hi + i, n.lo}
@@ -81,8 +81,8 @@ func (n number) plus(i uint64) number {
 func (n number) inHalves() bool { return n.hi>>48 != 0 }
 
 // fresh returns n with new random bits, if its format has any: 14 bits if n has the version and
-// variant of uuidv7, otherwise 16. In a ulid that looks like a uuidv7, two random bits
-// therefore keep their values.
+// variant of uuidv7, otherwise 16. So in a ulid that looks like a uuidv7, two random bits keep
+// their values.
 func (n number) fresh() number {
 	width := 16
 	switch {
@@ -182,7 +182,7 @@ func numberOfBytes(id []byte) number {
 	return numberOf(flake.ID(b))
 }
 
-// sizeOfNumber returns the size of an id, judging by its value. Ids of 16 bytes begin with 64
+// sizeOfNumber returns the size of an id, inferred from its value. Ids of 16 bytes begin with 64
 // or 48 bits that count milliseconds since 1970, and sno's with 39 bits that count units of 4 ms.
 func sizeOfNumber(id number) int {
 	switch {

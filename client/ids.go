@@ -87,14 +87,14 @@ type Field struct {
 // IDs returns ids of one generator of a node. It is safe for concurrent use.
 //
 // All methods return ctx's error when ctx is done. No id is returned twice. The ids of a call
-// ascend, and are above those of all calls that returned before it started, in any goroutine.
+// ascend and are above those of all calls that returned before it started, in any goroutine.
 // There are two exceptions: snowflakes with random_start are not ordered within a millisecond,
 // and sno's ids are lower after the node's clock has been set back. If a node is replaced at
 // the same address by another whose clock is behind, calls fail with [ErrNotAbove] until the
 // new node's ids are above the earlier ones. An IDs remembers the highest id it has returned;
 // it does not share it with other IDs.
 //
-// A failed call can be repeated safely: at worst some ids are never used.
+// A failed call can be repeated safely: at worst, some ids are never used.
 type IDs[ID Format] struct {
 	door      Door
 	generator string
@@ -134,8 +134,8 @@ func (g *IDs[ID]) last() number {
 	return g.highest
 }
 
-// ascend records the ids of a call. It returns [ErrNotAbove] if the runs are not in order, or do
-// not follow the id in before, which was the highest when the call started.
+// ascend records the ids of a call. It returns [ErrNotAbove] if the runs are not in order or do
+// not follow before, the highest id when the call started.
 func (g *IDs[ID]) ascend(before number, runs ...numbers) error {
 	for _, r := range runs {
 		if !r.first.follows(before) {
@@ -169,8 +169,8 @@ func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, err
 }
 
-// Lease returns the next n ids as runs; n must be at least 1. The node does not return them
-// again. The runs of a million ids take a few dozen bytes for each millisecond in which ids were made.
+// Lease returns the next n ids as runs; n must be at least 1. The node does not return them again. The
+// runs take a few dozen bytes for each millisecond in which ids were made, even for a million ids.
 func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
@@ -243,7 +243,7 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 			if i := strings.IndexFunc(text, isNoDigit); i >= 0 {
 				return nil, fmt.Errorf("the node answered with %.40q, which is not an id", text)
 			}
-			if id, err := numberOfText[ID](text, base); err == nil { // else another format's text
+			if id, err := numberOfText[ID](text, base); err == nil { // otherwise it is another format's text
 				ids = append(ids, numbers{id, 1})
 			}
 		}
@@ -255,8 +255,8 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	return all, nil
 }
 
-// isNoDigit reports whether r cannot be part of an id's text; UUIDs contain hyphens. Other
-// characters may be unsafe on a terminal.
+// isNoDigit reports whether r cannot be part of an id's text, which in a UUID contains hyphens.
+// Other characters may be unsafe on a terminal.
 func isNoDigit(r rune) bool {
 	return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
@@ -275,8 +275,8 @@ func (g *IDs[ID]) Notional(ctx context.Context, t time.Time) (id ID, err error) 
 	return fromBytes[ID](b)
 }
 
-// Span returns the lowest and the highest id of the milliseconds from first to last,
-// inclusive, for range scans.
+// Span returns the lowest and highest ids of the milliseconds from first to last, both
+// included, for range scans.
 func (g *IDs[ID]) Span(ctx context.Context, first, last time.Time) (lowest, highest ID, err error) {
 	from, err := milliOf(first)
 	if err != nil {
@@ -308,18 +308,18 @@ func (g *IDs[ID]) Decompose(ctx context.Context, id ID) ([]Field, error) {
 	return g.door.decompose(ctx, g.generator, bytesOf(numberOf(id), sizeOf[ID]()))
 }
 
-// Errors of generators. Others are [flake.ErrClockBackwards] and
+// Errors of generators, in addition to [flake.ErrClockBackwards] and
 // [flake.ErrTimestampNotSaved], which are temporary, and [flake.ErrClosed].
 var (
-	// ErrBadArgument means that an argument is out of range, or not valid for this format.
+	// ErrBadArgument means that an argument is out of range or not valid for this format.
 	ErrBadArgument = errors.New("badarg: an argument is not allowed")
 
 	// ErrBusy means that too many large calls from this program are waiting.
 	ErrBusy = errors.New("system_limit: the node has no room for the call")
 
-	// ErrNotAbove means that a node's ids are not above earlier ids that came from another
-	// node, one in the same [Failover] or at the same address. The ids of one node ascend as
-	// [IDs] describes, even after restarts and changes of its clock.
+	// ErrNotAbove means that a node's ids are not above earlier ids from another node in the
+	// same [Failover] or at the same address. The ids of one node ascend as [IDs] describes,
+	// even after restarts and changes of its clock.
 	ErrNotAbove = errors.New("the node's ids are not above earlier ones")
 
 	// ErrUnknown means that the node is too old to support the call.
@@ -343,5 +343,5 @@ func refusal(reason string) error {
 }
 
 func outOfRange(what string, n, from, to int) error {
-	return fmt.Errorf("%w: %s is %d, must be from %d to %d", ErrBadArgument, what, n, from, to)
+	return fmt.Errorf("%w: %s is %d: must be from %d to %d", ErrBadArgument, what, n, from, to)
 }

@@ -43,8 +43,8 @@ type LeaseOptions struct {
 //
 // There is no order between these ids and the ids of other calls to the same generator.
 //
-// Taking an id from a lease that is half used, or has reached half its age, fetches the next
-// lease. A lease that is not used is not renewed.
+// Taking an id from a lease that is half used, or has reached half its maximum age, fetches the
+// next lease. An unused lease is not renewed.
 type Leased[ID Format] struct {
 	ids     *IDs[ID]
 	size    int
@@ -92,7 +92,7 @@ func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 		return nil, outOfRange("Size", o.Size, 1, MaxLeaseSize)
 	}
 	if o.MaxAge < MinLeaseAge || o.MaxAge > MaxLeaseAge {
-		return nil, fmt.Errorf("%w: MaxAge is %v, must be from %v to %v",
+		return nil, fmt.Errorf("%w: MaxAge is %v: must be from %v to %v",
 			ErrBadArgument, o.MaxAge, MinLeaseAge, MaxLeaseAge)
 	}
 	l := &Leased[ID]{ids: g, size: o.Size, maxAge: o.MaxAge, start: time.Now()}
@@ -110,7 +110,7 @@ func (l *Leased[ID]) Close() {
 	l.fetches.Wait()
 }
 
-// Next returns the next id, at once unless it must wait for a lease. If the lease cannot be
+// Next returns the next id, immediately unless it must wait for a lease. If the lease cannot be
 // fetched, Next returns the error of the fetch; if ctx is done first, it returns ctx's error.
 func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 	n, ok, due := l.take(l.current.Load(), endOfTime)
@@ -203,7 +203,7 @@ func (l *Leased[ID]) takeNext(began time.Duration) (n number, ok bool) {
 	return n, ok
 }
 
-// renew fetches the next lease, unless it has been fetched already.
+// renew fetches the next lease, unless it has already been fetched.
 func (l *Leased[ID]) renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,7 +212,7 @@ func (l *Leased[ID]) renew() {
 	}
 }
 
-// fetch returns the current fetch, or starts one, of enough ids for all waiting callers.
+// fetch returns the current fetch, or starts one with enough ids for all waiting callers.
 func (l *Leased[ID]) fetch() *fetch {
 	if l.fetching != nil {
 		return l.fetching

@@ -54,7 +54,7 @@ func NewNode(name string, d Dialer) *Node {
 	return n
 }
 
-// Close closes the connection. Calls that are waiting for an answer fail.
+// Close closes the connection. Calls waiting for an answer fail.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	n.cancel() // after this, no attempt starts
@@ -218,7 +218,7 @@ func (n *Node) decompose(ctx context.Context, generator string, id []byte) (fiel
 	return fields, err
 }
 
-// ask calls a generator, and calls read to decode Term in the answer {ok, Term}.
+// ask calls a generator, and read to decode Term in the answer {ok, Term}.
 func (n *Node) ask(ctx context.Context, generator string, request etf.Term, read func(*etf.Reader)) error {
 	answer, err := n.call(ctx, etf.Atom(generator), request)
 	if err != nil {

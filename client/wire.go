@@ -15,7 +15,7 @@ const (
 	readBuffer = 64 << 10
 )
 
-// caps suffice for the terms that a caller sends. OTP 23 and later support them.
+// caps are the forms of terms that a caller sends. OTP 23 and later support them.
 var caps = etf.AllCaps
 
 // tick is an empty frame.
@@ -27,7 +27,7 @@ func appendMonitor(dst []byte, self etf.Pid, name etf.Atom, ref etf.Ref) ([]byte
 }
 
 // appendCall appends a frame that sends {'$gen_call', {Self, Tag}, Request} to a registered
-// process. appendMonitor must have accepted the name before. OTP uses a reference as Tag, but
+// process. appendMonitor must already have accepted the name. OTP uses a reference as Tag, but
 // any term is allowed.
 func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf.Term) ([]byte, error) {
 	b := etf.AppendInt(etf.AppendTupleHeader(wire.Open(dst), 4), int64(wire.OpRegSend))
@@ -59,7 +59,7 @@ func decode(frame []byte) (s signal, err error) {
 		return s, nil
 	}
 	if frame[0] != wire.PassThrough {
-		return s, fmt.Errorf("frame begins with %d, must be %d: distribution headers are not supported",
+		return s, fmt.Errorf("frame begins with %d, not %d: distribution headers are not supported",
 			frame[0], wire.PassThrough)
 	}
 	var m wire.Message

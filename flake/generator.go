@@ -12,32 +12,32 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Options configure a [Generator]. The zero value is valid.
+// Options configure a [Generator]. The zero value is valid. The fields after Clock are used
+// only by [Open].
 type Options struct {
 	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
 	// concurrent use. nil means [SystemClock].
 	Clock func() uint64
 
-	// AllowableDowntime, used by [Open] only, is the longest time that may have passed since
-	// the last id. If more has passed, Open fails with [ErrClockAdvanced], since the clock may
-	// be wrong. 0 means 30 days; a negative value is an error.
+	// AllowableDowntime is the longest time that may have passed since the last id. If more has
+	// passed, Open fails with [ErrClockAdvanced], because the clock may be wrong. 0 means 30
+	// days; a negative value is an error.
 	AllowableDowntime time.Duration
 
-	// Logger, used by [Open] only, receives a record for a new file, for a wait, and for the
-	// start and end of each problem with the file. nil means no logging.
+	// Logger receives a record for a new file, for a wait, and for the start and end of each
+	// problem with the file. nil means no logging.
 	Logger *slog.Logger
 
-	// Saved, used by [Open] only, is called with the duration of each attempt to
-	// write the file. It may be nil.
+	// Saved is called with the duration of each attempt to write the file. It may be nil.
 	Saved func(time.Duration)
 
-	// Marks, used by [Open] only, is a shared file from [OpenMarks] in which to keep this
-	// generator's mark. Open's path is then the mark's name, and must not contain a space or
-	// slash. nil means a separate file.
+	// Marks is a shared file from [OpenMarks] in which to keep this generator's mark. Open's
+	// path is then the mark's name, and must not contain a space or slash. nil means a separate
+	// file.
 	Marks *Marks
 
-	// Bound, used by [Open] only, is a further limit on ids, such as a claim from package
-	// workers: its After and Milli methods restrict the time in ids. It may be nil.
+	// Bound is another limit on ids, such as a claim from package workers: its After and Milli
+	// methods restrict the time in ids. It may be nil.
 	Bound Bound
 }
 
@@ -45,8 +45,7 @@ type Options struct {
 type Bound = durable.Bound
 
 // These are the errors that a caller may branch on, from this package and those of the other
-// formats. If an error's text ends in parentheses, they hold the atom that an Erlang caller
-// sees.
+// formats. Parentheses at the end of a text contain the atom that an Erlang caller sees.
 var (
 	// ErrClockBackwards means that the clock is behind the last id. Ids can be made again once
 	// the clock has caught up.
@@ -71,21 +70,21 @@ const perMilli = 1 << 16 // ids per millisecond
 var shape = tick.Shape{First: 0, Last: tick.MaxLast, Unit: 1, PerTick: perMilli}
 
 // Nexter returns ids one by one. The generators of all formats implement it, and so do package
-// client's IDs, which asks a node for ids, and Leased, which leases them from a node.
+// client's IDs, which requests ids from a node, and Leased, which leases them.
 type Nexter[ID any] interface {
 	// Next returns the next id. It may wait until ctx is done.
 	Next(ctx context.Context) (ID, error)
 }
 
-// Generator makes ids: each higher than the last, never ahead of its clock, at most 65,536 per
-// millisecond, up to the year 6429. Any number of goroutines may use a Generator; it takes no
-// locks and allocates nothing. On a zero Generator, Next and similar methods fail.
+// Generator makes ids, each higher than the last and never ahead of its clock: at most 65,536
+// per millisecond, up to the year 6429. Any number of goroutines may use a Generator; it takes
+// no locks and allocates nothing. On a zero Generator, Next and similar methods fail.
 type Generator struct {
 	worker Worker
 	core   durable.Core[*tick.Generator]
 }
 
-// NewGenerator returns a generator that saves nothing: the caller must be sure that no earlier
+// NewGenerator returns a generator that saves nothing: the caller must ensure that no earlier
 // generator with this worker has made ids for the same time (otherwise use [Open]). A worker
 // above [MaxWorker] is an error.
 func NewGenerator(worker Worker, o Options) (*Generator, error) {
@@ -164,11 +163,11 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, nil
 }
 
-// Reserve returns 1 to n ids of one millisecond, at the cost of a single id. It waits and
-// fails like [Generator.Next], and fails if n is less than 1.
+// Reserve returns 1 to n ids of one millisecond, at the cost of a single id. It waits and fails
+// like [Generator.Next] and fails if n is less than 1.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
-		return Run{}, fmt.Errorf("flake: cannot reserve %d ids, only 1 or more", n)
+		return Run{}, fmt.Errorf("flake: cannot reserve %d ids: must be at least 1", n)
 	}
 	milli, first, count, err := g.core.Source.Reserve(ctx, n)
 	if err != nil {
@@ -205,8 +204,8 @@ func (g *Generator) Last() (milli uint64, sequence uint16) {
 	return milli, uint16(max(used, 1) - 1)
 }
 
-// Mark returns the mark in the file, which no id is later than, or the zero time if there is
-// no file.
+// Mark returns the mark in the file, an upper bound on the times of ids, or the zero time if
+// there is no file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
 // LastSaved returns when the file was last written, or the zero time if there is no file, and
@@ -251,10 +250,10 @@ var standard = sync.OnceValue(func() *Generator {
 	return g
 })
 
-// SystemClock returns a clock that follows the machine's wall clock but costs only as much to
-// read as its monotonic clock, about half as much as the wall clock. A step of the wall clock
-// takes effect within a millisecond of running time. If the wall clock is never stepped, the
-// readings never decrease and are never ahead of it.
+// SystemClock returns a clock that follows the machine's wall clock but costs only about half as
+// much to read, the same as the monotonic clock. A step of the wall clock takes effect within a
+// millisecond of running time. If the wall clock is never stepped, the readings never decrease
+// and are never ahead of it.
 //
 // A forward step of more than 3 s takes effect only after the wall clock has stayed that far
 // ahead for a minute: if ids had a time far ahead and the wall clock were then corrected, no
@@ -271,10 +270,10 @@ func SystemClock() func() uint64 { return tick.SystemClock() }
 // generator may find its mark ahead of its clock; [Open] then waits or fails, so no id repeats.
 func MonotonicClock() func() uint64 { return tick.MonotonicClock() }
 
-// Marks is a file that holds the marks of several generators in a program, of any format, each
-// under a name. One write per second covers all of them. Writes stop while no ids are made;
-// the next call for an id then waits for the disk or, if the method called never waits, fails.
-// Close also closes the generators.
+// Marks is a file that holds the marks of a program's generators, of any format, each under a
+// name. One write per second covers all of them. Writes stop while no ids are made; the next
+// call for an id then waits for the disk or, if the method called never waits, fails. Close
+// also closes the generators.
 type Marks = durable.Marks
 
 // OpenMarks locks the file at path, which the first generator creates if it does not exist. It
@@ -282,8 +281,8 @@ type Marks = durable.Marks
 // the start and end of each problem with the file; it may be nil.
 //
 // A file that [Open] made for one generator can be used too: its mark has the empty name. Open
-// the generator with that name before any other. A mark stays in the file after its name is no
-// longer used. A new name starts without a mark or, if an earlier version left a file named
+// the generator with that name before any other. A mark stays in the file even if its name is
+// no longer used. A new name starts without a mark or, if an earlier version left a file named
 // path-name, after the mark in that file.
 func OpenMarks(path string, log *slog.Logger) (*Marks, error) { return durable.OpenMarks(path, log) }
 

@@ -76,7 +76,7 @@ func (id ID) Worker() Worker { return Worker(binary.BigEndian.Uint64(id[8:]) >> 
 // Sequence returns the id's number within its millisecond, starting at 0.
 func (id ID) Sequence() uint16 { return binary.BigEndian.Uint16(id[14:]) }
 
-// Plus returns the id i places after this one in a [Run].
+// Plus returns the id that is i places after this one in a [Run].
 func (id ID) Plus(i int) ID {
 	hi, lo := id.words()
 	return fromWords(hi, lo+uint64(i))
@@ -90,12 +90,12 @@ func (id ID) IsZero() bool { return id == ID{} }
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
 // Notional returns the id with the time t, worker 0 and sequence 0: the lowest id that any
-// worker can make in that millisecond, and so a bound for scans over ids. A time before 1970
-// counts as 1970, and a time after the latest that [ID.Time] can return counts as that time.
+// worker can make in that millisecond, as a bound for scans over ids. A time before 1970 counts
+// as 1970, and a time after the latest that [ID.Time] can return counts as that time.
 func Notional(t time.Time) ID { return Make(tick.MilliOf(t), 0, 0) }
 
-// Span returns the lowest and the highest id from the millisecond of first to the millisecond
-// of last, both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
+// Span returns the lowest and highest ids from the millisecond of first to the millisecond of
+// last, both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
 // above highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return Notional(first), Make(tick.MilliOf(last), MaxWorker, 1<<16-1)

@@ -17,12 +17,13 @@ const (
 
 var size = digits.NewSize(128)
 
-// Width returns the length of padded texts in a base from 2 to 62, the number of digits of the
-// highest id: 128 in base 2, 32 in base 16, 22 in base 62. It is 0 for any other base.
+// Width returns the length of the highest id in a base from 2 to 62, to which [ID.Padded] pads:
+// 128 in base 2, 32 in base 16, 22 in base 62. It is 0 for any other base.
 func Width(base int) int { return size.Width(base) }
 
-// String returns the id as 22 digits in base 62. These texts sort, as bytes, as the ids do.
-// For case-insensitive database columns, which treat different texts as equal, use [ID.UUID].
+// String returns the id as 22 digits in base 62. These texts sort bytewise in the order of the
+// ids. For case-insensitive database columns, which treat different texts as equal, use
+// [ID.UUID].
 func (id ID) String() string {
 	var buf [22]byte
 	text, _ := id.AppendText(buf[:0])
@@ -35,7 +36,7 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return size.AppendPadded(dst, hi, lo, MaxBase)
 }
 
-// Text returns the id as a number in a base from 2 to 62, digits 0-9A-Za-z in that order,
+// Text returns the id as a number in a base from 2 to 62, with digits 0-9A-Za-z in that order,
 // without leading zeros, as in boundary/flake's reply to {get, Base}. For any other base it
 // returns [ErrBase]. These texts do not sort as the ids do; those of [ID.Padded] do.
 func (id ID) Text(base int) (string, error) {
@@ -50,7 +51,7 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 }
 
 // Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base these texts sort, as bytes, as the ids do. For any other base it returns
+// In each base, these texts sort bytewise in the order of the ids. For any other base it returns
 // [ErrBase].
 func (id ID) Padded(base int) (string, error) {
 	hi, lo := id.words()
@@ -100,7 +101,7 @@ func Parse(text string) (id ID, err error) {
 		return Parse(text[len(urn):])
 	}
 	return ID{}, digits.Errorf[ParseError](text, 0,
-		"%d bytes, want %d digits of base 62, a UUID of %d, or %d hexadecimal digits%s",
+		"%d bytes; must be %d digits of base 62, a UUID of %d, or %d hexadecimal digits%s",
 		len(text), Width(MaxBase), uuidLen, hexLen, unpadded(text))
 }
 
@@ -109,7 +110,8 @@ const (
 	urn    = "urn:uuid:"
 )
 
-// unpadded returns advice for an error if [ID.Text] may have returned text, or "".
+// unpadded returns advice for an error if [ID.Text] may have returned text; otherwise it
+// returns "".
 func unpadded(text string) string {
 	if _, err := ParseBase(text, MaxBase); err != nil || len(text) < 17 { // ids since 1971 have at least 17 digits
 		return ""
@@ -149,7 +151,7 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 // [*ParseError] and leaves the id unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) != Width(MaxBase) {
-		return digits.Errorf[ParseError](text, 0, "%d bytes, want %d digits of base 62%s",
+		return digits.Errorf[ParseError](text, 0, "%d bytes; must be %d digits of base 62%s",
 			len(text), Width(MaxBase), unpadded(string(text)))
 	}
 	return id.keep(ParseBase(string(text), MaxBase))
@@ -170,7 +172,7 @@ func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 // the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
-		return digits.Errorf[ParseError](data, 0, "%d bytes, want 16", len(data))
+		return digits.Errorf[ParseError](data, 0, "%d bytes; must be 16", len(data))
 	}
 	copy(id[:], data)
 	return nil

@@ -132,8 +132,8 @@ func TestParseErrors(t *testing.T) {
 		at   int
 		says string
 	}{
-		{"", 62, 0, "0 digits, want 1 to 22 in base 62"},
-		{strings.Repeat("0", 23), 62, 0, "23 digits, want 1 to 22 in base 62"},
+		{"", 62, 0, "0 digits; must be 1 to 22 in base 62"},
+		{strings.Repeat("0", 23), 62, 0, "23 digits; must be 1 to 22 in base 62"},
 		{strings.Repeat("1", 500), 2, 0, "500 digits"},
 		{"12 4", 10, 2, `' '`},
 		{"12a", 16, 2, `'a' is not a digit of base 16`},

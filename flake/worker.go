@@ -54,7 +54,7 @@ func RandomWorker() Worker {
 }
 
 // NumberWorker returns the worker id for a number below 2^16 that is unique in a fleet. Like
-// those of [RandomWorker], this worker id never equals the MAC of a network card.
+// those of [RandomWorker], it never equals the MAC of a network card.
 func NumberWorker(number uint64) Worker { return Worker(number&0xffff) | multicast }
 
 // InterfaceWorker returns the MAC address of a network interface as a worker id, and the
@@ -80,8 +80,8 @@ func interfaces() ([]net.Interface, error) {
 	return all, err
 }
 
-// withMAC returns the interfaces that have a MAC address and, if name is not empty, are called
-// name. It fails if there are none.
+// withMAC returns the interfaces that have a MAC address and, if name is not empty, that name.
+// It fails if there are none.
 func withMAC(name string, all []net.Interface) (some []net.Interface, err error) {
 	what := "no interface has a MAC address"
 	if name != "" {
@@ -99,7 +99,7 @@ func withMAC(name string, all []net.Interface) (some []net.Interface, err error)
 		}
 	}
 	if len(some) == 0 {
-		err = fmt.Errorf("flake: %s; there are: %s; name another, or set worker_id, such as \"02:00:00:00:00:01\"",
+		err = fmt.Errorf("flake: %s; interfaces: %s; name another, or set worker_id, such as \"02:00:00:00:00:01\"",
 			what, cmp.Or(strings.Join(there, ", "), "none"))
 	}
 	return some, err
@@ -180,10 +180,10 @@ func attribute(sys fs.FS, name, attribute string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// KeptWorker returns the worker id that the file keeps with the mark of the given name. If the
-// file has no worker id, KeptWorker makes one as [RandomWorker] does. It is saved with the next
-// mark, so open a generator with it. KeptWorker also makes a new one if the file was copied
-// from a machine with a different machine-id(5), network cards or host name.
+// KeptWorker returns the worker id stored in the file with the mark of the given name. If there
+// is none, or if the file was copied from a machine with a different machine-id(5), network
+// cards or host name, KeptWorker makes one as [RandomWorker] does. A new worker id is saved
+// with the next mark, so open a generator with it.
 func KeptWorker(m *Marks, name string) (w Worker, made bool, err error) {
 	machine, err := thisMachine()
 	if err != nil {
@@ -193,7 +193,7 @@ func KeptWorker(m *Marks, name string) (w Worker, made bool, err error) {
 	return Worker(n), !kept && err == nil, err
 }
 
-// thisMachine returns a text that identifies this machine.
+// thisMachine returns text that identifies this machine.
 func thisMachine() (string, error) {
 	all, err := interfaces()
 	if err != nil {
@@ -203,13 +203,13 @@ func thisMachine() (string, error) {
 	if err != nil {
 		id, _ = os.ReadFile("/var/lib/dbus/machine-id")
 	}
-	host, _ := os.Hostname() // a machine without a host name is identified by the rest
+	host, _ := os.Hostname() // without a host name, the rest identifies the machine
 	return identify(id, host, all, os.DirFS("/sys/class/net")), nil
 }
 
 // identify returns a hash of the machine-id, which must not be published (machine-id(5)), the
-// host name, and the MACs of the cards that are not virtual, or of all cards if all are
-// virtual, as in a container.
+// host name, and the MACs of the physical cards or, if all are virtual, as in a container, of
+// all cards.
 func identify(id []byte, host string, all []net.Interface, sys fs.FS) string {
 	var macs, permanent []string
 	for _, i := range all {

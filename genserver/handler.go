@@ -3,7 +3,7 @@
 //
 // A [Handler] corresponds to a callback module. [Server.Receive] parses a message and calls
 // the Handler. Receive and the methods of the Handler may be called concurrently. A [Call] is
-// answered at once or later; its [Caller], a connection, decides when and with what memory.
+// answered immediately or later; its [Caller], a connection, decides when and with what memory.
 //
 // The messages are those of OTP's gen.erl and gen_server.erl:
 //
@@ -12,8 +12,8 @@
 //	{system, {Pid, Tag}, Request}        of module sys: get_state, get_status
 //	anything else                        handle_info
 //
-// A Tag is any term, usually a reference or [alias | Reference]. It is returned byte for
-// byte. With an alias the reply is sent to the alias, so that a reply after the caller's
+// A Tag is any term, usually a reference or [alias | Reference]. It is returned unchanged, byte
+// for byte. With an alias the reply is sent to the alias, so that a reply after the caller's
 // timeout is dropped.
 package genserver
 
@@ -54,7 +54,7 @@ type Caller interface {
 	// Context returns a context that ends with the connection; no reply can be sent after that.
 	Context() context.Context
 
-	// Count adds n to the number of ids, for example, that a Handler has sent the peer.
+	// Count adds n to the number of things, such as ids, that a Handler has sent the peer.
 	Count(n int)
 
 	// Grow makes room for a term of up to size bytes in the next Buffer. It may wait. If it
@@ -65,9 +65,9 @@ type Caller interface {
 	// Send sends a term to a process, or to its alias if that is not nil.
 	Send(pid, alias, term []byte)
 
-	// Later calls f on another goroutine, unless the connection ends first. Further requests from
-	// the calling process wait until f returns. If there is no room, Later calls f at once, and
-	// Grow returns false in f.
+	// Later calls f on another goroutine, unless the connection ends first. More requests from
+	// the calling process wait until f returns. If there is no room, Later calls f immediately,
+	// and Grow returns false in f.
 	Later(f func(Caller))
 }
 

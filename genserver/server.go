@@ -69,7 +69,7 @@ func (s *Server) receiveCall(r *etf.Reader, c Caller) error {
 type From struct {
 	Pid   []byte
 	Tag   []byte
-	Alias []byte // the reference if the Tag is [alias | Reference], else nil
+	Alias []byte // the reference if the Tag is [alias | Reference], otherwise nil
 }
 
 // read reads {Pid, Tag}.

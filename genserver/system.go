@@ -16,7 +16,7 @@ func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 		return fmt.Errorf("system message: %w", err)
 	}
 	reply, end := pair("error", etf.Atom("system_limit")), (func())(nil)
-	if term, err := etf.Decode(request); err == nil { // else the request exceeds the limits
+	if term, err := etf.Decode(request); err == nil { // otherwise the request exceeds the limits
 		reply, end = s.system(term, &from)
 	}
 	b, err := etf.Append(from.begin(c.Buffer()), reply, c.Caps())
@@ -84,8 +84,8 @@ func debug(request etf.Term) etf.Term {
 	return etf.Atom("unknown_debug")
 }
 
-// wantsOK reports whether the caller's sys:get_state expects {ok, State}, as it does from OTP
-// 26.1 on, instead of State. The caller's release is unknown, but from OTP 26 on an alias
+// wantsOK reports whether the caller's sys:get_state expects {ok, State}, as it does since OTP
+// 26.1, instead of State. The caller's release is unknown, but from OTP 26 on an alias
 // reference has five words.
 func (f *From) wantsOK() bool {
 	const pidReference = 5

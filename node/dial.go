@@ -108,7 +108,7 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, e
 }
 
 // alive returns the answer to a node that reports that we are already connected. That is true
-// if the node dialed us a moment ago; otherwise the connection has been lost.
+// if the node has just dialed us; otherwise the connection has been lost.
 func (n *Node) alive(peer string) handshake.Status {
 	n.meetings.awaitGreeted(peer)
 	if n.connection(peer) != nil {
@@ -143,7 +143,7 @@ func (n *Node) reach(peer string) (s dist.Session, err error) {
 	return s, err
 }
 
-// otherCookie reports whether a handshake failed in the way that a wrong cookie makes it fail.
+// otherCookie reports whether a handshake failed as it does after a wrong cookie.
 func otherCookie(err error) bool {
 	return errors.Is(err, handshake.ErrCookie) && !errors.Is(err, os.ErrDeadlineExceeded)
 }
@@ -159,9 +159,9 @@ func (n *Node) reachWith(peer, cookie string) (s dist.Session, err error) {
 	return s, err
 }
 
-// listen listens for other nodes: on Options.Listen if set, else on the loopback if the node's
-// host is the loopback, else on all addresses. It does not resolve the host, which may resolve to
-// a virtual address on another machine, or to the loopback, as in Debian's /etc/hosts.
+// listen listens for other nodes: on Options.Listen if set, otherwise on loopback if the node's
+// host is loopback, otherwise on all addresses. It does not resolve the host, which may resolve
+// to a virtual address on another machine, or to loopback, as in Debian's /etc/hosts.
 func listen(ctx context.Context, o Options) (net.Listener, error) {
 	addr := o.Listen
 	if addr == "" {

@@ -18,8 +18,8 @@
 //
 // # Glossary
 //
-// One thing has one name, in code, comments, logs and documents. Names of the
-// protocol are OTP's, and need no entry here.
+// One thing has one name, in code, comments, logs and documents. Names of the protocol are
+// OTP's and need no entry here.
 //
 //	node        an Erlang node; this one, unless another is named
 //	peer        the node, or a program acting as one, at the other end of a connection

@@ -68,8 +68,8 @@ func (n *Node) fnApply(args []etf.Term) (etf.Term, error) {
 func (n *Node) fnNode([]etf.Term) (etf.Term, error) { return etf.Atom(n.name), nil }
 
 // fnNodes implements nodes(), and nodes(Kind) for one kind or a list of kinds. A node that is
-// visible to other nodes counts as visible, although its connection to us is hidden. The known
-// nodes are this node and the connected ones.
+// visible to other nodes counts as visible, even though its connection to us is hidden. The
+// known nodes are this node and the connected ones.
 func (n *Node) fnNodes(args []etf.Term) (etf.Term, error) {
 	kinds := []etf.Term{etf.Atom("visible")}
 	if len(args) == 1 {
@@ -144,7 +144,7 @@ func sortAtoms(list etf.List) {
 // The following functions query the node's processes.
 
 // fnCall calls a server on this node. It refuses calls to rex, because such calls could be
-// nested, and each level would hold and encode the arguments again. It ignores the timeout.
+// nested and each level would hold and encode the arguments again. It ignores the timeout.
 func (n *Node) fnCall(args []etf.Term) (etf.Term, error) {
 	exit := func(why etf.Term) error { return exited(why, "gen_server", "call", args) }
 	p, err := n.server(args[0], exit)
@@ -239,7 +239,7 @@ func (n *Node) fnIsProcessAlive(args []etf.Term) (etf.Term, error) {
 	return etf.Atom("false"), nil
 }
 
-// send delivers a message from a connection to the server registered under a name, and reports
+// send delivers a message from a connection to the server registered under a name and reports
 // whether there is one.
 func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 	p := n.registry.named(name)

@@ -15,12 +15,12 @@ import (
 )
 
 // The limits on connections. A host is an address, or for IPv6 its /64 network, because one
-// host commonly owns all of it. The loopback does not count as a host, because all nodes on
-// this machine share it.
+// host commonly owns all of it. Loopback does not count as a host, because all nodes on this
+// machine share it.
 const (
 	// MaxConnections bounds the connected nodes, and MaxPerHost those on one host, unless Options
-	// set other bounds. The connection of any further node is closed after its handshake. A node
-	// whose name is already connected may connect again.
+	// set other bounds. The connection of any additional node is closed after its handshake. A
+	// node whose name is already connected may connect again.
 	MaxConnections = 16384
 	MaxPerHost     = 4096
 
@@ -38,9 +38,9 @@ const (
 )
 
 // After a wrong cookie, the next handshake from the host is delayed by firstDelay, which
-// doubles with each further wrong cookie up to maxDelay. That is less than the 7 s that OTP
+// doubles with each additional wrong cookie up to maxDelay. That is less than the 7 s that OTP
 // allows a handshake, so a caller with the right cookie at the same address can still connect.
-// On the loopback, which many callers share, the delay is too short to notice.
+// On loopback, which many callers share, the delay is too short to notice.
 const (
 	firstDelay       = 100 * time.Millisecond
 	maxDelay         = 4 * time.Second
@@ -51,7 +51,8 @@ const (
 )
 
 // gate counts handshakes and connections, and decides by address whether a caller may
-// connect. The handshake identifies the caller, and the node decides about its name.
+// connect. The handshake identifies the caller, and the node decides whether to accept its
+// name.
 type gate struct {
 	now func() time.Time
 
@@ -62,7 +63,7 @@ type gate struct {
 	offenders  map[netip.Addr]offender
 }
 
-// attempt is a handshake in progress. Here the loopback counts as a host.
+// attempt is a handshake in progress. Here loopback counts as a host.
 type attempt struct {
 	conn     net.Conn
 	host     netip.Addr
@@ -135,8 +136,8 @@ func (g *gate) arrive(c net.Conn) (v, out *attempt) {
 }
 
 // stalled returns the handshake to break off: the one that has kept us waiting longest. If more
-// callers have yet to send their name than have sent it, stalled returns one of the former; and if
-// most of the candidates are on one host, one from that host, so that other hosts are not affected.
+// callers have yet to send their name than have sent it, stalled returns one of the former; if most
+// of the candidates are on one host, it returns one of those, so that other hosts are not affected.
 func (g *gate) stalled() *attempt {
 	var n [held + 1]int
 	for _, v := range g.handshakes.All {
@@ -196,7 +197,7 @@ func (g *gate) delayOver(v *attempt) {
 }
 
 // proved records that a caller has proved the cookie and waits for its connection. Only the
-// latest attempt under a name waits; proved also returns the one before, to be broken off. The
+// latest attempt under a name waits; proved also returns the previous one, to be broken off. The
 // number of attempts that may wait is the number of connections left or the bound on handshakes,
 // whichever is greater.
 func (g *gate) proved(v *attempt, name string) (out *attempt, err error) {
@@ -249,8 +250,8 @@ func (g *gate) delay(host netip.Addr) time.Duration {
 	return min(firstDelay<<min(o.count-1, doublings), most)
 }
 
-// offended records a wrong cookie from a host. A right cookie does not cancel it, because the
-// right cookie may be from another caller at the same address.
+// offended records a wrong cookie from a host. A right cookie does not cancel it, because that
+// may be from another caller at the same address.
 func (g *gate) offended(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -301,8 +302,8 @@ func (g *gate) down(host netip.Addr) {
 
 const (
 	// memoryIdle is the memory that the program takes without connections, memoryPerConnection
-	// what each connection takes, uncollected garbage included, and memoryPerTLS what TLS adds to
-	// that.
+	// what each connection takes, including uncollected garbage, and memoryPerTLS what TLS adds
+	// to that.
 	memoryIdle          = 14 << 20
 	memoryPerConnection = 24 << 10
 	memoryPerTLS        = 64 << 10
@@ -332,7 +333,7 @@ func (n *Node) SetConnections(most, perHost int) {
 	n.limit(o)
 }
 
-// limit sets the limits on connections, and returns the percentage of dist's bounds.
+// limit sets the limits on connections and returns the percentage of dist's bounds.
 func (n *Node) limit(o Options) (percent int) {
 	connections, percent, lacks := o.room()
 	if lacks != "" {
@@ -347,7 +348,7 @@ func (n *Node) limit(o Options) (percent int) {
 	return percent
 }
 
-// filesOfOthers is how many descriptors are left for handshakes, HTTP and EPMD.
+// filesOfOthers is how many descriptors are reserved for handshakes, HTTP and EPMD.
 const filesOfOthers = 3 * MaxHandshakes
 
 // within returns the number of nodes that can be connected with this memory, and the
@@ -363,6 +364,6 @@ func within(memory int64, tls bool) (connections, percent int) {
 	return int((rest - part) / each), int(part * 100 / shared)
 }
 
-// greetsWithin returns the bound on handshakes that goes with a bound on connections: a
-// handshake needs about as much memory as a connection.
+// greetsWithin returns the bound on handshakes for a bound on connections: a handshake needs
+// about as much memory as a connection.
 func greetsWithin(connections int) int { return min(max(connections/4, 32), MaxHandshakes) }

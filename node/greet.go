@@ -33,8 +33,8 @@ func (n *Node) accept() {
 			n.greet(v)
 			n.gate.leave(v)
 		})
-		// A new goroutine runs before those that wait: many callers at once, whose handshakes
-		// with TLS take long, would delay the connected ones.
+		// A new goroutine runs before waiting ones, so many simultaneous callers, whose
+		// handshakes with TLS take long, would delay the connected peers.
 		runtime.Gosched()
 	}
 }
@@ -132,7 +132,7 @@ func (g *greeting) done() {
 }
 
 var (
-	errFault = errors.New("fault in the node, please report it")
+	errFault = errors.New("fault in the node; please report it")
 	errTLS   = errors.New("TLS")
 
 	errBrokenOff = errors.New("broken off")
@@ -146,7 +146,7 @@ func (n *Node) breakOff(v *attempt, why string) {
 }
 
 func (n *Node) refused(v *attempt, peer string, err error) {
-	if n.gate.counted(v) { // else breakOff has counted the failure
+	if n.gate.counted(v) { // otherwise breakOff has counted the failure
 		n.history.failed(failureOf(err))
 	}
 	addr := v.conn.RemoteAddr()
@@ -159,10 +159,10 @@ func (n *Node) refused(v *attempt, peer string, err error) {
 	}
 }
 
-// admit returns the status for a name. A caller whose name is already connected may go on,
-// because only the cookie shows whether it is the same node. A BEAM, recognized by the flag
-// for distribution headers, is told that its name is connected. Other implementations
-// (Scalang, ei, JInterface) fail on any status but ok.
+// admit returns the status for a name. A caller whose name is already connected may continue,
+// because only the cookie shows whether it is the same node. A BEAM, recognized by the flag for
+// distribution headers, is told that its name is connected. Other implementations (Scalang, ei,
+// JInterface) fail on any status but ok.
 func (g *greeting) admit(peer handshake.Name) handshake.Status {
 	n := g.node
 	if peer.Node == n.name {
@@ -179,7 +179,7 @@ func (g *greeting) admit(peer handshake.Name) handshake.Status {
 }
 
 // idleTime is how long a peer must be idle before its connection may be closed to make room
-// for another. An Erlang node reconnects by itself when it makes a call.
+// for another. An Erlang node reconnects automatically when it makes a call.
 const idleTime = time.Minute
 
 // enter serves a session after closing the connection that it replaces, if any. It does
@@ -251,6 +251,6 @@ func (n *Node) connToReplace(name string, v *attempt) (old *dist.Conn, err error
 	if old == nil {
 		return nil, err
 	}
-	n.log.Warn("idle connection closed: another peer needs its place", "peer", old.Peer().Name, "by", name)
+	n.log.Warn("idle connection closed to make room for another peer", "peer", old.Peer().Name, "by", name)
 	return old, nil
 }

@@ -96,8 +96,8 @@ func (k *netKernel) longNames() etf.Atom {
 }
 
 // globalNameServer is the server global_name_server, which answers every call with false. This
-// answer refuses all locks of module global, which would take the absence of the server for
-// consent. The node keeps no global names.
+// answer refuses all locks of module global, which would take the server's absence for consent.
+// The node keeps no global names.
 type globalNameServer struct{ genserver.Plain }
 
 // HandleCall replies false.

@@ -19,7 +19,7 @@ type meetings struct {
 	greeted map[string]int      // number of admitted dials from other nodes
 }
 
-// meeting is a dial of this node.
+// meeting is a dial by this node.
 type meeting struct {
 	conn    net.Conn
 	yielded bool
@@ -104,7 +104,7 @@ func (m *meetings) awaitGreeted(peer string) {
 
 // names holds the names assigned to peers that have none. As in OTP, a name that is free again
 // is assigned to another peer on the same host, with a new creation, because peers never free
-// a name's atom.
+// the atom of a name.
 type names struct {
 	mu       sync.Mutex
 	assigned map[string]uint32 // creations by name

@@ -27,7 +27,7 @@ type Options struct {
 	Name        string // name@host
 	Cookie      string
 	Previous    string        // another accepted cookie, or empty
-	Listen      string        // "host:port"; empty: a free port, on the loopback if that is Name's host, else on all
+	Listen      string        // "host:port"; empty: a free port, on loopback if that is Name's host, otherwise on all
 	EPMD        epmd.Mode     // empty means epmd.Auto
 	Keeper      *epmd.Keeper  // replaces EPMD if not nil
 	NetTicktime time.Duration // 0 means OTP's 60 s
@@ -41,7 +41,7 @@ type Options struct {
 	Connections, ConnectionsPerHost int
 
 	// Memory is the number of bytes that the node may use; 0 means no limit. With little memory,
-	// fewer nodes can be connected, and they share less memory.
+	// fewer nodes can be connected, and they share less.
 	Memory int64
 
 	// Functions are functions that other nodes may call, in addition to the standard ones.
@@ -87,7 +87,7 @@ type Node struct {
 }
 
 // Start starts a node, registers it with EPMD and accepts connections. Stop shuts the node
-// down; when ctx ends, the node ends at once.
+// down; when ctx ends, the node ends immediately.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -176,7 +176,7 @@ func (n *Node) stop() {
 		n.listener.Close()
 		n.epmd.Close()
 	}
-	if n.ergo != nil && n.ctx.Err() == nil { // else the processes end by themselves
+	if n.ergo != nil && n.ctx.Err() == nil { // otherwise the processes end by themselves
 		n.ergo.Shutdown()
 	}
 	n.registry.awaitEmpty()

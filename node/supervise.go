@@ -26,8 +26,8 @@ type Server struct {
 	Handler genserver.Handler
 }
 
-// supervise starts a supervisor and its servers as processes, which are registered while
-// they live.
+// supervise starts a supervisor and its servers as processes, which are registered while they
+// are alive.
 func (n *Node) supervise(s Supervisor) error {
 	var self etf.Pid
 	server := func(id uint64, name, module etf.Atom, h genserver.Handler) *genserver.Server {
@@ -40,7 +40,7 @@ func (n *Node) supervise(s Supervisor) error {
 			Up: func(id uint64, end func(reason etf.Term)) {
 				instance := server(id, child.Name, child.Module, child.Handler)
 				instance.End = func(reason etf.Term) {
-					n.log.Warn("process terminated on request, and restarted", "process", child.Name)
+					n.log.Warn("process terminated on request and restarted", "process", child.Name)
 					end(reason)
 				}
 				n.registry.add(instance, id, func() { end(ergo.Killed) })
@@ -59,7 +59,7 @@ func (n *Node) supervise(s Supervisor) error {
 	}, children...)
 }
 
-// ended removes a process, and reports its end to peers.
+// ended removes a process and reports its end to peers.
 func (n *Node) ended(name etf.Atom, id uint64, reason etf.Term) {
 	n.registry.remove(name, id)
 	n.proto.Ended(id, reason)

@@ -73,8 +73,8 @@ func (t *Traffic) add(c *dist.Conn) {
 
 // history holds the traffic of ended connections and failed handshakes.
 type history struct {
-	// Nothing allocates under mu: an allocation may wait for the garbage collector, and then all
-	// connections that start or end would wait too.
+	// Nothing allocates under mu: an allocation may wait for the garbage collector, and all
+	// connections that start or end would then wait too.
 	mu sync.Mutex
 	Traffic
 }
@@ -96,7 +96,7 @@ func (h *history) copyTo(t *Traffic) {
 }
 
 // down adds a connection that has ended, and calls forget, which removes it from the
-// current ones. It does both under mu, so that Traffic counts the connection once.
+// current ones. It does both under mu, so that Traffic counts the connection only once.
 func (h *history) down(c *dist.Conn, forget func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,12 +123,12 @@ const (
 	failedHungUp    = "hung_up"
 	failedMalformed = "malformed"
 	failedMany      = "too_many_handshakes"
-	failedAgain     = "came_again" // another attempt under its name came before it was connected
+	failedAgain     = "came_again" // another attempt under its name arrived before it was connected
 	failedFull      = "too_many_connections"
 	failedFault     = "fault" // a panic in this node
 )
 
-// failureOf returns the word for the error that ended a handshake.
+// failureOf returns the reason, in one word, for the error that ended a handshake.
 func failureOf(err error) string {
 	for _, known := range []struct {
 		err  error

@@ -1,5 +1,5 @@
 // Package clienttest provides a node for testing programs that use package client. The node
-// runs in the test's process, and needs no socket or setup.
+// runs in the test's process and needs no socket or setup.
 //
 //	node := clienttest.New()
 //	ids := client.NewIDs[flake.ID](node, "flake")
@@ -27,7 +27,7 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// Node is a [client.Door] to a node of its own, which has the generator "flake" with a random
+// Node is a [client.Door] to a private node, which has the generator "flake" with a random
 // worker. It is safe for concurrent use.
 type Node struct {
 	client.Door

@@ -39,8 +39,8 @@ type Field struct {
 	Width  int    // in bits
 }
 
-// made returns the format with the values computed from its fields. Only the first field needs
-// an offset.
+// made returns the format with the values computed from its fields. Only the first field's
+// offset must be set.
 func (f Format) made() *Format {
 	offset := f.fields[0].Offset
 	for i := range f.fields {
@@ -84,7 +84,7 @@ func (f *Format) Fields(id Number) []Field {
 	return fields
 }
 
-// Who returns the fields that identify the generator of an id, such as worker or machine.
+// Who returns the fields that identify the generator of an id, such as the worker or machine.
 func Who(fields []Field) (who []Field) {
 	for _, f := range fields {
 		switch f.Name {
@@ -96,8 +96,8 @@ func Who(fields []Field) (who []Field) {
 	return who
 }
 
-// Span returns the lowest and the highest id that any generator can make from first to last,
-// both included, in ms since 1970. It fails if either is outside the format's range.
+// Span returns the lowest and highest ids that any generator can make from first to last, both
+// included, in ms since 1970. It fails if either time is outside the format's range.
 func (f *Format) Span(first, last uint64) (lowest, highest Number, err error) {
 	low, err1 := f.at(first)
 	high, err2 := f.at(last)
@@ -107,7 +107,7 @@ func (f *Format) Span(first, last uint64) (lowest, highest Number, err error) {
 	return low.add(f.lowest), high.add(f.highest), nil
 }
 
-// at returns the time's bits, shifted to their place in an id.
+// at returns the time's bits, shifted to their position in an id.
 func (f *Format) at(milli uint64) (Number, error) {
 	field := f.fields[0]
 	ticks := (milli - f.epoch) / f.unit
@@ -127,7 +127,7 @@ func (f *Format) withMeta(id Number, meta uint8) Number {
 }
 
 // Place returns a number for comparing ids of the format. The places of the ids in a run are
-// consecutive. A place does not contain the random bits, since they do not make an id unique.
+// consecutive. A place omits the random bits, because an id is unique without them.
 func (f *Format) Place(id Number) Number {
 	id.Lo &^= f.random.Lo
 	return id.shifted(-f.step).add(id.shifted(128 - f.step))
@@ -202,7 +202,7 @@ func (n Number) add(m Number) Number {
 	return Number{n.Hi + m.Hi + carry, lo}
 }
 
-// shifted returns n shifted left by the given number of bits, or right if it is negative.
+// shifted returns n shifted left by the given number of bits, or right if by is negative.
 func (n Number) shifted(by int) Number {
 	switch {
 	case by >= 64:
@@ -220,13 +220,13 @@ func (n Number) Compare(m Number) int {
 	return cmp.Or(cmp.Compare(n.Hi, m.Hi), cmp.Compare(n.Lo, m.Lo))
 }
 
-// AppendOctets appends the last bytes of the number. There are size of them, at most 16.
+// AppendOctets appends the last size bytes of the number; size is at most 16.
 func (n Number) AppendOctets(dst []byte, size int) []byte {
 	id := n.flake()
 	return append(dst, id[maxOctets-size:]...)
 }
 
-// AppendDigits appends the number in a base from 2 to 62, digits 0-9A-Za-z in that
+// AppendDigits appends the number in a base from 2 to 62, with the digits 0-9A-Za-z in that
 // order, without padding. It panics for any other base.
 func (n Number) AppendDigits(dst []byte, base int) []byte {
 	dst, err := n.flake().AppendBase(dst, base)

@@ -38,7 +38,7 @@ func Names() (names []string) {
 	return names
 }
 
-// WithKey lists the names of the rows that have the given key: "sno, uuidv7 and ulid".
+// WithKey lists the names of the rows that have the given key, as in "sno, uuidv7 and ulid".
 func WithKey(key string) string {
 	var names []string
 	for _, k := range Kinds {
@@ -65,10 +65,10 @@ type Kind struct {
 	// Format returns the format that the options select.
 	Format func(o Options) *Format
 
-	// Check returns the faults of options whose values are each in range. It may be nil.
+	// Check returns the faults of options whose values are all in range. It may be nil.
 	Check func(o Options) []Fault
 
-	// Plan plans a generator with the options, which must include the number.
+	// Plan returns the Plan of a generator with the options, which must include the number.
 	Plan func(o Options) (Plan, error)
 }
 
@@ -133,7 +133,7 @@ func (o Options) has(key string) bool {
 	return ok
 }
 
-// A Fault names a key with a wrong value, and says what the value must be.
+// A Fault names a key with a wrong value and says what the value must be.
 type Fault struct{ Key, Want string }
 
 // Keys returns the keys of all kinds.
@@ -148,7 +148,7 @@ func Keys() (all []*Key) {
 	return all
 }
 
-// IsNumber reports whether a key sets the number, or part of it, in any kind.
+// IsNumber reports whether a key sets the number or part of it in any kind.
 func IsNumber(key string) bool {
 	return slices.ContainsFunc(Kinds, func(k *Kind) bool {
 		return slices.ContainsFunc(k.Numbers, func(keys []string) bool { return slices.Contains(keys, key) })
@@ -209,7 +209,7 @@ type Place struct {
 
 func (p Place) String() string { return p.Key + " " + p.Value }
 
-// Overlaps reports whether generators with these places can make the same ids.
+// Overlaps reports whether generators with these places can make identical ids.
 func (p Place) Overlaps(other Place) bool {
 	return p.Space == other.Space && p.First <= other.Last && other.First <= p.Last
 }
@@ -234,8 +234,8 @@ type Source interface {
 	Waits() uint64
 	// PerTick returns the number of ids per tick.
 	PerTick() int
-	// Mark returns the saved mark, which no id is later than, or the zero time if no mark is
-	// kept.
+	// Mark returns the saved mark, an upper bound on the times of ids, or the zero time if no
+	// mark is kept.
 	Mark() time.Time
 	// LastSaved returns when the mark was last saved, and the error of any later attempt.
 	LastSaved() (time.Time, error)
@@ -248,7 +248,7 @@ type Generator interface {
 }
 
 // generator adapts the generator of a format's package to [Generator]. It embeds the methods
-// that all these packages share, and has fields for what differs.
+// that all these packages share and has fields for what differs.
 type generator struct {
 	alike
 	format  *Format

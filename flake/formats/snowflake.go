@@ -19,7 +19,7 @@ const (
 	maxBits            = 63 // all fields together
 )
 
-// The keys that both rows, snowflake and flake-idgen, have.
+// The keys of both rows, snowflake and flake-idgen.
 var (
 	keyEpoch = &Key{Name: "epoch", Type: Time, Layout: true,
 		Does: "the `TIME` that ids count from, such as 2020-01-01T00:00:00Z"}
@@ -81,11 +81,11 @@ func checkSnowflake(o Options) (faults []Fault) {
 	switch low := machine + sequence; {
 	case low > maxLowBits:
 		faults = append(faults, Fault{"sequence_bits",
-			fmt.Sprintf("must be at most %d, as machine_bits is %d and both have %d at most",
+			fmt.Sprintf("must be at most %d, because machine_bits is %d and both together have at most %d",
 				maxLowBits-machine, machine, maxLowBits)})
 	case time+low > maxBits:
 		faults = append(faults, Fault{"time_bits",
-			fmt.Sprintf("must be at most %d, as machine and sequence have %d and all have %d at most",
+			fmt.Sprintf("must be at most %d, because machine and sequence have %d and all together have at most %d",
 				maxBits-low, low, maxBits)})
 	}
 	return faults
@@ -118,7 +118,7 @@ func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan,
 	}
 	p.Worker = uint64(machine)
 	p.Place = Place{
-		Key: keyID.Name, Value: fmt.Sprintf("%d of %d bits with epoch %d ms", machine, l.Datacenter+l.Worker, l.Epoch),
+		Key: keyID.Name, Value: fmt.Sprintf("%d (%d bits, epoch %d ms)", machine, l.Datacenter+l.Worker, l.Epoch),
 		Space: fmt.Sprintf("snowflake since %d", l.Epoch), First: uint64(machine) << l.Sequence,
 	}
 	if low := l.Datacenter + l.Worker + l.Sequence; low != 22 {

@@ -61,8 +61,8 @@ func parseUUID(text string, _ int) (Number, error) {
 	return of128(id), err
 }
 
-// crockfordZeros is the lowest 128-bit id in Crockford's base 32, which ULIDs use. The text of
-// an id is padded to the number of digits of the highest id of its size.
+// crockfordZeros is the lowest 128-bit id in Crockford's base 32, which ULIDs use. An id's text
+// is padded to the width of the highest id of its size.
 const crockfordZeros = "00000000000000000000000000"
 
 func crockfordWidth(size int) int { return (8*size + 4) / 5 } // 13, 16 or 26
@@ -84,7 +84,7 @@ func isCrockford(text string, size int) bool {
 	return size == maxOctets && len(text) == len(crockfordZeros) && text[0] == '0' && text[1]|' ' != 'x'
 }
 
-// textOf returns the text form whose base is given, or nil if no text form has that base.
+// textOf returns the text form with the given base, or nil if there is none.
 func textOf(base int) *text {
 	if i := Canonical - 1 - base; 0 <= i && i < len(texts) {
 		return &texts[i]
@@ -114,7 +114,7 @@ func NameOf(base int) string {
 	return "base " + strconv.Itoa(base)
 }
 
-// HasBase reports whether ids of the format can be written in a base, which must be valid.
+// HasBase reports whether the format supports a base, which must be valid.
 func (f *Format) HasBase(base int) bool {
 	t := textOf(base)
 	return t == nil || t.size == 0 || t.size == f.Size
@@ -159,9 +159,9 @@ func (f *Format) Width(base int) int { return len(f.Append(nil, highest(f.Size),
 var errText = errors.New("flake: not an id of the format")
 
 // Parse parses what Append appends for the base. With Canonical it accepts any of the format's
-// text forms, the id in base 16 as other programs write it, and also, for 128-bit ids, 26
-// Crockford digits that begin with 0. With Octets it accepts the bytes of the id; text of any
-// other length it parses as with Canonical.
+// text forms, the id in base 16 as other programs write it and, for 128-bit ids, 26 Crockford
+// digits that begin with 0. With Octets it accepts the bytes of the id, and parses text of any
+// other length as with Canonical.
 func (f *Format) Parse(text string, base int) (id Number, err error) {
 	switch {
 	case base == Octets && len(text) == f.Size:
@@ -189,7 +189,7 @@ func (f *Format) Parse(text string, base int) (id Number, err error) {
 	return id, nil
 }
 
-// ReadAs describes, for people, the form in which Parse with Canonical reads text.
+// ReadAs describes, for people, the form that Parse with Canonical recognizes in text.
 func (f *Format) ReadAs(text string) string {
 	if _, err := f.parse(text); err == nil {
 		return f.Name + "'s own text"
@@ -210,9 +210,8 @@ func parseDigits(text string, base int) (Number, error) {
 	return of128(id), err
 }
 
-// parseHex parses text that is certainly base 16: after 0x, with a letter among the digits, or
-// with all digits of an id, also after the \x of Postgres. That includes UUIDs without
-// hyphens.
+// parseHex parses text that is certainly base 16: it begins with 0x, has a letter among its
+// digits or, perhaps after Postgres' \x, has all digits of an id, as a UUID without hyphens does.
 func parseHex(text string, size int) (Number, error) {
 	digits, bytea := strings.CutPrefix(text, `\x`)
 	whole := len(digits) == 2*size

@@ -113,8 +113,8 @@ type GeneratorReport struct {
 	Name       string `json:"name"`
 	Configured bool   `json:"configured"`
 	Numbered   bool   `json:"numbered"`
-	Mark       uint64 `json:"mark"`   // no id before the last stop is later
-	Latest     uint64 `json:"latest"` // no id was ever later
+	Mark       uint64 `json:"mark"`   // an upper bound on ids before the last stop
+	Latest     uint64 `json:"latest"` // an upper bound on all ids ever made
 	Wait       int64  `json:"wait"`   // in ms, for its mark and its bound
 }
 
@@ -128,7 +128,7 @@ type Planned[G io.Closer] struct {
 // Plan describes what the node does at startup.
 type Plan[G io.Closer] struct {
 	Timeout     time.Duration     // limit on the wait for a number; 0 means none
-	MakesFolder bool              // whether the node creates the folder of the file if it is missing
+	MakesFolder bool              // whether the node creates the directory of the file if it is missing
 	Advise      func(error) error // adds advice to errors of the store; may be nil
 
 	// Generators returns the generators to add, in order. They use the clock and marks of s.
@@ -137,8 +137,8 @@ type Plan[G io.Closer] struct {
 
 // Check reports what the node would do if it started now, and what is wrong. If the node is
 // running, Check reports what it would do after a crash. Check rehearses the start with a
-// simulated clock, and discards writes to the disk and the store: it takes no lock and changes
-// nothing.
+// simulated clock, and discards writes to the disk and the store, so it takes no lock and
+// changes nothing.
 func Check[G io.Closer](ctx context.Context, c Config, p Plan[G]) Report {
 	_, err := os.Stat(filepath.Dir(c.Path))
 	empty := p.MakesFolder && errors.Is(err, fs.ErrNotExist)
@@ -303,7 +303,8 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 	r.Number.Claim = &ClaimReport{c.Number(), c.Resumed(), random, c.After()}
 }
 
-// judge returns why a claim failed, and the time until which claims fail, or 0 if unknown.
+// judge returns the time until which claims will fail, or 0 if unknown, and why this one
+// failed.
 func (r *rehearsal[G]) judge(err error) (until uint64, code Code) {
 	var elsewhere workers.ElsewhereError
 	switch {
@@ -396,7 +397,7 @@ func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 // shadowDisk reads a disk, but takes no lock and discards writes.
 type shadowDisk struct {
 	mark.Disk
-	empty bool // pretend that every folder exists, but no file
+	empty bool // pretend that every directory exists, but no file
 }
 
 func (d shadowDisk) Resolve(path string) (string, error) {
@@ -420,14 +421,14 @@ func (nothing) Write(b []byte) (int, error) { return len(b), nil }
 func (nothing) Sync() error                 { return nil }
 func (nothing) Close() error                { return nil }
 
-// shadowStore returns what the store contained when it was first read. It serves one owner
-// that claims a number. Writes succeed, but change nothing.
+// shadowStore returns what the store contained when it was first read. It serves one owner that
+// claims a number. Writes succeed but change nothing.
 type shadowStore struct {
 	workers.Store
 	clock func() uint64     // the real clock, to compare with the store's clocks
 	floor []string          // nil before it is read
 	all   map[string]string // nil before it is read
-	err   error             // the store's first error; after it the store is not asked again
+	err   error             // the store's first error; after it the store is not read again
 }
 
 func (s *shadowStore) List(ctx context.Context, prefix string) (map[string]string, error) {

@@ -1,10 +1,10 @@
-// Package host guarantees that the generators of one node never repeat an id, whatever their
-// formats are and wherever their numbers come from.
+// Package host guarantees that the generators of a node never repeat an id, whatever their
+// formats and wherever their numbers come from.
 //
-// For each number the intervals (after, mark] of its claims are disjoint, and the time of each
-// id is in the interval of its claim. [Generators] holds all generators of a node, the file of
-// their marks and, if configured, the number from a store. It opens the generators, moves them
-// to another number, and closes them together.
+// For each number the intervals (after, mark] of its claims are disjoint, and each id's time is
+// in the interval of its claim. [Generators] holds all generators of a node, the file of their
+// marks and, if configured, the number from a store. It opens the generators, moves them to
+// another number, and closes them together.
 //
 //	clock ---------------------------------------------------------> time
 //	        after               ids          mark on      mark in
@@ -16,9 +16,9 @@
 //	          |                  the latest id of all generators; a clean stop returns the number here
 //	          the highest mark of the previous claim, the floor, and the disk
 //
-// If a number is lost to a claim that begins above its mark, the generators go on using it up
-// to the mark while they wait for the next number. If a copy of this node has the number, or a
-// restored store has assigned it again, the generators stop at once.
+// If a number is lost to a claim that begins above its mark, the generators continue to use it
+// up to the mark while they wait for the next number. If a copy of this node has the number, or
+// a restored store has assigned it again, the generators stop immediately.
 //
 // [Check] reports what the node would do if it started now, and changes nothing.
 package host
@@ -40,7 +40,7 @@ import (
 )
 
 const (
-	// giveBack is how long Close waits for the store to take the number back.
+	// giveBack limits how long Close waits for the store to take back the number.
 	giveBack = 5 * time.Second
 
 	// again is the pause before Follow retries a failed Move.
@@ -81,7 +81,7 @@ type Generators[G io.Closer] struct {
 	stopped chan struct{} // nil before Follow
 }
 
-// Open locks the file of marks, and fails as flake.OpenMarks does. If the node needs a number,
+// Open locks the file of marks and fails as flake.OpenMarks does. If the node needs a number,
 // call Claim next. Then call Add for each generator, and then Follow.
 func Open[G io.Closer](c Config) (*Generators[G], error) {
 	marks, err := durable.OpenMarks(c.Path, c.Log)
@@ -228,10 +228,10 @@ func (s *Generators[G]) Follow() {
 	}()
 }
 
-// Move closes the generators whose number is lost, and opens them with the next number, if the
+// Move closes the generators whose number is lost, and opens them with the next number if the
 // owner has one. A generator stays open until the next number can be used, unless another node
 // may make ids up to the mark of the lost number. Call Move only on Generators from [OpenOn];
-// for others, Follow calls it.
+// on those from [Open], Follow calls it.
 func (s *Generators[G]) Move(ctx context.Context) error {
 	claim, _ := s.owner.Claim()
 	for _, g := range s.all {
@@ -274,9 +274,9 @@ func (s *Generators[G]) Move(ctx context.Context) error {
 // [OpenOn].
 func (s *Generators[G]) Step(ctx context.Context) error { return s.owner.Step(ctx) }
 
-// Close closes all generators, saves the time of their latest id, and returns the number to
-// the store with that time as its mark. It waits for the disk and the store; if either does
-// not answer, the next start may have to wait.
+// Close closes all generators, saves the time of their latest id, and returns the number to the
+// store with that time as its mark. It waits for the disk and the store; if either does not
+// respond, the next start may have to wait.
 func (s *Generators[G]) Close() error {
 	s.closing.Store(true)
 	if s.stop != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Options configure a [Generator]. The zero value is valid.
+// Options configure a [Generator]. The zero value is valid. The fields after Clock are used
+// only by [Open].
 type Options struct {
 	// Overflows receives an [Overflow] for each tick whose ids ran out while calls waited. It
 	// may be nil.
@@ -26,26 +27,24 @@ type Options struct {
 	// concurrent use. nil means [flake.SystemClock].
 	Clock func() uint64
 
-	// AllowableDowntime, used by [Open] only, is the longest time that may have passed since a
-	// generator last ran. If more has passed, Open fails with [flake.ErrClockAdvanced], since
-	// the clock may be wrong. 0 means 30 days; a negative value is an error.
+	// AllowableDowntime is the longest time that may have passed since a generator last ran. If
+	// more has passed, Open fails with [flake.ErrClockAdvanced], because the clock may be
+	// wrong. 0 means 30 days; a negative value is an error.
 	AllowableDowntime time.Duration
 
-	// Logger, used by [Open] only, receives a record for a new file, for a wait, for a clock
-	// that Open finds set back, and for the start and end of each problem with the file. nil
-	// means no logging.
+	// Logger receives a record for a new file, for a wait, for a clock that Open finds set
+	// back, and for the start and end of each problem with the file. nil means no logging.
 	Logger *slog.Logger
 
-	// Saved, used by [Open] only, is called with the duration of each attempt to write
-	// the file. It may be nil.
+	// Saved is called with the duration of each attempt to write the file. It may be nil.
 	Saved func(time.Duration)
 
-	// Marks, used by [Open] only, is a shared file from [flake.OpenMarks] in which to keep
-	// this generator's mark. Open's path is then the mark's name, and must not contain a space
-	// or slash. nil means a separate file.
+	// Marks is a shared file from [flake.OpenMarks] in which to keep this generator's mark.
+	// Open's path is then the mark's name, and must not contain a space or slash. nil means a
+	// separate file.
 	Marks *flake.Marks
 
-	// Bound, used by [Open] only, is a further limit on ids: see [flake.Options].
+	// Bound is another limit on ids: see [flake.Options].
 	Bound flake.Bound
 }
 
@@ -53,7 +52,7 @@ type Options struct {
 // it allocates nothing. On a zero Generator, Next and similar methods fail.
 type Generator struct {
 	core     durable.Core[*passes]
-	overflow *overflow     // or nil
+	overflow *overflow     // may be nil
 	byTime   atomic.Uint64 // number of ids made by NewWithTime
 }
 
@@ -151,10 +150,10 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 }
 
 // Reserve returns 1 to n ids of one tick, at the cost of a single id. It waits and fails like
-// [Generator.Next], and fails if n is less than 1.
+// [Generator.Next] and fails if n is less than 1.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
-		return Run{}, fmt.Errorf("flake: cannot reserve %d ids, only 1 or more", n)
+		return Run{}, fmt.Errorf("flake: cannot reserve %d ids: must be at least 1", n)
 	}
 	return g.reserve(ctx, n)
 }
@@ -192,12 +191,11 @@ func (g *Generator) take(ctx context.Context, p *pass, n int) (milli uint64, fir
 	return p.ids.Reserve(ctx, n)
 }
 
-// NewWithTime returns an id with a past time, for example for a record that had a different
-// kind of id. Such ids have a separate sequence, which wraps within the generator's bounds whatever
-// their time, and their tick-tock bit is 0. NewWithTime never waits. The caller must make sure
-// that these ids do not collide with those of [Generator.Next], and that at most
-// [Generator.PerTick] of them have the same time. A time before [Epoch] or after [MaxMilli] is
-// an error.
+// NewWithTime returns an id with a past time, for example for a record that had a different kind of
+// id. Such ids share a separate sequence, which wraps within the generator's bounds whatever their
+// time; their tick-tock bit is 0. NewWithTime never waits. The caller must make sure that these ids
+// do not collide with those of [Generator.Next], and that at most [Generator.PerTick] of them have
+// the same time. A time before [Epoch] or after [MaxMilli] is an error.
 func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 	milli := tick.MilliOf(t)
 	if milli < Epoch || milli > MaxMilli {
@@ -242,8 +240,8 @@ func (g *Generator) Last() (milli uint64, sequence uint16) {
 	return milliOf(s.WallHi), uint16(s.Sequence)
 }
 
-// Mark returns the mark in the file, which no id with the current tick-tock bit is later than,
-// or the zero time if there is no file.
+// Mark returns the mark in the file, an upper bound on the times of ids with the current
+// tick-tock bit, or the zero time if there is no file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
 // LastSaved returns when the file was last written, or the zero time if there is no file, and
@@ -253,12 +251,12 @@ func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 // Run is a run of consecutive ids: First and the Count-1 ids after it.
 type Run = flake.RunOf[ID]
 
-// New returns a new id with a metabyte and needs no setup: as in muyo/sno, the first call in a
-// process chooses a partition. No generator that [NewGenerator] makes with a nil snapshot in
+// New returns a new id with the given metabyte and needs no setup: as in muyo/sno, the first call
+// in a process chooses a partition. No generator that [NewGenerator] makes with a nil snapshot in
 // this process has the same partition. Any number of goroutines may call New. Ids ascend while the
-// process runs, even if the clock is set back; their time is then ahead of the clock. If the
-// ids of a tick, at least 32,768, are used up, New waits for the next tick. It panics if this
-// process has used all partitions, or if the clock is before [Epoch] or after [MaxMilli].
+// process runs, even if the clock is set back; their time is then ahead of the clock. If the ids
+// of a tick, at least 32,768, are used up, New waits for the next tick. It panics if this process
+// has used all partitions, or if the clock is before [Epoch] or after [MaxMilli].
 //
 // New saves nothing on disk, and a random partition of 16 bits does not suffice to separate
 // the processes of a fleet: two of 100 processes have the same partition with a probability of
@@ -288,8 +286,8 @@ var standard = sync.OnceValue(func() *Generator {
 })
 
 // Overflow reports that the ids of a tick were used up, and that calls waited for the next
-// tick. The generator sends one Overflow per such tick, after the tick is over, and drops it
-// if the channel cannot take it at once: use a buffered channel. muyo/sno sends a
+// tick. The generator sends one Overflow per such tick, after the tick is over, and drops it if
+// the channel cannot take it immediately: use a buffered channel. muyo/sno sends a
 // SequenceOverflowNotification about every ms while calls wait: its Now is the time when it is
 // sent, and its Ticks counts these notifications.
 type Overflow struct {
@@ -307,7 +305,7 @@ type overflow struct {
 	ticks uint32
 }
 
-// end removes a call that has waited for the tick after milli, and reports milli's tick once.
+// end removes a call that has waited for the tick after milli's, and reports milli's tick once.
 func (o *overflow) end(milli uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -331,8 +329,8 @@ func (g *Generator) SequenceMin() uint16 { return g.core.Source.pass().min }
 // SequenceMax returns the highest sequence of a tick.
 func (g *Generator) SequenceMax() uint16 { return g.core.Source.pass().max() }
 
-// Len returns the number of used ids of the current tick. The other ids, up to
-// [Generator.PerTick], can be had without waiting, unless other calls take them first.
+// Len returns the number of used ids of the current tick. The rest of the [Generator.PerTick]
+// ids are available without waiting, unless other calls take them first.
 func (g *Generator) Len() int {
 	p := g.core.Source.pass()
 	milli, used := p.ids.Last()
@@ -346,12 +344,11 @@ func (g *Generator) Len() int {
 // the lowest sequence.
 func (g *Generator) Sequence() uint16 { return g.SequenceMin() + uint16(max(g.Len(), 1)-1) }
 
-// minPool is the minimum number of sequence numbers, as in muyo/sno (which documents 4).
+// minPool is the minimum number of sequence numbers, as in muyo/sno, which documents 4.
 const minPool = 6
 
-// Snapshot is the configuration of a generator and its state, from which another generator can
-// continue. Its JSON form is that of muyo/sno. Times are in units of 4 ms since 2010-01-01
-// UTC.
+// Snapshot is a generator's configuration and state, from which another generator can continue.
+// Its JSON form is that of muyo/sno. Times are in units of 4 ms since 2010-01-01 UTC.
 type Snapshot struct {
 	Partition Partition `json:"partition"`
 
@@ -367,7 +364,7 @@ type Snapshot struct {
 
 	Now      int64  `json:"now"`      // time of the snapshot
 	WallHi   int64  `json:"wallHi"`   // time of the last id, or 0
-	WallSafe int64  `json:"wallSafe"` // no id with the other tick-tock bit is later
+	WallSafe int64  `json:"wallSafe"` // an upper bound on ids with the other tick-tock bit
 	Drifts   uint32 `json:"drifts"`   // number of flips of the tick-tock bit
 }
 
@@ -379,7 +376,7 @@ type BoundsError struct {
 }
 
 func (e *BoundsError) Error() string {
-	return fmt.Sprintf("flake: sequence numbers from %d to %d, the last used %d: %s", e.Min, e.Max, e.Sequence, e.What)
+	return fmt.Sprintf("flake: sequence numbers from %d to %d, last used %d: %s", e.Min, e.Max, e.Sequence, e.What)
 }
 
 // bounds returns the lowest and the highest sequence number.
@@ -391,7 +388,7 @@ func (s *Snapshot) bounds() (low, high uint16, err error) {
 	low, high = min(low, high), max(low, high)
 	switch {
 	case int(high)-int(low)+1 < minPool:
-		err = &BoundsError{low, high, s.Sequence, fmt.Sprintf("want at least %d", minPool)}
+		err = &BoundsError{low, high, s.Sequence, fmt.Sprintf("must be at least %d numbers", minPool)}
 	case s.Sequence != 0 && s.Sequence < uint32(low):
 		err = &BoundsError{low, high, s.Sequence, "the last used is below them"}
 	}

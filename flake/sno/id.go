@@ -21,12 +21,12 @@
 //
 // All fields are big-endian, so ids compare as bytes, and texts sort as the ids do.
 //
-// When the clock is set back for the first time, the generator continues at once at the
-// earlier time, with T flipped. If the clock is set back again, into a time for which both
-// values of T were used, no ids can be made until that time is over: see [Generator.CatchUp].
+// When the clock is set back for the first time, the generator continues immediately at the
+// earlier time, with T flipped. If the clock is set back again, to a time for which both values
+// of T were used, no ids can be made until that time is over: see [Generator.CatchUp].
 //
 // Where muyo/sno returns a meaningless id, this package returns an error: for a clock or time
-// that ids cannot have, and for a text that is not an id. Where muyo/sno waits for a clock
+// outside the range of ids, and for a text that is not an id. Where muyo/sno waits for a clock
 // that is behind, this package also returns an error. muyo/sno treats the zero value as a
 // missing id, and as null in JSON; here it is an id like any other. [Epoch] and [Overflow] use
 // different units from muyo/sno's.
@@ -150,7 +150,7 @@ func (id ID) Partition() Partition { return Partition{id[6], id[7]} }
 // Sequence returns the id's number within its tick and partition.
 func (id ID) Sequence() uint16 { return binary.BigEndian.Uint16(id[8:]) }
 
-// Plus returns the id i places after this one in a [Run].
+// Plus returns the id that is i places after this one in a [Run].
 func (id ID) Plus(i int) ID {
 	binary.BigEndian.PutUint16(id[8:], id.Sequence()+uint16(i))
 	return id
@@ -167,9 +167,9 @@ func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 // before [Epoch] counts as Epoch, and a time after [MaxMilli] counts as MaxMilli.
 func Notional(t time.Time) ID { return join(clamp(t), 0, 0) }
 
-// Span returns the lowest and the highest id from the tick of first to the tick of last, both
-// included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
-// highest, and the scan finds nothing.
+// Span returns the lowest and highest ids from the tick of first to the tick of last, both
+// included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above highest,
+// and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return Notional(first), join(clamp(last), 1<<25-1, 1<<16-1)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// A pass is a generator's course through time until the clock is set back. The ids of a pass
-// differ from those of the previous pass in the tick-tock bit, and are later than the previous
-// pass's safe, a time that no id of still earlier passes is later than. So no id with a pass's
-// bit is later than the pass's last id, and none with the other bit is later than its safe.
+// A pass is the life of a generator until the clock is set back. The ids of a pass differ from
+// those of the previous pass in the tick-tock bit, and are later than the previous pass's safe,
+// an upper bound on ids of still earlier passes. So a pass's last id is the latest with its
+// bit, and its safe is an upper bound on ids with the other bit.
 type pass struct {
 	ids    *tick.Generator
 	drifts uint32 // number of earlier passes; its lowest bit is the tick-tock bit
@@ -25,7 +25,7 @@ type pass struct {
 	waits  uint64 // number of waits in earlier passes
 }
 
-// next returns the pass after p. No id of p may be later than last.
+// next returns the pass after p. last must be an upper bound on the ids of p.
 func (p *pass) next(ids *tick.Generator, last uint64) *pass {
 	return &pass{ids, p.drifts + 1, last, p.tag ^ 1<<24, p.min, p.waits + p.ids.Waits()}
 }
@@ -45,10 +45,10 @@ func (p *pass) partition() (of Partition) {
 func (p *pass) max() uint16 { return p.min + uint16(p.ids.PerTick()-1) }
 
 // passes is the source of a generator's ids: the current pass, and what the next one needs.
-// For package durable the mark is the time that no id of the current pass is later than. When
-// the clock is set back, a new pass begins, with a separate limit that must be raised before
-// it makes ids. So it makes no id before its mark and words are saved, and the mark need not
-// stay ahead of earlier passes.
+// For package durable, the mark is an upper bound on the ids of the current pass. When the
+// clock is set back, a new pass begins, with a separate limit that must be raised before it
+// makes ids. So it makes no id before its mark and words are saved, and the mark need not stay
+// ahead of earlier passes.
 type passes struct {
 	now        atomic.Pointer[pass]
 	clock      func() uint64
@@ -156,7 +156,7 @@ func (s *passes) Words() []uint64 {
 
 func (s *passes) Restore(w []uint64) error {
 	if len(w) != words {
-		return fmt.Errorf("flake: the mark in the timestamp file has %d words, want %d for sno: "+
+		return fmt.Errorf("flake: the mark in the timestamp file has %d words, not the %d of sno: "+
 			"the file is for another id format; set another timestamp_path", len(w), words)
 	}
 	for i, most := range [words]uint64{math.MaxUint16, math.MaxUint16, math.MaxUint16, math.MaxUint32, lastTick} {
@@ -183,7 +183,7 @@ func (s *passes) Rewind(last uint64) (after uint64) {
 	return p.safe
 }
 
-// Bound keeps new passes from going back to the time after, or to an earlier one.
+// Bound keeps new passes from going back to the time after or earlier.
 func (s *passes) Bound(after uint64) {
 	p := s.now.Load()
 	p.safe = max(p.safe, after)

@@ -10,8 +10,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/digits"
 )
 
-// The text is two words of 8 digits, each of 5 bits. The digits are two ranges of ASCII, so
-// the 8 digits of a word are computed at once, each in one byte.
+// The text is two words of 8 digits, each of 5 bits. The digits are two ranges of ASCII, so the
+// 8 digits of a word are computed together, each in one byte.
 const (
 	each    = 0x0101010101010101
 	digit0  = '2' * each
@@ -54,8 +54,8 @@ func (id *ID) encode(text *[SizeEncoded]byte) {
 
 var size = digits.NewSize(80)
 
-// Width returns the length of padded texts in a base from 2 to 62, the number of digits of the
-// highest id: 80 in base 2, 20 in base 16, 14 in base 62. It is 0 for any other base.
+// Width returns the length of the highest id in a base from 2 to 62, to which [ID.Padded] pads:
+// 80 in base 2, 20 in base 16, 14 in base 62. It is 0 for any other base.
 func Width(base int) int { return size.Width(base) }
 
 // String returns the id's canonical text, 16 digits 2-9a-x. These texts sort as the ids do.
@@ -73,7 +73,7 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: digits
+// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: with digits
 // 0-9A-Za-z in that order, without leading zeros. For any other base it returns
 // [flake.ErrBase].
 func (id ID) Text(base int) (string, error) {
@@ -88,7 +88,7 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 }
 
 // Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base these texts sort, as bytes, as the ids do. For any other base it returns
+// In each base, these texts sort bytewise in the order of the ids. For any other base it returns
 // [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) {
 	hi, lo := id.words()
@@ -143,7 +143,7 @@ func (id *ID) decode(first, second uint64) bool {
 
 func notAnID[T string | []byte](text T) error {
 	if len(text) != SizeEncoded {
-		return digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d digits", len(text), SizeEncoded)
+		return digits.Errorf[flake.ParseError](text, 0, "%d bytes; must be %d digits", len(text), SizeEncoded)
 	}
 	at := len(text) - len(strings.TrimLeft(string(text), "23456789abcdefghijklmnopqrstuvwx"))
 	return digits.Errorf[flake.ParseError](text, at, "%q is not one of the digits 2-9a-x", text[at])
@@ -172,7 +172,7 @@ func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 // leaves the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
-		return digits.Errorf[flake.ParseError](data, 0, "%d bytes, want 10", len(data))
+		return digits.Errorf[flake.ParseError](data, 0, "%d bytes; must be 10", len(data))
 	}
 	copy(id[:], data)
 	return nil

@@ -14,48 +14,48 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Options configure a [Generator]. The zero value is valid.
+// Options configure a [Generator]. The zero value is valid. The fields after Clock are used
+// only by [Layout.Open].
 type Options struct {
-	// SequenceMask is flake-idgen's seqMask. Each sequence is the one before plus 1, ANDed
+	// SequenceMask is flake-idgen's seqMask. Each sequence is the previous one plus 1, ANDed
 	// with the mask; if the result is 0, the millisecond is used up. So a millisecond has 2^n
-	// ids if the mask ends with n ones. 0 means all bits of the sequence; a mask with any
-	// other bits is an error.
+	// ids if the mask ends with n ones. 0 means all bits of the sequence; a mask with any other
+	// bits is an error.
 	SequenceMask int
 
 	// If RandomStart is set, the sequence of each millisecond begins at a number that is hard
-	// to predict instead of at 0, and wraps around. So the low bits of ids are spread out even
-	// if few ids are made, but the ids of a millisecond do not sort in the order in which they
-	// were made.
+	// to predict instead of at 0, and wraps around. So the low bits of ids are evenly spread
+	// even if few ids are made, but the ids of a millisecond do not sort in the order in which
+	// they were made.
 	RandomStart bool
 
 	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
 	// concurrent use. nil means [flake.SystemClock].
 	Clock func() uint64
 
-	// AllowableDowntime, used by [Layout.Open] only, is the longest time that may have passed
-	// since the last id. If more has passed, Open fails with [flake.ErrClockAdvanced], since
-	// the clock may be wrong. 0 means 30 days; a negative value is an error.
+	// AllowableDowntime is the longest time that may have passed since the last id. If more has
+	// passed, Open fails with [flake.ErrClockAdvanced], because the clock may be wrong. 0 means
+	// 30 days; a negative value is an error.
 	AllowableDowntime time.Duration
 
-	// Logger, used by [Layout.Open] only, receives a record for a new file, for a wait, and
-	// for the start and end of each problem with the file. nil means no logging.
+	// Logger receives a record for a new file, for a wait, and for the start and end of each
+	// problem with the file. nil means no logging.
 	Logger *slog.Logger
 
-	// Saved, used by [Layout.Open] only, is called with the duration of each attempt to
-	// write the file. It may be nil.
+	// Saved is called with the duration of each attempt to write the file. It may be nil.
 	Saved func(time.Duration)
 
-	// Marks, used by [Layout.Open] only, is a shared file from [flake.OpenMarks] in which to
-	// keep this generator's mark. Open's path is then the mark's name, and must not contain a
-	// space or slash. nil means a separate file.
+	// Marks is a shared file from [flake.OpenMarks] in which to keep this generator's mark.
+	// Open's path is then the mark's name, and must not contain a space or slash. nil means a
+	// separate file.
 	Marks *flake.Marks
 
-	// Bound, used by [Layout.Open] only, is a further limit on ids: see [flake.Options].
+	// Bound is another limit on ids: see [flake.Options].
 	Bound flake.Bound
 }
 
 // Generator makes unique ids of one layout and machine, never ahead of its clock. Without
-// [Options.RandomStart] each is higher than the last. Any number of goroutines may use a
+// [Options.RandomStart], each id is higher than the last. Any number of goroutines may use a
 // Generator; it takes no locks and allocates nothing. On a zero Generator, Next and similar
 // methods fail.
 type Generator struct {
@@ -69,7 +69,7 @@ type Generator struct {
 	machine Machine
 }
 
-// NewGenerator returns a generator that saves nothing: the caller must be sure that no earlier
+// NewGenerator returns a generator that saves nothing: the caller must ensure that no earlier
 // generator with this machine has made ids for the same time (otherwise use [Layout.Open]). A
 // value out of range is an error, and so is a clock before the epoch or after [Layout.Last].
 func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
@@ -81,7 +81,7 @@ func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 	}
 	all := 1<<l.Sequence - 1
 	if o.SequenceMask < 0 || o.SequenceMask > all {
-		return nil, fmt.Errorf("flake: seqMask %#x is not from 0 to %#x", o.SequenceMask, all)
+		return nil, fmt.Errorf("flake: seqMask %#x is out of range: must be 0 to %#x", o.SequenceMask, all)
 	}
 	if o.SequenceMask == 0 {
 		o.SequenceMask = all
@@ -184,12 +184,12 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, nil
 }
 
-// Reserve returns 1 to n ids of one millisecond, at the cost of a single id. It waits and
-// fails like [Generator.Next], and fails if n is less than 1. With [Options.RandomStart] a run
-// ends with the highest sequence at the latest; ids that would continue from 0 are lost.
+// Reserve returns 1 to n ids of one millisecond, at the cost of a single id. It waits and fails
+// like [Generator.Next] and fails if n is less than 1. With [Options.RandomStart] a run ends
+// with the highest sequence at the latest; ids that would continue from 0 are lost.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
-		return Run{}, fmt.Errorf("flake: cannot reserve %d ids, only 1 or more", n)
+		return Run{}, fmt.Errorf("flake: cannot reserve %d ids: must be at least 1", n)
 	}
 	milli, used, count, err := g.core.Source.Reserve(ctx, n)
 	if err != nil {
@@ -230,15 +230,15 @@ func (g *Generator) Last() (milli uint64, sequence uint32) {
 	return milli, uint32(g.id(milli, max(used, 1)-1) & (1<<g.layout.Sequence - 1))
 }
 
-// Mark returns the mark in the file, which no id is later than, or the zero time if there is
-// no file.
+// Mark returns the mark in the file, an upper bound on the times of ids, or the zero time if
+// there is no file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
 // LastSaved returns when the file was last written, or the zero time if there is no file, and
 // the error of any later attempt.
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
-// id returns the id of a millisecond that follows the first used ids.
+// id returns the id of a millisecond that follows the first used ones.
 func (g *Generator) id(milli uint64, used int) ID {
 	sequence := uint64(used)
 	if g.key != 0 {
@@ -271,8 +271,8 @@ func (g *Generator) explain(err error) error {
 // Run is a run of consecutive ids: First and the Count-1 ids after it.
 type Run = flake.RunOf[ID]
 
-// ErrSequence means that the sequences of the millisecond are used up, and that the method
-// does not wait. The error text is flake-idgen's.
+// ErrSequence means that the sequences of the millisecond are used up and the method does not
+// wait. The error text is flake-idgen's.
 const ErrSequence = words("Sequence exceeded its maximum value. Provide callback function to handle sequence overflow")
 
 type words string

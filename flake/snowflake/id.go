@@ -58,7 +58,7 @@ func (id ID) Bytes() (b [8]byte) {
 // FromBytes is the reverse of [ID.Bytes].
 func FromBytes(b [8]byte) ID { return ID(binary.BigEndian.Uint64(b[:])) }
 
-// Plus returns the id i places after this one in a [Run].
+// Plus returns the id that is i places after this one in a [Run].
 func (id ID) Plus(i int) ID { return id + ID(i) }
 
 // IsZero reports whether id is 0.
@@ -69,8 +69,8 @@ func (id ID) IsZero() bool { return id == 0 }
 func (id ID) Compare(other ID) int { return cmp.Compare(id, other) }
 
 // In JSON, XML and configuration an id is the text that String returns. In JSON it is a
-// string, since JavaScript and others would round a number above 2^53. In binary form an id is
-// the 8 bytes, and in a database a number.
+// string, because JavaScript and other languages would round a number above 2^53. In binary
+// form an id is the 8 bytes, and in a database a number.
 
 // MarshalText returns what [ID.String] does. encoding/json calls it for values and map keys.
 // The error is always nil.
@@ -96,7 +96,7 @@ func (id ID) MarshalBinary() ([]byte, error) {
 // leaves the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != 8 {
-		return digits.Errorf[flake.ParseError](data, 0, "%d bytes, want 8", len(data))
+		return digits.Errorf[flake.ParseError](data, 0, "%d bytes; must be 8", len(data))
 	}
 	*id = FromBytes([8]byte(data))
 	return nil
@@ -140,7 +140,7 @@ const (
 	maxTicks = 63 // time and sequence
 )
 
-// Layout is the number of bits in each field of an id: Time, then Datacenter, Worker and
+// Layout holds the number of bits of each field of an id: Time, then Datacenter, Worker and
 // Sequence, which have at most 22 bits together. The bits above the time are 0, so ids with
 // fewer bits are smaller numbers: ids of 53 bits fit in a JavaScript number. Datacenter and
 // Worker together are the machine; a layout without datacenters has Datacenter 0.
@@ -152,7 +152,7 @@ type Layout struct {
 	Epoch      uint64 // time from which ids count, in milliseconds since 1970-01-01 UTC
 }
 
-// The common layouts. In a copy, the Epoch and the numbers of bits can be changed, such as to
+// The common layouts. In a copy, Epoch and the numbers of bits can be changed, for example to
 // Worker 6 and Sequence 16.
 var (
 	Twitter = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657}
@@ -163,17 +163,17 @@ var (
 func (l Layout) Check() error {
 	switch {
 	case l.Time < 1 || l.Time > maxTime:
-		return fmt.Errorf("flake: %d bits of time, want 1 to %d", l.Time, maxTime)
+		return fmt.Errorf("flake: %d bits of time: must be 1 to %d", l.Time, maxTime)
 	case int(l.Datacenter)+int(l.Worker)+int(l.Sequence) > maxLow:
-		return fmt.Errorf("flake: %d bits of datacenter, %d of worker and %d of sequence, want at most %d together",
+		return fmt.Errorf("flake: %d bits of datacenter, %d of worker and %d of sequence: must be at most %d together",
 			l.Datacenter, l.Worker, l.Sequence, maxLow)
 	case l.Time+l.low() > maxID:
-		return fmt.Errorf("flake: %d bits of time and %d below it, want at most %d together", l.Time, l.low(), maxID)
+		return fmt.Errorf("flake: %d bits of time and %d below it: must be at most %d together", l.Time, l.low(), maxID)
 	case l.Time+l.Sequence > maxTicks:
-		return fmt.Errorf("flake: %d bits of time and %d of sequence, want at most %d together",
+		return fmt.Errorf("flake: %d bits of time and %d of sequence: must be at most %d together",
 			l.Time, l.Sequence, maxTicks)
 	case l.Epoch > tick.MaxLast-l.span():
-		return fmt.Errorf("flake: epoch at %d ms since 1970, want at most %d", l.Epoch, tick.MaxLast-l.span())
+		return fmt.Errorf("flake: epoch at %d ms since 1970: must be at most %d", l.Epoch, tick.MaxLast-l.span())
 	}
 	return nil
 }
@@ -201,20 +201,20 @@ func (l Layout) Machine(datacenter, worker int) (Machine, error) {
 	case err != nil:
 		return 0, err
 	case l.Datacenter == 0 && datacenter != 0:
-		return 0, fmt.Errorf("flake: datacenter %d, and the layout has none: copy it with bits for one, "+
+		return 0, fmt.Errorf("flake: datacenter %d, but the layout has none: copy it with bits for one, "+
 			"such as Datacenter 5 and Worker 5, or give one number from 0 to %d as the worker, and datacenter 0",
 			datacenter, 1<<l.Worker-1)
 	case datacenter>>l.Datacenter != 0:
-		return 0, fmt.Errorf("flake: datacenter %d is not from 0 to %d", datacenter, 1<<l.Datacenter-1)
+		return 0, fmt.Errorf("flake: datacenter %d is out of range: must be 0 to %d", datacenter, 1<<l.Datacenter-1)
 	case worker>>l.Worker != 0:
-		return 0, fmt.Errorf("flake: worker %d is not from 0 to %d", worker, 1<<l.Worker-1)
+		return 0, fmt.Errorf("flake: worker %d is out of range: must be 0 to %d", worker, 1<<l.Worker-1)
 	}
 	return Machine(datacenter<<l.Worker | worker), nil
 }
 
 func (l Layout) checkMachine(m Machine) error {
 	if most := Machine(1)<<(l.Datacenter+l.Worker) - 1; m > most {
-		return fmt.Errorf("flake: machine %d is not from 0 to %d", m, most)
+		return fmt.Errorf("flake: machine %d is out of range: must be 0 to %d", m, most)
 	}
 	return nil
 }
@@ -251,9 +251,10 @@ func (l Layout) Make(milli uint64, machine Machine, sequence uint32) (ID, error)
 	case err != nil:
 		return 0, err
 	case milli-l.Epoch > l.span(): // a time before the epoch wraps around
-		return 0, fmt.Errorf("flake: time %d ms since 1970 is not from %d to %d", milli, l.Epoch, l.Epoch+l.span())
+		return 0, fmt.Errorf("flake: time %d ms since 1970 is out of range: must be %d to %d",
+			milli, l.Epoch, l.Epoch+l.span())
 	case sequence>>l.Sequence != 0:
-		return 0, fmt.Errorf("flake: sequence %d is not from 0 to %d", sequence, 1<<l.Sequence-1)
+		return 0, fmt.Errorf("flake: sequence %d is out of range: must be 0 to %d", sequence, 1<<l.Sequence-1)
 	}
 	if err := l.checkMachine(machine); err != nil {
 		return 0, err
@@ -262,12 +263,12 @@ func (l Layout) Make(milli uint64, machine Machine, sequence uint32) (ID, error)
 }
 
 // Notional returns the id with the time t, machine 0 and sequence 0: the lowest id that any
-// machine can make in that millisecond, and so a bound for scans over ids. A time outside the
+// machine can make in that millisecond, as a bound for scans over ids. A time outside the
 // layout's range counts as the nearest time in it.
 func (l Layout) Notional(t time.Time) ID { return ID(l.since(t) << l.low()) }
 
-// Span returns the lowest and the highest id from the millisecond of first to the millisecond
-// of last, both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
+// Span returns the lowest and highest ids from the millisecond of first to the millisecond of
+// last, both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
 // above highest, and the scan finds nothing.
 func (l Layout) Span(first, last time.Time) (lowest, highest ID) {
 	return l.Notional(first), l.Notional(last) | (1<<l.low() - 1)

@@ -143,10 +143,10 @@ func TestMakeRefuses(t *testing.T) {
 		says     string
 	}{
 		"before the epoch": {Twitter.Epoch - 1, 0, 0,
-			"time 1288834974656 ms since 1970 is not from 1288834974657 to 3487858230208"},
+			"time 1288834974656 ms since 1970 is out of range: must be 1288834974657 to 3487858230208"},
 		"after the last":    {Twitter.Epoch + 1<<41, 0, 0, "3487858230209 ms"},
 		"machine too high":  {Twitter.Epoch, 1024, 0, "machine 1024"},
-		"sequence too high": {Twitter.Epoch, 0, 4096, "sequence 4096 is not from 0 to 4095"},
+		"sequence too high": {Twitter.Epoch, 0, 4096, "sequence 4096 is out of range: must be 0 to 4095"},
 	} {
 		if id, err := Twitter.Make(c.milli, c.machine, c.sequence); err == nil ||
 			!strings.Contains(err.Error(), c.says) {
@@ -157,7 +157,7 @@ func TestMakeRefuses(t *testing.T) {
 	if err := l.Check(); err != nil {
 		t.Error(err)
 	}
-	last := fmt.Sprint("want at most ", l.Epoch)
+	last := fmt.Sprint("must be at most ", l.Epoch)
 	l.Epoch++
 	if err := l.Check(); err == nil || !strings.Contains(err.Error(), last) {
 		t.Errorf("an epoch that cannot be counted: %v", err)

@@ -12,8 +12,8 @@ import (
 
 var size = digits.NewSize(64)
 
-// Width returns the length of padded texts in a base from 2 to 62, the number of digits of the
-// highest id: 64 in base 2, 16 in base 16, 11 in base 62. It is 0 for any other base.
+// Width returns the length of the highest id in a base from 2 to 62, to which [ID.Padded] pads:
+// 64 in base 2, 16 in base 16, 11 in base 62. It is 0 for any other base.
 func Width(base int) int { return size.Width(base) }
 
 // String returns the id in decimal, without leading zeros.
@@ -24,7 +24,7 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return strconv.AppendUint(dst, uint64(id), 10), nil
 }
 
-// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: digits
+// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: with digits
 // 0-9A-Za-z in that order, without leading zeros. For any other base it returns
 // [flake.ErrBase]. For the digits of other libraries, see [Base32], [Base36] and [Base58].
 func (id ID) Text(base int) (string, error) { return digits.Text(0, uint64(id), base) }
@@ -35,7 +35,7 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 }
 
 // Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base these texts sort, as bytes, as the ids do. For any other base it returns
+// In each base, these texts sort bytewise in the order of the ids. For any other base it returns
 // [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) { return size.Padded(0, uint64(id), base) }
 
@@ -60,8 +60,8 @@ func ParseBase(text string, base int) (ID, error) {
 	return ID(id), nil
 }
 
-// MustParse is like [Parse] but panics on an error. It is for ids in source code. There is no
-// function that detects the base of a text, since most texts are valid in several bases.
+// MustParse is like [Parse] but panics on an error. It is for ids in source code. No function
+// detects the base of a text, because most texts are valid in several bases.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
 // Hex returns the id's bytes as 16 hexadecimal digits, lower case.
@@ -84,7 +84,7 @@ func ParseHex(text string) (ID, error) {
 		skip = 2
 	}
 	if n := len(text) - skip; n < 1 || n > 16 {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want 1 to 16 hexadecimal digits", len(text))
+		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes; must be 1 to 16 hexadecimal digits", len(text))
 	}
 	_, n, err := digits.ParseHex(text, skip)
 	return ID(n), digits.As[flake.ParseError](err)
@@ -110,7 +110,7 @@ func (id ID) Binary() string {
 // ParseBinary parses what [ID.Binary] returns, and fails with a [*flake.ParseError] otherwise.
 func ParseBinary(text string) (id ID, err error) {
 	if len(text) != binaryLen {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d for 16 groups of 4 bits",
+		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes; must be %d, for 16 groups of 4 bits",
 			len(text), binaryLen)
 	}
 	for i := range len(text) {
@@ -126,15 +126,15 @@ func ParseBinary(text string) (id ID, err error) {
 	return id, nil
 }
 
-// Encoding is a text form of ids with its own digits: the number without leading zeros, the
-// highest digit first. The zero Encoding has no digits: Parse fails, and other methods panic.
+// Encoding is a text form of ids with its own digits: the number without leading zeros, highest
+// digit first. The zero Encoding has no digits: Parse fails, and other methods panic.
 type Encoding struct {
 	alphabet string
 	values   [256]byte // 255 if the byte is not a digit
 	width    int       // number of digits of the highest id
 }
 
-// maxWidth is the width of Base32, the greatest of all encodings.
+// maxWidth is the width of Base32, the widest of all encodings.
 const maxWidth = 13
 
 // The encodings of bwmarrin/snowflake.
@@ -151,7 +151,7 @@ var (
 // decimal digits. It is padded, and has up to 28 characters.
 func (id ID) Base64() string { return string(id.AppendBase64(nil)) }
 
-// AppendBase64 appends what [ID.Base64] returns to dst.
+// AppendBase64 appends to dst what [ID.Base64] returns.
 func (id ID) AppendBase64(dst []byte) []byte {
 	var decimal [20]byte
 	return base64.StdEncoding.AppendEncode(dst, strconv.AppendUint(decimal[:0], uint64(id), 10))
@@ -186,8 +186,8 @@ func (e *Encoding) Append(dst []byte, id ID) []byte {
 	return append(dst, buf[e.put(&buf, id):]...)
 }
 
-// put writes an id's text to the end of buf, and returns the index of its first digit. A
-// division by a constant takes a fraction of the time of any other division.
+// put writes an id's text to the end of buf and returns the index of its first digit. It
+// divides by constants, which takes a fraction of the time of other divisions.
 func (e *Encoding) put(buf *[maxWidth]byte, id ID) int {
 	at, alphabet := len(buf)-1, e.alphabet
 	switch len(alphabet) {
@@ -248,7 +248,8 @@ func (e *Encoding) wrong(text string, all byte) error {
 	base := len(e.alphabet)
 	switch {
 	case len(text) == 0 || len(text) > e.width:
-		return digits.Errorf[flake.ParseError](text, 0, "%d digits, want 1 to %d in base %d", len(text), e.width, base)
+		return digits.Errorf[flake.ParseError](text, 0, "%d digits; must be 1 to %d in base %d",
+			len(text), e.width, base)
 	case all == 255:
 		return digits.As[flake.ParseError](digits.NotDigit(text, &e.values, base))
 	}

@@ -91,11 +91,11 @@ func TestParseErrors(t *testing.T) {
 		at      int
 		says    string
 	}{
-		{"base 62", "", 0, "0 digits, want 1 to 11 in base 62"},
+		{"base 62", "", 0, "0 digits; must be 1 to 11 in base 62"},
 		{"base 62", "zzzzzzzzzzz", 0, "above the highest id"},
 		{"base 10", "18446744073709551616", 0, "above the highest id"},
 		{"base 10", "-1", 0, `'-' is not a digit`},
-		{"base32", "", 0, "0 digits, want 1 to 13 in base 32"},
+		{"base32", "", 0, "0 digits; must be 1 to 13 in base 32"},
 		{"base32", "yyyyyyyyyyyyyy", 0, "14 digits"},
 		{"base32", "999999999999l", 12, "is not a digit of base 32"},
 		{"base32", "9999999999999", 0, "above the highest id"},

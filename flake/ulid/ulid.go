@@ -71,7 +71,7 @@ func (id ID) Sequence() uint16 { return layout.SequenceOf(id) }
 // Random returns the id's random bits.
 func (id ID) Random() uint16 { return layout.RandomOf(id) }
 
-// Plus returns the id i places after this one in a [Run].
+// Plus returns the id that is i places after this one in a [Run].
 func (id ID) Plus(i int) ID { return halves.Plus(id, i) }
 
 // IsZero reports whether id is the zero value.
@@ -85,8 +85,8 @@ func (id ID) Compare(other ID) int { return flake.ID(id).Compare(flake.ID(other)
 // over ids. A time before 1970 counts as 1970, and a time after [MaxMilli] counts as MaxMilli.
 func Notional(t time.Time) ID { return layout.Lowest(t) }
 
-// Span returns the lowest and the highest id from the millisecond of first to the millisecond
-// of last, both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
+// Span returns the lowest and highest ids from the millisecond of first to the millisecond of
+// last, both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
 // above highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return layout.Lowest(first), layout.Highest(last)
@@ -97,15 +97,15 @@ var layout = halves.ULID
 // Options configure a [Generator]. The zero value is valid.
 type Options = flake.Options
 
-// Generator makes ids: each higher than the last, never ahead of its clock, at most 65,536 per
-// millisecond, up to the year 6429. Any number of goroutines may use a Generator; it takes no
-// locks and allocates nothing. On a zero Generator, Next and similar methods fail.
+// Generator makes ids, each higher than the last and never ahead of its clock: at most 65,536
+// per millisecond, up to the year 6429. Any number of goroutines may use a Generator; it takes
+// no locks and allocates nothing. On a zero Generator, Next and similar methods fail.
 //
 // Its methods are Next, NextN, Reserve, CatchUp, Close, Ready, Behind, Worker, PerTick,
 // Waits, Last, Mark and LastSaved, like those of [flake.Generator].
 type Generator = halves.Generator[ID]
 
-// NewGenerator returns a generator that saves nothing: the caller must be sure that no earlier
+// NewGenerator returns a generator that saves nothing: the caller must ensure that no earlier
 // generator with this worker has made ids for the same time (otherwise use [Open]). A worker
 // above [flake.MaxWorker] is an error.
 func NewGenerator(worker flake.Worker, o Options) (*Generator, error) {
@@ -142,9 +142,8 @@ const (
 
 var values = digits.Values(crockford, strings.ToLower(crockford))
 
-// Width returns the length of padded texts in a base from 2 to 62, the number of digits of the
-// highest 128-bit number: 128 in base 2, 32 in base 16, 22 in base 62. It is 0 for any other
-// base.
+// Width returns the length of the highest 128-bit number in a base from 2 to 62, to which
+// [ID.Padded] pads: 128 in base 2, 32 in base 16, 22 in base 62. It is 0 for any other base.
 func Width(base int) int { return flake.Width(base) }
 
 // String returns the id's canonical text, 26 digits in Crockford's base 32, upper case. These
@@ -166,7 +165,7 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 func (id *ID) encode(text *[encodedLen]byte) {
 	high, low := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
 	put8(text[:8], high>>26)
-	put8(text[2:10], high>>16) // the first 6 digits for the second time
+	put8(text[2:10], high>>16) // writes the first 6 digits again
 	put8(text[10:18], high<<24|low>>40)
 	put8(text[18:], low)
 }
@@ -188,7 +187,7 @@ func put8(text []byte, v uint64) {
 // and variant are not set: only the form is that of a UUID.
 func (id ID) UUID() string { return flake.ID(id).UUID() }
 
-// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: digits
+// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: with digits
 // 0-9A-Za-z in that order, without leading zeros. In base 32 the digits are not those of
 // [ID.String]. For any other base it returns [flake.ErrBase].
 func (id ID) Text(base int) (string, error) { return flake.ID(id).Text(base) }
@@ -199,7 +198,7 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 }
 
 // Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base these texts sort, as bytes, as the ids do. For any other base it returns
+// In each base, these texts sort bytewise in the order of the ids. For any other base it returns
 // [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base) }
 
@@ -210,7 +209,7 @@ func Parse(text string) (ID, error) { return parse(text) }
 
 func parse[T string | []byte](text T) (id ID, err error) {
 	if len(text) != encodedLen {
-		return id, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d digits", len(text), encodedLen)
+		return id, digits.Errorf[flake.ParseError](text, 0, "%d bytes; must be %d digits", len(text), encodedLen)
 	}
 	first, wrong1 := fives(text[:10]) // 2 bits that must be 0, then 48 bits
 	mid, wrong2 := fives(text[10:18])

@@ -44,10 +44,10 @@ import (
 )
 
 // ID is one id, the 16 bytes of a UUID. The zero value is the nil UUID (RFC 9562 section 5.9).
-// The nil UUID and [Max] are the only valid ids that do not have version 7.
+// The nil UUID and [Max] are the only valid ids without version 7.
 type ID [16]byte
 
-// Max is the max UUID (RFC 9562 section 5.10), which is above all others.
+// Max is the max UUID (RFC 9562 section 5.10), which is above all other ids.
 var Max = ID(bytes.Repeat([]byte{0xff}, 16))
 
 // MaxMilli is the latest time of an id in milliseconds since 1970, in the year 10889.
@@ -76,7 +76,7 @@ func (id ID) Sequence() uint16 { return layout.SequenceOf(id) }
 // Random returns the id's random bits.
 func (id ID) Random() uint16 { return layout.RandomOf(id) }
 
-// Plus returns the id i places after this one in a [Run].
+// Plus returns the id that is i places after this one in a [Run].
 func (id ID) Plus(i int) ID { return halves.Plus(id, i) }
 
 // IsZero reports whether id is the zero value.
@@ -90,8 +90,8 @@ func (id ID) Compare(other ID) int { return flake.ID(id).Compare(flake.ID(other)
 // over ids. A time before 1970 counts as 1970, and a time after [MaxMilli] counts as MaxMilli.
 func Notional(t time.Time) ID { return layout.Lowest(t) }
 
-// Span returns the lowest and the highest id from the millisecond of first to the millisecond
-// of last, both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
+// Span returns the lowest and highest ids from the millisecond of first to the millisecond of
+// last, both included, for `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
 // above highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return layout.Lowest(first), layout.Highest(last)
@@ -102,15 +102,15 @@ var layout = halves.UUIDv7
 // Options configure a [Generator]. The zero value is valid.
 type Options = flake.Options
 
-// Generator makes ids: each higher than the last, never ahead of its clock, at most 4,096 per
-// millisecond, up to the year 6429. Any number of goroutines may use a Generator; it takes no
-// locks and allocates nothing. On a zero Generator, Next and similar methods fail.
+// Generator makes ids, each higher than the last and never ahead of its clock: at most 4,096
+// per millisecond, up to the year 6429. Any number of goroutines may use a Generator; it takes
+// no locks and allocates nothing. On a zero Generator, Next and similar methods fail.
 //
 // Its methods are Next, NextN, Reserve, CatchUp, Close, Ready, Behind, Worker, PerTick,
 // Waits, Last, Mark and LastSaved, like those of [flake.Generator].
 type Generator = halves.Generator[ID]
 
-// NewGenerator returns a generator that saves nothing: the caller must be sure that no earlier
+// NewGenerator returns a generator that saves nothing: the caller must ensure that no earlier
 // generator with this worker has made ids for the same time (otherwise use [Open]). A worker
 // above [flake.MaxWorker] is an error.
 func NewGenerator(worker flake.Worker, o Options) (*Generator, error) {
@@ -143,9 +143,8 @@ type Run = flake.RunOf[ID]
 // encodedLen is the length of an id's text.
 const encodedLen = 36
 
-// Width returns the length of padded texts in a base from 2 to 62, the number of digits of the
-// highest 128-bit number: 128 in base 2, 32 in base 16, 22 in base 62. It is 0 for any other
-// base.
+// Width returns the length of the highest 128-bit number in a base from 2 to 62, to which
+// [ID.Padded] pads: 128 in base 2, 32 in base 16, 22 in base 62. It is 0 for any other base.
 func Width(base int) int { return flake.Width(base) }
 
 // String returns the id in the text form of a UUID (RFC 9562 section 4), lower case. These
@@ -155,7 +154,7 @@ func (id ID) String() string { return flake.ID(id).UUID() }
 // AppendText appends to dst what [ID.String] returns. The error is always nil.
 func (id ID) AppendText(dst []byte) ([]byte, error) { return flake.ID(id).AppendUUID(dst), nil }
 
-// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: digits
+// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: with digits
 // 0-9A-Za-z in that order, without leading zeros. For any other base it returns
 // [flake.ErrBase].
 func (id ID) Text(base int) (string, error) { return flake.ID(id).Text(base) }
@@ -166,13 +165,13 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 }
 
 // Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base these texts sort, as bytes, as the ids do. For any other base it returns
+// In each base, these texts sort bytewise in the order of the ids. For any other base it returns
 // [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base) }
 
-// Parse parses what [ID.String] returns, in either case, also in braces or after urn:uuid:. It
-// accepts any version 7 UUID, the nil UUID, and [Max]. For any other text, such as a UUID of a
-// different version or variant, it returns a [*flake.ParseError].
+// Parse parses what [ID.String] returns, in either case, optionally in braces or after
+// urn:uuid:. It accepts any version 7 UUID, the nil UUID, and [Max]. For any other text, such
+// as a UUID of a different version or variant, it returns a [*flake.ParseError].
 func Parse(text string) (id ID, err error) {
 	if hi, lo, ok := digits.ParseUUID(text); ok && hi>>12&15 == 7 && lo>>62 == 2 {
 		binary.BigEndian.PutUint64(id[:8], hi)
@@ -192,7 +191,8 @@ func parseOther(text string) (ID, error) {
 	case len("urn:uuid:") + encodedLen:
 		start = len("urn:uuid:")
 	default:
-		return ID{}, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d of a UUID", len(text), encodedLen)
+		return ID{}, digits.Errorf[flake.ParseError](text, 0, "%d bytes; must be the %d of a UUID",
+			len(text), encodedLen)
 	}
 	id, err := flake.Parse(text)
 	if err != nil {
@@ -214,7 +214,7 @@ func checked[T string | []byte](id ID, text T, version, variant int) (ID, error)
 	case id[6]>>4 == 7 && id[8]>>6 == 2:
 	case id.IsZero() || id == Max:
 	case id[6]>>4 != 7:
-		return ID{}, digits.Errorf[flake.ParseError](text, version, "version %d, want 7", id[6]>>4)
+		return ID{}, digits.Errorf[flake.ParseError](text, version, "version %d; must be 7", id[6]>>4)
 	default:
 		return ID{}, digits.Errorf[flake.ParseError](text, variant,
 			"not the variant of RFC 9562, whose digit is 8, 9, a or b")
@@ -255,7 +255,7 @@ func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 // anything else it returns a [*flake.ParseError] and leaves the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
-		return digits.Errorf[flake.ParseError](data, 0, "%d bytes, want 16", len(data))
+		return digits.Errorf[flake.ParseError](data, 0, "%d bytes; must be 16", len(data))
 	}
 	return id.to(checked(ID(data), data, 6, 8))
 }

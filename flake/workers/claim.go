@@ -11,7 +11,7 @@ import (
 )
 
 // Claim is a number, from the time it is claimed until it is lost or returned. It is the Bound
-// of generators: no id that they make with the number repeats.
+// of generators, so that no id that they make with the number repeats.
 type Claim struct {
 	owner *Owner
 	key   string
@@ -34,10 +34,11 @@ func (c *Claim) Number() uint64 { return c.entry.Number }
 // Resumed reports whether the node had the number before its restart.
 func (c *Claim) Resumed() bool { return c.resumed }
 
-// After returns the time that ids must be later than. Other nodes may have made ids up to then.
+// After returns an exclusive lower bound on the times of ids: other nodes may have made ids up
+// to then.
 func (c *Claim) After() uint64 { return c.after }
 
-// Milli returns the confirmed mark: the time that no id may pass.
+// Milli returns the confirmed mark, the latest time an id may have.
 func (c *Claim) Milli() uint64 { return c.mark.Load() }
 
 // Lost returns a channel that is closed when the number is lost.
@@ -45,7 +46,7 @@ func (c *Claim) Lost() <-chan struct{} { return c.lost }
 
 // Clean reports whether the claim is lost but this node may still make ids up to Milli, because
 // all ids of the next owner are later. If the claim is lost and not clean, the node must stop
-// making ids at once.
+// making ids immediately.
 func (c *Claim) Clean() bool { return c.IsLost() && c.clean }
 
 // IsLost reports whether the number is lost.
@@ -58,8 +59,8 @@ func (c *Claim) IsLost() bool {
 	}
 }
 
-// Extend waits until the mark is at least milli, or ctx is done. It fails at once while the
-// store does not answer.
+// Extend waits until the mark is at least milli, or ctx is done. It fails immediately while the
+// store does not respond.
 func (c *Claim) Extend(ctx context.Context, milli uint64) error {
 	err := c.owner.steps.Await(ctx, c.owner.stopped, func() bool { return milli <= c.Milli() || c.IsLost() })
 	switch {

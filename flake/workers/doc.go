@@ -1,6 +1,6 @@
-// Package workers gives each node of a fleet a number that no other node has, from a
-// store that the nodes share. It also limits the ids of each node so that no two nodes ever
-// make the same id, whatever happens to the nodes, their clocks, the network and the store.
+// Package workers assigns each node of a fleet a number that no other node has, from a store
+// that the nodes share. It also limits the ids of each node so that no two nodes ever make the
+// same id, whatever happens to the nodes, their clocks, the network and the store.
 //
 // [Open] claims a number and keeps it. A [Claim] is the Bound, in flake.Options, of the
 // generators that make ids with the number. This package needs only the three methods of
@@ -8,8 +8,8 @@
 //
 // # The mark is the fence
 //
-// The store has one key for each number, with no lease. Its [Value] holds a mark, a time
-// that no id with the number may pass, and the random token of the claim.
+// The store has one key for each number, with no lease. Its [Value] holds a mark, the latest
+// time an id with the number may have, and the random token of the claim.
 //
 //   - To claim a number, a node replaces the value that it read, by compare-and-swap, with
 //     one that has a new token and a mark that is hold ahead of its clock. Its ids begin
@@ -24,29 +24,29 @@
 //
 // A node compares the time in each id with the mark, never a clock with a deadline. So a
 // process may be paused anywhere, for any time. Clocks decide only which nodes count as
-// dead: a node whose clock is far ahead takes numbers that are in use, and their owners
-// lose them, but no id repeats. [Release] frees such a number. The ids of its claim began
-// near the wrong clock's time, so other nodes can use the time before that; the time from
-// there to the claim's mark stays in the value as spent.
+// dead: if a node's clock is far ahead, it takes numbers that are in use and their owners lose
+// them, but no id repeats. [Release] frees such a number. The ids of its claim began near the
+// wrong clock's time, so other nodes can use the time before that; the time from there to the
+// claim's mark stays recorded in the value as spent.
 //
 // A swap compares values, not revisions, because a store restored from a snapshot repeats
 // revisions.
 //
 // # A restart
 //
-// When a node stops cleanly, it erases its token, and then lowers the mark to its last id.
-// After a crash the mark is up to hold ahead. A node that still has its disk continues at once
-// anyway: the disk contains the token ([Memory]) and the generators' mark, which is nearer to
-// the clock. The node gets a new token, so only one of two copies of a disk gets the number,
-// and never a copy that does not know the last mark. Until one of the copies loses the number,
-// both make the same ids: do not start a node on a copy.
+// When a node stops cleanly, it erases its token and then lowers the mark to its last id. After
+// a crash the mark is up to hold ahead. A node that still has its disk can nevertheless
+// continue immediately: the disk contains the token ([Memory]) and the generators' mark, which
+// is nearer to the clock. The node gets a new token, so only one of two copies of a disk gets
+// the number, and only a copy that knows the last mark. Until one of the copies loses the
+// number, both make the same ids: do not start a node on a copy.
 //
 // # A store restored from a snapshot
 //
 // Such a store has forgotten marks. An owner that finds an older value in place of its own
-// value writes its own again. [AfterRestore] repairs the rest, if it is called before nodes reach
-// the store: it writes the floor, a mark for all numbers. Every claim begins above the floor,
-// every claim and extension compares it, and an owner whose mark had passed when the floor
-// was written claims again. An owner whose store is [Restorable] writes the floor itself when
-// it notices the restore; ids of claims made before that may repeat.
+// rewrites its own. [AfterRestore] repairs the rest, if it is called before nodes reach the
+// store: it writes the floor, a mark for all numbers. Every claim begins above the floor, every
+// claim and extension compares it, and an owner whose mark had passed when the floor was written
+// claims again. An owner whose store is [Restorable] writes the floor itself when it notices the
+// restore; ids of claims made before that may repeat.
 package workers

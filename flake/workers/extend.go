@@ -81,7 +81,7 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 	case mine && v.Mark >= c.Milli():
 		c.confirm(v)
 		return nil
-	case !mine && v.Generation >= c.entry.Generation, v.Mark > c.Milli(): // the new owner may have made ids already
+	case !mine && v.Generation >= c.entry.Generation, v.Mark > c.Milli(): // the new owner may already have made ids
 		what := v.Name + " has it"
 		if v.Free {
 			what = "it was released"
@@ -90,8 +90,8 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 	case c.Milli() < o.Clock(): // the store may have forgotten a later owner
 		return errPast
 	}
-	o.Log.Warn("the store has forgotten a mark, and this node writes it again; "+
-		"if it was restored, run flake workers after-restore",
+	o.Log.Warn("the store has forgotten a mark: writing it again; "+
+		"if the store was restored, run flake workers after-restore",
 		"number", c.Number(), "mark", show(c.Milli()), "had", text)
 	return nil
 }

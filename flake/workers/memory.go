@@ -13,7 +13,7 @@ type Memory interface {
 	Number() *Kept
 	// Remember stores a claim durably; nil erases it.
 	Remember(*Kept) error
-	// Latest returns a time that no id of the node is later than. Call it only after all of
+	// Latest returns an upper bound on the times of the node's ids. Call it only after all of
 	// the node's generators are closed.
 	Latest() uint64
 }
@@ -32,7 +32,8 @@ func (o *Owner) remember(c *Claim, highest uint64) {
 		After: c.after, Floor: c.floor.Nonce, Mark: highest,
 	})
 	if err != nil {
-		o.Log.Warn("the worker id cannot be kept in the file: after a crash the node claims a different one", "err", err)
+		o.Log.Warn("the worker id cannot be stored in the file: after a crash the node claims a different one",
+			"err", err)
 	}
 }
 
@@ -44,7 +45,7 @@ func (o *Owner) forget() error {
 	return o.Memory.Remember(nil)
 }
 
-// resumes reports whether this node had the number before it restarted, and no other node has
+// resumes reports whether this node had the number before it restarted and no other node has
 // had it since. A number whose mark has passed is claimed like any other. If the mark is higher
 // than the highest that this disk knows, another process has moved it: the disk is a copy.
 func (o *Owner) resumes(t table, e Entry) bool {

@@ -19,12 +19,12 @@ type Restored struct {
 }
 
 // AfterRestore writes the floor of a store that was restored from a snapshot, and returns it.
-// Call it before nodes reach the store. It leaves a floor whose mark has not passed as it is,
-// unless r.Again is set.
+// Call it before nodes reach the store. It keeps a floor whose mark has not passed, unless
+// r.Again is set.
 //
 // An owner whose mark is later than r.Until plus the margin keeps its number: no other node can
-// have claimed it, since the mark had not passed by any clock. All other owners claim again, and
-// their ids begin one hold after that time. This assumes that owners knew the store as it was
+// have claimed it, because the mark had not passed on any clock. All other owners claim again, and
+// their ids begin one hold after that time. This assumes that owners had read the store
 // until the restore. So after a second restore within hold, the floor must be above the mark of
 // the first floor: no owner can have passed that mark without having read the first floor.
 func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
@@ -43,8 +43,8 @@ func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floo
 }
 
 // Withdraw replaces a floor that was written by mistake, or with a wrong clock or margin, with a
-// lower floor, and returns the lower floor. Owners that wait for the old floor claim again, and
-// their ids begin one hold after r.Until plus the margin.
+// lower one, which it returns. Owners that wait for the old floor claim again, and their ids
+// begin one hold after r.Until plus the margin.
 func Withdraw(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
 	if err != nil {
@@ -97,7 +97,7 @@ func (o *Owner) mend(ctx context.Context) error {
 	return nil
 }
 
-// DefaultMargin returns the most that a node's clock is assumed to be ahead.
+// DefaultMargin returns the most by which a node's clock is assumed to be ahead.
 func DefaultMargin(hold time.Duration) time.Duration { return min(10*time.Second, hold/3) }
 
 // check returns the table, or an error if r.Clock is wrong. It raises r.Hold to the longest hold
@@ -117,8 +117,8 @@ func (r *Restored) check(ctx context.Context, s Store, prefix string) (t table, 
 	if s, ok := s.(Dated); ok {
 		for _, off := range s.Clocks(ctx, r.Clock) {
 			if off.Abs() > r.Margin {
-				return t, fmt.Errorf("flake: this clock is %v ahead of that of a machine of the store, "+
-					"more than the margin, %v: correct it", off, r.Margin)
+				return t, fmt.Errorf("flake: this clock is %v ahead of the clock of one of the store's machines, "+
+					"more than the margin of %v: correct it", off, r.Margin)
 			}
 		}
 	}
@@ -165,10 +165,11 @@ func (t table) write(ctx context.Context, s Store, f Floor) error {
 }
 
 // Release takes a number from its owner, which then claims another, and returns the new value.
-// The mark stays, and other nodes may claim the number once the mark has passed.
+// The mark stays; other nodes may claim the number once the mark has passed.
 //
-// If the claim was made by a clock far ahead of now, other nodes may claim the number at once.
-// The time that the claim may have used counts as spent, and no other claim may use it.
+// If the claim was made by a clock far ahead of now, other nodes may claim the number
+// immediately. The time that the claim may have used counts as spent, and no other claim may
+// use it.
 func Release(ctx context.Context, s Store, prefix string, number, now uint64) (Value, error) {
 	k := keys{prefix}
 	for range tries {

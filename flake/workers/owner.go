@@ -16,9 +16,8 @@ import (
 )
 
 const (
-	// DefaultHold is how far ahead of the clock the mark is set. For that long a node can
-	// make ids while the store does not answer, and the number of a crashed node stays
-	// reserved.
+	// DefaultHold is how far ahead of the clock the mark is set. For that long, a node can make
+	// ids while the store does not respond, and the number of a crashed node stays reserved.
 	DefaultHold = 10 * time.Minute
 
 	// shortest is the minimum of Config.Hold.
@@ -48,7 +47,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Owner keeps a number, and claims another number if that one is lost. Close it when done.
+// Owner keeps a number, and claims another if that one is lost. Close it when done.
 type Owner struct {
 	Config
 	hold  uint64 // ms
@@ -108,9 +107,9 @@ func random() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Open claims a number, and returns an owner that keeps it. While the store does not answer,
-// Open retries until ctx is done. [ErrRefused] ends the wait at once, and so does [ErrNoneFree]
-// unless Config.Wait is set.
+// Open claims a number and returns an owner that keeps it. While the store does not respond,
+// Open retries until ctx is done. [ErrRefused] ends the wait immediately, and so does
+// [ErrNoneFree] unless Config.Wait is set.
 func Open(ctx context.Context, c Config) (*Owner, error) {
 	o, err := New(c)
 	if err != nil {
@@ -149,7 +148,7 @@ func (o *Owner) Step(ctx context.Context) error {
 	} else if err == nil {
 		err = o.take(ctx)
 	}
-	if errors.As(err, new(loss)) { // claim another number at once
+	if errors.As(err, new(loss)) { // claim another number immediately
 		if taken := o.take(ctx); taken != nil {
 			err = errors.Join(err, taken)
 		} else {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// run calls Step three times per hold, and at once when a caller needs a later mark.
+// run calls Step three times per hold, and immediately when a caller needs a later mark.
 func (o *Owner) run(ctx context.Context) {
 	defer close(o.stopped)
 	for ctx.Err() == nil {
@@ -14,7 +14,7 @@ func (o *Owner) run(ctx context.Context) {
 		if _, err := o.State(); err != nil {
 			next = o.pause(err)
 		}
-		next -= time.Duration(o.Random() % uint64(next/8)) // so that nodes do not all write at once
+		next -= time.Duration(o.Random() % uint64(next/8)) // so that nodes do not all write at the same time
 		select {
 		case <-ctx.Done():
 			return
@@ -63,7 +63,7 @@ func (o *Owner) report(before, err error) {
 	switch {
 	case c == nil, first:
 	case err != nil && before == nil:
-		o.Log.Error("cannot extend the worker id: ids can be made up to the mark, and not beyond it until it is extended",
+		o.Log.Error("cannot extend the worker id: ids can be made up to the mark, then stop until it is extended",
 			"err", err, "mark", show(c.Milli()))
 	case err == nil && before != nil:
 		o.Log.Info("the worker id is extended again", "mark", show(c.Milli()))
@@ -71,9 +71,9 @@ func (o *Owner) report(before, err error) {
 }
 
 // Close returns the number to the store. Call it only after all generators that keep their marks
-// in the Memory are closed. Another node can then claim the number at once, for ids later than
-// Memory.Latest; if there is no Memory, or if the store does not answer, it can do so only after
-// the mark has passed.
+// in the Memory are closed. Another node can then claim the number immediately, for ids later
+// than Memory.Latest; without a Memory, or if the store does not respond, it can do so only
+// after the mark has passed.
 func (o *Owner) Close(ctx context.Context) error {
 	if o.stop != nil {
 		o.stop()

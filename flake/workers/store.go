@@ -8,11 +8,11 @@ import (
 
 // Store keeps the marks. All nodes of a fleet share one store.
 type Store interface {
-	// List returns all keys that begin with prefix, and their values, as of one moment
+	// List returns all keys that begin with prefix, and their values, as of a single moment
 	// during the call.
 	List(ctx context.Context, prefix string) (map[string]string, error)
 
-	// Get returns the values of keys, as of one moment during the call. The value of a
+	// Get returns the values of keys, as of a single moment during the call. The value of a
 	// missing key is "".
 	Get(ctx context.Context, keys ...string) ([]string, error)
 
@@ -22,7 +22,7 @@ type Store interface {
 	Swap(ctx context.Context, have map[string]string, key, value string) (bool, error)
 }
 
-// ErrRefused means that the store refuses requests, and retrying does not help. A [Store]
+// ErrRefused means that the store refuses requests and retrying does not help. A [Store]
 // returns errors that wrap it.
 var ErrRefused = errors.New("the store refuses")
 
@@ -32,10 +32,10 @@ type Clustered interface {
 	Cluster(ctx context.Context) (string, error)
 }
 
-// Restorable is a [Store] that notices that it was restored to an earlier state.
+// Restorable is a [Store] that notices when it was restored to an earlier state.
 type Restorable interface {
-	// Restored returns the evidence of a restore, once. From the moment when the store notices
-	// the restore until Restored has returned the evidence, all other calls fail.
+	// Restored returns the evidence of a restore, once. From when the store notices the restore
+	// until Restored has returned the evidence, all other calls fail.
 	Restored() (sign string, ok bool)
 }
 

@@ -22,7 +22,7 @@ type Entry struct {
 	text string
 }
 
-// table is the content of the store at one time.
+// table is the content of the store at a point in time.
 type table struct {
 	keys    keys
 	entries map[uint64]Entry

@@ -17,12 +17,12 @@ const (
 	tries = 4
 
 	// idle is the number of holds that must pass after a number's mark before the number is
-	// preferred to numbers that were never claimed. Without this preference, the table would
-	// grow with every node that ends.
+	// preferred to numbers that were never claimed. Without this preference, every node that
+	// ends would leave the table larger.
 	idle = 10
 
-	// leastOff, or a third of hold if that is more, is how far a clock may differ from the
-	// clocks of the store's machines.
+	// A clock may differ from the clocks of the store's machines by leastOff, or by a third of
+	// hold if that is more.
 	leastOff = 10 * time.Second
 )
 
@@ -135,7 +135,7 @@ func (o *Owner) wrote(t table, e Entry) bool {
 }
 
 // nearby warns of numbers under a longer or shorter prefix. Two fleets may have such prefixes,
-// but if a node has a different prefix from the rest of its fleet, it repeats their ids.
+// but a node with a different prefix from the rest of its fleet repeats their ids.
 func (o *Owner) nearby(ctx context.Context) {
 	ctx, cancel := o.asking(ctx)
 	defer cancel()
@@ -200,7 +200,7 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 	return false, notWritten(e.Number, failed)
 }
 
-// notWritten returns the error after all attempts have failed, the last one with err.
+// notWritten returns the error after all attempts have failed; err is that of the last.
 func notWritten(number uint64, err error) error {
 	if err == nil {
 		err = errContended

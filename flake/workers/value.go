@@ -11,13 +11,13 @@ import (
 
 // Value is the content of a number's key in the store.
 type Value struct {
-	Mark       uint64 // no id with the number is later, except in Spent; milliseconds since 1970-01-01 UTC
+	Mark       uint64 // an upper bound on ids with the number, except those in Spent; ms since 1970-01-01 UTC
 	Generation uint64 // incremented by each claim and each [Release]
 	Token      uint64 // random, new with each claim
 	Free       bool   // the number was returned or released
 	Name       string // the owner's name, or the former owner's; for people
 	After      uint64 // ids of the claim are later than this; 0 if unknown
-	Hold       uint64 // the owner's hold, in milliseconds; 0 if unknown
+	Hold       uint64 // the owner's hold, in ms; 0 if unknown
 	Nonce      uint64 // random, new with each write; 0 if unknown
 	Base       uint64 // no id is between Base and After; 0 if unknown
 	Spent      Span   // a period that no claim may enter

@@ -1,5 +1,5 @@
-// Package certs makes TLS settings from the files of a node's certificate, and makes them
-// again when the files change, so that renewing a certificate needs no restart.
+// Package certs makes TLS settings from a node's certificate files, and makes them again when
+// the files change, so that renewing a certificate needs no restart.
 //
 // Start at [Open]. A change applies to the next connection, not to existing ones. If the
 // new files are invalid, an error is logged once and the old settings stay in use.
@@ -44,8 +44,8 @@ func Open(f Files, log *slog.Logger) (*Source, error) {
 	return s, err
 }
 
-// Config returns the settings for a connection, accepted or dialed. The dialing side
-// sets ServerName in a clone.
+// Config returns the settings for an accepted or dialed connection. The dialing side sets
+// ServerName in a clone.
 func (s *Source) Config() *tls.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +79,7 @@ type Versions [4]struct {
 	mode     fs.FileMode
 }
 
-// VersionsOf returns the versions of up to 4 files. All files that do not exist have the same
-// version.
+// VersionsOf returns the versions of up to 4 files. All missing files have the same version.
 func VersionsOf(paths ...string) (v Versions) {
 	for i, path := range paths {
 		if info, err := os.Stat(path); err == nil {

@@ -96,8 +96,8 @@ func (c *Console) setOut(out io.Writer) {
 	c.out = out
 }
 
-// Run serves the prompt until q(), a second Ctrl-C or the end of the input, when it returns nil, or until ctx ends.
-// It does not wait for a call that is still running.
+// Run serves the prompt. It returns nil after q(), a second Ctrl-C or the end of the input, and an error when ctx
+// ends. It does not wait for a call that is still running.
 func (c *Console) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -167,7 +167,7 @@ func (c *Console) read() ([]erltext.Expr, string, error) {
 	}
 }
 
-// text returns a prefix and the text of a value.
+// text returns the prefix followed by the text of the value.
 func (c *Console) text(prefix string, value etf.Term) []byte {
 	return c.cut(erltext.Pretty([]byte(prefix), value, c.editor.width()))
 }

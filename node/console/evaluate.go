@@ -118,7 +118,7 @@ func (e *evaluator) binary(ctx context.Context, x *erltext.Binary) (etf.Term, er
 	return bits.Term(), nil
 }
 
-// match binds the variables of a pattern to parts of a value, and reports whether the value has that form.
+// match binds the variables of a pattern to parts of a value and reports whether the value has that form.
 func (e *evaluator) match(pattern erltext.Expr, value etf.Term) bool {
 	switch x := pattern.(type) {
 	case *erltext.Literal:

@@ -15,7 +15,7 @@ const (
 	deleteKey = "\x1b[3~"
 )
 
-// terminal edits lines. While it is open, the terminal is in raw mode: all keys arrive here, and none raises a signal.
+// terminal edits lines. While it is open, the terminal is in raw mode: all keys arrive here and none raises a signal.
 type terminal struct {
 	*term.Terminal
 	file     *os.File
@@ -65,7 +65,7 @@ func (t *terminal) pump(quit func()) {
 				quit()
 			case key == ctrlC:
 				io.WriteString(t.Terminal, "Press Ctrl-C again to stop the node.\n")
-			case key == ctrlD: // x/term ends the input on an empty line; erl does nothing
+			case key == ctrlD: // on an empty line x/term would end the input; erl does nothing
 				typed = append(typed, deleteKey...)
 			default:
 				typed = append(typed, key)
@@ -120,8 +120,8 @@ func (h history) Add(line string) {
 	}
 }
 
-// completed handles the tab key: it extends the word before the cursor as far as the functions that begin with it
-// agree.
+// completed handles the tab key: it extends the word before the cursor to the longest common prefix of the
+// functions that begin with it.
 func (t *terminal) completed(line string, pos int, key rune) (string, int, bool) {
 	if key != '\t' {
 		return "", 0, false

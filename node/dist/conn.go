@@ -30,7 +30,7 @@ type Conn struct {
 	done     chan struct{} // closed when the node has forgotten the connection
 	ending   Ending        // valid once done is closed
 	since    time.Time
-	passedOn atomic.Bool  // answers to calls that the peer forwarded have gone to other nodes
+	passedOn atomic.Bool  // answers to calls that the peer forwarded were sent to other nodes
 	asks     atomic.Bool  // a frame that is not a tick has arrived since our last tick
 	asked    atomic.Int64 // time of our last tick that found asks set, in nanoseconds after since
 	self     []byte       // one of our pids, for sender fields that the protocol ignores
@@ -53,7 +53,7 @@ type Conn struct {
 	large   chan struct{} // holds an element while a large answer is sent
 }
 
-// New returns a connection that is not served yet. It ends when ctx does, if not before.
+// New returns a connection that is not served yet. It ends when ctx ends or earlier.
 func (p *Proto) New(ctx context.Context, s Session) *Conn {
 	c := &Conn{
 		proto: p,
@@ -103,10 +103,11 @@ func (c *Conn) Addr() net.Addr { return c.conn.RemoteAddr() }
 // Context returns a context that is canceled when the connection ends.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// Done returns a channel closed once the connection has ended and the node has forgotten it.
+// Done returns a channel that is closed once the connection has ended and the node has
+// forgotten it.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Close ends the connection at once. Unwritten output is lost.
+// Close ends the connection immediately. Unwritten output is lost.
 func (c *Conn) Close() { c.cancel(errClosed) }
 
 // Since returns the time at which the handshake finished.
@@ -237,19 +238,19 @@ func (c *Conn) rest() {
 // survive logs a panic and returns the error that ends this connection, so that no peer can
 // stop the node by causing a fault.
 func (c *Conn) survive(fault any) error {
-	c.proto.Log.Error("fault in the node, please report it", "peer", c.peer.Name,
+	c.proto.Log.Error("fault in the node; please report it", "peer", c.peer.Name,
 		"err", fault, "stack", string(debug.Stack()))
 	return errFault
 }
 
 var errFault = errors.New("fault in the node")
 
-// histograms is the number of histograms that the connections share. There are several, so that
-// fewer connections write to the same histogram.
+// histograms is the number of histograms that the connections share. There are several so that
+// fewer connections write to the same one.
 const histograms = 8
 
 // calls measures the calls of a connection, from their arrival until their answers are
-// written. It reads the clock twice for each read, however many calls the read brings.
+// written. It reads the clock twice per read, no matter how many calls arrive in it.
 type calls struct {
 	took  *latency.Histogram
 	given atomic.Uint64 // total of Message.Count
@@ -292,7 +293,7 @@ func (p *Proto) Latency() (all latency.Counts) {
 // histogram returns the histogram for the next connection.
 func (p *Proto) histogram() *latency.Histogram { return &p.took[p.made.Add(1)%histograms] }
 
-// Ending says in one word why a connection ended.
+// Ending is the reason, in one word, for the end of a connection.
 type Ending string
 
 const (
@@ -324,7 +325,7 @@ var (
 	errUnread = errors.New("the peer does not read its answers")
 )
 
-// endingOf returns the word for the error that ended a connection.
+// endingOf returns the Ending for the error that ended a connection.
 func endingOf(err error) Ending {
 	for _, known := range []struct {
 		err  error

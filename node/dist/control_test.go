@@ -66,9 +66,9 @@ func TestIllFormedIsLogged(t *testing.T) {
 		{frame(etf.Atom("x")), "not a tuple"},
 		{frame(slices.Repeat(etf.Tuple{etf.Atom("x")}, 14)), "not an integer"},
 		{frame(etf.Tuple{int64(99)}), "unknown control message 99"},
-		{append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), "has 0 elements, must have 1 to 7"},
-		{frame(slices.Repeat(etf.Tuple{int64(2)}, 8)), "control message 2 has 8 elements, must have 1 to 7"},
-		{frame(etf.Tuple{number(wire.OpSend), theirs, ours, ours}, old), "control message 2 has 4 elements, must have 3"},
+		{append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), "has 0 elements: must have 1 to 7"},
+		{frame(slices.Repeat(etf.Tuple{int64(2)}, 8)), "control message 2 has 8 elements: must have 1 to 7"},
+		{frame(etf.Tuple{number(wire.OpSend), theirs, ours, ours}, old), "control message 2 has 4 elements: must have 3"},
 	} {
 		bubble(t, flags, func(t *testing.T, r *rig) {
 			r.send(test.frame)

@@ -17,7 +17,7 @@ import (
 
 const (
 	// maxDeliveries bounds how many nodes this node connects to at a time to deliver answers, and
-	// maxDeliveriesOfPeer how many of those are for calls that one peer forwarded.
+	// maxDeliveriesOfPeer how many of those are for calls that a single peer forwarded.
 	maxDeliveries       = 16
 	maxDeliveriesOfPeer = 4
 
@@ -27,8 +27,8 @@ const (
 	maxUnreachable = 1024
 )
 
-// answer is a message to a process: to its alias, unless that is nil, else to its pid. A token
-// that is not nil is a trace token. All fields are encoded terms.
+// answer is a message to a process: to its alias or, if that is nil, to its pid. A token that
+// is not nil is a trace token. All fields are encoded terms.
 type answer struct{ pid, alias, token, message []byte }
 
 // size returns the memory that the answer takes while it waits.
@@ -54,7 +54,7 @@ type passedAnswer struct {
 	by *Conn
 }
 
-// begin adds a delivery. It returns nil if a limit or deliveryPause does not allow it.
+// begin adds a delivery. It returns nil if a limit or deliveryPause forbids it.
 func (s *deliveries) begin(node string, by *Conn) *delivery {
 	since, failed := s.unreachable[node]
 	if failed && time.Since(since) < deliveryPause || len(s.all) >= maxDeliveries {
@@ -126,10 +126,10 @@ func (p *Proto) connect(node string) {
 		p.Log.Warn("cannot connect to the node of a forwarded call; answered through the peer that forwarded it",
 			"peer", node, "err", err)
 		p.deliver(node, nil)
-	} // else Serve delivers the answers
+	} // otherwise Serve delivers the answers
 }
 
-// deliver sends the answers that wait for a node to that node, or, if to is nil, to the peers
+// deliver sends the answers that wait for a node to that node or, if to is nil, to the peers
 // that forwarded the calls.
 func (p *Proto) deliver(node string, to *Conn) {
 	p.deliveries.mu.Lock()
@@ -190,8 +190,8 @@ func (c *Conn) passOn(a answer, by *Conn) {
 // them. They are written after its own answers, count against the peer that forwarded the
 // calls, and are dropped if there is no room.
 
-// maxPassedOn bounds the bytes of answers that wait for one peer and count against one other
-// peer. A single answer may be larger.
+// maxPassedOn bounds the bytes of answers that wait for a given peer and count against a given
+// other peer. A single answer may be larger.
 const maxPassedOn = 4 << 20
 
 // passed holds frames that wait for a peer, and counts their bytes by the peer that forwarded

@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxFrame bounds the bytes of one frame; a longer frame ends its connection. No call needs so
+// MaxFrame bounds the bytes of one frame; a longer frame ends its connection. No call needs that
 // many bytes, but a BEAM sends terms of any size and expects an answer. The read buffer grows as
 // the bytes of a frame arrive; beyond firstBuffer it counts against the pool: see [MaxShared].
 const MaxFrame = 16 << 20

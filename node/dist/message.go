@@ -23,7 +23,7 @@ type Message struct {
 	later  bool   // the message is not handled by the reader
 	began  time.Duration
 	size   int  // as passed to Grow
-	grown  bool // Grow took what release gives back
+	grown  bool // Grow took what release returns
 	refuse bool // Grow must return false
 }
 
@@ -37,7 +37,7 @@ func (m *Message) Caps() etf.Caps { return m.conn.caps }
 // Context returns a context that ends with the connection; no answer can be sent after that.
 func (m *Message) Context() context.Context { return m.conn.ctx }
 
-// Count adds n to the number of ids, for example, that the receiver has sent the peer: see
+// Count adds n to the number of things, such as ids, that the receiver has sent the peer: see
 // [Conn.Given].
 func (m *Message) Count(n int) { m.conn.calls.given.Add(uint64(n)) }
 
@@ -50,7 +50,8 @@ func (m *Message) Buffer() []byte {
 }
 
 // Send sends a term to a process: to its alias if alias is not nil and the peer supports
-// aliases, else to its pid. The term is written once all frames that have arrived are handled.
+// aliases, otherwise to its pid. The term is written once all frames that have arrived are
+// handled.
 func (m *Message) Send(pid, alias, term []byte) {
 	c, a := m.conn, answer{pid, alias, m.token, term}
 	if m.later {
@@ -68,8 +69,8 @@ func (m *Message) Send(pid, alias, term []byte) {
 
 // Later calls f on another goroutine once fewer than MaxSpawned functions run for the peer,
 // unless the connection ends first. f may use terms decoded from the message, but not its
-// bytes. Later requests from the same process to the same server wait until f returns. If
-// there is no room, Later calls f at once, and Grow returns false in f.
+// bytes. Later requests from the same process to the same server wait until f returns. If there
+// is no room, Later calls f immediately, and Grow returns false in f.
 func (m *Message) Later(f func(*Message)) {
 	if m.later {
 		f(m)
@@ -90,9 +91,9 @@ func (m *Message) Later(f func(*Message)) {
 	}
 }
 
-// largeAnswers lets readers build only one large answer per processor at a time. More would
-// not be built any sooner, but would take more memory, and the garbage collector would then
-// hold up all callers.
+// largeAnswers lets readers build only one large answer per processor at a time. More would not
+// be built any sooner but would take more memory, and the garbage collector would then delay
+// all callers.
 var largeAnswers = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // Grow makes room for a term of up to size bytes in the next Buffer. If the term is large,
@@ -119,7 +120,7 @@ func (m *Message) Grow(size int) bool {
 	return true
 }
 
-// release gives back what Grow took, once the term is written.
+// release returns what Grow took, once the term is written.
 func (m *Message) release() {
 	c := m.conn
 	switch {
@@ -142,7 +143,7 @@ func (c *Conn) takeLarge(size int) bool {
 	case <-c.ctx.Done():
 		return false
 	}
-	// The term takes memory once while it is built, and once while it waits to be written.
+	// The term takes memory while it is built, and again while it waits to be written.
 	if !c.awaitRoom(2 * size) {
 		<-c.large
 		return false
@@ -151,7 +152,7 @@ func (c *Conn) takeLarge(size int) bool {
 	return true
 }
 
-// awaitRoom takes n bytes from the pool, and reports whether there was room within roomTime.
+// awaitRoom takes n bytes from the pool and reports whether there was room within roomTime.
 func (c *Conn) awaitRoom(n int) bool {
 	end := time.Now().Add(roomTime)
 	for !c.memory.take(n) {
@@ -169,7 +170,7 @@ func (c *Conn) awaitRoom(n int) bool {
 
 const (
 	// roomTime is how long a large answer waits for room: long enough that memory held by other
-	// connections counts as long held, and can be reclaimed.
+	// connections counts as long held and can be reclaimed.
 	roomTime  = 2 * longHeld
 	roomPause = 20 * time.Millisecond
 )
@@ -198,7 +199,7 @@ func nodeOf(pid []byte) []byte {
 }
 
 // appendHead appends {op, first, second} and the version byte of the message. If token is not
-// nil, it appends the token too, and uses the operation that carries one. A nil first becomes
+// nil, it also appends the token, and uses the operation that carries one. A nil first becomes
 // the empty atom: SEND ignores that element, but peers that check it expect the empty atom.
 func (c *Conn) appendHead(b []byte, o wire.Op, first, second, token []byte) []byte {
 	elements := 3

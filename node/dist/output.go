@@ -17,12 +17,13 @@ const (
 	MaxOutput = 32 << 20
 
 	// fullOutput is the size at which the reader writes its answers even if more calls have
-	// arrived; it writes earlier if MaxShared has no room left. A larger buffer takes no further
+	// arrived; it writes earlier if MaxShared has no room left. A larger buffer takes no more
 	// frames, because growing it would briefly take twice its memory.
 	fullOutput = 128 << 10
 
-	// largeFrame is the size above which the reader writes a frame at once. Otherwise thousands
-	// of connections would hold such frames while their next answers wait to be made.
+	// largeFrame is the size above which the reader writes a frame immediately. Otherwise
+	// thousands of connections would hold such frames while their next answers wait to be
+	// built.
 	largeFrame = 8 << 10
 )
 
@@ -63,8 +64,8 @@ func (o *output) init(dst net.Conn, wake, overflow, taken func(), s *memory) {
 // begin opens a frame and returns the buffer to append to; end must follow.
 func (o *output) begin() []byte { return o.beginWith(0) }
 
-// beginWith is begin for a frame of about size bytes. It allocates a large frame at once,
-// because growing a buffer in steps takes several times its memory.
+// beginWith is begin for a frame of about size bytes. It allocates a large frame in one step,
+// because growing a buffer gradually takes several times its memory.
 func (o *output) beginWith(size int) []byte {
 	o.mu.Lock()
 	large := size > ownOutput
@@ -108,8 +109,8 @@ func (o *output) bound(most int) {
 	}
 }
 
-// allow lets n bytes wait without counting them, because the caller has taken room for them. A
-// negative n undoes that.
+// allow lets n bytes wait without counting them, because the caller has already taken room for
+// them. A negative n undoes that.
 func (o *output) allow(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -162,7 +163,7 @@ func (o *output) flushFull() error {
 	return o.flush()
 }
 
-// offer is like flush, but returns at once if another goroutine is writing.
+// offer is like flush, but returns immediately if another goroutine is writing.
 func (o *output) offer() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -172,7 +173,7 @@ func (o *output) offer() error {
 	return o.write()
 }
 
-// write writes all frames that wait, and wakes another goroutine if more were appended in the
+// write writes all waiting frames and wakes another goroutine if more were appended in the
 // meantime.
 func (o *output) write() error {
 	if o.waits() == 0 && len(o.passed.waiting) == 0 {
@@ -251,7 +252,7 @@ func (o *output) writeParts(b []byte) error {
 	return err
 }
 
-// state returns the number of writes started, and whether one is in progress.
+// state returns the number of writes started and whether one is in progress.
 func (o *output) state() (writes uint64, writing bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 	MaxShared = 32 << 20
 
 	// MaxSmall is additional room for connections that hold at most smallMemory each, so that
-	// connections that hold more cannot take all the room.
+	// connections that hold more cannot use up all room.
 	MaxSmall    = 4 << 20
 	smallMemory = 128 << 10
 
@@ -26,8 +26,8 @@ const (
 	// for busy peers, and memory kept for reuse.
 	MaxSpare = 8 << 20
 
-	// maxEnding bounds the memory that connections hold after they were ended to make room, which
-	// is not counted. While they hold more, no other is ended.
+	// maxEnding bounds the uncounted memory that connections still hold after they were ended to
+	// make room. While they hold more, no other connection is ended.
 	maxEnding = 8 << 20
 )
 
@@ -43,18 +43,18 @@ const (
 	ownLarge = 64 << 10
 
 	// ownMessage is the size up to which a message is decoded without taking room from the
-	// pool. Any call to our servers fits in it, even with the longest node names.
+	// pool. Any call to our servers fits, even with the longest node names.
 	ownMessage = 3 << 10
 
-	// ownArguments is the same for a queued message.
+	// ownArguments is the same limit for a queued message.
 	ownArguments = 512
 )
 
 var errShared = errors.New("no room: the connections hold too much memory")
 
 // pool counts the bytes held within MaxShared and MaxSmall, and within MaxSpare. When there is
-// no room, it ends the connection that holds the most memory and has held it for long, provided
-// that this connection holds more than the one that needs room.
+// no room, it ends the connection that holds the most memory and has held it for a long time,
+// if that holds more than the connection that needs room.
 type pool struct {
 	percent int // of the bounds; 0 means 100
 
@@ -62,8 +62,8 @@ type pool struct {
 	spare  atomic.Int64
 	ending int // bytes that stopped connections have not released yet; under mu
 
-	// Nothing allocates under mu: an allocation may wait for the garbage collector, and then all
-	// connections would wait too.
+	// Nothing allocates under mu: an allocation may wait for the garbage collector, and all
+	// connections would then wait too.
 	mu      sync.Mutex
 	holders []*memory // those with held > 0
 
@@ -179,7 +179,7 @@ func (a *account) take(n int) bool {
 }
 
 // weight returns the memory that a message may need once decoded, or 0 if the message is at most
-// own bytes long. The smallest element takes two bytes in the message and up to 40 as a term, and
+// own bytes long. The smallest element takes two bytes in the message and up to 40 as a term;
 // decoding needs half as much again.
 func weight(message []byte, own int) int {
 	const perOctet, most = 30, 60 * etf.MaxElements
@@ -189,7 +189,7 @@ func weight(message []byte, own int) int {
 	return len(message) + min(perOctet*len(message), most)
 }
 
-// weigh takes room for a message's terms. The caller must give the room back.
+// weigh takes room for a message's terms. The caller must return it.
 func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 	taken = weight(message, own)
 	if !c.memory.take(taken) {
@@ -214,10 +214,10 @@ type memory struct {
 	next   *memory // the holder stopped before this one
 
 	since time.Time // start of the period of least[0]
-	least [2]int    // the minimum of held in this period of longHeld, and in the one before
+	least [2]int    // the minimum of held in this period of longHeld and in the previous one
 }
 
-// take takes n bytes from the pool, and reports whether there was room. Like give, it ignores n <= 0.
+// take takes n bytes from the pool and reports whether there was room. Like give, it ignores n <= 0.
 func (s *memory) take(n int) bool {
 	if n <= 0 {
 		return true
@@ -254,7 +254,7 @@ func (s *memory) give(n int) {
 }
 
 // pin keeps n held bytes counted until unpin, even if the connection ends first. It returns
-// false if the connection has ended already.
+// false if the connection has already ended.
 func (s *memory) pin(n int) bool {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
@@ -265,7 +265,7 @@ func (s *memory) pin(n int) bool {
 	return true
 }
 
-// unpin gives back pinned bytes.
+// unpin returns pinned bytes to the pool.
 func (s *memory) unpin(n int) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
@@ -273,7 +273,8 @@ func (s *memory) unpin(n int) {
 	s.change(-n)
 }
 
-// stop stops counting all but the pinned bytes; the connection releases the others as it ends.
+// stop stops counting all but the pinned bytes; the connection releases the other bytes as it
+// ends.
 func (s *memory) stop() {
 	s.ended = true
 	s.ending = s.held - s.pinned

@@ -6,22 +6,22 @@
 // [Conn].
 //
 // One goroutine reads a connection. It handles the frames that have arrived in order, appends
-// the answers to the connection's output, and writes all of them at once when no more frames
-// have arrived. So signals from one sender keep their order, as Erlang promises, and many
-// calls share one write. The reader does not read while it writes: a peer that does not read
-// its answers is not served, and the write deadline ends its connection. Timers send ticks,
-// and other goroutines write the output that the reader did not append.
+// the answers to the connection's output, and writes all of them together when no more frames
+// have arrived. So signals from one sender keep their order, as Erlang promises, and many calls
+// share one write. The reader does not read while it writes: a peer that does not read its
+// answers is not served, and the write deadline ends its connection. Timers send ticks, and
+// other goroutines write the output that the reader did not append.
 //
 // Most of the cost of a call is waking up for it and writing its answer; decoding it and
 // making an id cost little. So a busy connection is read by a thread near its callers, as
 // package socket explains, and a call needs no goroutine, channel or timer. A message is
 // parsed once, by its receiver: see [Process].
 //
-// A [Message] is answered at once or later. An answer that is built on another goroutine does
+// A [Message] is answered immediately or later. An answer that is built on another goroutine does
 // not delay the reader. Later requests from the same process to the same server wait for that
 // answer, so that a process gets answers in the order of its calls: see [Message.Later]. If the peer
-// forwarded a call from another node, the answer goes to that node; the node connects to it
-// first if necessary.
+// forwarded a call from another node, the answer goes to that node; the node connects to it first if
+// necessary.
 //
 // References, and pids in answers, are returned byte for byte. A malformed frame ends
 // its connection; a message that cannot be decoded is logged and dropped.
@@ -53,7 +53,7 @@ type Session struct {
 	Peer handshake.Peer
 }
 
-// Proto makes connections from sessions, and serves them.
+// Proto makes connections from sessions and serves them.
 type Proto struct {
 	// Node and Creation belong to the local node.
 	Node     string
@@ -133,7 +133,7 @@ type Process struct {
 	// is logged.
 	Receive func(*Message) error
 
-	// Kill ends the process, as exit(Pid, kill) does. If nil, peers cannot kill it.
+	// Kill ends the process, as exit(Pid, kill) does. If Kill is nil, peers cannot kill it.
 	Kill func()
 }
 

@@ -126,8 +126,9 @@ func (c *Conn) spawnInOrder(key string, f func(), taken int) bool {
 	return runs
 }
 
-// enqueue adds a message to its queue, and reports whether it did. If the message has no queue,
-// it returns false at once; if there is no room, it returns false after the queue has ended.
+// enqueue adds a message to its queue and reports whether it did. If the message has no queue,
+// it returns false immediately; if there is no room, it returns false after the queue has
+// ended.
 func (c *Conn) enqueue(p *Process, token, message []byte) bool {
 	s := &c.queues
 	key := queueKey(p, message)

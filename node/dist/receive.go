@@ -23,7 +23,7 @@ type operation struct {
 
 // operations lists the control messages that a peer may send with the flags that we offer in
 // the handshake. Those with a trace token come from traced processes; the answers to such a
-// message carry a token too.
+// message also carry a token.
 var operations = [...]operation{
 	wire.OpLink:           {"pp", false, (*Conn).recvLink},
 	wire.OpSend:           {".p", true, (*Conn).recvSend},
@@ -97,7 +97,7 @@ func (c *Conn) dispatch(m *wire.Message) error {
 	o := &operations[m.Op]
 	switch {
 	case m.N != len(o.args):
-		return fmt.Errorf("control message %d has %d elements, must have %d", m.Op, m.N+1, len(o.args)+1)
+		return fmt.Errorf("control message %d has %d elements: must have %d", m.Op, m.N+1, len(o.args)+1)
 	case o.message && m.Payload == nil:
 		return fmt.Errorf("control message %d: %w", m.Op, errNoMessage)
 	}
@@ -225,7 +225,7 @@ func isAtom(term []byte) bool { return etf.Tag(term[0]).IsAtom() }
 
 // answerToken returns the seq_trace token for the answer to a message with this token, or nil
 // if the token is malformed. As on a BEAM, the new token has the next serial number, and names the
-// sender of the answer and the serial number that the sender saw last.
+// sender of the answer and the last serial number that the sender saw.
 //
 //	{Flags, Label, Serial, From, LastSerial}
 func (c *Conn) answerToken(p *Process, token []byte) []byte {

@@ -10,8 +10,8 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxSpawned bounds how many functions run for one peer at a time; further functions wait. All of
-// them count against MaxShared; a function for which that has no room is refused with system_limit.
+// MaxSpawned bounds how many functions run for one peer at a time; more functions wait. All of them
+// count against MaxShared; if that has no room for a function, it is refused with system_limit.
 const MaxSpawned = 64
 
 // MaxArguments bounds the bytes of a function's arguments, because the result or the stack of
@@ -31,8 +31,8 @@ const (
 )
 
 // spawn starts a goroutine that calls f, unless the connection has ended by then, and finally
-// done. It takes functionSize, which is given back at the end, and reports whether there was room
-// for it. In either case the bytes that the caller has taken are given back too.
+// done. It takes functionSize until the goroutine ends, and reports whether there was room for
+// it. In either case the bytes that the caller has taken are also returned.
 func (c *Conn) spawn(f, done func(), taken int) bool {
 	if !c.memory.take(functionSize) {
 		c.memory.give(taken)
@@ -89,8 +89,8 @@ func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	return err
 }
 
-// spawnProcess calls started with the request that decode returned, and then runs it, if there is
-// room for it and its arguments. Otherwise why is OTP's error, and err its cause; err is nil if
+// spawnProcess calls started with the request that decode returned and then runs it, if there is
+// room for it and its arguments. Otherwise why is OTP's error and err its cause; err is nil if
 // there was no room for a goroutine.
 func (c *Conn) spawnProcess(arguments []byte, decode func() (spawnRequest, string, error),
 	started func(spawnRequest)) (why string, err error) {
@@ -224,7 +224,7 @@ func (c *Conn) exitReason(q spawnRequest) (reason etf.Term) {
 }
 
 // spawnedPid returns a pid that no registered process has, because its serial is not 0.
-// For peers without V4_NC an ID has 15 bits and a serial 13.
+// For peers without V4_NC, an ID has 15 bits and a serial 13.
 func (c *Conn) spawnedPid() []byte {
 	const idBits, serials = 15, 1<<13 - 1
 	n := c.proto.spawned.Add(1)

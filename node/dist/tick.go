@@ -10,7 +10,7 @@ import (
 const maxTick = 15 * time.Second
 
 // background allows work for a connection outside its reader while on is set. A goroutine
-// that waits for such work would need about as much memory as the rest of the connection.
+// waiting for such work would need about as much memory as the rest of the connection.
 type background struct {
 	mu      sync.Mutex
 	on      bool
@@ -37,7 +37,7 @@ func (b *background) start(f func()) {
 	b.on = true
 }
 
-// stop forbids further work, and waits for work in progress to end.
+// stop forbids more work and waits for work in progress to end.
 func (b *background) stop() {
 	b.mu.Lock()
 	b.on = false
@@ -45,7 +45,7 @@ func (b *background) stop() {
 	b.running.Wait()
 }
 
-// ticker is the timer for ticks, with the counts of bytes received and of writes at the last tick.
+// ticker is the timer for ticks, with the counts of received bytes and of writes at the last tick.
 type ticker struct {
 	*time.Timer
 	received, written uint64
@@ -98,9 +98,9 @@ func (c *Conn) offer() {
 // tick sends a tick if nothing else was sent since the last call of tick, which was at most a
 // quarter of net_ticktime ago.
 //
-// It also moves the deadlines, because moving them at each read would cost more. So a peer
-// that sends or reads nothing is taken to be down after net_ticktime, or at most a quarter of
-// net_ticktime later. The deadline for writes also moves as the peer reads each part of a large write.
+// It also moves the deadlines, because moving them at each read would cost more. So a peer that sends
+// or reads nothing is considered down after net_ticktime, or at most a quarter of net_ticktime later.
+// The deadline for writes also moves as the peer reads each part of a large write.
 func (c *Conn) tick() error {
 	if c.asks.Load() {
 		c.asked.Store(int64(time.Since(c.since)))

@@ -17,8 +17,8 @@ const MaxWatches = 1 << 17
 // watchSize is the memory that a monitor or a link takes in addition to its terms, as measured.
 const watchSize = 160
 
-// watches holds the monitors and links that the peer's processes have on ours. A call
-// that sets and removes a monitor takes no lock but mu.
+// watches holds the monitors and links that the peer's processes have on ours. A call that sets
+// and removes a monitor takes only the lock mu.
 type watches struct {
 	mu       sync.Mutex
 	monitors monitors
@@ -106,7 +106,7 @@ func (w *watches) addLink(process uint64, ours, theirs []byte) bool {
 	return true
 }
 
-// forgetLink removes a link, and reports whether it existed.
+// forgetLink removes a link and reports whether it existed.
 func (w *watches) forgetLink(l link) bool {
 	_, linked := w.links.all[l]
 	if linked {
@@ -173,7 +173,7 @@ func (c *Conn) recvUnlinkID(m *wire.Message) error {
 	return nil
 }
 
-// unlink removes a link, and reports whether it existed.
+// unlink removes a link and reports whether it existed.
 func (c *Conn) unlink(from, to []byte) bool {
 	_, id, _ := etf.PidParts(to)
 	l := link{id, string(to), string(from)}
@@ -199,7 +199,7 @@ func (c *Conn) endedAll(reason string) {
 // maxReason bounds the bytes of an exit reason, because it is sent to every watching process.
 const maxReason = 200
 
-// reason returns an exit reason as a term: killed, if it is large or the peer cannot read it.
+// reason returns an exit reason as a term, or killed if it is large or the peer cannot read it.
 func (c *Conn) reason(reason etf.Term) []byte {
 	b, err := etf.Append(nil, reason, c.caps)
 	if err != nil || len(b) > maxReason {

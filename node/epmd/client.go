@@ -42,7 +42,7 @@ func Lookup(ctx context.Context, addr, name string) (Node, error) {
 	return resp.Node, nil
 }
 
-// request makes a request on a new connection, because EPMD answers only one on each.
+// request makes a request on a new connection, because EPMD answers only one per connection.
 func request(ctx context.Context, addr string, req, resp message, read readFunc) error {
 	conn, err := dial(ctx, addr)
 	if err != nil {
@@ -173,8 +173,8 @@ func register(ctx context.Context, addr string, n Node) (*Registration, error) {
 	return r, nil
 }
 
-// watch waits for the end of the connection. EPMD sends nothing on it, so receiving a
-// byte ends it too.
+// watch waits for the end of the connection. EPMD sends nothing on it, so receiving a byte also
+// ends it.
 func (r *Registration) watch() {
 	defer close(r.done)
 	defer r.conn.Close()
@@ -182,8 +182,8 @@ func (r *Registration) watch() {
 	r.conn.Read(b[:])
 }
 
-// Done returns a channel closed once the registration has ended, because of Close or with the
-// EPMD.
+// Done returns a channel that is closed when the registration ends, because of Close or because
+// the EPMD ended.
 func (r *Registration) Done() <-chan struct{} { return r.done }
 
 // Close unregisters the node. It may be called again.

@@ -7,11 +7,11 @@
 // the embedded EPMD.
 //
 // Every message has Append, which appends its tag and payload to a slice, and Decode, which
-// reads them and does not keep its source. Requests, but not replies, are preceded by a
+// reads them and does not retain its source. Requests, but not replies, are preceded by a
 // two-byte length, which is not part of the message.
 //
-// The server does not carry out KILL, STOP or DUMP, and closes the connection on requests
-// from releases before R3 (ALIVE, PORT_PLEASE).
+// The server does not perform KILL, STOP or DUMP, and closes the connection on requests from
+// releases before R3 (ALIVE, PORT_PLEASE).
 package epmd
 
 import (
@@ -39,7 +39,7 @@ const (
 	retryMax = 10 * time.Second
 
 	// nameTime is how long Start waits for the name, because an EPMD may be slow to notice that a
-	// node of that name has just ended.
+	// node with that name has just ended.
 	nameTime = time.Second
 
 	// patience is how long another program's EPMD must be down before mode Auto starts one. Until
@@ -265,13 +265,13 @@ func (s State) String() string {
 type Mode string
 
 const (
-	Auto Mode = "auto" // the one running on this host, else OTP's daemon, else our own
+	Auto Mode = "auto" // the one running on this host, otherwise OTP's daemon if installed, otherwise our own
 	Off  Mode = "off"  // no registration
 )
 
 const defaultPort = 4369
 
-// DefaultPort returns EPMD's port: ERL_EPMD_PORT in the environment if set, else 4369.
+// DefaultPort returns EPMD's port: ERL_EPMD_PORT in the environment if set, otherwise 4369.
 func DefaultPort() (uint16, error) {
 	env := os.Getenv("ERL_EPMD_PORT")
 	if env == "" {
@@ -279,7 +279,7 @@ func DefaultPort() (uint16, error) {
 	}
 	port, err := strconv.ParseUint(env, 10, 16)
 	if err != nil || port == 0 {
-		return 0, fmt.Errorf("epmd: ERL_EPMD_PORT is %q, must be a port from 1 to 65535", env)
+		return 0, fmt.Errorf("epmd: ERL_EPMD_PORT is %q: must be a port from 1 to 65535", env)
 	}
 	return uint16(port), nil
 }
@@ -309,7 +309,7 @@ var ErrOff = errors.New("EPMD is off")
 
 // Find asks the EPMD on its host for the node name@host. It returns ErrNotFound if the node is
 // not registered. In mode Off it returns our own port if that is fixed, like Erlang with
-// -erl_epmd_port, and otherwise ErrOff.
+// -erl_epmd_port; otherwise it fails with ErrOff.
 func (k *Keeper) Find(ctx context.Context, nodename string) (n Node, host string, err error) {
 	name, host, err := splitName(nodename)
 	if err != nil {
@@ -352,8 +352,8 @@ func splitName(nodename string) (name, host string, err error) {
 	return name, host, nil
 }
 
-// provide starts an EPMD on a port where none listens. Like erl, it starts OTP's daemon, if that
-// is installed, because the daemon outlives this process; if not, it starts our own EPMD.
+// provide starts an EPMD on a port where none listens. Like erl, it starts OTP's daemon, because
+// the daemon outlives this process; if that is not installed, it starts our own EPMD.
 func (k *Keeper) provide(ctx context.Context) error {
 	if path, err := exec.LookPath(k.program); err == nil {
 		err := k.startDaemon(ctx, path)
@@ -403,7 +403,7 @@ func (k *Keeper) serve() error {
 	return nil
 }
 
-// listen listens on the addresses in ERL_EPMD_ADDRESS and the loopback or, if that variable is not
+// listen listens on the addresses in ERL_EPMD_ADDRESS and on loopback or, if that variable is not
 // set, on all addresses, as the daemon does.
 func listen(port uint16) (ls []net.Listener, err error) {
 	hosts, optional, err := hosts(os.Getenv("ERL_EPMD_ADDRESS"))
@@ -425,13 +425,13 @@ func listen(port uint16) (ls []net.Listener, err error) {
 	return ls, nil
 }
 
-// hosts returns the addresses to listen on. The IPv6 loopback is optional unless env contains
-// it, because the system may not have it.
+// hosts returns the addresses to listen on. The IPv6 loopback address is optional unless env
+// contains it, because the system may not have it.
 func hosts(env string) (hosts []string, optional string, err error) {
 	for _, host := range strings.FieldsFunc(env, func(r rune) bool { return r == ',' || r == ' ' }) {
 		ip, err := netip.ParseAddr(host)
 		if err != nil {
-			return nil, "", fmt.Errorf("ERL_EPMD_ADDRESS is %q, must be IP addresses separated by commas", env)
+			return nil, "", fmt.Errorf("ERL_EPMD_ADDRESS is %q: must be IP addresses separated by commas", env)
 		}
 		hosts = append(hosts, ip.String())
 	}
@@ -447,7 +447,7 @@ func hosts(env string) (hosts []string, optional string, err error) {
 	return hosts, optional, nil
 }
 
-// stopServing stops our own EPMD, and logs the other nodes that are registered with it.
+// stopServing stops our own EPMD and logs the other nodes that are registered with it.
 func (k *Keeper) stopServing() {
 	if k.server == nil {
 		return

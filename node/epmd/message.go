@@ -190,7 +190,7 @@ const (
 // The replies, which have no length prefix.
 const (
 	TagAlive2XResp Tag = 118 // result8, creation32; sent to nodes whose highest version is 6 or more
-	TagPort2Resp   Tag = 119 // result8, and if it is 0 the fields of ALIVE2_REQ
+	TagPort2Resp   Tag = 119 // result8 and, if it is 0, the fields of ALIVE2_REQ
 	TagAlive2Resp  Tag = 121 // result8, creation16
 )
 
@@ -319,8 +319,8 @@ func (r *reader) name(n int) string {
 	return name
 }
 
-// badName returns what is wrong with a node's name, or "". It refuses control characters, with
-// which a name could forge lines of NAMES_RESP; the real daemon accepts them.
+// badName returns what is wrong with a node's name, or "". It refuses control characters,
+// because a name with them could forge lines of NAMES_RESP; the real daemon accepts them.
 func badName(name string) string {
 	switch {
 	case name == "":

@@ -16,14 +16,14 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// Limits of the server. Hosts are those of [host.Of]; the loopback does not count as one.
+// Limits of the server. Hosts are those of [host.Of]; loopback does not count as one.
 const (
 	maxRegistered = 1024                  // nodes
-	maxWaiting    = 1024                  // connections without a registration; for one more, another is closed
+	maxWaiting    = 1024                  // connections without a registration; if there is one more, another is closed
 	maxPerHost    = 256                   // of these, connections from one host
 	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ takes 1288
 	answerTime    = 5 * time.Second       // bounds a request with its reply
-	grace         = 50 * time.Millisecond // a connection younger than this is not closed for another
+	grace         = 50 * time.Millisecond // a connection younger than this is not closed to make room
 )
 
 // Server is an EPMD. Only nodes on its host can register; all hosts can look up nodes.
@@ -51,8 +51,8 @@ type client struct {
 
 func (v *client) Host() netip.Addr { return v.host }
 
-// NewServer returns a server that logs to log. Its first creation comes from the clock, so
-// that a node gets a new creation when it registers after a restart of the server.
+// NewServer returns a server that logs to log. Its first creation comes from the clock, so that
+// a node gets a new creation when it registers after the server has restarted.
 func NewServer(log *slog.Logger) *Server {
 	return &Server{
 		log:        log,
@@ -146,8 +146,8 @@ func (s *Server) enter(v *client) (out *client, ok bool) {
 }
 
 // tooMany returns nil if one more connection is within the limits. Otherwise it returns the
-// one that has waited longest: on host if that has too many, else on the host with the most
-// connections. Well-behaved peers send their request at once.
+// one that has waited longest: on host if that has too many, otherwise on the host with the
+// most connections. Well-behaved peers send their request immediately.
 func (s *Server) tooMany(host netip.Addr) (out *client) {
 	ofHost, inAll := s.waiting.Full(host)
 	if !ofHost && !inAll {
@@ -164,9 +164,9 @@ var (
 	errFull   = fmt.Errorf("the limit of %d registered nodes is reached", maxRegistered)
 )
 
-// add makes a waiting connection the registration of n; it is then not closed to make room
-// for others. It returns n's creation, or 0 if the name is taken. Consecutive creations
-// differ in every form in which they are sent.
+// add makes a waiting connection the registration of n; from then on it is not closed to make
+// room for other connections. It returns n's creation, or 0 if the name is taken. Consecutive
+// creations differ in every form in which they are sent.
 func (s *Server) add(v *client, n *Node) (creation uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *Server) forget(v *client) {
 	s.registered.Remove(v)
 }
 
-// isLocal reports whether the peer is on this host: its address is a loopback address, or the
+// isLocal reports whether the peer is on this host: its address is a loopback address or the
 // address that it connected to.
 func isLocal(conn net.Conn) bool {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
@@ -261,7 +261,7 @@ func readRequest(r io.Reader) ([]byte, error) {
 	}
 	size := int(binary.BigEndian.Uint16(head))
 	if size < 1 || size > maxRequest {
-		return nil, fmt.Errorf("request of %d bytes, must have 1 to %d", size, maxRequest)
+		return nil, fmt.Errorf("request of %d bytes: must be 1 to %d", size, maxRequest)
 	}
 	return more(r, nil, size)
 }
@@ -309,7 +309,7 @@ func (s *Server) register(v *client, req []byte) error {
 		return err
 	}
 	s.log.Debug("epmd: registered", "node", n.Name, "port", n.Port)
-	// A registered node sends nothing more, so receiving a byte ends the registration too.
+	// A registered node sends nothing more, so receiving a byte also ends the registration.
 	v.SetDeadline(time.Time{})
 	v.Read(make([]byte, 1))
 	s.log.Debug("epmd: unregistered", "node", n.Name)

@@ -2,8 +2,8 @@
 // which gives them pids and names and restarts them when they end. No other package
 // imports Ergo.
 //
-// Peers' messages do not pass through Ergo: connections hand them to the gen_servers
-// directly. See package dist.
+// Peers' messages do not pass through Ergo: connections pass them to the gen_servers directly.
+// See package dist.
 package ergo
 
 import (
@@ -42,7 +42,7 @@ type Node struct {
 	ends        *ends
 }
 
-// Start starts a node, which ends when ctx ends, if not before.
+// Start starts a node, which ends when ctx ends or earlier.
 func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
 	n, err := ergonode.StartWithContext(ctx, name, "", ergonode.Options{
 		Creation:         creation,
@@ -57,9 +57,9 @@ func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
 	return &Node{ctx: ctx, node: n, ends: newEnds()}, nil
 }
 
-// Supervise starts a supervisor and then its children in order. A child is restarted
-// each time it ends, without limit: a peer that kills it repeatedly must not end the
-// service for others.
+// Supervise starts a supervisor and then its children in order. A child is restarted each time
+// it ends, without limit: a peer that kills it repeatedly must not end the service for other
+// peers.
 func (n *Node) Supervise(supervisor Process, children ...Process) error {
 	s := &supervisorProcess{spec: supervisor, children: children, ends: n.ends}
 	p, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{}, s)
@@ -78,7 +78,7 @@ func (n *Node) Shutdown() {
 	}
 }
 
-// Stop ends the node at once.
+// Stop ends the node immediately.
 func (n *Node) Stop() { n.node.Stop() }
 
 const shutdown = "shutdown"
@@ -91,7 +91,7 @@ type supervisorProcess struct {
 	ends     *ends
 }
 
-// ProcessInit is called by Ergo before the supervisor runs.
+// Ergo calls ProcessInit before the supervisor runs.
 func (s *supervisorProcess) ProcessInit(p gen.Process, args ...ergoetf.Term) (gen.ProcessState, error) {
 	s.spec.Up(p.Self().ID, nil)
 	return s.Supervisor.ProcessInit(p, args...)
@@ -103,7 +103,7 @@ func (s *supervisorProcess) ProcessLoop(p gen.ProcessState, started chan<- bool)
 	return s.Supervisor.ProcessLoop(p, started)
 }
 
-// Init is called by Ergo.
+// Ergo calls Init.
 func (s *supervisorProcess) Init(...ergoetf.Term) (gen.SupervisorSpec, error) {
 	spec := gen.SupervisorSpec{
 		Name: s.spec.Name,
@@ -142,7 +142,7 @@ type process struct {
 
 var _ gen.ProcessBehavior = (*process)(nil)
 
-// ProcessInit is called by Ergo before the process runs.
+// Ergo calls ProcessInit before the process runs.
 func (s *process) ProcessInit(p gen.Process, _ ...ergoetf.Term) (gen.ProcessState, error) {
 	p.SetTrapExit(true)
 	return gen.ProcessState{Process: p}, nil
@@ -239,8 +239,8 @@ func (e *ends) done() {
 	}
 }
 
-// stop keeps further processes from ending, and waits until all are restarted or ctx ends. It
-// must be called only once.
+// stop keeps more processes from ending and waits until all are restarted or ctx ends. It must
+// be called only once.
 func (e *ends) stop(ctx context.Context) {
 	e.mu.Lock()
 	e.stopped = true

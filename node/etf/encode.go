@@ -11,7 +11,7 @@ import (
 )
 
 // Append appends a term, without a version byte, in the form that the peer supports. It refuses values that are not
-// terms, terms deeper than MaxDepth, and terms that the peer does not support: then it returns dst as it was.
+// terms, terms deeper than MaxDepth, and terms that the peer does not support; then it returns dst unchanged.
 //
 // Pids, references and ports are appended unchanged if the peer supports their form, and otherwise in the old form,
 // with only the lowest byte of Creation. Funs are always appended unchanged.
@@ -254,17 +254,17 @@ func (c Caps) tagFor(tag Tag) Tag {
 	return tag
 }
 
-// Caps says which forms a peer supports. Each field is the distribution flag of that name; the zero value describes
-// the oldest peers.
+// Caps lists the forms that a peer supports. Each field is the distribution flag of that name; the zero value
+// describes the oldest peers.
 type Caps struct {
-	UTF8Atoms     bool // UTF8_ATOMS: SMALL_ATOM_UTF8_EXT, ATOM_UTF8_EXT; else Latin-1
-	SmallAtomTags bool // SMALL_ATOM_TAGS: SMALL_ATOM_EXT; else ATOM_EXT
-	BigCreation   bool // BIG_CREATION: NEW_PID_EXT, NEW_PORT_EXT, NEWER_REFERENCE_EXT; else the forms with 1 byte
-	V4NC          bool // V4_NC: V4_PORT_EXT; else NEW_PORT_EXT, for a number that fits
-	NewFloats     bool // NEW_FLOATS: NEW_FLOAT_EXT; else FLOAT_EXT
-	MapTag        bool // MAP_TAG: MAP_EXT; else maps are errors
-	ExportPtrTag  bool // EXPORT_PTR_TAG: EXPORT_EXT; else external funs are errors
-	BitBinaries   bool // BIT_BINARIES: BIT_BINARY_EXT; else bit strings are errors
+	UTF8Atoms     bool // UTF8_ATOMS: SMALL_ATOM_UTF8_EXT, ATOM_UTF8_EXT; otherwise Latin-1
+	SmallAtomTags bool // SMALL_ATOM_TAGS: SMALL_ATOM_EXT; otherwise ATOM_EXT
+	BigCreation   bool // BIG_CREATION: NEW_PID_EXT, NEW_PORT_EXT, NEWER_REFERENCE_EXT; otherwise the forms with 1 byte
+	V4NC          bool // V4_NC: V4_PORT_EXT; otherwise NEW_PORT_EXT, for a number that fits
+	NewFloats     bool // NEW_FLOATS: NEW_FLOAT_EXT; otherwise FLOAT_EXT
+	MapTag        bool // MAP_TAG: MAP_EXT; otherwise maps are errors
+	ExportPtrTag  bool // EXPORT_PTR_TAG: EXPORT_EXT; otherwise external funs are errors
+	BitBinaries   bool // BIT_BINARIES: BIT_BINARY_EXT; otherwise bit strings are errors
 }
 
 // AllCaps are the Caps of a peer that supports all forms, as OTP 25 and later do.

@@ -113,7 +113,7 @@ func (p *printer) term(depth int) {
 	}
 }
 
-// terms prints n terms, or n pairs of key and value if each is 2.
+// terms prints n terms or, if each is 2, n pairs of key and value.
 func (p *printer) terms(open string, n, each, depth int) {
 	p.text(open)
 	if depth == MaxDepth && n > 0 {
@@ -163,7 +163,8 @@ func printable(data []byte) bool {
 	return len(data) > 0
 }
 
-// bytes prints data as text if printable, else as numbers. bits is the number of bits in the last byte.
+// bytes prints data as text if printable, otherwise as numbers. bits is the number of bits in the last
+// byte.
 func (p *printer) bytes(data []byte, bits uint8) {
 	data = data[:max(min(len(data), p.room), 0)] // more than room cannot fit
 	if bits == 8 && printable(data) {

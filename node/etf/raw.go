@@ -332,7 +332,7 @@ func (r *Reader) identifier(tag Tag) identifier {
 	return id
 }
 
-// takeApart reads a pid, port or reference from its external bytes. For other bytes it returns the zero value.
+// takeApart decodes the external bytes of a pid, port or reference. For other bytes it returns the zero value.
 func takeApart(external []byte) identifier {
 	r := NewReader(external)
 	id := r.identifier(r.next())

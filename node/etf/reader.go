@@ -26,10 +26,10 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("etf: byte %d: %s: %s", e.Offset, e.Tag, e.Reason)
 }
 
-// Reader is a cursor over the bytes of one or more terms. The first failure sticks: after it the Reader is at the
-// end of the source and every method returns a zero value. So a message can be parsed without a check at each step,
-// and [Reader.Finish] returns the error. Unless it fails, a Reader allocates only for Latin-1 atoms, see
-// [Reader.Atom], and for funs nested more than four deep.
+// Reader is a cursor over the bytes of one or more terms. The first failure sticks: after it, the Reader is at the
+// end of the source and every method returns a zero value. So a message can be parsed without a check at each step;
+// [Reader.Finish] returns the error. Unless it fails, a Reader allocates only for Latin-1 atoms, see [Reader.Atom],
+// and for funs nested more than four deep.
 type Reader struct {
 	src  []byte
 	off  int         // offset of the next byte
@@ -161,7 +161,8 @@ func (r *Reader) Ref() []byte {
 
 func (r *Reader) failed() bool { return r.fail.Reason != "" }
 
-// refuse records a failure at the current term, unless there was one before, and moves to the end of the source.
+// refuse records a failure at the current term, unless there was an earlier one, and moves to the end of the
+// source.
 func (r *Reader) refuse(reason string) {
 	if r.failed() {
 		return
@@ -179,7 +180,7 @@ func (r *Reader) next() Tag {
 	return Tag(r.uint8())
 }
 
-// expect reads a tag, and fails with reason unless it is tag.
+// expect reads a tag and fails with reason unless it is tag.
 func (r *Reader) expect(tag Tag, reason string) {
 	if r.next() != tag {
 		r.refuse(reason)
@@ -224,7 +225,7 @@ func (r *Reader) uint32() uint32 {
 // count returns n. It fails unless the remaining bytes can hold n*each + more terms of at least one byte.
 func (r *Reader) count(n uint32, each, more uint64) int {
 	if uint64(n)*each+more > uint64(len(r.src)-r.off) {
-		r.refuse("count beyond the bytes left")
+		r.refuse("count exceeds the bytes left")
 		return 0
 	}
 	return int(n)

@@ -37,7 +37,7 @@ const (
 	ExportExt         Tag = 113 // Module, Function, Arity (SMALL_INTEGER_EXT)
 	NewReferenceExt   Tag = 114 // Len:2, Node, Creation:1, ID:4*Len
 	SmallAtomExt      Tag = 115 // Len:1, Latin-1:Len
-	MapExt            Tag = 116 // Arity:4, Arity times a key and a value
+	MapExt            Tag = 116 // Arity:4, Arity pairs of key and value
 	FunExt            Tag = 117 // NumFree:4, Pid, Module, Index, Uniq, Free Vars
 	AtomUTF8Ext       Tag = 118 // Len:2, UTF-8:Len
 	SmallAtomUTF8Ext  Tag = 119 // Len:1, UTF-8:Len

@@ -7,8 +7,8 @@
 // [FormatRaw] and [Format] print a term on one line for logs. Package erltext prints terms like the Erlang shell.
 //
 // All of the chapter's tags can be read, including old ones; the [Caps] of a peer decide which tags are written.
-// Compressed terms, atom cache references (of distribution headers) and LOCAL_EXT are refused. Map keys may be
-// equal.
+// Compressed terms, atom cache references (of distribution headers) and LOCAL_EXT are refused. A map may contain
+// equal keys.
 //
 // Input may be hostile. Any input results in a value or a [SyntaxError], a length is refused unless the remaining
 // bytes can hold it, and no function recurses deeper than [MaxDepth].
@@ -35,7 +35,7 @@ import (
 //	Tuple         a tuple
 //	Map           a map, in the order received
 //	Pid, Ref, Port, Fun, Export
-//	Encoded       any term, encoded already; Append accepts it, Decode never returns it
+//	Encoded       any term, already encoded; Append accepts it, Decode never returns it
 type Term any
 
 // Encoded is a well-formed term in external bytes that every peer can read. It avoids building a large term from the
@@ -126,7 +126,7 @@ func (p Pid) ID() uint32 { return takeApart([]byte(p)).word(0) }
 // Serial returns the last number of the printed form of a pid.
 func (p Pid) Serial() uint32 { return takeApart([]byte(p)).word(1) }
 
-// Creation returns the creation of the node, which identifies one run of it.
+// Creation returns the creation of the node, which identifies a run of it.
 func (p Pid) Creation() uint32 { return takeApart([]byte(p)).creation }
 
 // NewRef returns a reference of 1 to MaxReferenceWords words as a NEWER_REFERENCE_EXT. It does not check its arguments:

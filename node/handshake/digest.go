@@ -39,7 +39,7 @@ func (d Digest) equal(other Digest) bool {
 
 // Challenges holds the challenges of handshakes in progress. A digest names neither side, so a
 // peer without the cookie could send a node's challenge back to it on another connection, and
-// use the digest that it gets there on the first connection. The zero value is empty.
+// use the resulting digest on the first. The zero value is empty.
 type Challenges struct {
 	mu   sync.Mutex
 	open map[uint32]bool

@@ -1,5 +1,5 @@
-// Package handshake performs the Erlang distribution handshake, in which two nodes
-// exchange names and capabilities, and prove that they have the same cookie.
+// Package handshake performs the Erlang distribution handshake, in which two nodes exchange
+// names and capabilities and prove that they have the same cookie.
 //
 // It implements the chapter "Distribution Handshake" of
 // https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html, in version 6 (OTP 23
@@ -66,7 +66,7 @@ type Options struct {
 	Version int
 }
 
-// Peer is the node at the other end after a handshake.
+// Peer is the node at the other end of a completed handshake.
 type Peer struct {
 	Name     string
 	Creation uint32 // 0 if a version 5 peer did not send it
@@ -78,19 +78,20 @@ type Peer struct {
 	PreviousCookie bool
 }
 
-// Errors that callers check for. Others come from the stream or report malformed messages.
+// Errors that callers check for. Other errors come from the stream or report malformed
+// messages.
 var (
 	// ErrCookie means that the peer has a different cookie, or closed the stream at the point
-	// where such a peer closes it. In the latter case the error also wraps the stream's error.
+	// where such a peer would. In the latter case the error also wraps the stream's error.
 	ErrCookie  = errors.New("wrong cookie")
 	ErrRefused = errors.New("refused")
 
-	// ErrOwnChallenge means that the peer sent one of this node's own challenges, to get an
+	// ErrOwnChallenge means that the peer sent one of this node's own challenges, to obtain an
 	// answer to it.
 	ErrOwnChallenge = fmt.Errorf("%w: the peer returned a challenge of this node, and may not have the cookie", ErrRefused)
 
-	// ErrSimultaneous is returned by Start if the connection that the other side dialed is
-	// used instead.
+	// Start returns ErrSimultaneous if the connection that the other side dialed is used
+	// instead.
 	ErrSimultaneous = errors.New("the other side dialed at the same time")
 )
 
@@ -210,8 +211,8 @@ func (a *acceptor) prove() error {
 	return a.send(Ack{MakeDigest(cookie, reply.Challenge)})
 }
 
-// cookieOf returns the cookie with which a peer has answered our challenge. It always
-// compares both cookies, so that its duration does not depend on the outcome.
+// cookieOf returns the cookie with which a peer answered our challenge. It always compares both
+// cookies, so that its duration does not depend on the outcome.
 func (a *acceptor) cookieOf(d Digest, ours uint32) (cookie string, err error) {
 	current := d.equal(MakeDigest(a.o.Cookie, ours))
 	previous := d.equal(MakeDigest(a.o.PreviousCookie, ours)) && a.o.PreviousCookie != ""

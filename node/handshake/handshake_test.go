@@ -361,7 +361,7 @@ func TestLengths(t *testing.T) {
 	} {
 		s := stubOf(test.length, make([]byte, MaxMessage+1))
 		_, err := Accept(s, Options{Node: here, LongLen: test.long})
-		if err == nil || !strings.Contains(err.Error(), "must have 1 to 512") {
+		if err == nil || !strings.Contains(err.Error(), "must be 1 to 512") {
 			t.Errorf("%x: %v", test.length, err)
 		}
 		if s.in.Len() != MaxMessage+1 {

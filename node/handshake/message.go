@@ -39,7 +39,7 @@ func (m Name) Append(dst []byte) []byte {
 	return Challenge{m.Version, m.Flags, 0, m.Creation, m.Node}.append(dst, false)
 }
 
-// Decode reads the message from the whole of src.
+// Decode reads the message from all of src.
 func (m *Name) Decode(src []byte) error {
 	var c Challenge
 	if err := c.decode("send_name", src, 0); err != nil {
@@ -80,7 +80,7 @@ func (m Challenge) append(dst []byte, challenge bool) []byte {
 	return appendName(binary.BigEndian.AppendUint32(dst, m.Creation), m.Node)
 }
 
-// Decode reads the message from the whole of src.
+// Decode reads the message from all of src.
 func (m *Challenge) Decode(src []byte) error {
 	if err := m.decode("challenge", src, 4); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (m *Challenge) decode(message string, src []byte, size int) error {
 		challenge = src[7:]
 		m.Node = string(challenge[size:])
 		if m.Version != 5 {
-			return fmt.Errorf("%s: version %d, must be 5", message, m.Version)
+			return fmt.Errorf("%s: version %d: must be 5", message, m.Version)
 		}
 	case len(src) >= 15+size && src[0] == tagNameNew:
 		m.Version = 6
@@ -138,7 +138,7 @@ func (m Status) Append(dst []byte) []byte {
 	return append(append(dst, tagStatus), m...)
 }
 
-// Decode reads the message from the whole of src.
+// Decode reads the message from all of src.
 func (m *Status) Decode(src []byte) error {
 	if len(src) < 2 || src[0] != tagStatus {
 		return malformed("status", src)
@@ -179,7 +179,7 @@ func (m Complement) Append(dst []byte) []byte {
 	return binary.BigEndian.AppendUint32(dst, m.Creation)
 }
 
-// Decode reads the message from the whole of src.
+// Decode reads the message from all of src.
 func (m *Complement) Decode(src []byte) error {
 	if len(src) != 9 || src[0] != tagComplement {
 		return malformed("complement", src)
@@ -201,7 +201,7 @@ func (m Reply) Append(dst []byte) []byte {
 	return append(dst, m.Digest[:]...)
 }
 
-// Decode reads the message from the whole of src.
+// Decode reads the message from all of src.
 func (m *Reply) Decode(src []byte) error {
 	if len(src) != 5+len(m.Digest) || src[0] != tagReply {
 		return malformed("challenge_reply", src)
@@ -219,7 +219,7 @@ func (m Ack) Append(dst []byte) []byte {
 	return append(append(dst, tagAck), m.Digest[:]...)
 }
 
-// Decode reads the message from the whole of src.
+// Decode reads the message from all of src.
 func (m *Ack) Decode(src []byte) error {
 	if len(src) != 1+len(m.Digest) || src[0] != tagAck {
 		return malformed("challenge_ack", src)
@@ -298,7 +298,7 @@ func (s *stream) recv() ([]byte, error) {
 		n = uint64(binary.BigEndian.Uint32(head))
 	}
 	if n == 0 || n > MaxMessage {
-		return nil, fmt.Errorf("message of %d bytes, must have 1 to %d", n, MaxMessage)
+		return nil, fmt.Errorf("message of %d bytes: must be 1 to %d", n, MaxMessage)
 	}
 	if _, err := io.ReadFull(s.rw, s.buf[:n]); err != nil {
 		return nil, fmt.Errorf("message of %d bytes: %w", n, err)

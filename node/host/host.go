@@ -1,4 +1,4 @@
-// Package host identifies hosts for limits, and counts their connections in a [Line].
+// Package host identifies hosts for limits and counts their connections in a [Line].
 package host
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Of returns the host of an address: the address, or for IPv6 its /64 network, because one
-// host commonly owns all of it. It returns the zero Addr for the loopback, which all callers
+// Of returns the host of an address: the address, or for IPv6 its /64 network, because one host
+// commonly owns all of it. It returns the zero Addr for loopback addresses, which all callers
 // on this machine share, and for addresses that are not TCP addresses.
 func Of(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
@@ -28,8 +28,8 @@ func Of(a net.Addr) netip.Addr {
 	return ip
 }
 
-// IsLoopback reports whether name is localhost, localhost.localdomain or an address of
-// the loopback. It does not resolve names.
+// IsLoopback reports whether name is localhost, localhost.localdomain or a loopback address. It
+// does not resolve names.
 func IsLoopback(name string) bool {
 	ip, err := netip.ParseAddr(name)
 	return strings.EqualFold(name, "localhost") || strings.EqualFold(name, "localhost.localdomain") ||
@@ -40,7 +40,7 @@ func IsLoopback(name string) bool {
 // check the limits: call Full first.
 type Line[C Conn] struct {
 	Most    int
-	PerHost int // 0 means no limit; the loopback never has one
+	PerHost int // 0 means no limit; loopback never has one
 	All     []C
 
 	counts map[netip.Addr]int // used by Crowd
@@ -95,7 +95,7 @@ func (l *Line[C]) First(accept func(C) bool) (first C) {
 // Add appends a connection.
 func (l *Line[C]) Add(c C) { l.All = append(l.All, c) }
 
-// Remove removes a connection, and reports whether it was in the line.
+// Remove removes a connection and reports whether it was in the line.
 func (l *Line[C]) Remove(c C) bool {
 	i := slices.Index(l.All, c)
 	if i >= 0 {

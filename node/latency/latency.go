@@ -21,7 +21,7 @@ type Histogram struct {
 	calls [len(Bounds) + 1]atomic.Uint64 // by bucket
 	sum   atomic.Int64                   // of the durations, below maxSum
 	wraps atomic.Int64                   // how often maxSum was subtracted from sum
-	_     [24]byte                       // fills the cache line, because histograms lie in arrays
+	_     [24]byte                       // fills the cache line, because histograms are in arrays
 }
 
 // Add counts calls that each took the given time.
@@ -37,8 +37,8 @@ func (h *Histogram) Add(took time.Duration, calls uint64) {
 	}
 }
 
-// maxSum is half of the largest possible sum; it is 146 years. Calls that wait for each other can
-// add up to it within hours.
+// maxSum is half of the largest possible sum, 146 years. Calls that wait for each other can add
+// up to it within hours.
 const maxSum = 1 << 62
 
 // Counts holds what histograms have counted.
@@ -72,8 +72,8 @@ func (c Counts) Total() (n uint64) {
 	return n
 }
 
-// Within returns the lowest bound within which the given part of the calls, from 0 to 1, was
-// answered, and reports whether there is one.
+// Within returns the lowest bound within which the given fraction of the calls was answered,
+// and reports whether there is one.
 func (c Counts) Within(part float64) (bound time.Duration, ok bool) {
 	want, n := part*float64(c.Total()), uint64(0)
 	for i, bound := range Bounds {

@@ -1,11 +1,11 @@
 // Package reserve keeps file descriptors free for the files that ids depend on, so that those
-// files can be opened however many peers connect.
+// files can be opened no matter how many peers connect.
 //
-// A new descriptor has the lowest free number. If the number is among the last below the
-// limit, few descriptors are left, and a peer's connection that got such a number is closed.
-// Files that are open only briefly, or must not fail, can use these descriptors.
+// A new descriptor has the lowest free number. If the number is among the last below the limit,
+// few descriptors are left, and a peer's connection with such a number is closed. Files that
+// are open only briefly, or must not fail, may use these descriptors.
 //
-// The package also keeps threads free, and reports the memory limit.
+// The package also keeps threads free and reports the memory limit.
 package reserve
 
 import (
@@ -25,15 +25,15 @@ import (
 )
 
 const (
-	// Kept is the number of descriptors that peers cannot use: more than all generators
-	// need to save their times at once, while connections are accepted and dialed.
+	// Kept is the number of descriptors reserved from peers: more than all generators need to
+	// save their times simultaneously, while connections are accepted and dialed.
 	Kept = 128
 
 	// Needed is the lowest limit on descriptors with which a node can serve peers.
 	Needed = 256
 )
 
-// ErrFew means that only kept descriptors are left.
+// ErrFew means that only reserved descriptors are left.
 var ErrFew = errors.New("too few file descriptors left")
 
 // Enough fails if the limit on descriptors is below the sum of Needed and more.
@@ -41,12 +41,12 @@ func Enough(more int) error {
 	need := uint64(Needed + more)
 	if most := limit(); most < need {
 		return fmt.Errorf("the limit of %d open files is below the %d that the node needs; "+
-			"raise it, as with ulimit -n 20000, or LimitNOFILE=20000 in a systemd unit", most, need)
+			"raise it with ulimit -n 20000 or LimitNOFILE=20000 in a systemd unit", most, need)
 	}
 	return nil
 }
 
-// Check returns ErrFew if c, a connection or a file, has a kept descriptor.
+// Check returns ErrFew if c, a connection or a file, has a reserved descriptor.
 func Check(c any) error {
 	s, ok := c.(syscall.Conn)
 	if !ok {
@@ -61,7 +61,7 @@ func Check(c any) error {
 	return errors.Join(err, few)
 }
 
-// CheckNumber returns ErrFew if fd is a kept descriptor.
+// CheckNumber returns ErrFew if fd is a reserved descriptor.
 func CheckNumber(fd int) error {
 	if uint64(fd)+Kept >= limit() {
 		return ErrFew
@@ -69,7 +69,7 @@ func CheckNumber(fd int) error {
 	return nil
 }
 
-// Left returns ErrFew if the next descriptor is a kept one.
+// Left returns ErrFew if the next descriptor is reserved.
 func Left() error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -80,8 +80,8 @@ func Left() error {
 	return Check(w)
 }
 
-// Quarter returns a quarter of the descriptors for peers, or most if that is less: the number of
-// peers of one kind that there may be if each has one descriptor.
+// Quarter returns a quarter of the descriptors for peers, or most if that is less: the limit on
+// peers of one kind, each with one descriptor.
 func Quarter(most int) int {
 	const parts = 4
 	if all := limit(); all < uint64(Kept+parts*most) {
@@ -109,8 +109,8 @@ func Bound(c net.Conn) {
 	}
 }
 
-// Listener returns a listener that calls Bound for the connections of l, and at once closes
-// each connection with a kept descriptor. Its Accept fails only when l is closed.
+// Listener returns a listener that calls Bound for the connections of l, and immediately closes
+// each connection with a reserved descriptor. Its Accept fails only when l is closed.
 func Listener(l net.Listener, log *slog.Logger) net.Listener { return listener{l, log} }
 
 type listener struct {
@@ -138,8 +138,8 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// ThreadsKept is the number of threads that connections cannot use, in addition to one per
-// processor. They are kept because Go ends a process that cannot start a thread.
+// ThreadsKept is the number of threads reserved from connections, in addition to one per
+// processor. They are reserved because Go ends a process that cannot start a thread.
 const ThreadsKept = 24
 
 // allThreads returns the limit on this process's threads at the time of its first call.
@@ -156,11 +156,11 @@ func threadsKept() int64 { return ThreadsKept + int64(runtime.GOMAXPROCS(0)) }
 // Threads returns the number of threads for connections.
 func Threads() int64 { return max(allThreads()-threadsKept(), 0) }
 
-// EnoughThreads fails if the limit on threads is below the number that is kept.
+// EnoughThreads fails if the limit on threads is below the number that is reserved.
 func EnoughThreads() error {
 	if most, need := allThreads(), threadsKept(); most < need {
 		return fmt.Errorf("the limit of %d threads is below the %d that the node needs (%d and one per processor); "+
-			"raise it, as with ulimit -u, TasksMax of a systemd unit or --pids-limit of a container, or lower GOMAXPROCS",
+			"raise it with ulimit -u, TasksMax of a systemd unit or --pids-limit of a container, or lower GOMAXPROCS",
 			most, need, ThreadsKept)
 	}
 	return nil
@@ -203,8 +203,8 @@ func number(dir, file string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// groups returns the directories of a process's control groups for a controller, and of
-// the groups above them: see cgroups(7).
+// groups returns the directories of a process's control groups for a controller and of the
+// groups above them: see cgroups(7).
 func groups(self, root, controller string) (dirs []string) {
 	text, _ := os.ReadFile(self) // it exists only on Linux
 	for line := range strings.Lines(string(text)) {

@@ -17,14 +17,14 @@ import (
 //	{Pid, features_request}                     {features_reply, Node, [erpc]} to Pid
 //	stop                                        as a call: stopped
 //
-// An exception results in {badrpc, {'EXIT', Reason}}, but a throw results in the thrown value.
-// The group leader is not used.
+// An exception results in {badrpc, {'EXIT', Reason}}, a throw in the thrown value. The group
+// leader is not used.
 type Rex struct {
 	genserver.Plain
 	Node  etf.Atom
 	Table Table
 
-	// Send sends a message to the process registered as name, and reports whether there is one.
+	// Send sends a message to the process registered as name and reports whether there is one.
 	Send func(name etf.Atom, message []byte, c genserver.Caller) bool
 }
 
@@ -75,8 +75,8 @@ func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 	}
 }
 
-// sbcast forwards the message of rpc:sbcast and returns the answer. It refuses messages
-// to rex, which could nest without limit.
+// sbcast forwards the message of rpc:sbcast and returns the answer. It refuses messages to rex,
+// because they could nest without limit.
 func (x *Rex) sbcast(r *etf.Reader, c genserver.Caller) etf.Term {
 	raw := r.Raw()
 	name := etf.NewReader(raw)

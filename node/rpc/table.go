@@ -28,7 +28,7 @@ func (m MFA) String() string {
 }
 
 // Function is a function of a Table. It must be safe for concurrent use. It is called with as
-// many arguments as its arity. An error that is not an *Exception raises an exception of class
+// many arguments as its arity. An error other than an *Exception raises an exception of class
 // error with the error's text.
 type Function func(args []etf.Term) (etf.Term, error)
 
@@ -75,7 +75,7 @@ func (t Table) Apply(module, function etf.Atom, args []etf.Term) (etf.Term, *Exc
 	return nil, raised(module, function, args, e)
 }
 
-// raised adds a stack, which holds only the call, to an error that has none.
+// raised gives an error without a stack one that holds only the call.
 func raised(module, function etf.Atom, args []etf.Term, e *Exception) *Exception {
 	if e.Class != Error || e.Stack != nil {
 		return e
@@ -138,8 +138,8 @@ func (t Table) WithModuleInfo() Table {
 	return t
 }
 
-// Run runs the function of a process that another node spawned, and returns the
-// process's exit reason.
+// Run runs the function of a process that another node spawned and returns the process's exit
+// reason.
 //
 // erpc spawns one of its own functions, which calls the function in its arguments and
 // exits with the outcome as the reason: {Ref, return, Result},
@@ -190,7 +190,7 @@ func (t Table) execute(call []etf.Term) (etf.Term, *Exception) {
 
 // Refuse returns why a spawn is refused, or "". As in OTP, a function that does not exist is
 // spawned and exits with undef. Only the relay of dbg is refused, because its caller, dbg:n,
-// would wait for the relay's message forever. OTP 23 spawns the relay as a fun.
+// would wait forever for the relay's message. OTP 23 spawns the relay as a fun.
 func Refuse(module, function etf.Atom, args []etf.Term) etf.Atom {
 	isRelay := module == "dbg" && function == "do_relay"
 	if module == "erlang" && function == "apply" && len(args) == 2 {

@@ -46,8 +46,8 @@ func Adopt(c net.Conn) net.Conn {
 }
 
 // Dedicate allows the calling goroutine a thread for reading c, which must be an adopted
-// connection, or a layer above such a connection that has a method NetConn. Other goroutines must
-// not read until it calls release.
+// connection, or a layer above one that has a method NetConn. Other goroutines must not read
+// until it calls release.
 func Dedicate(c net.Conn) (release func()) {
 	for {
 		switch layer := c.(type) {
@@ -72,7 +72,7 @@ func (c *conn) release() {
 
 // Share lets the shared poller call step repeatedly while c is one of several busy
 // connections. It returns the error from a step, or nil when the poller no longer reads c,
-// which may be at once. It must be called by the goroutine that called Dedicate.
+// which may be immediately. It must be called by the goroutine that called Dedicate.
 //
 // A step must read once and handle the data. In a step, Read does not wait: it returns 0
 // and no error if there is no data. A step must not panic.
@@ -121,7 +121,7 @@ func (c *conn) join(step func() error) bool {
 }
 
 // takeOver moves the connection from Go's poller to the calling goroutine's thread, unless
-// resources are missing or another goroutine is writing, which may take long.
+// resources are lacking or another goroutine is writing, which may take long.
 func (c *conn) takeOver() {
 	c.quick = 0
 	if !c.writing.TryLock() {
@@ -139,7 +139,7 @@ func (c *conn) takeOver() {
 	}
 }
 
-// giveBack returns the connection to Go's poller, and reports whether it did.
+// giveBack returns the connection to Go's poller and reports whether it did.
 func (c *conn) giveBack() bool {
 	if !c.writing.TryLock() {
 		return false
@@ -167,7 +167,7 @@ func (c *conn) giveBack() bool {
 	return true
 }
 
-// Read may return as late as idle after the deadline if a thread reads the connection.
+// Read may return up to idle after the deadline if a thread reads the connection.
 func (c *conn) Read(b []byte) (int, error) {
 	for c.held != nil {
 		n, err := c.held.read(b)
@@ -247,7 +247,7 @@ func (c *conn) failed(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
 }
 
-// Close closes the connection, and wakes a thread blocked in poll without waiting for it.
+// Close closes the connection and wakes a thread blocked in poll, without waiting for it.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,24 +4,24 @@
 // Most of the cost of a call is waking up for it; decoding it and making an id cost little. Go's
 // poller wakes up for every segment, on any idle processor, and a BEAM sends a call in three
 // segments. But a caller on this machine waits for its answer, so its own processor is the best
-// one to produce the answer: no other processor wakes up, all data sent until then is read at once,
-// and the answer is in the processor's cache. So the reader of a busy connection gets a thread.
+// one to produce the answer: no other processor wakes up, all data sent until then is read in one
+// go, and the answer is in the processor's cache. So the reader of a busy connection gets a thread.
 // The thread blocks in poll(2) and follows the peer from processor to processor, unless it has to
-// wait long before it runs there. SO_INCOMING_CPU (see socket(7)) is the processor of the peer. For
-// a peer on another machine it is the processor that handles the network card's interrupts.
+// wait long to run there. SO_INCOMING_CPU (see socket(7)) is the processor of the peer. For a peer
+// on another machine it is the processor that handles the network card's interrupts.
 //
-// Several busy connections share one thread, the shared poller, because each further thread
+// Several busy connections share one thread, the shared poller, because each additional thread
 // has to wake up. If a peer does not read, or handling its data takes long, its connection
-// keeps the blocked goroutine, and the others continue on a new one after at most 20 ms. If
-// the work exceeds one processor, the connection that sends most is evicted. In both cases
-// that connection gets its own thread for a while. A TLS connection always has its own.
+// keeps the blocked goroutine, and the other connections continue on a new one after at most 20
+// ms. If the work exceeds one processor, the connection that sends most is evicted. In both
+// cases that connection gets its own thread for a while. A TLS connection always has its own.
 //
 // A quiet connection needs no thread: Go's poller watches it like any other. A thread that
 // takes it over duplicates its descriptor and closes the poller's, so that a segment does not
 // wake up both. When the connection has been quiet for a moment, the poller watches a new
-// duplicate. So a peer that seldom calls needs one descriptor and no thread.
+// duplicate. So a peer that rarely calls needs one descriptor and no thread.
 //
-// All this is for Linux. On other systems the package does not change connections.
+// All this applies to Linux. On other systems the package does not change connections.
 //
 // # What it saves
 //
@@ -66,17 +66,18 @@ import "time"
 
 const (
 	// MaxThreads bounds the connections that are read by threads, shared or not. The bound is
-	// lower if the process's limit on threads is low. Go's poller watches the others.
+	// lower if the process's limit on threads is low. Go's poller watches the other
+	// connections.
 	MaxThreads = 64
 
 	// idle is how long a connection must be quiet before its thread gives it back, and busy how
-	// many consecutive reads must be shorter than that before a thread takes it over. A call
+	// many consecutive reads must take less than that before a thread takes it over. A call
 	// needs up to three reads.
 	idle = 10 * time.Millisecond
 	busy = 8
 
 	// firstAlone is how long an evicted connection has its own thread. It doubles with each
-	// further eviction, up to maxEvictions.
+	// additional eviction, up to maxEvictions.
 	firstAlone   = time.Second
 	maxEvictions = 6
 )

@@ -54,7 +54,7 @@ func (h *held) duplicate(tcp *net.TCPConn) error {
 			unix.Close(fd)
 			return
 		}
-		unix.SetNonblock(fd, false) // else os adds it to the poller
+		unix.SetNonblock(fd, false) // otherwise os adds it to the poller
 		h.file = os.NewFile(uintptr(fd), "tcp")
 		unix.SetNonblock(fd, true)
 		h.raw, err = h.file.SyscallConn()
@@ -62,8 +62,8 @@ func (h *held) duplicate(tcp *net.TCPConn) error {
 	return errors.Join(e, err)
 }
 
-// read waits for data for at most idle, and then fails with EAGAIN. In the shared poller
-// it does not wait.
+// read waits for data for at most idle and then fails with EAGAIN. In the shared poller it does
+// not wait.
 func (h *held) read(b []byte) (int, error) {
 	if h.polled == nil {
 		h.pin()

@@ -34,7 +34,7 @@ type pollConn struct {
 
 	gone  bool // it has been dropped
 	quiet bool // it was dropped because no data arrived
-	out   bool // it was dropped because it delayed the others
+	out   bool // it was dropped because it delayed the other connections
 }
 
 // join adds a connection. It returns false if there is no descriptor for epoll.
@@ -131,7 +131,7 @@ func (p *poller) begin(fd int32) *pollConn {
 	return m
 }
 
-// end ends a step, and reports whether the runner is still the latest.
+// end ends a step and reports whether the runner is still the latest.
 func (p *poller) end(runner int, m *pollConn, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +148,7 @@ func (p *poller) end(runner int, m *pollConn, err error) bool {
 	return true
 }
 
-// sweep drops connections that are quiet, or the only busy one. If the runner was always busy,
+// sweep drops connections that are quiet, and a single busy one. If the runner was always busy,
 // sweep evicts the connection that sends most, because its own thread can use another
 // processor. When no connections are left, sweep closes the poller and returns false.
 func (p *poller) sweep(always bool) bool {
@@ -214,7 +214,7 @@ func (p *poller) leave(m *pollConn) {
 	p.drop(m)
 }
 
-// drop removes m, so that Share returns: at once, or after the current step.
+// drop removes m, so that Share returns: immediately, or after the current step.
 func (p *poller) drop(m *pollConn) {
 	if m.gone {
 		return

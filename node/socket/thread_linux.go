@@ -48,8 +48,8 @@ const (
 
 	// yieldTime is the interval at which a thread yields to Go's scheduler. A goroutine that does
 	// not yield between system calls keeps the runtime's monitor awake, which then checks every
-	// 20 microseconds. If such goroutines may hold all of Go's processors, those checks are
-	// necessary; without them, other goroutines would wait for milliseconds.
+	// 20 microseconds. Those checks are necessary if such goroutines may hold all of Go's
+	// processors; without them, other goroutines would wait for milliseconds.
 	yieldTime = 5 * time.Millisecond
 
 	// maxWait bounds how long a thread that follows its peer may wait for a processor, on average
@@ -63,7 +63,7 @@ const (
 	credit = 64 * callOctets
 )
 
-// enter counts the thread, and reports whether the limit allows it.
+// enter counts the thread and reports whether the limit allows it.
 func (t *thread) enter() bool {
 	if threads.Add(1) > most() {
 		threads.Add(-1)
@@ -95,7 +95,7 @@ func (t *thread) unpin() {
 	t.runQueue.Close()
 	if t.cpuPin.leave() == nil {
 		runtime.UnlockOSThread()
-	} // else the thread ends with the goroutine
+	} // otherwise the thread ends with the goroutine
 }
 
 // sleep waits for data for at most idle, on the peer's processor.
@@ -168,7 +168,8 @@ func (t *thread) affordable() bool {
 func (t *thread) forget() { t.waited, t.octets = 0, credit }
 
 // cpuPin pins a thread to one processor. The thread does not preempt other threads there
-// (SCHED_BATCH of sched(7)), so that a BEAM that sends several calls is not interrupted after each.
+// (SCHED_BATCH of sched(7)), so that a BEAM that sends several calls is not interrupted after each
+// one.
 type cpuPin struct {
 	taken bool
 	cpu   int
@@ -223,7 +224,7 @@ func swapPolicy(from, to uint32) (swapped bool, err error) {
 	return err == nil, err
 }
 
-// confine sets usual to the allowed processors if they have been changed since take.
+// confine sets usual to the allowed processors if they have changed since take.
 func (p *cpuPin) confine() {
 	var now unix.CPUSet
 	if unix.SchedGetaffinity(0, &now) == nil && now != only(p.cpu) {

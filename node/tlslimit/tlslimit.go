@@ -13,8 +13,8 @@ import (
 )
 
 // MaxRaw bounds the bytes that a peer may send below TLS without sending data: those of the
-// handshake, including the certificates, and later those between two reads of data. The longest
-// record is 18 KiB long, and a handshake with three RSA 4096 certificates about 7 KiB.
+// handshake, including the certificates, and afterwards those between two reads of data. The
+// longest record is 18 KiB long, and a handshake with three RSA 4096 certificates about 7 KiB.
 const MaxRaw = 20 << 10
 
 var errTooLong = errors.New("TLS handshake or record too long")

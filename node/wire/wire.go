@@ -25,7 +25,7 @@ const (
 	PassThrough = 112
 )
 
-// Open appends the start of a frame. The caller must append a control message, and may
+// Open appends the start of a frame. The caller must append a control message and may then
 // append a version byte and a payload.
 func Open(dst []byte) []byte { return append(dst, 0, 0, 0, 0, PassThrough, etf.VersionMagic) }
 
@@ -49,7 +49,7 @@ func Append(dst []byte, caps etf.Caps, control etf.Term, payload ...etf.Term) ([
 	return b, nil
 }
 
-// Read returns the next frame without its length prefix. The length must not exceed most. The
+// Read returns the next frame without its length prefix. A length above most is an error. The
 // frame is valid until the next read from r.
 func Read(r *bufio.Reader, most int) ([]byte, error) {
 	header, err := r.Peek(HeaderSize)
@@ -93,7 +93,7 @@ func (m *Message) Decode(frame []byte) error {
 		return err
 	}
 	if m.N < 0 || m.N > MaxArguments {
-		return fmt.Errorf("control message %d has %d elements, must have 1 to %d", m.Op, m.N+1, MaxArguments+1)
+		return fmt.Errorf("control message %d has %d elements: must have 1 to %d", m.Op, m.N+1, MaxArguments+1)
 	}
 	for i := range m.N {
 		m.Args[i] = r.Raw()

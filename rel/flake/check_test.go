@@ -85,7 +85,7 @@ func TestCheckConfigFaults(t *testing.T) {
 	const worker = "[flake]\nworker_id = '02:00:00:00:00:01'\n"
 	for name, tt := range map[string]struct{ text, want string }{
 		"configuration": {"[node]\nnam = 'x'", "flake: DIR/sys.toml:2: node.nam: unknown, the nearest known is node.name\n"},
-		"no folder":     {worker + "timestamp_path = 'DIR/none/timestamp'", "timestamp_path DIR/none/timestamp: lstat DIR/none: no such file or directory; create the folder"},
+		"no folder":     {worker + "timestamp_path = 'DIR/none/timestamp'", "timestamp_path DIR/none/timestamp: lstat DIR/none: no such file or directory; create the directory"},
 		"no mark":       {worker + "timestamp_path = 'DIR/sys.toml'", "timestamp_path DIR/sys.toml: "},
 		"no interface":  {"[flake]\ninterface = 'none'\ntimestamp_path = 'DIR/timestamp'", `interface "none"`},
 		"one place": {worker + "timestamp_path = 'DIR/timestamp'\n[[generator]]\nname = 'a'\nformat = 'flake'\nworker_id = '02:00:00:00:00:01'",

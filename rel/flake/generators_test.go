@@ -76,10 +76,10 @@ func TestGeneratorsRefused(t *testing.T) {
 	orders, _, _ := strings.Cut(own, "[[generator]]\nname = \"items\"")
 	for name, test := range map[string]struct{ tables, want string }{
 		"the same machine": {own + strings.Replace(orders, `name = "`, `name = "other_`, 1),
-			" ms: generator orders has it, and both would hand out the same ids; give one of them another id"},
+			" ms): generator orders has it, and both would hand out the same ids; give one of them another id"},
 		"half of the same, in another split": {"[[generator]]\nname = \"wide\"\nformat = \"snowflake\"\nid = 1\nepoch = 2021-02-03T04:05:06.789Z\n" +
 			"[[generator]]\nname = \"narrow\"\nformat = \"snowflake\"\nid = 2\nmachine_bits = 11\nepoch = 2021-02-03T04:05:06.789Z\n",
-			"generator narrow: id 2 of 11 bits with epoch"},
+			"generator narrow: id 2 (11 bits, epoch"},
 		"the same worker": {"[[generator]]\nname = \"some\"\nformat = \"uuidv7\"\nworker_id = \"03:00:00:00:00:19\"\n" +
 			"[[generator]]\nname = \"others\"\nformat = \"ulid\"\nworker_id = \"03:00:00:00:00:19\"\n" +
 			"[[generator]]\nname = \"more\"\nformat = \"uuidv7\"\nworker_id = \"03:00:00:00:00:19\"\n",

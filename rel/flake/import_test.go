@@ -153,7 +153,7 @@ func TestImportTells(t *testing.T) {
 		{"otp25/closed", 4 * time.Second, "-dets DETS -timestamp DIR/mark", 0, `waiting until then: 1s\n`},
 		{"otp23/bag", hour, "-dets DETS -timestamp DIR/mark", exitUsage, "its type is 2"},
 		{"otp25/closed", hour, "-dets DETS -timestamp DETS", exitFailure, "it is the dets file of boundary/flake.*flake import -dets DETS"},
-		{"otp25/closed", hour, "-dets DETS -timestamp DIR/none/mark", exitFailure, "create the folder"},
+		{"otp25/closed", hour, "-dets DETS -timestamp DIR/none/mark", exitFailure, "create the directory"},
 		{"otp25/closed", hour, "-timestamp DIR/mark", exitUsage, "which dets file"},
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/none", exitUsage, "none: cannot be read: no such file"},
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DETS", exitUsage, "-out DETS: that is the -dets file"},

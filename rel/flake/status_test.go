@@ -119,7 +119,7 @@ func TestStatusOfURL(t *testing.T) {
 		"-over x":                         "flake: -over x: want erlang or http\n",
 		"-over http":                      "flake: HTTP needs -url, or http.listen with a port in the configuration\n",
 		"-over erlang -url http://[::1]/": "flake: -url is for -over http\n",
-		"-url x":                          "flake: -url: URL \"x\": want one such as http://127.0.0.1:8465\n",
+		"-url x":                          "flake: -url: URL \"x\": must be like http://127.0.0.1:8465\n",
 	} {
 		_, errs, status := called(t, append([]string{"status", "-config", file}, strings.Fields(args)...)...)
 		if status != exitUsage || errs != want {

@@ -208,7 +208,7 @@ func (o *originalNode) refusals() {
 		"another worker":      {"", "-config " + other, exitFailure, "this node would use a different one; set flake.worker_id to the original's"},
 		"out is there":        {"", "-out " + there, exitFailure, "it is there already"},
 		"out has no folder":   {"", "-out /nonexistent/sys.toml", exitFailure, "-out: open /nonexistent/sys.toml: no such file or directory"},
-		"mark not writable":   {"FLAKE_FLAKE_TIMESTAMP_PATH=/tmp/timestamp", "", exitFailure, "sys.toml: removed, as nothing was taken over\nflake: timestamp_path /tmp/timestamp: every user can write to its folder"},
+		"mark not writable":   {"FLAKE_FLAKE_TIMESTAMP_PATH=/tmp/timestamp", "", exitFailure, "sys.toml: removed, as nothing was taken over\nflake: timestamp_path /tmp/timestamp: its directory is world-writable"},
 		"the dets file":       {"FLAKE_FLAKE_TIMESTAMP_PATH=", "-timestamp " + filepath.Join(o.folder, "dets"), exitFailure, "it was left as it is"},
 		"HTTP's port taken":   {"FLAKE_HTTP_LISTEN=" + taken.Addr().String(), "", exitFailure, "address already in use"},
 		"node's port taken":   {"FLAKE_NODE_LISTEN=" + taken.Addr().String(), "", exitFailure, "node.listen: "},

@@ -13,8 +13,8 @@ import (
 )
 
 // Attempts coordinates one goroutine, which makes attempts, with any number of callers. The
-// goroutine makes an attempt whenever it chooses to, and whenever [Attempts.Asked] receives; it
-// reports each result with [Attempts.Settle]. Callers wait in [Attempts.Await].
+// goroutine may make an attempt at any time, and must make one when [Attempts.Asked] receives.
+// It reports each result with [Attempts.Settle]. Callers wait in [Attempts.Await].
 type Attempts struct {
 	patience time.Duration
 	slow     error
@@ -26,10 +26,10 @@ type Attempts struct {
 	err   error         // the error of the last attempt, or slow
 }
 
-// New returns Attempts whose callers wait for at most patience. When a caller has waited that
-// long, it gets an error that wraps [tick.ErrTimestampNotSaved] and names what has not answered;
-// later callers get the same error until the attempt ends. The Attempts call changed with the
-// previous result and each new one; changed must not call the Attempts.
+// New returns Attempts whose callers wait for at most patience. A caller that has waited that
+// long gets an error that wraps [tick.ErrTimestampNotSaved] and names what, such as "the disk";
+// later callers get the same error until the attempt ends. Each new result is passed to changed,
+// with the previous one; changed must not use the Attempts.
 func New(patience time.Duration, what string, changed func(before, now error)) *Attempts {
 	slow := fmt.Errorf("%w: %s has not answered for %v", tick.ErrTimestampNotSaved, what, patience)
 	return &Attempts{
@@ -41,7 +41,7 @@ func New(patience time.Duration, what string, changed func(before, now error)) *
 // Asked returns a channel that receives when a caller waits.
 func (a *Attempts) Asked() <-chan struct{} { return a.asked }
 
-// Slow returns the error that a caller gets when it has waited too long.
+// Slow returns the error that callers get when they have waited too long.
 func (a *Attempts) Slow() error { return a.slow }
 
 // Err returns the error of the last attempt, or Slow if the current attempt takes too long.
@@ -103,8 +103,8 @@ func (a *Attempts) Await(ctx context.Context, ended <-chan struct{}, done func()
 	}
 }
 
-// late returns the result of Await when patience has run out. On a busy machine the attempt may
-// have ended earlier without waking this goroutine, so late checks all conditions again.
+// late returns the result of Await after patience has run out. On a busy machine the attempt
+// may have ended before this goroutine could run, so late checks all conditions again.
 func (a *Attempts) late(ctx context.Context, ended <-chan struct{}, done func() bool, round chan struct{}) error {
 	select {
 	case <-ended:

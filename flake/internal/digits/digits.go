@@ -1,8 +1,8 @@
 // Package digits formats and parses numbers of up to 128 bits in the bases 2 to 62, the text
 // forms that all id formats share.
 //
-// A [Size] is the number of bits of a format's ids, which determines the width of padded text
-// and the highest number. A number is two halves, hi and lo.
+// A [Size] holds the highest number of a format and the width of its padded text. A number is
+// two halves, hi and lo.
 package digits
 
 import (
@@ -52,13 +52,13 @@ func divide(hi, lo, d uint64) (qhi, qlo, rem uint64) {
 	return qhi, qlo, rem
 }
 
-// Size is the number of bits of a format's ids.
+// Size describes the size of a format's ids.
 type Size struct {
 	high   uint64             // upper half of the highest number; the lower half is all ones
 	widths [MaxBase + 1]uint8 // number of digits of the highest number, by base
 }
 
-// NewSize returns the size of numbers with the given number of bits, 64 to 128.
+// NewSize returns the Size of ids with the given number of bits, 64 to 128.
 func NewSize(bits int) *Size {
 	s := &Size{high: ^uint64(0) >> (128 - bits)}
 	for base := MinBase; base <= MaxBase; base++ {
@@ -69,8 +69,8 @@ func NewSize(bits int) *Size {
 	return s
 }
 
-// Width returns the length of padded texts in a base from 2 to 62, the number of digits of the
-// highest number. For any other base it returns 0.
+// Width returns the length of padded text in a base from 2 to 62, that of the highest number.
+// For any other base it returns 0.
 func (s *Size) Width(base int) int {
 	if base < MinBase || base > MaxBase {
 		return 0
@@ -91,8 +91,8 @@ func Append(dst []byte, hi, lo uint64, base int) ([]byte, error) {
 	return append(dst, buf[put(&buf, hi, lo, base):]...), nil
 }
 
-// AppendPadded appends (hi, lo), which must fit in the size, padded with leading zeros to
-// [Size.Width] digits. If it fails, it returns dst unchanged.
+// AppendPadded is like [Append], but pads (hi, lo), which must fit in the size, with leading
+// zeros to [Size.Width] digits.
 func (s *Size) AppendPadded(dst []byte, hi, lo uint64, base int) ([]byte, error) {
 	if base < MinBase || base > MaxBase {
 		return dst, ErrBase
@@ -120,8 +120,8 @@ func Text(hi, lo uint64, base int) (string, error) {
 	return string(text), err
 }
 
-// Padded returns (hi, lo), which must fit in the size, padded with leading zeros to [Size.Width]
-// digits. For a base that is not from 2 to 62 it returns [ErrBase].
+// Padded returns (hi, lo), which must fit in the size, in a base from 2 to 62, padded with
+// leading zeros to [Size.Width] digits. For any other base it returns [ErrBase].
 func (s *Size) Padded(hi, lo uint64, base int) (string, error) {
 	var buf [128]byte
 	text, err := s.AppendPadded(buf[:0], hi, lo, base)
@@ -252,7 +252,7 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 		return 0, 0, ErrBase
 	}
 	if len(text) == 0 || len(text) > int(s.widths[base]) {
-		return 0, 0, wrong(text, 0, "%d digits, want 1 to %d in base %d", len(text), s.widths[base], base)
+		return 0, 0, wrong(text, 0, "%d digits; must be 1 to %d in base %d", len(text), s.widths[base], base)
 	}
 	r := &radixes[base]
 	// The first word may have fewer digits than the others.
@@ -306,12 +306,12 @@ func tooHigh(text string, base int) error {
 	return wrong(text, 0, "above the highest id, in base %d", base)
 }
 
-// maxQuoted is the maximum number of bytes that an error keeps of a text that is not an id. It
-// is more than the text of any id has.
+// maxQuoted is the maximum number of bytes of an invalid text that an error keeps. The text of
+// any id is shorter.
 const maxQuoted = 130
 
-// Wrong is the error for a text that is not an id. [As] converts it to the error that users
-// see, flake.ParseError, which package flake declares so that go doc shows its fields.
+// Wrong is the error for a text that is not an id. [As] converts it to flake.ParseError, the
+// error that users see; package flake declares that type so that go doc shows its fields.
 type Wrong struct {
 	Text string // the text, cut short if it is longer than any id
 	At   int    // index of the first wrong byte
@@ -346,13 +346,13 @@ func Errorf[E like, T string | []byte](text T, at int, format string, args ...an
 	return As[E](wrong(text, at, format, args...))
 }
 
-// wrong returns a [*Wrong]. It copies the text, so that the error does not alias or retain the
+// wrong returns a [*Wrong]. It copies the text so that the error does not alias or retain the
 // caller's buffer.
 func wrong[T string | []byte](text T, at int, format string, args ...any) *Wrong {
 	return &Wrong{strings.Clone(string(text[:min(len(text), maxQuoted)])), at, fmt.Sprintf(format, args...)}
 }
 
-// Quote quotes untrusted text, cut to a length that fits in a log line.
+// Quote quotes untrusted text, and shortens it to fit in a log line.
 func Quote(text string) string {
 	if len(text) > 64 {
 		return fmt.Sprintf("%q... (%d bytes)", text[:64], len(text))

@@ -95,8 +95,8 @@ func TestTextsThatAreNoNumbers(t *testing.T) {
 		at   int
 		what string
 	}{
-		{"", 2, 0, "0 digits, want 1 to 128 in base 2"},
-		{ones + "1", 2, 0, "129 digits, want 1 to 128 in base 2"},
+		{"", 2, 0, "0 digits; must be 1 to 128 in base 2"},
+		{ones + "1", 2, 0, "129 digits; must be 1 to 128 in base 2"},
 		{"!", 62, 0, "'!' is not a digit of base 62"},
 		{"0\x00", 62, 1, "'\\x00' is not a digit of base 62"},
 		{"1Aa", 16, 2, "'a' is not a digit of base 16"},

@@ -1,4 +1,4 @@
-// Package duplicates finds repeated ids in tests of the formats. See [Check].
+// Package duplicates finds duplicate ids in tests of the formats. See [Check].
 package duplicates
 
 import (
@@ -15,7 +15,7 @@ type Generator[ID any] interface {
 }
 
 // Check makes n ids in 8 goroutines; some make ids one by one, others many at a time. The test
-// fails if an id repeats, or is not after the last id of its goroutine.
+// fails if an id is a duplicate, or is not after the last id of its goroutine.
 //
 // The function place must return a different number for each id. The numbers must rise with
 // time and be dense, since Check uses a bit for each number.
@@ -27,7 +27,7 @@ func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, 
 	}
 	s := new(seen)
 	if !s.add(place(first)) || s.add(place(first)) {
-		t.Fatal("a repeated id is not found")
+		t.Fatal("a duplicate id is not found")
 	}
 	sizes := []int{1, 1, 1, 16, 1, 3, 1, 256} // ids per call, one element per goroutine
 	var wg sync.WaitGroup
@@ -61,9 +61,9 @@ func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, 
 		})
 	}
 	wg.Wait()
-	t.Logf("%d ids from %d goroutines: %d twice, %d out of order", n, len(sizes), twice.Load(), disorder.Load())
+	t.Logf("%d ids from %d goroutines: %d duplicates, %d out of order", n, len(sizes), twice.Load(), disorder.Load())
 	if twice.Load()+disorder.Load() != 0 {
-		t.Error("ids repeat, or are out of order")
+		t.Error("ids are duplicates or out of order")
 	}
 }
 
@@ -76,7 +76,7 @@ const pageBits = 1 << 16
 
 type page [pageBits / 64]atomic.Uint64
 
-// add adds a place, and reports whether it was new.
+// add adds a place and reports whether it was new.
 func (s *seen) add(place uint64) bool {
 	p, ok := s.pages.Load(place / pageBits)
 	if !ok {

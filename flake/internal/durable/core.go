@@ -22,7 +22,7 @@ type Core[S interface {
 	closed sync.Once // used if there is no marker
 }
 
-// Open calls [Open] for the source, and keeps its mark until Close.
+// Open calls [Open] for the source and keeps its mark until Close.
 func (c *Core[S]) Open(ctx context.Context, path string, o Options) (err error) {
 	c.Marker, err = Open(ctx, path, c.Source, o)
 	return err

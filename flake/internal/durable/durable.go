@@ -18,7 +18,7 @@ type Marker struct {
 	at     string     // the file and name, for people
 	former *mark.File // the generator's former file, or nil; closed by begin
 	source Source
-	bound  Bound // or nil
+	bound  Bound // may be nil
 	log    *slog.Logger
 	report func(time.Duration) // called with the time that each save took
 	old    uint64              // maximum age of the mark without calls, in ms
@@ -44,8 +44,8 @@ type Marker struct {
 }
 
 // next returns the next mark to save. When a generator is closed, its mark is lowered to the
-// clock's time, but no further even if the last id is older, because the mark also shows when
-// the generator last ran.
+// clock's time, but not to an older last id, because the mark also shows when the generator
+// last ran.
 func (k *Marker) next() (m mark.Mark) {
 	if k.ended { // close the source before lowering the mark, so that no id can follow
 		last := k.source.Close()
@@ -84,8 +84,8 @@ func (k *Marker) asked() bool {
 	return milli != k.milli || used != k.used
 }
 
-// stale reports whether the mark must be moved even if no ids were made: because it is getting
-// too old, or because it can be lowered after the clock went back.
+// stale reports whether the mark must be moved even if no ids were made, because it is getting
+// too old or because it can be lowered after the clock went back.
 func (k *Marker) stale() bool {
 	now, limit := k.source.Now(), k.source.Limit()
 	before := limit.Milli()
@@ -97,9 +97,9 @@ func (k *Marker) stale() bool {
 	return lowered || now > k.mark.Load()+k.old
 }
 
-// await is the limit's Extend, called when the clock has passed the mark. Usually the cause is
-// that there were no calls for a while, that the machine slept, or that the clock was set ahead;
-// then a save is enough. While saves fail, await fails at once, and run keeps trying.
+// await is the limit's Extend, called when the clock has passed the mark. Usually there were no
+// calls for a while, the machine slept, or the clock was set ahead; then a save is enough. While
+// saves fail, await fails immediately and run keeps trying.
 func (k *Marker) await(ctx context.Context, milli uint64) error {
 	// If the clock was set back, there is nothing to wait for.
 	done := func() bool { return milli <= k.source.Limit().Milli() || milli > k.source.Now() }
@@ -118,10 +118,11 @@ func (k *Marker) Renew() error { return k.marks.renew() }
 // Beat moves the marks if they are due. The caller of [OpenOn] must call it each second.
 func (k *Marker) Beat() { k.marks.beat() }
 
-// Mark returns the mark in the file, which no id is later than.
+// Mark returns the mark in the file, an upper bound on the times of ids.
 func (k *Marker) Mark() time.Time { return time.UnixMilli(int64(k.mark.Load())).UTC() }
 
-// LastSaved returns when the file was last written, and the error of a later attempt, or nil.
+// LastSaved returns when the file was last written, and the error of a later attempt to write
+// it, or nil.
 func (k *Marker) LastSaved() (time.Time, error) {
 	return time.UnixMilli(int64(k.saved.Load())).UTC(), k.Ready()
 }
@@ -149,18 +150,18 @@ func (k *Marker) watch() {
 	now, ahead, behind := k.source.Now(), k.source.Doubted(), k.source.Behind() > window
 	switch {
 	case ahead > 0 && k.ahead == 0:
-		k.log.Warn("the clock has gone far ahead: ids keep the time before, and follow the clock once it has stayed there; "+
+		k.log.Warn("the clock has gone far ahead: ids continue at the old time until it has stayed there; "+
 			"correct it if it is wrong",
 			"ahead", ahead.Round(time.Millisecond), "stays", tick.Doubt)
 	case ahead == 0 && k.ahead > 0 && now > k.seen+uint64(k.ahead/2/time.Millisecond):
 		k.log.Warn("the clock has stayed far ahead, and ids follow it: "+
-			"if it is set back now, there are no ids until it has caught up", "clock", show(now))
+			"if it is set back now, no ids can be made until it has caught up", "clock", show(now))
 	case ahead == 0 && k.ahead > 0:
 		k.log.Info("the clock is no longer far ahead", "clock", show(now))
 	}
 	switch {
 	case behind && !k.behind:
-		k.log.Error("the clock is behind the last id: there are no ids until it has caught up; correct it; "+elsewhere,
+		k.log.Error("the clock is behind the last id: no ids until it has caught up; correct it; "+elsewhere,
 			"wait", tick.Milliseconds(k.source.Behind()), "clock", show(now))
 	case !behind && k.behind:
 		k.log.Info("the clock is no longer behind the last id", "clock", show(now))

@@ -282,7 +282,7 @@ func TestStartRefused(t *testing.T) {
 		"clock set ahead":  {clock: someTime + window + 30*86400_000 + 1, want: tick.ErrClockAdvanced, says: []string{"allowable_downtime (2592000000 ms)", "above 2592000001"}},
 		"down for long":    {clock: someTime + window + 1001, down: time.Second, want: tick.ErrClockAdvanced, says: []string{"1000 ms"}},
 		"disk full":        {clock: someTime + window + 1, broken: true, want: tick.ErrTimestampNotSaved, says: []string{"no space left", "free the disk"}},
-		"senseless option": {clock: someTime + window + 1, down: -1, says: []string{"allowable_downtime", "below 0"}},
+		"senseless option": {clock: someTime + window + 1, down: -1, says: []string{"allowable_downtime", "must be at least 0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -459,7 +459,7 @@ func TestWordsAreKept(t *testing.T) {
 	if _, err := OpenOn(t.Context(), mark.OS{}, b.sleep, b.path, third, b.options()); !errors.Is(err, refused) || !slices.Equal(third.restored, []uint64{4}) {
 		t.Errorf("%v, restored %v", err, third.restored)
 	}
-	if _, err := b.try(t.Context()); err == nil || !strings.Contains(err.Error(), "of another format") {
+	if _, err := b.try(t.Context()); err == nil || !strings.Contains(err.Error(), "another id format") {
 		t.Errorf("opened without the words: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 var errEnded = fmt.Errorf("%w, and so is its file of marks", tick.ErrClosed)
 
 // Marks is a file that keeps the marks of several generators, each under a name. One save per
-// second covers all of them; while no ids are asked for, saves are rare. Close it when done.
+// second covers all of them; while no ids are made, saves are rare. Close it when done.
 type Marks struct {
 	file *mark.File
 	log  *slog.Logger
@@ -136,8 +136,8 @@ func (m *Marks) Names() []string {
 	return slices.Sorted(maps.Keys(m.saved.Marks))
 }
 
-// Latest returns a time that is not before any id of any generator that ever kept a mark in the
-// file.
+// Latest returns an upper bound on the times of the ids of all generators that ever kept a mark
+// in the file.
 func (m *Marks) Latest() uint64 {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -151,7 +151,7 @@ func latest(c mark.Content) (milli uint64) {
 	return milli
 }
 
-// before returns a time that no id of a closed generator is later than.
+// before returns an upper bound on the times of the ids of closed generators.
 func (m *Marks) before() uint64 {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -189,7 +189,7 @@ func (m *Marks) release(name string) {
 	delete(m.names, name)
 }
 
-// add starts keeping the mark of a generator, and saves it.
+// add starts keeping the mark of a generator and saves it.
 func (m *Marks) add(k *Marker) error {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -201,7 +201,7 @@ func (m *Marks) add(k *Marker) error {
 	}
 	m.kept = m.kept[:len(m.kept)-1]
 	if !errors.Is(err, errEnded) {
-		err = fmt.Errorf("%w; free the disk or make the file and its folder writable, or set another timestamp_path", err)
+		err = fmt.Errorf("%w; free the disk or make the file and its directory writable, or set another timestamp_path", err)
 	}
 	return err
 }
@@ -271,7 +271,7 @@ func (m *Marks) begin(beat <-chan time.Time) {
 	go m.run(beat)
 }
 
-// run calls beat at each beat, and moves the marks at once when a caller waits for that.
+// run calls beat at each beat, and moves the marks immediately when a caller waits for that.
 func (m *Marks) run(beat <-chan time.Time) {
 	defer close(m.stopped)
 	for {
@@ -301,7 +301,7 @@ func (m *Marks) report(before, err error) {
 	}
 }
 
-// drop closes one generator, or all if one is nil. It lowers their marks to the clock, and saves.
+// drop closes one generator, or all if one is nil. It lowers their marks to the clock and saves.
 func (m *Marks) drop(one *Marker) (err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()

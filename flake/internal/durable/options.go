@@ -24,9 +24,9 @@ const (
 	// linger is the number of beats without ids after which marks no longer move.
 	linger = 60
 
-	// idle, or a hundredth of the allowable downtime if that is less, is the maximum age of a
-	// mark while there are no calls. There is a maximum because the mark also shows when the
-	// node last ran, and because programs may delete files that look old.
+	// The maximum age of a mark while there are no calls is idle, or a hundredth of the
+	// allowable downtime if that is less. There is a maximum because the mark also shows when
+	// the node last ran, and because programs may delete files that look old.
 	idle = time.Hour
 
 	window = uint64(Window / time.Millisecond)

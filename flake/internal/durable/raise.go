@@ -6,8 +6,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// RaiseMark raises the nameless mark in the file at path to at least milli, and returns the
-// mark. Nothing else in the file changes. It fails as [OpenMarks] does, or if the file cannot be
+// RaiseMark raises the nameless mark in the file at path to at least milli and returns it.
+// Nothing else in the file changes. It fails as [OpenMarks] does, or if the file cannot be
 // written.
 func RaiseMark(path string, milli uint64) (uint64, error) {
 	file, c, err := mark.Open(mark.OS{}, path)
@@ -26,7 +26,7 @@ func RaiseMark(path string, milli uint64) (uint64, error) {
 	c.Marks[""] = own
 	if err := file.Save(c); err != nil {
 		return 0, fmt.Errorf("flake: %w; "+
-			"free the disk or make the file and its folder writable, or set another timestamp_path", err)
+			"free the disk or make the file and its directory writable, or set another timestamp_path", err)
 	}
 	return milli, nil
 }

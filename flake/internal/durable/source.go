@@ -14,8 +14,8 @@ type Source interface {
 	Begin(last uint64)
 	// Last returns the last tick in which ids were used, and the number of ids used in it.
 	Last() (milli uint64, used int)
-	// Limit returns the time that no id may pass. A later call may return a different limit,
-	// which must be raised in turn.
+	// Limit returns the limit of ids. A later call may return a different limit, which must be
+	// raised in turn.
 	Limit() *tick.Limit
 	// Lower lowers the limit to milli, unless an id is later.
 	Lower(milli uint64)
@@ -23,7 +23,7 @@ type Source interface {
 	Doubted() time.Duration
 	// Behind returns how many milliseconds the clock is behind the last id, or 0.
 	Behind() uint64
-	// Close closes the source, and returns a time that no id is later than.
+	// Close closes the source and returns an upper bound on the times of its ids.
 	Close() (last uint64)
 }
 
@@ -37,8 +37,8 @@ type Stateful interface {
 	// depend on them once [Marker.Renew] has succeeded.
 	Words() []uint64
 	// Rewind is called after Restore if the clock is far behind last, the mark of the last
-	// run. From then on ids must differ from those up to last. Rewind returns a time that
-	// the new ids must be later than.
+	// run. New ids must then differ from those up to last. Rewind returns an exclusive lower
+	// bound on the times of the new ids.
 	Rewind(last uint64) (after uint64)
 	// Bound reserves all times up to after for other nodes. It is called before Begin.
 	Bound(after uint64)

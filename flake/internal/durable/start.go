@@ -51,10 +51,10 @@ func (k *Marker) keep(beat <-chan time.Time) {
 func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper,
 	path string, source Source, o Options) (*Marker, error) {
 	if o.AllowableDowntime < 0 {
-		return nil, fmt.Errorf("flake: allowable_downtime is %v, and must not be below 0", o.AllowableDowntime)
+		return nil, fmt.Errorf("flake: allowable_downtime is %v: must be at least 0", o.AllowableDowntime)
 	}
 	if o.Marks != nil && strings.ContainsFunc(path, unfit) {
-		return nil, fmt.Errorf("flake: %q is not a name of a mark: "+
+		return nil, fmt.Errorf("flake: %q cannot be the name of a mark: "+
 			"it has a space, a slash, or a character that cannot be printed", path)
 	}
 	if o.AllowableDowntime == 0 {
@@ -126,8 +126,8 @@ func (k *Marker) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 			return err
 		}
 	}
-	// From here on all ids in the tick of after count as used. Until the file is written, no
-	// later time may be used.
+	// From here on, all ids in the tick of after count as used; no later tick may be used
+	// before the file is written.
 	k.source.Begin(after)
 	made, _ := k.source.Last() // may be later than after
 	k.source.Limit().Set(max(after, made))
@@ -137,20 +137,20 @@ func (k *Marker) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 // unfit reports whether r is not allowed in the name of a mark, which may be part of a file name.
 func unfit(r rune) bool { return r == '/' || r == ' ' || r == utf8.RuneError || !unicode.IsPrint(r) }
 
-// within waits until the clock has passed the start of the bound, however long that takes, and
-// returns the time that ids must be later than.
+// within waits until the clock has passed the start of the bound, however long that takes. It
+// returns an exclusive lower bound on the times of ids.
 func (k *Marker) within(ctx context.Context, sleep tick.Sleeper, after, bound uint64) (uint64, error) {
 	if s, ok := k.source.(Stateful); ok {
 		s.Bound(bound)
 	}
 	lag := func() uint64 { return max(bound+1, k.source.Now()) - k.source.Now() }
 	if behind := lag(); behind > 0 {
-		k.log.Info("waiting until the clock has passed the ids that others may have made with this worker",
+		k.log.Info("waiting until the clock has passed the last id that another node may have made with this worker id",
 			"wait", tick.Milliseconds(behind), "mark", show(bound))
 	}
 	if err := tick.Await(ctx, sleep, lag); err != nil {
-		return 0, fmt.Errorf("flake: waiting until the clock has passed %s, "+
-			"up to which others may have made ids with this worker: %w", show(bound), err)
+		return 0, fmt.Errorf("flake: gave up waiting for the clock to pass %s, "+
+			"the last time at which another node may have made ids with this worker id: %w", show(bound), err)
 	}
 	return max(after, bound), nil
 }
@@ -161,14 +161,14 @@ func (k *Marker) restore(words []uint64) error {
 		return s.Restore(words)
 	}
 	if len(words) > 0 {
-		return fmt.Errorf("flake: %s is of another format of ids: it has %d words with the time; "+
+		return fmt.Errorf("flake: %s belongs to another id format: its mark has %d extra words; "+
 			"set another timestamp_path", k.at, len(words))
 	}
 	return nil
 }
 
-// resume waits until the clock has passed the last run's mark, and returns the time that ids must
-// be later than. That is the mark, unless a [Stateful] source rewinds.
+// resume waits until the clock has passed the last run's mark, and returns an exclusive lower
+// bound on the times of ids. That is the mark, unless a [Stateful] source rewinds.
 func (k *Marker) resume(ctx context.Context, sleep tick.Sleeper, last uint64,
 	allowed time.Duration) (after uint64, err error) {
 	if s, ok := k.source.(Stateful); ok && last > k.source.Now()+window {
@@ -193,7 +193,7 @@ func (k *Marker) resume(ctx context.Context, sleep tick.Sleeper, last uint64,
 	return last, nil
 }
 
-// wait waits until the clock has passed last, and returns the clock's time. It fails if last is
+// wait waits until the clock has passed last and returns the clock's time. It fails if last is
 // more than Window ahead.
 func (k *Marker) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now uint64, err error) {
 	for logged := false; ; logged = true {

@@ -9,8 +9,8 @@
 //	+---------+----------------------------------+----------------+
 //	 64                                           128 - Random     128
 //
-// Within a millisecond the first half of each id of a generator is one more than the first half
-// of the id before. The random bits make an id harder to guess; it is unique without them.
+// Within a millisecond, the first half of a generator's id is one more than that of its
+// previous id. The random bits make an id harder to guess; it is unique without them.
 package halves
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Layout says how many bits the fields of variable width have, and which bits are always set.
+// Layout holds the widths of the fields that vary in width, and the bits that are always set.
 type Layout struct {
 	Sequence, Random int    // numbers of bits, at most 16
 	High, Low        uint64 // the bits that are always set in each half
@@ -94,7 +94,7 @@ func (l Layout) Highest(t time.Time) (id [16]byte) {
 	return id
 }
 
-// Plus returns the id i places after id in a run.
+// Plus returns the id that is i places after id in a run.
 func Plus[ID ~[16]byte](id ID, i int) ID {
 	binary.BigEndian.PutUint64(id[:8], binary.BigEndian.Uint64(id[:8])+uint64(i))
 	return id
@@ -147,8 +147,8 @@ func Open[T ID[T]](
 	return g, nil
 }
 
-// Fresh returns a function that returns new ids. Its first call chooses their worker at random,
-// and their time comes from a clock that is never set back.
+// Fresh returns a function that returns new ids. The first call chooses a random worker for all
+// of them. Their times come from a clock that is never set back.
 func Fresh[T ID[T]](l Layout) func() T {
 	standard := sync.OnceValue(func() *Generator[T] {
 		g, err := New[T](l, flake.RandomWorker(), flake.Options{Clock: tick.ForwardClock()})
@@ -206,7 +206,7 @@ func (g *Generator[T]) NextN(ctx context.Context, dst []T) (int, error) {
 // Reserve returns 1 to n ids of one millisecond, like [flake.Generator.Reserve].
 func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], err error) {
 	if n < 1 {
-		return r, fmt.Errorf("flake: cannot reserve %d ids, only 1 or more", n)
+		return r, fmt.Errorf("flake: cannot reserve %d ids: must be at least 1", n)
 	}
 	milli, used, count, err := g.core.Source.Reserve(ctx, n)
 	if err == nil {

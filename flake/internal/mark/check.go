@@ -24,12 +24,12 @@ func Check(path string) error {
 	return err
 }
 
-// folder returns the FileInfo of a folder. It fails if every user can write to the folder,
-// because any user could then create the files first, and so prevent saves.
+// folder returns the FileInfo of a directory. It fails if the directory is world-writable,
+// because any user could then create the files first and so block saves.
 func folder(path string) (os.FileInfo, error) {
 	dir, err := os.Stat(path)
 	if err == nil && dir.IsDir() && dir.Mode().Perm()&0o002 != 0 {
-		err = fmt.Errorf("every user can write to its folder (%v), and so stop the ids", dir.Mode())
+		err = fmt.Errorf("its directory is world-writable (%v), so any user could block saves", dir.Mode())
 	}
 	return dir, err
 }

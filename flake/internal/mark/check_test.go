@@ -34,9 +34,9 @@ func TestCheck(t *testing.T) {
 		"good":             "",
 		"foreign":          "it was left as it is",
 		"read-only":        "it is read-only",
-		"none/new":         "create the folder, or set another path",
-		"everybody's/new":  "every user can write to its folder",
-		"everybody's":      "it is a folder",
+		"none/new":         "create the directory, or set another path",
+		"everybody's/new":  "its directory is world-writable",
+		"everybody's":      "it is a directory",
 		"foreign/new":      "not a directory",
 		"another's/../new": "",
 	} {

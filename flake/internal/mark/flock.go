@@ -22,7 +22,7 @@ func flock(f *os.File) error {
 	return nil
 }
 
-// writable returns an error if this user cannot create files in the folder.
+// writable returns an error if this user cannot create files in the directory.
 func writable(dir string) error {
 	const writeAndSearch = 3
 	if err := syscall.Access(dir+"/.", writeAndSearch); err != nil {

@@ -64,11 +64,11 @@ type Content struct {
 	Workers map[string]Worker `json:"workers,omitempty"` // by name
 }
 
-// Mark is the mark of a generator. No id has passed it.
+// Mark is the mark of a generator.
 type Mark struct {
-	Milli  uint64   `json:"milli"`           // milliseconds since 1970-01-01 UTC, up to Max
-	Latest uint64   `json:"latest"`          // no id under this name was ever later, even if Milli was lowered since
-	Words  []uint64 `json:"words,omitempty"` // the caller's, up to MaxWords
+	Milli  uint64   `json:"milli"`           // an upper bound on ids, in ms since 1970-01-01 UTC; at most Max
+	Latest uint64   `json:"latest"`          // an upper bound on all ids ever made under this name; Milli may be lower
+	Words  []uint64 `json:"words,omitempty"` // the caller's; at most MaxWords
 }
 
 // Number is a claimed number of a store, as package workers describes.
@@ -83,13 +83,13 @@ type Number struct {
 	Mark       uint64 `json:"mark"` // the highest mark that may have been written for it
 }
 
-// Worker is a random worker id, and the id of the machine that it was drawn on, or "" if unknown.
+// Worker is a random worker id, and the id of the machine that drew it, or "" if unknown.
 type Worker struct {
 	Worker  uint64 `json:"worker"`
 	Machine string `json:"machine,omitempty"`
 }
 
-// An image is the bytes of a file, and says which slot is current.
+// An image is the bytes of a file and the position of its current slot.
 type image struct {
 	data     []byte // nil if the file does not exist
 	size     int    // the size of a slot; 0 for an earlier version, without slots
@@ -286,12 +286,12 @@ func parseMark(fields []string) (m Mark, err error) {
 	return m, nil
 }
 
-// errDets means that the file is one that the Erlang server wrote and "flake import" reads.
+// errDets means that the file was written by the Erlang server; "flake import" reads it.
 var errDets = errors.New("it is the dets file of boundary/flake, the Erlang server")
 
-// foreign returns an error that says what kind of file data is, if it has no mark. It may be the
-// dets file of the Erlang server, with its cookie at byte 4, or an integer in the External Term
-// Format (131, 110, length, sign, little-endian), which has 6 bytes for any time since 2004.
+// foreign returns an error that describes data without a mark. It may be the dets file of the
+// Erlang server, with its cookie at byte 4, or an integer in the External Term Format (131, 110,
+// length, sign, little-endian), which has 6 bytes for any time since 2004.
 func foreign(data []byte) error {
 	if bytes.HasPrefix(data[min(len(data), 4):], []byte{0, 0xab, 0xcd, 0xef}) {
 		return errDets

@@ -1,4 +1,4 @@
-// Package mark keeps marks in a file. A mark is a time and perhaps a few words, whose meaning
+// Package mark keeps marks in a file. A mark is a time, and perhaps a few words whose meaning
 // is up to the caller. The file survives kill -9, a power cut and a full disk: it always
 // contains the old or the new marks.
 //
@@ -6,9 +6,8 @@
 //
 // The file has two slots, and a save overwrites the one that is not current. On file systems
 // that overwrite blocks in place, such as ext4 and xfs, this needs no space, so a full disk
-// does no harm. On file systems that copy on write, such as btrfs and zfs, the save may fail
-// for lack of space. It may also fail for lack of space on any file system if the file was
-// reflinked or is in a snapshot.
+// does no harm. A save may fail for lack of space on file systems that copy on write, such as
+// btrfs and zfs, and on any file system if the file was reflinked or is in a snapshot.
 package mark
 
 import (
@@ -32,11 +31,11 @@ type Disk interface {
 	Read(path string, max int64) ([]byte, error)
 	// Overwrite overwrites a file with data at an offset, and makes that durable.
 	Overwrite(path string, offset int64, data []byte) error
-	// Create creates a file, and removes any that is already there.
+	// Create creates a file and removes any that is already there.
 	Create(path string) (Writer, error)
 	// Rename atomically replaces one file with another.
 	Rename(from, to string) error
-	// SyncDir makes the names in a folder durable.
+	// SyncDir makes the names in a directory durable.
 	SyncDir(path string) error
 }
 
@@ -93,8 +92,8 @@ func Open(disk Disk, path string) (*File, Content, error) {
 	return &File{disk: disk, name: path, path: real, lock: lock, now: now}, c, nil
 }
 
-// Former opens the separate file that a generator had in early releases. The path of that file
-// is the path of f, a hyphen and the name. If it does not exist, Former returns nil.
+// Former opens the separate file that a generator had in early releases: its path is the path
+// of f, a hyphen and the name. If it does not exist, Former returns nil.
 func (f *File) Former(name string) (former *File, last Mark, err error) {
 	path := f.name + "-" + name
 	real, err := f.disk.Resolve(path)
@@ -140,7 +139,7 @@ func refuse(path string, err error) error {
 		"move this one away and start again", path, err)
 }
 
-// Refuse returns an error that says why no node must start with the file.
+// Refuse returns an error that says why no node may start with the file.
 func (f *File) Refuse(reason string) error { return refuse(f.path, errors.New(reason)) }
 
 func advise(path string, err error) error {
@@ -149,17 +148,17 @@ func advise(path string, err error) error {
 		return fmt.Errorf("timestamp_path %s: %w; stop that node first, "+
 			"or give this one a different timestamp_path and worker_id", path, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("timestamp_path %s: %w; create the folder, or set another path", path, err)
+		return fmt.Errorf("timestamp_path %s: %w; create the directory, or set another path", path, err)
 	}
 	return fmt.Errorf("timestamp_path %s: %w; make it a file that this user can read and write, "+
-		"in a folder that no other user can write to, or set another path", path, err)
+		"in a directory that no other user can write to, or set another path", path, err)
 }
 
 // Path returns the path of the file, without symbolic links.
 func (f *File) Path() string { return f.path }
 
-// Save durably replaces the content. After an error or a crash the file contains old or new
-// content.
+// Save durably replaces the content. After an error or a crash, the file contains either the
+// old or the new content.
 func (f *File) Save(c Content) error {
 	if err := f.save(c); err != nil {
 		return fmt.Errorf("timestamp_path %s: %w", f.path, err)
@@ -191,7 +190,7 @@ func (f *File) save(c Content) error {
 	if !fits || inPlace != nil {
 		switch err := f.replace(next); {
 		case err != nil && inPlace != nil:
-			return fmt.Errorf("%w; a new file instead: %w", inPlace, err)
+			return fmt.Errorf("%w; writing a new file instead: %w", inPlace, err)
 		case err != nil:
 			return err
 		}
@@ -242,8 +241,8 @@ func (f *File) write(m image) error {
 }
 
 // replace writes a temporary file and renames it. It creates that file anew each time, because
-// after a failed fsync the kernel may treat lost data as written. The fsync of the folder makes
-// the new name durable.
+// after a failed fsync the kernel may treat lost data as written. The fsync of the directory
+// makes the new name durable.
 func (f *File) replace(next image) error {
 	temporary := f.path + ".new"
 	w, err := f.disk.Create(temporary)
@@ -263,14 +262,14 @@ func (f *File) replace(next image) error {
 	if err := f.hold(); err != nil {
 		return err
 	}
-	f.sure = false // until the folder is synced
+	f.sure = false // until the directory is synced
 	if err := f.disk.Rename(temporary, f.path); err != nil {
 		return err
 	}
 	return f.disk.SyncDir(filepath.Dir(f.path))
 }
 
-// hold makes sure that no other process holds the file, or has changed it since the last save:
+// hold checks that no other process holds the file or has changed it since the last save;
 // otherwise the marks might be older than the other process's ids.
 func (f *File) hold() error {
 	again, err := f.lock.Keep()

@@ -202,7 +202,7 @@ func TestRefused(t *testing.T) {
 		"dets":       {file([]byte("\x00\x00\x15\x60\x00\xab\xcd\xef\x00\x00\x00\x01")), []string{"dets file", "flake import -dets "}},
 		"erlang":     {file([]byte("\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01")), []string{"Erlang", "move"}},
 		"future":     {file([]byte("flake-mark 7 new things\n")), []string{"version 7", "versions 1 to 4"}},
-		"folder":     {func(path string) error { return os.Mkdir(path, 0o755) }, []string{"is a folder", "another path"}},
+		"folder":     {func(path string) error { return os.Mkdir(path, 0o755) }, []string{"is a directory", "another path"}},
 		"pipe":       {func(path string) error { return syscall.Mkfifo(path, 0o644) }, []string{"not a regular file"}},
 		"read-only":  {func(path string) error { return os.WriteFile(path, good, 0o444) }, []string{"read-only", "write"}},
 		"dead link":  {func(path string) error { return os.Symlink(path+".none", path) }, []string{"no such file"}},
@@ -262,7 +262,7 @@ func TestFolderForEverybody(t *testing.T) {
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Open(OS{}, filepath.Join(dir, "mark")); err == nil || !strings.Contains(err.Error(), "every user can write") {
+	if _, _, err := Open(OS{}, filepath.Join(dir, "mark")); err == nil || !strings.Contains(err.Error(), "world-writable") {
 		t.Error(err)
 	}
 }
@@ -305,7 +305,7 @@ func TestUnmounted(t *testing.T) {
 
 func TestNoFolder(t *testing.T) {
 	for path, says := range map[string]string{
-		filepath.Join(t.TempDir(), "none", "mark"): "create the folder",
+		filepath.Join(t.TempDir(), "none", "mark"): "create the directory",
 		"":                "empty",
 		"/dev/null/mark":  "not a directory",
 		"mark\x00of zero": "invalid argument",

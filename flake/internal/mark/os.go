@@ -39,7 +39,7 @@ func (OS) Read(path string, max int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case info.IsDir():
-		return nil, errors.New("it is a folder")
+		return nil, errors.New("it is a directory")
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("it is not a regular file (%v)", info.Mode())
 	case info.Mode().Perm()&0o222 == 0:
@@ -98,7 +98,7 @@ func (OS) Lock(path string) (Lock, error) {
 
 type fileLock struct {
 	path   string
-	device uint64 // the device of its folder
+	device uint64 // the device of its directory
 	file   *os.File
 }
 
@@ -119,15 +119,15 @@ func (l *fileLock) take() error {
 }
 
 // Keep also updates the lock file's times, so that programs that clean /tmp leave it alone. It
-// fails if the folder's device was unmounted: the folder at that path now has no marks, or old
-// ones.
+// fails if the directory's device was unmounted: the directory now at that path has no marks,
+// or old ones.
 func (l *fileLock) Keep() (again bool, err error) {
 	dir, err := os.Stat(filepath.Dir(l.path))
 	if err != nil {
 		return false, err
 	}
 	if device(dir) != l.device {
-		return false, errors.New("its folder is on another device than before: " +
+		return false, errors.New("its directory is on another device than before: " +
 			"mount the former one again, or restart the node")
 	}
 	held, err := l.file.Stat()

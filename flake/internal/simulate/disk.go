@@ -14,9 +14,9 @@ import (
 
 // Disk is a file system in memory that models power cuts. It implements mark.Disk.
 //
-// The content of a file is durable once the file is synced, and a file's name once its folder is
-// synced. A power cut may lose everything else: a file may be old, new or truncated, each sector
-// of an overwritten file may be old or new, and only the first few renames may remain.
+// The content of a file is durable once the file is synced, and a file's name once its directory
+// is synced. A power cut may lose everything else: a file may be old, new or truncated, each
+// sector of an overwritten file may be old or new, and only the first few renames may remain.
 type Disk struct {
 	m *Machine
 
@@ -39,14 +39,14 @@ type inode struct {
 // sector is the number of bytes that a disk writes atomically.
 const sector = 512
 
-// A crash ends the process: the disk panics with a crash, and the life recovers.
+// A crash ends the process: the disk panics with it, and the life recovers.
 type crash struct{}
 
 func newDisk(m *Machine) *Disk {
 	return &Disk{m: m, live: map[string]*inode{}, durable: map[string]*inode{}, locked: map[string]bool{}}
 }
 
-// point is called before and after each operation. It lets time pass, and may crash the process.
+// point is called before and after each operation. It lets time pass and may crash the process.
 func (d *Disk) point() {
 	if d.slow > 0 {
 		d.m.pass(time.Duration(d.m.rng.Int64N(int64(d.slow))))
@@ -99,7 +99,7 @@ func (d *Disk) powerCut() {
 	clear(d.locked)
 }
 
-// sure returns the content that a file has after every possible power cut.
+// sure returns the content that a file keeps in any power cut.
 func (d *Disk) sure(path string) []byte {
 	if node := d.durable[path]; node != nil {
 		return node.synced
@@ -107,7 +107,7 @@ func (d *Disk) sure(path string) []byte {
 	return nil
 }
 
-// Forget removes a file for good.
+// Forget removes a file permanently.
 func (d *Disk) Forget(path string) {
 	delete(d.live, path)
 	delete(d.durable, path)

@@ -3,10 +3,10 @@
 // process is killed, or the power fails, between any two operations on the disk.
 //
 // Time and disk are virtual, and everything follows from a seed, so a failure can be repeated
-// exactly. [Run] runs one life, [Many] runs several. The simulated server is a [Node]. There are
-// two kinds: [Kept], used in the tests of each format, for its generators with their durable
-// marks; and [Original], a model of the Erlang server's rules. The simulation must find that
-// Original repeats ids; otherwise the simulation is too lenient.
+// exactly. [Run] runs one life, [Many] several. The simulated server is a [Node]. There are two
+// kinds: [Kept], used in the tests of each format, for its generators with their durable marks;
+// and [Original], a model of the Erlang server's rules. The simulation must find that Original
+// repeats ids; otherwise the simulation is too lenient.
 //
 // Type ledger lists the rules that a node must keep. [RunFleet] simulates several nodes with
 // numbers from a store.
@@ -19,7 +19,7 @@ import "time"
 type Node interface {
 	// Start starts a new process, which knows only what is on the disk.
 	Start(allowableDowntime time.Duration) error
-	// IDs makes n ids, and calls got for each.
+	// IDs makes n ids and calls got for each.
 	IDs(n int, got Got) error
 	// BadCall makes a call that the server does not know.
 	BadCall()
@@ -47,15 +47,15 @@ type Config struct {
 	// PerTick is the number of ids in a tick; 0 means 65,536.
 	PerTick int
 
-	// Unordered says that the ids of a caller need not ascend.
+	// If Unordered is set, the ids of a caller need not ascend.
 	Unordered bool
 
-	// Drifts says that the node's clock may differ from the machine's after a step. Then the
+	// If Drifts is set, the node's clock may differ from the machine's after a step. Then the
 	// time of ids may differ too, and the next start may fail.
 	Drifts bool
 
-	// NoBursts and NoBadCalls leave out the events that make the original repeat ids at
-	// once. Then only crashes and clocks can make it repeat ids.
+	// NoBursts and NoBadCalls leave out the events that make the original repeat ids
+	// immediately. Then only crashes and clocks can make it repeat ids.
 	NoBursts, NoBadCalls bool
 
 	// If LyingDisk is set, fsync does nothing. No node can survive that.

@@ -13,10 +13,10 @@ import (
 )
 
 // Fleet configures a simulation of several nodes that share a store, with fewer numbers than
-// nodes. Machines fail like those of [Config], and are paused and cut off. Answers from the store
-// are lost or late, and the store is restored from snapshots.
+// nodes. Machines fail like those of [Config], and are also paused and cut off. Answers from the
+// store are lost or delayed, and the store is restored from snapshots.
 type Fleet struct {
-	// Restore says whether the store is restored, and what the operator does then.
+	// Restore selects whether the store is restored and what the operator then does.
 	Restore Restore
 	// If Copies is set, nodes start on copies of the disks of running nodes.
 	Copies bool
@@ -39,7 +39,7 @@ type Fleet struct {
 	Admin  func(workers.Store) workers.Store   // replaces an operator's store
 }
 
-// Restore says whether the store is restored, and what the operator does then.
+// Restore selects whether the store is restored and what the operator then does.
 type Restore int
 
 const (
@@ -82,14 +82,14 @@ func (r FleetReport) Wrong() int {
 	return r.Duplicates + r.Overlaps + r.Disorders + r.PastMark + r.Stuck
 }
 
-// ManyFleets runs fleets with consecutive seeds, beginning at first, until the given number of
-// nodes have run.
+// ManyFleets runs fleets with consecutive seeds from first on, until the given number of nodes
+// have run.
 func ManyFleets(f Fleet, first uint64, lives int) FleetReport {
 	fleets := uint64((lives + fleetSize - 1) / fleetSize)
 	return each(fleets, func(i uint64) FleetReport { return RunFleet(f, first+i, nil) })
 }
 
-// fleet is the life of a fleet.
+// fleet is a running [Fleet].
 type fleet struct {
 	Fleet
 	rng    *rand.Rand
@@ -97,7 +97,7 @@ type fleet struct {
 	tasks  []*task
 	store  *store
 	nodes  []*fleetNode
-	ahead  time.Duration // the most that any clock has been ahead of true time
+	ahead  time.Duration // the most by which any clock has been ahead of true time
 	report *FleetReport
 	ledger *fleetLedger
 	calm   bool // whether faults have ended
@@ -135,7 +135,7 @@ func RunFleet(of Fleet, seed uint64, trace func(format string, args ...any)) Fle
 	return report
 }
 
-// settle ends all faults, and checks that as many nodes then make ids as there are numbers.
+// settle ends all faults, then checks that as many nodes make ids as there are numbers.
 func (f *fleet) settle() {
 	f.calm = true
 	f.trace("all is well from here on")
@@ -226,13 +226,13 @@ func (f *fleet) faults(t *task) {
 			f.copies(m, f.nodes[f.rng.IntN(fleetSize)])
 		case p < 96:
 			f.release()
-		case p < 98 && f.Restore == Steps: // run by mistake, or twice
+		case p < 98 && f.Restore == Steps: // run by mistake or repeatedly
 			f.store.afterRestore(false)
 		}
 	}
 }
 
-// far sets a node's clock far ahead, or right again, as if its machine had been replaced.
+// far sets a node's clock far ahead, or corrects it, as if its machine had been replaced.
 func (f *fleet) far(m *fleetNode) {
 	by := -m.machine.off
 	if f.rng.IntN(2) == 0 {
@@ -299,10 +299,10 @@ func (f *fleet) copies(from, to *fleetNode) {
 	}
 }
 
-// task is a goroutine in virtual time. Only one task runs at a time, until it waits.
+// task is a goroutine in virtual time. Only one task runs at a time; it runs until it waits.
 type task struct {
 	f     *fleet
-	m     *fleetNode // the node that crashes if the task does, or nil
+	m     *fleetNode // the node that crashes if the task does; may be nil
 	at    time.Duration
 	next  func() (time.Duration, bool)
 	stop  func()
@@ -390,8 +390,8 @@ func (f *fleet) resume(t *task) {
 	}
 }
 
-// fleetLedger records every id of a fleet, and finds broken rules: an id repeats; two owners of a
-// number make ids for the same time; the ids of a node do not ascend; an id is later than every
+// fleetLedger records every id of a fleet, and finds broken rules: a duplicate id; two owners of
+// a number with ids for the same time; ids of a node that do not ascend; an id later than every
 // mark that the store ever had for its number.
 type fleetLedger struct {
 	f       *fleet
@@ -418,7 +418,7 @@ type lasting struct {
 	format int
 }
 
-// tenure is a generator of a node while it has a number.
+// tenure is a node's generator while it has a given number.
 type tenure struct {
 	kind
 	m           *fleetNode

@@ -28,7 +28,7 @@ type fleetNode struct {
 	set      *host.Generators[*generator]
 	tasks    []*task
 	reserves *task // the task that is taking ids
-	due      bool  // the owner must step at once
+	due      bool  // the owner must step immediately
 	seen     int   // the highest revision in an answer from the store
 	sign     bool  // an answer showed that the store was restored
 
@@ -56,7 +56,7 @@ func newFleetNode(f *fleet, index int) *fleetNode {
 	return m
 }
 
-// hesitate pauses a task that has just read the clock for an id, or its whole process.
+// hesitate pauses a task that has just read the clock for an id, or the task's whole process.
 func (m *fleetNode) hesitate() {
 	t := m.task
 	if m.reserves != t || t == nil || m.fleet.calm {
@@ -70,7 +70,7 @@ func (m *fleetNode) hesitate() {
 	t.wait(d)
 }
 
-// begin starts a process when the given time has passed.
+// begin starts a process after the given time.
 func (m *fleetNode) begin(after time.Duration) {
 	m.tasks = []*task{m.fleet.spawn(m, func(t *task) {
 		t.wait(after)
@@ -78,7 +78,8 @@ func (m *fleetNode) begin(after time.Duration) {
 	})}
 }
 
-// die kills the process, perhaps cutting the power or replacing the disk, and starts another one.
+// die kills the process, perhaps also cutting the power or replacing the disk, and starts another
+// one.
 func (m *fleetNode) die() {
 	f := m.fleet
 	for _, t := range m.tasks {
@@ -168,7 +169,7 @@ func (m *fleetNode) count(had **workers.Claim) {
 	*had = c
 }
 
-// open opens the set of a process's generators, which is still empty.
+// open opens the set of a process's generators, initially empty.
 func (m *fleetNode) open() *host.Generators[*generator] {
 	f := m.fleet
 	var store workers.Store = client{m}
@@ -199,7 +200,7 @@ func (m memory) Number() *workers.Kept          { return m.set.Marks().Number() 
 func (m memory) Remember(k *workers.Kept) error { return m.set.Marks().Remember(k) }
 func (m memory) Latest() uint64                 { return m.set.Marks().Latest() }
 
-// sleep sleeps. It fails if the number has changed when it wakes, or the process is stopping.
+// sleep sleeps. It fails if on waking the number has changed or the process is stopping.
 func (m *fleetNode) sleep(_ context.Context, d time.Duration) error {
 	claim, _ := m.set.Owner().Claim()
 	m.task.wait(d)

@@ -70,7 +70,8 @@ func (s *store) afterRestore(restored bool) {
 	s.f.trace("floor %v, %v", floor, err)
 }
 
-// List implements [workers.Store], as do the other methods. The store itself answers at once.
+// List implements [workers.Store], as do the other methods. The store itself answers
+// immediately.
 func (s *store) List(_ context.Context, prefix string) (map[string]string, error) {
 	all := maps.Clone(s.data)
 	maps.DeleteFunc(all, func(key, _ string) bool { return !strings.HasPrefix(key, prefix) })
@@ -136,8 +137,8 @@ var (
 	errRestored = errors.New("the store was restored")
 )
 
-// ask sends the store a request, which do carries out. The request or its answer may be lost; if
-// late is set, the request may also arrive late.
+// ask sends the store a request, which do executes. The request or its answer may be lost; if
+// late is set, the request may also be delayed.
 func (m *fleetNode) ask(late bool, do func()) error {
 	if m.sign {
 		return errRestored

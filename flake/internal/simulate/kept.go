@@ -23,7 +23,7 @@ type Generator struct {
 	IDs func(n int, got Got) error
 }
 
-// whose is the first bit, in a sequence, of the number that says which generator made it.
+// whose is the position, in a sequence, of the number of the generator that made it.
 const whose = 24
 
 // NameOf returns the name of the mark of a node's i-th generator. The first name is empty.
@@ -100,8 +100,8 @@ func (n *kept) open(i int) error {
 	return nil
 }
 
-// IDs makes ids with one of the generators. The others read their clocks too, so that none of
-// the clocks meets two steps at once.
+// IDs makes ids with one of the generators. The other generators read their clocks too, so that
+// no clock sees two steps between readings.
 func (n *kept) IDs(count int, got Got) error {
 	i := n.m.rng.IntN(len(n.now))
 	for other, g := range n.now {
@@ -126,7 +126,7 @@ func (n *kept) Tick() { n.markers[0].Beat() }
 func (n *kept) Stop() { n.marks.Close() }
 
 // Original is a model of the Erlang server's rules: the 16-bit sequence wraps, the file is
-// written in place each second without fsync, and an unknown call crashes the server, which then
+// written in place each second without fsync, and an unknown call crashes the server, which
 // loses its state.
 type Original struct {
 	m        *Machine
@@ -185,7 +185,8 @@ func (o *Original) ids(n int, got Got) error {
 	return nil
 }
 
-// BadCall implements [Node]. The supervisor restarts the server, at the current time.
+// BadCall implements [Node]: the server crashes, and its supervisor restarts it at the current
+// time.
 func (o *Original) BadCall() { o.maxTime, o.sequence = o.m.Clock(), 0 }
 
 func (o *Original) Tick() {

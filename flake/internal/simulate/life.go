@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Report counts events in some lives, and the rules that were broken.
+// Report counts the events and the broken rules in some lives.
 type Report struct {
 	Nodes, IDs, Starts, Refusals       int
 	Kills, PowerCuts, CleanStops       int
@@ -47,7 +47,7 @@ func (f *Finding) add(o Finding) {
 	}
 }
 
-// note counts a broken rule, and keeps its description if it is the first.
+// note counts a broken rule and keeps its description if it is the first.
 func (f *Finding) note(count *int, seed uint64, what string) {
 	*count++
 	if f.First == "" {
@@ -55,7 +55,7 @@ func (f *Finding) note(count *int, seed uint64, what string) {
 	}
 }
 
-// sum adds the counts in more to those in *to, and keeps the first Finding.
+// sum adds the counts in more to those in *to and keeps the first Finding.
 func sum[R any](to *R, more R) {
 	t, m := reflect.ValueOf(to).Elem(), reflect.ValueOf(more)
 	for i := range t.NumField() {
@@ -83,8 +83,8 @@ type T interface {
 	Errorf(format string, args ...any)
 }
 
-// Check runs n lives times the flag -simulate.times, or only the life with the seed
-// -simulate.seed. It fails if a rule is broken in them, or if they are too easy.
+// Check runs n lives, multiplied by the flag -simulate.times, or only the life with the seed
+// -simulate.seed. It fails if a rule is broken or if the lives are too easy.
 func Check(t T, c Config, n int) Report {
 	t.Helper()
 	if *simSeed != 0 {
@@ -111,8 +111,8 @@ func Many(c Config, first uint64, nodes int) Report {
 	return each(uint64(nodes), func(i uint64) Report { return Run(c, first+i, nil) })
 }
 
-// Find runs the same lives as Many until found returns true for some of them, and reports whether
-// it did.
+// Find runs the same lives as Many until found returns true for some of them. It reports whether
+// found did.
 func Find(c Config, first uint64, nodes int, found func(Report) bool) bool {
 	const few = 20
 	for i := 0; i < nodes; i += few {
@@ -227,8 +227,8 @@ func (l *life) end() {
 	l.node, l.depth, l.m.preempt, l.m.Disk.armed, l.m.hurry = nil, 0, nil, 0, false
 }
 
-// restart starts the node again, at once or much later. If it does not start, an operator waits
-// or repairs the cause.
+// restart starts the node again, immediately or much later. If it does not start, an operator
+// waits or repairs the cause.
 func (l *life) restart() {
 	if l.m.rng.IntN(3) == 0 {
 		l.m.pass(l.m.span(100 * 24 * time.Hour))
@@ -273,8 +273,8 @@ func (l *life) start(allowed time.Duration) error {
 	return nil
 }
 
-// live lets time pass, and calls Tick each second. It skips all but the last seconds of a long
-// time.
+// live lets time pass and calls Tick each second. If d is long, it skips all but the last
+// seconds.
 func (l *life) live(d time.Duration) {
 	until := l.m.now + d
 	for l.tick < until {
@@ -393,8 +393,8 @@ func (l *life) ids(caller, n int) {
 	}
 }
 
-// glitch sets the clock far ahead, for less time than a node takes to believe it. The node may be
-// called and killed meanwhile. If it could make ids before, it must make ids afterwards.
+// glitch sets the clock far ahead, for less time than a node takes to believe it. In that time
+// the node may be called and killed. If it could make ids before, it must make ids afterwards.
 func (l *life) glitch() {
 	rng := l.m.rng
 	fit := l.fit()
@@ -427,7 +427,7 @@ func (l *life) glitch() {
 	}
 }
 
-// fit reports whether nothing is wrong with the machine, and the node makes ids.
+// fit reports whether nothing is wrong with the machine and the node makes ids.
 func (l *life) fit() bool {
 	m := l.m
 	well := m.Disk.fails == nil && m.Disk.slow == 0 && m.Disk.armed == 0 && m.armed == 0 && m.now >= m.frozen
@@ -442,7 +442,7 @@ func (l *life) answers() bool {
 
 // A ledger records every id of a node, and finds broken rules:
 //
-//   - an id repeats;
+//   - an id is a duplicate;
 //   - an id is not above the caller's last id from the same generator, unless Unordered;
 //   - an id is later than the mark that would survive a power cut;
 //   - the clock did not show the time of an id during the call. So ids of several nodes are not
@@ -462,7 +462,7 @@ type runs[K comparable] map[K][]run
 // A run is a range of sequences, including first and last.
 type run struct{ first, last uint32 }
 
-// add adds a run, and reports whether any of its sequences was already used.
+// add adds a run and reports whether any of its sequences was already used.
 func (r runs[K]) add(key K, now run) (twice bool) {
 	for _, other := range r[key] {
 		if now.first <= other.last && other.first <= now.last {

@@ -17,7 +17,7 @@ type Machine struct {
 	now    time.Duration // true time since 1970
 	off    time.Duration // how far the clock is ahead of true time
 	drift  int64         // the drift of the clock, in parts per million
-	gained time.Duration // the total drift, which monotonic time has too
+	gained time.Duration // the total drift, which monotonic time shares
 	frozen time.Duration // until when (true time) the clock stands still
 	stands time.Duration // the time that the frozen clock shows
 	armed  int           // the number of clock reads until a step; 0 means no step
@@ -30,8 +30,8 @@ type Machine struct {
 	top    time.Duration      // the latest time shown before a step back, in this process
 	hurry  bool               // whether ids are made faster than ticks allow
 
-	// preempt runs after the clock was read and before the reader continues. It stands for
-	// other goroutines.
+	// preempt runs after the clock was read and before the reader continues. It models other
+	// goroutines.
 	preempt func()
 	trace   func(format string, args ...any)
 }
@@ -114,7 +114,7 @@ type times struct{ low, high uint64 }
 
 // view returns what a node's clock may show: the machine's time and, if doubtful is set, the
 // times as before each step, since a node doubts a step far ahead for a while. A node may believe
-// that a frozen clock has run on since it was last read.
+// that a frozen clock has continued since it was last read.
 func (m *Machine) view(doubtful bool) []times {
 	now, mono := m.milli(), m.now+m.gained
 	v := []times{{now, now}}
@@ -130,7 +130,7 @@ func (m *Machine) doubtful() bool {
 	return m.jumped > 0 && m.now-m.jumped < tick.Doubt+2*time.Second // nodes read the clock each second
 }
 
-// showed reports whether a clock was in the tick of milli at some time between two views.
+// showed reports whether a clock showed the tick of milli at some point between two views.
 func showed(milli, unit uint64, before, after []times) bool {
 	for i := range min(len(before), len(after)) {
 		if milli+unit > before[i].low && milli <= after[i].high {
@@ -177,7 +177,7 @@ func (m *Machine) shift(by time.Duration) {
 	m.steps++
 }
 
-// glitch steps the clock by the first duration, and back when the second has passed.
+// glitch steps the clock, and steps it back after lasts.
 func (m *Machine) glitch(by, lasts time.Duration) {
 	m.shift(by)
 	m.ends, m.undo = m.now+lasts, -by
@@ -192,7 +192,7 @@ func (m *Machine) span(most time.Duration) time.Duration {
 	return time.Duration(m.rng.Int64N(int64(min(size, most)))) + 1
 }
 
-// fault makes the clock misbehave or sets it right, and returns a description.
+// fault makes the clock misbehave, or sets it right. It returns a description.
 func (m *Machine) fault() string {
 	sign := time.Duration(1 - 2*m.rng.IntN(2))
 	switch m.rng.IntN(9) {

@@ -23,8 +23,8 @@ func MilliOf(t time.Time) uint64 {
 	return uint64(t.UnixMilli())
 }
 
-// SystemClock returns a clock that follows the machine's wall clock but costs only as much to
-// read as its monotonic clock, about half as much as the wall clock.
+// SystemClock returns a clock that follows the machine's wall clock but costs only about half as
+// much to read, the same as the monotonic clock.
 //
 // It returns monotonic time plus an offset. The offset changes only if the wall clock is
 // stepped or the machine sleeps (the kernel slews both clocks alike). The first reading after
@@ -49,7 +49,7 @@ func MonotonicOf(wall, mono func() int64) Clock {
 	return func() uint64 { return uint64(max(start+mono(), 0)) / uint64(time.Millisecond) }
 }
 
-// ClockOf is like [SystemClock], but reads the given simulated clocks, in ns. Each reading
+// ClockOf is like [SystemClock], but reads the given simulated clocks, in ns. Every reading
 // measures the offset.
 func ClockOf(wall, mono func() int64) Clock {
 	return startClock(&systemClock{wall: wall, mono: mono, slept: func() int64 { return 0 }}).milli
@@ -94,7 +94,7 @@ type stray struct {
 }
 
 const (
-	// MaxStep is the largest forward step that is believed at once.
+	// MaxStep is the largest forward step that is believed immediately.
 	MaxStep = 3 * time.Second
 
 	// Doubt is how long a clock must stay ahead by more than MaxStep before it is believed.
@@ -145,9 +145,9 @@ func (c *systemClock) measure(before, wall, after int64) {
 // stepped, until the machine's clock has stayed ahead for [Doubt]: if ids had a time far ahead
 // and the clock were then corrected, no more ids could be made until that time.
 //
-// An offset that is behind by more than MaxStep is believed at once, but settled only when the
-// clock has caught up, so that undoing the step does not count as a jump ahead. Time that the
-// machine slept does not count as a jump ahead either.
+// An offset that is behind by more than MaxStep is believed immediately, but settled only when
+// the clock has caught up, so that undoing the step does not count as a jump ahead. Time that
+// the machine slept does not count as a jump ahead either.
 func (c *systemClock) believe(low, high, mono int64) int64 {
 	s := c.stray.Load()
 	switch {
@@ -200,9 +200,10 @@ func ForwardClock() Clock {
 	})
 }
 
-// forwardClock is ForwardClock for the given monotonic clock. read reads both clocks, in ns.
+// forwardClock is ForwardClock with the given clocks, in ns. mono reads the monotonic clock,
+// and read reads both.
 func forwardClock(mono func() int64, read func() (wall, mono int64)) Clock {
-	var ahead, checked atomic.Int64 // highest seen wall minus monotonic time; when that was seen
+	var ahead, checked atomic.Int64 // highest seen wall minus monotonic time; when that was measured
 	check := func() {
 		wall, mono := read()
 		seen := wall - mono

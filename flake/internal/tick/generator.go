@@ -1,11 +1,11 @@
 // Package tick implements what all id formats share: time divided into ticks, a number of ids
-// in each tick, and the rule that no id is returned twice or ahead of the clock.
+// in each tick, and the rule that no id is a duplicate or ahead of the clock.
 //
 // A [Shape] describes how a format divides time, a [Generator] returns ranges of the ids of a
-// tick, and a [Limit] is the time that no id may be later than. Package durable moves limits
-// ahead. All times are milliseconds since 1970-01-01 UTC, whatever a format's epoch and unit;
-// a tick is identified by its start. The bits of an id, and the first sequence of a tick, are
-// up to the format.
+// tick, and a [Limit] is the latest time an id may have. Package durable moves limits ahead.
+// All times are milliseconds since 1970-01-01 UTC, whatever a format's epoch and unit; a tick
+// is identified by its start. The bits of an id, and the first sequence of a tick, are up to
+// the format.
 package tick
 
 import (
@@ -48,23 +48,23 @@ func (s Shape) usedBits() uint8 { return uint8(bits.Len(uint(s.PerTick) + 1)) }
 func (s Shape) check() error {
 	switch {
 	case bits.OnesCount64(s.Unit) != 1:
-		return fmt.Errorf("flake: tick of %d ms, want a power of two", s.Unit)
+		return fmt.Errorf("flake: tick of %d ms: must be a power of two", s.Unit)
 	case s.PerTick < 1 || s.PerTick > MaxPerTick:
-		return fmt.Errorf("flake: %d ids a tick, want 1 to %d", s.PerTick, MaxPerTick)
+		return fmt.Errorf("flake: %d ids per tick: must be 1 to %d", s.PerTick, MaxPerTick)
 	case s.First%s.Unit != 0:
-		return fmt.Errorf("flake: epoch at %d ms since 1970, want a multiple of the %d ms of a tick", s.First, s.Unit)
+		return fmt.Errorf("flake: epoch at %d ms since 1970: must be a multiple of the tick, %d ms", s.First, s.Unit)
 	case s.First > s.Last || s.Last > MaxLast:
 		return fmt.Errorf("flake: ticks from %d to %d ms since 1970: the end must be at most %d",
 			s.First, s.Last, uint64(MaxLast))
 	case s.Last-s.First > closed>>s.usedBits():
-		return fmt.Errorf("flake: times span %d ms from the epoch, but with %d ids a tick they can span at most %d ms",
+		return fmt.Errorf("flake: times span %d ms from the epoch; with %d ids per tick they can span at most %d ms",
 			s.Last-s.First, s.PerTick, closed>>s.usedBits())
 	}
 	return nil
 }
 
-// These are the errors that a caller may branch on. Package flake documents them. If an error's
-// text ends in parentheses, they hold the atom that an Erlang caller sees.
+// These are the errors that a caller may branch on. Package flake documents them. Parentheses
+// at the end of a text contain the atom that an Erlang caller sees.
 var (
 	ErrClockBackwards    = errors.New("flake: the clock is behind the last id (clock_running_backwards)")
 	ErrClockAdvanced     = errors.New("flake: the clock is too far ahead of the last id (clock_advanced)")
@@ -78,7 +78,7 @@ var (
 	ErrZero = errors.New("flake: zero Generator; use NewGenerator or Open")
 )
 
-// Generator returns the ids of ticks: each above the last, never ahead of its clock. Any
+// Generator returns the ids of ticks, each above the last and none ahead of the clock. Any
 // number of goroutines may use a Generator; it takes no locks and allocates nothing. A nil
 // Generator makes no ids: calls fail with [ErrZero].
 type Generator struct {
@@ -206,9 +206,9 @@ func (g *Generator) Ready() error {
 // [ErrClockBackwards] while the clock is behind the last id, or with [ErrTimestampNotSaved],
 // [ErrClosed], or the cause of ctx.
 //
-// The clock is read before the word, and in between other goroutines may move the word to a
-// later tick. So if the clock seems behind, it is read again, after the word: the clock has gone
-// back only if it is still behind.
+// The clock is read before the word. Between the two reads, other goroutines may move the word
+// to a later tick. So if the clock seems behind, it is read again, after the word: the clock has
+// gone back only if it is still behind.
 func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, count int, err error) {
 	if g == nil {
 		return 0, 0, 0, ErrZero
@@ -350,8 +350,7 @@ func (g *Generator) PerTick() int {
 	return int(g.per)
 }
 
-// Limit is the time that no id may be later than. Once ids are made, only [Generator.Lower]
-// lowers it.
+// Limit is the latest time an id may have. Once ids are made, only [Generator.Lower] lowers it.
 type Limit struct {
 	milli atomic.Uint64
 	last  uint64
@@ -390,9 +389,9 @@ func (g *Generator) Lower(milli uint64) {
 	}
 }
 
-// touch changes the word. A concurrent Reserve that checked against the old limit still has to
-// swap the old word, which now fails, so no id becomes later than milli. touch returns false
-// if there is already a later id, or if there is no id to skip.
+// touch changes the word. A concurrent Reserve that checked against the old limit has yet to
+// swap the old word. That swap now fails, so no id becomes later than milli. touch returns
+// false if there is already a later id, or if there is no id to skip.
 func (g *Generator) touch(milli uint64) bool {
 	for {
 		old, now := g.word.Load(), g.clock()
@@ -411,8 +410,8 @@ func (g *Generator) touch(milli uint64) bool {
 	}
 }
 
-// maxNap limits each sleep, since the clock may be corrected or the generator closed
-// meanwhile.
+// maxNap limits each sleep, because the clock may be corrected or the generator closed during
+// it.
 const maxNap = 100 * time.Millisecond
 
 // Behind returns how far the clock is behind the last id in ms, or 0 if it is not behind.

@@ -40,7 +40,7 @@ const (
 	maxShown  = 400           // bytes of an answer that an error shows
 )
 
-// Config says where etcd is, and which user to connect as.
+// Config holds etcd's endpoints and the user to connect as.
 type Config struct {
 	Endpoints []string    // host:port, with or without http:// or https://
 	TLS       *tls.Config // nil means the defaults, and TLS only for https:// endpoints
@@ -52,7 +52,7 @@ type Config struct {
 type Store struct {
 	config    Config // its endpoints are URLs
 	transport *http.Transport
-	first     atomic.Int64 // index of the endpoint to ask first, which follows the one that failed last
+	first     atomic.Int64 // index of the endpoint to ask first: the one after the last to fail
 	user      atomic.Pointer[user]
 
 	mu      sync.Mutex
@@ -119,7 +119,7 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([]string, error) {
 		return nil, err
 	}
 	if len(got.Responses) != len(keys) {
-		return nil, fmt.Errorf("etcd has answered %d of %d requests", len(got.Responses), len(keys))
+		return nil, fmt.Errorf("etcd answered %d of %d requests", len(got.Responses), len(keys))
 	}
 	texts := make([]string, len(keys))
 	for i, response := range got.Responses {
@@ -146,7 +146,7 @@ func (s *Store) Swap(ctx context.Context, have map[string]string, key, value str
 }
 
 // Cluster returns the id of the cluster, in hexadecimal as etcdctl prints it. The first answer
-// decides which cluster is used. Answers from any other cluster are refused; if no other
+// determines which cluster is used. Answers from any other cluster are refused; if no other
 // endpoint answers, the call's error wraps [workers.ErrRefused].
 func (s *Store) Cluster(ctx context.Context) (string, error) {
 	got, err := s.call(ctx, local, status, object{})
@@ -156,9 +156,9 @@ func (s *Store) Cluster(ctx context.Context) (string, error) {
 	return hex(got.Header.Cluster), nil
 }
 
-// Clocks asks all endpoints at once and returns, for each that answers, how far now (in
+// Clocks asks all endpoints in parallel and returns, for each that answers, how far now (in
 // milliseconds since 1970) is certainly ahead of the endpoint's clock; negative means behind.
-// Clocks allows for the time that the answer took, and for etcd's dates being in whole seconds.
+// Clocks allows for the time that the answer took and for etcd's dates having only seconds.
 func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -185,7 +185,7 @@ func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Dur
 // status is the path of a member's status, which needs no permission.
 const status = "maintenance/status"
 
-// kind says what a call does.
+// kind is the kind of a call.
 type kind int
 
 const (

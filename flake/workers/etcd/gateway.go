@@ -135,7 +135,7 @@ var (
 	errNoAuth = errors.New("etcd has no users")
 )
 
-// These are the reasons why etcd refuses a user. Each wraps [workers.ErrRefused], and is
+// These are the reasons why etcd refuses a user. Each wraps [workers.ErrRefused] and is
 // followed by etcd's text.
 var (
 	ErrPermission = fmt.Errorf("%w", workers.ErrRefused) // the user may not read or write a key
@@ -143,7 +143,7 @@ var (
 	ErrNoUser     = fmt.Errorf("%w", workers.ErrRefused) // no user is configured, but etcd requires one
 )
 
-// errs maps those error texts of etcd that need handling to errors. The texts are those that
+// errs maps the error texts of etcd that need handling to errors. The texts are those that
 // etcd's client knows. etcd returns all of them before it writes.
 var errs = map[string]error{
 	"etcdserver: permission denied":             ErrPermission,
@@ -196,7 +196,7 @@ func (s *Store) post(
 	if err != nil {
 		return reply{}, false, err
 	}
-	// Make a member that is cut off from the others fail at once.
+	// Make a member that is cut off from the other members fail immediately.
 	request.Header.Set("Grpc-Metadata-hasleader", "true")
 	if token != nil {
 		request.Header.Set("Authorization", *token)

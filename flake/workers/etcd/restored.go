@@ -10,7 +10,7 @@ import (
 
 var errRestored = errors.New("etcd was restored from a snapshot")
 
-// history holds what the answers since the last restore have shown.
+// history holds what the answers since the last restore showed.
 type history struct {
 	restores       int
 	cluster        uint64          // from the first answer; 0 before it
@@ -75,7 +75,7 @@ func (s *Store) note(before history, endpoint string, kind kind, got reply) erro
 	if kind == local {
 		return nil
 	}
-	// A member that received a snapshot from the others reports an old term until shortly
+	// A member that received a snapshot from another member reports an old term until shortly
 	// after it has applied an entry. By its second write it has applied one.
 	low := kind == write && now.Term < before.term
 	switch {

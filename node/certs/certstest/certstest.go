@@ -29,7 +29,7 @@ type CA struct {
 	chain [][]byte // these follow each certificate that it issues
 }
 
-// NewCA makes a CA with its own folder.
+// NewCA makes a CA with its own directory.
 func NewCA(t *testing.T, name string) *CA {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,8 +42,8 @@ func NewCA(t *testing.T, name string) *CA {
 	return ca
 }
 
-// Under makes a CA whose certificate this one issues. Clients that trust this CA trust the new
-// one too.
+// Under makes a CA whose certificate is issued by this one. Clients that trust this CA trust
+// the new one too.
 func (ca *CA) Under(name string) *CA {
 	ca.t.Helper()
 	key := newKey(ca.t)
@@ -52,8 +52,8 @@ func (ca *CA) Under(name string) *CA {
 		t: ca.t, cert: parse(ca.t, der), key: key, chain: append([][]byte{der}, ca.chain...)}
 }
 
-// Issue writes a certificate for a host, and its key, and returns their paths. An address is
-// also named as a DNS name, because OTP 25 looks for it there.
+// Issue writes a certificate for a host, and its key, and returns their paths. An IP address is
+// also listed as a DNS name, because OTP 25 looks for it there.
 func (ca *CA) Issue(name, host string) (cert, key string) {
 	ca.t.Helper()
 	template := newTemplate(name)

@@ -21,7 +21,7 @@ type Segment struct {
 // Bits are the bits of a binary, each a byte of 0 or 1.
 type Bits []byte
 
-// BitsOf returns the bits of a binary, and reports whether t is one.
+// BitsOf returns the bits of a binary and reports whether t is one.
 func BitsOf(t etf.Term) (Bits, bool) {
 	b, ok := t.(etf.Bitstring)
 	if !ok {
@@ -128,8 +128,8 @@ func (s Segment) integer(n *big.Int) Bits {
 	return bits
 }
 
-// significance returns the exponent of the i-th bit of a number. A little-endian number comes byte by byte, with the
-// bits of an incomplete byte last.
+// significance returns the exponent of the i-th bit of a number. A little-endian number has its least significant
+// byte first, and the bits of an incomplete byte last.
 func (s Segment) significance(i int) int {
 	size := s.width()
 	if !s.Little {
@@ -139,7 +139,7 @@ func (s Segment) significance(i int) int {
 	return min(start+8, size) - 1 - i + start
 }
 
-// Cut returns the value of the segment at the start of b, and the bits after it.
+// Cut returns the value of the segment at the start of b and the bits after it.
 func (s Segment) Cut(b Bits) (value etf.Term, rest Bits, ok bool) {
 	switch s.Type {
 	case "binary", "bitstring":

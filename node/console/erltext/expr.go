@@ -114,7 +114,8 @@ func isPattern(e Expr) bool {
 	return false
 }
 
-// Equal reports whether a and b are the same term. Values that etf.Append refuses equal nothing.
+// Equal reports whether a and b are the same term. A value that etf.Append refuses equals
+// nothing.
 func Equal(a, b etf.Term) bool {
 	x, errX := etf.Append(nil, normal(a), etf.AllCaps)
 	y, errY := etf.Append(nil, normal(b), etf.AllCaps)

@@ -17,8 +17,8 @@ const MaxTextBytes = 1 << 20
 var ErrIncomplete = errors.New("erltext: incomplete expression")
 
 // Parse reads the expressions before the first full stop, separated by commas. It returns them and the text
-// after the full stop, whose lines count from 1 again. If there is no full stop, Parse returns ErrIncomplete if
-// more is set, no expressions if the text is empty, and an error otherwise.
+// after the full stop, whose lines count from 1 again. Without a full stop, Parse returns ErrIncomplete if more
+// is set, no expressions if the text is empty, and an error otherwise.
 //
 // Parse does not support funs, records, comprehensions, operators other than the signs of numbers, variables as
 // sizes in binaries, or patterns in maps.
@@ -161,7 +161,7 @@ func (p *parser) operand(signs int) Expr {
 		switch n := literal.Term.(type) {
 		case int64:
 			if negative {
-				literal.Term = -n // cannot overflow: the least integer is a *big.Int before its sign
+				literal.Term = -n // cannot overflow: the least integer is a *big.Int before its sign is applied
 			}
 			return e
 		case float64:

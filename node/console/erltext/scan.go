@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// maxDigits bounds the digits of a number, which take more than linear time to read.
+// maxDigits bounds the digits of a number, because reading them takes more than linear time.
 const maxDigits = 2 * etf.MaxIntegerBytes
 
 type tokenKind uint8
@@ -180,7 +180,7 @@ func (t *token) complete() (reason string) {
 	return ""
 }
 
-// number returns the number that a text stands for, or nil.
+// number returns the number that text stands for, or nil.
 func number(text string) etf.Term {
 	base := 10
 	if before, after, ok := strings.Cut(text, "#"); ok {

@@ -1,5 +1,5 @@
-// Package etcdtest runs real etcd processes for tests. It can kill and pause them, and cut
-// them off from each other and from clients. It needs the etcd command, 3.4 or later.
+// Package etcdtest runs real etcd processes for tests. It can kill and pause them, and
+// disconnect them from each other and from clients. It needs the etcd command, 3.4 or later.
 package etcdtest
 
 import (
@@ -109,7 +109,7 @@ func (c *Cluster) Leader() *Member {
 	return nil
 }
 
-// Call posts a message to the member's JSON gateway, and decodes the answer.
+// Call posts a message to the member's JSON gateway and decodes the answer.
 func (m *Member) Call(path, message string, answer any) error {
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Post("http://"+m.Endpoint+"/v3/"+path, "application/json", strings.NewReader(message))
@@ -123,7 +123,7 @@ func (m *Member) Call(path, message string, answer any) error {
 	return json.NewDecoder(response.Body).Decode(answer)
 }
 
-// Start starts the process with the data in its folder.
+// Start starts the process with the data in its directory.
 func (m *Member) Start() {
 	m.cluster.tb.Helper()
 	m.log = new(bytes.Buffer)
@@ -149,7 +149,7 @@ func (m *Member) Kill() {
 	m.cmd = nil
 }
 
-// Save copies the member's data, and returns a function that restores that copy. Save and the
+// Save copies the member's data and returns a function that restores that copy. Save and the
 // function both restart the member.
 func (m *Member) Save() (restore func()) {
 	m.cluster.tb.Helper()
@@ -162,7 +162,7 @@ func (m *Member) Save() (restore func()) {
 	}
 }
 
-// Copy copies the member's data to a new folder. It restarts the member.
+// Copy copies the member's data to a new directory. It restarts the member.
 func (m *Member) Copy(folder string) {
 	m.cluster.tb.Helper()
 	m.Kill()
@@ -170,7 +170,7 @@ func (m *Member) Copy(folder string) {
 	m.Start()
 }
 
-// Restore starts a killed member with a copy of the data in a folder.
+// Restore starts a killed member with a copy of the data in a directory.
 func (m *Member) Restore(folder string) {
 	m.cluster.tb.Helper()
 	if err := os.RemoveAll(m.dir); err != nil {
@@ -240,9 +240,9 @@ func (l *Link) set(c cut) {
 	}
 }
 
-// free returns a free address. Its port is outside the range from which systems choose, since
+// free returns a free address. Its port is outside the range from which systems choose, because
 // a killed member needs the port again, and not below 30000, where other tests choose ports.
-// free keeps the UDP port of the same number until the test ends, so that it returns each
+// free holds the UDP port of the same number until the test ends, so that it returns each
 // address once.
 func free(tb testing.TB) string {
 	for range 100 {
@@ -261,7 +261,7 @@ func free(tb testing.TB) string {
 	return ""
 }
 
-// cut says what a proxy does not forward.
+// cut selects what a proxy does not forward.
 type cut struct {
 	connections bool // close all connections
 	requests    bool // drop what the client sends
