@@ -1,8 +1,8 @@
 // Package config reads flake's configuration, a TOML file (https://toml.io/en/v1.0.0),
 // into a typed and validated value. The shipped, commented file is rel/files/sys.toml.
 //
-// Start at [Load]. It reports all faults of a file, and of the flags that override it, at
-// once, each as an [Error]. [Environ] returns the environment as flags. [Config.Values]
+// Start at [Load]. It reports all faults of a file, and of the flags that override it,
+// together, each as an [Error]. [Environ] returns the environment as flags. [Config.Values]
 // returns each value with its source. Each key has a row in settings.go.
 //
 // Not supported: a configuration in several files.
@@ -34,7 +34,7 @@ type Node struct {
 	Name        string // name@host
 	Cookie      string
 	CookieFrom  string        // the flag or cookie file that set it; empty: the configuration file, or the default
-	Listen      string        // "host:port"; empty: any free port, on all addresses unless Name is on the loopback
+	Listen      string        // "host:port"; empty: any free port, on all addresses unless Name is on loopback
 	EPMD        string        // "auto", "off" or "host:port"
 	NetTicktime time.Duration // seconds in the file
 
@@ -81,7 +81,7 @@ type Flake struct {
 	WorkerID          net.HardwareAddr // six bytes, or nil
 	Random            bool             // the worker id is random, and saved with the mark
 	Etcd              bool             // the worker id is from etcd; at most one of the four is set
-	TimestampPath     string           // empty: a file in a folder of this user
+	TimestampPath     string           // empty: a file in a directory of this user
 	AllowableDowntime time.Duration    // milliseconds in the file
 	Clock             string           // ClockWall or ClockMonotonic
 }
@@ -138,7 +138,7 @@ const (
 	LogJSON = "json" // an object per line
 )
 
-// PublishedCookie is the default cookie. It is accepted only on the loopback, since it is public.
+// PublishedCookie is the default cookie. It is accepted only on loopback, because it is public.
 const PublishedCookie = "flake"
 
 // Default returns the configuration of an empty file.

@@ -260,7 +260,7 @@ func TestFlagsWin(t *testing.T) {
 		{"flake@localhost.localdomain", "flake", ""},
 		{"flake@10.0.0.1", "own", ""},
 		{"flake@10.0.0.1", "flake", `-setcookie: node.cookie = "flake": this cookie is published: ` +
-			`set your own, as node.name flake@10.0.0.1 can be reached from other hosts`},
+			`set your own, because node.name flake@10.0.0.1 can be reached from other hosts`},
 		{"flake", "flake", `-name: node.name = "flake": must be name@host: letters, digits, _ and - ` +
 			`before the @, no space after it, at most 255 bytes`},
 		{"flake@localhost", "", "-setcookie: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
@@ -283,7 +283,7 @@ func TestCookieOfTheFileHoldsForANameOfAFlag(t *testing.T) {
 	file := write(t, "[node]\ncookie = 'flake'")
 	_, err := Load(file, Flag{"-name", "node.name", "flake@10.0.0.1"})
 	want := file + `:2: node.cookie = "flake": this cookie is published: ` +
-		`set your own, as node.name flake@10.0.0.1 can be reached from other hosts`
+		`set your own, because node.name flake@10.0.0.1 can be reached from other hosts`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -45,14 +45,14 @@ func TestBadHomeCookie(t *testing.T) {
 		want   string
 	}{
 		{"SECRET\n", 0o440, "HOME: node.cookie: the file's mode is 0440: " +
-			"others must not have access (chmod 400), or set a cookie elsewhere"},
+			"other users must not have access (chmod 400), or set a cookie elsewhere"},
 		{"SECRET\n", 0o604, "HOME: node.cookie: the file's mode is 0604: " +
-			"others must not have access (chmod 400), or set a cookie elsewhere"},
+			"other users must not have access (chmod 400), or set a cookie elsewhere"},
 		{"\nSECRET", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
 		{"SÉCRET\n", 0o600, "HOME: node.cookie = (hidden): must be ASCII, as Erlang requires in this file"},
 		{"SECRET\x00\n", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
 		{strings.Repeat("SECRET", 1000), 0o600, "HOME: node.cookie: the file has 6000 bytes, more than 4096"},
-		{"flake\n", 0o600, `HOME: node.cookie = "flake": this cookie is published: set your own, as node.name flake@10.0.0.1 can be reached from other hosts`},
+		{"flake\n", 0o600, `HOME: node.cookie = "flake": this cookie is published: set your own, because node.name flake@10.0.0.1 can be reached from other hosts`},
 	} {
 		home := setHome(t, tt.cookie, tt.mode)
 		file := write(t, "[node]\nname = 'flake@10.0.0.1'")
@@ -143,7 +143,7 @@ func TestBadCookieFiles(t *testing.T) {
 		{"cookie_file = '" + long + "'",
 			long + ": node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
 		{"name = 'a@10.0.0.1'\ncookie_file = '" + write(t, PublishedCookie) + "'",
-			`node.cookie = "flake": this cookie is published: set your own, as node.name a@10.0.0.1 can be reached from other hosts`},
+			`node.cookie = "flake": this cookie is published: set your own, because node.name a@10.0.0.1 can be reached from other hosts`},
 	} {
 		file := write(t, "[node]\n"+tt.file)
 		_, err := Load(file)

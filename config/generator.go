@@ -82,7 +82,7 @@ func (o *option) foreign() bool {
 	return k != nil && k.Key(o.Name) == nil
 }
 
-// allowed reports whether the value is allowed, and describes the allowed values.
+// allowed reports whether the value is allowed and describes the allowed values.
 func (o *option) allowed() (ok bool, must string) {
 	g := o.generator
 	n, isSet := g.Options[o.Name]

@@ -218,7 +218,7 @@ func syntaxError(err error) *Error {
 var quoted = regexp.MustCompile(`(?s)"""(\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*`)
 
 // tooDeep reports whether dotted keys or brackets are nested deeper than maxDepth. The
-// parser's time grows with the third power of the depth.
+// parser's time grows with the cube of the depth.
 func tooDeep(src string) bool {
 	dots, depth := 0, 0
 	for _, c := range quoted.ReplaceAllString(src, "") {

@@ -71,7 +71,7 @@ func guarded(mode fs.FileMode, owner, self int) error {
 	case runtime.GOOS == "windows": // Windows files have no such mode
 		return nil
 	case mode&0o022 != 0:
-		return fmt.Errorf("the file's mode is %04o: others must not be able to write it", mode.Perm())
+		return fmt.Errorf("the file's mode is %04o: other users must not be able to write it", mode.Perm())
 	case owner == self && self != root:
 		return ownersAlone(mode)
 	}
@@ -81,7 +81,7 @@ func guarded(mode fs.FileMode, owner, self int) error {
 // ownersAlone returns an error if users other than the owner have access to a file.
 func ownersAlone(mode fs.FileMode) error {
 	if mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("the file's mode is %04o: others must not have access", mode.Perm())
+		return fmt.Errorf("the file's mode is %04o: other users must not have access", mode.Perm())
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ func TestSecret(t *testing.T) {
 		{"token\n\n", "", "the file has more than one line", 0o600},
 		{"", "", "the file is empty", 0o600},
 		{"\n", "", "the file is empty", 0o600},
-		{"token", "", "the file's mode is 0620: others must not be able to write it", 0o620},
-		{"token", "", "the file's mode is 0602: others must not be able to write it", 0o602},
+		{"token", "", "the file's mode is 0620: other users must not be able to write it", 0o620},
+		{"token", "", "the file's mode is 0602: other users must not be able to write it", 0o602},
 		{strings.Repeat("t", maxSecret+1), "", "the file has 4097 bytes, more than 4096", 0o600},
 	} {
 		path := write(t, tt.content)

@@ -39,13 +39,13 @@ type setting struct {
 	must  string
 }
 
-// number is an integer setting. The file gives it in multiples of unit; *p holds it converted.
+// number is an integer setting. The file has it in multiples of unit; *p holds it converted.
 type number struct {
 	p    *int64
 	unit int64
 }
 
-// size is a number of bytes. The file gives it as an integer, or as text with a unit.
+// size is a number of bytes. In the file it is an integer, or text with a unit.
 type size int64
 
 // settings lists the keys, in the order of the shipped file.
@@ -131,7 +131,7 @@ var levels = map[string]slog.Level{
 	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
 }
 
-// set sets the field to a TOML value, and reports whether the value could be stored.
+// set sets the field to a TOML value and reports whether the value could be stored.
 func (s setting) set(v any) (ok bool) {
 	switch p := s.field.(type) {
 	case *string:
@@ -349,7 +349,7 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 		faults = append(faults, &Error{Key: key, Value: show("", values[key]), Want: fmt.Sprintf(format, a...)})
 	}
 	if beyond := c.beyondLoopback(); beyond != "" {
-		const published = "this cookie is published: %s, as %s can be reached from other hosts"
+		const published = "this cookie is published: %s, because %s can be reached from other hosts"
 		if c.Node.Cookie == PublishedCookie && !reported[cookieKey] {
 			fault(cookieKey, published, "set your own", beyond)
 		}
@@ -396,7 +396,7 @@ func (c *Config) beyondLoopback() string {
 	return ""
 }
 
-// IsLoopback reports whether host is a name or address of the loopback: 127.0.0.0/8,
+// IsLoopback reports whether host is a loopback name or address: 127.0.0.0/8,
 // ::1, localhost or localhost.localdomain.
 func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") || strings.EqualFold(host, "localhost.localdomain") {

@@ -33,9 +33,9 @@ var Results = [...]Result{
 	{Reason: "ok"},
 	{Reason: "badarg", Err: ErrBadArgument},
 	{"clock_running_backwards", flake.ErrClockBackwards,
-		"Ids resume when the clock has passed the last id. Until then find out what has set the clock: whether it is " +
+		"Ids resume when the clock has passed the last id. Until then, find out what set the clock, whether it is " +
 			"right now, and whether NTP keeps it right. If it was far ahead, and so is the last id, start the node with " +
-			"another timestamp_path and a worker id that no node has had: ids resume at once, below the last one."},
+			"another timestamp_path and a worker id that no node has had: ids resume immediately, below the last one."},
 	{"timestamp_not_saved", flake.ErrTimestampNotSaved,
 		"Check whether there is room on the disk of timestamp_path, and whether the node may write there. Ids resume when " +
 			"the time can be saved."},

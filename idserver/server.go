@@ -26,7 +26,7 @@ const (
 )
 
 // MaxInline is the largest number of ids that are made while other requests wait. After each
-// MaxInline ids, a larger request lets others run.
+// MaxInline ids, a larger request lets other requests run.
 const MaxInline = 256
 
 // Server answers requests for the ids of one source. It is safe for concurrent use, and must not
@@ -35,14 +35,14 @@ type Server struct {
 	IDs     formats.Source
 	Version string
 	Started time.Time
-	From    func() Origin // returns where the worker came from; nil if that is not known
+	From    func() Origin // returns where the worker came from; nil if unknown
 	Meta    uint8         // the metabyte of ids whose request has none
 
 	turns  turns // for requests for more than MaxInline ids
 	counts counts
 }
 
-// Meta is the metabyte that a request gives for its ids. The zero Meta means the server's.
+// Meta is the metabyte that a request sets for its ids. The zero Meta means the server's.
 type Meta struct {
 	Byte  uint8
 	Given bool

@@ -84,7 +84,7 @@ type Info struct {
 
 // Origin is where a worker came from.
 type Origin struct {
-	From  string    // "worker_id", "interface eth0", "etcd", ...; empty if not known
+	From  string    // "worker_id", "interface eth0", "etcd", ...; empty if unknown
 	Until time.Time // the worker's mark, which no id passes; the zero Time if there is none
 	Err   error     // the error of the last attempt to extend that mark
 }

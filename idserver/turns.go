@@ -107,7 +107,7 @@ func (s *turns) enter(t *Turn) {
 	}
 }
 
-// leave removes a turn from its queue, and reports whether it was still there.
+// leave removes a turn from its queue and reports whether it was still there.
 func (s *turns) leave(t *Turn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

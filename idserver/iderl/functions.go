@@ -27,7 +27,7 @@ const (
 	MaxGenerateBytes = 5 << 19
 )
 
-// Surroundings is everything that the functions need besides the id server.
+// Surroundings is everything that the functions need in addition to the id server.
 type Surroundings struct {
 	// Config holds the settings under the names of the original's sys.config.
 	Config map[etf.Atom]etf.Term

@@ -26,7 +26,7 @@ type Handler struct {
 	Log    *slog.Logger
 }
 
-// HandleCall answers a gen_server:call, at once or, if it asks for more than
+// HandleCall answers a gen_server:call, immediately or, if it asks for more than
 // [idserver.MaxInline] ids, when its turn comes:
 //
 //	get, {get, Base}, {get, meta, 0..255}             {ok, Id}
@@ -50,7 +50,7 @@ func (h *Handler) HandleCall(c genserver.Call) {
 		q = request{kind: invalid}
 	}
 	if q.kind == unknown {
-		h.Log.Warn("call not known, answered ok", "request", text(c.Request))
+		h.Log.Warn("unknown call, answered ok", "request", text(c.Request))
 	}
 	if q.n > idserver.MaxInline {
 		large := q // q stays on the stack
@@ -75,7 +75,7 @@ func (h *Handler) reply(c genserver.Call, q *request) {
 	c.Reply(t.dst)
 }
 
-// answer appends the result, and reports whether it contains new ids.
+// answer appends the result and reports whether it contains new ids.
 func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t *terms) (given bool) {
 	s := h.Server
 	switch q.kind {

@@ -195,7 +195,7 @@ func TestUnknownIsLogged(t *testing.T) {
 		h := handlerOf(&stock{perTick: 3, left: 100})
 		h.Log = slog.New(slog.NewTextHandler(&log, nil))
 		call(t, h, request)
-		lines := strings.Count(log.String(), "call not known")
+		lines := strings.Count(log.String(), "unknown call")
 		if got := lines == 1 && strings.Count(log.String(), request) == 1; got != want || lines > 0 != want {
 			t.Errorf("%s: logged %q", request, log.String())
 		}

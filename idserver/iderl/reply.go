@@ -88,7 +88,7 @@ func (t *terms) fields(fields []formats.Field) {
 	t.end()
 }
 
-// info appends a list of {Property, Value}, leaving out the properties that are not known.
+// info appends a list of {Property, Value}, leaving out unknown properties.
 func (t *terms) info(i *idserver.Info) {
 	list := etf.List{
 		property("format", etf.Atom(i.Format)),

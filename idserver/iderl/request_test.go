@@ -149,7 +149,7 @@ func TestLog(t *testing.T) {
 	h.HandleCast([]byte("w\x05hello"), nil)
 	h.HandleInfo([]byte("w\x04bare"), nil)
 	reply(h, []byte("w\x03get"), etf.AllCaps)
-	for i, want := range []string{"level=WARN msg=\"call not known, answered ok\" request=nonsense", "level=DEBUG msg=\"cast dropped\" request=hello", "level=DEBUG msg=\"message dropped\" term=bare", ""} {
+	for i, want := range []string{"level=WARN msg=\"unknown call, answered ok\" request=nonsense", "level=DEBUG msg=\"cast dropped\" request=hello", "level=DEBUG msg=\"message dropped\" term=bare", ""} {
 		if line, _ := log.ReadString('\n'); !strings.Contains(line, want) || (want == "") != (line == "") {
 			t.Errorf("line %d: %s, want %s", i, line, want)
 		}

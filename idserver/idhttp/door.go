@@ -20,7 +20,7 @@ type Access struct {
 	Token string
 
 	// AnyHost allows requests to name any host. If it is false and there is no token, the host
-	// must be a name or address of the loopback: otherwise the name of another site could
+	// must be a loopback name or address: otherwise the name of another site could
 	// resolve to this machine.
 	AnyHost bool
 
@@ -135,7 +135,7 @@ func (s *Server) admit(e *endpoint, r *http.Request) *problem {
 		return missing(r)
 	case hostMatters(a, metrics, r) && !isLoopback(r.Host):
 		return failed(http.StatusMisdirectedRequest,
-			"the host is %s: must be a name or address of the loopback, unless the configuration has http.open = true",
+			"the host is %s: must be a loopback name or address, unless the configuration has http.open = true",
 			quote(r.Host))
 	case a.Token != "" && !e.open && !metrics && !a.knows(r):
 		return failed(http.StatusUnauthorized,
@@ -158,10 +158,10 @@ func hostMatters(a *Access, metrics bool, r *http.Request) bool {
 	return a.Token == "" && !a.AnyHost
 }
 
-// crossSite reports whether a request is, or may be, from another site's page. Over plain HTTP
-// beyond the loopback, browsers send no Sec-Fetch-Site, and send Origin only with a POST: a
+// crossSite reports whether a request is, or may be, from another site's page. Over plain HTTP,
+// except on loopback, browsers send no Sec-Fetch-Site, and send Origin only with a POST: a
 // GET shows only that it is from a browser. Older browsers, such as Safari before 16.4, do the
-// same on the loopback.
+// same on loopback.
 func crossSite(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site"
@@ -193,7 +193,7 @@ func bearer(r *http.Request) (token string, ok bool) {
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
-// isLoopback reports whether a Host header names the loopback.
+// isLoopback reports whether a Host header has a loopback name or address.
 func isLoopback(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -202,7 +202,7 @@ func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	ip, _ := netip.ParseAddr(host) // on an error the zero Addr, which is not the loopback
+	ip, _ := netip.ParseAddr(host) // on an error the zero Addr, which is not loopback
 	return ip.Unmap().IsLoopback()
 }
 

@@ -38,7 +38,7 @@ func (b *body) end() {
 	buffers.Put(b.whole)
 }
 
-// room makes room for one more element, and reports whether the caller is still connected. It
+// room makes room for one more element and reports whether the caller is still connected. It
 // lets other goroutines run after each chunk.
 func (b *body) room() bool {
 	const most = formats.MaxText + 64 // bytes of an id, a count and the punctuation around them

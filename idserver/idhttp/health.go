@@ -111,7 +111,7 @@ func addTrouble(all []trouble, name, what string, err error, since, now time.Tim
 	return append(all, trouble{result, what, []string{name}, since, now})
 }
 
-// Names lists the first of the generators, and how many more there are.
+// Names lists the first few generators, and how many more there are.
 func (t trouble) Names() string {
 	const most = 3
 	if more := len(t.names) - most; more > 0 {
@@ -152,7 +152,7 @@ type Report struct {
 	Node        string            `json:"node"`
 	Version     string            `json:"version"`
 	Ready       bool              `json:"ready"`                 // as /readyz reports
-	Connections *int              `json:"connections,omitempty"` // nil if not known
+	Connections *int              `json:"connections,omitempty"` // nil if unknown
 	Generators  []GeneratorReport `json:"generators"`
 }
 
@@ -193,7 +193,7 @@ func (s *Server) report() *Report {
 }
 
 func (g *Generator) report() GeneratorReport {
-	detail, err := g.trouble() // moves a mark that is behind, so before Info reads it
+	detail, err := g.trouble() // advances a mark that is behind, so this comes before Info
 	i := g.Server.Info()
 	v := GeneratorReport{
 		Name: g.Name, Format: i.Format, Worker: i.Worker, WorkerFrom: i.Origin.From,

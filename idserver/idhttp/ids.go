@@ -88,7 +88,7 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request, p parameters) 
 	return nil
 }
 
-// decompose takes an id apart: /v1/ids/{id}?base=&generator=. If no generator is named, the id
+// decompose decodes an id: /v1/ids/{id}?base=&generator=. If no generator is named, the id
 // is read as one from the generator that most likely made it.
 func (s *Server) decompose(w http.ResponseWriter, r *http.Request, p parameters) *problem {
 	asked, fault := s.asked(&p)
@@ -254,7 +254,7 @@ func (q *question) take(r *http.Request, n int, take many) ([]formats.Run, error
 	defer turn.End()
 	runs, err := take(server, ctx, n, q.meta, turn)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("cannot take %d ids in %v, as other callers ask for many", n, turnTime)
+		err = fmt.Errorf("cannot take %d ids in %v, because other callers ask for many", n, turnTime)
 	}
 	return runs, err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/idserver/inspect"
 )
 
-// inspection is the form for taking an id apart, with its result.
+// inspection is the form for decoding an id, with its result.
 type inspection struct {
 	ID, Base, Generator string // as given
 	Generators          []string
@@ -21,7 +21,7 @@ type inspection struct {
 	Reading             *reading
 }
 
-// reading is an id taken apart, in the form that the page shows.
+// reading is a decoded id, in the form that the page shows.
 type reading struct {
 	As        string // how the text was read
 	Generator string // the generator that may have made the id; empty if there is only one generator
@@ -78,7 +78,7 @@ func (s *Server) inspect(p parameters, now time.Time) *inspection {
 	return v
 }
 
-// read takes the id apart, even if the generator or the base is not given, and finds other
+// read decodes the id, even if the generator or the base is not given, and finds other
 // ways to read it, as an id of any generator.
 func (v *inspection) read(all, asked []Generator, base int, now time.Time) {
 	text := strings.Trim(strings.TrimSpace(v.ID), `"'`)

@@ -62,8 +62,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	return p, nil
 }
 
-// arrive adds a connection, and returns the connection that the caller must close to make room
-// for it, or nil if there is room. If room is needed, there is a connection to close, because
+// arrive adds a connection and returns the connection that the caller must close to make room
+// for it, or nil if there is room. If room is needed, some connection can be closed, because
 // fewer connections are being answered than may be open.
 func (l *limited) arrive(p *conn) (oldest *conn) {
 	l.mu.Lock()
@@ -86,7 +86,7 @@ func (l *limited) note(p *conn) {
 	p.lastEvent = l.events
 }
 
-// answer counts a connection as being answered, and reports whether there was room.
+// answer counts a connection as being answered and reports whether there was room.
 func (l *limited) answer(p *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,7 +168,7 @@ func ofMetrics(r *http.Request) bool {
 	return ok && p.of.metrics
 }
 
-// mayAnswer counts a request as being answered, and reports whether there was room for it.
+// mayAnswer counts a request as being answered and reports whether there was room for it.
 func mayAnswer(r *http.Request) bool {
 	p, ok := r.Context().Value(connKey{}).(*conn)
 	return !ok || p.of.answer(p)

@@ -26,7 +26,7 @@ var templates = template.Must(template.ParseFS(files, "page/*.html"))
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// page shows the state of the node, and takes an id apart: /?id=&base=&generator=.
+// page shows the state of the node, and decodes an id: /?id=&base=&generator=.
 func (s *Server) page(w http.ResponseWriter, r *http.Request, p parameters) *problem {
 	now := time.Now()
 	inspected := s.inspect(p, now)
@@ -54,7 +54,7 @@ func setHTML(h http.Header, policy string) {
 	h["Cache-Control"] = noStore
 }
 
-// unauthorized tells people which password the browser asks for. Its style is inline, since
+// unauthorized explains which password the browser asks for. Its style is inline, since
 // the page's files also require the token.
 func unauthorized(w http.ResponseWriter) {
 	setHTML(w.Header(), strings.Replace(policy, "style-src 'self'", "style-src 'unsafe-inline'", 1))

@@ -31,7 +31,7 @@ type Recent struct {
 // event is a line in the form that the page shows.
 type event struct{ At, Level, What, More string }
 
-// Handler returns a handler that keeps lines, and passes every line to next.
+// Handler returns a handler that keeps lines and passes every line to next.
 func (r *Recent) Handler(next slog.Handler) slog.Handler { return recentHandler{next: next, of: r} }
 
 type recentHandler struct {
@@ -84,7 +84,7 @@ func and(more string, a slog.Attr) string {
 	return text
 }
 
-// plain makes untrusted text fit to be shown. It shortens the text, and quotes it if it would
+// plain makes untrusted text safe to show. It shortens the text, and quotes it if it would
 // change how other text looks, or look like another attribute.
 func plain(text string) string {
 	if len(text) > maxRecentText {

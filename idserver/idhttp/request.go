@@ -88,7 +88,7 @@ func (p *parameters) read(query string) *problem {
 				"%s is not encoded as a query: two hexadecimal digits must follow each %%", quote(pair))
 		case i < 0:
 			fault := badParameter(name, value, cmp.Or(strings.Join(p.known, ", "), "no parameters"))
-			fault.Detail = quote(name) + " is not known here"
+			fault.Detail = quote(name) + " is unknown here"
 			return fault
 		case p.given[i]:
 			return badParameter(name, value, "given once")
@@ -242,7 +242,7 @@ func failed(status int, format string, args ...any) *problem {
 	}
 }
 
-// busy returns the problem for a request that there is no room for now.
+// busy returns the problem for a request that there is currently no room for.
 func busy(retry time.Duration, format string, args ...any) *problem {
 	p := failed(http.StatusServiceUnavailable, format, args...)
 	p.retry = retry

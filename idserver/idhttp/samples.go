@@ -59,7 +59,7 @@ func (s *samples) get() []sample {
 	return slices.Clone(s.all)
 }
 
-// sample adds a sample every second, and records which generators are in trouble.
+// sample adds a sample every second and records which generators are in trouble.
 func (s *Server) sample() {
 	tick := time.Tick(interval)
 	saved := make([]time.Time, len(s.Generators))

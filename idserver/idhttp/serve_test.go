@@ -273,7 +273,7 @@ func testListenerEnds(t *testing.T) {
 	s, l, _ := server(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, isReady)
 	l.Close()
 	synctest.Wait()
-	if !strings.Contains(log.String(), "HTTP has ended") {
+	if !strings.Contains(log.String(), "HTTP stopped") {
 		t.Errorf("%s", &log)
 	}
 	s.Stop(t.Context())

@@ -5,7 +5,7 @@
 // A request passes through these files:
 //
 //	server.go     the limits on the number of connections, on times and on sizes
-//	listener.go   the connections, and which of them make room for others
+//	listener.go   the connections, and which of them make room for new ones
 //	door.go       the host, the token, other sites' pages, the method
 //	request.go    parameters, the media type of the answer, problems (RFC 9457)
 //	ids.go        a method of the generator's id server
@@ -15,7 +15,7 @@
 // programs, and page.go, state.go, figures.go and inspect.go to people. samples.go and
 // recent.go keep what happened recently.
 //
-// Start at [New]. HTTP/2 is not supported, as one request has one answer here.
+// Start at [New]. HTTP/2 is not supported, because each request has one answer.
 package idhttp
 
 import (
@@ -40,13 +40,13 @@ import (
 // The limits on requests over HTTP.
 const (
 	// MaxConnections bounds the connections on which a request is being answered, once it has
-	// arrived and is allowed. MaxConnectionsPerHost bounds those of one host; the loopback does
-	// not count as a host. One more request is answered with 503, unless it is for /healthz or
+	// arrived and is allowed. MaxConnectionsPerHost bounds those of one host; loopback does not
+	// count as a host. One more request is answered with 503, unless it is for /healthz or
 	// /readyz.
 	MaxConnections        = 512
 	MaxConnectionsPerHost = 256
 
-	// SpareConnections is the number of further connections that may be open. When one more is
+	// SpareConnections is the number of other connections that may be open. When one more is
 	// opened, the connection that has been silent the longest, from its host or overall, is
 	// closed.
 	SpareConnections = 256
@@ -185,7 +185,7 @@ func (s *Server) serve(limited *limited) {
 	}
 	s.served.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			s.Log.Error("HTTP has ended", "err", err)
+			s.Log.Error("HTTP stopped", "err", err)
 		}
 	})
 }
@@ -214,7 +214,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answers.Put(a)
 }
 
-// httpLog logs all lines of net/http with one message. The lines contain the caller's address,
+// httpLog logs all lines of net/http with the same message. The lines contain the caller's address,
 // so a log that is limited by message would let all of them through if each line were a message.
 type httpLog struct{ *slog.Logger }
 

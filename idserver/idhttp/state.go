@@ -13,15 +13,15 @@ import (
 	"github.com/flake-go/flake/node/latency"
 )
 
-// Node describes the node around the generators. If a function is nil, its result is not
-// known.
+// Node describes the node around the generators. If a function is nil, its result is
+// unknown.
 type Node struct {
 	Name    string
 	Address string // the address on which it listens for other nodes
 	Version string
-	Commit  string // the commit that it was built from; empty if not known
+	Commit  string // the commit that it was built from; empty if unknown
 
-	CertificateEnds func() time.Time // when the certificate for other nodes expires
+	CertificateEnds func() time.Time // when the certificate that other nodes see expires
 	Traffic         func() Traffic   // counts since the start
 	Peers           func() []Peer    // the connected nodes
 }
@@ -31,7 +31,7 @@ type Peer struct {
 	Name    string
 	Address net.Addr
 	Since   time.Time
-	IDs     uint64 // ids that it has taken since then
+	IDs     uint64 // ids that it has taken since it connected
 }
 
 // Traffic counts what the node has exchanged with other nodes since its start.
@@ -54,7 +54,7 @@ func (s *Server) traffic() Traffic {
 // maxPeers bounds the nodes that the page lists.
 const maxPeers = 100
 
-// state is what the page shows and events renew, as text.
+// state is what the page shows and events update, as text.
 type state struct {
 	Name, Address, Version string
 	Uptime                 string
@@ -83,7 +83,7 @@ type generatorState struct {
 	Track                  track
 }
 
-// originState describes where the worker came from. A field that is not known is empty.
+// originState describes where the worker came from. An unknown field is empty.
 type originState struct{ From, Until, Left, Err string }
 
 func originOf(o idserver.Origin, now time.Time) (v originState) {
@@ -135,7 +135,7 @@ func (s *Server) state(now time.Time) *state {
 	}
 	total, refusals := uint64(0), uint64(0)
 	for i := range s.Generators {
-		what, err := s.Generators[i].trouble() // moves a mark that is behind, so before state reads it
+		what, err := s.Generators[i].trouble() // advances a mark that is behind, so this comes before state
 		stats := s.Generators[i].Server.Stats()
 		g := s.Generators[i].state(now, stats)
 		since := s.onsets.note(i, err, now)

@@ -13,7 +13,7 @@ import (
 // A Maker is a generator, or only a format, that may have made an id.
 type Maker struct {
 	Format *formats.Format
-	Worker func() uint64 // returns the generator's worker; nil if not known
+	Worker func() uint64 // returns the generator's worker; nil if unknown
 }
 
 // A Reading is one way to read a text as an id.
@@ -30,7 +30,7 @@ type Reading struct {
 }
 
 // These are added to the rank of an id: foreign if its worker is not the Maker's or the Maker's
-// worker is not known, and unlikely if its time is not likely.
+// worker is unknown, and unlikely if its time is not likely.
 const (
 	foreign  = 100
 	unlikely = 1000

@@ -1,4 +1,4 @@
-// Package inspect reads texts as ids of any format, and shows ids to people. Start at [Read].
+// Package inspect reads texts as ids of any format, and formats ids for display. Start at [Read].
 package inspect
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// Parts is an id taken apart, as JSON. Numbers are strings, because they may exceed 2^53.
+// Parts is a decoded id, as JSON. Numbers are strings, because they may exceed 2^53.
 type Parts struct {
 	ID        string  `json:"id"` // the format's own text
 	Format    string  `json:"format"`
@@ -27,7 +27,7 @@ type Field struct {
 	Width  int    `json:"width"`  // in bits
 }
 
-// PartsOf takes an id apart.
+// PartsOf decodes an id.
 func PartsOf(f *formats.Format, id formats.Number) Parts {
 	p := Parts{ID: string(f.Append(nil, id, formats.Canonical)), Format: f.Name}
 	for _, f := range f.Fields(id) {
@@ -42,7 +42,7 @@ func PartsOf(f *formats.Format, id formats.Number) Parts {
 // endOfTime is the start of the year 10000, in ms since 1970. RFC 3339 cannot represent it.
 var endOfTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
-// Value returns the value of a field for people, and a note, which may be empty.
+// Value returns the value of a field for display, and a note, which may be empty.
 func Value(f formats.Field, now time.Time) (value, note string) {
 	value = strconv.FormatUint(f.Value, 10)
 	switch {
@@ -62,7 +62,7 @@ func Value(f formats.Field, now time.Time) (value, note string) {
 	return value, note
 }
 
-// Bits describes the bits of a field: how many, and which of the id's they are.
+// Bits describes the bits of a field: how many, and where in the id.
 func Bits(f formats.Field) string {
 	switch f.Width {
 	case 0:

@@ -60,15 +60,15 @@ func TestBench(t *testing.T) {
 	for args, want := range map[string]string{
 		"-generator none":           "no process is registered under that name",
 		"-url " + url + " -n 1":     "flag provided but not defined: -n",
-		"-callers 0":                "-callers 0: want 1 to 10000",
-		"-callers 10001":            "-callers 10001: want 1 to 10000",
-		"-connections 1001":         "-connections 1001: want 1 to 1000",
-		"-ids 1048577":              "-ids 1048577: want 1 to 1048576",
-		"-base 1":                   "-base 1: want 2 to 62, or canonical",
-		"-duration 0":               "-duration 0s: want more than 0",
-		"-rate -1":                  "-rate -1: want 0 to 1e9",
-		"-rate NaN":                 "-rate NaN: want 0 to 1e9",
-		"-over tcp":                 "-over tcp: want erlang or http",
+		"-callers 0":                "-callers 0: must be 1 to 10000",
+		"-callers 10001":            "-callers 10001: must be 1 to 10000",
+		"-connections 1001":         "-connections 1001: must be 1 to 1000",
+		"-ids 1048577":              "-ids 1048577: must be 1 to 1048576",
+		"-base 1":                   "-base 1: must be 2 to 62, or canonical",
+		"-duration 0":               "-duration 0s: must be more than 0",
+		"-rate -1":                  "-rate -1: must be 0 to 1e9",
+		"-rate NaN":                 "-rate NaN: must be 0 to 1e9",
+		"-over tcp":                 "-over tcp: must be erlang or http",
 		"-over http":                "needs -url",
 		"-generator x -url " + url:  "the node has no generator x",
 		"-url http://127.0.0.1:1/x": "connection refused",
@@ -97,7 +97,7 @@ func TestBenchFails(t *testing.T) {
 	}
 	const id = "\x00\x0023456789abcdef"
 	out, errs, status := bench(func(w http.ResponseWriter, _ int64) { fmt.Fprint(w, id) })
-	if status != exitFailure || !regexp.MustCompile(`^flake: [1-9]\d* ids came twice, for example 3233343536373839616263646566 in base 16\n$`).MatchString(errs) ||
+	if status != exitFailure || !regexp.MustCompile(`^flake: [1-9]\d* duplicate ids, for example 3233343536373839616263646566 in base 16\n$`).MatchString(errs) ||
 		!regexp.MustCompile(`\ntwice    [1-9]\d* of [1-9]\d* ids\n`).MatchString(out) {
 		t.Errorf("one id: exit status %d, %q,\n%s", status, errs, out)
 	}

@@ -31,8 +31,8 @@ func TestEtcdRefusedSecured(t *testing.T) {
 	}{
 		"wrong CA":       {secured, fmt.Sprintf("ca = %q", other.File), "x509: certificate signed by unknown authority", "set etcd.ca to the CA of its certificate"},
 		"no CA":          {"https://" + secured, "", "x509: certificate signed by unknown authority", "set etcd.ca to the CA of its certificate"},
-		"TLS wanted":     {secured, "start_timeout = 2", "", "is it up, and does it want TLS? See etcd.endpoints and etcd.ca"},
-		"no TLS there":   {open, fmt.Sprintf("ca = %q\nstart_timeout = 2", ca.File), "", "is it up, and does it want TLS? See etcd.endpoints and etcd.ca"},
+		"TLS wanted":     {secured, "start_timeout = 2", "", "is it up, and does it require TLS? See etcd.endpoints and etcd.ca"},
+		"no TLS there":   {open, fmt.Sprintf("ca = %q\nstart_timeout = 2", ca.File), "", "is it up, and does it require TLS? See etcd.endpoints and etcd.ca"},
 		"wrong password": {secured, as("root"), "authentication failed, invalid user ID or password", "see etcd.user and etcd.password_file"},
 		"no such user":   {secured, as("nobody"), "authentication failed, invalid user ID or password", "see etcd.user and etcd.password_file"},
 		"no user":        {secured, fmt.Sprintf("ca = %q", ca.File), "user name is empty", "set etcd.user and etcd.password_file"},

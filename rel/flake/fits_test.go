@@ -89,7 +89,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("after a kill: %+v", r)
 	}
 	out, err := exec.Command(command, "check", "-setcookie", cookie, "-config", file).Output()
-	if err != nil || !strings.Contains(string(out), "a start now: ") {
+	if err != nil || !strings.Contains(string(out), "starting now: ") {
 		t.Errorf("for people: %v\n%s", err, out)
 	}
 	n = start()

@@ -72,10 +72,10 @@ func TestGenerateMadeUp(t *testing.T) {
 }
 
 func TestGenerateRefuses(t *testing.T) {
-	const noMark = "-mark: must be a file that keeps how far the ids went; without it, ids with a chosen number could come twice"
+	const noMark = "-mark: must be a file that records how far the ids have gone; without it, ids with a chosen number could repeat"
 	for args, want := range map[string]string{
-		"-n 0":                               "-n 0: want 1 or more",
-		"-base 63":                           "-base 63: want 2 to 62, or canonical, or crockford; of 128 bits uuid; of 64 bits base32, base36, base58 or base64",
+		"-n 0":                               "-n 0: must be 1 or more",
+		"-base 63":                           "-base 63: must be 2 to 62, or canonical, or crockford; for 128 bits uuid; for 64 bits base32, base36, base58 or base64",
 		"-meta 256 -format sno -partition 7": "-meta 256: must be an integer from 0 to 255",
 		"-meta 3":                            `-meta "3": a key of format sno, not of flake`,
 		"-format sno":                        "-partition: set one that no other node has",

@@ -67,14 +67,14 @@ func TestImport(t *testing.T) {
 	for _, want := range []string{
 		`taken: sys.config: flake interface "lo"`, "taken: vm.args: -name flake@127.0.0.1", "left:  sys.config: sasl, keys: 1: another application",
 		dets + ": written at " + modified.UTC().Format("2006-01-02T15:04:05.000Z") +
-			"; the time in it is 2023-11-14T22:13:20.123Z; it was not closed: the original was killed, or runs\n",
+			"; its time is 2023-11-14T22:13:20.123Z; it was not closed: the original was killed, or is running\n",
 		at("timestamp") + ": ids begin after " + end + "\n", at("sys.toml") + ": written\n",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %s in\n%s", want, stdout)
 		}
 	}
-	if status != 0 || stderr != "" || strings.Contains(stdout, "S3CRET") || strings.Contains(stdout, "before a start") {
+	if status != 0 || stderr != "" || strings.Contains(stdout, "S3CRET") || strings.Contains(stdout, "before starting") {
 		t.Errorf("exit status %d, %s\n%s", status, stderr, stdout)
 	}
 	if info, err := os.Stat(at("sys.toml")); err != nil || info.Mode().Perm() != 0o600 {
@@ -89,7 +89,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 
-	if _, stderr, status := called(t, args...); status != exitUsage || !strings.Contains(stderr, "it is there; name another file, or replace it with -overwrite") {
+	if _, stderr, status := called(t, args...); status != exitUsage || !strings.Contains(stderr, "already exists; name another file, or replace it with -overwrite") {
 		t.Errorf("again: exit status %d, %s", status, stderr)
 	}
 	write("linked", "another's")
@@ -147,19 +147,19 @@ func TestImportTells(t *testing.T) {
 		says   string // a regular expression
 	}{
 		{"otp25/closed", hour, "-dets DETS -timestamp DIR/mark", 0, "it was closed\n"},
-		{"otp25/empty", hour, "-dets DETS -timestamp DIR/mark", 0, "there is no time in it; it was closed\n"},
+		{"otp25/empty", hour, "-dets DETS -timestamp DIR/mark", 0, "it contains no time; it was closed\n"},
 		{"otp29/future", hour, "-dets DETS -timestamp DIR/mark", 0, `2100-01-01T00:00:00.000Z is [0-9hms.]+ ahead of this machine's clock: (.|\n)*ids begin after 2100-01-01T00:00:05(.|\n)*a node does not start before then`},
 		{"otp25/closed", -hour, "-dets DETS -timestamp DIR/mark", 0, `is 1h0m0s ahead`},
 		{"otp25/closed", 4 * time.Second, "-dets DETS -timestamp DIR/mark", 0, `waiting until then: 1s\n`},
 		{"otp23/bag", hour, "-dets DETS -timestamp DIR/mark", exitUsage, "its type is 2"},
 		{"otp25/closed", hour, "-dets DETS -timestamp DETS", exitFailure, "it is the dets file of boundary/flake.*flake import -dets DETS"},
 		{"otp25/closed", hour, "-dets DETS -timestamp DIR/none/mark", exitFailure, "create the directory"},
-		{"otp25/closed", hour, "-timestamp DIR/mark", exitUsage, "which dets file"},
+		{"otp25/closed", hour, "-timestamp DIR/mark", exitUsage, "no dets file"},
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/none", exitUsage, "none: cannot be read: no such file"},
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DETS", exitUsage, "-out DETS: that is the -dets file"},
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -out DIR/mark", exitUsage, "-out DIR/mark: that is the -timestamp file"},
-		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DIR", exitUsage, "-out DIR: it is a folder"},
-		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -out DIR/a -timestamp DIR/mark", 0, "before a start, change it:\nDIR/a:.*node.cookie.*published"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DIR", exitUsage, "-out DIR: is a directory"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -out DIR/a -timestamp DIR/mark", 0, "before starting, change it:\nDIR/a:.*node.cookie.*published"},
 	} {
 		synctest.Test(t, func(t *testing.T) { // whose clock stands still, however slow the machine is
 			time.Sleep(time.Until(time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)))

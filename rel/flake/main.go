@@ -46,9 +46,9 @@ type subcommand struct {
 	args string // the arguments after the flags, in the notation of [usage.Command]
 	most int    // the maximum number of arguments
 	does string // one line, a predicate whose subject is the command
-	more string // further paragraphs, or empty
+	more string // more paragraphs, or empty
 
-	// set adds the command's flags to f, and returns the action to run once they are parsed.
+	// set adds the command's flags to f and returns the action to run once they are parsed.
 	set func(f *cli.Flags) cli.Action
 }
 
@@ -63,10 +63,10 @@ func table() []subcommand {
 		{"check", "", 0, "shows whether the file of marks and etcd agree, and what would happen at startup",
 			commands.CheckMore, commands.Check},
 		{"status", "", 0, "shows the state of a running node", commands.StatusMore, commands.Status},
-		{"bench", "", 0, "loads a running node, measures it, and looks for ids that come twice",
+		{"bench", "", 0, "loads a running node, measures it, and looks for duplicate ids",
 			commands.BenchMore, commands.Bench},
 		{"generate", "", 0, "makes ids without a node", commands.GenerateMore, commands.Generate},
-		{"inspect", "ID...", math.MaxInt, "takes apart ids of any format", commands.InspectMore, commands.Inspect},
+		{"inspect", "ID...", math.MaxInt, "decodes ids of any format", commands.InspectMore, commands.Inspect},
 		{"import", "", 0, "takes over what boundary/flake left on a disk: its time and its settings",
 			migrate.ImportMore, migrate.Import},
 		{"takeover", "", 0, "replaces a running node of the original, boundary/flake",
@@ -108,7 +108,7 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	err = act(ctx, f.Args(), stdout, stderr)
 	if errors.Is(err, handshake.ErrCookie) {
 		err = fmt.Errorf("%w; set -setcookie, FLAKE_COOKIE, or node.cookie in the -config file "+
-			"to the cookie of the node", err)
+			"to the node's cookie", err)
 	}
 	return err
 }
@@ -141,9 +141,9 @@ func complain(stderr io.Writer, err error) int {
 func serve(f *cli.Flags) cli.Action {
 	f.Identify("")
 	noinput := f.Bool("noinput", false, "do not read standard input: show no prompt, even if it is a terminal")
-	version := f.Bool("version", false, "show the version instead, as flake version does")
+	version := f.Bool("version", false, "show the version and exit, as flake version does")
 	check := f.Bool("check-config", false, "show what would run and where each value is from, "+
-		"check what can be checked without starting, and end")
+		"check what can be checked without starting, and exit")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *version {
 			return cli.PrintVersion(stdout)
@@ -186,7 +186,7 @@ func completion(*cli.Flags) cli.Action {
 	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
 		script := usage.Shells[strings.Join(args, "")]
 		if script == nil {
-			return cli.UsageError(errors.New("which shell? It must be bash, zsh or fish"))
+			return cli.UsageError(errors.New("the shell must be bash, zsh or fish"))
 		}
 		_, err := io.WriteString(stdout, script(described()))
 		return err
@@ -202,13 +202,13 @@ func manual(*cli.Flags) cli.Action {
 }
 
 var sections = []usage.Section{
-	{Title: "EXIT STATUS", Text: "0 if it went well, 1 if not, 2 if flags, arguments or the configuration are wrong. " +
-		"A second signal ends flake at once, with 128 and its number."},
+	{Title: "EXIT STATUS", Text: "0 on success, 1 on failure, 2 if flags, arguments or the configuration are wrong. " +
+		"A second signal ends flake immediately, with 128 and its number."},
 	{Title: "ENVIRONMENT", Text: "FLAKE_COOKIE is the cookie. FLAKE_ and a key of the configuration in capitals, " +
 		"with underscores for its dots, sets that key: FLAKE_NODE_NAME is node.name. " +
 		"Keys of [flake] have shorter names too, such as FLAKE_WORKER_ID. " +
 		"Flags win over the environment, and the environment wins over the file."},
-	{Title: "FILES", Text: "What must outlive a restart is kept in the file that flake.timestamp_path names. " +
+	{Title: "FILES", Text: "What must survive a restart is kept in the file that flake.timestamp_path names. " +
 		"The default is /var/lib/flake/timestamp or, for users other than root, " +
 		"~/.local/state/flake/timestamp."},
 	{Title: "SEE ALSO", Text: "The manual: https://github.com/flake-go/flake#documentation"},

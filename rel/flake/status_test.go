@@ -68,7 +68,7 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	strange := writeConfig(t, "%s", strings.Replace(string(text), cert, other, 1))
-	if _, errs, status := called(t, "status", "-config", strange); status != exitFailure || !strings.Contains(errs, "the certificate is not that of http.tls.cert") {
+	if _, errs, status := called(t, "status", "-config", strange); status != exitFailure || !strings.Contains(errs, "the certificate is not the one in http.tls.cert") {
 		t.Errorf("with the certificate of another: exit status %d, %q", status, errs)
 	}
 	s.Generators.Stop()
@@ -95,7 +95,7 @@ func TestStatusOfURL(t *testing.T) {
 		out, errs string // regular expressions
 	}{
 		"up":     {0, `\nflake +yes +flake +02:fc:00:00:00:01 +etcd +0 +- .* 9m[0-9]+s\norders +yes `, `^$`},
-		"token":  {0, `^ready\n$`, `^flake: nothing but its readiness is known: the node answered 401: the token is missing.*\n$`},
+		"token":  {0, `^ready\n$`, `^flake: only the node's readiness is known: the node answered 401: the token is missing.*\n$`},
 		"behind": {exitFailure, `\nflake +clock_running_backwards `, `^flake: not ready: generator flake: the clock is .* behind\n$`},
 		"unsaved": {exitFailure, `\nflake +timestamp_not_saved (.*\n)*\nflake: etcd: etcd at 127.0.0.1:2379: no answer in time\n`,
 			`^flake: not ready: generator flake: the time was last saved at `},
@@ -116,7 +116,7 @@ func TestStatusOfURL(t *testing.T) {
 		t.Errorf("a node that writes to the terminal: exit status %d, %q", status, errs)
 	}
 	for args, want := range map[string]string{
-		"-over x":                         "flake: -over x: want erlang or http\n",
+		"-over x":                         "flake: -over x: must be erlang or http\n",
 		"-over http":                      "flake: HTTP needs -url, or http.listen with a port in the configuration\n",
 		"-over erlang -url http://[::1]/": "flake: -url is for -over http\n",
 		"-url x":                          "flake: -url: URL \"x\": must be like http://127.0.0.1:8465\n",

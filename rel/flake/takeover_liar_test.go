@@ -179,9 +179,9 @@ func TestTakeoverOfLiar(t *testing.T) {
 		lie        func(l *liar) (etf.Term, error)
 	}{
 		{"status", "LIST_EXT: more than", func(*liar) (etf.Term, error) { return slices.Repeat(etf.List{etf.Atom("a")}, etf.MaxElements+1), nil }},
-		{"status", "is this the node of the original?", (*liar).end},
-		{"guard", "the server of the original was not suspended: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
-		{"guard", "the server of the original was not suspended: ", (*liar).end},
+		{"status", "is this the original's node?", (*liar).end},
+		{"guard", "the original's server was not suspended: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
+		{"guard", "the original's server was not suspended: ", (*liar).end},
 		{"guard", "its worker id has changed", func(l *liar) (etf.Term, error) { s := l.state(); s[2] = int64(1); return l.suspended(s), nil }},
 		{"halt", "the original did not halt: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
 	} {

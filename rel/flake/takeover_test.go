@@ -197,18 +197,18 @@ func (o *originalNode) refusals() {
 		want       string
 	}{
 		"wrong cookie":        {"", "-setcookie wrong", exitFailure, "as after a wrong cookie); set -setcookie, FLAKE_COOKIE, or node.cookie in the -config file"},
-		"no such node":        {"", "-from nosuch@127.0.0.1", exitFailure, "run this on the machine of the original, while that runs"},
+		"no such node":        {"", "-from nosuch@127.0.0.1", exitFailure, "run this on the original's machine, while the original runs"},
 		"another machine":     {"", "-from flake@192.0.2.1 -setcookie 9b014e1514494868", exitFailure, "192.0.2.1 is another machine; run this on the machine of the original"},
 		"no name":             {"", "-from flake", exitUsage, "must be name@host"},
 		"nobody":              {"", "-from=", exitUsage, "Set -from name@host"},
 		"no vm.args":          {"", "-vm-args /nonexistent/vm.args", exitUsage, "/nonexistent/vm.args"},
-		"another name":        {"", "-from other@127.0.0.1 -config " + other, exitUsage, "the node must have the name of the original"},
-		"-config and -out":    {"", "-out sys.toml -config " + other, exitUsage, "-out does not go with -config"},
-		"-config and a mark":  {"", "-timestamp mark -config " + other, exitUsage, "-timestamp does not go with -config"},
+		"another name":        {"", "-from other@127.0.0.1 -config " + other, exitUsage, "the node must have the original's name"},
+		"-config and -out":    {"", "-out sys.toml -config " + other, exitUsage, "-out cannot be combined with -config"},
+		"-config and a mark":  {"", "-timestamp mark -config " + other, exitUsage, "-timestamp cannot be combined with -config"},
 		"another worker":      {"", "-config " + other, exitFailure, "this node would use a different one; set flake.worker_id to the original's"},
-		"out is there":        {"", "-out " + there, exitFailure, "it is there already"},
+		"out is there":        {"", "-out " + there, exitFailure, "already exists"},
 		"out has no folder":   {"", "-out /nonexistent/sys.toml", exitFailure, "-out: open /nonexistent/sys.toml: no such file or directory"},
-		"mark not writable":   {"FLAKE_FLAKE_TIMESTAMP_PATH=/tmp/timestamp", "", exitFailure, "sys.toml: removed, as nothing was taken over\nflake: timestamp_path /tmp/timestamp: its directory is world-writable"},
+		"mark not writable":   {"FLAKE_FLAKE_TIMESTAMP_PATH=/tmp/timestamp", "", exitFailure, "sys.toml: removed, because nothing was taken over\nflake: timestamp_path /tmp/timestamp: its directory is world-writable"},
 		"the dets file":       {"FLAKE_FLAKE_TIMESTAMP_PATH=", "-timestamp " + filepath.Join(o.folder, "dets"), exitFailure, "it was left as it is"},
 		"HTTP's port taken":   {"FLAKE_HTTP_LISTEN=" + taken.Addr().String(), "", exitFailure, "address already in use"},
 		"node's port taken":   {"FLAKE_NODE_LISTEN=" + taken.Addr().String(), "", exitFailure, "node.listen: "},
@@ -247,7 +247,7 @@ func (o *originalNode) dryRun() {
 	if status := p.wait(); status != 0 {
 		o.t.Errorf("exit status %d", status)
 	}
-	for _, want := range []string{"found: 1 connected: 'caller@", "found: 1 named, and gone with the original: neighbour\n",
+	for _, want := range []string{"found: 1 connected: 'caller@", "found: 1 named, and lost with the original: neighbour\n",
 		nodeName + " can be taken over", "sys.toml: removed"} {
 		if !strings.Contains(p.output(), want) {
 			o.t.Errorf("it does not say %q:\n%s", want, p.output())
@@ -294,5 +294,5 @@ func TestTakeoverOfAnother(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "", "-name", nodeName, "-setcookie", cookie)
 	o := originalNode{process: n.process, port: n.port, folder: t.TempDir()}
-	o.fails("this node", "", "", exitFailure, "is this the node of the original?")
+	o.fails("this node", "", "", exitFailure, "is this the original's node?")
 }

@@ -71,7 +71,7 @@ func (c *bareClient) write(call []byte) {
 			c.waiting <- <-c.calls
 			frames = append(frames, call...)
 		}
-		c.conn.Write(frames) // read sees an error
+		c.conn.Write(frames) // read reports any error
 	}
 }
 
@@ -92,7 +92,7 @@ func (c *bareClient) read() {
 
 var bareClients atomic.Uint32
 
-// shakeHands connects to a node, and returns the frame that a C node sends for
+// shakeHands connects to a node and returns the frame that a C node sends for
 // gen_server:call(flake, get):
 //
 //	{6, Pid, '', flake}    {'$gen_call', {Pid, Ref}, get}
@@ -115,7 +115,7 @@ func shakeHands(addr, peer string) (conn net.Conn, call []byte, err error) {
 	return conn, call, nil
 }
 
-// first connects to a node, and calls for an id until an id arrives, because a starting node
+// first connects to a node and calls for an id until an id arrives, because a starting node
 // accepts connections before its gen_servers answer.
 func first(addr, peer string) error {
 	conn, call, err := shakeHands(addr, peer)

@@ -145,7 +145,7 @@ func rateOf[ID any](tick time.Duration, total, threads, size int, fill func(dst 
 	return float64(total) / (time.Since(start) + tick - 1).Truncate(tick).Seconds()
 }
 
-// awaitTick waits for the start of a tick, and returns it.
+// awaitTick waits for the start of a tick and returns it.
 func awaitTick(tick time.Duration) time.Time {
 	now := time.Now()
 	for now.UnixNano()%int64(tick) > 1e4 {
@@ -208,7 +208,7 @@ func duplicates(what string, n int, next func() [16]byte) row {
 	}.aim(oursAtMost(0))
 }
 
-// twins returns how many of n keys repeat another. It makes the keys from several goroutines, and
+// twins returns how many of n keys repeat another key. It makes the keys from several goroutines, and
 // in parts that fit in memory. Keys ascend, so the ends of two parts show whether they overlap.
 func twins(n int, next func() [16]byte) (twice int) {
 	const part = 16_000_000

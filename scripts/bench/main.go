@@ -113,7 +113,7 @@ func main() {
 }
 
 // measure measures the sections. The error names the sections that failed, and the result has the
-// others. The result is nil if no section could start.
+// other sections. The result is nil if no section could start.
 func measure(ctx context.Context, root string, p plan, only []string) (*result, error) {
 	if err := missing(only); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 			if ctx.Err() != nil {
 				break
 			}
-			log.Printf("%s failed; continuing with the others", section.name)
+			log.Printf("%s failed; continuing with the other sections", section.name)
 			continue
 		}
 		log.Printf("%s measured in %.0f s", section.name, time.Since(begin).Seconds())

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A row compares one of our figures with the same figure of a rival.
+// A row compares one of our figures with a rival's.
 type row struct {
 	Section string  `json:"section"`
 	What    string  `json:"what"`

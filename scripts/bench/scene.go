@@ -86,8 +86,8 @@ func overVeth(rate, cpu float64) []setting {
 	}
 }
 
-// measure measures the servers under the load of each of the scene's settings, once alongside each
-// of the works in sc.beside.
+// measure measures the servers under the load of each of the scene's settings, once while each of
+// the works in sc.beside runs.
 func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 	if sc.veth {
 		v, leave, err := w.overVeth()

@@ -176,7 +176,7 @@ func (w *world) configure() error {
 	return os.WriteFile(w.config(), []byte(text), 0o600)
 }
 
-// start starts a server, and returns the time until a polling caller gets its first id.
+// start starts a server and returns the time until a polling caller gets its first id.
 func (w *world) start(s *server) (time.Duration, error) {
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	begin := time.Now()

@@ -66,7 +66,7 @@ func run() error {
 	return nil
 }
 
-// try loads a node in a group of mb MB, and reports whether it survived.
+// try loads a node in a group of mb MB and reports whether it survived.
 func try(command, dir string, mb int) (lived bool, err error) {
 	g, err := newGroup(mb << 20)
 	if err != nil {
@@ -148,7 +148,7 @@ func (n *node) lives() bool {
 	}
 }
 
-// stop ends the node, and reports whether it was running and ended cleanly.
+// stop ends the node and reports whether it was running and ended cleanly.
 func (n *node) stop() bool {
 	n.cmd.Process.Signal(syscall.SIGTERM)
 	select {

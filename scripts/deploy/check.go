@@ -116,7 +116,7 @@ type workload struct {
 	selector *meta.LabelSelector
 	template *core.PodTemplateSpec
 	pod      *core.PodSpec
-	service  string // the service of a StatefulSet, which gives its pods their names
+	service  string // the service of a StatefulSet, which names its pods
 	claims   []string
 	ports    []string
 }
@@ -133,12 +133,12 @@ func (o *Objects) workload() (w workload, err error) {
 		s := &o.Deployments[0].Spec
 		w = workload{selector: s.Selector, template: &s.Template}
 	default:
-		return w, fmt.Errorf("%d StatefulSets and %d Deployments, want one of one kind",
+		return w, fmt.Errorf("%d StatefulSets and %d Deployments: must be one of one kind",
 			len(o.StatefulSets), len(o.Deployments))
 	}
 	w.pod = &w.template.Spec
 	if len(w.pod.Containers) != 1 {
-		return w, fmt.Errorf("%d containers, want 1", len(w.pod.Containers))
+		return w, fmt.Errorf("%d containers: must be 1", len(w.pod.Containers))
 	}
 	return w, nil
 }
@@ -257,7 +257,7 @@ func (w *workload) environ(fault func(string, ...any)) (environ []string) {
 			}
 		}
 		if strings.Contains(value, "$(") {
-			fault("%s: %s mentions what is not set before it", v.Name, value)
+			fault("%s: %s refers to a variable that is not set before it", v.Name, value)
 		}
 		known = append(known, "$("+v.Name+")", value)
 		environ = append(environ, v.Name+"="+value)
@@ -287,10 +287,10 @@ func (w *workload) configured(fault func(string, ...any)) {
 	}
 	_, host, _ := strings.Cut(cfg.Node.Name, "@")
 	if want := "flake-2." + w.service + ".ids.svc.cluster.local"; w.service != "" && host != want {
-		fault("node.name: the host is %s, want the pod's name, %s", host, want)
+		fault("node.name: the host is %s: must be the pod's name, %s", host, want)
 	}
 	if w.service == "" && host != fields["status.podIP"] {
-		fault("node.name: the host is %s, want the pod's address", host)
+		fault("node.name: the host is %s: must be the pod's address", host)
 	}
 	listens := map[string]string{
 		"dist": cfg.Node.Listen, "http": cfg.HTTP.Listen, "metrics": cfg.HTTP.Metrics, "epmd": ":4369",

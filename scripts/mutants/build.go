@@ -26,7 +26,7 @@ type pkg struct {
 
 	TestGoFiles, XTestGoFiles []string
 
-	work    string // the folder for generated files
+	work    string // the directory for generated files
 	root    string
 	refused map[int]bool
 	mutants []mutant
@@ -126,7 +126,7 @@ func (p *pkg) refuse(out []byte) bool {
 	return len(p.refused) > before
 }
 
-// overlay writes the package's files with mutants, and returns the file for go's -overlay.
+// overlay writes the package's files with mutants and returns the file for go's -overlay.
 func (p *pkg) overlay() (string, error) {
 	replace := map[string]string{}
 	write := func(name string, content []byte) error {

@@ -8,11 +8,11 @@
 // A change is called a mutant. It leaves out a statement or a side of && or ||; takes an if never
 // or always; turns == into !=, < into <=, + into -, and so on. All mutants of a package are
 // compiled into one test program, each behind a switch, so trying a mutant only runs the tests that
-// reach it. A test in which the mutant makes no difference, such as one of < in which the sides are
+// reach it. A test in which the mutant makes no difference, such as that of a < whose sides are
 // never equal, does not reach it. A mutant that makes the tests hang counts as killed.
 //
-// On two busy cores a package took from 10 s to 2 minutes, except node/dist with 5 minutes and
-// client with 11, where more mutants hang than elsewhere.
+// On two busy cores a package took from 10 s to 2 minutes, except node/dist (5 minutes) and
+// client (11 minutes), where more mutants hang than elsewhere.
 //
 // Mutants that live are compared with survivors.txt, which names each survivor and the reason why
 // tests cannot notice it, or need not. A survivor that the file does not name is a failure.
@@ -96,7 +96,7 @@ func run(ctx context.Context, paths []string, reviewed, list string) error {
 	return nil
 }
 
-// measure tries a package's mutants, and returns how many unknown ones lived.
+// measure tries a package's mutants and returns how many unknown ones lived.
 func (p *pkg) measure(ctx context.Context, known map[string]bool, list string) (int, error) {
 	begin := time.Now()
 	if err := p.build(ctx); err != nil {

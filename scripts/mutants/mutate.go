@@ -131,7 +131,7 @@ func (f *file) visit(n ast.Node) bool {
 	return true
 }
 
-// statements makes mutants that leave out one statement each, unless it declares something.
+// statements makes mutants that each leave out one statement, except declarations.
 func (f *file) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {

@@ -103,7 +103,7 @@ func chart(r release) error {
 	return writeArchive(filepath.Join(r.out, "flake-chart-"+r.version+".tgz"), "flake", files, r.time)
 }
 
-// filesBelow returns all files below a folder, named by their paths from there.
+// filesBelow returns all files below a directory, named by their paths from there.
 func filesBelow(top string) (files []file, err error) {
 	err = filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -20,13 +20,13 @@ const (
 	summary     = "Server of unique, time-ordered ids for Erlang, Elixir and HTTP"
 	description = "flake hands out unique, time-ordered ids of 128, 80 or 64 bits. It is a node of\n" +
 		"the Erlang distribution, which Erlang and Elixir call with gen_server:call, and\n" +
-		"answers over HTTP. No id comes twice, whatever kills it or sets its clock."
+		"answers over HTTP. No id repeats, whatever kills it or sets its clock."
 )
 
 const copyright = `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: flake
 Source: ` + homepage + `
-Comment: The licenses of the Go modules in the binary are in NOTICE.gz beside this file.
+Comment: The licenses of the Go modules in the binary are in NOTICE.gz next to this file.
 
 Files: *
 Copyright: 2026 The flake authors

@@ -16,9 +16,9 @@ type release struct {
 	version string    // such as 1.2.3, without a v
 	commit  string    // the commit of the source
 	time    time.Time // the time of the commit, and of every file in a package
-	root    string    // the folder of the source
-	stage   string    // the folder of the builds: GOOS-GOARCH/flake, flake.1, completion.SHELL
-	out     string    // the folder of the packages
+	root    string    // the directory of the source
+	stage   string    // the directory of the builds: GOOS-GOARCH/flake, flake.1, completion.SHELL
+	out     string    // the directory of the packages
 
 	platforms []platform // the platforms of the binaries
 }
@@ -43,9 +43,9 @@ func main() {
 	seconds := flag.Int64("time", 0, "the commit's time, in `seconds` since 1970")
 	flag.StringVar(&r.version, "version", "", "the release's version, such as 1.2.3")
 	flag.StringVar(&r.commit, "commit", "", "the commit of the source")
-	flag.StringVar(&r.root, "root", ".", "the `folder` of the source")
-	flag.StringVar(&r.stage, "stage", "", "the `folder` of the builds")
-	flag.StringVar(&r.out, "out", "", "the `folder` of the packages")
+	flag.StringVar(&r.root, "root", ".", "the `directory` of the source")
+	flag.StringVar(&r.stage, "stage", "", "the `directory` of the builds")
+	flag.StringVar(&r.out, "out", "", "the `directory` of the packages")
 	built := flag.String("platforms", "", "the platforms of the binaries, such as `linux/amd64,darwin/arm64`")
 	flag.Parse()
 	for text := range strings.SplitSeq(*built, ",") {

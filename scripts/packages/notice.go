@@ -13,7 +13,7 @@ import (
 // notice writes the licenses of the code in the binaries: those of Go and of the modules.
 func notice(r release) error {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "flake is built of what follows, under these licenses.\n")
+	fmt.Fprintf(&text, "flake contains the following, under these licenses.\n")
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func notice(r release) error {
 	return os.WriteFile(filepath.Join(r.stage, "NOTICE"), text.Bytes(), 0o644)
 }
 
-// appendLicenses appends the licenses in a module's folder.
+// appendLicenses appends the licenses in a module's directory.
 func appendLicenses(to *bytes.Buffer, name, dir string) error {
 	var found []string
 	for _, pattern := range []string{"LICEN[CS]E*", "COPYING*", "NOTICE*", "PATENTS"} {

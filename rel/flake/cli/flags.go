@@ -48,7 +48,7 @@ func (f *Flags) Identify(installed string) {
 	f.File = f.String("config", "", "read the configuration from `FILE`; without it "+without)
 	f.String("name", "", "node name, `name@host`")
 	f.String("setcookie", "",
-		"the `cookie` that callers must hold; others can see it in ps, so prefer FLAKE_COOKIE")
+		"the `cookie` that callers must have; other users can see it in ps, so prefer FLAKE_COOKIE")
 }
 
 // ParseArgs parses the arguments. After the flags, at most most arguments may be left.
@@ -143,8 +143,8 @@ type Action func(ctx context.Context, args []string, stdout, stderr io.Writer) e
 // rootState is where programs that run as root keep state across restarts (FHS 5.8).
 const rootState = "/var/lib"
 
-// TimestampPath returns the default path of the file of marks, and creates its directory. That
-// directory is in a place that only this user can write to.
+// TimestampPath returns the default path of the file of marks, and creates its directory,
+// which only this user can write to.
 func TimestampPath() (string, error) {
 	path, err := DefaultTimestamp()
 	if err != nil {

@@ -14,7 +14,7 @@ type Signal struct{ os.Signal }
 func (s Signal) Error() string { return fmt.Sprintf("%v signal received", s.Signal) }
 
 // UntilSignal returns a context that ends at the first signal. The second signal ends the
-// process at once, even if the first has not been handled; [signal.NotifyContext] would not do
+// process immediately, even if the first has not been handled; [signal.NotifyContext] would not do
 // that. SIGHUP counts as a signal unless [Hangups] was called.
 func UntilSignal(signals <-chan os.Signal, exit func(code int)) context.Context {
 	t := &trap{hangups: make(chan struct{}, 1)}

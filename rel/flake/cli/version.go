@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Version and Commit are set by -ldflags "-X PATH.Version=1.2.3 -X PATH.Commit=..." when
-// packages are built, where PATH is the import path of this package.
+// Version and Commit are set when packages are built, with
+// -ldflags "-X PATH.Version=1.2.3 -X PATH.Commit=...", where PATH is the import path of this package.
 var (
 	Version = "0.1.0"
 	Commit  string
@@ -41,6 +41,6 @@ func completed(version, commit string, info func() (*debug.BuildInfo, bool)) (st
 // PrintVersion prints the version that is running.
 func PrintVersion(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "flake %s\ncommit %s\n%s %s/%s\n",
-		Version, cmp.Or(Commit, "not known"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		Version, cmp.Or(Commit, "unknown"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

@@ -22,18 +22,18 @@ import (
 )
 
 // BenchMore is the help of [Bench].
-const BenchMore = `Each caller makes a call, and the next one when it has the answer. The ids are used
-for nothing else. Over HTTP each caller has a connection; over the Erlang distribution
-callers share one, as the processes of a node do, or as many as -connections says.
+const BenchMore = `Each caller makes its next call when the last is answered. The ids are not
+used. Over HTTP each caller has a connection; over the Erlang distribution callers
+share one, as a node's processes do, or as many as -connections says.
 
 With -rate, calls are due at fixed times, and the delay of late calls is part of what
 is measured. If fewer calls were made than were due, a note says so.
 
-It looks for ids that come twice among those that fit into memory: two million runs of
+It looks for duplicate ids among those that fit in memory: two million runs of
 consecutive ids, which a node without other callers makes in half an hour. It prints
 how many ids were compared.
 
-The exit status is 1 if an id came twice, or no call was answered.`
+The exit status is 1 if there were duplicate ids, or no call was answered.`
 
 // Limits of the flags.
 const (
@@ -52,8 +52,8 @@ type benchFlags struct {
 // Bench puts load on a running node and measures it.
 func Bench(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
-	b := benchFlags{way: remote.NewChoice(f, "over the distribution, unless there is -url")}
-	f.StringVar(&b.Generator, "generator", "flake", "take ids of the generator `NAME`")
+	b := benchFlags{way: remote.NewChoice(f, "over the distribution, unless -url is set")}
+	f.StringVar(&b.Generator, "generator", "flake", "take ids from the generator `NAME`")
 	b.base = f.String("base", "", "have the node write ids in this `base`, 2 to 62 or canonical; "+
 		"without it they are bytes, and leased if -ids is more than 1")
 	f.IntVar(&b.Callers, "callers", 16, "the number of concurrent callers")
@@ -116,7 +116,7 @@ func (b *benchFlags) run(ctx context.Context, cfg config.Config, _ []string, std
 	}
 	switch {
 	case b.Twice > 0:
-		return fmt.Errorf("%d ids came twice, for example %s in base 16", b.Twice, b.Example)
+		return fmt.Errorf("%d duplicate ids, for example %s in base 16", b.Twice, b.Example)
 	case b.Calls == 0:
 		return errors.New("no call was answered")
 	}
@@ -139,14 +139,14 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 		{"ids", c.N, client.MaxLeaseSize},
 	} {
 		if n.got < 1 || n.got > n.most {
-			return c, cli.UsageError(fmt.Errorf("-%s %d: want 1 to %d", n.name, n.got, n.most))
+			return c, cli.UsageError(fmt.Errorf("-%s %d: must be 1 to %d", n.name, n.got, n.most))
 		}
 	}
 	switch {
 	case *b.duration <= 0:
-		return c, cli.UsageError(fmt.Errorf("-duration %v: want more than 0", *b.duration))
+		return c, cli.UsageError(fmt.Errorf("-duration %v: must be more than 0", *b.duration))
 	case !(b.Rate >= 0 && b.Rate <= 1e9):
-		return c, cli.UsageError(fmt.Errorf("-rate %v: want 0 to 1e9", b.Rate))
+		return c, cli.UsageError(fmt.Errorf("-rate %v: must be 0 to 1e9", b.Rate))
 	}
 	return c, nil
 }
@@ -198,10 +198,10 @@ func (r *benchResult) note() {
 	}
 	if r.Busy > busy {
 		r.Notes = append(r.Notes, "this program used nearly all of its processors: "+
-			"the node may do more, if others call it")
+			"the node may do more if other machines call it")
 	}
 	if r.Compared < r.IDs {
-		r.Notes = append(r.Notes, fmt.Sprintf("only %d ids are compared, as more do not fit into memory", r.Compared))
+		r.Notes = append(r.Notes, fmt.Sprintf("only %d ids are compared: more do not fit in memory", r.Compared))
 	}
 }
 

@@ -15,8 +15,8 @@ func TestBenchNotes(t *testing.T) {
 	r.note()
 	want := []string{
 		"it could not keep up: 1000 calls a second were due, and 50 were made",
-		"this program used nearly all of its processors: the node may do more, if others call it",
-		"only 50 ids are compared, as more do not fit into memory",
+		"this program used nearly all of its processors: the node may do more if other machines call it",
+		"only 50 ids are compared: more do not fit in memory",
 	}
 	if !reflect.DeepEqual(r.Notes, want) {
 		t.Errorf("%+v", r)

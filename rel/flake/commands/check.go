@@ -19,19 +19,20 @@ import (
 )
 
 // CheckMore is the help of [Check].
-const CheckMore = `It rehearses a start in memory, with the code that the node runs at startup. It takes
-no lock and writes nothing, so the node may be running: then it shows a start after a
-crash at this moment. Run it as the node's user, on its machine. It does not see whether
-another process has the lock, or whether etcd takes writes.
+const CheckMore = `It rehearses startup in memory, with the code that the node runs. It takes no lock and
+writes nothing, so the node may be running: then it shows what startup would do after a
+crash at this moment. Run it as the node's user, on the node's machine. It does not see
+whether another process has the lock, or whether etcd accepts writes.
 
-With -json, start is at_once, waits (for wait ms; 0: until what is wrong is
-mended) or refuses. What was found has a code, and a text that says what to do.
+With -json, start is at_once, waits (for wait ms; 0: until the problem is fixed) or
+refuses. Each finding has a code, and a text that says what to do.
 
-These are wrong: file, generator, clock_running_backwards and clock_advanced, as
-the start is refused; store, store_refuses, clock_off, none_free, not_claimed,
-elsewhere and start_timeout, as it has no number from etcd yet; store_behind, as
-etcd has forgotten marks; and copy, as another process goes on with this file.
-These are not: no_file, worker_drawn, number_taken, number_past, floor, and
+These codes mean that something is wrong. The node refuses to start: file, generator,
+clock_running_backwards, clock_advanced. It gets no number from etcd yet: store,
+store_refuses, clock_off, none_free, not_claimed, elsewhere, start_timeout. Etcd has
+lost marks: store_behind. Another process continues with this file: copy.
+
+These are only notes: no_file, worker_drawn, number_taken, number_past, floor,
 number_not_wanted.
 
 The exit status is 0 if nothing is wrong, 1 if something is, and 2 if flags or
@@ -77,14 +78,14 @@ func textOfCheck(r host.Report) string {
 			how := "claims it"
 			switch {
 			case c.Resumed:
-				how = "goes on with it"
+				how = "continues with it"
 			case c.Random:
 				how = "claims it, or another that is free"
 			}
-			fmt.Fprintf(&text, "  a start has        %d: it %s; ids after %s\n", c.Number, how, markTime(c.After))
+			fmt.Fprintf(&text, "  at startup         %d: the node %s; ids after %s\n", c.Number, how, markTime(c.After))
 		}
 	}
-	fmt.Fprintf(&text, "\na start now: %s\n", showStart(r))
+	fmt.Fprintf(&text, "\nstarting now: %s\n", showStart(r))
 	for _, f := range r.Findings {
 		kind := "note"
 		if f.Wrong {
@@ -101,11 +102,11 @@ func textOfCheck(r host.Report) string {
 func showStart(r host.Report) string {
 	switch {
 	case r.Start == host.StartRefuses:
-		return "is refused"
+		return "refused"
 	case r.Start == host.StartsAtOnce:
-		return "goes on at once"
+		return "does not wait"
 	case r.Wait == 0:
-		return "waits until what is wrong is mended"
+		return "waits until the problem is fixed"
 	}
 	return fmt.Sprintf("waits for %v", time.Duration(r.Wait)*time.Millisecond)
 }
@@ -119,7 +120,7 @@ func markTime(milli uint64) string {
 
 func tellGenerators(w io.Writer, all []host.GeneratorReport) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "generator\tmark\tlatest of any run\tbounded by\ta start waits for")
+	fmt.Fprintln(table, "generator\tmark\tlatest of any run\tbounded by\tstartup waits for")
 	for _, g := range all {
 		bound, wait := "the file", milliseconds(g.Wait).String()
 		switch {

@@ -20,7 +20,7 @@ func Eval(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, stderr io.Writer) error {
 		if len(args) == 0 {
-			return cli.UsageError(errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'"))
+			return cli.UsageError(errors.New("no expression: for example, flake eval 'flake_harness:generate(1).'"))
 		}
 		remote.SayDigest(stderr, cfg.Node)
 		node, err := remote.NewNode(cfg.Node)

@@ -21,33 +21,33 @@ import (
 )
 
 // GenerateMore is the help of [Generate].
-const GenerateMore = `It neither needs nor asks a node. The flags for the number and the layout are the keys
-of a [[generator]] table of the configuration.
+const GenerateMore = `It needs no node. The flags for the number and the layout are the keys of a
+[[generator]] table in the configuration.
 
-With -mark, ids never come twice, even if the clock is set back or the machine loses
-power: FILE is locked, and keeps a time ahead of all ids. If no worker id is given, a
-random one is chosen, and kept in that file. Use one file for each number, always the
+With -mark, ids never repeat, even if the clock is set back or the machine loses
+power: FILE is locked, and holds a time ahead of all ids. If no worker id is given, a
+random one is chosen and saved in that file. Use one file for each number, always the
 same one, on one machine, and not a node's. A node with the same number on this machine
-is noticed, unless its number is from etcd.
+is detected, unless its number is from etcd.
 
-Without -mark nothing is kept, and only ids of flake, uuidv7 and ulid can be made, with
-a new random worker id each time. Ids that two runs make in one millisecond can be equal
-only if 47 random bits are equal. Numbers of 10 or 16 bits, and any chosen number, could
-come twice, and are refused.`
+Without -mark, nothing is saved, and only flake, uuidv7 and ulid ids can be made, with
+a new random worker id each time. Ids that two runs make in the same millisecond can be
+equal only if 47 random bits are equal. Numbers of 10 or 16 bits, and any chosen number,
+are refused, because ids could repeat.`
 
 // Generate makes ids without a node and prints one per line.
 func Generate(f *cli.Flags) cli.Action {
 	addKeys(f, true)
-	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
+	n := f.Int("n", 1, "the `NUMBER` of ids, at least 1")
 	in := f.String("base", canonical, writeBase)
-	mark := f.String("mark", "", "keep in `FILE` how far the ids went")
+	mark := f.String("mark", "", "record in `FILE` how far the ids have gone")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		base, err := textBaseOf(*in)
 		switch {
 		case err != nil:
 			return cli.UsageError(err)
 		case *n < 1:
-			return cli.UsageError(fmt.Errorf("-n %d: want 1 or more", *n))
+			return cli.UsageError(fmt.Errorf("-n %d: must be 1 or more", *n))
 		}
 		g, err := generatorOf(givenKeys(f), *mark)
 		if err != nil {
@@ -80,8 +80,8 @@ func generatorOf(given []config.Flag, mark string) (config.Generator, error) {
 	}
 	g, err := config.LoadGenerator(true, given...)
 	if err == nil && mark == "" && !g.Random {
-		err = errors.New("-mark: must be a file that keeps how far the ids went; " +
-			"without it, ids with a chosen number could come twice")
+		err = errors.New("-mark: must be a file that records how far the ids have gone; " +
+			"without it, ids with a chosen number could repeat")
 	}
 	return g, err
 }

@@ -28,11 +28,11 @@ const canonical = "canonical"
 // Get gets ids from a running node and prints one per line.
 func Get(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
-	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
+	n := f.Int("n", 1, "the `NUMBER` of ids, at least 1")
 	in := f.String("base", canonical, writeBase)
-	meta := f.Int("meta", noMeta, "the metabyte's `NUMBER` in ids of sno, 0 to 255; without it the generator's")
+	meta := f.Int("meta", noMeta, "the metabyte of sno ids, a `NUMBER` from 0 to 255; without it, the generator's")
 	f.Lookup("meta").DefValue = "" // shown in the help
-	generator := f.String("generator", "flake", "ask the generator `NAME`, of a table [[generator]] of the node")
+	generator := f.String("generator", "flake", "ask the generator `NAME`, from a [[generator]] table of the node")
 	way := remote.NewChoice(f, remote.PreferHTTP)
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
 		base, err := textBaseOf(*in)
@@ -41,18 +41,18 @@ func Get(f *cli.Flags) cli.Action {
 		case err != nil:
 			return cli.UsageError(err)
 		case *n < 1:
-			return cli.UsageError(fmt.Errorf("-n %d: want 1 or more", *n))
+			return cli.UsageError(fmt.Errorf("-n %d: must be 1 or more", *n))
 		case *meta < noMeta || *meta > math.MaxUint8:
-			return cli.UsageError(fmt.Errorf("-meta %d: want 0 to 255", *meta))
+			return cli.UsageError(fmt.Errorf("-meta %d: must be 0 to 255", *meta))
 		case *meta != noMeta && !snos.HasBase(base):
-			return cli.UsageError(fmt.Errorf("-base %s: -meta is for ids of sno, which have no such text", *in))
+			return cli.UsageError(fmt.Errorf("-base %s: -meta is for sno ids, which have no such text", *in))
 		}
 		door, err := way.Door(cfg)
 		if err != nil {
 			return err
 		}
 		defer door.Close()
-		ids := client.NewIDs[flake.ID](door, *generator) // any format will do, as only texts are requested
+		ids := client.NewIDs[flake.ID](door, *generator) // any format will do, because only texts are requested
 		take := func(ctx context.Context, n int) ([]string, error) { return ids.Texts(ctx, n, base) }
 		switch {
 		case *meta != noMeta:
@@ -78,7 +78,7 @@ func Get(f *cli.Flags) cli.Action {
 const noMeta = -1
 
 // namedBases are the bases that have names instead of numbers.
-const namedBases = "crockford; of 128 bits uuid; of 64 bits base32, base36, base58 or base64"
+const namedBases = "crockford; for 128 bits uuid; for 64 bits base32, base36, base58 or base64"
 
 // writeBase is the help for -base in commands that write ids.
 const writeBase = "write ids in `BASE`: 2 to 62; canonical, the format's own text; " + namedBases
@@ -89,7 +89,7 @@ func baseOf(text string) (int, error) {
 	}
 	base, err := strconv.Atoi(text)
 	if err != nil || base < flake.MinBase || base > flake.MaxBase {
-		return 0, fmt.Errorf("-base %s: want %d to %d, or %s", text, flake.MinBase, flake.MaxBase, canonical)
+		return 0, fmt.Errorf("-base %s: must be %d to %d, or %s", text, flake.MinBase, flake.MaxBase, canonical)
 	}
 	return base, nil
 }

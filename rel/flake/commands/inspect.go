@@ -24,13 +24,13 @@ import (
 )
 
 // InspectMore is the help of [Inspect].
-const InspectMore = `An id may be in any text: one of its format's own, a UUID, hexadecimal, digits of
-any base, or an Erlang binary such as <<0,0,1>>. With - they are read from standard
-input, one a line.
+const InspectMore = `An id may be in any text form: one of its format's own, a UUID, hexadecimal, digits
+in any base, or an Erlang binary such as <<0,0,1>>. With -, ids are read from standard
+input, one per line.
 
 A text may be an id of several formats. Then the likeliest is shown, preferably one whose
-time is from 2000 to tomorrow, with a line for what else the text may be. With -format it
-is read in that format alone. Ids of snowflake and flake-idgen do not contain the start of
+time is from 2000 to tomorrow, with a line for what else the text may be. With -format, it
+is read only in that format. Ids of snowflake and flake-idgen do not contain the start of
 their time: -epoch sets it, or -config, which reads ids as those of the node's generators.
 Without -base, a short word such as hello is not an id: read as digits, it has a time on
 its format's first day.
@@ -38,12 +38,12 @@ its format's first day.
 The exit status is 0 if all texts are ids, 1 if not, and 2 if flags or the
 configuration are wrong.`
 
-// Inspect takes ids apart.
+// Inspect decodes ids.
 func Inspect(f *cli.Flags) cli.Action {
-	f.File = f.String("config", "", "read ids as those of the generators of a node, whose configuration is `FILE`")
+	f.File = f.String("config", "", "read ids as those of a node's generators, from its configuration, `FILE`")
 	addKeys(f, false)
 	in := f.String("base", canonical, "read ids in `BASE`: 2 to 62; "+namedBases+
-		"; canonical: any of them, and the texts of formats")
+		"; canonical: any of these, and the formats' own texts")
 	asJSON := f.Bool("json", false, "print one JSON object per line")
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		v, err := inspectorOf(f)
@@ -51,7 +51,7 @@ func Inspect(f *cli.Flags) cli.Action {
 			v.base, err = textBaseOf(*in)
 		}
 		if err == nil && len(args) == 0 {
-			err = errors.New("which ids? Name them, or - for those of standard input")
+			err = errors.New("no ids: name them, or use - to read standard input")
 		}
 		if err != nil {
 			return cli.UsageError(err)
@@ -61,7 +61,7 @@ func Inspect(f *cli.Flags) cli.Action {
 	}
 }
 
-// inspector takes apart ids that one of the makers may have made.
+// inspector decodes ids that one of the makers may have made.
 type inspector struct {
 	makers []inspect.Maker
 	names  []string // the makers' generators; empty: the makers are formats
@@ -95,7 +95,7 @@ func generatorsToRead(f *cli.Flags) (all []config.Generator, err error) {
 	layout := givenKeys(f)
 	switch {
 	case *f.File != "" && len(layout) > 0:
-		return nil, fmt.Errorf("-config does not go with %s", layout[0].Name)
+		return nil, fmt.Errorf("-config cannot be combined with %s", layout[0].Name)
 	case *f.File != "":
 		cfg, err := f.Load()
 		own := cfg.Flake.Generator()

@@ -23,9 +23,9 @@ import (
 )
 
 // StatusMore is the help of [Status].
-const StatusMore = `Over the Erlang distribution it takes an id of each generator to see whether it
-can. Over HTTP it needs no EPMD, and without the token it learns only whether
-the node is ready.
+const StatusMore = `Over the Erlang distribution it takes an id from each generator to see whether it
+can make one. Over HTTP it needs no EPMD, and without the token it learns only
+whether the node is ready.
 
 The exit status is 0 if all generators can hand out ids, 1 if not or if the node
 does not answer, and 2 if flags or the configuration are wrong.`
@@ -34,7 +34,7 @@ does not answer, and 2 if flags or the configuration are wrong.`
 func Status(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	way := remote.NewChoice(f, remote.PreferHTTP)
-	asJSON := f.Bool("json", false, "print it as JSON, as /v1/info of HTTP does")
+	asJSON := f.Bool("json", false, "print JSON, as /v1/info does over HTTP")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, stderr io.Writer) error {
 		ctx, cancel := context.WithTimeout(ctx, remote.CallTime)
 		defer cancel()

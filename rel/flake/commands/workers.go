@@ -29,9 +29,9 @@ var errWorkers = errors.New("flake workers: must have no argument, or release NU
 // that etcd was restored, or that it was not.
 func Workers(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
-	margin := f.Duration("margin", 0, "after-restore, withdraw: by how much clocks of nodes may be ahead; "+
-		"0: a third of hold, 10s at most")
-	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd as it was, "+
+	margin := f.Duration("margin", 0, "after-restore, withdraw: how far nodes' clocks may be ahead; "+
+		"0: a third of hold, at most 10s")
+	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd as it was before, "+
 		"such as 2026-01-31T12:00:00Z")
 	again := f.Bool("again", false, "after-restore: etcd was restored once more, so write a new floor")
 	sure := f.Bool("sure", false, "after-restore, withdraw: the clock here is right, whatever etcd's and the marks say")

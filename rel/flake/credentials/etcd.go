@@ -63,7 +63,7 @@ func Advise(err error, cfg config.Etcd) error {
 	case errors.Is(err, etcd.ErrPermission):
 		advice = "etcd.user needs a role that may read and write all keys that begin with " + cfg.Prefix + "/"
 	case as[*etcd.EndpointError](err):
-		advice = "is it up, and does it want TLS? See etcd.endpoints and etcd.ca"
+		advice = "is it up, and does it require TLS? See etcd.endpoints and etcd.ca"
 	default:
 		return err
 	}

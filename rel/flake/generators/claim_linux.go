@@ -62,7 +62,7 @@ func compare(name string, p formats.Place, chosen bool, log *slog.Logger) error 
 		case err == nil && chosen && owner.Uid != 0 && int(owner.Uid) != os.Getuid():
 			log.Warn("a process of another user claims the same ids", "worker", p, "pid", owner.Pid, "uid", owner.Uid)
 		case err != nil:
-			return fmt.Errorf("cannot find out whose socket %s is, which claims the same ids: %w", other, err)
+			return fmt.Errorf("cannot find the owner of socket %s, which claims the same ids: %w", other, err)
 		default:
 			return fmt.Errorf("another generator on this machine has it, in process %d of user %d, "+
 				"and both would hand out the same ids; stop that process first, or configure a different value here",

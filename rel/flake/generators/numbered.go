@@ -43,7 +43,7 @@ func (g numbered) held() error {
 	claim, _ := g.owner.Claim()
 	left := time.Until(time.UnixMilli(int64(claim.Milli()))).Round(time.Second)
 	if _, err := g.owner.State(); err != nil && left < g.owner.Hold/2 {
-		return fmt.Errorf("ids last for %v unless etcd answers: %w", max(left, 0), err)
+		return fmt.Errorf("ids run out in %v unless etcd answers: %w", max(left, 0), err)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ type Generator struct {
 	config.Generator
 	mark   string // the name of its mark; empty for the generator flake
 	from   string // the source of its worker; empty: its [[generator]] table
-	chosen bool   // whether the configuration chose the worker, not the network card
+	chosen bool   // whether the worker is from the configuration, not from a network card
 
 	// kept returns the random worker id that is saved with a mark.
 	kept func(mark string) (flake.Worker, error)
@@ -176,7 +176,7 @@ func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, er
 func keptWorker(m *flake.Marks, mark, path string, log *slog.Logger) (flake.Worker, error) {
 	w, made, err := flake.KeptWorker(m, mark)
 	if made {
-		log.Info("chose a random worker id, and saved it with the timestamp: it stays while that file does",
+		log.Info("chose a random worker id and saved it with the timestamp: it stays as long as that file",
 			"worker", w, "file", path)
 	}
 	return w, err

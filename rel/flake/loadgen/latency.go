@@ -14,7 +14,7 @@ const (
 	steps    = 1 << stepBits
 )
 
-// latency counts how many calls took each time. Any number of goroutines may use it at once.
+// latency counts how many calls took each time. It is safe for concurrent use.
 type latency struct {
 	counts [(64 - stepBits) * steps]atomic.Uint64
 	max    atomic.Int64

@@ -4,5 +4,5 @@ package loadgen
 
 import "time"
 
-// processorTime returns 0: the time is not known.
+// processorTime returns 0: the time is unknown.
 func processorTime() time.Duration { return 0 }

@@ -213,7 +213,7 @@ var kinds = []struct {
 	{flake.ErrClosed, "shutdown"},
 }
 
-// fail counts an error, and makes the caller pause.
+// fail counts an error and makes the caller pause.
 func (r *run) fail(err error) {
 	kind := err.Error()
 	for _, k := range kinds {

@@ -41,7 +41,7 @@ func (s *seen) add(ids []span) {
 	}
 }
 
-// settle merges fresh into spans, and joins consecutive spans.
+// settle merges fresh into spans and joins consecutive spans.
 func (s *seen) settle() {
 	slices.SortFunc(s.fresh, func(a, b span) int { return a.first.Compare(b.first) })
 	merged := make([]span, 0, len(s.spans)+len(s.fresh))

@@ -24,7 +24,7 @@ const (
 	// unless the original is halted.
 	MostSuspended = 2 * time.Second
 
-	// haltTime is how long the original may take to end.
+	// haltTime is how long the original may take to stop.
 	haltTime = 10 * time.Second
 
 	// MostAhead is the furthest that the original's last id may be ahead of this machine's
@@ -76,7 +76,7 @@ end.`
 const warm = `[code:ensure_loaded(M) || M <- [sys, timer, erl_eval, erl_internal, orddict]],
 spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} -> ok end.`
 
-// tell sends the guard an order and waits until the guard has ended. An original that halts does not answer.
+// tell sends the guard an order and waits until the guard ends. An original that halts does not answer.
 const tell = `Watch = monitor(process, Guard), Guard ! Order, receive {'DOWN', Watch, _, _, Why} -> Why end.`
 
 // end halts the original, after raising the mark to its last id, so that later ids are above that id.
@@ -118,7 +118,7 @@ func (h *Handover) tryListening(cfg config.Node) error {
 	return l.Close()
 }
 
-// Prepare parses the orders in the original, and loads the modules that they need.
+// Prepare parses the orders in the original and loads the modules that they need.
 func (h *Handover) Prepare(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
@@ -136,9 +136,9 @@ func (h *Handover) Prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// Suspend suspends the original's server, and reads its last time.
+// Suspend suspends the original's server and reads the time of its last id.
 func (h *Handover) Suspend(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, MostSuspended, fmt.Errorf("%v have passed", MostSuspended))
+	ctx, cancel := context.WithTimeoutCause(ctx, MostSuspended, fmt.Errorf("no answer within %v", MostSuspended))
 	defer cancel()
 	answer, err := h.eval(ctx, h.suspending)
 	status, _ := answer.(etf.Tuple)
@@ -149,7 +149,7 @@ func (h *Handover) Suspend(ctx context.Context) error {
 		err = errors.New(brief(answer))
 	}
 	if err != nil {
-		return fmt.Errorf("the server of the original was not suspended: %w", err)
+		return fmt.Errorf("the original's server was not suspended: %w", err)
 	}
 	last, worker, err := stateOf(status[1])
 	if err != nil {
@@ -162,7 +162,7 @@ func (h *Handover) Suspend(ctx context.Context) error {
 	return nil
 }
 
-// Halt halts the original and waits until it has ended. Once the order to halt is sent, Halt
+// Halt halts the original and waits until it has stopped. Once the order to halt is sent, Halt
 // ignores ctx until the outcome is known.
 func (h *Handover) Halt(ctx context.Context) error {
 	if ctx.Err() != nil {
@@ -187,8 +187,8 @@ func (h *Handover) Halt(ctx context.Context) error {
 	return nil
 }
 
-// Gone reports whether the original has ended: EPMD has forgotten it, or has ended too (as happens
-// when one service started both), and nothing listens at the original's address.
+// Gone reports whether the original has stopped: EPMD has forgotten it, or has stopped too (as
+// happens if one service started both), and nothing listens at the original's address.
 func (h *Handover) Gone(ctx context.Context) bool {
 	_, err := epmd.Lookup(ctx, h.Epmd, h.Name)
 	if !errors.Is(err, epmd.ErrNotFound) && !errors.Is(err, syscall.ECONNREFUSED) {
@@ -201,7 +201,7 @@ func (h *Handover) Gone(ctx context.Context) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// resume resumes the original's server, and returns why, extended by the error if that fails.
+// resume resumes the original's server and returns why, extended by the error if that fails.
 // If there is no guard, resume sends nothing: closing the connection has the same effect.
 func (h *Handover) resume(why error, log *slog.Logger) error {
 	if h.guard == "" {
@@ -210,9 +210,9 @@ func (h *Handover) resume(why error, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*MostSuspended)
 	defer cancel()
 	if _, err := h.order(ctx, "resume"); err != nil {
-		return fmt.Errorf("%w (the server of the original was told to go on, and does so by itself within %v: %w)",
+		return fmt.Errorf("%w (the original's server was told to continue, and does so by itself within %v: %w)",
 			why, MostSuspended, err)
 	}
-	log.Info("the original goes on", "node", h.Node, "suspended", time.Since(h.suspended))
+	log.Info("the original continues", "node", h.Node, "suspended", time.Since(h.suspended))
 	return why
 }

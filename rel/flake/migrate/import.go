@@ -20,9 +20,9 @@ import (
 
 // ImportMore is the help of [Import].
 const ImportMore = `Stop the original first. Its dets file, which timestamp_path in its sys.config names,
-has the time of its last ids, and this node makes no ids before that time. A
+contains the time of its last ids, and this node makes no ids before that time. A
 configuration is written from its sys.config and vm.args, and import prints what it
-took and what it left. The files of the original stay as they are.
+took and what it left. The original's files stay as they are.
 
 The mark, in the file that -timestamp names, is created or raised, never lowered.`
 
@@ -34,12 +34,12 @@ type imports struct {
 // Import takes over what boundary/flake left on disk.
 func Import(f *cli.Flags) cli.Action {
 	var i imports
-	f.StringVar(&i.dets, "dets", "", "the dets `FILE` of the original; without it the one that its sys.config names")
+	f.StringVar(&i.dets, "dets", "", "the original's dets `FILE`; without it, the one that its sys.config names")
 	f.StringVar(&i.sysConfig, "sys-config", "", "its sys.config `FILE`")
 	f.StringVar(&i.vmArgs, "vm-args", "", "its vm.args `FILE`")
 	f.StringVar(&i.out, "out", "sys.toml", "write the configuration to `FILE`")
 	f.StringVar(&i.timestamp, "timestamp", "", "keep the mark in `FILE`, flake.timestamp_path; "+
-		"without it at the default path")
+		"without it, at the default path")
 	f.BoolVar(&i.overwrite, "overwrite", false, "replace the -out file")
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
 		if name := f.Given("out", "overwrite"); name != "" && !i.configures() {
@@ -102,9 +102,9 @@ func (i *imports) apart(timestamp string) error {
 	switch info, err := os.Lstat(i.out); {
 	case err != nil: // usually because it does not exist
 	case info.IsDir():
-		return fmt.Errorf("-out %s: it is a folder", i.out)
+		return fmt.Errorf("-out %s: is a directory", i.out)
 	case !i.overwrite:
-		return fmt.Errorf("-out %s: it is there; name another file, or replace it with -overwrite", i.out)
+		return fmt.Errorf("-out %s: already exists; name another file, or replace it with -overwrite", i.out)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (i *imports) read() (s original.Settings, state original.State, err error) 
 	switch {
 	case i.dets != "":
 	case i.sysConfig == "":
-		return s, state, errors.New("which dets file? Set -dets FILE, or a -sys-config that names it")
+		return s, state, errors.New("no dets file: set -dets FILE, or a -sys-config that names it")
 	default:
 		i.dets = cmp.Or(s.DetsPath, original.DefaultDets)
 	}
@@ -151,30 +151,30 @@ func readFiles(sysConfig, vmArgs string, s *original.Settings) (err error) {
 
 func (i *imports) tell(w io.Writer, s original.Settings, state original.State) {
 	tellSettings(w, s)
-	last := "there is no time in it"
+	last := "it contains no time"
 	if state.Last > 0 {
-		last = "the time in it is " + output.Milliseconds(time.UnixMilli(int64(state.Last)))
+		last = "its time is " + output.Milliseconds(time.UnixMilli(int64(state.Last)))
 	}
 	closed := "it was closed"
 	if !state.Closed {
-		closed = "it was not closed: the original was killed, or runs"
+		closed = "it was not closed: the original was killed, or is running"
 	}
 	fmt.Fprintf(w, "%s: written at %s; %s; %s\n", i.dets, output.Milliseconds(state.Modified), last, closed)
 	for _, at := range []time.Time{state.Modified, time.UnixMilli(int64(state.Last))} {
 		if ahead := time.Until(at); ahead > 0 {
-			fmt.Fprintf(w, "%s: %s is %v ahead of this machine's clock: set that right first if it is wrong\n",
+			fmt.Fprintf(w, "%s: %s is %v ahead of this machine's clock: correct the clock first if it is wrong\n",
 				i.dets, output.Milliseconds(at), ahead.Round(time.Millisecond))
 		}
 	}
 }
 
-// giveToOwner makes the owner of the folder the owner of the mark and its lock, if root created them.
+// giveToOwner gives the mark and its lock to the owner of their directory, if root created them.
 // Otherwise a node that runs as that user could not lock or read them.
 func giveToOwner(mark string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	path, err := filepath.EvalSymlinks(mark) // the lock is beside the real file
+	path, err := filepath.EvalSymlinks(mark) // the lock is next to the real file
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func tellSettings(w io.Writer, s original.Settings) {
 // configure writes the configuration, which contains the cookie, and prints what must still be changed in it.
 func (i *imports) configure(stdout io.Writer, text []byte) error {
 	name := i.out
-	if i.overwrite { // the file to be replaced may be a link, or readable by others
+	if i.overwrite { // the file to be replaced may be a link, or readable by other users
 		name += ".new"
 	}
 	if err := writeNew(name, text); err != nil {
@@ -211,7 +211,7 @@ func (i *imports) configure(stdout io.Writer, text []byte) error {
 	}
 	fmt.Fprintf(stdout, "%s: written\n", i.out)
 	if _, err := config.Load(i.out); err != nil {
-		fmt.Fprintf(stdout, "before a start, change it:\n%v\n", err)
+		fmt.Fprintf(stdout, "before starting, change it:\n%v\n", err)
 	}
 	return nil
 }

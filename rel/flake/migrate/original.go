@@ -55,7 +55,7 @@ func (h *Handover) eval(ctx context.Context, expressions etf.Term, bindings ...e
 	return h.tagged(ctx, "value", "erl_eval", "exprs", expressions, etf.List(bindings))
 }
 
-// order sends the guard an order, and returns why the guard ended.
+// order sends the guard an order and returns why the guard ended.
 func (h *Handover) order(ctx context.Context, order etf.Atom) (why etf.Term, err error) {
 	return h.eval(ctx, h.tell, etf.Tuple{etf.Atom("Guard"), h.guard}, etf.Tuple{etf.Atom("Order"), order})
 }
@@ -73,7 +73,7 @@ const use = `[nodes(visible), nodes(hidden),
  [Name || Name <- global:registered_names(), Pid <- [global:whereis_name(Name)], is_pid(Pid), node(Pid) =/= node()],
  [Group || Pg <- [pg, pg2], whereis(Pg) =/= undefined, Group <- Pg:which_groups()]].`
 
-// tellUse prints what other nodes use the original for. It does not fail if the original cannot be asked.
+// tellUse prints what other nodes use the original for. It does not fail if the original cannot be queried.
 func (h *Handover) tellUse(ctx context.Context, w io.Writer) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
@@ -87,10 +87,10 @@ func (h *Handover) tellUse(ctx context.Context, w io.Writer) {
 		err = errors.New(brief(answer))
 	}
 	if err != nil {
-		fmt.Fprintln(w, "found: who uses the original is not known:", escape.Text(err.Error()))
+		fmt.Fprintln(w, "found: who uses the original is unknown:", escape.Text(err.Error()))
 		return
 	}
-	for i, what := range []string{"connected", "connected as hidden", "named, and gone with the original",
+	for i, what := range []string{"connected", "connected as hidden", "named, and lost with the original",
 		"names of global", "groups of pg"} {
 		const shown = 20
 		found, _ := etf.Elements(all[i])
@@ -119,8 +119,8 @@ const noMesh = "nodes that start later do not meet through this node: connect th
 func (h *Handover) read(ctx context.Context) error {
 	status, err := h.apply(ctx, "sys", "get_status", etf.Atom("flake"))
 	if err != nil {
-		return fmt.Errorf("it has no server flake that can be asked for its state (%w); "+
-			"is this the node of the original?", err)
+		return fmt.Errorf("it has no server flake that reports its state (%w); "+
+			"is this the original's node?", err)
 	}
 	if h.last, h.Worker, err = stateOf(status); err != nil {
 		return err
@@ -166,14 +166,14 @@ func stateOf(status etf.Term) (last time.Time, w flake.Worker, err error) {
 		if ok1 && ok2 && ok3 && milli > 0 && worker >= 0 && worker <= int64(flake.MaxWorker) {
 			last = time.UnixMilli(milli).UTC()
 			if ahead := time.Until(last); ahead > MostAhead {
-				err = fmt.Errorf("its last id is of a time %v ahead of this machine's clock; "+
+				err = fmt.Errorf("its last id is %v ahead of this machine's clock; "+
 					"set the clock right, or wait until it has caught up", ahead)
 			}
 			return last, flake.Worker(worker), err
 		}
 	}
-	return last, 0, fmt.Errorf("the state of its server is not that of the original, {state, Time, Worker, Sequence}, "+
-		"but %s; import what it leaves, with flake import", brief(state))
+	return last, 0, fmt.Errorf("its server's state is not the original's, {state, Time, Worker, Sequence}, "+
+		"but %s; stop it, and use flake import", brief(state))
 }
 
 // find returns the value of the first pair {Name, Value} in a term.

@@ -27,19 +27,20 @@ import (
 )
 
 // TakeoverMore is the help of [Takeover].
-const TakeoverMore = `It reads the settings of the original, writes a configuration from them, and tries
+const TakeoverMore = `It reads the original's settings, writes a configuration from them, and tries
 everything that this node needs at startup. Only then does it suspend the original's server,
 raise the mark to the time of its last id, halt the original, and run the node. Callers
 see their connection end once, as in a restart.
 
-Until the original is halted, a failure leaves it as it was: its server goes on, and
-answers the calls that arrived meanwhile. The files that were written are removed.
+Until the original is halted, a failure leaves it as it was: its server continues and
+answers the calls that arrived while it was suspended. The files that were written are
+removed.
 
-With -dry-run it ends before it would suspend the original. It prints who uses the
-original, and leaves the original and the folder as they were.
+With -dry-run it stops before suspending the original. It prints who uses the
+original, and leaves the original and the directory as they were.
 
 With -config the node uses that configuration, such as one that flake import wrote, and
-none is written. Its worker id must be that of the original.`
+none is written. Its worker id must be the original's.`
 
 type takeoverFlags struct {
 	*cli.Flags
@@ -51,23 +52,23 @@ type takeoverFlags struct {
 func Takeover(f *cli.Flags) cli.Action {
 	t := takeoverFlags{
 		Flags:     f,
-		from:      f.String("from", "", "the running `node` of the original, name@host"),
-		sysConfig: f.String("sys-config", "", "show what of its sys.config, `FILE`, is not taken"),
-		vmArgs:    f.String("vm-args", "", "take the cookie, and how it listens, from its vm.args, `FILE`"),
-		out:       f.String("out", "sys.toml", "write the configuration to `FILE`, which must not be there yet"),
+		from:      f.String("from", "", "the original's running `node`, name@host"),
+		sysConfig: f.String("sys-config", "", "show what is not taken from its sys.config, `FILE`"),
+		vmArgs:    f.String("vm-args", "", "take the cookie and the listening address from its vm.args, `FILE`"),
+		out:       f.String("out", "sys.toml", "write the configuration to `FILE`, which must not exist"),
 		timestamp: f.String("timestamp", "", "keep the mark in `FILE`, flake.timestamp_path; "+
-			"without it at the default path"),
+			"without it, at the default path"),
 	}
 	t.dryRun = f.Bool("dry-run", false, "try all that can be tried, and leave the original as it is")
 	f.File = f.String("config", "", "use the configuration in `FILE`, and write none")
-	f.String("setcookie", "", "the `cookie` of the original; others can see it in ps, so prefer FLAKE_COOKIE")
+	f.String("setcookie", "", "the original's `cookie`; other users can see it in ps, so prefer FLAKE_COOKIE")
 	noinput := f.Bool("noinput", false, "show no prompt, even if standard input is a terminal")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *t.from == "" {
-			return cli.UsageError(errors.New("take over from which node? Set -from name@host"))
+			return cli.UsageError(errors.New("no node to take over: set -from name@host"))
 		}
 		if name := f.Given("out", "sys-config", "timestamp", "vm-args"); name != "" && *f.File != "" {
-			return cli.UsageError(fmt.Errorf("-%s does not go with -config, whose file has all the settings", name))
+			return cli.UsageError(fmt.Errorf("-%s cannot be combined with -config, which has all the settings", name))
 		}
 		h, err := t.meet(ctx)
 		if err != nil {
@@ -112,7 +113,7 @@ func (t *takeoverFlags) end(ctx context.Context, h *Handover, stdout, stderr io.
 			"set flake.worker_id to the original's", h.Worker)
 	}
 	if *t.dryRun {
-		fmt.Fprintf(stdout, "%s can be taken over: it would be suspended and halted, and this node begin after %s\n",
+		fmt.Fprintf(stdout, "%s can be taken over: it would be suspended and halted, and ids would begin after %s\n",
 			h.Node, output.Milliseconds(h.last))
 		return nil
 	}
@@ -146,7 +147,7 @@ func (t *takeoverFlags) meet(ctx context.Context) (*Handover, error) {
 		}
 	}
 	h.settings.Name, h.settings.TimestampPath = h.Node, h.mark
-	if filepath.Base(cfg.Node.CookieFrom) != config.HomeCookieFile { // this node reads that file at each start
+	if filepath.Base(cfg.Node.CookieFrom) != config.HomeCookieFile { // this node reads that file at every startup
 		h.settings.Cookie = cfg.Node.Cookie
 	}
 	return h, nil
@@ -175,7 +176,7 @@ func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) 
 	}
 	if cfg.Node.Name != *t.from {
 		return cfg, cli.UsageError(fmt.Errorf("node.name is %s, and -from is %s; "+
-			"the node must have the name of the original", cfg.Node.Name, *t.from))
+			"the node must have the original's name", cfg.Node.Name, *t.from))
 	}
 	if *t.File == "" && s.TLS.On {
 		cfg.Node.TLS = s.TLS
@@ -184,7 +185,7 @@ func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) 
 }
 
 // dial connects to the original, which must be registered with the EPMD that this node will use.
-// This ensures that the original is on this machine, and that its name is free once it has ended.
+// This ensures that the original is on this machine, and that its name is free once it has stopped.
 func (h *Handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, error) {
 	var host string
 	h.Name, host, _ = strings.Cut(h.Node, "@")
@@ -201,7 +202,7 @@ func (h *Handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, err
 	}
 	found, err := epmd.Lookup(ctx, dialer.EPMD, h.Name)
 	if err != nil {
-		return nil, fmt.Errorf("%w; run this on the machine of the original, while that runs", err)
+		return nil, fmt.Errorf("%w; run this on the original's machine, while the original runs", err)
 	}
 	ip, err := localAddress(ctx, host)
 	if err != nil {
@@ -225,7 +226,7 @@ func localAddress(ctx context.Context, host string) (string, error) {
 			return ip, nil
 		}
 	}
-	return "", fmt.Errorf("%s is another machine; run this on the machine of the original, while that runs", host)
+	return "", fmt.Errorf("%s is another machine; run this on the original's machine, while the original runs", host)
 }
 
 // configure writes the configuration, unless -config names one, and prints where its settings came from.
@@ -239,14 +240,14 @@ func (t *takeoverFlags) configure(h *Handover, stdout io.Writer) error {
 	}
 	err = writeNew(*t.out, text) // the cookie is in it
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("-out %s: it is there already; name another file, or take this one with -config", *t.out)
+		return fmt.Errorf("-out %s: already exists; name another file, or use this one with -config", *t.out)
 	}
 	if err != nil {
 		return fmt.Errorf("-out: %w", err)
 	}
 	t.File, h.made = t.out, []string{*t.out}
 	if _, err := t.Load(); err != nil {
-		return fmt.Errorf("the settings of the original are not valid for this node: %w", err)
+		return fmt.Errorf("the original's settings are not valid for this node: %w", err)
 	}
 	tellSettings(stdout, h.settings)
 	fmt.Fprintf(stdout, "%s: written\n", *t.out)
@@ -259,7 +260,7 @@ type Handover struct {
 	Addr, Epmd string
 	Conn       *client.Conn
 	settings   original.Settings
-	Worker     flake.Worker // of the original
+	Worker     flake.Worker // the original's
 	last       time.Time    // the time of the original's last id
 
 	suspending, tell etf.Term // guard and tell, parsed by the original
@@ -273,7 +274,7 @@ type Handover struct {
 	made   []string // the other files that were created
 }
 
-// checkMark checks the file of marks, and notes which parts of it do not exist.
+// checkMark checks the file of marks and notes which parts of it do not exist.
 func (h *Handover) checkMark() error {
 	if err := flake.CheckMarks(h.mark); err != nil {
 		return err
@@ -297,7 +298,7 @@ func (h *Handover) undo(stdout io.Writer) (err error) {
 	for _, path := range h.made {
 		switch rmErr := os.Remove(path); {
 		case rmErr == nil:
-			fmt.Fprintf(stdout, "%s: removed, as nothing was taken over\n", path)
+			fmt.Fprintf(stdout, "%s: removed, because nothing was taken over\n", path)
 		case !errors.Is(rmErr, fs.ErrNotExist):
 			err = errors.Join(err, rmErr)
 		}

@@ -21,15 +21,15 @@ type State struct {
 // 3 s later.
 const Margin = 5 * time.Second
 
-// Mark returns a time, in ms since 1970, that is not before the time of any id of the original.
+// Mark returns a time, in ms since 1970, that is not before the time of any of the original's ids.
 func (s State) Mark() uint64 {
 	return max(s.Last, uint64(max(s.Modified.UnixMilli(), 0))) + uint64(Margin/time.Millisecond)
 }
 
-// MaxFile is the largest file that is read. The original's dets file has 6 kB.
+// MaxFile is the largest file that is read. The original's dets file is 6 kB.
 const MaxFile = 1 << 20
 
-// ReadDets reads the original's dets file. It fails if the file is anything else, even another dets file.
+// ReadDets reads the original's dets file. It fails if the file is anything else, even a different dets file.
 func ReadDets(path string) (s State, err error) {
 	data, info, err := config.ReadFile(path, MaxFile)
 	if err == nil {
@@ -75,7 +75,7 @@ const (
 func parseDets(data []byte) (last uint64, closed bool, err error) {
 	r := detsReader{data: data}
 	if len(data) < slotsBegin || r.word(cookieAt) != cookie {
-		return 0, false, errors.New("not a dets file; it must be that of the original, its timestamp_path")
+		return 0, false, errors.New("not a dets file; must be the original's, which its timestamp_path names")
 	}
 	for _, field := range []struct {
 		at, want uint32
@@ -86,13 +86,13 @@ func parseDets(data []byte) (last uint64, closed bool, err error) {
 		{hashAt, phash2, "hash function"}, {splitAt, 0, "number of slots that are split"},
 	} {
 		if got := r.word(field.at); got != field.want {
-			return 0, false, fmt.Errorf("a dets file, and not the original's: its %s is %d, where that has %d",
+			return 0, false, fmt.Errorf("a dets file, but not the original's: its %s is %d instead of %d",
 				field.what, got, field.want)
 		}
 	}
 	status := r.word(closedAt)
 	if status > 1 {
-		return 0, false, fmt.Errorf("a dets file that is damaged: %d says whether it was closed", status)
+		return 0, false, fmt.Errorf("a damaged dets file: its closed flag is %d", status)
 	}
 	part := r.word(partsAt)
 	segment := r.word(part)
@@ -100,7 +100,7 @@ func parseDets(data []byte) (last uint64, closed bool, err error) {
 	size, at := r.word(entry), r.word(r.add(entry, 4))
 	if r.err == nil && at == 0 {
 		if n := r.word(objectsAt); n > 0 {
-			return 0, false, fmt.Errorf("a dets file, and not the original's: "+
+			return 0, false, fmt.Errorf("a dets file, but not the original's: "+
 				"it has %d objects, and none is {last_timestamp, T}", n)
 		}
 		return 0, status == 1, nil
@@ -117,7 +117,7 @@ type detsReader struct {
 
 func (r *detsReader) fail(format string, args ...any) {
 	if r.err == nil {
-		r.err = fmt.Errorf("a dets file that is damaged: "+format, args...)
+		r.err = fmt.Errorf("a damaged dets file: "+format, args...)
 	}
 }
 

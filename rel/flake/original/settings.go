@@ -33,8 +33,8 @@ type Settings struct {
 	NetTicktime          time.Duration
 	TLS                  config.TLS // with -proto_dist inet_tls; file names may be missing
 
-	Interface         string           // the one whose MAC is the worker id; empty: eth0, later the first with a MAC
-	WorkerID          net.HardwareAddr // nil: not known, as no file contains it
+	Interface         string           // its MAC is the worker id; empty: eth0, in later versions the first with a MAC
+	WorkerID          net.HardwareAddr // nil: unknown, because no file contains it
 	DetsPath          string           // its timestamp_path, which is a dets file; empty: DefaultDets
 	AllowableDowntime time.Duration    // 0: not set
 
@@ -59,7 +59,7 @@ func (s *Settings) report(what, why string) {
 // known lists the applications that have keys with an equivalent in this node.
 var known = []string{"flake", "kernel"}
 
-// unlike is the reason for leaving a key that this node has no equivalent of, whatever its value is.
+// unlike is the reason for leaving a key without an equivalent in this node, whatever its value is.
 const unlike = "this node has nothing like it"
 
 // takeValue takes the value of an application's key, or returns the reason for leaving it.
@@ -175,7 +175,7 @@ func (s *Settings) takeAddress(value etf.Term) string {
 func (s *Settings) takeTicktime(value etf.Term) string {
 	seconds, _ := value.(int64)
 	if seconds < 4 || seconds > 3600 {
-		return "this node can have 4 to 3600 seconds, and has 60: nodes that are connected should have the same"
+		return "this node accepts 4 to 3600 seconds, and uses 60: connected nodes should use the same"
 	}
 	s.NetTicktime = time.Duration(seconds) * time.Second
 	return ""

@@ -177,11 +177,11 @@ func TestComments(t *testing.T) {
 	for want, s := range map[string]Settings{
 		head + `
 [node]
-# no cookie was set: that of ~/.erlang.cookie is read
+# no cookie was set: the one in ~/.erlang.cookie is read
 
 [flake]
-# no interface was set: the original takes eth0, or in later versions the first with a MAC, this node a random
-# worker id. To keep that of the original, set interface, or worker_id to bytes 9 to 14 of any of its ids
+# no interface was set: the original uses eth0, or in later versions the first with a MAC; this node a random
+# worker id. To keep the original's, set interface, or worker_id to bytes 9 to 14 of any of its ids
 `: {},
 		head + `# Not taken: +A
 
@@ -225,8 +225,8 @@ func TestSysConfig(t *testing.T) {
 		`[{flake,[{interface,"a"}]}]`:      {"", "not an Erlang term"},
 		`[{flake,[{interface,"a"}]}].`:     {"a", ""},
 		`[{flake,[{interface,"a"}]}]. %`:   {"a", ""},
-		`[{flake,[{interface,"a"}]}]. x`:   {"", "there is more text after its term"},
-		`[{flake,[{interface,"a"}]}]. [].`: {"", "there is more text after its term"},
+		`[{flake,[{interface,"a"}]}]. x`:   {"", "unexpected text after its term"},
+		`[{flake,[{interface,"a"}]}]. [].`: {"", "unexpected text after its term"},
 		`[{flake,[{interface,"a"}]},{flake,[{interface,"b"}]}].`: {"b", ""},
 		`[{flake,[{interface,"a","b"}]}].`:                       {"", "an element of flake: not a key with a value"},
 		`[{flake,[{interface,eth0}]}].`:                          {"", "flake interface eth0: not a string"},

@@ -55,7 +55,7 @@ func readSysConfig(path string, s *Settings, include bool) error {
 	return nil
 }
 
-// beside returns the path of a file whose name is in the file by. A relative name is relative to the folder of by.
+// beside returns the path of a file whose name is in the file by. A relative name is relative to by's directory.
 func beside(by, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -88,7 +88,7 @@ func readTerm(path string) (etf.Term, error) {
 	}
 	term, rest, err := parseTerm(text)
 	if more, _, moreErr := erltext.Parse(rest, false); len(more) > 0 || moreErr != nil {
-		err = errors.New("there is more text after its term")
+		err = errors.New("unexpected text after its term")
 	}
 	return term, err
 }

@@ -89,7 +89,7 @@ func (s *Settings) takeTLS(from string, options map[string]string) {
 	switch {
 	case !s.TLS.On:
 	case s.TLS.Cert == "":
-		s.report(from+": -proto_dist", "no certificate of the server goes with it: fill in [node.tls]")
+		s.report(from+": -proto_dist", "it has no server certificate: fill in [node.tls]")
 	case s.TLS.Verify == config.VerifyPeer && options["server_fail_if_no_peer_cert"] != "true":
 		s.report(from+": verify_peer without fail_if_no_peer_cert", "here other nodes must show a certificate")
 	}

@@ -30,7 +30,7 @@ func (s Settings) TOML() ([]byte, error) {
 		w.set("cert", s.TLS.Cert, "")
 		w.set("key", s.TLS.Key, "")
 		if s.TLS.Verify == config.VerifyNone {
-			w.set("verify", s.TLS.Verify, "as there: other nodes' certificates are not checked")
+			w.set("verify", s.TLS.Verify, "as in the original: other nodes' certificates are not checked")
 		} else {
 			w.set("ca", s.TLS.CA, "who issues the other nodes' certificates")
 		}
@@ -42,9 +42,9 @@ func (s Settings) TOML() ([]byte, error) {
 	case s.Interface != "":
 		w.set("interface", s.Interface, "whose MAC is the worker id")
 	default:
-		w.comment("no interface was set: the original takes eth0, or in later versions the first with a MAC, " +
+		w.comment("no interface was set: the original uses eth0, or in later versions the first with a MAC; " +
 			"this node a random")
-		w.comment("worker id. To keep that of the original, set interface, " +
+		w.comment("worker id. To keep the original's, set interface, " +
 			"or worker_id to bytes 9 to 14 of any of its ids")
 	}
 	if s.TimestampPath != "" {
@@ -64,7 +64,7 @@ func (s Settings) node(w *writer) {
 	if s.Cookie != "" {
 		w.set("cookie", s.Cookie, "")
 	} else {
-		w.comment("no cookie was set: that of ~/.erlang.cookie is read")
+		w.comment("no cookie was set: the one in ~/.erlang.cookie is read")
 	}
 	if s.ListenMin > 0 || s.ListenHost != "" {
 		why := ""

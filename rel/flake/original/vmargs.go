@@ -16,7 +16,7 @@ import (
 const maxFiles = 16
 
 // ReadVMArgs reads a vm.args, or another file of arguments for erl, into s, with the files that its -args_file
-// flags name. It fails if a setting is given two values, or if the file is a template, like vm.args.src.
+// flags name. It fails if a setting is set to two values, or if the file is a template, like vm.args.src.
 func ReadVMArgs(path string, s *Settings) error {
 	left := maxFiles
 	args, err := readArgs(path, &left)
@@ -93,7 +93,7 @@ func splitArgs(text string) (args []string, err error) {
 			case '"', '\'':
 				end := strings.IndexByte(text[i:], c)
 				if end < 0 {
-					return nil, fmt.Errorf("line %d: a quote does not end", 1+strings.Count(text[:i], "\n"))
+					return nil, fmt.Errorf("line %d: a quote is not closed", 1+strings.Count(text[:i], "\n"))
 				}
 				arg.WriteString(text[i : i+end])
 				i += end + 1
@@ -137,7 +137,7 @@ var reasons = map[string]string{
 	"-start_epmd":    `this node starts EPMD unless one runs: set node.epmd to "off" or to that of another host`,
 	"-erl_epmd_port": "set node.listen to it",
 	"-heart":         "systemd or a container restarts this node",
-	"-noinput":       "a flag of this node too",
+	"-noinput":       "this node has this flag too",
 	"-noshell":       "this node has -noinput",
 	"-boot":          "for the Erlang VM",
 	"-mode":          "for the Erlang VM",
@@ -150,7 +150,7 @@ func (s *Settings) takeFlag(from, flag string, values []string, seen map[string]
 	what := from + ": " + flag
 	once := func(key, now string) error {
 		if before, ok := seen[key]; ok && before != now {
-			return fmt.Errorf("%s is given twice with different values: remove one", key)
+			return fmt.Errorf("%s is set twice with different values: remove one", key)
 		}
 		seen[key] = now
 		return nil

@@ -22,14 +22,14 @@ func TestVMArgs(t *testing.T) {
 		"-sname a":              {"", "-sname a: its host is missing"},
 		"-name":                 {"", "-name: with 0 values"},
 		"-name a@b -name a@b":   {"a@b", ""},
-		"-name a@b\n-sname a@c": {"", "-name is given twice"},
-		"\n-name 'a@b":          {"", "line 2: a quote does not end"},
+		"-name a@b\n-sname a@c": {"", "-name is set twice"},
+		"\n-name 'a@b":          {"", "line 2: a quote is not closed"},
 		"\n-name ${NAME}\n":     {"", "line 2: ${NAME} stands for a variable"},
 		"--":                    {"", ""},
 		"-flake interface '\"a\"' interface '\"a\"'":    {"", ""},
 		"-name {{ node }}":                              {"", "{{ node }} stands for a variable"},
 		"# -name ${NAME}":                               {"", ""},
-		"-setcookie a -setcookie b":                     {"", "-setcookie is given twice"},
+		"-setcookie a -setcookie b":                     {"", "-setcookie is set twice"},
 		"-setcookie a@b c":                              {"", "-setcookie: with 2 values"},
 		"-extra -name a@b":                              {"", ""},
 		"-config sys":                                   {"", "-config: name the file with -sys-config"},
@@ -38,7 +38,7 @@ func TestVMArgs(t *testing.T) {
 		"-flake interface '\"a'":                        {"", "its value: not an Erlang term"},
 		"-flake interface 'a. b'":                       {"", "its value: more than one term"},
 		"-flake Interface a":                            {"", "without variables"},
-		"-flake interface a interface b":                {"", "-flake interface is given twice"},
+		"-flake interface a interface b":                {"", "-flake interface is set twice"},
 		"-kernel shell_history enabled":                 {"", "kernel shell_history: this node has nothing like it"},
 		"-mnesia dir '\"S3CR3T\"'":                      {"", "-mnesia: this node has nothing like it"},
 		"-proto_dist inet6_tcp":                         {"", "this node listens where node.listen says"},
@@ -49,9 +49,9 @@ func TestVMArgs(t *testing.T) {
 		"-ssl_dist_optfile":                             {"", "-ssl_dist_optfile: no server option"},
 		"-ssl_dist_opt server_verify":                   {"", "-ssl_dist_opt: no server option"},
 		"-ssl_dist_opt certfile S3CR3T":                 {"", "-ssl_dist_opt certfile: no server option"},
-		"-ssl_dist_opt server_verify a server_verify b": {"", "server_verify is given twice"},
+		"-ssl_dist_opt server_verify a server_verify b": {"", "server_verify is set twice"},
 		"-ssl_dist_opt server_verify a -ssl_dist_opt server_verify a": {"", ""},
-		"-proto_dist inet_tls": {"", "no certificate of the server goes with it"},
+		"-proto_dist inet_tls": {"", "it has no server certificate"},
 	} {
 		var s Settings
 		err := ReadVMArgs(filepath.Join(write(t, map[string]string{"vm.args": source}), "vm.args"), &s)
@@ -92,7 +92,7 @@ func TestTLS(t *testing.T) {
 			""},
 		"-ssl_dist_opt server_verify verify_none -proto_dist inet_tls": {
 			config.TLS{On: true, Verify: "peer"}, "-ssl_dist_opt server_verify -proto_dist inet_tls",
-			"-proto_dist: no certificate of the server goes with it: fill in [node.tls]"},
+			"-proto_dist: it has no server certificate: fill in [node.tls]"},
 		"-ssl_dist_opt server_verify verify_peer": {config.TLS{Verify: "peer"}, "-ssl_dist_opt server_verify", ""},
 	} {
 		var s Settings
@@ -105,7 +105,7 @@ func TestTLS(t *testing.T) {
 	}
 	args := "-ssl_dist_optfile " + filepath.Join(dir, "twice")
 	err := ReadVMArgs(filepath.Join(write(t, map[string]string{"vm.args": args}), "vm.args"), new(Settings))
-	if err == nil || !strings.Contains(err.Error(), args+": server_certfile is given twice") {
+	if err == nil || !strings.Contains(err.Error(), args+": server_certfile is set twice") {
 		t.Error(err)
 	}
 }

@@ -68,7 +68,7 @@ const (
 	crowd    = 10
 	interval = time.Second
 
-	maxKinds = 200  // distinct messages counted separately; the others share one limit
+	maxKinds = 200  // distinct messages counted separately; all others share one limit
 	maxHosts = 1000 // hosts counted for a message; beyond that, all are forgotten
 
 	// tellAfter is the time from the first line left out until a line says how many were left out.

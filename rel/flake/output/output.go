@@ -1,6 +1,6 @@
 // Package output writes lines, such as the log's, without delaying the writer, and formats times and JSON.
 //
-// Start at [Output] and [OpenLog].
+// Start at [New] and [OpenLog].
 package output
 
 import (

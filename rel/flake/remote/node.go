@@ -48,7 +48,7 @@ func Dialer(cfg config.Node) (client.Dialer, error) {
 }
 
 // SayDigest warns that, without TLS, any host that answers at the name gets a digest of the
-// cookie. A node on the loopback needs no warning: only this machine can answer.
+// cookie. A node on loopback needs no warning: only this machine can answer.
 func SayDigest(w io.Writer, cfg config.Node) {
 	_, host, _ := strings.Cut(cfg.Name, "@")
 	if !cfg.TLS.On && !config.IsLoopback(host) {

@@ -46,7 +46,7 @@ func (w *Web) Report(ctx context.Context, stderr io.Writer) (*idhttp.Report, err
 		untold = json.Unmarshal(body, r)
 	}
 	if untold != nil {
-		fmt.Fprintf(stderr, "flake: nothing but its readiness is known: %s\n", escape.Text(untold.Error()))
+		fmt.Fprintf(stderr, "flake: only the node's readiness is known: %s\n", escape.Text(untold.Error()))
 	}
 	return r, err
 }
@@ -76,7 +76,7 @@ func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error
 	return r, notReady
 }
 
-// describe reads a generator's properties, and gets an id to see whether the generator can make one.
+// describe reads a generator's properties and gets an id to see whether the generator can make one.
 func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport, r *idhttp.Report) error {
 	err := ReadInfo(ctx, node, g.Name, g, r)
 	if errors.Is(err, client.ErrNoProcess) {
@@ -118,7 +118,7 @@ func ReadInfo(ctx context.Context, node *client.Node, generator string, into ...
 		err = cmp.Or(err, json.Unmarshal(text, v))
 	}
 	if !ok || err != nil {
-		return fmt.Errorf("%s does not describe itself: it is an earlier flake, or another program", generator)
+		return fmt.Errorf("%s does not describe itself: it is an older flake, or another program", generator)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (w *Choice) Web(cfg config.HTTP, usual bool) (*Web, error) {
 	case *w.over == "http", *w.over == "" && (*w.url != "" || usual):
 		return newWeb(cfg, *w.url)
 	case *w.over != "" && *w.over != "erlang":
-		return nil, cli.UsageError(fmt.Errorf("-over %s: want erlang or http", *w.over))
+		return nil, cli.UsageError(fmt.Errorf("-over %s: must be erlang or http", *w.over))
 	}
 	return nil, nil
 }
@@ -60,7 +60,7 @@ type Web struct {
 	Door       client.Door // for its ids
 }
 
-// fixedHTTP reports whether the configuration gives the port of the node's HTTP.
+// fixedHTTP reports whether the configuration sets the port of the node's HTTP.
 func fixedHTTP(cfg config.HTTP) bool {
 	_, port, err := net.SplitHostPort(cfg.Listen)
 	return err == nil && port != "0"
@@ -111,7 +111,7 @@ func urlOf(cfg config.HTTP) (string, error) {
 	}
 	host, port, _ := net.SplitHostPort(cfg.Listen)
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // for [::] too, as containers may lack ::1
+		host = "127.0.0.1" // for [::] too, because containers may lack ::1
 	}
 	u := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port)}
 	if cfg.TLS.On {
@@ -134,7 +134,7 @@ func onlyOf(file string) (*tls.Config, error) {
 		InsecureSkipVerify: true, // VerifyConnection verifies
 		VerifyConnection: func(c tls.ConnectionState) error {
 			if !bytes.Equal(c.PeerCertificates[0].Raw, first.Bytes) {
-				return fmt.Errorf("the certificate is not that of http.tls.cert, %q", file)
+				return fmt.Errorf("the certificate is not the one in http.tls.cert, %q", file)
 			}
 			return nil
 		},

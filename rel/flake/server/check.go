@@ -62,7 +62,7 @@ func showValues(w io.Writer, values []config.Value) {
 	}
 }
 
-// checkTimestamp returns the path of the file of marks and checks the file. The folder of the
+// checkTimestamp returns the path of the file of marks and checks the file. The directory of the
 // default path need not exist yet.
 func checkTimestamp(cfg config.Flake) (path string, err error) {
 	if path = cfg.TimestampPath; path == "" {

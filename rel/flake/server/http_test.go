@@ -31,7 +31,7 @@ func TestHTTPRefused(t *testing.T) {
 		http config.HTTP
 		want string
 	}{
-		{file("open", strings.Repeat("a", 32), 0o666), "the file's mode is 0666: others must not be able to write it"},
+		{file("open", strings.Repeat("a", 32), 0o666), "the file's mode is 0666: other users must not be able to write it"},
 		{file("short", "0123456789abcde\n", 0o600), "must be 16 characters or more"},
 		{file("space", "0123456789 abcdef\n", 0o600), "characters without spaces"},
 		{config.HTTP{TokenFile: filepath.Join(dir, "none")}, "cannot be read: no such file or directory"},

@@ -13,18 +13,18 @@ import (
 )
 
 // Go's memory limit is set above what the node may hold under the limits in SECURITY.md. Near
-// the limit, Go collects garbage at once, so garbage that hostile peers cause does not pile up. A
+// the limit, Go collects garbage immediately, so garbage that hostile peers cause does not pile up. A
 // limit below what is in use would keep the collector busy all the time, so the limit grows with
 // the number of connections.
 const (
 	memoryLimit         = 80 << 20 // for up to memoryConnections: 44 MiB shared, and what each holds
 	memoryConnections   = 1024
-	memoryPerConnection = 32 << 10 // what each further connection may hold
+	memoryPerConnection = 32 << 10 // what each connection beyond that may hold
 	memoryPerTLS        = 64 << 10 // what TLS adds for each connection
 	memorySteps         = 256
 	memoryCheck         = time.Second
 
-	// memoryPerHTTP is how much of the whole memory there must be per HTTP connection: most is for other uses.
+	// memoryPerHTTP is how much memory the node must have per HTTP connection; most of it is for other uses.
 	memoryPerHTTP = 512 << 10
 )
 

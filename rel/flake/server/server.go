@@ -341,7 +341,7 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 	log.Info("stopping")
 	s.drain(ctx, note)
 	if err := s.Stop(); err != nil {
-		return fmt.Errorf("the last time was not saved, so the next start may have to wait: %w", err)
+		return fmt.Errorf("the last time was not saved, so the next startup may have to wait: %w", err)
 	}
 	return nil
 }

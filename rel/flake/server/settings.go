@@ -154,6 +154,6 @@ func warnOf(cfg config.Config, log *slog.Logger) {
 		log.Warn("a key of the configuration is ignored", "keys", key.Key, "file", key.From, "why", key.Why)
 	}
 	if cfg.Node.EPMD == "off" && cfg.Node.FixedPort() == "" {
-		log.Warn("Erlang nodes cannot find this one, as node.epmd is off: set node.listen to a port")
+		log.Warn("Erlang nodes cannot find this one, because node.epmd is off: set node.listen to a port")
 	}
 }

@@ -20,7 +20,7 @@ type Notifier struct {
 	Watchdog time.Duration // how often the service manager expects WATCHDOG=1; 0: never
 }
 
-// Open reads the service manager's variables in the environment, and removes them, so that
+// Open reads the service manager's variables in the environment and removes them, so that
 // programs started by the node do not see them. The socket that they name may be abstract.
 func Open(log *slog.Logger) *Notifier {
 	path, usec, pid := os.Getenv("NOTIFY_SOCKET"), os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID")

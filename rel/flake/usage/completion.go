@@ -11,7 +11,7 @@ var Shells = map[string]func([]Command) string{"bash": bash, "zsh": zsh, "fish":
 // bash returns the script for bash. Where the script offers nothing, bash completes file names.
 func bash(all []Command) string {
 	var b strings.Builder
-	fmt.Fprint(&b, `# Completion of flake for bash. To have it in a shell: source <(flake completion bash)
+	fmt.Fprint(&b, `# Completion of flake for bash. To load it: source <(flake completion bash)
 _flake() {
   local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} words=
   case ${COMP_WORDS[1]} in
@@ -48,7 +48,7 @@ complete -o default -F _flake flake
 func zsh(all []Command) string {
 	var b strings.Builder
 	fmt.Fprint(&b, `#compdef flake
-# Completion of flake for zsh. To have it in a shell: source <(flake completion zsh)
+# Completion of flake for zsh. To load it: source <(flake completion zsh)
 _flake() {
   local -a commands
   commands=(
@@ -103,7 +103,7 @@ func (f *option) zshValue() string {
 
 func fish(all []Command) string {
 	var b strings.Builder
-	fmt.Fprint(&b, "# Completion of flake for fish. To have it in a shell: "+
+	fmt.Fprint(&b, "# Completion of flake for fish. To load it: "+
 		"flake completion fish | source\ncomplete -c flake -f\n")
 	for _, c := range all {
 		when := "__fish_seen_subcommand_from " + c.Name

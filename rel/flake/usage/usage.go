@@ -23,7 +23,7 @@ type Command struct {
 	Name  string
 	Args  string // the arguments after the flags
 	Does  string // one line, a predicate whose subject is the command
-	More  string // further paragraphs, or empty
+	More  string // more paragraphs, or empty
 	Flags *flag.FlagSet
 }
 
@@ -85,7 +85,7 @@ func Help(all []Command, c *Command) string {
 			fmt.Fprintf(table, "%s\t%s\n", c.Line(), c.Does)
 		}
 		table.Flush()
-		fmt.Fprint(&text, "\nFor the flags of a command: flake help COMMAND. Those of flake itself:\n\n")
+		fmt.Fprint(&text, "\nFor a command's flags: flake help COMMAND. The flags of flake itself:\n\n")
 	} else {
 		fmt.Fprintf(&text, "%s\n\n%s\n", c.Line(), c.sentence())
 		if c.More != "" {

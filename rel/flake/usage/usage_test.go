@@ -42,7 +42,7 @@ func TestHelp(t *testing.T) {
 			"flake take [FLAGS]                takes ids\n" +
 			"flake do [this NUMBER | that-one]   does it\n" +
 			"flake help [COMMAND]              shows help\n\n" +
-			"For the flags of a command: flake help COMMAND. Those of flake itself:\n\n" +
+			"For a command's flags: flake help COMMAND. The flags of flake itself:\n\n" +
 			"  -config FILE\n    \tread FILE: it's [there]\n" +
 			"  -quiet\n    \tsay nothing, not even \"\\n\"\n",
 		"flake take [FLAGS]\n\nflake take takes ids.\n\nOne.\n\n.Two\n'three\n\nFlags:\n\n" +
