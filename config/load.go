@@ -311,7 +311,7 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// headOfLine matches the header of a table or of an array's table, or a key.
+// headOfLine matches a key, or the header of a table or of an array of tables, at the start of a line.
 var headOfLine = regexp.MustCompile(`^\s*(?:(\[\[?)\s*([^\]]*?)\s*\]|["']?([^="']*?)["']?\s*=)`)
 
 // linesOf returns a function that finds the line of a table's header, or of a key that is spelled

@@ -17,8 +17,8 @@ const (
 
 var size = digits.NewSize(128)
 
-// Width returns the length of the highest id in a base from 2 to 62, to which [ID.Padded] pads:
-// 128 in base 2, 32 in base 16, 22 in base 62. It is 0 for any other base.
+// Width returns the length of [ID.Padded] in a base from 2 to 62: 128 in base 2, 32 in base 16, 22 in base 62.
+// For any other base it returns 0.
 func Width(base int) int { return size.Width(base) }
 
 // String returns the id as 22 digits in base 62. These texts sort bytewise in the order of the

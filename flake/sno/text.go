@@ -54,8 +54,8 @@ func (id *ID) encode(text *[SizeEncoded]byte) {
 
 var size = digits.NewSize(80)
 
-// Width returns the length of the highest id in a base from 2 to 62, to which [ID.Padded] pads:
-// 80 in base 2, 20 in base 16, 14 in base 62. It is 0 for any other base.
+// Width returns the length of [ID.Padded] in a base from 2 to 62: 80 in base 2, 20 in base 16, 14 in base 62.
+// For any other base it returns 0.
 func Width(base int) int { return size.Width(base) }
 
 // String returns the id's canonical text, 16 digits 2-9a-x. These texts sort as the ids do.

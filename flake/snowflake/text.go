@@ -12,8 +12,8 @@ import (
 
 var size = digits.NewSize(64)
 
-// Width returns the length of the highest id in a base from 2 to 62, to which [ID.Padded] pads:
-// 64 in base 2, 16 in base 16, 11 in base 62. It is 0 for any other base.
+// Width returns the length of [ID.Padded] in a base from 2 to 62: 64 in base 2, 16 in base 16, 11 in base 62.
+// For any other base it returns 0.
 func Width(base int) int { return size.Width(base) }
 
 // String returns the id in decimal, without leading zeros.
@@ -187,7 +187,7 @@ func (e *Encoding) Append(dst []byte, id ID) []byte {
 }
 
 // put writes an id's text to the end of buf and returns the index of its first digit. It
-// divides by constants, which takes a fraction of the time of other divisions.
+// divides by constants, which is much faster than to divide by a variable.
 func (e *Encoding) put(buf *[maxWidth]byte, id ID) int {
 	at, alphabet := len(buf)-1, e.alphabet
 	switch len(alphabet) {

@@ -142,8 +142,8 @@ const (
 
 var values = digits.Values(crockford, strings.ToLower(crockford))
 
-// Width returns the length of the highest 128-bit number in a base from 2 to 62, to which
-// [ID.Padded] pads: 128 in base 2, 32 in base 16, 22 in base 62. It is 0 for any other base.
+// Width returns the length of [ID.Padded] in a base from 2 to 62: 128 in base 2, 32 in base 16,
+// 22 in base 62. For any other base it returns 0.
 func Width(base int) int { return flake.Width(base) }
 
 // String returns the id's canonical text, 26 digits in Crockford's base 32, upper case. These

@@ -143,8 +143,8 @@ type Run = flake.RunOf[ID]
 // encodedLen is the length of an id's text.
 const encodedLen = 36
 
-// Width returns the length of the highest 128-bit number in a base from 2 to 62, to which
-// [ID.Padded] pads: 128 in base 2, 32 in base 16, 22 in base 62. It is 0 for any other base.
+// Width returns the length of [ID.Padded] in a base from 2 to 62: 128 in base 2, 32 in base 16,
+// 22 in base 62. For any other base it returns 0.
 func Width(base int) int { return flake.Width(base) }
 
 // String returns the id in the text form of a UUID (RFC 9562 section 4), lower case. These

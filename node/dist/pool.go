@@ -315,7 +315,7 @@ func (s *memory) rotate(now time.Time) {
 	}
 }
 
-// steady returns the number of bytes long held, that is, held throughout the last longHeld.
+// steady returns the number of bytes that have been held for at least longHeld.
 func (s *memory) steady(now time.Time) int {
 	s.rotate(now)
 	return min(s.least[0], s.least[1])

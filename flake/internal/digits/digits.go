@@ -280,8 +280,8 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 	return hi, lo, nil
 }
 
-// word returns the value of a text whose value fits in a word. ok is false if any byte is not a
-// digit of the base.
+// word returns the number that text represents, which must fit in 64 bits. ok is false if any
+// byte is not a digit of the base.
 func word(text string, base int) (v uint64, ok bool) {
 	var highest byte
 	for i := range len(text) {

@@ -30,7 +30,7 @@ type Report struct {
 // Crashes returns the number of kills and power cuts.
 func (r Report) Crashes() int { return r.Kills + r.PowerCuts }
 
-// Wrong returns the number of broken rules.
+// Wrong returns the number of violations.
 func (r Report) Wrong() int {
 	return r.Duplicates + r.Disorders + r.PastMark + r.OffClock + r.SecondNodes + r.Stuck + r.Lost
 }

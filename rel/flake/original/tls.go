@@ -78,7 +78,7 @@ func addFile(path string, add func(name, value string) error) error {
 	return nil
 }
 
-// takeTLS takes the options that addTLS found.
+// takeTLS sets s.TLS from the options that addTLS found, and reports what differs here.
 func (s *Settings) takeTLS(from string, options map[string]string) {
 	s.TLS.Cert, s.TLS.CA = options["server_certfile"], options["server_cacertfile"]
 	s.TLS.Key = cmp.Or(options["server_keyfile"], s.TLS.Cert) // if there is no key file, Cert contains both
