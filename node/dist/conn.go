@@ -165,6 +165,7 @@ func (c *Conn) finish() {
 	c.proto.Log.Info("disconnected", "peer", c.peer.Name, "why", reasonOf(reason))
 
 	c.in.close()
+	c.forget()
 	c.rest()
 	c.out.close()
 	c.stopTicks()
@@ -197,11 +198,9 @@ func (c *Conn) step() (err error) {
 
 // handleAll handles the frames that have arrived, and writes the answers.
 func (c *Conn) handleAll() error {
-	for {
+	for c.ctx.Err() == nil {
 		frame, ok, err := c.in.next()
 		switch {
-		case c.ctx.Err() != nil:
-			return context.Cause(c.ctx)
 		case err != nil:
 			return err
 		case ok:
@@ -218,6 +217,7 @@ func (c *Conn) handleAll() error {
 			return err
 		}
 	}
+	return context.Cause(c.ctx)
 }
 
 // forget releases the handled frame, because its buffer may be large and the next frame

@@ -26,9 +26,9 @@ const (
 	// for busy peers, and memory kept for reuse.
 	MaxSpare = 8 << 20
 
-	// maxEnding bounds the uncounted memory that connections still hold after they were ended to
+	// maxUnfreed bounds the uncounted memory that connections still hold after they were ended to
 	// make room. While they hold more, no other connection is ended.
-	maxEnding = 8 << 20
+	maxUnfreed = 8 << 20
 )
 
 // The floors: how many bytes each connection may hold uncounted.
@@ -58,9 +58,9 @@ var errShared = errors.New("no room: the connections hold too much memory")
 type pool struct {
 	percent int // of the bounds; 0 means 100
 
-	held   atomic.Int64
-	spare  atomic.Int64
-	ending int // bytes that stopped connections have not released yet; under mu
+	held    atomic.Int64
+	spare   atomic.Int64
+	unfreed int // bytes that stopped connections have not released yet; under mu
 
 	// Nothing allocates under mu: an allocation may wait for the garbage collector, and all
 	// connections would then wait too.
@@ -111,7 +111,7 @@ func (p *pool) remove(s *memory) {
 func (p *pool) makeRoom(asks *memory, all int) *memory {
 	now := time.Now()
 	than := all + asks.steady(now)
-	if now.Before(p.futile) && than >= p.futileMore || p.ending > p.part(maxEnding) {
+	if now.Before(p.futile) && than >= p.futileMore || p.unfreed > p.part(maxUnfreed) {
 		return nil
 	}
 	var most *memory
@@ -206,12 +206,13 @@ type memory struct {
 	pool *pool
 	end  func() // ends the connection
 
-	held   int
-	pinned int     // the part of held that outlives the connection
-	ended  bool    // only pinned bytes still count
-	ending int     // if ended, the bytes not released yet
-	place  int     // index in pool.holders, if held > 0
-	next   *memory // the holder stopped before this one
+	held    int
+	pinned  int     // the part of held that outlives the connection
+	ended   bool    // only pinned bytes still count
+	unfreed int     // once stopped, the bytes not released yet
+	gone    bool    // freed was called
+	place   int     // index in pool.holders, if held > 0
+	next    *memory // the holder stopped before this one
 
 	since time.Time // start of the period of least[0]
 	least [2]int    // the minimum of held in this period of longHeld and in the previous one
@@ -277,17 +278,22 @@ func (s *memory) unpin(n int) {
 // ends.
 func (s *memory) stop() {
 	s.ended = true
-	s.ending = s.held - s.pinned
-	s.pool.ending += s.ending
-	s.change(-s.ending)
+	n := s.held - s.pinned
+	if !s.gone {
+		s.unfreed = n
+		s.pool.unfreed += n
+	}
+	s.change(-n)
 }
 
-// freed records that a connection has ended and released all but the pinned bytes.
+// freed records that a connection has ended and released its memory. What others hold for it
+// may still be counted.
 func (s *memory) freed() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	s.pool.ending -= s.ending
-	s.ending = 0
+	s.gone = true
+	s.pool.unfreed -= s.unfreed
+	s.unfreed = 0
 }
 
 func (s *memory) change(n int) {

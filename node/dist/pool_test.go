@@ -140,19 +140,19 @@ func TestMakeRoomOnceFreed(t *testing.T) {
 		var p pool
 		ended := 0
 		first, second := &memory{pool: &p, end: func() { ended++ }}, &memory{pool: &p, end: func() { ended++ }}
-		first.take(MaxShared - 2*maxEnding)
-		second.take(2 * maxEnding)
+		first.take(MaxShared - 2*maxUnfreed)
+		second.take(2 * maxUnfreed)
 		time.Sleep(2 * longHeld)
-		if asks := newMemory(&p); !asks.take(maxEnding) || ended != 1 {
+		if asks := newMemory(&p); !asks.take(maxUnfreed) || ended != 1 {
 			t.Fatalf("%d are ended for room", ended)
 		}
-		p.take(maxEnding)
-		if asks := newMemory(&p); asks.take(maxEnding) || ended != 1 {
+		p.take(maxUnfreed)
+		if asks := newMemory(&p); asks.take(maxUnfreed) || ended != 1 {
 			t.Errorf("%d are ended, before the first has freed its memory", ended)
 		}
 		first.freed()
 		second.freed()
-		if asks := newMemory(&p); !asks.take(maxEnding) || ended != 2 {
+		if asks := newMemory(&p); !asks.take(maxUnfreed) || ended != 2 {
 			t.Errorf("%d are ended for room", ended)
 		}
 	})
@@ -299,6 +299,7 @@ func TestSharedFrames(t *testing.T) {
 	}
 	f.close()
 	whole.close()
+	whole.account.memory.freed()
 	p.give(everything - MaxFrame)
 	p.nothing(t)
 }

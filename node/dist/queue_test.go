@@ -432,6 +432,7 @@ func TestTurnAwaitsRoom(t *testing.T) {
 		}
 		for _, s := range holders {
 			s.give(MaxFrame)
+			s.freed()
 		}
 	})
 }

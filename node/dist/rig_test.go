@@ -292,8 +292,8 @@ func (p *pool) give(n int) { p.held.Add(-int64(n)) }
 // nothing checks that no bytes are held.
 func (p *pool) nothing(t *testing.T) {
 	t.Helper()
-	if held, spare := p.held.Load(), p.spare.Load(); held != 0 || spare != 0 || len(p.holders) != 0 {
-		t.Errorf("%d bytes are still held, and %d of MaxSpare, by %d", held, spare, len(p.holders))
+	if held, spare := p.held.Load(), p.spare.Load(); held != 0 || spare != 0 || p.unfreed != 0 || len(p.holders) != 0 {
+		t.Errorf("%d bytes are still held, %d of MaxSpare and %d unfreed, by %d", held, spare, p.unfreed, len(p.holders))
 	}
 }
 

@@ -191,14 +191,13 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	begin := time.Now()
 	n, err := c.tcp.Read(b)
-	if n == len(b) { // more is likely waiting: others first
-		runtime.Gosched()
-	}
 	if c.quick++; time.Since(begin) >= idle {
 		c.quick = 0
 	}
 	if c.quick >= busy {
 		c.takeOver()
+	} else if n == len(b) { // more is likely waiting: others first
+		runtime.Gosched()
 	}
 	return n, err
 }

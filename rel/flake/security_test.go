@@ -66,7 +66,7 @@ var behind = map[string]string{
 	"silence":                           "node/dist tick",
 	"frame":                             "node/dist MaxFrame",
 	"a connection's own memory":         "node/dist ownInput ownOutput ownQueues",
-	"shared memory":                     "node/dist MaxShared MaxSmall smallMemory longHeld maxEnding",
+	"shared memory":                     "node/dist MaxShared MaxSmall smallMemory longHeld maxUnfreed",
 	"spare buffers":                     "node/dist MaxSpare",
 	"replies waiting for one peer":      "node/dist fullOutput MaxOutput",
 	"kernel buffers":                    "node/reserve MaxUnsent",
