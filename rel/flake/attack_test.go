@@ -28,6 +28,7 @@ type attacker struct {
 	i      int // which of several
 	node   *flakeNode
 	self   etf.Pid
+	flake  etf.Pid // the server's; set with the cookie
 	random *rand.Rand
 	out    []byte
 	failed error

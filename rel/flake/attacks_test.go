@@ -65,14 +65,13 @@ func (a *attacker) monitors() {
 }
 
 func (a *attacker) links() {
-	flake := a.whereis("flake")
 	long := etf.Atom(strings.Repeat("x", 250) + "@y")
 	a.numbered(100_000, func(i int) {
 		from := etf.NewPid(a.self.Node(), uint32(i), 0, 1)
 		if a.i%2 == 1 {
 			from = etf.NewPid(long, uint32(i), 0, 1)
 		}
-		a.frame(a.control(1, from, flake))
+		a.frame(a.control(1, from, a.flake))
 	})
 	a.flush()
 }
@@ -130,14 +129,13 @@ func (a *attacker) largeArguments() {
 // largeEchoes are the other terms that come back unchanged.
 func (a *attacker) largeEchoes() {
 	large := make([]byte, 10<<20)
-	flake := a.whereis("flake")
 	for i := range 4 {
 		a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, large}, etf.Atom("get")})
-		a.frame(a.control(1, a.self, flake))
-		a.frame(a.control(3, a.self, flake, large))
-		a.frame(a.control(8, a.self, flake, large))
+		a.frame(a.control(1, a.self, a.flake))
+		a.frame(a.control(3, a.self, a.flake, large))
+		a.frame(a.control(8, a.self, a.flake, large))
 		a.frame(a.control(19, a.self, etf.Atom("nobody"), large))
-		a.frame(a.control(35, large, a.self, flake))
+		a.frame(a.control(35, large, a.self, a.flake))
 		a.frame(a.control(19, a.self, etf.Atom("flake"), etf.Tuple{int64(i), large}))
 		a.flush()
 	}

@@ -97,9 +97,14 @@ func TestHostileMemory(t *testing.T) {
 				served(t, n)
 				before := memory(t, n, "VmRSS")
 				resetPeak(t, n)
+				var flake etf.Pid
+				if kind.cookie != "" {
+					flake = (&attacker{node: n}).whereis("flake")
+				}
 				all := make([]*attacker, conns) // they attack at once
 				for i := range all {
 					all[i] = newAttacker(t, n, i, kind.cookie)
+					all[i].flake = flake
 				}
 				var attackers sync.WaitGroup
 				for _, a := range all {

@@ -20,34 +20,21 @@ import (
 // watches sets some hundred monitors or links.
 func (a *attacker) watches() {
 	long := etf.Atom(strings.Repeat("x", 250) + "@y")
-	flake := a.flake()
 	a.numbered(300, func(i int) {
 		from := etf.NewPid(long, uint32(i), 0, 1)
 		if a.i%2 == 0 {
 			a.frame(a.control(19, from, etf.Atom("flake"), a.ref(i)))
 		} else {
-			a.frame(a.control(1, from, flake))
+			a.frame(a.control(1, from, a.flake))
 		}
 	})
 	a.flush()
-}
-
-var flakes sync.Map // its pids, by the node's address
-
-func (a *attacker) flake() etf.Pid {
-	pid, ok := flakes.Load(a.node.addr)
-	if !ok {
-		pid = a.whereis("flake")
-		flakes.Store(a.node.addr, pid)
-	}
-	return pid.(etf.Pid)
 }
 
 var oneByOne sync.Mutex
 
 // takenBack sets and removes monitors and links while no other attacker does.
 func (a *attacker) takenBack() {
-	flake := a.flake()
 	oneByOne.Lock()
 	defer oneByOne.Unlock()
 	const many = 100_000
@@ -55,7 +42,7 @@ func (a *attacker) takenBack() {
 		a.numbered(many, func(i int) { a.frame(a.control(op, a.self, etf.Atom("flake"), a.ref(i))) })
 	}
 	for _, op := range []int64{1, 4} { // LINK, UNLINK
-		a.numbered(many, func(i int) { a.frame(a.control(op, etf.NewPid(a.self.Node(), uint32(i), 0, 1), flake)) })
+		a.numbered(many, func(i int) { a.frame(a.control(op, etf.NewPid(a.self.Node(), uint32(i), 0, 1), a.flake)) })
 	}
 	a.handled()
 }
