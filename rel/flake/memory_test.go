@@ -101,7 +101,7 @@ func TestHostileMemory(t *testing.T) {
 				if kind.cookie != "" {
 					flake = (&attacker{node: n}).whereis("flake")
 				}
-				all := make([]*attacker, conns) // they attack at once
+				all := make([]*attacker, conns) // they begin together
 				for i := range all {
 					all[i] = newAttacker(t, n, i, kind.cookie)
 					all[i].flake = flake
@@ -206,9 +206,8 @@ func repeated(over <-chan struct{}, do func()) (all latencies) {
 	}
 }
 
-// serving takes ids as a newcomer, as caller, which is connected, and by HTTP until the
-// attackers are done.
-func serving(t *testing.T, n *flakeNode, caller *client.Conn, attackers *sync.WaitGroup) string {
+// serving takes ids as a newcomer, on the connection c and by HTTP until the attackers are done.
+func serving(t *testing.T, n *flakeNode, c *client.Conn, attackers *sync.WaitGroup) string {
 	t.Helper()
 	over := make(chan struct{})
 	least := time.After(*hostileTime)
@@ -221,7 +220,6 @@ func serving(t *testing.T, n *flakeNode, caller *client.Conn, attackers *sync.Wa
 	var lost, refused int
 	var others sync.WaitGroup
 	others.Go(func() {
-		c := caller
 		callers = repeated(over, func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()

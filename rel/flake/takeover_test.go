@@ -198,7 +198,7 @@ func (o *originalNode) refusals() {
 	}{
 		"wrong cookie":        {"", "-setcookie wrong", exitFailure, "as after a wrong cookie); set -setcookie, FLAKE_COOKIE, or node.cookie in the -config file"},
 		"no such node":        {"", "-from nosuch@127.0.0.1", exitFailure, "run this on the original's machine, while the original runs"},
-		"another machine":     {"", "-from flake@192.0.2.1 -setcookie 9b014e1514494868", exitFailure, "192.0.2.1 is another machine; run this on the original"},
+		"another machine":     {"", "-from flake@192.0.2.1 -setcookie 9b014e1514494868", exitFailure, "192.0.2.1 is another machine; run this on the original's machine, while the original runs"},
 		"no name":             {"", "-from flake", exitUsage, "must be name@host"},
 		"nobody":              {"", "-from=", exitUsage, "set -from name@host"},
 		"no vm.args":          {"", "-vm-args /nonexistent/vm.args", exitUsage, "/nonexistent/vm.args"},
