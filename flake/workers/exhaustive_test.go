@@ -6,8 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -108,6 +110,7 @@ type explorer struct {
 	resume bool                 // a control: nodes resume after a stop and a restore
 	spends bool                 // a clock may be far ahead
 	forget bool                 // a control: a release forgets the spent time
+	all    []action
 	count  int
 	most   int
 	seen   map[uint64]int // remaining depth, by state
@@ -216,13 +219,45 @@ func (x *explorer) owner() *Owner {
 	return o
 }
 
-// actions returns the possible actions by name. An action returns false if it does not apply.
-func (x *explorer) actions() map[string]func() bool {
+// action is what somebody does. It returns false if it does not apply.
+type action struct {
+	name string
+	do   func() bool
+
+	node    int  // the node that acts
+	running bool // whether the node must be running, or must not be
+	ofNode  bool // whether a node acts
+}
+
+// applies reports whether the action may apply to a state.
+func (a *action) applies(l *lived) bool {
+	return !a.ofNode || (l.nodes[a.node].o != nil) == a.running
+}
+
+// actions returns the possible actions, in order.
+func (x *explorer) actions() (all []action) {
 	ctx := context.Background()
-	all := map[string]func() bool{
-		"time":     func() bool { x.now += tickOf; return true },
-		"snapshot": func() bool { x.lived.snapshot = maps.Clone(x.data); return true },
-		"restore": func() bool {
+	add := func(name string, do func() bool) { all = append(all, action{name: name, do: do}) }
+	add("time", func() bool { x.now += tickOf; return true })
+	add("snapshot", func() bool { x.lived.snapshot = maps.Clone(x.data); return true })
+	add("release", func() bool {
+		v, err := Release(ctx, x, "p", 1, x.now)
+		if x.forget && v.Spent.Mark > 0 {
+			v.Spent = Span{}
+			x.data[keys{"p"}.number(1)] = v.String()
+		}
+		return err == nil
+	})
+	add("late write", func() bool {
+		w := x.late
+		x.late = nil
+		return w != nil && x.apply(*w)
+	})
+	if x.spends { // a restore to before such a claim would forget the spent time
+		add("ahead", func() bool { x.far = !x.far; return true })
+		add("years", func() bool { x.now += ahead - testHold - tickOf; return true })
+	} else {
+		add("restore", func() bool {
 			// A restore may remove what shows a copy that there is another.
 			if x.lived.snapshot == nil || x.copies {
 				return false
@@ -231,47 +266,26 @@ func (x *explorer) actions() map[string]func() bool {
 			margin := time.Duration(max(x.floor, x.now)-x.now) * time.Millisecond
 			x.random++
 			f, err := AfterRestore(ctx, x, "p", Restored{
-				Clock: func() uint64 { return x.now }, Hold: testHold * time.Millisecond, Margin: margin, Again: true, Sure: true, Nonce: x.random,
+				Clock: func() uint64 { return x.now }, Hold: testHold * time.Millisecond,
+				Margin: margin, Again: true, Sure: true, Nonce: x.random,
 			})
 			x.floor = max(x.floor, f.Mark)
 			return err == nil
-		},
-		"release": func() bool {
-			v, err := Release(ctx, x, "p", 1, x.now)
-			if x.forget && v.Spent.Mark > 0 {
-				v.Spent = Span{}
-				x.data[keys{"p"}.number(1)] = v.String()
-			}
-			return err == nil
-		},
-		"late write": func() bool {
-			w := x.late
-			x.late = nil
-			return w != nil && x.apply(*w)
-		},
+		})
 	}
-	if x.spends {
-		delete(all, "restore") // a restore to before such a claim would forget the spent time
-		all["ahead"] = func() bool { x.far = !x.far; return true }
-		all["years"] = func() bool { x.now += ahead - testHold - tickOf; return true }
-	}
-	for i := range x.nodes {
-		n := &x.nodes[i]
-		act := func(what string, running bool, do func()) {
-			all[fmt.Sprint(what, " ", i)] = func() bool {
-				if (n.o != nil) != running {
-					return false
-				}
+	for i := range len(lived{}.nodes) {
+		act := func(what string, running bool, do func(n *living)) {
+			all = append(all, action{name: fmt.Sprint(what, " ", i), node: i, running: running, ofNode: true, do: func() bool {
 				x.node = i
-				do()
+				do(&x.nodes[i])
 				return true
-			}
+			}})
 		}
-		act("start", false, func() { n.o = x.owner() })
-		act("kill", true, func() { n.o = nil })
-		act("stop", true, func() { n.o.Close(ctx); n.o = nil })
+		act("start", false, func(n *living) { n.o = x.owner() })
+		act("kill", true, func(n *living) { n.o = nil })
+		act("stop", true, func(n *living) { n.o.Close(ctx); n.o = nil })
 		for _, answers := range []string{"", "lost", "late", "unheard"} {
-			act("step "+answers, true, func() {
+			act("step "+answers, true, func(n *living) {
 				if c := n.o.claim; x.adopts && c != nil {
 					if v, err := parseValue(x.data[c.key]); err == nil && v.Token == c.entry.Token {
 						c.sent = append(c.sent, v)
@@ -285,7 +299,7 @@ func (x *explorer) actions() map[string]func() bool {
 				x.answers = ""
 			})
 		}
-		act("copy", true, func() {
+		act("copy", true, func(n *living) {
 			if other := &x.nodes[1-i]; other.o == nil {
 				n.copied, x.copies = true, true
 				*other = *n
@@ -293,6 +307,7 @@ func (x *explorer) actions() map[string]func() bool {
 			}
 		})
 	}
+	slices.SortFunc(all, func(a, b action) int { return strings.Compare(a.name, b.name) })
 	return all
 }
 
@@ -319,43 +334,78 @@ func (l *lived) hash(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for _, data := range []map[string]string{l.data, l.snapshot} {
-		for _, key := range slices.Sorted(maps.Keys(data)) {
-			fmt.Fprint(&h, key, data[key], ";")
-		}
-		fmt.Fprint(&h, "|")
+		maphash.WriteComparable(&h, sum(seed, maps.All(data)))
 	}
-	fmt.Fprint(&h, l.copies, l.far, l.now, l.floor, l.late, slices.Sorted(maps.Keys(l.ids)))
+	if l.late != nil {
+		maphash.WriteComparable(&h, sum(seed, maps.All(l.late.have)))
+		maphash.WriteComparable(&h, [2]string{l.late.key, l.late.value})
+	}
+	maphash.WriteComparable(&h, sum(seed, maps.All(l.ids)))
+	maphash.WriteComparable(&h, struct {
+		snapshot, late, copies, far bool
+		now, floor                  uint64
+	}{l.snapshot != nil, l.late != nil, l.copies, l.far, l.now, l.floor})
 	for i := range l.nodes {
 		n := &l.nodes[i]
-		fmt.Fprint(&h, "|", n.kept, n.last, n.copied, n.o == nil)
+		maphash.WriteComparable(&h, struct {
+			up, kept, copied bool
+			last             uint64
+		}{n.o != nil, n.kept != nil, n.copied, n.last})
+		if n.kept != nil {
+			maphash.WriteComparable(&h, *n.kept)
+		}
 		if n.o == nil {
 			continue
 		}
 		for _, c := range []*Claim{n.o.claim, n.o.pending} {
-			if c != nil {
-				fmt.Fprint(&h, "|", c.entry, c.floor, c.after, c.sent, c.highest, c.Milli(), c.IsLost(), c.clean)
+			maphash.WriteComparable(&h, c != nil)
+			if c == nil {
+				continue
+			}
+			maphash.WriteComparable(&h, struct {
+				entry                Entry
+				floor                Floor
+				after, highest, mark uint64
+				lost, clean          bool
+				sent                 int
+			}{c.entry, c.floor, c.after, c.highest, c.Milli(), c.IsLost(), c.clean, len(c.sent)})
+			for _, v := range c.sent {
+				maphash.WriteComparable(&h, v)
 			}
 		}
 	}
 	return h.Sum64()
 }
 
+// sum returns a hash of a map's entries, in any order.
+func sum[K, V comparable](seed maphash.Seed, entries iter.Seq2[K, V]) (total uint64) {
+	for k, v := range entries {
+		total += maphash.Comparable(seed, struct {
+			key   K
+			value V
+		}{k, v})
+	}
+	return total
+}
+
 // explore visits all states that follow, up to a depth.
 func (x *explorer) explore(from *lived, depth int, seed maphash.Seed) {
-	x.lived = from
-	names := slices.Sorted(maps.Keys(x.actions()))
-	for _, name := range names {
+	for i := range x.all {
 		if x.found != "" || x.count >= x.most {
 			return
 		}
+		a := &x.all[i]
+		if !a.applies(from) {
+			continue
+		}
 		x.lived = from.clone()
-		if !x.actions()[name]() {
+		if !a.do() {
 			continue
 		}
 		x.make()
 		x.count++
 		next := x.lived
-		next.path = &did{name, from.path}
+		next.path = &did{a.name, from.path}
 		if next.twice {
 			x.found = next.path.String()[2:]
 			return
@@ -377,13 +427,13 @@ func (x *explorer) explore(from *lived, depth int, seed maphash.Seed) {
 func (x *explorer) search(most int, first ...string) (depth int) {
 	seed := maphash.MakeSeed()
 	from := &lived{data: map[string]string{}, now: 1_700_000_000_000, ids: map[uint64]bool{}}
+	x.all, x.most = x.actions(), most
 	for _, name := range first {
 		x.lived = from
-		x.actions()[name]()
+		x.all[slices.IndexFunc(x.all, func(a action) bool { return a.name == name })].do()
 		x.make()
 		from.path = &did{name, from.path}
 	}
-	x.most = most
 	for ; x.count < most && x.found == ""; depth++ {
 		x.count, x.seen = 0, map[uint64]int{}
 		x.explore(from, depth+1, seed)
