@@ -190,6 +190,25 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// The cookie that an installation makes is one line.
+func TestCookie(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{"deb/postinst", "rpm/post"} {
+		text, err := os.ReadFile("../../rel/packages/" + script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, made, _ := strings.Cut(string(text), "if [ ! -e /etc/flake/cookie ]; then\n")
+		made, _, _ = strings.Cut(made, "\nfi\n")
+		dir := t.TempDir()
+		run(t, "", "sh", "-ec", "chown() { :; }\n"+strings.ReplaceAll(made, "/etc/flake", dir))
+		cookie, err := os.ReadFile(filepath.Join(dir, "cookie"))
+		if err != nil || !regexp.MustCompile(`^[0-9a-f]{40}\n$`).Match(cookie) {
+			t.Errorf("%s: %q, %v", script, cookie, err)
+		}
+	}
+}
+
 // systemd takes the unit, and rates it below 2.
 func TestUnit(t *testing.T) {
 	t.Parallel()
