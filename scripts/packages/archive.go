@@ -15,9 +15,11 @@ import (
 
 // A file is part of an archive.
 type file struct {
-	name string // its name in the archive
-	from string // the path that it is read from
-	mode int64
+	name  string // its name in the archive; a directory's ends with a slash
+	from  string // the path that it is read from, or empty
+	mode  int64
+	text  string // its content, if from is empty
+	owner int    // the numbers of its user and group
 }
 
 // archives makes an archive of the command and its documents for each platform.
@@ -25,19 +27,19 @@ func archives(r release) error {
 	for _, p := range r.platforms {
 		dir := r.name(p)
 		files := []file{
-			{"CHANGELOG.md", filepath.Join(r.root, "CHANGELOG.md"), 0o644},
-			{"LICENSE", filepath.Join(r.root, "LICENSE"), 0o644},
-			{"NOTICE", filepath.Join(r.stage, "NOTICE"), 0o644},
-			{"README.md", filepath.Join(r.root, "README.md"), 0o644},
-			{"alerts.yml", filepath.Join(r.root, "rel/files/alerts.yml"), 0o644},
-			{"completions/_flake", filepath.Join(r.stage, "completion.zsh"), 0o644},
-			{"completions/flake.bash", filepath.Join(r.stage, "completion.bash"), 0o644},
-			{"completions/flake.fish", filepath.Join(r.stage, "completion.fish"), 0o644},
-			{"flake", r.binary(p), 0o755},
-			{"grafana.json", filepath.Join(r.root, "rel/files/grafana.json"), 0o644},
-			{"ids.sql", filepath.Join(r.root, "rel/files/ids.sql"), 0o644},
-			{"man/flake.1", filepath.Join(r.stage, "flake.1"), 0o644},
-			{"sys.toml", filepath.Join(r.root, "rel/files/sys.toml"), 0o644},
+			{name: "CHANGELOG.md", from: filepath.Join(r.root, "CHANGELOG.md"), mode: 0o644},
+			{name: "LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644},
+			{name: "NOTICE", from: filepath.Join(r.stage, "NOTICE"), mode: 0o644},
+			{name: "README.md", from: filepath.Join(r.root, "README.md"), mode: 0o644},
+			{name: "alerts.yml", from: filepath.Join(r.root, "rel/files/alerts.yml"), mode: 0o644},
+			{name: "completions/_flake", from: filepath.Join(r.stage, "completion.zsh"), mode: 0o644},
+			{name: "completions/flake.bash", from: filepath.Join(r.stage, "completion.bash"), mode: 0o644},
+			{name: "completions/flake.fish", from: filepath.Join(r.stage, "completion.fish"), mode: 0o644},
+			{name: "flake", from: r.binary(p), mode: 0o755},
+			{name: "grafana.json", from: filepath.Join(r.root, "rel/files/grafana.json"), mode: 0o644},
+			{name: "ids.sql", from: filepath.Join(r.root, "rel/files/ids.sql"), mode: 0o644},
+			{name: "man/flake.1", from: filepath.Join(r.stage, "flake.1"), mode: 0o644},
+			{name: "sys.toml", from: filepath.Join(r.root, "rel/files/sys.toml"), mode: 0o644},
 		}
 		if err := writeArchive(filepath.Join(r.out, dir+".tar.gz"), dir, files, r.time); err != nil {
 			return err
@@ -71,18 +73,23 @@ func gzipped(out io.Writer, write func(io.Writer) error) error {
 	return errors.Join(write(zipped), zipped.Close())
 }
 
-// writeTar writes files as a tar, with a prefix before each name. All files are owned by root and
-// have the same time.
+// writeTar writes files as a tar, with a prefix before each name. All files have the same time.
 func writeTar(out io.Writer, prefix string, files []file, at time.Time) error {
 	to := tar.NewWriter(out)
 	for _, f := range files {
-		content, err := os.ReadFile(f.from)
-		if err != nil {
-			return err
+		content := []byte(f.text)
+		if f.from != "" {
+			var err error
+			if content, err = os.ReadFile(f.from); err != nil {
+				return err
+			}
 		}
-		header := &tar.Header{
-			Typeflag: tar.TypeReg, Name: prefix + f.name, Size: int64(len(content)), Mode: f.mode,
-			ModTime: at, Uname: "root", Gname: "root", Format: tar.FormatPAX,
+		header := &tar.Header{ // the type follows from the name
+			Name: prefix + f.name, Size: int64(len(content)), Mode: f.mode, Uid: f.owner, Gid: f.owner,
+			ModTime: at, Format: tar.FormatPAX,
+		}
+		if f.owner == 0 {
+			header.Uname, header.Gname = "root", "root"
 		}
 		if err := to.WriteHeader(header); err != nil {
 			return err
@@ -110,7 +117,7 @@ func filesBelow(top string) (files []file, err error) {
 			return err
 		}
 		inside, err := filepath.Rel(top, name)
-		files = append(files, file{filepath.ToSlash(inside), name, 0o644})
+		files = append(files, file{name: filepath.ToSlash(inside), from: name, mode: 0o644})
 		return err
 	})
 	return files, err
@@ -128,14 +135,14 @@ func npm(r release) error {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return err
 	}
-	files := []file{{"LICENSE", filepath.Join(r.root, "LICENSE"), 0o644}}
+	files := []file{{name: "LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644}}
 	for _, pattern := range []string{"README.md", "cjs/*", "idgen/*", "package.json", "src/*"} {
 		found, _ := fs.Glob(os.DirFS(top), pattern) // fails only for a bad pattern
 		if len(found) == 0 {
 			return fmt.Errorf("no %s in clients/javascript", pattern)
 		}
 		for _, name := range found {
-			files = append(files, file{name, filepath.Join(top, name), 0o644})
+			files = append(files, file{name: name, from: filepath.Join(top, name), mode: 0o644})
 		}
 	}
 	return writeArchive(filepath.Join(r.out, p.Name+"-"+r.version+".tgz"), "package", files, r.time)

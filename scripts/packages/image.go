@@ -1,9 +1,7 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -127,39 +125,21 @@ func (r release) annotations() map[string]string {
 }
 
 // layer returns the files of the image, as a tar.
-func (r release) layer(p platform) (_ []byte, err error) {
-	var text bytes.Buffer
-	to := tar.NewWriter(&text)
-	add := func(name string, mode int64, owner int, content []byte) {
-		h := &tar.Header{
-			Name: name, Typeflag: tar.TypeReg, Mode: mode, Uid: owner, Gid: owner,
-			Size: int64(len(content)), ModTime: r.time,
-		}
-		if name[len(name)-1] == '/' {
-			h.Typeflag = tar.TypeDir
-		}
-		if err == nil {
-			err = to.WriteHeader(h)
-		}
-		if err == nil {
-			_, err = to.Write(content)
-		}
-	}
-	read := func(name string) []byte {
-		content, errRead := os.ReadFile(name)
-		err = cmp.Or(err, errRead)
-		return content
-	}
+func (r release) layer(p platform) ([]byte, error) {
+	var files []file
 	for _, dir := range []string{
 		"etc/", "usr/", "usr/bin/", "usr/share/", "usr/share/doc/", "usr/share/doc/flake/", "var/", "var/lib/",
 	} {
-		add(dir, 0o755, 0, nil)
+		files = append(files, file{name: dir, mode: 0o755})
 	}
-	add(stateDir[1:]+"/", 0o700, imageUser, nil)
-	add("etc/passwd", 0o644, 0, []byte(passwd))
-	add("etc/group", 0o644, 0, []byte(group))
-	add("usr/bin/flake", 0o755, 0, read(r.binary(p)))
-	add("usr/share/doc/flake/LICENSE", 0o644, 0, read(filepath.Join(r.root, "LICENSE")))
-	add("usr/share/doc/flake/NOTICE", 0o644, 0, read(filepath.Join(r.stage, "NOTICE")))
-	return text.Bytes(), cmp.Or(err, to.Close())
+	files = append(files,
+		file{name: stateDir[1:] + "/", mode: 0o700, owner: imageUser},
+		file{name: "etc/passwd", text: passwd, mode: 0o644},
+		file{name: "etc/group", text: group, mode: 0o644},
+		file{name: "usr/bin/flake", from: r.binary(p), mode: 0o755},
+		file{name: "usr/share/doc/flake/LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644},
+		file{name: "usr/share/doc/flake/NOTICE", from: filepath.Join(r.stage, "NOTICE"), mode: 0o644})
+	var text bytes.Buffer
+	err := writeTar(&text, "", files, r.time)
+	return text.Bytes(), err
 }
