@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,11 +34,29 @@ type bareClient struct {
 	waiting chan chan error // from callers whose call has been written
 }
 
-// dialBare connects to the node named peer at addr.
+var bareClients atomic.Uint32
+
+// dialBare connects to the node named peer at addr. Each call is the frame that a C node sends for
+// gen_server:call(flake, get):
+//
+//	{6, Pid, '', flake}    {'$gen_call', {Pid, Ref}, get}
 func dialBare(addr, peer string) (*bareClient, error) {
-	conn, call, err := shakeHands(addr, peer)
+	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return nil, err
+	}
+	conn.SetDeadline(time.Now().Add(patience))
+	node := fmt.Sprintf("bare%d@127.0.0.1", bareClients.Add(1))
+	self, ref := etf.NewPid(etf.Atom(node), 1, 0, 1), etf.NewRef(etf.Atom(node), 1, 1, 2, 3)
+	call, err := wire.Append(nil, etf.AllCaps,
+		etf.Tuple{int64(wire.OpRegSend), self, etf.Atom(""), etf.Atom("flake")},
+		etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{self, ref}, etf.Atom("get")})
+	if err == nil {
+		_, err = handshake.Start(conn, peer, handshake.Options{Node: node, Creation: 1, Cookie: cookie})
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%s: %w", peer, err)
 	}
 	conn.SetDeadline(time.Time{})
 	c := &bareClient{conn, make(chan chan error, maxBare), make(chan chan error, maxBare)}
@@ -90,74 +107,27 @@ func (c *bareClient) read() {
 	}
 }
 
-var bareClients atomic.Uint32
-
-// shakeHands connects to a node and returns the frame that a C node sends for
-// gen_server:call(flake, get):
-//
-//	{6, Pid, '', flake}    {'$gen_call', {Pid, Ref}, get}
-func shakeHands(addr, peer string) (conn net.Conn, call []byte, err error) {
-	if conn, err = net.DialTimeout("tcp", addr, patience); err != nil {
-		return nil, nil, err
-	}
-	conn.SetDeadline(time.Now().Add(patience))
-	node := fmt.Sprintf("bare%d@127.0.0.1", bareClients.Add(1))
-	if _, err = handshake.Start(conn, peer, handshake.Options{Node: node, Creation: 1, Cookie: cookie}); err == nil {
-		self, ref := etf.NewPid(etf.Atom(node), 1, 0, 1), etf.NewRef(etf.Atom(node), 1, 1, 2, 3)
-		call, err = wire.Append(nil, etf.AllCaps,
-			etf.Tuple{int64(wire.OpRegSend), self, etf.Atom(""), etf.Atom("flake")},
-			etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{self, ref}, etf.Atom("get")})
-	}
-	if err != nil {
-		conn.Close()
-		return nil, nil, fmt.Errorf("%s: %w", peer, err)
-	}
-	return conn, call, nil
-}
-
-// first connects to a node and calls for an id until an id arrives, because a starting node
-// accepts connections before its gen_servers answer.
-func first(addr, peer string) error {
-	conn, call, err := shakeHands(addr, peer)
+// first connects to a node and calls for an id until one arrives, because a starting node accepts
+// connections before its gen_servers answer.
+func first(ctx context.Context, addr, peer string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := client.DialAddr(ctx, addr, peer, cookie)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	r := bufio.NewReader(conn)
-	for end := time.Now().Add(patience); ; {
-		if _, err := conn.Write(call); err != nil {
-			return err
-		}
-		conn.SetReadDeadline(time.Now().Add(again))
-		reply, err := wire.Read(r, maxFrame)
-		switch {
-		case err == nil && len(reply) == 0: // a tick
-		case err == nil:
-			return isID(reply)
-		case !errors.Is(err, os.ErrDeadlineExceeded) || time.Now().After(end):
+	for {
+		one, cancel := context.WithTimeout(ctx, again)
+		reply, err := conn.Call(one, "flake", etf.Atom("get"))
+		cancel()
+		switch answer, ok := reply.(etf.Tuple); {
+		case err == nil && (!ok || answer[0] != etf.Atom("ok")):
+			return fmt.Errorf("not an id: %s", etf.Format(nil, reply))
+		case !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 			return err
 		}
 	}
-}
-
-// isID returns an error unless a frame is a reply with an id:
-//
-//	{2, '', Pid}    {Ref, {ok, Id}}
-func isID(frame []byte) error {
-	var m wire.Message
-	if err := m.Decode(frame[1:]); err != nil {
-		return err
-	}
-	term, err := etf.Decode(m.Payload)
-	if err != nil {
-		return err
-	}
-	if answer, ok := term.(etf.Tuple); ok && len(answer) == 2 {
-		if reply, ok := answer[1].(etf.Tuple); ok && len(reply) == 2 && reply[0] == etf.Atom("ok") {
-			return nil
-		}
-	}
-	return fmt.Errorf("not an id: %s", etf.Format(nil, term))
 }
 
 // A goClient is a way to get ids from package client.
@@ -210,8 +180,7 @@ func next(_ *client.IDs[flake.ID], leased *client.Leased[flake.ID]) func(context
 // goClientRates measures package client over one connection and, for comparison, goroutines that
 // call the echo with a bareClient.
 func goClientRates(w *world, p plan) ([]row, error) {
-	servers, stop, err := w.all()
-	defer stop()
+	servers, err := w.all()
 	if err != nil {
 		return nil, err
 	}
@@ -319,20 +288,17 @@ func begin(w *world, p plan) ([]row, error) {
 	}, nil
 }
 
-func (w *world) server(side int) *server {
-	if side == theirs {
-		return w.otp()
-	}
-	return w.flake()
-}
-
 // birth starts a server, lets it idle, calls it and stops it.
 func (w *world) birth(side int, p plan, calls int) (b birth, err error) {
-	s := w.server(side)
+	w = w.scope()
+	defer w.close()
+	s := w.otp()
+	if side == ours {
+		s = w.flake()
+	}
 	if b.first, err = w.start(s); err != nil {
 		return b, err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
 	time.Sleep(p.idle)
 	if b.idle, err = resident(s.pid()); err != nil || calls == 0 {
 		return b, err

@@ -2,12 +2,10 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"log"
 	"net"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -45,9 +43,8 @@ func overHTTP(w *world, p plan) (rows []row, err error) {
 	}
 	node, err := w.flakeHTTP()
 	if err != nil {
-		return nil, errors.Join(err, bare.stop())
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, bare.stop(), node.stop()) }()
 	urls := [2]string{theirs: "http://" + bare.addr + "/", ours: "http://" + node.addr + "/v1/ids"}
 	loads := newVersus[float64](len(httpSettings), 2)
 	for round := range p.rounds {
@@ -74,7 +71,7 @@ func (w *world) bare() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.cmd.Start(); err != nil {
+	if err := w.run(s.cmd); err != nil {
 		return nil, err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -90,16 +87,11 @@ func (w *world) flakeHTTP() (*server, error) {
 	}
 	addr := l.Addr().String()
 	l.Close()
-	text := fmt.Sprintf(flakeConfig+"[http]\nlisten = %q\n", w.near.host, w.path("timestamp"), addr)
-	if err := os.WriteFile(w.path("http.toml"), []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	s := &server{node: "flake@127.0.0.1", cmd: w.command(w.path("flake"), "-noinput", "-config", w.path("http.toml"))}
-	if _, err := w.start(s); err != nil {
-		return nil, err
-	}
+	s := w.flake()
+	s.cmd.Env = append(s.cmd.Environ(), "FLAKE_HTTP_LISTEN="+addr)
+	_, err = w.start(s)
 	s.addr = addr
-	return s, nil
+	return s, err
 }
 
 var perSecond = regexp.MustCompile(`Requests/sec: +([0-9.]+)`)

@@ -30,7 +30,7 @@ const (
 )
 
 // ids measures the packages that make ids, in this process.
-func ids(p plan) ([]row, error) {
+func ids(_ *world, p plan) ([]row, error) {
 	others := slices.Concat(snowflakes(p), snoIDs(p))
 	for i := range others {
 		others[i].Section = otherFormats

@@ -77,13 +77,17 @@ func main() {
 		}
 	}
 	testing.Init()
+	var names []string
+	for _, s := range sections {
+		names = append(names, s.name)
+	}
 	var (
 		quick    = flag.Bool("short", false, "measure for five minutes instead of thirty")
 		root     = flag.String("root", "../..", "the `directory` of the tree to measure")
 		jsonFile = flag.String("json", "", "write the result to `FILE`")
 		mdFile   = flag.String("md", "", "write the figures that have targets to `FILE`, as a table in Markdown")
 		svgFile  = flag.String("svg", "", "draw the ratios to `FILE`")
-		only     = flag.String("only", strings.Join(sectionNames, ","), "the `sections` to measure")
+		only     = flag.String("only", strings.Join(names, ","), "the `sections` to measure")
 	)
 	flag.Parse()
 	p := fullPlan
@@ -133,12 +137,14 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 		return nil, err
 	}
 	var failed []error
-	for _, section := range w.sections(p) {
+	for _, section := range sections {
 		if !slices.Contains(only, section.name) {
 			continue
 		}
 		begin := time.Now()
-		rows, err := section.measure()
+		v := w.scope()
+		rows, err := section.measure(v, p)
+		v.close()
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", section.name, err))
 			if ctx.Err() != nil {
@@ -153,26 +159,19 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 	return r, errors.Join(failed...)
 }
 
-var sectionNames = []string{"veth", "busy", "nodes", "latency", "erlang", "many", "http", "client", "begin", "ids"}
-
 // A section is a group of measurements that run together.
 type section struct {
 	name    string
-	measure func() ([]row, error)
+	measure func(*world, plan) ([]row, error)
 }
 
-func (w *world) sections(p plan) (all []section) {
+var sections = func() (all []section) {
 	for _, sc := range scenes {
-		all = append(all, section{sc.section, func() ([]row, error) { return sc.measure(w, p) }})
+		all = append(all, section{sc.section, sc.measure})
 	}
-	return append(all,
-		section{"many", func() ([]row, error) { return many(w, p) }},
-		section{"http", func() ([]row, error) { return overHTTP(w, p) }},
-		section{"client", func() ([]row, error) { return goClientRates(w, p) }},
-		section{"begin", func() ([]row, error) { return begin(w, p) }},
-		section{"ids", func() ([]row, error) { return ids(p) }},
-	)
-}
+	return append(all, section{"many", many}, section{"http", overHTTP}, section{"client", goClientRates},
+		section{"begin", begin}, section{"ids", ids})
+}()
 
 // need lists the programs that sections run, and their packages in Debian.
 var need = []struct {

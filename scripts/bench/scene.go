@@ -38,14 +38,14 @@ type scene struct {
 	settings []setting
 }
 
-// work is other work for the machine to do.
+// work is other work for the machine to do, until the world's close.
 type work struct {
 	name  string
-	start func(*world) (stop func(), err error)
+	start func(*world) error
 }
 
 var (
-	nothing      = work{"", func(*world) (func(), error) { return func() {}, nil }}
+	nothing      = work{"", func(*world) error { return nil }}
 	busyLoops    = work{", busy loops", (*world).loops}
 	erlangAtWork = work{", Erlang at work", (*world).erlangAtWork}
 )
@@ -90,15 +90,11 @@ func overVeth(rate, cpu float64) []setting {
 // the works in sc.beside runs.
 func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 	if sc.veth {
-		v, leave, err := w.overVeth()
-		defer leave()
-		if err != nil {
+		if w, err = w.overVeth(); err != nil {
 			return nil, err
 		}
-		w = v
 	}
-	servers, stop, err := w.all()
-	defer stop()
+	servers, err := w.all()
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +105,7 @@ func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 		s.nodes, s.depth, s.request = max(s.nodes, 1), max(s.depth, 1), cmp.Or(s.request, "get")
 		most = max(most, s.nodes)
 	}
-	nodes, stop, err := w.callers(most)
-	defer stop()
+	nodes, err := w.callers(most)
 	if err != nil {
 		return nil, err
 	}
@@ -121,13 +116,14 @@ func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 		}
 	}
 	for _, other := range sc.beside {
-		stop, err := other.start(w)
+		beside := w.scope()
+		err := other.start(beside)
 		if err == nil {
 			var more []row
 			more, err = measureScene(sc.name+other.name, servers, nodes, sets, p)
 			rows = append(rows, more...)
 		}
-		stop()
+		beside.close()
 		if err != nil {
 			return nil, err
 		}
@@ -204,24 +200,20 @@ func (s setting) rows(section string, loads versus[load]) (rows []row) {
 }
 
 // loops runs a busy loop on each processor, at the priority of the servers.
-func (w *world) loops() (stop func(), err error) {
-	stop = func() {}
+func (w *world) loops() error {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		return stop, err
+		return err
 	}
-	for cpu := range 8 * len(all) * int(unsafe.Sizeof(all[0])) {
+	for cpu := range 8 * int(unsafe.Sizeof(all)) {
 		if !all.IsSet(cpu) {
 			continue
 		}
-		loop := w.command(w.self, "loop", strconv.Itoa(cpu))
-		if err := loop.Start(); err != nil {
-			return stop, err
+		if err := w.run(w.command(w.self, "loop", strconv.Itoa(cpu))); err != nil {
+			return err
 		}
-		others := stop
-		stop = func() { others(); end(loop) }
 	}
-	return stop, nil
+	return nil
 }
 
 // loop is this program, run with the arguments loop and a processor.
@@ -238,51 +230,39 @@ func loop(cpu string) {
 }
 
 // erlangAtWork runs an Erlang node that keeps all processors busy.
-func (w *world) erlangAtWork() (stop func(), err error) {
-	cmd := w.erl(w.near, "work", "bench_work", "-noinput")
-	if err := cmd.Start(); err != nil {
-		return func() {}, err
-	}
-	return func() { end(cmd) }, nil
-}
+func (w *world) erlangAtWork() error { return w.run(w.erl(w.near, "work", "bench_work", "-noinput")) }
 
 // callers is an Erlang node whose processes are callers.
 type callers struct {
-	in   io.Writer
-	out  *bufio.Scanner
-	stop func() error
+	in  io.Writer
+	out *bufio.Scanner
 }
 
-// callers starts n nodes. The caller must stop them, even after an error.
-func (w *world) callers(n int) (nodes []*callers, stop func(), err error) {
-	stop = func() {
-		for _, c := range nodes {
-			c.stop()
-		}
-	}
+// callers starts n nodes.
+func (w *world) callers(n int) (nodes []*callers, err error) {
 	for i := range n {
 		cmd := w.erl(w.far, fmt.Sprintf("caller%d", i), "bench_caller", "-noshell")
 		in, err := cmd.StdinPipe()
 		if err != nil {
-			return nodes, stop, err
+			return nil, err
 		}
 		out, err := cmd.StdoutPipe()
 		if err != nil {
-			return nodes, stop, err
+			return nil, err
 		}
-		if err := cmd.Start(); err != nil {
-			return nodes, stop, err
+		if err := w.run(cmd); err != nil {
+			return nil, err
 		}
-		c := &callers{in: in, out: bufio.NewScanner(out), stop: func() error { in.Close(); return cmd.Wait() }}
+		c := &callers{in, bufio.NewScanner(out)}
 		c.out.Buffer(nil, 1<<20)
 		nodes = append(nodes, c)
 	}
 	for _, c := range nodes {
 		if line, err := c.line(); err != nil || line != "ready" {
-			return nodes, stop, fmt.Errorf("a caller's node says %q: %w", line, err)
+			return nil, fmt.Errorf("a caller's node says %q: %w", line, err)
 		}
 	}
-	return nodes, stop, nil
+	return nodes, nil
 }
 
 func (c *callers) line() (string, error) {
@@ -387,9 +367,7 @@ func many(w *world, p plan) ([]row, error) {
 	if _, err := w.start(s); err != nil {
 		return nil, err
 	}
-	defer s.stop()
-	nodes, stop, err := w.callers(1)
-	defer stop()
+	nodes, err := w.callers(1)
 	if err != nil {
 		return nil, err
 	}

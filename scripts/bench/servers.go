@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -15,7 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/flake-go/flake/node/epmd"
 )
@@ -30,7 +29,7 @@ type world struct {
 	near, far site   // where the servers are, and where their callers are
 	port      string // EPMD's port
 	env       []string
-	endEPMD   func()
+	ends      *[]func() // for close, the latest first
 }
 
 // site is where nodes run.
@@ -46,7 +45,8 @@ func newWorld(ctx context.Context, root string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{ctx: ctx, dir: dir, near: here, far: here}
+	w := &world{ctx: ctx, dir: dir, near: here, far: here, ends: new([]func())}
+	w.later(func() { os.RemoveAll(dir) })
 	if w.self, err = os.Executable(); err != nil {
 		return w, err
 	}
@@ -54,6 +54,32 @@ func newWorld(ctx context.Context, root string) (*world, error) {
 		return w, err
 	}
 	return w.at(here, here)
+}
+
+// scope returns a world whose close ends only what is started in it.
+func (w *world) scope() *world {
+	v := *w
+	v.ends = new([]func())
+	return &v
+}
+
+// later has close call end.
+func (w *world) later(end func()) { *w.ends = append(*w.ends, end) }
+
+// close ends all that was started.
+func (w *world) close() {
+	for _, end := range slices.Backward(*w.ends) {
+		end()
+	}
+}
+
+// run starts a command, which close kills.
+func (w *world) run(cmd *exec.Cmd) error {
+	err := cmd.Start()
+	if err == nil {
+		w.later(func() { cmd.Process.Kill(); cmd.Wait() })
+	}
+	return err
 }
 
 // at returns a world with the same files at other sites, and with other EPMDs.
@@ -67,17 +93,13 @@ func (w *world) at(near, far site) (*world, error) {
 	v.port = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	l.Close()
 	v.env = append(os.Environ(), "HOME="+v.dir, "ERL_EPMD_PORT="+v.port, "ERL_CRASH_DUMP=/dev/null")
-	v.endEPMD = func() {}
 	for _, s := range []site{near, far} {
 		if s.enter == nil && s.host != near.host {
 			continue
 		}
-		cmd := v.commandAt(s, "epmd", "-port", v.port, "-address", s.host)
-		if err := cmd.Start(); err != nil {
+		if err := v.run(v.commandAt(s, "epmd", "-port", v.port, "-address", s.host)); err != nil {
 			return &v, err
 		}
-		others := v.endEPMD
-		v.endEPMD = func() { others(); end(cmd) }
 	}
 	return &v, v.configure()
 }
@@ -98,8 +120,6 @@ func (w *world) build(root string) error {
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 
-func (w *world) close() { os.RemoveAll(w.dir) }
-
 // command returns a command for this world. The command ends when this program ends.
 func (w *world) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.ctx, name, args...)
@@ -111,12 +131,6 @@ func (w *world) command(name string, args ...string) *exec.Cmd {
 func (w *world) commandAt(s site, args ...string) *exec.Cmd {
 	args = append(slices.Clone(s.enter), args...)
 	return w.command(args[0], args[1:]...)
-}
-
-// end kills a started command.
-func end(cmd *exec.Cmd) {
-	cmd.Process.Kill()
-	cmd.Wait()
 }
 
 // erl returns the command for a node that calls a module's start/0. The node connects only to
@@ -146,18 +160,15 @@ func (w *world) flake() *server {
 	return &server{node: "flake@" + w.near.host, cmd: w.command(w.path("flake"), "-noinput", "-config", w.config())}
 }
 
-// all starts all servers. The caller must stop them, even after an error.
-func (w *world) all() (servers [sides]*server, stop func(), err error) {
+// all starts all servers.
+func (w *world) all() (servers [sides]*server, err error) {
 	servers = [sides]*server{theirs: w.otp(), ours: w.flake(), floor: w.echo()}
-	stop = func() {}
 	for _, s := range servers {
 		if _, err := w.start(s); err != nil {
-			return servers, stop, err
+			return servers, err
 		}
-		others := stop
-		stop = func() { others(); s.stop() }
 	}
-	return servers, stop, nil
+	return servers, nil
 }
 
 const flakeConfig = `
@@ -176,13 +187,15 @@ func (w *world) configure() error {
 	return os.WriteFile(w.config(), []byte(text), 0o600)
 }
 
-// start starts a server and returns the time until a polling caller gets its first id.
+// start starts a server, which close stops, and returns the time until a polling caller gets its
+// first id.
 func (w *world) start(s *server) (time.Duration, error) {
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	begin := time.Now()
 	if err := s.cmd.Start(); err != nil {
 		return 0, err
 	}
+	w.later(func() { s.cmd.Process.Signal(syscall.SIGTERM); s.cmd.Wait() })
 	var err error
 	for time.Since(begin) < 20*time.Second {
 		if err = w.firstID(s); err == nil {
@@ -190,7 +203,7 @@ func (w *world) start(s *server) (time.Duration, error) {
 		}
 		time.Sleep(500 * time.Microsecond)
 	}
-	return 0, errors.Join(fmt.Errorf("%s does not answer: %w\n%s", s.node, err, s.log.Bytes()), s.stop())
+	return 0, fmt.Errorf("%s does not answer: %w\n%s", s.node, err, s.log.Bytes())
 }
 
 func (w *world) firstID(s *server) error {
@@ -199,7 +212,7 @@ func (w *world) firstID(s *server) error {
 		return err
 	}
 	s.addr = net.JoinHostPort(w.near.host, strconv.Itoa(int(found.Port)))
-	return first(s.addr, s.node)
+	return first(w.ctx, s.addr, s.node)
 }
 
 // shortName returns a node's name up to the @, as in EPMD.
@@ -210,15 +223,6 @@ func shortName(node string) string {
 
 func (s *server) pid() int { return s.cmd.Process.Pid }
 
-func (s *server) stop() error {
-	s.cmd.Process.Signal(syscall.SIGTERM)
-	var exit *exec.ExitError
-	if err := s.cmd.Wait(); !errors.As(err, &exit) {
-		return err
-	}
-	return nil
-}
-
 // link is the name of both ends of a virtual link. RFC 2544 reserves the addresses of the ends
 // for benchmarks.
 const (
@@ -228,17 +232,15 @@ const (
 )
 
 // overVeth returns a world whose callers are in a separate network namespace, at the far end
-// of a virtual link. The caller must call leave, even after an error.
-func (w *world) overVeth() (v *world, leave func(), err error) {
+// of a virtual link.
+func (w *world) overVeth() (*world, error) {
 	holder := w.command("sleep", "infinity")
 	holder.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET
-	if err := holder.Start(); err != nil {
-		if errors.Is(err, fs.ErrPermission) {
-			err = fmt.Errorf("%w: a network namespace needs root", err)
-		}
-		return nil, func() {}, err
+	if err := w.run(holder); err != nil {
+		return nil, err
 	}
-	leave = func() { end(holder) }
+	// A process left over from a node may keep the namespace, and so the link.
+	w.later(func() { w.command("ip", "link", "del", link).Run() })
 	pid := fmt.Sprint(holder.Process.Pid)
 	there := site{farEnd, []string{"nsenter", "-t", pid, "-n"}}
 	for _, step := range []struct {
@@ -254,15 +256,10 @@ func (w *world) overVeth() (v *world, leave func(), err error) {
 	} {
 		cmd := w.commandAt(step.at, strings.Fields(step.args)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, leave, fmt.Errorf("%q: %w\n%s", cmd.Args, err, out)
+			return nil, fmt.Errorf("%q: %w\n%s", cmd.Args, err, out)
 		}
 	}
-	v, err = w.at(site{host: nearEnd}, there)
-	return v, func() {
-		v.endEPMD()
-		w.command("ip", "link", "del", link).Run() // a process left over from a node may keep the namespace
-		end(holder)
-	}, err
+	return w.at(site{host: nearEnd}, there)
 }
 
 // usage says how much a process has used so far.
@@ -289,11 +286,9 @@ func usageOf(pid int) (u usage, err error) {
 // hundredths of a second.
 func cpuTime(pid int) (time.Duration, error) {
 	const sched = 2 // CPUCLOCK_SCHED, clock_getcpuclockid(3)
-	var ts syscall.Timespec
-	clock := ^pid<<3 | sched
-	_, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&ts)), 0)
-	if errno != 0 {
-		return 0, fmt.Errorf("CPU time of process %d: %w", pid, errno)
+	var ts unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|sched), &ts); err != nil {
+		return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
 	}
 	return time.Duration(ts.Nano()), nil
 }
