@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -89,10 +91,24 @@ func newSiege(ctx context.Context, t *testing.T, n *flakeNode, url string) *sieg
 	return s
 }
 
+// begin starts the attackers, which go on until the end of the siege.
+func (s *siege) begin(running *sync.WaitGroup) {
+	for _, a := range together {
+		if !strings.Contains(a.name, *attackOnly) {
+			continue
+		}
+		for i := range max(1, a.conns*s.percent/100) {
+			running.Go(func() { a.run(s, i) })
+		}
+	}
+}
+
 // pause waits, and reports whether the siege goes on.
-func (s *siege) pause(d time.Duration) bool {
+func (s *siege) pause(d time.Duration) bool { return pause(s.ctx, d) }
+
+func pause(ctx context.Context, d time.Duration) bool {
 	select {
-	case <-s.ctx.Done():
+	case <-ctx.Done():
 		return false
 	case <-time.After(d):
 		return true

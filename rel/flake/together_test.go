@@ -57,15 +57,7 @@ func TestTogether(t *testing.T) {
 		return client.Dial(ctx, nodeName, cookie)
 	}}
 	var running sync.WaitGroup
-	for _, a := range together {
-		if !strings.Contains(a.name, *attackOnly) {
-			continue
-		}
-		conns := a.conns * s.percent / 100
-		for i := range max(1, conns) {
-			running.Go(func() { a.run(s, i) })
-		}
-	}
+	s.begin(&running)
 	running.Go(byAddress.come)
 	running.Go(byEPMD.come)
 	running.Go(func() { askReady(t, ctx, "http://"+address) })
