@@ -121,7 +121,7 @@ func TestGenerateInFileOfNode(t *testing.T) {
 // need not wait.
 func TestGenerateBrokenPipe(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
-	testenv.Need(t, "bash")
+	testenv.Need(t, "bash", "head")
 	many := exec.Command("bash", "-c", `"$0" generate -n 1000000000 -mark "$1" | head -1; echo "${PIPESTATUS[0]}"`, command, mark)
 	out, err := many.Output()
 	if lines := strings.Fields(string(out)); err != nil || len(lines) != 2 || lines[1] != "141" {

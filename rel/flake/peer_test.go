@@ -84,7 +84,7 @@ func buildAndRun(m *testing.M) (code int, err error) {
 	os.Setenv("HOME", filepath.Join(built, "home"))
 	flag.Parse()
 	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue { // many tests wait most of their time
-		n.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0)))
+		n.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0)))
 	}
 	return m.Run(), nil
 }

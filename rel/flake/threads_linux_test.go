@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/internal/testenv"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/reserve"
 )
@@ -17,6 +18,7 @@ import (
 func fewThreads(t *testing.T, n int) string {
 	t.Helper()
 	needRoot(t)
+	testenv.Need(t, "chown", "setpriv", "prlimit")
 	user := 20000 + os.Getpid()%1000*40 + n // who runs nothing else
 	return script(t, `PATH=%q
 chown -R %[2]d "${3%%/*/*}"
