@@ -37,9 +37,9 @@ type Got func(milli uint64, sequence uint32)
 type Config struct {
 	New func(*Machine) Node
 
-	// Mark returns the durable mark for ids with the given sequence, from the content of the
-	// file at [Path]. Mark is nil if the node has no marks.
-	Mark func(file []byte, sequence uint32) (milli uint64, err error)
+	// Marks returns the durable marks, from the content of the file at [Path], as a function that
+	// returns the mark for ids with the given sequence. Marks is nil if the node has no marks.
+	Marks func(file []byte) func(sequence uint32) (milli uint64, err error)
 
 	// Unit is the length of a tick in milliseconds; 0 means 1.
 	Unit uint64

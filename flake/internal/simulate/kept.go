@@ -39,13 +39,15 @@ func NameOf(i int) string {
 func Kept(generators ...func(*Machine) (Generator, error)) Config {
 	return Config{
 		New: func(m *Machine) Node { return &kept{m: m, made: generators} },
-		Mark: func(file []byte, sequence uint32) (uint64, error) {
+		Marks: func(file []byte) func(uint32) (uint64, error) {
 			c, err := mark.Parse(file)
-			at, found := c.Marks[NameOf(int(sequence>>whose))]
-			if err == nil && !found {
-				err = fmt.Errorf("no mark of generator %d", sequence>>whose)
+			return func(sequence uint32) (uint64, error) {
+				at, found := c.Marks[NameOf(int(sequence>>whose))]
+				if err == nil && !found {
+					return 0, fmt.Errorf("no mark of generator %d", sequence>>whose)
+				}
+				return at.Milli, err
 			}
-			return at.Milli, err
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -154,6 +155,9 @@ type life struct {
 	tick   time.Duration // when (true time) the next Tick is due
 	depth  int           // the number of nested callers
 	steps  int           // the number of the clock's steps when the outermost caller began
+
+	file []byte // the durable content of the file at Path when mark last read it
+	sure func(sequence uint32) (milli uint64, err error)
 }
 
 const (
@@ -309,7 +313,7 @@ func (l *life) event() {
 		l.live(l.m.span(20 * 24 * time.Hour))
 	case p < 50:
 		second := l.New(l.m)
-		if l.Mark != nil && second.Start(allowable) == nil {
+		if l.Marks != nil && second.Start(allowable) == nil {
 			l.ledger.wrong(&l.report.SecondNodes, "a second node started on the file")
 		}
 	case p < 54:
@@ -374,12 +378,12 @@ func (l *life) ids(caller, n int) {
 	err := l.node.IDs(n, func(milli uint64, sequence uint32) {
 		made++
 		l.ledger.add(caller, id{milli, sequence})
-		if l.Mark != nil && !l.Drifts && l.m.steps == l.steps &&
+		if l.Marks != nil && !l.Drifts && l.m.steps == l.steps &&
 			!showed(milli, max(l.Unit, 1), before, l.m.view(doubtful)) {
 			l.ledger.wrong(&l.report.OffClock, "id of %d while clocks went from %d to %d", milli, before, l.m.view(doubtful))
 		}
-		if l.Mark != nil && (made == 1 || made == n) {
-			if mark, err := l.Mark(l.m.Disk.sure(Path), sequence); err != nil || milli > mark {
+		if l.Marks != nil && (made == 1 || made == n) {
+			if mark, err := l.mark(sequence); err != nil || milli > mark {
 				l.ledger.wrong(&l.report.PastMark, "id %d of %d, of %d, with the mark at %d, %v", made, n, milli, mark, err)
 			}
 		}
@@ -391,6 +395,14 @@ func (l *life) ids(caller, n int) {
 	if caller == 0 && n > 1 || err != nil {
 		l.m.trace("caller %d: %d of %d ids, %v", caller, made, n, err)
 	}
+}
+
+// mark returns the mark that would survive a power cut.
+func (l *life) mark(sequence uint32) (milli uint64, err error) {
+	if file := l.m.Disk.sure(Path); l.sure == nil || !bytes.Equal(file, l.file) {
+		l.file, l.sure = bytes.Clone(file), l.Marks(file)
+	}
+	return l.sure(sequence)
 }
 
 // glitch sets the clock far ahead, for less time than a node takes to believe it. In that time
@@ -431,7 +443,7 @@ func (l *life) glitch() {
 func (l *life) fit() bool {
 	m := l.m
 	well := m.Disk.fails == nil && m.Disk.slow == 0 && m.Disk.armed == 0 && m.armed == 0 && m.now >= m.frozen
-	return l.Mark != nil && !l.Drifts && well && m.wall() >= m.top && !m.doubtful() && l.answers()
+	return l.Marks != nil && !l.Drifts && well && m.wall() >= m.top && !m.doubtful() && l.answers()
 }
 
 func (l *life) answers() bool {
