@@ -55,11 +55,10 @@ func overHTTP(w *world, p plan) (rows []row, err error) {
 			}
 		}
 	}
-	same := func(rate float64) float64 { return rate }
 	for i, set := range httpSettings {
 		what := fmt.Sprintf("GET /v1/ids, %d connections", set.conns)
 		rows = append(rows, compare("HTTP", what, "calls/s", "net/http",
-			apply(loads[i][theirs], same), apply(loads[i][ours], same)).aim(set.rate))
+			loads[i][theirs], loads[i][ours]).aim(set.rate))
 	}
 	return rows, nil
 }

@@ -280,42 +280,31 @@ const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]
 // svg draws how many times better than OTP flake is, on a logarithmic scale. Each row has a bar,
 // below the name of its section, with a mark at the target.
 func (r *result) svg(w io.Writer) error {
-	var rows []row
+	var bars strings.Builder
+	y, section := svgTop, ""
 	for _, row := range r.Rows {
-		if row.Than == "OTP" && row.Unit != "sleeps" && (row.Target != nil || !strings.HasPrefix(row.Unit, "µs p")) {
-			rows = append(rows, row)
+		if row.Than != "OTP" || row.Unit == "sleeps" || row.Target == nil && strings.HasPrefix(row.Unit, "µs p") {
+			continue
 		}
-	}
-	lines, section := len(rows), ""
-	for _, row := range rows {
 		if row.Section != section {
 			section = row.Section
-			lines++
-		}
-	}
-	var b strings.Builder
-	height := svgTop + svgLine*lines + 12
-	fmt.Fprintf(&b, svgHead, svgLabels+svgBars+70, height)
-	fmt.Fprintf(&b, "<text x=\"8\" y=\"20\">Times better than an OTP gen_server: "+
-		"more calls a second, less CPU, memory and time</text>\n")
-	for _, tick := range []float64{0.5, 1, 2, 5, 10, 20, 50, 100} {
-		fmt.Fprintf(&b, "<line class=\"grid\" x1=\"%[1]d\" x2=\"%[1]d\" y1=\"%[2]d\" y2=\"%[3]d\"/><text "+
-			"class=\"small\" x=\"%[1]d\" y=\"%[4]d\" text-anchor=\"middle\">%[5]v×</text>\n",
-			svgX(tick), svgTop-6, height-8, svgTop-12, tick)
-	}
-	y := svgTop
-	section = ""
-	for _, row := range rows {
-		if row.Section != section {
-			section = row.Section
-			fmt.Fprintf(&b, "<text class=\"section\" x=\"8\" y=\"%d\">%s</text>\n", y+13, section)
+			fmt.Fprintf(&bars, `<text class="section" x="8" y="%d">%s</text>`+"\n", y+13, section)
 			y += svgLine
 		}
-		row.draw(&b, y)
+		row.draw(&bars, y)
 		y += svgLine
 	}
-	b.WriteString("</svg>\n")
-	_, err := io.WriteString(w, b.String())
+	var b strings.Builder
+	height := y + 12
+	fmt.Fprintf(&b, svgHead, svgLabels+svgBars+70, height)
+	b.WriteString(`<text x="8" y="20">Times better than an OTP gen_server: ` +
+		"more calls a second, less CPU, memory and time</text>\n")
+	for _, tick := range []float64{0.5, 1, 2, 5, 10, 20, 50, 100} {
+		fmt.Fprintf(&b, `<line class="grid" x1="%[1]d" x2="%[1]d" y1="%[2]d" y2="%[3]d"/>`+
+			`<text class="small" x="%[1]d" y="%[4]d" text-anchor="middle">%[5]v×</text>`+"\n",
+			svgX(tick), svgTop-6, height-8, svgTop-12, tick)
+	}
+	_, err := fmt.Fprintf(w, "%s%s</svg>\n", &b, &bars)
 	return err
 }
 
@@ -325,18 +314,17 @@ func (r row) draw(b *strings.Builder, y int) {
 	if times < 1 {
 		class, from, to = "worse", to, from
 	}
-	fmt.Fprintf(b, "<text x=\"8\" y=\"%d\">", y+13)
+	fmt.Fprintf(b, `<text x="8" y="%d">`, y+13)
 	xml.EscapeText(b, []byte(r.What+"  "+r.Unit))
-	fmt.Fprintf(b, "</text><rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>",
+	fmt.Fprintf(b, `</text><rect class="%s" x="%d" y="%d" width="%d" height="%d"/>`,
 		class, from, y+2, max(to-from, 1), svgLine-8)
 	end := to
 	if r.Target != nil {
 		x := svgX(r.times(r.Target.Number))
-		fmt.Fprintf(b, "<line class=\"target\" x1=\"%[1]d\" x2=\"%[1]d\" y1=\"%[2]d\" y2=\"%[3]d\"/>",
-			x, y, y+svgLine-4)
+		fmt.Fprintf(b, `<line class="target" x1="%[1]d" x2="%[1]d" y1="%[2]d" y2="%[3]d"/>`, x, y, y+svgLine-4)
 		end = max(end, x)
 	}
-	fmt.Fprintf(b, "<text class=\"small\" x=\"%d\" y=\"%d\">%s×</text>\n", end+6, y+13, short(times))
+	fmt.Fprintf(b, `<text class="small" x="%d" y="%d">%s×</text>`+"\n", end+6, y+13, short(times))
 }
 
 // times converts one of the row's ratios into how many times better ours is.

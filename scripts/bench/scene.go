@@ -355,12 +355,6 @@ func (l *load) quantile(q float64) float64 {
 	return 0
 }
 
-// How many ids a call asks for.
-const (
-	leaseOf = 1 << 20
-	listOf  = 1000
-)
-
 // many measures the calls of one Erlang caller for many ids at a time.
 func many(w *world, p plan) ([]row, error) {
 	s := w.flake()
@@ -371,34 +365,25 @@ func many(w *world, p plan) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var leases, lists, singles, packed []float64
+	requests := []struct {
+		text string
+		ids  float64
+	}{{"{lease,1048576}", 1 << 20}, {"{get_many,1000}", 1000}, {"{get_binary,1000}", 1000}, {"get", 1}}
+	rates := make([][]float64, len(requests))
 	for range p.rounds {
-		for _, m := range []struct {
-			rates   *[]float64
-			request string
-			ids     float64
-		}{
-			{&leases, fmt.Sprintf("{lease,%d}", leaseOf), leaseOf},
-			{&lists, fmt.Sprintf("{get_many,%d}", listOf), listOf},
-			{&packed, fmt.Sprintf("{get_binary,%d}", listOf), listOf},
-			{&singles, "get", 1},
-		} {
-			l, err := call(s, nodes, setting{processes: 1, nodes: 1, depth: 1, request: m.request}, p.erlang)
+		for i, r := range requests {
+			l, err := call(s, nodes, setting{processes: 1, nodes: 1, depth: 1, request: r.text}, p.erlang)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", m.request, err)
+				return nil, fmt.Errorf("%s: %w", r.text, err)
 			}
-			*m.rates = append(*m.rates, l.rate*m.ids)
+			rates[i] = append(rates[i], l.rate*r.ids)
 		}
 	}
-	const section = "many ids a call"
-	most := make([]float64, p.rounds)
-	for i := range most {
-		most[i] = ceiling
-	}
+	const section, unit = "many ids a call", "ids/s"
+	ceilings, gets := slices.Repeat([]float64{ceiling}, p.rounds), rates[3]
 	return []row{
-		compare(section, fmt.Sprintf("{lease,%d}", leaseOf), "ids/s", "the format's ceiling",
-			most, leases).aim(atLeast(0.99)),
-		compare(section, fmt.Sprintf("{get_many,%d}", listOf), "ids/s", "as many gets", singles, lists),
-		compare(section, fmt.Sprintf("{get_binary,%d}", listOf), "ids/s", "as many gets", singles, packed),
+		compare(section, requests[0].text, unit, "the format's ceiling", ceilings, rates[0]).aim(atLeast(0.99)),
+		compare(section, requests[1].text, unit, "as many gets", gets, rates[1]),
+		compare(section, requests[2].text, unit, "as many gets", gets, rates[2]),
 	}, nil
 }
