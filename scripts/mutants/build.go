@@ -21,10 +21,8 @@ var hooks string
 
 // A pkg is a package with all of its mutants in one test program.
 type pkg struct {
-	Dir, ImportPath, Name string
-	GoFiles, Imports      []string
-
-	TestGoFiles, XTestGoFiles []string
+	Dir, Name                                   string
+	GoFiles, Imports, TestGoFiles, XTestGoFiles []string
 
 	work    string // the directory for generated files
 	root    string
@@ -32,15 +30,15 @@ type pkg struct {
 	mutants []mutant
 }
 
-// load returns the packages that a path matches, except packages without tests and packages that
-// only help other packages' tests.
-func load(ctx context.Context, root, path, work string) ([]*pkg, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,Name,GoFiles,Imports,TestGoFiles,XTestGoFiles",
-		path)
+// load returns the packages that paths match, except packages without tests and packages that only
+// help other packages' tests.
+func load(ctx context.Context, root string, paths []string, work string) ([]*pkg, error) {
+	args := append([]string{"list", "-json=Dir,Name,GoFiles,Imports,TestGoFiles,XTestGoFiles"}, paths...)
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list %s: %w", path, err)
+		return nil, fmt.Errorf("go list %q: %w", paths, err)
 	}
 	var pkgs []*pkg
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
@@ -59,10 +57,7 @@ func load(ctx context.Context, root, path, work string) ([]*pkg, error) {
 
 // rel returns the package's directory, relative to the root.
 func (p *pkg) rel() string {
-	rel, err := filepath.Rel(p.root, p.Dir)
-	if err != nil {
-		return p.Dir
-	}
+	rel, _ := filepath.Rel(p.root, p.Dir) // fails only if one of them is relative
 	return rel
 }
 

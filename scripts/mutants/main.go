@@ -75,19 +75,17 @@ func run(ctx context.Context, paths []string, reviewed, list string) error {
 	if err := os.CopyFS(tree, os.DirFS(root)); err != nil {
 		return err
 	}
+	pkgs, err := load(ctx, tree, paths, work)
+	if err != nil {
+		return err
+	}
 	fresh := 0
-	for _, path := range paths {
-		pkgs, err := load(ctx, tree, path, work)
+	for _, p := range pkgs {
+		n, err := p.measure(ctx, known, list)
 		if err != nil {
 			return err
 		}
-		for _, p := range pkgs {
-			n, err := p.measure(ctx, known, list)
-			if err != nil {
-				return err
-			}
-			fresh += n
-		}
+		fresh += n
 	}
 	if fresh > 0 {
 		return fmt.Errorf("%d lived that %s does not name: write tests that notice, or name them there with the reasons",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -77,7 +78,7 @@ func (p *pkg) tests(ctx context.Context) ([]test, error) {
 		}
 		tests = append(tests, t)
 	}
-	slices.SortFunc(tests, func(a, b test) int { return int(a.takes - b.takes) })
+	slices.SortFunc(tests, func(a, b test) int { return cmp.Compare(a.takes, b.takes) })
 	return tests, nil
 }
 
