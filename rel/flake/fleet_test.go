@@ -339,6 +339,7 @@ func (f *trial) kill(m *etcdtest.Member) {
 //
 //	go test -v -run TestFleet ./rel/flake -fleet.time=3m
 func TestFleet(t *testing.T) {
+	t.Parallel()
 	f := startTrial(t, 3, slices.Repeat([]string{fmt.Sprintf("numbers = %d\nwait = true", fleetNumbers)}, fleetNodes)...)
 	serving := f.settle(fleetNumbers)
 	start := time.Now()
@@ -379,6 +380,7 @@ func TestFleet(t *testing.T) {
 
 // The trial finds repeated ids: nodes with different prefixes have the same number.
 func TestFleetFinds(t *testing.T) {
+	t.Parallel()
 	f := startTrial(t, 1, "numbers = 1\nprefix = 'a'", "numbers = 1\nprefix = 'b'")
 	f.answered(250)
 	g := f.stop()
