@@ -57,6 +57,7 @@ func startPlain(t *testing.T, node string) *flakeNode {
 //
 //	go test -v -parallel 1 -run 'TestHostileMemory$' ./rel/flake -hostile.conns=10000 -hostile.time=15s
 func TestHostileMemory(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/proc/self/clear_refs"); err != nil {
 		testenv.Missing(t, err)
 	}
