@@ -94,3 +94,145 @@ func (c *Claim) confirm(v Value) {
 	c.highest, c.sent = max(c.highest, v.Mark), nil
 	c.mark.Store(max(c.mark.Load(), v.Mark))
 }
+
+// extend moves the mark of a claim. It returns a [loss] if the claim is lost.
+func (o *Owner) extend(ctx context.Context, c *Claim) error {
+	floorKey := keys{o.Prefix}.floor()
+	known, floor := c.entry.text, c.floor.String()
+	var failed error
+	for range tries {
+		now := o.Clock()
+		if c.entry.Spent.meets(now, o.hold) {
+			return o.lose(c, errSpent)
+		}
+		if now > c.Milli()+o.hold { // if the clock is wrong, the write would use up the number
+			if err := o.clockOff(ctx); err != nil {
+				return err
+			}
+		}
+		want := c.next(now+o.hold, o.Random())
+		o.remember(c, want.Mark)
+		ok, err := o.swap(ctx, map[string]string{c.key: known, floorKey: floor}, c.key, want.String())
+		if err == nil && ok {
+			c.confirm(want)
+			return nil
+		}
+		failed = err
+		texts, getErr := o.get(ctx, c.key, floorKey)
+		if getErr != nil {
+			return errors.Join(err, getErr)
+		}
+		if err := o.judge(c, texts[0], texts[1]); err != nil {
+			return o.lose(c, err)
+		}
+		if texts[0] == want.String() {
+			return nil
+		}
+		known, floor = texts[0], texts[1]
+	}
+	return notWritten(c.Number(), failed)
+}
+
+// A loss says why a claim is lost.
+type loss struct {
+	why   string
+	clean bool // the node may still make ids up to the mark
+}
+
+func (l loss) Error() string { return l.why }
+
+var (
+	errPast      = loss{why: "its mark has passed, and the store may have been restored"}
+	errCopy      = loss{why: "another process has its token: a copy of this process, or of its disk"}
+	errSpent     = loss{why: "it has reached the time that a claim with a wrong clock used up", clean: true}
+	errWithdrawn = loss{why: "the floor that its ids had to be above was withdrawn", clean: true}
+)
+
+// judge returns why a claim is lost, given the texts in the store now, or nil if it is not.
+func (o *Owner) judge(c *Claim, text, floored string) error {
+	f, err := parseFloor(floored)
+	switch {
+	case err != nil:
+		return foreign(keys{o.Prefix}.floor(), floored)
+	case c.Milli() < f.Since:
+		return errPast
+	case f.withdraws(c.floor) && c.after == c.floor.Mark && o.Clock() <= c.after:
+		return errWithdrawn
+	}
+	c.floor = f // stored on the disk too, before the next mark is written
+	v, err := parseValue(text)
+	mine := v.Token == c.entry.Token && v.Generation == c.entry.Generation && !v.Free
+	switch {
+	case text != "" && err != nil:
+		return foreign(c.key, text)
+	case mine && v.Mark >= c.Milli() && !c.wrote(v):
+		return errCopy
+	case mine && v.Mark >= c.Milli():
+		c.confirm(v)
+		return nil
+	case !mine && v.Generation >= c.entry.Generation, v.Mark > c.Milli(): // the new owner may already have made ids
+		what := v.Name + " has it"
+		if v.Free {
+			what = "it was released"
+		}
+		return loss{what, v.Generation > c.entry.Generation && v.After >= c.Milli()}
+	case c.Milli() < o.Clock(): // the store may have forgotten a later owner
+		return errPast
+	}
+	o.Log.Warn("the store has forgotten a mark: writing it again; "+
+		"if the store was restored, run flake workers after-restore",
+		"number", c.Number(), "mark", show(c.Milli()), "had", text)
+	return nil
+}
+
+// lose ends a claim and returns the reason as an error.
+func (o *Owner) lose(c *Claim, why error) error {
+	var l loss
+	c.clean = errors.As(why, &l) && l.clean
+	close(c.lost)
+	if err := o.forget(); err != nil {
+		o.Log.Warn("cannot erase the lost worker id from the file: after a crash the node may take it back",
+			"number", c.Number(), "err", err)
+	}
+	err := fmt.Errorf("flake: worker id %d is lost: %w", c.Number(), why)
+	if c.clean {
+		o.Log.Error("a worker id is lost: its ids end at the mark; claiming another",
+			"number", c.Number(), "err", err, "mark", show(c.Milli()))
+	} else {
+		o.Log.Error("a worker id is lost: its ids end now; claiming another", "number", c.Number(), "err", err)
+	}
+	return err
+}
+
+// release returns a number to the store. First the node erases it from its disk, because a
+// restored store may have the token again after other nodes have had the number.
+func (o *Owner) release(ctx context.Context, c *Claim) error {
+	floorKey := keys{o.Prefix}.floor()
+	want := c.entry.Value
+	want.Free, want.Mark = true, max(c.Milli(), c.highest)
+	if o.Memory != nil {
+		want.Mark = min(c.Milli(), max(o.Memory.Latest(), c.after))
+	}
+	var failed error
+	for range tries + 1 {
+		texts, err := o.get(ctx, c.key, floorKey)
+		switch {
+		case err != nil:
+			return errors.Join(failed, err)
+		case texts[0] == want.String():
+			return nil
+		}
+		if o.judge(c, texts[0], texts[1]) != nil {
+			return nil
+		}
+		if err := o.forget(); err != nil {
+			return err
+		}
+		ok, err := o.swap(ctx, map[string]string{c.key: texts[0], floorKey: texts[1]}, c.key, want.String())
+		if err == nil && ok {
+			return nil
+		}
+		failed = err
+	}
+	return notWritten(c.Number(), failed)
+}
