@@ -140,12 +140,34 @@ type Plan[G io.Closer] struct {
 // simulated clock, and discards writes to the disk and the store, so it takes no lock and
 // changes nothing.
 func Check[G io.Closer](ctx context.Context, c Config, p Plan[G]) Report {
-	_, err := os.Stat(filepath.Dir(c.Path))
-	empty := p.MakesFolder && errors.Is(err, fs.ErrNotExist)
-	if err = nil; !empty {
-		err = durable.CheckMarks(c.Path)
+	r := &rehearsal[G]{plan: p}
+	r.Start, r.File, r.Generators, r.Findings = StartsAtOnce, c.Path, []GeneratorReport{}, []Finding{}
+	if c.Clock == nil {
+		c.Clock = tick.SystemClock()
 	}
-	return checkOn(ctx, shadowDisk{mark.OS{}, empty}, err, c, p)
+	var unread error // why the store could not be read
+	if c.Numbers != nil {
+		numbers := *c.Numbers
+		r.store = &shadowStore{Store: numbers.Store, clock: c.Clock}
+		numbers.Store = r.store
+		c.Numbers = &numbers
+		r.Number = &NumberReport{Prefix: numbers.Prefix}
+		unread = r.look(ctx) // before the file, so that the file is never older
+	}
+	r.now = c.Clock()
+	r.Clock, c.Clock, c.Log = r.now, func() uint64 { return r.now }, nil
+	_, err := os.Stat(filepath.Dir(c.Path))
+	disk := mark.Shadow{Empty: p.MakesFolder && errors.Is(err, fs.ErrNotExist)}
+	if err := r.open(disk, c); err != nil {
+		r.refuse(CodeFile, "", err)
+	} else {
+		r.rehearse(ctx, unread)
+	}
+	r.Fits = !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Wrong })
+	if wait := r.now - r.Clock; r.Start == StartsAtOnce && wait > 0 {
+		r.Start, r.Wait = StartWaits, int64(wait)
+	}
+	return r.Report
 }
 
 // longest limits the simulated waiting of a rehearsal.
@@ -165,38 +187,6 @@ type rehearsal[G io.Closer] struct {
 	store   *shadowStore // nil if the node needs no number
 	entries []workers.Entry
 	floor   workers.Floor
-}
-
-func checkOn[G io.Closer](ctx context.Context, disk shadowDisk, unfit error, c Config, p Plan[G]) Report {
-	r := &rehearsal[G]{plan: p}
-	r.Start, r.File, r.Generators, r.Findings = StartsAtOnce, c.Path, []GeneratorReport{}, []Finding{}
-	if c.Clock == nil {
-		c.Clock = tick.SystemClock()
-	}
-	var unread error // why the store could not be read
-	if c.Numbers != nil {
-		numbers := *c.Numbers
-		r.store = &shadowStore{Store: numbers.Store, clock: c.Clock}
-		numbers.Store = r.store
-		c.Numbers = &numbers
-		r.Number = &NumberReport{Prefix: numbers.Prefix}
-		unread = r.look(ctx) // before the file, so that the file is never older
-	}
-	r.now = c.Clock()
-	r.Clock, c.Clock, c.Log = r.now, func() uint64 { return r.now }, nil
-	if unfit == nil {
-		unfit = r.open(disk, c)
-	}
-	if unfit != nil {
-		r.refuse(CodeFile, "", unfit)
-	} else {
-		r.rehearse(ctx, unread)
-	}
-	r.Fits = !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Wrong })
-	if wait := r.now - r.Clock; r.Start == StartsAtOnce && wait > 0 {
-		r.Start, r.Wait = StartWaits, int64(wait)
-	}
-	return r.Report
 }
 
 func (r *rehearsal[G]) note(code Code, generator, format string, args ...any) {
@@ -393,33 +383,6 @@ func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 			k.Number, tick.Text(r.floor.Mark))
 	}
 }
-
-// shadowDisk reads a disk, but takes no lock and discards writes.
-type shadowDisk struct {
-	mark.Disk
-	empty bool // pretend that every directory exists, but no file
-}
-
-func (d shadowDisk) Resolve(path string) (string, error) {
-	if d.empty {
-		return path, nil
-	}
-	return d.Disk.Resolve(path)
-}
-
-func (shadowDisk) Lock(string) (mark.Lock, error)        { return nothing{}, nil }
-func (shadowDisk) Overwrite(string, int64, []byte) error { return nil }
-func (shadowDisk) Create(string) (mark.Writer, error)    { return nothing{}, nil }
-func (shadowDisk) Rename(string, string) error           { return nil }
-func (shadowDisk) SyncDir(string) error                  { return nil }
-
-// nothing is a lock that locks nothing, and a file that discards writes.
-type nothing struct{}
-
-func (nothing) Keep() (bool, error)         { return false, nil }
-func (nothing) Write(b []byte) (int, error) { return len(b), nil }
-func (nothing) Sync() error                 { return nil }
-func (nothing) Close() error                { return nil }
 
 // shadowStore returns what the store contained when it was first read. It serves one owner that
 // claims a number. Writes succeed but change nothing.

@@ -340,7 +340,7 @@ func TestCheckIsTheStart(t *testing.T) {
 			s := newScene(t, c.numbers)
 			c.make(s)
 			before, data, now := s.files(), maps.Clone(s.data), s.now
-			got := checkOn(t.Context(), shadowDisk{Disk: disk{}}, nil, s.config, s.plan)
+			got := Check(t.Context(), s.config, s.plan)
 			if after := s.files(); !reflect.DeepEqual(after, before) || !maps.Equal(s.data, data) || s.now != now {
 				t.Fatal("the check has changed something")
 			}
@@ -485,7 +485,7 @@ func TestCheckAsksOnce(t *testing.T) {
 	for down, want := range map[error][3]int{nil: {1, 1, 2}, errAny: {0, 0, 1}} {
 		s := newScene(t, 1)
 		s.store.down = down
-		checkOn(t.Context(), shadowDisk{Disk: disk{}}, nil, s.config, s.plan)
+		Check(t.Context(), s.config, s.plan)
 		if got := [3]int{s.store.lists, s.store.gets, s.store.clusters}; got != want {
 			t.Errorf("%v: asked %d times", down, got)
 		}
@@ -496,7 +496,7 @@ func TestCheckAsksOnce(t *testing.T) {
 func TestCheckAdvises(t *testing.T) {
 	s := newScene(t, 1)
 	s.store.down, s.plan.Advise = errAny, func(err error) error { return fmt.Errorf("%w; see to it", err) }
-	got := checkOn(t.Context(), shadowDisk{Disk: disk{}}, nil, s.config, s.plan)
+	got := Check(t.Context(), s.config, s.plan)
 	if i := len(got.Findings) - 1; i < 0 || !strings.HasSuffix(got.Findings[i].Text, "; see to it") {
 		t.Errorf("%+v", got.Findings)
 	}
@@ -509,7 +509,7 @@ func TestReportAsJSON(t *testing.T) {
 	s.killed()
 	s.names, s.machine = s.names[:1], "another"
 	s.pass(time.Second)
-	report := checkOn(t.Context(), shadowDisk{Disk: disk{}}, nil, s.config, s.plan)
+	report := Check(t.Context(), s.config, s.plan)
 	report.Findings[0].Text = "TEXT"
 	got, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {

@@ -56,7 +56,7 @@ func OpenMarks(path string, log *slog.Logger) (*Marks, error) {
 
 // CheckMarks returns the error that [OpenMarks] would return, ignoring locks.
 func CheckMarks(path string) error {
-	if err := mark.Check(path); err != nil {
+	if _, _, err := mark.Open(mark.Shadow{}, path); err != nil {
 		return fmt.Errorf("flake: %w", err)
 	}
 	return nil

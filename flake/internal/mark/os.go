@@ -85,6 +85,16 @@ func (OS) SyncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
+// folder returns the FileInfo of a directory. It fails if the directory is world-writable,
+// because any user could then create the files first and so block saves.
+func folder(path string) (os.FileInfo, error) {
+	dir, err := os.Stat(path)
+	if err == nil && dir.IsDir() && dir.Mode().Perm()&0o002 != 0 {
+		err = fmt.Errorf("its directory is world-writable (%v), so any user could block saves", dir.Mode())
+	}
+	return dir, err
+}
+
 // Lock implements [Disk] with a separate lock file, because a rename replaces the file of marks.
 // The lock file is never removed.
 func (OS) Lock(path string) (Lock, error) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Check refuses what Open refuses, and leaves nothing behind.
-func TestCheck(t *testing.T) {
+// Open on a Shadow refuses what Open refuses, and leaves nothing behind.
+func TestShadow(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string, mode fs.FileMode) {
 		t.Helper()
@@ -41,7 +41,7 @@ func TestCheck(t *testing.T) {
 		"another's/../new": "",
 	} {
 		path := filepath.Join(dir, name)
-		got := Check(path)
+		_, _, got := Open(Shadow{}, path)
 		if made, err := filepath.Glob(path + ".*"); err != nil || len(made) > 0 {
 			t.Errorf("%s: %v was made, %v", name, made, err)
 		}
@@ -51,25 +51,25 @@ func TestCheck(t *testing.T) {
 			os.Remove(path + ".lock")
 		}
 		if (got == nil) != (fault == "") || got != nil && (!strings.Contains(got.Error(), fault) || want == nil) {
-			t.Errorf("%s: Check %v, Open %v, want %q", name, got, want, fault)
+			t.Errorf("%s: on a Shadow %v, Open %v, want %q", name, got, want, fault)
 		}
 	}
 	if os.Getuid() != 0 { // root may write anywhere
-		if err := Check(filepath.Join(dir, "another's", "new")); !errors.Is(err, fs.ErrPermission) {
+		if _, _, err := Open(Shadow{}, filepath.Join(dir, "another's", "new")); !errors.Is(err, fs.ErrPermission) {
 			t.Error(err)
 		}
 	}
 }
 
 // A locked file is not an error.
-func TestCheckOfLocked(t *testing.T) {
+func TestShadowOfLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	file, _, err := Open(OS{}, path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if err := Check(path); err != nil {
+	if _, _, err := Open(Shadow{}, path); err != nil {
 		t.Error(err)
 	}
 }
