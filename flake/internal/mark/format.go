@@ -131,39 +131,22 @@ func checksum(parts ...[]byte) (sum uint32) {
 
 // newSlot returns a slot. If text does not fit, the slot is longer than size.
 func newSlot(sequence uint64, text []byte, size int) []byte {
-	const sum = "00000000"
-	slot := appendHeader(make([]byte, 0, size), sequence, size)
-	end := len(slot)
-	slot = append(append(append(slot, sum+"\n"...), text...), '\n')
-	for len(slot) < size-1 {
-		slot = append(slot, ' ')
+	start := fmt.Appendf(nil, "%s%d %d %d ", magic, version, sequence, size)
+	rest := fmt.Appendf(nil, "\n%s\n", text)
+	if left := size - len(start) - len("00000000") - len(rest); left > 0 {
+		rest = append(append(rest, bytes.Repeat([]byte{' '}, left-1)...), '\n')
 	}
-	if len(slot) < size {
-		slot = append(slot, '\n')
-	}
-	copy(slot[end:], fmt.Sprintf("%08x", checksum(slot[:end], slot[end+len(sum):])))
-	return slot
-}
-
-// appendHeader appends the header of a slot, up to its checksum.
-func appendHeader(dst []byte, sequence uint64, size int) []byte {
-	return fmt.Appendf(dst, "%s%d %d %d ", magic, version, sequence, size)
+	return slices.Concat(start, fmt.Appendf(nil, "%08x", checksum(start, rest)), rest)
 }
 
 // parseSlot returns the sequence and the content of a slot, or false if the slot is not intact.
 func parseSlot(slot []byte) (sequence uint64, text []byte, ok bool) {
 	header, rest, _ := bytes.Cut(slot, []byte{'\n'})
-	text, padding, _ := bytes.Cut(rest, []byte{'\n'})
-	fields := bytes.Split(header, []byte{' '})
-	if len(fields) != 5 {
-		return 0, nil, false
+	text, _, _ = bytes.Cut(rest, []byte{'\n'})
+	if fields := bytes.Split(header, []byte{' '}); len(fields) == 5 {
+		sequence, _ = strconv.ParseUint(string(fields[2]), 10, 64)
 	}
-	sequence, _ = strconv.ParseUint(string(fields[2]), 10, 64)
-	start, sum := header[:len(header)-len(fields[4])], fields[4]
-	padding = bytes.TrimLeft(padding, " ")
-	return sequence, text, bytes.Equal(start, appendHeader(nil, sequence, len(slot))) &&
-		string(sum) == fmt.Sprintf("%08x", checksum(start, slot[len(header):])) &&
-		(len(padding) == 0 && slot[len(slot)-1] == '\n' || string(padding) == "\n")
+	return sequence, text, bytes.Equal(slot, newSlot(sequence, text, len(slot)))
 }
 
 // text returns the content as JSON.
