@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -66,18 +67,14 @@ func ReadFloor(ctx context.Context, s Store, prefix string) (Floor, error) {
 }
 
 func read(ctx context.Context, s Store, k keys) (t table, err error) {
+	t = table{keys: k, entries: make(map[uint64]Entry)}
 	// The two reads need not be atomic, because every write compares both.
-	floor, err := s.Get(ctx, k.floor())
-	if err != nil {
+	if t.floor, err = ReadFloor(ctx, s, k.prefix); err != nil {
 		return t, err
 	}
 	all, err := s.List(ctx, k.numbers())
 	if err != nil {
 		return t, err
-	}
-	t = table{keys: k, entries: make(map[uint64]Entry)}
-	if t.floor, err = parseFloor(floor[0]); err != nil {
-		return t, foreign(k.floor(), floor[0])
 	}
 	for key, text := range all {
 		n, keyErr := k.parse(key)
@@ -97,35 +94,23 @@ func foreign(key, text string) error {
 }
 
 func (t table) sorted(compare func(a, b Entry) int) []Entry {
-	all := make([]Entry, 0, len(t.entries))
-	for _, e := range t.entries {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, compare)
-	return all
+	return slices.SortedFunc(maps.Values(t.entries), compare)
 }
 
-// noneFree returns an error that names the owners of the numbers from first to last.
+// noneFree returns an error that names the owners of the numbers from first to last, all of which
+// have an entry.
 func (t table) noneFree(first, last uint64) error {
 	const most = 8
+	all := slices.DeleteFunc(t.sorted(byMark), func(e Entry) bool { return e.Number < first || e.Number > last })
 	var owners []string
-	soonest, left := uint64(0), 0
-	for _, e := range t.sorted(byMark) {
-		if e.Number < first || e.Number > last {
-			continue
-		}
-		if soonest == 0 {
-			soonest = e.Mark
-		}
-		if left++; left <= most {
-			owners = append(owners, fmt.Sprintf("%d by %s until %s", e.Number, e.Name, show(e.Mark)))
-		}
+	for _, e := range all[:min(len(all), most)] {
+		owners = append(owners, fmt.Sprintf("%d by %s until %s", e.Number, e.Name, show(e.Mark)))
 	}
-	if left > most {
-		owners = append(owners, fmt.Sprintf("and %d more", left-most))
+	if len(all) > most {
+		owners = append(owners, fmt.Sprintf("and %d more", len(all)-most))
 	}
 	return fmt.Errorf("%w from %d to %d; the first may be free at %s; held: %s",
-		ErrNoneFree, first, last, show(soonest), strings.Join(owners, ", "))
+		ErrNoneFree, first, last, show(all[0].Mark), strings.Join(owners, ", "))
 }
 
 var show = tick.Text

@@ -182,7 +182,8 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 	for range tries {
 		ok, err := o.swap(ctx, have, c.key, c.entry.text)
 		if err == nil && ok {
-			return true, o.have(c)
+			o.have(c)
+			return true, nil
 		}
 		o.pending, failed = c, err
 		texts, getErr := o.get(ctx, c.key, t.keys.floor())
@@ -192,7 +193,8 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 		case texts[1] != t.floor.String(): // claim again, above the new floor
 			return false, errContended
 		case texts[0] == c.entry.text:
-			return true, o.have(c)
+			o.have(c)
+			return true, nil
 		case texts[0] != e.text:
 			return false, nil
 		}
@@ -209,7 +211,7 @@ func notWritten(number uint64, err error) error {
 }
 
 // have makes c the owner's claim.
-func (o *Owner) have(c *Claim) error {
+func (o *Owner) have(c *Claim) {
 	c.confirm(c.entry.Value)
 	o.pending = nil
 	o.remember(c, c.Milli())
@@ -220,5 +222,4 @@ func (o *Owner) have(c *Claim) error {
 	o.claim = c
 	close(o.changed)
 	o.changed = make(chan struct{})
-	return nil
 }
