@@ -23,15 +23,15 @@ type Marks struct {
 	file *mark.File
 	log  *slog.Logger
 
-	saving sync.Mutex             // held while the file is written
-	saved  mark.Content           // the file's content; guarded by saving
-	drawn  map[string]mark.Worker // workers to write with the next save; guarded by saving
-	latest uint64                 // the highest mark that has no open generator; guarded by saving
-	names  map[string]bool        // the names in use; guarded by saving
-	kept   []*Marker              // the markers whose marks are kept ahead; guarded by saving
-	ended  bool                   // guarded by saving
-	linger int                    // beats without ids until marks no longer move; 0 means they always move
-	quiet  int                    // beats since the last id; guarded by saving
+	saving  sync.Mutex             // held while the file is written
+	saved   mark.Content           // the file's content; guarded by saving
+	workers map[string]mark.Worker // workers to write with the next save; guarded by saving
+	latest  uint64                 // the highest mark that has no open generator; guarded by saving
+	names   map[string]bool        // the names in use; guarded by saving
+	kept    []*Marker              // the markers whose marks are kept ahead; guarded by saving
+	ended   bool                   // guarded by saving
+	linger  int                    // beats without ids until marks no longer move; 0 means they always move
+	quiet   int                    // beats since the last id; guarded by saving
 
 	attempts *attempt.Attempts
 	sleep    tick.Sleeper // for generators opened on the file; nil means tick.Sleep
@@ -75,8 +75,9 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 	}
 	m := &Marks{
 		file: file, log: log, saved: saved, latest: latest(saved),
-		drawn: map[string]mark.Worker{}, names: map[string]bool{}, linger: linger, quiet: linger,
+		workers: map[string]mark.Worker{}, names: map[string]bool{}, linger: linger, quiet: linger,
 	}
+	maps.Copy(m.workers, saved.Workers)
 	m.attempts = attempt.New(Patience, "the disk", m.report)
 	m.open, m.stop = context.WithCancel(context.Background())
 	m.finish = sync.OnceValue(m.end)
@@ -223,10 +224,8 @@ func (m *Marks) save() error {
 
 // write saves the next marks of all generators, with the given number.
 func (m *Marks) write(number *mark.Number) error {
-	next := mark.Content{Marks: map[string]mark.Mark{}, Number: number, Workers: map[string]mark.Worker{}}
+	next := mark.Content{Marks: map[string]mark.Mark{}, Number: number, Workers: maps.Clone(m.workers)}
 	maps.Copy(next.Marks, m.saved.Marks)
-	maps.Copy(next.Workers, m.saved.Workers)
-	maps.Copy(next.Workers, m.drawn)
 	for _, k := range m.kept {
 		next.Marks[k.name] = k.next()
 	}
@@ -243,7 +242,6 @@ func (m *Marks) write(number *mark.Number) error {
 		return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
 	}
 	m.saved = next
-	clear(m.drawn)
 	return nil
 }
 
@@ -346,33 +344,25 @@ func (m *Marks) StoredWorker(name, machine string, limit uint64, fresh func() ui
 	number uint64, kept bool, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	own, kept := m.saved.Workers[name]
-	kept = kept && own.Machine == machine
-	drawn := false
-	if !kept {
-		own, drawn = m.drawn[name]
-	}
+	own, found := m.workers[name]
 	switch {
 	case m.ended:
 		return 0, false, errEnded
-	case !kept && !drawn:
+	case !found || own.Machine != machine:
 		own = mark.Worker{Worker: fresh(), Machine: machine}
-		m.drawn[name] = own
+		m.workers[name] = own
 	case own.Worker > limit:
 		what := fmt.Sprintf("the worker id of %q in it, %d, is above %d", name, own.Worker, limit)
 		return 0, false, fmt.Errorf("flake: %w", m.file.Refuse(what))
 	}
-	return own.Worker, kept, nil
+	return own.Worker, m.saved.Workers[name] == own, nil
 }
 
 // Drawn returns the random worker that is, or is about to be, stored under a mark's name.
 func Drawn(m *Marks, name string) mark.Worker {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	if drawn, ok := m.drawn[name]; ok {
-		return drawn
-	}
-	return m.saved.Workers[name]
+	return m.workers[name]
 }
 
 // RaiseMark raises the nameless mark in the file at path to at least milli and returns it.

@@ -69,7 +69,8 @@ func TestDrawn(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, mark.OS{})
 	drawn, saved := mark.Worker{Worker: 1, Machine: "a"}, mark.Worker{Worker: 2, Machine: "b"}
-	m.drawn["both"], m.saved.Workers = drawn, map[string]mark.Worker{"both": saved, "saved": saved}
+	m.workers["both"], m.workers["saved"] = drawn, saved
+	m.saved.Workers = map[string]mark.Worker{"both": saved, "saved": saved}
 	for name, want := range map[string]mark.Worker{"both": drawn, "saved": saved, "none": {}} {
 		if got := Drawn(m, name); got != want {
 			t.Errorf("%s: %v", name, got)
