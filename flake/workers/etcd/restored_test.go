@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -182,7 +183,8 @@ func TestRestoredEtcd(t *testing.T) {
 	if err := swap(s); err != nil {
 		t.Fatal(err)
 	}
-	restore := m.Save()
+	saved := filepath.Join(t.TempDir(), "saved")
+	m.Copy(saved)
 	c.Leader()
 	for range 2 {
 		m.Kill()
@@ -205,7 +207,7 @@ func TestRestoredEtcd(t *testing.T) {
 	if err := list(late); err != nil {
 		t.Error(err)
 	}
-	restore()
+	m.Restore(saved)
 	c.Leader()
 	if err := list(s); !errors.Is(err, errRestored) {
 		t.Error(err)

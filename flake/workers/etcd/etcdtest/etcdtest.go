@@ -149,19 +149,6 @@ func (m *Member) Kill() {
 	m.cmd = nil
 }
 
-// Save copies the member's data and returns a function that restores that copy. Save and the
-// function both restart the member.
-func (m *Member) Save() (restore func()) {
-	m.cluster.tb.Helper()
-	saved := filepath.Join(m.cluster.tb.TempDir(), "saved")
-	m.Copy(saved)
-	return func() {
-		m.cluster.tb.Helper()
-		m.Kill()
-		m.Restore(saved)
-	}
-}
-
 // Copy copies the member's data to a new directory. It restarts the member.
 func (m *Member) Copy(folder string) {
 	m.cluster.tb.Helper()
@@ -170,9 +157,10 @@ func (m *Member) Copy(folder string) {
 	m.Start()
 }
 
-// Restore starts a killed member with a copy of the data in a directory.
+// Restore restarts the member with a copy of the data in a directory.
 func (m *Member) Restore(folder string) {
 	m.cluster.tb.Helper()
+	m.Kill()
 	if err := os.RemoveAll(m.dir); err != nil {
 		m.cluster.tb.Fatal(err)
 	}
