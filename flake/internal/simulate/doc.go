@@ -8,8 +8,8 @@
 // and [Original], a model of the Erlang server's rules. The simulation must find that Original
 // repeats ids; otherwise the simulation is too lenient.
 //
-// Type ledger lists the rules that a node must keep. [RunFleet] simulates several nodes with
-// numbers from a store.
+// Type ledger lists the rules that a node must keep. The tests of this package also simulate
+// fleets: several nodes with numbers from a store.
 package simulate
 
 import "time"
