@@ -77,9 +77,9 @@ func TestSimulateFinds(t *testing.T) {
 	lyingMonotonic := simMonotonic()
 	lyingMonotonic.LyingDisk = true
 	for name, c := range map[string]simulate.Config{
-		"the original":                            {New: simulate.NewOriginal},
-		"the original under the ceiling":          {New: simulate.NewOriginal, NoBursts: true},
-		"the original, only crashes and clocks":   {New: simulate.NewOriginal, NoBursts: true, NoBadCalls: true},
+		"the original":                            {New: newOriginal},
+		"the original under the ceiling":          {New: newOriginal, NoBursts: true},
+		"the original, only crashes and clocks":   {New: newOriginal, NoBursts: true, NoBadCalls: true},
 		"a disk that does not do what it says":    lying,
 		"such a disk with several generators":     lyingToSeveral,
 		"such a disk and a monotonic clock":       lyingMonotonic,

@@ -3,10 +3,10 @@
 // process is killed, or the power fails, between any two operations on the disk.
 //
 // Time and disk are virtual, and everything follows from a seed, so a failure can be repeated
-// exactly. [Run] runs one life, [Many] several. The simulated server is a [Node]. There are two
-// kinds: [Kept], used in the tests of each format, for its generators with their durable marks;
-// and [Original], a model of the Erlang server's rules. The simulation must find that Original
-// repeats ids; otherwise the simulation is too lenient.
+// exactly. [Run] runs one life, [Many] several. The simulated server is a [Node]. The tests of
+// each format use [Kept], for its generators with their durable marks. Those of package flake
+// also use nodes that must repeat ids, such as a model of the Erlang server; otherwise the
+// simulation is too lenient.
 //
 // Type ledger lists the rules that a node must keep. The tests of this package also simulate
 // fleets: several nodes with numbers from a store.
