@@ -55,6 +55,19 @@ func ClockOf(wall, mono func() int64) Clock {
 	return startClock(&systemClock{wall: wall, mono: mono, slept: func() int64 { return 0 }}).milli
 }
 
+// ForwardClock is like [SystemClock], but follows the wall clock when it is set ahead, however
+// far, and continues with monotonic time when it is set back. It is for generators that save
+// nothing.
+func ForwardClock() Clock { return newSystemClock().onlyForward() }
+
+// onlyForward returns a ForwardClock that reads the same clocks as c, which must be new. It
+// counts a time before 1970 as 1970.
+func (c *systemClock) onlyForward() Clock {
+	c.forward = true
+	c.offset.Store(max(c.offset.Load(), 0))
+	return c.milli
+}
+
 func newSystemClock() *systemClock {
 	base := time.Now()
 	return startClock(&systemClock{
@@ -78,6 +91,7 @@ type systemClock struct {
 	checked atomic.Int64 // monotonic time of the last measurement, ns
 
 	every             int64 // how long an offset is valid, ns
+	forward           bool  // whether the offset only rises, by any amount
 	wall, mono, slept func() int64
 
 	measuring sync.Mutex
@@ -123,6 +137,9 @@ func (c *systemClock) milli() uint64 {
 // is the lower end of the range, so the clock never runs ahead.
 func (c *systemClock) measure(before, wall, after int64) {
 	low, high := wall-after, wall-before
+	if c.forward {
+		high = math.MaxInt64
+	}
 	if old := c.offset.Load(); old < low || old > high || c.stray.Load() != nil {
 		// If another goroutine is measuring, its measurement suffices for a millisecond.
 		if !c.measuring.TryLock() {
@@ -151,6 +168,8 @@ func (c *systemClock) measure(before, wall, after int64) {
 func (c *systemClock) believe(low, high, mono int64) int64 {
 	s := c.stray.Load()
 	switch {
+	case c.forward:
+		return low
 	case low-c.settled > int64(MaxStep):
 		if low-c.settled-(c.slept()-c.sleep) <= int64(MaxStep) {
 			break
@@ -186,41 +205,4 @@ func (c *systemClock) doubted() time.Duration {
 		return max(s.ahead, 0)
 	}
 	return 0
-}
-
-// ForwardClock returns a clock that follows the wall clock when it is set ahead, and continues
-// with monotonic time when it is set back. It is for generators that save nothing. Like
-// [SystemClock] it reads the wall clock only once a millisecond.
-func ForwardClock() Clock {
-	base := time.Now()
-	mono := func() int64 { return int64(time.Since(base)) }
-	return forwardClock(mono, func() (wall, mono int64) {
-		now := time.Now()
-		return now.UnixNano(), int64(now.Sub(base))
-	})
-}
-
-// forwardClock is ForwardClock with the given clocks, in ns. mono reads the monotonic clock,
-// and read reads both.
-func forwardClock(mono func() int64, read func() (wall, mono int64)) Clock {
-	var ahead, checked atomic.Int64 // highest seen wall minus monotonic time; when that was measured
-	check := func() {
-		wall, mono := read()
-		seen := wall - mono
-		for {
-			most := ahead.Load()
-			if seen <= most || ahead.CompareAndSwap(most, seen) {
-				checked.Store(mono)
-				return
-			}
-		}
-	}
-	check()
-	return func() uint64 {
-		now := mono()
-		if now-checked.Load() >= int64(time.Millisecond) {
-			check()
-		}
-		return uint64(now+ahead.Load()) / uint64(time.Millisecond)
-	}
 }

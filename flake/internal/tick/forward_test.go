@@ -5,10 +5,20 @@ import (
 	"time"
 )
 
+// forwardOf returns a ForwardClock that reads the given clocks.
+func forwardOf(wall, mono *time.Duration) Clock {
+	return startClock(&systemClock{
+		every: int64(time.Millisecond),
+		wall:  func() int64 { return int64(*wall) },
+		mono:  func() int64 { return int64(*mono) },
+		slept: func() int64 { return 0 },
+	}).onlyForward()
+}
+
 // The clock never goes back, however the wall clock is set.
 func TestForwardClock(t *testing.T) {
 	wall, mono := time.Hour, time.Duration(0)
-	clock := forwardClock(func() int64 { return int64(mono) }, func() (int64, int64) { return int64(wall), int64(mono) })
+	clock := forwardOf(&wall, &mono)
 	for _, tt := range []struct{ wall, mono, want time.Duration }{
 		{time.Hour, 0, time.Hour},
 		{time.Hour + time.Second, time.Second, time.Hour + time.Second},
@@ -28,9 +38,8 @@ func TestForwardClock(t *testing.T) {
 }
 
 func TestForwardClockBefore1970(t *testing.T) {
-	mono := time.Duration(0)
-	read := func() (int64, int64) { return -int64(time.Hour), int64(mono) }
-	clock := forwardClock(func() int64 { return int64(mono) }, read)
+	wall, mono := -time.Hour, time.Duration(0)
+	clock := forwardOf(&wall, &mono)
 	for _, mono = range []time.Duration{0, time.Second} {
 		if got := clock(); got != uint64(mono.Milliseconds()) {
 			t.Errorf("after %v the clock gives %d", mono, got)
