@@ -96,18 +96,18 @@ func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, mark.Con
 	return m, m.saved, m.file.Path(), nil
 }
 
-// reserve reserves k's name until release, and returns the last mark under that name, or nil if
-// there is none. If the mark is in a separate file, as in early releases, reserve sets k.former
-// to that file. It fails rather than start a new mark if the file may already have one for this
-// generator.
-func (m *Marks) reserve(k *Marker) (last *mark.Mark, err error) {
+// reserve reserves k's name until release. It returns the last mark under that name, or nil if
+// there is none, and an upper bound on the times of the ids of closed generators. If the mark is
+// in a separate file, as in early releases, reserve sets k.former to that file. It fails rather
+// than start a new mark if the file may already have one for this generator.
+func (m *Marks) reserve(k *Marker) (last *mark.Mark, before uint64, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
 	own, found := m.saved.Marks[k.name]
 	_, nameless := m.saved.Marks[""]
 	switch {
 	case m.ended:
-		return nil, errEnded
+		return nil, 0, errEnded
 	case m.names[k.name]:
 		err = fmt.Errorf("%s: another generator keeps its mark as %q", m.file.Path(), k.name)
 	case found:
@@ -120,14 +120,14 @@ func (m *Marks) reserve(k *Marker) (last *mark.Mark, err error) {
 		found = k.former != nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("flake: %w", err)
+		return nil, 0, fmt.Errorf("flake: %w", err)
 	}
 	m.names[k.name] = true
 	if !found {
-		return nil, nil
+		return nil, m.latest, nil
 	}
 	k.latest = own.Latest
-	return &own, nil
+	return &own, m.latest, nil
 }
 
 // Names returns the names of the marks in the file, sorted.
@@ -150,13 +150,6 @@ func latest(c mark.Content) (milli uint64) {
 		milli = max(milli, m.Latest)
 	}
 	return milli
-}
-
-// before returns an upper bound on the times of the ids of closed generators.
-func (m *Marks) before() uint64 {
-	m.saving.Lock()
-	defer m.saving.Unlock()
-	return m.latest
 }
 
 // Number returns the number in the file, or nil. After a crash this may be a number whose

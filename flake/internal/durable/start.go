@@ -96,7 +96,7 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper,
 
 // begin waits until the clock has passed the last mark, and saves a new mark.
 func (k *Marker) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Duration) (err error) {
-	last, err := k.marks.reserve(k)
+	last, before, err := k.marks.reserve(k)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (k *Marker) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 	after, floor := uint64(0), uint64(0)
 	if last == nil {
 		k.log.Warn("no timestamp is kept yet: starting a new one")
-		floor = k.marks.before()
+		floor = before
 	} else if err := k.restore(last.Words); err != nil {
 		return err
 	} else if after, err = k.resume(ctx, sleep, last.Milli, allowed); err != nil {

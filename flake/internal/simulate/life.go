@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/tick"
@@ -76,17 +77,9 @@ var (
 	simSeed  = flag.Uint64("simulate.seed", 0, "run only the life of this seed, and trace it")
 )
 
-// T is the part of testing.T that Check needs.
-type T interface {
-	Helper()
-	Name() string
-	Logf(format string, args ...any)
-	Errorf(format string, args ...any)
-}
-
 // Check runs n lives, multiplied by the flag -simulate.times, or only the life with the seed
 // -simulate.seed. It fails if a rule is broken or if the lives are too easy.
-func Check(t T, c Config, n int) Report {
+func Check(t *testing.T, c Config, n int) Report {
 	t.Helper()
 	if *simSeed != 0 {
 		r := Run(c, *simSeed, t.Logf)

@@ -44,19 +44,16 @@ func newMachine(rng *rand.Rand) *Machine {
 }
 
 // NewClock returns one of package tick's clocks, for a new process.
-func (m *Machine) NewClock() tick.Clock {
-	believed := tick.ClockOf(
-		func() int64 { return int64(m.wall()) },
-		func() int64 { return int64(m.now + m.gained) })
-	return func() uint64 { return m.read(believed) }
-}
+func (m *Machine) NewClock() tick.Clock { return m.newClock(tick.ClockOf) }
 
 // NewMonotonicClock returns a clock that ignores steps, for a new process.
-func (m *Machine) NewMonotonicClock() tick.Clock {
-	monotonic := tick.MonotonicOf(
+func (m *Machine) NewMonotonicClock() tick.Clock { return m.newClock(tick.MonotonicOf) }
+
+func (m *Machine) newClock(of func(wall, mono func() int64) tick.Clock) tick.Clock {
+	clock := of(
 		func() int64 { return int64(m.wall()) },
 		func() int64 { return int64(m.now + m.gained) })
-	return func() uint64 { return m.read(monotonic) }
+	return func() uint64 { return m.read(clock) }
 }
 
 // Clock returns the time on the machine's clock, in milliseconds since 1970.
