@@ -143,9 +143,7 @@ func newSlot(sequence uint64, text []byte, size int) []byte {
 func parseSlot(slot []byte) (sequence uint64, text []byte, ok bool) {
 	header, rest, _ := bytes.Cut(slot, []byte{'\n'})
 	text, _, _ = bytes.Cut(rest, []byte{'\n'})
-	if fields := bytes.Split(header, []byte{' '}); len(fields) == 5 {
-		sequence, _ = strconv.ParseUint(string(fields[2]), 10, 64)
-	}
+	fmt.Sscanf(string(header), magic+"%d %d", new(int), &sequence) // the comparison detects failures
 	return sequence, text, bytes.Equal(slot, newSlot(sequence, text, len(slot)))
 }
 

@@ -73,3 +73,19 @@ func TestShadowOfLocked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An empty Shadow has no file and every directory. Nothing is written to it.
+func TestShadowEmpty(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "none", "mark")
+	file, c, err := Open(Shadow{Empty: true}, path)
+	if err != nil || len(c.Marks) > 0 || file.Path() != path {
+		t.Fatal(c, err)
+	}
+	if err := errors.Join(file.Save(alone(1)), file.Save(alone(2)), file.Close()); err != nil {
+		t.Error(err)
+	}
+	if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
+		t.Error(made, err)
+	}
+}
