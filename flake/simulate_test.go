@@ -64,13 +64,13 @@ func simMonotonic() simulate.Config {
 
 func TestSimulate(t *testing.T) { simulate.Check(t, simConfig(), simLives) }
 
-// With a clock that does not follow the machine's no id comes twice either.
+// No id repeats with a clock that does not follow the machine's.
 func TestSimulateMonotonic(t *testing.T) { simulate.Check(t, simMonotonic(), simLives/4) }
 
 func TestSimulateSeveral(t *testing.T) { simulate.Check(t, simSeveral(), simLives/4) }
 
-// A simulation that finds nothing proves something only if the same lives find
-// what is there: these are nodes that repeat ids, or go back.
+// A simulation that finds nothing proves something only if the same lives find faults that are
+// there: these nodes repeat ids, or go back.
 func TestSimulateFinds(t *testing.T) {
 	lying, lyingToSeveral := simConfig(), simSeveral()
 	lying.LyingDisk, lyingToSeveral.LyingDisk = true, true
@@ -95,7 +95,7 @@ func TestSimulateFinds(t *testing.T) {
 	}
 }
 
-// newForgetful returns a node whose file is not there at any start.
+// newForgetful returns a node whose file is missing at each start.
 func newForgetful(m *simulate.Machine) simulate.Node {
 	return &forgetful{simConfig().New(m), m}
 }
@@ -110,8 +110,8 @@ func (n *forgetful) Start(allowable time.Duration) error {
 	return n.Node.Start(allowable)
 }
 
-// newLosing gives a node of several generators whose file has lost the mark of one at
-// any start.
+// newLosing returns a node with several generators whose file loses the mark of one before each
+// start.
 func newLosing(m *simulate.Machine) simulate.Node { return &losing{simSeveral().New(m), m} }
 
 type losing struct {
@@ -134,8 +134,7 @@ func (n *losing) Start(allowable time.Duration) error {
 	return n.Node.Start(allowable)
 }
 
-// Nor that ids keep to the mark, unless it finds those of a generator that does not
-// wait for it.
+// The simulation finds ids past the mark, of a generator that does not wait for it.
 func TestSimulateFindsIDsPastTheMark(t *testing.T) {
 	hasty := func(m *simulate.Machine) (simulate.Generator, error) {
 		g, err := simulated(m)
@@ -164,8 +163,8 @@ func TestSimulateRepeats(t *testing.T) {
 	}
 }
 
-// Nor does it prove that a clock that was ahead leaves ids, unless it finds a node
-// that takes every clock as it is.
+// The simulation finds that a node which believes every clock can make no ids after its clock was
+// ahead.
 func TestSimulateFindsNoIDs(t *testing.T) {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) { return simulatedOn(m.Clock) })
 	if r := simulate.Many(c, simFirst, 100); r.Lost == 0 || r.Duplicates+r.Disorders+r.PastMark > 0 {

@@ -451,7 +451,7 @@ func TestExhaustive(t *testing.T) {
 		depth := x.search(*states, first...)
 		t.Logf("%d states at the last depth, all to a depth of %d beyond %d actions", x.count, depth, len(first))
 		if x.found != "" || depth < 3 {
-			t.Errorf("an id comes twice: %s", x.found)
+			t.Errorf("an id repeats: %s", x.found)
 		}
 	}
 }
@@ -466,7 +466,7 @@ func TestExhaustiveAhead(t *testing.T) {
 	depth := x.search(*states, farAhead...)
 	t.Logf("%d states at the last depth, all to a depth of %d", x.count, depth)
 	if x.found != "" || depth < 3 {
-		t.Errorf("an id comes twice: %s", x.found)
+		t.Errorf("an id repeats: %s", x.found)
 	}
 	x = explorer{spends: true, forget: true}
 	if x.search(*states, farAhead...); x.found == "" {

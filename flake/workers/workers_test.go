@@ -450,7 +450,7 @@ func TestCopies(t *testing.T) {
 	}
 	original.Step(t.Context())
 	if !co.IsLost() || co.Clean() {
-		t.Error("the original goes on beside a copy of its disk")
+		t.Error("the original continues together with a copy of its disk")
 	}
 }
 
@@ -557,13 +557,13 @@ func TestAfterRestore(t *testing.T) {
 		t.Fatalf("%v, %v", f, err)
 	}
 	if step(t, a) != ca {
-		t.Error("who was ahead has lost its number")
+		t.Error("the node whose clock was ahead has lost its number")
 	}
 	if err := b.Step(t.Context()); !errors.Is(err, errPast) {
 		t.Error(err)
 	}
 	if !cb.IsLost() || cb.Clean() {
-		t.Error("who was not ahead goes on")
+		t.Error("the node whose clock was not ahead continues")
 	}
 	w.now++
 	r.Nonce++
@@ -1132,7 +1132,7 @@ func TestOpenWaits(t *testing.T) {
 		defer cancel()
 		config.Store = brokenOff{w}
 		if _, err := Open(broken, config); !errors.Is(err, errNever) {
-			t.Errorf("the last attempt was broken off, and the one before is not told: %v", err)
+			t.Errorf("the last attempt was broken off, and the error does not say why the one before failed: %v", err)
 		}
 		config.Store = w
 		w.down = ErrRefused

@@ -142,7 +142,7 @@ func TestHeldUp(t *testing.T) {
 	select {
 	case <-round:
 	default:
-		t.Error("who waits for it is not woken")
+		t.Error("a waiting caller is not woken")
 	}
 	if err := a.late(t.Context(), nil, no, round); err != a.Slow() || a.Err() != nil {
 		t.Errorf("%v, and the next %v", err, a.Err())

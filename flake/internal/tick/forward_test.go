@@ -32,7 +32,7 @@ func TestForwardClock(t *testing.T) {
 	} {
 		wall, mono = tt.wall, tt.mono
 		if got := clock(); got != uint64(tt.want.Milliseconds()) {
-			t.Errorf("at %v, %v the clock gives %d, want %v", tt.wall, tt.mono, got, tt.want)
+			t.Errorf("at %v, %v the clock says %d, want %v", tt.wall, tt.mono, got, tt.want)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestForwardClockBefore1970(t *testing.T) {
 	clock := forwardOf(&wall, &mono)
 	for _, mono = range []time.Duration{0, time.Second} {
 		if got := clock(); got != uint64(mono.Milliseconds()) {
-			t.Errorf("after %v the clock gives %d", mono, got)
+			t.Errorf("after %v the clock says %d", mono, got)
 		}
 	}
 }
