@@ -96,7 +96,7 @@ func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, mark.Con
 	return m, m.saved, m.file.Path(), nil
 }
 
-// reserve reserves k's name until release. It returns the last mark under that name, or nil if
+// reserve reserves k's name until drop. It returns the last mark under that name, or nil if
 // there is none, and an upper bound on the times of the ids of closed generators. If the mark is
 // in a separate file, as in early releases, reserve sets k.former to that file. It fails rather
 // than start a new mark if the file may already have one for this generator.
@@ -175,12 +175,6 @@ func (m *Marks) Remember(number *mark.Number) error {
 		number = &its
 	}
 	return m.write(number)
-}
-
-func (m *Marks) release(name string) {
-	m.saving.Lock()
-	defer m.saving.Unlock()
-	delete(m.names, name)
 }
 
 // add starts keeping the mark of a generator and saves it.
@@ -292,7 +286,8 @@ func (m *Marks) report(before, err error) {
 	}
 }
 
-// drop closes one generator, or all if one is nil. It lowers their marks to the clock and saves.
+// drop closes one generator and releases its name, or closes all if one is nil. It lowers their
+// marks to the clock and saves. If the one has not begun, drop only releases its name.
 func (m *Marks) drop(one *Marker) (err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()

@@ -106,7 +106,7 @@ func (k *Marker) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 	}
 	defer func() {
 		if err != nil {
-			k.marks.release(k.name)
+			k.marks.drop(k)
 		}
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
