@@ -61,7 +61,7 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// A locked file is not an error.
+// A locked file is not an error, and links are followed.
 func TestShadowOfLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	file, _, err := Open(OS{}, path)
@@ -69,8 +69,12 @@ func TestShadowOfLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if _, _, err := Open(Shadow{}, path); err != nil {
-		t.Error(err)
+	link := path + ".link"
+	if err := errors.Join(file.Save(alone(1)), os.Symlink(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	if shadow, c, err := Open(Shadow{}, link); err != nil || shadow.Path() != file.Path() || c.Marks[""].Milli != 1 {
+		t.Error(c, err)
 	}
 }
 
