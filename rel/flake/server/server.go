@@ -233,7 +233,7 @@ func (s *Server) renewCertificates() {
 }
 
 // reloads reloads the configuration on each hangup, and whenever a secret's file has changed, until ctx ends.
-func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error),
+func (s *Server) reloads(ctx context.Context, hangups <-chan os.Signal, load func() (config.Config, error),
 	note *systemd.Notifier) {
 	for check := time.Tick(secretsCheck); ; {
 		select {
@@ -260,9 +260,8 @@ func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func
 // drain makes /readyz report for node.drain_time that the node is about to stop, if SIGTERM
 // stops it. Ids can still be made in this time, so a load balancer can first move callers to other nodes.
 func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
-	var by cli.Signal
 	wait := s.settings.config.Node.DrainTime
-	if !errors.As(context.Cause(ctx), &by) || by.Signal != syscall.SIGTERM {
+	if by, _ := errors.AsType[cli.Signal](context.Cause(ctx)); by.Signal != syscall.SIGTERM {
 		wait = 0
 	}
 	note.Stopping(wait)
@@ -279,13 +278,13 @@ func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
 // Run runs the node until ctx ends or the user leaves the prompt. The prompt needs a terminal
 // as standard input.
 func Run(ctx context.Context, load func() (config.Config, error), noinput bool, stdout, stderr io.Writer) error {
+	var hup <-chan os.Signal
+	if !output.IsTerminal(os.Stdin) && !output.IsTerminal(stdout) && !output.IsTerminal(stderr) {
+		hup = cli.Hangups() // before the configuration is read, so that a change after that is noticed
+	}
 	cfg, err := load()
 	if err != nil {
 		return err
-	}
-	var hup <-chan struct{}
-	if !output.IsTerminal(os.Stdin) && !output.IsTerminal(stdout) && !output.IsTerminal(stderr) {
-		hup = cli.Hangups(ctx)
 	}
 	var p *prompt
 	if !noinput && output.IsTerminal(os.Stdin) && output.IsTerminal(stdout) {
