@@ -47,7 +47,7 @@ func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*d
 	d := &door{nil, certificates, reserve.Listener(l, log), scheme, nil}
 	if cfg.Metrics != "" {
 		if l, err = net.Listen(node.Network(cfg.Metrics), cfg.Metrics); err != nil {
-			d.close()
+			d.stop()
 			return nil, fmt.Errorf("http.metrics: %w", err)
 		}
 		d.metrics = reserve.Listener(l, log)
@@ -84,16 +84,6 @@ func (d *door) serve(o idhttp.Options) {
 	d.Serve(d.listener, d.metrics)
 }
 
-// close closes a door that does not serve yet.
-func (d *door) close() {
-	if d != nil {
-		d.listener.Close()
-		if d.metrics != nil {
-			d.metrics.Close()
-		}
-	}
-}
-
 // addresses returns the URLs for ids and for metrics, each "" if there is no listener for it.
 func (d *door) addresses() (ids, metrics string) {
 	if d == nil {
@@ -105,10 +95,18 @@ func (d *door) addresses() (ids, metrics string) {
 	return d.scheme + d.listener.Addr().String() + "/", metrics
 }
 
+// stop closes the door, whether or not it serves yet.
 func (d *door) stop() {
-	if d != nil {
+	switch {
+	case d == nil:
+	case d.Server != nil:
 		ctx, cancel := context.WithTimeout(context.Background(), httpEnd)
 		defer cancel()
 		d.Stop(ctx)
+	default:
+		d.listener.Close()
+		if d.metrics != nil {
+			d.metrics.Close()
+		}
 	}
 }

@@ -37,7 +37,7 @@ import (
 
 // Server holds everything that runs.
 type Server struct {
-	Node       *node.Node
+	Node       *node.Node   // nil until it starts
 	keeper     *epmd.Keeper // of Node
 	Generators generators.Set
 	http       *door              // or nil
@@ -48,7 +48,7 @@ type Server struct {
 	level      *slog.LevelVar // of log's lines
 }
 
-// prepare opens what a node needs before it starts; release closes it. prepare completes cfg.
+// prepare opens what a node needs before it starts; Stop closes it. prepare completes cfg.
 func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Server, error) {
 	log, seen := lines.Logger, secrets(*cfg)
 	settings, err := readSettings(*cfg, log) // before the default timestamp path is filled in
@@ -78,16 +78,9 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Serve
 	s := &Server{keeper: keeper, Generators: all, secured: secured, settings: settings, seen: seen,
 		log: log, level: lines.Level}
 	if s.http, err = openDoor(cfg.HTTP, settings.http, log); err != nil {
-		return nil, errors.Join(err, s.release())
+		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
-}
-
-// release closes what prepare opened.
-func (s *Server) release() error {
-	s.keeper.Close()
-	s.http.close()
-	return s.Generators.Stop()
 }
 
 // Try starts everything up to the point where the node would listen, and leaves nothing running.
@@ -97,7 +90,7 @@ func Try(ctx context.Context, cfg config.Config, lines *output.Log) (worker uint
 	if err != nil {
 		return 0, err
 	}
-	return s.Generators.List[0].Server.IDs.Worker(), s.release()
+	return s.Generators.List[0].Server.IDs.Worker(), s.Stop()
 }
 
 // Start starts the node.
@@ -134,7 +127,7 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 		if failed := new(net.OpError); cfg.Node.Listen != "" && errors.As(err, &failed) && failed.Op == "listen" {
 			err = fmt.Errorf("node.listen: %w", err)
 		}
-		return nil, errors.Join(err, s.release())
+		return nil, errors.Join(err, s.Stop())
 	}
 	s.Node = n
 	s.http.serve(idhttp.Options{Generators: s.Generators.Doors(n), Node: surroundings(n, s.secured),
@@ -188,7 +181,11 @@ func (s *Server) announce(w io.Writer) {
 // Stop stops HTTP, then the node, then the generators.
 func (s *Server) Stop() error {
 	s.http.stop()
-	s.Node.Stop()
+	if s.Node != nil {
+		s.Node.Stop()
+	} else {
+		s.keeper.Close()
+	}
 	return s.Generators.Stop()
 }
 
