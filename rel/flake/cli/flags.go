@@ -54,16 +54,13 @@ func (f *Flags) Identify(installed string) {
 // ParseArgs parses the arguments. After the flags, at most most arguments may be left.
 func (f *Flags) ParseArgs(args []string, most int) error {
 	err := f.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return err
-	case err == nil && f.NArg() > most:
+	if err == nil && f.NArg() > most {
 		err = fmt.Errorf("unexpected argument %q", f.Arg(most))
 	}
-	if err != nil {
-		return UsageError(fmt.Errorf("%w; %s", err, f.names()))
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return err
 	}
-	return nil
+	return UsageError(fmt.Errorf("%w; %s", err, f.names()))
 }
 
 // Given returns the first of the named flags that was given, or "".
