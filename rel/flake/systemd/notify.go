@@ -23,10 +23,8 @@ type Notifier struct {
 // Open reads the service manager's variables in the environment and removes them, so that
 // programs started by the node do not see them. The socket that they name may be abstract.
 func Open(log *slog.Logger) *Notifier {
-	path, usec, pid := os.Getenv("NOTIFY_SOCKET"), os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID")
-	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
-		os.Unsetenv(name)
-	}
+	take := func(name string) string { defer os.Unsetenv(name); return os.Getenv(name) }
+	path, usec, pid := take("NOTIFY_SOCKET"), take("WATCHDOG_USEC"), take("WATCHDOG_PID")
 	n := &Notifier{}
 	if path == "" {
 		return n
@@ -69,9 +67,6 @@ const (
 
 // Starting asks for more time to start until started is called.
 func (n *Notifier) Starting() (started func()) {
-	if n.conn == nil {
-		return func() {}
-	}
 	done := make(chan struct{})
 	var reports sync.WaitGroup
 	reports.Go(func() {
