@@ -19,7 +19,6 @@ import (
 	"github.com/flake-go/flake/idserver/inspect"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/rel/flake/cli"
-	"github.com/flake-go/flake/rel/flake/generators"
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
@@ -82,7 +81,9 @@ func inspectorOf(f *cli.Flags) (*inspector, error) {
 		m := inspect.Maker{Format: g.Layout()}
 		if *f.File != "" {
 			v.names = append(v.names, g.Name)
-			m.Worker = generators.WorkerOf(g)
+			if p, err := g.Kind().Plan(g.Options); err == nil && !g.Random && len(g.Etcd) == 0 {
+				m.Worker = func() uint64 { return p.Worker }
+			}
 		}
 		v.makers = append(v.makers, m)
 	}

@@ -38,9 +38,7 @@ type Set struct {
 
 // Open opens all generators of a configuration. store must be nil if no generator has a number from etcd.
 func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.Logger) (gs Set, err error) {
-	all, err := plans(cfg, func(mark string) (flake.Worker, error) {
-		return keptWorker(gs.host.Marks(), mark, cfg.Flake.TimestampPath, log)
-	}, log)
+	all, err := plans(cfg, log)
 	if err != nil {
 		return gs, err
 	}
@@ -62,6 +60,7 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 	}
 	ps := placed{most: cfg.MaxNumber()}
 	for _, g := range all {
+		g.marks = gs.host.Marks()
 		err := ps.add(g)
 		if err == nil {
 			err = gs.open(ctx, g)
@@ -188,11 +187,10 @@ func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 		}
 	}
 	p.Generators = func(s *host.Generators[formats.Generator]) (all []host.Planned[formats.Generator]) {
-		planned, _ := plans(cfg, func(mark string) (flake.Worker, error) { // Check found no error
-			return keptWorker(s.Marks(), mark, cfg.Flake.TimestampPath, quiet)
-		}, quiet)
+		planned, _ := plans(cfg, quiet) // Check found no error
 		o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Clock: s.Clock(), Marks: s.Marks()}
 		for _, g := range planned {
+			g.marks = s.Marks()
 			all = append(all, host.Planned[formats.Generator]{Name: g.mark, Numbered: g.fromEtcd(), Open: g.opener(o)})
 		}
 		return all
@@ -202,8 +200,7 @@ func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 
 // Check returns a line for each generator, with its worker if the worker is known before the node starts.
 func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, err error) {
-	kept := func(string) (flake.Worker, error) { return 0, nil } // the file is not locked
-	all, err := plans(cfg, kept, log)
+	all, err := plans(cfg, log)
 	if err != nil {
 		return nil, err
 	}
@@ -236,9 +233,8 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 // mark is in the file at path; if path is empty, nothing is saved.
 func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (
 	ids formats.Source, end func() error, err error) {
-	local := &Generator{Generator: g, chosen: true}
+	local := &Generator{Generator: g, chosen: true, path: path, log: log}
 	if path == "" {
-		local.kept = func(string) (flake.Worker, error) { return flake.RandomWorker(), nil }
 		plan, _, err := local.plan(0)
 		if err != nil {
 			return nil, nil, err
@@ -256,7 +252,7 @@ func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 		err = fmt.Errorf("-mark %s: a node keeps the marks of its generators in this file, such as %s: "+
 			"use a different one", path, names[len(names)-1])
 	} else {
-		local.kept = func(mark string) (flake.Worker, error) { return keptWorker(h.Marks(), mark, path, log) }
+		local.marks = h.Marks()
 		if err = new(placed).add(local); err == nil {
 			err = gs.open(ctx, local)
 		}
@@ -265,16 +261,4 @@ func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 		return nil, nil, errors.Join(err, gs.Stop())
 	}
 	return gs.List[0].Server.IDs, gs.Stop, nil
-}
-
-// WorkerOf returns a function that returns a generator's worker, or nil if the configuration does not set the worker.
-func WorkerOf(g config.Generator) func() uint64 {
-	if g.Random || len(g.Etcd) > 0 {
-		return nil
-	}
-	p, err := g.Kind().Plan(g.Options)
-	if err != nil {
-		return nil
-	}
-	return func() uint64 { return p.Worker }
 }

@@ -23,11 +23,11 @@ type Generator struct {
 	from   string // the source of its worker; empty: its [[generator]] table
 	chosen bool   // whether the worker is from the configuration, not from a network card
 
-	// kept returns the random worker id that is saved with a mark.
-	kept func(mark string) (flake.Worker, error)
+	marks *flake.Marks // keep a random worker, in the file at path; nil: it is a new one each time
+	path  string
+	log   *slog.Logger
 
-	drawn formats.Options // the random worker that kept returned
-	place formats.Place   // set by placed.add; for a number from etcd, the place of 0
+	place formats.Place // set by placed.add; for a number from etcd, the place of 0
 
 	// Set once the generator is open:
 	Server  *idserver.Server
@@ -36,24 +36,30 @@ type Generator struct {
 	release func() error
 }
 
-// plans returns the generators of a configuration, with the one named flake first.
-func plans(cfg config.Config, kept func(mark string) (flake.Worker, error), log *slog.Logger) (
-	all []*Generator, err error) {
-	first := &Generator{Generator: cfg.Flake.Generator(), chosen: true}
-	if !first.Random && !first.fromEtcd() {
-		var w flake.Worker
-		if w, first.from, err = worker(cfg.Flake, log); err != nil {
+// plans returns the generators of a configuration, with the one named flake first. It warns if a worker from
+// a network interface may later change, or may also belong to another machine.
+func plans(cfg config.Config, log *slog.Logger) (all []*Generator, err error) {
+	first := &Generator{Generator: cfg.Flake.Generator(), from: "worker_id", chosen: true}
+	if !first.Random && !first.fromEtcd() && cfg.Flake.WorkerID == nil {
+		card, err := flake.NetworkCard(cfg.Flake.Interface)
+		if err != nil {
 			return nil, err
 		}
-		first.Options, first.chosen = formats.Options{"worker_id": int64(w)}, cfg.Flake.WorkerID != nil
+		if len(card.Doubts) > 0 {
+			log.Warn("another machine may have this MAC, or this machine may have a different one after its next boot: "+
+				`set flake.worker_id to one that no other node has, or to "random"`,
+				"interface", card.Name, "worker", card.Worker, "why", "it "+strings.Join(card.Doubts, ", "))
+		}
+		first.Options = formats.Options{"worker_id": int64(card.Worker)}
+		first.from, first.chosen = "interface "+card.Name, false
 	}
 	all = append(all, first)
 	for _, g := range cfg.Generators {
 		all = append(all, &Generator{Generator: g, mark: g.Name, chosen: true})
 	}
 	for _, g := range all {
-		if g.kept = kept; g.Random {
-			g.from = "random, kept in " + cfg.Flake.TimestampPath
+		if g.path, g.log = cfg.Flake.TimestampPath, log; g.Random {
+			g.from = "random, kept in " + g.path
 		}
 	}
 	return all, nil
@@ -64,25 +70,28 @@ func (g *Generator) fromEtcd() bool { return len(g.Etcd) > 0 }
 // plan returns the generator's plan, with number if its number is from etcd, and a description of
 // its worker, such as "id 5 (worker_id)". It fails if no id can have the current time.
 func (g *Generator) plan(number uint64) (p formats.Plan, who string, err error) {
-	o, from := g.Numbered(number), ""
-	switch {
-	case g.Random:
-		if g.drawn == nil {
-			w, err := g.kept(g.mark)
-			if err != nil {
+	if g.Random && g.Options == nil {
+		w, made := flake.RandomWorker(), false
+		if g.marks != nil {
+			if w, made, err = flake.KeptWorker(g.marks, g.mark); err != nil {
 				return p, who, err
 			}
-			g.drawn = formats.Options{g.Kind().Numbers[0][0]: int64(w)}
 		}
-		o = g.drawn
-	case g.fromEtcd() && g.mark == "":
+		if made {
+			g.log.Info("chose a random worker id and saved it with the timestamp: it stays as long as that file",
+				"worker", w, "file", g.path)
+		}
+		g.Options = formats.Options{g.Kind().Numbers[0][0]: int64(w)}
+	}
+	from := g.from
+	if g.fromEtcd() && g.mark == "" {
 		from = fmt.Sprintf("number %d from etcd", number)
 	}
-	if p, err = g.Kind().Plan(o); err != nil {
+	if p, err = g.Kind().Plan(g.Numbered(number)); err != nil {
 		return p, who, err
 	}
 	who = p.Who
-	if from = cmp.Or(from, g.from); from != "" {
+	if from != "" {
 		who += " (" + from + ")"
 	}
 	_, err = p.Open(context.Background(), "", flake.Options{})
@@ -152,32 +161,4 @@ func (g *Generator) meets(p formats.Place, most uint64) bool {
 	}
 	n := sort.Search(int(most), func(n int) bool { return of(n).Last >= p.First })
 	return of(n).Overlaps(p)
-}
-
-// worker returns the worker id from the configuration, or from its network interface. It warns
-// if that id may later change, or may also belong to another machine.
-func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, err error) {
-	if cfg.WorkerID != nil {
-		w, err = flake.ParseWorker(cfg.WorkerID.String())
-		return w, "worker_id", err
-	}
-	card, err := flake.NetworkCard(cfg.Interface)
-	if err != nil {
-		return w, "", err
-	}
-	if len(card.Doubts) > 0 {
-		log.Warn("another machine may have this MAC, or this machine may have a different one after its next boot: "+
-			`set flake.worker_id to one that no other node has, or to "random"`,
-			"interface", card.Name, "worker", card.Worker, "why", "it "+strings.Join(card.Doubts, ", "))
-	}
-	return card.Worker, "interface " + card.Name, nil
-}
-
-func keptWorker(m *flake.Marks, mark, path string, log *slog.Logger) (flake.Worker, error) {
-	w, made, err := flake.KeptWorker(m, mark)
-	if made {
-		log.Info("chose a random worker id and saved it with the timestamp: it stays as long as that file",
-			"worker", w, "file", path)
-	}
-	return w, err
 }

@@ -38,7 +38,7 @@ func TestOrigin(t *testing.T) {
 func TestNumberOfEtcd(t *testing.T) {
 	all, err := plans(config.Config{Flake: config.Flake{Etcd: true}, Generators: []config.Generator{
 		{Name: "ids", Format: "flake-idgen", Etcd: []string{"datacenter", "worker"}},
-	}}, nil, nil)
+	}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
