@@ -30,21 +30,21 @@ func Get(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	n := f.Int("n", 1, "the `NUMBER` of ids, at least 1")
 	in := f.String("base", canonical, writeBase)
-	meta := f.Int("meta", noMeta, "the metabyte of sno ids, a `NUMBER` from 0 to 255; without it, the generator's")
-	f.Lookup("meta").DefValue = "" // shown in the help
+	meta := f.Int("meta", 0, "the metabyte of sno ids, a `NUMBER` from 0 to 255; without it, the generator's")
 	generator := f.String("generator", "flake", "ask the generator `NAME`, from a [[generator]] table of the node")
 	way := remote.NewChoice(f, remote.PreferHTTP)
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
 		base, err := textBaseOf(*in)
+		withMeta := f.Given("meta") != ""
 		snos := formats.KindOf("sno").Format(nil)
 		switch {
 		case err != nil:
 			return cli.UsageError(err)
 		case *n < 1:
 			return cli.UsageError(fmt.Errorf("-n %d: must be 1 or more", *n))
-		case *meta < noMeta || *meta > math.MaxUint8:
+		case *meta < 0 || *meta > math.MaxUint8:
 			return cli.UsageError(fmt.Errorf("-meta %d: must be 0 to 255", *meta))
-		case *meta != noMeta && !snos.HasBase(base):
+		case withMeta && !snos.HasBase(base):
 			return cli.UsageError(fmt.Errorf("-base %s: -meta is for sno ids, which have no such text", *in))
 		}
 		door, err := way.Door(cfg)
@@ -55,7 +55,7 @@ func Get(f *cli.Flags) cli.Action {
 		ids := client.NewIDs[flake.ID](door, *generator) // any format will do, because only texts are requested
 		take := func(ctx context.Context, n int) ([]string, error) { return ids.Texts(ctx, n, base) }
 		switch {
-		case *meta != noMeta:
+		case withMeta:
 			take = each(door, *generator, func(id sno.ID) string {
 				id = id.WithMeta(byte(*meta))
 				return string(snos.Append(nil, formats.NumberOf(string(id[:])), base))
@@ -73,9 +73,6 @@ func Get(f *cli.Flags) cli.Action {
 		return errors.Join(err, w.Flush())
 	})
 }
-
-// noMeta is the value of -meta if the flag is not given: ids keep the generator's metabyte, if they have one.
-const noMeta = -1
 
 // namedBases are the bases that have names instead of numbers.
 const namedBases = "crockford; for 128 bits uuid; for 64 bits base32, base36, base58 or base64"
