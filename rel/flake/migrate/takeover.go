@@ -12,13 +12,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/node/epmd"
-	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/original"
 	"github.com/flake-go/flake/rel/flake/output"
@@ -252,26 +250,6 @@ func (t *takeoverFlags) configure(h *Handover, stdout io.Writer) error {
 	tellSettings(stdout, h.settings)
 	fmt.Fprintf(stdout, "%s: written\n", *t.out)
 	return nil
-}
-
-// A Handover is the state of a takeover.
-type Handover struct {
-	Node, Name string // name@host, and the name in EPMD
-	Addr, Epmd string
-	Conn       *client.Conn
-	settings   original.Settings
-	Worker     flake.Worker // the original's
-	last       time.Time    // the time of the original's last id
-
-	suspending, tell etf.Term // guard and tell, parsed by the original
-
-	guard     etf.Pid   // the process that suspends the original
-	suspended time.Time // when the original stopped returning ids
-	halted    bool      // the original was told to halt, and may have done so
-
-	mark   string   // the node's file of marks
-	absent []string // which of mark and its lock did not exist before
-	made   []string // the other files that were created
 }
 
 // checkMark checks the file of marks and notes which parts of it do not exist.
