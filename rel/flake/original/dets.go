@@ -78,7 +78,7 @@ func parseDets(data []byte) (last uint64, closed bool, err error) {
 		return 0, false, errors.New("not a dets file; must be the original's, which its timestamp_path names")
 	}
 	for _, field := range []struct {
-		at, want uint32
+		at, want uint64
 		what     string
 	}{
 		{versionAt, version, "version"}, {typeAt, set, "type"}, {keyPosAt, 1, "position of the key"},
@@ -94,10 +94,8 @@ func parseDets(data []byte) (last uint64, closed bool, err error) {
 	if status > 1 {
 		return 0, false, fmt.Errorf("a damaged dets file: its closed flag is %d", status)
 	}
-	part := r.word(partsAt)
-	segment := r.word(part)
-	entry := r.add(segment, slot*8)
-	size, at := r.word(entry), r.word(r.add(entry, 4))
+	entry := r.word(r.word(partsAt)) + slot*8
+	size, at := r.word(entry), r.word(entry+4)
 	if r.err == nil && at == 0 {
 		if n := r.word(objectsAt); n > 0 {
 			return 0, false, fmt.Errorf("a dets file, but not the original's: "+
@@ -121,37 +119,30 @@ func (r *detsReader) fail(format string, args ...any) {
 	}
 }
 
-func (r *detsReader) bytes(from, to uint32) []byte {
-	if from > to || uint64(to) > uint64(len(r.data)) {
+// bytes returns a part of the file. Sums of words are 64-bit, so that none overflows.
+func (r *detsReader) bytes(from, to uint64) []byte {
+	if from > to || to > uint64(len(r.data)) {
 		r.fail("bytes %d to %d of %d are pointed to", from, to, len(r.data))
 		return nil
 	}
 	return r.data[from:to]
 }
 
-func (r *detsReader) word(at uint32) uint32 {
-	if b := r.bytes(at, r.add(at, 4)); len(b) == 4 {
-		return binary.BigEndian.Uint32(b)
+func (r *detsReader) word(at uint64) uint64 {
+	if b := r.bytes(at, at+4); len(b) == 4 {
+		return uint64(binary.BigEndian.Uint32(b))
 	}
 	return 0
 }
 
-func (r *detsReader) add(at, n uint32) uint32 {
-	if at+n < at {
-		r.fail("a pointer is %#x", at)
-		return 0
-	}
-	return at + n
-}
-
 // collection returns the time in a collection's object whose key is last_timestamp.
-func (r *detsReader) collection(at, size uint32) uint64 {
-	if status := r.word(r.add(at, 4)); status != active {
+func (r *detsReader) collection(at, size uint64) uint64 {
+	if status := r.word(at + 4); status != active {
 		r.fail("the status of its object is %#x", status)
 	}
-	for end, object := r.add(at, size), r.add(at, 8); object < end; {
-		next := r.add(object, r.word(object))
-		term, err := etf.Decode(cut(r.bytes(r.add(object, 4), min(next, end))))
+	for end, object := at+size, at+8; object < end; {
+		next := object + r.word(object)
+		term, err := etf.Decode(cut(r.bytes(object+4, min(next, end))))
 		if err != nil {
 			r.fail("its object is not a term: %v", err)
 			return 0

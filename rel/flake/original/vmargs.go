@@ -1,6 +1,7 @@
 package original
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -25,13 +26,16 @@ func ReadVMArgs(path string, s *Settings) error {
 	}
 	from := filepath.Base(path)
 	seen := map[string]string{}
-	for flag, values := range flags(args) {
-		if flag == "-extra" {
-			break
+	isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") || strings.HasPrefix(arg, "+") }
+	for len(args) > 0 && args[0] != "-extra" {
+		next := 1 + slices.IndexFunc(args[1:], isFlag)
+		if next == 0 {
+			next = len(args)
 		}
-		if err := s.takeFlag(from, flag, values, seen); err != nil {
+		if err := s.takeFlag(from, args[0], args[1:next], seen); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
+		args = args[next:]
 	}
 	s.takeTLS(from, seen)
 	return nil
@@ -76,32 +80,31 @@ func splitArgs(text string) (args []string, err error) {
 			return nil, unset(i+1, found)
 		}
 	}
-	for i := 0; ; {
-		i += len(text[i:]) - len(strings.TrimLeft(text[i:], space))
-		switch {
-		case i == len(text):
+	for rest := text; ; {
+		rest = strings.TrimLeft(rest, space)
+		if rest == "" {
 			return args, nil
-		case text[i] == '#':
-			i += len(text[i:]) - len(strings.TrimLeftFunc(text[i:], func(r rune) bool { return r != '\n' }))
+		}
+		if rest[0] == '#' {
+			_, rest, _ = strings.Cut(rest, "\n")
 			continue
 		}
 		var arg strings.Builder
-		for i < len(text) && !strings.Contains(space+"#", text[i:i+1]) {
-			c := text[i]
-			i++
+		for rest != "" && !strings.Contains(space+"#", rest[:1]) {
+			c := rest[0]
+			rest = rest[1:]
 			switch c {
 			case '"', '\'':
-				end := strings.IndexByte(text[i:], c)
-				if end < 0 {
-					return nil, fmt.Errorf("line %d: a quote is not closed", 1+strings.Count(text[:i], "\n"))
+				quoted, after, closed := strings.Cut(rest, string(rune(c)))
+				if !closed {
+					line := 1 + strings.Count(text[:len(text)-len(rest)], "\n")
+					return nil, fmt.Errorf("line %d: a quote is not closed", line)
 				}
-				arg.WriteString(text[i : i+end])
-				i += end + 1
+				arg.WriteString(quoted)
+				rest = after
 			case '\\':
-				if i < len(text) {
-					arg.WriteByte(text[i])
-					i++
-				}
+				arg.WriteString(rest[:min(1, len(rest))])
+				rest = rest[min(1, len(rest)):]
 			default:
 				arg.WriteByte(c)
 			}
@@ -111,23 +114,6 @@ func splitArgs(text string) (args []string, err error) {
 }
 
 const space = " \t\n\v\f\r"
-
-// flags yields each flag in args, with the values that follow it.
-func flags(args []string) func(yield func(string, []string) bool) {
-	isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") || strings.HasPrefix(arg, "+") }
-	return func(yield func(string, []string) bool) {
-		for len(args) > 0 {
-			next := 1 + slices.IndexFunc(args[1:], isFlag)
-			if next == 0 {
-				next = len(args)
-			}
-			if !yield(args[0], args[1:next]) {
-				return
-			}
-			args = args[next:]
-		}
-	}
-}
 
 // reasons holds the reason that is reported for each flag that this node has no setting for.
 var reasons = map[string]string{
@@ -240,4 +226,90 @@ func termOf(value string) (etf.Term, error) {
 		err = errors.New("more than one term")
 	}
 	return term, err
+}
+
+// serverOptions are the options of distribution over TLS that this node takes.
+var serverOptions = []string{"server_cacertfile", "server_certfile", "server_fail_if_no_peer_cert", "server_keyfile",
+	"server_verify"}
+
+// addTLS passes the options of distribution over TLS to once: from the command line, where
+// each option may have a separate flag, or from the file that the command line names.
+func (s *Settings) addTLS(what, flag string, values []string, once func(name, value string) error) error {
+	found := false
+	add := func(name, value string) error {
+		if !slices.Contains(serverOptions, name) {
+			return nil
+		}
+		found = true
+		return once(name, value)
+	}
+	if flag == "-ssl_dist_opt" {
+		for ; len(values) > 1; values = values[2:] {
+			what += " " + values[0]
+			if err := add(values[0], values[1]); err != nil {
+				return err
+			}
+		}
+	} else {
+		for _, name := range values {
+			what += " " + name
+			if err := addFile(name, add); err != nil {
+				return fmt.Errorf("%s %s: %w", flag, name, err)
+			}
+		}
+	}
+	why := ""
+	if !found {
+		why = "no server option that this node has"
+	}
+	s.report(what, why)
+	return nil
+}
+
+// addFile passes the server's options in a file, [{server, Options}, {client, Options}], to add.
+func addFile(path string, add func(name, value string) error) error {
+	term, err := readTerm(path)
+	if err != nil {
+		return err
+	}
+	sides, _ := etf.Elements(term)
+	for _, side := range sides {
+		side, _ := side.(etf.Tuple)
+		if len(side) != 2 || side[0] != etf.Atom("server") {
+			continue
+		}
+		list, _ := etf.Elements(side[1])
+		for _, option := range list {
+			pair, _ := option.(etf.Tuple)
+			if len(pair) != 2 {
+				continue
+			}
+			name, _ := pair[0].(etf.Atom)
+			value, _ := text(pair[1])
+			if atom, ok := pair[1].(etf.Atom); ok {
+				value = string(atom)
+			}
+			if err := add("server_"+string(name), value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takeTLS sets s.TLS from the options that addTLS found, and reports what differs here.
+func (s *Settings) takeTLS(from string, options map[string]string) {
+	s.TLS.Cert, s.TLS.CA = options["server_certfile"], options["server_cacertfile"]
+	s.TLS.Key = cmp.Or(options["server_keyfile"], s.TLS.Cert) // if there is no key file, Cert contains both
+	s.TLS.Verify = config.VerifyPeer
+	if s.TLS.Cert != "" && options["server_verify"] != "verify_peer" {
+		s.TLS.Verify = config.VerifyNone
+	}
+	switch {
+	case !s.TLS.On:
+	case s.TLS.Cert == "":
+		s.report(from+": -proto_dist", "it has no server certificate: fill in [node.tls]")
+	case s.TLS.Verify == config.VerifyPeer && options["server_fail_if_no_peer_cert"] != "true":
+		s.report(from+": verify_peer without fail_if_no_peer_cert", "here other nodes must show a certificate")
+	}
 }
