@@ -34,8 +34,7 @@ func (w *Choice) Report(ctx context.Context, cfg config.Config, stderr io.Writer
 // busy or the token is wrong.
 func (w *Web) Report(ctx context.Context, stderr io.Writer) (*idhttp.Report, error) {
 	_, err := w.get(ctx, "readyz")
-	var not refused
-	if errors.As(err, &not) && not.status == http.StatusServiceUnavailable {
+	if not, _ := errors.AsType[refused](err); not.status == http.StatusServiceUnavailable {
 		err = fmt.Errorf("not ready: %s", not.detail)
 	} else if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -17,10 +18,7 @@ _flake() {
   case ${COMP_WORDS[1]} in
 `)
 	for _, c := range append(all[1:len(all):len(all)], all[0]) {
-		pattern := c.Name
-		if pattern == "" {
-			pattern = "*"
-		}
+		pattern := cmp.Or(c.Name, "*")
 		fmt.Fprintf(&b, "  %s)\n    case $last in\n", pattern)
 		var offered, valued []string
 		for _, f := range c.flags() {
@@ -66,10 +64,7 @@ _flake() {
   case $command in
 `)
 	for _, c := range append(all[1:len(all):len(all)], all[0]) {
-		pattern := c.Name
-		if pattern == "" {
-			pattern = "-*"
-		}
+		pattern := cmp.Or(c.Name, "-*")
 		fmt.Fprintf(&b, "  %s)\n    _arguments", pattern)
 		for _, f := range c.flags() {
 			fmt.Fprintf(&b, " \\\n      %s", quoted(f.name+"["+zshText.Replace(f.does)+"]"+f.zshValue()))
