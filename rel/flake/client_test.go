@@ -72,7 +72,7 @@ func TestClients(t *testing.T) {
 					t.Errorf("get %s: exit status %d, %q, want %s", args, status, p.output(), want)
 				}
 			}
-			for _, args := range []string{"-base 63", "-base x", "-base CANONICAL", "-base BASE58", "-meta 1 -base base58", "-meta 256", "-meta -2"} {
+			for _, args := range []string{"-base 63", "-base x", "-base CANONICAL", "-base BASE58", "-meta 1 -base base58", "-meta 256", "-meta -1", "-meta -2"} {
 				p = spawn(t, n.port, command, append([]string{"get"}, strings.Fields(args)...)...)
 				if status := p.wait(); status != exitUsage {
 					t.Errorf("get %s: exit status %d, %q, want %d", args, status, p.output(), exitUsage)
