@@ -102,11 +102,9 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 	return cfg, nil
 }
 
-// A ConfigAction is an [Action] that needs the configuration.
-type ConfigAction func(ctx context.Context, cfg config.Config, args []string, stdout, stderr io.Writer) error
-
-// WithConfig returns an action that reads the configuration and then calls do.
-func (f *Flags) WithConfig(do ConfigAction) Action {
+// WithConfig returns an action that reads the configuration and passes it to do.
+func (f *Flags) WithConfig(do func(ctx context.Context, cfg config.Config, args []string,
+	stdout, stderr io.Writer) error) Action {
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		cfg, err := f.Load()
 		if err != nil {

@@ -91,7 +91,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	end, cancel := context.WithTimeout(ctx, o.Duration)
 	defer cancel()
 	r.end = end
-	others.Go(r.tell)
+	if o.Progress != nil {
+		others.Go(r.tell)
+	}
 	for i, take := range o.Takers {
 		callers.Go(func() { r.caller(i, take) })
 	}
@@ -232,9 +234,6 @@ func (r *run) fail(err error) {
 }
 
 func (r *run) tell() {
-	if r.Progress == nil {
-		return
-	}
 	for second := time.Tick(time.Second); ; {
 		select {
 		case <-second:

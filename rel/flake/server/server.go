@@ -49,9 +49,9 @@ type Server struct {
 }
 
 // prepare opens what a node needs before it starts; Stop closes it. prepare completes cfg.
-func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Server, error) {
-	log, seen := lines.Logger, secrets(*cfg)
-	settings, err := readSettings(*cfg, log) // before the default timestamp path is filled in
+func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (s *Server, err error) {
+	s = &Server{log: lines.Logger, level: lines.Level, seen: secrets(*cfg)}
+	s.settings, err = readSettings(*cfg, s.log) // before the default timestamp path is filled in
 	if err != nil {
 		return nil, err
 	}
@@ -59,25 +59,22 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Serve
 	if err := cmp.Or(reserve.Enough(len(cfg.Generators)), reserve.EnoughThreads()); err != nil {
 		return nil, err
 	}
-	secured := secure(settings.node, cfg.Node.Name, log)
+	s.secured = secure(s.settings.node, cfg.Node.Name, s.log)
 	if cfg.Flake.TimestampPath == "" {
 		if cfg.Flake.TimestampPath, err = cli.TimestampPath(); err != nil {
 			return nil, err
 		}
 	}
 	// Generators may wait for the clock; other nodes on the machine must not wait for EPMD.
-	keeper := &epmd.Keeper{Mode: epmd.Mode(cfg.Node.EPMD), Log: log}
-	if err := keeper.Prepare(ctx); err != nil {
+	s.keeper = &epmd.Keeper{Mode: epmd.Mode(cfg.Node.EPMD), Log: s.log}
+	if err := s.keeper.Prepare(ctx); err != nil {
 		return nil, err
 	}
-	all, err := generators.Open(ctx, *cfg, settings.etcd, log)
-	if err != nil {
-		keeper.Close()
+	if s.Generators, err = generators.Open(ctx, *cfg, s.settings.etcd, s.log); err != nil {
+		s.keeper.Close()
 		return nil, err
 	}
-	s := &Server{keeper: keeper, Generators: all, secured: secured, settings: settings, seen: seen,
-		log: log, level: lines.Level}
-	if s.http, err = openDoor(cfg.HTTP, settings.http, log); err != nil {
+	if s.http, err = openDoor(cfg.HTTP, s.settings.http, s.log); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
@@ -283,6 +280,8 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 	if err != nil {
 		return err
 	}
+	// If the reader of the output is gone, lines are lost, but the node continues.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	var p *prompt
 	if !noinput && output.IsTerminal(os.Stdin) && output.IsTerminal(stdout) {
 		p = &prompt{}
@@ -293,10 +292,7 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 		if output.IsTerminal(stderr) {
 			stderr = p
 		}
-	}
-	// If the reader of the output is gone, lines are lost, but the node continues.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	if p == nil {
+	} else {
 		out := output.New(stdout)
 		defer out.Close()
 		stdout = out
