@@ -18,8 +18,8 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// evil begins a line, clears a terminal in two ways, goes back in the line, and turns what
-// follows around.
+// evil starts a line, clears a terminal in two ways, moves the cursor back, and reverses the text
+// that follows.
 const evil = "\nforged\x1b[2J\u009b2J\r\u202e\U000e0001"
 
 // harmless checks what a command prints.
@@ -45,7 +45,7 @@ func speak(answer string) http.Handler {
 	})
 }
 
-// switches answers "101 Switching Protocols", and says no more on a connection that has no
+// switches answers "101 Switching Protocols", and sends nothing more on a connection that has no
 // deadline.
 func switches(w http.ResponseWriter, _ *http.Request) {
 	if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
@@ -100,7 +100,7 @@ func TestHostileAnswers(t *testing.T) {
 	harmless(t, "an error", b.String())
 }
 
-// What is asked of the loopback goes to no proxy.
+// Requests to loopback addresses go to no proxy.
 func TestNoProxyForLoopback(t *testing.T) {
 	node := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer node.Close()
@@ -119,7 +119,7 @@ func TestNoProxyForLoopback(t *testing.T) {
 	}
 }
 
-// The token is for the node alone, wherever that points.
+// No command follows a redirect, which could send the token to another host.
 func TestRedirect(t *testing.T) {
 	var asked []string
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

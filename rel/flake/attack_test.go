@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// attack is what a hostile peer does on one of several connections at once.
+// attack is what a hostile peer does on each of several concurrent connections.
 type attack struct {
 	name  string
 	conns int
@@ -34,7 +34,7 @@ type attacker struct {
 	failed error
 }
 
-// attackTime is how long an attacker tries to write what nobody reads.
+// attackTime is how long an attacker tries to write data that nobody reads.
 const attackTime = 3 * time.Second
 
 // withCookie are the attacks of a peer after its handshake.
@@ -83,7 +83,7 @@ var withoutCookie = []attack{
 	}},
 }
 
-// framed puts the length of a handshake's message before it.
+// framed prepends the length of a handshake message.
 func framed(message []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(len(message))), message...)
 }
@@ -124,8 +124,8 @@ func (a *attacker) frame(terms ...[]byte) {
 	}
 }
 
-// numbered sends the frames of each number below n. They are made once, as that takes
-// long: they may have the number anywhere, as 32 bits.
+// numbered sends the frames of each number below n. They are made only once, because that takes
+// long. A frame may contain the number anywhere, as 32 bits.
 func (a *attacker) numbered(n int, send func(i int)) {
 	const sample = 0x5eedf00d
 	a.flush()

@@ -141,7 +141,7 @@ func (a *attacker) largeEchoes() {
 	}
 }
 
-// manyElements makes as much as possible out of few bytes.
+// manyElements makes the node allocate as much as possible for few bytes.
 func (a *attacker) manyElements() {
 	const most = etf.MaxElements
 	for i := range 50 {
@@ -180,7 +180,7 @@ func (a *attacker) bulk(more func() bool) {
 	a.flush()
 }
 
-// reading asks for some, and reads the answers.
+// reading asks for some ids, and reads the answers.
 func (a *attacker) reading() {
 	rounds := 10
 	a.bulk(func() bool { rounds--; return rounds >= 0 })

@@ -25,7 +25,7 @@ func benched(t *testing.T, args ...string) (stdout, stderr string, status int) {
 
 var idle = regexp.MustCompile(`calls    0 in .*\n(.*\n)*errors   none\n|"calls":0,.*"errors":{}`)
 
-// A node is loaded through both doors, and the result says what was done.
+// bench loads a node through both doors, and the result says what was done.
 func TestBench(t *testing.T) {
 	listen, url := onHTTP(t)
 	s, _ := startHere(t, listen)
@@ -80,8 +80,8 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// The exit status tells of a node that hands out an id twice, and of one that answers no
-// call; what it answers instead is counted.
+// The exit status is 1 for a node that repeats an id, and for one that answers no call. Its errors are
+// counted.
 func TestBenchFails(t *testing.T) {
 	bench := func(ids func(w http.ResponseWriter, call int64)) (stdout, stderr string, status int) {
 		var calls atomic.Int64

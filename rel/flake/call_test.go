@@ -36,8 +36,8 @@ func TestHiddenErlang(t *testing.T) {
 	n.erl([]string{"-hidden", "-name", "caller@127.0.0.1"}, "ping", "get")
 }
 
-// A node without a name gets one from the node it connects to, a free one again if
-// there is any. Only short names make this independent of the host's name.
+// A node without a name gets one from the node that it connects to, one that was used before if it is
+// free. Only short names make this independent of the host's name.
 func TestDynamicName(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "", "-name", "flake@localhost")
@@ -62,8 +62,8 @@ func TestElixir(t *testing.T) {
 	wantChecks(t, p, "elixir")
 }
 
-// A call that one node passes on for another is answered, though the node must first
-// connect to that one.
+// A call that one node forwards for another is answered, although the node must first connect to the
+// other.
 func TestPassedOn(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")

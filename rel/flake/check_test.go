@@ -76,7 +76,7 @@ token_file = "DIR/token"
 	}
 }
 
-// What would keep the node from starting is told, all of it, and what runs is no trouble.
+// All problems that would keep the node from starting are reported, and a running node is not one.
 func TestCheckConfigFaults(t *testing.T) {
 	dir := t.TempDir()
 	ca, other := certstest.NewCA(t, "CA"), certstest.NewCA(t, "other")
@@ -120,7 +120,7 @@ func TestCheckConfigFaults(t *testing.T) {
 	}
 }
 
-// It can be run beside the node, whose places and files are taken.
+// It can run beside the node, which has claimed its places and locked its files.
 func TestCheckConfigOfRunning(t *testing.T) {
 	n := startNode(t, "")
 	check := spawn(t, n.port, command, "-check-config", "-config", n.cmd.Args[slices.Index(n.cmd.Args, "-config")+1])

@@ -12,8 +12,8 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// Of two nodes with one worker id, each with its own timestamp, the second is refused.
-// It gets in once the first is gone, however that ended.
+// The second of two nodes with the same worker id but different timestamp files is refused. It starts
+// once the first has ended, however that ended.
 func TestOneWorkerTwice(t *testing.T) {
 	t.Parallel()
 	worker := flake.RandomWorker()
@@ -43,7 +43,7 @@ func TestOneWorkerTwice(t *testing.T) {
 	spawn(t, port, command, "-noinput", "-config", file).await("  EPMD ")
 }
 
-// Whatever a process of another user claims, the node starts with a chosen id.
+// A claim by another user's process does not keep a node with a configured id from starting.
 func TestClaimOfAStranger(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

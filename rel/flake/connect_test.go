@@ -51,7 +51,7 @@ func TestNamesMixed(t *testing.T) {
 	}
 }
 
-// Nobody uses EPMD: the port is agreed.
+// Neither side uses EPMD: both know the port.
 func TestNoEPMD(t *testing.T) {
 	t.Parallel()
 	none, port := freePort(t), freePort(t)
@@ -63,8 +63,7 @@ func TestNoEPMD(t *testing.T) {
 	mustBeClosed(t, "127.0.0.1:"+none)
 }
 
-// A caller that is killed, and one that is cut off silently, return under their names
-// at once.
+// A caller that was killed, or cut off silently, can reconnect under its name immediately.
 func TestReturn(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")

@@ -42,8 +42,7 @@ func TestDialerOf(t *testing.T) {
 	}
 }
 
-// Where the file has HTTP, get and status show nobody a digest of the cookie, unless they are
-// told to.
+// If the file configures HTTP, get and status reveal no digest of the cookie unless a flag asks for it.
 func TestPreferHTTP(t *testing.T) {
 	impostor, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -25,7 +25,7 @@ func TestOwnEPMD(t *testing.T) {
 	n.erl(nil, "ping")
 }
 
-// Silent connections to it keep nobody from finding the node.
+// Silent connections to our EPMD do not keep other nodes from finding this one.
 func TestOwnEPMDSilentPeers(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -70,7 +70,7 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// The EPMD goes and comes back: its port is free for it, and the node registers again.
+// When the EPMD ends and starts again, its port is free, and the node registers again.
 func TestEPMDRestarted(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
@@ -107,7 +107,7 @@ func TestEPMDStarted(t *testing.T) {
 	await(t, "unregistered", func() bool { return len(epmdNames(t, port)) == 0 })
 }
 
-// While the start waits, here for etcd, other nodes have an EPMD.
+// While startup waits, here for etcd, other nodes can use its EPMD.
 func TestEPMDBeforeStart(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)

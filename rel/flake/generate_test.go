@@ -19,7 +19,7 @@ var withNumber = map[string]string{
 	"uuidv7": " -worker-id 02:00:00:00:00:09", "ulid": "",
 }
 
-// With a mark, runs make ids of each format that ascend, and inspect tells what they are.
+// With a mark, the ids of successive runs ascend in each format, and inspect decodes them.
 func TestGenerate(t *testing.T) {
 	for _, format := range formats.Names() {
 		args := "generate -n 3000 -format " + format + withNumber[format] + " -base 16 -mark " + filepath.Join(t.TempDir(), "mark")
@@ -45,8 +45,7 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// A worker id that is made up is kept in the file of the mark, and without one is another
-// each time.
+// A random worker id is kept in the file of the mark; without a mark, each run has another one.
 func TestGenerateMadeUp(t *testing.T) {
 	workerOf := func(args ...string) string {
 		stdout, stderr, status := called(t, append([]string{"generate", "-base", "16"}, args...)...)
@@ -117,8 +116,8 @@ func TestGenerateInFileOfNode(t *testing.T) {
 	}
 }
 
-// If nobody reads on, the command ends as others do, but its mark is exact: the next
-// need not wait.
+// If its reader ends, the command ends as others do, but its mark is exact, so the next run need not
+// wait.
 func TestGenerateBrokenPipe(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	testenv.Need(t, "bash", "head")

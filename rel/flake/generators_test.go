@@ -43,8 +43,8 @@ worker_id = "random"
 `, time.UnixMilli(rand.Int64N(1<<40)).UTC().Format("2006-01-02T15:04:05.000Z"), n, rand.IntN(1<<16))
 }
 
-// One node hands out all formats, to Erlang and Elixir. Killed with SIGKILL, it goes
-// on above all earlier ids.
+// One node hands out ids of all formats, to Erlang and Elixir. After SIGKILL, new ids are above all
+// earlier ones.
 func TestGenerators(t *testing.T) {
 	t.Parallel()
 	lives := max(4, *kills/4)

@@ -19,7 +19,7 @@ func called(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	return out.String(), errs.String(), status
 }
 
-// Each command is in the help, and has help of its own, with its flags, in three ways.
+// The help lists each command, and three ways show a command's own help with its flags.
 func TestHelp(t *testing.T) {
 	all, _, _ := called(t, "help")
 	for _, c := range described() {

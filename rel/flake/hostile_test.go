@@ -20,7 +20,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// An Erlang node is served whatever others do meanwhile.
+// An Erlang node is served whatever other peers do at the same time.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -65,8 +65,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// A caller that died silently has left a connection behind. When it comes back it gets
-// in at once.
+// A caller that died silently has left a connection behind. When it reconnects, it is admitted
+// immediately.
 func TestComeBack(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -75,7 +75,7 @@ func TestComeBack(t *testing.T) {
 	untilClosed(t, left)
 }
 
-// While others say nothing, or one byte at a time, callers get in and are served.
+// Callers are admitted and served while other peers send nothing, or one byte at a time.
 func TestSilentAndDripping(t *testing.T) {
 	t.Parallel()
 	const bound = patience / 4
@@ -135,8 +135,7 @@ func TestSilentAndDripping(t *testing.T) {
 // setupTime is how long the node allows a handshake.
 const setupTime = 7 * time.Second
 
-// tooSlow tells whether a handshake has taken so long that the node may end it: this machine
-// had no time for it.
+// tooSlow reports whether a handshake has taken so long, on a busy machine, that the node may end it.
 func tooSlow(begun time.Time) bool { return time.Since(begun) >= setupTime }
 
 // A recorded handshake is useless, whether its caller is still connected or not: the

@@ -105,7 +105,7 @@ func TestHTTPS(t *testing.T) {
 	}
 }
 
-// A stop lets requests finish, ends the page's events, and lets nobody in.
+// Stopping lets requests finish, ends the page's events, and admits no new caller.
 func TestHTTPStops(t *testing.T) {
 	listen, url := onHTTP(t)
 	s, _ := startHere(t, listen)
@@ -148,8 +148,8 @@ func ask(t *testing.T, url, path string, conns int) (all []net.Conn) {
 	return all
 }
 
-// An Erlang caller that leases some ids takes no notice of hundreds that lease the
-// most over HTTP.
+// An Erlang caller that leases some ids is not delayed by hundreds that lease as many as they can over
+// HTTP.
 func TestHTTPLeases(t *testing.T) {
 	const conns, calls = 400, 10
 	n, url := startHTTP(t, command)

@@ -46,7 +46,7 @@ func detsOf(t *testing.T, how string, modified time.Time) string {
 	}
 }
 
-// What the original left is taken over, and a node starts with it.
+// import takes over what the original left, and a node starts with it.
 func TestImport(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// What may be wrong is told; what cannot be read or would be lost is refused.
+// import reports what may be wrong, and refuses files that it cannot read or would overwrite.
 func TestImportTells(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	const hour = time.Hour

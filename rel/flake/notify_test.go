@@ -47,15 +47,15 @@ func (m manager) want(pattern string) (message string, before []string) {
 	}
 }
 
-// A service manager hears of the start, of ids that are made, of a reload and of the end,
-// and nobody asks for ids but it. Its variables are not handed on.
+// The service manager is told about startup, ids, a reload and shutdown, although only its watchdog takes
+// ids.
 func TestNotify(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{"a path": filepath.Join(t.TempDir(), "notify"), "an abstract socket": "@flake-notify-" + freePort(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := startManager(t, path)
-			p := startEnv(t, "NOTIFY_SOCKET="+path+"\nWATCHDOG_USEC=1000000") // few enough that none has to wait until it is read
+			p := startEnv(t, "NOTIFY_SOCKET="+path+"\nWATCHDOG_USEC=1000000") // messages are rare enough to be read in time
 			_, before := m.want("READY=1\nSTATUS=hands out ids")
 			if len(before) == 0 || before[0] != "EXTEND_TIMEOUT_USEC=20000000\nSTATUS=starting" {
 				t.Errorf("before READY: %q", before)
@@ -86,7 +86,7 @@ func startEnv(t *testing.T, env string, node ...string) *process {
 	return spawn(t, freePort(t), "env", append(strings.Split(env, "\n"), "PATH=", command, "-noinput", "-config", configFile(t, strings.Join(node, "\n")))...)
 }
 
-// A start that waits, here for etcd, asks for more time; one that fails is not ready.
+// A start that waits, here for etcd, asks for more time. A start that fails never reports READY.
 func TestNotifyStart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notify")
@@ -114,8 +114,8 @@ func TestNotifyStart(t *testing.T) {
 	}
 }
 
-// A node that is stopped by SIGTERM says first that it is not ready, and goes on. Asked
-// twice it stops at once, however long the drain.
+// After SIGTERM, a node first reports that it is not ready, and continues. After a second one it stops
+// immediately, however long the drain.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	p := spawn(t, freePort(t), command, "-noinput", "-config", configFile(t, fmt.Sprintf("cookie = %q\ndrain_time = 3600\n[http]\nlisten = \"127.0.0.1:0\"", cookie)))
@@ -139,7 +139,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Other signals than SIGTERM are of somebody who waits: the node stops without a drain.
+// Signals other than SIGTERM are from people who wait, so the node stops without a drain.
 func TestInterruptDrainsNot(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\ndrain_time = 3600", cookie))

@@ -46,7 +46,7 @@ func script(t *testing.T, line string, args ...any) (path string) {
 	return path
 }
 
-// If the log's reader stalls or goes, callers get in and the node stops in good order.
+// If the reader of the log stalls or ends, callers are still admitted, and the node stops cleanly.
 func TestLogNotRead(t *testing.T) {
 	for _, reader := range []string{"stalls", "goes"} {
 		t.Run(reader, func(t *testing.T) {

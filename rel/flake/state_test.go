@@ -19,7 +19,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// Without a timestamp_path the time is kept in the user's own folder.
+// Without a timestamp_path, the time is kept in the user's state directory.
 func TestTimestampPath(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 
-// writeConfig writes a file for the commands that ask a node.
+// writeConfig writes a configuration for the commands that query a node.
 func writeConfig(t *testing.T, text string, args ...any) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sys.toml")
@@ -29,8 +29,8 @@ func writeConfig(t *testing.T, text string, args ...any) string {
 	return path
 }
 
-// A node is asked in each way that its configuration knows, also by its own certificate
-// and token; once it cannot hand out ids, or is not there, the exit status tells.
+// status queries a node in each way that its configuration offers, with its certificate and token. The exit
+// status is 1 if the node cannot hand out ids, or does not answer.
 func TestStatus(t *testing.T) {
 	cert, key := certstest.NewCA(t, "ca").Issue("http", "flake.example.com")
 	token := writeConfig(t, "0123456789abcdef0123456789abcdef\n")
@@ -86,8 +86,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// What a node tells at a URL, in each condition; whoever does not have the token learns
-// whether it is ready.
+// A node reports its state at a URL, in each condition. Callers without the token learn only whether it is
+// ready.
 func TestStatusOfURL(t *testing.T) {
 	file := writeConfig(t, "")
 	for condition, want := range map[string]struct {

@@ -37,7 +37,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A second signal ends the process at once, however soon it follows the first.
+// A second signal ends the process immediately, however soon it follows the first.
 func TestSecondSignal(t *testing.T) {
 	signals := make(chan os.Signal, 2)
 	signals <- syscall.SIGTERM

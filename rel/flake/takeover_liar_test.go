@@ -25,20 +25,20 @@ import (
 	"github.com/flake-go/flake/rel/flake/migrate"
 )
 
-// liar is a node that answers as the original does, but for one step.
+// liar is a node that answers as the original does, except at one step.
 type liar struct {
 	*node.Node
 	epmd   *epmd.Server
 	port   string // of that
-	mark   string // the file that whoever takes over has
+	mark   string // the file of marks of the node that takes over
 	worker flake.Worker
-	ahead  time.Duration // of the clock its last id is
-	last   int64         // the time of that, as it said, ms
+	ahead  time.Duration // how far its last id is ahead of the clock
+	last   int64         // the time of its last id, as it reported it, in ms
 
-	released atomic.Bool // its server was told to go on
+	released atomic.Bool // its server was resumed
 }
 
-// startLiar starts one. At the step it answers what lie returns.
+// startLiar starts a liar, which answers with the result of lie at the step.
 func startLiar(t *testing.T, step string, lie func(l *liar) (etf.Term, error)) *liar {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -110,13 +110,13 @@ func (l *liar) suspended(state etf.Term) etf.Term {
 
 func evaluated(t etf.Term) etf.Term { return etf.Tuple{etf.Atom("value"), t, etf.List{}} }
 
-// end ends it while a call waits for its answer.
+// end stops the liar while a call waits for an answer.
 func (l *liar) end() (etf.Term, error) {
 	go l.Stop()
 	return nil, errors.New("ending")
 }
 
-// take takes over from it. A node that has taken over is stopped.
+// take takes over from the liar, and stops the node that has taken over.
 func (l *liar) take(t *testing.T) (status int, said string) {
 	t.Helper()
 	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\n", nodeName, cookie,
@@ -130,7 +130,7 @@ func (l *liar) take(t *testing.T) (status int, said string) {
 	return status, out.String()
 }
 
-// told is output in which a text is awaited.
+// told is output that calls then once it contains a text.
 type told struct {
 	mu   sync.Mutex
 	out  bytes.Buffer
@@ -154,7 +154,7 @@ func (o *told) String() string {
 	return o.out.String()
 }
 
-// Whatever the original answers, a take-over ends with a clear error.
+// Whatever the original answers, a takeover ends with a clear error.
 func TestTakeoverOfLiar(t *testing.T) {
 	states := map[string]func(s etf.Tuple) etf.Term{
 		"but surprise":                       func(etf.Tuple) etf.Term { return etf.Atom("surprise") },
@@ -201,7 +201,7 @@ func liesAt(t *testing.T, step, want string, lie func(l *liar) (etf.Term, error)
 	})
 }
 
-// The mark is at the last time of the original, or above, before that is told to halt: so no id is of that time.
+// The mark is raised at least to the original's last time before the original is halted, so no id repeats.
 func TestTakeoverRaisesMark(t *testing.T) {
 	var mark time.Time
 	l := startLiar(t, "halt", func(l *liar) (_ etf.Term, err error) {
@@ -216,7 +216,7 @@ func TestTakeoverRaisesMark(t *testing.T) {
 	}
 }
 
-// If the mark cannot be raised the original goes on, and a file that another node has stays.
+// If the mark cannot be raised, the original continues, and a file that another node uses stays.
 func TestTakeoverWithoutMark(t *testing.T) {
 	l := startLiar(t, "guard", func(l *liar) (etf.Term, error) {
 		marks, err := flake.OpenMarks(l.mark, nil)
@@ -234,7 +234,7 @@ func TestTakeoverWithoutMark(t *testing.T) {
 	}
 }
 
-// An EPMD that ends with the original, as one of its service does, stops nobody.
+// An EPMD that ends with the original, because one service started both, does not stop the takeover.
 func TestTakeoverWithoutEPMD(t *testing.T) {
 	l := startLiar(t, "halt", func(l *liar) (etf.Term, error) {
 		l.epmd.Close()

@@ -22,7 +22,7 @@ func (o *originalNode) signals() {
 		if status := p.wait(); status == 0 {
 			o.t.Errorf("%v: exit status 0", signal)
 		}
-		if signal == syscall.SIGKILL { // it had no time to
+		if signal == syscall.SIGKILL { // the command could not clean up
 			o.cleanUp()
 		}
 		o.goesOn(signal.String())
@@ -71,16 +71,15 @@ func (o *originalNode) tell(server etf.Atom, request etf.Term) {
 	}
 }
 
-// tooSlow waits for the end, and reports whether it came because the machine is slow: what is done
-// while the original is suspended took longer than that may be. The original goes on, and one
-// tries again.
+// tooSlow waits for the end, and reports whether the machine was too slow for the time that the original may be
+// suspended. The original then continues, and the test tries again.
 func (p *process) tooSlow() bool {
 	return p.wait() == exitFailure && late.MatchString(p.output())
 }
 
 var late = regexp.MustCompile(`no answer within|the original did not halt: (normal|noproc|late\n)`)
 
-// says waits for a text in the output, and reports whether it came before the end.
+// says waits for a text in the output, and reports whether it appeared before the end.
 func (p *process) says(text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -54,7 +54,7 @@ func (o *originalNode) list() []string {
 	return files
 }
 
-// cleanUp removes what a command left that was killed.
+// cleanUp removes what a killed command left.
 func (o *originalNode) cleanUp() {
 	for _, path := range o.list() {
 		if !slices.Contains(o.files, path) {
@@ -63,8 +63,7 @@ func (o *originalNode) cleanUp() {
 	}
 }
 
-// takeover starts the command to take over from it, with these settings of the
-// environment and flags.
+// takeover starts the command that takes over from the original, with these variables and flags.
 func (o *originalNode) takeover(env []string, flags ...string) *process {
 	o.t.Helper()
 	args := []string{"FLAKE_FLAKE_TIMESTAMP_PATH=" + filepath.Join(o.folder, "timestamp")}
@@ -78,7 +77,7 @@ func (o *originalNode) takeover(env []string, flags ...string) *process {
 	return spawn(o.t, o.port, "/usr/bin/env", append(args, flags...)...)
 }
 
-// call calls a server of whoever has the name.
+// call calls a server of the node that has the name.
 func (o *originalNode) call(server etf.Atom, request etf.Term) (etf.Term, error) {
 	ctx, cancel := context.WithTimeout(o.t.Context(), patience/4)
 	defer cancel()
@@ -102,7 +101,7 @@ func (o *originalNode) get() (id flake.ID, err error) {
 	return flake.ID(text), nil
 }
 
-// fails takes over in vain. The original goes on then, and no file is left.
+// fails starts a takeover that must fail. The original then continues, and no file is left.
 func (o *originalNode) fails(what string, env, flags string, status int, want string) {
 	o.t.Helper()
 	p := o.takeover(strings.Fields(env), strings.Fields(flags)...)
@@ -128,9 +127,8 @@ func (o *originalNode) goesOn(what string) {
 	}
 }
 
-// TestTakeover takes over from the original while an Erlang node calls, after it has
-// failed to in all ways. Only at the end may calls fail, and each caller's connection
-// ends once.
+// TestTakeover takes over from the original while an Erlang node calls, after takeovers that fail in all
+// ways. Calls may fail only at the end, and each caller's connection ends once.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	o := startOriginal(t)
@@ -240,7 +238,7 @@ func (o *originalNode) refusals() {
 	}
 }
 
-// dryRun has it found out who uses the original, which goes on.
+// dryRun shows who uses the original, which continues.
 func (o *originalNode) dryRun() {
 	o.tell("persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("neighbour")})
 	p := o.takeover(nil, "-dry-run")
@@ -289,7 +287,7 @@ func TestOriginalGone(t *testing.T) {
 	}
 }
 
-// What is no original is left alone.
+// A node that is not the original stays as it is.
 func TestTakeoverOfAnother(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "", "-name", nodeName, "-setcookie", cookie)

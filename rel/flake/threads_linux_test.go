@@ -26,7 +26,7 @@ PATH= exec $(PATH=%[1]q; command -v setpriv) --reuid=%[2]d --regid=%[2]d --clear
 		os.Getenv("PATH"), user, n, command)
 }
 
-// However few threads there are and however many nodes are busy, all are served.
+// All callers are served, however few threads there are and however many nodes are busy.
 func TestFewThreads(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, fewThreads(t, reserve.ThreadsKept+runtime.GOMAXPROCS(0)+2), "", fmt.Sprintf("cookie = %q", cookie))
@@ -49,7 +49,7 @@ func TestFewThreads(t *testing.T) {
 	}
 }
 
-// A start that might later end for lack of a thread is refused.
+// The node refuses to start if it might later run out of threads.
 func TestTooFewThreads(t *testing.T) {
 	t.Parallel()
 	p := spawn(t, freePort(t), fewThreads(t, reserve.ThreadsKept-2), "-noinput", "-config", configFile(t, ""))

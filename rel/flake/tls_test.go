@@ -93,7 +93,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Refusals by either side, and what the node logs of each, once.
+// Either side may refuse, and the node logs each refusal once.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")
@@ -131,7 +131,7 @@ func TestTLSRefused(t *testing.T) {
 	}
 }
 
-// Silent callers, before TLS or after, are hung up on, and keep nobody out.
+// Connections of silent callers, before TLS or after, are closed, and do not keep others out.
 func TestTLSSilence(t *testing.T) {
 	t.Parallel()
 	ca := certstest.NewCA(t, "ca")
@@ -146,8 +146,8 @@ func TestTLSSilence(t *testing.T) {
 	untilClosed(t, half)
 }
 
-// A new certificate is shown as soon as it is there; connected callers stay connected;
-// an invalid one changes nothing.
+// A new certificate is used immediately, and connected callers stay connected. An invalid one changes
+// nothing.
 func TestTLSReload(t *testing.T) {
 	t.Parallel()
 	ca := certstest.NewCA(t, "ca")

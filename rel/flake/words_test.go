@@ -15,8 +15,7 @@ import (
 	"testing"
 )
 
-// The keys of all log lines are those that docs/configuration.md lists: one word for one
-// thing.
+// All log lines use the keys that docs/configuration.md lists: one word for one thing.
 func TestLogKeys(t *testing.T) {
 	const root, chapter = "../..", "docs/configuration.md"
 	used := make(map[string]syntax.Position) // by key

@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// withoutWorker returns the file of a configuration in which nothing is said of the worker.
+// withoutWorker returns the path of a configuration that does not set the worker.
 func withoutWorker(t *testing.T) (config string) {
 	t.Helper()
 	config = configFile(t, "")
@@ -26,8 +26,8 @@ func withoutWorker(t *testing.T) (config string) {
 	return config
 }
 
-// The environment configures the node. A random worker id, which is the default, stays with
-// the file that the timestamp is in, and goes with it.
+// The environment configures the node. A random worker id, the default, is kept in the file of the
+// timestamp, and lost with it.
 func TestRandomWorkerByTheEnvironment(t *testing.T) {
 	config := withoutWorker(t)
 	path := filepath.Join(filepath.Dir(config), "timestamp")
@@ -74,7 +74,7 @@ func TestRandomWorkerByTheEnvironment(t *testing.T) {
 	}
 }
 
-// A variable that is not known, or whose value is wrong, is refused by its name.
+// An unknown variable, or one with an invalid value, is refused, and the error names it.
 func TestBadEnvironment(t *testing.T) {
 	for name, want := range map[string]string{
 		"FLAKE_NODE_NAM":  "flake: FLAKE_NODE_NAM: unknown, the nearest known variable is FLAKE_NODE_NAME\n",
@@ -90,7 +90,7 @@ func TestBadEnvironment(t *testing.T) {
 	}
 }
 
-// Of an interface whose MAC is not for good, the node warns, with the remedy.
+// The node warns about an interface whose MAC may change, and says what to do.
 func TestDoubtfulInterface(t *testing.T) {
 	config := withoutWorker(t)
 	card, err := flake.NetworkCard("")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The installed configuration is read where nothing names a node: its token is not for another.
+// The installed configuration is read only if nothing names a node, because its token is not for another one.
 func TestInstalled(t *testing.T) {
 	dir := t.TempDir()
 	installed, other := filepath.Join(dir, "sys.toml"), filepath.Join(dir, "other.toml")

@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/loadgen"
 )
 
-// What limits a result is said beside it; the line of progress has the last second.
+// Notes say what limited the result, and the progress line shows the last second.
 func TestBenchNotes(t *testing.T) {
 	r := benchResult{Rate: 1000, Result: loadgen.Result{CallsPerS: 50, IDs: 200, Compared: 50, Behind: true, Busy: 0.95}}
 	r.note()

@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/generators"
 )
 
-// Any number of ids takes the same memory.
+// Memory does not depend on the number of ids.
 func TestGenerateMemory(t *testing.T) {
 	ids, end, err := generators.OpenLocal(t.Context(), config.Generator{Format: "flake", Random: true}, "", nil)
 	if err != nil {
@@ -29,7 +29,7 @@ func TestGenerateMemory(t *testing.T) {
 	}
 }
 
-// A signal ends it, however many ids are left.
+// A signal ends generate, however many ids are left.
 func TestGenerateEnds(t *testing.T) {
 	ids, end, err := generators.OpenLocal(t.Context(), config.Generator{Format: "flake", Random: true}, "", nil)
 	if err != nil {

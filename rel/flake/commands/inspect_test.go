@@ -65,7 +65,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// The likeliest reading of each text, and what else it may be.
+// inspect shows the likeliest reading of each text, and what else it may be.
 func TestInspectTexts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sys.toml")
 	os.WriteFile(file, []byte("[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nepoch = "+
@@ -108,7 +108,7 @@ func TestInspectTexts(t *testing.T) {
 		{"-config " + many, "9q6uqblq2622g22b", "people, read as sno's own text"},
 		{"-format uuidv7", "nonsense", "nonsense: not an id of uuidv7"},
 		{"-format uuidv7", "019b76daa8004001808000000001e345", "not an id of uuidv7"},
-		{"", "hello", "hello: not an id of flake"}, // but for its first seconds
+		{"", "hello", "hello: not an id of flake"}, // except with a time in a format's first seconds
 		{"-config " + file, "?", "?: not an id of flake, snowflake"},
 		{"", strings.Repeat("!", 1000), "!... (1000 bytes): not an id of flake, flake-idgen, snowflake, " +
 			"sno, uuidv7, ulid"},
@@ -122,7 +122,7 @@ func TestInspectTexts(t *testing.T) {
 	}
 }
 
-// Ids are read from standard input, one a line, until it ends, or the command.
+// Ids are read from standard input, one per line, until the input or the command ends.
 func TestInspectLines(t *testing.T) {
 	v, out := inspecting(t, "-json", "-format=sno")
 	err := v.inspect(t.Context(), []string{"2222222222222222", "-"},

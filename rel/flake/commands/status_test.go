@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// Nothing of what a node tells reaches the terminal as it is.
+// Text from a node is escaped before it reaches the terminal.
 func TestTextOf(t *testing.T) {
 	evil := "\x1b[2J\r"
 	r := &idhttp.Report{Node: evil, Version: evil, Generators: []idhttp.GeneratorReport{{Name: evil, Reason: evil,
@@ -21,7 +21,7 @@ func TestTextOf(t *testing.T) {
 	}
 }
 
-// An idle node's mark is behind the clock, and that is no trouble, unless it is not ready.
+// The mark of an idle node is behind the clock, which is a problem only if the node is not ready.
 func TestLead(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
@@ -36,7 +36,7 @@ func TestLead(t *testing.T) {
 	}
 }
 
-// Nor does a name that another node has put into etcd.
+// So is a name that another node has written to etcd.
 func TestPrintWorkers(t *testing.T) {
 	var b strings.Builder
 	if err := printWorkers(&b, []workers.Entry{{Value: workers.Value{Name: "\x1b[2J\r"}}}); err != nil ||

@@ -53,7 +53,7 @@ func (s *shelf) Swap(_ context.Context, have map[string]string, key, value strin
 	return true, nil
 }
 
-// reserving is a source of which only Reserve is asked for.
+// reserving is a source that has only Reserve.
 type reserving struct {
 	formats.Source
 	reserve func() error
@@ -64,8 +64,8 @@ func (s reserving) Reserve(context.Context, int, uint8) (run formats.Run, err er
 	return run, s.reserve()
 }
 
-// A call that meets a move has its ids of the next number, or hears that there are none yet: the
-// node is well, and shuts down only when it does.
+// A call during a move gets ids with the next number, or ErrMoving. It gets ErrClosed only when the node
+// shuts down.
 func TestReserveMeetsMove(t *testing.T) {
 	store := &shelf{data: map[string]string{}}
 	set, err := host.Open[formats.Generator](host.Config{
@@ -120,7 +120,7 @@ func TestReserveMeetsMove(t *testing.T) {
 	}
 }
 
-// While etcd is away a node is ready until half of hold is left.
+// While etcd does not answer, a node is ready until half of hold is left.
 func TestEtcdReady(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// Each generator tells where its worker came from, and has a metabyte of its own.
+// Each generator reports the source of its worker, and has its own metabyte.
 func TestOrigin(t *testing.T) {
 	cfg := config.Default()
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
@@ -34,7 +34,7 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// A number of etcd goes where the configuration says, and is told.
+// A number from etcd sets the keys that the configuration names, and is reported.
 func TestNumberOfEtcd(t *testing.T) {
 	all, err := plans(config.Config{Flake: config.Flake{Etcd: true}, Generators: []config.Generator{
 		{Name: "ids", Format: "flake-idgen", Etcd: []string{"datacenter", "worker"}},
@@ -49,7 +49,7 @@ func TestNumberOfEtcd(t *testing.T) {
 	}
 }
 
-// All formats have the clock that the configuration says.
+// All formats use the configured clock.
 func TestClockOfGenerators(t *testing.T) {
 	clockOf := func(name string) func() uint64 {
 		return hostOf(config.Config{Flake: config.Flake{Clock: name}}, nil).Clock
@@ -81,7 +81,7 @@ func TestClockOfGenerators(t *testing.T) {
 	}
 }
 
-// The start names the generators whose few bits for a machine come from the configuration.
+// Startup names the generators whose number has few bits and is configured.
 func TestHandNumbered(t *testing.T) {
 	got := handNumbered([]config.Generator{
 		{Name: "a", Format: "snowflake"}, {Name: "b", Format: "flake"}, {Name: "c", Format: "sno"},

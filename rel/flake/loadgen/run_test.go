@@ -24,7 +24,7 @@ import (
 // number is a small id.
 func number(n uint64) formats.Number { return formats.Number{Lo: n} }
 
-// until ends a run once so many calls have been made, by any caller.
+// until ends a run after a number of calls by all callers together.
 func until(calls int64, end context.CancelFunc, take Taker) Taker {
 	var made atomic.Int64
 	return func(ctx context.Context) (ids, error) {
@@ -35,7 +35,7 @@ func until(calls int64, end context.CancelFunc, take Taker) Taker {
 	}
 }
 
-// Each kind of call of each format takes as many ids as it says, and none twice.
+// Each kind of call gets the number of ids that it asks for, in each format, without duplicates.
 func TestRun(t *testing.T) {
 	node := clienttest.New()
 	defer node.Close()
@@ -88,7 +88,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A node that hands out an id twice is found out, one after the other and in one answer.
+// A duplicate id is found.
 func TestTwice(t *testing.T) {
 	node := clienttest.New()
 	defer node.Close()
@@ -108,7 +108,7 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// Errors are counted by what they are; of those of any text only some are told apart.
+// Errors are counted by kind. Only some errors with arbitrary texts are counted separately.
 func TestErrors(t *testing.T) {
 	node := clienttest.New()
 	defer node.Close()
@@ -142,7 +142,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A call that is never answered is in the longest time, and among those that were due.
+// A call that is never answered counts in the longest time, and among the calls that were due.
 func TestUnfinished(t *testing.T) {
 	node := clienttest.New()
 	defer node.Close()
@@ -175,7 +175,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// What is measured of a call at a rate begins when it was due, if the caller was late.
+// At a rate, a late call is measured from the time at which it was due.
 func TestRate(t *testing.T) {
 	end, cancel := context.WithCancel(t.Context())
 	r := &run{Options: Options{Rate: 100, Takers: make([]Taker, 2)}, start: time.Now().Add(-time.Second), end: end}
@@ -195,7 +195,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// Percentiles are those of the times sorted, and up to 1.6 % more.
+// Percentiles are at most 1.6 % above those of the sorted times.
 func TestLatency(t *testing.T) {
 	var l latency
 	if got := l.percentiles(0.5); got[0] != 0 {
@@ -223,7 +223,7 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// Spans in any order, beside, within and across each other, against a set of numbers.
+// Random spans, adjacent, nested and overlapping, give the same counts as a set of numbers.
 func TestSeen(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
@@ -261,7 +261,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// Ids that lie apart are compared up to the bound, and no more are kept.
+// Ids that are not consecutive are compared up to the limit, and then dropped.
 func TestSeenFull(t *testing.T) {
 	const most = 1000
 	s := seen{most: most}
@@ -289,8 +289,7 @@ func TestSeenFull(t *testing.T) {
 	}
 }
 
-// Ids of uuidv7 and ulid are compared without their random bits, those that follow each
-// other as one span.
+// Ids of uuidv7 and ulid are compared without their random bits, and consecutive ones are one span.
 func TestPlace(t *testing.T) {
 	id := uuidv7.MustParse("019b76da-a800-7001-8080-00000001e345")
 	other := uuidv7.MustParse("019b76da-a800-7001-8080-00000001c001")

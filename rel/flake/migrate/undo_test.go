@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// A failure removes the files that were made, unless another node has them by now.
+// A failed takeover removes the files that it created, unless another node already uses them.
 func TestUndo(t *testing.T) {
 	for _, tt := range []struct{ before, locked, stay bool }{{false, false, false}, {true, false, true}, {false, true, true}} {
 		path := filepath.Join(t.TempDir(), "timestamp")

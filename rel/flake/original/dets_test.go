@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// detsFiles returns those that testdata/make-dets made, by release of OTP and how they were left: "otp25/killed".
+// detsFiles returns the files that testdata/make-dets made, by OTP release and kind: "otp25/killed".
 func detsFiles(tb testing.TB) map[string][]byte {
 	tb.Helper()
 	packed, err := os.ReadFile("testdata/dets.tar.gz")
@@ -97,7 +97,7 @@ func TestReadDets(t *testing.T) {
 	}
 }
 
-// The mark is above both times, by more than dets is late.
+// The mark is above both times, by more than the delay of dets.
 func TestMark(t *testing.T) {
 	for _, c := range []struct {
 		last     uint64
@@ -111,7 +111,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// What differs from a dets file of the original in one place says so, whatever is there.
+// A dets file that differs in one place from the original's is refused, with the reason.
 func TestDamagedDets(t *testing.T) {
 	good := detsFiles(t)["otp25/closed"]
 	timeAt := bytes.LastIndex(good, []byte("last_timestamp")) + len("last_timestamp") + 3 // the bytes of its number
@@ -192,8 +192,8 @@ func TestUnreadable(t *testing.T) {
 
 func second(_ State, err error) error { return err }
 
-// Whatever words of a file are, and wherever it ends, it is read or refused; and what is read does not change with what
-// is behind it. The words are few, for a fuzzer gets nowhere with the 6 kB of a file.
+// Files with any two words replaced, and cut anywhere, are read or refused, and appended bytes change nothing. Only
+// two words vary, because a fuzzer gets nowhere with all 6 kB of a file.
 func FuzzDets(f *testing.F) {
 	files := detsFiles(f)
 	names := slices.Sorted(maps.Keys(files))

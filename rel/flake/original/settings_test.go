@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
-// write writes files into a folder of their own, and returns it.
+// write writes files to a new directory, and returns it.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,7 +27,7 @@ func write(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// What the original's release has, and what its users add.
+// The settings are from the original's release, and from what its users add.
 func TestSettings(t *testing.T) {
 	t.Setenv("HOME", t.TempDir()) // whose cookie is read
 	dir := write(t, map[string]string{
@@ -112,7 +112,7 @@ func TestSettings(t *testing.T) {
 
 func first(data []byte, _ error) []byte { return data }
 
-// load loads the configuration that is made of settings.
+// load loads the configuration that settings make.
 func load(t *testing.T, s Settings) config.Config {
 	t.Helper()
 	toml, err := s.TOML()
@@ -126,7 +126,7 @@ func load(t *testing.T, s Settings) config.Config {
 	return c
 }
 
-// Whatever is in the settings, the configuration has it.
+// The configuration has all settings, whatever they contain.
 func TestTOML(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	for name, s := range map[string]Settings{
@@ -170,7 +170,7 @@ func TestTOML(t *testing.T) {
 	}
 }
 
-// What is not set is said in comments, and why a value is what it is.
+// Comments say what is not set, and explain values.
 func TestComments(t *testing.T) {
 	const head = "# From boundary/flake, the Erlang server that this node replaces. A key that is not " +
 		"here has its default.\n"
@@ -279,7 +279,7 @@ func TestSysConfig(t *testing.T) {
 	}
 }
 
-// Whatever a sys.config has, it is read or refused, and opens no more than the two tables of sys.toml.
+// Any sys.config is read or refused, and adds no table to sys.toml beyond the expected ones.
 func FuzzSysConfig(f *testing.F) {
 	f.Add([]byte(`["sys", {flake,[{interface,"a\"\n[http]"},{timestamp_path,"/t"},{allowable_downtime,7}]}].`))
 	f.Add([]byte(`[{kernel,[{net_ticktime,15},{inet_dist_listen_min,1},{inet_dist_listen_max,2},{inet_dist_use_interface,{10,0,0,1}}]}].`))
@@ -307,7 +307,7 @@ func FuzzSysConfig(f *testing.F) {
 	})
 }
 
-// The values of keys, to the last that there may be.
+// Values up to the limits of their keys are taken.
 func TestValues(t *testing.T) {
 	const forever = 9223372036854 * time.Millisecond
 	for source, want := range map[string]Settings{
@@ -331,8 +331,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// A file that another names is where Erlang looks for it: that of a sys.config beside it before the working folder,
-// that of a vm.args there first, and one with its whole path nowhere else.
+// A file that another file names is searched for as Erlang does: first beside a sys.config and then in the working
+// directory, or the reverse for a vm.args. An absolute path names one file.
 func TestFolders(t *testing.T) {
 	for _, tt := range []struct{ named, where, sysConfig, vmArgs string }{
 		{"more", "beside", "beside", "beside"},

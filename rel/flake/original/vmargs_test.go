@@ -66,7 +66,7 @@ func TestVMArgs(t *testing.T) {
 	}
 }
 
-// Options of TLS may each have a flag of their own, as in the guide of OTP, and are of the server.
+// TLS options may each have a separate flag, as in OTP's guide. Only those of the server are taken.
 func TestTLS(t *testing.T) {
 	dir := write(t, map[string]string{
 		"opt": `[{server, [{certfile, "c.pem"}, {cacertfile, "ca.pem"}, {verify, verify_peer}, {fail_if_no_peer_cert, true}, odd, {depth, 2}]},
@@ -110,7 +110,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Arguments that are quoted are the same ones again.
+// Quoting the arguments and splitting them again changes nothing.
 func FuzzArgs(f *testing.F) {
 	for _, text := range []string{"-name a@b # c", `'a b'"c d"\ e ''`, "\\", "a#b\nc", "$\\{A}", "\xff"} {
 		f.Add(text)

@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// The level holds from the start, and may be changed.
+// The level applies from the start, and can be changed.
 func TestLogLevel(t *testing.T) {
 	for _, format := range []string{config.LogText, config.LogJSON} {
 		var b bytes.Buffer
@@ -40,7 +40,7 @@ func TestLogLevel(t *testing.T) {
 	}
 }
 
-// Whatever is written in JSON is an object, also of lines that were not read.
+// Everything that a JSON log writes is an object, including the report of dropped lines.
 func TestLogIsJSON(t *testing.T) {
 	r, w := io.Pipe()
 	l := OpenLog(config.Log{Format: config.LogJSON}, w)
@@ -75,7 +75,7 @@ func TestLogIsJSON(t *testing.T) {
 	}
 }
 
-// flood counts what is left of lines by message, and of what was left out.
+// flood counts the lines that the limits let through.
 type flood struct {
 	*slog.Logger
 	limit *limiter
@@ -89,7 +89,7 @@ func newFlood() *flood {
 	return f
 }
 
-// count counts what was written, and not by the timer at this moment.
+// count counts a text in what was written, while the timer cannot write.
 func (f *flood) count(part string) int {
 	f.limit.messages.mu.Lock()
 	defer f.limit.messages.mu.Unlock()
@@ -146,7 +146,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// No host hides what another does, though all of them together can.
+// No host can hide the lines of another, although all hosts together can.
 func TestLimitOfHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlood()
@@ -171,7 +171,7 @@ func TestLimitOfHosts(t *testing.T) {
 	})
 }
 
-// Messages without number are bounded as one, if anything makes them.
+// Too many different messages share one limit.
 func TestLimitOfMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlood()

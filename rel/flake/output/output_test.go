@@ -36,7 +36,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// JSON says the same with what is escaped.
+// Escaping does not change what JSON decodes to.
 func TestPrintJSON(t *testing.T) {
 	const evil = "\nforged\x1b[2J\u009b2J\r\u202e\U000e0001"
 	var b bytes.Buffer

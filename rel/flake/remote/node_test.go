@@ -7,7 +7,7 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
-// Without EPMD nobody knows a port that is not fixed.
+// Without EPMD, only a fixed port can be dialed.
 func TestDialer(t *testing.T) {
 	for listen, ok := range map[string]bool{"": false, "127.0.0.1:0": false, "127.0.0.1:4370": true} {
 		_, err := Dialer(config.Node{Name: "flake@127.0.0.1", EPMD: "off", Listen: listen})
@@ -17,7 +17,7 @@ func TestDialer(t *testing.T) {
 	}
 }
 
-// Whoever dials beyond this machine without TLS is told who gets the digest.
+// Dialing another machine without TLS warns who gets the digest.
 func TestSayDigest(t *testing.T) {
 	for _, tt := range []struct {
 		name      string

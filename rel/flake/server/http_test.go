@@ -45,7 +45,7 @@ func TestHTTPRefused(t *testing.T) {
 	}
 }
 
-// 0.0.0.0 is all of IPv4, and none of IPv6.
+// 0.0.0.0 means all IPv4 addresses, and no IPv6 address.
 func TestHTTPIPv4(t *testing.T) {
 	d, err := openDoor(config.HTTP{Listen: "0.0.0.0:0", Open: true}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -69,7 +69,7 @@ func TestTaken(t *testing.T) {
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
 	cfg.Flake.Random, cfg.Flake.WorkerID = false, []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
 	taken := l.Addr().String()
-	for want, set := range map[string]func(){ // each but the first finds file and worker id free
+	for want, set := range map[string]func(){ // all but the first show that the file and the worker id were released
 		"http.listen: listen tcp4 " + taken:       func() { cfg.HTTP.Listen = taken },
 		"http.metrics: listen tcp4 " + taken:      func() { cfg.HTTP.Listen, cfg.HTTP.Metrics = "127.0.0.1:0", taken },
 		"node.listen: node taken@127.0.0.1: list": func() { cfg.Node.Listen = taken },

@@ -8,8 +8,8 @@ import (
 	"github.com/flake-go/flake/node"
 )
 
-// The limit is above what connections hold, else the collector would run all the time,
-// and below what the container may take.
+// The limit is above what connections hold, or the collector would run all the time, and not above the
+// container's.
 func TestMemoryFor(t *testing.T) {
 	for _, test := range []struct {
 		connections int
@@ -31,7 +31,7 @@ func TestMemoryFor(t *testing.T) {
 	}
 }
 
-// What the file says by default is what the table of SECURITY.md says.
+// The defaults of the configuration are the limits in SECURITY.md.
 func TestDefaultConnections(t *testing.T) {
 	if n := config.Default().Node; n.MaxConnections != node.MaxConnections || n.MaxConnectionsPerHost != node.MaxPerHost {
 		t.Errorf("%d nodes, %d of one host, want %d and %d", n.MaxConnections, n.MaxConnectionsPerHost, node.MaxConnections, node.MaxPerHost)
@@ -61,7 +61,7 @@ func TestHTTPWithin(t *testing.T) {
 	}
 }
 
-// The operator's limit on memory is one, unless the control groups' is less.
+// The configured limit on memory applies, unless the control groups' limit is lower.
 func TestMemoryOf(t *testing.T) {
 	for limit, less := range map[int64]bool{0: false, 64 << 20: true} {
 		got := memoryOf(config.Node{MemoryLimit: limit})

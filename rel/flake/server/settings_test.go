@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
-// The level of the log changes, too.
+// A reload changes the level of the log.
 func TestReloadLogLevel(t *testing.T) {
 	cfg := config.Default()
 	cfg.Node.Name, cfg.Node.EPMD, cfg.Node.Listen = "level@127.0.0.1", "off", "127.0.0.1:0"
@@ -33,7 +33,7 @@ func TestReloadLogLevel(t *testing.T) {
 	}
 }
 
-// The start says the same in lines, or in one of the log in JSON.
+// Startup reports the same in lines or, if the log is in JSON, in one log line.
 func TestAnnounce(t *testing.T) {
 	for format, objects := range map[string]int{config.LogText: 0, config.LogJSON: 1} {
 		cfg := config.Default()
@@ -60,7 +60,7 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// Of a node that nobody finds, the log says so.
+// The log warns about a node that Erlang nodes cannot find.
 func TestWarnOf(t *testing.T) {
 	for _, test := range []struct {
 		epmd, listen string
@@ -74,8 +74,8 @@ func TestWarnOf(t *testing.T) {
 	}
 }
 
-// What can change has to be right beside what cannot: a file that is right by itself may
-// open the node's address to everybody.
+// New values must be valid together with the values that cannot change: a file that is valid by itself
+// may open the node's address to everybody.
 func TestSettingsWith(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("0123456789abcdef"), 0o600); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/generators"
 )
 
-// stuckSource is one whose ids do not come while it is stuck, unless it refuses them.
+// stuckSource is a source that can be stuck, or refuse ids.
 type stuckSource struct {
 	formats.Source
 	stuck, refuses bool
@@ -32,8 +32,8 @@ func (s *stuckSource) Reserve(ctx context.Context, n int, meta uint8) (formats.R
 	return s.Source.Reserve(ctx, n, meta)
 }
 
-// The watchdog takes an id of a generator that others take ids of, and leaves one that
-// rests alone. One that hangs is found, one that refuses is not stuck.
+// The watchdog takes an id from a generator that others use, but not from an idle one. A generator that
+// hangs is reported; one that refuses is not stuck.
 func TestWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, err := flake.NewGenerator(1, flake.Options{})
@@ -57,7 +57,7 @@ func TestWatchdog(t *testing.T) {
 			}
 		}
 		look("", 1) // at first
-		look("", 1) // it rests
+		look("", 1) // idle
 		ask()
 		look("", 2)
 		look("", 2)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Without a service manager nobody is told, and a socket that is not there is no reason
-// not to start. The watchdog may be another process's.
+// Without a service manager, nothing is reported. A missing socket does not keep the node from starting. The
+// watchdog may be meant for another process.
 func TestOpenNotifier(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})

@@ -61,7 +61,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// What bash offers for the last word, with its own functions.
+// bash offers these completions for the last word.
 func TestBash(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "flake.bash")
 	if err := os.WriteFile(script, []byte(bash(table())), 0o600); err != nil {
@@ -99,8 +99,8 @@ func TestBash(t *testing.T) {
 	}
 }
 
-// The scripts for zsh and fish, which are not everywhere, have what they should in them;
-// where there is the shell, it reads them.
+// The scripts for zsh and fish contain the commands and flags. If the shell is installed, it parses
+// them.
 func TestOtherShells(t *testing.T) {
 	for shell, want := range map[string][]string{
 		"zsh": {
@@ -138,8 +138,8 @@ func TestOtherShells(t *testing.T) {
 	}
 }
 
-// The manual page has only macros of man(7), and no text that is taken for one; where
-// there is groff, it warns of nothing.
+// The manual page has only macros of man(7), and no text that looks like one. If groff is installed, it
+// warns about nothing.
 func TestMan(t *testing.T) {
 	page := Man(table(), "1.2", "makes - ids", []Section{{"SEE ALSO", "it"}})
 	for _, want := range []string{
