@@ -22,12 +22,12 @@ var (
 )
 
 // TestKillNine kills the command with SIGKILL at random moments while Erlang callers
-// take ids, and restarts it. No id may come twice, and every id must be above those of
-// all earlier lives.
+// take ids, and restarts it. No id may repeat, and every id must be above those of all
+// earlier lives.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	port, config, ids := freePort(t), configFile(t, ""), t.TempDir()
-	// An EPMD of the test's: otherwise callers would wait for the one that dies.
+	// The test has its own EPMD, or callers would wait for the one that is killed.
 	startDaemon(t, port)
 	caller := spawnErl(t, port, nil, fmt.Sprintf("collect=%d,%s", *kills, ids))
 	for life := range *kills {
@@ -59,8 +59,8 @@ func TestKillNine(t *testing.T) {
 	t.Logf("%d ids in %d lives", total, *kills)
 }
 
-// TestLeases kills the command likewise, while callers lease ids and others take
-// single ones. No id may be in two leases, nor in a lease and handed out singly.
+// TestLeases kills the command in the same way while callers lease ids and others take single ones. No id
+// may be in two leases, or both in a lease and handed out singly.
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	const lives = 3 // at least

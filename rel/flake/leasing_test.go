@@ -14,8 +14,8 @@ import (
 )
 
 // TestLeasingKilled kills the command with SIGKILL at random moments while a Go client
-// leases ids ahead and takes others singly, and restarts it. No id may come twice, and
-// each caller's must ascend.
+// leases ids ahead and takes others singly, and restarts it. No id may repeat, and each
+// caller's ids must ascend.
 func TestLeasingKilled(t *testing.T) {
 	t.Parallel()
 	port, addr := freePort(t), "127.0.0.1:"+freePort(t)

@@ -22,8 +22,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// mayGrow is how many bytes the node's resident memory may grow, whatever anyone does:
-// with mayGrowConnections or fewer, for each connection beyond, and for each with TLS.
+// mayGrow is the number of bytes by which the node's resident memory may grow, whatever peers do: with
+// mayGrowConnections or fewer, for each connection beyond that, and for each with TLS.
 const (
 	mayGrow              = 100_000_000
 	mayGrowPerConnection = 32 << 10
@@ -52,8 +52,8 @@ func startPlain(t *testing.T, node string) *flakeNode {
 	return startCommand(t, command, "", node)
 }
 
-// TestHostileMemory attacks the command, several peers at a time. It serves
-// others meanwhile and afterwards, and takes little memory for it:
+// TestHostileMemory attacks the command with several peers at a time. The command serves others at the same
+// time and afterwards, and needs little memory:
 //
 //	go test -v -parallel 1 -run 'TestHostileMemory$' ./rel/flake -hostile.conns=10000 -hostile.time=15s
 func TestHostileMemory(t *testing.T) {
@@ -124,7 +124,7 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// What others had it take is given back to the system soon after they have gone.
+// Memory that peers made the node allocate returns to the system soon after they have left.
 func TestMemoryGivenBack(t *testing.T) {
 	t.Parallel()
 	const conns, size, spare = 300, 60 << 10, 12 << 10
@@ -192,8 +192,7 @@ func (l latencies) String() string {
 	return fmt.Sprintf("%d, p99 %v", len(l), l[(len(l)-1)*99/100].Round(time.Millisecond))
 }
 
-// repeated measures what do does, again and again until the end, but leaves others some time
-// of the processor.
+// repeated measures do repeatedly until the end, but leaves some processor time to others.
 func repeated(over <-chan struct{}, do func()) (all latencies) {
 	for {
 		start := time.Now()
@@ -279,7 +278,7 @@ func served(t *testing.T, n *flakeNode) {
 		if answer, ok := reply.(etf.Tuple); ok && len(answer) == 2 && answer[0] == etf.Atom("ok") {
 			return
 		}
-		// flake may have been killed and be about to come back.
+		// flake may have been killed, and be restarting.
 		if ctx.Err() != nil {
 			t.Fatalf("not served: %v, %v", reply, err)
 		}

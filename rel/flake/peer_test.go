@@ -33,13 +33,13 @@ const (
 	nodeName = "flake@127.0.0.1"
 	cookie   = "flake"
 
-	// patience is for hangs: no test should wait so long, except one that kills the
-	// command repeatedly, each of which may take restart, and one that goes on for a time.
+	// patience is for hangs: no test should wait so long, except one that kills the command repeatedly, where each
+	// start may take as long as restart, and one that runs for a set time.
 	patience = 4 * time.Minute
 	restart  = 20 * time.Second
 )
 
-// patient are flags with which an Erlang node does not give up a handshake after 7 s.
+// patient are flags that keep an Erlang node from giving up a handshake after 7 s.
 var patient = []string{"-kernel", "net_setuptime", "120"}
 
 var (
@@ -232,8 +232,8 @@ type flakeNode struct {
 	tls  *tls.Config
 }
 
-// startNode starts the command with an EPMD port, empty for a fresh one. At the
-// end of the test it must stop in good order.
+// startNode starts the command with an EPMD port, or with a free one if the port is empty. At the end of the
+// test it must stop cleanly.
 func startNode(t *testing.T, port string, flags ...string) *flakeNode {
 	t.Helper()
 	return startCommand(t, command, port, "", flags...)
@@ -328,8 +328,7 @@ func wantChecks(t *testing.T, p *process, checks ...string) {
 
 var ports atomic.Int64 // that freePort has tried
 
-// freePort returns a port on which nobody listens, and which the system assigns to no
-// dialler.
+// freePort returns a port that is not in use, and that the system assigns to no dialer.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -343,7 +342,7 @@ func freePort(t *testing.T) string {
 	return ""
 }
 
-// await polls for what nothing reports.
+// await polls for a condition that nothing reports.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience / 4); !done(); time.Sleep(5 * time.Millisecond) {

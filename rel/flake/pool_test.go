@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Whoever uses up what connections share, others get their turn.
+// The peers of this file use up what connections share; others must still be served.
 
 // peer returns a peer that the test scripts.
 func (n *flakeNode) peer(name string) *attacker {
@@ -77,8 +77,8 @@ func TestHalfFrames(t *testing.T) {
 	})
 }
 
-// Calls in the names of other nodes do not get those cut off, nor keep their own
-// answers from them.
+// Calls in the names of other nodes neither end the connections of those nodes, nor withhold their
+// answers.
 func TestPassedOnUnread(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")

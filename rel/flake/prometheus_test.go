@@ -23,8 +23,8 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// Each alert fires when it should and not before, as promtool sees it, and leads to what
-// to do about it.
+// Each alert fires when it should and not before, according to promtool, and links to what to do about
+// it.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	testenv.Need(t, "promtool")
@@ -56,8 +56,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// Prometheus, scraping a node, has an answer to each query of the dashboard, finds nothing
-// wrong with the alerts, and is told of none but of a wrong cookie and the like.
+// A Prometheus that scrapes a node answers each query of the dashboard, accepts the alerts, and fires none
+// except those for a wrong cookie and the like.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	n, node := startHTTP(t, command)
@@ -127,7 +127,7 @@ func useEverything(t *testing.T, n *flakeNode, url string) {
 	fetch(t, http.DefaultClient, url+"v1/ids?n=0", "")
 }
 
-// everything is a server that tells what a node does with etcd and certificates.
+// everything is a server that reports what a node with etcd and certificates does.
 func everything(t *testing.T) *idhttp.Server {
 	o := idhttptest.Server(t, "up").Options
 	o.Node.CertificateEnds = func() time.Time { return time.Now().Add(90 * 24 * time.Hour) }
@@ -167,14 +167,14 @@ func queriesOf(t *testing.T) map[string]string {
 	return all
 }
 
-// prometheus is a real one.
+// prometheus is a real Prometheus.
 type prometheus struct {
 	t   *testing.T
 	url string
 }
 
-// startPrometheus has Prometheus scrape these addresses every two seconds, which is as long
-// as one may take to answer.
+// startPrometheus makes Prometheus scrape these addresses every two seconds, which is also the limit on the
+// time of an answer.
 func startPrometheus(t *testing.T, targets ...string) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
@@ -213,7 +213,7 @@ func startPrometheus(t *testing.T, targets ...string) *prometheus {
 	return p
 }
 
-// get returns the data of an endpoint, and whether there are any.
+// get returns the data of an endpoint, and reports whether there are any.
 func (p *prometheus) get(endpoint string, data any) bool {
 	p.t.Helper()
 	answer, err := http.Get(p.url + endpoint)
@@ -234,7 +234,7 @@ func (p *prometheus) get(endpoint string, data any) bool {
 	return reply.Status == "success"
 }
 
-// answers tells whether a query has a number for a result.
+// answers reports whether the result of a query is a number.
 func (p *prometheus) answers(expr string) bool {
 	p.t.Helper()
 	var data struct{ Result []struct{ Value [2]any } }

@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// In these years an id has 18 digits in base 62.
+// Currently an id has 18 digits in base 62.
 var anID = regexp.MustCompile(`"(?:[0-9A-Za-z]{18}|[0-9A-Za-z]{22})"`)
 
 // TestPrompt runs on a terminal the session shown in docs/operating/commands.md.

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// reloaded is the command with a configuration that the test writes anew.
+// reloaded is the command with a configuration that the test rewrites.
 type reloaded struct {
 	*flakeNode
 	path string
@@ -72,8 +72,8 @@ func startReloaded(t *testing.T, node string) (r *reloaded, token string) {
 	return r, token
 }
 
-// The cookie of a fleet changes while callers with the old one and with the new one take
-// ids; and the token with it. What is wrong changes nothing.
+// The cookie and the token of a node change while callers with the old cookie and with the new one take
+// ids. An invalid configuration changes nothing.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r, token := startReloaded(t, "[node]\ncookie = \"old\"\n")
@@ -138,7 +138,7 @@ func TestReload(t *testing.T) {
 	r.wait()
 }
 
-// Secrets that change are read without a signal, also if a link leads to them as in Kubernetes. A broken one is logged.
+// Changed secrets are read without a signal, even behind a link as in Kubernetes. An invalid one is logged.
 func TestSecretsAreWatched(t *testing.T) {
 	t.Parallel()
 	cookie := filepath.Join(t.TempDir(), "cookie")
@@ -166,7 +166,7 @@ func TestSecretsAreWatched(t *testing.T) {
 	r.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "new"}, "get")
 }
 
-// On a terminal SIGHUP ends the node, as its end does.
+// On a terminal, SIGHUP ends the node, as closing the terminal does.
 func TestHangupOnTerminal(t *testing.T) {
 	t.Parallel()
 	pid := filepath.Join(t.TempDir(), "pid")

@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// Callers that share an address with hostile ones.
+// The tests of this file have callers that share an address with hostile ones.
 
 // sharedNode is the command at an address that the node does not treat as the
 // loopback, if the machine has one.
@@ -38,8 +38,7 @@ func (n *sharedNode) shakeHands(c net.Conn, name, cookie string) error {
 	return err
 }
 
-// come dials with this many callers and returns. await waits until they have shaken
-// hands.
+// come dials with this many callers and returns. await waits until their handshakes are complete.
 func (n *sharedNode) come(callers int) (await func()) {
 	var in sync.WaitGroup
 	for i := range callers {
@@ -61,7 +60,7 @@ func (n *sharedNode) come(callers int) (await func()) {
 	return in.Wait
 }
 
-// offend shows wrong cookies, so that callers of this address are delayed.
+// offend tries wrong cookies, so that callers from this address are delayed.
 func (n *sharedNode) offend() {
 	var all sync.WaitGroup
 	for range 8 {
@@ -99,8 +98,8 @@ func ownAddress(t *testing.T) string {
 	return "127.0.0.1"
 }
 
-// Callers behind one address all get in at once, though somebody there opens thousands
-// of silent connections.
+// All callers behind one address are admitted at once, although another peer there opens thousands of
+// silent connections.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	n := startShared(t)
@@ -111,8 +110,8 @@ func TestManyAtOnce(t *testing.T) {
 	n.erlComes()()
 }
 
-// A host that shows wrong cookies and opens more handshakes than allowed keeps out
-// nobody at the same address.
+// A host that tries wrong cookies and starts more handshakes than allowed does not keep out callers at the
+// same address.
 func TestSharedAddress(t *testing.T) {
 	t.Parallel()
 	n := startShared(t)
@@ -126,8 +125,8 @@ func TestSharedAddress(t *testing.T) {
 	n.erlComes()()
 }
 
-// Nearly as many callers as may shake hands at once do not break each other off,
-// despite wrong cookies and silent callers.
+// Nearly as many callers as are allowed concurrent handshakes do not interrupt each other, despite wrong
+// cookies and silent callers.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	const callers, silent, most = 1020, 20, 3 * 1020

@@ -22,7 +22,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// siege is many attacks at once, which go on until a moment.
+// siege is many concurrent attacks, which last until a given time.
 type siege struct {
 	ctx     context.Context
 	n       *flakeNode
@@ -91,7 +91,7 @@ func newSiege(ctx context.Context, t *testing.T, n *flakeNode, url string) *sieg
 	return s
 }
 
-// begin starts the attackers, which go on until the end of the siege.
+// begin starts the attackers, which continue until the end of the siege.
 func (s *siege) begin(running *sync.WaitGroup) {
 	for _, a := range together {
 		if !strings.Contains(a.name, *attackOnly) {
@@ -103,7 +103,7 @@ func (s *siege) begin(running *sync.WaitGroup) {
 	}
 }
 
-// pause waits, and reports whether the siege goes on.
+// pause waits, and reports whether the siege continues.
 func (s *siege) pause(d time.Duration) bool { return pause(s.ctx, d) }
 
 func pause(ctx context.Context, d time.Duration) bool {
@@ -124,7 +124,7 @@ func (s *siege) dial(addr string) (net.Conn, error) {
 	return c, err
 }
 
-// as returns an attacker with this name, or any if empty; nil if it is not let in.
+// as returns an attacker with this name, or with any name if it is empty. It returns nil if the node refuses it.
 func (s *siege) as(name string) *attacker {
 	if name == "" {
 		name = fmt.Sprintf("siege%d@127.0.0.1", s.names.Add(1))
@@ -175,7 +175,7 @@ func (s *siege) forgedExits(int) {
 	})
 }
 
-// slowCasts starts slow functions, and comes back under the same name.
+// slowCasts starts slow functions, and reconnects under the same name.
 func (s *siege) slowCasts(int) {
 	const name = "slow@127.0.0.1"
 	s.again(name, func(a *attacker) {
@@ -275,7 +275,7 @@ func (s *siege) wrongCookies(int) {
 	}
 }
 
-// silent dials 40 times a second, and says nothing or half of its name.
+// silent dials 40 times a second, and sends nothing or half of its name.
 func (s *siege) silent(int) {
 	name := nameMessage("half@127.0.0.1")
 	for i := 0; s.pause(25 * time.Millisecond); i++ {
@@ -289,7 +289,7 @@ func (s *siege) silent(int) {
 	}
 }
 
-// inAnothersName asks for the largest answers to processes of the honest node.
+// inAnothersName requests the largest answers for processes of the honest node.
 func (s *siege) inAnothersName(int) {
 	s.again("", func(a *attacker) {
 		go untilEnded(a)

@@ -27,9 +27,8 @@ import (
 
 var soakTime = flag.Duration("soak.time", 2*time.Minute, "for how long TestSoak goes on")
 
-// TestSoak has two nodes live an operator's day in fast motion, with everything that
-// happens in one. At the end the one that nobody stopped uses no more than before, and
-// no id came twice.
+// TestSoak runs two nodes through an operator's day in fast motion. At the end, the one that was never
+// stopped uses no more than before, and no id has repeated.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t)
@@ -65,7 +64,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// day is what happens, in this order, again and again.
+// day is what happens, in this order, repeatedly.
 var day = []struct {
 	name   string
 	happen func(s *soak)
@@ -125,8 +124,8 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// withClock builds the command with a clock that is as far ahead as a file tells, in ns,
-// and which writes down how many goroutines there are.
+// withClock builds the command with a clock that is ahead by the number of ns in a file. The command
+// also writes its number of goroutines to a file.
 func withClock(t *testing.T, file string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -170,7 +169,7 @@ func init() {
 	return command
 }
 
-// take takes ids until ctx is done, of a node that is there at all times or not.
+// take takes ids until ctx is done, from a node that may or may not be down at times.
 func (s *soak) take(ctx context.Context, ids *client.IDs[flake.ID], mortal bool) {
 	var last flake.ID
 	for ctx.Err() == nil {
@@ -224,7 +223,7 @@ func (s *soak) overHTTP(ctx context.Context) {
 	}
 }
 
-// guess comes with wrong cookies.
+// guess tries wrong cookies.
 func (s *soak) guess(ctx context.Context) {
 	for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) { // at a steady rate
 		c, err := net.Dial("tcp", s.steady.addr)
@@ -263,7 +262,7 @@ func (s *soak) restartEPMD() {
 	s.epmd = startDaemon(s.t, s.epmd.port)
 }
 
-// step sets the clock of both nodes, and waits until they have gone by it for a time.
+// step sets the clock of both nodes, and waits until they have used it for some time.
 func (s *soak) step(ahead time.Duration) {
 	if err := os.WriteFile(s.clock, fmt.Append(nil, ahead.Nanoseconds()), 0o600); err != nil {
 		s.t.Error(err)
@@ -271,7 +270,7 @@ func (s *soak) step(ahead time.Duration) {
 	s.pause()
 }
 
-// pause lets what happens go on for longer than a mark is ahead.
+// pause waits for longer than a mark is ahead.
 func (s *soak) pause() { time.Sleep(5 * time.Second) }
 
 func (s *soak) restart(signal syscall.Signal) {
@@ -280,8 +279,7 @@ func (s *soak) restart(signal syscall.Signal) {
 	s.mortal = s.start()
 }
 
-// fullDisk puts in the way of the file that takes the place of the mark's what cannot be
-// removed.
+// fullDisk creates something that cannot be removed in place of the file that would replace the mark's.
 func (s *soak) fullDisk() {
 	block := filepath.Join(s.folder, "timestamp.new")
 	for {
@@ -333,7 +331,7 @@ func (s *soak) sample(ctx context.Context) {
 	}
 }
 
-// judge compares the last quarter of the time with the second, and plots all.
+// judge compares the last quarter of the time with the second, and plots the whole.
 func (s *soak) judge(took time.Duration) {
 	quarter := len(s.samples) / 4
 	if quarter == 0 {
@@ -358,7 +356,7 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// slope returns how much a line through all rises from one to the next, by least squares.
+// slope returns the slope of the values, by least squares.
 func slope(all []float64) float64 {
 	var x, y, xx, xy float64
 	for i, v := range all {

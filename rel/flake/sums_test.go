@@ -15,9 +15,9 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// The attacks that add up over connections.
+// The attacks of this file add up over connections.
 
-// watches sets some hundred monitors or links.
+// watches sets several hundred monitors or links.
 func (a *attacker) watches() {
 	long := etf.Atom(strings.Repeat("x", 250) + "@y")
 	a.numbered(300, func(i int) {
@@ -62,7 +62,7 @@ func (a *attacker) handled() {
 	}
 }
 
-// unread asks for more answers than the system buffers.
+// unread requests more answers than the system buffers.
 func (a *attacker) unread() {
 	a.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	for i := range 32 {
