@@ -54,7 +54,11 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 		}
 	}()
 	if store != nil {
-		if err := gs.claim(ctx, cfg.Etcd.StartTimeout); err != nil {
+		limit := cfg.Etcd.StartTimeout
+		start, cancel := context.WithTimeoutCause(ctx, cmp.Or(limit, math.MaxInt64), // 0: no limit
+			fmt.Errorf("etcd.start_timeout, %v, has passed", limit))
+		defer cancel()
+		if err := gs.host.Claim(start); err != nil {
 			return gs, credentials.Advise(err, cfg.Etcd)
 		}
 	}
@@ -101,16 +105,6 @@ func handNumbered(all []config.Generator) (names []string) {
 		}
 	}
 	return names
-}
-
-// claim claims a number from etcd. If timeout is 0, it waits forever.
-func (gs Set) claim(ctx context.Context, timeout time.Duration) error {
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("etcd.start_timeout, %v, has passed", timeout))
-		defer cancel()
-	}
-	return gs.host.Claim(ctx)
 }
 
 // open opens a generator and claims its place. A generator with a number from etcd claims no place on the
