@@ -25,7 +25,7 @@ func TestDialEPMD(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := epmd.NewServer(slog.New(slog.DiscardHandler))
-	go server.Serve(l)
+	server.Serve(l)
 	defer server.Close()
 	port := func(addr net.Addr) uint16 { return uint16(addr.(*net.TCPAddr).Port) }
 	t.Setenv("ERL_EPMD_PORT", strconv.Itoa(int(port(l.Addr()))))

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -36,12 +35,8 @@ func startDialed(t *testing.T, short string) *dialed {
 		ls[i] = l
 	}
 	server := epmd.NewServer(quiet)
-	var serving sync.WaitGroup
-	serving.Go(func() { server.Serve(ls[0]) })
-	t.Cleanup(func() {
-		server.Close()
-		serving.Wait()
-	})
+	server.Serve(ls[0])
+	t.Cleanup(server.Close)
 	addr := ls[0].Addr().String()
 	_, port, _ := net.SplitHostPort(ls[1].Addr().String())
 	p, _ := strconv.Atoi(port)

@@ -68,14 +68,8 @@ func startServer(t *testing.T, addr string, prepare func(*Server)) (*Server, str
 	if prepare != nil {
 		prepare(s)
 	}
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(l) }()
-	t.Cleanup(func() {
-		s.Close()
-		if err := <-done; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-	})
+	s.Serve(l)
+	t.Cleanup(s.Close)
 	return s, l.Addr().String()
 }
 

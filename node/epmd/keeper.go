@@ -15,6 +15,7 @@
 package epmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,9 +67,8 @@ type Keeper struct {
 	mu      sync.Mutex
 	state   State
 	server  *Server // our own EPMD, or nil
-	serving sync.WaitGroup
 	cancel  context.CancelFunc
-	done    chan struct{}
+	running sync.WaitGroup
 }
 
 // Prepare starts an EPMD if none is running and the mode is [Auto]. Close stops that
@@ -89,18 +89,10 @@ func (k *Keeper) Prepare(ctx context.Context) error {
 
 // fill sets zero fields to their defaults.
 func (k *Keeper) fill() (err error) {
-	if k.Log == nil {
-		k.Log = slog.Default()
-	}
-	if k.Mode == "" {
-		k.Mode = Auto
-	}
-	if k.program == "" {
-		k.program = "epmd"
-	}
-	if k.patience == 0 {
-		k.patience = patience
-	}
+	k.Log = cmp.Or(k.Log, slog.Default())
+	k.Mode = cmp.Or(k.Mode, Auto)
+	k.program = cmp.Or(k.program, "epmd")
+	k.patience = cmp.Or(k.patience, patience)
 	if k.Port == 0 {
 		k.Port, err = DefaultPort()
 	}
@@ -132,19 +124,17 @@ func (k *Keeper) Start(ctx context.Context) error {
 		k.stopServing()
 		return err
 	}
-	k.done = make(chan struct{})
-	go k.run(ctx, reg)
+	k.running.Go(func() { k.run(ctx, reg) })
 	return nil
 }
 
 // Close unregisters the node and stops our own EPMD. It may be called again, or before Start.
 func (k *Keeper) Close() {
-	if k.done == nil {
-		k.stopServing()
-		return
+	if k.cancel != nil {
+		k.cancel()
 	}
-	k.cancel()
-	<-k.done
+	k.running.Wait()
+	k.stopServing() // if run has not
 }
 
 // State returns the current state of the registration.
@@ -155,15 +145,9 @@ func (k *Keeper) State() State {
 }
 
 func (k *Keeper) run(ctx context.Context, reg *Registration) {
-	defer close(k.done)
 	defer k.stopServing()
 	for reg != nil {
-		select {
-		case <-ctx.Done():
-			reg.Close()
-			return
-		case <-reg.Done():
-		}
+		reg.Wait(ctx)
 		if k.server == nil {
 			k.lostAt = time.Now()
 		}
@@ -398,7 +382,7 @@ func (k *Keeper) serve() error {
 	}
 	k.server = NewServer(k.Log)
 	for _, l := range ls {
-		k.serving.Go(func() { k.server.Serve(reserve.Listener(l, k.Log)) })
+		k.server.Serve(reserve.Listener(l, k.Log))
 	}
 	return nil
 }
@@ -463,6 +447,5 @@ func (k *Keeper) stopServing() {
 			"those of OTP 23 must be restarted to be found", "nodes", others)
 	}
 	k.server.Close()
-	k.serving.Wait()
 	k.server = nil
 }

@@ -25,23 +25,13 @@ const (
 	TCPv6 byte = 1
 )
 
-// fill sets zero fields to this node's values.
-func (n *Node) fill() {
-	if n.Type == 0 {
-		n.Type = Normal
-	}
-	if n.Highest == 0 {
-		n.Highest, n.Lowest = Version6, Version5
-	}
-}
-
 // append appends the fields of a node, as in ALIVE2_REQ and PORT2_RESP.
 func (n *Node) append(dst []byte, message Tag) ([]byte, error) {
 	if cause := badName(n.Name); cause != "" {
-		return dst, &FormatError{message.String(), "name", cause}
+		return dst, &FormatError{Message: message.String(), Field: "name", Cause: cause}
 	}
 	if len(n.Extra) > maxExtra {
-		return dst, &FormatError{message.String(), "extra", tooLong(len(n.Extra))}
+		return dst, &FormatError{Message: message.String(), Field: "extra", Cause: tooLong(len(n.Extra))}
 	}
 	dst = binary.BigEndian.AppendUint16(dst, n.Port)
 	dst = append(dst, byte(n.Type), n.Protocol)
@@ -104,7 +94,7 @@ func (m *Alive2Resp) Append(dst []byte) ([]byte, error) {
 		return binary.BigEndian.AppendUint32(dst, m.Creation), nil
 	}
 	if m.Creation > 0xFFFF {
-		return dst, &FormatError{TagAlive2Resp.String(), "creation", "more than 16 bits"}
+		return dst, &FormatError{Message: TagAlive2Resp.String(), Field: "creation", Cause: "more than 16 bits"}
 	}
 	dst = append(dst, byte(TagAlive2Resp), byte(m.Result))
 	return binary.BigEndian.AppendUint16(dst, uint16(m.Creation)), nil
@@ -133,7 +123,7 @@ type PortPlease2Req struct{ Name string }
 // Append appends the request to dst.
 func (m *PortPlease2Req) Append(dst []byte) ([]byte, error) {
 	if cause := badName(m.Name); cause != "" {
-		return dst, &FormatError{TagPortPlease2Req.String(), "name", cause}
+		return dst, &FormatError{Message: TagPortPlease2Req.String(), Field: "name", Cause: cause}
 	}
 	return append(append(dst, byte(TagPortPlease2Req)), m.Name...), nil
 }
@@ -248,6 +238,8 @@ type FormatError struct {
 	Message string // its name in the EPMD chapter
 	Field   string
 	Cause   string
+
+	truncated bool // more bytes might complete the message
 }
 
 func (e *FormatError) Error() string {
@@ -271,13 +263,14 @@ func newReader(src []byte, want Tag) *reader {
 
 func (r *reader) fail(field, cause string) {
 	if r.err == nil {
-		r.err = &FormatError{r.message, field, cause}
+		r.err = &FormatError{Message: r.message, Field: field, Cause: cause}
 	}
 }
 
 func (r *reader) bytes(field string, n int) []byte {
-	if len(r.src) < n {
-		r.fail(field, fmt.Sprintf("%d bytes needed, but only %d left", n, len(r.src)))
+	if len(r.src) < n && r.err == nil {
+		cause := fmt.Sprintf("%d bytes needed, but only %d left", n, len(r.src))
+		r.err = &FormatError{r.message, field, cause, true}
 	}
 	if r.err != nil {
 		return nil

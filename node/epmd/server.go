@@ -63,27 +63,25 @@ func NewServer(log *slog.Logger) *Server {
 	}
 }
 
-// Serve answers connections to l until l fails. It returns nil if l is closed, for example by
-// Close. It may be called for several listeners.
-func (s *Server) Serve(l net.Listener) error {
-	if !s.listen(l) {
-		return l.Close()
-	}
-	defer s.wg.Done()
-	for {
-		conn, err := l.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return nil
-		case err != nil:
-			return err
+// Serve starts to answer connections to l, until Close is called. It may be called for several
+// listeners, but not after Close.
+func (s *Server) Serve(l net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lis = append(s.lis, l)
+	s.wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return // closed by Close
+			}
+			s.accept(conn)
 		}
-		s.accept(conn)
-	}
+	})
 }
 
 // Close ends all registrations and waits until all goroutines of the server have ended.
-func (s *Server) Close() error {
+func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	for _, l := range s.lis {
@@ -94,18 +92,6 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
-	return nil
-}
-
-func (s *Server) listen(l net.Listener) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.lis = append(s.lis, l)
-	s.wg.Add(1)
-	return true
 }
 
 // accept serves conn on a new goroutine. If there are too many connections, it closes another.
@@ -228,15 +214,9 @@ func (s *Server) forget(v *client) {
 // isLocal reports whether the peer is on this host: its address is a loopback address or the
 // address that it connected to.
 func isLocal(conn net.Conn) bool {
-	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-	if err != nil {
-		return false
-	}
-	if peer.Addr().Unmap().IsLoopback() {
-		return true
-	}
-	own, err := netip.ParseAddrPort(conn.LocalAddr().String())
-	return err == nil && own.Addr() == peer.Addr()
+	peer, ok1 := conn.RemoteAddr().(*net.TCPAddr)
+	own, ok2 := conn.LocalAddr().(*net.TCPAddr)
+	return ok1 && ok2 && (peer.IP.IsLoopback() || peer.IP.Equal(own.IP) && peer.Zone == own.Zone)
 }
 
 // serve answers the request on a connection. A registration lasts until the connection is closed.
@@ -255,15 +235,17 @@ func (s *Server) serve(v *client) {
 }
 
 func readRequest(r io.Reader) ([]byte, error) {
-	head, err := more(r, nil, 2)
-	if err != nil {
+	var head [2]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
 	}
-	size := int(binary.BigEndian.Uint16(head))
+	size := binary.BigEndian.Uint16(head[:])
 	if size < 1 || size > maxRequest {
 		return nil, fmt.Errorf("request of %d bytes: must be 1 to %d", size, maxRequest)
 	}
-	return more(r, nil, size)
+	req := make([]byte, size)
+	_, err := io.ReadFull(r, req)
+	return req, err
 }
 
 func (s *Server) answer(v *client, req []byte) error {

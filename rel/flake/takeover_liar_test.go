@@ -47,8 +47,7 @@ func startLiar(t *testing.T, step string, lie func(l *liar) (etf.Term, error)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	var serving sync.WaitGroup
-	serving.Go(func() { l.epmd.Serve(at) })
+	l.epmd.Serve(at)
 	_, l.port, _ = net.SplitHostPort(at.Addr().String())
 	port, _ := strconv.Atoi(l.port)
 	l.Node, err = node.Start(t.Context(), node.Options{Name: nodeName, Cookie: cookie, Log: log,
@@ -87,7 +86,6 @@ func startLiar(t *testing.T, step string, lie func(l *liar) (etf.Term, error)) *
 	t.Cleanup(func() {
 		l.Stop()
 		l.epmd.Close()
-		serving.Wait()
 	})
 	return l
 }
