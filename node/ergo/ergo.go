@@ -39,7 +39,11 @@ type Node struct {
 	ctx         context.Context
 	node        ergonode.Node
 	supervisors []gen.Process
-	ends        *ends
+
+	// ending is locked for reading for each process that its end function has ended, until the
+	// process is restarted or ctx ends. Shutdown locks it for good, because Ergo has a data race
+	// if a process ends while its supervisor stops it.
+	ending sync.RWMutex
 }
 
 // Start starts a node, which ends when ctx ends or earlier.
@@ -54,14 +58,14 @@ func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Node{ctx: ctx, node: n, ends: newEnds()}, nil
+	return &Node{ctx: ctx, node: n}, nil
 }
 
 // Supervise starts a supervisor and then its children in order. A child is restarted each time
 // it ends, without limit: a peer that kills it repeatedly must not end the service for other
 // peers.
 func (n *Node) Supervise(supervisor Process, children ...Process) error {
-	s := &supervisorProcess{spec: supervisor, children: children, ends: n.ends}
+	s := &supervisorProcess{spec: supervisor, children: children, node: n}
 	p, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{}, s)
 	if err == nil {
 		n.supervisors = append(n.supervisors, p)
@@ -72,7 +76,7 @@ func (n *Node) Supervise(supervisor Process, children ...Process) error {
 // Shutdown ends all processes with the reason shutdown, without waiting for them to end. It
 // first waits for processes that are being restarted.
 func (n *Node) Shutdown() {
-	n.ends.stop(n.ctx)
+	n.ending.Lock()
 	for i := len(n.supervisors) - 1; i >= 0; i-- {
 		n.supervisors[i].Exit(shutdown)
 	}
@@ -88,7 +92,7 @@ type supervisorProcess struct {
 	gen.Supervisor
 	spec     Process
 	children []Process
-	ends     *ends
+	node     *Node
 }
 
 // Ergo calls ProcessInit before the supervisor runs.
@@ -115,7 +119,7 @@ func (s *supervisorProcess) Init(...ergoetf.Term) (gen.SupervisorSpec, error) {
 		},
 	}
 	for _, child := range s.children {
-		p := &process{Process: child, ends: s.ends}
+		p := &process{Process: child, node: s.node}
 		spec.Children = append(spec.Children, gen.SupervisorChildSpec{Name: child.Name, Child: p})
 	}
 	return spec, nil
@@ -136,8 +140,8 @@ func (*closed) Accept(net.Addr, lib.NetReadWriter, bool, string) (ergonode.Hands
 // supervisor can end it.
 type process struct {
 	Process
-	ends  *ends
-	ended bool // the last run was ended by the end function
+	node      *Node
+	restarted func() // if the end function ended the last run
 }
 
 var _ gen.ProcessBehavior = (*process)(nil)
@@ -153,18 +157,25 @@ func (s *process) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
 	id := p.Self().ID
 	ctx, end := context.WithCancelCause(p.Context()) // Ergo's own Kill is not safe once the process ends
 	var once sync.Once
+	restarted := s.restarted
 	s.Up(id, func(reason etf.Term) {
 		once.Do(func() {
-			if s.ends.begin() {
+			ending := &s.node.ending
+			if ending.TryRLock() {
+				stop := context.AfterFunc(s.node.ctx, ending.RUnlock)
+				s.restarted = func() {
+					if stop() {
+						ending.RUnlock()
+					}
+				}
 				end(ended{reason})
 			}
 		})
 	})
-	if s.ended {
-		s.ends.done()
+	if restarted != nil {
+		restarted()
 	}
 	reason := s.await(ctx, p, started)
-	_, s.ended = context.Cause(ctx).(ended)
 	s.Down(id, reason)
 	text, _ := reason.(etf.Atom)
 	return string(text)
@@ -207,49 +218,3 @@ const Killed = etf.Atom("killed")
 type ended struct{ reason etf.Term }
 
 func (ended) Error() string { return "ended" }
-
-// ends counts the processes that were ended by their end function and have not been restarted
-// yet. Stopping waits for them: Ergo has a data race if a process ends while its supervisor
-// stops it.
-type ends struct {
-	mu      sync.Mutex
-	n       int
-	stopped bool
-	idle    chan struct{} // closed when n is 0, if stop waits for that
-}
-
-func newEnds() *ends { return &ends{idle: make(chan struct{})} }
-
-// begin counts a process and reports whether it may end.
-func (e *ends) begin() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.stopped {
-		e.n++
-	}
-	return !e.stopped
-}
-
-// done is called when a process has been restarted.
-func (e *ends) done() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.n--; e.n == 0 && e.stopped {
-		close(e.idle)
-	}
-}
-
-// stop keeps more processes from ending and waits until all are restarted or ctx ends. It must
-// be called only once.
-func (e *ends) stop(ctx context.Context) {
-	e.mu.Lock()
-	e.stopped = true
-	if e.n == 0 {
-		close(e.idle)
-	}
-	e.mu.Unlock()
-	select {
-	case <-e.idle:
-	case <-ctx.Done():
-	}
-}

@@ -75,7 +75,7 @@ func TestProcess(t *testing.T) {
 				direct: make(chan gen.ProcessDirectMessage),
 			}
 			l.ctx, l.kill = context.WithCancel(t.Context())
-			p := &process{ends: newEnds(), Process: Process{
+			p := &process{node: &Node{ctx: t.Context()}, Process: Process{
 				Up:   func(_ uint64, end func(etf.Term)) { l.end = end },
 				Down: func(_ uint64, why etf.Term) { l.down, l.reason = true, why },
 			}}
@@ -104,7 +104,7 @@ func TestProcessSeenLate(t *testing.T) {
 	for range 100 {
 		l := &life{exits: make(chan gen.ProcessGracefulExitRequest, 1)}
 		l.ctx, l.kill = context.WithCancel(t.Context())
-		p := &process{ends: newEnds(), Process: Process{
+		p := &process{node: &Node{ctx: t.Context()}, Process: Process{
 			Up:   func(uint64, func(etf.Term)) {},
 			Down: func(_ uint64, why etf.Term) { l.reason = why },
 		}}
@@ -118,59 +118,54 @@ func TestProcessSeenLate(t *testing.T) {
 	}
 }
 
-// A process that its end function ends counts until it runs again, and once the node
-// stops none is ended so.
-func TestEnds(t *testing.T) {
+// A process that its end function ended delays Shutdown until it runs again or the node ends, and
+// once the node shuts down no process can be ended.
+func TestEnding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var end func(etf.Term)
 		down := 0
-		e := newEnds()
-		p := &process{ends: e, Process: Process{
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n := &Node{ctx: ctx}
+		p := &process{node: n, Process: Process{
 			Up:   func(_ uint64, f func(etf.Term)) { end = f },
 			Down: func(uint64, etf.Term) { down++ },
 		}}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
 		run := func() {
 			state, _ := p.ProcessInit(&life{ctx: ctx})
 			go p.ProcessLoop(state, make(chan bool, 1))
 			synctest.Wait()
 		}
-		stopped := make(chan struct{})
-		wait := func(what string, want bool) {
+		shutdown := func(what string, want bool) {
 			t.Helper()
 			synctest.Wait()
-			select {
-			case <-stopped:
-				if !want {
-					t.Errorf("%s: does not wait", what)
-				}
-			default:
-				if want {
-					t.Errorf("%s: still waits", what)
-				}
+			if got := n.ending.TryLock(); got != want {
+				t.Errorf("%s: may shut down %t, want %t", what, got, want)
 			}
 		}
 		run()
 		first := end
 		first(Killed)
 		first(Killed)
-		go func() { e.stop(ctx); close(stopped) }()
-		wait("one has ended", false)
+		shutdown("one has ended", false)
 		run()
-		wait("it runs again", true)
+		second := end
+		second(Killed)
+		shutdown("another has ended", false)
+		run()
+		shutdown("it runs again", true)
 		first(Killed)
 		end(Killed)
-		if synctest.Wait(); down != 1 {
-			t.Errorf("%d have ended, want 1", down)
+		if synctest.Wait(); down != 2 {
+			t.Errorf("%d have ended, want 2", down)
 		}
 
-		e = newEnds()
-		e.begin()
-		stopped = make(chan struct{})
-		go func() { e.stop(ctx); close(stopped) }()
-		wait("another has ended", false)
+		n.ending.Unlock()
+		end = nil
+		run()
+		end(Killed)
+		shutdown("a third has ended", false)
 		cancel()
-		wait("all end", true)
+		shutdown("all end", true)
 	})
 }
