@@ -1,7 +1,6 @@
 package node
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,7 +44,7 @@ func (n *Node) supervise(s Supervisor) error {
 				}
 				n.registry.add(instance, id, func() { end(ergo.Killed) })
 			},
-			Down: func(id uint64, reason etf.Term) { n.ended(child.Name, id, reason) },
+			Down: n.ended,
 		}
 	}
 	return n.ergo.Supervise(ergo.Process{
@@ -55,13 +54,13 @@ func (n *Node) supervise(s Supervisor) error {
 			instance := server(id, s.Name, s.Module, supervisor{spec: s, registry: n.registry})
 			n.registry.add(instance, id, nil) // killing it would end its servers
 		},
-		Down: func(id uint64, reason etf.Term) { n.ended(s.Name, id, reason) },
+		Down: n.ended,
 	}, children...)
 }
 
 // ended removes a process and reports its end to peers.
-func (n *Node) ended(name etf.Atom, id uint64, reason etf.Term) {
-	n.registry.remove(name, id)
+func (n *Node) ended(id uint64, reason etf.Term) {
+	n.registry.remove(id)
 	n.proto.Ended(id, reason)
 }
 
@@ -121,16 +120,11 @@ func (s supervisor) active() (n int64) {
 }
 
 // registry holds the gen_servers and supervisors. Lookups take no lock; each change copies the
-// maps, because calls are far more frequent than process starts.
+// list, because calls are far more frequent than process starts. The list is short.
 type registry struct {
 	mu      sync.Mutex // held for changes
 	changed sync.Cond
-	current atomic.Pointer[processes]
-}
-
-type processes struct {
-	names map[string]*process
-	ids   map[uint64]*process
+	current atomic.Pointer[[]*process]
 }
 
 // process is the process of a gen_server or supervisor.
@@ -149,17 +143,15 @@ func (c caller) Later(f func(genserver.Caller)) {
 func newRegistry() *registry {
 	r := &registry{}
 	r.changed.L = &r.mu
-	r.current.Store(&processes{map[string]*process{}, map[uint64]*process{}})
+	r.current.Store(new([]*process))
 	return r
 }
 
-func (r *registry) change(edit func(*processes)) {
+func (r *registry) change(edit func([]*process) []*process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old := r.current.Load()
-	next := &processes{maps.Clone(old.names), maps.Clone(old.ids)}
-	edit(next)
-	r.current.Store(next)
+	next := edit(slices.Clone(*r.current.Load()))
+	r.current.Store(&next)
 	r.changed.Broadcast()
 }
 
@@ -167,7 +159,7 @@ func (r *registry) change(edit func(*processes)) {
 func (r *registry) awaitEmpty() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for len(r.current.Load().ids) > 0 {
+	for len(*r.current.Load()) > 0 {
 		r.changed.Wait()
 	}
 }
@@ -177,38 +169,45 @@ func (r *registry) awaitEmpty() {
 func (r *registry) add(s *genserver.Server, id uint64, kill func()) {
 	receive := func(m *dist.Message) error { return s.Receive(m.Term(), caller{m}) }
 	p := &process{dist.Process{ID: id, Receive: receive, Kill: kill}, s}
-	r.change(func(ps *processes) {
-		ps.names[string(s.Name)] = p
-		ps.ids[id] = p
+	r.change(func(all []*process) []*process { return append(all, p) })
+}
+
+func (r *registry) remove(id uint64) {
+	r.change(func(all []*process) []*process {
+		return slices.DeleteFunc(all, func(p *process) bool { return p.ID == id })
 	})
 }
 
-func (r *registry) remove(name etf.Atom, id uint64) {
-	r.change(func(ps *processes) {
-		if p := ps.names[string(name)]; p != nil && p.ID == id {
-			delete(ps.names, string(name))
-		}
-		delete(ps.ids, id)
-	})
+// find returns the process that is accepts, or nil.
+func (r *registry) find(is func(*process) bool) *process {
+	all := *r.current.Load()
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i]
+	}
+	return nil
 }
 
 // named returns the process registered as name, or nil.
-func (r *registry) named(name etf.Atom) *process { return r.current.Load().names[string(name)] }
+func (r *registry) named(name etf.Atom) *process {
+	return r.find(func(p *process) bool { return p.server.Name == name })
+}
 
 // byID returns the process with the ID, or nil.
-func (r *registry) byID(id uint64) *process { return r.current.Load().ids[id] }
+func (r *registry) byID(id uint64) *process {
+	return r.find(func(p *process) bool { return p.ID == id })
+}
 
 // list returns the registered names.
 func (r *registry) list() (names etf.List) {
-	for name := range r.current.Load().names {
-		names = append(names, etf.Atom(name))
+	for _, p := range *r.current.Load() {
+		names = append(names, p.server.Name)
 	}
 	return names
 }
 
 // Whereis implements dist.Processes.
 func (r *registry) Whereis(name []byte) *dist.Process {
-	return r.current.Load().names[string(name)].seen()
+	return r.find(func(p *process) bool { return string(p.server.Name) == string(name) }).seen()
 }
 
 // ByID implements dist.Processes.
