@@ -69,13 +69,13 @@ func (s *session) proc() etf.Pid { return s.procs[s.random.IntN(len(s.procs))] }
 
 // newPid returns a pid of the peer, sometimes in the old form.
 func (s *session) newPid() etf.Pid {
-	pid := etf.NewPid(etf.Atom(s.name), s.f.number(), s.random.Uint32N(8), 77)
+	id, serial := s.f.number(), s.random.Uint32N(8)
 	if s.random.IntN(8) > 0 {
-		return pid
+		return etf.NewPid(etf.Atom(s.name), id, serial, 77)
 	}
 	b := append([]byte{byte(etf.PidExt), byte(etf.AtomExt), 0, byte(len(s.name))}, s.name...)
-	b = binary.BigEndian.AppendUint32(b, pid.ID())
-	b = binary.BigEndian.AppendUint32(b, pid.Serial())
+	b = binary.BigEndian.AppendUint32(b, id)
+	b = binary.BigEndian.AppendUint32(b, serial)
 	return etf.Pid(append(b, 1))
 }
 

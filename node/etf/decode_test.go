@@ -92,25 +92,27 @@ func TestDecodeCopies(t *testing.T) {
 func TestIdentifiers(t *testing.T) {
 	for _, node := range []Atom{"a@b", Atom(strings.Repeat("€", 255))} {
 		p := NewPid(node, 1, 2, 0xfedcba98)
-		if p.Node() != node || p.ID() != 1 || p.Serial() != 2 || p.Creation() != 0xfedcba98 {
-			t.Errorf("%s: %s %d %d %d", p, p.Node(), p.ID(), p.Serial(), p.Creation())
+		name, n, creation := PidParts([]byte(p))
+		if p.Node() != node || string(name) != string(node) || n != 2<<32+1 || p.Creation() != 0xfedcba98 || creation != 0xfedcba98 {
+			t.Errorf("%s: %s %s %#x %d %d", p, p.Node(), name, n, p.Creation(), creation)
 		}
 		r := NewRef(node, 0xfedcba98, 3, 4, 5)
 		id := takeApart([]byte(r))
-		if id.nodeAtom() != node || id.creation != 0xfedcba98 || !reflect.DeepEqual(r.Words(), []uint32{3, 4, 5}) {
+		if Atom(id.node) != node || id.creation != 0xfedcba98 || !reflect.DeepEqual(r.Words(), []uint32{3, 4, 5}) {
 			t.Errorf("%s: %+v %v", r, id, r.Words())
 		}
 	}
 	port := Port("x" + node + "\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03")
-	if id := takeApart([]byte(port)); id.nodeAtom() != "a@b" || id.number() != 1<<32+2 || id.creation != 3 {
+	if id := takeApart([]byte(port)); string(id.node) != "a@b" || id.number() != 1<<32+2 || id.creation != 3 {
 		t.Errorf("%s: %+v", port, id)
 	}
 	old := Pid("gd\x00\x03\xe9@b\x00\x00\x00\x01\x00\x00\x00\x02\x03")
-	if old.Node() != "é@b" || old.ID() != 1 || old.Serial() != 2 || old.Creation() != 3 || old.String() != "<0.1.2>" {
-		t.Errorf("%s: %s %d %d %d", old, old.Node(), old.ID(), old.Serial(), old.Creation())
+	name, n, creation := PidParts([]byte(old))
+	if old.Node() != "é@b" || string(name) != "é@b" || n != 2<<32+1 || old.Creation() != 3 || creation != 3 || old.String() != "<0.1.2>" {
+		t.Errorf("%s: %s %s %#x %d %d", old, old.Node(), name, n, old.Creation(), creation)
 	}
 	for _, bad := range []string{"", "X", "Xjunk", "a\x01", string(old) + "x"} {
-		if Pid(bad).Node() != "" || Pid(bad).ID() != 0 || len(Ref(bad).Words()) != 0 {
+		if _, n, _ := PidParts([]byte(bad)); Pid(bad).Node() != "" || n != 0 || len(Ref(bad).Words()) != 0 {
 			t.Errorf("%q is not an identifier", bad)
 		}
 		for _, s := range []string{Pid(bad).String(), Ref(bad).String(), Port(bad).String(), Fun(bad).String(), Export(bad).String()} {

@@ -17,20 +17,39 @@ import (
 // with only the lowest byte of Creation. Funs are always appended unchanged.
 func Append(dst []byte, t Term, caps Caps) ([]byte, error) {
 	e := encoder{dst: dst, caps: caps}
-	if err := e.term(t, 1); err != nil {
-		return dst, err
+	if e.term(t, 1); e.err != nil {
+		return dst, e.err
 	}
 	return e.dst, nil
 }
 
+// encoder appends terms. Its first failure sticks.
 type encoder struct {
 	dst  []byte
 	caps Caps
+	err  error
 }
 
-func (e *encoder) term(t Term, depth int) (err error) {
+// note records an error, unless it is nil or there was an earlier one.
+func (e *encoder) note(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+// need records an error unless the peer supports terms of a kind.
+func (e *encoder) need(supported bool, kind string) {
+	if !supported {
+		e.note(fmt.Errorf("etf: the peer does not support %s", kind))
+	}
+}
+
+func (e *encoder) term(t Term, depth int) {
 	if depth > MaxDepth {
-		return fmt.Errorf("etf: term nested deeper than %d", MaxDepth)
+		e.note(fmt.Errorf("etf: term nested deeper than %d", MaxDepth))
+	}
+	if e.err != nil {
+		return
 	}
 	switch t := t.(type) {
 	case int64:
@@ -38,79 +57,70 @@ func (e *encoder) term(t Term, depth int) (err error) {
 	case *big.Int:
 		e.big(t)
 	case float64:
-		return e.float(t)
+		e.float(t)
 	case Atom:
-		e.dst, err = AppendAtom(e.dst, t, e.caps)
+		e.atom(t)
 	case []byte:
 		e.dst = AppendBinary(e.dst, t)
 	case Bitstring:
-		return e.bitstring(t)
+		e.bitstring(t)
 	case String:
 		e.dst = AppendStringExt(e.dst, t)
 	case List:
-		if err := e.list(t, depth); err != nil {
-			return err
-		}
+		e.list(t, depth)
 		e.dst = AppendNil(e.dst)
 	case ImproperList:
 		if len(t.Elements) == 0 {
-			return errors.New("etf: improper list without elements")
+			e.note(errors.New("etf: improper list without elements"))
 		}
-		if err := e.list(t.Elements, depth); err != nil {
-			return err
-		}
-		return e.term(t.Tail, depth+1)
+		e.list(t.Elements, depth)
+		e.term(t.Tail, depth+1)
 	case Tuple:
 		e.dst = AppendTupleHeader(e.dst, len(t))
-		return e.terms(t, depth)
+		e.terms(t, depth)
 	case Map:
-		return e.pairs(t, depth)
+		e.need(e.caps.MapTag, "maps")
+		e.dst = binary.BigEndian.AppendUint32(append(e.dst, byte(MapExt)), uint32(len(t)))
+		for _, pair := range t {
+			e.term(pair.Key, depth+1)
+			e.term(pair.Value, depth+1)
+		}
 	case Encoded:
 		e.dst = append(e.dst, t...)
 	case Pid:
-		return e.identifier(string(t), NewPidExt, PidExt)
+		e.identifier(string(t), NewPidExt, PidExt)
 	case Ref:
-		return e.identifier(string(t), NewerReferenceExt, NewReferenceExt, ReferenceExt)
+		e.identifier(string(t), NewerReferenceExt, NewReferenceExt, ReferenceExt)
 	case Port:
-		return e.identifier(string(t), NewPortExt, V4PortExt, PortExt)
+		e.identifier(string(t), NewPortExt, V4PortExt, PortExt)
 	case Fun:
-		return e.fun(t)
+		e.note(check(string(t), NewFunExt, FunExt))
+		e.dst = append(e.dst, t...)
 	case Export:
-		return e.export(t)
+		e.export(t)
 	default:
-		return fmt.Errorf("etf: a %T is not a term", t)
+		e.note(fmt.Errorf("etf: a %T is not a term", t))
 	}
-	return err
 }
 
-func (e *encoder) terms(terms []Term, depth int) error {
+func (e *encoder) terms(terms []Term, depth int) {
 	for _, t := range terms {
-		if err := e.term(t, depth+1); err != nil {
-			return err
-		}
+		e.term(t, depth+1)
 	}
-	return nil
 }
 
 // list appends a list without its tail.
-func (e *encoder) list(elements []Term, depth int) error {
+func (e *encoder) list(elements []Term, depth int) {
 	if len(elements) > 0 {
 		e.dst = AppendListHeader(e.dst, len(elements))
 	}
-	return e.terms(elements, depth)
+	e.terms(elements, depth)
 }
 
-func (e *encoder) pairs(m Map, depth int) error {
-	if !e.caps.MapTag {
-		return errors.New("etf: the peer does not support maps")
-	}
-	e.dst = binary.BigEndian.AppendUint32(append(e.dst, byte(MapExt)), uint32(len(m)))
-	for _, pair := range m {
-		if err := e.terms([]Term{pair.Key, pair.Value}, depth); err != nil {
-			return err
-		}
-	}
-	return nil
+func (e *encoder) atom(a Atom) {
+	dst, err := AppendAtom(e.dst, a, e.caps)
+	e.dst = dst
+	e.note(err)
 }
 
 func (e *encoder) big(n *big.Int) {
@@ -132,30 +142,26 @@ func (e *encoder) big(n *big.Int) {
 	e.dst = append(append(e.dst, sign), digits...)
 }
 
-func (e *encoder) float(f float64) error {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return fmt.Errorf("etf: Erlang has no float %v", f)
-	}
-	if e.caps.NewFloats {
+func (e *encoder) float(f float64) {
+	switch {
+	case math.IsNaN(f) || math.IsInf(f, 0):
+		e.note(fmt.Errorf("etf: Erlang has no float %v", f))
+	case e.caps.NewFloats:
 		e.dst = binary.BigEndian.AppendUint64(append(e.dst, byte(NewFloatExt)), math.Float64bits(f))
-		return nil
+	default:
+		var text [31]byte
+		copy(text[:], fmt.Sprintf("%.20e", f))
+		e.dst = append(append(e.dst, byte(FloatExt)), text[:]...)
 	}
-	var text [31]byte
-	copy(text[:], fmt.Sprintf("%.20e", f))
-	e.dst = append(append(e.dst, byte(FloatExt)), text[:]...)
-	return nil
 }
 
-func (e *encoder) bitstring(b Bitstring) error {
-	switch {
-	case b.Bits < 1 || b.Bits > 7 || len(b.Bytes) == 0:
-		return fmt.Errorf("etf: bit string of %d bytes with %d bits in the last", len(b.Bytes), b.Bits)
-	case !e.caps.BitBinaries:
-		return errors.New("etf: the peer does not support bit strings")
+func (e *encoder) bitstring(b Bitstring) {
+	if b.Bits < 1 || b.Bits > 7 || len(b.Bytes) == 0 {
+		e.note(fmt.Errorf("etf: bit string of %d bytes with %d bits in the last", len(b.Bytes), b.Bits))
 	}
+	e.need(e.caps.BitBinaries, "bit strings")
 	e.dst = binary.BigEndian.AppendUint32(append(e.dst, byte(BitBinaryExt)), uint32(len(b.Bytes)))
 	e.dst = append(append(e.dst, b.Bits), b.Bytes...)
-	return nil
 }
 
 // check returns an error unless external is exactly one term, with one of tags.
@@ -168,71 +174,56 @@ func check(external string, tags ...Tag) error {
 	return r.Finish()
 }
 
-func (e *encoder) fun(f Fun) error {
-	if err := check(string(f), NewFunExt, FunExt); err != nil {
-		return err
-	}
-	e.dst = append(e.dst, f...)
-	return nil
-}
-
-func (e *encoder) export(x Export) (err error) {
-	if err := check(string(x), ExportExt); err != nil {
-		return err
-	}
+func (e *encoder) export(x Export) {
+	e.note(check(string(x), ExportExt))
+	e.need(e.caps.ExportPtrTag, "external funs")
 	switch {
-	case !e.caps.ExportPtrTag:
-		return errors.New("etf: the peer does not support external funs")
+	case e.err != nil:
 	case e.caps.UTF8Atoms:
 		e.dst = append(e.dst, x...)
-		return nil
+	default:
+		r := NewReader([]byte(x[1:]))
+		e.dst = append(e.dst, byte(ExportExt))
+		e.atom(Atom(r.Atom()))
+		e.atom(Atom(r.Atom()))
+		e.dst = append(e.dst, r.Rest()...)
 	}
-	r := NewReader([]byte(x[1:]))
-	e.dst = append(e.dst, byte(ExportExt))
-	for range 2 {
-		if e.dst, err = AppendAtom(e.dst, Atom(r.Atom()), e.caps); err != nil {
-			return err
-		}
-	}
-	e.dst = append(e.dst, r.Rest()...)
-	return nil
 }
 
 // identifier appends a pid, reference or port, whose tag must be one of tags.
-func (e *encoder) identifier(external string, tags ...Tag) (err error) {
-	if err := check(external, tags...); err != nil {
-		return err
+func (e *encoder) identifier(external string, tags ...Tag) {
+	if e.note(check(external, tags...)); e.err != nil {
+		return
 	}
 	id := takeApart([]byte(external))
 	tag := e.caps.tagFor(id.tag)
 	if tag == id.tag && e.caps.UTF8Atoms {
 		e.dst = append(e.dst, external...)
-		return nil
+		return
 	}
 	if id.tag == V4PortExt && tag != V4PortExt {
 		if id.number() > math.MaxUint32 {
-			return fmt.Errorf("etf: port %d: the peer does not support numbers beyond 32 bits", id.number())
+			e.note(fmt.Errorf("etf: port %d: the peer does not support numbers beyond 32 bits", id.number()))
 		}
 		id.words = id.words[4:]
 	}
+	layout := layouts[tag]
 	e.dst = append(e.dst, byte(tag))
-	if tag == NewReferenceExt || tag == NewerReferenceExt {
+	if layout.words == 0 {
 		e.dst = binary.BigEndian.AppendUint16(e.dst, uint16(len(id.words)/4))
 	}
-	if e.dst, err = AppendAtom(e.dst, id.nodeAtom(), e.caps); err != nil {
-		return err
+	e.atom(Atom(id.node))
+	if layout.words > 0 {
+		e.dst = append(e.dst, id.words...)
 	}
-	switch tag {
-	case PidExt, PortExt, ReferenceExt:
-		e.dst = append(append(e.dst, id.words...), byte(id.creation))
-	case NewReferenceExt:
-		e.dst = append(append(e.dst, byte(id.creation)), id.words...)
-	case NewPidExt, NewPortExt, V4PortExt:
-		e.dst = binary.BigEndian.AppendUint32(append(e.dst, id.words...), id.creation)
-	case NewerReferenceExt:
-		e.dst = append(binary.BigEndian.AppendUint32(e.dst, id.creation), id.words...)
+	if layout.creation == 1 {
+		e.dst = append(e.dst, byte(id.creation))
+	} else {
+		e.dst = binary.BigEndian.AppendUint32(e.dst, id.creation)
 	}
-	return nil
+	if layout.words == 0 {
+		e.dst = append(e.dst, id.words...)
+	}
 }
 
 // tagFor returns the tag with which to send the peer an identifier that has the given tag.
@@ -240,16 +231,8 @@ func (c Caps) tagFor(tag Tag) Tag {
 	if tag == V4PortExt && !c.V4NC {
 		tag = NewPortExt
 	}
-	if c.BigCreation {
-		return tag
-	}
-	switch tag {
-	case NewPidExt:
-		return PidExt
-	case NewPortExt, V4PortExt:
-		return PortExt
-	case NewerReferenceExt:
-		return NewReferenceExt
+	if !c.BigCreation {
+		tag = layouts[tag].old
 	}
 	return tag
 }

@@ -168,7 +168,7 @@ func printable(data []byte) bool {
 func (p *printer) bytes(data []byte, bits uint8) {
 	data = data[:max(min(len(data), p.room), 0)] // more than room cannot fit
 	if bits == 8 && printable(data) {
-		p.text(strconv.Quote(string(toUTF8(data, true))))
+		p.text(strconv.Quote(string(toUTF8(data))))
 		return
 	}
 	for i, c := range data {
@@ -211,5 +211,5 @@ func (p *printer) fun(r Reader) {
 		return
 	}
 	f := r.fun(r.next())
-	p.text(fmt.Sprintf("#Fun<%s.%d.%d>", escaped(toUTF8(f.module, f.latin1)), f.index, f.uniq))
+	p.text(fmt.Sprintf("#Fun<%s.%d.%d>", escaped(f.module), f.index, f.uniq))
 }

@@ -121,8 +121,8 @@ func (r *Reader) bits() (data []byte, bits uint8) {
 	return r.take(int(n)), bits
 }
 
-// atom reads the text of an atom; latin1 reports whether it is Latin-1, not UTF-8.
-func (r *Reader) atom(tag Tag) (text []byte, latin1 bool) {
+// atom reads the text of an atom, and converts it to UTF-8 if it is Latin-1.
+func (r *Reader) atom(tag Tag) (text []byte) {
 	switch tag {
 	case SmallAtomExt, SmallAtomUTF8Ext:
 		text = r.take(int(r.uint8()))
@@ -131,24 +131,20 @@ func (r *Reader) atom(tag Tag) (text []byte, latin1 bool) {
 	default:
 		r.refuse("not an atom")
 	}
-	chars := len(text)
-	if tag == AtomUTF8Ext || tag == SmallAtomUTF8Ext {
-		if !ascii(text) && !utf8.Valid(text) {
-			r.refuse("atom is not UTF-8")
-		}
-		if chars > MaxAtomChars {
-			chars = utf8.RuneCount(text)
-		}
-	} else {
-		latin1 = !ascii(text)
-	}
-	if chars > MaxAtomChars {
+	latin1 := tag == SmallAtomExt || tag == AtomExt
+	switch {
+	case len(text) > MaxAtomChars && (latin1 || utf8.RuneCount(text) > MaxAtomChars):
 		r.refuse("atom is too long")
+	case ascii(text):
+	case latin1:
+		text = toUTF8(text)
+	case !utf8.Valid(text):
+		r.refuse("atom is not UTF-8")
 	}
 	if r.failed() {
-		return nil, false
+		return nil
 	}
-	return text, latin1
+	return text
 }
 
 func ascii(text []byte) bool {
@@ -167,11 +163,11 @@ func ascii(text []byte) bool {
 }
 
 // inner reads an atom, tag included, that is a field of the current term.
-func (r *Reader) inner() (text []byte, latin1 bool) {
+func (r *Reader) inner() (text []byte) {
 	outer := r.at
-	text, latin1 = r.atom(r.next())
+	text = r.atom(r.next())
 	r.at = outer
-	return text, latin1
+	return text
 }
 
 // integer reads an integer of at most 64 bits, tag included.
@@ -296,7 +292,6 @@ func smallAtom(src []byte) int {
 type identifier struct {
 	tag      Tag
 	node     []byte // text of the atom
-	latin1   bool   // node is Latin-1, not UTF-8
 	words    []byte // pid: ID, Serial; port: ID; reference: its words
 	creation uint32
 }
@@ -304,45 +299,54 @@ type identifier struct {
 // identifier reads a pid, port or reference after its tag.
 func (r *Reader) identifier(tag Tag) identifier {
 	id := identifier{tag: tag}
-	size := 4
-	switch tag {
-	case PidExt, NewPidExt, V4PortExt:
-		size = 8
-	case NewReferenceExt, NewerReferenceExt:
+	layout, size := layouts[tag], 0
+	if layout.words == 0 {
 		size = 4 * r.uint16()
 		if size == 0 || size > 4*MaxReferenceWords {
 			r.refuse("reference does not have 1 to 5 words")
 		}
 	}
-	id.node, id.latin1 = r.inner()
-	switch tag {
-	case PidExt, PortExt, ReferenceExt:
-		id.words = r.take(size)
+	id.node = r.inner()
+	if layout.words > 0 {
+		id.words = r.take(4 * layout.words)
+	}
+	if layout.creation == 1 {
 		id.creation = uint32(r.uint8())
-	case NewReferenceExt:
-		id.creation = uint32(r.uint8())
-		id.words = r.take(size)
-	case NewPidExt, NewPortExt, V4PortExt:
-		id.words = r.take(size)
+	} else {
 		id.creation = r.uint32()
-	case NewerReferenceExt:
-		id.creation = r.uint32()
+	}
+	if layout.words == 0 {
 		id.words = r.take(size)
 	}
 	return id
+}
+
+// layouts are the layouts of pids, ports and references. A reference that begins with the number of its words has them
+// after the creation.
+var layouts = [256]struct {
+	words    int // number before the creation, or 0
+	creation int // bytes
+	old      Tag // the tag of the form with a creation of 1 byte
+}{
+	PidExt:            {2, 1, PidExt},
+	NewPidExt:         {2, 4, PidExt},
+	PortExt:           {1, 1, PortExt},
+	NewPortExt:        {1, 4, PortExt},
+	V4PortExt:         {2, 4, PortExt},
+	ReferenceExt:      {1, 1, ReferenceExt},
+	NewReferenceExt:   {0, 1, NewReferenceExt},
+	NewerReferenceExt: {0, 4, NewReferenceExt},
 }
 
 // takeApart decodes the external bytes of a pid, port or reference. For other bytes it returns the zero value.
 func takeApart(external []byte) identifier {
 	r := NewReader(external)
 	id := r.identifier(r.next())
-	if r.Finish() != nil {
+	if r.Finish() != nil || layouts[id.tag].creation == 0 {
 		return identifier{}
 	}
 	return id
 }
-
-func (id identifier) nodeAtom() Atom { return Atom(toUTF8(id.node, id.latin1)) }
 
 // word returns word i, or 0 if there are fewer words.
 func (id identifier) word(i int) uint32 {
@@ -360,11 +364,8 @@ func (id identifier) number() (n uint64) {
 	return n
 }
 
-// toUTF8 returns text in UTF-8. latin1 says whether text is Latin-1.
-func toUTF8(text []byte, latin1 bool) []byte {
-	if !latin1 {
-		return text
-	}
+// toUTF8 converts text from Latin-1.
+func toUTF8(text []byte) []byte {
 	converted := make([]byte, 0, 2*len(text))
 	for _, c := range text {
 		converted = utf8.AppendRune(converted, rune(c))
@@ -375,7 +376,6 @@ func toUTF8(text []byte, latin1 bool) []byte {
 // fun is a fun without its free variables.
 type fun struct {
 	module      []byte
-	latin1      bool
 	index, uniq int64 // OldIndex and OldUniq, which Erlang prints
 	free        int   // number of free variables, which follow
 	end         int   // offset of its end according to Size, 0 for a FUN_EXT
@@ -394,7 +394,7 @@ func (r *Reader) fun(tag Tag) (f fun) {
 		r.take(1 + 16 + 4)
 		f.free = r.count(r.uint32(), 1, 0)
 	}
-	f.module, f.latin1 = r.inner()
+	f.module = r.inner()
 	f.index = r.Int()
 	f.uniq = r.Int()
 	if tag == NewFunExt {

@@ -112,9 +112,7 @@ func (r *Reader) StringExt() []byte {
 
 // Atom reads an atom and returns its text in UTF-8. The text is a part of the source, unless it is converted from
 // Latin-1.
-func (r *Reader) Atom() []byte {
-	return toUTF8(r.atom(r.next()))
-}
+func (r *Reader) Atom() []byte { return r.atom(r.next()) }
 
 // Int reads an integer. It fails if an int64 cannot hold it.
 func (r *Reader) Int() int64 {

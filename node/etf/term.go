@@ -111,20 +111,14 @@ func NewPid(node Atom, id, serial, creation uint32) Pid {
 }
 
 // PidParts parses the external bytes of a pid. It returns the name of the node (a part of pid, unless the name is
-// Latin-1), the ID with the Serial in the upper 32 bits, and the creation.
+// converted from Latin-1), the ID with the Serial in the upper 32 bits, and the creation.
 func PidParts(pid []byte) (node []byte, id uint64, creation uint32) {
 	i := takeApart(pid)
-	return toUTF8(i.node, i.latin1), uint64(i.word(1))<<32 | uint64(i.word(0)), i.creation
+	return i.node, uint64(i.word(1))<<32 | uint64(i.word(0)), i.creation
 }
 
 // Node returns the name of the process's node.
-func (p Pid) Node() Atom { return takeApart([]byte(p)).nodeAtom() }
-
-// ID returns the middle number of the printed form of a pid.
-func (p Pid) ID() uint32 { return takeApart([]byte(p)).word(0) }
-
-// Serial returns the last number of the printed form of a pid.
-func (p Pid) Serial() uint32 { return takeApart([]byte(p)).word(1) }
+func (p Pid) Node() Atom { return Atom(takeApart([]byte(p)).node) }
 
 // Creation returns the creation of the node, which identifies a run of it.
 func (p Pid) Creation() uint32 { return takeApart([]byte(p)).creation }
