@@ -78,11 +78,14 @@ type Call struct {
 	Request []byte
 }
 
+// tupleHeader is the size of the header of the answer, {Tag, Reply}.
+const tupleHeader = 2
+
 // Grow is like [Caller].Grow, for the reply.
 func (c Call) Grow(size int) bool { return c.Caller.Grow(tupleHeader + len(c.From.Tag) + size) }
 
 // Begin returns a buffer to append the reply to.
-func (c Call) Begin() []byte { return c.From.begin(c.Buffer()) }
+func (c Call) Begin() []byte { return append(etf.AppendTupleHeader(c.Buffer(), 2), c.From.Tag...) }
 
 // Reply answers the call. b is the buffer from Begin with the reply appended.
 func (c Call) Reply(b []byte) { c.Send(c.From.Pid, c.From.Alias, b) }

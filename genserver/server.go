@@ -28,10 +28,15 @@ func (s *Server) Receive(message []byte, c Caller) error {
 	r := etf.NewReader(message)
 	arity := r.Tuple()
 	switch word := r.Atom(); {
-	case arity == 3 && string(word) == "$gen_call":
-		return s.receiveCall(&r, c)
-	case arity == 3 && string(word) == "system":
-		return s.receiveSystem(&r, c)
+	case arity == 3 && (string(word) == "$gen_call" || string(word) == "system"):
+		call := Call{c, readFrom(&r), r.Raw()}
+		if err := r.Finish(); err != nil {
+			return fmt.Errorf("%s: %w", word, err)
+		}
+		if string(word) == "system" {
+			return s.receiveSystem(call)
+		}
+		s.Handler.HandleCall(call)
 	case arity == 2 && string(word) == "$gen_cast":
 		request := r.Raw()
 		if err := r.Finish(); err != nil {
@@ -39,29 +44,13 @@ func (s *Server) Receive(message []byte, c Caller) error {
 		}
 		s.Handler.HandleCast(request, c)
 	default:
-		return s.receiveInfo(message, c)
+		r = etf.NewReader(message)
+		r.Raw()
+		if err := r.Finish(); err != nil {
+			return fmt.Errorf("message: %w", err)
+		}
+		s.Handler.HandleInfo(message, c)
 	}
-	return nil
-}
-
-func (s *Server) receiveInfo(message []byte, c Caller) error {
-	r := etf.NewReader(message)
-	r.Raw()
-	if err := r.Finish(); err != nil {
-		return fmt.Errorf("message: %w", err)
-	}
-	s.Handler.HandleInfo(message, c)
-	return nil
-}
-
-func (s *Server) receiveCall(r *etf.Reader, c Caller) error {
-	var from From
-	from.read(r)
-	request := r.Raw()
-	if err := r.Finish(); err != nil {
-		return fmt.Errorf("$gen_call: %w", err)
-	}
-	s.Handler.HandleCall(Call{c, from, request})
 	return nil
 }
 
@@ -72,8 +61,8 @@ type From struct {
 	Alias []byte // the reference if the Tag is [alias | Reference], otherwise nil
 }
 
-// read reads {Pid, Tag}.
-func (f *From) read(r *etf.Reader) {
+// readFrom reads {Pid, Tag}.
+func readFrom(r *etf.Reader) (f From) {
 	r.Tuple()
 	f.Pid = r.Pid()
 	f.Tag = r.Raw()
@@ -81,13 +70,8 @@ func (f *From) read(r *etf.Reader) {
 	if tag.ListHeader() == 1 && string(tag.Atom()) == "alias" {
 		f.Alias = tag.Ref()
 	}
+	return f
 }
-
-// tupleHeader is the size of the header of {Tag, Reply}.
-const tupleHeader = 2
-
-// begin appends the answer {Tag, Reply} without the Reply.
-func (f From) begin(dst []byte) []byte { return append(etf.AppendTupleHeader(dst, 2), f.Tag...) }
 
 // MaxLocal bounds the size of an answer to Server.Call.
 const MaxLocal = 64 << 10

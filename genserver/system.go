@@ -8,22 +8,16 @@ import (
 
 // receiveSystem answers a system message from module sys. A server cannot be suspended or
 // replaced, because it runs on the goroutines of its callers, and has no statistics.
-func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
-	var from From
-	from.read(r)
-	request := r.Raw()
-	if err := r.Finish(); err != nil {
-		return fmt.Errorf("system message: %w", err)
-	}
+func (s *Server) receiveSystem(c Call) error {
 	reply, end := pair("error", etf.Atom("system_limit")), (func())(nil)
-	if term, err := etf.Decode(request); err == nil { // otherwise the request exceeds the limits
-		reply, end = s.system(term, &from)
+	if term, err := etf.Decode(c.Request); err == nil { // otherwise the request exceeds the limits
+		reply, end = s.system(term, c.From)
 	}
-	b, err := etf.Append(from.begin(c.Buffer()), reply, c.Caps())
+	b, err := etf.Append(c.Begin(), reply, c.Caps())
 	if err != nil {
-		return fmt.Errorf("system message: %w", err)
+		return fmt.Errorf("system: %w", err)
 	}
-	c.Send(from.Pid, from.Alias, b)
+	c.Reply(b)
 	if end != nil {
 		end() // after the answer
 	}
@@ -31,7 +25,7 @@ func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 }
 
 // system returns the answer to a request, and a function to call after sending it, or nil.
-func (s *Server) system(request etf.Term, from *From) (reply etf.Term, after func()) {
+func (s *Server) system(request etf.Term, from From) (reply etf.Term, after func()) {
 	t, _ := request.(etf.Tuple)
 	switch {
 	case request == etf.Atom("get_state"):
@@ -87,7 +81,7 @@ func debug(request etf.Term) etf.Term {
 // wantsOK reports whether the caller's sys:get_state expects {ok, State}, as it does since OTP
 // 26.1, instead of State. The caller's release is unknown, but from OTP 26 on an alias
 // reference has five words.
-func (f *From) wantsOK() bool {
+func (f From) wantsOK() bool {
 	const pidReference = 5
 	return len(etf.Ref(f.Alias).Words()) == pidReference
 }
