@@ -38,27 +38,21 @@ func (n *Node) standardFunctions() rpc.Table {
 // funs it can apply are fun M:F/A; the code of other funs does not exist here.
 func (n *Node) fnApply(args []etf.Term) (etf.Term, error) {
 	fail := func(reason etf.Term) (etf.Term, error) { return nil, &rpc.Exception{Class: rpc.Error, Reason: reason} }
-	arguments, ok1 := etf.Elements(args[len(args)-1])
-	module, ok2 := args[0].(etf.Atom)
-	function, ok3 := args[1].(etf.Atom)
 	if len(args) == 2 {
 		switch fun := args[0].(type) {
 		case etf.Export:
-			var arity int
-			module, function, arity = fun.Parts()
-			if ok2, ok3 = true, true; ok1 && len(arguments) != arity {
+			module, function, arity := fun.Parts()
+			if arguments, ok := etf.Elements(args[1]); ok && len(arguments) != arity {
 				return fail(etf.Tuple{etf.Atom("badarity"), etf.Tuple(args)})
 			}
+			args = []etf.Term{module, function, args[1]}
 		case etf.Fun:
 			return fail(etf.Atom("undef"))
 		default:
 			return fail(etf.Tuple{etf.Atom("badfun"), fun})
 		}
 	}
-	if !ok1 || !ok2 || !ok3 {
-		return nil, rpc.BadArgument()
-	}
-	result, exception := n.functions.Apply(module, function, arguments)
+	result, exception := n.functions.Execute(args)
 	if exception != nil {
 		return nil, exception
 	}
@@ -270,33 +264,24 @@ func fnMemory(args []etf.Term) (etf.Term, error) {
 		etf.Tuple{etf.Atom("processes"), processes},
 		etf.Tuple{etf.Atom("processes_used"), used},
 		etf.Tuple{etf.Atom("system"), total - processes},
-		etf.Tuple{etf.Atom("atom"), int64(0)},
-		etf.Tuple{etf.Atom("atom_used"), int64(0)},
-		etf.Tuple{etf.Atom("binary"), int64(0)},
-		etf.Tuple{etf.Atom("code"), int64(0)},
-		etf.Tuple{etf.Atom("ets"), int64(0)},
+	}
+	for _, kind := range []etf.Atom{"atom", "atom_used", "binary", "code", "ets"} {
+		kinds = append(kinds, etf.Tuple{kind, int64(0)})
 	}
 	if len(args) == 0 {
 		return kinds, nil
 	}
 	wanted, isList := etf.Elements(args[0])
 	if !isList {
-		wanted = args
+		return rpc.Value(kinds, args[0])
 	}
 	var list etf.List
 	for _, kind := range wanted {
-		found := false
-		for _, k := range kinds {
-			if k := k.(etf.Tuple); k[0] == kind {
-				list, found = append(list, k), true
-			}
+		value, err := rpc.Value(kinds, kind)
+		if err != nil {
+			return nil, err
 		}
-		if !found {
-			return nil, rpc.BadArgument()
-		}
-	}
-	if !isList {
-		return list[0].(etf.Tuple)[1], nil
+		list = append(list, etf.Tuple{kind, value})
 	}
 	return list, nil
 }

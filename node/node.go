@@ -1,12 +1,13 @@
 package node
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -89,15 +90,9 @@ type Node struct {
 // Start starts a node, registers it with EPMD and accepts connections. Stop shuts the node
 // down; when ctx ends, the node ends immediately.
 func Start(ctx context.Context, o Options) (*Node, error) {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	if o.NetTicktime == 0 {
-		o.NetTicktime = time.Minute
-	}
-	if o.setup == 0 {
-		o.setup = setupTime
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
+	o.NetTicktime = cmp.Or(o.NetTicktime, time.Minute)
+	o.setup = cmp.Or(o.setup, setupTime)
 	if !strings.Contains(o.Name, "@") {
 		return nil, fmt.Errorf("node name %q: must be name@host", o.Name)
 	}
@@ -118,7 +113,9 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	n.SetCookies(o.Cookie, o.Previous)
 	n.security = o.TLS
-	n.functions = rpc.Merge(n.standardFunctions(), o.Functions).WithModuleInfo()
+	n.functions = n.standardFunctions()
+	maps.Copy(n.functions, o.Functions)
+	n.functions.AddModuleInfo()
 	if err := n.start(o); err != nil {
 		n.Stop()
 		return nil, err
@@ -249,9 +246,7 @@ func (n *Node) closeOnStop(c net.Conn) (stop func() bool) {
 // two bits are never both 0, because old peers use only those, and 0 means any creation.
 func newCreation() uint32 {
 	for {
-		var b [4]byte
-		rand.Read(b[:]) // never fails
-		if c := binary.BigEndian.Uint32(b[:]); c&3 != 0 {
+		if c := rand.Uint32(); c&3 != 0 {
 			return c
 		}
 	}

@@ -130,7 +130,7 @@ func decodeCall(request []byte, words ...etf.Atom) (call []etf.Term, ok bool) {
 }
 
 func (x *Rex) execute(call []etf.Term) etf.Term {
-	result, e := x.Table.execute(call)
+	result, e := x.Table.Execute(call)
 	switch {
 	case e == nil:
 		return result

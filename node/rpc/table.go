@@ -60,11 +60,11 @@ func BadArgument() *Exception { return &Exception{Class: Error, Reason: etf.Atom
 
 // Apply calls a function.
 func (t Table) Apply(module, function etf.Atom, args []etf.Term) (etf.Term, *Exception) {
-	call := t[MFA{module, function, len(args)}]
-	if call == nil {
-		return nil, raised(module, function, args, &Exception{Class: Error, Reason: etf.Atom("undef")})
+	var result etf.Term
+	err := error(&Exception{Class: Error, Reason: etf.Atom("undef")})
+	if call := t[MFA{module, function, len(args)}]; call != nil {
+		result, err = call(args)
 	}
-	result, err := call(args)
 	if err == nil {
 		return result, nil
 	}
@@ -72,32 +72,16 @@ func (t Table) Apply(module, function etf.Atom, args []etf.Term) (etf.Term, *Exc
 	if !ok {
 		e = &Exception{Class: Error, Reason: etf.String(err.Error())}
 	}
-	return nil, raised(module, function, args, e)
-}
-
-// raised gives an error without a stack one that holds only the call.
-func raised(module, function etf.Atom, args []etf.Term, e *Exception) *Exception {
-	if e.Class != Error || e.Stack != nil {
-		return e
+	if e.Class == Error && e.Stack == nil { // the stack then holds only the call
+		frame := etf.Tuple{module, function, etf.List(args), etf.List{}}
+		e = &Exception{Class: Error, Reason: e.Reason, Stack: etf.List{frame}}
 	}
-	frame := etf.Tuple{module, function, etf.List(args), etf.List{}}
-	return &Exception{Class: Error, Reason: e.Reason, Stack: etf.List{frame}}
+	return nil, e
 }
 
-// Merge returns a table with the functions of all tables; later tables override earlier ones.
-func Merge(tables ...Table) Table {
-	all := make(Table)
-	for _, t := range tables {
-		for mfa, f := range t {
-			all[mfa] = f
-		}
-	}
-	return all
-}
-
-// WithModuleInfo adds module_info/0 and module_info/1 to each module of the table, and returns
-// the table. A module's exports are its functions in the table.
-func (t Table) WithModuleInfo() Table {
+// AddModuleInfo adds module_info/0 and module_info/1 to each module of the table. A module's
+// exports are its functions in the table.
+func (t Table) AddModuleInfo() {
 	exports := map[etf.Atom][]MFA{}
 	for mfa := range t {
 		exports[mfa.Module] = append(exports[mfa.Module], mfa)
@@ -111,31 +95,28 @@ func (t Table) WithModuleInfo() Table {
 		for _, mfa := range all {
 			functions = append(functions, etf.Tuple{mfa.Function, int64(mfa.Arity)})
 		}
-		info := []etf.Pair{
-			{Key: etf.Atom("module"), Value: module},
-			{Key: etf.Atom("exports"), Value: functions},
-			{Key: etf.Atom("attributes"), Value: etf.List{}},
-			{Key: etf.Atom("compile"), Value: etf.List{}},
-			{Key: etf.Atom("functions"), Value: functions}, // these two are not in module_info/0
-			{Key: etf.Atom("nifs"), Value: etf.List{}},
+		info := etf.List{
+			etf.Tuple{etf.Atom("module"), module},
+			etf.Tuple{etf.Atom("exports"), functions},
+			etf.Tuple{etf.Atom("attributes"), etf.List{}},
+			etf.Tuple{etf.Atom("compile"), etf.List{}},
+			etf.Tuple{etf.Atom("functions"), functions}, // these two are not in module_info/0
+			etf.Tuple{etf.Atom("nifs"), etf.List{}},
 		}
-		t[MFA{module, "module_info", 0}] = func([]etf.Term) (etf.Term, error) {
-			var list etf.List
-			for _, item := range info[:4] {
-				list = append(list, etf.Tuple{item.Key, item.Value})
-			}
-			return list, nil
-		}
-		t[MFA{module, "module_info", 1}] = func(args []etf.Term) (etf.Term, error) {
-			for _, item := range info {
-				if args[0] == item.Key {
-					return item.Value, nil
-				}
-			}
-			return nil, BadArgument()
+		t[MFA{module, "module_info", 0}] = func([]etf.Term) (etf.Term, error) { return info[:4], nil }
+		t[MFA{module, "module_info", 1}] = func(args []etf.Term) (etf.Term, error) { return Value(info, args[0]) }
+	}
+}
+
+// Value returns the value of key in a list of {Key, Value} whose keys are atoms. Other keys are bad
+// arguments.
+func Value(list etf.List, key etf.Term) (etf.Term, error) {
+	for _, item := range list {
+		if pair := item.(etf.Tuple); pair[0] == key {
+			return pair[1], nil
 		}
 	}
-	return t
+	return nil, BadArgument()
 }
 
 // Run runs the function of a process that another node spawned and returns the process's exit
@@ -150,7 +131,7 @@ func (t Table) Run(module, function etf.Atom, args []etf.Term) (reason etf.Term)
 		case function == "execute_call" && len(args) == 4:
 			return t.executeCall(args[0], args[1:])
 		case function == "execute_cast" && len(args) == 3:
-			t.execute(args)
+			t.Execute(args)
 			return etf.Atom("normal")
 		}
 	}
@@ -167,7 +148,7 @@ func (t Table) Run(module, function etf.Atom, args []etf.Term) (reason etf.Term)
 }
 
 func (t Table) executeCall(ref etf.Term, call []etf.Term) etf.Term {
-	result, e := t.execute(call)
+	result, e := t.Execute(call)
 	switch {
 	case e == nil:
 		return etf.Tuple{ref, etf.Atom("return"), result}
@@ -177,8 +158,8 @@ func (t Table) executeCall(ref etf.Term, call []etf.Term) etf.Term {
 	return etf.Tuple{ref, etf.Atom(e.Class), e.Reason}
 }
 
-// execute applies [Module, Function, Arguments].
-func (t Table) execute(call []etf.Term) (etf.Term, *Exception) {
+// Execute applies [Module, Function, Arguments].
+func (t Table) Execute(call []etf.Term) (etf.Term, *Exception) {
 	module, ok1 := call[0].(etf.Atom)
 	function, ok2 := call[1].(etf.Atom)
 	args, ok3 := etf.Elements(call[2])
