@@ -44,9 +44,10 @@ func (n *Node) Connect(peer string) error {
 	if n.connection(peer) != nil {
 		return nil
 	}
-	s, err := n.reach(peer)
-	if err == nil && s.Conn != nil {
-		err = n.serve(s)
+	c := n.cookies.Load()
+	err := n.reach(peer, c.current)
+	if c.previous != "" && otherCookie(err) {
+		err = n.reach(peer, c.previous)
 	}
 	if n.connection(peer) != nil { // this connection, or one that peer dialed at the same time
 		return nil
@@ -125,38 +126,24 @@ func (n *Node) SetCookies(current, previous string) {
 	n.cookies.Store(&cookies{current, previous})
 }
 
-// handshakeOptions returns the options for a new handshake.
-func (n *Node) handshakeOptions() handshake.Options {
-	o, c := n.handshake, n.cookies.Load()
-	o.Cookie, o.PreviousCookie = c.current, c.previous
-	return o
-}
-
-// reach dials a node and performs the handshake with the current cookie and, if the node
-// refuses that, with the previous one. It returns a session without a Conn if the node's own
-// dial replaces ours.
-func (n *Node) reach(peer string) (s dist.Session, err error) {
-	c := n.cookies.Load()
-	if s, err = n.reachWith(peer, c.current); c.previous != "" && otherCookie(err) {
-		s, err = n.reachWith(peer, c.previous)
+// reach dials a node, performs the handshake with a cookie and serves the connection. If the
+// node's own dial replaces ours, reach waits for it.
+func (n *Node) reach(peer, cookie string) error {
+	c, err := n.dial(peer)
+	if err != nil {
+		return err
 	}
-	return s, err
+	s, err := n.introduce(c, peer, cookie)
+	if err != nil || s.Conn == nil {
+		c.Close()
+		return err
+	}
+	return n.serve(s)
 }
 
 // otherCookie reports whether a handshake failed as it does after a wrong cookie.
 func otherCookie(err error) bool {
 	return errors.Is(err, handshake.ErrCookie) && !errors.Is(err, os.ErrDeadlineExceeded)
-}
-
-func (n *Node) reachWith(peer, cookie string) (s dist.Session, err error) {
-	c, err := n.dial(peer)
-	if err != nil {
-		return s, err
-	}
-	if s, err = n.introduce(c, peer, cookie); err != nil || s.Conn == nil {
-		c.Close()
-	}
-	return s, err
 }
 
 // listen listens for other nodes: on Options.Listen if set, otherwise on loopback if the node's

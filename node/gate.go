@@ -90,11 +90,6 @@ const (
 	held                 // the caller has sent its name, and is delayed for a wrong cookie from its host
 )
 
-func (v *attempt) breakOff() {
-	close(v.broken)
-	v.conn.Close()
-}
-
 type offender struct {
 	count int // wrong cookies
 	last  time.Time
@@ -116,8 +111,6 @@ func (g *gate) limit(connections, perHost, handshakes int) {
 	defer g.mu.Unlock()
 	g.connected.Most, g.connected.PerHost, g.handshakes.Most = connections, perHost, handshakes
 }
-
-func isLoopback(host netip.Addr) bool { return !host.IsValid() }
 
 // arrive adds a handshake. If there are too many, it also returns one that must be broken off.
 func (g *gate) arrive(c net.Conn) (v, out *attempt) {
@@ -243,7 +236,7 @@ func (g *gate) delay(host netip.Addr) time.Duration {
 		return 0
 	}
 	most := maxDelay
-	if isLoopback(host) {
+	if !host.IsValid() { // loopback
 		most = maxDelayLoopback
 	}
 	const doublings = 10 // enough for both maxima
@@ -342,7 +335,7 @@ func (n *Node) limit(o Options) (percent int) {
 	}
 	handshakes := MaxHandshakes
 	if o.Memory > 0 {
-		handshakes = greetsWithin(connections)
+		handshakes = min(max(connections/4, 32), MaxHandshakes) // each takes about as much as a connection
 	}
 	n.gate.limit(connections, cmp.Or(o.ConnectionsPerHost, MaxPerHost), handshakes)
 	return percent
@@ -363,7 +356,3 @@ func within(memory int64, tls bool) (connections, percent int) {
 	}
 	return int((rest - part) / each), int(part * 100 / shared)
 }
-
-// greetsWithin returns the bound on handshakes for a bound on connections: a handshake needs
-// about as much memory as a connection.
-func greetsWithin(connections int) int { return min(max(connections/4, 32), MaxHandshakes) }

@@ -344,10 +344,10 @@ func TestHold(t *testing.T) {
 			v, _ := n.gate.arrive(from{c, "192.0.2.1"})
 			n.gate.offended(v.host)
 			if broken {
-				v.breakOff()
+				close(v.broken)
 			}
 			start := time.Now()
-			if may := n.hold(v); may == broken || broken != (time.Since(start) == 0) {
+			if may := n.hold(v) == nil; may == broken || broken != (time.Since(start) == 0) {
 				t.Errorf("broken off %t: may continue %t, after %v", broken, may, time.Since(start))
 			}
 		}

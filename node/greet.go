@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -42,7 +41,6 @@ func (n *Node) accept() {
 // greeting is the handshake with a node that dialed us.
 type greeting struct {
 	node     *Node
-	attempt  *attempt
 	peer     string // the peer's name, set when the peer is admitted
 	assigned string // the name assigned to the peer, until it is connected
 }
@@ -52,10 +50,10 @@ func (n *Node) greet(v *attempt) {
 	c := v.conn
 	stop := n.closeOnStop(c)
 	defer stop()
-	g := &greeting{node: n, attempt: v}
+	g := &greeting{node: n}
 	defer g.done()
 	c.SetDeadline(time.Now().Add(n.options.setup))
-	s, err := g.shakeHands(c)
+	s, err := g.shakeHands(v)
 	if errors.Is(err, handshake.ErrCookie) {
 		n.gate.offended(v.host)
 	}
@@ -74,46 +72,40 @@ func (n *Node) greet(v *attempt) {
 	g.assigned = ""
 }
 
-// nameReceived is called when the caller has sent its name.
-func (g *greeting) nameReceived() error {
-	if !g.node.hold(g.attempt) {
-		return errBrokenOff
-	}
-	return nil
-}
-
-// hold delays a caller from a host that has sent wrong cookies, and reports whether
-// the handshake may continue.
-func (n *Node) hold(v *attempt) bool {
+// hold is called when a caller has sent its name. It delays a caller from a host that has sent
+// wrong cookies, and fails if the handshake must not continue.
+func (n *Node) hold(v *attempt) error {
 	delay := n.gate.nameReceived(v)
 	if delay == 0 {
-		return true
+		return nil
 	}
 	select {
 	case <-n.ctx.Done():
-		return false
+		return errBrokenOff
 	case <-v.broken:
-		return false
+		return errBrokenOff
 	case <-v.released:
 	case <-time.After(delay):
 	}
 	n.gate.delayOver(v)
-	return true
+	return nil
 }
 
 // shakeHands performs the handshake. A panic becomes an error, so that no peer can stop
 // the node.
-func (g *greeting) shakeHands(c net.Conn) (s dist.Session, err error) {
+func (g *greeting) shakeHands(v *attempt) (s dist.Session, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("%w: %v\n%s", errFault, fault, debug.Stack())
 		}
 	}()
-	if s.Conn, err = g.node.security.accept(g.node.ctx, c); err != nil {
+	n := g.node
+	if s.Conn, err = n.security.accept(n.ctx, v.conn); err != nil {
 		return s, fmt.Errorf("%w: %w", errTLS, err)
 	}
-	o := g.node.handshakeOptions()
-	o.NameReceived, o.Admit, o.AssignName = g.nameReceived, g.admit, g.assign
+	o, c := n.handshake, n.cookies.Load()
+	o.Cookie, o.PreviousCookie = c.current, c.previous
+	o.NameReceived, o.Admit, o.AssignName = func() error { return n.hold(v) }, g.admit, g.assign
 	s.Peer, err = handshake.Accept(s.Conn, o)
 	return s, err
 }
@@ -142,7 +134,8 @@ var (
 func (n *Node) breakOff(v *attempt, why string) {
 	n.log.Warn("handshake broken off", "why", why, "address", v.conn.RemoteAddr())
 	n.history.failed(why)
-	v.breakOff()
+	close(v.broken)
+	v.conn.Close()
 }
 
 func (n *Node) refused(v *attempt, peer string, err error) {
@@ -150,13 +143,12 @@ func (n *Node) refused(v *attempt, peer string, err error) {
 		n.history.failed(failureOf(err))
 	}
 	addr := v.conn.RemoteAddr()
-	switch {
-	case peer == "" && errors.Is(err, io.EOF), n.ctx.Err() != nil:
+	if peer == "" && errors.Is(err, io.EOF) || n.ctx.Err() != nil {
 		// The caller only checked whether the port is open, or the node is stopping.
 		n.log.Debug("connection without a handshake", "address", addr, "err", err)
-	default:
-		n.log.Warn("connection refused", "peer", peer, "address", addr, "err", err)
+		return
 	}
+	n.log.Warn("connection refused", "peer", peer, "address", addr, "err", err)
 }
 
 // admit returns the status for a name. A caller whose name is already connected may continue,
