@@ -63,7 +63,7 @@ func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 		c.Send(pid, nil, encode(features, caps))
 		return
 	}
-	if r := etf.NewReader(request); r.Peek() == etf.SmallTupleExt && r.Tuple() == 3 && string(r.Atom()) == "sbcast" {
+	if r := etf.NewReader(request); r.Tuple() == 3 && string(r.Atom()) == "sbcast" {
 		c.Send(pid, nil, encode(x.sbcast(&r, c), caps))
 		return
 	}
@@ -97,11 +97,14 @@ const MaxRequest = 1 << 20
 // decode returns a function that performs a request and returns its result. It returns
 // nil if the request does not begin with one of words.
 func (x *Rex) decode(request []byte, words ...etf.Atom) func(room bool) etf.Term {
-	var call []etf.Term
+	r := etf.NewReader(request)
+	if r.Tuple() != 5 || !slices.Contains(words, etf.Atom(r.Atom())) { // {Word, M, F, A, GroupLeader}
+		return nil
+	}
+	var call []etf.Term // nil if it exceeds a limit
 	if len(request) <= MaxRequest {
-		var ok bool
-		if call, ok = decodeCall(request, words...); !ok {
-			return nil
+		if term, err := etf.Decode(request); err == nil {
+			call = term.(etf.Tuple)[1:4]
 		}
 	}
 	return func(room bool) etf.Term {
@@ -110,23 +113,6 @@ func (x *Rex) decode(request []byte, words ...etf.Atom) func(room bool) etf.Term
 		}
 		return x.execute(call)
 	}
-}
-
-// decodeCall returns M, F and A of {Word, M, F, A, GroupLeader}, and reports whether Word is
-// one of words. The call is nil if it exceeds the limits of etf.Decode.
-func decodeCall(request []byte, words ...etf.Atom) (call []etf.Term, ok bool) {
-	r := etf.NewReader(request)
-	if tag := r.Peek(); tag != etf.SmallTupleExt && tag != etf.LargeTupleExt {
-		return nil, false
-	}
-	if r.Tuple() != 5 || !slices.Contains(words, etf.Atom(r.Atom())) {
-		return nil, false
-	}
-	term, err := etf.Decode(request)
-	if err != nil {
-		return nil, true
-	}
-	return term.(etf.Tuple)[1:4], true
 }
 
 func (x *Rex) execute(call []etf.Term) etf.Term {

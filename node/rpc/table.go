@@ -21,12 +21,6 @@ type MFA struct {
 	Arity            int
 }
 
-func (m MFA) String() string {
-	b := etf.Format(nil, m.Module)
-	b = etf.Format(append(b, ':'), m.Function)
-	return fmt.Sprintf("%s/%d", b, m.Arity)
-}
-
 // Function is a function of a Table. It must be safe for concurrent use. It is called with as
 // many arguments as its arity. An error other than an *Exception raises an exception of class
 // error with the error's text.
