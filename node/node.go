@@ -155,7 +155,7 @@ func (n *Node) start(o Options) (err error) {
 		return err
 	}
 	n.epmd = keeper(o, n.listener)
-	if err := n.epmd.StartAs(n.ctx, o.Name); err != nil {
+	if err := n.epmd.Start(n.ctx, o.Name); err != nil {
 		return fmt.Errorf("node %s: %w", o.Name, err)
 	}
 	n.proto.Go(n.accept)

@@ -31,6 +31,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/node/reserve"
 )
 
@@ -52,10 +53,9 @@ const (
 // is lost. Set the fields and call Start; call Prepare first if other nodes need the EPMD
 // earlier.
 type Keeper struct {
-	Mode     Mode   // Auto if empty
-	Port     uint16 // of the EPMD in mode Auto; 0 means DefaultPort
-	Host     string // of the node
-	Node     Node
+	Mode     Mode         // Auto if empty
+	Port     uint16       // of the EPMD in mode Auto; 0 means DefaultPort
+	Node     Node         // Start sets its name
 	Fixed    bool         // in mode Off, other nodes also listen on Node.Port
 	Log      *slog.Logger // nil means slog.Default
 	OnChange func(State)  // optional; called in order; must not call Close
@@ -63,6 +63,7 @@ type Keeper struct {
 	program  string        // OTP's daemon; empty means "epmd"
 	patience time.Duration // 0 means the constant of that name
 
+	host    string    // of the node
 	lostAt  time.Time // when the connection to another program's EPMD was lost
 	mu      sync.Mutex
 	state   State
@@ -99,9 +100,12 @@ func (k *Keeper) fill() (err error) {
 	return err
 }
 
-// Start registers the node and keeps it registered until Close is called or ctx ends. It fails
-// if the first registration fails, with ErrNameTaken if the name is in use.
-func (k *Keeper) Start(ctx context.Context) error {
+// Start registers the node name@host and keeps it registered until Close is called or ctx ends. It
+// fails if the first registration fails, with ErrNameTaken if the name is in use.
+func (k *Keeper) Start(ctx context.Context, nodename string) (err error) {
+	if k.Node.Name, k.host, err = splitName(nodename); err != nil {
+		return err
+	}
 	if err := k.fill(); err != nil {
 		return err
 	}
@@ -309,23 +313,12 @@ func (k *Keeper) Find(ctx context.Context, nodename string) (n Node, host string
 	return n, host, err
 }
 
-// StartAs is [Keeper.Start] for the node name@host.
-func (k *Keeper) StartAs(ctx context.Context, nodename string) error {
-	name, host, err := splitName(nodename)
-	if err != nil {
-		return err
-	}
-	k.Host, k.Node.Name = host, name
-	return k.Start(ctx)
-}
-
-// addrOf returns the address of host's EPMD. For our own host that is the EPMD that we use.
-func (k *Keeper) addrOf(host string) string {
-	ip := net.ParseIP(host)
-	if host == k.Host || host == "localhost" || ip != nil && ip.IsLoopback() {
+// addrOf returns the address of a host's EPMD. For our own host that is the EPMD that we use.
+func (k *Keeper) addrOf(name string) string {
+	if name == k.host || host.IsLoopback(name) {
 		return k.Mode.addr(k.Port)
 	}
-	return joinPort(host, k.Port)
+	return joinPort(name, k.Port)
 }
 
 func splitName(nodename string) (name, host string, err error) {

@@ -43,7 +43,7 @@ func TestKeepersTakeOverTheEPMD(t *testing.T) {
 	port := freePort(t)
 	addr := joinPort(loopback, port)
 	first, _ := newKeeper(t, "first", port)
-	if err := first.Start(ctx); err != nil {
+	if err := first.Start(ctx, first.Node.Name+"@127.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := first.State().String(), "registered with its own EPMD at "+addr; got != want {
@@ -53,14 +53,14 @@ func TestKeepersTakeOverTheEPMD(t *testing.T) {
 		t.Errorf("at another address: %+v, %v", n, err)
 	}
 	second, states := newKeeper(t, "second", port)
-	if err := second.Start(ctx); err != nil {
+	if err := second.Start(ctx, second.Node.Name+"@127.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := second.State().String(), "registered with the EPMD at "+addr; got != want {
 		t.Errorf("second is %s, want %s", got, want)
 	}
 	taken, _ := newKeeper(t, "first", port)
-	if err := taken.Start(ctx); !errors.Is(err, ErrNameTaken) {
+	if err := taken.Start(ctx, taken.Node.Name+"@127.0.0.1"); !errors.Is(err, ErrNameTaken) {
 		t.Errorf("the same name: %v", err)
 	}
 	first.Close()
@@ -88,7 +88,7 @@ func TestAddresses(t *testing.T) {
 	} {
 		t.Setenv("ERL_EPMD_ADDRESS", tt.env)
 		k, _ := newKeeper(t, "flake", freePort(t))
-		if err := k.Start(testContext(t)); err != nil {
+		if err := k.Start(testContext(t), k.Node.Name+"@127.0.0.1"); err != nil {
 			t.Fatal(err)
 		}
 		for _, host := range tt.open {
@@ -106,7 +106,7 @@ func TestAddresses(t *testing.T) {
 	for _, env := range []string{"localhost", "127.0.0.1;::1", "192.0.2.1"} {
 		t.Setenv("ERL_EPMD_ADDRESS", env)
 		k, _ := newKeeper(t, "flake", freePort(t))
-		if err := k.Start(testContext(t)); err == nil || !strings.HasPrefix(err.Error(), "epmd: serve: ") {
+		if err := k.Start(testContext(t), k.Node.Name+"@127.0.0.1"); err == nil || !strings.HasPrefix(err.Error(), "epmd: serve: ") {
 			t.Errorf("%q: %v", env, err)
 		}
 		if _, err := net.Dial("tcp", joinPort(loopback, k.Port)); err == nil {
@@ -129,10 +129,10 @@ func TestPrepare(t *testing.T) {
 	if _, err := Names(ctx, joinPort(loopback, k.Port)); err != nil {
 		t.Error(err)
 	}
-	if err := k.Start(ctx); err != nil || !k.State().Serving {
+	if err := k.Start(ctx, k.Node.Name+"@127.0.0.1"); err != nil || !k.State().Serving {
 		t.Errorf("%v, %v", k.State(), err)
 	}
-	if err := second.Start(ctx); err != nil || second.State().Serving {
+	if err := second.Start(ctx, second.Node.Name+"@127.0.0.1"); err != nil || second.State().Serving {
 		t.Errorf("the second: %v, %v", second.State(), err)
 	}
 	only, _ := newKeeper(t, "only", freePort(t))
@@ -152,7 +152,7 @@ func TestKeeperIsPatient(t *testing.T) {
 	port := netip.MustParseAddrPort(addr).Port()
 	k, states := newKeeper(t, "flake", port)
 	k.patience = time.Hour
-	if err := k.Start(testContext(t)); err != nil {
+	if err := k.Start(testContext(t), k.Node.Name+"@127.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	old.Close()
@@ -168,7 +168,7 @@ func TestKeeperTellsWhoLosesItsEPMD(t *testing.T) {
 		var log strings.Builder
 		k, _ := newKeeper(t, "flake", freePort(t))
 		k.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		if err := k.Start(testContext(t)); err != nil {
+		if err := k.Start(testContext(t), k.Node.Name+"@127.0.0.1"); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range others {
@@ -191,7 +191,7 @@ func TestKeeperSaysThatItsNameWasTaken(t *testing.T) {
 	old, addr := startServer(t, anyPort, nil)
 	k, states := newKeeper(t, "flake", 1)
 	k.Mode = Mode(addr)
-	if err := k.Start(testContext(t)); err != nil {
+	if err := k.Start(testContext(t), k.Node.Name+"@127.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	old.Close()
@@ -209,7 +209,7 @@ func TestKeeperSaysThatItsNameWasTaken(t *testing.T) {
 
 func TestKeeperOff(t *testing.T) {
 	k := &Keeper{Mode: Off, Node: Node{Name: "flake"}, Log: quiet}
-	if err := k.Start(t.Context()); err != nil {
+	if err := k.Start(t.Context(), k.Node.Name+"@127.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	defer k.Close()
@@ -222,7 +222,7 @@ func TestKeeperFailsWithoutTheEPMDItWasGiven(t *testing.T) {
 	noLeak(t)
 	k, _ := newKeeper(t, "flake", 1)
 	k.Mode = Mode(joinPort(loopback, freePort(t)))
-	if err := k.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
+	if err := k.Start(t.Context(), k.Node.Name+"@127.0.0.1"); err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("Start: %v", err)
 	}
 }
@@ -245,10 +245,10 @@ func TestFind(t *testing.T) {
 	defer cancel()
 	k := &Keeper{Port: freePort(t), Node: Node{Port: 4711}, Log: quiet, program: "no-such-daemon"}
 	defer k.Close()
-	if err := k.StartAs(ctx, "flake"); err == nil {
+	if err := k.Start(ctx, "flake"); err == nil {
 		t.Error("a name without a host is registered")
 	}
-	if err := k.StartAs(ctx, "flake@127.0.0.1"); err != nil {
+	if err := k.Start(ctx, "flake@127.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"127.0.0.1", "localhost"} {
@@ -269,7 +269,7 @@ func TestFind(t *testing.T) {
 		t.Error("the EPMD has outlived the context")
 	}
 	off := &Keeper{Mode: Off, Log: quiet}
-	if err := off.StartAs(t.Context(), "flake@127.0.0.1"); err != nil {
+	if err := off.Start(t.Context(), "flake@127.0.0.1"); err != nil {
 		t.Error(err)
 	}
 	if _, _, err := off.Find(t.Context(), "flake@127.0.0.1"); !errors.Is(err, ErrOff) {
@@ -306,7 +306,7 @@ func TestKeeperWaitsForItsName(t *testing.T) {
 		}
 	}()
 	k, _ := newKeeper(t, "again", uint16(l.Addr().(*net.TCPAddr).Port))
-	if err := k.Start(testContext(t)); err != nil {
+	if err := k.Start(testContext(t), k.Node.Name+"@127.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	k.Close()
