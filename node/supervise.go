@@ -79,16 +79,25 @@ type supervisor struct {
 // HandleCall answers which_children (most recently started first) and count_children. Peers
 // cannot start, stop or replace children.
 func (s supervisor) HandleCall(c genserver.Call) {
+	var children etf.List
+	n, active := int64(len(s.spec.Servers)), int64(0)
+	for _, server := range slices.Backward(s.spec.Servers) {
+		var pid etf.Term = etf.Atom("restarting")
+		if p := s.registry.named(server.Name); p != nil {
+			pid = p.server.Pid
+			active++
+		}
+		children = append(children, etf.Tuple{server.Name, pid, etf.Atom("worker"), etf.List{server.Module}})
+	}
 	r := etf.NewReader(c.Request)
 	var reply etf.Term = etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}
 	switch string(r.Atom()) {
 	case "which_children":
-		reply = s.which()
+		reply = children
 	case "count_children":
-		n := int64(len(s.spec.Servers))
 		reply = etf.List{
 			etf.Tuple{etf.Atom("specs"), n},
-			etf.Tuple{etf.Atom("active"), s.active()},
+			etf.Tuple{etf.Atom("active"), active},
 			etf.Tuple{etf.Atom("supervisors"), int64(0)},
 			etf.Tuple{etf.Atom("workers"), n},
 		}
@@ -96,27 +105,6 @@ func (s supervisor) HandleCall(c genserver.Call) {
 	if b, err := etf.Append(c.Begin(), reply, c.Caps()); err == nil {
 		c.Reply(b)
 	}
-}
-
-func (s supervisor) which() etf.List {
-	var list etf.List
-	for _, server := range slices.Backward(s.spec.Servers) {
-		var pid etf.Term = etf.Atom("restarting")
-		if p := s.registry.named(server.Name); p != nil {
-			pid = p.server.Pid
-		}
-		list = append(list, etf.Tuple{server.Name, pid, etf.Atom("worker"), etf.List{server.Module}})
-	}
-	return list
-}
-
-func (s supervisor) active() (n int64) {
-	for _, server := range s.spec.Servers {
-		if s.registry.named(server.Name) != nil {
-			n++
-		}
-	}
-	return n
 }
 
 // registry holds the gen_servers and supervisors. Lookups take no lock; each change copies the

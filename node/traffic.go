@@ -41,10 +41,14 @@ func (n *Node) Traffic() Traffic {
 	return t
 }
 
+// sumTo adds all traffic to t, which is zero except for maps with room for all reasons.
 func (n *Node) sumTo(t *Traffic) {
 	n.history.mu.Lock()
 	defer n.history.mu.Unlock()
-	n.history.copyTo(t)
+	h := &n.history.Traffic
+	maps.Copy(t.HandshakeFailures, h.HandshakeFailures)
+	maps.Copy(t.Closes, h.Closes)
+	t.Connected, t.Received, t.Sent = h.Connected, h.Received, h.Sent
 	for _, c := range n.conns.Range {
 		t.add(c.(*dist.Conn))
 		t.Connections++
@@ -86,13 +90,6 @@ func newHistory() *history {
 	return &history{Traffic: Traffic{
 		HandshakeFailures: make(map[string]uint64, reasons), Closes: make(map[string]uint64, reasons),
 	}}
-}
-
-// copyTo copies to t, whose maps must have room for all reasons. The caller must hold mu.
-func (h *history) copyTo(t *Traffic) {
-	maps.Copy(t.HandshakeFailures, h.HandshakeFailures)
-	maps.Copy(t.Closes, h.Closes)
-	t.Connected, t.Received, t.Sent = h.Connected, h.Received, h.Sent
 }
 
 // down adds a connection that has ended, and calls forget, which removes it from the
