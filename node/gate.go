@@ -72,6 +72,9 @@ type attempt struct {
 
 	stage stage
 	name  string // set once the caller has proved the cookie
+
+	admitted string // the caller's name, if [meetings] has admitted it
+	assigned string // the name assigned to the caller, until it is connected
 }
 
 func (v *attempt) Host() netip.Addr { return v.host }

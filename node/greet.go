@@ -28,21 +28,11 @@ func (n *Node) accept() {
 		if out != nil {
 			n.breakOff(out, failedMany)
 		}
-		n.proto.Go(func() {
-			n.greet(v)
-			n.gate.leave(v)
-		})
+		n.proto.Go(func() { n.greet(v) })
 		// A new goroutine runs before waiting ones, so many simultaneous callers, whose
 		// handshakes with TLS take long, would delay the connected peers.
 		runtime.Gosched()
 	}
-}
-
-// greeting is the handshake with a node that dialed us.
-type greeting struct {
-	node     *Node
-	peer     string // the peer's name, set when the peer is admitted
-	assigned string // the name assigned to the peer, until it is connected
 }
 
 // greet performs the handshake with a peer and serves the connection.
@@ -50,10 +40,15 @@ func (n *Node) greet(v *attempt) {
 	c := v.conn
 	stop := n.closeOnStop(c)
 	defer stop()
-	g := &greeting{node: n}
-	defer g.done()
+	defer n.gate.leave(v)
+	defer func() {
+		n.names.takeBack(v.assigned)
+		if v.admitted != "" {
+			n.meetings.done(v.admitted)
+		}
+	}()
 	c.SetDeadline(time.Now().Add(n.options.setup))
-	s, err := g.shakeHands(v)
+	s, err := n.shakeHands(v)
 	if errors.Is(err, handshake.ErrCookie) {
 		n.gate.offended(v.host)
 	}
@@ -69,7 +64,7 @@ func (n *Node) greet(v *attempt) {
 	if s.Peer.PreviousCookie {
 		n.log.Info("a node connected with the previous cookie", "peer", s.Peer.Name, "address", c.RemoteAddr())
 	}
-	g.assigned = ""
+	v.assigned = ""
 }
 
 // hold is called when a caller has sent its name. It delays a caller from a host that has sent
@@ -93,34 +88,25 @@ func (n *Node) hold(v *attempt) error {
 
 // shakeHands performs the handshake. A panic becomes an error, so that no peer can stop
 // the node.
-func (g *greeting) shakeHands(v *attempt) (s dist.Session, err error) {
+func (n *Node) shakeHands(v *attempt) (s dist.Session, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("%w: %v\n%s", errFault, fault, debug.Stack())
 		}
 	}()
-	n := g.node
 	if s.Conn, err = n.security.accept(n.ctx, v.conn); err != nil {
 		return s, fmt.Errorf("%w: %w", errTLS, err)
 	}
 	o, c := n.handshake, n.cookies.Load()
 	o.Cookie, o.PreviousCookie = c.current, c.previous
-	o.NameReceived, o.Admit, o.AssignName = func() error { return n.hold(v) }, g.admit, g.assign
+	o.NameReceived = func() error { return n.hold(v) }
+	o.Admit = func(peer handshake.Name) handshake.Status { return n.admit(v, peer) }
+	o.AssignName = func(host string) (_ string, creation uint32) {
+		v.assigned, creation = n.names.assign(host, func(node string) bool { return n.connection(node) != nil })
+		return v.assigned, creation
+	}
 	s.Peer, err = handshake.Accept(s.Conn, o)
 	return s, err
-}
-
-func (g *greeting) assign(host string) (node string, creation uint32) {
-	node, creation = g.node.names.assign(host, func(node string) bool { return g.node.connection(node) != nil })
-	g.assigned = node
-	return node, creation
-}
-
-func (g *greeting) done() {
-	g.node.names.takeBack(g.assigned)
-	if g.peer != "" {
-		g.node.meetings.done(g.peer)
-	}
 }
 
 var (
@@ -155,14 +141,13 @@ func (n *Node) refused(v *attempt, peer string, err error) {
 // because only the cookie shows whether it is the same node. A BEAM, recognized by the flag for
 // distribution headers, is told that its name is connected. Other implementations (Scalang, ei,
 // JInterface) fail on any status but ok.
-func (g *greeting) admit(peer handshake.Name) handshake.Status {
-	n := g.node
+func (n *Node) admit(v *attempt, peer handshake.Name) handshake.Status {
 	if peer.Node == n.name {
 		return handshake.StatusNotAllowed
 	}
 	status := n.meetings.greet(n.name, peer.Node)
 	if status != handshake.StatusNOK {
-		g.peer = peer.Node
+		v.admitted = peer.Node
 	}
 	if status == handshake.StatusOK && peer.Flags.Has(handshake.DistHdrAtomCache) && n.connection(peer.Node) != nil {
 		return handshake.StatusAlive
