@@ -90,7 +90,13 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, e
 	}
 	o := n.handshake
 	o.Cookie = cookie
-	o.Alive = func() handshake.Status { return n.alive(peer) }
+	o.Alive = func() handshake.Status { // the node reports that we are already connected
+		n.meetings.awaitGreeted(peer)
+		if n.connection(peer) != nil {
+			return handshake.StatusFalse // it has just dialed us
+		}
+		return handshake.StatusTrue // the connection has been lost
+	}
 	p, err := handshake.Start(c, peer, o)
 	if err == nil {
 		plain.SetDeadline(time.Time{})
@@ -106,16 +112,6 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, e
 		}
 	}
 	return s, err
-}
-
-// alive returns the answer to a node that reports that we are already connected. That is true
-// if the node has just dialed us; otherwise the connection has been lost.
-func (n *Node) alive(peer string) handshake.Status {
-	n.meetings.awaitGreeted(peer)
-	if n.connection(peer) != nil {
-		return handshake.StatusFalse
-	}
-	return handshake.StatusTrue
 }
 
 // cookies are the accepted cookies. previous is empty unless a fleet is changing its cookie.

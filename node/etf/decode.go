@@ -137,20 +137,14 @@ func (d *decoder) integer() Term {
 		d.r.refuse("integer of more than " + strconv.Itoa(MaxIntegerBytes) + " bytes")
 		return nil
 	}
-	n := bigInt(digits, negative)
-	if n.IsInt64() {
-		return n.Int64()
-	}
-	return n
-}
-
-// bigInt returns the integer whose magnitude is digits, least significant byte first.
-func bigInt(digits []byte, negative bool) *big.Int {
 	digits = bytes.Clone(digits)
 	slices.Reverse(digits)
 	n := new(big.Int).SetBytes(digits)
 	if negative {
 		n.Neg(n)
+	}
+	if n.IsInt64() {
+		return n.Int64()
 	}
 	return n
 }

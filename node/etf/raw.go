@@ -227,20 +227,11 @@ func (r *Reader) float(tag Tag) float64 {
 
 // floatText reads the text of a FLOAT_EXT.
 func (r *Reader) floatText() float64 {
-	text := r.take(31)
-	for i, c := range text {
-		if c == 0 {
-			text = text[:i]
-			break
-		}
-		if (c < '0' || c > '9') && c != '.' && c != 'e' && c != '+' && c != '-' { // such as Inf or 0x10
-			r.refuse("ill-formed float")
-			return 0
-		}
-	}
+	text, _, _ := bytes.Cut(r.take(31), []byte{0})
 	f, err := strconv.ParseFloat(string(text), 64)
-	if err != nil {
+	if err != nil || len(bytes.Trim(text, "0123456789.e+-")) > 0 { // such as 0x10
 		r.refuse("ill-formed float")
+		return 0
 	}
 	return f
 }
