@@ -46,14 +46,14 @@ func (n *Node) append(dst []byte, message Tag) ([]byte, error) {
 // node reads the fields of a node. Like the real daemon, it ignores bytes that follow.
 func (r *reader) node() Node {
 	n := Node{
-		Port:     r.uint16("port"),
-		Type:     NodeType(r.uint8("type")),
-		Protocol: r.uint8("protocol"),
-		Highest:  r.uint16("highest version"),
-		Lowest:   r.uint16("lowest version"),
+		Port:     uint16(r.uint("port", 2)),
+		Type:     NodeType(r.uint("type", 1)),
+		Protocol: byte(r.uint("protocol", 1)),
+		Highest:  uint16(r.uint("highest version", 2)),
+		Lowest:   uint16(r.uint("lowest version", 2)),
 	}
-	n.Name = r.name(int(r.uint16("name length")))
-	size := int(r.uint16("extra length"))
+	n.Name = r.name(int(r.uint("name length", 2)))
+	size := int(r.uint("extra length", 2))
 	if size > maxExtra {
 		r.fail("extra", tooLong(size))
 	}
@@ -103,17 +103,13 @@ func (m *Alive2Resp) Append(dst []byte) ([]byte, error) {
 // Decode reads the reply from src.
 func (m *Alive2Resp) Decode(src []byte) error {
 	*m = Alive2Resp{Extended: len(src) > 0 && Tag(src[0]) == TagAlive2XResp}
-	tag := TagAlive2Resp
+	tag, size := TagAlive2Resp, 2
 	if m.Extended {
-		tag = TagAlive2XResp
+		tag, size = TagAlive2XResp, 4
 	}
 	r := newReader(src, tag)
-	m.Result = Result(r.uint8("result"))
-	if m.Extended {
-		m.Creation = r.uint32("creation")
-	} else {
-		m.Creation = uint32(r.uint16("creation"))
-	}
+	m.Result = Result(r.uint("result", 1))
+	m.Creation = r.uint("creation", size)
 	return r.err
 }
 
@@ -157,7 +153,7 @@ func (m *Port2Resp) Append(dst []byte) ([]byte, error) {
 // Decode reads the reply from src.
 func (m *Port2Resp) Decode(src []byte) error {
 	r := newReader(src, TagPort2Resp)
-	*m = Port2Resp{Result: Result(r.uint8("result"))}
+	*m = Port2Resp{Result: Result(r.uint("result", 1))}
 	if m.Result == ResultOK {
 		m.Node = r.node()
 	}
@@ -255,7 +251,7 @@ type reader struct {
 
 func newReader(src []byte, want Tag) *reader {
 	r := &reader{message: want.String(), src: src}
-	if got := Tag(r.uint8("tag")); got != want && r.err == nil {
+	if got := Tag(r.uint("tag", 1)); got != want && r.err == nil {
 		r.fail("tag", fmt.Sprintf("got %s", got))
 	}
 	return r
@@ -280,25 +276,12 @@ func (r *reader) bytes(field string, n int) []byte {
 	return b
 }
 
-func (r *reader) uint8(field string) byte {
-	if b := r.bytes(field, 1); b != nil {
-		return b[0]
+// uint reads an integer of n bytes.
+func (r *reader) uint(field string, n int) (v uint32) {
+	for _, b := range r.bytes(field, n) {
+		v = v<<8 | uint32(b)
 	}
-	return 0
-}
-
-func (r *reader) uint16(field string) uint16 {
-	if b := r.bytes(field, 2); b != nil {
-		return binary.BigEndian.Uint16(b)
-	}
-	return 0
-}
-
-func (r *reader) uint32(field string) uint32 {
-	if b := r.bytes(field, 4); b != nil {
-		return binary.BigEndian.Uint32(b)
-	}
-	return 0
+	return v
 }
 
 // name reads a node's name of n bytes.
