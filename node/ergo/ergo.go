@@ -155,7 +155,7 @@ func (s *process) ProcessInit(p gen.Process, _ ...ergoetf.Term) (gen.ProcessStat
 // ProcessLoop runs the process and returns its exit reason.
 func (s *process) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
 	id := p.Self().ID
-	ctx, end := context.WithCancelCause(p.Context()) // Ergo's own Kill is not safe once the process ends
+	ends := make(chan etf.Term, 1) // Ergo's own Kill is not safe once the process ends
 	var once sync.Once
 	restarted := s.restarted
 	s.Up(id, func(reason etf.Term) {
@@ -168,14 +168,14 @@ func (s *process) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
 						ending.RUnlock()
 					}
 				}
-				end(ended{reason})
+				ends <- reason
 			}
 		})
 	})
 	if restarted != nil {
 		restarted()
 	}
-	reason := s.await(ctx, p, started)
+	reason := s.await(ends, p, started)
 	s.Down(id, reason)
 	text, _ := reason.(etf.Atom)
 	return string(text)
@@ -184,11 +184,13 @@ func (s *process) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
 // await waits for the end of the process and returns the reason. Only the supervisor
 // calls the process's Exit, and then ends too, which ends the process's context. await
 // waits for that, because Ergo has a data race if a child ends while its supervisor does.
-func (s *process) await(ctx context.Context, p gen.ProcessState, started chan<- bool) (reason etf.Term) {
-	channels := p.ProcessChannels()
+func (s *process) await(ends <-chan etf.Term, p gen.ProcessState, started chan<- bool) (reason etf.Term) {
+	channels, ctx := p.ProcessChannels(), p.Context()
 	started <- true
 	for {
 		select {
+		case reason := <-ends:
+			return reason
 		case exit := <-channels.GracefulExit:
 			if exit.From == p.Self() {
 				<-ctx.Done()
@@ -198,9 +200,6 @@ func (s *process) await(ctx context.Context, p gen.ProcessState, started chan<- 
 		case direct := <-channels.Direct:
 			p.PutSyncReply(direct.Ref, nil, lib.ErrUnsupportedRequest)
 		case <-ctx.Done():
-			if e, ok := context.Cause(ctx).(ended); ok {
-				return e.reason
-			}
 			for len(channels.GracefulExit) > 0 { // both may be ready
 				if exit := <-channels.GracefulExit; exit.From == p.Self() {
 					return etf.Atom(exit.Reason)
@@ -213,8 +212,3 @@ func (s *process) await(ctx context.Context, p gen.ProcessState, started chan<- 
 
 // Killed is the exit reason of a process that exit(Pid, kill) ended.
 const Killed = etf.Atom("killed")
-
-// ended is the cause of a context that the end function canceled.
-type ended struct{ reason etf.Term }
-
-func (ended) Error() string { return "ended" }
