@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// life is a process of Ergo, as far as it is asked for.
+// life is a process of Ergo, with the methods that the package calls.
 type life struct {
 	gen.Process
 	ctx    context.Context
@@ -40,8 +40,8 @@ func (l *life) PutSyncReply(_ ergoetf.Ref, _ ergoetf.Term, err error) error {
 	return nil
 }
 
-// A process ends by kill, by who was told how, or by its supervisor, of which it
-// waits for the end; and by nothing else that it is sent.
+// A process ends if its context or its end function ends it, or its supervisor, whose end it
+// waits for. It ignores everything else that it is sent.
 func TestProcess(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(l *life)
@@ -99,7 +99,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// The supervisor's reason counts also if it is seen only once the supervisor has ended.
+// The supervisor's reason is the reason even if the supervisor has already ended.
 func TestProcessSeenLate(t *testing.T) {
 	for range 100 {
 		l := &life{exits: make(chan gen.ProcessGracefulExitRequest, 1)}

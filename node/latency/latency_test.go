@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Calls are counted by the least bound that they kept.
+// Calls are counted by the lowest bound within which they were answered.
 func TestHistogram(t *testing.T) {
 	var h, other Histogram
 	h.Add(0, 1)
@@ -25,7 +25,7 @@ func TestHistogram(t *testing.T) {
 		t.Errorf("%v", c)
 	}
 	if want := 5*Bounds[0] + 3 + 9*Bounds[last] + 5; nanos(all.Sum) != want {
-		t.Errorf("in all %v, want %v", all.Sum, want)
+		t.Errorf("sum %v, want %v", all.Sum, want)
 	}
 	since := all.Since(before)
 	if since.Total() != 9 || since.Calls[0] != 0 || nanos(since.Sum) != 9*Bounds[last]+5 {
@@ -33,17 +33,17 @@ func TestHistogram(t *testing.T) {
 	}
 	for i := range last {
 		if Bounds[i] >= Bounds[i+1] {
-			t.Errorf("%v is before %v", Bounds[i], Bounds[i+1])
+			t.Errorf("bound %v is not below %v", Bounds[i], Bounds[i+1])
 		}
 	}
 	if size := unsafe.Sizeof(h); size%64 != 0 {
-		t.Errorf("%d bytes are no whole cache lines", size)
+		t.Errorf("%d bytes, not a multiple of a cache line", size)
 	}
 }
 
 func nanos(seconds float64) time.Duration { return time.Duration(math.Round(seconds * 1e9)) }
 
-// Centuries are summed up as well.
+// A sum may be centuries.
 func TestHistogramLong(t *testing.T) {
 	var h Histogram
 	const year = 365 * 24 * time.Hour
@@ -56,7 +56,7 @@ func TestHistogramLong(t *testing.T) {
 	}
 }
 
-// A part of the calls kept a bound, if so many did.
+// Within returns a bound if enough calls were answered within it.
 func TestWithin(t *testing.T) {
 	for _, tt := range []struct {
 		calls map[int]uint64

@@ -26,7 +26,7 @@ var table = Table{
 	{"m", "fail", 0}:  func([]etf.Term) (etf.Term, error) { return nil, errors.New("broken") },
 }
 
-// calls are functions with what comes of them by each road.
+// calls are calls of functions, and their results by erpc, by rex and as spawned processes.
 var calls = map[string]struct {
 	module, function etf.Atom
 	args             etf.Term
@@ -71,7 +71,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// caller keeps what it is answered. While it is full, nothing runs for it.
+// caller records its answers. If it is full, no function runs for it.
 type caller struct {
 	answers []string
 	full    bool
@@ -135,8 +135,8 @@ func TestRex(t *testing.T) {
 	}
 }
 
-// What rpc:sbcast sends reaches the process of the name, and who sent it is told
-// whether there is one. However deep it is wrapped for rex, it is unwrapped once.
+// A message from rpc:sbcast reaches the process with the name, and its sender learns whether
+// there is one. Messages nested for rex are unwrapped only once.
 func TestSbcast(t *testing.T) {
 	var sent []string
 	rex := &Rex{Node: "n@h", Send: func(name etf.Atom, message []byte, _ genserver.Caller) bool {
@@ -167,10 +167,10 @@ func TestSbcast(t *testing.T) {
 	}
 }
 
-// Nothing runs on the goroutine that reads the connection, whatever its size.
+// No call runs on the goroutine that reads the connection, whatever its size.
 func TestRexRunsAside(t *testing.T) {
 	rex := &Rex{Node: "n@h", Table: Table{{"m", "run", 1}: func([]etf.Term) (etf.Term, error) {
-		t.Error("run by the reader")
+		t.Error("the reader ran the function")
 		return nil, nil
 	}}}
 	for _, size := range []int{1, 1000} {
@@ -188,7 +188,7 @@ func TestRexRunsAside(t *testing.T) {
 	}
 }
 
-// What is beyond the limits of etf.Decode is answered.
+// A request beyond the limits of etf.Decode is answered.
 func TestBeyondLimits(t *testing.T) {
 	rex := &Rex{Node: "n@h", Table: table}
 	big := new(big.Int).Lsh(big.NewInt(1), 8*etf.MaxIntegerBytes)
@@ -199,11 +199,11 @@ func TestBeyondLimits(t *testing.T) {
 		}
 	}
 	if got := call(t, rex, etf.Tuple{etf.Atom("x"), etf.Atom("m"), etf.Atom("add"), etf.List{big}, etf.Atom("user")}, &caller{}); got != "" {
-		t.Errorf("what is no call is answered %s", got)
+		t.Errorf("a request that is not a call is answered %s", got)
 	}
 }
 
-// A request up to the bound is carried out, a longer one is not.
+// A request of MaxRequest bytes is performed; a longer one is not.
 func TestMaxRequest(t *testing.T) {
 	rex := &Rex{Node: "n@h", Table: Table{{"m", "size", 1}: func(args []etf.Term) (etf.Term, error) {
 		return int64(len(args[0].([]byte))), nil
@@ -232,7 +232,7 @@ func TestMaxRequest(t *testing.T) {
 
 var pid = etf.NewPid("c@h", 9, 0, 1)
 
-// call sends rex a call and returns what it is answered.
+// call sends rex a call and returns the answer, or "".
 func call(t *testing.T, rex *Rex, request etf.Term, c interface {
 	genserver.Caller
 	said() []string
@@ -250,12 +250,12 @@ func call(t *testing.T, rex *Rex, request etf.Term, c interface {
 
 func (c *caller) said() []string { return c.answers }
 
-// old is a caller that knows no maps.
+// old is a caller that does not support maps.
 type old struct{ caller }
 
 func (*old) Caps() etf.Caps { return etf.Caps{} }
 
-// A result that the peer cannot read is an error to it, not silence.
+// A result that the peer cannot read is answered with an error.
 func TestUnreadableResult(t *testing.T) {
 	rex := &Rex{Table: Table{{"m", "map", 0}: func([]etf.Term) (etf.Term, error) { return etf.Map{}, nil }}}
 	request := etf.Tuple{etf.Atom("call"), etf.Atom("m"), etf.Atom("map"), etf.List(nil), etf.Atom("user")}
