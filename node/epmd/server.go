@@ -159,15 +159,14 @@ func (s *Server) add(v *client, n *Node) (creation uint32, err error) {
 	if _, full := s.registered.Full(v.host); full {
 		return 0, errFull
 	}
+	if s.find(n.Name) != nil {
+		return 0, nil
+	}
 	if !s.waiting.Remove(v) {
 		return 0, errHungUp
 	}
-	taken := s.find(n.Name) != nil
-	s.registered.Add(v)
-	if taken {
-		return 0, nil
-	}
 	v.node = n
+	s.registered.Add(v)
 	s.creation++
 	if s.creation <= maxOldCreation {
 		s.creation = maxOldCreation + 1 // 0 means no creation, and 1 to 3 are those of old nodes
@@ -184,7 +183,7 @@ func oldCreation(c uint32) uint32 { return c%maxOldCreation + 1 }
 // find returns the registered node called name, or nil. The caller must hold mu.
 func (s *Server) find(name string) *Node {
 	for _, v := range s.registered.All {
-		if v.node != nil && v.node.Name == name {
+		if v.node.Name == name {
 			return v.node
 		}
 	}
@@ -196,9 +195,7 @@ func (s *Server) nodes() (all []*Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range slices.Backward(s.registered.All) {
-		if v.node != nil {
-			all = append(all, v.node)
-		}
+		all = append(all, v.node)
 	}
 	return all
 }
