@@ -11,7 +11,7 @@ import (
 // funFrame is a NEW_FUN_EXT whose free variables are being read.
 type funFrame struct {
 	end     int // offset of its end, according to Size
-	pending int // number of terms that must follow it
+	pending int // number of terms that must follow the fun
 }
 
 // Raw reads and checks one whole term of any kind, and returns its external bytes, a part of the source. It does not
@@ -33,19 +33,16 @@ func (r *Reader) rawTree() []byte {
 		pending--
 		if end != 0 {
 			funs = append(funs, funFrame{end, pending})
-			pending = 0
 		}
 		pending += inside
 		if pending > len(r.src)-r.off {
 			r.refuse("truncated")
 		}
-		for pending == 0 && len(funs) > 0 {
-			fun := funs[len(funs)-1]
-			funs = funs[:len(funs)-1]
-			pending = fun.pending
-			if r.off != fun.end {
+		for n := len(funs); n > 0 && pending == funs[n-1].pending; n-- {
+			if r.off != funs[n-1].end {
 				r.refuse("size of the fun around it is wrong")
 			}
+			funs = funs[:n-1]
 		}
 	}
 	if r.failed() {
@@ -92,7 +89,10 @@ func (r *Reader) head() (inside, end int) {
 		f := r.fun(tag)
 		return f.free, f.end
 	case ExportExt:
-		r.export()
+		r.inner()
+		r.inner()
+		r.expect(SmallIntegerExt, "arity is not a SMALL_INTEGER_EXT")
+		r.uint8()
 	default:
 		r.refuse("unknown tag")
 	}
@@ -393,12 +393,4 @@ func (r *Reader) fun(tag Tag) (f fun) {
 	}
 	r.at = start
 	return f
-}
-
-// export reads an EXPORT_EXT after its tag.
-func (r *Reader) export() {
-	r.inner()
-	r.inner()
-	r.expect(SmallIntegerExt, "arity is not a SMALL_INTEGER_EXT")
-	r.uint8()
 }
