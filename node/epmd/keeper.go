@@ -381,18 +381,31 @@ func (k *Keeper) serve() error {
 }
 
 // listen listens on the addresses in ERL_EPMD_ADDRESS and on loopback or, if that variable is not
-// set, on all addresses, as the daemon does.
+// set, on all addresses, as the daemon does. The IPv6 loopback address is optional unless the
+// variable contains it, because the system may not have it.
 func listen(port uint16) (ls []net.Listener, err error) {
-	hosts, optional, err := hosts(os.Getenv("ERL_EPMD_ADDRESS"))
-	if err != nil {
-		return nil, err
+	env := os.Getenv("ERL_EPMD_ADDRESS")
+	var hosts []string
+	for host := range strings.FieldsFuncSeq(env, func(r rune) bool { return r == ',' || r == ' ' }) {
+		ip, err := netip.ParseAddr(host)
+		if err != nil {
+			return nil, fmt.Errorf("ERL_EPMD_ADDRESS is %q: must be IP addresses separated by commas", env)
+		}
+		hosts = append(hosts, ip.String())
+	}
+	optional6 := !slices.Contains(hosts, loopback6)
+	if len(hosts) == 0 {
+		hosts = []string{""}
+	} else {
+		hosts = append(hosts, loopback, loopback6)
+		slices.Sort(hosts)
+		hosts = slices.Compact(hosts)
 	}
 	for _, host := range hosts {
 		l, err := net.Listen("tcp", joinPort(host, port))
-		switch {
-		case err == nil:
+		if err == nil {
 			ls = append(ls, l)
-		case host != optional:
+		} else if host != loopback6 || !optional6 {
 			for _, l := range ls {
 				l.Close()
 			}
@@ -400,28 +413,6 @@ func listen(port uint16) (ls []net.Listener, err error) {
 		}
 	}
 	return ls, nil
-}
-
-// hosts returns the addresses to listen on. The IPv6 loopback address is optional unless env
-// contains it, because the system may not have it.
-func hosts(env string) (hosts []string, optional string, err error) {
-	for _, host := range strings.FieldsFunc(env, func(r rune) bool { return r == ',' || r == ' ' }) {
-		ip, err := netip.ParseAddr(host)
-		if err != nil {
-			return nil, "", fmt.Errorf("ERL_EPMD_ADDRESS is %q: must be IP addresses separated by commas", env)
-		}
-		hosts = append(hosts, ip.String())
-	}
-	if len(hosts) == 0 {
-		return []string{""}, "", nil
-	}
-	if !slices.Contains(hosts, loopback) {
-		hosts = append(hosts, loopback)
-	}
-	if !slices.Contains(hosts, loopback6) {
-		hosts, optional = append(hosts, loopback6), loopback6
-	}
-	return hosts, optional, nil
 }
 
 // stopServing stops our own EPMD and logs the other nodes that are registered with it.

@@ -115,6 +115,22 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// If another EPMD has the port, a keeper has none of its own.
+func TestServeFails(t *testing.T) {
+	noLeak(t)
+	_, addr := startServer(t, "0.0.0.0:0", nil)
+	for _, env := range []string{"", "127.0.0.1"} {
+		t.Setenv("ERL_EPMD_ADDRESS", env)
+		k, _ := newKeeper(t, "flake", netip.MustParseAddrPort(addr).Port())
+		if err := k.fill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.provide(t.Context()); err != nil || k.server != nil {
+			t.Errorf("%q: %v, server %v", env, err, k.server)
+		}
+	}
+}
+
 // The EPMD of Prepare serves other nodes, and the node registers with it.
 func TestPrepare(t *testing.T) {
 	noLeak(t)
