@@ -46,7 +46,8 @@ func (n *Node) Connect(peer string) error {
 	}
 	c := n.cookies.Load()
 	err := n.reach(peer, c.current)
-	if c.previous != "" && otherCookie(err) {
+	wrong := errors.Is(err, handshake.ErrCookie) && !errors.Is(err, os.ErrDeadlineExceeded)
+	if wrong && c.previous != "" {
 		err = n.reach(peer, c.previous)
 	}
 	if n.connection(peer) != nil { // this connection, or one that peer dialed at the same time
@@ -79,7 +80,7 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 // introduce performs the handshake with a node that we dialed. If that node's own dial
 // replaces ours, introduce waits for it and returns a session without a Conn.
 func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, err error) {
-	stop := n.closeOnStop(plain)
+	stop := context.AfterFunc(n.ctx, func() { plain.Close() })
 	defer stop()
 	plain.SetDeadline(time.Now().Add(n.options.setup))
 	m, end := n.meetings.begin(peer, plain)
@@ -135,11 +136,6 @@ func (n *Node) reach(peer, cookie string) error {
 		return err
 	}
 	return n.serve(s)
-}
-
-// otherCookie reports whether a handshake failed as it does after a wrong cookie.
-func otherCookie(err error) bool {
-	return errors.Is(err, handshake.ErrCookie) && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // listen listens for other nodes: on Options.Listen if set, otherwise on loopback if the node's

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +39,7 @@ func (n *Node) accept() {
 // greet performs the handshake with a peer and serves the connection.
 func (n *Node) greet(v *attempt) {
 	c := v.conn
-	stop := n.closeOnStop(c)
+	stop := context.AfterFunc(n.ctx, func() { c.Close() })
 	defer stop()
 	defer n.gate.leave(v)
 	defer func() {

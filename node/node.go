@@ -237,11 +237,6 @@ func (n *Node) connections() (all []*dist.Conn) {
 	return all
 }
 
-// closeOnStop closes c if the node stops before the returned function is called.
-func (n *Node) closeOnStop(c net.Conn) (stop func() bool) {
-	return context.AfterFunc(n.ctx, func() { c.Close() })
-}
-
 // newCreation returns a random creation, which identifies this run of the node. Its lower
 // two bits are never both 0, because old peers use only those, and 0 means any creation.
 func newCreation() uint32 {

@@ -200,8 +200,6 @@ func (k *Keeper) register(ctx context.Context) (*Registration, error) {
 	return reg, nil
 }
 
-var errGone = errors.New("EPMD has ended")
-
 // lost reports that the node is not registered, unless it has just reported the same failure.
 func (k *Keeper) lost(err error) {
 	old := k.State()
@@ -211,7 +209,7 @@ func (k *Keeper) lost(err error) {
 	}
 	k.set(s)
 	if err == nil {
-		err = errGone
+		err = errors.New("EPMD has ended")
 	}
 	k.Log.Warn("epmd: not registered", "node", k.Node.Name, "address", s.Addr, "err", err)
 }

@@ -216,21 +216,17 @@ func (r *Reader) float(tag Tag) float64 {
 			f = math.Float64frombits(binary.BigEndian.Uint64(b))
 		}
 	} else {
-		f = r.floatText()
+		text, _, _ := bytes.Cut(r.take(31), []byte{0})
+		n, err := strconv.ParseFloat(string(text), 64)
+		if err != nil || len(bytes.Trim(text, "0123456789.e+-")) > 0 { // such as 0x10
+			r.refuse("ill-formed float")
+		}
+		f = n
 	}
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		r.refuse("float is not finite")
-		return 0
 	}
-	return f
-}
-
-// floatText reads the text of a FLOAT_EXT.
-func (r *Reader) floatText() float64 {
-	text, _, _ := bytes.Cut(r.take(31), []byte{0})
-	f, err := strconv.ParseFloat(string(text), 64)
-	if err != nil || len(bytes.Trim(text, "0123456789.e+-")) > 0 { // such as 0x10
-		r.refuse("ill-formed float")
+	if r.failed() {
 		return 0
 	}
 	return f
