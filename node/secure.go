@@ -26,9 +26,8 @@ func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
 	}
 	below := tlslimit.New(c)
 	t := tls.Server(below, s())
-	var plain tls.RecordHeaderError
 	err := t.HandshakeContext(ctx)
-	if errors.As(err, &plain) {
+	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
 		err = fmt.Errorf("%w: the caller must speak TLS (-proto_dist inet_tls)", err)
 	}
 	return secured{t, below}, err

@@ -11,6 +11,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"sync"
 
 	ergoetf "github.com/ergo-services/ergo/etf"
@@ -77,8 +78,8 @@ func (n *Node) Supervise(supervisor Process, children ...Process) error {
 // first waits for processes that are being restarted.
 func (n *Node) Shutdown() {
 	n.ending.Lock()
-	for i := len(n.supervisors) - 1; i >= 0; i-- {
-		n.supervisors[i].Exit(shutdown)
+	for _, s := range slices.Backward(n.supervisors) {
+		s.Exit(shutdown)
 	}
 }
 
