@@ -59,7 +59,7 @@ func (f *flakes) serve(t *testing.T, source formats.Source) {
 	f.server = &idserver.Server{IDs: source}
 	var err error
 	f.Node, err = node.Start(t.Context(), node.Options{
-		Name: name, Cookie: cookie, EPMD: epmd.Off, Log: quiet,
+		Name: name, Cookie: cookie, Keeper: &epmd.Keeper{Mode: epmd.Off}, Log: quiet,
 		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "flake",
 			Handler: &iderl.Handler{Server: f.server, Log: quiet}}}}},
 	})

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,7 @@ const connectTime = 3 * time.Second
 
 // keeper returns the EPMD keeper that registers the port of l.
 func keeper(o Options, l net.Listener) *epmd.Keeper {
-	k := o.Keeper
-	if k == nil {
-		k = &epmd.Keeper{Mode: o.EPMD, Log: o.Log}
-	}
+	k := cmp.Or(o.Keeper, &epmd.Keeper{Log: o.Log})
 	addr := l.Addr().(*net.TCPAddr)
 	k.Node = epmd.Node{Port: uint16(addr.Port), Type: epmd.Hidden}
 	_, port, err := net.SplitHostPort(o.Listen)

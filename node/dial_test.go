@@ -16,9 +16,9 @@ import (
 func TestConnect(t *testing.T) {
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
 	t.Setenv("PATH", "") // without epmd
-	server := start(t, Options{EPMD: epmd.Auto})
+	server := start(t, Options{Keeper: auto()})
 	for cookie, ok := range map[string]bool{cookie: true, "guess": false} {
-		n := start(t, Options{Name: cookie + "-caller@127.0.0.1", Cookie: cookie, EPMD: epmd.Auto})
+		n := start(t, Options{Name: cookie + "-caller@127.0.0.1", Cookie: cookie, Keeper: auto()})
 		for range 2 {
 			if err := n.Connect(name); (err == nil) != ok {
 				t.Errorf("cookie %s: %v", cookie, err)
@@ -108,15 +108,15 @@ func TestSetCookies(t *testing.T) {
 func TestConnectWithPreviousCookie(t *testing.T) {
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
 	t.Setenv("PATH", "") // without epmd
-	n := start(t, Options{Cookie: "new", Previous: "old", EPMD: epmd.Auto})
+	n := start(t, Options{Cookie: "new", Previous: "old", Keeper: auto()})
 	for has, ok := range map[string]bool{"new": true, "old": true, "other": false} {
-		peer := start(t, Options{Name: has + "@127.0.0.1", Cookie: has, EPMD: epmd.Auto})
+		peer := start(t, Options{Name: has + "@127.0.0.1", Cookie: has, Keeper: auto()})
 		if err := n.Connect(peer.Name()); (err == nil) != ok || !ok && !errors.Is(err, handshake.ErrCookie) {
 			t.Errorf("a node that has %s: %v", has, err)
 		}
 	}
 	n.SetCookies("new", "")
-	late := start(t, Options{Name: "late@127.0.0.1", Cookie: "old", EPMD: epmd.Auto})
+	late := start(t, Options{Name: "late@127.0.0.1", Cookie: "old", Keeper: auto()})
 	if err := n.Connect(late.Name()); !errors.Is(err, handshake.ErrCookie) {
 		t.Error(err)
 	}

@@ -29,8 +29,7 @@ type Options struct {
 	Cookie      string
 	Previous    string        // another accepted cookie, or empty
 	Listen      string        // "host:port"; empty: a free port, on loopback if that is Name's host, otherwise on all
-	EPMD        epmd.Mode     // empty means epmd.Auto
-	Keeper      *epmd.Keeper  // replaces EPMD if not nil
+	Keeper      *epmd.Keeper  // registers the node; nil means a zero Keeper
 	NetTicktime time.Duration // 0 means OTP's 60 s
 
 	// TLS, if not nil, returns the configuration for the next connection in either direction.

@@ -276,7 +276,7 @@ func TestStop(t *testing.T) {
 	t.Setenv("PATH", "") // without epmd
 	epmdAddr := "127.0.0.1:" + os.Getenv("ERL_EPMD_PORT")
 
-	n, err := Start(context.Background(), filled(t, Options{EPMD: epmd.Auto}))
+	n, err := Start(context.Background(), filled(t, Options{Keeper: auto()}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,15 +322,15 @@ func TestDisconnect(t *testing.T) {
 func TestNameTaken(t *testing.T) {
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
 	t.Setenv("PATH", "") // without epmd
-	first := start(t, Options{EPMD: epmd.Auto})
+	first := start(t, Options{Keeper: auto()})
 	before := runtime.NumGoroutine()
-	n, err := Start(context.Background(), filled(t, Options{EPMD: epmd.Auto}))
+	n, err := Start(context.Background(), filled(t, Options{Keeper: auto()}))
 	if err == nil || !strings.Contains(err.Error(), `"flake"`) || !strings.Contains(err.Error(), epmd.ErrNameTaken.Error()) {
 		t.Errorf("%v, %v", n, err)
 	}
 	awaitGoroutines(t, before)
 
-	second := start(t, Options{Name: "other@127.0.0.1", EPMD: epmd.Auto})
+	second := start(t, Options{Name: "other@127.0.0.1", Keeper: auto()})
 	if s := second.EPMD(); !s.Registered || s.Serving {
 		t.Errorf("the second: %s", s)
 	}

@@ -48,8 +48,8 @@ func filled(t *testing.T, o Options) Options {
 	if o.Cookie == "" {
 		o.Cookie = cookie
 	}
-	if o.EPMD == "" {
-		o.EPMD = epmd.Off
+	if o.Keeper == nil {
+		o.Keeper = &epmd.Keeper{Mode: epmd.Off, Log: quiet}
 	}
 	if o.Log == nil {
 		o.Log = quiet
@@ -62,6 +62,9 @@ func filled(t *testing.T, o Options) Options {
 	}
 	return o
 }
+
+// auto returns a keeper in mode Auto.
+func auto() *epmd.Keeper { return &epmd.Keeper{Log: quiet} }
 
 func generator(t *testing.T) formats.Source {
 	t.Helper()
