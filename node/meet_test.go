@@ -45,7 +45,8 @@ func startDialed(t *testing.T, short string) *dialed {
 		t.Fatal(err)
 	}
 	t.Cleanup(reg.Close)
-	return &dialed{t, short + "@127.0.0.1", start(t, Options{Keeper: &epmd.Keeper{Mode: epmd.Mode(addr), Log: quiet}}), ls[1]}
+	n := start(t, Options{Keeper: &epmd.Keeper{Mode: epmd.Mode(addr), Log: quiet}})
+	return &dialed{t, short + "@127.0.0.1", n, ls[1]}
 }
 
 // connect makes the node dial. The channel receives the result.

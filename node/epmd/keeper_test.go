@@ -22,6 +22,9 @@ func newKeeper(t *testing.T, name string, port uint16) (*Keeper, chan State) {
 	return k, states
 }
 
+// startKeeper starts a keeper for the node whose name it has.
+func startKeeper(ctx context.Context, k *Keeper) error { return k.Start(ctx, k.Node.Name+"@127.0.0.1") }
+
 func awaitState(t *testing.T, states <-chan State, what string, cond func(State) bool) {
 	t.Helper()
 	ctx := testContext(t)
@@ -43,7 +46,7 @@ func TestKeepersTakeOverTheEPMD(t *testing.T) {
 	port := freePort(t)
 	addr := joinPort(loopback, port)
 	first, _ := newKeeper(t, "first", port)
-	if err := first.Start(ctx, first.Node.Name+"@127.0.0.1"); err != nil {
+	if err := startKeeper(ctx, first); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := first.State().String(), "registered with its own EPMD at "+addr; got != want {
@@ -53,14 +56,14 @@ func TestKeepersTakeOverTheEPMD(t *testing.T) {
 		t.Errorf("at another address: %+v, %v", n, err)
 	}
 	second, states := newKeeper(t, "second", port)
-	if err := second.Start(ctx, second.Node.Name+"@127.0.0.1"); err != nil {
+	if err := startKeeper(ctx, second); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := second.State().String(), "registered with the EPMD at "+addr; got != want {
 		t.Errorf("second is %s, want %s", got, want)
 	}
 	taken, _ := newKeeper(t, "first", port)
-	if err := taken.Start(ctx, taken.Node.Name+"@127.0.0.1"); !errors.Is(err, ErrNameTaken) {
+	if err := startKeeper(ctx, taken); !errors.Is(err, ErrNameTaken) {
 		t.Errorf("the same name: %v", err)
 	}
 	first.Close()
@@ -88,7 +91,7 @@ func TestAddresses(t *testing.T) {
 	} {
 		t.Setenv("ERL_EPMD_ADDRESS", tt.env)
 		k, _ := newKeeper(t, "flake", freePort(t))
-		if err := k.Start(testContext(t), k.Node.Name+"@127.0.0.1"); err != nil {
+		if err := startKeeper(testContext(t), k); err != nil {
 			t.Fatal(err)
 		}
 		for _, host := range tt.open {
@@ -106,7 +109,7 @@ func TestAddresses(t *testing.T) {
 	for _, env := range []string{"localhost", "127.0.0.1;::1", "192.0.2.1"} {
 		t.Setenv("ERL_EPMD_ADDRESS", env)
 		k, _ := newKeeper(t, "flake", freePort(t))
-		if err := k.Start(testContext(t), k.Node.Name+"@127.0.0.1"); err == nil || !strings.HasPrefix(err.Error(), "epmd: serve: ") {
+		if err := startKeeper(testContext(t), k); err == nil || !strings.HasPrefix(err.Error(), "epmd: serve: ") {
 			t.Errorf("%q: %v", env, err)
 		}
 		if _, err := net.Dial("tcp", joinPort(loopback, k.Port)); err == nil {
@@ -145,10 +148,10 @@ func TestPrepare(t *testing.T) {
 	if _, err := Names(ctx, joinPort(loopback, k.Port)); err != nil {
 		t.Error(err)
 	}
-	if err := k.Start(ctx, k.Node.Name+"@127.0.0.1"); err != nil || !k.State().Serving {
+	if err := startKeeper(ctx, k); err != nil || !k.State().Serving {
 		t.Errorf("%v, %v", k.State(), err)
 	}
-	if err := second.Start(ctx, second.Node.Name+"@127.0.0.1"); err != nil || second.State().Serving {
+	if err := startKeeper(ctx, second); err != nil || second.State().Serving {
 		t.Errorf("the second: %v, %v", second.State(), err)
 	}
 	only, _ := newKeeper(t, "only", freePort(t))
@@ -168,7 +171,7 @@ func TestKeeperIsPatient(t *testing.T) {
 	port := netip.MustParseAddrPort(addr).Port()
 	k, states := newKeeper(t, "flake", port)
 	k.patience = time.Hour
-	if err := k.Start(testContext(t), k.Node.Name+"@127.0.0.1"); err != nil {
+	if err := startKeeper(testContext(t), k); err != nil {
 		t.Fatal(err)
 	}
 	old.Close()
@@ -184,7 +187,7 @@ func TestKeeperTellsWhoLosesItsEPMD(t *testing.T) {
 		var log strings.Builder
 		k, _ := newKeeper(t, "flake", freePort(t))
 		k.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		if err := k.Start(testContext(t), k.Node.Name+"@127.0.0.1"); err != nil {
+		if err := startKeeper(testContext(t), k); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range others {
@@ -207,7 +210,7 @@ func TestKeeperSaysThatItsNameWasTaken(t *testing.T) {
 	old, addr := startServer(t, anyPort, nil)
 	k, states := newKeeper(t, "flake", 1)
 	k.Mode = Mode(addr)
-	if err := k.Start(testContext(t), k.Node.Name+"@127.0.0.1"); err != nil {
+	if err := startKeeper(testContext(t), k); err != nil {
 		t.Fatal(err)
 	}
 	old.Close()
@@ -225,7 +228,7 @@ func TestKeeperSaysThatItsNameWasTaken(t *testing.T) {
 
 func TestKeeperOff(t *testing.T) {
 	k := &Keeper{Mode: Off, Node: Node{Name: "flake"}, Log: quiet}
-	if err := k.Start(t.Context(), k.Node.Name+"@127.0.0.1"); err != nil {
+	if err := startKeeper(t.Context(), k); err != nil {
 		t.Fatal(err)
 	}
 	defer k.Close()
@@ -238,7 +241,7 @@ func TestKeeperFailsWithoutTheEPMDItWasGiven(t *testing.T) {
 	noLeak(t)
 	k, _ := newKeeper(t, "flake", 1)
 	k.Mode = Mode(joinPort(loopback, freePort(t)))
-	if err := k.Start(t.Context(), k.Node.Name+"@127.0.0.1"); err == nil || !strings.Contains(err.Error(), "connection refused") {
+	if err := startKeeper(t.Context(), k); err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("Start: %v", err)
 	}
 }
@@ -322,7 +325,7 @@ func TestKeeperWaitsForItsName(t *testing.T) {
 		}
 	}()
 	k, _ := newKeeper(t, "again", uint16(l.Addr().(*net.TCPAddr).Port))
-	if err := k.Start(testContext(t), k.Node.Name+"@127.0.0.1"); err != nil {
+	if err := startKeeper(testContext(t), k); err != nil {
 		t.Fatal(err)
 	}
 	k.Close()

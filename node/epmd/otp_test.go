@@ -94,7 +94,7 @@ func TestOTPUsesOurServer(t *testing.T) {
 	ctx := testContext(t)
 	port := freePort(t)
 	k, _ := newKeeper(t, "flake", port)
-	if err := k.Start(ctx, k.Node.Name+"@127.0.0.1"); err != nil {
+	if err := startKeeper(ctx, k); err != nil {
 		t.Fatal(err)
 	}
 	names := func() string { return output(t, otpCommand(t, port, "epmd", "-names")) }
@@ -138,14 +138,14 @@ func TestOurNodeUsesTheDaemon(t *testing.T) {
 	port := freePort(t)
 	stop := startDaemon(t, port)
 	k, states := newKeeper(t, "flake", port)
-	if err := k.Start(ctx, k.Node.Name+"@127.0.0.1"); err != nil {
+	if err := startKeeper(ctx, k); err != nil {
 		t.Fatal(err)
 	}
 	if s := k.State(); s.Serving || s.Creation <= maxOldCreation {
 		t.Errorf("state %+v", s)
 	}
 	rival, _ := newKeeper(t, "flake", port)
-	if err := rival.Start(ctx, rival.Node.Name+"@127.0.0.1"); !errors.Is(err, ErrNameTaken) {
+	if err := startKeeper(ctx, rival); !errors.Is(err, ErrNameTaken) {
 		t.Errorf("the same name: %v", err)
 	}
 	out, _ := erlNode(t, port, "peer@127.0.0.1", printNames)
@@ -186,7 +186,7 @@ func TestDaemonIsStarted(t *testing.T) {
 			t.Errorf("epmd -kill: %s", out)
 		}
 	}(k.Port)
-	if err := k.Start(ctx, k.Node.Name+"@127.0.0.1"); err != nil || k.State().Serving {
+	if err := startKeeper(ctx, k); err != nil || k.State().Serving {
 		t.Errorf("%v, %v", k.State(), err)
 	}
 	k.Close()
@@ -196,7 +196,7 @@ func TestDaemonIsStarted(t *testing.T) {
 	})
 	k, _ = newKeeper(t, "flake", freePort(t))
 	k.program = "false"
-	if err := k.Start(ctx, k.Node.Name+"@127.0.0.1"); err != nil || !k.State().Serving {
+	if err := startKeeper(ctx, k); err != nil || !k.State().Serving {
 		t.Errorf("without a daemon: %v, %v", k.State(), err)
 	}
 }

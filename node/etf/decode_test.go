@@ -93,7 +93,7 @@ func TestIdentifiers(t *testing.T) {
 	for _, node := range []Atom{"a@b", Atom(strings.Repeat("€", 255))} {
 		p := NewPid(node, 1, 2, 0xfedcba98)
 		name, n, creation := PidParts([]byte(p))
-		if p.Node() != node || string(name) != string(node) || n != 2<<32+1 || p.Creation() != 0xfedcba98 || creation != 0xfedcba98 {
+		if p.Node() != node || Atom(name) != node || n != 2<<32+1 || p.Creation() != creation || creation != 0xfedcba98 {
 			t.Errorf("%s: %s %s %#x %d %d", p, p.Node(), name, n, p.Creation(), creation)
 		}
 		r := NewRef(node, 0xfedcba98, 3, 4, 5)
@@ -108,8 +108,11 @@ func TestIdentifiers(t *testing.T) {
 	}
 	old := Pid("gd\x00\x03\xe9@b\x00\x00\x00\x01\x00\x00\x00\x02\x03")
 	name, n, creation := PidParts([]byte(old))
-	if old.Node() != "é@b" || string(name) != "é@b" || n != 2<<32+1 || old.Creation() != 3 || creation != 3 || old.String() != "<0.1.2>" {
+	if old.Node() != "é@b" || string(name) != "é@b" || n != 2<<32+1 || old.Creation() != 3 || creation != 3 {
 		t.Errorf("%s: %s %s %#x %d %d", old, old.Node(), name, n, old.Creation(), creation)
+	}
+	if old.String() != "<0.1.2>" {
+		t.Errorf("an old pid prints as %s", old)
 	}
 	for _, bad := range []string{"", "X", "Xjunk", "a\x01", string(old) + "x"} {
 		if _, n, _ := PidParts([]byte(bad)); Pid(bad).Node() != "" || n != 0 || len(Ref(bad).Words()) != 0 {
