@@ -14,9 +14,7 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// The limits on connections. A host is an address, or for IPv6 its /64 network, because one
-// host commonly owns all of it. Loopback does not count as a host, because all nodes on this
-// machine share it.
+// The limits on connections. Hosts are those of [host.Of]; loopback does not count as one.
 const (
 	// MaxConnections bounds the connected nodes, and MaxPerHost those on one host, unless Options
 	// set other bounds. The connection of any additional node is closed after its handshake. A
