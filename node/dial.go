@@ -102,12 +102,11 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, e
 		return dist.Session{Conn: c, Peer: p}, nil
 	}
 	if errors.Is(err, handshake.ErrSimultaneous) || n.meetings.hasYielded(m) {
-		ctx, cancel := context.WithTimeout(n.ctx, n.options.setup)
-		defer cancel()
 		select {
 		case <-m.up:
 			err = nil
-		case <-ctx.Done():
+		case <-n.ctx.Done():
+		case <-time.After(n.options.setup):
 		}
 	}
 	return s, err
