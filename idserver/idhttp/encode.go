@@ -19,6 +19,7 @@ var buffers = sync.Pool{New: func() any { return new([chunk]byte) }}
 // body collects an answer and writes it in chunks. A failed write means that the caller has
 // gone, and ends the answer.
 type body struct {
+	question
 	w      http.ResponseWriter
 	whole  *[chunk]byte
 	buf    []byte // a prefix of whole
@@ -30,124 +31,86 @@ func (q *question) body(w http.ResponseWriter) body {
 	h["Content-Type"] = mediaHeader[q.media]
 	h["Cache-Control"] = noStore
 	whole := buffers.Get().(*[chunk]byte)
-	return body{w: w, whole: whole, buf: whole[:0]}
+	return body{question: *q, w: w, whole: whole, buf: whole[:0]}
 }
 
-func (b *body) end() {
-	b.flush()
-	buffers.Put(b.whole)
-}
-
-// room makes room for one more element and reports whether the caller is still connected. It
-// lets other goroutines run after each chunk.
-func (b *body) room() bool {
-	const most = formats.MaxText + 64 // bytes of an id, a count and the punctuation around them
+// add appends an id and, unless it is 0, a count: as a line, as the value after before in JSON,
+// or as bytes. It reports whether the caller is still connected, and lets other goroutines run
+// after each chunk.
+func (b *body) add(before string, id formats.Number, count int) bool {
+	const most = formats.MaxText + 64 // bytes of an id, a count and the text around them
 	if cap(b.buf)-len(b.buf) < most {
 		b.flush()
 		runtime.Gosched()
+		if b.failed {
+			return false
+		}
 	}
-	return !b.failed
+	if b.media == asJSON {
+		b.buf = append(b.buf, before...)
+	}
+	b.buf = b.format.Append(b.buf, id, b.base)
+	switch b.media {
+	case octets:
+		if count > 0 {
+			b.buf = binary.BigEndian.AppendUint32(b.buf, uint32(count))
+		}
+	case asJSON:
+		b.buf = append(b.buf, '"')
+		if count > 0 {
+			b.buf = strconv.AppendInt(append(b.buf, `,"count":`...), int64(count), 10)
+		}
+	default:
+		if count > 0 {
+			b.buf = strconv.AppendInt(append(b.buf, ' '), int64(count), 10)
+		}
+		b.buf = append(b.buf, '\n')
+	}
+	return true
 }
 
 func (b *body) flush() {
-	if len(b.buf) > 0 {
+	if len(b.buf) > 0 && !b.failed {
 		_, err := b.w.Write(b.buf)
 		b.failed = err != nil
 	}
 	b.buf = b.buf[:0]
 }
 
-func (b *body) put(s string) { b.buf = append(b.buf, s...) }
+// end writes what is left. after ends the JSON.
+func (b *body) end(after string) {
+	if b.media == asJSON {
+		b.buf = append(append(b.buf, after...), '\n')
+	}
+	b.flush()
+	buffers.Put(b.whole)
+}
 
 // writeIDs writes one id per line, or {"ids":["...",...]}, or the bytes of all ids.
 func (q *question) writeIDs(w http.ResponseWriter, runs []formats.Run) {
 	b := q.body(w)
-	defer b.end()
-	between, after := "\n", "\n"
-	switch q.media {
-	case asJSON:
-		between, after = `","`, `"]}`+"\n"
-		b.put(`{"ids":["`)
-	case octets:
-		between, after = "", ""
-	}
-	for n, run := range runs {
+	defer b.end("]}")
+	before := `{"ids":["`
+	for _, run := range runs {
 		for i := range run.Count {
-			if !b.room() {
+			if !b.add(before, run.At(i), 0) {
 				return
 			}
-			if n > 0 || i > 0 {
-				b.put(between)
-			}
-			b.buf = q.appendID(b.buf, run.At(i))
+			before = `,"`
 		}
 	}
-	b.put(after)
 }
 
 // writeRuns writes a line "ID COUNT" for each run, or {"leases":[{"first":"...","count":N},...]},
 // or for each run the bytes of its first id and a count of 4 bytes.
 func (q *question) writeRuns(w http.ResponseWriter, runs []formats.Run) {
 	b := q.body(w)
-	defer b.end()
-	if q.media == asJSON {
-		b.put(`{"leases":[`)
-	}
-	for i, run := range runs {
-		if !b.room() {
+	defer b.end("}]}")
+	before := `{"leases":[{"first":"`
+	for _, run := range runs {
+		if !b.add(before, run.First, run.Count) {
 			return
 		}
-		switch q.media {
-		case octets:
-			b.buf = binary.BigEndian.AppendUint32(q.appendID(b.buf, run.First), uint32(run.Count))
-		case asJSON:
-			if i > 0 {
-				b.put(",")
-			}
-			b.put(`{"first":"`)
-			b.buf = q.appendID(b.buf, run.First)
-			b.put(`","count":`)
-			b.buf = append(strconv.AppendInt(b.buf, int64(run.Count), 10), '}')
-		default:
-			b.buf = append(q.appendID(b.buf, run.First), ' ')
-			b.buf = append(strconv.AppendInt(b.buf, int64(run.Count), 10), '\n')
-		}
+		before = `},{"first":"`
 	}
-	if q.media == asJSON {
-		b.put("]}\n")
-	}
-}
-
-// bound is the lowest or highest id with a time, and its name in JSON.
-type bound struct {
-	name string
-	id   formats.Number
-}
-
-// writeBounds writes a line for each id, or {"id":"..."} or {"lowest":"...","highest":"..."},
-// or the bytes of the ids.
-func (q *question) writeBounds(w http.ResponseWriter, bounds []bound) {
-	b := q.body(w)
-	defer b.end()
-	between := "{"
-	for _, bound := range bounds {
-		if q.media == asJSON {
-			b.put(between + `"` + bound.name + `":"`)
-			between = ","
-		}
-		b.buf = q.appendID(b.buf, bound.id)
-		switch q.media {
-		case asJSON:
-			b.put(`"`)
-		case text:
-			b.put("\n")
-		}
-	}
-	if q.media == asJSON {
-		b.put("}\n")
-	}
-}
-
-func (q *question) appendID(dst []byte, id formats.Number) []byte {
-	return q.format.Append(dst, id, q.base)
 }

@@ -73,18 +73,24 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request, p parameters) 
 		to, _ := q.get("to")
 		return badParameter("to", to, "a time not before from")
 	}
-	bounds := []bound{{name: "id"}}
-	var err error
 	if !given {
-		bounds[0].id, err = q.generator.Server.Notional(first)
-	} else {
-		bounds = []bound{{name: "lowest"}, {name: "highest"}}
-		bounds[0].id, bounds[1].id, err = q.generator.Server.Span(first, last)
+		id, err := q.generator.Server.Notional(first)
+		if err != nil {
+			return refused(q.generator, err)
+		}
+		b := q.body(w)
+		b.add(`{"id":"`, id, 0)
+		b.end("}")
+		return nil
 	}
+	lowest, highest, err := q.generator.Server.Span(first, last)
 	if err != nil {
 		return refused(q.generator, err)
 	}
-	q.writeBounds(w, bounds)
+	b := q.body(w)
+	b.add(`{"lowest":"`, lowest, 0)
+	b.add(`,"highest":"`, highest, 0)
+	b.end("}")
 	return nil
 }
 
