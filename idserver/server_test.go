@@ -90,7 +90,7 @@ func TestServer(t *testing.T) {
 	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.Decompose("0x10000000000070002", formats.Canonical))
 	expect(t, "badarg")(s.Invalid())
 	s.Unknown()
-	if i := s.Info(); i.Format != "flake" || i.Worker != 7 || i.Stats.IDs != 10 || i.Version != "1.2" || !i.Mark.IsZero() {
+	if i := s.Info(); i.Format != "flake" || i.Worker != 7 || i.IDs != 10 || i.Version != "1.2" || i.Mark != 0 {
 		t.Errorf("%+v", i)
 	}
 	expect(t, "{10 5 5 [{unknown ok 1} {get ok 1} {get badarg 1} {get clock_running_backwards 1} {invalid badarg 1} "+

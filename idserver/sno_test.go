@@ -42,7 +42,7 @@ func TestSno(t *testing.T) {
 	expect(t, "{0 0} {65535 18446744073709551615}")(s.Span(sno.Epoch, sno.MaxMilli))
 	expect(t, "badarg")(s.Notional(sno.Epoch - 1))
 	expect(t, "badarg")(s.Notional(sno.MaxMilli + 1))
-	if i := s.Info(); i.Worker != 'A'<<8|10 || i.Mark.UnixMilli() <= milli {
+	if i := s.Info(); i.Worker != 'A'<<8|10 || i.Mark <= milli {
 		t.Errorf("%+v", i)
 	}
 	if last, sequence := s.IDs.Last(); last != milli || sequence != 12 {

@@ -70,16 +70,22 @@ type counts struct {
 // count counts a call of a kind by its result.
 func (s *Server) count(op op, err error) { s.counts.calls[op][resultOf(err)].Add(1) }
 
-// Info is the state and the counts of a server.
+// Info is the state and the counts of a server. Times are in ms since 1970, and durations in ms.
+// The names in JSON are also those of the properties that the Erlang call info returns.
 type Info struct {
-	Format  string
-	Worker  uint64
-	Stats   Stats
-	Last    uint64    // the time of the last id, in ms since 1970
-	Mark    time.Time // no id is later; the zero Time if no mark is kept
-	Uptime  time.Duration
-	Version string
-	Origin  Origin
+	Format      string `json:"format"`
+	Worker      uint64 `json:"worker"`
+	WorkerFrom  string `json:"worker_from,omitempty"`
+	WorkerUntil int64  `json:"worker_until,omitempty"` // the worker's mark, which no id passes; 0 if there is none
+	WorkerLeft  int64  `json:"worker_left,omitempty"`  // the time left until then
+	WorkerError string `json:"worker_error,omitempty"` // the error of the last attempt to extend that mark
+	IDs         uint64 `json:"ids"`
+	Waits       uint64 `json:"waits"`
+	Refusals    uint64 `json:"refusals"`
+	Last        uint64 `json:"last"`           // the time of the last id
+	Mark        int64  `json:"mark,omitempty"` // no id is later; 0 if no mark is kept
+	Uptime      int64  `json:"uptime"`
+	Version     string `json:"-"`
 }
 
 // Origin is where a worker came from.
@@ -98,17 +104,23 @@ func (s *Server) Origin() Origin {
 }
 
 // Info returns the state and the counts of the server.
-func (s *Server) Info() *Info {
+func (s *Server) Info() Info {
 	s.count(opInfo, nil)
-	last, _ := s.IDs.Last()
-	return &Info{
-		Format:  s.IDs.Format().Name,
-		Worker:  s.IDs.Worker(),
-		Stats:   s.Stats(),
-		Last:    last,
-		Mark:    s.IDs.Mark(),
-		Uptime:  time.Since(s.Started),
-		Version: s.Version,
-		Origin:  s.Origin(),
+	stats, origin := s.Stats(), s.Origin()
+	i := Info{
+		Format: s.IDs.Format().Name, Worker: s.IDs.Worker(), WorkerFrom: origin.From,
+		IDs: stats.IDs, Waits: stats.Waits, Refusals: stats.Refusals,
+		Uptime: time.Since(s.Started).Milliseconds(), Version: s.Version,
 	}
+	i.Last, _ = s.IDs.Last()
+	if mark := s.IDs.Mark(); !mark.IsZero() {
+		i.Mark = mark.UnixMilli()
+	}
+	if !origin.Until.IsZero() {
+		i.WorkerUntil, i.WorkerLeft = origin.Until.UnixMilli(), time.Until(origin.Until).Milliseconds()
+	}
+	if origin.Err != nil {
+		i.WorkerError = origin.Err.Error()
+	}
+	return i
 }

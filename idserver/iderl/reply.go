@@ -2,7 +2,6 @@ package iderl
 
 import (
 	"encoding/binary"
-	"time"
 
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
@@ -89,29 +88,27 @@ func (t *terms) fields(fields []formats.Field) {
 }
 
 // info appends a list of {Property, Value}, leaving out unknown properties.
-func (t *terms) info(i *idserver.Info) {
+func (t *terms) info(i idserver.Info) {
 	list := etf.List{
 		property("format", etf.Atom(i.Format)),
 		property("worker", int64(i.Worker)),
-		property("ids", int64(i.Stats.IDs)),
-		property("waits", int64(i.Stats.Waits)),
-		property("refusals", int64(i.Stats.Refusals)),
+		property("ids", int64(i.IDs)),
+		property("waits", int64(i.Waits)),
+		property("refusals", int64(i.Refusals)),
 		property("last", int64(i.Last)),
 	}
-	if !i.Mark.IsZero() {
-		list = append(list, property("mark", i.Mark.UnixMilli()))
+	if i.Mark != 0 {
+		list = append(list, property("mark", i.Mark))
 	}
-	list = append(list, property("uptime", i.Uptime.Milliseconds()), property("version", etf.String(i.Version)))
-	o := i.Origin
-	if o.From != "" {
-		list = append(list, property("worker_from", etf.String(o.From)))
+	list = append(list, property("uptime", i.Uptime), property("version", etf.String(i.Version)))
+	if i.WorkerFrom != "" {
+		list = append(list, property("worker_from", etf.String(i.WorkerFrom)))
 	}
-	if !o.Until.IsZero() {
-		left := time.Until(o.Until).Milliseconds()
-		list = append(list, property("worker_until", o.Until.UnixMilli()), property("worker_left", left))
+	if i.WorkerUntil != 0 {
+		list = append(list, property("worker_until", i.WorkerUntil), property("worker_left", i.WorkerLeft))
 	}
-	if o.Err != nil {
-		list = append(list, property("worker_error", etf.String(o.Err.Error())))
+	if i.WorkerError != "" {
+		list = append(list, property("worker_error", etf.String(i.WorkerError)))
 	}
 	dst, err := etf.Append(t.dst, list, t.caps)
 	if err != nil {

@@ -159,22 +159,11 @@ type Report struct {
 // GeneratorReport contains the properties that the Erlang call info returns, and whether the
 // generator can return ids.
 type GeneratorReport struct {
-	Name        string `json:"name"`
-	Format      string `json:"format"`
-	Worker      uint64 `json:"worker"`
-	WorkerFrom  string `json:"worker_from,omitempty"`
-	WorkerUntil int64  `json:"worker_until,omitempty"` // the mark in etcd
-	WorkerLeft  int64  `json:"worker_left,omitempty"`  // the time left until then
-	WorkerError string `json:"worker_error,omitempty"`
-	IDs         uint64 `json:"ids"`
-	Waits       uint64 `json:"waits"`
-	Refusals    uint64 `json:"refusals"`
-	Last        uint64 `json:"last"`
-	Mark        int64  `json:"mark,omitempty"` // 0 if no mark is kept
-	Uptime      int64  `json:"uptime"`
-	Ready       bool   `json:"ready"`
-	Reason      string `json:"reason,omitempty"` // why it is not ready, as in the problem no-ids
-	Detail      string `json:"detail,omitempty"`
+	Name string `json:"name"`
+	idserver.Info
+	Ready  bool   `json:"ready"`
+	Reason string `json:"reason,omitempty"` // why it is not ready, as in the problem no-ids
+	Detail string `json:"detail,omitempty"`
 }
 
 func (s *Server) info(w http.ResponseWriter, _ *http.Request, _ parameters) *problem {
@@ -194,23 +183,9 @@ func (s *Server) report() *Report {
 
 func (g *Generator) report() GeneratorReport {
 	detail, err := g.trouble() // advances a mark that is behind, so this comes before Info
-	i := g.Server.Info()
-	v := GeneratorReport{
-		Name: g.Name, Format: i.Format, Worker: i.Worker, WorkerFrom: i.Origin.From,
-		IDs: i.Stats.IDs, Waits: i.Stats.Waits, Refusals: i.Stats.Refusals,
-		Last: i.Last, Uptime: i.Uptime.Milliseconds(), Ready: err == nil, Detail: detail,
-	}
+	v := GeneratorReport{Name: g.Name, Info: g.Server.Info(), Ready: err == nil, Detail: detail}
 	if err != nil {
 		v.Reason = idserver.Reason(err)
-	}
-	if !i.Mark.IsZero() {
-		v.Mark = i.Mark.UnixMilli()
-	}
-	if !i.Origin.Until.IsZero() {
-		v.WorkerUntil, v.WorkerLeft = i.Origin.Until.UnixMilli(), time.Until(i.Origin.Until).Milliseconds()
-	}
-	if i.Origin.Err != nil {
-		v.WorkerError = i.Origin.Err.Error()
 	}
 	return v
 }

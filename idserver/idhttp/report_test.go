@@ -30,8 +30,8 @@ func TestInfo(t *testing.T) {
 	}
 	connections := 3
 	want := idhttp.Report{Node: "flake@host", Version: "1.2.3", Ready: true, Connections: &connections,
-		Generators: []idhttp.GeneratorReport{{Name: "flake", Format: "flake", Worker: uint64(idhttptest.Worker),
-			IDs: 150, Waits: 7, Last: 1795208692979, Ready: true}},
+		Generators: []idhttp.GeneratorReport{{Name: "flake", Ready: true, Info: idserver.Info{
+			Format: "flake", Worker: uint64(idhttptest.Worker), IDs: 150, Waits: 7, Last: 1795208692979}}},
 	}
 	got := read(s)
 	got.Generators[0].Uptime = 0

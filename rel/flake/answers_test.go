@@ -15,6 +15,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
@@ -65,7 +66,9 @@ func TestHostileAnswers(t *testing.T) {
 		return mux
 	}
 	text, err := json.Marshal(idhttp.Report{Node: evil, Version: evil, Generators: []idhttp.GeneratorReport{
-		{Name: "flake", Format: evil, WorkerFrom: evil, Reason: evil, WorkerError: evil, Uptime: -1 << 63, Last: 1 << 63, Mark: -1 << 63},
+		{Name: "flake", Reason: evil, Info: idserver.Info{
+			Format: evil, WorkerFrom: evil, WorkerError: evil, Uptime: -1 << 63, Last: 1 << 63, Mark: -1 << 63,
+		}},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestTextOf(t *testing.T) {
 	evil := "\x1b[2J\r"
 	r := &idhttp.Report{Node: evil, Version: evil, Generators: []idhttp.GeneratorReport{{Name: evil, Reason: evil,
-		Format: evil, WorkerError: evil, WorkerFrom: evil}}}
+		Info: idserver.Info{Format: evil, WorkerError: evil, WorkerFrom: evil}}}}
 	var b strings.Builder
 	err := show(&b, false, "", r, textOf(r, time.Now()))
 	if text := b.String(); err != nil || strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, "etcd: ") {
@@ -29,7 +30,7 @@ func TestLead(t *testing.T) {
 		ready bool
 		want  string
 	}{{3 * time.Second, true, "3s"}, {-time.Hour, true, "idle"}, {-time.Hour, false, "-1h0m0s"}} {
-		g := idhttp.GeneratorReport{Mark: now.Add(test.mark).UnixMilli(), Ready: test.ready}
+		g := idhttp.GeneratorReport{Info: idserver.Info{Mark: now.Add(test.mark).UnixMilli()}, Ready: test.ready}
 		if lead := rowOf(&g, now.Truncate(time.Millisecond))[8]; lead != test.want {
 			t.Errorf("%+v: %s", test, lead)
 		}

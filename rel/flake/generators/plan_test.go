@@ -25,7 +25,7 @@ func TestOrigin(t *testing.T) {
 	}
 	defer s.Stop()
 	for i, want := range []string{"worker_id", "configuration"} {
-		if got := s.List[i].Server.Info().Origin; got != (idserver.Origin{From: want}) {
+		if got := s.List[i].Server.Origin(); got != (idserver.Origin{From: want}) {
 			t.Errorf("%+v, want %s", got, want)
 		}
 	}
