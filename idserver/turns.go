@@ -21,8 +21,8 @@ func (s *Server) MaxRuns(n int) int { return 2 + n/s.share() }
 // callers that are not nodes get as many turns as nodes do, however many nodes there are.
 type turns struct {
 	mu      sync.Mutex
-	held    bool // whether a Turn has been passed and has not ended
-	last    int  // the queue that had the last turn
+	holder  *Turn // the request whose turn it is, or nil
+	last    int   // the queue that had the last turn
 	waiting [4][]*Turn
 }
 
@@ -39,7 +39,6 @@ const (
 type Turn struct {
 	turns *turns
 	queue int
-	held  bool
 	ready chan struct{} // receives when the turn comes
 }
 
@@ -70,9 +69,7 @@ func (t *Turn) next(ctx context.Context) error {
 	t.turns.enter(t)
 	select {
 	case <-t.ready:
-		t.held = true
 	case <-ctx.Done():
-		t.held = !t.turns.leave(t)
 	}
 	if err := ctx.Err(); err != nil {
 		t.End()
@@ -81,13 +78,19 @@ func (t *Turn) next(ctx context.Context) error {
 	return nil
 }
 
-// End passes the turn on. Call it when the reply is ready to be sent.
+// End passes the turn on, or stops waiting for it. Call it when the reply is ready to be sent.
 func (t *Turn) End() {
-	if t != nil && t.held {
-		t.held = false
-		t.turns.mu.Lock()
-		defer t.turns.mu.Unlock()
-		t.turns.pass()
+	if t == nil || t.turns == nil {
+		return
+	}
+	s := t.turns
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.waiting[t.queue], t); i >= 0 {
+		s.waiting[t.queue] = slices.Delete(s.waiting[t.queue], i, i+1)
+	}
+	if s.holder == t {
+		s.pass()
 	}
 }
 
@@ -97,37 +100,24 @@ func (s *turns) enter(t *Turn) {
 	defer s.mu.Unlock()
 	w := &s.waiting[t.queue]
 	place := len(*w)
-	if t.held && t.queue&long != 0 {
+	if s.holder == t && t.queue&long != 0 {
 		place = 0
 	}
 	*w = slices.Insert(*w, place, t)
-	if t.held || !s.held {
-		t.held = false
+	if s.holder == nil || s.holder == t {
 		s.pass()
 	}
 }
 
-// leave removes a turn from its queue and reports whether it was still there.
-func (s *turns) leave(t *Turn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := &s.waiting[t.queue]
-	i := slices.Index(*w, t)
-	if i >= 0 {
-		*w = slices.Delete(*w, i, i+1)
-	}
-	return i >= 0
-}
-
 // pass passes the turn to the first request of the next queue that is not empty.
 func (s *turns) pass() {
-	s.held = false
+	s.holder = nil
 	for range s.waiting {
 		s.last = (s.last + 1) % len(s.waiting)
 		if w := &s.waiting[s.last]; len(*w) > 0 {
-			(*w)[0].ready <- struct{}{}
+			s.holder = (*w)[0]
+			s.holder.ready <- struct{}{}
 			*w = slices.Delete(*w, 0, 1)
-			s.held = true
 			return
 		}
 	}
