@@ -1,7 +1,6 @@
-// Package idserver answers requests to a generator. Each kind of request is a method of a
-// [Server]. The methods are the same for every [formats.Format], and count their calls. The
-// doors, package iderl for Erlang and package idhttp for HTTP, call these methods, and write ids
-// in the form that the caller wants.
+// Package idserver answers requests to a generator. The methods of a [Server] answer requests of
+// each [Kind], for every [formats.Format], and count them. The doors, package iderl for Erlang and
+// package idhttp for HTTP, call these methods, and write ids in the form that the caller wants.
 package idserver
 
 import (
@@ -16,8 +15,8 @@ import (
 
 // Limits on the number of ids that one request may ask for.
 const (
-	MaxMany  = 1 << 16 // GetMany and GetBinary
-	MaxLease = 1 << 20 // Lease
+	MaxMany  = 1 << 16 // KindGetMany and KindGetBinary
+	MaxLease = 1 << 20 // KindLease
 
 	// MaxTicks limits how long a request takes: it may ask for the ids of at most this
 	// many ticks, or for MaxInline ids if that is more. This limit is below MaxLease only
@@ -54,36 +53,37 @@ func (s *Server) Get(ctx context.Context, meta Meta) (formats.Number, error) {
 	if b, ok := s.metabyte(meta); ok {
 		run, err = s.IDs.Reserve(ctx, 1, b)
 	}
-	s.count(opGet, err)
+	s.count(KindGet, err)
 	return run.First, err
 }
 
-// GetMany takes n ids, 1 to MaxMany, in ascending order. It takes all of them or fails. A
-// request for more than MaxInline ids takes them in turns with other requests. If a metabyte is
+// Take takes n ids in ascending order for a request of kind KindGetMany, KindGetBinary or
+// KindLease. n must be from 1 to MaxMany, or for a lease to MaxLease. Take takes all ids or fails.
+// A request for more than MaxInline ids takes them in turns with other requests. If a metabyte is
 // given, the format must have one.
-func (s *Server) GetMany(ctx context.Context, n int, meta Meta, t *Turn) ([]formats.Run, error) {
-	return s.take(ctx, opGetMany, n, MaxMany, meta, t)
-}
-
-// GetBinary is like GetMany, but is counted separately.
-func (s *Server) GetBinary(ctx context.Context, n int, t *Turn) ([]formats.Run, error) {
-	return s.take(ctx, opGetBinary, n, MaxMany, Meta{}, t)
-}
-
-// Lease is like GetMany, for 1 to MaxLease ids.
-func (s *Server) Lease(ctx context.Context, n int, meta Meta, t *Turn) ([]formats.Run, error) {
-	return s.take(ctx, opLease, n, MaxLease, meta, t)
+func (s *Server) Take(ctx context.Context, kind Kind, n int, meta Meta, t *Turn) (runs []formats.Run, err error) {
+	most := MaxMany
+	if kind == KindLease {
+		most = MaxLease
+	}
+	if b, ok := s.metabyte(meta); !ok || n < 1 || n > s.Most(most) {
+		err = ErrBadArgument
+	} else if runs, err = s.reserve(ctx, n, b, t); err == nil {
+		s.counts.ids.Add(uint64(n))
+	}
+	s.count(kind, err)
+	return runs, err
 }
 
 // Notional returns the lowest id with the given time, in ms since 1970.
 func (s *Server) Notional(milli uint64) (formats.Number, error) {
-	lowest, _, err := s.span(opNotional, milli, milli)
+	lowest, _, err := s.span(KindNotional, milli, milli)
 	return lowest, err
 }
 
 // Span returns the lowest and the highest id with a time from first to last, in ms since 1970.
 func (s *Server) Span(first, last uint64) (lowest, highest formats.Number, err error) {
-	return s.span(opSpan, first, last)
+	return s.span(KindSpan, first, last)
 }
 
 // Decompose parses an id, as [formats.Format.Parse] does, and returns it and its fields.
@@ -93,19 +93,19 @@ func (s *Server) Decompose(text string, base int) (id formats.Number, fields []f
 	} else {
 		err = ErrBadArgument
 	}
-	s.count(opDecompose, err)
+	s.count(KindDecompose, err)
 	return id, fields, err
 }
 
 // Invalid counts a request with an argument of the wrong type or out of range, and returns
 // ErrBadArgument.
 func (s *Server) Invalid() error {
-	s.count(opInvalid, ErrBadArgument)
+	s.count(KindInvalid, ErrBadArgument)
 	return ErrBadArgument
 }
 
 // Unknown counts a request for which Server has no method.
-func (s *Server) Unknown() { s.count(opUnknown, nil) }
+func (s *Server) Unknown() { s.count(KindUnknown, nil) }
 
 // Most returns the largest number of ids that one request may ask for; limit is the maximum for
 // all formats.
@@ -113,11 +113,11 @@ func (s *Server) Most(limit int) int {
 	return min(limit, max(MaxInline, MaxTicks*s.IDs.PerTick()))
 }
 
-func (s *Server) span(op op, first, last uint64) (lowest, highest formats.Number, err error) {
+func (s *Server) span(kind Kind, first, last uint64) (lowest, highest formats.Number, err error) {
 	if lowest, highest, err = s.IDs.Format().Span(first, last); err != nil || first > last {
 		lowest, highest, err = formats.Number{}, formats.Number{}, ErrBadArgument
 	}
-	s.count(op, err)
+	s.count(kind, err)
 	return lowest, highest, err
 }
 
@@ -127,17 +127,6 @@ func (s *Server) metabyte(meta Meta) (b uint8, ok bool) {
 		return s.Meta, true
 	}
 	return meta.Byte, s.IDs.Format().Meta
-}
-
-// take takes n ids, which must be from 1 to most.
-func (s *Server) take(ctx context.Context, op op, n, most int, meta Meta, t *Turn) (runs []formats.Run, err error) {
-	if b, ok := s.metabyte(meta); !ok || n < 1 || n > s.Most(most) {
-		err = ErrBadArgument
-	} else if runs, err = s.reserve(ctx, n, b, t); err == nil {
-		s.counts.ids.Add(uint64(n))
-	}
-	s.count(op, err)
-	return runs, err
 }
 
 // reserve takes n ids, in ascending order, or fails. If t is not nil, it takes them in turns.

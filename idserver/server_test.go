@@ -49,11 +49,11 @@ func serverOf(t *testing.T, s *stock) *Server {
 	return &Server{IDs: s, Version: "1.2"}
 }
 
-// lease is Lease as a caller that is not a node calls it.
+// lease takes a lease as a caller that is not a node does.
 func (s *Server) lease(ctx context.Context, n int) ([]formats.Run, error) {
 	t := s.TurnOfOther(n)
 	defer t.End()
-	return s.Lease(ctx, n, Meta{}, t)
+	return s.Take(ctx, KindLease, n, Meta{}, t)
 }
 
 // expect returns a function that compares what a method has returned, of which an error
@@ -77,11 +77,11 @@ func TestServer(t *testing.T) {
 	ctx := t.Context()
 	s := serverOf(t, &stock{perTick: 3, left: 5, err: flake.ErrClockBackwards})
 	expect(t, "{0 458752}")(s.Get(ctx, Meta{}))
-	expect(t, "[{{0 458753} 2 <nil>} {{1 458752} 2 <nil>}]")(s.GetMany(ctx, 4, Meta{}, nil))
-	expect(t, "[{{1 458754} 1 <nil>}]")(s.GetBinary(ctx, 1, nil))
-	expect(t, "[{{2 458752} 3 <nil>} {{3 458752} 1 <nil>}]")(s.Lease(ctx, 4, Meta{}, nil))
-	expect(t, "system_limit")(s.Lease(ctx, 1, Meta{}, NoTurn))
-	expect(t, "clock_running_backwards")(s.Lease(ctx, 6, Meta{}, nil)) // not in part
+	expect(t, "[{{0 458753} 2 <nil>} {{1 458752} 2 <nil>}]")(s.Take(ctx, KindGetMany, 4, Meta{}, nil))
+	expect(t, "[{{1 458754} 1 <nil>}]")(s.Take(ctx, KindGetBinary, 1, Meta{}, nil))
+	expect(t, "[{{2 458752} 3 <nil>} {{3 458752} 1 <nil>}]")(s.Take(ctx, KindLease, 4, Meta{}, nil))
+	expect(t, "system_limit")(s.Take(ctx, KindLease, 1, Meta{}, NoTurn))
+	expect(t, "clock_running_backwards")(s.Take(ctx, KindLease, 6, Meta{}, nil)) // not in part
 	expect(t, "clock_running_backwards")(s.Get(ctx, Meta{}))
 	expect(t, "badarg")(s.Get(ctx, Meta{1, true}))
 	expect(t, "{2000 0}")(s.Notional(2000))
@@ -125,14 +125,17 @@ func TestReason(t *testing.T) {
 func TestMethodsCheck(t *testing.T) {
 	for name, call := range map[string]func(s *Server) error{
 		"a metabyte": func(s *Server) error { _, err := s.Get(t.Context(), Meta{1, true}); return err },
-		"no ids":     func(s *Server) error { _, err := s.GetMany(t.Context(), 0, Meta{}, nil); return err },
-		"fewer":      func(s *Server) error { _, err := s.GetMany(t.Context(), -1, Meta{}, nil); return err },
-		"too many":   func(s *Server) error { _, err := s.GetMany(t.Context(), MaxMany+1, Meta{}, nil); return err },
-		"too large":  func(s *Server) error { _, err := s.GetBinary(t.Context(), MaxMany+1, nil); return err },
-		"no lease":   func(s *Server) error { _, err := s.lease(t.Context(), 0); return err },
-		"too long":   func(s *Server) error { _, err := s.lease(t.Context(), MaxLease+1); return err },
-		"backwards":  func(s *Server) error { _, _, err := s.Span(2, 1); return err },
-		"no text":    func(s *Server) error { _, _, err := s.Decompose("", formats.Octets); return err },
+		"no ids":     func(s *Server) error { _, err := s.Take(t.Context(), KindGetMany, 0, Meta{}, nil); return err },
+		"fewer":      func(s *Server) error { _, err := s.Take(t.Context(), KindGetMany, -1, Meta{}, nil); return err },
+		"too many":   func(s *Server) error { _, err := s.Take(t.Context(), KindGetMany, MaxMany+1, Meta{}, nil); return err },
+		"too large": func(s *Server) error {
+			_, err := s.Take(t.Context(), KindGetBinary, MaxMany+1, Meta{}, nil)
+			return err
+		},
+		"no lease":  func(s *Server) error { _, err := s.lease(t.Context(), 0); return err },
+		"too long":  func(s *Server) error { _, err := s.lease(t.Context(), MaxLease+1); return err },
+		"backwards": func(s *Server) error { _, _, err := s.Span(2, 1); return err },
+		"no text":   func(s *Server) error { _, _, err := s.Decompose("", formats.Octets); return err },
 		"no digits": func(s *Server) error {
 			id, fields, err := s.Decompose("_", 62)
 			if id != (formats.Number{}) || fields != nil {

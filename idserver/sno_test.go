@@ -25,13 +25,13 @@ func TestSno(t *testing.T) {
 	expect(t, "9d5ve822232im222")(text(s.Get(t.Context(), Meta{})))
 	expect(t, "9d5ve822232im223")(text(s.Get(t.Context(), Meta{0, true})))
 	expect(t, "9d5ve822xv2im224")(text(s.Get(t.Context(), Meta{255, true})))
-	expect(t, "[{{15047 15427080524648808451} 3 sno}]")(s.Lease(t.Context(), 3, Meta{}, nil))          // 3AC7D6180000410A0003
-	expect(t, "[{{15047 15427081619865468934} 3 sno}]")(s.Lease(t.Context(), 3, Meta{255, true}, nil)) // 3AC7D61800FF410A0006
+	expect(t, "[{{15047 15427080524648808451} 3 sno}]")(s.Take(t.Context(), KindLease, 3, Meta{}, nil))          // 3AC7D6180000410A0003
+	expect(t, "[{{15047 15427081619865468934} 3 sno}]")(s.Take(t.Context(), KindLease, 3, Meta{255, true}, nil)) // 3AC7D61800FF410A0006
 	s.Meta = 255
 	expect(t, "9d5ve822xv2im22b")(text(s.Get(t.Context(), Meta{})))
 	expect(t, "9d5ve822232im22c")(text(s.Get(t.Context(), Meta{0, true})))
-	expect(t, "[{{15047 15427081619865468939} 1 sno}]")(s.Lease(t.Context(), 1, Meta{}, nil))        // 3AC7D61800FF410A000B
-	expect(t, "[{{15047 15427080524648808460} 1 sno}]")(s.Lease(t.Context(), 1, Meta{0, true}, nil)) // 3AC7D6180000410A000C
+	expect(t, "[{{15047 15427081619865468939} 1 sno}]")(s.Take(t.Context(), KindLease, 1, Meta{}, nil))        // 3AC7D61800FF410A000B
+	expect(t, "[{{15047 15427080524648808460} 1 sno}]")(s.Take(t.Context(), KindLease, 1, Meta{0, true}, nil)) // 3AC7D6180000410A000C
 	expect(t, "{15047 15427080524648808450} [{time 1767225600000 0 39} {tick_tock 0 39 1} {meta 0 40 8} "+
 		"{partition 16650 48 16} {sequence 2 64 16}]")(s.Decompose("9d5ve822232im224", formats.Canonical))
 	id := formats.Number{Hi: 0x3ac7, Lo: 0xd6180101ffffffff}
@@ -52,5 +52,5 @@ func TestSno(t *testing.T) {
 	expect(t, "shutdown")(s.Get(t.Context(), Meta{}))
 	none := &Server{IDs: formats.Sno(new(sno.Generator))}
 	expect(t, "system_limit")(none.Get(t.Context(), Meta{}))
-	expect(t, "system_limit")(none.GetMany(t.Context(), 1, Meta{}, nil))
+	expect(t, "system_limit")(none.Take(t.Context(), KindGetMany, 1, Meta{}, nil))
 }

@@ -36,7 +36,7 @@ func TestSnowflake(t *testing.T) {
 			s := &Server{IDs: formats.Snowflake(ids)}
 			f, canonical := s.IDs.Format(), strconv.FormatUint(test.first, 10)
 			expect(t, fmt.Sprintf("{0 %d}", test.first))(s.Get(t.Context(), Meta{}))
-			expect(t, fmt.Sprintf("[{{0 %d} 3 %s}]", test.first+1, f.Name))(s.Lease(t.Context(), 3, Meta{}, nil))
+			expect(t, fmt.Sprintf("[{{0 %d} 3 %s}]", test.first+1, f.Name))(s.Take(t.Context(), KindLease, 3, Meta{}, nil))
 			expect(t, "badarg")(s.Get(t.Context(), Meta{0, true}))
 			expect(t, fmt.Sprintf("{0 %d} [%s {sequence 0 52 12}]", test.first, test.who))(s.Decompose(canonical, formats.Canonical))
 			expect(t, canonical)(string(f.Append(nil, formats.Number{Lo: test.first}, formats.Canonical)), nil)
@@ -78,7 +78,7 @@ func TestSnowflakeRandomStart(t *testing.T) {
 	}
 	defer ids.Close()
 	s := &Server{IDs: formats.Snowflake(ids)}
-	runs, err := s.GetMany(t.Context(), 20_000, Meta{}, nil)
+	runs, err := s.Take(t.Context(), KindGetMany, 20_000, Meta{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

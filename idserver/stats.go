@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// op is a kind of call.
-type op uint8
+// Kind is a kind of request.
+type Kind uint8
 
+// The kinds of requests.
 const (
-	opUnknown   op = iota // an unknown call, answered ok as in the original
-	opGet                 // the next id
-	opInvalid             // an argument of the wrong type or out of range
-	opGetMany             // ids, ascending
-	opGetBinary           // ids, ascending, as one binary
-	opLease               // runs of ids
-	opNotional            // the lowest id with a time
-	opSpan                // the lowest and the highest id from a span of time
-	opDecompose           // the fields of an id
-	opInfo                // the state and counts of the server
-
-	ops = 10
+	KindUnknown   Kind = iota // a request that the server does not know, answered ok as in the original
+	KindGet                   // the next id
+	KindInvalid               // an argument of the wrong type or out of range
+	KindGetMany               // ids, ascending
+	KindGetBinary             // ids, ascending, as one binary
+	KindLease                 // runs of ids
+	KindNotional              // the lowest id with a time
+	KindSpan                  // the lowest and the highest id from a span of time
+	KindDecompose             // the fields of an id
+	KindInfo                  // the state and counts of the server
 )
 
-var kinds = [ops]string{
+var kinds = [...]string{
 	"unknown", "get", "invalid", "get_many", "get_binary", "lease", "notional", "span", "decompose", "info",
 }
 
@@ -44,31 +43,31 @@ type CallCount struct {
 
 // Stats returns the current counts.
 func (s *Server) Stats() (all Stats) {
-	for op, kind := range kinds {
+	for kind, name := range kinds {
 		for i, result := range Results {
-			n := s.counts.calls[op][i].Load()
+			n := s.counts.calls[kind][i].Load()
 			if n == 0 {
 				continue
 			}
-			all.Calls = append(all.Calls, CallCount{kind, result.Reason, n})
+			all.Calls = append(all.Calls, CallCount{name, result.Reason, n})
 			if result.Err != nil {
 				all.Refusals += n
 			}
 		}
 	}
-	all.IDs = s.counts.calls[opGet][0].Load() + s.counts.ids.Load()
+	all.IDs = s.counts.calls[KindGet][0].Load() + s.counts.ids.Load()
 	all.Waits = s.IDs.Waits()
 	return all
 }
 
 // counts are shared by all callers. A call for one id adds to only one of these words.
 type counts struct {
-	calls [ops][len(Results)]atomic.Uint64
-	ids   atomic.Uint64 // not counting ids from opGet, which returns one in each call
+	calls [len(kinds)][len(Results)]atomic.Uint64
+	ids   atomic.Uint64 // not counting ids from KindGet, which returns one in each call
 }
 
-// count counts a call of a kind by its result.
-func (s *Server) count(op op, err error) { s.counts.calls[op][resultOf(err)].Add(1) }
+// count counts a call by its kind and result.
+func (s *Server) count(kind Kind, err error) { s.counts.calls[kind][resultOf(err)].Add(1) }
 
 // Info is the state and the counts of a server. Times are in ms since 1970, and durations in ms.
 // The names in JSON are also those of the properties that the Erlang call info returns.
@@ -105,7 +104,7 @@ func (s *Server) Origin() Origin {
 
 // Info returns the state and the counts of the server.
 func (s *Server) Info() Info {
-	s.count(opInfo, nil)
+	s.count(KindInfo, nil)
 	stats, origin := s.Stats(), s.Origin()
 	i := Info{
 		Format: s.IDs.Format().Name, Worker: s.IDs.Worker(), WorkerFrom: origin.From,

@@ -42,7 +42,7 @@ func (a asked) lease(t *testing.T, n int, turn *Turn) (first, last *int) {
 	first, last = new(int), new(int)
 	go func() {
 		defer turn.End()
-		runs, err := a.Lease(t.Context(), n, Meta{}, turn)
+		runs, err := a.Take(t.Context(), KindLease, n, Meta{}, turn)
 		if err != nil {
 			t.Error(err)
 			return

@@ -47,9 +47,9 @@ func (h *Handler) HandleCall(c genserver.Call) {
 	var q request
 	q.decode(c.Request)
 	if !h.Server.IDs.Format().HasBase(q.base) {
-		q = request{kind: invalid}
+		q = request{kind: idserver.KindInvalid}
 	}
-	if q.kind == unknown {
+	if q.kind == idserver.KindUnknown {
 		h.Log.Warn("unknown call, answered ok", "request", text(c.Request))
 	}
 	if q.n > idserver.MaxInline {
@@ -79,43 +79,40 @@ func (h *Handler) reply(c genserver.Call, q *request) {
 func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t *terms) (given bool) {
 	s := h.Server
 	switch q.kind {
-	case get:
+	case idserver.KindGet:
 		if id, err := s.Get(ctx, q.meta); t.result(err) {
 			t.id(id)
 			return true
 		}
-	case getMany:
-		if runs, err := s.GetMany(ctx, q.n, idserver.Meta{}, turn); t.result(err) {
-			t.ids(runs)
+	case idserver.KindGetMany, idserver.KindGetBinary, idserver.KindLease:
+		if runs, err := s.Take(ctx, q.kind, q.n, q.meta, turn); t.result(err) {
+			switch q.kind {
+			case idserver.KindGetMany:
+				t.ids(runs)
+			case idserver.KindGetBinary:
+				t.packed(runs)
+			default:
+				t.runs(runs)
+			}
 			return true
 		}
-	case getBinary:
-		if runs, err := s.GetBinary(ctx, q.n, turn); t.result(err) {
-			t.packed(runs)
-			return true
-		}
-	case lease:
-		if runs, err := s.Lease(ctx, q.n, q.meta, turn); t.result(err) {
-			t.runs(runs)
-			return true
-		}
-	case notional:
+	case idserver.KindNotional:
 		if id, err := s.Notional(q.first); t.result(err) {
 			t.id(id)
 		}
-	case span:
+	case idserver.KindSpan:
 		if lowest, highest, err := s.Span(q.first, q.last); t.result(err) {
 			t.tuple(2)
 			t.id(lowest)
 			t.id(highest)
 		}
-	case decompose:
+	case idserver.KindDecompose:
 		if _, fields, err := s.Decompose(q.text, q.base); t.result(err) {
 			t.fields(fields)
 		}
-	case info:
+	case idserver.KindInfo:
 		t.info(s.Info())
-	case invalid:
+	case idserver.KindInvalid:
 		t.result(s.Invalid())
 	default:
 		s.Unknown()
@@ -130,10 +127,10 @@ func (h *Handler) sizeOf(q *request) int {
 	const heads = 32 // bytes around the ids of the answer, or around the id of one element of a lease
 	width := h.Server.IDs.Format().Width(q.base)
 	switch q.kind {
-	case getMany:
+	case idserver.KindGetMany:
 		const head = 5 // size of a binary's header; a string's is 3
 		return heads + q.n*(head+width)
-	case getBinary:
+	case idserver.KindGetBinary:
 		return heads + q.n*width
 	}
 	return heads + h.Server.MaxRuns(q.n)*(heads+width)

@@ -178,7 +178,7 @@ func TestLargeAlone(t *testing.T) {
 		all.Go(func() {
 			turn := s.TurnOfOther(n)
 			defer turn.End()
-			s.Lease(t.Context(), n, idserver.Meta{}, turn)
+			s.Take(t.Context(), idserver.KindLease, n, idserver.Meta{}, turn)
 		})
 		all.Go(func() { apply(t, s, fmt.Sprintf("flake_harness:generate[%d]", n), Surroundings{}) })
 	}

@@ -9,25 +9,9 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// kind says which method of an id server a request is for.
-type kind uint8
-
-const (
-	unknown kind = iota // an unknown call, answered ok as in the original
-	invalid             // an argument of the wrong type or out of range
-	get
-	getMany
-	getBinary
-	lease
-	notional
-	span
-	decompose
-	info
-)
-
 // request is a decoded call from an Erlang node.
 type request struct {
-	kind        kind
+	kind        idserver.Kind
 	base        int // the base of ids in the reply, or of text
 	n           int // the number of ids
 	meta        idserver.Meta
@@ -41,8 +25,8 @@ func (q *request) decode(term []byte) {
 	r := etf.NewReader(term)
 	if r.Peek() == etf.SmallTupleExt {
 		q.decodeTuple(&r)
-		if q.kind == invalid || q.kind != unknown && r.Finish() != nil {
-			*q = request{kind: invalid}
+		if q.kind == idserver.KindInvalid || q.kind != idserver.KindUnknown && r.Finish() != nil {
+			*q = request{kind: idserver.KindInvalid}
 		}
 		return
 	}
@@ -50,9 +34,9 @@ func (q *request) decode(term []byte) {
 	switch {
 	case r.Finish() != nil:
 	case string(word) == "get":
-		q.kind = get
+		q.kind = idserver.KindGet
 	case string(word) == "info":
-		q.kind = info
+		q.kind = idserver.KindInfo
 	}
 }
 
@@ -60,37 +44,37 @@ func (q *request) decodeTuple(r *etf.Reader) {
 	args := r.Tuple() - 1
 	switch word := string(r.Atom()); {
 	case word == "get" && args == 1:
-		q.kind = get
+		q.kind = idserver.KindGet
 		q.readBase(r)
 	case word == "get" && args == 2:
 		if string(r.Atom()) == "meta" {
-			q.kind = get
+			q.kind = idserver.KindGet
 			q.readMeta(r)
 		}
 	case word == "get_many" && (args == 1 || args == 2):
-		q.kind = getMany
+		q.kind = idserver.KindGetMany
 		q.readCount(r, idserver.MaxMany)
 		if args == 2 {
 			q.readBase(r)
 		}
 	case word == "get_binary" && args == 1:
-		q.kind = getBinary
+		q.kind = idserver.KindGetBinary
 		q.readCount(r, idserver.MaxMany)
 	case word == "lease" && args == 1:
-		q.kind = lease
+		q.kind = idserver.KindLease
 		q.readCount(r, idserver.MaxLease)
 	case word == "lease" && args == 3:
 		if string(r.Atom()) == "meta" {
-			q.kind = lease
+			q.kind = idserver.KindLease
 			q.readMeta(r)
 			q.readCount(r, idserver.MaxLease)
 		}
 	case word == "notional" && args == 1:
-		q.kind, q.first = notional, r.Uint64()
+		q.kind, q.first = idserver.KindNotional, r.Uint64()
 	case word == "notional" && args == 2:
-		q.kind, q.first, q.last = span, r.Uint64(), r.Uint64()
+		q.kind, q.first, q.last = idserver.KindSpan, r.Uint64(), r.Uint64()
 	case word == "decompose" && (args == 1 || args == 2):
-		q.kind = decompose
+		q.kind = idserver.KindDecompose
 		q.readText(r)
 		if args == 2 {
 			q.readBase(r)
@@ -107,7 +91,7 @@ func (q *request) readBase(r *etf.Reader) {
 		q.base, ok = digits(r.Int())
 	}
 	if !ok {
-		q.kind = invalid
+		q.kind = idserver.KindInvalid
 	}
 }
 
@@ -118,7 +102,7 @@ func digits(n int64) (base int, ok bool) { return int(n), flake.MinBase <= n && 
 func (q *request) readCount(r *etf.Reader, most int64) {
 	n := r.Int()
 	if n < 1 || n > most {
-		q.kind = invalid
+		q.kind = idserver.KindInvalid
 	}
 	q.n = int(n)
 }
@@ -126,7 +110,7 @@ func (q *request) readCount(r *etf.Reader, most int64) {
 func (q *request) readMeta(r *etf.Reader) {
 	n := r.Uint64()
 	if n > math.MaxUint8 {
-		q.kind = invalid
+		q.kind = idserver.KindInvalid
 	}
 	q.meta = idserver.Meta{Byte: uint8(n), Given: true}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -40,9 +41,9 @@ func source(err error) formats.Source {
 
 // All requests, in all forms that callers use.
 func TestDecodeRequest(t *testing.T) {
-	octets := request{kind: get}
-	text := func(base int) request { return request{kind: get, base: base} }
-	invalid, unknown := request{kind: invalid}, request{}
+	octets := request{kind: idserver.KindGet}
+	text := func(base int) request { return request{kind: idserver.KindGet, base: base} }
+	invalid, unknown := request{kind: idserver.KindInvalid}, request{}
 	for _, test := range []struct {
 		name, term string
 		want       request

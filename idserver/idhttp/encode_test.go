@@ -41,7 +41,7 @@ func TestOthersFirst(t *testing.T) {
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	runs, err := q.take(r, 1000, (*idserver.Server).GetMany)
+	runs, err := q.take(r, idserver.KindGetMany, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request, p parameters) *prob
 	runs := []formats.Run{{Count: 1}}
 	var err error
 	if q.n > 0 {
-		runs, err = q.take(r, q.n, (*idserver.Server).GetMany)
+		runs, err = q.take(r, idserver.KindGetMany, q.n)
 	} else {
 		runs[0].First, err = q.generator.Server.Get(r.Context(), q.meta)
 	}
@@ -44,7 +44,7 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request, p parameters) *p
 	if fault != nil {
 		return fault
 	}
-	runs, err := q.take(r, max(1, q.n), (*idserver.Server).Lease)
+	runs, err := q.take(r, idserver.KindLease, max(1, q.n))
 	if err != nil {
 		return refused(q.generator, err)
 	}
@@ -245,11 +245,8 @@ func (q *question) readMeta() *problem {
 	return fault
 }
 
-// many is a method that takes many ids.
-type many func(*idserver.Server, context.Context, int, idserver.Meta, *idserver.Turn) ([]formats.Run, error)
-
 // take takes n ids. If it must take them in turns, it waits for at most turnTime.
-func (q *question) take(r *http.Request, n int, take many) ([]formats.Run, error) {
+func (q *question) take(r *http.Request, kind idserver.Kind, n int) ([]formats.Run, error) {
 	ctx, server := r.Context(), q.generator.Server
 	if n > idserver.MaxInline {
 		var cancel context.CancelFunc
@@ -258,7 +255,7 @@ func (q *question) take(r *http.Request, n int, take many) ([]formats.Run, error
 	}
 	turn := server.TurnOfOther(n)
 	defer turn.End()
-	runs, err := take(server, ctx, n, q.meta, turn)
+	runs, err := server.Take(ctx, kind, n, q.meta, turn)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("cannot take %d ids in %v, because other callers ask for many", n, turnTime)
 	}

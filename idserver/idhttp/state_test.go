@@ -57,9 +57,9 @@ func TestState(t *testing.T) {
 	s.Generators[2].Server.From = func() idserver.Origin { return idserver.Origin{From: "interface eth0"} }
 	s.started = noon.Add(-time.Hour)
 	for _, g := range s.Generators[:3] {
-		g.Server.GetMany(t.Context(), 1000, idserver.Meta{}, nil)
+		g.Server.Take(t.Context(), idserver.KindGetMany, 1000, idserver.Meta{}, nil)
 		g.Server.Get(t.Context(), idserver.Meta{})
-		g.Server.GetMany(t.Context(), -1, idserver.Meta{}, nil)
+		g.Server.Take(t.Context(), idserver.KindGetMany, -1, idserver.Meta{}, nil)
 	}
 	for i, ids := range []uint64{0, 0, 1001} {
 		one := sample{at: noon.Add(time.Duration(i-2) * time.Second), ids: []uint64{ids, ids, 0, 0}, errors: ids / 100}
