@@ -72,7 +72,7 @@ func TestFuzz(t *testing.T) {
 		t: t, seed: *fuzzSeed, stop: make(chan struct{}),
 		sessions: make(map[string]*session), passed: make(map[string]*passed), done: make(map[string]int),
 		node: start(t, Options{
-			Functions: iderl.Functions(server, iderl.Surroundings{Output: io.Discard}),
+			Functions: iderl.Functions(server, nil, io.Discard),
 			Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{
 				{Name: "flake", Handler: &iderl.Handler{Server: server, Log: quiet}},
 				{Name: "persistent_timer", Handler: iderl.Timer{IDs: server.IDs}},

@@ -227,7 +227,7 @@ func TestStats(t *testing.T) {
 	} {
 		call(t, h, request)
 	}
-	apply(t, h.Server, "flake_server:id[1]", Surroundings{})
+	apply(t, h.Server, "flake_server:id[1]", nil, nil)
 	want := "{90 5 9 [{unknown ok 1} {get ok 40} {get badarg 1} {invalid badarg 6} " +
 		"{get_binary clock_running_backwards 1} {lease ok 1} {notional ok 1} {span badarg 1} {info ok 1}]}"
 	if got := fmt.Sprint(h.Server.Stats()); got != want {

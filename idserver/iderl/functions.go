@@ -14,6 +14,7 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/rpc"
@@ -27,18 +28,11 @@ const (
 	MaxGenerateBytes = 5 << 19
 )
 
-// Surroundings is everything that the functions need in addition to the id server.
-type Surroundings struct {
-	// Config holds the settings under the names of the original's sys.config.
-	Config map[etf.Atom]etf.Term
-	// Output receives what a function prints.
-	Output io.Writer
-}
-
-// Functions returns the functions of the original's modules, under their original names. The
-// comment on each function says how it differs from the original.
-func Functions(s *idserver.Server, a Surroundings) rpc.Table {
-	f := &functions{server: s, Surroundings: a}
+// Functions returns the functions of the original's modules, under their original names. config
+// holds the settings under the names of the original's sys.config. What a function prints goes to
+// output. The comment on each function says how it differs from the original.
+func Functions(s *idserver.Server, config map[etf.Atom]etf.Term, output io.Writer) rpc.Table {
+	f := &functions{server: s, config: config, output: output}
 	return rpc.Table{
 		{Module: "flake", Function: "get_config_value", Arity: 2}:              f.getConfigValue,
 		{Module: "flake", Function: "start", Arity: 0}:                         start,
@@ -64,15 +58,16 @@ func Functions(s *idserver.Server, a Surroundings) rpc.Table {
 }
 
 type functions struct {
-	server *idserver.Server
-	Surroundings
+	server     *idserver.Server
+	config     map[etf.Atom]etf.Term
+	output     io.Writer
 	generating sync.Mutex // held while flake_harness makes ids
 }
 
 // getConfigValue returns a setting, or the caller's default.
 func (f *functions) getConfigValue(args []etf.Term) (etf.Term, error) {
 	key, _ := args[0].(etf.Atom)
-	if value := f.Config[key]; value != nil {
+	if value := f.config[key]; value != nil {
 		return value, nil
 	}
 	return args[1], nil
@@ -81,7 +76,7 @@ func (f *functions) getConfigValue(args []etf.Term) (etf.Term, error) {
 // getEnv returns {ok, Value} for a setting of the application flake, otherwise undefined.
 func (f *functions) getEnv(args []etf.Term) (etf.Term, error) {
 	key, _ := args[1].(etf.Atom)
-	if value := f.Config[key]; value != nil && args[0] == etf.Atom("flake") {
+	if value := f.config[key]; value != nil && args[0] == etf.Atom("flake") {
 		return ok(value), nil
 	}
 	return etf.Atom("undefined"), nil
@@ -115,26 +110,16 @@ func (f *functions) whichApplications([]etf.Term) (etf.Term, error) {
 
 // id does what gen_server:call(flake, get) and gen_server:call(flake, {get, Base}) do.
 func (f *functions) id(args []etf.Term) (etf.Term, error) {
-	base, known := formats.Octets, true
+	request := etf.Term(etf.Atom("get"))
 	if len(args) > 0 {
-		if name, named := args[0].(etf.Atom); named {
-			base, known = formats.BaseOf(string(name))
-		} else {
-			base, known = digitsOf(args[0])
-		}
+		request = etf.Tuple{etf.Atom("get"), args[0]}
 	}
-	if !known || !f.server.IDs.Format().HasBase(base) {
+	flake := genserver.Server{Handler: &Handler{Server: f.server}}
+	reply, err := flake.Call(request)
+	if err != nil { // with {get, Base}, Base is nested too deeply
 		return failed(f.server.Invalid()), nil
 	}
-	id, err := f.server.Get(context.Background(), idserver.Meta{})
-	if err != nil {
-		return failed(err), nil
-	}
-	text := f.server.IDs.Format().Append(nil, id, base)
-	if base == formats.Octets {
-		return ok(text), nil
-	}
-	return ok(etf.String(text)), nil
+	return reply, nil
 }
 
 func ok(value etf.Term) etf.Tuple { return etf.Tuple{etf.Atom("ok"), value} }
@@ -194,7 +179,7 @@ func (f *functions) timedGenerate(args []etf.Term) (etf.Term, error) {
 	start := time.Now()
 	list, err := f.generate(args)
 	if err == nil {
-		fmt.Fprintf(f.Output, "generating ids: %.3f s\n", time.Since(start).Seconds())
+		fmt.Fprintf(f.output, "generating ids: %.3f s\n", time.Since(start).Seconds())
 	}
 	return list, err
 }

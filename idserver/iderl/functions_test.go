@@ -2,9 +2,11 @@ package iderl
 
 import (
 	"bytes"
+	"io"
 	"math/big"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +18,7 @@ import (
 
 // apply calls a function, as Erlang text with a list of arguments, and returns its
 // result or the reason why it fails.
-func apply(t *testing.T, s *idserver.Server, call string, a Surroundings) string {
+func apply(t *testing.T, s *idserver.Server, call string, config map[etf.Atom]etf.Term, output io.Writer) string {
 	t.Helper()
 	name, list, _ := strings.Cut(call, "[")
 	exprs, _, err := erltext.Parse("["+list+".", false)
@@ -25,7 +27,7 @@ func apply(t *testing.T, s *idserver.Server, call string, a Surroundings) string
 	}
 	args, _ := etf.Elements(exprs[0].(*erltext.Literal).Term)
 	module, function, _ := strings.Cut(name, ":")
-	result, e := Functions(s, a).Apply(etf.Atom(module), etf.Atom(function), args)
+	result, e := Functions(s, config, output).Apply(etf.Atom(module), etf.Atom(function), args)
 	if e != nil {
 		return "error: " + string(etf.Format(nil, e.Reason))
 	}
@@ -106,7 +108,7 @@ func TestFunctions(t *testing.T) {
 		"flake_util:get_if_hw_int[eth0]":                "{error,if_not_found}",
 	} {
 		s := handlerOf(&stock{perTick: 1 << 16, left: 100}).Server
-		if got := apply(t, s, call, Surroundings{Config: config}); got != want {
+		if got := apply(t, s, call, config, nil); got != want {
 			t.Errorf("%.60s: %.200s, want %.200s", call, got, want)
 		}
 	}
@@ -123,7 +125,7 @@ func TestGenerateMany(t *testing.T) {
 		{[]etf.Term{int64(20_480), int64(2)}, 20_480},
 	} {
 		s := handlerOf(&stock{perTick: 3000, left: 100}).Server
-		result, e := Functions(s, Surroundings{}).Apply("flake_harness", "generate", test.args)
+		result, e := Functions(s, nil, nil).Apply("flake_harness", "generate", test.args)
 		if e != nil {
 			t.Fatal(e)
 		}
@@ -151,14 +153,14 @@ func TestGenerateMany(t *testing.T) {
 func TestTimedGenerate(t *testing.T) {
 	var out strings.Builder
 	s := handlerOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards}).Server
-	if got, want := apply(t, s, "flake_harness:timed_generate[1,10]", Surroundings{Output: &out}), `["458752"]`; got != want {
+	if got, want := apply(t, s, "flake_harness:timed_generate[1,10]", nil, &out), `["458752"]`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if !regexp.MustCompile(`^generating ids: \d+\.\d{3} s\n$`).MatchString(out.String()) {
 		t.Errorf("printed %q", out.String())
 	}
 	out.Reset()
-	got := apply(t, s, "flake_harness:timed_generate[100]", Surroundings{Output: &out})
+	got := apply(t, s, "flake_harness:timed_generate[100]", nil, &out)
 	if want := "error: {badmatch,{error,clock_running_backwards}}"; got != want || out.Len() > 0 {
 		t.Errorf("%s, want %s; printed %q", got, want, out.String())
 	}
@@ -190,7 +192,7 @@ func TestInterfaceAddress(t *testing.T) {
 		if n, err := hwInt(&i); err == nil {
 			want = string(etf.Format(nil, n))
 		}
-		if got := apply(t, new(idserver.Server), `flake_util:get_if_hw_int["`+i.Name+`"]`, Surroundings{}); got != want {
+		if got := apply(t, new(idserver.Server), `flake_util:get_if_hw_int["`+i.Name+`"]`, nil, nil); got != want {
 			t.Errorf("%s: %s, want %s", i.Name, got, want)
 		}
 	}
@@ -198,7 +200,7 @@ func TestInterfaceAddress(t *testing.T) {
 	if _, name, err := flake.InterfaceWorker(""); err == nil {
 		want = `"` + name + `"`
 	}
-	if got := apply(t, new(idserver.Server), "flake_util:get_default_if[]", Surroundings{}); got != want {
+	if got := apply(t, new(idserver.Server), "flake_util:get_default_if[]", nil, nil); got != want {
 		t.Errorf("default: %s, want %s", got, want)
 	}
 }
@@ -206,7 +208,7 @@ func TestInterfaceAddress(t *testing.T) {
 // Ids taken by a function count like those of a call.
 func TestFunctionsAreCounted(t *testing.T) {
 	s := handlerOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards}).Server
-	functions := Functions(s, Surroundings{Output: t.Output()})
+	functions := Functions(s, nil, t.Output())
 	for _, call := range []struct {
 		module, function etf.Atom
 		args             []etf.Term
@@ -231,7 +233,18 @@ func TestFunctionsAreCounted(t *testing.T) {
 		t.Errorf("then %d ids, %d refusals, want 62 and 1", got.IDs, got.Refusals)
 	}
 	s.IDs = source(flake.ErrClockBackwards)
-	if got, want := apply(t, s, "flake_server:id[]", Surroundings{}), "{error,clock_running_backwards}"; got != want {
+	if got, want := apply(t, s, "flake_server:id[]", nil, nil), "{error,clock_running_backwards}"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+	deep := etf.Term(etf.Atom("x"))
+	for range etf.MaxDepth {
+		deep = etf.Tuple{deep}
+	}
+	got, e := Functions(s, nil, nil).Apply("flake_server", "id", []etf.Term{deep})
+	if want := failed(idserver.ErrBadArgument); e != nil || !slices.Equal(got.(etf.Tuple), want) {
+		t.Errorf("%v, %v, want %v", got, e, want)
+	}
+	if got := s.Stats(); got.Refusals != 3 {
+		t.Errorf("at last %d refusals, want 3", got.Refusals)
 	}
 }

@@ -12,8 +12,8 @@ package iderl
 import (
 	"context"
 	"log/slog"
-	"time"
 
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
@@ -166,10 +166,7 @@ func (t text) LogValue() slog.Value {
 // Timer answers calls as the original's gen_server persistent_timer, which stores the time, does.
 type Timer struct {
 	genserver.Plain
-	IDs interface {
-		// LastSaved returns the time last saved durably.
-		LastSaved() (time.Time, error)
-	}
+	IDs formats.Source
 }
 
 // HandleCall answers get_last_timestamp with {ok, Milliseconds}, and anything

@@ -180,7 +180,7 @@ func TestLargeAlone(t *testing.T) {
 			defer turn.End()
 			s.Take(t.Context(), idserver.KindLease, n, idserver.Meta{}, turn)
 		})
-		all.Go(func() { apply(t, s, fmt.Sprintf("flake_harness:generate[%d]", n), Surroundings{}) })
+		all.Go(func() { apply(t, s, fmt.Sprintf("flake_harness:generate[%d]", n), nil, nil) })
 	}
 	all.Wait()
 	if got := s.Stats().IDs; got != 3*each*n {

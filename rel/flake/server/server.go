@@ -114,11 +114,8 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup",
 			Servers: append(s.Generators.Servers(s.log), node.Server{
 				Name: "persistent_timer", Module: "persistent_timer", Handler: iderl.Timer{IDs: first.IDs}})}},
-		Functions: iderl.Functions(first, iderl.Surroundings{
-			Config: originalConfig(cfg.Flake),
-			Output: stdout,
-		}),
-		Log: s.log,
+		Functions: iderl.Functions(first, originalConfig(cfg.Flake), stdout),
+		Log:       s.log,
 	})
 	if err != nil {
 		if failed := new(net.OpError); cfg.Node.Listen != "" && errors.As(err, &failed) && failed.Op == "listen" {
