@@ -87,28 +87,7 @@ func (s *Server) routes() {
 	for i := range endpoints {
 		e := &endpoints[i]
 		s.mux.HandleFunc(e.path, func(w http.ResponseWriter, r *http.Request) {
-			fault := s.admit(e, r)
-			if fault == nil {
-				fault = readBody(r)
-			}
-			switch {
-			case fault != nil:
-				if r.ContentLength != 0 { // otherwise net/http would wait for the body
-					w.Header().Set("Connection", "close")
-				}
-			case !mayAnswer(r):
-				w.Header().Set("Connection", "close")
-				if !e.open {
-					fault = busy(time.Second, "too many requests are being answered")
-				}
-			}
-			var p parameters
-			if fault == nil && !e.unchecked {
-				p, fault = readParameters(r, e.parameters)
-			}
-			if fault == nil {
-				fault = e.serve(s, w, r, p)
-			}
+			fault := s.answer(e, w, r)
 			if fault == nil {
 				return
 			}
@@ -125,6 +104,34 @@ func (s *Server) routes() {
 			fault.write(w)
 		})
 	}
+}
+
+// answer answers a request, or returns why it does not.
+func (s *Server) answer(e *endpoint, w http.ResponseWriter, r *http.Request) *problem {
+	fault := s.admit(e, r)
+	var body []byte
+	if fault == nil {
+		body, fault = readBody(r)
+	}
+	if fault != nil {
+		if r.ContentLength != 0 { // otherwise net/http would wait for the body
+			w.Header().Set("Connection", "close")
+		}
+		return fault
+	}
+	if !mayAnswer(r) {
+		w.Header().Set("Connection", "close")
+		if !e.open {
+			return busy(time.Second, "too many requests are being answered")
+		}
+	}
+	var p parameters
+	if !e.unchecked {
+		if p, fault = readParameters(r, body, e.parameters); fault != nil {
+			return fault
+		}
+	}
+	return e.serve(s, w, r, p)
 }
 
 // admit returns the reason why a request must not reach its endpoint, or nil.

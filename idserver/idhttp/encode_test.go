@@ -55,7 +55,7 @@ func TestOthersFirst(t *testing.T) {
 // mustRead returns the parameters of a request.
 func mustRead(t *testing.T, r *http.Request, known []string) parameters {
 	t.Helper()
-	p, fault := readParameters(r, known)
+	p, fault := readParameters(r, nil, known)
 	if fault != nil {
 		t.Fatal(fault)
 	}

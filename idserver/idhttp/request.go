@@ -1,7 +1,6 @@
 package idhttp
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -30,37 +29,31 @@ type parameters struct {
 }
 
 // readBody reads the whole body. A request counts as being answered only after that.
-func readBody(r *http.Request) *problem {
+func readBody(r *http.Request) (body []byte, fault *problem) {
 	if r.ContentLength == 0 {
-		return nil
+		return nil, nil
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxBody))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return failed(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", MaxBody)
-	case err != nil:
-		return failed(http.StatusBadRequest, "the body cannot be read: %v", err)
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, failed(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", MaxBody)
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return nil
+	if err != nil {
+		return nil, failed(http.StatusBadRequest, "the body cannot be read: %v", err)
+	}
+	return body, nil
 }
 
 // readParameters reads the parameters in the query and, if it is a POST, in a form in the
 // body.
-func readParameters(r *http.Request, known []string) (parameters, *problem) {
+func readParameters(r *http.Request, body []byte, known []string) (parameters, *problem) {
 	p := parameters{known: known}
 	if fault := p.read(r.URL.RawQuery); fault != nil {
 		return p, fault
 	}
-	if r.Method != http.MethodPost {
+	if r.Method != http.MethodPost || len(body) == 0 {
 		return p, nil
 	}
 	const form = "application/x-www-form-urlencoded"
-	body, _ := io.ReadAll(r.Body) // readBody has read it into memory
-	if len(body) == 0 {
-		return p, nil
-	}
 	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != form {
 		return p, failed(http.StatusUnsupportedMediaType, "the body is %s: must be %s, or empty",
 			quote(r.Header.Get("Content-Type")), form)
