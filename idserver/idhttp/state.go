@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/flake-go/flake/flake/formats"
@@ -230,18 +229,15 @@ func (g *Generator) state(now time.Time, stats idserver.Stats) generatorState {
 	return v
 }
 
-// who returns the worker of a source, one text per field that the worker has in its format. A
-// field of 48 bits is shown as a MAC address.
+// who returns the worker of a source, one text per field that the worker has in its format.
 func who(ids formats.Source) []inspect.Text {
 	id, fields := ids.Worker(), formats.Who(ids.Format().Fields(formats.Number{}))
 	all := make([]inspect.Text, len(fields))
 	for i, f := range slices.Backward(fields) {
-		value := id & (1<<f.Width - 1)
+		f.Value = id & (1<<f.Width - 1)
 		id >>= f.Width
-		all[i] = inspect.Text{Name: f.Name, Text: strconv.FormatUint(value, 10)}
-		if f.Width == 48 {
-			all[i].Text = inspect.MAC(value)
-		}
+		text, _ := inspect.Value(f, time.Time{})
+		all[i] = inspect.Text{Name: f.Name, Text: text}
 	}
 	return all
 }

@@ -57,7 +57,7 @@ func Value(f formats.Field, now time.Time) (value, note string) {
 			note += Span(-ahead) + " ago"
 		}
 	case f.Width == 48:
-		return MAC(f.Value), value
+		return flake.Worker(f.Value).String(), value
 	}
 	return value, note
 }
@@ -90,9 +90,6 @@ func Texts(f *formats.Format, id formats.Number) []Text {
 	}
 	return all
 }
-
-// MAC returns 48 bits as the text of a MAC address.
-func MAC(id uint64) string { return flake.Worker(id).String() }
 
 // Span returns a number of milliseconds as text in its largest units, such as 3 h 12 min.
 func Span(milli int64) string {
