@@ -19,10 +19,6 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
-	"github.com/flake-go/flake/flake/sno"
-	"github.com/flake-go/flake/flake/snowflake"
-	"github.com/flake-go/flake/flake/ulid"
-	"github.com/flake-go/flake/flake/uuidv7"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 )
@@ -53,14 +49,12 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 		Recent: new(idhttp.Recent),
 	}
 	o.Log = slog.New(o.Recent.Handler(slog.DiscardHandler))
-	ahead := uint64(0)
-	clock := flake.SystemClock()
-	generator, err := flake.NewGenerator(Worker, flake.Options{Clock: func() uint64 { return clock() + ahead }})
-	if err != nil {
-		t.Fatal(err)
+	clock, ahead := flake.SystemClock(), uint64(0)
+	ids := open(t, "flake", formats.Options{"worker_id": int64(Worker)}, func() uint64 { return clock() + ahead })
+	events := func(partition int64) formats.Source {
+		return open(t, "sno", formats.Options{"partition": partition}, nil)
 	}
 	var trouble error // in extending the mark in etcd
-	source := formats.Source(marked{formats.Flake(generator)})
 	switch condition {
 	case "up":
 	case "token":
@@ -69,36 +63,45 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 		o.Access.AnyHost = true
 	case "behind":
 		ahead = 3600_000
-		if _, err := generator.Next(t.Context()); err != nil {
+		if _, err := ids.Reserve(t.Context(), 1, 0); err != nil {
 			t.Fatal(err)
 		}
 		ahead = 0
 	case "unsaved":
-		source = failing{source, flake.ErrTimestampNotSaved}
+		ids = failing{ids, flake.ErrTimestampNotSaved}
 		trouble = errors.New("etcd at 127.0.0.1:2379: no answer in time")
 	case "closed":
-		source = failing{source, flake.ErrClosed}
+		ids = failing{ids, flake.ErrClosed}
 	case "formats":
-		return with(o, []string{"flake", "orders", "events"}, source, orders(t), events(t, 7))
+		orders := open(t, "snowflake", formats.Options{"epoch": 1577836800000, "datacenter": 9, "worker": 23}, nil)
+		return with(o, []string{"flake", "orders", "events"}, ids, orders, events(7))
 	case "wide":
-		uuids, err := uuidv7.NewGenerator(Worker, uuidv7.Options{})
-		ulids, err2 := ulid.NewGenerator(Worker, ulid.Options{})
-		if err != nil || err2 != nil {
-			t.Fatal(err, err2)
-		}
-		halves := []formats.Source{source, marked{formats.UUIDv7(uuids)}, marked{formats.ULID(ulids)}}
-		return with(o, []string{"flake", "uuids", "ulids"}, halves...)
+		worker := formats.Options{"worker_id": int64(Worker)}
+		return with(o, []string{"flake", "uuids", "ulids"}, ids, open(t, "uuidv7", worker, nil), open(t, "ulid", worker, nil))
 	case "many":
-		names, all := []string{"flake"}, []formats.Source{source}
-		for i := range 20 {
+		names, all := []string{"flake"}, []formats.Source{ids}
+		for i := range int64(20) {
 			names = append(names, fmt.Sprintf("events_%d", i))
-			all = append(all, events(t, uint16(i)))
+			all = append(all, events(i))
 		}
 		return dealt(with(o, names, all...), nil)
 	default:
 		t.Fatalf("no server %q", condition)
 	}
-	return dealt(with(o, []string{"flake", "orders"}, source, source), trouble)
+	return dealt(with(o, []string{"flake", "orders"}, ids, ids), trouble)
+}
+
+// open returns a source of ids of a format, with a mark.
+func open(t testing.TB, format string, o formats.Options, clock func() uint64) formats.Source {
+	plan, err := formats.KindOf(format).Plan(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := plan.Open(t.Context(), "", flake.Options{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return marked{ids}
 }
 
 // traffic returns some traffic of a node.
@@ -138,28 +141,6 @@ func dealt(s *idhttp.Server, err error) *idhttp.Server {
 		}
 	}
 	return s
-}
-
-// orders returns a snowflake source with an epoch in 2020.
-func orders(t testing.TB) formats.Source {
-	layout := snowflake.Twitter
-	layout.Epoch, layout.Datacenter, layout.Worker = 1577836800000, 5, 5
-	ids, err := layout.NewGenerator(9<<5|23, snowflake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return marked{formats.Snowflake(ids)}
-}
-
-// events returns a sno source.
-func events(t testing.TB, partition uint16) formats.Source {
-	snapshot := sno.Snapshot{SequenceMax: 0xffff}
-	snapshot.Partition.PutUint16(partition)
-	ids, err := sno.NewGenerator(&snapshot, sno.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return marked{formats.Sno(ids)}
 }
 
 // marked is a source with a mark, which moves with the clock.
