@@ -31,46 +31,36 @@ type Recent struct {
 // event is a line in the form that the page shows.
 type event struct{ At, Level, What, More string }
 
-// Handler returns a handler that keeps lines and passes every line to next.
-func (r *Recent) Handler(next slog.Handler) slog.Handler { return recentHandler{next: next, of: r} }
+// Handler returns a handler that keeps lines.
+func (r *Recent) Handler() slog.Handler { return recentHandler{of: r} }
 
 type recentHandler struct {
-	next slog.Handler
 	of   *Recent
 	more string // the attributes so far
 }
 
-func (h recentHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelInfo || h.next.Enabled(ctx, level)
+func (recentHandler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo
 }
 
-func (h recentHandler) Handle(ctx context.Context, line slog.Record) error {
-	if line.Level >= slog.LevelInfo {
-		more := h.more
-		line.Attrs(func(a slog.Attr) bool {
-			more = and(more, a)
-			return true
-		})
-		h.of.note(line.Time, line.Level, line.Message, more)
-	}
-	if !h.next.Enabled(ctx, line.Level) {
-		return nil
-	}
-	return h.next.Handle(ctx, line)
+func (h recentHandler) Handle(_ context.Context, line slog.Record) error {
+	more := h.more
+	line.Attrs(func(a slog.Attr) bool {
+		more = and(more, a)
+		return true
+	})
+	h.of.note(line.Time, line.Level, line.Message, more)
+	return nil
 }
 
 func (h recentHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
 		h.more = and(h.more, a)
 	}
-	h.next = h.next.WithAttrs(attrs)
 	return h
 }
 
-func (h recentHandler) WithGroup(name string) slog.Handler {
-	h.next = h.next.WithGroup(name)
-	return h
-}
+func (h recentHandler) WithGroup(string) slog.Handler { return h }
 
 // and appends an attribute to more, if there is room.
 func and(more string, a slog.Attr) string {

@@ -17,7 +17,7 @@ import (
 func TestRecent(t *testing.T) {
 	var r Recent
 	var all bytes.Buffer
-	log := slog.New(r.Handler(slog.NewTextHandler(&all, &slog.HandlerOptions{Level: slog.LevelError})))
+	log := slog.New(slog.NewMultiHandler(r.Handler(), slog.NewTextHandler(&all, &slog.HandlerOptions{Level: slog.LevelError})))
 	log.Debug("not this")
 	log.With("peer", "a@b").Info("connected", "version", 6)
 	log.WithGroup("of").Warn("refused", "err", fmt.Errorf("wrong\ncookie"), "name", "\u202eevil", "long", strings.Repeat("é", 150), "raw", "\xff", "peer", "a@b address=10.0.0.1")
@@ -42,7 +42,7 @@ func TestRecent(t *testing.T) {
 // Lines that come often push out their like, and no others.
 func TestRecentFlood(t *testing.T) {
 	var r Recent
-	log := slog.New(r.Handler(slog.DiscardHandler))
+	log := slog.New(r.Handler())
 	log.Warn("once")
 	for i := range 100 {
 		for kind := range (maxRecent - 2) / maxRecentAlike {

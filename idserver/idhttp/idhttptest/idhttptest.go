@@ -48,7 +48,7 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 		},
 		Recent: new(idhttp.Recent),
 	}
-	o.Log = slog.New(o.Recent.Handler(slog.DiscardHandler))
+	o.Log = slog.New(o.Recent.Handler())
 	clock, ahead := flake.SystemClock(), uint64(0)
 	ids := open(t, "flake", formats.Options{"worker_id": int64(Worker)}, func() uint64 { return clock() + ahead })
 	events := func(partition int64) formats.Source {

@@ -37,7 +37,7 @@ func OpenLog(cfg config.Log, w io.Writer) *Log {
 	}
 	direct := slog.New(handler(w))
 	l.out = open(w, func(n int64) { direct.Warn("log lines dropped: they were not read in time", "lines", n) })
-	l.held = limit(l.Recent.Handler(handler(l.out)))
+	l.held = limit(slog.NewMultiHandler(l.Recent.Handler(), handler(l.out)))
 	l.Logger = slog.New(l.held)
 	return l
 }
