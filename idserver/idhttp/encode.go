@@ -3,11 +3,11 @@ package idhttp
 import (
 	"encoding/binary"
 	"net/http"
-	"runtime"
 	"strconv"
 	"sync"
 
 	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/idserver"
 )
 
 // chunk is the number of bytes of ids written at a time. Ids of a run take no memory before
@@ -35,14 +35,11 @@ func (q *question) body(w http.ResponseWriter) body {
 }
 
 // add appends an id and, unless it is 0, a count: as a line, as the value after before in JSON,
-// or as bytes. It reports whether the caller is still connected, and lets other goroutines run
-// after each chunk.
+// or as bytes. It reports whether the caller is still connected.
 func (b *body) add(before string, id formats.Number, count int) bool {
 	const most = formats.MaxText + 64 // bytes of an id, a count and the text around them
 	if cap(b.buf)-len(b.buf) < most {
-		b.flush()
-		runtime.Gosched()
-		if b.failed {
+		if b.flush(); b.failed {
 			return false
 		}
 	}
@@ -91,13 +88,11 @@ func (q *question) writeIDs(w http.ResponseWriter, runs []formats.Run) {
 	b := q.body(w)
 	defer b.end("]}")
 	before := `{"ids":["`
-	for _, run := range runs {
-		for i := range run.Count {
-			if !b.add(before, run.At(i), 0) {
-				return
-			}
-			before = `,"`
+	for id := range idserver.All(runs) {
+		if !b.add(before, id, 0) {
+			return
 		}
+		before = `,"`
 	}
 }
 
