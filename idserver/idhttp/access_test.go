@@ -171,11 +171,11 @@ func TestPprof(t *testing.T) {
 	if s.ServeHTTP(w, r); w.Code != 403 {
 		t.Errorf("for a page of another site: %d", w.Code)
 	}
-	s.profiling <- struct{}{}
+	s.profiling.Lock()
 	if a := ask("/debug/pprof/heap", tokenA); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("a second profile: %s", a.Status)
 	}
-	<-s.profiling
+	s.profiling.Unlock()
 	for _, a := range []Access{{Token: tokenA}, {AnyHost: true, Pprof: true}} {
 		s.SetAccess(a)
 		if got := ask("/debug/pprof/heap", tokenA).StatusCode; got != 404 {

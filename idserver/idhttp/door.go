@@ -232,12 +232,10 @@ func (s *Server) profile(w http.ResponseWriter, r *http.Request, _ parameters) *
 			return badParameter("seconds", text, "an integer from 1 to 60")
 		}
 	}
-	select {
-	case s.profiling <- struct{}{}:
-		defer func() { <-s.profiling }()
-	default:
+	if !s.profiling.TryLock() {
 		return busy(time.Second, "another profile is being taken")
 	}
+	defer s.profiling.Unlock()
 	switch r.PathValue("name") {
 	case "cmdline", "symbol":
 		return missing(r)

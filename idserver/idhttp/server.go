@@ -120,7 +120,7 @@ type Server struct {
 
 	access    atomic.Pointer[Access]
 	draining  atomic.Bool
-	profiling chan struct{} // one element while a profile is taken
+	profiling sync.Mutex // held while a profile is taken
 
 	ctx    context.Context // its end ends the events
 	cancel context.CancelFunc
@@ -133,12 +133,11 @@ func New(o Options) *Server {
 		o.Log = slog.Default()
 	}
 	s := &Server{
-		Options:   o,
-		started:   time.Now(),
-		streams:   make(chan struct{}, MaxStreams),
-		profiling: make(chan struct{}, 1),
-		samples:   samples{next: make(chan struct{})},
-		onsets:    onsets{all: make([]onset, len(o.Generators))},
+		Options: o,
+		started: time.Now(),
+		streams: make(chan struct{}, MaxStreams),
+		samples: samples{next: make(chan struct{})},
+		onsets:  onsets{all: make([]onset, len(o.Generators))},
 	}
 	s.SetAccess(o.Access)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
