@@ -58,16 +58,12 @@ func (r rates) chart(of string) chart {
 	if len(r) == 0 {
 		return c
 	}
-	var line []byte
+	var line strings.Builder
 	first := window - len(r) + 1
 	for i, n := range r {
-		line = append(line, " L"...)
-		line = strconv.AppendInt(line, int64(first+i), 10)
-		line = append(line, ' ')
-		line = strconv.AppendFloat(line, 100-100*float64(n)/float64(top), 'f', 2, 64)
+		fmt.Fprintf(&line, " L%d %.2f", first+i, 100-100*float64(n)/float64(top))
 	}
-	line[1] = 'M'
-	c.Line = string(line[1:])
+	c.Line = "M" + line.String()[len(" L"):]
 	c.Area = c.Line + " V100 H" + strconv.Itoa(first) + " Z"
 	return c
 }
