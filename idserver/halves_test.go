@@ -52,16 +52,16 @@ func TestHalves(t *testing.T) {
 			if (err == nil) != (f == formats.KindOf("uuidv7").Format(nil)) {
 				t.Errorf("as a UUID: %v", err)
 			}
-			low, high, err := s.Span(milli, milli+1)
+			low, high, err := s.Span(KindSpan, milli, milli+1)
 			if text(low) != test.lowest || text(high) != test.highest || err != nil {
 				t.Errorf("%s to %s, %v", text(low), text(high), err)
 			}
-			_, high, err = s.Span(0, uuidv7.MaxMilli)
+			_, high, err = s.Span(KindSpan, 0, uuidv7.MaxMilli)
 			if text(high) != test.most || err != nil {
 				t.Errorf("the highest is %s, %v", text(high), err)
 			}
-			expect(t, "badarg")(s.Notional(uuidv7.MaxMilli + 1))
-			expect(t, "badarg")(s.Span(0, math.MaxUint64))
+			expect(t, "badarg")(s.notional(uuidv7.MaxMilli + 1))
+			expect(t, "badarg")(s.Span(KindSpan, 0, math.MaxUint64))
 			testHalvesRuns(t, s)
 		})
 	}

@@ -75,15 +75,14 @@ func (s *Server) Take(ctx context.Context, kind Kind, n int, meta Meta, t *Turn)
 	return runs, err
 }
 
-// Notional returns the lowest id with the given time, in ms since 1970.
-func (s *Server) Notional(milli uint64) (formats.Number, error) {
-	lowest, _, err := s.span(KindNotional, milli, milli)
-	return lowest, err
-}
-
-// Span returns the lowest and the highest id with a time from first to last, in ms since 1970.
-func (s *Server) Span(first, last uint64) (lowest, highest formats.Number, err error) {
-	return s.span(KindSpan, first, last)
+// Span returns the lowest and the highest id with a time from first to last, in ms since 1970,
+// for a request of kind KindNotional or KindSpan.
+func (s *Server) Span(kind Kind, first, last uint64) (lowest, highest formats.Number, err error) {
+	if lowest, highest, err = s.IDs.Format().Span(first, last); err != nil || first > last {
+		lowest, highest, err = formats.Number{}, formats.Number{}, ErrBadArgument
+	}
+	s.count(kind, err)
+	return lowest, highest, err
 }
 
 // Decompose parses an id, as [formats.Format.Parse] does, and returns it and its fields.
@@ -111,14 +110,6 @@ func (s *Server) Unknown() { s.count(KindUnknown, nil) }
 // all formats.
 func (s *Server) Most(limit int) int {
 	return min(limit, max(MaxInline, MaxTicks*s.IDs.PerTick()))
-}
-
-func (s *Server) span(kind Kind, first, last uint64) (lowest, highest formats.Number, err error) {
-	if lowest, highest, err = s.IDs.Format().Span(first, last); err != nil || first > last {
-		lowest, highest, err = formats.Number{}, formats.Number{}, ErrBadArgument
-	}
-	s.count(kind, err)
-	return lowest, highest, err
 }
 
 // metabyte returns the metabyte for a request's ids, and whether the format allows it.

@@ -56,6 +56,12 @@ func (s *Server) lease(ctx context.Context, n int) ([]formats.Run, error) {
 	return s.Take(ctx, KindLease, n, Meta{}, t)
 }
 
+// notional returns the lowest id with a time.
+func (s *Server) notional(milli uint64) (formats.Number, error) {
+	lowest, _, err := s.Span(KindNotional, milli, milli)
+	return lowest, err
+}
+
 // expect returns a function that compares what a method has returned, of which an error
 // is its word.
 func expect(t *testing.T, want string) func(results ...any) {
@@ -84,8 +90,8 @@ func TestServer(t *testing.T) {
 	expect(t, "clock_running_backwards")(s.Take(ctx, KindLease, 6, Meta{}, nil)) // not in part
 	expect(t, "clock_running_backwards")(s.Get(ctx, Meta{}))
 	expect(t, "badarg")(s.Get(ctx, Meta{1, true}))
-	expect(t, "{2000 0}")(s.Notional(2000))
-	expect(t, "{1000 0} {2000 18446744073709551615}")(s.Span(1000, 2000))
+	expect(t, "{2000 0}")(s.notional(2000))
+	expect(t, "{1000 0} {2000 18446744073709551615}")(s.Span(KindSpan, 1000, 2000))
 	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.Decompose("10000000000070002", 16))
 	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.Decompose("0x10000000000070002", formats.Canonical))
 	expect(t, "badarg")(s.Invalid())
@@ -134,7 +140,7 @@ func TestMethodsCheck(t *testing.T) {
 		},
 		"no lease":  func(s *Server) error { _, err := s.lease(t.Context(), 0); return err },
 		"too long":  func(s *Server) error { _, err := s.lease(t.Context(), MaxLease+1); return err },
-		"backwards": func(s *Server) error { _, _, err := s.Span(2, 1); return err },
+		"backwards": func(s *Server) error { _, _, err := s.Span(KindSpan, 2, 1); return err },
 		"no text":   func(s *Server) error { _, _, err := s.Decompose("", formats.Octets); return err },
 		"no digits": func(s *Server) error {
 			id, fields, err := s.Decompose("_", 62)

@@ -38,10 +38,10 @@ func TestSno(t *testing.T) {
 	expect(t, fmt.Sprint(id)+" [{time 1767225600000 0 39} {tick_tock 1 39 1} {meta 1 40 8} "+
 		"{partition 65535 48 16} {sequence 65535 64 16}]")(s.Decompose("9d5ve82329xxxxxx", formats.Canonical))
 	lowest, highest := formats.Number{Hi: 0x3ac7, Lo: 0xd618000000000000}, formats.Number{Hi: 0x3ac7, Lo: 0xd61803ffffffffff}
-	expect(t, fmt.Sprint(lowest, highest))(s.Span(milli, milli+4))
-	expect(t, "{0 0} {65535 18446744073709551615}")(s.Span(sno.Epoch, sno.MaxMilli))
-	expect(t, "badarg")(s.Notional(sno.Epoch - 1))
-	expect(t, "badarg")(s.Notional(sno.MaxMilli + 1))
+	expect(t, fmt.Sprint(lowest, highest))(s.Span(KindSpan, milli, milli+4))
+	expect(t, "{0 0} {65535 18446744073709551615}")(s.Span(KindSpan, sno.Epoch, sno.MaxMilli))
+	expect(t, "badarg")(s.notional(sno.Epoch - 1))
+	expect(t, "badarg")(s.notional(sno.MaxMilli + 1))
 	if i := s.Info(); i.Worker != 'A'<<8|10 || i.Mark <= milli {
 		t.Errorf("%+v", i)
 	}

@@ -61,10 +61,10 @@ func TestSnowflakeRange(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Server{IDs: formats.Snowflake(ids)}
-	expect(t, "{0 794354201395200000} {0 794354201403588607}")(s.Span(1767225600000, 1767225600001))
-	expect(t, "badarg")(s.Span(l.Epoch-1, l.Epoch))
-	expect(t, "badarg")(s.Span(l.Epoch, math.MaxUint64))
-	expect(t, "badarg")(s.Notional(l.Epoch - 1))
+	expect(t, "{0 794354201395200000} {0 794354201403588607}")(s.Span(KindSpan, 1767225600000, 1767225600001))
+	expect(t, "badarg")(s.Span(KindSpan, l.Epoch-1, l.Epoch))
+	expect(t, "badarg")(s.Span(KindSpan, l.Epoch, math.MaxUint64))
+	expect(t, "badarg")(s.notional(l.Epoch - 1))
 }
 
 // With random starts a run ends where the sequence wraps to 0, and many ids

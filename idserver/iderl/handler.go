@@ -97,11 +97,11 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 			return true
 		}
 	case idserver.KindNotional:
-		if id, err := s.Notional(q.first); t.result(err) {
+		if id, _, err := s.Span(q.kind, q.first, q.first); t.result(err) {
 			t.id(id)
 		}
 	case idserver.KindSpan:
-		if lowest, highest, err := s.Span(q.first, q.last); t.result(err) {
+		if lowest, highest, err := s.Span(q.kind, q.first, q.last); t.result(err) {
 			t.tuple(2)
 			t.id(lowest)
 			t.id(highest)

@@ -73,23 +73,21 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request, p parameters) 
 		to, _ := q.get("to")
 		return badParameter("to", to, "a time not before from")
 	}
+	kind := idserver.KindSpan
 	if !given {
-		id, err := q.generator.Server.Notional(first)
-		if err != nil {
-			return refused(q.generator, err)
-		}
-		b := q.body(w)
-		b.add(`{"id":"`, id, 0)
-		b.end("}")
-		return nil
+		kind, last = idserver.KindNotional, first
 	}
-	lowest, highest, err := q.generator.Server.Span(first, last)
+	lowest, highest, err := q.generator.Server.Span(kind, first, last)
 	if err != nil {
 		return refused(q.generator, err)
 	}
 	b := q.body(w)
-	b.add(`{"lowest":"`, lowest, 0)
-	b.add(`,"highest":"`, highest, 0)
+	if given {
+		b.add(`{"lowest":"`, lowest, 0)
+		b.add(`,"highest":"`, highest, 0)
+	} else {
+		b.add(`{"id":"`, lowest, 0)
+	}
 	b.end("}")
 	return nil
 }
