@@ -55,6 +55,12 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 		return open(t, "sno", formats.Options{"partition": partition}, nil)
 	}
 	var trouble error // in extending the mark in etcd
+	from := func() idserver.Origin {
+		return idserver.Origin{From: "etcd", Until: time.Now().Add(9*time.Minute + 30*time.Second), Err: trouble}
+	}
+	add := func(name string, ids formats.Source) {
+		o.Generators = append(o.Generators, idhttp.Generator{Name: name, Server: &idserver.Server{IDs: ids, From: from}})
+	}
 	switch condition {
 	case "up":
 	case "token":
@@ -73,22 +79,29 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 	case "closed":
 		ids = failing{ids, flake.ErrClosed}
 	case "formats":
-		orders := open(t, "snowflake", formats.Options{"epoch": 1577836800000, "datacenter": 9, "worker": 23}, nil)
-		return with(o, []string{"flake", "orders", "events"}, ids, orders, events(7))
+		from = nil
+		add("flake", ids)
+		add("orders", open(t, "snowflake", formats.Options{"epoch": 1577836800000, "datacenter": 9, "worker": 23}, nil))
+		add("events", events(7))
 	case "wide":
+		from = nil
 		worker := formats.Options{"worker_id": int64(Worker)}
-		return with(o, []string{"flake", "uuids", "ulids"}, ids, open(t, "uuidv7", worker, nil), open(t, "ulid", worker, nil))
+		add("flake", ids)
+		add("uuids", open(t, "uuidv7", worker, nil))
+		add("ulids", open(t, "ulid", worker, nil))
 	case "many":
-		names, all := []string{"flake"}, []formats.Source{ids}
+		add("flake", ids)
 		for i := range int64(20) {
-			names = append(names, fmt.Sprintf("events_%d", i))
-			all = append(all, events(i))
+			add(fmt.Sprintf("events_%d", i), events(i))
 		}
-		return dealt(with(o, names, all...), nil)
 	default:
 		t.Fatalf("no server %q", condition)
 	}
-	return dealt(with(o, []string{"flake", "orders"}, ids, ids), trouble)
+	if len(o.Generators) == 0 {
+		add("flake", ids)
+		add("orders", ids)
+	}
+	return idhttp.New(o)
 }
 
 // open returns a source of ids of a format, with a mark.
@@ -123,24 +136,6 @@ func peers() []idhttp.Peer {
 		{Name: "orders@127.0.0.1", Address: at(39932), Since: now.Add(-time.Hour)},
 		{Name: "payments@127.0.0.1", Address: at(39920), Since: now.Add(-1000 * time.Hour), IDs: 3_600_000_000},
 	}
-}
-
-// with returns a server with the given generators.
-func with(o idhttp.Options, names []string, sources ...formats.Source) *idhttp.Server {
-	for i, source := range sources {
-		o.Generators = append(o.Generators, idhttp.Generator{Name: names[i], Server: &idserver.Server{IDs: source}})
-	}
-	return idhttp.New(o)
-}
-
-// dealt sets the origin of a server's workers to etcd, with a mark nine minutes from now.
-func dealt(s *idhttp.Server, err error) *idhttp.Server {
-	for _, g := range s.Generators {
-		g.Server.From = func() idserver.Origin {
-			return idserver.Origin{From: "etcd", Until: time.Now().Add(9*time.Minute + 30*time.Second), Err: err}
-		}
-	}
-	return s
 }
 
 // marked is a source with a mark, which moves with the clock.
