@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// The calls of ids with a sequence in their first half, all of them at 2026-01-01.
+// The calls for ids with a sequence in their first half, all made at 2026-01-01.
 func TestHalves(t *testing.T) {
 	const milli, worker = 1767225600000, flake.Worker(0x0200_0000_0007)
 	o := flake.Options{Clock: func() uint64 { return milli }}
@@ -79,8 +79,8 @@ func TestHalves(t *testing.T) {
 	expect(t, "shutdown")((&Server{IDs: formats.ULID(ulids)}).Get(t.Context(), Meta{}))
 }
 
-// testHalvesRuns takes 2,001 ids. Ids that follow each other are one run, whatever shares they were
-// taken in, and all but one field of them are alike; each has its own random bits.
+// testHalvesRuns takes 2,001 ids. Consecutive ids form one run, whatever shares they were taken in.
+// They differ only in the sequence and in their random bits.
 func testHalvesRuns(t *testing.T, s *Server) {
 	field := func(id formats.Number, name string) uint64 {
 		for _, f := range s.IDs.Format().Fields(id) {

@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// stock is a source of flake's ids whose ticks have few of them.
+// stock is a source of flake's ids with few ids a tick.
 type stock struct {
 	formats.Source
 	perTick int
@@ -37,8 +37,7 @@ func (s *stock) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) 
 func (s *stock) PerTick() int { return s.perTick }
 func (*stock) Waits() uint64  { return 5 }
 
-// serverOf is the server of a stock, which is otherwise a generator of worker 7 without a
-// mark.
+// serverOf returns a server of a stock that is otherwise a generator of worker 7 without a mark.
 func serverOf(t *testing.T, s *stock) *Server {
 	t.Helper()
 	ids, err := flake.NewGenerator(7, flake.Options{Clock: func() uint64 { return 3000 }})
@@ -62,8 +61,8 @@ func (s *Server) notional(milli uint64) (formats.Number, error) {
 	return lowest, err
 }
 
-// expect returns a function that compares what a method has returned, of which an error
-// is its word.
+// expect returns a function that compares the results of a method with want. An error is compared
+// by its reason.
 func expect(t *testing.T, want string) func(results ...any) {
 	return func(results ...any) {
 		t.Helper()
@@ -104,7 +103,7 @@ func TestServer(t *testing.T) {
 		"{notional ok 1} {span ok 1} {decompose ok 2} {info ok 1}]}")(s.Stats(), nil)
 }
 
-// Every error has a word.
+// Every error has a reason.
 func TestReason(t *testing.T) {
 	for _, test := range []struct {
 		err  error
@@ -127,7 +126,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// The methods check their arguments themselves.
+// The methods check their arguments.
 func TestMethodsCheck(t *testing.T) {
 	for name, call := range map[string]func(s *Server) error{
 		"a metabyte": func(s *Server) error { _, err := s.Get(t.Context(), Meta{1, true}); return err },

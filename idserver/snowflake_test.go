@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// The calls of 64-bit ids, the last one being at 2026-01-01.
+// The calls for 64-bit ids, the last of which is at 2026-01-01.
 func TestSnowflake(t *testing.T) {
 	const milli = 1767225600000
 	twitter, idgen := snowflake.Twitter, snowflake.Idgen
@@ -67,8 +67,8 @@ func TestSnowflakeRange(t *testing.T) {
 	expect(t, "badarg")(s.notional(l.Epoch - 1))
 }
 
-// With random starts a run ends where the sequence wraps to 0, and many ids
-// still ascend.
+// With random starts, a run ends where the sequence wraps to 0. Many ids are still in ascending
+// order.
 func TestSnowflakeRandomStart(t *testing.T) {
 	milli := uint64(1767225600000)
 	ids, err := snowflake.Twitter.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), 1,
@@ -103,7 +103,7 @@ func TestSnowflakeRandomStart(t *testing.T) {
 	}
 }
 
-// A request for more ids than MaxTicks have is refused, and takes none.
+// A request for more ids than MaxTicks ticks have is refused, and takes none.
 func TestMaxTicks(t *testing.T) {
 	l := snowflake.Twitter
 	l.Worker, l.Sequence = 22, 0

@@ -23,7 +23,7 @@ func (g *gated) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) 
 	return formats.Run{First: first, Count: n}, nil
 }
 
-// asked is a server with leases under way. Its source opens when all of them have come.
+// asked is a server with leases in progress. Its source opens when all of them have arrived.
 type asked struct {
 	*Server
 	ids *gated
@@ -36,8 +36,8 @@ func newAsked(t *testing.T) asked {
 	return asked{s, ids}
 }
 
-// lease takes n ids in a turn, and returns the places of the first and the last among
-// all, once they are taken.
+// lease starts to take n ids in a turn, and returns where it will store the places of the first and
+// the last of them among all ids.
 func (a asked) lease(t *testing.T, n int, turn *Turn) (first, last *int) {
 	first, last = new(int), new(int)
 	go func() {
@@ -57,7 +57,7 @@ func (a asked) lease(t *testing.T, n int, turn *Turn) (first, last *int) {
 func (a asked) node(t *testing.T, n int) (first, last *int)  { return a.lease(t, n, a.TurnOfNode(n)) }
 func (a asked) other(t *testing.T, n int) (first, last *int) { return a.lease(t, n, a.TurnOfOther(n)) }
 
-// A small request finishes before large ones that came earlier, of nodes and of others.
+// A small request finishes before larger ones that came earlier, from nodes and from others.
 func TestLessIsSooner(t *testing.T) { synctest.Test(t, testLessIsSooner) }
 
 func testLessIsSooner(t *testing.T) {
@@ -85,8 +85,8 @@ func testLessIsSooner(t *testing.T) {
 	}
 }
 
-// The longest requests finish one at a time, one of nodes and one of others, however
-// many others wait.
+// The longest requests finish one at a time, one from nodes and one from others, however many
+// smaller ones wait.
 func TestLongest(t *testing.T) { synctest.Test(t, testLongest) }
 
 func testLongest(t *testing.T) {
@@ -143,7 +143,7 @@ func testGone(t *testing.T) {
 	}
 }
 
-// Only what is large waits for its turn.
+// Only large requests wait for their turns.
 func TestNoTurn(t *testing.T) {
 	s := new(Server)
 	if s.TurnOfNode(MaxInline) != nil || s.TurnOfOther(MaxInline) != nil || s.TurnOfNode(MaxInline+1) == nil {

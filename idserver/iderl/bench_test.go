@@ -20,7 +20,7 @@ type deaf struct {
 func (d *deaf) Buffer() []byte      { return d.buf[:0] }
 func (d *deaf) Send(_, _, b []byte) { d.buf = b }
 
-// BenchmarkHandleCall is a call without the node's part of it.
+// BenchmarkHandleCall measures a call without the node's part.
 func BenchmarkHandleCall(b *testing.B) {
 	ids, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {

@@ -64,7 +64,7 @@ func handlerOf(ids formats.Source) *Handler {
 	return &Handler{&idserver.Server{IDs: ids, Version: "1.2"}, slog.New(slog.DiscardHandler)}
 }
 
-// call makes the call, Erlang text, and returns its reply as text.
+// call makes a call, given as Erlang text, and returns the reply as text.
 func call(t *testing.T, h *Handler, request string) string {
 	t.Helper()
 	return string(etf.FormatRaw(nil, reply(h, external(t, request, etf.AllCaps), etf.AllCaps), 1<<20))
@@ -88,7 +88,7 @@ func TestCalls(t *testing.T) {
 	const (
 		id  = "<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,%d>>"
 		top = "<<0,0,0,0,0,0,7,208,255,255,255,255,255,255,255,255>>"
-		// Of README.md's example.
+		// From the example in README.md.
 		octets = "<<0,0,1,161,251,23,88,123,122,0,120,255,227,212,0,0>>"
 		fields = "{ok,[{time,1795213973627},{worker,134142448624596},{sequence,0}]}"
 	)
@@ -206,7 +206,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// What sys:get_state shows is the original's record.
+// sys:get_state shows the original's record.
 func TestState(t *testing.T) {
 	h := handlerOf(&stock{perTick: 3, left: 9})
 	call(t, h, "{lease,5}")
@@ -215,7 +215,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// What is counted, by kind and result.
+// Calls are counted by kind and result.
 func TestStats(t *testing.T) {
 	h := handlerOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards})
 	for range 40 {
@@ -235,8 +235,8 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// Every argument of every call, out of range and of another type, is answered badarg,
-// and takes no id.
+// A call with any argument that is out of range or of the wrong type is answered with badarg, and
+// takes no id.
 func TestBadArguments(t *testing.T) {
 	const (
 		noNumber = "0 -1 1.0 1.5 atom <<1>> \"1\" [] [1] {1} #{} <<>> 18446744073709551616 -18446744073709551616"
@@ -284,7 +284,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// Malformed calls are answered like unknown ones.
+// Malformed calls are answered like unknown calls.
 func TestNoCalls(t *testing.T) {
 	for _, request := range []string{
 		"get_many", "lease", "{get_many}", "{get_many,1,2,3}", "{get_binary,1,2}", "{lease,1,62}", "{notional}",
@@ -297,7 +297,7 @@ func TestNoCalls(t *testing.T) {
 	}
 }
 
-// An answer is whole or an error, which says why in one of the known words.
+// An answer is complete, or an error with one of the known reasons.
 func TestNoPartialAnswer(t *testing.T) {
 	for _, request := range []string{"{get_many,7}", "{get_many,7,62}", "{get_binary,7}", "{lease,7}"} {
 		h := handlerOf(&stock{perTick: 3, left: 2, err: flake.ErrTimestampNotSaved})

@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// apply calls a function, as Erlang text with a list of arguments, and returns its
-// result or the reason why it fails.
+// apply calls a function, given as Erlang text with a list of arguments, and returns the result or
+// the reason for its failure.
 func apply(t *testing.T, s *idserver.Server, call string, config map[etf.Atom]etf.Term, output io.Writer) string {
 	t.Helper()
 	name, list, _ := strings.Cut(call, "[")
@@ -114,7 +114,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// The most ids possible are all there, newest first.
+// A list with the largest number of ids is complete, newest first.
 func TestGenerateMany(t *testing.T) {
 	for _, test := range []struct {
 		args  []etf.Term
@@ -149,7 +149,7 @@ func TestGenerateMany(t *testing.T) {
 	}
 }
 
-// The time taken is printed, if there are any ids.
+// timed_generate prints how long it took, unless it fails.
 func TestTimedGenerate(t *testing.T) {
 	var out strings.Builder
 	s := handlerOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards}).Server
@@ -166,7 +166,7 @@ func TestTimedGenerate(t *testing.T) {
 	}
 }
 
-// The address of an interface: a loopback without one has zeros, others badarg.
+// get_if_hw_int returns 0 for a loopback without an address; others without one raise badarg.
 func TestInterfaceAddress(t *testing.T) {
 	mac := net.HardwareAddr{2, 0, 0, 0, 1, 1}
 	for _, test := range []struct {
@@ -205,7 +205,7 @@ func TestInterfaceAddress(t *testing.T) {
 	}
 }
 
-// Ids taken by a function count like those of a call.
+// Ids that a function takes are counted like those of a call.
 func TestFunctionsAreCounted(t *testing.T) {
 	s := handlerOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards}).Server
 	functions := Functions(s, nil, t.Output())

@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// caller is the way back to a caller. What is built in its turn waits for run.
+// caller records answers. Functions passed to Later wait for run.
 type caller struct {
 	ctx     context.Context
 	caps    etf.Caps
@@ -51,7 +51,7 @@ func (c *caller) Later(f func(genserver.Caller)) {
 	c.waiting = append(c.waiting, func() { f(c) })
 }
 
-// run calls everything that waits.
+// run calls the functions that wait.
 func (c *caller) run() {
 	for _, f := range c.waiting {
 		f()
@@ -59,7 +59,7 @@ func (c *caller) run() {
 	c.waiting = nil
 }
 
-// from is the caller; before begins its answer.
+// from is the caller. Its answers begin with before.
 var from = genserver.From{Pid: []byte(pid), Tag: []byte("a\x09")}
 
 const (
@@ -80,8 +80,7 @@ func reply(h *Handler, request []byte, caps etf.Caps) []byte {
 	return []byte(strings.TrimPrefix(c.answers[0], before))
 }
 
-// A request for more than MaxInline ids delays nobody: later ones are answered before
-// it.
+// A request for more than MaxInline ids delays no other request: later requests are answered first.
 func TestLargeRequests(t *testing.T) {
 	for request, large := range map[string]bool{
 		"{get_many,256}": false, "{get_many,256,2}": false, "{get_binary,256}": false, "{lease,256}": false,
@@ -126,7 +125,7 @@ func TestLargeRequests(t *testing.T) {
 	}
 }
 
-// A request for which there is no room is refused at once.
+// A request is refused immediately if there is no room for it.
 func TestNoRoom(t *testing.T) {
 	for name, c := range map[string]*caller{"too many run": {ctx: t.Context(), full: true}, "too much is held": {ctx: t.Context(), crowded: true}} {
 		h := handlerOf(&stock{perTick: 1 << 16, left: 100})
@@ -164,7 +163,7 @@ func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, er
 	return a.Source.Reserve(ctx, n, meta)
 }
 
-// Large requests have their turns one at a time, whoever asks.
+// Large requests take turns, whoever makes them.
 func TestLargeAlone(t *testing.T) {
 	const each, n = 8, 10 << 10
 	h := handlerOf(&stock{perTick: 1 << 12, left: 100})
@@ -202,7 +201,7 @@ func TestUnknownIsLogged(t *testing.T) {
 	}
 }
 
-// dry is a source whose ids are used up.
+// dry is a source without ids.
 type dry struct{ formats.Source }
 
 func (dry) Reserve(ctx context.Context, _ int, _ uint8) (formats.Run, error) {
@@ -210,7 +209,7 @@ func (dry) Reserve(ctx context.Context, _ int, _ uint8) (formats.Run, error) {
 	return formats.Run{}, ctx.Err()
 }
 
-// A request does not outlive its connection, however long it would take.
+// A request ends with its connection, even if it waits for ids.
 func TestRequestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &caller{ctx: ctx, caps: etf.AllCaps}

@@ -15,10 +15,10 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// id is one that a recorded caller got for get.
+// id is an id that a recorded caller received for get.
 var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
 
-// made returns the id, or fails.
+// made is a source that always returns id, or fails.
 type made struct {
 	formats.Source
 	err error
@@ -39,7 +39,7 @@ func source(err error) formats.Source {
 	return made{formats.Flake(ids), err}
 }
 
-// All requests, in all forms that callers use.
+// Requests are decoded in all forms that callers use.
 func TestDecodeRequest(t *testing.T) {
 	octets := request{kind: idserver.KindGet}
 	text := func(base int) request { return request{kind: idserver.KindGet, base: base} }
@@ -101,7 +101,7 @@ func TestDecodeRequest(t *testing.T) {
 	}
 }
 
-// The answers, byte by byte, to a current peer and an old one.
+// Replies have the forms that a current, an older and the oldest peer can read.
 func TestReply(t *testing.T) {
 	const octets = "m\x00\x00\x00\x10\x00\x00\x01\xa1\xfa\xc6\xc4\xf3\x02\xfc\x00\x00\x00\x01\x00\x00"
 	const binary = "k\x00\x69" +
@@ -130,7 +130,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// An id is taken only if one is wanted.
+// Only requests for ids take one.
 func TestOnlyIDsFail(t *testing.T) {
 	for request, want := range map[string]string{
 		"get": "{error,shutdown}", "{get,16}": "{error,shutdown}", "{get,1}": "{error,badarg}", "hello": "ok",
@@ -141,7 +141,7 @@ func TestOnlyIDsFail(t *testing.T) {
 	}
 }
 
-// Requests not answered with an id are logged, as Erlang text.
+// Unknown calls, casts and messages are logged as Erlang text.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	h := handlerOf(source(nil))
@@ -157,7 +157,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// The original's persistent_timer knows one call.
+// persistent_timer knows one call, as the original does.
 func TestTimer(t *testing.T) {
 	for request, want := range map[string]string{"get_last_timestamp": "{ok,-62135596800000}", "other": "ok", "{get}": "ok"} {
 		c := &caller{caps: etf.AllCaps}

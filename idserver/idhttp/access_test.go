@@ -21,7 +21,7 @@ const (
 	tokenB = "fedcba9876543210"
 )
 
-// accessed returns a server, and a function that asks it with a token.
+// accessed returns a server, and a function that sends it a request with a token.
 func accessed(t *testing.T, a Access) (s *Server, ask func(path, token string) *http.Response) {
 	t.Helper()
 	g, err := flake.NewGenerator(1, flake.Options{})
@@ -40,7 +40,7 @@ func accessed(t *testing.T, a Access) (s *Server, ask func(path, token string) *
 	}
 }
 
-// The listener of metrics needs no token, and gives nobody ids.
+// The metrics listener needs no token, and returns no ids.
 func TestServeMetrics(t *testing.T) {
 	s, _ := accessed(t, Access{Token: tokenA})
 	var ls [2]net.Listener
@@ -97,7 +97,7 @@ func TestSetAccess(t *testing.T) {
 	}
 }
 
-// Who follows events with a token that is changed gets no more of them.
+// Events end when the token that they were requested with is changed.
 func TestSetAccessEndsEvents(t *testing.T) {
 	s, _ := accessed(t, Access{Token: tokenA})
 	web := httptest.NewServer(s)
@@ -129,7 +129,7 @@ func TestSetAccessEndsEvents(t *testing.T) {
 	}
 }
 
-// Browsers get a page instead of a problem without the token. The page needs no other file.
+// Without the token, browsers get a page instead of a problem. The page needs no other file.
 func TestUnauthorizedPage(t *testing.T) {
 	s, _ := accessed(t, Access{Token: tokenA})
 	for accept, want := range map[string]string{
@@ -149,7 +149,7 @@ func TestUnauthorizedPage(t *testing.T) {
 	}
 }
 
-// Profiles are for those who have the token, and only if they are wanted.
+// Profiles need the token, and a configuration that allows them.
 func TestPprof(t *testing.T) {
 	s, ask := accessed(t, Access{Token: tokenA, Pprof: true})
 	for path, want := range map[string]int{
@@ -184,7 +184,7 @@ func TestPprof(t *testing.T) {
 	}
 }
 
-// A server that is about to end is not ready, but goes on.
+// A server that drains is not ready, but still answers.
 func TestDrain(t *testing.T) {
 	s, ask := accessed(t, Access{AnyHost: true})
 	if a := ask("/readyz", ""); a.StatusCode != 200 || a.Close {

@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
 )
 
-// nobody takes an answer.
+// nobody is a ResponseWriter that discards the answer.
 type nobody http.Header
 
 func (n nobody) Header() http.Header       { return http.Header(n) }

@@ -17,8 +17,8 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
 )
 
-// hundreds is a source of the same ids each time: runs of 100, and one that is
-// missing after each.
+// hundreds is a source that always returns the same ids: runs of 100, with one id left out after
+// each.
 type hundreds struct {
 	formats.Source
 	next formats.Number
@@ -35,7 +35,7 @@ func (*hundreds) Last() (uint64, uint32) { return 1795208692979, 0 }
 func (*hundreds) Waits() uint64          { return 7 }
 func (*hundreds) Ready() error           { return nil }
 
-// ofHundreds is the id at a place of those that hundreds hands out.
+// ofHundreds returns the i-th id of hundreds.
 func ofHundreds(milli uint64, i int) flake.ID {
 	return flake.Make(milli, idhttptest.Worker, uint16(i+i/100))
 }
@@ -57,7 +57,7 @@ func idsRequest(url, accept string) *http.Request {
 	return r
 }
 
-// Each form of an answer has all that was asked for, once, and nothing else.
+// Each form of an answer contains each id once, and nothing else.
 func TestBodies(t *testing.T) {
 	const milli = 1795208692979
 	id := func(i int) string { return ofHundreds(milli, i).String() }
@@ -91,7 +91,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// few is a source with less than 1,024 ids a tick.
+// few is a source with fewer than 1,024 ids a tick.
 type few struct {
 	formats.Source
 	perTick int
@@ -99,7 +99,7 @@ type few struct {
 
 func (s few) PerTick() int { return s.perTick }
 
-// A request for more ids than there are in 1,024 ticks is told how many it may be for.
+// A request for more ids than 1,024 ticks have is answered with the maximum.
 func TestMostIDs(t *testing.T) {
 	for _, tt := range []struct {
 		perTick int
@@ -123,7 +123,7 @@ func TestMostIDs(t *testing.T) {
 	}
 }
 
-// pieces takes an answer until one write has failed.
+// pieces records the writes of an answer. If failing is set, every write fails.
 type pieces struct {
 	http.ResponseWriter
 	all     []string
@@ -138,8 +138,8 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// However long the ids and however many, they are all there, in pieces that take
-// little memory; no more is made once nobody is there.
+// An answer with many long ids is complete, and is written in pieces that take little memory. It
+// ends at the first write that fails.
 func TestManyIDs(t *testing.T) {
 	const n, most = 60000, 16 << 10
 	for _, tt := range []struct {

@@ -16,13 +16,13 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// browser is a headless Chromium, driven as https://www.w3.org/TR/webdriver2/ says.
+// browser is a headless Chromium, driven as https://www.w3.org/TR/webdriver2/ describes.
 type browser struct {
 	t       *testing.T
 	session string // its URL
 }
 
-// patience is how long a condition is awaited before a test fails.
+// patience is how long a test waits for a condition.
 const patience = 5 * time.Minute
 
 func newBrowser(t *testing.T) *browser {
@@ -77,7 +77,7 @@ func newBrowser(t *testing.T) *browser {
 	return b
 }
 
-// do sends a command and returns its value.
+// do sends a command and stores its result in value.
 func (b *browser) do(method, path string, body, value any) {
 	b.t.Helper()
 	if err := b.try(method, path, body, value); err != nil {
@@ -120,7 +120,7 @@ func (b *browser) open(url string) {
 	b.do("POST", "/url", map[string]string{"url": url}, nil)
 }
 
-// cdp sends a command of the Chrome DevTools Protocol.
+// cdp sends a Chrome DevTools Protocol command.
 func (b *browser) cdp(command string, params map[string]any) {
 	b.t.Helper()
 	b.do("POST", "/goog/cdp/execute", map[string]any{"cmd": command, "params": params}, nil)
@@ -132,8 +132,7 @@ func (b *browser) script(expression string, value any) {
 	b.do("POST", "/execute/sync", map[string]any{"script": "return " + expression, "args": []any{}}, value)
 }
 
-// with has an element given to do, by its path: again if the page has put another one in
-// its place meanwhile.
+// with calls do with the path of an element, and again if the page has replaced the element.
 func (b *browser) with(selector string, do func(path string) error) {
 	b.t.Helper()
 	for {
@@ -156,7 +155,7 @@ func (b *browser) click(selector string) {
 	b.with(selector, func(path string) error { return b.try("POST", path+"/click", nil, nil) })
 }
 
-// fill puts a text in the place of what a field holds, as if it were typed.
+// fill replaces the text in a field, as if the new text were typed.
 func (b *browser) fill(selector, text string) {
 	b.t.Helper()
 	b.with(selector, func(path string) error {
@@ -186,8 +185,7 @@ func (b *browser) await(expression string) {
 	}
 }
 
-// complaints are what the page has had written to the console: errors, and
-// what its policy has refused.
+// complaints returns the page's errors on the console, and what its policy has refused.
 func (b *browser) complaints() []string {
 	b.t.Helper()
 	var lines []struct{ Level, Message string }
@@ -199,7 +197,7 @@ func (b *browser) complaints() []string {
 	return all
 }
 
-// awaitText waits until an element has a text, whatever page that is on by then.
+// awaitText waits until an element contains a text, even if another page is loaded first.
 func (b *browser) awaitText(selector, text string) {
 	b.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -218,7 +216,7 @@ func (b *browser) awaitText(selector, text string) {
 	}
 }
 
-// size sets the width of the window, and how many pixels one of its has.
+// size sets the size of the window, and the number of device pixels per pixel.
 func (b *browser) size(width, height int, scale float64) {
 	b.t.Helper()
 	b.cdp("Emulation.setDeviceMetricsOverride", map[string]any{
@@ -226,7 +224,7 @@ func (b *browser) size(width, height int, scale float64) {
 	})
 }
 
-// scheme has the page shown as light or dark.
+// scheme makes the page light or dark.
 func (b *browser) scheme(value string) {
 	b.t.Helper()
 	b.cdp("Emulation.setEmulatedMedia", map[string]any{
@@ -234,7 +232,7 @@ func (b *browser) scheme(value string) {
 	})
 }
 
-// picture returns all of the page as a PNG.
+// picture returns the whole page as a PNG.
 func (b *browser) picture(width int, scale float64) []byte {
 	b.t.Helper()
 	b.size(width, 800, scale)

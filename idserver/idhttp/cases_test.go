@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
 )
 
-// TestCases asks for everything, rightly and wrongly.
+// TestCases sends the requests of cases.tsv, valid and invalid.
 func TestCases(t *testing.T) {
 	servers := make(map[string]*idhttp.Server)
 	for _, c := range idhttptest.Cases(t) {

@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// watched is an answer that notes when another goroutine was first seen to have run.
+// watched is a ResponseWriter that counts the writes before another goroutine has run.
 type watched struct {
 	http.ResponseWriter
 	ran    chan struct{}
@@ -27,7 +27,7 @@ func (w *watched) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// While a long answer is made others go first.
+// A long answer lets other goroutines run.
 func TestOthersFirst(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	generator, err := flake.NewGenerator(1, flake.Options{})

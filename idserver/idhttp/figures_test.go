@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// Figures are written for people.
+// Figures are formatted for people.
 func TestFigures(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{thousands(0), "0"},
@@ -92,7 +92,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// The track is from a second before the clock to four after it.
+// The track runs from one second before the clock to four seconds after it.
 func TestTrack(t *testing.T) {
 	for _, tt := range []struct {
 		last, mark time.Duration // from now
@@ -111,7 +111,7 @@ func TestTrack(t *testing.T) {
 	}
 }
 
-// Generators with the same trouble share an entry, since the first of them had it.
+// Generators with the same trouble share an entry, which began when the first of them had it.
 func TestTroubles(t *testing.T) {
 	troubles := onsets{all: make([]onset, 6)}
 	var all []trouble
@@ -144,7 +144,7 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// The type is the one that the most specific range likes best, the first of equals.
+// The weight of a media type is that of the most specific range; of equal types the first is chosen.
 func TestNegotiate(t *testing.T) {
 	for _, tt := range []struct{ accept, want string }{
 		{"", "text/plain"},

@@ -11,8 +11,8 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
 )
 
-// FuzzRequest checks that whatever is asked gets an answer: what was asked for,
-// or a problem that says what is wrong with it.
+// FuzzRequest checks that every request is answered with what it asks for, or with a problem that
+// says what is wrong.
 func FuzzRequest(f *testing.F) {
 	for _, c := range idhttptest.Cases(f) {
 		if u, err := url.Parse(c.URL); err == nil && len(c.Body) < 100 {

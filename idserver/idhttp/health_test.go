@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// A generator of sno goes on with the other tick-tock bit when the clock is set
-// back, and has no ids only where both may be used: so say all who are asked.
+// When the clock is set back, a sno generator continues with the other tick-tock bit. It has no ids
+// only at times for which both bits may be used. /readyz, the metrics and the page say the same.
 func TestReadiness(t *testing.T) {
 	system, ahead := flake.SystemClock(), uint64(0)
 	ids, err := sno.NewGenerator(&sno.Snapshot{}, sno.Options{Clock: func() uint64 { return system() + ahead }})
@@ -59,7 +59,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// A generator that Erlang nodes do not reach is not ready.
+// A generator that Erlang nodes cannot reach is not ready.
 func TestReadinessOfTheServer(t *testing.T) {
 	ids, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {
@@ -79,7 +79,7 @@ func TestReadinessOfTheServer(t *testing.T) {
 	}
 }
 
-// A generator in trouble makes the node unready for those who ask for it, or for all.
+// A generator in trouble makes the node unready for requests that name it, or no generator.
 func TestReadinessOfSome(t *testing.T) {
 	system, ahead := flake.SystemClock(), uint64(time.Hour.Milliseconds())
 	behind, err1 := flake.NewGenerator(1, flake.Options{Clock: func() uint64 { return system() + ahead }})

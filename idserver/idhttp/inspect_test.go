@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// maker is a source of which only is known whose ids it makes.
+// maker is a source that only has a format and a worker.
 type maker struct {
 	formats.Source
 	format *formats.Format
@@ -22,9 +22,9 @@ type maker struct {
 func (m maker) Format() *formats.Format { return m.format }
 func (m maker) Worker() uint64          { return m.worker }
 
-// inspecting is a server that takes ids of generators apart: flake; orders of snowflake
-// from 2020 on, bills from 2010 on; events of sno; and odd of flake, whose worker has made
-// an id of orders if that is in base 62.
+// inspecting returns a server with some of these generators: flake; orders, of snowflake since
+// 2020; bills, of snowflake since 2010; events, of sno; and odd, of flake, whose worker is in an id
+// of orders if that is read in base 62.
 func inspecting(names string) *Server {
 	since2010, since2020 := snowflake.Twitter, snowflake.Twitter
 	since2010.Datacenter, since2010.Worker = 5, 5
@@ -43,8 +43,8 @@ func inspecting(names string) *Server {
 	return s
 }
 
-// A text is read as what it likeliest is, and four others at most are offered that are not
-// much less likely.
+// A text is read as the likeliest id. At most four other readings are offered, if they are not much
+// less likely.
 func TestInspect(t *testing.T) {
 	for _, tt := range []struct{ generators, query, want string }{
 		{"flake", "id=BCeSOTXmkQcK8Ru83s",

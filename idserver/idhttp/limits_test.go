@@ -26,7 +26,7 @@ import (
 // listening returns the URL of a server.
 func listening(t *testing.T) string { return "http://" + listeningWith(t, nil) }
 
-// listeningWith returns its address.
+// listeningWith returns the address of a server, with TLS unless config is nil.
 func listeningWith(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	generator, err := flake.NewGenerator(1, flake.Options{})
@@ -47,7 +47,7 @@ func listeningWith(t *testing.T, config *tls.Config) string {
 	return l.Addr().String()
 }
 
-// A long handshake is not waited for; who asks may do so on and on.
+// A TLS handshake is limited in bytes, and what follows it is not.
 func TestTLSLimit(t *testing.T) {
 	ca := certstest.NewCA(t, "ca")
 	cert, err := tls.LoadX509KeyPair(ca.Issue("flake", "127.0.0.1"))
@@ -114,8 +114,8 @@ func TestLongHeader(t *testing.T) {
 	}
 }
 
-// More connections than there are places, which say nothing or not enough, keep
-// nobody out.
+// Silent connections, and those with half a request, keep no caller out, even if there are more
+// than the limit.
 func TestManySilent(t *testing.T) {
 	url := listening(t)
 	addr := strings.TrimPrefix(url, "http://")
@@ -143,7 +143,7 @@ func TestManySilent(t *testing.T) {
 	}
 }
 
-// from is a connection from an address, which tells whether it is closed.
+// from is a connection from an address. It records whether it was closed.
 type from struct {
 	net.Conn
 	addr   string
@@ -170,8 +170,8 @@ func (c callers) Accept() (net.Conn, error) {
 func (c callers) Close() error { close(c); return nil }
 func (callers) Addr() net.Addr { return nil }
 
-// Of too many connections the one that is silent the longest has to go, of the host
-// if that has too many, else of all. Who is answered stays, but for those that are too many.
+// If there are too many connections, the one that has been silent the longest is closed: of the
+// host if it has too many, otherwise of all. Connections being answered stay, up to the limit.
 func TestLimitListener(t *testing.T) {
 	const most, perHost, spare = 4, 2, 1
 	for _, tt := range []struct {
@@ -227,7 +227,7 @@ func TestLimitListener(t *testing.T) {
 	}
 }
 
-// slow is a source that hands out an id when it is told to.
+// slow is a source that returns ids when its gate opens.
 type slow struct {
 	formats.Source
 	gate chan struct{}
@@ -247,8 +247,8 @@ func (s slow) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, erro
 	return s.Source.Reserve(ctx, n, meta)
 }
 
-// While as many requests are being answered as may be, all others are refused at once;
-// not those for the health of the node, whoever else connects.
+// While the maximum number of requests are being answered, all others are refused immediately,
+// except those for the health of the node.
 func TestCrowded(t *testing.T) { synctest.Test(t, testCrowded) }
 
 func testCrowded(t *testing.T) {
@@ -296,7 +296,7 @@ func testCrowded(t *testing.T) {
 	}
 }
 
-// Who asks for many ids and hangs up before its turn gets none.
+// No ids are taken for a caller that hangs up before its turn.
 func TestHungUp(t *testing.T) { synctest.Test(t, testHungUp) }
 
 func testHungUp(t *testing.T) {
@@ -324,7 +324,7 @@ func testHungUp(t *testing.T) {
 	}
 }
 
-// dry is a source whose ids are used up.
+// dry is a source without ids.
 type dry struct{ formats.Source }
 
 func (dry) Reserve(ctx context.Context, _ int, _ uint8) (formats.Run, error) {
@@ -332,7 +332,7 @@ func (dry) Reserve(ctx context.Context, _ int, _ uint8) (formats.Run, error) {
 	return formats.Run{}, ctx.Err()
 }
 
-// Who asks for many ids and does not get them is told so while it can be.
+// A request for many ids that waits too long is refused while its answer can still be written.
 func TestNoTurn(t *testing.T) { synctest.Test(t, testNoTurn) }
 
 func testNoTurn(t *testing.T) {
@@ -352,8 +352,8 @@ func testNoTurn(t *testing.T) {
 	}
 }
 
-// The log is limited by message, so what net/http says of a caller, whom its lines
-// name, is of one message.
+// The log is limited by message, so all lines of net/http have the same message. The address is in
+// an attribute.
 func TestNetHTTPIsLogged(t *testing.T) {
 	var out strings.Builder
 	s := New(Options{Log: slog.New(slog.NewTextHandler(&out, nil))})
@@ -373,7 +373,7 @@ func TestNetHTTPIsLogged(t *testing.T) {
 	}
 }
 
-// Over HTTP beyond the loopback browsers do not name the page that a GET is of.
+// Over plain HTTP, except on loopback, browsers do not say which page a GET is from.
 func TestPagesElsewhere(t *testing.T) {
 	generator, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {

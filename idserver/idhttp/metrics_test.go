@@ -22,13 +22,13 @@ import (
 	"github.com/flake-go/flake/node/certs/certstest"
 )
 
-// metricName finds the names of metrics in an expression of PromQL.
+// metricName matches the names of metrics in a PromQL expression.
 var metricName = regexp.MustCompile(`\b(?:flake|process|go)_[a-z_]+\b`)
 
-// notShown are metrics that say nothing over time, or what others say too.
+// notShown lists the metrics that do not change over time, or repeat others.
 var notShown = []string{"flake_info", "flake_build_info", "flake_worker_info", "flake_last_id_timestamp_seconds", "flake_refusals_total", "flake_connections_established_total"}
 
-// The dashboard asks only for metrics that there are, and for all of ours, which docs/metrics.md lists.
+// The dashboard uses only metrics that exist, and all of ours. docs/metrics.md lists them.
 func TestDashboard(t *testing.T) {
 	source, err := os.ReadFile("../../rel/files/grafana.json")
 	if err != nil {
@@ -80,7 +80,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// What the node and its generators are and did is told with the figures they have.
+// The metrics show the state and the counts of the node and its generators.
 func TestMetrics(t *testing.T) {
 	s := newHundreds(t, 0)
 	s.Node = idhttptest.Server(t, "up").Node
@@ -168,7 +168,7 @@ func TestMetrics(t *testing.T) {
 
 func files(cert, key string) certs.Files { return certs.Files{Cert: cert, Key: key} }
 
-// What browsers and caches are told is with each kind of answer.
+// Each kind of answer has the headers for browsers and caches.
 func TestHeaders(t *testing.T) {
 	s := idhttptest.Server(t, "up")
 	for _, tt := range []struct{ request, name, want string }{
@@ -196,7 +196,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Each answer is counted once, with the status that was sent, whoever sent it.
+// Each answer is counted once, with the status that was sent, even by http.ServeMux.
 func TestRequestsTotal(t *testing.T) {
 	s := idhttptest.Server(t, "up")
 	for _, tt := range []struct {

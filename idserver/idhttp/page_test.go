@@ -18,7 +18,7 @@ import (
 
 var pictures = flag.String("page.pictures", "", "write pictures of the page to `DIR`")
 
-// serve has a server listen, and returns its URL.
+// serve starts a server and returns its URL.
 func serve(t *testing.T, condition string) string {
 	t.Helper()
 	url, _ := served(t, condition)
@@ -102,7 +102,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// checkLooks holds the page to what all can see and use, and takes pictures. Without
+// checkLooks checks that the page fits its window and is accessible, and takes pictures. Without
 // npm's axe-core it skips axe's rules.
 func checkLooks(b *browser, name string) {
 	b.t.Helper()
@@ -147,13 +147,13 @@ func checkLooks(b *browser, name string) {
 // axeViolations returns the rules of axe-core that the page breaks, and where.
 const axeViolations = `axe.run().then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.target).join(', ')))`
 
-// outsideCards returns what is wider than its card, unless that scrolls.
+// outsideCards returns the elements that are wider than their card, unless the card scrolls.
 const outsideCards = `[...document.querySelectorAll('section *, main *')].filter(e => {
   const card = e.closest('section, main').getBoundingClientRect(), box = e.getBoundingClientRect();
   return e.checkVisibility() && !e.closest('.rows, .scroll, svg, select') && (box.left < card.left - 1 || box.right > card.right + 1);
 }).map(e => e.outerHTML.slice(0, 60))`
 
-// TestPageWithoutJavaScript takes an id apart by the form alone.
+// TestPageWithoutJavaScript decodes an id with the form alone.
 func TestPageWithoutJavaScript(t *testing.T) {
 	url := serve(t, "up")
 	b := newBrowser(t)
@@ -166,8 +166,7 @@ func TestPageWithoutJavaScript(t *testing.T) {
 	b.awaitText("#reading .parts", time.Now().UTC().Format("2006-01-02 "))
 }
 
-// TestPageWithToken opens the page as a browser does that was told the password,
-// and uses what the page loads.
+// TestPageWithToken opens the page with the token as the password, and uses what the page loads.
 func TestPageWithToken(t *testing.T) {
 	url := serve(t, "token")
 	b := newBrowser(t)
@@ -199,7 +198,7 @@ func TestPageUnauthorized(t *testing.T) {
 	}
 }
 
-// unasked removes the header that has a browser ask for a password.
+// unasked removes the header that makes a browser ask for a password.
 type unasked struct{ http.ResponseWriter }
 
 func (w unasked) WriteHeader(status int) {
@@ -207,8 +206,8 @@ func (w unasked) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// TestPageInTrouble sees what is wrong, since when and what to do, and that an id
-// cannot be had; and when the node is gone, that the figures are old.
+// TestPageInTrouble checks that the page shows what is wrong, since when, what to do, and that no id
+// can be taken; and that figures look stale when the node has stopped.
 func TestPageInTrouble(t *testing.T) {
 	url, s := served(t, "unsaved")
 	b := newBrowser(t)
@@ -241,7 +240,7 @@ func TestPageInTrouble(t *testing.T) {
 	checkLooks(b, "stale")
 }
 
-// TestPageOfMany shows many generators as rows, each with its rate.
+// TestPageOfMany shows many generators as rows of a table, each with its rate.
 func TestPageOfMany(t *testing.T) {
 	url := serve(t, "many")
 	b := newBrowser(t)

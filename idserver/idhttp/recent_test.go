@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/node/latency"
 )
 
-// Lines of level INFO and above are kept, and all go on.
+// Lines of level INFO and above are kept.
 func TestRecent(t *testing.T) {
 	var r Recent
 	var all bytes.Buffer
@@ -39,7 +39,7 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// Lines that come often push out their like, and no others.
+// Frequent lines replace lines with the same message, and no others.
 func TestRecentFlood(t *testing.T) {
 	var r Recent
 	log := slog.New(r.Handler())
@@ -61,7 +61,7 @@ func TestRecentFlood(t *testing.T) {
 	}
 }
 
-// The clock was set if it moved by another time than has passed.
+// The clock was set if it moved by a different duration than has passed.
 func TestStepCounts(t *testing.T) {
 	var s stepCounts
 	for _, tt := range []struct{ wall, passed, want time.Duration }{
@@ -82,7 +82,7 @@ func TestStepCounts(t *testing.T) {
 	}
 }
 
-// The nodes that take most come first, by what they took since the last update.
+// The nodes that took the most ids since the last update come first.
 func TestPeerRates(t *testing.T) {
 	nodes := map[string]uint64{"a": 0, "b": 1000, "c": 20}
 	looks := 0

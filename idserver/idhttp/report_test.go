@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
 )
 
-// What the node is and has done is told, and what is not known is not.
+// The report contains the state and counts of the node, and leaves out what is unknown.
 func TestInfo(t *testing.T) {
 	s := newHundreds(t, 0)
 	s.Node = idhttp.Node{Name: "flake@host", Version: "1.2.3",

@@ -22,7 +22,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// pipes is a listener within this program.
+// pipes is a listener in memory.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -52,7 +52,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return here, nil
 }
 
-// a source whose readiness is what the test says.
+// source is a source whose readiness the test sets.
 type source struct {
 	formats.Source
 	ready func() error
@@ -60,7 +60,7 @@ type source struct {
 
 func (s source) Ready() error { return s.ready() }
 
-// server serves pipes.
+// server returns a server that serves pipes, and a client for it.
 func server(t *testing.T, o Options, ready func() error) (*Server, *pipes, *http.Client) {
 	t.Helper()
 	generator, err := flake.NewGenerator(1, flake.Options{})
@@ -70,7 +70,7 @@ func server(t *testing.T, o Options, ready func() error) (*Server, *pipes, *http
 	return serving(o, source{formats.Flake(generator), ready})
 }
 
-// serving is server with a source of its own.
+// serving is like server, with the given source.
 func serving(o Options, ids formats.Source) (*Server, *pipes, *http.Client) {
 	o.Generators = []Generator{{Name: "flake", Server: &idserver.Server{IDs: ids}}}
 	s, l := New(o), newPipes()
@@ -80,7 +80,7 @@ func serving(o Options, ids formats.Source) (*Server, *pipes, *http.Client) {
 
 func isReady() error { return nil }
 
-// Events come every second for as long as somebody reads them and the server is there.
+// Events come every second until the server stops.
 func TestEvents(t *testing.T) { synctest.Test(t, testEvents) }
 
 func testEvents(t *testing.T) {
@@ -136,7 +136,7 @@ func testEvents(t *testing.T) {
 	stop.Wait()
 }
 
-// Who follows events and does not read, or no longer, takes nobody's place for long.
+// A caller that does not read its events, or has gone, does not keep others out for long.
 func TestEventsUnread(t *testing.T) { synctest.Test(t, testEventsUnread) }
 
 func testEventsUnread(t *testing.T) {
@@ -172,10 +172,10 @@ func testEventsUnread(t *testing.T) {
 	}
 }
 
-// A response that nobody reads ends with its connection, and with a line of the log.
+// If a response is not read, its connection is closed, and a line is logged.
 func TestUnread(t *testing.T) { synctest.Test(t, testUnread) }
 
-// unreadLines counts the lines of a log about responses that were not read.
+// unreadLines counts the log lines about responses that were not read.
 type unreadLines struct{ atomic.Int32 }
 
 func (n *unreadLines) Write(line []byte) (int, error) {
@@ -214,8 +214,7 @@ func testUnread(t *testing.T) {
 	s.Stop(t.Context())
 }
 
-// Stop has requests answered that can be in time, and once it returns no generator is
-// asked any more.
+// Stop lets requests finish in time. After it returns, the server does not call generators.
 func TestStop(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) { testStop(t, late) })
@@ -265,7 +264,7 @@ func testStop(t *testing.T, late bool) {
 	}
 }
 
-// A listener that ends by itself is told of.
+// It is logged if a listener fails.
 func TestListenerEnds(t *testing.T) { synctest.Test(t, testListenerEnds) }
 
 func testListenerEnds(t *testing.T) {
@@ -279,8 +278,8 @@ func testListenerEnds(t *testing.T) {
 	s.Stop(t.Context())
 }
 
-// However many requests wait for a body that does not come, others are answered; and
-// who has not the token is told so at once.
+// However many requests wait for a body that does not come, others are answered. Without the token,
+// requests are refused before their body arrives.
 func TestNoBody(t *testing.T) {
 	for _, token := range []string{"", "0123456789abcdef"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -323,7 +322,7 @@ func testNoBody(t *testing.T, token, method string) {
 	}
 }
 
-// Without a logger there is the default one.
+// The default logger is used if none is given.
 func TestDefaultLog(t *testing.T) {
 	if New(Options{}).Log != slog.Default() {
 		t.Error("another")

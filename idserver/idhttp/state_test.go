@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// past is a source with what has been.
+// past is a source with a given last id, mark and readiness.
 type past struct {
 	maker
 	last, mark time.Time
@@ -33,8 +33,7 @@ func (p past) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) {
 	return formats.Run{Count: n}, p.ready
 }
 
-// The page tells of the node, of all generators and of each, and of the nodes that are
-// connected.
+// The page shows the node, its generators and the connected nodes.
 func TestState(t *testing.T) {
 	flakes := maker{format: formats.KindOf("flake").Format(nil), worker: 0x02fc00000a01}
 	s := New(Options{
@@ -104,7 +103,7 @@ type at string
 func (a at) String() string { return string(a) }
 func (at) Network() string  { return "tcp" }
 
-// make100 puts a hundred idle nodes before one.
+// make100 returns a hundred idle nodes, and p.
 func make100(p Peer) (all []Peer) {
 	for range 100 {
 		all = append(all, Peer{"idle@b", at("10.0.0.2:3"), noon, 0})
@@ -112,7 +111,7 @@ func make100(p Peer) (all []Peer) {
 	return append(all, p)
 }
 
-// A few generators are shown each by itself, more as rows.
+// Few generators have a section each, many a row of a table.
 func TestStatus(t *testing.T) {
 	ill, well := generatorState{InTrouble: true}, generatorState{}
 	for _, tt := range []struct {
@@ -131,7 +130,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// An id is taken apart to the bit.
+// An id is decoded to its bits.
 func TestReading(t *testing.T) {
 	for _, tt := range []struct {
 		generator, id, octets string
@@ -205,7 +204,7 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// A generator is idle if its mark was not saved since, whatever the clock of the node shows.
+// A generator is idle if its mark has not been saved since the last look, whatever the clock shows.
 func TestIdle(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ids    formats.Source

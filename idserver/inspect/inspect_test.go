@@ -34,7 +34,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// A time is told with how far off it is, up to the year 9999.
+// A time is shown with its distance from now, up to the year 9999.
 func TestTime(t *testing.T) {
 	for _, tt := range []struct {
 		milli       int64
@@ -52,7 +52,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// Ids are likely of a time from 2000 to tomorrow.
+// The likely times of ids are from 2000 to tomorrow.
 func TestLikely(t *testing.T) {
 	first := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
@@ -68,7 +68,7 @@ func TestLikely(t *testing.T) {
 	}
 }
 
-// What Erlang prints of a binary is read as its bytes, and nothing else is.
+// Only a binary as Erlang prints it is read as bytes.
 func TestFromErlang(t *testing.T) {
 	for _, tt := range []struct {
 		text, want string
@@ -83,8 +83,7 @@ func TestFromErlang(t *testing.T) {
 	}
 }
 
-// Each format's texts are read as its ids, and as those of other formats only where
-// doubts are left.
+// Each format's texts are read as its ids, and as those of other formats only if there is doubt.
 func TestRead(t *testing.T) {
 	all := []Maker{
 		{Format: formats.KindOf("flake").Format(nil), Worker: func() uint64 { return 0x7a0078ffe3d4 }},
@@ -116,7 +115,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// The base that is asked for is the only one, unless it is to be guessed. One that is usual comes first.
+// Only the given base is tried, unless it must be guessed. Usual bases come first.
 func TestBases(t *testing.T) {
 	flakes, snowflakes := Maker{Format: formats.KindOf("flake").Format(nil)}, Maker{Format: formats.SnowflakeFormat(snowflake.Twitter)}
 	for _, tt := range []struct {
@@ -148,7 +147,7 @@ func TestBases(t *testing.T) {
 	}
 }
 
-// Of two makers of one format the one that has the id's datacenter and worker made it.
+// Of two makers with the same format, the one with the id's datacenter and worker made the id.
 func TestWorkers(t *testing.T) {
 	id, err := snowflake.Idgen.Make(uint64(noon.UnixMilli()), 3<<5|5, 0)
 	if err != nil {
@@ -164,7 +163,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// Other ids raise doubts, up to 4, and the same one only if it is as likely.
+// At most 4 other readings cast doubt. The same id does so only if it is as likely.
 func TestOthers(t *testing.T) {
 	const own = foreign - 1
 	at := func(as string, lo uint64, milli uint64, base, rank int) Reading {

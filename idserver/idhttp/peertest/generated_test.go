@@ -19,7 +19,7 @@ import (
 
 const document = "../openapi.yaml"
 
-// TestGeneratedGo has oapi-codegen make a client of the document, and calls every operation with it.
+// TestGeneratedGo generates a client from the document with oapi-codegen, and calls every operation.
 func TestGeneratedGo(t *testing.T) {
 	dir := t.TempDir()
 	api, overlay := filepath.Join(dir, "api.go"), filepath.Join(dir, "overlay.json")
@@ -35,7 +35,7 @@ func TestGeneratedGo(t *testing.T) {
 	everyOperation(t, "go", "run", "-overlay", overlay, "./testdata/go")
 }
 
-// TestGeneratedTypeScript does the same with openapi-typescript and openapi-fetch.
+// TestGeneratedTypeScript is like TestGeneratedGo, with openapi-typescript and openapi-fetch.
 func TestGeneratedTypeScript(t *testing.T) {
 	if _, err := os.Stat("testdata/npm/node_modules"); err != nil {
 		t.Fatal("install what it needs: npm install --prefix idserver/idhttp/peertest/testdata/npm --no-save --no-package-lock")

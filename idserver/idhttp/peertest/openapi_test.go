@@ -1,5 +1,5 @@
-// Package peertest holds idhttp to its OpenAPI document, with a validator by
-// others. It is a module of its own, so that these are no dependencies of flake.
+// Package peertest compares idhttp with its OpenAPI document, using a validator from another
+// project. It is a separate module, so that flake does not depend on the validator.
 package peertest
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
 )
 
-// TestOpenAPI sends all requests of the cases: what is answered must be in the
-// document, what is refused must be refused by it if it can tell, what is taken
-// must be taken by it, and what is in it must have been answered.
+// TestOpenAPI sends the requests of all cases. The document must describe every answer, and all
+// that it describes must have been answered. It must allow the requests that idhttp accepts, and
+// refuse those that idhttp refuses, if a document can express that.
 func TestOpenAPI(t *testing.T) {
 	for _, media := range []string{"text/plain", "application/octet-stream"} {
 		openapi3filter.RegisterBodyDecoder(media, openapi3filter.FileBodyDecoder)
@@ -64,7 +64,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// untried is what no request alone brings about.
+// untried lists the answers that no single request causes.
 var untried = []string{
 	"GET /metrics 503",    // many at a time do
 	"GET /v1/ids 413",     // the document has the responses of GET and POST in one
