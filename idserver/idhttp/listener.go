@@ -52,8 +52,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 	p := &conn{Conn: c, of: l, host: host.Of(c.RemoteAddr())}
 	if l.secure {
-		p.below = tlslimit.New(c)
-		p.Conn = p.below
+		p.Conn = tlslimit.New(c)
 	}
 	if oldest := l.arrive(p); oldest != nil {
 		oldest.Close()
@@ -110,10 +109,8 @@ func (l *limited) finish(p *conn) {
 // conn is a connection of a limited listener.
 type conn struct {
 	net.Conn
-	of    *limited
-	host  netip.Addr
-	below *tlslimit.Conn // nil if there is no TLS
-
+	of        *limited
+	host      netip.Addr
 	lastEvent int // limited.events at its last event
 	answered  bool
 }
@@ -147,8 +144,8 @@ func connOf(c net.Conn) *conn {
 // noteState is the [http.Server.ConnState] hook. A connection becomes idle once an answer is written.
 func noteState(c net.Conn, state http.ConnState) {
 	p := connOf(c)
-	if p.below != nil && state != http.StateNew {
-		p.below.Used()
+	if below, ok := p.Conn.(*tlslimit.Conn); ok && state != http.StateNew {
+		below.Used()
 	}
 	if state == http.StateIdle {
 		p.of.finish(p)
