@@ -106,18 +106,18 @@ const minStep = 250 * time.Millisecond
 
 // stepCounts counts how many times the machine's clock was set.
 type stepCounts struct {
-	wall          time.Time
-	passed        time.Duration
+	start         time.Time // when the program started, by the clock of the last call of note
 	back, forward atomic.Uint64
 }
 
 // note compares the clock with the time that has passed, and returns by how much the clock was
 // set since the last call.
 func (s *stepCounts) note(wall time.Time, passed time.Duration) (by time.Duration) {
-	if !s.wall.IsZero() {
-		by = wall.Sub(s.wall) - (passed - s.passed)
+	start := wall.Add(-passed)
+	if !s.start.IsZero() {
+		by = start.Sub(s.start)
 	}
-	s.wall, s.passed = wall, passed
+	s.start = start
 	switch {
 	case by <= -minStep:
 		s.back.Add(1)

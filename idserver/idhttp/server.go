@@ -129,9 +129,7 @@ type Server struct {
 
 // New returns a server that does not listen yet.
 func New(o Options) *Server {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	s := &Server{
 		Options: o,
 		started: time.Now(),
