@@ -1,6 +1,7 @@
 package idhttp
 
 import (
+	"crypto/tls"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -176,8 +177,13 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	now := time.Now()
 	send(info, 1, c.Node.Name, c.Node.Version)
 	send(build, 1, c.Node.Version, c.Node.Commit, runtime.Version())
-	for door, end := range c.certificates() {
-		send(certificate, end.Sub(now).Seconds(), door)
+	for door, settings := range map[string]func() *tls.Config{"erlang": c.Node.TLS, "http": c.TLS} {
+		if settings == nil {
+			continue
+		}
+		if all := settings().Certificates; len(all) > 0 && all[0].Leaf != nil {
+			send(certificate, all[0].Leaf.NotAfter.Sub(now).Seconds(), door)
+		}
 	}
 	send(clockSteps, float64(c.steps.back.Load()), "back")
 	send(clockSteps, float64(c.steps.forward.Load()), "forward")
@@ -198,20 +204,6 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for reason, n := range t.Closes {
 		send(closes, float64(n), reason)
 	}
-}
-
-// certificates returns when each door's certificate expires.
-func (s *Server) certificates() map[string]time.Time {
-	all := make(map[string]time.Time)
-	if s.Node.CertificateEnds != nil {
-		all["erlang"] = s.Node.CertificateEnds()
-	}
-	if s.TLS != nil {
-		if c := s.TLS().Certificates; len(c) > 0 && c[0].Leaf != nil {
-			all["http"] = c[0].Leaf.NotAfter
-		}
-	}
-	return all
 }
 
 func (g *Generator) collect(now time.Time, send func(family, float64, ...string)) {

@@ -1,6 +1,8 @@
 package idhttp_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +54,7 @@ func TestDashboard(t *testing.T) {
 		s.Generators[i].Saves = idhttp.NewSaves()
 	}
 	s.Generators[0].Saves.Observe(2 * time.Second)
-	s.Node.CertificateEnds = time.Now
+	s.Node.TLS = certificate(time.Now())
 	s = idhttp.New(s.Options)
 	get(t, s, "/v1/ids")
 	metrics := get(t, s, "/metrics")
@@ -85,7 +87,7 @@ func TestMetrics(t *testing.T) {
 	s := newHundreds(t, 0)
 	s.Node = idhttptest.Server(t, "up").Node
 	end := time.Now().Add(5e5 * time.Second) // so that the first digit of what is left is known
-	s.Node.CertificateEnds = func() time.Time { return end }
+	s.Node.TLS = certificate(end)
 	ca := certstest.NewCA(t, "ca")
 	source, err := certs.Open(files(ca.Issue("http", "localhost")), slog.Default())
 	if err != nil {
@@ -164,6 +166,12 @@ func TestMetrics(t *testing.T) {
 	if strings.Contains(metrics, "flake_certificate") {
 		t.Error("a certificate's end is told, and there is none")
 	}
+}
+
+// certificate returns TLS settings with a certificate that expires at end.
+func certificate(end time.Time) func() *tls.Config {
+	leaf := &x509.Certificate{NotAfter: end}
+	return func() *tls.Config { return &tls.Config{Certificates: []tls.Certificate{{Leaf: leaf}}} }
 }
 
 func files(cert, key string) certs.Files { return certs.Files{Cert: cert, Key: key} }

@@ -1,6 +1,7 @@
 package idhttp
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"slices"
@@ -20,9 +21,9 @@ type Node struct {
 	Version string
 	Commit  string // the commit that it was built from; empty if unknown
 
-	CertificateEnds func() time.Time // when the certificate that other nodes see expires
-	Traffic         func() Traffic   // counts since the start
-	Peers           func() []Peer    // the connected nodes
+	TLS     func() *tls.Config // the settings for other nodes
+	Traffic func() Traffic     // counts since the start
+	Peers   func() []Peer      // the connected nodes
 }
 
 // Peer is a connected node.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -130,7 +132,8 @@ func useEverything(t *testing.T, n *flakeNode, url string) {
 // everything is a server that reports what a node with etcd and certificates does.
 func everything(t *testing.T) *idhttp.Server {
 	o := idhttptest.Server(t, "up").Options
-	o.Node.CertificateEnds = func() time.Time { return time.Now().Add(90 * 24 * time.Hour) }
+	leaf := &x509.Certificate{NotAfter: time.Now().Add(90 * 24 * time.Hour)}
+	o.Node.TLS = func() *tls.Config { return &tls.Config{Certificates: []tls.Certificate{{Leaf: leaf}}} }
 	for i := range o.Generators {
 		o.Generators[i].Server.From = func() idserver.Origin {
 			return idserver.Origin{From: "etcd", Until: time.Now().Add(10 * time.Minute)}

@@ -57,8 +57,9 @@ func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*d
 
 // surroundings returns what HTTP reports about the node. secured is nil, or returns the node's TLS settings.
 func surroundings(n *node.Node, secured func() *tls.Config) idhttp.Node {
-	around := idhttp.Node{
+	return idhttp.Node{
 		Name: n.Name(), Address: n.Addr().String(), Version: cli.Version, Commit: cli.Commit,
+		TLS:     secured,
 		Traffic: func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
 		Peers: func() (peers []idhttp.Peer) {
 			for _, p := range n.Peers() {
@@ -67,10 +68,6 @@ func surroundings(n *node.Node, secured func() *tls.Config) idhttp.Node {
 			return peers
 		},
 	}
-	if secured != nil {
-		around.CertificateEnds = func() time.Time { return secured().Certificates[0].Leaf.NotAfter }
-	}
-	return around
 }
 
 func (d *door) serve(o idhttp.Options) {
