@@ -87,7 +87,7 @@ func (s *Server) routes() {
 	for i := range endpoints {
 		e := &endpoints[i]
 		s.mux.HandleFunc(e.path, func(w http.ResponseWriter, r *http.Request) {
-			fault := s.answer(e, w, r)
+			fault := s.handle(e, w, r)
 			if fault == nil {
 				return
 			}
@@ -106,8 +106,8 @@ func (s *Server) routes() {
 	}
 }
 
-// answer answers a request, or returns why it does not.
-func (s *Server) answer(e *endpoint, w http.ResponseWriter, r *http.Request) *problem {
+// handle answers a request, or returns the reason why it must not be answered.
+func (s *Server) handle(e *endpoint, w http.ResponseWriter, r *http.Request) *problem {
 	fault := s.admit(e, r)
 	var body []byte
 	if fault == nil {
