@@ -53,8 +53,7 @@ func (s *Server) Get(ctx context.Context, meta Meta) (formats.Number, error) {
 	if b, ok := s.metabyte(meta); ok {
 		run, err = s.IDs.Reserve(ctx, 1, b)
 	}
-	s.count(KindGet, err)
-	return run.First, err
+	return run.First, s.Count(KindGet, err)
 }
 
 // Take takes n ids in ascending order for a request of kind KindGetMany, KindGetBinary or
@@ -71,8 +70,7 @@ func (s *Server) Take(ctx context.Context, kind Kind, n int, meta Meta, t *Turn)
 	} else if runs, err = s.reserve(ctx, n, b, t); err == nil {
 		s.counts.ids.Add(uint64(n))
 	}
-	s.count(kind, err)
-	return runs, err
+	return runs, s.Count(kind, err)
 }
 
 // Span returns the lowest and the highest id with a time from first to last, in ms since 1970,
@@ -81,8 +79,7 @@ func (s *Server) Span(kind Kind, first, last uint64) (lowest, highest formats.Nu
 	if lowest, highest, err = s.IDs.Format().Span(first, last); err != nil || first > last {
 		lowest, highest, err = formats.Number{}, formats.Number{}, ErrBadArgument
 	}
-	s.count(kind, err)
-	return lowest, highest, err
+	return lowest, highest, s.Count(kind, err)
 }
 
 // Decompose parses an id, as [formats.Format.Parse] does, and returns it and its fields.
@@ -92,19 +89,8 @@ func (s *Server) Decompose(text string, base int) (id formats.Number, fields []f
 	} else {
 		err = ErrBadArgument
 	}
-	s.count(KindDecompose, err)
-	return id, fields, err
+	return id, fields, s.Count(KindDecompose, err)
 }
-
-// Invalid counts a request with an argument of the wrong type or out of range, and returns
-// ErrBadArgument.
-func (s *Server) Invalid() error {
-	s.count(KindInvalid, ErrBadArgument)
-	return ErrBadArgument
-}
-
-// Unknown counts a request for which Server has no method.
-func (s *Server) Unknown() { s.count(KindUnknown, nil) }
 
 // Most returns the largest number of ids that one request may ask for; limit is the maximum for
 // all formats.

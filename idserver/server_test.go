@@ -93,8 +93,8 @@ func TestServer(t *testing.T) {
 	expect(t, "{1000 0} {2000 18446744073709551615}")(s.Span(KindSpan, 1000, 2000))
 	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.Decompose("10000000000070002", 16))
 	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.Decompose("0x10000000000070002", formats.Canonical))
-	expect(t, "badarg")(s.Invalid())
-	s.Unknown()
+	expect(t, "badarg")(s.Count(KindInvalid, ErrBadArgument))
+	expect(t, "")(s.Count(KindUnknown, nil))
 	if i := s.Info(); i.Format != "flake" || i.Worker != 7 || i.IDs != 10 || i.Version != "1.2" || i.Mark != 0 {
 		t.Errorf("%+v", i)
 	}

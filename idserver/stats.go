@@ -66,8 +66,12 @@ type counts struct {
 	ids   atomic.Uint64 // not counting ids from KindGet, which returns one in each call
 }
 
-// count counts a call by its kind and result.
-func (s *Server) count(kind Kind, err error) { s.counts.calls[kind][resultOf(err)].Add(1) }
+// Count counts a request by its kind and its result, err, and returns err. The methods that answer
+// requests call it. Requests of KindUnknown and KindInvalid have no other method.
+func (s *Server) Count(kind Kind, err error) error {
+	s.counts.calls[kind][resultOf(err)].Add(1)
+	return err
+}
 
 // Info is the state and the counts of a server. Times are in ms since 1970, and durations in ms.
 // The names in JSON are also those of the properties that the Erlang call info returns.
@@ -104,7 +108,7 @@ func (s *Server) Origin() Origin {
 
 // Info returns the state and the counts of the server.
 func (s *Server) Info() Info {
-	s.count(KindInfo, nil)
+	s.Count(KindInfo, nil)
 	stats, origin := s.Stats(), s.Origin()
 	i := Info{
 		Format: s.IDs.Format().Name, Worker: s.IDs.Worker(), WorkerFrom: origin.From,

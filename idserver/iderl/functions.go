@@ -117,7 +117,7 @@ func (f *functions) id(args []etf.Term) (etf.Term, error) {
 	flake := genserver.Server{Handler: &Handler{Server: f.server}}
 	reply, err := flake.Call(request)
 	if err != nil { // with {get, Base}, Base is nested too deeply
-		return failed(f.server.Invalid()), nil
+		return failed(f.server.Count(idserver.KindInvalid, idserver.ErrBadArgument)), nil
 	}
 	return reply, nil
 }

@@ -113,9 +113,9 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 	case idserver.KindInfo:
 		t.info(s.Info())
 	case idserver.KindInvalid:
-		t.result(s.Invalid())
+		t.result(s.Count(q.kind, idserver.ErrBadArgument))
 	default:
-		s.Unknown()
+		s.Count(q.kind, nil)
 		t.atom("ok")
 	}
 	return false
