@@ -169,15 +169,15 @@ type Timer struct {
 	IDs formats.Source
 }
 
-// HandleCall answers get_last_timestamp with {ok, Milliseconds}, and anything
-// else with ok.
+// HandleCall answers get_last_timestamp with {ok, Milliseconds}, and anything else with ok.
 func (t Timer) HandleCall(c genserver.Call) {
-	r := etf.NewReader(c.Request)
-	if string(r.Atom()) != "get_last_timestamp" {
-		c.Reply(etf.MustAppendAtom(c.Begin(), "ok", c.Caps()))
-		return
+	r, reply := etf.NewReader(c.Request), terms{dst: c.Begin(), caps: c.Caps()}
+	if string(r.Atom()) == "get_last_timestamp" {
+		saved, _ := t.IDs.LastSaved()
+		reply.result(nil)
+		reply.dst = etf.AppendInt(reply.dst, saved.UnixMilli())
+	} else {
+		reply.atom("ok")
 	}
-	saved, _ := t.IDs.LastSaved()
-	dst := etf.MustAppendAtom(etf.AppendTupleHeader(c.Begin(), 2), "ok", c.Caps())
-	c.Reply(etf.AppendInt(dst, saved.UnixMilli()))
+	c.Reply(reply.dst)
 }
