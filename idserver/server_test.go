@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
@@ -103,6 +104,30 @@ func TestServer(t *testing.T) {
 		"{notional ok 1} {span ok 1} {decompose ok 2} {info ok 1}]}")(s.Stats(), nil)
 }
 
+// Info leaves out what is unknown.
+func TestInfo(t *testing.T) {
+	s := serverOf(t, &stock{perTick: 3})
+	s.Started = time.Now().Add(-time.Hour)
+	until := time.Now().Add(time.Minute)
+	i := s.Info()
+	if i.WorkerUntil != 0 || i.WorkerLeft != 0 || i.WorkerFrom != "" || i.WorkerError != "" || i.Mark != 0 || i.Uptime < 3600_000 {
+		t.Errorf("%+v", i)
+	}
+	s.From = func() Origin { return Origin{From: "etcd", Until: until, Err: errors.New("no answer")} }
+	s.IDs = marked{s.IDs}
+	i = s.Info()
+	if i.WorkerUntil != until.UnixMilli() || i.WorkerLeft <= 0 || i.WorkerLeft > 60_000 || i.WorkerFrom != "etcd" ||
+		i.WorkerError != "no answer" || i.Mark != 5000 || i.Last != 4000 {
+		t.Errorf("%+v", i)
+	}
+}
+
+// marked is a source with a last id and a mark.
+type marked struct{ formats.Source }
+
+func (marked) Last() (uint64, uint32) { return 4000, 0 }
+func (marked) Mark() time.Time        { return time.UnixMilli(5000) }
+
 // Every error has a reason.
 func TestReason(t *testing.T) {
 	for _, test := range []struct {
@@ -130,6 +155,7 @@ func TestReason(t *testing.T) {
 func TestMethodsCheck(t *testing.T) {
 	for name, call := range map[string]func(s *Server) error{
 		"a metabyte": func(s *Server) error { _, err := s.Get(t.Context(), Meta{1, true}); return err },
+		"another":    func(s *Server) error { _, err := s.Take(t.Context(), KindLease, 1, Meta{1, true}, nil); return err },
 		"no ids":     func(s *Server) error { _, err := s.Take(t.Context(), KindGetMany, 0, Meta{}, nil); return err },
 		"fewer":      func(s *Server) error { _, err := s.Take(t.Context(), KindGetMany, -1, Meta{}, nil); return err },
 		"too many":   func(s *Server) error { _, err := s.Take(t.Context(), KindGetMany, MaxMany+1, Meta{}, nil); return err },

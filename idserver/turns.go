@@ -61,7 +61,8 @@ func (s *turns) turn(queue, n int) *Turn {
 	return &Turn{turns: s, queue: queue, ready: make(chan struct{}, 1)}
 }
 
-// next ends the turn that t holds, if any, and waits for t's next turn. It fails when ctx ends.
+// next ends the turn that t holds, if any, and waits for t's next turn. It fails when ctx ends; then
+// only End may follow.
 func (t *Turn) next(ctx context.Context) error {
 	if t.turns == nil {
 		return ErrBusy
@@ -71,11 +72,7 @@ func (t *Turn) next(ctx context.Context) error {
 	case <-t.ready:
 	case <-ctx.Done():
 	}
-	if err := ctx.Err(); err != nil {
-		t.End()
-		return err
-	}
-	return nil
+	return ctx.Err()
 }
 
 // End passes the turn on, or stops waiting for it. Call it when the reply is ready to be sent.

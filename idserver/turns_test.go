@@ -2,6 +2,8 @@ package idserver
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -11,11 +13,13 @@ import (
 // gated is a source that returns ids once it is open, and counts them.
 type gated struct {
 	formats.Source
-	open  chan struct{}
-	taken int
+	open    chan struct{}
+	entered atomic.Int32 // calls of Reserve
+	taken   int
 }
 
 func (g *gated) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) {
+	g.entered.Add(1)
 	<-g.open
 	n = min(n, g.PerTick()-g.taken%g.PerTick())
 	first := formats.Number{Lo: uint64(g.taken)}
@@ -143,10 +147,36 @@ func testGone(t *testing.T) {
 	}
 }
 
+// A request that gives up while it waits does not pass on the turn of another.
+func TestGivesUp(t *testing.T) { synctest.Test(t, testGivesUp) }
+
+func testGivesUp(t *testing.T) {
+	a := newAsked(t)
+	a.node(t, MaxMany)
+	ctx, cancel := context.WithCancel(t.Context())
+	var left sync.WaitGroup
+	left.Go(func() {
+		if _, err := a.Server.lease(ctx, MaxMany); err != context.Canceled {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	a.node(t, MaxMany)
+	cancel()
+	left.Wait()
+	synctest.Wait()
+	if n := a.ids.entered.Load(); n != 1 {
+		t.Errorf("%d requests have their turn at the same time", n)
+	}
+	close(a.ids.open)
+	synctest.Wait()
+}
+
 // Only large requests wait for their turns.
 func TestNoTurn(t *testing.T) {
 	s := new(Server)
 	if s.TurnOfNode(MaxInline) != nil || s.TurnOfOther(MaxInline) != nil || s.TurnOfNode(MaxInline+1) == nil {
 		t.Error("MaxInline is not the bound")
 	}
+	NoTurn.End()
 }
