@@ -171,8 +171,9 @@ func (s *Server) info(w http.ResponseWriter, _ *http.Request, _ parameters) *pro
 }
 
 func (s *Server) report() *Report {
-	connections := s.traffic().Connections
-	v := &Report{Node: s.Node.Name, Version: s.Node.Version, Ready: !s.draining.Load(), Connections: &connections}
+	v := &Report{
+		Node: s.Node.Name, Version: s.Node.Version, Ready: !s.draining.Load(), Connections: new(s.traffic().Connections),
+	}
 	for i := range s.Generators {
 		g := s.Generators[i].report()
 		v.Ready = v.Ready && g.Ready

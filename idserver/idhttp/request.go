@@ -64,16 +64,13 @@ func readParameters(r *http.Request, body []byte, known []string) (parameters, *
 // read reads the parameters in a query or form, which is encoded as
 // application/x-www-form-urlencoded (URL standard).
 func (p *parameters) read(query string) *problem {
-	for query != "" {
-		var pair string
-		pair, query, _ = strings.Cut(query, "&")
+	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
 			continue
 		}
 		name, value, _ := strings.Cut(pair, "=")
-		var errName, errValue error
-		name, errName = url.QueryUnescape(name)
-		value, errValue = url.QueryUnescape(value)
+		name, errName := url.QueryUnescape(name)
+		value, errValue := url.QueryUnescape(value)
 		i := slices.Index(p.known, name)
 		switch {
 		case errName != nil || errValue != nil:
