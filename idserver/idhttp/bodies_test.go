@@ -79,6 +79,8 @@ func TestBodies(t *testing.T) {
 		{"/v1/notional?from=1&to=2", "text/plain", lowest.String() + "\n" + highest.String() + "\n"},
 		{"/v1/notional?from=1&to=1", "text/plain", lowest.String() + "\n" + flake.Make(1, flake.MaxWorker, math.MaxUint16).String() + "\n"},
 		{"/v1/notional?from=1&to=2", "application/octet-stream", string(lowest[:]) + string(highest[:])},
+		{"/v1/notional?from=1", "application/json", `{"id":"` + lowest.String() + `"}` + "\n"},
+		{"/v1/notional?from=1&to=2", "application/json", `{"lowest":"` + lowest.String() + `","highest":"` + highest.String() + `"}` + "\n"},
 	} {
 		w := httptest.NewRecorder()
 		newHundreds(t, milli).ServeHTTP(w, idsRequest(tt.url, tt.accept))

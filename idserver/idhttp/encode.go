@@ -34,8 +34,8 @@ func (q *question) body(w http.ResponseWriter) body {
 	return body{question: *q, w: w, whole: whole, buf: whole[:0]}
 }
 
-// add appends an id and, unless it is 0, a count: as a line, as the value after before in JSON,
-// or as bytes. It reports whether the caller is still connected.
+// add appends an id and, unless it is 0, a count: as a line, as bytes, or in JSON, after the text
+// before. It reports whether the caller is still connected.
 func (b *body) add(before string, id formats.Number, count int) bool {
 	const most = formats.MaxText + 64 // bytes of an id, a count and the text around them
 	if cap(b.buf)-len(b.buf) < most {
@@ -47,20 +47,17 @@ func (b *body) add(before string, id formats.Number, count int) bool {
 		b.buf = append(b.buf, before...)
 	}
 	b.buf = b.format.Append(b.buf, id, b.base)
-	switch b.media {
-	case octets:
-		if count > 0 {
+	if count > 0 {
+		switch b.media {
+		case octets:
 			b.buf = binary.BigEndian.AppendUint32(b.buf, uint32(count))
-		}
-	case asJSON:
-		b.buf = append(b.buf, '"')
-		if count > 0 {
-			b.buf = strconv.AppendInt(append(b.buf, `,"count":`...), int64(count), 10)
-		}
-	default:
-		if count > 0 {
+		case asJSON:
+			b.buf = strconv.AppendInt(append(b.buf, `","count":`...), int64(count), 10)
+		case text:
 			b.buf = strconv.AppendInt(append(b.buf, ' '), int64(count), 10)
 		}
+	}
+	if b.media == text {
 		b.buf = append(b.buf, '\n')
 	}
 	return true
@@ -86,13 +83,13 @@ func (b *body) end(after string) {
 // writeIDs writes one id per line, or {"ids":["...",...]}, or the bytes of all ids.
 func (q *question) writeIDs(w http.ResponseWriter, runs []formats.Run) {
 	b := q.body(w)
-	defer b.end("]}")
+	defer b.end(`"]}`)
 	before := `{"ids":["`
 	for id := range idserver.All(runs) {
 		if !b.add(before, id, 0) {
 			return
 		}
-		before = `,"`
+		before = `","`
 	}
 }
 

@@ -84,11 +84,11 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request, p parameters) 
 	b := q.body(w)
 	if given {
 		b.add(`{"lowest":"`, lowest, 0)
-		b.add(`,"highest":"`, highest, 0)
+		b.add(`","highest":"`, highest, 0)
 	} else {
 		b.add(`{"id":"`, lowest, 0)
 	}
-	b.end("}")
+	b.end(`"}`)
 	return nil
 }
 
