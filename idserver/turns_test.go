@@ -111,6 +111,26 @@ func testLongest(t *testing.T) {
 	}
 }
 
+// Long requests finish in the order in which they came. Others of one queue alternate.
+func TestQueues(t *testing.T) { synctest.Test(t, testQueues) }
+
+func testQueues(t *testing.T) {
+	a := newAsked(t)
+	_, end1 := a.node(t, MaxLease)
+	begin2, end2 := a.node(t, MaxLease)
+	begin3, _ := a.node(t, MaxLease)
+	_, end4 := a.other(t, MaxMany)
+	begin5, _ := a.other(t, MaxMany)
+	close(a.ids.open)
+	synctest.Wait()
+	if *begin2 < *end1 || *begin3 < *end2 {
+		t.Errorf("the first ended at %d, the second had %d to %d, the third began at %d", *end1, *begin2, *end2, *begin3)
+	}
+	if *begin5 > *end4 {
+		t.Errorf("one ended at %d, the other began at %d", *end4, *begin5)
+	}
+}
+
 // No ids are taken for a caller that has gone, whether it had its turn or waited for it.
 func TestGone(t *testing.T) { synctest.Test(t, testGone) }
 
