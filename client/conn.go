@@ -47,18 +47,17 @@ type Conn struct {
 	self   etf.Pid
 	silent time.Duration // if the node sends no frame for this long, the connection is closed
 
+	ctx      context.Context // done when the connection ends; its cause is the reason
+	cancel   context.CancelCauseFunc
 	wake     chan struct{} // signals that out is not empty
-	ended    chan struct{}
-	received atomic.Bool // whether a frame has been received since write last checked
+	received atomic.Bool   // whether a frame has been received since write last checked
 	serving  sync.WaitGroup
 
 	mu      sync.Mutex
-	err     error  // why the connection ended, or nil
 	out     []byte // frames to write
 	last    uint64 // the latest tag
 	calls   map[uint64]*call
-	watches map[etf.Ref]etf.Atom // names of called processes, by monitor
-	watched map[etf.Atom]bool
+	watched map[etf.Atom]etf.Ref // the monitors of called processes, by name
 }
 
 // call is a call that has not been answered.
@@ -76,9 +75,9 @@ func newConn(conn net.Conn, self etf.Pid, ticktime time.Duration) *Conn {
 	}
 	c := &Conn{
 		conn: conn, self: self, silent: ticktime,
-		wake: make(chan struct{}, 1), ended: make(chan struct{}),
-		calls: make(map[uint64]*call), watches: make(map[etf.Ref]etf.Atom), watched: make(map[etf.Atom]bool),
+		wake: make(chan struct{}, 1), calls: make(map[uint64]*call), watched: make(map[etf.Atom]etf.Ref),
 	}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.serving.Go(func() { c.end(c.read()) })
 	c.serving.Go(func() { c.end(c.write()) })
 	return c
@@ -152,8 +151,8 @@ func (e endedError) Unwrap() error { return e.error }
 func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil {
-		return 0, nil, endedError{c.err}
+	if c.ctx.Err() != nil {
+		return 0, nil, endedError{context.Cause(c.ctx)}
 	}
 	if len(c.out) > maxUnsent {
 		return 0, nil, errUnsent
@@ -161,8 +160,9 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call,
 	c.last++
 	tag = c.last
 	out := c.out
-	ref := etf.NewRef(c.self.Node(), c.self.Creation(), uint32(tag), uint32(tag>>32), 0)
-	if !c.watched[name] {
+	ref, watched := c.watched[name]
+	if !watched {
+		ref = etf.NewRef(c.self.Node(), c.self.Creation(), uint32(tag), uint32(tag>>32), 0)
 		if out, err = appendMonitor(out, c.self, name, ref); err != nil {
 			return 0, nil, err
 		}
@@ -170,10 +170,7 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call,
 	if out, err = appendCall(out, c.self, name, tag, request); err != nil {
 		return 0, nil, err
 	}
-	if !c.watched[name] {
-		c.watched[name], c.watches[ref] = true, name
-	}
-	c.out = out
+	c.out, c.watched[name] = out, ref
 	waiting = &call{name: name, done: make(chan struct{})}
 	c.calls[tag] = waiting
 	select {
@@ -224,13 +221,12 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	name, ok := c.watches[ref]
-	if !ok {
-		return
+	for name, watch := range c.watched {
+		if watch == ref {
+			delete(c.watched, name)
+			c.fail(err, func(waiting *call) bool { return waiting.name == name })
+		}
 	}
-	delete(c.watches, ref)
-	delete(c.watched, name)
-	c.fail(err, func(waiting *call) bool { return waiting.name == name })
 }
 
 // fail fails the calls that which accepts.
@@ -248,11 +244,11 @@ func (c *Conn) fail(err error, which func(*call) bool) {
 func (c *Conn) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil {
+	if c.ctx.Err() != nil {
 		return
 	}
-	c.err, c.out = err, nil
-	close(c.ended)
+	c.cancel(err)
+	c.out = nil
 	c.conn.Close()
 	c.fail(fmt.Errorf("%w: %w", ErrLost, err), func(*call) bool { return true })
 }
@@ -265,8 +261,8 @@ func (c *Conn) write() error {
 	for {
 		frames := tick
 		select {
-		case <-c.ended:
-			return nil
+		case <-c.ctx.Done():
+			return context.Cause(c.ctx)
 		case <-c.wake:
 			runtime.Gosched() // so that concurrent calls share a write
 			c.mu.Lock()

@@ -123,7 +123,7 @@ func TestLost(t *testing.T) {
 		if err := <-lost; !errors.Is(err, ErrLost) || tt.also != nil && !errors.Is(err, tt.also) {
 			t.Errorf("%s: %v", tt.what, err)
 		}
-		await(t, "the end", func() bool { return !c.alive() })
+		<-c.ctx.Done()
 		if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); err == nil || errors.Is(err, ErrLost) {
 			t.Errorf("%s, another call: %v", tt.what, err)
 		}
@@ -252,7 +252,7 @@ func TestLargeFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	await(t, "the end", func() bool { return !c.alive() })
+	<-c.ctx.Done()
 	if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); err == nil ||
 		!strings.Contains(err.Error(), "16777217 bytes") {
 		t.Error(err)

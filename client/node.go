@@ -101,7 +101,7 @@ func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) ([]byt
 // connected returns the connection. If there is none, it connects first.
 func (n *Node) connected(ctx context.Context) (*Conn, error) {
 	n.mu.Lock()
-	if n.conn.alive() {
+	if n.conn != nil && n.conn.ctx.Err() == nil {
 		defer n.mu.Unlock()
 		return n.conn, nil
 	}
@@ -143,19 +143,6 @@ func (n *Node) dial(a *attempt, wait time.Duration) {
 		return
 	}
 	n.conn, n.pause = a.conn, 0
-}
-
-// alive reports whether c is not nil and has not ended.
-func (c *Conn) alive() bool {
-	if c == nil {
-		return false
-	}
-	select {
-	case <-c.ended:
-		return false
-	default:
-		return true
-	}
 }
 
 // The calls to a generator, and the answers.

@@ -41,7 +41,7 @@ func TestReconnect(t *testing.T) {
 		if err := <-lost; !errors.Is(err, ErrLost) || !strings.HasPrefix(err.Error(), "node "+name) {
 			t.Errorf("life %d: %v", life, err)
 		}
-		await(t, "the end", func() bool { return !n.conn.alive() })
+		<-n.conn.ctx.Done()
 		for range 2 {
 			if _, err := n.Call(t.Context(), "echo", etf.Atom("a")); err == nil || errors.Is(err, ErrLost) {
 				t.Errorf("with no node: %v", err)
@@ -87,7 +87,7 @@ func TestOneConnection(t *testing.T) {
 			t.Fatal("two connections")
 		}
 	}
-	if n.Close(); first.alive() {
+	if n.Close(); first.ctx.Err() == nil {
 		t.Error("the connection outlives the node")
 	}
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -48,12 +49,12 @@ func TestTick(t *testing.T) {
 			}
 			received := time.Now()
 			go io.Copy(io.Discard, peer)
-			<-c.ended
+			<-c.ctx.Done()
 			if silent := time.Since(received); silent < tt.silent || silent > tt.silent+tt.every {
 				t.Errorf("ended after %v, want %v", silent, tt.silent)
 			}
-			if !strings.Contains(c.err.Error(), "net_tick_timeout") {
-				t.Error(c.err)
+			if err := context.Cause(c.ctx); !strings.Contains(err.Error(), "net_tick_timeout") {
+				t.Error(err)
 			}
 		})
 	}
@@ -135,8 +136,8 @@ func TestMonitors(t *testing.T) {
 		send("x", wire.OpRegSend)
 		send("y", wire.OpMonitorP, wire.OpRegSend)
 		send(none, wire.OpMonitorP, wire.OpRegSend)
-		if len(c.watches) != 3 {
-			t.Errorf("%d monitors of 3 names", len(c.watches))
+		if len(c.watched) != 3 {
+			t.Errorf("%d monitors of 3 names", len(c.watched))
 		}
 		if ended := goesOff(wire.OpExitTT, refs["x"]); ended != nil {
 			t.Errorf("another signal ends %q", ended)
@@ -145,8 +146,8 @@ func TestMonitors(t *testing.T) {
 			t.Errorf("another's monitor ends %q", ended)
 		}
 		if ended := goesOff(wire.OpMonitorPExit, refs["x"]); !slices.Equal(ended, []etf.Atom{"x"}) ||
-			len(c.watches) != 2 {
-			t.Errorf("the end of x ends %q, and leaves %d monitors", ended, len(c.watches))
+			len(c.watched) != 2 {
+			t.Errorf("the end of x ends %q, and leaves %d monitors", ended, len(c.watched))
 		}
 		send("x", wire.OpMonitorP, wire.OpRegSend)
 	})
