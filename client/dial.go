@@ -2,11 +2,10 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -118,7 +117,7 @@ func (d Dialer) secure(c net.Conn, node string) net.Conn {
 // shakeHands performs the handshake and returns the caller's pid.
 func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf.Pid, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	name, creation := callerName(conn), random()|1
+	name, creation := callerName(conn), rand.Uint32()|1
 	_, err := handshake.Start(conn, node, handshake.Options{
 		Node: name, Creation: creation, Cookie: d.Cookie, LongLen: d.TLS != nil, Challenges: &challenges,
 	})
@@ -135,11 +134,5 @@ var challenges handshake.Challenges
 // callerName returns a node name that is unique among callers.
 func callerName(conn net.Conn) string {
 	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
-	return fmt.Sprintf("caller-%08x@%s", random(), host)
-}
-
-func random() uint32 {
-	var b [4]byte
-	rand.Read(b[:]) // never fails
-	return binary.BigEndian.Uint32(b[:])
+	return fmt.Sprintf("caller-%08x@%s", rand.Uint32(), host)
 }
