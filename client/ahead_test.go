@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/flake-go/flake/flake"
 )
 
 // fake is a door that leases the ids 1, 2, 3 and so on; those of 16 bytes have a later time.
@@ -47,6 +49,13 @@ func (f *fake) lease(ctx context.Context, _ string, n, size int) ([]run, error) 
 	return []run{{first, n}}, nil
 }
 
+// fetching reports whether a lease has been requested and has not arrived.
+func fetching(l *Leased[flake.ID]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next != nil && l.next.total == 0
+}
+
 func TestLeasedAhead(t *testing.T) {
 	f := new(fake)
 	l := leased(t, f, LeaseOptions{Size: 10, MaxAge: MaxLeaseAge})
@@ -55,7 +64,7 @@ func TestLeasedAhead(t *testing.T) {
 		if err != nil || id.Sequence() != uint16(i+1) {
 			t.Fatalf("%v, %v, want %d", id, err, i+1)
 		}
-		await(t, "the next lease", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.fetching == nil })
+		await(t, "the next lease", func() bool { return !fetching(l) })
 		if got := f.asked.Load(); got != want {
 			t.Errorf("after %d ids %d leases, want %d", i+1, got, want)
 		}
@@ -74,7 +83,7 @@ func TestLeasedTooOld(t *testing.T) {
 		}
 		old := l.current.Load()
 		await(t, "old age", func() bool { return l.now()-old.asked > l.maxAge })
-		await(t, "no fetch", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.fetching == nil })
+		await(t, "no fetch", func() bool { return !fetching(l) })
 	}
 }
 
@@ -290,7 +299,7 @@ func TestLeasedCloseAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, "the next lease", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.next != nil })
+	await(t, "the next lease", func() bool { return !fetching(l) })
 	l.Close()
 	for range 3 {
 		if id, err := l.Next(t.Context()); !errors.Is(err, net.ErrClosed) {

@@ -56,27 +56,21 @@ type Leased[ID Format] struct {
 
 	current atomic.Pointer[lease] // the lease that ids are taken from
 
-	mu       sync.Mutex // guards the fields below, and changes of current
-	next     *lease     // the lease after current, or nil
-	fetching *fetch     // the current fetch, or nil
-	waiting  int        // the number of callers that wait for a lease
+	mu      sync.Mutex // guards the fields below, and changes of current
+	next    *lease     // the lease after current, which may not have arrived yet, or nil
+	waiting int        // the number of callers that wait for a lease
 }
 
-// lease holds the ids of one answer.
+// lease is a request for ids, and the ids of its answer.
 type lease struct {
-	runs  []numbers
-	total uint64
 	asked time.Duration // when it was requested
+	done  chan struct{} // closed when the ids have arrived or the request has failed
+	err   error
+	runs  []numbers
+	total uint64 // the number of ids; 0 until they arrive
 
 	taken   atomic.Uint64 // the number of ids taken; may exceed total
 	renewed atomic.Bool   // whether the next lease has been requested
-}
-
-// fetch is a request for a lease, which becomes Leased.next.
-type fetch struct {
-	asked time.Duration
-	done  chan struct{} // closed after Leased.next or err is set
-	err   error
 }
 
 // Leased returns a Leased for this generator. The first call of Next makes the first request. The
@@ -118,7 +112,9 @@ func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 		n, err = l.wait(ctx)
 	}
 	if due {
-		l.renew()
+		l.mu.Lock()
+		l.fetch()
+		l.mu.Unlock()
 	}
 	if err != nil {
 		return id, err
@@ -192,38 +188,30 @@ func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
 // takeNext takes an id from the current lease, or from the next one and makes that current.
 func (l *Leased[ID]) takeNext(began time.Duration) (n number, ok bool) {
 	n, ok, due := l.take(l.current.Load(), began)
-	if !ok && l.next != nil {
+	if !ok && l.next != nil && l.next.total > 0 {
 		l.current.Store(l.next)
 		l.next = nil
 		n, ok, due = l.take(l.current.Load(), began)
 	}
-	if due && l.next == nil {
+	if due {
 		l.fetch()
 	}
 	return n, ok
 }
 
-// renew fetches the next lease, unless it has already been fetched.
-func (l *Leased[ID]) renew() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.next == nil {
-		l.fetch()
+// fetch returns the next lease. If there is none, it requests one with enough ids for all waiting
+// callers.
+func (l *Leased[ID]) fetch() *lease {
+	if l.next != nil {
+		return l.next
 	}
-}
-
-// fetch returns the current fetch, or starts one with enough ids for all waiting callers.
-func (l *Leased[ID]) fetch() *fetch {
-	if l.fetching != nil {
-		return l.fetching
-	}
-	f := &fetch{asked: l.now(), done: make(chan struct{})}
+	f := &lease{asked: l.now(), done: make(chan struct{})}
 	if l.ctx.Err() != nil {
 		f.err = net.ErrClosed
 		close(f.done)
 		return f
 	}
-	l.fetching = f
+	l.next = f
 	size := min(max(l.size, l.waiting), MaxLeaseSize)
 	l.fetches.Go(func() {
 		defer close(f.done)
@@ -232,17 +220,16 @@ func (l *Leased[ID]) fetch() *fetch {
 		runs, err := l.ids.Lease(ctx, size)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.fetching = nil
 		if l.ctx.Err() != nil {
 			return // waiting callers call fetch again, and get net.ErrClosed
 		}
 		if f.err = err; err != nil {
+			l.next = nil
 			return
 		}
-		l.next = &lease{asked: f.asked}
 		for _, r := range runs {
-			l.next.runs = append(l.next.runs, numbersOf(r))
-			l.next.total += uint64(r.Count)
+			f.runs = append(f.runs, numbersOf(r))
+			f.total += uint64(r.Count)
 		}
 	})
 	return f

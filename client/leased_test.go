@@ -210,7 +210,9 @@ func TestLeasedTakeNext(t *testing.T) {
 			}
 		}
 		next(l.now(), 1)
-		l.renew()
+		l.mu.Lock()
+		l.fetch()
+		l.mu.Unlock()
 		synctest.Wait()
 		if f.asked.Load() > 0 {
 			t.Error("a lease is requested, although the next is there")
