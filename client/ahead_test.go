@@ -25,28 +25,28 @@ type fake struct {
 	size  atomic.Int32  // of the last lease
 }
 
-func (f *fake) lease(ctx context.Context, _ string, n, size int) ([]run, error) {
+func (f *fake) ask(ctx context.Context, r request) (answer, error) {
 	f.asked.Add(1)
-	f.size.Store(int32(n))
+	f.size.Store(int32(r.n))
 	if f.wait != nil {
 		select {
 		case <-f.wait:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return answer{}, ctx.Err()
 		}
 	}
 	if err := f.fail.Load(); err != nil {
-		return nil, *err
+		return answer{}, *err
 	}
-	first := make([]byte, size)
-	if size == flakeSize {
+	first := make([]byte, r.size)
+	if r.size == flakeSize {
 		first[2] = 1
 	}
 	if f.stuck.Load() {
 		f.last.Store(0)
 	}
-	binary.BigEndian.PutUint64(first[size-8:], f.last.Add(uint64(n))-uint64(n)+1)
-	return []run{{first, n}}, nil
+	binary.BigEndian.PutUint64(first[r.size-8:], f.last.Add(uint64(r.n))-uint64(r.n)+1)
+	return answer{runs: []run{{first, r.n}}}, nil
 }
 
 // fetching reports whether a lease has been requested and has not arrived.
@@ -145,11 +145,11 @@ type lingering struct {
 	ended bool
 }
 
-func (d *lingering) lease(ctx context.Context, _ string, _, _ int) ([]run, error) {
+func (d *lingering) ask(ctx context.Context, _ request) (answer, error) {
 	<-ctx.Done()
 	time.Sleep(time.Second) // virtual time
 	d.ended = true
-	return nil, ctx.Err()
+	return answer{}, ctx.Err()
 }
 
 func TestLeasedCloseWaits(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,108 +71,74 @@ func (f *Failover) Close() error {
 	return errors.Join(errs...)
 }
 
-func (f *Failover) get(ctx context.Context, generator string) (id []byte, err error) {
-	err = f.take(ctx, generator, func(ctx context.Context, door Door) ([]run, error) {
-		id, err = door.get(ctx, generator)
-		return []run{{id, 1}}, err
-	})
-	return id, err
-}
-
-func (f *Failover) lease(ctx context.Context, generator string, n, size int) (runs []run, err error) {
-	err = f.take(ctx, generator, func(ctx context.Context, door Door) ([]run, error) {
-		runs, err = door.lease(ctx, generator, n, size)
-		return runs, err
-	})
-	return runs, err
-}
-
-func (f *Failover) texts(ctx context.Context, generator string, n, base int) (texts []string, err error) {
-	if base == Canonical {
-		return nil, fmt.Errorf("%w: canonical texts from several nodes", ErrBadArgument)
+func (f *Failover) ask(ctx context.Context, r request) (a answer, err error) {
+	if r.base == Canonical {
+		return a, fmt.Errorf("%w: canonical texts from several nodes", ErrBadArgument)
 	}
-	err = f.take(ctx, generator, func(ctx context.Context, door Door) ([]run, error) {
-		if texts, err = door.texts(ctx, generator, n, base); err != nil {
-			return nil, err
-		}
-		runs := make([]run, len(texts))
-		for i, text := range texts {
-			id, err := parseBase(text, base)
-			if err != nil {
-				return nil, err
-			}
-			runs[i] = run{id[:], 1}
-		}
-		return runs, nil
-	})
-	return texts, err
-}
-
-func (f *Failover) notional(ctx context.Context, generator string, milli uint64) (id []byte, err error) {
-	err = f.ask(ctx, func(ctx context.Context, at int) error {
-		id, err = f.doors[at].notional(ctx, generator, milli)
-		return err
-	})
-	return id, err
-}
-
-func (f *Failover) span(ctx context.Context, generator string, first, last uint64) (lowest, highest []byte, err error) {
-	err = f.ask(ctx, func(ctx context.Context, at int) error {
-		lowest, highest, err = f.doors[at].span(ctx, generator, first, last)
-		return err
-	})
-	return lowest, highest, err
-}
-
-func (f *Failover) decompose(ctx context.Context, generator string, id []byte) (fields []Field, err error) {
-	err = f.ask(ctx, func(ctx context.Context, at int) error {
-		fields, err = f.doors[at].decompose(ctx, generator, id)
-		return err
-	})
-	return fields, err
-}
-
-// take requests ids, which must be above all those returned before take was called.
-func (f *Failover) take(ctx context.Context, generator string, do func(context.Context, Door) ([]run, error)) error {
 	f.mu.Lock()
-	before := f.highest[generator] // may be zero
+	before := f.highest[r.generator] // may be zero
 	f.mu.Unlock()
-	return f.ask(ctx, func(ctx context.Context, at int) error {
-		runs, err := do(ctx, f.doors[at])
-		if err != nil {
+	err = f.each(ctx, func(ctx context.Context, at int) error {
+		if a, err = f.doors[at].ask(ctx, r); err != nil {
 			return err
 		}
+		taken := a.runs
+		for _, text := range a.texts {
+			id, err := parseBase(text, r.base)
+			if err != nil {
+				return err
+			}
+			taken = append(taken, run{id[:], 1})
+		}
 		var highest number
-		for _, r := range runs {
-			first := numberOfBytes(r.first)
+		for _, ids := range taken {
+			first := numberOfBytes(ids.first)
 			if !first.follows(before.id) || before.door != at && !before.id.below(first) {
 				return fmt.Errorf("node %d of %d: %w", at+1, len(f.doors), ErrNotAbove)
 			}
-			if last := first.plus(uint64(max(r.count, 1)) - 1); highest.below(last) {
+			if last := first.plus(uint64(max(ids.count, 1)) - 1); highest.below(last) {
 				highest = last
 			}
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if last := f.highest[generator]; last.id.below(highest) {
-			f.highest[generator] = lastID{highest, at}
+		if last := f.highest[r.generator]; last.id.below(highest) {
+			f.highest[r.generator] = lastID{highest, at}
 		}
 		return nil
 	})
+	return a, err
 }
 
-// ask calls one door after another until one answers.
-func (f *Failover) ask(ctx context.Context, do func(ctx context.Context, at int) error) error {
+// each calls do for one door after another until it succeeds.
+func (f *Failover) each(ctx context.Context, do func(ctx context.Context, at int) error) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = time.Now().Add(failoverTime)
 	}
-	errs := make([]error, len(f.doors))
+	errs := make([]error, len(f.doors)) // of the latest attempts
 	for pause := firstRoundPause; ; pause = min(2*pause, lastRoundPause) {
-		if done, err := f.round(ctx, deadline, errs, do); done {
-			return err
+		first := f.asked.Load()
+		for i := range f.doors {
+			at := (int(first) + i) % len(f.doors)
+			part := time.Until(deadline) / time.Duration(len(f.doors)-i)
+			bounded, cancel := context.WithTimeout(ctx, part)
+			err := do(bounded, at)
+			cancel()
+			switch {
+			case err == nil:
+				f.asked.CompareAndSwap(first, int64(at))
+				return nil
+			case errors.Is(err, ErrBadArgument):
+				return err
+			case errs[at] == nil || !errors.Is(err, context.DeadlineExceeded): // a timeout must not hide an earlier error
+				errs[at] = err
+			}
+			if ctx.Err() != nil {
+				return gaveUp(ctx, errs)
+			}
 		}
-		if !anyPasses(errs) || time.Until(deadline) <= pause {
+		if !slices.ContainsFunc(errs, passes) || time.Until(deadline) <= pause {
 			return noneOf(errs)
 		}
 		select {
@@ -182,41 +149,8 @@ func (f *Failover) ask(ctx context.Context, do func(ctx context.Context, at int)
 	}
 }
 
-// round tries each door once and records its error in errs. done means that ask must return err.
-func (f *Failover) round(ctx context.Context, deadline time.Time, errs []error,
-	do func(context.Context, int) error) (done bool, err error) {
-	first := int(f.asked.Load())
-	for i := range f.doors {
-		at := (first + i) % len(f.doors)
-		part := time.Until(deadline) / time.Duration(len(f.doors)-i)
-		bounded, cancel := context.WithTimeout(ctx, part)
-		err := do(bounded, at)
-		cancel()
-		switch {
-		case err == nil:
-			f.asked.CompareAndSwap(int64(first), int64(at))
-			return true, nil
-		case errors.Is(err, ErrBadArgument):
-			return true, err
-		case errs[at] == nil || !errors.Is(err, context.DeadlineExceeded): // a timeout must not hide an earlier error
-			errs[at] = err
-		}
-		if ctx.Err() != nil {
-			return true, gaveUp(ctx, errs)
-		}
-	}
-	return false, nil
-}
-
-// anyPasses reports whether any of the errors may be temporary.
-func anyPasses(errs []error) bool {
-	for _, err := range errs {
-		if !errors.Is(err, ErrUnknown) && !errors.Is(err, net.ErrClosed) {
-			return true
-		}
-	}
-	return false
-}
+// passes reports whether an error may be temporary.
+func passes(err error) bool { return !errors.Is(err, ErrUnknown) && !errors.Is(err, net.ErrClosed) }
 
 func gaveUp(ctx context.Context, errs []error) error {
 	return fmt.Errorf("%w; %w", context.Cause(ctx), noneOf(errs))

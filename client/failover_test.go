@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -29,20 +28,13 @@ type scripted struct {
 
 func (s *scripted) Close() error { s.closed = true; return nil }
 
-func (s *scripted) get(ctx context.Context, _ string) ([]byte, error) {
+func (s *scripted) ask(ctx context.Context, r request) (answer, error) {
 	s.asked++
 	id, err := s.answer(ctx)
-	return binary.BigEndian.AppendUint64(nil, id), err
-}
-
-func (s *scripted) texts(ctx context.Context, _ string, _, base int) ([]string, error) {
-	id, err := s.answer(ctx)
-	return []string{strconv.FormatUint(id, base)}, err
-}
-
-func (s *scripted) lease(ctx context.Context, _ string, n, _ int) ([]run, error) {
-	id, err := s.answer(ctx)
-	return []run{oddRun(id, n)}, err
+	if r.verb == askTexts {
+		return answer{texts: []string{strconv.FormatUint(id, r.base)}}, err
+	}
+	return answer{runs: []run{oddRun(id, r.n)}}, err
 }
 
 func fails(err error) func(context.Context) (uint64, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,86 +74,72 @@ func (h *HTTP) Close() error {
 	return nil
 }
 
-// The paths in flake's openapi.yaml, and the media types of answers.
-const (
-	pathIDs      = "v1/ids"
-	pathLeases   = "v1/leases"
-	pathNotional = "v1/notional"
-
-	asOctets = "application/octet-stream"
-	asText   = "text/plain"
-	asJSON   = "application/json"
-)
-
-func (h *HTTP) get(ctx context.Context, generator string) ([]byte, error) {
-	return h.ask(ctx, http.MethodPost, pathIDs, asOctets, url.Values{"generator": {generator}})
-}
-
-func (h *HTTP) texts(ctx context.Context, generator string, n, base int) ([]string, error) {
-	body, err := h.ask(ctx, http.MethodPost, pathIDs, asText, url.Values{
-		"generator": {generator}, "n": {strconv.Itoa(n)}, "base": {nameOf(base)},
-	})
-	return strings.Fields(string(body)), err
-}
-
-func (h *HTTP) lease(ctx context.Context, generator string, n, size int) (runs []run, err error) {
-	body, err := h.ask(ctx, http.MethodPost, pathLeases, asOctets, url.Values{
-		"generator": {generator}, "n": {strconv.Itoa(n)},
-	})
-	const count = 4 // size of the count that follows the first id
-	for ; len(body) >= size+count; body = body[size+count:] {
-		runs = append(runs, run{body[:size], int(binary.BigEndian.Uint32(body[size:]))})
-	}
-	if len(body) > 0 {
-		return nil, fmt.Errorf("the generator has another format: its ids do not have %d bytes", size)
-	}
-	return runs, err
-}
-
-func (h *HTTP) notional(ctx context.Context, generator string, milli uint64) ([]byte, error) {
-	return h.ask(ctx, http.MethodGet, pathNotional, asOctets, url.Values{
-		"generator": {generator}, "from": {strconv.FormatUint(milli, 10)},
-	})
-}
-
-func (h *HTTP) span(ctx context.Context, generator string, first, last uint64) (lowest, highest []byte, err error) {
-	body, err := h.ask(ctx, http.MethodGet, pathNotional, asOctets, url.Values{
-		"generator": {generator}, "from": {strconv.FormatUint(first, 10)}, "to": {strconv.FormatUint(last, 10)},
-	})
-	return body[:len(body)/2], body[len(body)/2:], err
-}
-
-func (h *HTTP) decompose(ctx context.Context, generator string, id []byte) (fields []Field, err error) {
-	const base = "16"
-	path := pathIDs + "/" + strings.ToUpper(hex.EncodeToString(id))
-	body, err := h.ask(ctx, http.MethodGet, path, asJSON, url.Values{"generator": {generator}, "base": {base}})
-	if err != nil {
-		return nil, err
-	}
-	var answer struct {
-		Fields []struct {
-			Name  string
-			Value uint64 `json:",string"`
+func (h *HTTP) ask(ctx context.Context, r request) (a answer, err error) {
+	method, path, accept := http.MethodPost, "v1/ids", "application/octet-stream" // as in flake's openapi.yaml
+	query := url.Values{"generator": {r.generator}}
+	switch r.verb {
+	case askTexts:
+		accept = "text/plain"
+		query.Set("n", strconv.Itoa(r.n))
+		query.Set("base", nameOf(r.base))
+	case askLease:
+		path = "v1/leases"
+		query.Set("n", strconv.Itoa(r.n))
+	case askNotional:
+		method, path = http.MethodGet, "v1/notional"
+		for i, milli := range r.millis {
+			query.Set([]string{"from", "to"}[i], strconv.FormatUint(milli, 10))
 		}
+	case askDecompose:
+		method, accept = http.MethodGet, "application/json"
+		path += fmt.Sprintf("/%X", r.id)
+		query.Set("base", "16")
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("%s: %w", h.base.JoinPath(path), err)
-	}
-	for _, f := range answer.Fields {
-		fields = append(fields, Field{f.Name, f.Value})
-	}
-	return fields, nil
-}
-
-// ask makes a request and returns the body of the answer.
-func (h *HTTP) ask(ctx context.Context, method, path, accept string, query url.Values) ([]byte, error) {
 	u := h.base.JoinPath(path)
 	u.RawQuery = query.Encode()
 	body, err := h.do(ctx, method, u, accept)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", u, escape.Err(err))
+	if err == nil {
+		a, err = r.parse(body)
 	}
-	return body, nil
+	if err != nil {
+		return a, fmt.Errorf("%s: %w", u, escape.Err(err))
+	}
+	return a, nil
+}
+
+// parse parses the body of an answer.
+func (r request) parse(body []byte) (a answer, err error) {
+	switch r.verb {
+	case askOne:
+		a.runs = []run{{body, 1}}
+	case askTexts:
+		a.texts = strings.Fields(string(body))
+	case askLease:
+		const count = 4 // size of the count that follows the first id
+		for ; len(body) >= r.size+count; body = body[r.size+count:] {
+			a.runs = append(a.runs, run{body[:r.size], int(binary.BigEndian.Uint32(body[r.size:]))})
+		}
+		if len(body) > 0 {
+			return a, fmt.Errorf("the generator has another format: its ids do not have %d bytes", r.size)
+		}
+	case askNotional:
+		size := len(body) / len(r.millis)
+		for i := range r.millis {
+			a.ids = append(a.ids, body[i*size:(i+1)*size])
+		}
+	case askDecompose:
+		var parts struct {
+			Fields []struct {
+				Name  string
+				Value uint64 `json:",string"`
+			}
+		}
+		err = json.Unmarshal(body, &parts)
+		for _, f := range parts.Fields {
+			a.fields = append(a.fields, Field{f.Name, f.Value})
+		}
+	}
+	return a, err
 }
 
 func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string) ([]byte, error) {

@@ -61,8 +61,6 @@ type numbers struct {
 	count uint64
 }
 
-func numbersOf[ID Format](r Run[ID]) numbers { return numbers{numberOf(r.First), uint64(r.Count)} }
-
 // number is an id as a 128-bit number.
 type number struct{ hi, lo uint64 }
 
@@ -80,6 +78,9 @@ func (n number) plus(i uint64) number {
 // the time; in a flake id those bytes are 0.
 func (n number) inHalves() bool { return n.hi>>48 != 0 }
 
+// likeUUID reports whether n has the version and variant of uuidv7.
+func (n number) likeUUID() bool { return n.hi>>12&15 == 7 && n.lo>>62 == 2 }
+
 // fresh returns n with new random bits, if its format has any: 14 bits if n has the version and
 // variant of uuidv7, otherwise 16. So in a ulid that looks like a uuidv7, two random bits keep
 // their values.
@@ -88,7 +89,7 @@ func (n number) fresh() number {
 	switch {
 	case !n.inHalves():
 		return n
-	case n.hi>>12&15 == 7 && n.lo>>62 == 2:
+	case n.likeUUID():
 		width = 14
 	}
 	n.lo ^= rand.Uint64() & (1<<width - 1)
@@ -182,8 +183,9 @@ func numberOfBytes(id []byte) number {
 	return numberOf(flake.ID(b))
 }
 
-// sizeOfNumber returns the size of an id, inferred from its value. Ids of 16 bytes begin with 64
-// or 48 bits that count milliseconds since 1970, and sno's with 39 bits that count units of 4 ms.
+// sizeOfNumber returns the size of an id, inferred from its value, because a program can ask for
+// texts without the type of their format. Ids of 16 bytes begin with 64 or 48 bits that count
+// milliseconds since 1970, and sno's with 39 bits that count units of 4 ms.
 func sizeOfNumber(id number) int {
 	switch {
 	case id.hi == 0:
@@ -200,23 +202,6 @@ func bytesOf(n number, size int) []byte {
 	return id[flakeSize-size:]
 }
 
-// remaining returns the maximum length of a run that starts with id: its ids share worker and
-// time. For snowflakes it returns only a bound that no run exceeds, because the node's
-// configuration determines how many bits the sequence has.
-func remaining[ID Format](id ID) uint64 {
-	n, width := numberOf(id), 16
-	switch any(id).(type) {
-	case snowflake.ID:
-		return math.MaxUint64 - n.lo
-	case uuidv7.ID:
-		n.lo, width = n.hi, 12
-	case ulid.ID:
-		n.lo = n.hi
-	}
-	all := uint64(1) << width
-	return all - n.lo&(all-1)
-}
-
 // fromBytes returns the id in a node's answer. It fails if the size is wrong.
 func fromBytes[ID Format](b []byte) (id ID, err error) {
 	if size := sizeOf[ID](); len(b) != size {
@@ -226,23 +211,30 @@ func fromBytes[ID Format](b []byte) (id ID, err error) {
 	return idOf[ID](numberOfBytes(b)), nil
 }
 
-// handedOut returns the new id in a node's answer. It fails if no generator of the format can
-// have made it.
-func handedOut[ID Format](b []byte) (id ID, err error) {
-	if id, err = fromBytes[ID](b); err != nil {
-		return id, err
+// handedOut returns the first id of a run in a node's answer, and the maximum length of the run,
+// whose ids share worker and time. For snowflakes the length is only a bound that no run exceeds,
+// because the node's configuration determines how many bits the sequence has. handedOut fails if no
+// generator of the format can have made the id.
+func handedOut[ID Format](b []byte) (n number, most uint64, err error) {
+	id, err := fromBytes[ID](b)
+	if err != nil {
+		return n, 0, err
 	}
-	inHalves, ok := numberOf(id).inHalves(), true
-	switch id := any(id).(type) {
+	n = numberOf(id)
+	ok, sequence, width := true, n.lo, 16
+	switch any(id).(type) {
 	case flake.ID:
-		ok = !inHalves
+		ok = !n.inHalves()
+	case snowflake.ID:
+		return n, math.MaxUint64 - n.lo, nil
 	case uuidv7.ID:
-		ok = inHalves && id[6]>>4 == 7 && id[8]>>6 == 2 // version and variant
+		ok, sequence, width = n.inHalves() && n.likeUUID(), n.hi, 12
 	case ulid.ID:
-		ok = inHalves
+		ok, sequence = n.inHalves(), n.hi
 	}
 	if !ok {
-		return id, fmt.Errorf("the generator is of another format: %x is not a %T", b, id)
+		return n, 0, fmt.Errorf("the generator is of another format: %x is not a %T", b, id)
 	}
-	return id, nil
+	all := uint64(1) << width
+	return n, all - sequence&(all-1), nil
 }

@@ -98,9 +98,9 @@ func TestFormats(t *testing.T) {
 		{uuid, false, true, true}, // a ulid may have any bits after the time
 		{other, false, false, true},
 	} {
-		_, err1 := handedOut[flake.ID](tt.id[:])
-		_, err2 := handedOut[uuidv7.ID](tt.id[:])
-		_, err3 := handedOut[ulid.ID](tt.id[:])
+		_, _, err1 := handedOut[flake.ID](tt.id[:])
+		_, _, err2 := handedOut[uuidv7.ID](tt.id[:])
+		_, _, err3 := handedOut[ulid.ID](tt.id[:])
 		if (err1 == nil) != tt.isFlake || (err2 == nil) != tt.isUUID || (err3 == nil) != tt.maybeUL {
 			t.Errorf("%x: %v, %v, %v", tt.id, err1, err2, err3)
 		}

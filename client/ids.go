@@ -63,12 +63,37 @@ type Door interface {
 	// Close closes connections. Later calls fail.
 	Close() error
 
-	get(ctx context.Context, generator string) (id []byte, err error)
-	texts(ctx context.Context, generator string, n, base int) ([]string, error)
-	lease(ctx context.Context, generator string, n, size int) ([]run, error) // size is the size of an id
-	notional(ctx context.Context, generator string, milli uint64) (id []byte, err error)
-	span(ctx context.Context, generator string, first, last uint64) (lowest, highest []byte, err error)
-	decompose(ctx context.Context, generator string, id []byte) ([]Field, error)
+	ask(context.Context, request) (answer, error)
+}
+
+// request is a request to a generator.
+type request struct {
+	verb      verb
+	generator string
+	size      int      // of the generator's ids, in bytes
+	n         int      // of ids requested, if any
+	base      int      // for askTexts
+	millis    []uint64 // for askNotional: a time, or the first and last of a span
+	id        []byte   // for askDecompose
+}
+
+// verb is what a request asks for, under the name that a node gives it.
+type verb string
+
+const (
+	askOne       verb = "get"
+	askTexts     verb = "get_many"
+	askLease     verb = "lease"
+	askNotional  verb = "notional"
+	askDecompose verb = "decompose"
+)
+
+// answer is the answer to a request.
+type answer struct {
+	runs   []run    // for askOne and askLease
+	texts  []string // for askTexts
+	ids    [][]byte // for askNotional, one for each of millis
+	fields []Field  // for askDecompose
 }
 
 // run is a Run whose first id is in the bytes received.
@@ -112,43 +137,82 @@ func NewIDs[ID Format](door Door, generator string) *IDs[ID] {
 
 // Next returns the next id.
 func (g *IDs[ID]) Next(ctx context.Context) (id ID, err error) {
-	before := g.last()
-	b, err := g.door.get(ctx, g.generator)
+	runs, err := g.take(ctx, request{verb: askOne}, 1, 1, runsOf[ID])
 	if err != nil {
 		return id, err
 	}
-	next, err := handedOut[ID](b)
-	if err == nil {
-		err = g.ascend(before, numbers{numberOf(next), 1})
-	}
-	if err != nil {
-		return id, err
-	}
-	return next, nil
+	return idOf[ID](runs[0].first), nil
 }
 
-// last returns the highest id returned so far.
-func (g *IDs[ID]) last() number {
+func (g *IDs[ID]) ask(ctx context.Context, r request) (answer, error) {
+	r.generator, r.size = g.generator, sizeOf[ID]()
+	return g.door.ask(ctx, r)
+}
+
+// take requests n new ids, at most the given number at a time. read returns the ids of an answer.
+// take returns [ErrNotAbove] if the ids are not in order, or do not follow the highest id when the
+// call started.
+func (g *IDs[ID]) take(ctx context.Context, r request, n, most int,
+	read func(request, answer) ([]numbers, error)) (all []numbers, err error) {
+	if n < 1 {
+		return nil, outOfRange("n", n, 1, math.MaxInt)
+	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.highest
-}
-
-// ascend records the ids of a call. It returns [ErrNotAbove] if the runs are not in order or do
-// not follow before, the highest id when the call started.
-func (g *IDs[ID]) ascend(before number, runs ...numbers) error {
-	for _, r := range runs {
-		if !r.first.follows(before) {
-			return fmt.Errorf("generator %s: %w", g.generator, ErrNotAbove)
+	last := g.highest
+	g.mu.Unlock()
+	for n > 0 {
+		r.n = min(n, most)
+		a, err := g.ask(ctx, r)
+		if errors.Is(err, ErrBadArgument) && r.n > maxAny {
+			most = max(r.n/2, maxAny)
+			continue
 		}
-		before = r.first.plus(r.count - 1)
+		if err != nil {
+			return nil, err
+		}
+		runs, err := read(r, a)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, runs...)
+		n -= r.n
+	}
+	for _, run := range all {
+		if !run.first.follows(last) {
+			return nil, fmt.Errorf("generator %s: %w", g.generator, ErrNotAbove)
+		}
+		last = run.first.plus(run.count - 1)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.highest.below(before) {
-		g.highest = before
+	if g.highest.below(last) {
+		g.highest = last
 	}
-	return nil
+	return all, nil
+}
+
+// runsOf returns the runs of an answer, which must be of the requested number of ids.
+func runsOf[ID Format](r request, a answer) (ids []numbers, err error) {
+	left := r.n
+	for _, got := range a.runs {
+		first, most, err := handedOut[ID](got.first)
+		switch {
+		case err != nil:
+			return nil, err
+		case got.count < 1 || got.count > left:
+			return nil, fmt.Errorf("requested %d ids, but the node answered with a run of %d", r.n, got.count)
+		case uint64(got.count) > most:
+			return nil, fmt.Errorf("the node answered with a run of %d ids from %x, "+
+				"but only %d have that worker and time",
+				got.count, got.first, most)
+		}
+		ids = append(ids, numbers{first, uint64(got.count)})
+		left -= got.count
+	}
+	if left > 0 {
+		return nil, fmt.Errorf("requested %d ids, but the node answered with %d", r.n, r.n-left)
+	}
+	return ids, nil
 }
 
 // NextN fills dst with the next ids and returns how many it filled in, which is less than
@@ -157,12 +221,11 @@ func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	if len(dst) == 0 {
 		return 0, nil
 	}
-	runs, err := g.Lease(ctx, len(dst))
+	runs, err := g.lease(ctx, len(dst))
 	done := 0
 	for _, r := range runs {
-		first := numberOf(r.First)
-		for i := range uint64(r.Count) {
-			dst[done] = idOf[ID](first.plus(i).fresh())
+		for i := range r.count {
+			dst[done] = idOf[ID](r.first.plus(i).fresh())
 			done++
 		}
 	}
@@ -171,75 +234,27 @@ func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 
 // Lease returns the next n ids as runs; n must be at least 1. The node does not return them again. The
 // runs take a few dozen bytes for each millisecond in which ids were made, even for a million ids.
-func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
-	if n < 1 {
-		return nil, outOfRange("n", n, 1, math.MaxInt)
+func (g *IDs[ID]) Lease(ctx context.Context, n int) (all []Run[ID], err error) {
+	runs, err := g.lease(ctx, n)
+	for _, r := range runs {
+		all = append(all, Run[ID]{idOf[ID](r.first), int(r.count)})
 	}
-	before := g.last()
-	var all []Run[ID]
-	var ids []numbers
-	for most := maxLease; n > 0; {
-		ask := min(n, most)
-		runs, err := g.door.lease(ctx, g.generator, ask, sizeOf[ID]())
-		if errors.Is(err, ErrBadArgument) && ask > maxAny {
-			most = max(ask/2, maxAny)
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		got := 0
-		for _, r := range runs {
-			first, err := handedOut[ID](r.first)
-			if err != nil {
-				return nil, err
-			}
-			if r.count < 1 || r.count > ask-got {
-				return nil, fmt.Errorf("requested %d ids, but the node answered with a run of %d", ask, r.count)
-			}
-			if most := remaining(first); uint64(r.count) > most {
-				return nil, fmt.Errorf("the node answered with a run of %d ids from %x, "+
-					"but only %d have that worker and time",
-					r.count, r.first, most)
-			}
-			all = append(all, Run[ID]{first, r.count})
-			ids = append(ids, numbersOf(Run[ID]{first, r.count}))
-			got += r.count
-		}
-		if got < ask {
-			return nil, fmt.Errorf("requested %d ids, but the node answered with %d", ask, got)
-		}
-		n -= got
-	}
-	if err := g.ascend(before, ids...); err != nil {
-		return nil, err
-	}
-	return all, nil
+	return all, err
+}
+
+func (g *IDs[ID]) lease(ctx context.Context, n int) ([]numbers, error) {
+	return g.take(ctx, request{verb: askLease}, n, maxLease, runsOf[ID])
 }
 
 // Texts returns the next n ids as texts made by the node. base is from 2 to 62, with digits
 // 0-9A-Za-z and no leading zeros, or [Canonical], [UUID] or [Crockford]. n must be at least 1.
 func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
-	if n < 1 {
-		return nil, outOfRange("n", n, 1, math.MaxInt)
-	}
-	before := g.last()
 	var all []string
-	var ids []numbers
-	for most := maxMany; len(all) < n; {
-		ask := min(n-len(all), most)
-		texts, err := g.door.texts(ctx, g.generator, ask, base)
-		if errors.Is(err, ErrBadArgument) && ask > maxAny {
-			most = max(ask/2, maxAny)
-			continue
+	read := func(r request, a answer) (ids []numbers, err error) {
+		if len(a.texts) != r.n {
+			return nil, fmt.Errorf("requested %d ids, but the node answered with %d", r.n, len(a.texts))
 		}
-		if err != nil {
-			return nil, err
-		}
-		if len(texts) != ask {
-			return nil, fmt.Errorf("requested %d ids, but the node answered with %d", ask, len(texts))
-		}
-		for _, text := range texts {
+		for _, text := range a.texts {
 			if i := strings.IndexFunc(text, isNoDigit); i >= 0 {
 				return nil, fmt.Errorf("the node answered with %.40q, which is not an id", text)
 			}
@@ -247,9 +262,10 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 				ids = append(ids, numbers{id, 1})
 			}
 		}
-		all = append(all, texts...)
+		all = append(all, a.texts...)
+		return ids, nil
 	}
-	if err := g.ascend(before, ids...); err != nil {
+	if _, err := g.take(ctx, request{verb: askTexts, base: base}, n, maxMany, read); err != nil {
 		return nil, err
 	}
 	return all, nil
@@ -264,48 +280,49 @@ func isNoDigit(r rune) bool {
 // Notional returns the lowest id of a millisecond: its worker and sequence are 0. The id is only
 // for comparisons: no generator returns it.
 func (g *IDs[ID]) Notional(ctx context.Context, t time.Time) (id ID, err error) {
-	milli, err := milliOf(t)
+	ids, err := g.notional(ctx, t)
 	if err != nil {
 		return id, err
 	}
-	b, err := g.door.notional(ctx, g.generator, milli)
-	if err != nil {
-		return id, err
-	}
-	return fromBytes[ID](b)
+	return ids[0], nil
 }
 
 // Span returns the lowest and highest ids of the milliseconds from first to last, both
 // included, for range scans.
 func (g *IDs[ID]) Span(ctx context.Context, first, last time.Time) (lowest, highest ID, err error) {
-	from, err := milliOf(first)
+	ids, err := g.notional(ctx, first, last)
 	if err != nil {
 		return lowest, highest, err
 	}
-	to, err := milliOf(last)
-	if err != nil {
-		return lowest, highest, err
-	}
-	l, h, err := g.door.span(ctx, g.generator, from, to)
-	if err != nil {
-		return lowest, highest, err
-	}
-	if lowest, err = fromBytes[ID](l); err == nil {
-		highest, err = fromBytes[ID](h)
-	}
-	return lowest, highest, err
+	return ids[0], ids[1], nil
 }
 
-func milliOf(t time.Time) (uint64, error) {
-	if s := t.Unix(); s < 0 || s >= math.MaxInt64/1000 { // UnixMilli would overflow
-		return 0, fmt.Errorf("%w: %v is before 1970 or too far in the future", ErrBadArgument, t)
+func (g *IDs[ID]) notional(ctx context.Context, times ...time.Time) (ids []ID, err error) {
+	r := request{verb: askNotional}
+	for _, t := range times {
+		if s := t.Unix(); s < 0 || s >= math.MaxInt64/1000 { // UnixMilli would overflow
+			return nil, fmt.Errorf("%w: %v is before 1970 or too far in the future", ErrBadArgument, t)
+		}
+		r.millis = append(r.millis, uint64(t.UnixMilli()))
 	}
-	return uint64(t.UnixMilli()), nil
+	a, err := g.ask(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range a.ids {
+		id, err := fromBytes[ID](b)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 // Decompose returns the fields of an id, starting with the most significant.
 func (g *IDs[ID]) Decompose(ctx context.Context, id ID) ([]Field, error) {
-	return g.door.decompose(ctx, g.generator, bytesOf(numberOf(id), sizeOf[ID]()))
+	a, err := g.ask(ctx, request{verb: askDecompose, id: bytesOf(numberOf(id), sizeOf[ID]())})
+	return a.fields, err
 }
 
 // Errors of generators, in addition to [flake.ErrClockBackwards] and

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -297,12 +298,9 @@ func oddRun(first uint64, count int) run {
 	return run{binary.BigEndian.AppendUint64(nil, first), count}
 }
 
-func (o *odd) get(context.Context, string) ([]byte, error)               { return nil, o.err }
-func (o *odd) lease(context.Context, string, int, int) ([]run, error)    { return o.runs, o.err }
-func (o *odd) texts(context.Context, string, int, int) ([]string, error) { return o.strings, o.err }
-func (o *odd) notional(context.Context, string, uint64) ([]byte, error)  { return o.lowest, o.err }
-func (o *odd) span(context.Context, string, uint64, uint64) (lowest, highest []byte, err error) {
-	return o.lowest, o.highest, o.err
+func (o *odd) ask(_ context.Context, r request) (answer, error) {
+	ids := [][]byte{o.lowest, o.highest}
+	return answer{runs: o.runs, texts: o.strings, ids: ids[:len(r.millis)]}, o.err
 }
 
 // Fewer or more ids than requested are refused, because they could be returned twice.
@@ -416,6 +414,15 @@ func TestFollows(t *testing.T) {
 	}
 }
 
+// Texts need no ID of their format: `flake get` asks for those of any generator. Their order is that
+// of their format, here of snowflakes with random_start.
+func TestTextsOfOthers(t *testing.T) {
+	door := &odd{strings: []string{strconv.Itoa(7<<22 + 9), strconv.Itoa(7<<22 + 3)}}
+	if _, err := NewIDs[flake.ID](door, "ids").Texts(t.Context(), 2, 10); err != nil {
+		t.Error(err)
+	}
+}
+
 // If a node is replaced by another at the same address whose clock is behind, all methods fail
 // until its ids are above.
 func TestReplaced(t *testing.T) {
@@ -466,16 +473,15 @@ type few struct {
 	most int
 }
 
-func (f *few) lease(ctx context.Context, generator string, n, size int) ([]run, error) {
-	if n > f.most {
-		return nil, ErrBadArgument
+func (f *few) ask(ctx context.Context, r request) (answer, error) {
+	if r.n > f.most {
+		return answer{}, ErrBadArgument
 	}
-	return f.fake.lease(ctx, generator, n, size)
-}
-
-func (f *few) texts(ctx context.Context, generator string, n, _ int) ([]string, error) {
-	_, err := f.lease(ctx, generator, n, snowflakeSize)
-	return slices.Repeat([]string{"1"}, n), err
+	a, err := f.fake.ask(ctx, r)
+	if r.verb == askTexts {
+		a = answer{texts: slices.Repeat([]string{"1"}, r.n)}
+	}
+	return a, err
 }
 
 func TestFewAtOnce(t *testing.T) {

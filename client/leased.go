@@ -217,19 +217,17 @@ func (l *Leased[ID]) fetch() *lease {
 		defer close(f.done)
 		ctx, cancel := context.WithTimeout(l.ctx, fetchTime)
 		defer cancel()
-		runs, err := l.ids.Lease(ctx, size)
+		runs, err := l.ids.lease(ctx, size)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.ctx.Err() != nil {
 			return // waiting callers call fetch again, and get net.ErrClosed
 		}
-		if f.err = err; err != nil {
+		if f.runs, f.err = runs, err; err != nil {
 			l.next = nil
-			return
 		}
 		for _, r := range runs {
-			f.runs = append(f.runs, numbersOf(r))
-			f.total += uint64(r.Count)
+			f.total += r.count
 		}
 	})
 	return f

@@ -145,78 +145,75 @@ func (n *Node) dial(a *attempt, wait time.Duration) {
 	n.conn, n.pause = a.conn, 0
 }
 
-// The calls to a generator, and the answers.
 var _ Door = (*Node)(nil)
 
-func (n *Node) get(ctx context.Context, generator string) (id []byte, err error) {
-	err = n.ask(ctx, generator, etf.Atom("get"), func(r *etf.Reader) { id = r.Binary() })
-	return id, err
-}
-
-func (n *Node) texts(ctx context.Context, generator string, count, base int) (texts []string, err error) {
-	request := etf.Tuple{etf.Atom("get_many"), int64(count), int64(base)}
-	if base < 0 {
-		request[2] = etf.Atom(nameOf(base))
-	}
-	err = n.ask(ctx, generator, request, func(r *etf.Reader) {
-		for range r.ListHeader() {
-			texts = append(texts, string(r.StringExt()))
-		}
-		r.Nil()
-	})
-	return texts, err
-}
-
-func (n *Node) lease(ctx context.Context, generator string, count, _ int) (runs []run, err error) {
-	err = n.ask(ctx, generator, etf.Tuple{etf.Atom("lease"), int64(count)}, func(r *etf.Reader) {
-		for range r.ListHeader() {
-			r.Tuple()
-			runs = append(runs, run{r.Binary(), int(r.Int())})
-		}
-		r.Nil()
-	})
-	return runs, err
-}
-
-func (n *Node) notional(ctx context.Context, generator string, milli uint64) (id []byte, err error) {
-	request := etf.Tuple{etf.Atom("notional"), int64(milli)}
-	err = n.ask(ctx, generator, request, func(r *etf.Reader) { id = r.Binary() })
-	return id, err
-}
-
-func (n *Node) span(ctx context.Context, generator string, first, last uint64) (lowest, highest []byte, err error) {
-	request := etf.Tuple{etf.Atom("notional"), int64(first), int64(last)}
-	err = n.ask(ctx, generator, request, func(r *etf.Reader) {
-		r.Tuple()
-		lowest, highest = r.Binary(), r.Binary()
-	})
-	return lowest, highest, err
-}
-
-func (n *Node) decompose(ctx context.Context, generator string, id []byte) (fields []Field, err error) {
-	request := etf.Tuple{etf.Atom("decompose"), id}
-	err = n.ask(ctx, generator, request, func(r *etf.Reader) {
-		for range r.ListHeader() {
-			r.Tuple()
-			fields = append(fields, Field{string(r.Atom()), r.Uint64()})
-		}
-		r.Nil()
-	})
-	return fields, err
-}
-
-// ask calls a generator, and read to decode Term in the answer {ok, Term}.
-func (n *Node) ask(ctx context.Context, generator string, request etf.Term, read func(*etf.Reader)) error {
-	answer, err := n.call(ctx, etf.Atom(generator), request)
+func (n *Node) ask(ctx context.Context, r request) (a answer, err error) {
+	call := r.term()
+	b, err := n.call(ctx, etf.Atom(r.generator), call)
 	if err != nil {
-		return err
+		return a, err
 	}
-	if err := readAnswer(answer, read); err != nil {
-		return fmt.Errorf("node %s: %s: %s: %w", n.name, generator, etf.Format(nil, request), err)
+	if err := readAnswer(b, func(b *etf.Reader) { a = r.read(b) }); err != nil {
+		return a, fmt.Errorf("node %s: %s: %s: %w", n.name, r.generator, etf.Format(nil, call), err)
 	}
-	return nil
+	return a, nil
 }
 
+// term returns the request of the gen_server call.
+func (r request) term() etf.Term {
+	name := etf.Atom(r.verb)
+	switch r.verb {
+	case askTexts:
+		if r.base < 0 {
+			return etf.Tuple{name, int64(r.n), etf.Atom(nameOf(r.base))}
+		}
+		return etf.Tuple{name, int64(r.n), int64(r.base)}
+	case askLease:
+		return etf.Tuple{name, int64(r.n)}
+	case askNotional:
+		call := etf.Tuple{name}
+		for _, milli := range r.millis {
+			call = append(call, int64(milli))
+		}
+		return call
+	case askDecompose:
+		return etf.Tuple{name, r.id}
+	}
+	return name
+}
+
+// read reads Term in the reply {ok, Term}.
+func (r request) read(b *etf.Reader) (a answer) {
+	switch r.verb {
+	case askOne:
+		a.runs = []run{{b.Binary(), 1}}
+		return a
+	case askNotional:
+		if len(r.millis) > 1 {
+			b.Tuple()
+		}
+		for range r.millis {
+			a.ids = append(a.ids, b.Binary())
+		}
+		return a
+	}
+	for range b.ListHeader() {
+		switch r.verb {
+		case askTexts:
+			a.texts = append(a.texts, string(b.StringExt()))
+		case askLease:
+			b.Tuple()
+			a.runs = append(a.runs, run{b.Binary(), int(b.Int())})
+		case askDecompose:
+			b.Tuple()
+			a.fields = append(a.fields, Field{string(b.Atom()), b.Uint64()})
+		}
+	}
+	b.Nil()
+	return a
+}
+
+// readAnswer reads {ok, Term}, calling read for the Term, or returns the error in {error, Reason}.
 func readAnswer(answer []byte, read func(*etf.Reader)) error {
 	r := etf.NewReader(answer)
 	r.Tuple()
