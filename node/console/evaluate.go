@@ -190,29 +190,26 @@ func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error)
 	if c.unqualified {
 		c.module = "erlang"
 	}
-	type result struct {
-		value etf.Term
-		err   error
-	}
-	done := make(chan result, 1)
+	var value etf.Term
+	done := make(chan struct{})
 	go func() { // an endless call must not keep the prompt from ending
-		value, err := e.functions.Call(c.module, c.function, args)
-		done <- result{value, err}
+		value, err = e.functions.Call(c.module, c.function, args)
+		close(done)
 	}()
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case r := <-done:
-		if r.err == nil {
-			return r.value, nil
-		}
-		raised := Exception{Class: "error", Reason: []byte(r.err.Error())}
-		if e := (*Exception)(nil); errors.As(r.err, &e) {
-			raised = *e
-		}
-		raised.call = &c
-		return nil, &raised
+	case <-done:
 	}
+	if err == nil {
+		return value, nil
+	}
+	raised := Exception{Class: "error", Reason: []byte(err.Error())}
+	if e, ok := errors.AsType[*Exception](err); ok {
+		raised = *e
+	}
+	raised.call = &c
+	return nil, &raised
 }
 
 // Exception is an exception that a function raised instead of returning a value.

@@ -147,10 +147,11 @@ func (p *parser) expr() Expr {
 
 // operand reads an operand. At most the given number of signs may precede it; an operand with a sign must be a number.
 func (p *parser) operand(signs int) Expr {
-	start := p.token
-	negative := false
+	start, sign := p.token, int64(1)
 	for ; signs > 0 && (p.token.is("-") || p.token.is("+")); signs-- {
-		negative = negative != p.token.is("-")
+		if p.token.is("-") {
+			sign = -sign
+		}
 		p.next()
 	}
 	e := p.primary()
@@ -160,19 +161,13 @@ func (p *parser) operand(signs int) Expr {
 	if literal, ok := e.(*Literal); ok {
 		switch n := literal.Term.(type) {
 		case int64:
-			if negative {
-				literal.Term = -n // cannot overflow: the least integer is a *big.Int before its sign is applied
-			}
+			literal.Term = sign * n // cannot overflow: the least integer is a *big.Int before its sign is applied
 			return e
 		case float64:
-			if negative {
-				literal.Term = -n
-			}
+			literal.Term = float64(sign) * n
 			return e
 		case *big.Int:
-			if negative {
-				literal.Term = shortest(new(big.Int).Neg(n))
-			}
+			literal.Term = shortest(n.Mul(n, big.NewInt(sign)))
 			return e
 		}
 	}

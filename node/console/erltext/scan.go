@@ -1,7 +1,6 @@
 package erltext
 
 import (
-	"math"
 	"math/big"
 	"regexp"
 	"strconv"
@@ -190,23 +189,19 @@ func number(text string) etf.Term {
 		}
 		text = after
 	} else if strings.Contains(text, ".") {
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.IsInf(f, 0) {
-			return nil
+		if f, err := strconv.ParseFloat(text, 64); err == nil {
+			return f
 		}
-		return f
-	}
-	n, err := strconv.ParseInt(text, base, 64)
-	switch {
-	case err == nil:
-		return n
-	case len(text) > maxDigits:
 		return nil
 	}
-	if n, ok := new(big.Int).SetString(text, base); ok {
-		return n
+	if len(text) > maxDigits {
+		return nil
 	}
-	return nil
+	n, ok := new(big.Int).SetString(text, base)
+	if !ok {
+		return nil
+	}
+	return shortest(n)
 }
 
 // unescape returns text with its escape sequences replaced, and reports whether all of them stand for characters.
