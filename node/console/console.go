@@ -78,8 +78,26 @@ const ok = etf.Atom("ok")
 
 // New returns a Console. It reads nothing before Run.
 func New(options Options) *Console {
-	c := &Console{options: options, number: 1, out: options.Out}
-	c.evaluator = evaluator{functions: options.Functions, bindings: map[string]etf.Term{}, commands: c.commands()}
+	c := &Console{number: 1, out: options.Out}
+	c.evaluator = evaluator{options.Functions, map[string]etf.Term{}, map[command]builtin{}}
+	own := Section{Title: "shell internal commands"}
+	for _, b := range []struct {
+		name       etf.Atom
+		args, does string
+		run        builtin
+	}{
+		{"b", "", "list the variables and their values", c.showBindings},
+		{"f", "", "forget all variables", c.forget},
+		{"f", "X", "forget the variable X", c.forget},
+		{"h", "", "list the last expressions and their values", c.history},
+		{"help", "", "list the functions", c.help},
+		{"q", "", "stop the node", func([]erltext.Expr) (etf.Term, error) { return ok, errQuit }},
+	} {
+		c.evaluator.commands[command{b.name, len(b.args)}] = b.run
+		own.Functions = append(own.Functions, Help{fmt.Sprintf("%s(%s)", b.name, b.args), b.does})
+	}
+	options.Help = append([]Section{own}, options.Help...)
+	c.options = options
 	return c
 }
 
@@ -180,27 +198,6 @@ func (c *Console) cut(text []byte) []byte {
 	return append(bytes.ToValidUTF8(text[:maxValueBytes], nil), "..."...)
 }
 
-// commands returns the prompt's own commands.
-func (c *Console) commands() map[command]func([]erltext.Expr) (etf.Term, error) {
-	return map[command]func([]erltext.Expr) (etf.Term, error){
-		{"b", 0}:    c.showBindings,
-		{"f", 0}:    c.forgetAll,
-		{"f", 1}:    c.forget,
-		{"h", 0}:    c.history,
-		{"help", 0}: c.help,
-		{"q", 0}:    func([]erltext.Expr) (etf.Term, error) { return ok, errQuit },
-	}
-}
-
-var ownHelp = Section{"shell internal commands", []Help{
-	{"b()", "list the variables and their values"},
-	{"f()", "forget all variables"},
-	{"f(X)", "forget the variable X"},
-	{"h()", "list the last expressions and their values"},
-	{"help()", "list the functions"},
-	{"q()", "stop the node"},
-}}
-
 func (c *Console) showBindings([]erltext.Expr) (etf.Term, error) {
 	for _, name := range slices.Sorted(maps.Keys(c.evaluator.bindings)) {
 		fmt.Fprintf(c, "%s\n", c.text(name+" = ", c.evaluator.bindings[name]))
@@ -208,12 +205,11 @@ func (c *Console) showBindings([]erltext.Expr) (etf.Term, error) {
 	return ok, nil
 }
 
-func (c *Console) forgetAll([]erltext.Expr) (etf.Term, error) {
-	clear(c.evaluator.bindings)
-	return ok, nil
-}
-
 func (c *Console) forget(args []erltext.Expr) (etf.Term, error) {
+	if len(args) == 0 {
+		clear(c.evaluator.bindings)
+		return ok, nil
+	}
 	variable, isVariable := args[0].(*erltext.Variable)
 	if !isVariable {
 		return nil, &Exception{Class: "error", Reason: etf.Atom("badarg")}
@@ -231,7 +227,7 @@ func (c *Console) history([]erltext.Expr) (etf.Term, error) {
 
 func (c *Console) help([]erltext.Expr) (etf.Term, error) {
 	var text strings.Builder
-	for _, section := range append([]Section{ownHelp}, c.options.Help...) {
+	for _, section := range c.options.Help {
 		fmt.Fprintf(&text, "** %s **\n", section.Title)
 		for _, f := range section.Functions {
 			fmt.Fprintf(&text, "%-10s -- %s\n", f.Call, f.Does)
@@ -243,7 +239,7 @@ func (c *Console) help([]erltext.Expr) (etf.Term, error) {
 
 // completions returns what the tab key can complete: the names of the functions with their opening parenthesis.
 func completions(sections []Section) (names []string) {
-	for _, section := range append([]Section{ownHelp}, sections...) {
+	for _, section := range sections {
 		for _, f := range section.Functions {
 			name, _, _ := strings.Cut(f.Call, "(")
 			names = append(names, name+"(")

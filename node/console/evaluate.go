@@ -44,14 +44,17 @@ func Eval(ctx context.Context, functions Functions, text string) ([]byte, error)
 type evaluator struct {
 	functions Functions
 	bindings  map[string]etf.Term
-	commands  map[command]func(args []erltext.Expr) (etf.Term, error)
+	commands  map[command]builtin
 }
 
-// command is the name of a command and the number of its arguments.
+// command is the name of a command of the prompt and the number of its arguments.
 type command struct {
 	name  etf.Atom
 	arity int
 }
+
+// builtin runs a command of the prompt.
+type builtin func(args []erltext.Expr) (etf.Term, error)
 
 // all evaluates expressions and returns the value of the last. If one fails, no variable is bound.
 func (e *evaluator) all(ctx context.Context, exprs []erltext.Expr) (value etf.Term, err error) {
