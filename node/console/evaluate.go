@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -89,9 +88,11 @@ func (e *evaluator) value(ctx context.Context, expr erltext.Expr) (etf.Term, err
 		if err != nil {
 			return nil, err
 		}
-		return x.Term(values), nil
-	case *erltext.Binary:
-		return e.binary(ctx, x)
+		term, err := x.Term(values)
+		if err != nil {
+			err = &Exception{Class: "error", Reason: etf.Atom("badarg")}
+		}
+		return term, err
 	}
 	return e.call(ctx, expr.(*erltext.Call))
 }
@@ -105,20 +106,6 @@ func (e *evaluator) values(ctx context.Context, exprs []erltext.Expr) ([]etf.Ter
 		}
 	}
 	return values, nil
-}
-
-func (e *evaluator) binary(ctx context.Context, x *erltext.Binary) (etf.Term, error) {
-	var bits erltext.Bits
-	for _, s := range x.Segments {
-		value, err := e.value(ctx, s.Value)
-		if err != nil {
-			return nil, err
-		}
-		if bits, err = s.Append(bits, value); err != nil {
-			return nil, &Exception{Class: "error", Reason: etf.Atom("badarg")}
-		}
-	}
-	return bits.Term(), nil
 }
 
 // match binds the variables of a pattern to parts of a value and reports whether the value has that form.
@@ -138,16 +125,8 @@ func (e *evaluator) match(pattern erltext.Expr, value etf.Term) bool {
 	case *erltext.Match:
 		return e.match(x.Pattern, value) && e.match(x.Value, value)
 	case *erltext.Compound:
-		if x.Kind == erltext.Tuple {
-			tuple, ok := value.(etf.Tuple)
-			return ok && len(tuple) == len(x.Parts) && e.matchAll(x.Parts, tuple)
-		}
-		last := len(x.Parts) - 1
-		elements, tail, ok := erltext.Split(value, last)
-		return ok && e.matchAll(x.Parts[:last], elements) && e.match(x.Parts[last], tail)
-	case *erltext.Binary:
-		bits, ok := erltext.BitsOf(value)
-		return ok && e.matchBits(x.Segments, bits)
+		values, ok := x.Values(value)
+		return ok && e.matchAll(x.Parts, values)
 	}
 	return false
 }
@@ -159,25 +138,6 @@ func (e *evaluator) matchAll(patterns []erltext.Expr, values []etf.Term) bool {
 		}
 	}
 	return true
-}
-
-func (e *evaluator) matchBits(segments []erltext.Segment, bits erltext.Bits) bool {
-	for _, s := range segments {
-		if literal, ok := s.Value.(*erltext.Literal); ok {
-			want, err := s.Append(nil, literal.Term)
-			if err != nil || !bytes.HasPrefix(bits, want) {
-				return false
-			}
-			bits = bits[len(want):]
-			continue
-		}
-		value, rest, ok := s.Cut(bits)
-		if !ok || !e.match(s.Value, value) {
-			return false
-		}
-		bits = rest
-	}
-	return len(bits) == 0
 }
 
 // call calls a command of the prompt or one of the functions. A function without a module belongs to erlang.

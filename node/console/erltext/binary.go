@@ -9,20 +9,19 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Segment is a part of a binary, Value:Size/Type.
-type Segment struct {
-	Value  Expr
-	Size   int      // in bits; if negative, the type's default
-	Type   etf.Atom // integer, float, utf8, binary or bitstring
-	Little bool
-	Signed bool
+// segment describes a part of a binary, as in Value:Size/Type.
+type segment struct {
+	size   int      // in bits; if negative, the type's default
+	typ    etf.Atom // integer, float, utf8, binary or bitstring
+	little bool
+	signed bool
 }
 
-// Bits are the bits of a binary, each a byte of 0 or 1.
-type Bits []byte
+// bitString is the bits of a binary, each a byte of 0 or 1.
+type bitString []byte
 
-// BitsOf returns the bits of a binary and reports whether t is one.
-func BitsOf(t etf.Term) (Bits, bool) {
+// bitsOf returns the bits of a binary and reports whether t is one.
+func bitsOf(t etf.Term) (bitString, bool) {
 	b, ok := t.(etf.Bitstring)
 	if !ok {
 		if b.Bytes, ok = t.([]byte); !ok {
@@ -30,7 +29,7 @@ func BitsOf(t etf.Term) (Bits, bool) {
 		}
 		b.Bits = 8
 	}
-	bits := make(Bits, 0, 8*len(b.Bytes))
+	bits := make(bitString, 0, 8*len(b.Bytes))
 	for _, c := range b.Bytes {
 		for i := 7; i >= 0; i-- {
 			bits = append(bits, c>>i&1)
@@ -39,8 +38,8 @@ func BitsOf(t etf.Term) (Bits, bool) {
 	return bits[:max(0, len(bits)-8+int(b.Bits))], true
 }
 
-// Term returns the binary with these bits.
-func (b Bits) Term() etf.Term {
+// term returns the binary with these bits.
+func (b bitString) term() etf.Term {
 	packed := make([]byte, (len(b)+7)/8)
 	for i, bit := range b {
 		packed[i/8] |= bit << (7 - i%8)
@@ -51,13 +50,13 @@ func (b Bits) Term() etf.Term {
 	return packed
 }
 
-// Append appends a value as the segment describes it; a list is appended element by element. It fails if the
+// append appends a value as the segment describes it; a list is appended element by element. It fails if the
 // value does not have the type, or if the binary would exceed MaxTextBytes.
-func (s Segment) Append(b Bits, value etf.Term) (Bits, error) {
+func (s segment) append(b bitString, value etf.Term) (bitString, error) {
 	if elements, ok := etf.Elements(value); ok {
 		for _, e := range elements {
 			var err error
-			if b, err = s.Append(b, e); err != nil {
+			if b, err = s.append(b, e); err != nil {
 				return nil, err
 			}
 		}
@@ -66,62 +65,62 @@ func (s Segment) Append(b Bits, value etf.Term) (Bits, error) {
 	more, ok := s.bits(value)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("part of a binary is not of type %s", s.Type)
+		return nil, fmt.Errorf("part of a binary is not of type %s", s.typ)
 	case len(b)+len(more) > 8*MaxTextBytes:
 		return nil, fmt.Errorf("binary of more than %d bytes", MaxTextBytes)
 	}
 	return append(b, more...), nil
 }
 
-func (s Segment) bits(value etf.Term) (Bits, bool) {
+func (s segment) bits(value etf.Term) (bitString, bool) {
 	switch v := value.(type) {
 	case int64:
-		switch s.Type {
+		switch s.typ {
 		case "utf8":
 			if v < 0 || v > utf8.MaxRune || !utf8.ValidRune(rune(v)) {
 				return nil, false
 			}
-			return BitsOf([]byte(string(rune(v))))
+			return bitsOf([]byte(string(rune(v))))
 		case "float":
 			return s.bits(float64(v))
 		}
-		return s.integer(big.NewInt(v)), s.Type == "integer"
+		return s.integer(big.NewInt(v)), s.typ == "integer"
 	case *big.Int:
-		return s.integer(v), s.Type == "integer"
+		return s.integer(v), s.typ == "integer"
 	case float64:
 		switch s.width() {
 		case 32:
-			return s.integer(big.NewInt(int64(math.Float32bits(float32(v))))), s.Type == "float"
+			return s.integer(big.NewInt(int64(math.Float32bits(float32(v))))), s.typ == "float"
 		case 64:
-			return s.integer(new(big.Int).SetUint64(math.Float64bits(v))), s.Type == "float"
+			return s.integer(new(big.Int).SetUint64(math.Float64bits(v))), s.typ == "float"
 		}
 		return nil, false
 	}
-	bits, ok := BitsOf(value)
+	bits, ok := bitsOf(value)
 	switch {
-	case !ok || s.Type != "binary" && s.Type != "bitstring" || s.Size > len(bits):
+	case !ok || s.typ != "binary" && s.typ != "bitstring" || s.size > len(bits):
 		return nil, false
-	case s.Size >= 0:
-		bits = bits[:s.Size]
+	case s.size >= 0:
+		bits = bits[:s.size]
 	}
-	return bits, s.Type == "bitstring" || len(bits)%8 == 0
+	return bits, s.typ == "bitstring" || len(bits)%8 == 0
 }
 
 // width returns the number of bits that a number takes.
-func (s Segment) width() int {
+func (s segment) width() int {
 	switch {
-	case s.Size >= 0:
-		return s.Size
-	case s.Type == "float":
+	case s.size >= 0:
+		return s.size
+	case s.typ == "float":
 		return 64
 	}
 	return 8
 }
 
-func (s Segment) integer(n *big.Int) Bits {
+func (s segment) integer(n *big.Int) bitString {
 	size := s.width()
 	low := new(big.Int).Mod(n, new(big.Int).Lsh(big.NewInt(1), uint(size))) // never negative
-	bits := make(Bits, size)
+	bits := make(bitString, size)
 	for i := range bits {
 		bits[i] = byte(low.Bit(s.significance(i)))
 	}
@@ -130,29 +129,29 @@ func (s Segment) integer(n *big.Int) Bits {
 
 // significance returns the exponent of the i-th bit of a number. A little-endian number has its least significant
 // byte first, and the bits of an incomplete byte last.
-func (s Segment) significance(i int) int {
+func (s segment) significance(i int) int {
 	size := s.width()
-	if !s.Little {
+	if !s.little {
 		return size - 1 - i
 	}
 	start := i / 8 * 8
 	return min(start+8, size) - 1 - i + start
 }
 
-// Cut returns the value of the segment at the start of b and the bits after it.
-func (s Segment) Cut(b Bits) (value etf.Term, rest Bits, ok bool) {
-	switch s.Type {
+// cut returns the value of the segment at the start of b and the bits after it.
+func (s segment) cut(b bitString) (value etf.Term, rest bitString, ok bool) {
+	switch s.typ {
 	case "binary", "bitstring":
-		size := s.Size
+		size := s.size
 		if size < 0 {
 			size = len(b)
 		}
-		if size > len(b) || s.Type == "binary" && size%8 != 0 {
+		if size > len(b) || s.typ == "binary" && size%8 != 0 {
 			return nil, nil, false
 		}
-		return b[:size].Term(), b[size:], true
+		return b[:size].term(), b[size:], true
 	case "utf8":
-		data, _ := b[:min(len(b)/8, utf8.UTFMax)*8].Term().([]byte)
+		data, _ := b[:min(len(b)/8, utf8.UTFMax)*8].term().([]byte)
 		c, size := utf8.DecodeRune(data)
 		if c == utf8.RuneError && size <= 1 {
 			return nil, nil, false
@@ -167,19 +166,19 @@ func (s Segment) Cut(b Bits) (value etf.Term, rest Bits, ok bool) {
 	return value, b[size:], ok
 }
 
-func (s Segment) number(b Bits) (etf.Term, bool) {
+func (s segment) number(b bitString) (etf.Term, bool) {
 	n := new(big.Int)
 	for i, bit := range b {
 		n.SetBit(n, s.significance(i), uint(bit))
 	}
-	if s.Type == "float" {
+	if s.typ == "float" {
 		f := math.Float64frombits(n.Uint64())
 		if len(b) == 32 {
 			f = float64(math.Float32frombits(uint32(n.Uint64())))
 		}
 		return f, (len(b) == 32 || len(b) == 64) && !math.IsNaN(f) && !math.IsInf(f, 0)
 	}
-	if s.Signed && len(b) > 0 && n.Bit(len(b)-1) == 1 {
+	if s.signed && len(b) > 0 && n.Bit(len(b)-1) == 1 {
 		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(len(b))))
 	}
 	return shortest(n), true

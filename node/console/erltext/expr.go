@@ -1,8 +1,8 @@
 // Package erltext reads and prints Erlang terms as text, as the Erlang shell does:
 // https://www.erlang.org/doc/man/shell.html
 //
-// [Parse] reads expressions and [Pretty] prints a value. [Kind.Term], [Segment], [Equal] and [Split] help to
-// evaluate expressions. Logs use etf.FormatRaw instead.
+// [Parse] reads expressions and [Pretty] prints a value. [Compound] and [Equal] help to evaluate expressions. Logs use
+// etf.FormatRaw instead.
 package erltext
 
 import (
@@ -30,7 +30,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason) }
 
-// Expr is an expression, one of *Literal, *Variable, *Match, *Call, *Compound and *Binary.
+// Expr is an expression, one of *Literal, *Variable, *Match, *Call and *Compound.
 type Expr any
 
 // Literal is a term.
@@ -51,52 +51,79 @@ type Call struct {
 	Args             []Expr
 }
 
-// Compound is a tuple, list or map that is not a literal. Parts holds the elements: for a list, followed by its
+// Compound is a tuple, list, map or binary that is not a literal. Parts holds the elements: for a list, followed by its
 // tail; for a map, each key followed by its value.
 type Compound struct {
-	Kind
-	Parts []Expr
+	Kind     Kind
+	Parts    []Expr
+	segments []segment // of a binary, one for each part
 }
-
-// Binary is a binary that is not a literal.
-type Binary struct{ Segments []Segment }
 
 // Kind is the kind of a Compound.
 type Kind uint8
 
 const (
-	Tuple Kind = 0
-	List  Kind = 1
-	Map   Kind = 2
+	Tuple  Kind = 0
+	List   Kind = 1
+	Map    Kind = 2
+	Binary Kind = 3
 )
 
-// Term returns the term whose parts have the given values.
-func (k Kind) Term(parts []etf.Term) etf.Term {
-	switch k {
+// Term returns the term whose parts have the given values. It fails if a value cannot be part of a binary.
+func (c *Compound) Term(values []etf.Term) (etf.Term, error) {
+	switch c.Kind {
 	case Tuple:
-		return etf.Tuple(parts)
+		return etf.Tuple(values), nil
 	case List:
-		last := len(parts) - 1
-		return newList(parts[:last], parts[last])
+		last := len(values) - 1
+		return newList(values[:last], values[last]), nil
+	case Binary:
+		var b bitString
+		for i, s := range c.segments {
+			var err error
+			if b, err = s.append(b, values[i]); err != nil {
+				return nil, err
+			}
+		}
+		return b.term(), nil
 	}
-	pairs := make([]etf.Pair, len(parts)/2)
+	pairs := make([]etf.Pair, len(values)/2)
 	for i := range pairs {
-		pairs[i] = etf.Pair{Key: normal(parts[2*i]), Value: parts[2*i+1]}
+		pairs[i] = etf.Pair{Key: normal(values[2*i]), Value: values[2*i+1]}
 	}
-	return newMap(pairs)
+	return newMap(pairs), nil
 }
 
-// compound returns the expression with the given parts: a literal if all parts are literals.
-func compound(kind Kind, parts []Expr) Expr {
-	terms := make([]etf.Term, len(parts))
-	for i, part := range parts {
-		literal, ok := part.(*Literal)
-		if !ok {
-			return &Compound{kind, parts}
+// Values is the reverse of Term: it returns the values of the parts, and reports whether t is such a term. Parts of a
+// binary that are literals are compared. No map is such a term.
+func (c *Compound) Values(t etf.Term) (values []etf.Term, ok bool) {
+	switch c.Kind {
+	case Tuple:
+		tuple, ok := t.(etf.Tuple)
+		return tuple, ok && len(tuple) == len(c.Parts)
+	case List:
+		n := len(c.Parts) - 1
+		elements, tail := elementsOf(t)
+		if len(elements) < n {
+			return nil, false
 		}
-		terms[i] = literal.Term
+		return append(elements[:n:n], newList(elements[n:], tail)), true
+	case Binary:
+		b, ok := bitsOf(t)
+		for i, s := range c.segments {
+			var value etf.Term
+			if literal, isLiteral := c.Parts[i].(*Literal); isLiteral && ok {
+				want, err := s.append(nil, literal.Term)
+				value, ok = literal.Term, err == nil && bytes.HasPrefix(b, want)
+				b = bytes.TrimPrefix(b, want)
+			} else if ok {
+				value, b, ok = s.cut(b)
+			}
+			values = append(values, value)
+		}
+		return values, ok && len(b) == 0
 	}
-	return &Literal{kind.Term(terms)}
+	return nil, false
 }
 
 // isPattern reports whether e can be on the left of =.
@@ -108,8 +135,6 @@ func isPattern(e Expr) bool {
 		return isPattern(e.Value)
 	case *Compound:
 		return e.Kind != Map && !slices.ContainsFunc(e.Parts, func(part Expr) bool { return !isPattern(part) })
-	case *Binary:
-		return !slices.ContainsFunc(e.Segments, func(s Segment) bool { return !isPattern(s.Value) })
 	}
 	return false
 }
@@ -198,13 +223,4 @@ func newMap(pairs []etf.Pair) etf.Map {
 		}
 	}
 	return m
-}
-
-// Split returns the first n elements of a list and the rest of the list.
-func Split(list etf.Term, n int) (first []etf.Term, rest etf.Term, ok bool) {
-	elements, tail := elementsOf(list)
-	if len(elements) < n {
-		return nil, nil, false
-	}
-	return elements[:n:n], newList(elements[n:], tail), true
 }

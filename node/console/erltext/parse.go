@@ -193,11 +193,11 @@ func (p *parser) primary() Expr {
 		p.expect(")")
 		return e
 	case p.accept("{"):
-		return compound(Tuple, p.until("}"))
+		return p.compound(t, Compound{Kind: Tuple, Parts: p.until("}")})
 	case p.accept("["):
-		return p.list()
+		return p.list(t)
 	case p.accept("#"):
-		return p.pairs()
+		return p.pairs(t)
 	case p.accept("<<"):
 		return p.binary(t)
 	case t.kind == symbolToken && openers[t.text]:
@@ -246,7 +246,24 @@ func (p *parser) atomOrCall() Expr {
 	return call
 }
 
-func (p *parser) list() Expr {
+// compound returns an expression that begins with the token start: a literal if all its parts are literals.
+func (p *parser) compound(start token, c Compound) Expr {
+	values := make([]etf.Term, len(c.Parts))
+	for i, part := range c.Parts {
+		literal, ok := part.(*Literal)
+		if !ok || p.err != nil {
+			return &c
+		}
+		values[i] = literal.Term
+	}
+	term, err := c.Term(values)
+	if err != nil {
+		p.fail(start.Errorf("%v", err))
+	}
+	return &Literal{term}
+}
+
+func (p *parser) list(start token) Expr {
 	if p.accept("]") {
 		return &Literal{etf.List(nil)}
 	}
@@ -256,11 +273,11 @@ func (p *parser) list() Expr {
 		tail = p.expr()
 	}
 	p.expect("]")
-	return compound(List, append(parts, tail))
+	return p.compound(start, Compound{Kind: List, Parts: append(parts, tail)})
 }
 
 // pairs reads a map after its #.
-func (p *parser) pairs() Expr {
+func (p *parser) pairs(start token) Expr {
 	p.expect("{")
 	var parts []Expr
 	for !p.accept("}") && p.err == nil {
@@ -271,7 +288,7 @@ func (p *parser) pairs() Expr {
 		p.expect("=>")
 		parts = append(parts, p.expr())
 	}
-	return compound(Map, parts)
+	return p.compound(start, Compound{Kind: Map, Parts: parts})
 }
 
 // binary reads a binary after its <<, which is the token start.
@@ -281,38 +298,28 @@ func (p *parser) binary(start token) Expr {
 	if p.depth > etf.MaxDepth {
 		p.fail(p.token.Errorf("nested deeper than %d", etf.MaxDepth))
 	}
-	var segments []Segment
+	c := Compound{Kind: Binary}
 	for !p.accept(">>") && p.err == nil {
-		if len(segments) > 0 {
+		if len(c.Parts) > 0 {
 			p.expect(",")
 		}
-		segments = append(segments, p.segment())
+		part, s := p.segment()
+		c.Parts, c.segments = append(c.Parts, part), append(c.segments, s)
 	}
-	bits, literal := Bits{}, true
-	for _, s := range segments {
-		l, ok := s.Value.(*Literal)
-		if literal = literal && ok && p.err == nil; !literal {
-			return &Binary{segments}
-		}
-		var err error
-		if bits, err = s.Append(bits, l.Term); err != nil {
-			p.fail(start.Errorf("%v", err))
-		}
-	}
-	return &Literal{bits.Term()}
+	return p.compound(start, c)
 }
 
-func (p *parser) segment() Segment {
-	s := Segment{Size: -1, Type: "integer"}
+func (p *parser) segment() (value Expr, s segment) {
+	s = segment{size: -1, typ: "integer"}
 	if t := p.token; t.kind == atomToken { // not a call, because a colon begins the size
-		s.Value = &Literal{etf.Atom(t.text)}
+		value = &Literal{etf.Atom(t.text)}
 		p.next()
 	} else {
-		s.Value = p.operand(1)
+		value = p.operand(1)
 	}
 	size := p.token
 	if p.accept(":") {
-		s.Size = p.size()
+		s.size = p.size()
 	}
 	if p.accept("/") {
 		p.specifier(&s)
@@ -320,13 +327,13 @@ func (p *parser) segment() Segment {
 			p.specifier(&s)
 		}
 	}
-	if s.Type == "binary" && s.Size > 0 {
-		s.Size *= 8
+	if s.typ == "binary" && s.size > 0 {
+		s.size *= 8
 	}
-	if s.Size > 8*MaxTextBytes || s.Type == "utf8" && s.Size >= 0 {
+	if s.size > 8*MaxTextBytes || s.typ == "utf8" && s.size >= 0 {
 		p.fail(size.Errorf("illegal size"))
 	}
-	return s
+	return value, s
 }
 
 func (p *parser) size() int {
@@ -341,22 +348,22 @@ func (p *parser) size() int {
 }
 
 // specifier reads one type specifier of a segment.
-func (p *parser) specifier(s *Segment) {
+func (p *parser) specifier(s *segment) {
 	t := p.token
 	if t.kind != atomToken {
 		p.misplaced()
 	}
 	switch t.text {
 	case "integer", "float", "utf8", "binary", "bitstring":
-		s.Type = etf.Atom(t.text)
+		s.typ = etf.Atom(t.text)
 	case "bytes":
-		s.Type = "binary"
+		s.typ = "binary"
 	case "bits":
-		s.Type = "bitstring"
+		s.typ = "bitstring"
 	case "little", "big":
-		s.Little = t.text == "little"
+		s.little = t.text == "little"
 	case "signed", "unsigned":
-		s.Signed = t.text == "signed"
+		s.signed = t.text == "signed"
 	default:
 		p.unsupported(t)
 	}
