@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"sync"
 	"time"
 
 	"github.com/flake-go/flake/client"
@@ -71,18 +70,15 @@ func show(ctx context.Context, ids *client.IDs[flake.ID]) error {
 	const workers, each = 8, 100_000
 	errs := make(chan error, workers)
 	start := time.Now()
-	var all sync.WaitGroup
 	for range workers {
-		all.Go(func() { errs <- takeEach(ctx, leased, each) })
+		go func() { errs <- takeEach(ctx, leased, each) }()
 	}
-	all.Wait()
-	took := time.Since(start)
 	for range workers {
 		if err := <-errs; err != nil {
 			return err
 		}
 	}
-	fmt.Printf("leased:   %d, %d ns each\n", workers*each, took.Nanoseconds()/(workers*each))
+	fmt.Printf("leased:   %d, %d ns each\n", workers*each, time.Since(start).Nanoseconds()/(workers*each))
 	return nil
 }
 
