@@ -118,26 +118,27 @@ func decoded(answer []byte, err error) (etf.Term, error) {
 
 // call makes a call and returns the answer, as an external term.
 func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (answer []byte, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("call %s: %w", name, err)
+		}
+	}()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("call %s: %w", name, context.Cause(ctx))
+		return nil, context.Cause(ctx)
 	}
 	tag, waiting, err := c.send(name, request)
 	if err != nil {
-		return nil, fmt.Errorf("call %s: %w", name, err)
+		return nil, err
 	}
 	select {
 	case <-waiting.done:
-		answer, err = waiting.answer, waiting.err
+		return waiting.answer, waiting.err
 	case <-ctx.Done():
-		err = context.Cause(ctx)
 		c.mu.Lock()
+		defer c.mu.Unlock()
 		delete(c.calls, tag)
-		c.mu.Unlock()
+		return nil, context.Cause(ctx)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("call %s: %w", name, err)
-	}
-	return answer, nil
 }
 
 // endedError is the error of a call that was not sent because the connection had ended.
@@ -163,7 +164,7 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call,
 	ref, watched := c.watched[name]
 	if !watched {
 		ref = etf.NewRef(c.self.Node(), c.self.Creation(), uint32(tag), uint32(tag>>32), 0)
-		if out, err = appendMonitor(out, c.self, name, ref); err != nil {
+		if out, err = wire.Append(out, caps, etf.Tuple{int64(wire.OpMonitorP), c.self, name, ref}); err != nil {
 			return 0, nil, err
 		}
 	}

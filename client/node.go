@@ -57,14 +57,11 @@ func NewNode(name string, d Dialer) *Node {
 // Close closes the connection. Calls waiting for an answer fail.
 func (n *Node) Close() error {
 	n.mu.Lock()
-	n.cancel() // after this, no attempt starts
+	n.cancel() // after this, no attempt starts; after Wait, conn does not change
 	n.mu.Unlock()
 	n.dials.Wait()
-	n.mu.Lock()
-	conn := n.conn
-	n.mu.Unlock()
-	if conn != nil {
-		conn.Close()
+	if n.conn != nil {
+		n.conn.Close()
 	}
 	return nil
 }

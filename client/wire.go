@@ -21,14 +21,9 @@ var caps = etf.AllCaps
 // tick is an empty frame.
 var tick = make([]byte, wire.HeaderSize)
 
-// appendMonitor appends a frame that monitors a registered process.
-func appendMonitor(dst []byte, self etf.Pid, name etf.Atom, ref etf.Ref) ([]byte, error) {
-	return wire.Append(dst, caps, etf.Tuple{int64(wire.OpMonitorP), self, name, ref})
-}
-
 // appendCall appends a frame that sends {'$gen_call', {Self, Tag}, Request} to a registered
-// process. appendMonitor must already have accepted the name. OTP uses a reference as Tag, but
-// any term is allowed.
+// process, whose name must be an atom that etf accepts. OTP uses a reference as Tag, but any term is
+// allowed.
 func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf.Term) ([]byte, error) {
 	b := etf.AppendInt(etf.AppendTupleHeader(wire.Open(dst), 4), int64(wire.OpRegSend))
 	b = etf.MustAppendAtom(append(b, self...), "", caps)
@@ -70,20 +65,13 @@ func decode(frame []byte) (s signal, err error) {
 		if m.Payload == nil {
 			return s, errors.New("send without a message")
 		}
-		s.tag, s.answer = decodeMessage(m.Payload)
+		r := etf.NewReader(m.Payload)
+		r.Tuple()
+		if tag, answer := r.Uint64(), r.Raw(); r.Finish() == nil { // {Tag, Answer}; no other message is expected
+			s.tag, s.answer = tag, answer
+		}
 	case m.Op == wire.OpMonitorPExit && m.N == 4:
 		s.ref, s.reason = m.Args[2], m.Args[3]
 	}
 	return s, err
-}
-
-// decodeMessage decodes {Tag, Answer}. For any other message it returns a nil answer.
-func decodeMessage(message []byte) (tag uint64, answer []byte) {
-	r := etf.NewReader(message)
-	r.Tuple()
-	tag, answer = r.Uint64(), r.Raw()
-	if r.Finish() != nil {
-		return 0, nil
-	}
-	return tag, answer
 }
