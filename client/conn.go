@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,11 +71,8 @@ type call struct {
 }
 
 func newConn(conn net.Conn, self etf.Pid, ticktime time.Duration) *Conn {
-	if ticktime == 0 {
-		ticktime = defaultTicktime
-	}
 	c := &Conn{
-		conn: conn, self: self, silent: ticktime,
+		conn: conn, self: self, silent: cmp.Or(ticktime, defaultTicktime),
 		wake: make(chan struct{}, 1), calls: make(map[uint64]*call), watched: make(map[etf.Atom]etf.Ref),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())

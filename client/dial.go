@@ -73,7 +73,11 @@ func (d Dialer) dial(ctx context.Context, node string) (*Conn, error) {
 		return nil, err
 	}
 	if d.TLS != nil {
-		conn = d.secure(conn, node)
+		config := d.TLS.Clone()
+		if config.ServerName == "" {
+			_, config.ServerName, _ = strings.Cut(node, "@")
+		}
+		conn = tls.Client(conn, config) // the first write performs the TLS handshake
 	}
 	self, err := d.shakeHands(ctx, conn, node)
 	if err != nil {
@@ -103,15 +107,6 @@ func (d Dialer) lookup(ctx context.Context, node string) (addr string, err error
 
 func joinPort(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
-}
-
-// secure wraps a connection in TLS. The first write performs the TLS handshake.
-func (d Dialer) secure(c net.Conn, node string) net.Conn {
-	config := d.TLS.Clone()
-	if config.ServerName == "" {
-		_, config.ServerName, _ = strings.Cut(node, "@")
-	}
-	return tls.Client(c, config)
 }
 
 // shakeHands performs the handshake and returns the caller's pid.

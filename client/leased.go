@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -76,12 +77,7 @@ type lease struct {
 // Leased returns a Leased for this generator. The first call of Next makes the first request. The
 // caller must Close the Leased after use.
 func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
-	if o.Size == 0 {
-		o.Size = defaultLeaseSize
-	}
-	if o.MaxAge == 0 {
-		o.MaxAge = defaultLeaseAge
-	}
+	o.Size, o.MaxAge = cmp.Or(o.Size, defaultLeaseSize), cmp.Or(o.MaxAge, defaultLeaseAge)
 	if o.Size < 1 || o.Size > MaxLeaseSize {
 		return nil, outOfRange("Size", o.Size, 1, MaxLeaseSize)
 	}
