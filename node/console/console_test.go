@@ -20,7 +20,7 @@ import (
 // table is a few functions, as far as may be those of Erlang.
 type table map[string]func(args []etf.Term) (etf.Term, error)
 
-func (t table) Call(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
+func (t table) call(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
 	call, ok := t[string(module)+":"+string(function)]
 	if !ok {
 		return nil, &Exception{Class: "error", Reason: etf.Atom("undef")}
@@ -62,7 +62,7 @@ func (s script) width() int { return defaultWidth }
 func run(t *testing.T, input string) string {
 	t.Helper()
 	var out bytes.Buffer
-	c := New(Options{Out: &out, Functions: functions, Help: []Section{{"tests", []Help{{"t:badarg(Any)", "fails"}}}}})
+	c := New(Options{Out: &out, Functions: functions.call, Help: []Section{{"tests", []Help{{"t:badarg(Any)", "fails"}}}}})
 	if err := c.serve(context.Background(), script{bufio.NewScanner(strings.NewReader(input))}); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestEval(t *testing.T) {
 		{"q().", "** exception error: undefined shell command q/0"},
 		{"t:q().", "** exception error: undefined function t:q/0"},
 	} {
-		text, err := Eval(context.Background(), functions, test.text)
+		text, err := Eval(context.Background(), functions.call, test.text)
 		got := string(text)
 		if err != nil {
 			got = err.Error()

@@ -10,12 +10,9 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Functions is a set of functions that can be called.
-type Functions interface {
-	// Call calls Module:Function(Args). If the function does not exist, the error is an *Exception of class error with
-	// the reason undef.
-	Call(module, function etf.Atom, args []etf.Term) (etf.Term, error)
-}
+// Functions calls Module:Function(Args). If the function does not exist, the error is an *Exception of class error with
+// the reason undef.
+type Functions func(module, function etf.Atom, args []etf.Term) (etf.Term, error)
 
 // defaultWidth is the width of lines without a terminal.
 const defaultWidth = 80
@@ -156,7 +153,7 @@ func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error)
 	var value etf.Term
 	done := make(chan struct{})
 	go func() { // an endless call must not keep the prompt from ending
-		value, err = e.functions.Call(c.module, c.function, args)
+		value, err = e.functions(c.module, c.function, args)
 		close(done)
 	}()
 	select {

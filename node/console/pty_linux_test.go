@@ -65,7 +65,7 @@ func startSession(t *testing.T, ctx context.Context) *session {
 	t.Helper()
 	user, program := openPTY(t)
 	s := &session{T: t, user: user, ended: make(chan error, 1)}
-	s.console = New(Options{Node: "n@h", In: program, Out: program, Functions: functions, Help: []Section{
+	s.console = New(Options{Node: "n@h", In: program, Out: program, Functions: functions.call, Help: []Section{
 		{"tests", []Help{{"t:sleep()", "sleeps"}, {"t:exit(Reason)", "exits"}}},
 	}})
 	go io.Copy(s, user)

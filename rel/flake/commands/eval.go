@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/console"
 	"github.com/flake-go/flake/node/etf"
@@ -29,30 +28,22 @@ func Eval(f *cli.Flags) cli.Action {
 		}
 		defer node.Close()
 		text := strings.TrimSuffix(strings.TrimSpace(args[0]), ".") + "."
-		value, err := console.Eval(ctx, functions{ctx, node}, text)
+		call := func(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
+			ctx, cancel := context.WithTimeout(ctx, remote.CallTime)
+			defer cancel()
+			result, err := node.Apply(ctx, module, function, args)
+			if err != nil {
+				return nil, fmt.Errorf("the node did not answer: %w", err)
+			}
+			if reason, failed := remote.BadRPC(result); failed {
+				return nil, &console.Exception{Class: "error", Reason: reason}
+			}
+			return result, nil
+		}
+		value, err := console.Eval(ctx, call, text)
 		if err == nil {
 			_, err = stdout.Write(append(value, '\n'))
 		}
 		return err
 	})
-}
-
-// functions calls the functions of a running node.
-type functions struct {
-	ctx  context.Context
-	node *client.Node
-}
-
-// Call implements console.Functions.
-func (r functions) Call(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, remote.CallTime)
-	defer cancel()
-	result, err := r.node.Apply(ctx, module, function, args)
-	if err != nil {
-		return nil, fmt.Errorf("the node did not answer: %w", err)
-	}
-	if reason, failed := remote.BadRPC(result); failed {
-		return nil, &console.Exception{Class: "error", Reason: reason}
-	}
-	return result, nil
 }

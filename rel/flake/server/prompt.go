@@ -12,8 +12,8 @@ type prompt struct {
 	functions rpc.Table // set once the node has started
 }
 
-// Call implements console.Functions.
-func (p *prompt) Call(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
+// call is a console.Functions.
+func (p *prompt) call(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
 	result, e := p.functions.Apply(module, function, args)
 	if e != nil {
 		return nil, &console.Exception{Class: string(e.Class), Reason: e.Reason}

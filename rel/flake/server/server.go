@@ -283,7 +283,7 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 	if !noinput && output.IsTerminal(os.Stdin) && output.IsTerminal(stdout) {
 		p = &prompt{}
 		p.Console = console.New(console.Options{
-			Node: cfg.Node.Name, In: os.Stdin, Out: stdout, Functions: p, Help: help,
+			Node: cfg.Node.Name, In: os.Stdin, Out: stdout, Functions: p.call, Help: help,
 		})
 		stdout = p
 		if output.IsTerminal(stderr) {
