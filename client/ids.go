@@ -149,9 +149,9 @@ func (g *IDs[ID]) ask(ctx context.Context, r request) (answer, error) {
 	return g.door.ask(ctx, r)
 }
 
-// take requests n new ids, at most the given number at a time. read returns the ids of an answer.
-// take returns [ErrNotAbove] if the ids are not in order, or do not follow the highest id when the
-// call started.
+// take requests n new ids, in requests for at most the given number, and returns them. read returns
+// the ids in an answer. The error is [ErrNotAbove] if the ids are not in order, or do not follow the
+// highest id when the call started.
 func (g *IDs[ID]) take(ctx context.Context, r request, n, most int,
 	read func(request, answer) ([]numbers, error)) (all []numbers, err error) {
 	if n < 1 {

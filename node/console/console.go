@@ -83,7 +83,7 @@ func New(options Options) *Console {
 	own := Section{Title: "shell internal commands"}
 	for _, b := range []struct {
 		name       etf.Atom
-		args, does string
+		args, does string // args has one letter for each argument
 		run        builtin
 	}{
 		{"b", "", "list the variables and their values", c.showBindings},
