@@ -17,8 +17,7 @@
 %% of the client.
 -module(flake_client_order).
 
--export([open/1, mark/1, admits/3, raise/3, same_worker/3, current/1, move/3]).
--deprecated({same_worker, 3}).
+-export([open/1, mark/1, admits/3, raise/3, current/1, move/3]).
 -export_type([order/0, mark/0]).
 
 -define(HIGHEST, 1).
@@ -59,11 +58,6 @@ admits(Mark, Node, Id) ->
 -spec raise(order(), index(), flake_client:id()) -> ok.
 raise(Order, Node, Id) ->
     raise_to(Order, leading(Id), Node).
-
-%% Deprecated: nothing compares the workers of nodes.
--spec same_worker(order(), index(), fun((flake_client:id()) -> term())) -> [index()].
-same_worker(_, _, _) ->
-    [].
 
 raise_to(Order, Bits, Node) ->
     Old = mark(Order),
