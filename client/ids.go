@@ -359,6 +359,6 @@ func refusal(reason string) error {
 	return fmt.Errorf("the node answered {error, %s}", escape.Text(reason))
 }
 
-func outOfRange(what string, n, from, to int) error {
-	return fmt.Errorf("%w: %s is %d: must be from %d to %d", ErrBadArgument, what, n, from, to)
+func outOfRange(what string, value, from, to any) error {
+	return fmt.Errorf("%w: %s is %v: must be from %v to %v", ErrBadArgument, what, value, from, to)
 }

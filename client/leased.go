@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"net"
 	"sync"
@@ -82,8 +81,7 @@ func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 		return nil, outOfRange("Size", o.Size, 1, MaxLeaseSize)
 	}
 	if o.MaxAge < MinLeaseAge || o.MaxAge > MaxLeaseAge {
-		return nil, fmt.Errorf("%w: MaxAge is %v: must be from %v to %v",
-			ErrBadArgument, o.MaxAge, MinLeaseAge, MaxLeaseAge)
+		return nil, outOfRange("MaxAge", o.MaxAge, MinLeaseAge, MaxLeaseAge)
 	}
 	l := &Leased[ID]{ids: g, size: o.Size, maxAge: o.MaxAge, start: time.Now()}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
