@@ -54,30 +54,30 @@ type Call struct {
 // Compound is a tuple, list, map or binary that is not a literal. Parts holds the elements: for a list, followed by its
 // tail; for a map, each key followed by its value.
 type Compound struct {
-	Kind     Kind
 	Parts    []Expr
+	kind     kind
 	segments []segment // of a binary, one for each part
 }
 
-// Kind is the kind of a Compound.
-type Kind uint8
+// kind is the kind of a Compound.
+type kind uint8
 
 const (
-	Tuple  Kind = 0
-	List   Kind = 1
-	Map    Kind = 2
-	Binary Kind = 3
+	aTuple  kind = 0
+	aList   kind = 1
+	aMap    kind = 2
+	aBinary kind = 3
 )
 
 // Term returns the term whose parts have the given values. It fails if a value cannot be part of a binary.
 func (c *Compound) Term(values []etf.Term) (etf.Term, error) {
-	switch c.Kind {
-	case Tuple:
+	switch c.kind {
+	case aTuple:
 		return etf.Tuple(values), nil
-	case List:
+	case aList:
 		last := len(values) - 1
 		return newList(values[:last], values[last]), nil
-	case Binary:
+	case aBinary:
 		var b bitString
 		for i, s := range c.segments {
 			var err error
@@ -97,18 +97,18 @@ func (c *Compound) Term(values []etf.Term) (etf.Term, error) {
 // Values is the reverse of Term: it returns the values of the parts, and reports whether t is such a term. Parts of a
 // binary that are literals are compared. No map is such a term.
 func (c *Compound) Values(t etf.Term) (values []etf.Term, ok bool) {
-	switch c.Kind {
-	case Tuple:
+	switch c.kind {
+	case aTuple:
 		tuple, ok := t.(etf.Tuple)
 		return tuple, ok && len(tuple) == len(c.Parts)
-	case List:
+	case aList:
 		n := len(c.Parts) - 1
 		elements, tail := elementsOf(t)
 		if len(elements) < n {
 			return nil, false
 		}
 		return append(elements[:n:n], newList(elements[n:], tail)), true
-	case Binary:
+	case aBinary:
 		b, ok := bitsOf(t)
 		for i, s := range c.segments {
 			var value etf.Term
@@ -134,7 +134,7 @@ func isPattern(e Expr) bool {
 	case *Match:
 		return isPattern(e.Value)
 	case *Compound:
-		return e.Kind != Map && !slices.ContainsFunc(e.Parts, func(part Expr) bool { return !isPattern(part) })
+		return e.kind != aMap && !slices.ContainsFunc(e.Parts, func(part Expr) bool { return !isPattern(part) })
 	}
 	return false
 }

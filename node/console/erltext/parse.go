@@ -193,7 +193,7 @@ func (p *parser) primary() Expr {
 		p.expect(")")
 		return e
 	case p.accept("{"):
-		return p.compound(t, Compound{Kind: Tuple, Parts: p.until("}")})
+		return p.compound(t, Compound{kind: aTuple, Parts: p.until("}")})
 	case p.accept("["):
 		return p.list(t)
 	case p.accept("#"):
@@ -273,7 +273,7 @@ func (p *parser) list(start token) Expr {
 		tail = p.expr()
 	}
 	p.expect("]")
-	return p.compound(start, Compound{Kind: List, Parts: append(parts, tail)})
+	return p.compound(start, Compound{kind: aList, Parts: append(parts, tail)})
 }
 
 // pairs reads a map after its #.
@@ -288,7 +288,7 @@ func (p *parser) pairs(start token) Expr {
 		p.expect("=>")
 		parts = append(parts, p.expr())
 	}
-	return p.compound(start, Compound{Kind: Map, Parts: parts})
+	return p.compound(start, Compound{kind: aMap, Parts: parts})
 }
 
 // binary reads a binary after its <<, which is the token start.
@@ -298,7 +298,7 @@ func (p *parser) binary(start token) Expr {
 	if p.depth > etf.MaxDepth {
 		p.fail(p.token.Errorf("nested deeper than %d", etf.MaxDepth))
 	}
-	c := Compound{Kind: Binary}
+	c := Compound{kind: aBinary}
 	for !p.accept(">>") && p.err == nil {
 		if len(c.Parts) > 0 {
 			p.expect(",")
