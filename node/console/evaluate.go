@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,18 +124,12 @@ func (e *evaluator) match(pattern erltext.Expr, value etf.Term) bool {
 		return e.match(x.Pattern, value) && e.match(x.Value, value)
 	case *erltext.Compound:
 		values, ok := x.Values(value)
-		return ok && e.matchAll(x.Parts, values)
+		for i := 0; ok && i < len(x.Parts); i++ {
+			ok = e.match(x.Parts[i], values[i])
+		}
+		return ok
 	}
 	return false
-}
-
-func (e *evaluator) matchAll(patterns []erltext.Expr, values []etf.Term) bool {
-	for i, pattern := range patterns {
-		if !e.match(pattern, values[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // call calls a command of the prompt or one of the functions. A function without a module belongs to erlang.
@@ -146,14 +141,10 @@ func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error)
 	if err != nil {
 		return nil, err
 	}
-	c := call{x.Module, x.Function, args, x.Module == ""}
-	if c.unqualified {
-		c.module = "erlang"
-	}
 	var value etf.Term
 	done := make(chan struct{})
 	go func() { // an endless call must not keep the prompt from ending
-		value, err = e.functions(c.module, c.function, args)
+		value, err = e.functions(cmp.Or(x.Module, erlang), x.Function, args)
 		close(done)
 	}()
 	select {
@@ -168,7 +159,7 @@ func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error)
 	if e, ok := errors.AsType[*Exception](err); ok {
 		raised = *e
 	}
-	raised.call = &c
+	raised.call = &call{x.Module, x.Function, args}
 	return nil, &raised
 }
 
@@ -181,10 +172,11 @@ type Exception struct {
 }
 
 type call struct {
-	module, function etf.Atom
+	module, function etf.Atom // module is empty if none was typed
 	args             []etf.Term
-	unqualified      bool // typed without a module
 }
+
+const erlang = etf.Atom("erlang")
 
 // Error returns the text that the prompt prints. It can have several lines.
 func (e *Exception) Error() string { return string(e.text(defaultWidth)) }
@@ -196,7 +188,7 @@ func (e *Exception) text(width int) []byte {
 	switch {
 	case c == nil:
 		return appendReason(text, e, width)
-	case e.Class == "error" && e.Reason == etf.Atom("undef") && c.unqualified:
+	case e.Class == "error" && e.Reason == etf.Atom("undef") && c.module == "":
 		return fmt.Appendf(text, "undefined shell command %s/%d", c.name(), len(c.args))
 	case e.Class == "error" && e.Reason == etf.Atom("undef"):
 		return fmt.Appendf(text, "undefined function %s/%d", c.name(), len(c.args))
@@ -219,7 +211,7 @@ func (e *Exception) text(width int) []byte {
 // name returns Module:Function, or only the function if the module is erlang.
 func (c *call) name() []byte {
 	var name []byte
-	if c.module != "erlang" {
+	if c.module != "" && c.module != erlang {
 		name = append(erltext.Pretty(nil, c.module, defaultWidth), ':')
 	}
 	return erltext.Pretty(name, c.function, defaultWidth)
