@@ -243,11 +243,7 @@ func (c *Conn) fail(err error, which func(*call) bool) {
 func (c *Conn) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ctx.Err() != nil {
-		return
-	}
 	c.cancel(err)
-	c.out = nil
 	c.conn.Close()
 	c.fail(fmt.Errorf("%w: %w", ErrLost, err), func(*call) bool { return true })
 }
