@@ -30,7 +30,8 @@ func TestCall(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if _, err := c.Call(t.Context(), "nobody", etf.Atom("a")); !errors.Is(err, ErrNoProcess) {
+		if _, err := c.Call(t.Context(), "nobody", etf.Atom("a")); !errors.Is(err, ErrNoProcess) ||
+			!strings.HasPrefix(err.Error(), "call nobody: ") {
 			t.Errorf("call of no name: %v", err)
 		}
 	}

@@ -95,7 +95,8 @@ func TestFormats(t *testing.T) {
 		isFlake, isUUID, maybeUL bool
 	}{
 		{mine, true, false, false},
-		{uuid, false, true, true}, // a ulid may have any bits after the time
+		{flake.Make(7<<12, 1<<47, 7), true, false, false}, // like a uuidv7 of 1970
+		{uuid, false, true, true},                         // a ulid may have any bits after the time
 		{other, false, false, true},
 	} {
 		_, _, err1 := handedOut[flake.ID](tt.id[:])
@@ -113,8 +114,9 @@ func TestFresh(t *testing.T) {
 	uuid, err1 := uuidv7.Make(milli, worker, 7, 9)
 	plain, err2 := ulid.Make(milli, worker, 7, 9)
 	alike, err3 := ulid.Make(milli, worker, 7<<12, 9)
-	if err1 != nil || err2 != nil || err3 != nil {
-		t.Fatal(err1, err2, err3)
+	other, err4 := ulid.Make(milli, 1, 7<<12, 9)
+	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
+		t.Fatal(err1, err2, err3, err4)
 	}
 	for _, tt := range []struct {
 		what   string
@@ -125,6 +127,7 @@ func TestFresh(t *testing.T) {
 		{"uuidv7, taken for a ulid", numberOf(ulid.ID(uuid)), 1<<14 - 1},
 		{"ulid", numberOf(plain), 1<<16 - 1},
 		{"ulid, like a uuidv7", numberOf(alike), 1<<14 - 1},
+		{"ulid, like a uuidv7 of another variant", numberOf(other), 1<<16 - 1},
 		{"flake", numberOf(flake.Make(milli, worker, 7)), 0},
 		{"sno", number{1 << 8, 1}, 0},
 		{"snowflake", number{0, 1 << 40}, 0},

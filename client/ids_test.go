@@ -263,8 +263,9 @@ func TestFailures(t *testing.T) {
 		if n, err := ids.NextN(t.Context(), nil); n != 0 || err != nil {
 			t.Errorf("%s: no ids: %d, %v", what, n, err)
 		}
-		if _, err := NewIDs[snowflake.ID](door, "flake").Lease(t.Context(), 1); err == nil {
-			t.Errorf("%s: runs of ids of another size", what)
+		if _, err := NewIDs[snowflake.ID](door, "flake").Lease(t.Context(), 1); err == nil ||
+			!strings.Contains(err.Error(), "another format") {
+			t.Errorf("%s: runs of ids of another size: %v", what, err)
 		}
 		if _, err := NewIDs[flake.ID](door, "nobody").Next(t.Context()); err == nil || errors.Is(err, ErrLost) {
 			t.Errorf("%s: no generator: %v", what, err)
@@ -305,17 +306,20 @@ func (o *odd) ask(_ context.Context, r request) (answer, error) {
 
 // Fewer or more ids than requested are refused, because they could be returned twice.
 func TestOddAnswers(t *testing.T) {
-	for _, runs := range [][]run{
-		nil,
-		{oddRun(1, 1)},
-		{oddRun(1, 3)},
-		{oddRun(1, 0), oddRun(1, 2)},
-		{oddRun(9, -1), oddRun(1, 3)},
-		{oddRun(1, 1), oddRun(2, 2)},
+	for _, tt := range []struct {
+		runs []run
+		with string
+	}{
+		{nil, "0"},
+		{[]run{oddRun(1, 1)}, "1"},
+		{[]run{oddRun(1, 3)}, "a run of 3"},
+		{[]run{oddRun(1, 0), oddRun(1, 2)}, "a run of 0"},
+		{[]run{oddRun(9, -1), oddRun(1, 3)}, "a run of -1"},
+		{[]run{oddRun(1, 1), oddRun(2, 2)}, "a run of 2"},
 	} {
-		if got, err := NewIDs[snowflake.ID](&odd{runs: runs}, "ids").Lease(t.Context(), 2); err == nil ||
-			!strings.Contains(err.Error(), "requested 2 ids") {
-			t.Errorf("%v: %v, %v", runs, got, err)
+		if got, err := NewIDs[snowflake.ID](&odd{runs: tt.runs}, "ids").Lease(t.Context(), 2); err == nil ||
+			!strings.Contains(err.Error(), "requested 2 ids") || !strings.HasSuffix(err.Error(), " with "+tt.with) {
+			t.Errorf("%v: %v, %v", tt.runs, got, err)
 		}
 	}
 	for _, texts := range [][]string{nil, {"1"}, {"1", "2", "3"}} {
@@ -418,8 +422,73 @@ func TestFollows(t *testing.T) {
 // of their format, here of snowflakes with random_start.
 func TestTextsOfOthers(t *testing.T) {
 	door := &odd{strings: []string{strconv.Itoa(7<<22 + 9), strconv.Itoa(7<<22 + 3)}}
-	if _, err := NewIDs[flake.ID](door, "ids").Texts(t.Context(), 2, 10); err != nil {
+	ids := NewIDs[flake.ID](door, "ids")
+	for _, base := range []int{10, Canonical} { // not flake's own text
+		if _, err := ids.Texts(t.Context(), 2, base); err != nil {
+			t.Errorf("base %d: %v", base, err)
+		}
+	}
+}
+
+// A text consists of digits and hyphens.
+func TestIsNoDigit(t *testing.T) {
+	const digits = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	for r := range rune(1 << 8) {
+		if isNoDigit(r) == strings.ContainsRune(digits, r) {
+			t.Errorf("%q: %t", r, isNoDigit(r))
+		}
+	}
+}
+
+// slower is a door whose first answer comes after another call.
+type slower struct {
+	odd
+	first func()
+}
+
+func (s *slower) ask(ctx context.Context, r request) (answer, error) {
+	a, err := s.odd.ask(ctx, r)
+	if first := s.first; first != nil {
+		s.first = nil
+		first()
+	}
+	return a, err
+}
+
+// A call that returns late does not lower the highest id.
+func TestLateCall(t *testing.T) {
+	door := new(slower)
+	ids := NewIDs[flake.ID](door, "ids")
+	next := func(sequence uint16) error {
+		id := flake.Make(1_700_000_000_000, worker, sequence)
+		door.runs = []run{{id[:], 1}}
+		_, err := ids.Next(t.Context())
+		return err
+	}
+	door.first = func() {
+		if err := next(9); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := next(5); err != nil {
 		t.Error(err)
+	}
+	if err := next(7); !errors.Is(err, ErrNotAbove) {
+		t.Errorf("7 after 9: %v", err)
+	}
+}
+
+// An id is sent over HTTP in base 16, also if all its digits are decimal.
+func TestDecomposeDigits(t *testing.T) {
+	source, err := snowflake.Twitter.NewGenerator(1, snowflake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := NewIDs[snowflake.ID](webDoor(t, formats.Snowflake(source)), "ids")
+	fields, err := ids.Decompose(t.Context(), 0x1401002)
+	want := []Field{{"time", snowflake.Twitter.Epoch + 5}, {"machine", 1}, {"sequence", 2}}
+	if err != nil || !slices.Equal(fields, want) {
+		t.Errorf("%v, %v", fields, err)
 	}
 }
 
