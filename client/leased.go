@@ -101,9 +101,9 @@ func (l *Leased[ID]) Close() {
 // Next returns the next id, immediately unless it must wait for a lease. If the lease cannot be
 // fetched, Next returns the error of the fetch; if ctx is done first, it returns ctx's error.
 func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
-	n, ok, due := l.take(l.current.Load(), endOfTime)
+	n, ok, due := l.take(endOfTime)
 	if !ok {
-		n, err = l.wait(ctx)
+		n, due, err = l.wait(ctx, l.now())
 	}
 	if due {
 		l.mu.Lock()
@@ -121,10 +121,11 @@ func (l *Leased[ID]) now() time.Duration { return time.Since(l.start) }
 // endOfTime is later than any request for a lease.
 const endOfTime time.Duration = math.MaxInt64
 
-// take returns the next id of a lease, unless the lease is nil, used up or too old. A lease
-// that was requested after the call began is never too old. due reports, once for each lease,
-// that the next lease should be fetched.
-func (l *Leased[ID]) take(from *lease, began time.Duration) (n number, ok, due bool) {
+// take returns the next id of the current lease, unless there is none or it is used up or too old.
+// A lease that was requested after the call began is never too old. due reports, once for each
+// lease, that the next lease should be fetched.
+func (l *Leased[ID]) take(began time.Duration) (n number, ok, due bool) {
+	from := l.current.Load()
 	if from == nil {
 		return n, false, false
 	}
@@ -151,17 +152,22 @@ func (from *lease) at(i uint64) number {
 	panic("unreachable: i is below total")
 }
 
-// wait waits for the next lease and takes an id from it. It does not wait beyond the first
-// lease requested after the call began.
-func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
-	began := l.now()
+// wait makes the next lease current, when it has arrived, and takes an id from it. It does not wait
+// beyond the first lease requested after the call began.
+func (l *Leased[ID]) wait(ctx context.Context, began time.Duration) (n number, due bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting++
 	defer func() { l.waiting-- }()
 	for {
-		if n, ok := l.takeNext(began); ok {
-			return n, nil
+		n, ok, due := l.take(began)
+		if ok {
+			return n, due, nil
+		}
+		if l.next != nil && l.next.total > 0 {
+			l.current.Store(l.next)
+			l.next = nil
+			continue
 		}
 		f := l.fetch()
 		l.mu.Unlock()
@@ -172,25 +178,11 @@ func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
 		l.mu.Lock()
 		switch {
 		case ctx.Err() != nil:
-			return n, context.Cause(ctx)
+			return n, false, context.Cause(ctx)
 		case f.err != nil && f.asked >= began:
-			return n, f.err
+			return n, false, f.err
 		}
 	}
-}
-
-// takeNext takes an id from the current lease, or from the next one and makes that current.
-func (l *Leased[ID]) takeNext(began time.Duration) (n number, ok bool) {
-	n, ok, due := l.take(l.current.Load(), began)
-	if !ok && l.next != nil && l.next.total > 0 {
-		l.current.Store(l.next)
-		l.next = nil
-		n, ok, due = l.take(l.current.Load(), began)
-	}
-	if due {
-		l.fetch()
-	}
-	return n, ok
 }
 
 // fetch returns the next lease. If there is none, it requests one with enough ids for all waiting

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http/httptest"
 	"sync"
@@ -192,10 +193,12 @@ func TestLeasedSnoClock(t *testing.T) {
 }
 
 // Leased ids are returned in order, and dropped only when no caller can use them.
-func TestLeasedTakeNext(t *testing.T) {
+func TestLeasedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := new(fake)
+		f := &fake{wait: make(chan struct{})} // it does not answer
 		l := leased(t, f, LeaseOptions{MaxAge: time.Second})
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
 		of := func(first, count uint64) *lease {
 			return &lease{runs: []numbers{{number{lo: first}, count}}, total: count, asked: l.now()}
 		}
@@ -203,10 +206,8 @@ func TestLeasedTakeNext(t *testing.T) {
 		l.next = of(2, 10)
 		next := func(began time.Duration, want uint64) {
 			t.Helper()
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			if n, ok := l.takeNext(began); n.lo != want || ok != (want > 0) {
-				t.Errorf("%v, %t, want %d", n, ok, want)
+			if n, _, err := l.wait(ended, began); n.lo != want || (err == nil) != (want > 0) {
+				t.Errorf("%v, %v, want %d", n, err, want)
 			}
 		}
 		next(l.now(), 1)
