@@ -216,18 +216,12 @@ func readAnswer(answer []byte, read func(*etf.Reader)) error {
 	r.Tuple()
 	switch word := r.Atom(); {
 	case bytes.Equal(word, []byte("ok")):
-		read(&r)
-		if r.Finish() != nil {
-			return unexpected(answer)
+		if read(&r); r.Finish() == nil {
+			return nil
 		}
-		return nil
 	case bytes.Equal(word, []byte("error")) && r.Peek().IsAtom():
 		return refusal(string(r.Atom()))
 	}
-	return unexpected(answer)
-}
-
-func unexpected(answer []byte) error {
 	const shown = 200
 	text := etf.FormatRaw(nil, answer, shown)
 	if string(text) == "ok" { // the answer to unknown calls
