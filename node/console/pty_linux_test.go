@@ -181,3 +181,25 @@ func TestRunEnds(t *testing.T) {
 		}
 	}
 }
+
+// The tab key extends a word as far as all functions that begin with it agree.
+func TestCompletion(t *testing.T) {
+	names := &terminal{complete: []string{"b(", "help(", "h(", "flake:start(", "flake_server:id(", "flake:stop("}}
+	for _, tt := range []struct{ line, want string }{
+		{"", ""},
+		{"X = ", "X = "},
+		{"hel", "help("},
+		{"h", "h"},
+		{"flake:", "flake:st"},
+		{"{flake_", "{flake_server:id("},
+		{"none", "none"},
+	} {
+		got, at, ok := names.completed(tt.line+")", len(tt.line), '\t')
+		if got != tt.want+")" || at != len(tt.want) || !ok {
+			t.Errorf("%q: %q, at %d, %t, want %q", tt.line, got, at, ok, tt.want)
+		}
+	}
+	if _, _, ok := names.completed("hel", 3, 'p'); ok {
+		t.Error("another key completes")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -129,20 +130,14 @@ func (t *terminal) completed(line string, pos int, key rune) (string, int, bool)
 	start := 1 + strings.LastIndexFunc(line[:pos], func(c rune) bool {
 		return c != ':' && c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9')
 	})
-	word, common := line[start:pos], ""
-	for _, name := range t.complete {
-		switch {
-		case !strings.HasPrefix(name, word):
-		case common == "":
-			common = name
-		default:
-			for !strings.HasPrefix(name, common) {
-				common = common[:len(common)-1]
-			}
+	word := line[start:pos]
+	common := word
+	others := func(name string) bool { return !strings.HasPrefix(name, word) }
+	if names := slices.DeleteFunc(slices.Clone(t.complete), others); len(names) > 0 {
+		common = slices.Min(names)
+		for last := slices.Max(names); !strings.HasPrefix(last, common); { // no name between them has another prefix
+			common = common[:len(common)-1]
 		}
-	}
-	if common == "" {
-		common = word
 	}
 	return line[:start] + common + line[pos:], start + len(common), true
 }
