@@ -194,21 +194,17 @@ func (c *Conn) read() error {
 		}
 		switch {
 		case s.answer != nil:
-			c.answered(s.tag, s.answer)
+			c.mu.Lock()
+			waiting := c.calls[s.tag] // nil if its caller has given up
+			delete(c.calls, s.tag)
+			c.mu.Unlock()
+			if waiting != nil {
+				waiting.answer = bytes.Clone(s.answer)
+				close(waiting.done)
+			}
 		case s.ref != nil:
 			c.down(etf.Ref(s.ref), s.reason)
 		}
-	}
-}
-
-func (c *Conn) answered(tag uint64, answer []byte) {
-	c.mu.Lock()
-	waiting := c.calls[tag] // nil if its caller has given up
-	delete(c.calls, tag)
-	c.mu.Unlock()
-	if waiting != nil {
-		waiting.answer = bytes.Clone(answer)
-		close(waiting.done)
 	}
 }
 

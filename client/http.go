@@ -177,17 +177,15 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 
 // lost wraps an error in ErrLost, unless the request was not sent.
 func lost(ctx context.Context, err error) error {
-	var op *net.OpError
-	var certificate *tls.CertificateVerificationError
-	var outer *url.Error
-	if errors.As(err, &outer) {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // without the URL, which ask adds
 	}
+	op, failed := errors.AsType[*net.OpError](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(err, &op) && op.Op == "dial",
-		errors.As(err, &certificate), errors.Is(err, http.ErrSchemeMismatch): // nothing was sent
+	case failed && op.Op == "dial", untrusted, errors.Is(err, http.ErrSchemeMismatch): // nothing was sent
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrLost, err)
