@@ -84,17 +84,15 @@ func (s segment) bits(value etf.Term) (bitString, bool) {
 		case "float":
 			return s.bits(float64(v))
 		}
-		return s.integer(big.NewInt(v)), s.typ == "integer"
+		return s.bits(big.NewInt(v))
 	case *big.Int:
 		return s.integer(v), s.typ == "integer"
 	case float64:
-		switch s.width() {
-		case 32:
-			return s.integer(big.NewInt(int64(math.Float32bits(float32(v))))), s.typ == "float"
-		case 64:
-			return s.integer(new(big.Int).SetUint64(math.Float64bits(v))), s.typ == "float"
+		n, width := new(big.Int).SetUint64(math.Float64bits(v)), s.width()
+		if width == 32 {
+			n.SetUint64(uint64(math.Float32bits(float32(v))))
 		}
-		return nil, false
+		return s.integer(n), s.typ == "float" && (width == 32 || width == 64)
 	}
 	bits, ok := bitsOf(value)
 	switch {
