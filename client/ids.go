@@ -71,7 +71,7 @@ type request struct {
 	verb      verb
 	generator string
 	size      int      // of the generator's ids, in bytes
-	n         int      // of ids requested, if any
+	n         int      // how many ids are requested, if any
 	base      int      // for askTexts
 	millis    []uint64 // for askNotional: a time, or the first and last of a span
 	id        []byte   // for askDecompose

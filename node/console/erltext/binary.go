@@ -17,7 +17,7 @@ type segment struct {
 	signed bool
 }
 
-// bitString is the bits of a binary, each a byte of 0 or 1.
+// bitString holds the bits of a binary, each as a byte of 0 or 1.
 type bitString []byte
 
 // bitsOf returns the bits of a binary and reports whether t is one.

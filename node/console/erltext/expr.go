@@ -94,8 +94,8 @@ func (c *Compound) Term(values []etf.Term) (etf.Term, error) {
 	return newMap(pairs), nil
 }
 
-// Values is the reverse of Term: it returns the values of the parts, and reports whether t is such a term. Parts of a
-// binary that are literals are compared. No map is such a term.
+// Values is the reverse of Term: it returns the values of the parts of t, and reports whether t has that form. It
+// compares the parts of a binary that are literals, and does not take maps apart.
 func (c *Compound) Values(t etf.Term) (values []etf.Term, ok bool) {
 	switch c.kind {
 	case aTuple:
