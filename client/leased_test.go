@@ -206,8 +206,9 @@ func TestLeasedWait(t *testing.T) {
 		l.next = of(2, 10)
 		next := func(began time.Duration, want uint64) {
 			t.Helper()
-			if n, _, err := l.wait(ended, began); n.lo != want || (err == nil) != (want > 0) {
-				t.Errorf("%v, %v, want %d", n, err, want)
+			n, due, err := l.wait(ended, began)
+			if taken := want > 0; n.lo != want || (err == nil) != taken || due != taken {
+				t.Errorf("%v, the next due: %t, %v, want %d", n, due, err, want)
 			}
 		}
 		next(l.now(), 1)
