@@ -103,6 +103,26 @@ func TestOneThatCannotBegin(t *testing.T) {
 	b.openIn(t, m, "a")
 }
 
+// Nothing more is saved for a generator that cannot begin, even if the disk works again.
+func TestNoMarkWithoutBeginning(t *testing.T) {
+	b := newBench(t)
+	m := b.marks(t, disk{broken: &b.broken})
+	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := b.options()
+	o.Marks, o.Saved = m, func(time.Duration) { b.broken.Store(false) }
+	b.broken.Store(true)
+	if _, err := OpenOn(t.Context(), nil, b.sleep, "a", ids, o); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+	if names := m.Names(); len(names) > 0 {
+		t.Errorf("%q have marks", names)
+	}
+	b.openIn(t, m, "a")
+}
+
 // A name is reserved from before its mark is read until its generator is closed: otherwise the
 // mark might be older than the last ids.
 func TestNameIsReserved(t *testing.T) {
