@@ -128,8 +128,7 @@ func (f Files) load() (*tls.Config, error) {
 func read(what, path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		var cause *fs.PathError
-		if errors.As(err, &cause) {
+		if cause, ok := errors.AsType[*fs.PathError](err); ok {
 			err = cause.Err
 		}
 		return nil, fmt.Errorf("%s %q: cannot be read: %w", what, path, err)

@@ -57,7 +57,6 @@ func TestBroken(t *testing.T) {
 		{"start", true, Options{}, []message{StatusOK, challenge, Ack{digest}}, 2, nil},
 		{"start anew", true, Options{}, []message{StatusAlive, challenge, Ack{digest}}, 3, nil},
 		{"start, and rather not", true, Options{Alive: keep}, []message{StatusAlive}, 2, ErrSimultaneous},
-		{"start with a complement", true, Options{Version: 5}, []message{StatusOK, challenge, Ack{digest}}, 3, nil},
 	} {
 		run := func(in []byte, takes int) (*thin, error) {
 			s := &thin{stubOf(in), takes}

@@ -40,10 +40,7 @@ func (d Digest) equal(other Digest) bool {
 // Challenges holds the challenges of handshakes in progress. A digest names neither side, so a
 // peer without the cookie could send a node's challenge back to it on another connection, and
 // use the resulting digest on the first. The zero value is empty.
-type Challenges struct {
-	mu   sync.Mutex
-	open map[uint32]bool
-}
+type Challenges struct{ open sync.Map }
 
 // pose returns a new random challenge, so that a recorded handshake cannot be replayed, and
 // a function that closes the challenge.
@@ -57,34 +54,14 @@ func (c *Challenges) pose(random io.Reader) (challenge uint32, end func(), err e
 			return 0, nil, err
 		}
 		challenge = binary.BigEndian.Uint32(b[:])
-		if c.add(challenge) {
-			return challenge, func() { c.remove(challenge) }, nil
+		if _, taken := c.open.LoadOrStore(challenge, nil); !taken {
+			return challenge, func() { c.open.Delete(challenge) }, nil
 		}
 	}
 }
 
-func (c *Challenges) add(challenge uint32) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open[challenge] {
-		return false
-	}
-	if c.open == nil {
-		c.open = make(map[uint32]bool)
-	}
-	c.open[challenge] = true
-	return true
-}
-
-func (c *Challenges) remove(challenge uint32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.open, challenge)
-}
-
 // has reports whether a challenge is open.
 func (c *Challenges) has(challenge uint32) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.open[challenge]
+	_, open := c.open.Load(challenge)
+	return open
 }

@@ -2,8 +2,8 @@
 // names and capabilities and prove that they have the same cookie.
 //
 // It implements the chapter "Distribution Handshake" of
-// https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html, in version 6 (OTP 23
-// and later) and version 5 (older nodes, Scalang), in both directions:
+// https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html, in both directions, in version 6 (OTP
+// 23 and later) and version 5 (older nodes, Scalang). Start sends only names of version 6.
 //
 //	A (Start)                        B (Accept)
 //	send_name 'N' | 'n'       ->
@@ -61,9 +61,6 @@ type Options struct {
 
 	// Rand is the source of challenges. Nil means crypto/rand.
 	Rand io.Reader
-
-	// Version is the version that Start speaks, 5 or 6. Zero means 6.
-	Version int
 }
 
 // Peer is the node at the other end of a completed handshake.
@@ -236,11 +233,7 @@ func (p *Peer) settle(theirs Flags) {
 // other side of rw. The caller sets deadlines.
 func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 	s := newStream(rw, o)
-	version := o.Version
-	if version == 0 {
-		version = 6
-	}
-	err := s.send(Name{Version: version, Flags: Offered, Creation: o.Creation, Node: o.Node})
+	err := s.send(Name{Version: 6, Flags: Offered, Creation: o.Creation, Node: o.Node})
 	if err != nil {
 		return Peer{}, err
 	}
@@ -257,12 +250,6 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 	p := Peer{Name: c.Node, Creation: c.Creation, Version: c.Version}
 	if peer != "" && c.Node != peer {
 		return p, fmt.Errorf("%w: dialed %q, but %q answered", ErrRefused, peer, c.Node)
-	}
-	if version < 6 && c.Version == 6 {
-		err := s.send(Complement{High: uint32(Offered >> 32), Creation: o.Creation})
-		if err != nil {
-			return p, err
-		}
 	}
 	if s.challenges.has(c.Challenge) {
 		return p, ErrOwnChallenge

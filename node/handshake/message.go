@@ -3,7 +3,6 @@ package handshake
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -106,10 +105,11 @@ func (m *Challenge) decode(message string, src []byte, size int) error {
 		m.Flags = Flags(binary.BigEndian.Uint64(src[1:]))
 		challenge = src[9:]
 		m.Creation = binary.BigEndian.Uint32(challenge[size:])
-		var err error
-		if m.Node, err = decodeName(challenge[size+4:]); err != nil {
-			return fmt.Errorf("%s: %w", message, err)
+		n, rest := int(binary.BigEndian.Uint16(challenge[size+4:])), challenge[size+6:]
+		if n > len(rest) {
+			return fmt.Errorf("%s: name of %d bytes, but only %d left", message, n, len(rest))
 		}
+		m.Node = string(rest[:n]) // like OTP, ignore further bytes, which later versions may use
 	default:
 		return malformed(message, src)
 	}
@@ -172,13 +172,6 @@ type Complement struct {
 	Creation uint32
 }
 
-// Append appends the message.
-func (m Complement) Append(dst []byte) []byte {
-	dst = append(dst, tagComplement)
-	dst = binary.BigEndian.AppendUint32(dst, m.High)
-	return binary.BigEndian.AppendUint32(dst, m.Creation)
-}
-
 // Decode reads the message from all of src.
 func (m *Complement) Decode(src []byte) error {
 	if len(src) != 9 || src[0] != tagComplement {
@@ -233,18 +226,6 @@ func appendName(dst []byte, name string) []byte {
 	return append(dst, name...)
 }
 
-// decodeName reads len:16 name. Like OTP, it ignores the bytes that follow, which later
-// versions may use.
-func decodeName(src []byte) (string, error) {
-	n := int(binary.BigEndian.Uint16(src))
-	if n > len(src)-2 {
-		return "", fmt.Errorf("name of %d bytes, but only %d left", n, len(src)-2)
-	}
-	return string(src[2 : 2+n]), nil
-}
-
-var errName = errors.New("must be name@host")
-
 func checkName(node string, flags Flags) error {
 	name, host, _ := strings.Cut(node, "@")
 	if flags.Has(NameMe) {
@@ -252,7 +233,7 @@ func checkName(node string, flags Flags) error {
 	}
 	switch {
 	case name == "" || host == "" || strings.Contains(host, "@"):
-		return fmt.Errorf("node name %q: %w", node, errName)
+		return fmt.Errorf("node name %q: must be name@host", node)
 	case len(node) > MaxNameLength || !utf8.ValidString(node):
 		return fmt.Errorf("node name %q: must be UTF-8 of at most %d bytes", node, MaxNameLength)
 	}

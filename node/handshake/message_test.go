@@ -3,6 +3,7 @@ package handshake
 import (
 	"bufio"
 	"crypto/md5"
+	"encoding/binary"
 	"os"
 	"strconv"
 	"strings"
@@ -255,6 +256,12 @@ func TestDecodeAgain(t *testing.T) {
 	if err := m.Decode(old.Append(nil)); err != nil || m != old {
 		t.Errorf("%+v, %v, want %+v", m, err, old)
 	}
+}
+
+func (m Complement) Append(dst []byte) []byte {
+	dst = append(dst, tagComplement)
+	dst = binary.BigEndian.AppendUint32(dst, m.High)
+	return binary.BigEndian.AppendUint32(dst, m.Creation)
 }
 
 // Challenges are open until they are closed, however many there are.
