@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -38,18 +39,52 @@ func TestConnect(t *testing.T) {
 // When descriptors are few, no node is dialed.
 func TestConnectFewFiles(t *testing.T) {
 	d := startDialed(t, "b")
+	reserveAll(t)
+	if err := d.node.Connect(d.name); !errors.Is(err, reserve.ErrFew) {
+		t.Error(err)
+	}
+}
+
+// When only reserved descriptors are left, a dial opens no socket, not even to EPMD.
+func TestDialFewFiles(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var asked atomic.Int32
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			asked.Add(1)
+			c.Close()
+		}
+	}()
+	n := &Node{ctx: t.Context(), epmd: &epmd.Keeper{Mode: epmd.Mode(l.Addr().String())}}
+	if _, err := n.dial("b@127.0.0.1"); err == nil || asked.Load() != 1 {
+		t.Errorf("EPMD is asked %d times, want once; %v", asked.Load(), err)
+	}
+	reserveAll(t)
+	if _, err := n.dial("b@127.0.0.1"); !errors.Is(err, reserve.ErrFew) || asked.Load() != 1 {
+		t.Errorf("EPMD is asked %d times, want once; %v", asked.Load(), err)
+	}
+}
+
+// reserveAll makes the reserved descriptors the only ones until the test ends.
+func reserveAll(t *testing.T) {
+	t.Helper()
 	var usual syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &usual); err != nil {
 		t.Fatal(err)
 	}
-	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &usual)
+	t.Cleanup(func() { syscall.Setrlimit(syscall.RLIMIT_NOFILE, &usual) })
 	few := usual
 	few.Cur = reserve.Kept
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
-	}
-	if err := d.node.Connect(d.name); !errors.Is(err, reserve.ErrFew) {
-		t.Error(err)
 	}
 }
 

@@ -143,13 +143,7 @@ func (l listener) Accept() (net.Conn, error) {
 const ThreadsKept = 24
 
 // allThreads returns the limit on this process's threads at the time of its first call.
-var allThreads = sync.OnceValue(func() int64 {
-	own, left := tasks()
-	if left > math.MaxInt64-own {
-		return math.MaxInt64
-	}
-	return own + left
-})
+var allThreads = sync.OnceValue(maxThreads)
 
 func threadsKept() int64 { return ThreadsKept + int64(runtime.GOMAXPROCS(0)) }
 

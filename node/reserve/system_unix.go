@@ -23,19 +23,21 @@ func limit() uint64 {
 	return uint64(l.Cur)
 }
 
-// tasks returns the number of threads of this process, and how many more it can start.
-// Their sum does not change when Go starts a thread.
-func tasks() (own, left int64) {
+// maxThreads returns how many threads this process can have.
+func maxThreads() (most int64) {
+	most = math.MaxInt64
 	if runtime.GOOS != "linux" {
-		return 0, math.MaxInt64
+		return most
 	}
-	left = tasksOf(groups("/proc/self/cgroup", "/sys/fs/cgroup", "pids"))
-	own = threadsOf("/proc/self")
+	own := threadsOf("/proc/self")
+	if left := tasksOf(groups("/proc/self/cgroup", "/sys/fs/cgroup", "pids")); left < most-own {
+		most = own + left
+	}
 	var l unix.Rlimit
 	if os.Getuid() != 0 && unix.Getrlimit(unix.RLIMIT_NPROC, &l) == nil && l.Cur < math.MaxInt64 {
-		left = min(left, int64(l.Cur)-own-tasksOfOthers("/proc", os.Getuid()))
+		most = min(most, int64(l.Cur)-tasksOfOthers("/proc", os.Getuid()))
 	}
-	return own, left
+	return most
 }
 
 // tasksOfOthers returns the number of threads of the user's other visible processes.
