@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -31,13 +32,11 @@ type Conn struct {
 	ending   Ending        // valid once done is closed
 	since    time.Time
 	passedOn atomic.Bool  // answers to calls that the peer forwarded were sent to other nodes
-	asks     atomic.Bool  // a frame that is not a tick has arrived since our last tick
-	asked    atomic.Int64 // time of our last tick that found asks set, in nanoseconds after since
+	asked    atomic.Int64 // time of the last frame that is not a tick, in nanoseconds after since
 	self     []byte       // one of our pids, for sender fields that the protocol ignores
 
-	background background
-	ticker     ticker
-	calls      calls
+	ticker ticker
+	calls  calls
 
 	in      frames
 	control wire.Message // of the current frame; a field to avoid an allocation
@@ -70,13 +69,13 @@ func (p *Proto) New(ctx context.Context, s Session) *Conn {
 		go p.disown(c)
 	}}
 	c.in = newFrames(s.Conn, &c.memory)
-	c.out.init(s.Conn, c.writeAside, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &c.memory)
+	c.out.init(s.Conn, p.Go, c.cancel, func() { c.extend(true, true) }, &c.memory)
 	c.kept = account{memory: &c.memory, own: ownSpare, spare: true}
 	c.watches.init(&c.memory)
 	c.queues.init(&c.memory)
 	c.places = make(chan struct{}, MaxSpawned)
 	c.large = make(chan struct{}, 1)
-	c.self = c.encode(p.pid(1))
+	c.self = c.encode(1)
 	return c
 }
 
@@ -113,14 +112,9 @@ func (c *Conn) Close() { c.cancel(errClosed) }
 // Since returns the time at which the handshake finished.
 func (c *Conn) Since() time.Time { return c.since }
 
-// Asked returns the time at which the peer was last found to have sent a frame other than a
-// tick. It is accurate to the interval between our ticks.
-func (c *Conn) Asked() time.Time {
-	if c.asks.Load() {
-		return time.Now()
-	}
-	return c.since.Add(time.Duration(c.asked.Load()))
-}
+// Asked returns the time at which the peer last sent a frame other than a tick. If there was
+// none, Asked returns the same as Since.
+func (c *Conn) Asked() time.Time { return c.since.Add(time.Duration(c.asked.Load())) }
 
 // Ending returns why the connection ended. Call it only after Done is closed.
 func (c *Conn) Ending() Ending { return c.ending }
@@ -131,7 +125,7 @@ func (c *Conn) Octets() (in, out uint64) { return c.in.octets.Load(), c.out.octe
 // Shutdown reports the end of our processes to the peer, waits briefly for pending output to
 // be written, and closes the connection.
 func (c *Conn) Shutdown() {
-	c.endedAll("shutdown")
+	c.tell(c.atom("shutdown"), func(uint64) bool { return true })
 	time.AfterFunc(shutdownTime, c.Close) // the peer can delay the end of flush by reading slowly
 	c.out.flush()
 	c.Close()
@@ -139,16 +133,20 @@ func (c *Conn) Shutdown() {
 
 const shutdownTime = time.Second
 
-func (c *Conn) serve() {
+// Serve serves a connection until it ends.
+func (p *Proto) Serve(c *Conn) {
+	p.served.Store(c, nil)
+	p.deliver(c.peer.Name, c)
 	// Before the first call, only setOut needs a large stack. It runs on another goroutine,
 	// because a stack that has grown beyond 2 KiB does not shrink back to that.
 	var set sync.WaitGroup
 	set.Go(c.setOut)
 	set.Wait()
-	release := socket.Dedicate(c.conn)
-	c.cancel(c.read())
-	release()
+	c.cancel(socket.Serve(c.conn, c.step))
 	c.finish()
+	p.served.Delete(c)
+	p.Down(c)
+	close(c.done)
 }
 
 func (c *Conn) setOut() {
@@ -160,40 +158,27 @@ func (c *Conn) setOut() {
 }
 
 func (c *Conn) finish() {
-	reason := context.Cause(c.ctx) // the first cause
-	c.ending = endingOf(reason)
-	c.proto.Log.Info("disconnected", "peer", c.peer.Name, "why", reasonOf(reason))
+	var why string
+	c.ending, why = endingOf(context.Cause(c.ctx)) // the first cause
+	c.proto.Log.Info("disconnected", "peer", c.peer.Name, "why", why)
 
 	c.in.close()
 	c.forget()
 	c.rest()
+	c.ticker.Stop()
 	c.out.close()
-	c.stopTicks()
-	c.unwatchAll()
+	c.watches.clear()
 	c.memory.freed()
 }
 
-func (c *Conn) read() (err error) {
-	step := c.step // allocated once
-	for err == nil {
-		if err = socket.Share(c.conn, step); err == nil {
-			err = c.step()
-		}
-	}
-	return err
-}
-
 // step reads once and handles the frames that have arrived.
-func (c *Conn) step() (err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = c.survive(fault)
+func (c *Conn) step() error {
+	return c.guard(func() error {
+		if err := c.in.fill(); err != nil {
+			return err
 		}
-	}()
-	if err = c.in.fill(); err == nil {
-		err = c.handleAll()
-	}
-	return err
+		return c.handleAll()
+	})
 }
 
 // handleAll handles the frames that have arrived, and writes the answers.
@@ -207,8 +192,10 @@ func (c *Conn) handleAll() error {
 			if err := c.handle(frame); err != nil {
 				return err
 			}
-			if err := c.out.flushFull(); err != nil {
-				return err
+			if c.out.full.Load() {
+				if err := c.out.flush(); err != nil {
+					return err
+				}
 			}
 		default:
 			c.forget()
@@ -235,12 +222,17 @@ func (c *Conn) rest() {
 	c.watches.mu.Unlock()
 }
 
-// survive logs a panic and returns the error that ends this connection, so that no peer can
-// stop the node by causing a fault.
-func (c *Conn) survive(fault any) error {
-	c.proto.Log.Error("fault in the node; please report it", "peer", c.peer.Name,
-		"err", fault, "stack", string(debug.Stack()))
-	return errFault
+// guard calls f. It logs a panic and returns an error for it, so that no peer can stop the node by
+// causing a fault.
+func (c *Conn) guard(f func() error) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			c.proto.Log.Error("fault in the node; please report it", "peer", c.peer.Name,
+				"err", fault, "stack", string(debug.Stack()))
+			err = errFault
+		}
+	}()
+	return f()
 }
 
 var errFault = errors.New("fault in the node")
@@ -256,14 +248,14 @@ type calls struct {
 	given atomic.Uint64 // total of Message.Count
 
 	// Used only by the reader, and reset at each of its writes.
-	began    time.Duration // when the first message arrived, as the time since Conn.since; 0 if none has
+	began    time.Duration // when the first frame arrived, as the time since Conn.since; 0 if none has
 	answered uint64
 }
 
+// arrive records the arrival of the first frame of a read that is not a tick.
 func (c *Conn) arrive() {
-	if c.calls.began == 0 {
-		c.calls.began = time.Since(c.since)
-	}
+	c.calls.began = time.Since(c.since)
+	c.asked.Store(int64(c.calls.began))
 }
 
 // written records in the histogram the calls whose answers the reader has written.
@@ -325,38 +317,26 @@ var (
 	errUnread = errors.New("the peer does not read its answers")
 )
 
-// endingOf returns the Ending for the error that ended a connection.
-func endingOf(err error) Ending {
+// endingOf returns the Ending for the error that ended a connection, and a text for the log.
+func endingOf(err error) (e Ending, text string) {
 	for _, known := range []struct {
 		err  error
 		word Ending
+		text string // "" means that of the error
 	}{
-		{errClosed, EndedHere},
-		{context.Canceled, EndedHere}, // the node has stopped
-		{io.EOF, EndedThere},
-		{os.ErrDeadlineExceeded, EndedSilent},
-		{errLong, EndedFrame},
-		{errPassThrough, EndedHeader},
-		{errUnread, EndedUnread},
-		{errShared, EndedShared},
-		{errFault, EndedFault},
+		{errClosed, EndedHere, ""},
+		{context.Canceled, EndedHere, errClosed.Error()}, // the node has stopped
+		{io.EOF, EndedThere, "closed by peer"},
+		{os.ErrDeadlineExceeded, EndedSilent, string(EndedSilent)},
+		{errLong, EndedFrame, ""},
+		{errPassThrough, EndedHeader, ""},
+		{errUnread, EndedUnread, ""},
+		{errShared, EndedShared, ""},
+		{errFault, EndedFault, ""},
 	} {
 		if errors.Is(err, known.err) {
-			return known.word
+			return known.word, cmp.Or(known.text, err.Error())
 		}
 	}
-	return EndedNetwork
-}
-
-// reasonOf returns why a connection ended, as text for the log.
-func reasonOf(err error) string {
-	switch endingOf(err) {
-	case EndedHere:
-		return errClosed.Error()
-	case EndedThere:
-		return "closed by peer"
-	case EndedSilent:
-		return string(EndedSilent)
-	}
-	return err.Error()
+	return EndedNetwork, err.Error()
 }

@@ -146,6 +146,12 @@ func TestEndHoldsNothing(t *testing.T) {
 			t.Errorf("%d, %d and %d bytes are held", in, out, watches)
 		}
 		r.close()
+		if c.ticker.Stop() {
+			t.Error("the ticks go on")
+		}
+		if c.tickNow(); c.ticker.Stop() { // a late tick
+			t.Error("the ticks go on after one more")
+		}
 		for range 2 {
 			if held := r.proto.pool.held.Load(); held != 0 || c.out.waits() != 0 || c.in.buf != nil {
 				t.Errorf("%d bytes are held, with %d of output and %d of input", held, c.out.waits(), len(c.in.buf))

@@ -19,6 +19,7 @@ import (
 	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/socket"
 	"github.com/flake-go/flake/node/wire"
 )
 
@@ -128,7 +129,7 @@ func serving(t testing.TB, w *stream) *Conn {
 	}
 	local := newLocals()
 	local.names["flake"].Receive = func(m *Message) error { return server.Receive(m.Term(), sender{m}) }
-	p := &Proto{Node: here, Creation: creation, Processes: local, Log: log}
+	p := newProto(local, slog.DiscardHandler)
 	return p.New(context.Background(), Session{Conn: w, Peer: handshake.Peer{Name: there, Flags: flags}})
 }
 
@@ -153,7 +154,7 @@ func newStream(segment []byte) *stream { return &stream{segment: segment} }
 // arrive delivers segments and waits until they are answered.
 func (w *stream) arrive(t testing.TB, c *Conn, segments int) {
 	w.left, w.reads, w.writes, w.answered, w.octets = segments, 0, 0, 0, 0
-	if err := c.read(); !errors.Is(err, io.EOF) {
+	if err := socket.Serve(c.conn, c.step); !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
 }

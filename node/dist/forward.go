@@ -28,8 +28,11 @@ const (
 )
 
 // answer is a message to a process: to its alias or, if that is nil, to its pid. A token that
-// is not nil is a trace token. All fields are encoded terms.
-type answer struct{ pid, alias, token, message []byte }
+// is not nil is a trace token. These are encoded terms; by's peer sent or forwarded the call.
+type answer struct {
+	pid, alias, token, message []byte
+	by                         *Conn
+}
 
 // size returns the memory that the answer takes while it waits.
 func (a answer) size() int {
@@ -45,19 +48,12 @@ type deliveries struct {
 
 type delivery struct {
 	by      *Conn // the peer that forwarded the first of the calls
-	waiting []passedAnswer
-}
-
-// passedAnswer is an answer to a call that by's peer forwarded.
-type passedAnswer struct {
-	answer
-	by *Conn
+	waiting []answer
 }
 
 // begin adds a delivery. It returns nil if a limit or deliveryPause forbids it.
 func (s *deliveries) begin(node string, by *Conn) *delivery {
-	since, failed := s.unreachable[node]
-	if failed && time.Since(since) < deliveryPause || len(s.all) >= maxDeliveries {
+	if time.Since(s.unreachable[node]) < deliveryPause || len(s.all) >= maxDeliveries {
 		return nil
 	}
 	ofPeer := 0
@@ -85,11 +81,6 @@ func (s *deliveries) fail(node string) {
 	s.unreachable[node] = time.Now()
 }
 
-// elsewhere reports whether a process belongs to a node other than the peer.
-func (c *Conn) elsewhere(pid []byte) bool {
-	return string(nodeOf(pid)) != c.peer.Name && c.proto.Connection != nil
-}
-
 // forward sends an answer to its node or adds it to a delivery, and reports whether it could.
 func (c *Conn) forward(a answer) bool {
 	p, node := c.proto, string(nodeOf(a.pid))
@@ -98,10 +89,10 @@ func (c *Conn) forward(a answer) bool {
 	e := p.deliveries.all[node]
 	if e == nil {
 		if other := p.Connection(node); other != nil {
-			other.passOn(a, c)
+			other.passOn(a)
 			return true
 		}
-		if p.Connect == nil || node == p.Node {
+		if node == p.Node {
 			return false
 		}
 	}
@@ -115,8 +106,8 @@ func (c *Conn) forward(a answer) bool {
 		}
 		p.Go(func() { p.connect(node) })
 	}
-	a = answer{bytes.Clone(a.pid), bytes.Clone(a.alias), bytes.Clone(a.token), bytes.Clone(a.message)}
-	e.waiting = append(e.waiting, passedAnswer{a, c})
+	a = answer{bytes.Clone(a.pid), bytes.Clone(a.alias), bytes.Clone(a.token), bytes.Clone(a.message), c}
+	e.waiting = append(e.waiting, a)
 	return true
 }
 
@@ -140,9 +131,9 @@ func (p *Proto) deliver(node string, to *Conn) {
 	if e := p.deliveries.all[node]; e != nil {
 		for _, a := range e.waiting {
 			if to != nil {
-				to.passOn(a.answer, a.by)
+				to.guard(func() error { to.passOn(a); return nil })
 			} else {
-				a.by.sendHere(a.answer)
+				a.by.sendHere(a)
 				a.by.out.poke()
 			}
 			a.by.memory.give(a.size())
@@ -156,9 +147,7 @@ func (p *Proto) disown(c *Conn) {
 	p.deliveries.mu.Lock()
 	defer p.deliveries.mu.Unlock()
 	for _, e := range p.deliveries.all {
-		e.waiting = slices.DeleteFunc(e.waiting, func(a passedAnswer) bool {
-			return a.by == c
-		})
+		e.waiting = slices.DeleteFunc(e.waiting, func(a answer) bool { return a.by == c })
 	}
 	if c.passedOn.Load() {
 		for other := range p.served.Range {
@@ -167,22 +156,22 @@ func (p *Proto) disown(c *Conn) {
 	}
 }
 
-// passOn sends an answer to a call that by's peer forwarded, in a form that c's peer can read.
+// passOn sends an answer to a call that another peer forwarded, in a form that c's peer can read.
 // If there is no room, the answer is dropped.
-func (c *Conn) passOn(a answer, by *Conn) {
-	if c.caps != by.caps {
+func (c *Conn) passOn(a answer) {
+	if c.caps != a.by.caps {
 		term, err := etf.Decode(a.message)
 		if err == nil {
 			a.message, err = etf.Append(nil, term, c.caps)
 		}
 		if err != nil {
-			c.proto.Log.Warn("answer dropped: the peer cannot read it", "peer", c.peer.Name, "by", by.peer.Name, "err", err)
+			c.proto.Log.Warn("answer dropped: the peer cannot read it", "peer", c.peer.Name, "by", a.by.peer.Name, "err", err)
 			return
 		}
 	}
-	by.passedOn.Store(true)
-	if !c.out.pass(&by.memory, c.appendAnswer(wire.Open(make([]byte, 0, a.size())), a)) {
-		c.proto.Log.Warn("answer dropped: the peer has not read earlier ones", "peer", c.peer.Name, "by", by.peer.Name)
+	a.by.passedOn.Store(true)
+	if !c.out.pass(&a.by.memory, c.appendAnswer(wire.Open(make([]byte, 0, a.size())), a)) {
+		c.proto.Log.Warn("answer dropped: the peer has not read earlier ones", "peer", c.peer.Name, "by", a.by.peer.Name)
 	}
 }
 

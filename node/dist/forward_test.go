@@ -2,8 +2,10 @@ package dist
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,8 +93,8 @@ func testErrand(t *testing.T, r *rig, err error) {
 		t.Errorf("answered by the other node: %s, want 5; dialed %d times", got, dials)
 	}
 	r.want()
-	if held := r.proto.pool.held.Load(); held != 0 {
-		t.Errorf("%d bytes are still held", held)
+	if held, failed := r.proto.pool.held.Load(), len(r.proto.deliveries.unreachable); held != 0 || failed != 0 {
+		t.Errorf("%d bytes are still held, %d nodes unreachable", held, failed)
 	}
 	other.close()
 }
@@ -105,16 +107,10 @@ func TestDeliveriesFail(t *testing.T) {
 		close(open)
 		r.answersLate(open)
 		gate := make(chan struct{})
-		r.send(passedOn("n0@h", 97)) // the rig has no other nodes
 		r.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
-		connect := r.proto.Connect
-		r.proto.Connect = nil
-		r.send(passedOn("n0@h", 98))
-		synctest.Wait()
-		r.proto.Connect = connect
 		r.send(passedOn(here, 99))
-		if got := r.tags(); got != "97 98 99" {
-			t.Errorf("answered at once: %s, want 97 98 99", got)
+		if got := r.tags(); got != "99" {
+			t.Errorf("answered at once: %s, want 99", got)
 		}
 		for i := range maxDeliveriesOfPeer + 1 {
 			r.send(passedOn(fmt.Sprintf("n%d@h", i), i))
@@ -177,6 +173,9 @@ func TestDeliveriesOfManyPeers(t *testing.T) {
 			}
 			synctest.Wait()
 		}
+		for _, peer := range peers[:len(peers)-1] {
+			peer.want() // their answers wait
+		}
 		if got := peers[len(peers)-1].tags(); got != "0 1 2 3" {
 			t.Errorf("answered at once: %s, want all of the last", got)
 		}
@@ -194,7 +193,7 @@ func TestDeliveriesOfManyPeers(t *testing.T) {
 // A waiting answer holds at least its size of the pool.
 func TestDeliverySize(t *testing.T) {
 	part := make([]byte, 1000)
-	if got := (answer{part, part, part, part}).size(); got < 4*len(part) {
+	if got := (answer{part, part, part, part, nil}).size(); got < 4*len(part) {
 		t.Errorf("%d bytes are held for %d", got, 4*len(part))
 	}
 }
@@ -218,23 +217,25 @@ func TestUnreachable(t *testing.T) {
 // while it does not read.
 func TestPassOn(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
+		by.network(nil, nil)
 		r := by.another()
 		r.connectTo("older@h", scalang&^handshake.SmallAtomTags)
 		synctest.Wait()
-		small := answer{pid: []byte(theirs), message: external(etf.Tuple{int64(1), etf.Atom("ok")})}
-		large := answer{pid: []byte(theirs), message: external(make([]byte, maxPassedOn*3/8))}
-		r.conn.passOn(small, by.conn)
-		r.conn.passOn(answer{pid: []byte(theirs), message: []byte("no term")}, by.conn)
-		r.conn.passOn(answer{pid: []byte(theirs), message: external(etf.Map{})}, by.conn) // a term that the peer cannot read
+		by.proto.deliveries.fail("older@h") // it has connected since
+		small := answer{message: external(etf.Tuple{int64(1), etf.Atom("ok")})}
+		large := answer{message: external(make([]byte, maxPassedOn*3/8))}
+		r.passOn(by, answer{message: []byte("no term")})
+		r.passOn(by, answer{message: external(etf.Map{})}) // a term that the peer cannot read
+		r.passOn(by, small)
 		r.logged("the peer cannot read it")
 		by.proto.pool.take(everything)
-		r.conn.passOn(large, by.conn) // an answer without room
+		r.passOn(by, large) // an answer without room
 		by.proto.pool.give(everything)
 		for range 3 {
 			synctest.Wait()
-			r.conn.passOn(large, by.conn)
+			r.passOn(by, large)
 		}
-		r.logged("answer dropped")
+		r.logged("answer dropped: the peer has not read earlier ones")
 		go r.listen()
 		got := r.received()
 		if len(got) != 3 || !bytes.HasSuffix(got[0], []byte("d\x00\x02ok")) {
@@ -247,6 +248,13 @@ func TestPassOn(t *testing.T) {
 	})
 }
 
+// passOn passes on an answer for r's peer to a call that by's peer forwarded.
+func (r *rig) passOn(by *rig, a answer) {
+	a.pid = []byte(etf.NewPid(etf.Atom(r.conn.peer.Name), 9, 0, 1))
+	a.by = by.conn
+	by.conn.forward(a)
+}
+
 // passing returns a rig for another connection, whose peer does not read.
 func passing(t *testing.T, by *rig) (other *rig) {
 	other = by.another()
@@ -257,7 +265,7 @@ func passing(t *testing.T, by *rig) (other *rig) {
 
 // sized is an answer; n of them fit in maxPassedOn.
 func sized(n int) answer {
-	return answer{pid: []byte(theirs), message: external(make([]byte, maxPassedOn/n-1000))}
+	return answer{message: external(make([]byte, maxPassedOn/n-1000))}
 }
 
 // Answers to forwarded calls are written after a peer's own answers. They count against
@@ -266,13 +274,15 @@ func TestPassedApart(t *testing.T) {
 	for name, reads := range map[string]bool{"it reads": true, "it goes": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, by *rig) {
+				by.network(nil, nil)
 				other := passing(t, by)
 				for range 3 {
-					other.conn.passOn(sized(4), by.conn)
+					other.passOn(by, sized(4))
 					synctest.Wait() // the first is being written
 				}
 				own := external(etf.Atom("own"))
-				other.conn.say(own)
+				other.conn.sendHere(answer{pid: []byte(theirs), message: own})
+				other.conn.out.poke()
 				synctest.Wait()
 				if got, want := by.conn.memory.held, 3*maxPassedOn/4; got < want-5000 || got > want || other.conn.memory.held != 0 {
 					t.Errorf("%d bytes are held by the forwarding peer, and %d by the other", got, other.conn.memory.held)
@@ -299,16 +309,17 @@ func TestPassedApart(t *testing.T) {
 // any size.
 func TestPassedByMany(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
+		by.network(nil, nil)
 		other := passing(t, by)
 		third := by.another()
 		third.connectTo("third@127.0.0.1", flags)
 		go third.listen()
 		for range 5 {
-			other.conn.passOn(sized(4), by.conn)
+			other.passOn(by, sized(4))
 		}
-		large := answer{pid: []byte(theirs), message: external(make([]byte, 2*maxPassedOn))}
+		large := answer{message: external(make([]byte, 2*maxPassedOn))}
 		for range 2 {
-			other.conn.passOn(large, third.conn)
+			other.passOn(third, large)
 		}
 		go other.listen()
 		if got := len(other.received()); got != 5 {
@@ -334,8 +345,12 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 		by.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
 		other := passing(t, by)
 		for range 4 {
-			other.conn.passOn(sized(4), by.conn)
+			other.passOn(by, sized(4))
 		}
+		third := by.another()
+		third.connectTo("third@127.0.0.1", flags)
+		synctest.Wait()
+		other.passOn(third, sized(8))
 		by.answersLate(gate)
 		by.send(ask("$gen_call", etf.NewPid("nowhere@h", 9, 0, 1), "flake", 1, "soon"))
 		time.Sleep(2 * longHeld)
@@ -350,13 +365,37 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 		other.conn.memory.give(1 << 20)
 		by.proto.pool.give(left)
 		go other.listen()
-		if got := len(other.received()); got != 1 {
-			t.Errorf("%d answers, want the one being written", got)
+		if got := len(other.received()); got != 2 {
+			t.Errorf("%d answers, want the one being written and the third peer's", got)
 		}
 		close(gate)
 		other.close()
+		third.close()
 		by.proto.Wait()
 		by.proto.pool.nothing(t)
+	})
+}
+
+// Answers that are written no longer count against maxPassedOn, but those that wait do.
+func TestPassedBound(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, by *rig) {
+		by.network(nil, nil)
+		other := passing(t, by)
+		for range 2 {
+			other.passOn(by, sized(2))
+			synctest.Wait() // the first is being written
+		}
+		head := make([]byte, 4)
+		io.ReadFull(other.peer, head)
+		io.CopyN(io.Discard, other.peer, int64(binary.BigEndian.Uint32(head)))
+		synctest.Wait() // the second is being written
+		other.passOn(by, sized(1))
+		other.passOn(by, sized(2))
+		go other.listen()
+		if got := len(other.received()); got != 2 {
+			t.Errorf("%d more answers, want 2 of half the bound", got)
+		}
+		other.close()
 	})
 }
 

@@ -30,10 +30,7 @@ type frames struct {
 	buf  []byte
 	r, w int // buf[r:w] has arrived and is not handled yet
 
-	// Whether next has returned, since the last fill:
-	large  bool // a frame beyond fullBuffer
-	busy   bool // a frame that is not a tick
-	ticked bool // a tick
+	largest int // the length of the largest frame that next has returned since the last fill; -1 if none
 
 	account account       // counts buf while a frame needs it this large
 	gather  account       // counts buf otherwise
@@ -63,9 +60,7 @@ func (f *frames) next() (frame []byte, ok bool, err error) {
 	if end > f.w {
 		return nil, false, nil
 	}
-	f.large = f.large || n > fullBuffer
-	f.busy = f.busy || n > 0
-	f.ticked = f.ticked || n == 0
+	f.largest = max(f.largest, int(n))
 	f.r = end
 	return f.buf[start:end:end], true, nil
 }
@@ -99,21 +94,21 @@ func (f *frames) makeRoom() error {
 			return errShared
 		}
 		f.gather.hold(0)
-	case rest == 0 && f.ticked && !f.busy:
+	case rest == 0 && f.largest == 0: // only ticks
 		size = idleBuffer
 		f.account.hold(0)
 		f.gather.hold(0)
 	case f.w == size && size < fullBuffer && f.gather.hold(more): // the last read filled the buffer
 		size = more
 		f.account.hold(0)
-	case f.account.taken > 0 && !f.large && rest < firstBuffer:
+	case f.account.taken > 0 && f.largest <= fullBuffer && rest < firstBuffer:
 		size = min(size, fullBuffer)
 		if !f.gather.hold(size) {
 			size = firstBuffer
 		}
 		f.account.hold(0)
 	}
-	f.large, f.busy, f.ticked = false, false, false
+	f.largest = -1
 	if size != len(f.buf) {
 		grown := make([]byte, size)
 		copy(grown, f.buf[f.r:f.w])

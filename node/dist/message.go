@@ -22,9 +22,9 @@ type Message struct {
 	taken  int    // bytes taken from MaxShared for the terms decoded from the message
 	later  bool   // the message is not handled by the reader
 	began  time.Duration
-	size   int  // as passed to Grow
-	grown  bool // Grow took what release returns
-	refuse bool // Grow must return false
+	size   int    // as passed to Grow
+	undo   func() // returns what Grow took, if not nil
+	refuse bool   // Grow must return false
 }
 
 // Term returns the message, which should be one external term. Only the receiver
@@ -53,7 +53,7 @@ func (m *Message) Buffer() []byte {
 // aliases, otherwise to its pid. The term is written once all frames that have arrived are
 // handled.
 func (m *Message) Send(pid, alias, term []byte) {
-	c, a := m.conn, answer{pid, alias, m.token, term}
+	c, a := m.conn, answer{pid, alias, m.token, term, m.conn}
 	if m.later {
 		c.send(a)
 		c.out.poke()
@@ -108,13 +108,12 @@ func (m *Message) Grow(size int) bool {
 	m.release()
 	switch {
 	case m.later && size > ownLarge:
-		if !c.takeLarge(size) {
+		if m.undo = c.takeLarge(size); m.undo == nil {
 			return false
 		}
-		m.grown = true
 	case !m.later && size > largeFrame:
 		largeAnswers <- struct{}{}
-		m.grown = true
+		m.undo = func() { <-largeAnswers }
 	}
 	m.size = size
 	return true
@@ -122,34 +121,33 @@ func (m *Message) Grow(size int) bool {
 
 // release returns what Grow took, once the term is written.
 func (m *Message) release() {
-	c := m.conn
-	switch {
-	case m.grown && m.later:
-		c.out.flush() // if this fails, so does the reader, which ends the connection
-		c.out.allow(-m.size)
-		c.memory.give(2 * m.size)
-		<-c.large
-	case m.grown:
-		<-largeAnswers
+	if m.undo != nil {
+		m.undo()
+		m.undo = nil
 	}
-	m.grown = false
 }
 
-// takeLarge waits until a large term of up to size bytes may be built, and reports whether it
-// may. Only one large term at a time may delay a connection's other output.
-func (c *Conn) takeLarge(size int) bool {
+// takeLarge waits until a large term of up to size bytes may be built, and returns a function that
+// must be called after that, or nil if it may not. Only one large term at a time may delay a
+// connection's other output.
+func (c *Conn) takeLarge(size int) (undo func()) {
 	select {
 	case c.large <- struct{}{}:
 	case <-c.ctx.Done():
-		return false
+		return nil
 	}
 	// The term takes memory while it is built, and again while it waits to be written.
 	if !c.awaitRoom(2 * size) {
 		<-c.large
-		return false
+		return nil
 	}
 	c.out.allow(size)
-	return true
+	return func() {
+		c.out.flush() // if this fails, so does the reader, which ends the connection
+		c.out.allow(-size)
+		c.memory.give(2 * size)
+		<-c.large
+	}
 }
 
 // awaitRoom takes n bytes from the pool and reports whether there was room within roomTime.
@@ -176,7 +174,7 @@ const (
 )
 
 func (c *Conn) send(a answer) {
-	if !c.elsewhere(a.pid) || !c.forward(a) {
+	if string(nodeOf(a.pid)) == c.peer.Name || !c.forward(a) {
 		c.sendHere(a)
 	}
 }
@@ -184,12 +182,25 @@ func (c *Conn) send(a answer) {
 // sendHere sends an answer to the peer, even if the process belongs to another node.
 func (c *Conn) sendHere(a answer) { c.out.end(c.appendAnswer(c.out.beginWith(a.size()), a)) }
 
+// appendAnswer appends the control message and the answer. SEND ignores its first element, but
+// peers that check it expect the empty atom.
 func (c *Conn) appendAnswer(b []byte, a answer) []byte {
-	o, first, second := wire.OpSend, []byte(nil), a.pid
-	if a.alias != nil && c.peer.Flags.Has(handshake.Alias) {
-		o, first, second = wire.OpAliasSend, c.self, a.alias
+	elements, op, traced, to := 3, wire.OpSend, wire.OpSendTT, a.pid
+	toAlias := a.alias != nil && c.peer.Flags.Has(handshake.Alias)
+	if toAlias {
+		op, traced, to = wire.OpAliasSend, wire.OpAliasSendTT, a.alias
 	}
-	return append(c.appendHead(b, o, first, second, a.token), a.message...)
+	if a.token != nil {
+		elements, op = 4, traced
+	}
+	b = etf.AppendInt(etf.AppendTupleHeader(b, elements), int64(op))
+	if toAlias {
+		b = append(b, c.self...)
+	} else {
+		b = etf.MustAppendAtom(b, "", c.caps)
+	}
+	b = append(append(append(b, to...), a.token...), etf.VersionMagic)
+	return append(b, a.message...)
 }
 
 // nodeOf returns the name of the node in a pid.
@@ -198,47 +209,22 @@ func nodeOf(pid []byte) []byte {
 	return r.Atom()
 }
 
-// appendHead appends {op, first, second} and the version byte of the message. If token is not
-// nil, it also appends the token, and uses the operation that carries one. A nil first becomes
-// the empty atom: SEND ignores that element, but peers that check it expect the empty atom.
-func (c *Conn) appendHead(b []byte, o wire.Op, first, second, token []byte) []byte {
-	elements := 3
-	if token != nil {
-		elements, o = 4, traced[o]
-	}
-	b = etf.AppendTupleHeader(b, elements)
-	b = etf.AppendInt(b, int64(o))
-	if first == nil {
-		b = etf.MustAppendAtom(b, "", c.caps)
-	}
-	b = append(b, first...)
-	b = append(append(b, second...), token...)
-	return append(b, etf.VersionMagic)
-}
-
-// traced maps operations to their forms that carry a trace token.
-var traced = map[wire.Op]wire.Op{wire.OpSend: wire.OpSendTT, wire.OpAliasSend: wire.OpAliasSendTT}
-
 // sendControl sends a control message without a payload.
-func (c *Conn) sendControl(o wire.Op, args ...[]byte) {
-	b := etf.AppendTupleHeader(c.out.begin(), 1+len(args))
-	b = etf.AppendInt(b, int64(o))
-	for _, a := range args {
-		b = append(b, a...)
+func (c *Conn) sendControl(o wire.Op, args ...[]byte) { c.sendTerms(o, 1+len(args), args...) }
+
+// sendTerms is like sendControl, but each of the terms may be several elements.
+func (c *Conn) sendTerms(o wire.Op, elements int, terms ...[]byte) {
+	b := etf.AppendInt(etf.AppendTupleHeader(c.out.begin(), elements), int64(o))
+	for _, t := range terms {
+		b = append(b, t...)
 	}
 	c.out.end(b)
 }
 
-func (c *Conn) sendMonitorExit(item, to, ref []byte, reason string) {
-	c.sendControl(wire.OpMonitorPExit, item, to, ref, c.atom(reason))
-}
-
-func (c *Conn) sendExit(from, to []byte, reason string) {
-	c.sendControl(wire.OpExit, from, to, c.atom(reason))
-}
-
-// encode returns a local pid in a form that the peer can read.
-func (c *Conn) encode(p etf.Pid) []byte {
+// encode returns the pid of a local process, with the serial in the upper 32 bits of the ID, in a
+// form that the peer can read.
+func (c *Conn) encode(id uint64) []byte {
+	p := etf.NewPid(etf.Atom(c.proto.Node), uint32(id), uint32(id>>32), c.proto.Creation)
 	b, err := etf.Append(nil, p, c.caps)
 	if err != nil {
 		panic(fmt.Sprintf("dist: %v", err)) // cannot fail with a node name that passed the handshake

@@ -30,22 +30,21 @@ const (
 // output collects frames for a peer and writes them.
 type output struct {
 	dst      net.Conn
-	wake     func()      // called when frames were appended outside the reader
-	reminded atomic.Bool // wake was called, and the frames will be written
-	full     atomic.Bool // more than fullOutput waits, or more than there is room for, or a large frame
-	overflow func()      // called when too many bytes wait
-	taken    func()      // called when the peer has taken a part of a large write
+	reminded atomic.Bool  // a goroutine will write the frames that were appended outside the reader
+	full     atomic.Bool  // more than fullOutput waits, or more than there is room for, or a large frame
+	start    func(func()) // starts a goroutine
+	fail     func(error)  // called when a write outside the reader fails, or too many bytes wait
+	taken    func()       // called when the peer has taken a part of a large write
 
 	mu      sync.Mutex
 	idle    sync.Cond // signaled when writing becomes false
 	ahead   [][]byte  // full buffers, written before buf
 	queued  int       // bytes in ahead
 	buf     []byte    // whole frames, except between begin and end
-	spare   []byte    // another buffer
 	flying  int       // bytes of the current write
 	account account   // of waiting and flying bytes
 	short   bool      // account has no room for these bytes
-	kept    account   // of buf and spare when empty
+	kept    account   // of buf when empty
 	passed  passed    // answers to calls that other peers forwarded
 	frame   int       // start of the frame between begin and end
 	writing bool
@@ -54,8 +53,8 @@ type output struct {
 	octets  atomic.Uint64 // written
 }
 
-func (o *output) init(dst net.Conn, wake, overflow, taken func(), s *memory) {
-	o.dst, o.wake, o.overflow, o.taken = dst, wake, overflow, taken
+func (o *output) init(dst net.Conn, start func(func()), fail func(error), taken func(), s *memory) {
+	o.dst, o.start, o.fail, o.taken = dst, start, fail, taken
 	o.account = account{memory: s, own: ownOutput}
 	o.kept = account{memory: s, own: ownSpare, spare: true}
 	o.idle.L = &o.mu
@@ -70,8 +69,7 @@ func (o *output) beginWith(size int) []byte {
 	o.mu.Lock()
 	large := size > ownOutput
 	if len(o.buf) > fullOutput || large && len(o.buf) > 0 && cap(o.buf)-len(o.buf) < size {
-		o.ahead, o.queued = append(o.ahead, o.buf), o.queued+len(o.buf)
-		o.next()
+		o.ahead, o.queued, o.buf = append(o.ahead, o.buf), o.queued+len(o.buf), nil
 	}
 	if large {
 		o.buf = slices.Grow(o.buf, size)
@@ -93,8 +91,6 @@ func (o *output) end(buf []byte) {
 	o.mu.Unlock()
 }
 
-func (o *output) next() { o.buf, o.spare = o.spare[:0], nil }
-
 // waits returns the number of bytes that wait to be written.
 func (o *output) waits() int { return o.queued + len(o.buf) }
 
@@ -102,7 +98,7 @@ func (o *output) waits() int { return o.queued + len(o.buf) }
 func (o *output) bound(most int) {
 	if o.waits() > most {
 		o.closed = true
-		o.overflow()
+		o.fail(errUnread)
 	}
 	if o.closed {
 		o.drop()
@@ -123,16 +119,22 @@ func (o *output) allow(n int) {
 // not read.
 func (o *output) poke() {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.short && o.writing {
 		o.bound(2 * ownOutput)
 	}
-	o.mu.Unlock()
 	o.remind()
 }
 
+// remind starts no goroutine after close, because [Proto.Wait] may have returned by then.
 func (o *output) remind() {
-	if o.reminded.CompareAndSwap(false, true) {
-		o.wake()
+	if !o.closed && o.reminded.CompareAndSwap(false, true) {
+		o.start(func() {
+			o.reminded.Store(false)
+			if err := o.offer(); err != nil {
+				o.fail(err)
+			}
+		})
 	}
 }
 
@@ -155,14 +157,6 @@ func (o *output) flush() error {
 	return o.write()
 }
 
-// flushFull calls flush if full is set.
-func (o *output) flushFull() error {
-	if !o.full.Load() {
-		return nil
-	}
-	return o.flush()
-}
-
 // offer is like flush, but returns immediately if another goroutine is writing.
 func (o *output) offer() error {
 	o.mu.Lock()
@@ -181,8 +175,7 @@ func (o *output) write() error {
 	}
 	ahead, last := o.ahead, o.buf
 	o.flying = o.waits()
-	o.ahead, o.queued = nil, 0
-	o.next()
+	o.ahead, o.queued, o.buf = nil, 0, nil
 	o.full.Store(false)
 	o.writing = true
 	o.writes++
@@ -208,22 +201,13 @@ func (o *output) write() error {
 	return err
 }
 
-// keep saves a written buffer for the next write, unless it is large or there is no room.
-func (o *output) keep(full []byte) {
-	all := cap(full)
-	if len(o.buf) > 0 {
-		all += cap(o.buf)
-	}
-	switch {
-	case cap(full) > 2*fullOutput || o.closed || !o.kept.hold(all):
-		if len(o.buf) == 0 {
-			o.buf = nil
-		}
+// keep saves a written buffer for the next frames, unless it is large, there is no room, or another
+// buffer has begun during the write.
+func (o *output) keep(written []byte) {
+	if o.buf == nil && cap(written) <= 2*fullOutput && !o.closed && o.kept.hold(cap(written)) {
+		o.buf = written[:0]
+	} else {
 		o.kept.hold(0)
-	case len(o.buf) > 0:
-		o.spare = full
-	default:
-		o.buf = full[:0]
 	}
 }
 
@@ -263,23 +247,30 @@ func (o *output) state() (writes uint64, writing bool) {
 func (o *output) tick() error {
 	o.mu.Lock()
 	if o.waits() == 0 {
-		o.buf, o.spare = nil, nil
+		o.buf = nil
 		o.kept.hold(0)
 	}
-	o.buf = append(o.buf, 0, 0, 0, 0)
+	if !o.closed {
+		o.buf = append(o.buf, 0, 0, 0, 0)
+	}
 	o.mu.Unlock()
 	return o.offer()
 }
 
+// close drops the waiting frames and waits for the current write to end. No write begins after
+// that.
 func (o *output) close() {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.closed = true
 	o.drop()
-	o.mu.Unlock()
+	for o.writing {
+		o.idle.Wait()
+	}
 }
 
 func (o *output) drop() {
-	o.ahead, o.queued, o.buf, o.spare = nil, 0, nil, nil
+	o.ahead, o.queued, o.buf = nil, 0, nil
 	o.account.hold(o.flying)
 	o.kept.hold(0)
 	o.passed.drop(nil)

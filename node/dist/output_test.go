@@ -71,7 +71,7 @@ func TestMaxOutputExactly(t *testing.T) {
 	var p pool
 	var o output
 	overflows := 0
-	o.init(nil, func() {}, func() { overflows++ }, nil, newMemory(&p))
+	o.init(nil, nil, func(error) { overflows++ }, nil, newMemory(&p))
 	b := o.begin()
 	o.end(append(b, make([]byte, MaxOutput-len(b))...))
 	if overflows != 0 || o.waits() != MaxOutput {
@@ -144,7 +144,8 @@ func TestFlushMany(t *testing.T) {
 		o.end(o.begin())
 		return nil
 	}}
-	o.init(w, func() {}, func() {}, func() {}, newMemory(new(pool)))
+	o.init(w, nil, nil, func() {}, newMemory(new(pool)))
+	o.reminded.Store(true) // so that no other goroutine writes
 	for range 10 {
 		o.end(append(o.begin(), make([]byte, fullOutput)...))
 	}
@@ -159,7 +160,7 @@ func TestNothingAfterFailure(t *testing.T) {
 	fault := errors.New("cut")
 	var o output
 	w := &writer{each: func() error { return fault }}
-	o.init(w, func() {}, func() {}, func() {}, newMemory(new(pool)))
+	o.init(w, nil, nil, func() {}, newMemory(new(pool)))
 	for range 3 {
 		o.end(append(o.begin(), make([]byte, fullOutput)...))
 	}
@@ -170,6 +171,44 @@ func TestNothingAfterFailure(t *testing.T) {
 	if err := o.flush(); err != nil || w.writes != 1 || o.waits() != 0 {
 		t.Errorf("then: %v, %d writes, %d bytes wait", err, w.writes, o.waits())
 	}
+}
+
+// Nothing is written after close, not even a tick, and no goroutine starts.
+func TestNothingAfterClose(t *testing.T) {
+	var o output
+	w := newStream(nil)
+	o.init(w, nil, nil, nil, newMemory(new(pool)))
+	o.end(o.begin())
+	o.close()
+	o.poke()
+	if err := o.tick(); err != nil || w.writes != 0 || o.waits() != 0 {
+		t.Errorf("%v, %d writes, %d bytes wait", err, w.writes, o.waits())
+	}
+}
+
+// The node waits for the writes of other goroutines.
+func TestWaitForWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, gate, ended := quiet(), make(chan struct{}), false
+		c.out.dst = &writer{each: func() error {
+			<-gate
+			return nil
+		}}
+		c.out.reminded.Store(false)
+		c.out.end(c.out.begin())
+		c.out.poke()
+		go func() {
+			c.proto.Wait()
+			ended = true
+		}()
+		if synctest.Wait(); ended {
+			t.Error("it does not wait")
+		}
+		close(gate)
+		if synctest.Wait(); !ended {
+			t.Error("it still waits")
+		}
+	})
 }
 
 // writer counts writes, and calls each for their results.

@@ -3,6 +3,7 @@ package dist
 import (
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,19 +91,6 @@ func (p *pool) limit(held int) int {
 	return limit
 }
 
-func (p *pool) add(s *memory) {
-	s.place = len(p.holders)
-	p.holders = append(p.holders, s)
-}
-
-func (p *pool) remove(s *memory) {
-	last := len(p.holders) - 1
-	p.holders[s.place] = p.holders[last]
-	p.holders[s.place].place = s.place
-	p.holders[last] = nil
-	p.holders = p.holders[:last]
-}
-
 // makeRoom stops and returns the heaviest holder, if it weighs more than asks would if asks held
 // the given number of bytes. A holder's weight is the bytes it holds plus the bytes it has long
 // held. So among many connections that hold about the same, a frequent caller that holds little
@@ -115,10 +103,10 @@ func (p *pool) makeRoom(asks *memory, all int) *memory {
 		return nil
 	}
 	var most *memory
-	weight := than
+	weight := than // asks itself weighs less
 	for _, s := range p.holders {
 		steady := s.steady(now)
-		mayGo := s != asks && !s.ended && (all <= smallMemory || steady > all)
+		mayGo := !s.ended && (all <= smallMemory || steady > all)
 		if w := s.held + steady; mayGo && w > weight {
 			most, weight = s, w
 		}
@@ -152,14 +140,16 @@ func (a *account) hold(n int) bool {
 	}
 	want := (max(n-a.own, 0) + accountStep - 1) / accountStep * accountStep
 	switch more := want - a.taken; {
-	case more > 0:
-		if !a.take(more) {
-			return false
-		}
 	case more == 0, more == -accountStep && n > a.own/2: // keep a step that may soon be needed again
 		return true
 	case a.spare:
-		a.memory.pool.spare.Add(int64(more))
+		if !a.memory.pool.addSpare(more) {
+			return false
+		}
+	case more > 0:
+		if !a.memory.take(more) {
+			return false
+		}
 	default:
 		a.memory.give(-more)
 	}
@@ -167,12 +157,10 @@ func (a *account) hold(n int) bool {
 	return true
 }
 
-func (a *account) take(n int) bool {
-	if !a.spare {
-		return a.memory.take(n)
-	}
-	if a.memory.pool.spare.Add(int64(n)) > int64(a.memory.pool.part(MaxSpare)) {
-		a.memory.pool.spare.Add(-int64(n))
+// addSpare adds n to the bytes within MaxSpare, unless n > 0 and there is no room.
+func (p *pool) addSpare(n int) bool {
+	if p.spare.Add(int64(n)) > int64(p.part(MaxSpare)) && n > 0 {
+		p.spare.Add(-int64(n))
 		return false
 	}
 	return true
@@ -207,12 +195,11 @@ type memory struct {
 	end  func() // ends the connection
 
 	held    int
-	pinned  int     // the part of held that outlives the connection
-	ended   bool    // only pinned bytes still count
-	unfreed int     // once stopped, the bytes not released yet
-	gone    bool    // freed was called
-	place   int     // index in pool.holders, if held > 0
-	next    *memory // the holder stopped before this one
+	pinned  int  // the part of held that outlives the connection
+	ended   bool // only pinned bytes still count
+	unfreed int  // once stopped, the bytes not released yet
+	gone    bool // freed was called
+	place   int  // index in pool.holders, if held > 0
 
 	since time.Time // start of the period of least[0]
 	least [2]int    // the minimum of held in this period of longHeld and in the previous one
@@ -224,23 +211,21 @@ func (s *memory) take(n int) bool {
 		return true
 	}
 	p := s.pool
-	p.mu.Lock()
-	room := !s.ended
-	var stopped *memory
-	for room && int(p.held.Load())+n > p.limit(s.held+n) {
-		most := p.makeRoom(s, s.held+n)
-		if room = most != nil; room {
-			most.next, stopped = stopped, most
+	for {
+		p.mu.Lock()
+		var stopped *memory
+		room := !s.ended && int(p.held.Load())+n <= p.limit(s.held+n)
+		if room {
+			s.change(n)
+		} else if !s.ended {
+			stopped = p.makeRoom(s, s.held+n)
 		}
-	}
-	if room {
-		s.change(n)
-	}
-	p.mu.Unlock()
-	for ; stopped != nil; stopped = stopped.next {
+		p.mu.Unlock()
+		if stopped == nil {
+			return room
+		}
 		stopped.end()
 	}
-	return room
 }
 
 func (s *memory) give(n int) {
@@ -297,17 +282,19 @@ func (s *memory) freed() {
 }
 
 func (s *memory) change(n int) {
-	now := time.Now()
+	p, now := s.pool, time.Now()
 	if s.held == 0 {
-		s.pool.add(s)
+		s.place, p.holders = len(p.holders), append(p.holders, s)
 		s.since, s.least = now, [2]int{n, 0}
 	}
 	s.rotate(now)
 	s.held += n
 	s.least[0] = min(s.least[0], s.held)
-	s.pool.held.Add(int64(n))
+	p.held.Add(int64(n))
 	if s.held == 0 {
-		s.pool.remove(s)
+		last := p.holders[len(p.holders)-1]
+		p.holders[s.place], last.place = last, s.place
+		p.holders = slices.Delete(p.holders, len(p.holders)-1, len(p.holders))
 	}
 }
 

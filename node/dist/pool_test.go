@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -348,7 +349,7 @@ func TestEndedReadsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream, peer := net.Pipe()
 		defer peer.Close()
-		p := &Proto{Node: here, Creation: creation, Processes: newLocals(), Log: slog.New(slog.DiscardHandler)}
+		p := newProto(newLocals(), slog.DiscardHandler)
 		c := p.New(t.Context(), Session{Conn: stream, Peer: handshake.Peer{Name: there, Flags: flags}})
 		go peer.Write(monitorP(etf.Atom("flake"), ref3))
 		if err := c.in.fill(); err != nil {
@@ -368,47 +369,58 @@ func TestSharedWatches(t *testing.T) {
 	var w watches
 	w.init(newMemory(&p))
 	p.take(everything)
+	monitor := func(i int) bool {
+		return w.add(&w.monitors, 1, []byte(refOf(i)), []byte("flake"), []byte(theirs), []byte(refOf(i)))
+	}
+	link := func(pids string) bool { return w.add(&w.links, 1, []byte(pids), []byte(pids), nil, nil) }
+	both := string(ours) + string(theirs)
 	n := 0
-	for w.addMonitor(1, []byte(refOf(n)), []byte("flake"), []byte(theirs)) {
+	for monitor(n) {
 		n++
 	}
 	const ordinary = 10
-	if n < ordinary {
-		t.Errorf("%d monitors without the pool, want at least %d", n, ordinary)
+	if n < ordinary || len(w.monitors.all) != n || len(w.spares) != 0 {
+		t.Errorf("%d monitors without the pool, want at least %d; %d are kept, %d spares",
+			n, ordinary, len(w.monitors.all), len(w.spares))
 	}
-	if w.addLink(1, []byte(ours), []byte(theirs)) {
+	if link(both) {
 		t.Error("a link without room")
 	}
 	p.give(everything)
-	if !w.addMonitor(1, []byte(refOf(n)), []byte("flake"), []byte(theirs)) || !w.addLink(1, []byte(ours), []byte(theirs)) {
+	if !monitor(n) || !link(both) {
 		t.Error("refused, although there is room")
 	}
-	w.addLink(1, []byte(ours), []byte(theirs))             // the same link
-	w.forgetLink(link{1, string(ours), string(theirsToo)}) // an unknown link
-	long := link{1, strings.Repeat("x", 1000), strings.Repeat("x", 1000)}
 	held := w.held
-	if w.addLink(long.process, []byte(long.ours), []byte(long.theirs)); w.held-held < len(long.ours)+len(long.theirs) {
-		t.Errorf("%d bytes are held for a link of 2000", w.held-held)
+	if !link(both) || w.held != held {
+		t.Errorf("%d bytes are held for the same link", w.held-held)
 	}
-	w.forgetLink(long)
+	if w.forget(&w.links, []byte(string(ours)+string(theirsToo))) {
+		t.Error("an unknown link is removed")
+	}
+	long := strings.Repeat("x", 2000)
+	if link(long); w.held-held < len(long) {
+		t.Errorf("%d bytes are held for a link of %d", w.held-held, len(long))
+	}
+	w.forget(&w.links, []byte(long))
 	const many = 100_000
 	for i := range many {
-		w.addMonitor(1, []byte(refOf(i)), []byte("flake"), []byte(theirs))
-		w.addLink(uint64(i), []byte(ours), []byte(theirs))
+		monitor(i)
+		link(both + fmt.Sprint(i))
 	}
 	for i := range many {
-		w.forgetMonitor([]byte(refOf(i)))
-		w.forgetLink(link{uint64(i), string(ours), string(theirs)})
+		w.forget(&w.monitors, []byte(refOf(i)))
+		w.forget(&w.links, []byte(both+fmt.Sprint(i)))
 	}
-	w.forgetLink(link{1, string(ours), string(theirs)})
-	idle := w.monitors.idle() + w.links.idle()
-	if held := int(p.held.Load()); w.held != 0 || held > idle+accountStep || held < idle-ownWatches {
-		t.Errorf("%d bytes held, %d of the pool for %d that are kept", w.held, held, idle)
+	w.forget(&w.links, []byte(both))
+	idle := w.held + w.monitors.idle() + w.links.idle()
+	if held := int(p.held.Load()); len(w.spares) != maxSpares || held > idle+accountStep || held < idle-ownWatches {
+		t.Errorf("%d spares, %d of the pool for %d that are kept", len(w.spares), held, idle)
 	}
-	if idle > 2*slimMin*slimEntry+maxSpares*(watchSize+maxSpare) {
+	const each = 512 // bytes of their terms, at most
+	if idle > 2*slimMin*slimEntry+maxSpares*(watchSize+each) {
 		t.Errorf("%d bytes are kept of them", idle)
 	}
-	if w.shrink(); w.monitors.idle()+w.links.idle() != 0 {
+	if w.shrink(); w.held+w.monitors.idle()+w.links.idle() != 0 {
 		t.Error("some are kept after a rest")
 	}
 	p.nothing(t)

@@ -64,19 +64,12 @@ type Proto struct {
 	NetTicktime time.Duration // a peer silent for this long is down
 	Log         *slog.Logger
 
-	// Refuse, if not nil, returns the error for a spawn, or "" to allow it.
+	// Refuse returns the error for a spawn, or "" to allow it.
 	Refuse func(module, function etf.Atom, args []etf.Term) etf.Atom
 
-	// Connection returns the connection to a node, or nil. If Connection is nil, all
-	// answers are sent to the peers that sent the calls.
-	Connection func(node string) *Conn
-
-	// Connect connects to a node. If Connect is nil, answers to processes of an
-	// unconnected node are sent to the peers that sent the calls.
-	Connect func(node string) error
-
-	// Down, if not nil, is called with each connection after it has ended.
-	Down func(*Conn)
+	Connection func(node string) *Conn // returns the connection to a node, or nil
+	Connect    func(node string) error // connects to a node
+	Down       func(*Conn)             // called with each connection after it has ended
 
 	spawned    atomic.Uint32 // number of the last spawned process
 	running    sync.WaitGroup
@@ -101,28 +94,12 @@ func (p *Proto) Go(f func()) { p.running.Go(f) }
 // Wait returns when all goroutines started by [Proto.Go] have ended.
 func (p *Proto) Wait() { p.running.Wait() }
 
-// Serve serves a connection until it ends.
-func (p *Proto) Serve(c *Conn) {
-	p.served.Store(c, nil)
-	p.deliver(c.peer.Name, c)
-	c.serve()
-	p.served.Delete(c)
-	if p.Down != nil {
-		p.Down(c)
-	}
-	close(c.done)
-}
-
 // Ended reports the end of a process to the processes that monitor it or are linked to it.
 // Before Ended is called, [Processes] must stop finding the process.
 func (p *Proto) Ended(id uint64, reason etf.Term) {
 	for c := range p.served.Range {
 		c.(*Conn).ended(id, reason)
 	}
-}
-
-func (p *Proto) pid(id uint64) etf.Pid {
-	return etf.NewPid(etf.Atom(p.Node), uint32(id), uint32(id>>32), p.Creation)
 }
 
 // Process is a local process as peers see it.

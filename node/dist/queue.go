@@ -117,7 +117,7 @@ func (c *Conn) spawnInOrder(key string, f func(), taken int) bool {
 	end := func() { c.queues.end(l) }
 	runs := c.spawn(func() {
 		for ; f != nil && c.ctx.Err() == nil; f = c.queues.next(l) {
-			c.guard(f)
+			c.guard(func() error { f(); return nil })
 		}
 	}, end, taken)
 	if !runs {

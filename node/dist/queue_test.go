@@ -181,6 +181,19 @@ func TestQueueHolds(t *testing.T) {
 			gate <- struct{}{}
 			synctest.Wait()
 		}
+		r.send(ask("$gen_call", theirs, "flake", 1, "late"))
+		synctest.Wait()
+		left := everything - functionSize - int(r.proto.pool.held.Load()) // room for the message, but not for its terms
+		r.proto.pool.take(left)
+		message := external(etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{theirs, int64(2)}, make([]byte, 10*ownArguments)})
+		r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, message))
+		synctest.Wait()
+		if got := int(r.proto.pool.held.Load()); got != everything-functionSize {
+			t.Errorf("%d bytes are held, want %d: the reader waits", got, everything-functionSize)
+		}
+		gate <- struct{}{}
+		synctest.Wait()
+		r.proto.pool.give(left)
 	})
 }
 

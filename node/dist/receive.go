@@ -3,16 +3,12 @@ package dist
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/wire"
 )
 
-var (
-	errPassThrough = errors.New("frame does not begin with 112: distribution headers are not supported")
-	errNoMessage   = errors.New("message is missing")
-)
+var errPassThrough = errors.New("frame does not begin with 112: distribution headers are not supported")
 
 // operation describes how one kind of control message is received.
 type operation struct {
@@ -74,8 +70,8 @@ func (c *Conn) handle(frame []byte) error {
 		c.rest()
 		return nil
 	}
-	if !c.asks.Load() {
-		c.asks.Store(true)
+	if c.calls.began == 0 {
+		c.arrive()
 	}
 	if frame[0] != wire.PassThrough {
 		return errPassThrough
@@ -99,7 +95,7 @@ func (c *Conn) dispatch(m *wire.Message) error {
 	case m.N != len(o.args):
 		return fmt.Errorf("control message %d has %d elements: must have %d", m.Op, m.N+1, len(o.args)+1)
 	case o.message && m.Payload == nil:
-		return fmt.Errorf("control message %d: %w", m.Op, errNoMessage)
+		return fmt.Errorf("control message %d: message is missing", m.Op)
 	}
 	for i, a := range m.Args[:m.N] {
 		if !fits(a, o.args[i]) {
@@ -136,7 +132,6 @@ const maxToken = 4 << 10
 
 // hand delivers a message to a process. token is its trace token or nil.
 func (c *Conn) hand(p *Process, token, message []byte) error {
-	c.arrive()
 	if len(token) > maxToken {
 		token = nil
 	}
@@ -161,7 +156,7 @@ func (c *Conn) hand(p *Process, token, message []byte) error {
 
 // find returns the process that a pid or a name refers to, or nil.
 func (c *Conn) find(proc []byte) *Process {
-	if isAtom(proc) {
+	if etf.Tag(proc[0]).IsAtom() {
 		r := etf.NewReader(proc)
 		return c.proto.Processes.Whereis(r.Atom())
 	}
@@ -213,15 +208,11 @@ func (c *Conn) trapped(p *Process, from, reason []byte) error {
 	return c.hand(p, nil, message)
 }
 
-// text is a term that is formatted only if it is logged.
-type text []byte
-
-func (t text) LogValue() slog.Value {
+// text returns a term as text for the log.
+func text(term []byte) string {
 	const shown = 200
-	return slog.StringValue(string(etf.FormatRaw(nil, t, shown)))
+	return string(etf.FormatRaw(nil, term, shown))
 }
-
-func isAtom(term []byte) bool { return etf.Tag(term[0]).IsAtom() }
 
 // answerToken returns the seq_trace token for the answer to a message with this token, or nil
 // if the token is malformed. As on a BEAM, the new token has the next serial number, and names the
@@ -240,6 +231,6 @@ func (c *Conn) answerToken(p *Process, token []byte) []byte {
 	}
 	b := append(append(etf.AppendTupleHeader(nil, 5), flags...), label...)
 	b = etf.AppendInt(b, serial+1)
-	b = append(b, c.encode(c.proto.pid(p.ID))...)
+	b = append(b, c.encode(p.ID)...)
 	return etf.AppendInt(b, serial)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -99,11 +100,20 @@ func connectWith(t *testing.T, flags handshake.Flags, ticktime time.Duration) *r
 
 func newRig(t *testing.T, ticktime time.Duration) *rig {
 	r := &rig{t: t, local: newLocals(), log: new(journal)}
-	r.proto = &Proto{
-		Node: here, Creation: creation, Processes: r.local, NetTicktime: ticktime,
-		Log: slog.New(slog.NewTextHandler(r.log, nil)),
-	}
+	r.proto = newProto(r.local, slog.NewTextHandler(r.log, nil))
+	r.proto.NetTicktime = ticktime
 	return r
+}
+
+// newProto returns a Proto that knows no other nodes and refuses no spawn.
+func newProto(local *locals, log slog.Handler) *Proto {
+	return &Proto{
+		Node: here, Creation: creation, Processes: local, Log: slog.New(log),
+		Refuse:     func(_, _ etf.Atom, _ []etf.Term) etf.Atom { return "" },
+		Connection: func(string) *Conn { return nil },
+		Connect:    func(string) error { return errors.New("no such node") },
+		Down:       func(*Conn) {},
+	}
 }
 
 // another returns a rig for another connection to the same node.
@@ -278,8 +288,10 @@ func (c *Conn) aside(f func(*Message)) bool {
 
 // quiet returns a connection that reads, writes and ticks only when the test calls it.
 func quiet() *Conn {
-	p := &Proto{Node: here, Creation: creation, Processes: newLocals(), Log: slog.New(slog.DiscardHandler)}
-	return p.New(context.Background(), Session{Peer: handshake.Peer{Name: there, Flags: flags}})
+	p := newProto(newLocals(), slog.DiscardHandler)
+	c := p.New(context.Background(), Session{Peer: handshake.Peer{Name: there, Flags: flags}})
+	c.out.reminded.Store(true) // so that no goroutine writes
+	return c
 }
 
 // everything is the size of the pool.
@@ -308,6 +320,9 @@ func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)
 		test(t, r)
 		r.close()
 		r.proto.pool.nothing(t)
+		if left := len(r.proto.deliveries.all); left != 0 {
+			t.Errorf("%d deliveries are left", left)
+		}
 		w := &r.conn.watches
 		if !w.mu.TryLock() || w.held != 0 || len(w.monitors.all) != 0 || len(w.links.all) != 0 || !r.conn.out.closed {
 			t.Errorf("ended with %d bytes of watches, %d links; output closed: %t", w.held, len(w.links.all), r.conn.out.closed)

@@ -54,7 +54,7 @@ func TestFaultShared(t *testing.T) {
 func bothShared() bool {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	return bytes.Count(stacks, []byte("node/socket.Share(")) == 2
+	return bytes.Count(stacks, []byte("node/socket.(*conn).share(")) == 2
 }
 
 // overTCP serves another connection, and returns its peer.

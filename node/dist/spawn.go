@@ -51,19 +51,9 @@ func (c *Conn) spawn(f, done func(), taken int) bool {
 			return
 		}
 		defer c.memory.unpin(taken)
-		c.guard(f)
+		c.guard(func() error { f(); return nil })
 	})
 	return true
-}
-
-// guard calls f and logs a panic.
-func (c *Conn) guard(f func()) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			c.survive(fault)
-		}
-	}()
-	f()
 }
 
 // A process spawned by a peer is a goroutine. It cannot receive messages, but its end is
@@ -164,15 +154,12 @@ func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err err
 	}
 	var ok bool
 	if q.flags, ok = spawnFlags(m.Args[4]); !ok {
-		return q, "badopt", fmt.Errorf("spawn with unknown options %s", etf.FormatRaw(nil, m.Args[4], maxReason))
+		return q, "badopt", fmt.Errorf("spawn with unknown options %s", text(m.Args[4]))
 	}
-	if c.proto.Refuse != nil {
-		if why := c.proto.Refuse(q.module, q.function, q.args); why != "" {
-			return q, string(why), fmt.Errorf("spawn of %s:%s/%d", q.module, q.function, arity)
-		}
+	if why := c.proto.Refuse(q.module, q.function, q.args); why != "" {
+		return q, string(why), fmt.Errorf("spawn of %s:%s/%d", q.module, q.function, arity)
 	}
-	q.ref = bytes.Clone(m.Args[0])
-	q.from = bytes.Clone(m.Args[1])
+	q.ref, q.from = bytes.Clone(m.Args[0]), bytes.Clone(m.Args[1])
 	q.pid = c.spawnedPid()
 	return q, "", nil
 }
@@ -191,16 +178,19 @@ func decodeArguments(b []byte) (args []etf.Term, why string, err error) {
 	}
 	args, ok := etf.Elements(term)
 	if !ok {
-		return nil, "badarg", errNoArguments
+		return nil, "badarg", errors.New("arguments are not a list")
 	}
 	return args, "", nil
 }
 
-var errNoArguments = errors.New("arguments are not a list")
-
 // run runs a spawned process and reports its end.
 func (c *Conn) run(q spawnRequest) {
-	reason, err := etf.Append(nil, c.exitReason(q), c.caps)
+	var exit etf.Term = etf.Atom("killed") // after a fault
+	c.guard(func() error {
+		exit = c.proto.Spawn(q.module, q.function, q.args)
+		return nil
+	})
+	reason, err := etf.Append(nil, exit, c.caps)
 	if err != nil {
 		reason = c.atom("badarg") // the peer cannot read the result
 	}
@@ -213,24 +203,13 @@ func (c *Conn) run(q spawnRequest) {
 	c.out.poke()
 }
 
-func (c *Conn) exitReason(q spawnRequest) (reason etf.Term) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			c.survive(fault)
-			reason = etf.Atom("killed")
-		}
-	}()
-	return c.proto.Spawn(q.module, q.function, q.args)
-}
-
 // spawnedPid returns a pid that no registered process has, because its serial is not 0.
 // For peers without V4_NC, an ID has 15 bits and a serial 13.
 func (c *Conn) spawnedPid() []byte {
 	const idBits, serials = 15, 1<<13 - 1
 	n := c.proto.spawned.Add(1)
 	id, serial := n&(1<<idBits-1), 1+n>>idBits%serials
-	b, _ := etf.Append(nil, etf.NewPid(etf.Atom(c.proto.Node), id, serial, c.proto.Creation), c.caps)
-	return b
+	return c.encode(uint64(serial)<<32 | uint64(id))
 }
 
 // spawnFlags returns the flags for the options link and monitor. Other OTP options have no

@@ -14,150 +14,154 @@ import (
 // process had ended with reason system_limit. The first dozen do not count against MaxShared.
 const MaxWatches = 1 << 17
 
-// watchSize is the memory that a monitor or a link takes in addition to its terms, as measured.
+// watch is a monitor or a link that the peer set on one of our processes.
+type watch struct {
+	process uint64
+	terms   []byte // the elements of the signal that reports the end, between the operation and the reason
+}
+
+// watchSize is the memory that a watch takes in addition to its terms, as measured.
 const watchSize = 160
 
+func (w *watch) size() int { return watchSize + cap(w.terms) }
+
+// maxSpares is the number of concurrent calls that allocate no watches.
+const maxSpares = 256
+
+// watchSet holds watches by the hashes of their keys: a monitor's reference, or the pids of a link.
+// The hashes do not collide, because a hash has 64 bits and its seed is secret.
+type watchSet struct {
+	slimMap[uint64, *watch]
+	end      wire.Op // the signal that reports the end of a process
+	elements int     // of that signal
+}
+
 // watches holds the monitors and links that the peer's processes have on ours. A call that sets
-// and removes a monitor takes only the lock mu.
+// and removes a monitor takes only the lock mu. Most monitors last for one call, so removed
+// watches are reused.
 type watches struct {
-	mu       sync.Mutex
-	monitors monitors
-	links    slimMap[link, struct{}]
-
-	held    int // bytes of all monitors and links
-	account account
+	mu              sync.Mutex
+	seed            maphash.Seed
+	monitors, links watchSet
+	spares          []*watch
+	held            int // bytes of all watches and spares
+	account         account
 }
-
-type link struct {
-	process uint64
-	ours    string // our pid as the peer sent it
-	theirs  string
-}
-
-func linkSize[T string | []byte](ours, theirs T) int { return watchSize + len(ours) + len(theirs) }
 
 func (w *watches) init(s *memory) {
+	w.seed = maphash.MakeSeed()
 	w.account = account{memory: s, own: ownWatches}
 	w.clear()
 }
 
 func (w *watches) clear() {
-	w.monitors = newMonitors()
-	w.links = slimMap[link, struct{}]{}
-	w.held = 0
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.monitors = watchSet{end: wire.OpMonitorPExit, elements: 5}
+	w.links = watchSet{end: wire.OpExit, elements: 4}
+	w.spares, w.held = nil, 0
 	w.account.hold(0)
 }
 
-// settle counts the bytes held. It includes those kept for later monitors, so that not every call
-// changes the pool. It reports whether there is room.
+// settle counts the bytes held and reports whether there is room. It includes those kept for later
+// watches, so that not every call changes the pool.
 func (w *watches) settle() bool {
 	return w.account.hold(w.held + w.monitors.idle() + w.links.idle())
 }
 
-// shrink releases the memory kept for later monitors and links.
+// shrink releases the memory kept for later watches.
 func (w *watches) shrink() {
+	for _, s := range w.spares {
+		w.held -= s.size()
+	}
+	w.spares = nil
 	w.monitors.shrink()
 	w.links.shrink()
 	w.settle()
 }
 
-// add adds n to the bytes held.
-func (w *watches) add(n int) {
-	if w.held += n; !w.settle() {
-		w.shrink()
-	}
-}
-
-func (w *watches) addMonitor(process uint64, ref, item, by []byte) bool {
-	w.forgetMonitor(ref)
-	if len(w.monitors.all) >= MaxWatches {
+// add adds a watch, in place of any with the same key, and reports whether there is room for it.
+func (w *watches) add(set *watchSet, process uint64, key, first, second, third []byte) bool {
+	hash := maphash.Bytes(w.seed, key)
+	w.remove(set, hash)
+	if len(set.all) >= MaxWatches {
 		return false
 	}
-	w.held += w.monitors.add(process, ref, item, by)
-	if w.settle() {
+	var s *watch
+	if last := len(w.spares) - 1; last >= 0 {
+		s, w.spares = w.spares[last], w.spares[:last]
+		w.held -= s.size()
+	} else {
+		s = new(watch)
+	}
+	terms := slices.Grow(s.terms[:0], len(first)+len(second)+len(third))
+	s.process, s.terms = process, append(append(append(terms, first...), second...), third...)
+	set.set(hash, s)
+	if w.held += s.size(); w.settle() {
 		return true
 	}
-	w.forgetMonitor(ref)
+	w.remove(set, hash)
 	w.shrink()
 	return false
 }
 
-func (w *watches) forgetMonitor(ref []byte) {
-	if m := w.monitors.take(ref); m != nil {
-		w.monitors.spare(m)
-		w.add(-m.size())
-	}
+// forget removes the watch with the key and reports whether it existed.
+func (w *watches) forget(set *watchSet, key []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.remove(set, maphash.Bytes(w.seed, key))
 }
 
-// addLink adds a link. It allocates nothing if there is no room.
-func (w *watches) addLink(process uint64, ours, theirs []byte) bool {
-	if _, ok := w.links.all[link{process, string(ours), string(theirs)}]; ok {
-		return true
-	}
-	if len(w.links.all) >= MaxWatches {
+func (w *watches) remove(set *watchSet, hash uint64) bool {
+	s := set.all[hash]
+	if s == nil {
 		return false
 	}
-	if w.held += linkSize(ours, theirs); !w.settle() {
-		w.held -= linkSize(ours, theirs)
+	set.remove(hash)
+	if len(w.spares) < maxSpares {
+		w.spares = append(w.spares, s)
+	} else {
+		w.held -= s.size()
+	}
+	if !w.settle() {
 		w.shrink()
-		return false
 	}
-	w.links.set(link{process, string(ours), string(theirs)}, struct{}{})
 	return true
-}
-
-// forgetLink removes a link and reports whether it existed.
-func (w *watches) forgetLink(l link) bool {
-	_, linked := w.links.all[l]
-	if linked {
-		w.links.remove(l)
-		w.add(-linkSize(l.ours, l.theirs))
-	}
-	return linked
 }
 
 func (c *Conn) recvMonitor(m *wire.Message) error {
 	by, item, ref := m.Args[0], m.Args[1], m.Args[2]
-	p := c.find(item)
-	if p == nil {
-		c.sendMonitorExit(item, by, ref, "noproc")
-		return nil
-	}
-	w := &c.watches
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.addMonitor(p.ID, ref, item, by) {
-		c.sendMonitorExit(item, by, ref, "system_limit")
-	} else if c.gone(p) {
-		w.forgetMonitor(ref)
-		c.sendMonitorExit(item, by, ref, "noproc")
-	}
-	return nil
-}
-
-func (c *Conn) recvDemonitor(m *wire.Message) error {
-	c.watches.mu.Lock()
-	c.watches.forgetMonitor(m.Args[2])
-	c.watches.mu.Unlock()
+	c.watch(&c.watches.monitors, ref, item, by, ref)
 	return nil
 }
 
 func (c *Conn) recvLink(m *wire.Message) error {
 	from, to := m.Args[0], m.Args[1]
-	p := c.find(to)
-	if p == nil {
-		c.sendExit(to, from, "noproc")
-		return nil
-	}
-	w := &c.watches
+	c.watch(&c.watches.links, slices.Concat(to, from), to, from, nil)
+	return nil
+}
+
+// watch adds a watch on the process that the first term names. If it cannot, it reports the end of
+// the process.
+func (c *Conn) watch(set *watchSet, key, first, second, third []byte) {
+	w, reason := &c.watches, "noproc"
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.addLink(p.ID, to, from) {
-		c.sendExit(to, from, "system_limit")
-	} else if c.gone(p) {
-		w.forgetLink(link{p.ID, string(to), string(from)})
-		c.sendExit(to, from, "noproc")
+	p := c.find(first)
+	switch {
+	case p == nil:
+	case !w.add(set, p.ID, key, first, second, third):
+		reason = "system_limit"
+	case c.proto.Processes.ByID(p.ID) != nil:
+		return
+	default: // it has ended, and its end may have been reported before the watch was added
+		w.remove(set, maphash.Bytes(w.seed, key))
 	}
+	c.sendTerms(set.end, set.elements, first, second, third, c.atom(reason))
+}
+
+func (c *Conn) recvDemonitor(m *wire.Message) error {
+	c.watches.forget(&c.watches.monitors, m.Args[2])
 	return nil
 }
 
@@ -175,132 +179,34 @@ func (c *Conn) recvUnlinkID(m *wire.Message) error {
 
 // unlink removes a link and reports whether it existed.
 func (c *Conn) unlink(from, to []byte) bool {
-	_, id, _ := etf.PidParts(to)
-	l := link{id, string(to), string(from)}
-	c.watches.mu.Lock()
-	defer c.watches.mu.Unlock()
-	return c.watches.forgetLink(l)
-}
-
-// gone reports whether a process has ended since it was found. If so, its end may have
-// been reported before the watch was set.
-func (c *Conn) gone(p *Process) bool { return c.proto.Processes.ByID(p.ID) == nil }
-
-// ended reports the end of a local process to the peer's processes that watch it.
-func (c *Conn) ended(id uint64, reason etf.Term) {
-	c.tell(c.reason(reason), func(process uint64) bool { return process == id })
-}
-
-// endedAll reports the end of all local processes.
-func (c *Conn) endedAll(reason string) {
-	c.tell(c.atom(reason), func(uint64) bool { return true })
+	return c.watches.forget(&c.watches.links, slices.Concat(to, from))
 }
 
 // maxReason bounds the bytes of an exit reason, because it is sent to every watching process.
 const maxReason = 200
 
-// reason returns an exit reason as a term, or killed if it is large or the peer cannot read it.
-func (c *Conn) reason(reason etf.Term) []byte {
+// ended reports the end of a local process to the peer's processes that watch it, with the reason
+// killed if the reason is large or the peer cannot read it.
+func (c *Conn) ended(id uint64, reason etf.Term) {
 	b, err := etf.Append(nil, reason, c.caps)
 	if err != nil || len(b) > maxReason {
-		return c.atom("killed")
+		b = c.atom("killed")
 	}
-	return b
+	c.tell(b, func(process uint64) bool { return process == id })
 }
 
+// tell reports the end of processes with a reason, which is an encoded term.
 func (c *Conn) tell(reason []byte, of func(process uint64) bool) {
 	w := &c.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, m := range w.monitors.all {
-		if of(m.process) {
-			c.sendControl(wire.OpMonitorPExit, m.item(), m.by(), m.ref(), reason)
-			w.forgetMonitor(m.ref())
-		}
-	}
-	for l := range w.links.all {
-		if of(l.process) {
-			w.forgetLink(l)
-			c.sendControl(wire.OpExit, []byte(l.ours), []byte(l.theirs), reason)
+	for _, set := range []*watchSet{&w.monitors, &w.links} {
+		for hash, s := range set.all {
+			if of(s.process) {
+				w.remove(set, hash)
+				c.sendTerms(set.end, set.elements, s.terms, reason)
+			}
 		}
 	}
 	c.out.poke()
-}
-
-func (c *Conn) unwatchAll() {
-	c.watches.mu.Lock()
-	defer c.watches.mu.Unlock()
-	c.watches.clear()
-}
-
-// monitor is a monitor that the peer set. Its terms are the reference; our process, by the pid
-// or name that the peer sent; and the peer's process.
-type monitor struct {
-	process      uint64
-	terms        []byte
-	toItem, toBy int // start of the second term, and of the third
-}
-
-func (m *monitor) ref() []byte  { return m.terms[:m.toItem] }
-func (m *monitor) item() []byte { return m.terms[m.toItem:m.toBy] }
-func (m *monitor) by() []byte   { return m.terms[m.toBy:] }
-func (m *monitor) size() int    { return watchSize + cap(m.terms) }
-
-// monitors holds monitors by the hashes of their references. The hashes do not collide, because a
-// hash has 64 bits and its seed is secret. Most monitors last for one call, so removed ones are
-// reused.
-type monitors struct {
-	seed maphash.Seed
-	slimMap[uint64, *monitor]
-	spares []*monitor
-	spared int // bytes of spares
-}
-
-const (
-	maxSpares = 256 // up to this many concurrent calls allocate no monitors
-	maxSpare  = 512 // bytes of terms; those from OTP have 100 and a name
-)
-
-func newMonitors() monitors { return monitors{seed: maphash.MakeSeed()} }
-
-// add adds a monitor and returns its size. The reference must be new.
-func (s *monitors) add(process uint64, ref, item, by []byte) int {
-	var m *monitor
-	if last := len(s.spares) - 1; last >= 0 {
-		m, s.spares = s.spares[last], s.spares[:last]
-		s.spared -= m.size()
-	} else {
-		m = new(monitor)
-	}
-	m.process = process
-	m.terms = slices.Grow(m.terms[:0], len(ref)+len(item)+len(by))
-	m.terms = append(append(append(m.terms, ref...), item...), by...)
-	m.toItem, m.toBy = len(ref), len(ref)+len(item)
-	s.set(maphash.Bytes(s.seed, ref), m)
-	return m.size()
-}
-
-// take removes and returns the monitor with the reference, or returns nil.
-func (s *monitors) take(ref []byte) *monitor {
-	hash := maphash.Bytes(s.seed, ref)
-	m := s.all[hash]
-	s.remove(hash)
-	return m
-}
-
-// spare keeps a taken monitor for reuse.
-func (s *monitors) spare(m *monitor) {
-	if len(s.spares) < maxSpares && cap(m.terms) <= maxSpare {
-		s.spares = append(s.spares, m)
-		s.spared += m.size()
-	}
-}
-
-// idle returns how many bytes are kept for later monitors.
-func (s *monitors) idle() int { return s.spared + s.slimMap.idle() }
-
-// shrink releases the memory kept for later monitors.
-func (s *monitors) shrink() {
-	s.spares, s.spared = nil, 0
-	s.slimMap.shrink()
 }

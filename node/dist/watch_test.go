@@ -2,9 +2,12 @@ package dist
 
 import (
 	"bytes"
+	"hash/maphash"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -219,8 +222,8 @@ func TestMaxWatches(t *testing.T) {
 				w := &r.conn.watches
 				w.mu.Lock()
 				for i := range MaxWatches - 1 {
-					w.monitors.add(0, []byte(refOf(i)), nil, nil)
-					w.links.set(link{theirs: string(refOf(i))}, struct{}{})
+					w.monitors.set(uint64(i), new(watch))
+					w.links.set(uint64(i), new(watch))
 				}
 				w.mu.Unlock()
 				r.send(test.last)
@@ -287,58 +290,63 @@ func TestShutdownEnds(t *testing.T) {
 	}
 }
 
-// Monitors behave like a map.
-func TestMonitors(t *testing.T) {
-	kept := newMonitors()
+// Watches behave like a map, and all their bytes are held.
+func TestWatches(t *testing.T) {
+	w := &quiet().watches
 	rng := rand.New(rand.NewPCG(1, 2))
 	want := make(map[int]uint64)
 	for step := range uint64(20_000) {
 		i := rng.IntN(50)
 		ref := []byte(refOf(i))
 		process, there := want[i]
-		m := kept.take(ref)
-		if there != (m != nil) || there && (m.process != process || string(m.item()) != "flake" || string(m.by()) != string(theirs)) {
-			t.Fatalf("step %d: took %+v, want one of process %d: %t", step, m, process, there)
+		m := w.monitors.all[maphash.Bytes(w.seed, ref)]
+		if there != (m != nil) || there && (m.process != process || string(m.terms) != "flake"+string(theirs)) {
+			t.Fatalf("step %d: %+v is kept, want one of process %d: %t", step, m, process, there)
 		}
-		delete(want, i)
-		if m != nil {
-			kept.spare(m)
+		spares := len(w.spares)
+		if there {
+			spares++
 		}
 		if rng.IntN(3) > 0 {
-			left := max(len(kept.spares)-1, 0)
-			kept.add(step, ref, []byte("flake"), []byte(theirs))
-			want[i] = step
-			if len(kept.spares) != left {
-				t.Fatalf("step %d: %d spares, want %d", step, len(kept.spares), left)
+			if !w.add(&w.monitors, step, ref, []byte("flake"), []byte(theirs), nil) {
+				t.Fatalf("step %d: no room", step)
 			}
+			want[i] = step
+			spares = max(spares-1, 0)
+		} else {
+			if w.forget(&w.monitors, ref) != there {
+				t.Fatalf("step %d: forgotten: %t", step, !there)
+			}
+			delete(want, i)
 		}
-		if got, want := kept.idle(), kept.spared+(kept.most-len(kept.all))*slimEntry; got != want {
+		if got, want := w.monitors.idle(), (w.monitors.most-len(w.monitors.all))*slimEntry; got != want {
 			t.Fatalf("step %d: %d bytes idle, want %d", step, got, want)
 		}
-		spared := 0
-		for _, m := range kept.spares {
-			spared += m.size()
+		held := 0
+		for _, m := range slices.AppendSeq(slices.Clone(w.spares), maps.Values(w.monitors.all)) {
+			held += m.size()
 		}
-		if len(kept.all) != len(want) || kept.spared != spared {
-			t.Fatalf("step %d: %d kept, want %d; %d bytes spared, want %d", step, len(kept.all), len(want), kept.spared, spared)
+		if len(w.monitors.all) != len(want) || len(w.spares) != spares || w.held != held {
+			t.Fatalf("step %d: %d kept, want %d; %d spares, want %d; %d bytes held, want %d",
+				step, len(w.monitors.all), len(want), len(w.spares), spares, w.held, held)
 		}
 	}
 }
 
-// At most maxSpares removed monitors are kept for reuse, and no large ones.
+// At most maxSpares removed watches are kept for reuse.
 func TestSpares(t *testing.T) {
-	var kept monitors
-	kept.spare(&monitor{terms: make([]byte, maxSpare+1)})
-	for range maxSpares + 1 {
-		kept.spare(&monitor{terms: make([]byte, maxSpare)})
+	const octets = 512
+	w := &quiet().watches
+	for i := range maxSpares + 1 {
+		w.add(&w.monitors, 1, []byte(refOf(i)), make([]byte, octets), nil, nil)
 	}
-	n := 0
-	for _, m := range kept.spares {
-		if n++; cap(m.terms) > maxSpare {
-			t.Errorf("%d bytes are kept, want at most %d", cap(m.terms), maxSpare)
-		}
+	for i := range maxSpares + 1 {
+		w.forget(&w.monitors, []byte(refOf(i)))
 	}
-	if n != maxSpares {
-		t.Errorf("%d are kept, want %d", n, maxSpares)
+	if got, want := w.held, maxSpares*(watchSize+octets); len(w.spares) != maxSpares || got != want {
+		t.Errorf("%d are kept, want %d; %d bytes are held, want %d", len(w.spares), maxSpares, got, want)
+	}
+	if w.shrink(); w.held != 0 || len(w.spares) != 0 || w.account.taken != 0 {
+		t.Errorf("%d bytes are held, %d spares, %d taken", w.held, len(w.spares), w.account.taken)
 	}
 }

@@ -45,10 +45,28 @@ func Adopt(c net.Conn) net.Conn {
 	return &conn{tcp: tcp, local: tcp.LocalAddr(), remote: tcp.RemoteAddr()}
 }
 
-// Dedicate allows the calling goroutine a thread for reading c, which must be an adopted
-// connection, or a layer above one that has a method NetConn. Other goroutines must not read
-// until it calls release.
-func Dedicate(c net.Conn) (release func()) {
+// Serve calls step until it fails, and returns its error. Only step may read c. If c is an adopted
+// connection, or a layer above one that has a method NetConn, it gets a thread while it is busy.
+//
+// A step must read once and handle the data. If c is one of several busy connections, the shared
+// poller calls step; then Read does not wait: it returns 0 and no error if there is no data. A step
+// must not panic.
+func Serve(c net.Conn, step func() error) (err error) {
+	defer dedicate(c)()
+	adopted, _ := c.(*conn)
+	for err == nil {
+		if adopted != nil && adopted.held != nil && threads.Load() > 1 {
+			err = adopted.share(step)
+		}
+		if err == nil {
+			err = step()
+		}
+	}
+	return err
+}
+
+// dedicate allows the calling goroutine a thread for reading c until it calls release.
+func dedicate(c net.Conn) (release func()) {
 	for {
 		switch layer := c.(type) {
 		case *conn:
@@ -70,19 +88,8 @@ func (c *conn) release() {
 	}
 }
 
-// Share lets the shared poller call step repeatedly while c is one of several busy
-// connections. It returns the error from a step, or nil when the poller no longer reads c,
-// which may be immediately. It must be called by the goroutine that called Dedicate.
-//
-// A step must read once and handle the data. In a step, Read does not wait: it returns 0
-// and no error if there is no data. A step must not panic.
-func Share(c net.Conn, step func() error) error {
-	if c, ok := c.(*conn); ok && c.held != nil && threads.Load() > 1 {
-		return c.share(step)
-	}
-	return nil
-}
-
+// share lets the shared poller call step. It returns the error from a step, or nil when the poller
+// no longer reads c, which may be immediately.
 func (c *conn) share(step func() error) error {
 	if c.evictions > 0 && time.Now().Before(c.aloneUntil) || !c.join(step) {
 		return nil
@@ -109,15 +116,13 @@ func (c *conn) join(step func() error) bool {
 	if c.closed.Load() {
 		return false
 	}
-	h, joined := c.held, false
-	h.raw.Control(func(fd uintptr) {
-		h.polled = &pollConn{held: h, fd: int32(fd), step: step, back: make(chan error, 1)}
-		joined = sharedPoller.join(h.polled)
-	})
-	if !joined {
-		h.polled = nil
+	h := c.held
+	h.polled = &pollConn{held: h, fd: int32(h.fd), step: step, back: make(chan error, 1)}
+	if sharedPoller.join(h.polled) {
+		return true
 	}
-	return joined
+	h.polled = nil
+	return false
 }
 
 // takeOver moves the connection from Go's poller to the calling goroutine's thread, unless
@@ -172,18 +177,18 @@ func (c *conn) Read(b []byte) (int, error) {
 	for c.held != nil {
 		n, err := c.held.read(b)
 		switch {
-		case err == unix.EAGAIN && c.held.polled != nil:
+		case err == nil:
+			return n, nil
+		case errors.Is(err, unix.EAGAIN) && c.held.polled != nil:
 			return 0, nil
-		case err == unix.EAGAIN:
+		case errors.Is(err, unix.EAGAIN):
 			if !c.giveBack() && c.late(&c.readBy) {
 				return 0, c.failed("read", os.ErrDeadlineExceeded)
 			}
-		case err != nil, n == 0 && c.closed.Load():
-			return 0, c.failed("read", err)
-		case n == 0 && len(b) > 0:
+		case err == io.EOF && !c.closed.Load():
 			return 0, io.EOF
 		default:
-			return n, nil
+			return 0, c.failed("read", err)
 		}
 	}
 	if !c.dedicated {
@@ -208,24 +213,23 @@ func (c *conn) Write(b []byte) (written int, err error) {
 	if c.held == nil {
 		return c.tcp.Write(b)
 	}
-	for written < len(b) {
-		n, err := c.held.write(b[written:])
-		switch {
-		case err == unix.EAGAIN:
-			c.wait()
-			if err := c.held.raw.Write(c.held.writable); err != nil {
-				return written, c.failed("write", err)
-			}
-			if c.late(&c.writeBy) {
-				return written, c.failed("write", os.ErrDeadlineExceeded)
-			}
-		case err != nil:
+	for {
+		n, err := c.held.file.Write(b[written:])
+		written += n
+		if err == nil {
+			return written, nil
+		}
+		if !errors.Is(err, unix.EAGAIN) {
 			return written, c.failed("write", err)
-		default:
-			written += n
+		}
+		c.wait()
+		if err := c.held.raw.Write(awaitWritable); err != nil {
+			return written, c.failed("write", err)
+		}
+		if c.late(&c.writeBy) {
+			return written, c.failed("write", os.ErrDeadlineExceeded)
 		}
 	}
-	return written, nil
 }
 
 // wait lets the shared poller continue without c, if the poller is in a step of c.
@@ -242,6 +246,8 @@ func (c *conn) wait() {
 func (c *conn) failed(op string, err error) error {
 	if c.closed.Load() {
 		err = net.ErrClosed
+	} else if ofFile, ok := errors.AsType[*os.PathError](err); ok {
+		err = os.NewSyscallError(op, ofFile.Err)
 	}
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
 }
@@ -259,8 +265,8 @@ func (c *conn) Close() error {
 	if m := c.held.polled; m != nil {
 		sharedPoller.leave(m)
 	}
-	err := c.held.raw.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_RDWR) })
-	return errors.Join(err, c.held.file.Close())
+	unix.Shutdown(c.held.fd, unix.SHUT_RDWR)
+	return c.held.file.Close()
 }
 
 func (c *conn) LocalAddr() net.Addr  { return c.local }

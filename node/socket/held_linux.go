@@ -14,12 +14,11 @@ import (
 
 // held is a descriptor of a socket that Go's poller does not watch, and the thread that reads it.
 type held struct {
-	file *os.File // keeps the descriptor open while it is used
-	raw  syscall.RawConn
+	fd   int
+	file *os.File        // of fd; its Read and Write do not wait, but fail with EAGAIN
+	raw  syscall.RawConn // keeps fd open during a call
 	thread
-	polled   *pollConn // not nil while the shared poller reads it
-	in, out  transfer
-	writable func(fd uintptr) bool // awaitWritable, allocated once
+	polled *pollConn // not nil while the shared poller reads it
 }
 
 // hold duplicates the connection's descriptor for the calling goroutine, which gets its thread
@@ -33,9 +32,7 @@ func hold(tcp *net.TCPConn) *held {
 		h.leave()
 		return nil
 	}
-	h.wait, h.writable = h.sleep, awaitWritable
-	h.in.init(h.raw.Read, syscall.Read)
-	h.out.init(h.raw.Write, syscall.Write)
+	h.wait = h.sleep
 	return h
 }
 
@@ -46,17 +43,16 @@ func (h *held) duplicate(tcp *net.TCPConn) error {
 		return err
 	}
 	e := raw.Control(func(from uintptr) {
-		var fd int
-		if fd, err = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0); err != nil {
+		if h.fd, err = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0); err != nil {
 			return
 		}
-		if err = reserve.CheckNumber(fd); err != nil {
-			unix.Close(fd)
+		if err = reserve.CheckNumber(h.fd); err != nil {
+			unix.Close(h.fd)
 			return
 		}
-		unix.SetNonblock(fd, false) // otherwise os adds it to the poller
-		h.file = os.NewFile(uintptr(fd), "tcp")
-		unix.SetNonblock(fd, true)
+		unix.SetNonblock(h.fd, false) // otherwise os adds it to the poller
+		h.file = os.NewFile(uintptr(h.fd), "tcp")
+		unix.SetNonblock(h.fd, true)
 		h.raw, err = h.file.SyscallConn()
 	})
 	return errors.Join(e, err)
@@ -71,62 +67,14 @@ func (h *held) read(b []byte) (int, error) {
 			return 0, err
 		}
 	}
-	n, err := h.in.move(b)
+	n, err := h.file.Read(b)
 	h.octets += n
-	if err != nil && err != unix.EAGAIN {
-		err = os.NewSyscallError("read", err)
-	}
 	return n, err
-}
-
-// write writes as much as there is room for. If there is no room, it fails with EAGAIN.
-func (h *held) write(b []byte) (int, error) {
-	n, err := h.out.move(b)
-	if err == unix.EAGAIN {
-		return 0, err
-	}
-	return n, os.NewSyscallError("write", err)
 }
 
 // awaitWritable waits for room to write, for at most idle.
 func awaitWritable(fd uintptr) bool {
 	poll := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 	unix.Poll(poll[:], int(idle/time.Millisecond))
-	return true
-}
-
-// transfer is a system call that moves bytes.
-type transfer struct {
-	hold func(func(fd uintptr) bool) error // keeps the descriptor open during the call
-	call func(fd int, b []byte) (int, error)
-	do   func(fd uintptr) bool // attempt, allocated once
-
-	b   []byte
-	n   int
-	err error
-}
-
-func (t *transfer) init(hold func(func(uintptr) bool) error, call func(int, []byte) (int, error)) {
-	t.hold, t.call, t.do = hold, call, t.attempt
-}
-
-func (t *transfer) move(b []byte) (int, error) {
-	t.b = b
-	err := t.hold(t.do)
-	t.b = nil
-	if err == nil {
-		err = t.err
-	}
-	if err != nil {
-		return 0, err
-	}
-	return t.n, nil
-}
-
-func (t *transfer) attempt(fd uintptr) bool {
-	t.err = unix.EINTR
-	for t.err == unix.EINTR {
-		t.n, t.err = t.call(int(fd), t.b)
-	}
 	return true
 }

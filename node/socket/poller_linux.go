@@ -214,7 +214,7 @@ func (p *poller) leave(m *pollConn) {
 	p.drop(m)
 }
 
-// drop removes m, so that Share returns: immediately, or after the current step.
+// drop removes m, so that share returns: immediately, or after the current step.
 func (p *poller) drop(m *pollConn) {
 	if m.gone {
 		return

@@ -16,24 +16,15 @@ import (
 func together(c *conn, meanwhile func()) <-chan error {
 	end := make(chan error, 1)
 	go func() {
-		release := Dedicate(c)
 		b := make([]byte, 64<<10)
-		step := func() error {
+		end <- Serve(c, func() error {
 			n, err := c.Read(b)
 			if n > 0 {
 				meanwhile()
 				_, err = c.Write(b[:n])
 			}
 			return err
-		}
-		var err error
-		for err == nil {
-			if err = Share(c, step); err == nil {
-				err = step()
-			}
-		}
-		release()
-		end <- err
+		})
 	}()
 	return end
 }

@@ -53,7 +53,7 @@ func pair(t testing.TB) (ours *conn, theirs *net.TCPConn) {
 func echo(c *conn) <-chan error {
 	end := make(chan error, 1)
 	go func() {
-		release := Dedicate(c)
+		release := dedicate(c)
 		_, err := io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c})
 		release()
 		end <- err
@@ -105,7 +105,7 @@ func TestStream(t *testing.T) {
 				}()
 				got := make([]byte, len(sent))
 				if dedicated {
-					defer Dedicate(ends[1])()
+					defer dedicate(ends[1])()
 				}
 				if _, err := io.ReadFull(ends[1], got); err != nil || !bytes.Equal(got, sent) {
 					t.Errorf("%s: %v", name, err)
@@ -215,10 +215,9 @@ func TestClose(t *testing.T) {
 // After Close the thread does not follow a socket that reuses the descriptor.
 func TestCloseReused(t *testing.T) {
 	ours, _ := pair(t)
-	defer Dedicate(ours)()
+	defer dedicate(ours)()
 	ours.takeOver()
-	var number int
-	ours.held.raw.Control(func(fd uintptr) { number = int(fd) })
+	number := ours.held.fd
 	ours.Close()
 	other, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -244,15 +243,15 @@ func TestCloseReused(t *testing.T) {
 
 func second(_ int, err error) error { return err }
 
-// Adopt returns other connections unchanged, and Dedicate supports TLS above an adopted one.
+// Adopt returns other connections unchanged, and dedicate supports TLS above an adopted one.
 func TestAdoptOthers(t *testing.T) {
 	pipe, _ := net.Pipe()
 	if Adopt(pipe) != pipe {
 		t.Error("a pipe was adopted")
 	}
-	Dedicate(pipe)()
+	dedicate(pipe)()
 	ours, _ := pair(t)
-	release := Dedicate(tls.Server(tlslimit.New(ours), nil))
+	release := dedicate(tls.Server(tlslimit.New(ours), nil))
 	if !ours.dedicated {
 		t.Error("not dedicated below TLS")
 	}
@@ -303,7 +302,7 @@ func TestFewFiles(t *testing.T) {
 // A connection that cannot be given back for lack of a descriptor is served by its thread.
 func TestFewFilesLater(t *testing.T) {
 	ours, theirs := pair(t)
-	release := Dedicate(ours)
+	release := dedicate(ours)
 	if ours.takeOver(); ours.held == nil {
 		t.Fatal("not taken over")
 	}
@@ -350,7 +349,7 @@ func TestOneFile(t *testing.T) {
 // take over and give back the connection.
 func TestChanges(t *testing.T) {
 	ours, theirs := pair(t)
-	defer Dedicate(ours)()
+	defer dedicate(ours)()
 	const size, most = 32 << 20, 40
 	next := func(b []byte, at int) {
 		for i := range b {
@@ -443,7 +442,7 @@ func TestThread(t *testing.T) {
 // A connection with occasional calls has no thread.
 func TestQuick(t *testing.T) {
 	ours, theirs := pair(t)
-	defer Dedicate(ours)()
+	defer dedicate(ours)()
 	write := func() { theirs.Write([]byte("?")) }
 	read := func() {
 		t.Helper()

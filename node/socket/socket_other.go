@@ -7,8 +7,10 @@ import "net"
 // Adopt returns c.
 func Adopt(c net.Conn) net.Conn { return c }
 
-// Dedicate does nothing.
-func Dedicate(net.Conn) (release func()) { return func() {} }
-
-// Share returns nil.
-func Share(net.Conn, func() error) error { return nil }
+// Serve calls step until it fails, and returns its error.
+func Serve(_ net.Conn, step func() error) (err error) {
+	for err == nil {
+		err = step()
+	}
+	return err
+}

@@ -26,7 +26,7 @@ func TestFollow(t *testing.T) {
 	go func() {
 		defer close(at)
 		runtime.LockOSThread() // to examine the thread when it is released
-		release := Dedicate(ours)
+		release := dedicate(ours)
 		for b := make([]byte, callOctets); ; {
 			if ours.held == nil {
 				ours.takeOver() // a busy machine may be too slow to earn a thread

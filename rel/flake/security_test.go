@@ -26,7 +26,6 @@ var noLimits = map[string]string{
 	"node/handshake.MaxNameLength":   "a length of the protocol",
 	"node/dist.maxReason":            "how much of a text is logged",
 	"node/dist.maxSpares":            "what is kept for use again",
-	"node/dist.maxSpare":             "what is kept for use again",
 	"node/socket.maxEvictions":       "how long a connection keeps its own thread",
 	"node/socket.maxWait":            "how long a thread waits for a processor",
 	"node/dist.maxTick":              "how often is ticked",

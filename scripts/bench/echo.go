@@ -66,10 +66,9 @@ func echo(c net.Conn, node string) error {
 	}
 	c = socket.Adopt(c)
 	defer c.Close()
-	defer socket.Dedicate(c)()
 	e := echoer{self: etf.NewPid(etf.Atom(node), 1, 0, 1)}
 	buf, waiting := make([]byte, 64<<10), 0
-	step := func() error {
+	return socket.Serve(c, func() error {
 		n, err := c.Read(buf[waiting:])
 		if err != nil {
 			return err
@@ -79,16 +78,7 @@ func echo(c net.Conn, node string) error {
 			_, err = c.Write(e.answer)
 		}
 		return err
-	}
-	for {
-		err := socket.Share(c, step)
-		if err == nil {
-			err = step()
-		}
-		if err != nil {
-			return err
-		}
-	}
+	})
 }
 
 // all answers the complete frames in b, and a tick with a tick. It returns the rest of b.
