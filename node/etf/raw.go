@@ -69,7 +69,7 @@ func (r *Reader) head() (inside, end int) {
 	case FloatExt, NewFloatExt:
 		r.float(tag)
 	case AtomExt, SmallAtomExt, AtomUTF8Ext, SmallAtomUTF8Ext:
-		r.atom(tag)
+		r.text(tag)
 	case PidExt, NewPidExt, PortExt, NewPortExt, V4PortExt, ReferenceExt, NewReferenceExt, NewerReferenceExt:
 		r.identifier(tag)
 	case NilExt:
@@ -122,7 +122,18 @@ func (r *Reader) bits() (data []byte, bits uint8) {
 }
 
 // atom reads the text of an atom, and converts it to UTF-8 if it is Latin-1.
-func (r *Reader) atom(tag Tag) (text []byte) {
+func (r *Reader) atom(tag Tag) []byte {
+	text := r.text(tag)
+	if latin1(tag) && !ascii(text) {
+		return toUTF8(text)
+	}
+	return text
+}
+
+func latin1(tag Tag) bool { return tag == SmallAtomExt || tag == AtomExt }
+
+// text reads the text of an atom as it was sent.
+func (r *Reader) text(tag Tag) (text []byte) {
 	switch tag {
 	case SmallAtomExt, SmallAtomUTF8Ext:
 		text = r.take(int(r.uint8()))
@@ -131,14 +142,10 @@ func (r *Reader) atom(tag Tag) (text []byte) {
 	default:
 		r.refuse("not an atom")
 	}
-	latin1 := tag == SmallAtomExt || tag == AtomExt
 	switch {
-	case len(text) > MaxAtomChars && (latin1 || utf8.RuneCount(text) > MaxAtomChars):
+	case len(text) > MaxAtomChars && (latin1(tag) || utf8.RuneCount(text) > MaxAtomChars):
 		r.refuse("atom is too long")
-	case ascii(text):
-	case latin1:
-		text = toUTF8(text)
-	case !utf8.Valid(text):
+	case !latin1(tag) && !ascii(text) && !utf8.Valid(text):
 		r.refuse("atom is not UTF-8")
 	}
 	if r.failed() {
