@@ -2,6 +2,7 @@ package ergo
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 
@@ -168,4 +169,40 @@ func TestEnding(t *testing.T) {
 		cancel()
 		shutdown("all end", true)
 	})
+}
+
+// Shutdown waits for a process that has ended until it runs again.
+func TestShutdownWaits(t *testing.T) {
+	ends, down := make(chan func(etf.Term), 1), make(chan struct{}, 2)
+	n := &Node{ctx: t.Context()}
+	p := &process{node: n, Process: Process{
+		Up:   func(_ uint64, end func(etf.Term)) { ends <- end },
+		Down: func(uint64, etf.Term) { down <- struct{}{} },
+	}}
+	run := func() (end func(etf.Term)) {
+		state, _ := p.ProcessInit(&life{ctx: t.Context()})
+		go p.ProcessLoop(state, make(chan bool, 1))
+		return <-ends
+	}
+	run()(Killed)
+	<-down
+	stopped := make(chan struct{})
+	go func() {
+		n.Shutdown()
+		close(stopped)
+	}()
+	for n.ending.TryRLock() { // until Shutdown waits
+		n.ending.RUnlock()
+		select {
+		case <-stopped:
+			t.Fatal("it does not wait")
+		default:
+			runtime.Gosched()
+		}
+	}
+	end := run()
+	<-stopped
+	if end(Killed); len(down) > 0 {
+		t.Error("a process can be ended after Shutdown")
+	}
 }
