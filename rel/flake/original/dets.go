@@ -142,7 +142,11 @@ func (r *detsReader) collection(at, size uint64) uint64 {
 	}
 	for end, object := at+size, at+8; object < end; {
 		next := object + r.word(object)
-		term, err := etf.Decode(cut(r.bytes(object+4, min(next, end))))
+		if next > end {
+			r.fail("an object ends at byte %d, its collection at %d", next, end)
+			return 0
+		}
+		term, err := etf.Decode(cut(r.bytes(object+4, next)))
 		if err != nil {
 			r.fail("its object is not a term: %v", err)
 			return 0

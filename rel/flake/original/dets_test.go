@@ -137,6 +137,7 @@ func TestDamagedDets(t *testing.T) {
 		"no size":            {0xd38 + slot*8, "\x00\x00\x00\x00", "has no last_timestamp"},
 		"status of a object": {0x1538 + 4, "\x03\xab\xcd\xef", "the status of its object is 0x3abcdef"},
 		"size of an object":  {0x1538 + 8, "\x00\x00\x00\x00", "damaged dets file: bytes 5444 to 5440"},
+		"end of an object":   {0x1538 + 8, "\xff\xff\xff\xf8", "an object ends at byte 42949"},
 		"key":                {0x1538 + 12 + 6, "L", "has no last_timestamp"},
 		"no term":            {0x1538 + 12, "\x82", "its object is not a term"},
 		"an empty object":    {0x1538 + 8, "\x00\x00\x00\x04", "its object is not a term"},
