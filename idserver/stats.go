@@ -109,13 +109,15 @@ func (s *Server) Origin() Origin {
 // Info returns the state and the counts of the server.
 func (s *Server) Info() Info {
 	s.Count(KindInfo, nil)
-	stats, origin := s.Stats(), s.Origin()
+	stats := s.Stats()
 	i := Info{
-		Format: s.IDs.Format().Name, Worker: s.IDs.Worker(), WorkerFrom: origin.From,
+		Format: s.IDs.Format().Name, Worker: s.IDs.Worker(),
 		IDs: stats.IDs, Waits: stats.Waits, Refusals: stats.Refusals,
 		Uptime: time.Since(s.Started).Milliseconds(), Version: s.Version,
 	}
 	i.Last, _ = s.IDs.Last()
+	origin := s.Origin() // read after Last, so that Last is not above its mark
+	i.WorkerFrom = origin.From
 	if mark := s.IDs.Mark(); !mark.IsZero() {
 		i.Mark = mark.UnixMilli()
 	}

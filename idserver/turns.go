@@ -83,11 +83,10 @@ func (t *Turn) End() {
 	s := t.turns
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(s.waiting[t.queue], t); i >= 0 {
-		s.waiting[t.queue] = slices.Delete(s.waiting[t.queue], i, i+1)
-	}
 	if s.holder == t {
 		s.pass()
+	} else if i := slices.Index(s.waiting[t.queue], t); i >= 0 {
+		s.waiting[t.queue] = slices.Delete(s.waiting[t.queue], i, i+1)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
-	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/rpc"
@@ -110,16 +109,26 @@ func (f *functions) whichApplications([]etf.Term) (etf.Term, error) {
 
 // id does what gen_server:call(flake, get) and gen_server:call(flake, {get, Base}) do.
 func (f *functions) id(args []etf.Term) (etf.Term, error) {
-	request := etf.Term(etf.Atom("get"))
+	base, known := formats.Octets, true
 	if len(args) > 0 {
-		request = etf.Tuple{etf.Atom("get"), args[0]}
+		if name, named := args[0].(etf.Atom); named {
+			base, known = formats.BaseOf(string(name))
+		} else {
+			base, known = digitsOf(args[0])
+		}
 	}
-	flake := genserver.Server{Handler: &Handler{Server: f.server}}
-	reply, err := flake.Call(request)
-	if err != nil { // with {get, Base}, Base is nested too deeply
+	if !known || !f.server.IDs.Format().HasBase(base) {
 		return failed(f.server.Count(idserver.KindInvalid, idserver.ErrBadArgument)), nil
 	}
-	return reply, nil
+	id, err := f.server.Get(context.Background(), idserver.Meta{})
+	if err != nil {
+		return failed(err), nil
+	}
+	text := f.server.IDs.Format().Append(nil, id, base)
+	if base == formats.Octets {
+		return ok(text), nil
+	}
+	return ok(etf.String(text)), nil
 }
 
 func ok(value etf.Term) etf.Tuple { return etf.Tuple{etf.Atom("ok"), value} }
