@@ -3,6 +3,7 @@ package flake
 import (
 	"database/sql/driver"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -65,7 +66,13 @@ type ParseError struct {
 	What string // what is wrong there
 }
 
-func (e *ParseError) Error() string { return (*digits.Wrong)(e).Error() }
+func (e *ParseError) Error() string {
+	return fmt.Sprintf("flake: %s is not an id: %s (byte %d)", digits.Quote(e.Text), e.What, e.At)
+}
+
+func init() {
+	digits.NewParseError = func(text string, at int, what string) error { return &ParseError{text, at, what} }
+}
 
 // ScanError is the error of Scan, in all formats, for a database value whose type cannot hold
 // an id. Its field Value is that value. For wrong bytes or text, Scan returns a [*ParseError].
@@ -100,7 +107,7 @@ func Parse(text string) (id ID, err error) {
 	case len(text) == len(urn)+uuidLen && strings.EqualFold(text[:len(urn)], urn):
 		return Parse(text[len(urn):])
 	}
-	return ID{}, digits.Errorf[ParseError](text, 0,
+	return ID{}, digits.Errorf(text, 0,
 		"%d bytes; must be %d digits of base 62, a UUID of %d, or %d hexadecimal digits%s",
 		len(text), Width(MaxBase), uuidLen, hexLen, unpadded(text))
 }
@@ -126,19 +133,14 @@ func unpadded(text string) string {
 // base.
 func ParseBase(text string, base int) (id ID, err error) {
 	hi, lo, err := size.Parse(text, base)
-	if err != nil {
-		return id, digits.As[ParseError](err)
-	}
 	id.set(hi, lo)
-	return id, nil
+	return id, err
 }
 
 // MustParse is like [Parse] but panics on an error. It is for ids in source code.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
-func parsed(hi, lo uint64, err error) (ID, error) {
-	return fromWords(hi, lo), digits.As[ParseError](err)
-}
+func parsed(hi, lo uint64, err error) (ID, error) { return fromWords(hi, lo), err }
 
 // In JSON, XML and configuration an id is the text that String returns; in binary form it is
 // the 16 bytes; in a database it is the text that UUID returns.
@@ -151,7 +153,7 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 // [*ParseError] and leaves the id unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) != Width(MaxBase) {
-		return digits.Errorf[ParseError](text, 0, "%d bytes; must be %d digits of base 62%s",
+		return digits.Errorf(text, 0, "%d bytes; must be %d digits of base 62%s",
 			len(text), Width(MaxBase), unpadded(string(text)))
 	}
 	return id.keep(ParseBase(string(text), MaxBase))
@@ -172,7 +174,7 @@ func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 // the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
-		return digits.Errorf[ParseError](data, 0, "%d bytes; must be 16", len(data))
+		return digits.Errorf(data, 0, "%d bytes; must be 16", len(data))
 	}
 	copy(id[:], data)
 	return nil
@@ -214,11 +216,11 @@ func notUUID(text string) error {
 		switch i {
 		case hyphen1, hyphen2, hyphen3, hyphen4:
 			if text[i] != '-' {
-				return digits.Errorf[ParseError](text, i, "%q instead of a hyphen", text[i])
+				return digits.Errorf(text, i, "%q instead of a hyphen", text[i])
 			}
 		default:
 			if digits.HexValue(text[i]) > 15 {
-				return digits.Errorf[ParseError](text, i, "%q is not a hexadecimal digit", text[i])
+				return digits.Errorf(text, i, "%q is not a hexadecimal digit", text[i])
 			}
 		}
 	}

@@ -159,6 +159,9 @@ func TestParseErrors(t *testing.T) {
 	if highest != fromWords(^uint64(0), ^uint64(0)) || err != nil {
 		t.Errorf("the highest id: %v, %v", highest, err)
 	}
+	if got, want := (&ParseError{"x", 3, "4"}).Error(), `flake: "x" is not an id: 4 (byte 3)`; got != want {
+		t.Error(got)
+	}
 }
 
 func TestEncodings(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/internal/digits"
 )
 
@@ -103,19 +102,12 @@ func Parse(text string) (id ID, err error) {
 	return id, nil
 }
 
-// ParseBase parses an id in a base from 2 to 62, of at most [Width] digits, with or without
-// leading zeros: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are different
-// digits in every base. It fails with [flake.ErrBase] for any other base, and with a
-// [*flake.ParseError] if the text is empty, too long, above the highest id, or contains
-// anything but digits of the base.
+// ParseBase parses what [ID.Text] and [ID.Padded] return, like [flake.ParseBase].
 func ParseBase(text string, base int) (id ID, err error) {
 	hi, lo, err := size.Parse(text, base)
-	if err != nil {
-		return id, digits.As[flake.ParseError](err)
-	}
 	binary.BigEndian.PutUint16(id[:2], uint16(hi))
 	binary.BigEndian.PutUint64(id[2:], lo)
-	return id, nil
+	return id, err
 }
 
 // MustParse is like [Parse] but panics on an error. It is for ids in source code.
@@ -143,10 +135,10 @@ func (id *ID) decode(first, second uint64) bool {
 
 func notAnID[T string | []byte](text T) error {
 	if len(text) != SizeEncoded {
-		return digits.Errorf[flake.ParseError](text, 0, "%d bytes; must be %d digits", len(text), SizeEncoded)
+		return digits.Errorf(text, 0, "%d bytes; must be %d digits", len(text), SizeEncoded)
 	}
 	at := len(text) - len(strings.TrimLeft(string(text), "23456789abcdefghijklmnopqrstuvwx"))
-	return digits.Errorf[flake.ParseError](text, at, "%q is not one of the digits 2-9a-x", text[at])
+	return digits.Errorf(text, at, "%q is not one of the digits 2-9a-x", text[at])
 }
 
 // In JSON, XML and configuration an id is the text that String returns; in binary form and in
@@ -172,7 +164,7 @@ func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 // leaves the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
-		return digits.Errorf[flake.ParseError](data, 0, "%d bytes; must be 10", len(data))
+		return digits.Errorf(data, 0, "%d bytes; must be 10", len(data))
 	}
 	copy(id[:], data)
 	return nil

@@ -41,7 +41,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/internal/digits"
 	"github.com/flake-go/flake/flake/internal/tick"
 )
@@ -96,7 +95,7 @@ func (id ID) MarshalBinary() ([]byte, error) {
 // leaves the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != 8 {
-		return digits.Errorf[flake.ParseError](data, 0, "%d bytes; must be 8", len(data))
+		return digits.Errorf(data, 0, "%d bytes; must be 8", len(data))
 	}
 	*id = FromBytes([8]byte(data))
 	return nil

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/internal/digits"
 )
 
@@ -42,22 +41,15 @@ func (id ID) Padded(base int) (string, error) { return size.Padded(0, uint64(id)
 // Parse parses what [ID.String] returns. For any other text it returns a [*flake.ParseError].
 func Parse(text string) (ID, error) {
 	if len(text) > 1 && text[0] == '0' {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "leading zero")
+		return 0, digits.Errorf(text, 0, "leading zero")
 	}
 	return ParseBase(text, 10)
 }
 
-// ParseBase parses an id in a base from 2 to 62, of at most [Width] digits, with or without
-// leading zeros: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are different
-// digits in every base. It fails with [flake.ErrBase] for any other base, and with a
-// [*flake.ParseError] if the text is empty, too long, above the highest id, or contains
-// anything but digits of the base.
+// ParseBase parses what [ID.Text] and [ID.Padded] return, like [flake.ParseBase].
 func ParseBase(text string, base int) (ID, error) {
 	_, id, err := size.Parse(text, base)
-	if err != nil {
-		return 0, digits.As[flake.ParseError](err)
-	}
-	return ID(id), nil
+	return ID(id), err
 }
 
 // MustParse is like [Parse] but panics on an error. It is for ids in source code. No function
@@ -84,10 +76,10 @@ func ParseHex(text string) (ID, error) {
 		skip = 2
 	}
 	if n := len(text) - skip; n < 1 || n > 16 {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes; must be 1 to 16 hexadecimal digits", len(text))
+		return 0, digits.Errorf(text, 0, "%d bytes; must be 1 to 16 hexadecimal digits", len(text))
 	}
 	_, n, err := digits.ParseHex(text, skip)
-	return ID(n), digits.As[flake.ParseError](err)
+	return ID(n), err
 }
 
 // binaryLen is the length of 64 digits in groups of four, separated by spaces.
@@ -110,7 +102,7 @@ func (id ID) Binary() string {
 // ParseBinary parses what [ID.Binary] returns, and fails with a [*flake.ParseError] otherwise.
 func ParseBinary(text string) (id ID, err error) {
 	if len(text) != binaryLen {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes; must be %d, for 16 groups of 4 bits",
+		return 0, digits.Errorf(text, 0, "%d bytes; must be %d, for 16 groups of 4 bits",
 			len(text), binaryLen)
 	}
 	for i := range len(text) {
@@ -120,7 +112,7 @@ func ParseBinary(text string) (id ID, err error) {
 		case i%5 != 4 && (c == '0' || c == '1'):
 			id = id<<1 | ID(c-'0')
 		default:
-			return 0, digits.Errorf[flake.ParseError](text, i, "%q instead of a bit, or a space after four bits", c)
+			return 0, digits.Errorf(text, i, "%q instead of a bit, or a space after four bits", c)
 		}
 	}
 	return id, nil
@@ -161,11 +153,11 @@ func (id ID) AppendBase64(dst []byte) []byte {
 func ParseBase64(text string) (ID, error) {
 	decimal, err := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil || strings.ContainsAny(text, "\r\n") { // which DecodeString skips
-		return 0, digits.Errorf[flake.ParseError](text, 0, "not base 64")
+		return 0, digits.Errorf(text, 0, "not base 64")
 	}
 	id, err := Parse(string(decimal))
 	if err != nil {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "not base 64 of a decimal number up to the highest id")
+		return 0, digits.Errorf(text, 0, "not base 64 of a decimal number up to the highest id")
 	}
 	return id, nil
 }
@@ -248,10 +240,10 @@ func (e *Encoding) wrong(text string, all byte) error {
 	base := len(e.alphabet)
 	switch {
 	case len(text) == 0 || len(text) > e.width:
-		return digits.Errorf[flake.ParseError](text, 0, "%d digits; must be 1 to %d in base %d",
+		return digits.Errorf(text, 0, "%d digits; must be 1 to %d in base %d",
 			len(text), e.width, base)
 	case all == 255:
-		return digits.As[flake.ParseError](digits.NotDigit(text, &e.values, base))
+		return digits.NotDigit(text, &e.values, base)
 	}
-	return digits.Errorf[flake.ParseError](text, 0, "above the highest id, in base %d", base)
+	return digits.Errorf(text, 0, "above the highest id, in base %d", base)
 }

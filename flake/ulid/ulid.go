@@ -209,16 +209,16 @@ func Parse(text string) (ID, error) { return parse(text) }
 
 func parse[T string | []byte](text T) (id ID, err error) {
 	if len(text) != encodedLen {
-		return id, digits.Errorf[flake.ParseError](text, 0, "%d bytes; must be %d digits", len(text), encodedLen)
+		return id, digits.Errorf(text, 0, "%d bytes; must be %d digits", len(text), encodedLen)
 	}
 	first, wrong1 := fives(text[:10]) // 2 bits that must be 0, then 48 bits
 	mid, wrong2 := fives(text[10:18])
 	last, wrong3 := fives(text[18:])
 	switch {
 	case wrong1|wrong2|wrong3 > 31:
-		return id, digits.As[flake.ParseError](digits.NotDigit(string(text), &values, 32))
+		return id, digits.NotDigit(string(text), &values, 32)
 	case values[text[0]] > 7:
-		return id, digits.Errorf[flake.ParseError](text, 0, "%q is above the highest first digit, 7", text[0])
+		return id, digits.Errorf(text, 0, "%q is above the highest first digit, 7", text[0])
 	}
 	binary.BigEndian.PutUint64(id[:8], first<<16|mid>>24)
 	binary.BigEndian.PutUint64(id[8:], mid<<40|last)
@@ -235,11 +235,7 @@ func fives[T string | []byte](text T) (v uint64, wrong byte) {
 	return v, wrong
 }
 
-// ParseBase parses an id in a base from 2 to 62, of at most [Width] digits, with or without
-// leading zeros: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are different
-// digits in every base. It fails with [flake.ErrBase] for any other base, and with a
-// [*flake.ParseError] if the text is empty, too long, above the highest id, or contains
-// anything but digits of the base.
+// ParseBase parses what [ID.Text] and [ID.Padded] return, like [flake.ParseBase].
 func ParseBase(text string, base int) (ID, error) {
 	id, err := flake.ParseBase(text, base)
 	return ID(id), err

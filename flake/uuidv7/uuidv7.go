@@ -191,7 +191,7 @@ func parseOther(text string) (ID, error) {
 	case len("urn:uuid:") + encodedLen:
 		start = len("urn:uuid:")
 	default:
-		return ID{}, digits.Errorf[flake.ParseError](text, 0, "%d bytes; must be the %d of a UUID",
+		return ID{}, digits.Errorf(text, 0, "%d bytes; must be the %d of a UUID",
 			len(text), encodedLen)
 	}
 	id, err := flake.Parse(text)
@@ -214,19 +214,16 @@ func checked[T string | []byte](id ID, text T, version, variant int) (ID, error)
 	case id[6]>>4 == 7 && id[8]>>6 == 2:
 	case id.IsZero() || id == Max:
 	case id[6]>>4 != 7:
-		return ID{}, digits.Errorf[flake.ParseError](text, version, "version %d; must be 7", id[6]>>4)
+		return ID{}, digits.Errorf(text, version, "version %d; must be 7", id[6]>>4)
 	default:
-		return ID{}, digits.Errorf[flake.ParseError](text, variant,
+		return ID{}, digits.Errorf(text, variant,
 			"not the variant of RFC 9562, whose digit is 8, 9, a or b")
 	}
 	return id, nil
 }
 
-// ParseBase parses an id in a base from 2 to 62, of at most [Width] digits, with or without
-// leading zeros: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are different
-// digits in every base. It fails with [flake.ErrBase] for any other base, and with a
-// [*flake.ParseError] if the text is empty, too long, not a version 7 UUID, or contains
-// anything but digits of the base.
+// ParseBase parses what [ID.Text] and [ID.Padded] return, like [flake.ParseBase]. For a number that
+// [Parse] would not accept as a UUID it returns a [*flake.ParseError].
 func ParseBase(text string, base int) (ID, error) {
 	id, err := flake.ParseBase(text, base)
 	if err != nil {
@@ -255,7 +252,7 @@ func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 // anything else it returns a [*flake.ParseError] and leaves the id unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
-		return digits.Errorf[flake.ParseError](data, 0, "%d bytes; must be 16", len(data))
+		return digits.Errorf(data, 0, "%d bytes; must be 16", len(data))
 	}
 	return id.to(checked(ID(data), data, 6, 8))
 }

@@ -176,12 +176,12 @@ func HexValue(digit byte) byte {
 }
 
 // ParseHex parses text[from:], at most 32 hexadecimal digits in either case. If a byte is not
-// a digit, it returns a [*Wrong].
+// a digit, it returns a *flake.ParseError.
 func ParseHex(text string, from int) (hi, lo uint64, err error) {
 	for i := from; i < len(text); i++ {
 		nibble := HexValue(text[i])
 		if nibble > 15 {
-			return 0, 0, wrong(text, i, "%q is not a hexadecimal digit", text[i])
+			return 0, 0, Errorf(text, i, "%q is not a hexadecimal digit", text[i])
 		}
 		hi, lo = hi<<4|lo>>60, lo<<4|uint64(nibble)
 	}
@@ -245,14 +245,14 @@ func hexOf(value uint32) uint64 {
 
 // Parse parses a number in a base from 2 to 62, of at most [Size.Width] digits, with or
 // without leading zeros. Upper and lower case are different digits in every base. It fails
-// with [ErrBase] for any other base, and with a [*Wrong] if the text is empty, too long, above
+// with [ErrBase] for any other base, and with a *flake.ParseError if the text is empty, too long, above
 // the highest number, or contains anything but digits of the base.
 func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 	if base < MinBase || base > MaxBase {
 		return 0, 0, ErrBase
 	}
 	if len(text) == 0 || len(text) > int(s.widths[base]) {
-		return 0, 0, wrong(text, 0, "%d digits; must be 1 to %d in base %d", len(text), s.widths[base], base)
+		return 0, 0, Errorf(text, 0, "%d digits; must be 1 to %d in base %d", len(text), s.widths[base], base)
 	}
 	r := &radixes[base]
 	// The first word may have fewer digits than the others.
@@ -292,64 +292,32 @@ func word(text string, base int) (v uint64, ok bool) {
 	return v, int(highest) < base
 }
 
-// NotDigit returns a [*Wrong] for the first byte of text that is not a digit of the base; text
+// NotDigit returns a *flake.ParseError for the first byte of text that is not a digit of the base; text
 // must contain such a byte.
 func NotDigit(text string, values *[256]byte, base int) error {
 	at := 0
 	for int(values[text[at]]) < base {
 		at++
 	}
-	return wrong(text, at, "%q is not a digit of base %d", text[at], base)
+	return Errorf(text, at, "%q is not a digit of base %d", text[at], base)
 }
 
 func tooHigh(text string, base int) error {
-	return wrong(text, 0, "above the highest id, in base %d", base)
+	return Errorf(text, 0, "above the highest id, in base %d", base)
 }
 
 // maxQuoted is the maximum number of bytes of an invalid text that an error keeps. The text of
 // any id is shorter.
 const maxQuoted = 130
 
-// Wrong is the error for a text that is not an id. [As] converts it to flake.ParseError, the
-// error that users see; package flake declares that type so that go doc shows its fields.
-type Wrong struct {
-	Text string // the text, cut short if it is longer than any id
-	At   int    // index of the first wrong byte
-	What string // what is wrong there
-}
+// NewParseError returns a *flake.ParseError. Package flake sets it, because it declares the type
+// where go doc shows users its fields, and imports this package.
+var NewParseError func(text string, at int, what string) error
 
-func (e *Wrong) Error() string {
-	return fmt.Sprintf("flake: %s is not an id: %s (byte %d)", Quote(e.Text), e.What, e.At)
-}
-
-// like is [Wrong] under a different name. A pointer to it must be an error.
-type like interface {
-	~struct {
-		Text string
-		At   int
-		What string
-	}
-}
-
-// As converts err to a *E, if it is a [*Wrong].
-func As[E like](err error) error {
-	wrong, ok := err.(*Wrong)
-	if !ok {
-		return err
-	}
-	e := E(*wrong)
-	return any(&e).(error)
-}
-
-// Errorf returns a *E that points to text[at].
-func Errorf[E like, T string | []byte](text T, at int, format string, args ...any) error {
-	return As[E](wrong(text, at, format, args...))
-}
-
-// wrong returns a [*Wrong]. It copies the text so that the error does not alias or retain the
-// caller's buffer.
-func wrong[T string | []byte](text T, at int, format string, args ...any) *Wrong {
-	return &Wrong{strings.Clone(string(text[:min(len(text), maxQuoted)])), at, fmt.Sprintf(format, args...)}
+// Errorf returns a *flake.ParseError that points to text[at]. It copies the text so that the
+// error does not alias or retain the caller's buffer.
+func Errorf[T string | []byte](text T, at int, format string, args ...any) error {
+	return NewParseError(strings.Clone(string(text[:min(len(text), maxQuoted)])), at, fmt.Sprintf(format, args...))
 }
 
 // Quote quotes untrusted text, and shortens it to fit in a log line.
