@@ -247,17 +247,20 @@ type Generator interface {
 	io.Closer
 }
 
-// generator adapts the generator of a format's package to [Generator]. It embeds the methods
-// that all these packages share and has fields for what differs.
-type generator struct {
-	alike
-	format  *Format
-	worker  uint64
-	last    func() (milli uint64, sequence uint32)
-	reserve func(ctx context.Context, n int) (first Number, count int, err error)
+// generator adapts the generator of a format's package to [Generator].
+type generator[ID idOf[ID], S uint16 | uint32] struct {
+	generatorOf[ID, S]
+	format *Format
+	worker uint64
+	number func(ID) Number
 }
 
-type alike interface {
+type idOf[ID any] interface{ Plus(i int) ID }
+
+// generatorOf has the methods that the generators of all packages share.
+type generatorOf[ID idOf[ID], S uint16 | uint32] interface {
+	Reserve(ctx context.Context, n int) (flake.RunOf[ID], error)
+	Last() (milli uint64, sequence S)
 	Ready() error
 	Behind() time.Duration
 	Waits() uint64
@@ -267,27 +270,24 @@ type alike interface {
 	Close() error
 }
 
-func (g *generator) Format() *Format { return g.format }
-func (g *generator) Worker() uint64  { return g.worker }
+func (g *generator[ID, S]) Format() *Format { return g.format }
+func (g *generator[ID, S]) Worker() uint64  { return g.worker }
 
-func (g *generator) Last() (milli uint64, sequence uint32) { return g.last() }
+func (g *generator[ID, S]) Last() (milli uint64, sequence uint32) {
+	milli, last := g.generatorOf.Last()
+	return milli, uint32(last)
+}
 
-func (g *generator) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
-	first, count, err := g.reserve(ctx, n)
+func (g *generator[ID, S]) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
+	run, err := g.generatorOf.Reserve(ctx, n)
 	if err != nil {
 		return Run{}, err
 	}
+	first := g.number(run.First)
 	if meta != 0 {
 		first = g.format.withMeta(first, meta)
 	}
-	return Run{first, count, g.format}, nil
-}
-
-func wide(last func() (milli uint64, sequence uint16)) func() (uint64, uint32) {
-	return func() (uint64, uint32) {
-		milli, sequence := last()
-		return milli, uint32(sequence)
-	}
+	return Run{first, run.Count, g.format}, nil
 }
 
 // opened returns a function that adapts the results of a package's NewGenerator or Open.

@@ -71,9 +71,5 @@ func ofSno(id sno.ID) Number {
 
 // Sno adapts a generator of package sno. The worker is the partition.
 func Sno(ids *sno.Generator) Generator {
-	reserve := func(ctx context.Context, n int) (Number, int, error) {
-		run, err := ids.Reserve(ctx, n)
-		return ofSno(run.First), run.Count, err
-	}
-	return &generator{ids, snoFormat, uint64(ids.Partition().AsUint16()), wide(ids.Last), reserve}
+	return &generator[sno.ID, uint16]{ids, snoFormat, uint64(ids.Partition().AsUint16()), ofSno}
 }

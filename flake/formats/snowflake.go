@@ -165,9 +165,6 @@ func parseDecimal(text string) (Number, error) {
 
 // Snowflake adapts a generator of package snowflake, for either row.
 func Snowflake(ids *snowflake.Generator) Generator {
-	reserve := func(ctx context.Context, n int) (Number, int, error) {
-		run, err := ids.Reserve(ctx, n)
-		return Number{Lo: uint64(run.First)}, run.Count, err
-	}
-	return &generator{ids, SnowflakeFormat(ids.Layout()), uint64(ids.Machine()), ids.Last, reserve}
+	number := func(id snowflake.ID) Number { return Number{Lo: uint64(id)} }
+	return &generator[snowflake.ID, uint32]{ids, SnowflakeFormat(ids.Layout()), uint64(ids.Machine()), number}
 }

@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -76,12 +77,6 @@ func appendCrockford(dst []byte, id Number, size int) []byte {
 func parseCrockford(text string, size int) (Number, error) {
 	id, err := ulid.Parse(crockfordZeros[crockfordWidth(size):] + text)
 	return of128(id), err
-}
-
-// isCrockford reports whether a text is certainly one for [parseCrockford]: the only other text
-// of a 128-bit id with 26 digits and a leading 0 is hexadecimal with needless zeros.
-func isCrockford(text string, size int) bool {
-	return size == maxOctets && len(text) == len(crockfordZeros) && text[0] == '0' && text[1]|' ' != 'x'
 }
 
 // textOf returns the text form with the given base, or nil if there is none.
@@ -167,14 +162,7 @@ func (f *Format) Parse(text string, base int) (id Number, err error) {
 	case base == Octets && len(text) == f.Size:
 		return NumberOf(text), nil
 	case base == Octets || base == Canonical:
-		if id, err = f.parse(text); err == nil {
-			break
-		}
-		read := parseHex
-		if isCrockford(text, f.Size) {
-			read = parseCrockford
-		}
-		id, err = read(text, f.Size)
+		id, _, err = f.read(text)
 	case textOf(base) != nil && f.HasBase(base):
 		id, err = textOf(base).parse(text, f.Size)
 	default:
@@ -191,13 +179,23 @@ func (f *Format) Parse(text string, base int) (id Number, err error) {
 
 // ReadAs describes, for people, the form that Parse with Canonical recognizes in text.
 func (f *Format) ReadAs(text string) string {
-	if _, err := f.parse(text); err == nil {
-		return f.Name + "'s own text"
+	_, as, _ := f.read(text)
+	return cmp.Or(as, f.Name+"'s own text")
+}
+
+// read parses text as Parse does with Canonical. It returns the name of the text's form, or ""
+// for the format's own.
+func (f *Format) read(text string) (id Number, as string, err error) {
+	if id, err = f.parse(text); err == nil {
+		return id, "", nil
 	}
-	if isCrockford(text, f.Size) {
-		return "crockford"
+	// The only other text of a 128-bit id with 26 digits and a leading 0 is hexadecimal with needless zeros.
+	if f.Size == maxOctets && len(text) == len(crockfordZeros) && text[0] == '0' && text[1]|' ' != 'x' {
+		id, err = parseCrockford(text, f.Size)
+		return id, "crockford", err
 	}
-	return "hexadecimal"
+	id, err = parseHex(text, f.Size)
+	return id, "hexadecimal", err
 }
 
 // parseDigits parses what AppendDigits appends and, in base 16, also lower case and a leading

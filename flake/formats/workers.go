@@ -86,27 +86,15 @@ var ulidFormat = Format{
 
 // Flake adapts a generator of package flake.
 func Flake(ids *flake.Generator) Generator {
-	reserve := func(ctx context.Context, n int) (Number, int, error) {
-		run, err := ids.Reserve(ctx, n)
-		return of128(run.First), run.Count, err
-	}
-	return &generator{ids, flakeFormat, uint64(ids.Worker()), wide(ids.Last), reserve}
+	return &generator[flake.ID, uint16]{ids, flakeFormat, uint64(ids.Worker()), of128[flake.ID]}
 }
 
 // UUIDv7 adapts a generator of package uuidv7.
 func UUIDv7(ids *uuidv7.Generator) Generator {
-	reserve := func(ctx context.Context, n int) (Number, int, error) {
-		run, err := ids.Reserve(ctx, n)
-		return of128(run.First), run.Count, err
-	}
-	return &generator{ids, uuidv7Format, uint64(ids.Worker()), wide(ids.Last), reserve}
+	return &generator[uuidv7.ID, uint16]{ids, uuidv7Format, uint64(ids.Worker()), of128[uuidv7.ID]}
 }
 
 // ULID adapts a generator of package ulid.
 func ULID(ids *ulid.Generator) Generator {
-	reserve := func(ctx context.Context, n int) (Number, int, error) {
-		run, err := ids.Reserve(ctx, n)
-		return of128(run.First), run.Count, err
-	}
-	return &generator{ids, ulidFormat, uint64(ids.Worker()), wide(ids.Last), reserve}
+	return &generator[ulid.ID, uint16]{ids, ulidFormat, uint64(ids.Worker()), of128[ulid.ID]}
 }
