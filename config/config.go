@@ -77,13 +77,11 @@ const (
 
 // Flake is the table [flake]: the settings of the generator flake.
 type Flake struct {
-	Interface         string           // the interface whose MAC is the worker id, or empty
-	WorkerID          net.HardwareAddr // six bytes, or nil
-	Random            bool             // the worker id is random, and saved with the mark
-	Etcd              bool             // the worker id is from etcd; at most one of the four is set
-	TimestampPath     string           // empty: a file in a directory of this user
-	AllowableDowntime time.Duration    // milliseconds in the file
-	Clock             string           // ClockWall or ClockMonotonic
+	Generator                       // the worker id is its number
+	Interface         string        // the interface whose MAC is the worker id, or empty if the Generator has one
+	TimestampPath     string        // empty: a file in a directory of this user
+	AllowableDowntime time.Duration // milliseconds in the file
+	Clock             string        // ClockWall or ClockMonotonic
 }
 
 // The values of Flake.Clock.
@@ -156,7 +154,7 @@ func Default() Config {
 			TLS: TLS{Verify: VerifyPeer},
 		},
 		Flake: Flake{
-			Random:            true,
+			Generator:         Generator{Name: "flake", Format: "flake", Random: true},
 			AllowableDowntime: 30 * 24 * time.Hour,
 			Clock:             ClockWall,
 		},
@@ -169,8 +167,8 @@ func Default() Config {
 func (c *Config) FromEtcd() bool { return len(c.etcdKeys()) > 0 }
 
 func (c *Config) etcdKeys() (keys []string) {
-	if c.Flake.Etcd {
-		keys = append(keys, "flake.worker_id")
+	for _, name := range c.Flake.Etcd {
+		keys = append(keys, "flake."+name)
 	}
 	for i, g := range c.Generators {
 		for _, name := range g.Etcd {

@@ -20,8 +20,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func noCookie() (Flag, *Error) { return Flag{}, nil }
-
 func TestShippedFileHoldsTheDefaults(t *testing.T) {
 	const path = "../rel/files/sys.toml"
 	c, err := Load(path)
@@ -147,8 +145,8 @@ format = "json"
 	want := Config{
 		Node{"flake@node1.example.com", "s3cret", "", "[::]:9100", "10.0.0.1:4370", 15 * time.Second, 1000000, 1,
 			TLS{true, "cert.pem", "key.pem", "", VerifyNone}, "0ld", 20 * time.Second, 256 << 20, "", ""},
-		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp",
-			AllowableDowntime: 1500 * time.Millisecond, Clock: ClockMonotonic},
+		Flake{Generator: Generator{Name: "flake", Format: "flake", Options: formats.Options{"worker_id": 0x0200000000FF}},
+			TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond, Clock: ClockMonotonic},
 		[]Generator{
 			{Name: "orders", Format: "snowflake", Options: formats.Options{"epoch": 1577836800000, "datacenter": 9,
 				"worker": 7, "random_start": 1}},
@@ -312,7 +310,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(string(src))
 	f.Add("[[node]]\n[flake.worker_id]\nx = [1]")
 	f.Fuzz(func(t *testing.T, src string) {
-		if c, faults := parse("", src, nil, noCookie); len(faults) == 0 && len(c.faults(nil)) > 0 {
+		if c, faults := parse("", src, nil); len(faults) == 0 && len(c.faults(nil)) > 0 {
 			t.Errorf("parsed without fault, but: %v", join(c.faults(nil)))
 		}
 	})

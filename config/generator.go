@@ -32,22 +32,6 @@ func (g *Generator) Numbered(number uint64) formats.Options {
 	return g.Kind().Numbered(g.Options, g.Etcd, number)
 }
 
-// Generator returns the table [flake] in the form of a [[generator]] table.
-func (f *Flake) Generator() Generator {
-	g := Generator{Name: "flake", Format: "flake", Random: f.Random}
-	if f.WorkerID != nil {
-		g.Options = formats.Options{"worker_id": numberOf(f.WorkerID)}
-	}
-	if f.Etcd {
-		g.Etcd = []string{"worker_id"}
-	}
-	return g
-}
-
-func numberOf(mac net.HardwareAddr) int64 {
-	return int64(binary.BigEndian.Uint64(append([]byte{0, 0}, mac...)))
-}
-
 // MaxGenerators is the maximum number of [[generator]] tables. Each generator has a line in
 // the file that is written every second.
 const MaxGenerators = 64
@@ -64,11 +48,15 @@ func (g *Generator) settings(i int) []setting {
 		{key + "format", &g.Format, g.Kind() != nil, `must be one of "` + strings.Join(formats.Names(), `", "`) + `"`},
 	}
 	for _, k := range formats.Keys() {
-		o := &option{k, g}
-		ok, must := o.allowed()
-		settings = append(settings, setting{key + k.Name, o, ok, must})
+		settings = append(settings, g.setting(key, k))
 	}
 	return settings
+}
+
+func (g *Generator) setting(table string, k *formats.Key) setting {
+	o := &option{k, g}
+	ok, must := o.allowed()
+	return setting{table + k.Name, o, ok, must}
 }
 
 type option struct {
@@ -135,9 +123,9 @@ func (o *option) set(v any) bool {
 	case time.Time:
 		n, ok = v.UnixMilli(), o.Type == formats.Time
 	case string:
-		mac, _ := parseMAC(v)
-		if ok = mac != nil && o.Type == formats.MAC; ok {
-			n = numberOf(mac)
+		mac, err := net.ParseMAC(v) // which also accepts other lengths, and three dotted groups
+		if ok = err == nil && len(mac) == 6 && !strings.Contains(v, ".") && o.Type == formats.MAC; ok {
+			n = int64(binary.BigEndian.Uint64(append([]byte{0, 0}, mac...)))
 		}
 	}
 	if ok && g.Options == nil {
@@ -157,6 +145,8 @@ func (o *option) value() any {
 		return fromEtcd
 	case o.Type == formats.MAC && g.Random:
 		return random
+	case !ok && o.Type == formats.MAC:
+		return ""
 	case !ok:
 		return nil
 	case o.Type == formats.Bool:
@@ -172,7 +162,7 @@ func (o *option) value() any {
 // draw marks as random every worker id that is not set.
 func (c *Config) draw() {
 	f := &c.Flake
-	f.Random = f.Random || f.Interface == "" && f.WorkerID == nil && !f.Etcd
+	f.Random = f.Random || f.Interface == "" && !f.has("worker_id")
 	for i := range c.Generators {
 		g := &c.Generators[i]
 		k := g.Kind()
@@ -260,7 +250,8 @@ func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 	for i := range all {
 		all[i].Key = generatorKey(0) + "." + all[i].Key
 	}
-	c, faults := parse("", "", all, func() (Flag, *Error) { return Flag{}, nil })
+	all = append(all, Flag{Key: cookieKey, Value: PublishedCookie}) // otherwise parse reads the one in the home directory
+	c, faults := parse("", "", all)
 	first := make(map[string]bool)
 	faults = slices.DeleteFunc(faults, func(e *Error) bool { // a wrong value is not also missing
 		defer func() { first[e.Key] = true }()

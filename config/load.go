@@ -42,7 +42,7 @@ func Load(path string, flags ...Flag) (Config, error) {
 			return Config{}, &Error{File: path, Want: err.Error()}
 		}
 	}
-	c, faults := parse(path, src, flags, homeCookie)
+	c, faults := parse(path, src, flags)
 	for _, e := range faults {
 		if e.File == "" {
 			e.File = path
@@ -61,7 +61,7 @@ type given struct {
 	line  int
 }
 
-func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Error) {
+func parse(path, src string, flags []Flag) (Config, []*Error) {
 	if tooDeep(src) {
 		return Config{}, []*Error{{Want: fmt.Sprintf("tables or arrays nested deeper than %d: no key is that deep",
 			maxDepth)}}
@@ -100,7 +100,7 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 	for key, v := range read {
 		values[key] = given{v, false, path, lineOf(key)}
 	}
-	unread := override(values, flags, home)
+	unread := override(values, flags)
 	reported := make(map[string]bool)
 	for _, e := range unread {
 		reported[cookieOf(e.Key)] = true
@@ -141,7 +141,7 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 }
 
 // override adds the flags, and the cookies from files, to values.
-func override(values map[string]given, flags []Flag, home func() (Flag, *Error)) (faults []*Error) {
+func override(values map[string]given, flags []Flag) (faults []*Error) {
 	set := func(f Flag) { values[f.Key] = given{f.Value, true, f.Name, 0} }
 	for _, f := range flags {
 		if cookie := cookieOf(f.Key); cookie != "" && f.Value != "" { // a cookie or its file overrides both
@@ -167,7 +167,7 @@ func override(values map[string]given, flags []Flag, home func() (Flag, *Error))
 		set(Flag{path, key, cookie})
 	}
 	if _, ok := values[cookieKey]; !ok && text(cookieKey+ofFile) == "" {
-		f, fault := home()
+		f, fault := homeCookie()
 		switch {
 		case fault != nil:
 			faults = append(faults, fault)
@@ -203,12 +203,12 @@ func (c *Config) tablesOf(meta toml.MetaData, values map[string]given) {
 }
 
 func syntaxError(err error) *Error {
-	var p toml.ParseError
+	p, ok := errors.AsType[toml.ParseError](err)
 	switch {
-	case errors.As(err, &p) && strings.HasSuffix(p.LastKey, "cookie"): // the parser's message would contain the cookie
+	case ok && strings.HasSuffix(p.LastKey, "cookie"): // the parser's message would contain the cookie
 		return &Error{Line: p.Position.Line, Key: p.LastKey, Value: hidden,
 			Want: "not TOML: the value must be in quotes"}
-	case errors.As(err, &p):
+	case ok:
 		return &Error{Line: p.Position.Line, Want: "not TOML: " + p.Message}
 	}
 	return &Error{Want: fmt.Sprintf("not TOML: %v", err)}

@@ -34,7 +34,7 @@ const (
 // setting is a key, the field with its value, whether that value is allowed, and what is allowed.
 type setting struct {
 	key   string
-	field any // *string, *bool, number, *size, *[]string, *slog.Level, *Flake for its worker id, or *option
+	field any // *string, *bool, number, *size, *[]string, *slog.Level, or *option
 	ok    bool
 	must  string
 }
@@ -74,7 +74,7 @@ func (c *Config) settings() []setting {
 			mustBePEM + `, unless node.tls.verify is "none"`},
 		oneOf("node.tls.verify", &t.Verify, VerifyPeer, VerifyNone),
 		{"flake.interface", &f.Interface, isPrintable(f.Interface), "must be the name of a network interface"},
-		{"flake.worker_id", f, true, mustBeMAC},
+		f.setting("flake.", f.Kind().Key("worker_id")),
 		{"flake.timestamp_path", &f.TimestampPath, isPath(f.TimestampPath), mustBePath},
 		integer("flake.allowable_downtime", (*int64)(&f.AllowableDowntime), int64(time.Millisecond),
 			1, math.MaxInt64/int64(time.Millisecond), ", in milliseconds"), // the maximum of a time.Duration
@@ -149,12 +149,6 @@ func (s setting) set(v any) (ok bool) {
 		name, _ := v.(string)
 		level, ok := levels[name]
 		return ok && assign(p, any(level))
-	case *Flake:
-		mac, ok := parseMAC(v)
-		if ok = ok || v == random || v == fromEtcd; ok {
-			p.WorkerID, p.Random, p.Etcd = mac, v == random, v == fromEtcd
-		}
-		return ok
 	case *option:
 		return p.set(v)
 	}
@@ -176,14 +170,6 @@ func (s setting) value() any {
 		return *p
 	case *slog.Level:
 		return strings.ToLower(p.String())
-	case *Flake:
-		switch {
-		case p.Etcd:
-			return fromEtcd
-		case p.Random:
-			return random
-		}
-		return p.WorkerID.String()
 	case *option:
 		return p.value()
 	}
@@ -226,20 +212,6 @@ func (p *size) set(v any) bool {
 		}
 	}
 	return false
-}
-
-// parseMAC accepts : or - between the bytes, but not three dotted groups. Empty text is
-// allowed, and stands for no address.
-func parseMAC(v any) (net.HardwareAddr, bool) {
-	s, ok := v.(string)
-	if s == "" {
-		return nil, ok
-	}
-	mac, err := net.ParseMAC(s)
-	if err != nil || len(mac) != 6 || strings.Contains(s, ".") {
-		return nil, false
-	}
-	return mac, true
 }
 
 // Changed returns the keys whose values differ in a and b, in the order of the shipped file,
@@ -357,7 +329,7 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 			fault(previousKey, published, "remove it", beyond)
 		}
 	}
-	if f := &c.Flake; f.Interface != "" && (f.WorkerID != nil || f.Random || f.Etcd) {
+	if f := &c.Flake; f.Interface != "" && (f.Random || f.has("worker_id")) {
 		fault("flake.worker_id", "flake.interface is %q: set only one of the two", f.Interface)
 	}
 	if keys := c.etcdKeys(); len(keys) > 0 && !c.Etcd.On {

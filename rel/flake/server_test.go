@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/rel/flake/output"
 	"github.com/flake-go/flake/rel/flake/server"
@@ -26,7 +27,7 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server.Server,
 	cfg := config.Default()
 	cfg.Node.Name, cfg.Node.Cookie = nodeName, cookie
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
-	cfg.Flake.Random, cfg.Flake.WorkerID = false, []byte{3, 0, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
+	cfg.Flake.Random, cfg.Flake.Options = false, formats.Options{"worker_id": 0x030000<<24 | int64(os.Getpid()&(1<<24-1))}
 	for _, change := range changes {
 		change(&cfg)
 	}

@@ -172,7 +172,7 @@ func TestTakeover(t *testing.T) {
 		t.Errorf("exit status %d", status)
 	}
 	cfg, err := config.Load(filepath.Join(o.folder, "sys.toml"))
-	if err != nil || cfg.Flake.WorkerID.String() != o.worker.String() || cfg.Node.Name != nodeName || cfg.Node.Cookie != cookie {
+	if err != nil || cfg.Flake.Options["worker_id"] != int64(o.worker) || cfg.Node.Name != nodeName || cfg.Node.Cookie != cookie {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 }

@@ -99,8 +99,8 @@ func generatorsToRead(f *cli.Flags) (all []config.Generator, err error) {
 		return nil, fmt.Errorf("-config cannot be combined with %s", layout[0].Name)
 	case *f.File != "":
 		cfg, err := f.Load()
-		own := cfg.Flake.Generator()
-		own.Random = cfg.Flake.WorkerID == nil
+		own := cfg.Flake.Generator
+		own.Random = len(own.Options) == 0
 		return append([]config.Generator{own}, cfg.Generators...), err
 	}
 	load := func(format string) (config.Generator, error) {

@@ -39,8 +39,8 @@ type Generator struct {
 // plans returns the generators of a configuration, with the one named flake first. It warns if a worker from
 // a network interface may later change, or may also belong to another machine.
 func plans(cfg config.Config, log *slog.Logger) (all []*Generator, err error) {
-	first := &Generator{Generator: cfg.Flake.Generator(), from: "worker_id", chosen: true}
-	if !first.Random && !first.fromEtcd() && cfg.Flake.WorkerID == nil {
+	first := &Generator{Generator: cfg.Flake.Generator, from: "worker_id", chosen: true}
+	if !first.Random && !first.fromEtcd() && len(first.Options) == 0 {
 		card, err := flake.NetworkCard(cfg.Flake.Interface)
 		if err != nil {
 			return nil, err

@@ -17,7 +17,7 @@ import (
 func TestOrigin(t *testing.T) {
 	cfg := config.Default()
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
-	cfg.Flake.Random, cfg.Flake.WorkerID = false, []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
+	cfg.Flake.Random, cfg.Flake.Options = false, formats.Options{"worker_id": 0x030100<<24 | int64(os.Getpid()&(1<<24-1))}
 	cfg.Generators = []config.Generator{{Name: "events", Format: "sno", Options: formats.Options{"meta": 7}}}
 	s, err := Open(t.Context(), cfg, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -36,7 +36,9 @@ func TestOrigin(t *testing.T) {
 
 // A number from etcd sets the keys that the configuration names, and is reported.
 func TestNumberOfEtcd(t *testing.T) {
-	all, err := plans(config.Config{Flake: config.Flake{Etcd: true}, Generators: []config.Generator{
+	all, err := plans(config.Config{Flake: config.Flake{Generator: config.Generator{
+		Format: "flake", Etcd: []string{"worker_id"},
+	}}, Generators: []config.Generator{
 		{Name: "ids", Format: "flake-idgen", Etcd: []string{"datacenter", "worker"}},
 	}}, nil)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // write writes files to a new directory, and returns it.
@@ -150,7 +151,7 @@ func TestTOML(t *testing.T) {
 		want.Node.Listen = map[string]string{"all": "0.0.0.0:9100", "a range": "0.0.0.0:9100",
 			"host only": "[::1]:0"}[name]
 		if want.Flake.Interface = s.Interface; s.WorkerID != nil {
-			want.Flake.Interface, want.Flake.WorkerID = "", s.WorkerID
+			want.Flake.Interface, want.Flake.Options = "", formats.Options{"worker_id": 0x020000000001}
 		}
 		want.Flake.Random = s.Interface == "" && s.WorkerID == nil
 		want.Flake.TimestampPath = s.TimestampPath

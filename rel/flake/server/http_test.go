@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/output"
 )
@@ -67,7 +68,7 @@ func TestTaken(t *testing.T) {
 	cfg := config.Default()
 	cfg.Node.Name, cfg.Node.EPMD = "taken@127.0.0.1", "off"
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
-	cfg.Flake.Random, cfg.Flake.WorkerID = false, []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
+	cfg.Flake.Random, cfg.Flake.Options = false, formats.Options{"worker_id": 0x030100<<24 | int64(os.Getpid()&(1<<24-1))}
 	taken := l.Addr().String()
 	for want, set := range map[string]func(){ // all but the first show that the file and the worker id were released
 		"http.listen: listen tcp4 " + taken:       func() { cfg.HTTP.Listen = taken },

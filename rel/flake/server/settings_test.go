@@ -86,7 +86,7 @@ func TestSettingsWith(t *testing.T) {
 	beyond := config.Default()
 	beyond.Node.Name, beyond.Node.Cookie = "flake@10.0.0.1", "own"
 	numbered := config.Default()
-	numbered.HTTP, numbered.Flake.Etcd = open.HTTP, true
+	numbered.HTTP, numbered.Flake.Etcd = open.HTTP, []string{"worker_id"}
 	numbered.Etcd.On, numbered.Etcd.Endpoints, numbered.Etcd.User, numbered.Etcd.PasswordFile = true, []string{"a:1"}, "flake", file
 	secret := config.Default()
 	secret.Node.Cookie, secret.Node.PreviousCookie = "own", "former"
@@ -117,7 +117,7 @@ func TestSettingsWith(t *testing.T) {
 			c.HTTP.Pprof, c.Etcd.User, c.Etcd.PasswordFile, c.Log.Level = true, "flake", file, slog.LevelWarn
 		}, "node.cookie node.previous_cookie node.max_connections node.max_connections_per_host node.drain_time http.pprof etcd.user etcd.password_file log.level", "", ""},
 		"another user of etcd": {numbered, func(c *config.Config) { c.Etcd.User = "other" }, "etcd.user", "", ""},
-		"no etcd": {numbered, func(c *config.Config) { c.Flake.Etcd, c.Etcd = false, config.Default().Etcd },
+		"no etcd": {numbered, func(c *config.Config) { c.Flake.Etcd, c.Etcd = nil, config.Default().Etcd },
 			"", "flake.worker_id etcd.endpoints etcd.user etcd.password_file", ""},
 		"no HTTP": {open, func(c *config.Config) { c.HTTP.Listen = "" }, "", "http.listen", ""},
 		"of each": {open, func(c *config.Config) { c.Node.Cookie, c.Node.NetTicktime, c.Node.Listen = "a", 15e9, "127.0.0.1:1" },
