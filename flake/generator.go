@@ -243,11 +243,7 @@ func New() ID {
 }
 
 var standard = sync.OnceValue(func() *Generator {
-	g, err := NewGenerator(RandomWorker(), Options{Clock: tick.ForwardClock()})
-	if err != nil {
-		panic(err)
-	}
-	return g
+	return digits.Must(NewGenerator(RandomWorker(), Options{Clock: tick.ForwardClock()}))
 })
 
 // SystemClock returns a clock that follows the machine's wall clock but costs only about half as

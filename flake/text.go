@@ -238,22 +238,21 @@ func (id ID) Value() (driver.Value, error) { return id.UUID(), nil }
 func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
 	case []byte:
-		if len(src) == len(id) {
+		switch len(src) {
+		case len(id):
 			return id.UnmarshalBinary(src)
+		case uuidLen:
+			return id.keep(Parse(string(src)))
 		}
-		return id.scanText(string(src[:min(len(src), 130)]))
+		return id.UnmarshalText(src)
 	case string:
-		return id.scanText(src)
+		if len(src) == uuidLen {
+			return id.keep(Parse(src))
+		}
+		return id.UnmarshalText([]byte(src))
 	case [16]byte:
 		*id = src
 		return nil
 	}
 	return digits.CannotScan(src)
-}
-
-func (id *ID) scanText(text string) error {
-	if len(text) != uuidLen {
-		return id.UnmarshalText([]byte(text))
-	}
-	return id.keep(Parse(text))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/digits"
 	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/internal/tick"
 )
@@ -273,16 +274,8 @@ func New(meta byte) ID {
 }
 
 var standard = sync.OnceValue(func() *Generator {
-	partition, err := partitions.next()
-	if err != nil {
-		panic(err)
-	}
-	from := &Snapshot{Partition: partition, SequenceMin: uint16(rand.Uint32N(1 << 15))}
-	g, err := NewGenerator(from, Options{Clock: tick.ForwardClock()})
-	if err != nil {
-		panic(err)
-	}
-	return g
+	from := &Snapshot{Partition: digits.Must(partitions.next()), SequenceMin: uint16(rand.Uint32N(1 << 15))}
+	return digits.Must(NewGenerator(from, Options{Clock: tick.ForwardClock()}))
 })
 
 // Overflow reports that the ids of a tick were used up, and that calls waited for the next

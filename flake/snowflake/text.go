@@ -2,6 +2,7 @@ package snowflake
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"math"
 	"strconv"
 	"strings"
@@ -58,13 +59,8 @@ func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
 // Hex returns the id's bytes as 16 hexadecimal digits, lower case.
 func (id ID) Hex() string {
-	const lower = "0123456789abcdef"
-	var text [16]byte
-	for i := len(text) - 1; i >= 0; i-- {
-		text[i] = lower[id&0xf]
-		id >>= 4
-	}
-	return string(text[:])
+	b := id.Bytes()
+	return string(hex.AppendEncode(make([]byte, 0, 16), b[:]))
 }
 
 // ParseHex parses what [ID.Hex] returns, in either case, and with or without 0x and leading
