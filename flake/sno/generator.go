@@ -24,29 +24,14 @@ type Options struct {
 	// may be nil.
 	Overflows chan<- Overflow
 
-	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
-	// concurrent use. nil means [flake.SystemClock].
-	Clock func() uint64
-
-	// AllowableDowntime is the longest time that may have passed since a generator last ran. If
-	// more has passed, Open fails with [flake.ErrClockAdvanced], because the clock may be
-	// wrong. 0 means 30 days; a negative value is an error.
+	// Clock and the fields after it are like those of [flake.Options]. Logger also receives a
+	// record for a clock that Open finds set back.
+	Clock             func() uint64
 	AllowableDowntime time.Duration
-
-	// Logger receives a record for a new file, for a wait, for a clock that Open finds set
-	// back, and for the start and end of each problem with the file. nil means no logging.
-	Logger *slog.Logger
-
-	// Saved is called with the duration of each attempt to write the file. It may be nil.
-	Saved func(time.Duration)
-
-	// Marks is a shared file from [flake.OpenMarks] in which to keep this generator's mark.
-	// Open's path is then the mark's name, and must not contain a space or slash. nil means a
-	// separate file.
-	Marks *flake.Marks
-
-	// Bound is another limit on ids: see [flake.Options].
-	Bound flake.Bound
+	Logger            *slog.Logger
+	Saved             func(time.Duration)
+	Marks             *flake.Marks
+	Bound             flake.Bound
 }
 
 // Generator makes unique ids of one partition. Any number of goroutines may use a Generator;
@@ -109,10 +94,7 @@ func Open(ctx context.Context, path string, s *Snapshot, o Options) (*Generator,
 	return g, nil
 }
 
-// Close closes the generator: current and later calls for ids fail with [flake.ErrClosed]. If
-// Open returned the generator, Close moves the mark back to the clock, so that the next Open
-// need not wait, and unlocks the file. Close waits for the disk; if the mark cannot be
-// written, the next Open waits instead. Later calls to Close return the same error.
+// Close closes the generator, like [flake.Generator.Close].
 func (g *Generator) Close() error { return g.core.Close() }
 
 // Next returns the next id, with metabyte 0; use [ID.WithMeta] to set it. If the ids of a tick
@@ -214,8 +196,7 @@ func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 // [flake.ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
-// Ready returns nil if Next would succeed and the file, if any, can be written. Otherwise it
-// returns Next's error or the file's: if the file cannot be written, Next soon fails.
+// Ready returns the error of Next or of the file, like [flake.Generator.Ready].
 func (g *Generator) Ready() error { return g.core.Ready() }
 
 // Behind returns the minimum time until the clock is at a time for which ids can be made, or 0
@@ -245,8 +226,7 @@ func (g *Generator) Last() (milli uint64, sequence uint16) {
 // tick-tock bit, or the zero time if there is no file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
-// LastSaved returns when the file was last written, or the zero time if there is no file, and
-// the error of any later attempt.
+// LastSaved returns when the file was last written, like [flake.Generator.LastSaved].
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // Run is a run of consecutive ids: First and the Count-1 ids after it.

@@ -72,9 +72,7 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: with digits
-// 0-9A-Za-z in that order, without leading zeros. For any other base it returns
-// [flake.ErrBase].
+// Text returns the id as a number in a base from 2 to 62, without leading zeros, like [flake.ID.Text].
 func (id ID) Text(base int) (string, error) {
 	hi, lo := id.words()
 	return digits.Text(hi, lo, base)
@@ -86,9 +84,8 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return digits.Append(dst, hi, lo, base)
 }
 
-// Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base, these texts sort bytewise in the order of the ids. For any other base it returns
-// [flake.ErrBase].
+// Padded returns the id as a number in a base from 2 to 62, padded with leading zeros to [Width]
+// digits, like [flake.ID.Padded].
 func (id ID) Padded(base int) (string, error) {
 	hi, lo := id.words()
 	return size.Padded(hi, lo, base)

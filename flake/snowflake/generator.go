@@ -29,29 +29,13 @@ type Options struct {
 	// they were made.
 	RandomStart bool
 
-	// Clock returns the time in milliseconds since 1970-01-01 UTC. It must be safe for
-	// concurrent use. nil means [flake.SystemClock].
-	Clock func() uint64
-
-	// AllowableDowntime is the longest time that may have passed since the last id. If more has
-	// passed, Open fails with [flake.ErrClockAdvanced], because the clock may be wrong. 0 means
-	// 30 days; a negative value is an error.
+	// Clock and the fields after it are like those of [flake.Options].
+	Clock             func() uint64
 	AllowableDowntime time.Duration
-
-	// Logger receives a record for a new file, for a wait, and for the start and end of each
-	// problem with the file. nil means no logging.
-	Logger *slog.Logger
-
-	// Saved is called with the duration of each attempt to write the file. It may be nil.
-	Saved func(time.Duration)
-
-	// Marks is a shared file from [flake.OpenMarks] in which to keep this generator's mark.
-	// Open's path is then the mark's name, and must not contain a space or slash. nil means a
-	// separate file.
-	Marks *flake.Marks
-
-	// Bound is another limit on ids: see [flake.Options].
-	Bound flake.Bound
+	Logger            *slog.Logger
+	Saved             func(time.Duration)
+	Marks             *flake.Marks
+	Bound             flake.Bound
 }
 
 // Generator makes unique ids of one layout and machine, never ahead of its clock. Without
@@ -113,17 +97,7 @@ func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 
 // Open returns a generator whose ids are unique across restarts: each has a later millisecond
 // than all ids that earlier generators made with the same file, layout and machine. Close it
-// when done.
-//
-// Open locks the file at path, which it creates if it does not exist. The generator makes only
-// ids later than the mark in the file, which stays up to 3 s ahead of the clock, so after a
-// crash Open may wait that long, unless ctx is done first.
-//
-// Open fails as [Layout.NewGenerator] does, with [flake.ErrClockBackwards] if the mark is more
-// than 3 s ahead of the clock, and with [flake.ErrClockAdvanced] if it is older than the
-// allowable downtime. It also fails if the file is locked, does not hold a mark, is damaged,
-// or cannot be written; the error text says what to do. Open never overwrites a file that it
-// cannot use.
+// when done. Open works as [flake.Open] does, and fails as that and [Layout.NewGenerator] do.
 func (l Layout) Open(ctx context.Context, path string, m Machine, o Options) (*Generator, error) {
 	g, err := l.NewGenerator(m, o)
 	if err != nil {
@@ -137,10 +111,7 @@ func (l Layout) Open(ctx context.Context, path string, m Machine, o Options) (*G
 	return g, nil
 }
 
-// Close closes the generator: current and later calls for ids fail with [flake.ErrClosed]. If
-// Open returned the generator, Close moves the mark back to the clock, so that the next Open
-// need not wait, and unlocks the file. Close waits for the disk; if the mark cannot be
-// written, the next Open waits instead. Later calls to Close return the same error.
+// Close closes the generator, like [flake.Generator.Close].
 func (g *Generator) Close() error { return g.core.Close() }
 
 // Next returns the next id. If the ids of a millisecond are used up, it waits for the next
@@ -199,16 +170,13 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	return Run{First: first, Count: min(count, int(ID(g.mask)-first&ID(g.mask))+1)}, nil
 }
 
-// CatchUp sleeps until the clock is no longer behind the last id. Call it after
-// [flake.ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
+// CatchUp sleeps until the clock is no longer behind the last id, like [flake.Generator.CatchUp].
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
-// Ready returns nil if Next would succeed and the file, if any, can be written. Otherwise it
-// returns Next's error or the file's: if the file cannot be written, Next soon fails.
+// Ready returns the error of Next or of the file, like [flake.Generator.Ready].
 func (g *Generator) Ready() error { return g.explain(g.core.Ready()) }
 
-// Behind returns how far the clock is behind the last id, or 0 if it is not behind. Next
-// cannot succeed before that time has passed.
+// Behind returns how far the clock is behind the last id, or 0, like [flake.Generator.Behind].
 func (g *Generator) Behind() time.Duration { return g.core.Behind() }
 
 // Layout returns the layout of the generator's ids.
@@ -230,12 +198,10 @@ func (g *Generator) Last() (milli uint64, sequence uint32) {
 	return milli, uint32(g.id(milli, max(used, 1)-1) & (1<<g.layout.Sequence - 1))
 }
 
-// Mark returns the mark in the file, an upper bound on the times of ids, or the zero time if
-// there is no file.
+// Mark returns the mark in the file, like [flake.Generator.Mark].
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
-// LastSaved returns when the file was last written, or the zero time if there is no file, and
-// the error of any later attempt.
+// LastSaved returns when the file was last written, like [flake.Generator.LastSaved].
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // id returns the id of a millisecond that follows the first used ones.

@@ -24,9 +24,8 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return strconv.AppendUint(dst, uint64(id), 10), nil
 }
 
-// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: with digits
-// 0-9A-Za-z in that order, without leading zeros. For any other base it returns
-// [flake.ErrBase]. For the digits of other libraries, see [Base32], [Base36] and [Base58].
+// Text returns the id as a number in a base from 2 to 62, without leading zeros, like [flake.ID.Text].
+// For the digits of other libraries, see [Base32], [Base36] and [Base58].
 func (id ID) Text(base int) (string, error) { return digits.Text(0, uint64(id), base) }
 
 // AppendBase appends to dst what [ID.Text] returns. If it fails, it returns dst unchanged.
@@ -34,9 +33,8 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return digits.Append(dst, 0, uint64(id), base)
 }
 
-// Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base, these texts sort bytewise in the order of the ids. For any other base it returns
-// [flake.ErrBase].
+// Padded returns the id as a number in a base from 2 to 62, padded with leading zeros to [Width]
+// digits, like [flake.ID.Padded].
 func (id ID) Padded(base int) (string, error) { return size.Padded(0, uint64(id), base) }
 
 // Parse parses what [ID.String] returns. For any other text it returns a [*flake.ParseError].

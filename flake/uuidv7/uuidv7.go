@@ -124,15 +124,10 @@ func Open(ctx context.Context, path string, worker flake.Worker, o Options) (*Ge
 	return halves.Open[ID](ctx, path, layout, worker, o)
 }
 
-// New returns a new id and needs no setup: the first call in a process chooses a random worker
-// id. Any number of goroutines may call New. Ids ascend while the process runs, even if the
-// clock is set back; their time is then ahead of the clock. If the 4,096 ids of a millisecond
-// are used up, New waits for the next millisecond.
-//
-// New saves nothing on disk. Two processes make the same id only if they make ids in the same
-// millisecond and chose the same 47 random bits. After a restart with the clock set back, new
-// ids may be lower than earlier ones. If a system must not rely on chance, or relies on
-// ascending ids, use [Open].
+// New returns a new id and needs no setup, like [flake.New]: it saves nothing on disk, and two
+// processes could choose the same worker id. If the 4,096 ids of a millisecond are used up, New
+// waits for the next millisecond. If a system must not rely on chance, or relies on ascending
+// ids, use [Open].
 func New() ID { return fresh() }
 
 var fresh = halves.Fresh[ID](layout)
@@ -154,9 +149,7 @@ func (id ID) String() string { return flake.ID(id).UUID() }
 // AppendText appends to dst what [ID.String] returns. The error is always nil.
 func (id ID) AppendText(dst []byte) ([]byte, error) { return flake.ID(id).AppendUUID(dst), nil }
 
-// Text returns the id as a number in a base from 2 to 62, as [flake.ID.Text] does: with digits
-// 0-9A-Za-z in that order, without leading zeros. For any other base it returns
-// [flake.ErrBase].
+// Text returns the id as a number in a base from 2 to 62, without leading zeros, like [flake.ID.Text].
 func (id ID) Text(base int) (string, error) { return flake.ID(id).Text(base) }
 
 // AppendBase appends to dst what [ID.Text] returns. If it fails, it returns dst unchanged.
@@ -164,9 +157,8 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return flake.ID(id).AppendBase(dst, base)
 }
 
-// Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base, these texts sort bytewise in the order of the ids. For any other base it returns
-// [flake.ErrBase].
+// Padded returns the id as a number in a base from 2 to 62, padded with leading zeros to [Width]
+// digits, like [flake.ID.Padded].
 func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base) }
 
 // Parse parses what [ID.String] returns, in either case, optionally in braces or after
