@@ -42,10 +42,10 @@ func generatorKey(i int) string { return fmt.Sprintf("generator[%d]", i+1) }
 func (g *Generator) settings(i int) []setting {
 	key := generatorKey(i) + "."
 	settings := []setting{
-		{key + "name", &g.Name, generatorName.MatchString(g.Name) && !slices.Contains(taken, g.Name),
-			"must be a letter from a to z, then at most 63 letters, digits and _, " +
-				"and not a name of the node's own servers"},
-		{key + "format", &g.Format, g.Kind() != nil, `must be one of "` + strings.Join(formats.Names(), `", "`) + `"`},
+		field(key+"name", &g.Name, generatorName.MatchString(g.Name) && !slices.Contains(taken, g.Name),
+			"must be a letter from a to z, then at most 63 letters, digits and _, "+
+				"and not a name of the node's own servers"),
+		field(key+"format", &g.Format, g.Kind() != nil, `must be one of "`+strings.Join(formats.Names(), `", "`)+`"`),
 	}
 	for _, k := range formats.Keys() {
 		settings = append(settings, g.setting(key, k))
@@ -56,7 +56,7 @@ func (g *Generator) settings(i int) []setting {
 func (g *Generator) setting(table string, k *formats.Key) setting {
 	o := &option{k, g}
 	ok, must := o.allowed()
-	return setting{table + k.Name, o, ok, must}
+	return setting{table + k.Name, o.value, o.set, ok, must}
 }
 
 type option struct {

@@ -31,78 +31,72 @@ const (
 	onlyOne      = "%s is set too: set only one of the two"
 )
 
-// setting is a key, the field with its value, whether that value is allowed, and what is allowed.
+// setting is a key: its value, and which values are allowed.
 type setting struct {
 	key   string
-	field any // *string, *bool, number, *size, *[]string, *slog.Level, or *option
-	ok    bool
-	must  string
+	value func() any       // returns the value in one of TOML's types, or nil if it is not set
+	set   func(v any) bool // sets the value and reports whether it could be stored
+	ok    bool             // whether the value is allowed
+	must  string           // what is allowed
 }
-
-// number is an integer setting. The file has it in multiples of unit; *p holds it converted.
-type number struct {
-	p    *int64
-	unit int64
-}
-
-// size is a number of bytes. In the file it is an integer, or text with a unit.
-type size int64
 
 // settings lists the keys, in the order of the shipped file.
 func (c *Config) settings() []setting {
 	n, t, f, h, e, l := &c.Node, &c.Node.TLS, &c.Flake, &c.HTTP, &c.Etcd, &c.Log
 	settings := []setting{
-		{"node.name", &n.Name, validName(n.Name),
-			"must be name@host: letters, digits, _ and - before the @, no space after it, at most 255 bytes"},
-		{cookieKey, &n.Cookie, validCookie(n.Cookie), mustBeCookie},
-		{cookieKey + ofFile, &n.CookieFile, isPath(n.CookieFile), mustBePath},
-		{previousKey, &n.PreviousCookie, n.PreviousCookie == "" || validCookie(n.PreviousCookie),
-			mustBeCookie + `, or "" for none`},
-		{previousKey + ofFile, &n.PreviousCookieFile, isPath(n.PreviousCookieFile), mustBePath},
-		{"node.listen", &n.Listen, validListen(n.Listen), `must be "host:port", or "" for any free port`},
-		{"node.epmd", &n.EPMD, n.EPMD == "auto" || n.EPMD == "off" || isHostPort(n.EPMD, 1),
-			`must be "auto", "off" or "host:port"`},
+		field("node.name", &n.Name, validName(n.Name),
+			"must be name@host: letters, digits, _ and - before the @, no space after it, at most 255 bytes"),
+		field(cookieKey, &n.Cookie, validCookie(n.Cookie), mustBeCookie),
+		field(cookieKey+ofFile, &n.CookieFile, isPath(n.CookieFile), mustBePath),
+		field(previousKey, &n.PreviousCookie, n.PreviousCookie == "" || validCookie(n.PreviousCookie),
+			mustBeCookie+`, or "" for none`),
+		field(previousKey+ofFile, &n.PreviousCookieFile, isPath(n.PreviousCookieFile), mustBePath),
+		field("node.listen", &n.Listen, validListen(n.Listen), `must be "host:port", or "" for any free port`),
+		field("node.epmd", &n.EPMD, n.EPMD == "auto" || n.EPMD == "off" || isHostPort(n.EPMD, 1),
+			`must be "auto", "off" or "host:port"`),
 		seconds("node.net_ticktime", &n.NetTicktime, 4, 3600),
 		integer("node.max_connections", &n.MaxConnections, 1, 1, 1_000_000, ""),
 		integer("node.max_connections_per_host", &n.MaxConnectionsPerHost, 1, 1, 1_000_000, ""),
 		seconds("node.drain_time", &n.DrainTime, 0, 3600),
-		{"node.memory_limit", (*size)(&n.MemoryLimit), n.MemoryLimit == 0 || n.MemoryLimit >= 32<<20,
+		{"node.memory_limit", func() any { return n.MemoryLimit }, func(v any) bool { return setSize(&n.MemoryLimit, v) },
+			n.MemoryLimit == 0 || n.MemoryLimit >= 32<<20,
 			`must be at least 32 MiB, as an integer of bytes or as in "256MiB" or "2GiB", or 0 for none`},
-		{"node.tls.cert", &t.Cert, !t.On || validPath(t.Cert), mustBePEM},
-		{"node.tls.key", &t.Key, !t.On || validPath(t.Key), mustBePEM},
-		{"node.tls.ca", &t.CA, !t.On || t.Verify == VerifyNone || validPath(t.CA),
-			mustBePEM + `, unless node.tls.verify is "none"`},
+		field("node.tls.cert", &t.Cert, !t.On || validPath(t.Cert), mustBePEM),
+		field("node.tls.key", &t.Key, !t.On || validPath(t.Key), mustBePEM),
+		field("node.tls.ca", &t.CA, !t.On || t.Verify == VerifyNone || validPath(t.CA),
+			mustBePEM+`, unless node.tls.verify is "none"`),
 		oneOf("node.tls.verify", &t.Verify, VerifyPeer, VerifyNone),
-		{"flake.interface", &f.Interface, isPrintable(f.Interface), "must be the name of a network interface"},
+		field("flake.interface", &f.Interface, isPrintable(f.Interface), "must be the name of a network interface"),
 		f.setting("flake.", f.Kind().Key("worker_id")),
-		{"flake.timestamp_path", &f.TimestampPath, isPath(f.TimestampPath), mustBePath},
+		field("flake.timestamp_path", &f.TimestampPath, isPath(f.TimestampPath), mustBePath),
 		integer("flake.allowable_downtime", (*int64)(&f.AllowableDowntime), int64(time.Millisecond),
 			1, math.MaxInt64/int64(time.Millisecond), ", in milliseconds"), // the maximum of a time.Duration
 		oneOf("flake.clock", &f.Clock, ClockWall, ClockMonotonic),
-		{"http.listen", &h.Listen, validListen(h.Listen), `must be "host:port", or "" for no HTTP`},
-		{"http.metrics", &h.Metrics, validListen(h.Metrics),
-			`must be "host:port", or "" for no separate metrics listener`},
-		{"http.token_file", &h.TokenFile, isPath(h.TokenFile), mustBePath},
-		{"http.open", &h.Open, true, mustBeBool},
-		{"http.pprof", &h.Pprof, true, mustBeBool},
-		{"http.tls.cert", &h.TLS.Cert, !h.TLS.On || validPath(h.TLS.Cert), mustBePEM},
-		{"http.tls.key", &h.TLS.Key, !h.TLS.On || validPath(h.TLS.Key), mustBePEM},
-		{"etcd.endpoints", &e.Endpoints, !e.On || len(e.Endpoints) > 0 &&
-			!slices.ContainsFunc(e.Endpoints, notEndpoint),
+		field("http.listen", &h.Listen, validListen(h.Listen), `must be "host:port", or "" for no HTTP`),
+		field("http.metrics", &h.Metrics, validListen(h.Metrics),
+			`must be "host:port", or "" for no separate metrics listener`),
+		field("http.token_file", &h.TokenFile, isPath(h.TokenFile), mustBePath),
+		field("http.open", &h.Open, true, mustBeBool),
+		field("http.pprof", &h.Pprof, true, mustBeBool),
+		field("http.tls.cert", &h.TLS.Cert, !h.TLS.On || validPath(h.TLS.Cert), mustBePEM),
+		field("http.tls.key", &h.TLS.Key, !h.TLS.On || validPath(h.TLS.Key), mustBePEM),
+		{"etcd.endpoints", func() any { return e.Endpoints }, func(v any) bool { return setStrings(&e.Endpoints, v) },
+			!e.On || len(e.Endpoints) > 0 && !slices.ContainsFunc(e.Endpoints, notEndpoint),
 			`must be an array of "host:port"`},
-		{"etcd.prefix", &e.Prefix, e.Prefix != "" && isPrintable(e.Prefix), "must be printable, and not empty"},
+		field("etcd.prefix", &e.Prefix, e.Prefix != "" && isPrintable(e.Prefix), "must be printable, and not empty"),
 		integer("etcd.numbers", &e.Numbers, 1, 0, 1<<20, ", where 0 is as many as fit"),
 		seconds("etcd.hold", &e.Hold, 1, 24*3600),
 		seconds("etcd.start_timeout", &e.StartTimeout, 0, 24*3600),
-		{"etcd.wait", &e.Wait, true, mustBeBool},
-		{"etcd.user", &e.User, isPrintable(e.User), "must be printable"},
-		{"etcd.password_file", &e.PasswordFile, isPath(e.PasswordFile) && (e.PasswordFile == "") == (e.User == ""),
-			mustBePath + ", set together with etcd.user"},
-		{"etcd.ca", &e.CA, isPath(e.CA), mustBePEM},
-		{"etcd.cert", &e.Cert, isPath(e.Cert) && (e.Cert == "") == (e.Key == ""),
-			mustBePEM + ", set together with etcd.key"},
-		{"etcd.key", &e.Key, isPath(e.Key), mustBePEM},
-		{"log.level", &l.Level, true, `must be "debug", "info", "warn" or "error"`},
+		field("etcd.wait", &e.Wait, true, mustBeBool),
+		field("etcd.user", &e.User, isPrintable(e.User), "must be printable"),
+		field("etcd.password_file", &e.PasswordFile, isPath(e.PasswordFile) && (e.PasswordFile == "") == (e.User == ""),
+			mustBePath+", set together with etcd.user"),
+		field("etcd.ca", &e.CA, isPath(e.CA), mustBePEM),
+		field("etcd.cert", &e.Cert, isPath(e.Cert) && (e.Cert == "") == (e.Key == ""),
+			mustBePEM+", set together with etcd.key"),
+		field("etcd.key", &e.Key, isPath(e.Key), mustBePEM),
+		{"log.level", func() any { return strings.ToLower(l.Level.String()) },
+			func(v any) bool { return setLevel(&l.Level, v) }, true, `must be "debug", "info", "warn" or "error"`},
 		oneOf("log.format", &l.Format, LogText, LogJSON),
 	}
 	for i := range c.Generators {
@@ -111,8 +105,25 @@ func (c *Config) settings() []setting {
 	return settings
 }
 
+// field returns a setting whose field has one of TOML's types.
+func field[T any](key string, p *T, ok bool, must string) setting {
+	return setting{key, func() any { return *p }, func(v any) bool { return assign(p, v) }, ok, must}
+}
+
+func assign[T any](p *T, v any) bool {
+	t, ok := v.(T)
+	if ok {
+		*p = t
+	}
+	return ok
+}
+
+// integer returns a setting for an integer that the file has in multiples of unit.
 func integer(key string, p *int64, unit, from, to int64, more string) setting {
-	return setting{key, number{p, unit}, from*unit <= *p && *p <= to*unit, mustBeInteger(from, to) + more}
+	return setting{key, func() any { return *p / unit }, func(v any) bool {
+		n, ok := v.(int64)
+		return ok && 0 <= n && n <= math.MaxInt64/unit && assign(p, any(n*unit))
+	}, from*unit <= *p && *p <= to*unit, mustBeInteger(from, to) + more}
 }
 
 func seconds(key string, p *time.Duration, from, to int64) setting {
@@ -124,64 +135,12 @@ func mustBeInteger(from, to int64) string {
 }
 
 func oneOf(key string, p *string, a, b string) setting {
-	return setting{key, p, *p == a || *p == b, fmt.Sprintf("must be %q or %q", a, b)}
+	return field(key, p, *p == a || *p == b, fmt.Sprintf("must be %q or %q", a, b))
 }
 
-var levels = map[string]slog.Level{
-	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
-}
-
-// set sets the field to a TOML value and reports whether the value could be stored.
-func (s setting) set(v any) (ok bool) {
-	switch p := s.field.(type) {
-	case *string:
-		return assign(p, v)
-	case *bool:
-		return assign(p, v)
-	case number:
-		n, ok := v.(int64)
-		return ok && 0 <= n && n <= math.MaxInt64/p.unit && assign(p.p, any(n*p.unit))
-	case *size:
-		return p.set(v)
-	case *[]string:
-		return setStrings(p, v)
-	case *slog.Level:
-		name, _ := v.(string)
-		level, ok := levels[name]
-		return ok && assign(p, any(level))
-	case *option:
-		return p.set(v)
-	}
-	panic("config: no such field")
-}
-
-// value returns the field's value in its TOML form, or nil if it is not set.
-func (s setting) value() any {
-	switch p := s.field.(type) {
-	case *string:
-		return *p
-	case *bool:
-		return *p
-	case number:
-		return *p.p / p.unit
-	case *size:
-		return int64(*p)
-	case *[]string:
-		return *p
-	case *slog.Level:
-		return strings.ToLower(p.String())
-	case *option:
-		return p.value()
-	}
-	panic("config: no such field")
-}
-
-func assign[T any](p *T, v any) bool {
-	t, ok := v.(T)
-	if ok {
-		*p = t
-	}
-	return ok
+func setLevel(p *slog.Level, v any) bool {
+	name, _ := v.(string)
+	return slices.Contains([]string{"debug", "info", "warn", "error"}, name) && p.UnmarshalText([]byte(name)) == nil
 }
 
 func setStrings(p *[]string, v any) (ok bool) {
@@ -195,11 +154,11 @@ func setStrings(p *[]string, v any) (ok bool) {
 	return ok
 }
 
-// set accepts a number of bytes as an integer, or text with a unit.
-func (p *size) set(v any) bool {
+// setSize accepts a number of bytes as an integer, or text with a unit.
+func setSize(p *int64, v any) bool {
 	text, isText := v.(string)
 	if !isText {
-		return assign((*int64)(p), v)
+		return assign(p, v)
 	}
 	for _, u := range []struct {
 		name  string
@@ -207,7 +166,7 @@ func (p *size) set(v any) bool {
 	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}} {
 		if digits, has := strings.CutSuffix(text, u.name); has {
 			n, err := strconv.ParseInt(digits, 10, 64)
-			*p = size(n * u.bytes)
+			*p = n * u.bytes
 			return err == nil && 0 <= n && n <= math.MaxInt64/u.bytes
 		}
 	}
