@@ -368,37 +368,6 @@ func (s *Snapshot) bounds() (low, high uint16, err error) {
 	return low, high, err
 }
 
-// start returns the first pass of a generator that continues from the snapshot.
-func (s *Snapshot) start(clock func() uint64) (*pass, error) {
-	low, high, err := s.bounds()
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range []struct {
-		name  string
-		units int64
-	}{{"now", s.Now}, {"wallHi", s.WallHi}, {"wallSafe", s.WallSafe}} {
-		if t.units < 0 || t.units > maxUnits {
-			return nil, fmt.Errorf("flake: %s, %d units of 4 ms since 2010, is out of range: must be 0 to %d",
-				t.name, t.units, int64(maxUnits))
-		}
-	}
-	size := int(high) - int(low) + 1
-	ids, err := tick.New(tick.Shape{First: Epoch, Last: lastTick, Unit: unit, PerTick: size}, clock)
-	if err != nil {
-		return nil, err
-	}
-	if s.WallHi > 0 {
-		used := size
-		if s.Now == s.WallHi {
-			used = int(min(max(s.Sequence, uint32(low)), uint32(high))-uint32(low)) + 1
-		}
-		ids.Resume(milliOf(s.WallHi), used)
-	}
-	tag := uint64(s.Drifts&1)<<24 | uint64(s.Partition.AsUint16())
-	return &pass{ids: ids, drifts: s.Drifts, safe: milliOf(s.WallSafe), tag: tag, min: low}, nil
-}
-
 // Snapshot returns the generator's state. To continue from it in another generator, take it
 // after this one has made its last id.
 func (g *Generator) Snapshot() Snapshot {

@@ -69,12 +69,35 @@ func (s *passes) pass() *pass {
 	return s.now.Load()
 }
 
+// start begins the first pass of a generator that continues from a snapshot.
 func (s *passes) start(from *Snapshot) error {
-	p, err := from.start(s.clock)
+	low, high, err := from.bounds()
 	if err != nil {
 		return err
 	}
-	s.now.Store(p)
+	for _, t := range []struct {
+		name  string
+		units int64
+	}{{"now", from.Now}, {"wallHi", from.WallHi}, {"wallSafe", from.WallSafe}} {
+		if t.units < 0 || t.units > maxUnits {
+			return fmt.Errorf("flake: %s, %d units of 4 ms since 2010, is out of range: must be 0 to %d",
+				t.name, t.units, int64(maxUnits))
+		}
+	}
+	size := int(high) - int(low) + 1
+	ids, err := tick.New(tick.Shape{First: Epoch, Last: lastTick, Unit: unit, PerTick: size}, s.clock)
+	if err != nil {
+		return err
+	}
+	if from.WallHi > 0 {
+		used := size
+		if from.Now == from.WallHi {
+			used = int(min(max(from.Sequence, uint32(low)), uint32(high))-uint32(low)) + 1
+		}
+		ids.Resume(milliOf(from.WallHi), used)
+	}
+	tag := uint64(from.Drifts&1)<<24 | uint64(from.Partition.AsUint16())
+	s.now.Store(&pass{ids: ids, drifts: from.Drifts, safe: milliOf(from.WallSafe), tag: tag, min: low})
 	return nil
 }
 
