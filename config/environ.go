@@ -11,14 +11,10 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-const (
-	ours           = "FLAKE_"
-	cookieVariable = ours + "COOKIE"          // short for FLAKE_NODE_COOKIE
-	cookieFileVar  = cookieVariable + "_FILE" // short for FLAKE_NODE_COOKIE_FILE
-)
+const ours = "FLAKE_"
 
 // variable returns the environment variable for a key: FLAKE_NODE_NAME for node.name, FLAKE_GENERATOR_1_WORKER
-// for generator[1].worker. Keys of [flake] also have a short form, such as FLAKE_WORKER_ID.
+// for generator[1].worker.
 func variable(key string) string { return ours + strings.ToUpper(underlined.Replace(key)) }
 
 var underlined = strings.NewReplacer("].", "_", "[", "_", ".", "_")
@@ -70,10 +66,12 @@ func Environ(environ []string) ([]Flag, error) {
 func variables() map[string]string {
 	all := Default()
 	all.Generators = make([]Generator, MaxGenerators)
-	keys := map[string]string{cookieVariable: cookieKey, cookieFileVar: cookieKey + ofFile}
+	keys := make(map[string]string)
 	for _, s := range all.settings() {
 		keys[variable(s.key)] = s.key
-		keys[variable(strings.TrimPrefix(s.key, "flake."))] = s.key
+		if strings.HasPrefix(s.key, "flake.") || cookieOf(s.key) == cookieKey {
+			keys[short(s.key)] = s.key
+		}
 	}
 	for key := range retired {
 		keys[variable(key)] = key
@@ -92,7 +90,7 @@ func meant(name string, keys map[string]string) bool {
 	return false
 }
 
-// short returns the variable for a key, without the key's table in its name.
+// short returns the variable for a key without the key's table in its name, such as FLAKE_WORKER_ID.
 func short(key string) string { return variable(base(key)) }
 
 // setText sets a value from text that has no type: as a string if the key takes one, otherwise as TOML.

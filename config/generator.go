@@ -250,7 +250,8 @@ func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 	for i := range all {
 		all[i].Key = generatorKey(0) + "." + all[i].Key
 	}
-	all = append(all, Flag{Key: cookieKey, Value: PublishedCookie}) // otherwise parse reads the one in the home directory
+	// Without a cookie, parse would read the one in the home directory.
+	all = append(all, Flag{Key: cookieKey, Value: PublishedCookie})
 	c, faults := parse("", "", all)
 	first := make(map[string]bool)
 	faults = slices.DeleteFunc(faults, func(e *Error) bool { // a wrong value is not also missing
