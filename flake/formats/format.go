@@ -117,15 +117,6 @@ func (f *Format) at(milli uint64) (Number, error) {
 	return Number{Lo: ticks}.shifted(f.shift(&field)), nil
 }
 
-// withMeta returns id with its metabyte set to meta, if the format has one. The metabyte of id
-// must be 0.
-func (f *Format) withMeta(id Number, meta uint8) Number {
-	if f.Meta {
-		id = id.add(Number{Lo: uint64(meta)}.shifted(f.meta))
-	}
-	return id
-}
-
 // Place returns a number for comparing ids of the format. The places of the ids in a run are
 // consecutive. A place omits the random bits, because an id is unique without them.
 func (f *Format) Place(id Number) Number {

@@ -139,7 +139,11 @@ func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan,
 // SnowflakeFormat returns the format of a layout, named flake-idgen if the layout has the bits
 // of [snowflake.Idgen]. The canonical text is the number in decimal.
 func SnowflakeFormat(l snowflake.Layout) *Format {
-	f := Format{Name: "snowflake", Size: 8, epoch: l.Epoch, unit: 1, append: appendDecimal, parse: parseDecimal}
+	f := Format{
+		Name: "snowflake", Size: 8, epoch: l.Epoch, unit: 1,
+		append: func(dst []byte, id Number) []byte { return strconv.AppendUint(dst, id.Lo, 10) },
+		parse:  func(text string) (Number, error) { return ofSnowflake(snowflake.ParseBase(text, 10)) },
+	}
 	bits := l
 	if bits.Epoch = snowflake.Idgen.Epoch; bits == snowflake.Idgen {
 		f.Name = "flake-idgen"
@@ -155,12 +159,6 @@ func SnowflakeFormat(l snowflake.Layout) *Format {
 	}
 	add("sequence", l.Sequence)
 	return f.made()
-}
-
-func appendDecimal(dst []byte, id Number) []byte { return strconv.AppendUint(dst, id.Lo, 10) }
-
-func parseDecimal(text string) (Number, error) {
-	return ofSnowflake(snowflake.ParseBase(text, 10))
 }
 
 // Snowflake adapts a generator of package snowflake, for either row.

@@ -25,14 +25,6 @@ func makePairs() (all [pow2]uint16) {
 	return all
 }
 
-// split62 splits (hi, lo) into its first 2 digits, top, the next 10, mid, and the last 10, low.
-func split62(hi, lo uint64) (top, mid, low uint64) {
-	qhi := hi / pow10
-	qlo, low := bits.Div64(hi%pow10, lo, pow10)
-	top, mid = bits.Div64(qhi, qlo, pow10)
-	return top, mid, low
-}
-
 // two returns the 2 digits of v < 62^2. ten returns the 10 digits of v < 62^10: the first 2 as
 // head, and the other 8 as tail.
 func two(v uint64) uint16 { return pairs[v%pow2] }
@@ -45,7 +37,8 @@ func ten(v uint64) (head uint16, tail uint64) {
 
 // appendPadded62 appends (hi, lo) as 22 digits.
 func appendPadded62(dst []byte, hi, lo uint64) []byte {
-	top, mid, low := split62(hi, lo)
+	hi, lo, low := divide(hi, lo, pow10)
+	top, mid := bits.Div64(hi, lo, pow10)
 	n := len(dst)
 	dst = slices.Grow(dst, 22)[:n+22]
 	to := (*[22]byte)(dst[n:])
