@@ -77,29 +77,28 @@ func parse(path, src string, flags []Flag) (Config, []*Error) {
 	fault := func(key string, v any, want string) {
 		faults = append(faults, &Error{Key: key, Value: show(key, v), Want: want})
 	}
-	read := flatten("", doc)
-	if len(read) > maxValues {
-		return Config{}, []*Error{{Want: fmt.Sprintf("%d keys, more than %d", len(read), maxValues)}}
+	lineOf := linesOf(src)
+	values := make(map[string]given)
+	add := func(key string, v any) { values[key] = given{v, false, path, lineOf(key)} }
+	flatten("", doc, add)
+	if len(values) > maxValues {
+		return Config{}, []*Error{{Want: fmt.Sprintf("%d keys, more than %d", len(values), maxValues)}}
 	}
-	switch list, ok := read[generators].([]map[string]any); {
-	case !ok && read[generators] != nil:
-		fault(generators, read[generators], "must be a table [[generator]] for each generator")
+	all, isSet := values[generators]
+	switch list, ok := all.value.([]map[string]any); {
+	case isSet && !ok:
+		fault(generators, all.value, "must be a table [[generator]] for each generator")
 	case len(list) > MaxGenerators:
 		fault(generators, nil, fmt.Sprintf("%d tables, more than %d", len(list), MaxGenerators))
 	default:
 		for i, keys := range list {
 			c.Generators = append(c.Generators, Generator{})
 			for name, v := range keys {
-				read[generatorKey(i)+"."+name] = v
+				add(generatorKey(i)+"."+name, v)
 			}
 		}
 	}
-	delete(read, generators)
-	lineOf := linesOf(src)
-	values := make(map[string]given)
-	for key, v := range read {
-		values[key] = given{v, false, path, lineOf(key)}
-	}
+	delete(values, generators)
 	unread := override(values, flags)
 	reported := make(map[string]bool)
 	for _, e := range unread {
@@ -239,18 +238,15 @@ func tooDeep(src string) bool {
 	return false
 }
 
-// flatten returns the values in a table, by table.key. An unknown table counts as a value.
-func flatten(prefix string, doc map[string]any) map[string]any {
-	values := make(map[string]any)
+// flatten adds the values in a table, by table.key. An unknown table counts as a value.
+func flatten(prefix string, doc map[string]any, add func(key string, v any)) {
 	for name, v := range doc {
-		table, ok := v.(map[string]any)
-		if !ok || !slices.Contains(tables, prefix+name) {
-			values[prefix+name] = v
-			continue
+		if table, ok := v.(map[string]any); ok && slices.Contains(tables, prefix+name) {
+			flatten(prefix+name+".", table, add)
+		} else {
+			add(prefix+name, v)
 		}
-		maps.Copy(values, flatten(prefix+name+".", table))
 	}
-	return values
 }
 
 var tables = []string{"node", "node.tls", "flake", "http", "http.tls", "etcd", "log"}
