@@ -67,8 +67,6 @@ var (
 
 const perMilli = 1 << 16 // ids per millisecond
 
-var shape = tick.Shape{First: 0, Last: tick.MaxLast, Unit: 1, PerTick: perMilli}
-
 // Nexter returns ids one by one. The generators of all formats implement it, and so do package
 // client's IDs, which requests ids from a node, and Leased, which leases them.
 type Nexter[ID any] interface {
@@ -91,7 +89,7 @@ func NewGenerator(worker Worker, o Options) (*Generator, error) {
 	if worker > MaxWorker {
 		return nil, fmt.Errorf("flake: worker_id %#x has more than 48 bits", uint64(worker))
 	}
-	ids, err := tick.New(shape, o.Clock)
+	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: perMilli}, o.Clock)
 	if err != nil {
 		return nil, err
 	}

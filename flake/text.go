@@ -180,14 +180,8 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// The indexes of the hyphens in a UUID's text (RFC 9562 section 4), and its length.
-const (
-	uuidLen = 36
-	hyphen1 = 8
-	hyphen2 = 13
-	hyphen3 = 18
-	hyphen4 = 23
-)
+// uuidLen is the length of a UUID's text.
+const uuidLen = 36
 
 // UUID returns the id in the text form of a UUID (RFC 9562 section 4): 32 lower-case
 // hexadecimal digits, grouped 8-4-4-4-12. Version and variant are not set: only the form is
@@ -214,7 +208,7 @@ func (id *ID) putUUID(text *[uuidLen]byte) {
 func notUUID(text string) error {
 	for i := 0; ; i++ {
 		switch i {
-		case hyphen1, hyphen2, hyphen3, hyphen4:
+		case 8, 13, 18, 23:
 			if text[i] != '-' {
 				return digits.Errorf(text, i, "%q instead of a hyphen", text[i])
 			}
