@@ -22,8 +22,8 @@ type Format struct {
 	epoch, unit uint64  // start and step of the time, in ms
 	fields      []Field // most significant first, beginning with the time; Value is set in constant fields
 
-	append func(dst []byte, id Number) []byte // the canonical text
-	parse  func(text string) (Number, error)  // any of the format's text forms
+	append func(dst []byte, id Number) ([]byte, error) // the canonical text; the error is always nil
+	parse  func(text string) (Number, error)           // any of the format's text forms
 
 	// Computed from the fields by [Format.made].
 	lowest, highest  Number // ids with time 0
@@ -178,6 +178,8 @@ func NumberOf(octets string) Number {
 func of128[ID ~[maxOctets]byte](id ID) Number {
 	return Number{binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])}
 }
+
+func ofText128[ID ~[maxOctets]byte](id ID, err error) (Number, error) { return of128(id), err }
 
 func (n Number) flake() (id flake.ID) {
 	binary.BigEndian.PutUint64(id[:8], n.Hi)

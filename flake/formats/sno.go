@@ -54,10 +54,9 @@ var snoFormat = Format{
 	fields: []Field{
 		{"time", 0, 0, 39}, {"tick_tock", 0, 0, 1}, {"meta", 0, 0, 8}, {"partition", 0, 0, 16}, {"sequence", 0, 0, 16},
 	},
-	append: func(dst []byte, id Number) []byte {
+	append: func(dst []byte, id Number) ([]byte, error) {
 		octets := id.flake()
-		dst, _ = sno.ID(octets[maxOctets-sno.SizeBinary:]).AppendText(dst)
-		return dst
+		return sno.ID(octets[maxOctets-sno.SizeBinary:]).AppendText(dst)
 	},
 	parse: func(text string) (Number, error) {
 		id, err := sno.Parse(text)

@@ -3,7 +3,6 @@ package formats
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/flake-go/flake/flake"
@@ -141,7 +140,7 @@ func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan,
 func SnowflakeFormat(l snowflake.Layout) *Format {
 	f := Format{
 		Name: "snowflake", Size: 8, epoch: l.Epoch, unit: 1,
-		append: func(dst []byte, id Number) []byte { return strconv.AppendUint(dst, id.Lo, 10) },
+		append: func(dst []byte, id Number) ([]byte, error) { return snowflake.ID(id.Lo).AppendText(dst) },
 		parse:  func(text string) (Number, error) { return ofSnowflake(snowflake.ParseBase(text, 10)) },
 	}
 	bits := l

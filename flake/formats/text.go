@@ -58,8 +58,7 @@ func parseUUID(text string, _ int) (Number, error) {
 	if len(text) != uuidLen {
 		return Number{}, errText
 	}
-	id, err := flake.Parse(text)
-	return of128(id), err
+	return ofText128(flake.Parse(text))
 }
 
 // crockfordZeros is the lowest 128-bit id in Crockford's base 32, which ULIDs use. An id's text
@@ -75,8 +74,7 @@ func appendCrockford(dst []byte, id Number, size int) []byte {
 }
 
 func parseCrockford(text string, size int) (Number, error) {
-	id, err := ulid.Parse(crockfordZeros[crockfordWidth(size):] + text)
-	return of128(id), err
+	return ofText128(ulid.Parse(crockfordZeros[crockfordWidth(size):] + text))
 }
 
 // textOf returns the text form with the given base, or nil if there is none.
@@ -140,7 +138,8 @@ func (f *Format) Append(dst []byte, id Number, base int) []byte {
 	case Octets:
 		return id.AppendOctets(dst, f.Size)
 	case Canonical:
-		return f.append(dst, id)
+		dst, _ = f.append(dst, id)
+		return dst
 	}
 	if t := textOf(base); t != nil {
 		return t.append(dst, id, f.Size)
@@ -169,7 +168,7 @@ func (f *Format) Parse(text string, base int) (id Number, err error) {
 		id, err = parseDigits(text, base)
 	}
 	if err == nil {
-		_, err = f.parse(string(f.append(nil, id))) // fails for a UUID of a different version
+		_, err = f.parse(string(f.Append(nil, id, Canonical))) // fails for a UUID of a different version
 	}
 	if err != nil || id.Compare(highest(f.Size)) > 0 {
 		return Number{}, errText
@@ -204,8 +203,7 @@ func parseDigits(text string, base int) (Number, error) {
 	if base == 16 {
 		text = strings.ToUpper(strings.TrimPrefix(text, "0x"))
 	}
-	id, err := flake.ParseBase(text, base)
-	return of128(id), err
+	return ofText128(flake.ParseBase(text, base))
 }
 
 // parseHex parses text that is certainly base 16: it begins with 0x, has a letter among its

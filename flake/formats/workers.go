@@ -39,14 +39,10 @@ func workerKind[G any](f *Format, newGenerator func(flake.Worker, flake.Options)
 var flakeFormat = Format{
 	Name: "flake", Size: 16, unit: 1,
 	fields: []Field{{"time", 0, 0, 64}, {"worker", 0, 0, 48}, {"sequence", 0, 0, 16}},
-	append: func(dst []byte, id Number) []byte {
-		dst, _ = id.flake().AppendText(dst)
-		return dst
-	},
+	append: func(dst []byte, id Number) ([]byte, error) { return id.flake().AppendText(dst) },
 	parse: func(text string) (Number, error) {
 		if len(text) == uuidLen {
-			id, err := flake.Parse(text)
-			return of128(id), err
+			return ofText128(flake.Parse(text))
 		}
 		var id flake.ID
 		err := id.UnmarshalText([]byte(text))
@@ -60,27 +56,18 @@ var uuidv7Format = Format{
 		{"time", 0, 0, 48}, {"version", 7, 0, 4}, {"sequence", 0, 0, 12},
 		{"variant", 2, 0, 2}, {"worker", 0, 0, 48}, {"random", 0, 0, 14},
 	},
-	append: func(dst []byte, id Number) []byte {
-		dst, _ = uuidv7.ID(id.flake()).AppendText(dst)
-		return dst
-	},
-	parse: func(text string) (Number, error) {
-		id, err := uuidv7.Parse(text)
-		return of128(id), err
-	},
+	append: func(dst []byte, id Number) ([]byte, error) { return uuidv7.ID(id.flake()).AppendText(dst) },
+	parse:  func(text string) (Number, error) { return ofText128(uuidv7.Parse(text)) },
 }.made()
 
 var ulidFormat = Format{
 	Name: "ulid", Size: 16, unit: 1,
 	fields: []Field{{"time", 0, 0, 48}, {"sequence", 0, 0, 16}, {"worker", 0, 0, 48}, {"random", 0, 0, 16}},
-	append: func(dst []byte, id Number) []byte {
-		dst, _ = ulid.ID(id.flake()).AppendText(dst)
-		return dst
-	},
-	parse: func(text string) (id Number, err error) {
-		var read ulid.ID
-		err = read.Scan(text) // also accepts the form of a UUID
-		return of128(read), err
+	append: func(dst []byte, id Number) ([]byte, error) { return ulid.ID(id.flake()).AppendText(dst) },
+	parse: func(text string) (Number, error) {
+		var id ulid.ID
+		err := id.Scan(text) // also accepts the form of a UUID
+		return of128(id), err
 	},
 }.made()
 
