@@ -1,10 +1,10 @@
 package sno
 
 import (
+	"bytes"
 	"database/sql/driver"
 	"encoding/binary"
 	"slices"
-	"strings"
 
 	"github.com/flake-go/flake/flake/internal/digits"
 )
@@ -93,10 +93,8 @@ func (id ID) Padded(base int) (string, error) {
 
 // Parse parses what [ID.String] returns. For any other text it returns a [*flake.ParseError].
 func Parse(text string) (id ID, err error) {
-	if len(text) != SizeEncoded || !id.decode(load(text[:8]), load(text[8:])) {
-		return id, notAnID(text)
-	}
-	return id, nil
+	err = id.UnmarshalText([]byte(text))
+	return id, err
 }
 
 // ParseBase parses what [ID.Text] and [ID.Padded] return, like [flake.ParseBase].
@@ -110,34 +108,6 @@ func ParseBase(text string, base int) (id ID, err error) {
 // MustParse is like [Parse] but panics on an error. It is for ids in source code.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
-// load is [binary.BigEndian].Uint64 for a string.
-func load(s string) uint64 {
-	_ = s[7]
-	return uint64(s[7]) | uint64(s[6])<<8 | uint64(s[5])<<16 | uint64(s[4])<<24 |
-		uint64(s[3])<<32 | uint64(s[2])<<40 | uint64(s[1])<<48 | uint64(s[0])<<56
-}
-
-// decode decodes 8 digits and 8 more. If any byte is not a digit, the id is unchanged.
-func (id *ID) decode(first, second uint64) bool {
-	hi, ok1 := values(first)
-	lo, ok2 := values(second)
-	if !ok1 || !ok2 {
-		return false
-	}
-	low := gather(lo)
-	binary.BigEndian.PutUint64(id[:8], gather(hi)<<24|low>>16)
-	binary.BigEndian.PutUint16(id[8:], uint16(low))
-	return true
-}
-
-func notAnID[T string | []byte](text T) error {
-	if len(text) != SizeEncoded {
-		return digits.Errorf(text, 0, "%d bytes; must be %d digits", len(text), SizeEncoded)
-	}
-	at := len(text) - len(strings.TrimLeft(string(text), "23456789abcdefghijklmnopqrstuvwx"))
-	return digits.Errorf(text, at, "%q is not one of the digits 2-9a-x", text[at])
-}
-
 // In JSON, XML and configuration an id is the text that String returns; in binary form and in
 // a database it is the 10 bytes.
 
@@ -148,9 +118,18 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 // UnmarshalText accepts exactly what [ID.MarshalText] returns. For any other text it returns a
 // [*flake.ParseError] and leaves the id unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
-	if len(text) != SizeEncoded || !id.decode(binary.BigEndian.Uint64(text[:8]), binary.BigEndian.Uint64(text[8:])) {
-		return notAnID(text)
+	if len(text) != SizeEncoded {
+		return digits.Errorf(text, 0, "%d bytes; must be %d digits", len(text), SizeEncoded)
 	}
+	first, ok1 := values(binary.BigEndian.Uint64(text[:8]))
+	second, ok2 := values(binary.BigEndian.Uint64(text[8:]))
+	if !ok1 || !ok2 {
+		at := len(text) - len(bytes.TrimLeft(text, "23456789abcdefghijklmnopqrstuvwx"))
+		return digits.Errorf(text, at, "%q is not one of the digits 2-9a-x", text[at])
+	}
+	low := gather(second)
+	binary.BigEndian.PutUint64(id[:8], gather(first)<<24|low>>16)
+	binary.BigEndian.PutUint16(id[8:], uint16(low))
 	return nil
 }
 

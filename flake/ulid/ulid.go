@@ -198,30 +198,15 @@ func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base)
 // Parse parses what [ID.String] returns, in either case. For any other text it returns a
 // [*flake.ParseError]. As in the spec, that includes texts with a first digit above 7, which
 // exceed the highest id, and texts with I, L, O or U, which are not digits.
-func Parse(text string) (ID, error) { return parse(text) }
-
-func parse[T string | []byte](text T) (id ID, err error) {
-	if len(text) != encodedLen {
-		return id, digits.Errorf(text, 0, "%d bytes; must be %d digits", len(text), encodedLen)
-	}
-	first, wrong1 := fives(text[:10]) // 2 bits that must be 0, then 48 bits
-	mid, wrong2 := fives(text[10:18])
-	last, wrong3 := fives(text[18:])
-	switch {
-	case wrong1|wrong2|wrong3 > 31:
-		return id, digits.NotDigit(string(text), &values, 32)
-	case values[text[0]] > 7:
-		return id, digits.Errorf(text, 0, "%q is above the highest first digit, 7", text[0])
-	}
-	binary.BigEndian.PutUint64(id[:8], first<<16|mid>>24)
-	binary.BigEndian.PutUint64(id[8:], mid<<40|last)
-	return id, nil
+func Parse(text string) (id ID, err error) {
+	err = id.UnmarshalText([]byte(text))
+	return id, err
 }
 
 // fives returns the value of up to 12 digits. If wrong is above 31, a byte is not a digit.
-func fives[T string | []byte](text T) (v uint64, wrong byte) {
-	for i := range len(text) {
-		value := values[text[i]]
+func fives(text []byte) (v uint64, wrong byte) {
+	for _, digit := range text {
+		value := values[digit]
 		wrong |= value
 		v = v<<5 | uint64(value)
 	}
@@ -245,7 +230,23 @@ func MustParse(text string) ID { return digits.Must(Parse(text)) }
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // UnmarshalText accepts what [Parse] does. If it fails, the id is unchanged.
-func (id *ID) UnmarshalText(text []byte) error { return id.to(parse(text)) }
+func (id *ID) UnmarshalText(text []byte) error {
+	if len(text) != encodedLen {
+		return digits.Errorf(text, 0, "%d bytes; must be %d digits", len(text), encodedLen)
+	}
+	first, wrong1 := fives(text[:10]) // 2 bits that must be 0, then 48 bits
+	mid, wrong2 := fives(text[10:18])
+	last, wrong3 := fives(text[18:])
+	switch {
+	case wrong1|wrong2|wrong3 > 31:
+		return digits.NotDigit(string(text), &values, 32)
+	case values[text[0]] > 7:
+		return digits.Errorf(text, 0, "%q is above the highest first digit, 7", text[0])
+	}
+	binary.BigEndian.PutUint64(id[:8], first<<16|mid>>24)
+	binary.BigEndian.PutUint64(id[8:], mid<<40|last)
+	return nil
+}
 
 // MarshalBinary returns the 16 bytes. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
@@ -273,15 +274,8 @@ func (id *ID) Scan(src any) error {
 		}
 	case string:
 		if len(s) != uuidLen {
-			return id.to(parse(s))
+			return id.UnmarshalText([]byte(s))
 		}
 	}
 	return (*flake.ID)(id).Scan(src)
-}
-
-func (id *ID) to(read ID, err error) error {
-	if err == nil {
-		*id = read
-	}
-	return err
 }
