@@ -205,7 +205,7 @@ func (e *Encoding) put(buf *[maxWidth]byte, id ID) int {
 func (e *Encoding) Parse(text string) (ID, error) {
 	base := uint64(len(e.alphabet))
 	if len(text) == 0 || len(text) > e.width {
-		return 0, e.wrong(text, 0)
+		return 0, digits.Wrong(text, len(e.alphabet), e.width, &e.values)
 	}
 	// A text with one digit fewer than the highest id always fits in id.
 	var id uint64
@@ -224,20 +224,7 @@ func (e *Encoding) Parse(text string) (ID, error) {
 		id = id*base + uint64(value)
 	}
 	if all == 255 || high {
-		return 0, e.wrong(text, all)
+		return 0, digits.Wrong(text, len(e.alphabet), e.width, &e.values)
 	}
 	return ID(id), nil
-}
-
-// wrong returns the error for a text. all is the OR of the values of its digits.
-func (e *Encoding) wrong(text string, all byte) error {
-	base := len(e.alphabet)
-	switch {
-	case len(text) == 0 || len(text) > e.width:
-		return digits.Errorf(text, 0, "%d digits; must be 1 to %d in base %d",
-			len(text), e.width, base)
-	case all == 255:
-		return digits.NotDigit(text, &e.values, base)
-	}
-	return digits.Errorf(text, 0, "above the highest id, in base %d", base)
 }

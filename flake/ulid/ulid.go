@@ -239,7 +239,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 	last, wrong3 := fives(text[18:])
 	switch {
 	case wrong1|wrong2|wrong3 > 31:
-		return digits.NotDigit(string(text), &values, 32)
+		return digits.Wrong(string(text), 32, encodedLen, &values)
 	case values[text[0]] > 7:
 		return digits.Errorf(text, 0, "%q is above the highest first digit, 7", text[0])
 	}

@@ -252,7 +252,7 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 		return 0, 0, ErrBase
 	}
 	if len(text) == 0 || len(text) > int(s.widths[base]) {
-		return 0, 0, Errorf(text, 0, "%d digits; must be 1 to %d in base %d", len(text), s.widths[base], base)
+		return 0, 0, s.wrong(text, base)
 	}
 	r := &radixes[base]
 	// The first word may have fewer digits than the others.
@@ -268,14 +268,11 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 		var c uint64
 		lo, c = bits.Add64(low, next, 0)
 		if hi, c = bits.Add64(up, carry, c); over|c != 0 {
-			return 0, 0, tooHigh(text, base)
+			return 0, 0, s.wrong(text, base)
 		}
 	}
-	if !ok {
-		return 0, 0, NotDigit(text, &values, base)
-	}
-	if hi > s.high {
-		return 0, 0, tooHigh(text, base)
+	if !ok || hi > s.high {
+		return 0, 0, s.wrong(text, base)
 	}
 	return hi, lo, nil
 }
@@ -292,17 +289,19 @@ func word(text string, base int) (v uint64, ok bool) {
 	return v, int(highest) < base
 }
 
-// NotDigit returns a *flake.ParseError for the first byte of text that is not a digit of the base; text
-// must contain such a byte.
-func NotDigit(text string, values *[256]byte, base int) error {
-	at := 0
-	for int(values[text[at]]) < base {
-		at++
-	}
-	return Errorf(text, at, "%q is not a digit of base %d", text[at], base)
-}
+func (s *Size) wrong(text string, base int) error { return Wrong(text, base, s.Width(base), &values) }
 
-func tooHigh(text string, base int) error {
+// Wrong returns the error for a text that is not a number in the base, of 1 to width digits with
+// the given values. If it has only such digits, it must be above the highest number.
+func Wrong(text string, base, width int, values *[256]byte) error {
+	if len(text) == 0 || len(text) > width {
+		return Errorf(text, 0, "%d digits; must be 1 to %d in base %d", len(text), width, base)
+	}
+	for i := range len(text) {
+		if int(values[text[i]]) >= base {
+			return Errorf(text, i, "%q is not a digit of base %d", text[i], base)
+		}
+	}
 	return Errorf(text, 0, "above the highest id, in base %d", base)
 }
 
