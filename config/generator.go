@@ -222,19 +222,10 @@ func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string))
 	}
 }
 
-// GeneratorKeys returns the keys of a [[generator]] table, except name.
-func GeneratorKeys() (keys []string) {
-	var g Generator
-	for _, s := range g.settings(0)[1:] {
-		keys = append(keys, base(s.key))
-	}
-	return keys
-}
-
 // LoadGenerator returns the generator that flags describe in place of a [[generator]] table.
-// The key of each flag is one of [GeneratorKeys], and its value is not empty. If numbered is
-// false, only the layout matters, and the number may be missing. The error joins an Error for
-// each fault.
+// The key of each flag is one of that table's, except name, and its value is not empty. If
+// numbered is false, only the layout matters, and the number may be missing. The error joins an
+// Error for each fault.
 func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 	all := []Flag{{Key: "name", Value: "generated"}}
 	var g Generator

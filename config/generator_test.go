@@ -1,7 +1,6 @@
 package config
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -39,12 +38,5 @@ func TestLoadGenerator(t *testing.T) {
 		case err != nil && err.Error() != tt.want:
 			t.Errorf("%v: %v, want %s", tt.flags, err, tt.want)
 		}
-	}
-}
-
-func TestGeneratorKeys(t *testing.T) {
-	if keys := GeneratorKeys(); keys[0] != "format" || !slices.Contains(keys, "partition") ||
-		slices.Contains(keys, "name") {
-		t.Errorf("%q", keys)
 	}
 }

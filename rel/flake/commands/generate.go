@@ -125,7 +125,8 @@ func addKeys(f *cli.Flags, all bool) {
 func givenKeys(f *cli.Flags) (given []config.Flag) {
 	f.Visit(func(set *flag.Flag) {
 		key := strings.ReplaceAll(set.Name, "-", "_")
-		if slices.Contains(config.GeneratorKeys(), key) {
+		isKey := func(k *formats.Key) bool { return k.Name == key }
+		if key == "format" || slices.ContainsFunc(formats.Keys(), isKey) {
 			given = append(given, config.Flag{Name: "-" + set.Name, Key: key, Value: set.Value.String()})
 		}
 	})
