@@ -97,6 +97,8 @@ func TestTextsThatAreNoNumbers(t *testing.T) {
 	}{
 		{"", 2, 0, "0 digits; must be 1 to 128 in base 2"},
 		{ones + "1", 2, 0, "129 digits; must be 1 to 128 in base 2"},
+		{strings.Repeat("0", 129), 2, 0, "129 digits; must be 1 to 128 in base 2"},
+		{"2", 2, 0, "'2' is not a digit of base 2"},
 		{"!", 62, 0, "'!' is not a digit of base 62"},
 		{"0\x00", 62, 1, "'\\x00' is not a digit of base 62"},
 		{"1Aa", 16, 2, "'a' is not a digit of base 16"},
