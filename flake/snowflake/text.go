@@ -2,7 +2,6 @@ package snowflake
 
 import (
 	"encoding/base64"
-	"encoding/hex"
 	"math"
 	"strconv"
 	"strings"
@@ -57,8 +56,13 @@ func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
 // Hex returns the id's bytes as 16 hexadecimal digits, lower case.
 func (id ID) Hex() string {
-	b := id.Bytes()
-	return string(hex.AppendEncode(make([]byte, 0, 16), b[:]))
+	const lower = "0123456789abcdef"
+	var text [16]byte
+	for i := len(text) - 1; i >= 0; i-- {
+		text[i] = lower[id&0xf]
+		id >>= 4
+	}
+	return string(text[:])
 }
 
 // ParseHex parses what [ID.Hex] returns, in either case, and with or without 0x and leading
