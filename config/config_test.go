@@ -241,6 +241,15 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// The levels have one spelling, and none between them.
+func TestLevels(t *testing.T) {
+	for level, ok := range map[string]bool{"debug": true, "error": true, "INFO": false, "info+1": false} {
+		if _, err := Load(write(t, "[log]\nlevel = '"+level+"'")); (err == nil) != ok {
+			t.Errorf("%s: %v", level, err)
+		}
+	}
+}
+
 func TestUnreadableFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.toml")
 	_, err := Load(path)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestLoadGenerator(t *testing.T) {
+	setHome(t, "SECRET", 0o440) // a cookie that a node refuses, and a generator does not need
 	for _, tt := range []struct {
 		flags    []Flag
 		numbered bool
