@@ -352,7 +352,10 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 		synctest.Wait()
 		other.passOn(third, sized(8))
 		by.answersLate(gate)
-		by.send(ask("$gen_call", etf.NewPid("nowhere@h", 9, 0, 1), "flake", 1, "soon"))
+		nowhere := etf.NewPid("nowhere@h", 9, 0, 1)
+		by.send(ask("$gen_call", nowhere, "flake", 1, "soon"))
+		synctest.Wait()
+		third.conn.forward(answer{pid: []byte(nowhere), message: external(etf.Atom("x")), by: third.conn})
 		time.Sleep(2 * longHeld)
 		if hasEnded {
 			by.close() // the answers to its forwarded calls still wait
@@ -367,6 +370,9 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 		go other.listen()
 		if got := len(other.received()); got != 2 {
 			t.Errorf("%d answers, want the one being written and the third peer's", got)
+		}
+		if d := by.proto.deliveries.all["nowhere@h"]; d == nil || len(d.waiting) != 1 || d.waiting[0].by != third.conn {
+			t.Errorf("%+v: want a delivery of the third peer's answer", d)
 		}
 		close(gate)
 		other.close()

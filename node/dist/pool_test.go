@@ -159,6 +159,31 @@ func TestMakeRoomOnceFreed(t *testing.T) {
 	})
 }
 
+// A connection whose pinned bytes remain is ended only once.
+func TestMakeRoomOfPinned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pool
+		ended := 0
+		s := &memory{pool: &p, end: func() {
+			if ended++; ended > 1 {
+				t.Fatal("ended once more")
+			}
+		}}
+		s.take(MaxShared)
+		s.pin(MaxShared)
+		time.Sleep(2 * longHeld)
+		asks := newMemory(&p)
+		if asks.take(maxUnfreed) || ended != 1 {
+			t.Errorf("%d are ended, or room is made that is not there", ended)
+		}
+		s.freed()
+		s.unpin(MaxShared)
+		if !asks.take(maxUnfreed) {
+			t.Error("no room")
+		}
+	})
+}
+
 // Among many connections that hold about as much for long, one that sometimes holds more
 // is neither refused nor ended.
 func TestMakeRoomAmongMany(t *testing.T) {

@@ -323,6 +323,9 @@ func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)
 		if left := len(r.proto.deliveries.all); left != 0 {
 			t.Errorf("%d deliveries are left", left)
 		}
+		if _, served := r.proto.served.Load(r.conn); served {
+			t.Error("its process ends are still reported")
+		}
 		w := &r.conn.watches
 		if !w.mu.TryLock() || w.held != 0 || len(w.monitors.all) != 0 || len(w.links.all) != 0 || !r.conn.out.closed {
 			t.Errorf("ended with %d bytes of watches, %d links; output closed: %t", w.held, len(w.links.all), r.conn.out.closed)
