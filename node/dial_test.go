@@ -117,7 +117,6 @@ func shows(t *testing.T, n *Node, cookie string) bool {
 
 // SetCookies changes the cookies of a running node, and does not close connections.
 func TestSetCookies(t *testing.T) {
-	t.Parallel() // it waits
 	n := start(t, Options{})
 	there := dial(t, n, "there@127.0.0.1")
 	there.get()

@@ -356,7 +356,6 @@ func TestHold(t *testing.T) {
 
 // Wrong cookies delay a caller with the right one, but do not keep it out.
 func TestWrongCookies(t *testing.T) {
-	t.Parallel() // it waits
 	n := start(t, Options{})
 	for range 5 {
 		c := dialRaw(t, n)

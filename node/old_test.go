@@ -378,7 +378,6 @@ func testOldSignals(p *old) {
 
 // A tick in answer to a tick is not answered, and keeps the connection.
 func TestOldPeerTicks(t *testing.T) {
-	t.Parallel() // it waits
 	n := start(t, Options{NetTicktime: 8 * time.Second})
 	p := oldDial(t, n, "scala@127.0.0.1", scalang)
 	head := make([]byte, 4)
