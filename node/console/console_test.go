@@ -135,6 +135,9 @@ func TestEval(t *testing.T) {
 		{"{a, }.", "1:5: syntax error before: '}'"},
 		{"q().", "** exception error: undefined shell command q/0"},
 		{"t:q().", "** exception error: undefined function t:q/0"},
+		{"X = 1,\n <<a, X>>.", "2:2: part of a binary is not of type integer"},
+		{"<<(node()), (t:q())/binary>>.", "** exception error: bad argument"},
+		{"-(-9223372036854775808).", "9223372036854775808"},
 	} {
 		text, err := Eval(context.Background(), functions.call, test.text)
 		got := string(text)

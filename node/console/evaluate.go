@@ -82,12 +82,12 @@ func (e *evaluator) value(ctx context.Context, expr erltext.Expr) (etf.Term, err
 		}
 		return value, err
 	case *erltext.Compound:
-		values, err := e.values(ctx, x.Parts)
-		if err != nil {
-			return nil, err
-		}
-		term, err := x.Term(values)
-		if err != nil {
+		var failed error
+		term, err := x.Term(func(part erltext.Expr) (value etf.Term, err error) {
+			value, failed = e.value(ctx, part)
+			return value, failed
+		})
+		if err != failed {
 			err = &Exception{Class: "error", Reason: etf.Atom("badarg")}
 		}
 		return term, err

@@ -69,8 +69,20 @@ const (
 	aBinary kind = 3
 )
 
-// Term returns the term whose parts have the given values. It fails if a value cannot be part of a binary.
-func (c *Compound) Term(values []etf.Term) (etf.Term, error) {
+// Term returns the term whose parts have the values that value returns, called for each part in
+// turn. It fails if value does, or if a value cannot be part of a binary.
+func (c *Compound) Term(value func(part Expr) (etf.Term, error)) (etf.Term, error) {
+	var b bitString
+	values := make([]etf.Term, len(c.Parts))
+	for i, part := range c.Parts {
+		var err error
+		if values[i], err = value(part); err == nil && c.kind == aBinary {
+			b, err = c.segments[i].append(b, values[i])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	switch c.kind {
 	case aTuple:
 		return etf.Tuple(values), nil
@@ -78,13 +90,6 @@ func (c *Compound) Term(values []etf.Term) (etf.Term, error) {
 		last := len(values) - 1
 		return newList(values[:last], values[last]), nil
 	case aBinary:
-		var b bitString
-		for i, s := range c.segments {
-			var err error
-			if b, err = s.append(b, values[i]); err != nil {
-				return nil, err
-			}
-		}
 		return b.term(), nil
 	}
 	pairs := make([]etf.Pair, len(values)/2)

@@ -161,7 +161,7 @@ func (p *parser) operand(signs int) Expr {
 	if literal, ok := e.(*Literal); ok {
 		switch n := literal.Term.(type) {
 		case int64:
-			literal.Term = sign * n // cannot overflow: the least integer is a *big.Int before its sign is applied
+			literal.Term = shortest(new(big.Int).Mul(big.NewInt(n), big.NewInt(sign)))
 			return e
 		case float64:
 			literal.Term = float64(sign) * n
@@ -248,20 +248,25 @@ func (p *parser) atomOrCall() Expr {
 
 // compound returns an expression that begins with the token start: a literal if all its parts are literals.
 func (p *parser) compound(start token, c Compound) Expr {
-	values := make([]etf.Term, len(c.Parts))
-	for i, part := range c.Parts {
-		literal, ok := part.(*Literal)
-		if !ok || p.err != nil {
-			return &c
-		}
-		values[i] = literal.Term
+	if p.err != nil {
+		return &c
 	}
-	term, err := c.Term(values)
+	term, err := c.Term(func(part Expr) (etf.Term, error) {
+		if literal, ok := part.(*Literal); ok {
+			return literal.Term, nil
+		}
+		return nil, errNoLiteral
+	})
+	if err == errNoLiteral {
+		return &c
+	}
 	if err != nil {
 		p.fail(start.Errorf("%v", err))
 	}
 	return &Literal{term}
 }
+
+var errNoLiteral = errors.New("not a literal")
 
 func (p *parser) list(start token) Expr {
 	if p.accept("]") {
