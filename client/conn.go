@@ -241,6 +241,7 @@ func (c *Conn) end(err error) {
 	defer c.mu.Unlock()
 	c.cancel(err)
 	c.conn.Close()
+	c.out = nil // a write that waits never takes it
 	c.fail(fmt.Errorf("%w: %w", ErrLost, err), func(*call) bool { return true })
 }
 

@@ -313,5 +313,11 @@ func TestUnsent(t *testing.T) {
 		if _, _, err := c.send("echo", etf.Atom("a")); err != nil {
 			t.Errorf("the maximum of bytes: %v", err)
 		}
+		c.Close()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.out != nil {
+			t.Errorf("%d bytes wait after the end", len(c.out))
+		}
 	})
 }

@@ -2,10 +2,11 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -112,7 +113,7 @@ func joinPort(host string, port uint16) string {
 // shakeHands performs the handshake and returns the caller's pid.
 func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf.Pid, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	name, creation := callerName(conn), rand.Uint32()|1
+	name, creation := callerName(conn), random()|1
 	_, err := handshake.Start(conn, node, handshake.Options{
 		Node: name, Creation: creation, Cookie: d.Cookie, LongLen: d.TLS != nil, Challenges: &challenges,
 	})
@@ -129,5 +130,12 @@ var challenges handshake.Challenges
 // callerName returns a node name that is unique among callers.
 func callerName(conn net.Conn) string {
 	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
-	return fmt.Sprintf("caller-%08x@%s", rand.Uint32(), host)
+	return fmt.Sprintf("caller-%08x@%s", random(), host)
+}
+
+// random asks the kernel, so that copies of a virtual machine do not draw the same numbers.
+func random() uint32 {
+	var b [4]byte
+	rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint32(b[:])
 }

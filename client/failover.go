@@ -82,7 +82,7 @@ func (f *Failover) ask(ctx context.Context, r request) (a answer, err error) {
 		if a, err = f.doors[at].ask(ctx, r); err != nil {
 			return err
 		}
-		taken := a.runs
+		taken := slices.Grow(a.runs, len(a.texts))
 		for _, text := range a.texts {
 			id, err := parseBase(text, r.base)
 			if err != nil {

@@ -123,9 +123,9 @@ func (r request) parse(body []byte) (a answer, err error) {
 			return a, fmt.Errorf("the generator has another format: its ids do not have %d bytes", r.size)
 		}
 	case askNotional:
-		size := len(body) / len(r.millis)
 		for i := range r.millis {
-			a.ids = append(a.ids, body[i*size:(i+1)*size])
+			size := len(body) / (len(r.millis) - i)
+			a.ids, body = append(a.ids, body[:size]), body[size:]
 		}
 	case askDecompose:
 		var parts struct {

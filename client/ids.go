@@ -149,11 +149,11 @@ func (g *IDs[ID]) ask(ctx context.Context, r request) (answer, error) {
 	return g.door.ask(ctx, r)
 }
 
-// take requests n new ids, in requests for at most the given number, and returns them. read returns
+// take requests n new ids, in requests for at most the given number, and returns them. read appends
 // the ids in an answer. The error is [ErrNotAbove] if the ids are not in order, or do not follow the
 // highest id when the call started.
 func (g *IDs[ID]) take(ctx context.Context, r request, n, most int,
-	read func(request, answer) ([]numbers, error)) (all []numbers, err error) {
+	read func([]numbers, request, answer) ([]numbers, error)) (all []numbers, err error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
 	}
@@ -170,11 +170,9 @@ func (g *IDs[ID]) take(ctx context.Context, r request, n, most int,
 		if err != nil {
 			return nil, err
 		}
-		runs, err := read(r, a)
-		if err != nil {
+		if all, err = read(all, r, a); err != nil {
 			return nil, err
 		}
-		all = append(all, runs...)
 		n -= r.n
 	}
 	for _, run := range all {
@@ -191,8 +189,8 @@ func (g *IDs[ID]) take(ctx context.Context, r request, n, most int,
 	return all, nil
 }
 
-// runsOf returns the runs of an answer, which must be of the requested number of ids.
-func runsOf[ID Format](r request, a answer) (ids []numbers, err error) {
+// runsOf appends the runs of an answer, which must be of the requested number of ids.
+func runsOf[ID Format](ids []numbers, r request, a answer) ([]numbers, error) {
 	left := r.n
 	for _, got := range a.runs {
 		first, most, err := handedOut[ID](got.first)
@@ -234,7 +232,8 @@ func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 
 // Lease returns the next n ids as runs; n must be at least 1. The node does not return them again. The
 // runs take a few dozen bytes for each millisecond in which ids were made, even for a million ids.
-func (g *IDs[ID]) Lease(ctx context.Context, n int) (all []Run[ID], err error) {
+func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
+	var all []Run[ID]
 	runs, err := g.lease(ctx, n)
 	for _, r := range runs {
 		all = append(all, Run[ID]{idOf[ID](r.first), int(r.count)})
@@ -250,7 +249,7 @@ func (g *IDs[ID]) lease(ctx context.Context, n int) ([]numbers, error) {
 // 0-9A-Za-z and no leading zeros, or [Canonical], [UUID] or [Crockford]. n must be at least 1.
 func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	var all []string
-	read := func(r request, a answer) (ids []numbers, err error) {
+	read := func(ids []numbers, r request, a answer) ([]numbers, error) {
 		if len(a.texts) != r.n {
 			return nil, fmt.Errorf("requested %d ids, but the node answered with %d", r.n, len(a.texts))
 		}
