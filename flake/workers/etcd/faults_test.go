@@ -222,7 +222,8 @@ func TestFaults(t *testing.T) {
 			seen[id] = true
 		}
 	}
-	if count == 0 || nodes[0].opened.Load() != 1+int64(*rounds) {
+	// A node may also lose its number when members do not answer.
+	if count == 0 || nodes[0].opened.Load() < 1+int64(*rounds) {
 		t.Errorf("%d ids, with %d numbers", count, nodes[0].opened.Load())
 	}
 }
