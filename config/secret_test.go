@@ -76,7 +76,7 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
-// Kubernetes has a secret be a link to a file behind another link, and both change when the
+// In Kubernetes, a secret is a link to a file behind another link, and both change when the
 // secret does.
 func TestSecretOfKubernetes(t *testing.T) {
 	dir := t.TempDir()

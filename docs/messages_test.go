@@ -36,7 +36,7 @@ var ofOthers = []string{
 	"certificate signed by unknown authority", "failed to verify certificate", "{nodedown, Node}",
 }
 
-// has reports whether a text contains a row's, whose "..." stand for anything.
+// has reports whether text matches row, in which "..." stands for anything.
 func has(text, row string) bool {
 	for part := range strings.SplitSeq(row, "...") {
 		_, after, found := strings.Cut(text, strings.TrimSpace(part))

@@ -45,7 +45,7 @@ type Options struct {
 type Bound = durable.Bound
 
 // These are the errors that a caller may branch on, from this package and those of the other
-// formats. Parentheses at the end of a text contain the atom that an Erlang caller sees.
+// formats. Parentheses at the end of an error text contain the atom that an Erlang caller sees.
 var (
 	// ErrClockBackwards means that the clock is behind the last id. Ids can be made again once
 	// the clock has caught up.

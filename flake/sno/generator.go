@@ -196,7 +196,7 @@ func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 // [flake.ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
-// Ready returns the error of Next or of the file, like [flake.Generator.Ready].
+// Ready returns nil, Next's error or the file's, like [flake.Generator.Ready].
 func (g *Generator) Ready() error { return g.core.Ready() }
 
 // Behind returns the minimum time until the clock is at a time for which ids can be made, or 0
@@ -302,7 +302,7 @@ func (g *Generator) SequenceMin() uint16 { return g.core.Source.pass().min }
 // SequenceMax returns the highest sequence of a tick.
 func (g *Generator) SequenceMax() uint16 { return g.core.Source.pass().max() }
 
-// Len returns the number of used ids of the current tick. The rest of the [Generator.PerTick]
+// Len returns the number of ids used in the current tick. The rest of the [Generator.PerTick]
 // ids are available without waiting, unless other calls take them first.
 func (g *Generator) Len() int {
 	p := g.core.Source.pass()

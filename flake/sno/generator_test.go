@@ -417,7 +417,7 @@ func TestOverflowOfManyCalls(t *testing.T) {
 	}
 }
 
-// Who is told of overflows has calls wait for the mark as all others do.
+// With Overflows set, calls wait for the mark as they do without it.
 func TestOverflowsAndTheMark(t *testing.T) {
 	clock := newClock()
 	g, err := NewGenerator(&Snapshot{}, Options{Overflows: make(chan Overflow, 1), Clock: clock.now})
@@ -439,7 +439,7 @@ func TestOverflowsAndTheMark(t *testing.T) {
 	}
 }
 
-// Who is told of overflows holds nobody up.
+// An overflow that nobody receives delays no call.
 func TestOverflowNotTaken(t *testing.T) {
 	g, err := NewGenerator(&Snapshot{SequenceMax: 5}, Options{Overflows: make(chan Overflow)})
 	if err != nil {

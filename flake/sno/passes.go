@@ -206,7 +206,7 @@ func (s *passes) Rewind(last uint64) (after uint64) {
 	return p.safe
 }
 
-// Bound keeps new passes from going back to the time after or earlier.
+// Bound sets after as an exclusive lower bound on the times of new passes.
 func (s *passes) Bound(after uint64) {
 	p := s.now.Load()
 	p.safe = max(p.safe, after)

@@ -227,7 +227,7 @@ func (o *Owner) report(before, err error) {
 		o.Log.Error("cannot extend the worker id: ids can be made up to the mark, then stop until it is extended",
 			"err", err, "mark", show(c.Milli()))
 	case err == nil && before != nil:
-		o.Log.Info("the worker id is extended again", "mark", show(c.Milli()))
+		o.Log.Info("the worker id can be extended again", "mark", show(c.Milli()))
 	}
 }
 

@@ -197,7 +197,7 @@ func (b *browser) complaints() []string {
 	return all
 }
 
-// awaitText waits until an element contains a text, even if another page is loaded first.
+// awaitText waits until an element contains text, even if another page is loaded first.
 func (b *browser) awaitText(selector, text string) {
 	b.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {

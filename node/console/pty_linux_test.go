@@ -80,7 +80,7 @@ func (s *session) Write(p []byte) (int, error) {
 	return s.seen.Write(p)
 }
 
-// expect waits until the user sees a text, and forgets what is up to it.
+// expect waits until the user sees text, and discards the output up to its end.
 func (s *session) expect(text string) {
 	s.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {

@@ -52,7 +52,7 @@ type Conn struct {
 	large   chan struct{} // holds an element while a large answer is sent
 }
 
-// New returns a connection that is not served yet. It ends when ctx ends or earlier.
+// New returns a connection that is not served yet. It ends when ctx ends, if not before.
 func (p *Proto) New(ctx context.Context, s Session) *Conn {
 	c := &Conn{
 		proto: p,
@@ -317,7 +317,7 @@ var (
 	errUnread = errors.New("the peer does not read its answers")
 )
 
-// endingOf returns the Ending for the error that ended a connection, and a text for the log.
+// endingOf returns the Ending for the error that ended a connection, and text for the log.
 func endingOf(err error) (e Ending, text string) {
 	for _, known := range []struct {
 		err  error

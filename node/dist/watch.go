@@ -25,7 +25,7 @@ const watchSize = 160
 
 func (w *watch) size() int { return watchSize + cap(w.terms) }
 
-// maxSpares is the number of concurrent calls that allocate no watches.
+// maxSpares is the maximum number of removed watches kept for reuse.
 const maxSpares = 256
 
 // watchSet holds watches by the hashes of their keys: a monitor's reference, or the pids of a link.

@@ -103,7 +103,7 @@ func (s *Server) accept(conn net.Conn) {
 		return
 	}
 	if out != nil {
-		s.log.Warn("epmd: closed the longest waiting connection; too many have sent no request",
+		s.log.Warn("epmd: closed the longest-waiting connection: too many connections have sent no request",
 			"address", out.RemoteAddr())
 		out.Close()
 	}

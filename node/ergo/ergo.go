@@ -47,7 +47,7 @@ type Node struct {
 	ending sync.RWMutex
 }
 
-// Start starts a node, which ends when ctx ends or earlier.
+// Start starts a node, which runs until ctx ends or [Node.Stop] is called.
 func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
 	n, err := ergonode.StartWithContext(ctx, name, "", ergonode.Options{
 		Creation:         creation,

@@ -76,7 +76,7 @@ var ofEtcd = map[string]etcdAttack{
 	"other pairs": otherPairs,
 }
 
-// again writes a beginning, and then a text repeatedly.
+// again writes begin, and then text over and over.
 func again(begin, text string) etcdAttack {
 	part := strings.Repeat(text, etcdPart/len(text))
 	return func(w io.Writer, i int) error {

@@ -147,7 +147,7 @@ func (n *etcdNode) goesOn(what string) {
 	n.t.Logf("%s: ids after %v", what, time.Since(start).Round(time.Millisecond))
 }
 
-// wantMetric fails unless the metrics have a text.
+// wantMetric fails unless the metrics contain want.
 func (n *etcdNode) wantMetric(want string) {
 	n.t.Helper()
 	response, err := http.Get(n.url + "metrics")
@@ -332,7 +332,7 @@ func refusal(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// awaitText waits until the output has a text.
+// awaitText waits until the output contains text.
 func (p *process) awaitText(text string) {
 	p.t.Helper()
 	if !p.says(text) {

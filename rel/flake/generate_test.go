@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// withNumber has generate make ids of a format with a number.
+// withNumber holds, by format, the flags that give generate a number.
 var withNumber = map[string]string{
 	"flake": "", "flake-idgen": " -datacenter 9 -worker 7", "snowflake": " -id 295 -epoch 2020-01-01T00:00:00Z", "sno": " -partition 7 -meta 3",
 	"uuidv7": " -worker-id 02:00:00:00:00:09", "ulid": "",

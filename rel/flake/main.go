@@ -204,7 +204,7 @@ func manual(*cli.Flags) cli.Action {
 var sections = []usage.Section{
 	{Title: "EXIT STATUS", Text: "0 on success, 1 on failure, 2 if flags, arguments or the configuration are wrong. " +
 		"A second signal ends flake immediately, with 128 and its number."},
-	{Title: "ENVIRONMENT", Text: "FLAKE_COOKIE is the cookie. FLAKE_ and a key of the configuration in capitals, " +
+	{Title: "ENVIRONMENT", Text: "FLAKE_COOKIE is the cookie. FLAKE_ and a configuration key in capitals, " +
 		"with underscores for its dots, sets that key: FLAKE_NODE_NAME is node.name. " +
 		"Keys of [flake] have shorter names too, such as FLAKE_WORKER_ID. " +
 		"Flags win over the environment, and the environment wins over the file."},

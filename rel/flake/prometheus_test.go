@@ -109,7 +109,7 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// useEverything has a node count of every kind.
+// useEverything causes every kind of event that a node counts.
 func useEverything(t *testing.T, n *flakeNode, url string) {
 	t.Helper()
 	c, err := client.DialAddr(t.Context(), n.addr, nodeName, cookie)

@@ -42,7 +42,7 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// sessionOf returns the session in a text: the block that begins with the first
+// sessionOf returns the session in a file: the block that begins with the first
 // prompt.
 func sessionOf(t *testing.T, file string) string {
 	t.Helper()

@@ -24,8 +24,8 @@ import (
 // others limit.
 var noLimits = map[string]string{
 	"node/handshake.MaxNameLength":   "a length of the protocol",
-	"node/dist.maxReason":            "how much of a text is logged",
-	"node/dist.maxSpares":            "what is kept for use again",
+	"node/dist.maxReason":            "how long an exit reason may be",
+	"node/dist.maxSpares":            "what is kept for reuse",
 	"node/socket.maxEvictions":       "how long a connection keeps its own thread",
 	"node/socket.maxWait":            "how long a thread waits for a processor",
 	"node/dist.maxTick":              "how often is ticked",
@@ -219,7 +219,7 @@ var units = map[string]quantity{
 
 var number = regexp.MustCompile(`(about )?\b(\d[\d,]*(?:\.\d+)?)(?: ([A-Za-z]+))?`)
 
-// quantities returns the quantities in a text.
+// quantities returns the quantities in text.
 func quantities(text string) (all []quantity) {
 	for _, m := range number.FindAllStringSubmatch(text, -1) {
 		n, err := strconv.ParseFloat(strings.ReplaceAll(m[2], ",", ""), 64)

@@ -128,7 +128,7 @@ func (l *liar) take(t *testing.T) (status int, said string) {
 	return status, out.String()
 }
 
-// told is output that calls then once it contains a text.
+// told is output that calls then once it contains text.
 type told struct {
 	mu   sync.Mutex
 	out  bytes.Buffer

@@ -30,7 +30,8 @@ func (o *originalNode) signals() {
 	o.trick(etf.Atom("none"))
 }
 
-// late has the original told to halt when the guard's time has passed, but not since it began to wait.
+// late tells the original to halt once the guard's time has passed since the guard began, but not yet since it
+// began to wait.
 func (o *originalNode) late() {
 	t := o.t
 	ctx, cancel := context.WithTimeout(t.Context(), patience/4)
@@ -79,7 +80,7 @@ func (p *process) tooSlow() bool {
 
 var late = regexp.MustCompile(`no answer within|the original did not halt: (normal|noproc|late\n)`)
 
-// says waits for a text in the output, and reports whether it appeared before the end.
+// says waits for text in the output, and reports whether it appeared before the end.
 func (p *process) says(text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -63,7 +63,7 @@ func (w *world) scope() *world {
 	return &v
 }
 
-// later has close call end.
+// later makes close call end.
 func (w *world) later(end func()) { *w.ends = append(*w.ends, end) }
 
 // close ends all that was started.

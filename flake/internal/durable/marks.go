@@ -282,7 +282,7 @@ func (m *Marks) report(before, err error) {
 		m.log.Error("the timestamp cannot be saved: ids can be made up to the mark, then stop until it is saved",
 			"file", m.file.Path(), "err", err)
 	case err == nil && before != nil:
-		m.log.Info("the timestamp is saved again", "file", m.file.Path())
+		m.log.Info("the timestamp can be saved again", "file", m.file.Path())
 	}
 }
 

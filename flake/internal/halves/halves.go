@@ -220,7 +220,7 @@ func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], er
 // [flake.Generator.CatchUp].
 func (g *Generator[T]) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
-// Ready returns the error of Next or of the file, like [flake.Generator.Ready].
+// Ready returns nil, Next's error or the file's, like [flake.Generator.Ready].
 func (g *Generator[T]) Ready() error { return g.core.Ready() }
 
 // Behind returns how far the clock is behind the last id, or 0.

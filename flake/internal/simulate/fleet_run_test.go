@@ -423,7 +423,7 @@ type tenure struct {
 	kind
 	m           *fleetNode
 	first, last uint64 // the ticks of its first and last id
-	used        int    // the number of used sequences of the last tick
+	used        int    // the number of sequences used in the last tick
 }
 
 func newFleetLedger(f *fleet) *fleetLedger {

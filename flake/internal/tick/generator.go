@@ -28,7 +28,7 @@ type Shape struct {
 }
 
 // The generator's state is one word: the time from the first tick to the last tick with ids,
-// in ms, and in the bits below it the number of used ids of that last tick.
+// in ms, and in the bits below it the number of ids used in that last tick.
 const (
 	closed = ^uint64(0) // the word of a closed generator
 
@@ -64,7 +64,7 @@ func (s Shape) check() error {
 }
 
 // These are the errors that a caller may branch on. Package flake documents them. Parentheses
-// at the end of a text contain the atom that an Erlang caller sees.
+// at the end of an error text contain the atom that an Erlang caller sees.
 var (
 	ErrClockBackwards    = errors.New("flake: the clock is behind the last id (clock_running_backwards)")
 	ErrClockAdvanced     = errors.New("flake: the clock is too far ahead of the last id (clock_advanced)")
@@ -162,7 +162,7 @@ func (g *Generator) Doubted() time.Duration {
 	return g.system.doubted()
 }
 
-// Last returns the last tick with ids, and the number of its used ids.
+// Last returns the last tick with ids, and the number of ids used in it.
 func (g *Generator) Last() (milli uint64, used int) {
 	if g == nil {
 		return 0, 0

@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Position is a place in a text. Line and Column count from 1, columns in characters.
+// Position is a place in Erlang text. Line and Column count from 1, columns in characters.
 type Position struct{ Line, Column int }
 
 // Errorf returns an error at the position.
@@ -22,7 +22,7 @@ func (p Position) Errorf(format string, args ...any) *Error {
 	return &Error{p, fmt.Sprintf(format, args...)}
 }
 
-// Error is an error in a text.
+// Error is an error in Erlang text.
 type Error struct {
 	Position
 	Reason string

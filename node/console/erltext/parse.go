@@ -296,7 +296,7 @@ func (p *parser) pairs(start token) Expr {
 	return p.compound(start, Compound{kind: aMap, Parts: parts})
 }
 
-// binary reads a binary after its <<, which is the token start.
+// binary reads the rest of a binary; start is its <<.
 func (p *parser) binary(start token) Expr {
 	p.depth++
 	defer func() { p.depth-- }()

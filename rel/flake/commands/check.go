@@ -25,7 +25,7 @@ crash at this moment. Run it as the node's user, on the node's machine. It does 
 whether another process has the lock, or whether etcd accepts writes.
 
 With -json, start is at_once, waits (for wait ms; 0: until the problem is fixed) or
-refuses. Each finding has a code, and a text that says what to do.
+refuses. Each finding has a code, and says what to do.
 
 These codes mean that something is wrong. The node refuses to start: file, generator,
 clock_running_backwards, clock_advanced. It gets no number from etcd yet: store,

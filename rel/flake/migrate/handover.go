@@ -269,7 +269,7 @@ func (h *Handover) tagged(ctx context.Context, tag, module, function etf.Atom, a
 	return nil, fmt.Errorf("%s:%s/%d: %s", module, function, len(args), brief(result))
 }
 
-// parse has the original parse a text, and returns the result.
+// parse asks the original to parse text, and returns the result.
 func (h *Handover) parse(ctx context.Context, text string) (etf.Term, error) {
 	tokens, err := h.tagged(ctx, "ok", "erl_scan", "string", etf.String(text))
 	if err != nil {

@@ -43,7 +43,7 @@ func Import(f *cli.Flags) cli.Action {
 	f.BoolVar(&i.overwrite, "overwrite", false, "replace the -out file")
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
 		if name := f.Given("out", "overwrite"); name != "" && !i.configures() {
-			return cli.UsageError(fmt.Errorf("-%s needs -sys-config or -vm-args to make a configuration from", name))
+			return cli.UsageError(fmt.Errorf("-%s needs -sys-config or -vm-args", name))
 		}
 		return i.run(ctx, stdout)
 	}

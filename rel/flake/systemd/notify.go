@@ -88,7 +88,7 @@ func (n *Notifier) Reloading() {
 		"STATUS=reloading the configuration")
 }
 
-// Ready reports that the node is serving, with a text that describes its state.
+// Ready reports that the node is serving, with a description of its state.
 func (n *Notifier) Ready(text string) { n.Say("READY=1", "STATUS="+text) }
 
 // Stopping reports that the node will stop, after a delay.

@@ -127,8 +127,8 @@ func fish(all []Command) string {
 	return b.String()
 }
 
-// quoted quotes a text for a shell.
+// quoted quotes text for a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// fishQuoted quotes a text for fish, in which a backslash also escapes inside quotes.
+// fishQuoted quotes text for fish, in which a backslash also escapes inside quotes.
 func fishQuoted(text string) string { return quoted(strings.ReplaceAll(text, `\`, `\\`)) }

@@ -148,5 +148,5 @@ func roff(text string) string {
 	return text
 }
 
-// argument quotes a text as one argument of a macro.
+// argument quotes text as one argument of a macro.
 func argument(text string) string { return `"` + quotes.Replace(roff(text)) + `"` }
