@@ -120,7 +120,7 @@ func (r request) parse(body []byte) (a answer, err error) {
 			a.runs = append(a.runs, run{body[:r.size], int(binary.BigEndian.Uint32(body[r.size:]))})
 		}
 		if len(body) > 0 {
-			return a, fmt.Errorf("the generator has another format: its ids do not have %d bytes", r.size)
+			return a, fmt.Errorf("the generator has another format: its ids are not %d bytes long", r.size)
 		}
 	case askNotional:
 		for i := range r.millis {

@@ -214,7 +214,7 @@ func fromBytes[ID Format](b []byte) (id ID, err error) {
 // handedOut returns the first id of a run in a node's answer, and the maximum length of the run,
 // whose ids share worker and time. For snowflakes the length is only a bound that no run exceeds,
 // because the node's configuration determines how many bits the sequence has. handedOut fails if no
-// generator of the format can have made the id.
+// generator of the format could have made the id.
 func handedOut[ID Format](b []byte) (n number, most uint64, err error) {
 	id, err := fromBytes[ID](b)
 	if err != nil {

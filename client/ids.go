@@ -77,7 +77,7 @@ type request struct {
 	id        []byte   // for askDecompose
 }
 
-// verb is what a request asks for, under the name that a node gives it.
+// verb is what a request asks for, named as in the Erlang calls.
 type verb string
 
 const (
@@ -149,9 +149,9 @@ func (g *IDs[ID]) ask(ctx context.Context, r request) (answer, error) {
 	return g.door.ask(ctx, r)
 }
 
-// take requests n new ids, in requests for at most the given number, and returns them. read appends
+// take requests n new ids, at most the given number per request, and returns them. read appends
 // the ids in an answer. The error is [ErrNotAbove] if the ids are not in order, or do not follow the
-// highest id when the call started.
+// id that was the highest when the call started.
 func (g *IDs[ID]) take(ctx context.Context, r request, n, most int,
 	read func([]numbers, request, answer) ([]numbers, error)) (all []numbers, err error) {
 	if n < 1 {
@@ -189,7 +189,7 @@ func (g *IDs[ID]) take(ctx context.Context, r request, n, most int,
 	return all, nil
 }
 
-// runsOf appends the runs of an answer, which must be of the requested number of ids.
+// runsOf appends the runs of an answer, which must contain the requested number of ids.
 func runsOf[ID Format](ids []numbers, r request, a answer) ([]numbers, error) {
 	left := r.n
 	for _, got := range a.runs {

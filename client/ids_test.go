@@ -418,8 +418,8 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// Texts need no ID of their format: `flake get` asks for those of any generator. Their order is that
-// of their format, here of snowflakes with random_start.
+// Texts may be of a format other than ID's: `flake get` asks any generator for them. Their order is checked by
+// the rule of their own format, here of snowflakes with random_start.
 func TestTextsOfOthers(t *testing.T) {
 	door := &odd{strings: []string{strconv.Itoa(7<<22 + 9), strconv.Itoa(7<<22 + 3)}}
 	ids := NewIDs[flake.ID](door, "ids")
@@ -478,7 +478,7 @@ func TestLateCall(t *testing.T) {
 	}
 }
 
-// An id is sent over HTTP in base 16, also if all its digits are decimal.
+// An id is sent over HTTP in base 16, even if all its digits are decimal.
 func TestDecomposeDigits(t *testing.T) {
 	source, err := snowflake.Twitter.NewGenerator(1, snowflake.Options{})
 	if err != nil {

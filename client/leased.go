@@ -56,7 +56,7 @@ type Leased[ID Format] struct {
 
 	current atomic.Pointer[lease] // the lease that ids are taken from
 
-	mu      sync.Mutex // guards the fields below, and changes of current
+	mu      sync.Mutex // guards the fields below, and changes to current
 	next    *lease     // the lease after current, which may not have arrived yet, or nil
 	waiting int        // the number of callers that wait for a lease
 }

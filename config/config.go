@@ -77,8 +77,8 @@ const (
 
 // Flake is the table [flake]: the settings of the generator flake.
 type Flake struct {
-	Generator                       // the worker id is its number
-	Interface         string        // the interface whose MAC is the worker id, or empty if the Generator has one
+	Generator                       // its number is the worker id
+	Interface         string        // the interface whose MAC is the worker id; empty: set, random or from etcd
 	TimestampPath     string        // empty: a file in a directory of this user
 	AllowableDowntime time.Duration // milliseconds in the file
 	Clock             string        // ClockWall or ClockMonotonic

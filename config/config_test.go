@@ -241,7 +241,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// The levels have one spelling, and none between them.
+// Each level has only one spelling, and there are no levels in between.
 func TestLevels(t *testing.T) {
 	for level, ok := range map[string]bool{"debug": true, "error": true, "INFO": false, "info+1": false} {
 		if _, err := Load(write(t, "[log]\nlevel = '"+level+"'")); (err == nil) != ok {

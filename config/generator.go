@@ -43,8 +43,8 @@ func (g *Generator) settings(i int) []setting {
 	key := generatorKey(i) + "."
 	settings := []setting{
 		field(key+"name", &g.Name, generatorName.MatchString(g.Name) && !slices.Contains(taken, g.Name),
-			"must be a letter from a to z, then at most 63 letters, digits and _, "+
-				"and not a name of the node's own servers"),
+			"must be a letter from a to z, followed by at most 63 letters, digits or _, "+
+				"and not the name of one of the node's own servers"),
 		field(key+"format", &g.Format, g.Kind() != nil, `must be one of "`+strings.Join(formats.Names(), `", "`)+`"`),
 	}
 	for _, k := range formats.Keys() {
@@ -223,7 +223,7 @@ func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string))
 }
 
 // LoadGenerator returns the generator that flags describe in place of a [[generator]] table.
-// The key of each flag is one of that table's, except name, and its value is not empty. If
+// Each flag must set a key of that table, except name, to a value that is not empty. If
 // numbered is false, only the layout matters, and the number may be missing. The error joins an
 // Error for each fault.
 func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {

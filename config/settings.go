@@ -84,7 +84,7 @@ func (c *Config) settings() []setting {
 			!e.On || len(e.Endpoints) > 0 && !slices.ContainsFunc(e.Endpoints, notEndpoint),
 			`must be an array of "host:port"`},
 		field("etcd.prefix", &e.Prefix, e.Prefix != "" && isPrintable(e.Prefix), "must be printable, and not empty"),
-		integer("etcd.numbers", &e.Numbers, 1, 0, 1<<20, ", where 0 is as many as fit"),
+		integer("etcd.numbers", &e.Numbers, 1, 0, 1<<20, ", where 0 means as many as fit"),
 		seconds("etcd.hold", &e.Hold, 1, 24*3600),
 		seconds("etcd.start_timeout", &e.StartTimeout, 0, 24*3600),
 		field("etcd.wait", &e.Wait, true, mustBeBool),
@@ -118,7 +118,7 @@ func assign[T any](p *T, v any) bool {
 	return ok
 }
 
-// integer returns a setting for an integer that the file has in multiples of unit.
+// integer returns a setting for an integer that the file gives in multiples of unit.
 func integer(key string, p *int64, unit, from, to int64, more string) setting {
 	return setting{key, func() any { return *p / unit }, func(v any) bool {
 		n, ok := v.(int64)

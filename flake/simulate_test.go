@@ -69,8 +69,8 @@ func TestSimulateMonotonic(t *testing.T) { simulate.Check(t, simMonotonic(), sim
 
 func TestSimulateSeveral(t *testing.T) { simulate.Check(t, simSeveral(), simLives/4) }
 
-// A simulation that finds nothing proves something only if the same lives find faults that are
-// there: these nodes repeat ids, or go back.
+// A simulation that finds no fault proves something only if the same lives do find the faults of
+// faulty nodes. These nodes repeat ids, or make ids that do not ascend.
 func TestSimulateFinds(t *testing.T) {
 	lying, lyingToSeveral := simConfig(), simSeveral()
 	lying.LyingDisk, lyingToSeveral.LyingDisk = true, true
@@ -134,7 +134,7 @@ func (n *losing) Start(allowable time.Duration) error {
 	return n.Node.Start(allowable)
 }
 
-// The simulation finds ids past the mark, of a generator that does not wait for it.
+// The simulation finds ids past the mark if a generator does not wait for its mark.
 func TestSimulateFindsIDsPastTheMark(t *testing.T) {
 	hasty := func(m *simulate.Machine) (simulate.Generator, error) {
 		g, err := simulated(m)
@@ -163,7 +163,7 @@ func TestSimulateRepeats(t *testing.T) {
 	}
 }
 
-// The simulation finds that a node which believes every clock can make no ids after its clock was
+// The simulation finds that a node that trusts any clock cannot make ids after its clock was
 // ahead.
 func TestSimulateFindsNoIDs(t *testing.T) {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) { return simulatedOn(m.Clock) })

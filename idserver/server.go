@@ -58,7 +58,7 @@ func (s *Server) Get(ctx context.Context, meta Meta) (formats.Number, error) {
 
 // Take takes n ids in ascending order for a request of kind KindGetMany, KindGetBinary or
 // KindLease. n must be from 1 to MaxMany, or for a lease to MaxLease. Take takes all ids or fails.
-// A request for more than MaxInline ids takes them in turns with other requests. If a metabyte is
+// A request for more than MaxInline ids takes turns with other requests. If a metabyte is
 // given, the format must have one.
 func (s *Server) Take(ctx context.Context, kind Kind, n int, meta Meta, t *Turn) (runs []formats.Run, err error) {
 	most := MaxMany

@@ -38,7 +38,7 @@ func (s *stock) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) 
 func (s *stock) PerTick() int { return s.perTick }
 func (*stock) Waits() uint64  { return 5 }
 
-// serverOf returns a server of a stock that is otherwise a generator of worker 7 without a mark.
+// serverOf returns a server for s, which it makes like a generator of worker 7 without a mark.
 func serverOf(t *testing.T, s *stock) *Server {
 	t.Helper()
 	ids, err := flake.NewGenerator(7, flake.Options{Clock: func() uint64 { return 3000 }})
@@ -87,7 +87,7 @@ func TestServer(t *testing.T) {
 	expect(t, "[{{1 458754} 1 <nil>}]")(s.Take(ctx, KindGetBinary, 1, Meta{}, nil))
 	expect(t, "[{{2 458752} 3 <nil>} {{3 458752} 1 <nil>}]")(s.Take(ctx, KindLease, 4, Meta{}, nil))
 	expect(t, "system_limit")(s.Take(ctx, KindLease, 1, Meta{}, NoTurn))
-	expect(t, "clock_running_backwards")(s.Take(ctx, KindLease, 6, Meta{}, nil)) // not in part
+	expect(t, "clock_running_backwards")(s.Take(ctx, KindLease, 6, Meta{}, nil)) // all or none
 	expect(t, "clock_running_backwards")(s.Get(ctx, Meta{}))
 	expect(t, "badarg")(s.Get(ctx, Meta{1, true}))
 	expect(t, "{2000 0}")(s.notional(2000))

@@ -40,8 +40,8 @@ func newAsked(t *testing.T) asked {
 	return asked{s, ids}
 }
 
-// lease starts to take n ids in a turn, and returns where it will store the places of the first and
-// the last of them among all ids.
+// lease starts taking n ids in a turn. It returns pointers to which it will store the positions of the
+// first and the last of them among all ids.
 func (a asked) lease(t *testing.T, n int, turn *Turn) (first, last *int) {
 	first, last = new(int), new(int)
 	go func() {
@@ -111,7 +111,7 @@ func testLongest(t *testing.T) {
 	}
 }
 
-// Long requests finish in the order in which they came. Others of one queue alternate.
+// Long requests finish in the order in which they came. Shorter ones in one queue alternate.
 func TestQueues(t *testing.T) { synctest.Test(t, testQueues) }
 
 func testQueues(t *testing.T) {

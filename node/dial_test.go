@@ -73,7 +73,7 @@ func TestDialFewFiles(t *testing.T) {
 	}
 }
 
-// reserveAll makes the reserved descriptors the only ones until the test ends.
+// reserveAll leaves only the reserved descriptors until the test ends.
 func reserveAll(t *testing.T) {
 	t.Helper()
 	var usual syscall.Rlimit

@@ -170,12 +170,12 @@ func Check[G io.Closer](ctx context.Context, c Config, p Plan[G]) Report {
 	return r.Report
 }
 
-// longest limits the simulated waiting of a rehearsal.
+// longest limits the simulated wait in a rehearsal.
 const longest = 10 * 24 * time.Hour
 
 var errLong = fmt.Errorf("more than %v from now", longest)
 
-// rehearsal is a rehearsed start of the node.
+// rehearsal is a simulated start of the node.
 type rehearsal[G io.Closer] struct {
 	Report
 	plan  Plan[G]

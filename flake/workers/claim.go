@@ -191,7 +191,7 @@ func (o *Owner) lose(c *Claim, why error) error {
 	c.clean = errors.As(why, &l) && l.clean
 	close(c.lost)
 	if err := o.forget(); err != nil {
-		o.Log.Warn("cannot erase the lost worker id from the file: after a crash the node may take it back",
+		o.Log.Warn("cannot erase the lost worker id from the file: after a crash the node may reclaim it",
 			"number", c.Number(), "err", err)
 	}
 	err := fmt.Errorf("flake: worker id %d is lost: %w", c.Number(), why)

@@ -219,13 +219,13 @@ func (x *explorer) owner() *Owner {
 	return o
 }
 
-// action is what somebody does. It returns false if it does not apply.
+// action is something that can happen. do returns false if it does not apply.
 type action struct {
 	name string
 	do   func() bool
 
 	node    int  // the node that acts
-	running bool // whether the node must be running, or must not be
+	running bool // whether the node must be running; if false, it must not be
 	ofNode  bool // whether a node acts
 }
 
@@ -253,7 +253,7 @@ func (x *explorer) actions() (all []action) {
 		x.late = nil
 		return w != nil && x.apply(*w)
 	})
-	if x.spends { // a restore to before such a claim would forget the spent time
+	if x.spends { // no restore, which could forget the spent time
 		add("ahead", func() bool { x.far = !x.far; return true })
 		add("years", func() bool { x.now += ahead - testHold - tickOf; return true })
 	} else {

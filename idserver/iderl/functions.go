@@ -164,7 +164,7 @@ func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 	defer f.generating.Unlock()
 	turn := f.server.TurnOfNode(n)
 	defer turn.End() // not before the list is made
-	// The maximum of KindGetMany is lower.
+	// Not KindGetMany, whose maximum is lower.
 	runs, err := f.server.Take(context.Background(), idserver.KindLease, n, idserver.Meta{}, turn)
 	if err != nil {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed(err)}}

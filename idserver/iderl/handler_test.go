@@ -59,7 +59,7 @@ func (c *caller) run() {
 	c.waiting = nil
 }
 
-// from is the caller. Its answers begin with before.
+// from identifies the caller, whose answers all begin with before.
 var from = genserver.From{Pid: []byte(pid), Tag: []byte("a\x09")}
 
 const (

@@ -101,7 +101,7 @@ type few struct {
 
 func (s few) PerTick() int { return s.perTick }
 
-// A request for more ids than 1,024 ticks have is answered with the maximum.
+// A request for more ids than 1,024 ticks have is refused, and the problem names the maximum.
 func TestMostIDs(t *testing.T) {
 	for _, tt := range []struct {
 		perTick int

@@ -106,7 +106,7 @@ func (s *Server) routes() {
 	}
 }
 
-// handle answers a request, or returns the reason why it must not be answered.
+// handle answers a request, or returns the problem to answer it with.
 func (s *Server) handle(e *endpoint, w http.ResponseWriter, r *http.Request) *problem {
 	fault := s.admit(e, r)
 	var body []byte

@@ -34,7 +34,7 @@ func (q *question) body(w http.ResponseWriter) body {
 	return body{question: *q, w: w, whole: whole, buf: whole[:0]}
 }
 
-// add appends an id and, unless it is 0, a count: as a line, as bytes, or in JSON, after the text
+// add appends an id and, unless it is 0, a count: as a line, as bytes, or in JSON, preceded by
 // before. It reports whether the caller is still connected.
 func (b *body) add(before string, id formats.Number, count int) bool {
 	const most = formats.MaxText + 64 // bytes of an id, a count and the text around them
@@ -71,7 +71,7 @@ func (b *body) flush() {
 	b.buf = b.buf[:0]
 }
 
-// end writes what is left. after ends the JSON.
+// end appends after, if the body is JSON, and writes what is left.
 func (b *body) end(after string) {
 	if b.media == asJSON {
 		b.buf = append(append(b.buf, after...), '\n')

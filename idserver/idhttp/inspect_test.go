@@ -24,7 +24,7 @@ func (m maker) Worker() uint64          { return m.worker }
 
 // inspecting returns a server with some of these generators: flake; orders, of snowflake since
 // 2020; bills, of snowflake since 2010; events, of sno; and odd, of flake, whose worker is in an id
-// of orders if that is read in base 62.
+// of orders when that is read in base 62.
 func inspecting(names string) *Server {
 	since2010, since2020 := snowflake.Twitter, snowflake.Twitter
 	since2010.Datacenter, since2010.Worker = 5, 5

@@ -352,7 +352,7 @@ func testNoTurn(t *testing.T) {
 	}
 }
 
-// The log is limited by message, so all lines of net/http have the same message. The address is in
+// The log limits lines by message, so all lines from net/http have the same message. The address is in
 // an attribute.
 func TestNetHTTPIsLogged(t *testing.T) {
 	var out strings.Builder

@@ -61,7 +61,7 @@ func TestRecentFlood(t *testing.T) {
 	}
 }
 
-// The clock was set if it moved by a different duration than has passed.
+// The clock was set if it advanced by more or less than the time that passed.
 func TestStepCounts(t *testing.T) {
 	var s stepCounts
 	for _, tt := range []struct{ wall, passed, want time.Duration }{

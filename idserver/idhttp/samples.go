@@ -106,7 +106,7 @@ const minStep = 250 * time.Millisecond
 
 // stepCounts counts how many times the machine's clock was set.
 type stepCounts struct {
-	start         time.Time // when the program started, by the clock of the last call of note
+	start         time.Time // when the program started, according to the clock at the last call to note
 	back, forward atomic.Uint64
 }
 

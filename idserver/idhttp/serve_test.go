@@ -264,7 +264,7 @@ func testStop(t *testing.T, late bool) {
 	}
 }
 
-// It is logged if a listener fails.
+// A listener's failure is logged.
 func TestListenerEnds(t *testing.T) { synctest.Test(t, testListenerEnds) }
 
 func testListenerEnds(t *testing.T) {

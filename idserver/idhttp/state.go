@@ -230,7 +230,7 @@ func (g *Generator) state(now time.Time, stats idserver.Stats) generatorState {
 	return v
 }
 
-// who returns the worker of a source, one text per field that the worker has in its format.
+// who returns the worker of a source, one text for each of the worker's fields in the format.
 func who(ids formats.Source) []inspect.Text {
 	id, fields := ids.Worker(), formats.Who(ids.Format().Fields(formats.Number{}))
 	all := make([]inspect.Text, len(fields))

@@ -111,7 +111,7 @@ func make100(p Peer) (all []Peer) {
 	return append(all, p)
 }
 
-// Few generators have a section each, many a row of a table.
+// A few generators each have a section; many each have a row in a table.
 func TestStatus(t *testing.T) {
 	ill, well := generatorState{InTrouble: true}, generatorState{}
 	for _, tt := range []struct {

@@ -163,7 +163,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// At most 4 other readings cast doubt. The same id does so only if it is as likely.
+// Others returns at most 4 readings. One of the same id is included only if it is as likely.
 func TestOthers(t *testing.T) {
 	const own = foreign - 1
 	at := func(as string, lo uint64, milli uint64, base, rank int) Reading {

@@ -135,7 +135,7 @@ func (t *terminal) completed(line string, pos int, key rune) (string, int, bool)
 	others := func(name string) bool { return !strings.HasPrefix(name, word) }
 	if names := slices.DeleteFunc(slices.Clone(t.complete), others); len(names) > 0 {
 		common = slices.Min(names)
-		for last := slices.Max(names); !strings.HasPrefix(last, common); { // no name between them has another prefix
+		for last := slices.Max(names); !strings.HasPrefix(last, common); { // all names between them share this prefix
 			common = common[:len(common)-1]
 		}
 	}

@@ -322,7 +322,7 @@ func endingOf(err error) (e Ending, text string) {
 	for _, known := range []struct {
 		err  error
 		word Ending
-		text string // "" means that of the error
+		text string // "" means the error's text
 	}{
 		{errClosed, EndedHere, ""},
 		{context.Canceled, EndedHere, errClosed.Error()}, // the node has stopped

@@ -147,10 +147,10 @@ func TestEndHoldsNothing(t *testing.T) {
 		}
 		r.close()
 		if c.ticker.Stop() {
-			t.Error("the ticks go on")
+			t.Error("ticks continue")
 		}
 		if c.tickNow(); c.ticker.Stop() { // a late tick
-			t.Error("the ticks go on after one more")
+			t.Error("ticks continue after a late one")
 		}
 		for range 2 {
 			if held := r.proto.pool.held.Load(); held != 0 || c.out.waits() != 0 || c.in.buf != nil {

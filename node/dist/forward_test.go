@@ -229,7 +229,7 @@ func TestPassOn(t *testing.T) {
 		r.passOn(by, small)
 		r.logged("the peer cannot read it")
 		by.proto.pool.take(everything)
-		r.passOn(by, large) // an answer without room
+		r.passOn(by, large) // no room for this answer
 		by.proto.pool.give(everything)
 		for range 3 {
 			synctest.Wait()
@@ -399,7 +399,7 @@ func TestPassedBound(t *testing.T) {
 		other.passOn(by, sized(2))
 		go other.listen()
 		if got := len(other.received()); got != 2 {
-			t.Errorf("%d more answers, want 2 of half the bound", got)
+			t.Errorf("%d more answers, want 2, each half of maxPassedOn", got)
 		}
 		other.close()
 	})

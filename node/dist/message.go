@@ -127,8 +127,8 @@ func (m *Message) release() {
 	}
 }
 
-// takeLarge waits until a large term of up to size bytes may be built, and returns a function that
-// must be called after that, or nil if it may not. Only one large term at a time may delay a
+// takeLarge waits until a large term of up to size bytes may be built, and returns a function to call
+// once it is built, or nil if it may not be built. Only one large term at a time may delay a
 // connection's other output.
 func (c *Conn) takeLarge(size int) (undo func()) {
 	select {
@@ -221,7 +221,7 @@ func (c *Conn) sendTerms(o wire.Op, elements int, terms ...[]byte) {
 	c.out.end(b)
 }
 
-// encode returns the pid of a local process, with the serial in the upper 32 bits of the ID, in a
+// encode returns the pid of a local process, whose serial is in the upper 32 bits of id, in a
 // form that the peer can read.
 func (c *Conn) encode(id uint64) []byte {
 	p := etf.NewPid(etf.Atom(c.proto.Node), uint32(id), uint32(id>>32), c.proto.Creation)

@@ -202,7 +202,7 @@ func (o *output) write() error {
 }
 
 // keep saves a written buffer for the next frames, unless it is large, there is no room, or another
-// buffer has begun during the write.
+// buffer was started during the write.
 func (o *output) keep(written []byte) {
 	if o.buf == nil && cap(written) <= 2*fullOutput && !o.closed && o.kept.hold(cap(written)) {
 		o.buf = written[:0]

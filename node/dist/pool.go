@@ -103,7 +103,7 @@ func (p *pool) makeRoom(asks *memory, all int) *memory {
 		return nil
 	}
 	var most *memory
-	weight := than // asks itself weighs less
+	weight := than // so asks itself is never chosen
 	for _, s := range p.holders {
 		steady := s.steady(now)
 		mayGo := !s.ended && (all <= smallMemory || steady > all)

@@ -174,7 +174,7 @@ func TestMakeRoomOfPinned(t *testing.T) {
 		time.Sleep(2 * longHeld)
 		asks := newMemory(&p)
 		if asks.take(maxUnfreed) || ended != 1 {
-			t.Errorf("%d are ended, or room is made that is not there", ended)
+			t.Errorf("ended %d times, want once; or room is made that is not there", ended)
 		}
 		s.freed()
 		s.unpin(MaxShared)
@@ -439,9 +439,9 @@ func TestSharedWatches(t *testing.T) {
 	w.forget(&w.links, []byte(both))
 	idle := w.held + w.monitors.idle() + w.links.idle()
 	if held := int(p.held.Load()); len(w.spares) != maxSpares || held > idle+accountStep || held < idle-ownWatches {
-		t.Errorf("%d spares, %d of the pool for %d that are kept", len(w.spares), held, idle)
+		t.Errorf("%d spares; %d bytes taken from the pool for %d that are kept", len(w.spares), held, idle)
 	}
-	const each = 512 // bytes of their terms, at most
+	const each = 512 // upper bound on the bytes of a watch's terms
 	if idle > 2*slimMin*slimEntry+maxSpares*(watchSize+each) {
 		t.Errorf("%d bytes are kept of them", idle)
 	}

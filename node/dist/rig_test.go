@@ -324,7 +324,7 @@ func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)
 			t.Errorf("%d deliveries are left", left)
 		}
 		if _, served := r.proto.served.Load(r.conn); served {
-			t.Error("its process ends are still reported")
+			t.Error("the ends of processes are still reported to it")
 		}
 		w := &r.conn.watches
 		if !w.mu.TryLock() || w.held != 0 || len(w.monitors.all) != 0 || len(w.links.all) != 0 || !r.conn.out.closed {

@@ -18,7 +18,7 @@ type ticker struct {
 }
 
 func (c *Conn) startTicks() error {
-	c.ticker.Timer = time.AfterFunc(math.MaxInt64, c.tickNow) // never, because tickNow uses the field
+	c.ticker.Timer = time.AfterFunc(math.MaxInt64, c.tickNow) // not before Reset: tickNow uses the field
 	c.ticker.Reset(c.pause())
 	return c.extend(true, true)
 }

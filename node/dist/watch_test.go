@@ -290,7 +290,7 @@ func TestShutdownEnds(t *testing.T) {
 	}
 }
 
-// Watches behave like a map, and all their bytes are held.
+// Watches behave like a map, and all their bytes are counted.
 func TestWatches(t *testing.T) {
 	w := &quiet().watches
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -209,7 +209,7 @@ func (k *Keeper) lost(err error) {
 	}
 	k.set(s)
 	if err == nil {
-		err = errors.New("EPMD has ended")
+		err = errors.New("EPMD closed the connection")
 	}
 	k.Log.Warn("epmd: not registered", "node", k.Node.Name, "address", s.Addr, "err", err)
 }

@@ -63,7 +63,7 @@ func NewServer(log *slog.Logger) *Server {
 	}
 }
 
-// Serve starts to answer connections to l, until Close is called. It may be called for several
+// Serve starts answering connections to l, and continues until Close. It may be called for several
 // listeners, but not after Close.
 func (s *Server) Serve(l net.Listener) {
 	s.mu.Lock()

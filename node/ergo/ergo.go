@@ -41,7 +41,7 @@ type Node struct {
 	node        ergonode.Node
 	supervisors []gen.Process
 
-	// ending is locked for reading for each process that its end function has ended, until the
+	// ending is read-locked once for each process that was ended by its end function, until the
 	// process is restarted or ctx ends. Shutdown locks it for good, because Ergo has a data race
 	// if a process ends while its supervisor stops it.
 	ending sync.RWMutex

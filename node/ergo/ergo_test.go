@@ -41,8 +41,8 @@ func (l *life) PutSyncReply(_ ergoetf.Ref, _ ergoetf.Term, err error) error {
 	return nil
 }
 
-// A process ends if its context or its end function ends it, or its supervisor, whose end it
-// waits for. It ignores everything else that it is sent.
+// A process is ended by its context, its end function or its supervisor; in the last case it
+// waits for the supervisor to end. It ignores all other messages.
 func TestProcess(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(l *life)

@@ -102,8 +102,8 @@ func (t Table) AddModuleInfo() {
 	}
 }
 
-// Value returns the value of key in a list of {Key, Value} whose keys are atoms. Other keys are bad
-// arguments.
+// Value returns the value of key in a list of {Key, Value} whose keys are atoms. Any other key is a bad
+// argument.
 func Value(list etf.List, key etf.Term) (etf.Term, error) {
 	for _, item := range list {
 		if pair := item.(etf.Tuple); pair[0] == key {

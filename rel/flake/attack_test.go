@@ -124,8 +124,8 @@ func (a *attacker) frame(terms ...[]byte) {
 	}
 }
 
-// numbered sends the frames of each number below n. They are made only once, because that takes
-// long. A frame may contain the number anywhere, as 32 bits.
+// numbered sends what send would write for each number below n. It calls send only once, because that is
+// slow, and replaces the number wherever it appears as 32 bits.
 func (a *attacker) numbered(n int, send func(i int)) {
 	const sample = 0x5eedf00d
 	a.flush()

@@ -36,8 +36,8 @@ func TestHiddenErlang(t *testing.T) {
 	n.erl([]string{"-hidden", "-name", "caller@127.0.0.1"}, "ping", "get")
 }
 
-// A node without a name gets one from the node that it connects to, one that was used before if it is
-// free. Only short names make this independent of the host's name.
+// A node without a name gets one from the node that it connects to: one that was used before, if that is
+// free. The test uses short names so that it does not depend on the host's name.
 func TestDynamicName(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "", "-name", "flake@localhost")

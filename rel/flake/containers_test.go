@@ -80,7 +80,7 @@ func underAttack(t *testing.T, c *crowd, url string) {
 	attackers.Wait()
 }
 
-// crowd are callers, each another node, that call at a steady rate.
+// crowd is a set of callers, each its own node, that call at a steady rate.
 type crowd struct {
 	ctx     context.Context
 	n       *flakeNode

@@ -116,7 +116,7 @@ func TestGenerateInFileOfNode(t *testing.T) {
 	}
 }
 
-// If its reader ends, the command ends as others do, but its mark is exact, so the next run need not
+// If the reader of its output exits, SIGPIPE ends the command, but its mark is exact, so the next run need not
 // wait.
 func TestGenerateBrokenPipe(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")

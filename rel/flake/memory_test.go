@@ -22,8 +22,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// mayGrow is the number of bytes by which the node's resident memory may grow, whatever peers do: with
-// mayGrowConnections or fewer, for each connection beyond that, and for each with TLS.
+// mayGrow, mayGrowPerConnection and mayGrowPerTLS limit the growth of the node's resident memory, whatever peers
+// do: for up to mayGrowConnections connections, for each one beyond that, and for each with TLS.
 const (
 	mayGrow              = 100_000_000
 	mayGrowPerConnection = 32 << 10

@@ -47,7 +47,7 @@ func (m manager) want(pattern string) (message string, before []string) {
 	}
 }
 
-// The service manager is told about startup, ids, a reload and shutdown, although only its watchdog takes
+// The service manager is told about startup, ids, a reload and shutdown, even if only its watchdog takes
 // ids.
 func TestNotify(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ const (
 	nodeName = "flake@127.0.0.1"
 	cookie   = "flake"
 
-	// patience is for hangs: no test should wait so long, except one that kills the command repeatedly, where each
+	// patience is for hangs: no test should wait that long, except one that kills the command repeatedly, where each
 	// start may take as long as restart, and one that runs for a set time.
 	patience = 4 * time.Minute
 	restart  = 20 * time.Second

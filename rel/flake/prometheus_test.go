@@ -216,7 +216,7 @@ func startPrometheus(t *testing.T, targets ...string) *prometheus {
 	return p
 }
 
-// get returns the data of an endpoint, and reports whether there are any.
+// get decodes the data of an endpoint into data, and reports whether it got any.
 func (p *prometheus) get(endpoint string, data any) bool {
 	p.t.Helper()
 	answer, err := http.Get(p.url + endpoint)

@@ -125,7 +125,7 @@ func TestSharedAddress(t *testing.T) {
 	n.erlComes()()
 }
 
-// Nearly as many callers as are allowed concurrent handshakes do not interrupt each other, despite wrong
+// Callers just below the limit on concurrent handshakes do not interrupt each other, despite wrong
 // cookies and silent callers.
 func TestStorm(t *testing.T) {
 	t.Parallel()

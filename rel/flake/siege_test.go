@@ -124,7 +124,7 @@ func (s *siege) dial(addr string) (net.Conn, error) {
 	return c, err
 }
 
-// as returns an attacker with this name, or with any name if it is empty. It returns nil if the node refuses it.
+// as returns an attacker with this name, or with a new name if it is empty. It returns nil if the node refuses it.
 func (s *siege) as(name string) *attacker {
 	if name == "" {
 		name = fmt.Sprintf("siege%d@127.0.0.1", s.names.Add(1))

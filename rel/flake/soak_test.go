@@ -169,7 +169,7 @@ func init() {
 	return command
 }
 
-// take takes ids until ctx is done, from a node that may or may not be down at times.
+// take takes ids until ctx is done, from a node that may be down at times if mortal is set.
 func (s *soak) take(ctx context.Context, ids *client.IDs[flake.ID], mortal bool) {
 	var last flake.ID
 	for ctx.Err() == nil {
@@ -279,7 +279,7 @@ func (s *soak) restart(signal syscall.Signal) {
 	s.mortal = s.start()
 }
 
-// fullDisk creates something that cannot be removed in place of the file that would replace the mark's.
+// fullDisk blocks saves: it puts a directory that cannot be removed where the next file of marks would be written.
 func (s *soak) fullDisk() {
 	block := filepath.Join(s.folder, "timestamp.new")
 	for {

@@ -127,8 +127,8 @@ func (o *originalNode) goesOn(what string) {
 	}
 }
 
-// TestTakeover takes over from the original while an Erlang node calls, after takeovers that fail in all
-// ways. Calls may fail only at the end, and each caller's connection ends once.
+// TestTakeover takes over from the original while an Erlang node calls, after takeovers that fail in every
+// way. Calls may fail only at the end, and each caller's connection ends once.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	o := startOriginal(t)

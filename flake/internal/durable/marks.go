@@ -26,7 +26,7 @@ type Marks struct {
 	saving  sync.Mutex             // held while the file is written
 	saved   mark.Content           // the file's content; guarded by saving
 	workers map[string]mark.Worker // workers to write with the next save; guarded by saving
-	latest  uint64                 // the highest mark that has no open generator; guarded by saving
+	latest  uint64                 // an upper bound on the times of ids of closed generators; guarded by saving
 	names   map[string]bool        // the names in use; guarded by saving
 	kept    []*Marker              // the markers whose marks are kept ahead; guarded by saving
 	ended   bool                   // guarded by saving
@@ -287,7 +287,7 @@ func (m *Marks) report(before, err error) {
 }
 
 // drop closes one generator and releases its name, or closes all if one is nil. It lowers their
-// marks to the clock and saves. If the one has not begun, drop only releases its name.
+// marks to the clock and saves. If one has not begun, drop only releases its name.
 func (m *Marks) drop(one *Marker) (err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()

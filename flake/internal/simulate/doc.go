@@ -4,11 +4,11 @@
 //
 // Time and disk are virtual, and everything follows from a seed, so a failure can be repeated
 // exactly. [Run] runs one life, [Many] several. The simulated server is a [Node]. The tests of
-// each format use [Kept], for its generators with their durable marks. Those of package flake
-// also use nodes that must repeat ids, such as a model of the Erlang server; otherwise the
+// each format use [Kept] to run its generators with durable marks. Those of package flake
+// also use nodes that must repeat ids, such as a model of the Erlang server: if they do not, the
 // simulation is too lenient.
 //
-// Type ledger lists the rules that a node must keep. The tests of this package also simulate
+// Type ledger lists the rules that a node must obey. The tests of this package also simulate
 // fleets: several nodes with numbers from a store.
 package simulate
 

@@ -32,7 +32,7 @@ func Hangups() <-chan os.Signal {
 	}
 	// Room for one is enough: the reload that is already due will read the same files.
 	hangups := make(chan os.Signal, 1)
-	signal.Ignore(syscall.SIGHUP) // for the channels that it was reported to
+	signal.Ignore(syscall.SIGHUP) // undoes earlier calls of Notify
 	signal.Notify(hangups, syscall.SIGHUP)
 	return hangups
 }

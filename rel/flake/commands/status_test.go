@@ -37,7 +37,7 @@ func TestLead(t *testing.T) {
 	}
 }
 
-// So is a name that another node has written to etcd.
+// A name that another node has written to etcd is escaped too.
 func TestPrintWorkers(t *testing.T) {
 	var b strings.Builder
 	if err := printWorkers(&b, []workers.Entry{{Value: workers.Value{Name: "\x1b[2J\r"}}}); err != nil ||

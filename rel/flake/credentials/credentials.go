@@ -116,7 +116,7 @@ func Advise(err error, cfg config.Etcd) error {
 	case as[x509.UnknownAuthorityError](err):
 		advice = "set etcd.ca to the CA of its certificate"
 	case as[*tls.CertificateVerificationError](err):
-		advice = "is it etcd's? See etcd.endpoints"
+		advice = "is this etcd's certificate? See etcd.endpoints"
 	case errors.Is(err, etcd.ErrPassword):
 		advice = "see etcd.user and etcd.password_file"
 	case errors.Is(err, etcd.ErrNoUser):

@@ -23,7 +23,7 @@ type Generator struct {
 	from   string // the source of its worker; empty: its [[generator]] table
 	chosen bool   // whether the worker is from the configuration, not from a network card
 
-	marks *flake.Marks // keep a random worker, in the file at path; nil: it is a new one each time
+	marks *flake.Marks // keeps a random worker in the file at path; nil: a new worker each time
 	path  string
 	log   *slog.Logger
 
@@ -78,7 +78,7 @@ func (g *Generator) plan(number uint64) (p formats.Plan, who string, err error) 
 			}
 		}
 		if made {
-			g.log.Info("chose a random worker id and saved it with the timestamp: it stays as long as that file",
+			g.log.Info("chose a random worker id: it is saved with the timestamp and lasts as long as that file",
 				"worker", w, "file", g.path)
 		}
 		g.Options = formats.Options{g.Kind().Numbers[0][0]: int64(w)}

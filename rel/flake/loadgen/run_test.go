@@ -108,7 +108,7 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// Errors are counted by kind. Only some errors with arbitrary texts are counted separately.
+// Errors are counted by kind. Only a limited number of errors with arbitrary texts are counted separately.
 func TestErrors(t *testing.T) {
 	node := clienttest.New()
 	defer node.Close()

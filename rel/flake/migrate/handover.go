@@ -314,11 +314,11 @@ func (h *Handover) tellUse(ctx context.Context, w io.Writer) {
 		err = errors.New(brief(answer))
 	}
 	if err != nil {
-		fmt.Fprintln(w, "found: who uses the original is unknown:", escape.Text(err.Error()))
+		fmt.Fprintln(w, "found: cannot tell who uses the original:", escape.Text(err.Error()))
 		return
 	}
 	for i, what := range []string{"connected", "connected as hidden", "named, and lost with the original",
-		"names of global", "groups of pg"} {
+		"global names", "pg groups"} {
 		const shown = 20
 		found, _ := etf.Elements(all[i])
 		found = slices.DeleteFunc(found, func(t etf.Term) bool { return t == etf.Atom(h.Conn.Name()) })

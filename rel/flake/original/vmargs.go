@@ -260,7 +260,7 @@ func (s *Settings) addTLS(what, flag string, values []string, once func(name, va
 	}
 	why := ""
 	if !found {
-		why = "no server option that this node has"
+		why = "no server option that this node supports"
 	}
 	s.report(what, why)
 	return nil

@@ -85,7 +85,7 @@ func TestTLS(t *testing.T) {
 			"-ssl_dist_opt client_verify verify_peer": {
 			config.TLS{On: true, Cert: "c.pem", Key: "c.pem", Verify: "peer"},
 			"-ssl_dist_opt server_certfile -ssl_dist_opt server_verify -proto_dist inet6_tls",
-			"-ssl_dist_opt client_verify: no server option that this node has verify_peer without " +
+			"-ssl_dist_opt client_verify: no server option that this node supports verify_peer without " +
 				"fail_if_no_peer_cert: here other nodes must show a certificate"},
 		"-proto_dist inet_tls -ssl_dist_optfile " + opt: {
 			config.TLS{On: true, Cert: "c.pem", Key: "c.pem", CA: "ca.pem", Verify: "peer"}, "-proto_dist inet_tls -ssl_dist_optfile " + opt,

@@ -17,7 +17,7 @@ func TestDialer(t *testing.T) {
 	}
 }
 
-// Dialing another machine without TLS warns who gets the digest.
+// Dialing another machine without TLS prints a warning that says who gets the digest.
 func TestSayDigest(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
