@@ -73,7 +73,8 @@ worker = 31
 	want.Node = Node{Name: "flag@127.0.0.1", Cookie: "of the file", EPMD: "auto",
 		MaxConnections: 12000, MaxConnectionsPerHost: 4096, NetTicktime: 15 * time.Second,
 		TLS: TLS{true, "c.pem", "k.pem", "ca.pem", VerifyPeer}}
-	want.Flake.TimestampPath, want.Flake.Options, want.Flake.Random = "/a=b", formats.Options{"worker_id": 0x020000000001}, false
+	want.Flake.TimestampPath, want.Flake.Random = "/a=b", false
+	want.Flake.Options = formats.Options{"worker_id": 0x020000000001}
 	want.HTTP = HTTP{Open: true, TLS: HTTPTLS{true, "c.pem", "k.pem"}}
 	want.Etcd.On, want.Etcd.Endpoints = true, []string{"a:1", "b:2"}
 	want.Generators = []Generator{

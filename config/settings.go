@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // These words may be used instead of a worker id or number.
@@ -67,7 +69,7 @@ func (c *Config) settings() []setting {
 			mustBePEM+`, unless node.tls.verify is "none"`),
 		oneOf("node.tls.verify", &t.Verify, VerifyPeer, VerifyNone),
 		field("flake.interface", &f.Interface, isPrintable(f.Interface), "must be the name of a network interface"),
-		f.setting("flake.", f.Kind().Key("worker_id")),
+		f.setting("flake.", formats.KindOf("flake").Key("worker_id")),
 		field("flake.timestamp_path", &f.TimestampPath, isPath(f.TimestampPath), mustBePath),
 		integer("flake.allowable_downtime", (*int64)(&f.AllowableDowntime), int64(time.Millisecond),
 			1, math.MaxInt64/int64(time.Millisecond), ", in milliseconds"), // the maximum of a time.Duration

@@ -162,7 +162,7 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 }
 
 // Reserve returns 1 to n ids of one millisecond, at the cost of a single id. It waits and fails
-// like [Generator.Next] and fails if n is less than 1.
+// like [Generator.Next], and also fails if n is less than 1.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
 		return Run{}, fmt.Errorf("flake: cannot reserve %d ids: must be at least 1", n)
@@ -207,7 +207,7 @@ func (g *Generator) Last() (milli uint64, sequence uint16) {
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
 // LastSaved returns when the file was last written, or the zero time if there is no file, and
-// the error of any later attempt.
+// the error of the latest attempt if that failed.
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // Run is a run of consecutive ids: First and the Count-1 ids after it.

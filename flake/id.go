@@ -11,10 +11,10 @@
 //	|            48 bits            |       sequence, 16 bits       |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //
-// All three fields are big-endian, so ids compare as bytes. The sequence is 0 for the first id
-// of a millisecond.
+// All three fields are big-endian, so ids compared as bytes sort by time. The sequence is 0 for
+// the first id of a millisecond.
 //
-// Start with [New], which needs no setup and guarantees less; [Open], for a generator whose
+// Start with [New], which needs no setup but guarantees less; [Open], for a generator whose
 // ids stay unique across crashes, restarts and a clock set back; [NewGenerator], which saves
 // nothing; and [ID]. Code that only needs ids should take a [Nexter]. Packages snowflake and
 // sno have the same functions and methods for their formats, and return the errors of this

@@ -154,7 +154,7 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) != Width(MaxBase) {
 		return digits.Errorf(text, 0, "%d bytes; must be %d digits of base 62%s",
-			len(text), Width(MaxBase), unpadded(string(text)))
+			len(text), Width(MaxBase), unpadded(string(text[:min(len(text), Width(MaxBase)+1)])))
 	}
 	return id.keep(ParseBase(string(text), MaxBase))
 }

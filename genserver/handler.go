@@ -67,7 +67,7 @@ type Caller interface {
 
 	// Later calls f on another goroutine, unless the connection ends first. More requests from
 	// the calling process wait until f returns. If there is no room, Later calls f immediately,
-	// and Grow returns false in f.
+	// and Grow returns false when f calls it.
 	Later(f func(Caller))
 }
 

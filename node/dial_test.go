@@ -36,7 +36,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// When descriptors are few, no node is dialed.
+// When few descriptors are left, no node is dialed.
 func TestConnectFewFiles(t *testing.T) {
 	d := startDialed(t, "b")
 	reserveAll(t)

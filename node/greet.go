@@ -31,7 +31,7 @@ func (n *Node) accept() {
 		}
 		n.proto.Go(func() { n.greet(v) })
 		// A new goroutine runs before waiting ones, so many simultaneous callers, whose
-		// handshakes with TLS take long, would delay the connected peers.
+		// TLS handshakes take a long time, would delay the connected peers.
 		runtime.Gosched()
 	}
 }

@@ -237,7 +237,8 @@ type Source interface {
 	// Mark returns the saved mark, an upper bound on the times of ids, or the zero time if no
 	// mark is kept.
 	Mark() time.Time
-	// LastSaved returns when the mark was last saved, and the error of any later attempt.
+	// LastSaved returns when the mark was last saved, and the error of the latest attempt if
+	// that failed.
 	LastSaved() (time.Time, error)
 }
 

@@ -19,7 +19,7 @@
 //	text        16 digits from 23456789abcdefghijklmnopqrstuvwx
 //	ids         65,536 in 4 ms per partition, or 16,384,000 per second; then calls wait
 //
-// All fields are big-endian, so ids compare as bytes, and texts sort as the ids do.
+// All fields are big-endian, so ids sort by time, as bytes and as texts.
 //
 // When the clock is set back for the first time, the generator continues immediately at the
 // earlier time, with T flipped. If the clock is set back again, to a time for which both values
@@ -32,7 +32,7 @@
 // different units from muyo/sno's.
 //
 // Start with [Open], for a generator whose ids stay unique across crashes, restarts and a
-// clock set back; [New], which needs no setup and guarantees little; [NewGenerator], which
+// clock set back; [New], which needs no setup but guarantees little; [NewGenerator], which
 // saves nothing unless the program saves its [Snapshot]; and [ID]. The errors are those of
 // package flake, [BoundsError] and [ErrPartitionsExhausted].
 //

@@ -156,8 +156,9 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 }
 
 // Reserve returns 1 to n ids of one millisecond, at the cost of a single id. It waits and fails
-// like [Generator.Next] and fails if n is less than 1. With [Options.RandomStart] a run ends
-// with the highest sequence at the latest; ids that would continue from 0 are lost.
+// like [Generator.Next], and also fails if n is less than 1. A run never wraps around: with
+// [Options.RandomStart] it ends at the highest sequence, and ids that would continue from 0 are
+// lost.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
 		return Run{}, fmt.Errorf("flake: cannot reserve %d ids: must be at least 1", n)

@@ -16,16 +16,16 @@
 //	random    new in each id
 //	text      26 digits from 0123456789ABCDEFGHJKMNPQRSTVWXYZ, Crockford's base 32
 //
-// Ids compare as bytes, and so do their texts. The spec has 80 random bits after the time,
+// Ids sort by time, as bytes and as texts. The spec has 80 random bits after the time,
 // which a monotonic generator increments; here those bits are the last three fields.
 //
-// Start with [New], which needs no setup and guarantees less; [Open], for a generator whose
+// Start with [New], which needs no setup but guarantees less; [Open], for a generator whose
 // ids stay unique across crashes, restarts and a clock set back; [NewGenerator], which saves
 // nothing; and [ID]. The errors are those of package flake.
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators share a
 // worker id. There are two costs compared with ULIDs whose 80 bits are random: ids show their
-// worker, which may be a MAC address, and they can be guessed, since 16 random bits are few.
+// worker, which may be a MAC address, and they can be guessed, with only 16 random bits.
 // They are names, not secrets.
 package ulid
 

@@ -19,15 +19,15 @@
 //	random    the rest of rand_b, new in each id
 //	text      32 hexadecimal digits, lower case, as 8-4-4-4-12
 //
-// Ids compare as bytes, and so do their texts.
+// Ids sort by time, as bytes and as texts.
 //
-// Start with [New], which needs no setup and guarantees less; [Open], for a generator whose
+// Start with [New], which needs no setup but guarantees less; [Open], for a generator whose
 // ids stay unique across crashes, restarts and a clock set back; [NewGenerator], which saves
 // nothing; and [ID]. The errors are those of package flake.
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators share a
 // worker id. There are two costs compared with UUIDs whose 74 bits are random: ids show their
-// worker, which may be a MAC address, and they can be guessed, since 14 random bits are few.
+// worker, which may be a MAC address, and they can be guessed, with only 14 random bits.
 // They are names, not secrets.
 package uuidv7
 

@@ -224,7 +224,7 @@ func (o *Owner) report(before, err error) {
 	switch {
 	case c == nil, first:
 	case err != nil && before == nil:
-		o.Log.Error("cannot extend the worker id: ids can be made up to the mark, then stop until it is extended",
+		o.Log.Error("cannot extend the worker id: ids will stop at the mark unless it is extended first",
 			"err", err, "mark", show(c.Milli()))
 	case err == nil && before != nil:
 		o.Log.Info("the worker id can be extended again", "mark", show(c.Milli()))

@@ -74,8 +74,8 @@ func and(more string, a slog.Attr) string {
 	return text
 }
 
-// plain makes untrusted text safe to show. It shortens the text, and quotes it if it would
-// change how other text looks, or look like another attribute.
+// plain makes untrusted text safe to show. It truncates long text, and quotes text that
+// has unprintable characters, or a = that would make it look like another attribute.
 func plain(text string) string {
 	if len(text) > maxRecentText {
 		end := maxRecentText

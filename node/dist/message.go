@@ -70,7 +70,7 @@ func (m *Message) Send(pid, alias, term []byte) {
 // Later calls f on another goroutine once fewer than MaxSpawned functions run for the peer,
 // unless the connection ends first. f may use terms decoded from the message, but not its
 // bytes. Later requests from the same process to the same server wait until f returns. If there
-// is no room, Later calls f immediately, and Grow returns false in f.
+// is no room, Later calls f immediately, and Grow returns false when f calls it.
 func (m *Message) Later(f func(*Message)) {
 	if m.later {
 		f(m)

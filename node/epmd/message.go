@@ -192,7 +192,7 @@ var tagNames = map[Tag]string{
 	TagPortPlease2Req: "PORT_PLEASE2_REQ",
 }
 
-// String returns the name of the message in the EPMD chapter.
+// String returns the message's name in the EPMD protocol, such as ALIVE2_REQ.
 func (t Tag) String() string {
 	if s, ok := tagNames[t]; ok {
 		return s
@@ -231,7 +231,7 @@ const (
 
 // FormatError is the error for a malformed message.
 type FormatError struct {
-	Message string // its name in the EPMD chapter
+	Message string // its name in the EPMD protocol
 	Field   string
 	Cause   string
 

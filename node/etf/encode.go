@@ -253,7 +253,7 @@ type Caps struct {
 // AllCaps are the Caps of a peer that supports all forms, as OTP 25 and later do.
 var AllCaps = Caps{true, true, true, true, true, true, true, true}
 
-// The functions below append a term, or the head of a term, and return the extended buffer. They do not
+// The functions below append a term, or the header of a term, and return the extended buffer. They do not
 // allocate if dst has room.
 
 // AppendAtom appends an atom in the form that the peer supports. It fails if the text is not UTF-8, has more than
@@ -357,7 +357,7 @@ func AppendStringExt[T ~string | ~[]byte](dst []byte, text T) []byte {
 	return AppendNil(dst)
 }
 
-// AppendTupleHeader appends the head of a tuple. arity elements must follow.
+// AppendTupleHeader appends the header of a tuple. arity elements must follow.
 func AppendTupleHeader(dst []byte, arity int) []byte {
 	if arity <= math.MaxUint8 {
 		return append(dst, byte(SmallTupleExt), byte(arity))
@@ -365,7 +365,7 @@ func AppendTupleHeader(dst []byte, arity int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, byte(LargeTupleExt)), uint32(arity))
 }
 
-// AppendListHeader appends the head of a list. n elements must follow, and then the tail, which AppendNil appends
+// AppendListHeader appends the header of a list. n elements must follow, and then the tail, which AppendNil appends
 // for a proper list. For an empty list use AppendNil alone.
 func AppendListHeader(dst []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, byte(ListExt)), uint32(n))

@@ -72,7 +72,7 @@ func (r *Reader) Peek() Tag {
 	return Tag(r.src[r.off])
 }
 
-// Tuple reads the head of a tuple and returns its arity. The elements follow.
+// Tuple reads the header of a tuple and returns its arity. The elements follow.
 func (r *Reader) Tuple() int {
 	tag := r.next()
 	if tag != SmallTupleExt && tag != LargeTupleExt {
@@ -82,7 +82,7 @@ func (r *Reader) Tuple() int {
 	return r.tuple(tag)
 }
 
-// ListHeader reads the head of a LIST_EXT and returns the number of elements. The elements follow, and then the
+// ListHeader reads the header of a LIST_EXT and returns the number of elements. The elements follow, and then the
 // tail, which is NIL_EXT in a proper list. The empty list and lists of bytes have other tags.
 func (r *Reader) ListHeader() int {
 	r.expect(ListExt, "not a list")
@@ -92,7 +92,7 @@ func (r *Reader) ListHeader() int {
 // Nil reads the empty list.
 func (r *Reader) Nil() { r.expect(NilExt, "not the empty list") }
 
-// Map reads the head of a map and returns the number of pairs. The pairs follow, each a key and a value.
+// Map reads the header of a map and returns the number of pairs. The pairs follow, each a key and a value.
 func (r *Reader) Map() int {
 	r.expect(MapExt, "not a map")
 	return r.pairs()

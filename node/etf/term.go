@@ -6,7 +6,7 @@
 //
 // [FormatRaw] and [Format] print a term on one line for logs. Package erltext prints terms like the Erlang shell.
 //
-// All of the chapter's tags can be read, including old ones; the [Caps] of a peer decide which tags are written.
+// All tags of that document can be read, including old ones; the [Caps] of a peer decide which tags are written.
 // Compressed terms, atom cache references (of distribution headers) and LOCAL_EXT are refused. A map may contain
 // equal keys.
 //

@@ -88,8 +88,8 @@ func (c *conn) release() {
 	}
 }
 
-// share lets the shared poller call step. It returns the error from a step, or nil when the poller
-// no longer reads c, which may be immediately.
+// share lets the shared poller call step. It returns the error from step, or nil once the poller
+// has stopped reading c. If the poller does not take c, share returns nil immediately.
 func (c *conn) share(step func() error) error {
 	if c.evictions > 0 && time.Now().Before(c.aloneUntil) || !c.join(step) {
 		return nil
@@ -126,7 +126,7 @@ func (c *conn) join(step func() error) bool {
 }
 
 // takeOver moves the connection from Go's poller to the calling goroutine's thread, unless
-// resources are lacking or another goroutine is writing, which may take long.
+// resources are lacking or another goroutine is writing, which may take a long time.
 func (c *conn) takeOver() {
 	c.quick = 0
 	if !c.writing.TryLock() {

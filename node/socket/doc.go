@@ -11,7 +11,7 @@
 // on another machine it is the processor that handles the network card's interrupts.
 //
 // Several busy connections share one thread, the shared poller, because each additional thread
-// has to wake up. If a peer does not read, or handling its data takes long, its connection
+// has to wake up. If a peer does not read, or handling its data takes a long time, its connection
 // keeps the blocked goroutine, and the other connections continue on a new one after at most 20
 // ms. If the work exceeds one processor, the connection that sends most is evicted. In both
 // cases that connection gets its own thread for a while. A TLS connection always has its own.

@@ -179,7 +179,7 @@ func (p *poller) sweep(always bool) bool {
 	return false
 }
 
-// check replaces the runner if a step takes long.
+// check replaces the runner if a step takes too long.
 func (p *poller) check() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

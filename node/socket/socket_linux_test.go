@@ -281,7 +281,7 @@ func fewFiles(t *testing.T, left int) {
 	}
 }
 
-// When descriptors are few, connections do not use kept ones.
+// When few descriptors are left, connections do not use kept ones.
 func TestFewFiles(t *testing.T) {
 	ours, theirs := pair(t)
 	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))

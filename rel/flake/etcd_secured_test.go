@@ -62,7 +62,8 @@ func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
 	cert, key := ca.Issue("etcd", loopback)
 	spawn(t, "", "etcd", "--data-dir", t.TempDir(), "--listen-client-urls", "https://"+endpoint, "--advertise-client-urls", "https://"+endpoint,
 		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers,
-		"--cert-file", cert, "--key-file", key, "--bcrypt-cost", "4", "--log-level", "error") // otherwise passwords take long
+		"--cert-file", cert, "--key-file", key, "--bcrypt-cost", "4", // otherwise passwords are slow
+		"--log-level", "error")
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: ca.Client("operator", loopback)}}
 	defer client.CloseIdleConnections()
 	for _, request := range [][2]string{

@@ -67,7 +67,7 @@ func table() []subcommand {
 			commands.BenchMore, commands.Bench},
 		{"generate", "", 0, "makes ids without a node", commands.GenerateMore, commands.Generate},
 		{"inspect", "ID...", math.MaxInt, "decodes ids of any format", commands.InspectMore, commands.Inspect},
-		{"import", "", 0, "takes over what boundary/flake left on a disk: its time and its settings",
+		{"import", "", 0, "imports the time and the settings that boundary/flake left on disk",
 			migrate.ImportMore, migrate.Import},
 		{"takeover", "", 0, "replaces a running node of the original, boundary/flake",
 			migrate.TakeoverMore, migrate.Takeover},

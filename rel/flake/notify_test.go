@@ -107,7 +107,7 @@ func TestNotifyStart(t *testing.T) {
 	defer c.Close()
 	fmt.Fprint(c, "END")
 	_, before := m.want("END")
-	for _, said := range before { // more of them if it took long
+	for _, said := range before { // more of them if it took a long time
 		if said != starting {
 			t.Errorf("at the end: %q", said)
 		}

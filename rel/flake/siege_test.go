@@ -39,7 +39,7 @@ var together = []struct {
 	run   func(s *siege, i int)
 }{
 	{"exits in the name of the node's processes", 1, (*siege).forgedExits},
-	{"casts that take long, and the same name again", 1, (*siege).slowCasts},
+	{"slow casts, and the same name again", 1, (*siege).slowCasts},
 	{"frames that do not end", 400, func(s *siege, _ int) { s.unfinished(64<<10-4, 60<<10) }},
 	{"large frames that do not end", 4, func(s *siege, _ int) { s.unfinished(dist.MaxFrame, dist.MaxFrame/2) }},
 	{"monitors", 400, (*siege).monitoring},

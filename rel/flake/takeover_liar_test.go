@@ -177,7 +177,7 @@ func TestTakeoverOfLiar(t *testing.T) {
 		lie        func(l *liar) (etf.Term, error)
 	}{
 		{"status", "LIST_EXT: more than", func(*liar) (etf.Term, error) { return slices.Repeat(etf.List{etf.Atom("a")}, etf.MaxElements+1), nil }},
-		{"status", "is this the original's node?", (*liar).end},
+		{"status", "is it a node of boundary/flake?", (*liar).end},
 		{"guard", "the original's server was not suspended: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
 		{"guard", "the original's server was not suspended: ", (*liar).end},
 		{"guard", "its worker id has changed", func(l *liar) (etf.Term, error) { s := l.state(); s[2] = int64(1); return l.suspended(s), nil }},

@@ -172,7 +172,8 @@ func TestTakeover(t *testing.T) {
 		t.Errorf("exit status %d", status)
 	}
 	cfg, err := config.Load(filepath.Join(o.folder, "sys.toml"))
-	if err != nil || cfg.Flake.Options["worker_id"] != int64(o.worker) || cfg.Node.Name != nodeName || cfg.Node.Cookie != cookie {
+	if err != nil || cfg.Flake.Options["worker_id"] != int64(o.worker) ||
+		cfg.Node.Name != nodeName || cfg.Node.Cookie != cookie {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 }
@@ -292,5 +293,5 @@ func TestTakeoverOfAnother(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "", "-name", nodeName, "-setcookie", cookie)
 	o := originalNode{process: n.process, port: n.port, folder: t.TempDir()}
-	o.fails("this node", "", "", exitFailure, "is this the original's node?")
+	o.fails("this node", "", "", exitFailure, "is it a node of boundary/flake?")
 }

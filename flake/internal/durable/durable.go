@@ -156,7 +156,7 @@ func (k *Marker) watch() {
 	now, ahead, behind := k.source.Now(), k.source.Doubted(), k.source.Behind() > window
 	switch {
 	case ahead > 0 && k.ahead == 0:
-		k.log.Warn("the clock has gone far ahead: ids continue at the old time until it has stayed there; "+
+		k.log.Warn("the clock has gone far ahead: ids continue from the previous time until it has stayed ahead; "+
 			"correct it if it is wrong",
 			"ahead", ahead.Round(time.Millisecond), "stays", tick.Doubt)
 	case ahead == 0 && k.ahead > 0 && now > k.seen+uint64(k.ahead/2/time.Millisecond):

@@ -276,10 +276,10 @@ func (m *Marks) report(before, err error) {
 	slow := m.attempts.Slow()
 	switch {
 	case err == slow:
-		m.log.Error("the timestamp is not saved in time: ids can be made up to the mark, then stop until it is saved",
+		m.log.Error("the timestamp is not saved in time: ids will stop at the mark unless it is saved first",
 			"file", m.file.Path(), "err", err)
 	case err != nil && (before == nil || before == slow):
-		m.log.Error("the timestamp cannot be saved: ids can be made up to the mark, then stop until it is saved",
+		m.log.Error("the timestamp cannot be saved: ids will stop at the mark unless it is saved first",
 			"file", m.file.Path(), "err", err)
 	case err == nil && before != nil:
 		m.log.Info("the timestamp can be saved again", "file", m.file.Path())

@@ -195,7 +195,7 @@ func TestFullDiskIsRiddenOut(t *testing.T) {
 	if _, err := d.LastSaved(); err != nil {
 		t.Error(err)
 	}
-	for _, word := range []string{"until it is saved", "saved again"} {
+	for _, word := range []string{"unless it is saved first", "saved again"} {
 		if n := strings.Count(b.logged(), word); n != 1 {
 			t.Errorf("%q is logged %d times: %s", word, n, b.logged())
 		}

@@ -2,5 +2,5 @@
 
 package tick
 
-// slept returns 0, since the time is unknown.
+// slept returns 0, because the time asleep cannot be measured here.
 func slept() int64 { return 0 }

@@ -4,5 +4,5 @@ package loadgen
 
 import "time"
 
-// processorTime returns 0: the time is unknown.
+// processorTime returns 0, because the processor time cannot be measured here.
 func processorTime() time.Duration { return 0 }

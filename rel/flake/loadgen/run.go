@@ -72,7 +72,7 @@ type run struct {
 
 // Run has every caller make one call, and fails if any of these fails. Then the callers make
 // as many calls as they can in o.Duration. If a call starts late because the caller's previous
-// call took long, its measured time includes the delay.
+// call took a long time, its measured time includes the delay.
 func Run(ctx context.Context, o Options) (Result, error) {
 	r := &run{Options: o, errors: make(map[string]uint64), batches: make(chan []span, len(o.Takers))}
 	s := seen{most: maxSpans}

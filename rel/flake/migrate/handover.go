@@ -346,8 +346,8 @@ const noMesh = "nodes that start later do not meet through this node: connect th
 func (h *Handover) read(ctx context.Context) error {
 	status, err := h.apply(ctx, "sys", "get_status", etf.Atom("flake"))
 	if err != nil {
-		return fmt.Errorf("it has no server flake that reports its state (%w); "+
-			"is this the original's node?", err)
+		return fmt.Errorf("it has no server named flake that reports its state (%w); "+
+			"is it a node of boundary/flake?", err)
 	}
 	if h.last, h.Worker, err = stateOf(status); err != nil {
 		return err

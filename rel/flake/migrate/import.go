@@ -31,7 +31,7 @@ type imports struct {
 	overwrite                               bool
 }
 
-// Import takes over what boundary/flake left on disk.
+// Import imports what boundary/flake left on disk.
 func Import(f *cli.Flags) cli.Action {
 	var i imports
 	f.StringVar(&i.dets, "dets", "", "the original's dets `FILE`; without it, the one that its sys.config names")

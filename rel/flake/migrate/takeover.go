@@ -1,4 +1,4 @@
-// Package migrate replaces the original, boundary/flake. [Import] takes over the files of a
+// Package migrate replaces the original, boundary/flake. [Import] imports the files of a
 // stopped original; [Takeover] replaces a running one.
 package migrate
 

@@ -35,7 +35,7 @@ run(Check, N) ->
         Class:Why:Stack -> io:format("CHECK ~s FAIL ~0P~n", [Name, {Class, Why, Stack}, 60])
     end.
 
-%% Whatever a check sends, the connection stays up and ids go on to increase. (A
+%% Whatever a check sends, the connection stays up and ids keep increasing. (A
 %% call would set up a new connection without a word.)
 steady(Fun, N) ->
     true = connected(N),

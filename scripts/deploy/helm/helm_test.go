@@ -1,5 +1,5 @@
 // Package helm holds the chart of rel/helm against rel/kubernetes and what else deploy checks.
-// It is apart because Helm takes long to build.
+// It is apart because Helm is slow to build.
 package helm
 
 import (
