@@ -186,7 +186,8 @@ func TestUnpadded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]bool{text: true, text[1:]: true, text[1:] + "-": false, "edit": false} {
+	long := strings.Repeat("1", Width(62)+8)
+	for text, want := range map[string]bool{text: true, text[1:]: true, text[1:] + "-": false, "edit": false, long: false} {
 		_, err := Parse(text)
 		err2 := new(ID).UnmarshalText([]byte(text))
 		for _, err := range []error{err, err2} {
@@ -214,6 +215,7 @@ func TestUUIDForm(t *testing.T) {
 		"":                                        0,
 		"01234567-89ab-cdef-0123-456789abcdef ":   0,
 		"{01234567-89ab-cdef-0123-456789abcdef)":  0,
+		"(01234567-89ab-cdef-0123-456789abcdef}":  0,
 		"urn:guid:" + id.UUID():                   0,
 		"01234567_89ab-cdef-0123-456789abcdef":    8,
 		"01234567-89ab-cdef-0123-456789abcdeg":    35,
@@ -238,7 +240,8 @@ func TestSQL(t *testing.T) {
 			t.Errorf("scanned %v: %v, %v", src, got, err)
 		}
 	}
-	for _, src := range []any{1, id[:15], strings.Repeat("0", 36), strings.Repeat("x", 1<<20)} {
+	hex := strings.Repeat("0", 32) // which Parse reads
+	for _, src := range []any{1, id[:15], hex, []byte(hex), strings.Repeat("0", 36), strings.Repeat("x", 1<<20)} {
 		got := id
 		if err := got.Scan(src); err == nil || got != id || len(err.Error()) > 250 {
 			t.Errorf("scanned %T: %v, %v", src, got, err)
