@@ -155,7 +155,7 @@ func (f format[ID, P, G, S]) testGenerator(t *testing.T, g G, milli uint64, last
 		}
 		last = id
 	}
-	if at, sequence := g.Last(); at != milli || sequence != 3 || g.PerTick() < 4096 || g.Waits() != 0 ||
+	if at, sequence := g.Last(); at != milli || sequence != 3 || g.PerTick() < 4095 || g.Waits() != 0 ||
 		g.Behind() != 0 {
 		t.Errorf("the last is %d:%d of %d, %d waits, %v behind", at, sequence, g.PerTick(), g.Waits(), g.Behind())
 	}

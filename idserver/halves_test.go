@@ -1,6 +1,8 @@
 package idserver
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -70,6 +72,7 @@ func TestHalves(t *testing.T) {
 			t.Errorf("last %d, %d", last, sequence)
 		}
 	}
+	testBeyondRuns(t, &Server{IDs: formats.UUIDv7(uuids)})
 	for _, err := range []error{uuids.Close(), ulids.Close()} {
 		if err != nil {
 			t.Error(err)
@@ -119,6 +122,30 @@ func testHalvesRuns(t *testing.T, s *Server) {
 		}
 		if len(random) < 900 || i != uint64(n+1000) {
 			t.Errorf("%d ids have %d times random bits", n, len(random))
+		}
+	}
+}
+
+// testBeyondRuns uses up the ids for runs. A single id can still be taken, but not in a
+// lease, where a client may replace its random bits.
+func testBeyondRuns(t *testing.T, s *Server) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	last := formats.Number{}
+	for err := error(nil); err == nil; {
+		var runs []formats.Run
+		if runs, err = s.Take(ctx, KindLease, 1, Meta{}, nil); err == nil {
+			last = runs[0].First
+		}
+	}
+	for range 2 {
+		id, err := s.Get(ctx, Meta{})
+		if err != nil || id.Compare(last) <= 0 || id.Hi != last.Hi+1 && id.Lo != last.Lo+1 {
+			t.Errorf("%v after %v, %v", id, last, err)
+		}
+		last = id
+		if runs, err := s.Take(ctx, KindLease, 1, Meta{}, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("a lease beyond the sequences: %v, %v", runs, err)
 		}
 	}
 }

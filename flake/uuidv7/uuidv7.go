@@ -16,7 +16,8 @@
 //	          length right after the time (section 6.2, method 1)
 //	var       10, the variant
 //	worker    the upper bits of rand_b: the worker of the generator (section 6.4)
-//	random    the rest of rand_b, new in each id
+//	random    the rest of rand_b, new in each id; in ids with the sequence 4095, a number that
+//	          continues the sequence: 0, 1, 2 and so on
 //	text      32 hexadecimal digits, lower case, as 8-4-4-4-12
 //
 // Ids sort by time, as bytes and as texts.
@@ -27,8 +28,8 @@
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators share a
 // worker id. There are two costs compared with UUIDs whose 74 bits are random: ids show their
-// worker, which may be a MAC address, and they can be guessed, with only 14 random bits.
-// They are names, not secrets.
+// worker, which may be a MAC address, and they can be guessed, with only 14 random bits, and none
+// after 4,095 ids in a millisecond. They are names, not secrets.
 package uuidv7
 
 import (
@@ -73,7 +74,7 @@ func (id ID) Worker() flake.Worker { return layout.Worker(id) }
 // Sequence returns the id's number within its millisecond, starting at 0.
 func (id ID) Sequence() uint16 { return layout.SequenceOf(id) }
 
-// Random returns the id's random bits.
+// Random returns the id's random bits. With the sequence 4095 they are a counter.
 func (id ID) Random() uint16 { return layout.RandomOf(id) }
 
 // Plus returns the id that is i places after this one in a [Run].
@@ -102,9 +103,10 @@ var layout = halves.UUIDv7
 // Options configure a [Generator]. The zero value is valid.
 type Options = flake.Options
 
-// Generator makes ids, each higher than the last and never ahead of its clock: at most 4,096
-// per millisecond, up to the year 6429. Any number of goroutines may use a Generator; it takes
-// no locks and allocates nothing. On a zero Generator, Next and similar methods fail.
+// Generator makes ids, each higher than the last and never ahead of its clock, up to the year
+// 6429. Per millisecond, Reserve returns at most 4,095 ids, and all methods together at most
+// 20,479. Any number of goroutines may use a Generator; it takes no locks and allocates nothing.
+// On a zero Generator, Next and similar methods fail.
 //
 // Its methods are Next, NextN, Reserve, CatchUp, Close, Ready, Behind, Worker, PerTick,
 // Waits, Last, Mark and LastSaved, like those of [flake.Generator].
@@ -125,14 +127,15 @@ func Open(ctx context.Context, path string, worker flake.Worker, o Options) (*Ge
 }
 
 // New returns a new id and needs no setup, like [flake.New]: it saves nothing on disk, and two
-// processes could choose the same worker id. If the 4,096 ids of a millisecond are used up, New
+// processes could choose the same worker id. If the ids of a millisecond are used up, New
 // waits for the next millisecond. If a system must not rely on chance, or relies on ascending
 // ids, use [Open].
 func New() ID { return fresh() }
 
 var fresh = halves.Fresh[ID](layout)
 
-// Run is a run of consecutive ids: First and the Count-1 after it, with First's random bits.
+// Run is a run of consecutive ids: First and the Count-1 after it, with First's random bits, which
+// may be replaced in each of them.
 type Run = flake.RunOf[ID]
 
 // encodedLen is the length of an id's text.

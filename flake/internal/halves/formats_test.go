@@ -78,7 +78,13 @@ func TestNoDuplicates(t *testing.T) {
 
 func (f format[ID, G]) testNoDuplicates(t *testing.T) {
 	duplicates.Check(t, *duplicatesIDs, f.generator(t, nil),
-		func(id ID) uint64 { return id.Milli()<<f.bits | uint64(id.Sequence()) },
+		func(id ID) uint64 {
+			place := uint64(id.Sequence())
+			if f.bits == 12 && place == 1<<12-1 { // the random bits count, up to 15 bits of places
+				place += uint64(id.Random())
+			}
+			return id.Milli()<<max(f.bits, 15) | place
+		},
 		func(id, last ID) bool { return id.Compare(last) > 0 && id.Worker() == someWorker })
 }
 

@@ -11,6 +11,9 @@
 //
 // Within a millisecond, the first half of a generator's id is one more than that of its
 // previous id. The random bits make an id harder to guess; it is unique without them.
+// In a UUID, all ids after those with the lower sequences have the last sequence, and count up in
+// the random bits (RFC 9562 section 6.2). Runs do not contain them, because a client that counts up
+// in a run may replace its random bits.
 package halves
 
 import (
@@ -30,12 +33,14 @@ import (
 type Layout struct {
 	Sequence, Random int    // numbers of bits, at most 16
 	High, Low        uint64 // the bits that are always set in each half
+	PerMilli, InRuns int    // number of ids per millisecond, and how many of them runs can contain
 }
 
 // The layouts of the two formats.
 var (
-	UUIDv7 = Layout{Sequence: 12, Random: 14, High: 7 << 12, Low: 1 << 63} // version and variant
-	ULID   = Layout{Sequence: 16, Random: 16}
+	UUIDv7 = Layout{Sequence: 12, Random: 14, High: 7 << 12, Low: 1 << 63, // version and variant
+		PerMilli: 1<<12 - 1 + 1<<14, InRuns: 1<<12 - 1}
+	ULID = Layout{Sequence: 16, Random: 16, PerMilli: 1 << 16, InRuns: 1 << 16}
 )
 
 // MaxMilli is the latest time of an id in milliseconds since 1970, in the year 10889.
@@ -119,17 +124,18 @@ type Generator[T ID[T]] struct {
 	worker    flake.Worker
 	high, low uint64 // the bits of each half that are the same in all ids
 	random    uint64 // mask for the random bits
+	inRuns    int    // Layout.InRuns
 }
 
 func New[T ID[T]](l Layout, worker flake.Worker, o flake.Options) (*Generator[T], error) {
 	if worker > flake.MaxWorker {
 		return nil, fmt.Errorf("flake: worker_id %#x has more than 48 bits", uint64(worker))
 	}
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << l.Sequence}, o.Clock)
+	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: l.PerMilli}, o.Clock)
 	if err != nil {
 		return nil, err
 	}
-	g := &Generator[T]{worker: worker, high: l.High, low: l.low(worker), random: 1<<l.Random - 1}
+	g := &Generator[T]{worker: worker, high: l.High, low: l.low(worker), random: 1<<l.Random - 1, inRuns: l.InRuns}
 	g.core.Source = ids
 	return g, nil
 }
@@ -181,10 +187,14 @@ func (g *Generator[T]) next(ctx context.Context, id *T) error {
 	return err
 }
 
-// set makes an id. Each thread of Go's runtime has its own ChaCha8, seeded by the
-// system, so random bits take no lock.
-func (g *Generator[T]) set(id *T, milli uint64, sequence int) {
-	set(id, milli<<16|g.high|uint64(sequence), g.low|rand.Uint64()&g.random)
+// set makes the id with an index in its millisecond. Each thread of Go's runtime has its own
+// ChaCha8, seeded by the system, so random bits take no lock.
+func (g *Generator[T]) set(id *T, milli uint64, index int) {
+	if index >= g.inRuns {
+		set(id, milli<<16|g.high|uint64(g.inRuns), g.low|uint64(index-g.inRuns))
+		return
+	}
+	set(id, milli<<16|g.high|uint64(index), g.low|rand.Uint64()&g.random)
 }
 
 // NextN fills dst with ids in ascending order, like [flake.Generator.NextN].
@@ -208,7 +218,7 @@ func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], er
 	if n < 1 {
 		return r, fmt.Errorf("flake: cannot reserve %d ids: must be at least 1", n)
 	}
-	milli, used, count, err := g.core.Source.Reserve(ctx, n)
+	milli, used, count, err := g.core.Source.ReserveBelow(ctx, n, g.inRuns)
 	if err == nil {
 		g.set(&r.First, milli, used)
 	}
@@ -229,8 +239,8 @@ func (g *Generator[T]) Behind() time.Duration { return g.core.Behind() }
 // Worker returns the worker in every id.
 func (g *Generator[T]) Worker() flake.Worker { return g.worker }
 
-// PerTick returns the number of ids per millisecond.
-func (g *Generator[T]) PerTick() int { return g.core.Source.PerTick() }
+// PerTick returns the number of ids per millisecond that Reserve can return.
+func (g *Generator[T]) PerTick() int { return g.inRuns }
 
 // Waits returns the number of calls that waited for the next millisecond.
 func (g *Generator[T]) Waits() uint64 { return g.core.Source.Waits() }
@@ -247,5 +257,5 @@ func (g *Generator[T]) Close() error { return g.core.Close() }
 // Last returns the time, in ms since 1970, and the sequence of the last id.
 func (g *Generator[T]) Last() (milli uint64, sequence uint16) {
 	milli, used := g.core.Source.Last()
-	return milli, uint16(max(used, 1) - 1)
+	return milli, uint16(min(max(used, 1)-1, g.inRuns))
 }

@@ -153,8 +153,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A millisecond has every sequence once. Single ids and those of NextN have different random
-// bits, those of a run the same.
+// Until the ids for runs are used up, a millisecond has every sequence once. Single ids and those
+// of NextN have different random bits, those of a run the same.
 func TestRuns(t *testing.T) {
 	for name, l := range layouts {
 		milli := uint64(1_700_000_000_000)
@@ -207,14 +207,45 @@ func TestRuns(t *testing.T) {
 		if run, err := g.Reserve(ctx, 1); err == nil || run != (flake.RunOf[anID]{}) {
 			t.Errorf("%s: %v more, %v", name, run, err)
 		}
+		testBeyond(t, name, l, g, ids[len(ids)-1])
 		if n, err := g.NextN(ctx, make([]anID, 2)); n != 0 || err == nil {
 			t.Errorf("%s: %d ids more, %v", name, n, err)
+		}
+		milli++
+		if run, err := g.Reserve(ctx, 2); run.Count != 2 || err != nil || l.SequenceOf(run.First) != 0 {
+			t.Errorf("%s: %v in the next millisecond, %v", name, run, err)
 		}
 	}
 }
 
-// simulated returns generators without a file. Package flake shows that such simulations find
-// errors.
+// testBeyond takes the ids after the last one for a run: they have the last sequence, and every
+// value of the random bits once. No run can contain them, even if its random bits are replaced.
+func testBeyond(t *testing.T, name string, l Layout, g *Generator[anID], last anID) {
+	milli, ids := Milli(last), make([]anID, l.PerMilli-l.InRuns)
+	done := 0
+	for ; done < len(ids)/2; done++ {
+		var err error
+		if ids[done], err = g.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := g.NextN(t.Context(), ids[done:]); n != len(ids)-done || err != nil {
+		t.Fatal(n, err)
+	}
+	for i, id := range ids {
+		if want, err := l.Make(milli, flake.MaxWorker, 1<<l.Sequence-1, uint16(i)); id != want || err != nil ||
+			flake.ID(id).Compare(flake.ID(last)) <= 0 || int(l.SequenceOf(id)) < l.InRuns {
+			t.Fatalf("%s: id %d beyond the sequences is %x, want %x", name, i, id, want)
+		}
+		last = id
+	}
+	if at, sequence := g.Last(); at != milli || sequence != 1<<l.Sequence-1 {
+		t.Errorf("%s: the last is %d:%d", name, at, sequence)
+	}
+}
+
+// simulated returns generators without a file, which a caller asks for single ids and for runs.
+// Package flake shows that such simulations find errors.
 func simulated(l Layout) simulate.Config {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
 		g, err := New[anID](l, 7, flake.Options{Clock: m.NewClock()})
@@ -223,7 +254,13 @@ func simulated(l Layout) simulate.Config {
 		}
 		return simulate.Generator{Source: g.core.Source, IDs: func(count int, got simulate.Got) error {
 			for count > 0 {
-				run, err := g.Reserve(context.Background(), count)
+				run := flake.RunOf[anID]{Count: 1}
+				var err error
+				if count%3 == 0 {
+					run, err = g.Reserve(context.Background(), count)
+				} else {
+					run.First, err = g.Next(context.Background())
+				}
 				if err != nil {
 					return err
 				}
@@ -232,15 +269,23 @@ func simulated(l Layout) simulate.Config {
 				}
 				for i := range run.Count {
 					id := run.At(i)
-					got(Milli(id), uint32(l.SequenceOf(id)))
+					got(Milli(id), uint32(placeOf(l, id)))
 				}
 				count -= run.Count
 			}
 			return nil
 		}}, nil
 	})
-	c.PerTick = 1 << l.Sequence
+	c.PerTick = l.PerMilli
 	return c
+}
+
+// placeOf returns the index of an id in its millisecond.
+func placeOf(l Layout, id [16]byte) int {
+	if sequence := int(l.SequenceOf(id)); sequence < l.InRuns {
+		return sequence
+	}
+	return l.InRuns + int(l.RandomOf(id))
 }
 
 func TestSimulate(t *testing.T) {

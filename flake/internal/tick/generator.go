@@ -210,6 +210,12 @@ func (g *Generator) Ready() error {
 // to a later tick. So if the clock seems behind, it is read again, after the word: the clock has
 // gone back only if it is still behind.
 func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, count int, err error) {
+	return g.ReserveBelow(ctx, n, g.PerTick())
+}
+
+// ReserveBelow is like [Generator.Reserve], but takes only ids whose index in the tick is below
+// end, which is from 1 to PerTick. If they are all used, it waits, even if other ids are left.
+func (g *Generator) ReserveBelow(ctx context.Context, n, end int) (milli uint64, first, count int, err error) {
 	if g == nil {
 		return 0, 0, 0, ErrZero
 	}
@@ -239,7 +245,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 			word = g.begin(now)
 		}
 		used := g.used(word)
-		if used == g.per {
+		if used >= uint64(end) {
 			if ctx.Err() != nil {
 				return 0, 0, 0, context.Cause(ctx)
 			}
@@ -251,7 +257,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 			now = g.clock()
 			continue
 		}
-		got := min(uint64(n), g.per-used)
+		got := min(uint64(n), uint64(end)-used)
 		if g.word.CompareAndSwap(old, word+got) {
 			return now, int(used), int(got), nil
 		}

@@ -21,14 +21,22 @@ type numbered struct {
 
 func (g numbered) source() formats.Generator { return g.ids.Get() }
 
-// Reserve tries again if the number changed while it ran.
+func (g numbered) Next(ctx context.Context, meta uint8) (formats.Number, error) {
+	return take(g, func(ids formats.Generator) (formats.Number, error) { return ids.Next(ctx, meta) })
+}
+
 func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
+	return take(g, func(ids formats.Generator) (formats.Run, error) { return ids.Reserve(ctx, n, meta) })
+}
+
+// take takes ids, and tries again if the number changed while it ran.
+func take[IDs any](g numbered, from func(formats.Generator) (IDs, error)) (IDs, error) {
 	now := g.source()
-	run, err := now.Reserve(ctx, n, meta)
+	ids, err := from(now)
 	if errors.Is(err, flake.ErrClosed) && g.source() != now {
-		run, err = g.source().Reserve(ctx, n, meta)
+		ids, err = from(g.source())
 	}
-	return run, g.ids.Explain(err)
+	return ids, g.ids.Explain(err)
 }
 
 // Ready returns an error before ids run out: when the claim's end is nearer than it ever is while etcd answers.

@@ -20,16 +20,16 @@ type stuckSource struct {
 	taken          int
 }
 
-func (s *stuckSource) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
+func (s *stuckSource) Next(ctx context.Context, meta uint8) (formats.Number, error) {
 	if s.refuses {
-		return formats.Run{}, flake.ErrClosed
+		return formats.Number{}, flake.ErrClosed
 	}
 	if s.stuck {
 		<-ctx.Done()
-		return formats.Run{}, ctx.Err()
+		return formats.Number{}, ctx.Err()
 	}
 	s.taken++
-	return s.Source.Reserve(ctx, n, meta)
+	return s.Source.Next(ctx, meta)
 }
 
 // The watchdog takes an id from a generator that others use, but not from an idle one. A generator that
