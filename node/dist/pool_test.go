@@ -408,8 +408,11 @@ func TestSharedWatches(t *testing.T) {
 		t.Errorf("%d monitors without the pool, want at least %d; %d are kept, %d spares",
 			n, ordinary, len(w.monitors.all), len(w.spares))
 	}
-	if link(both) {
-		t.Error("a link without room")
+	pids, refused := []byte(both), true
+	if n := testing.AllocsPerRun(100, func() {
+		refused = refused && !w.add(&w.links, 1, pids, pids, nil, nil)
+	}); n != 0 || !refused {
+		t.Errorf("a link without room: refused: %t, with %v allocations", refused, n)
 	}
 	p.give(everything)
 	if !monitor(n) || !link(both) {

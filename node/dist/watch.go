@@ -63,10 +63,10 @@ func (w *watches) clear() {
 	w.account.hold(0)
 }
 
-// settle counts the bytes held and reports whether there is room. It includes those kept for later
-// watches, so that not every call changes the pool.
-func (w *watches) settle() bool {
-	return w.account.hold(w.held + w.monitors.idle() + w.links.idle())
+// settle counts the bytes held, and more, and reports whether there is room. It includes those kept
+// for later watches, so that not every call changes the pool.
+func (w *watches) settle(more int) bool {
+	return w.account.hold(w.held + more + w.monitors.idle() + w.links.idle())
 }
 
 // shrink releases the memory kept for later watches.
@@ -77,7 +77,7 @@ func (w *watches) shrink() {
 	w.spares = nil
 	w.monitors.shrink()
 	w.links.shrink()
-	w.settle()
+	w.settle(0)
 }
 
 // add adds a watch, in place of any with the same key, and reports whether there is room for it.
@@ -91,13 +91,16 @@ func (w *watches) add(set *watchSet, process uint64, key, first, second, third [
 	if last := len(w.spares) - 1; last >= 0 {
 		s, w.spares = w.spares[last], w.spares[:last]
 		w.held -= s.size()
-	} else {
+	} else if w.settle(watchSize + len(first) + len(second) + len(third)) {
 		s = new(watch)
+	} else { // before anything is allocated
+		w.shrink()
+		return false
 	}
 	terms := slices.Grow(s.terms[:0], len(first)+len(second)+len(third))
 	s.process, s.terms = process, append(append(append(terms, first...), second...), third...)
 	set.set(hash, s)
-	if w.held += s.size(); w.settle() {
+	if w.held += s.size(); w.settle(0) {
 		return true
 	}
 	w.remove(set, hash)
@@ -123,7 +126,7 @@ func (w *watches) remove(set *watchSet, hash uint64) bool {
 	} else {
 		w.held -= s.size()
 	}
-	if !w.settle() {
+	if !w.settle(0) {
 		w.shrink()
 	}
 	return true
