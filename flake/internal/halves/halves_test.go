@@ -244,6 +244,27 @@ func testBeyond(t *testing.T, name string, l Layout, g *Generator[anID], last an
 	}
 }
 
+// NextN continues in the next millisecond.
+func TestNextN(t *testing.T) {
+	for name, l := range layouts {
+		milli := uint64(1_700_000_000_000)
+		g, err := New[anID](l, 7, flake.Options{Clock: func() uint64 { milli++; return milli }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := make([]anID, l.PerMilli+2)
+		if n, err := g.NextN(t.Context(), ids); n != len(ids) || err != nil {
+			t.Fatalf("%s: %d of %d ids, %v", name, n, len(ids), err)
+		}
+		for i, id := range ids[1:] {
+			if last := ids[i]; flake.ID(id).Compare(flake.ID(last)) <= 0 ||
+				i+1 >= l.PerMilli && int(l.SequenceOf(id)) != i+1-l.PerMilli {
+				t.Fatalf("%s: id %d is %x after %x", name, i+1, id, last)
+			}
+		}
+	}
+}
+
 // simulated returns generators without a file, which a caller asks for single ids and for runs.
 // Package flake shows that such simulations find errors.
 func simulated(l Layout) simulate.Config {
