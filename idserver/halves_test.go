@@ -72,7 +72,7 @@ func TestHalves(t *testing.T) {
 			t.Errorf("last %d, %d", last, sequence)
 		}
 	}
-	testBeyondRuns(t, &Server{IDs: formats.UUIDv7(uuids)})
+	testLastSequence(t, &Server{IDs: formats.UUIDv7(uuids)})
 	for _, err := range []error{uuids.Close(), ulids.Close()} {
 		if err != nil {
 			t.Error(err)
@@ -126,26 +126,29 @@ func testHalvesRuns(t *testing.T, s *Server) {
 	}
 }
 
-// testBeyondRuns uses up the ids for runs. A single id can still be taken, but not in a
-// lease, where a client may replace its random bits.
-func testBeyondRuns(t *testing.T, s *Server) {
+// testLastSequence uses up a millisecond. No id has the last sequence, in which the library's ids
+// count in the random bits: a client may replace the random bits of any id.
+func testLastSequence(t *testing.T, s *Server) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	last := formats.Number{}
-	for err := error(nil); err == nil; {
-		var runs []formats.Run
-		if runs, err = s.Take(ctx, KindLease, 1, Meta{}, nil); err == nil {
-			last = runs[0].First
+	for n, taken := 1000, 2001; n > 0; {
+		runs, err := s.Take(ctx, KindGetMany, n, Meta{}, nil)
+		switch {
+		case err == nil:
+			taken += n
+		case !errors.Is(err, context.Canceled):
+			t.Fatalf("after %d ids: %v, %v", taken, runs, err)
+		default:
+			n /= 10
+		}
+		if taken > 1<<12-1 {
+			t.Fatalf("%d ids of one millisecond", taken)
 		}
 	}
-	for range 2 {
-		id, err := s.Get(ctx, Meta{})
-		if err != nil || id.Compare(last) <= 0 || id.Hi != last.Hi+1 && id.Lo != last.Lo+1 {
-			t.Errorf("%v after %v, %v", id, last, err)
-		}
-		last = id
-		if runs, err := s.Take(ctx, KindLease, 1, Meta{}, nil); !errors.Is(err, context.Canceled) {
-			t.Errorf("a lease beyond the sequences: %v, %v", runs, err)
-		}
+	if id, err := s.Get(ctx, Meta{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("one id more: %v, %v", id, err)
+	}
+	if _, sequence := s.IDs.Last(); sequence != 1<<12-2 {
+		t.Errorf("the last sequence is %d", sequence)
 	}
 }

@@ -49,11 +49,11 @@ type Meta struct {
 
 // Get takes the next id. If a metabyte is given, the id's format must have one.
 func (s *Server) Get(ctx context.Context, meta Meta) (formats.Number, error) {
-	id, err := formats.Number{}, ErrBadArgument
+	run, err := formats.Run{}, ErrBadArgument
 	if b, ok := s.metabyte(meta); ok {
-		id, err = s.IDs.Next(ctx, b)
+		run, err = s.IDs.Reserve(ctx, 1, b)
 	}
-	return id, s.Count(KindGet, err)
+	return run.First, s.Count(KindGet, err)
 }
 
 // Take takes n ids in ascending order for a request of kind KindGetMany, KindGetBinary or

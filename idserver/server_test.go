@@ -35,11 +35,6 @@ func (s *stock) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) 
 	return formats.Run{First: first, Count: n}, nil
 }
 
-func (s *stock) Next(ctx context.Context, meta uint8) (formats.Number, error) {
-	run, err := s.Reserve(ctx, 1, meta)
-	return run.First, err
-}
-
 func (s *stock) PerTick() int { return s.perTick }
 func (*stock) Waits() uint64  { return 5 }
 

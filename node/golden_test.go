@@ -57,13 +57,13 @@ type sequence struct {
 	ids []flake.ID
 }
 
-func (s *sequence) Next(context.Context, uint8) (formats.Number, error) {
+func (s *sequence) Reserve(context.Context, int, uint8) (formats.Run, error) {
 	if len(s.ids) == 0 {
-		return formats.Number{}, errors.New("asked too often")
+		return formats.Run{}, errors.New("asked too often")
 	}
 	id := s.ids[0]
 	s.ids = s.ids[1:]
-	return formats.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}, nil
+	return formats.Run{First: formats.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}, Count: 1}, nil
 }
 
 // Recorded callers receive the same frames as from the original, except for the differences

@@ -44,9 +44,9 @@ type watchedIDs struct {
 	w *watched
 }
 
-func (i watchedIDs) Next(context.Context, uint8) (formats.Number, error) {
+func (i watchedIDs) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) {
 	i.w.steps = append(i.w.steps, "6 id")
-	return formats.Number{Hi: 1, Lo: 2<<16 | 3}, nil
+	return formats.Run{First: formats.Number{Hi: 1, Lo: 2<<16 | 3}, Count: n}, nil
 }
 
 // TestWalk follows one call through the steps of the package's documentation.

@@ -217,11 +217,8 @@ func (p Place) Overlaps(other Place) bool {
 // A Source makes ids of one format. It is safe for concurrent use.
 type Source interface {
 	Format() *Format
-	// Next takes one new id. If the ids of a tick are used up, it waits for the next tick, until
-	// ctx is done. meta is the metabyte, in formats that have one.
-	Next(ctx context.Context, meta uint8) (Number, error)
-	// Reserve is like Next, but takes a run of 1 to n new ids. A tick may have fewer ids for runs
-	// than for Next.
+	// Reserve takes a run of 1 to n new ids. If the ids of a tick are used up, it waits for
+	// the next tick, until ctx is done. meta is the metabyte, in formats that have one.
 	Reserve(ctx context.Context, n int, meta uint8) (Run, error)
 	// Worker returns the worker, machine or partition in every id.
 	Worker() uint64
@@ -235,7 +232,7 @@ type Source interface {
 	Behind() time.Duration
 	// Waits returns the number of calls that waited because the ids of a tick were used up.
 	Waits() uint64
-	// PerTick returns the number of ids per tick that Reserve can take.
+	// PerTick returns the number of ids per tick.
 	PerTick() int
 	// Mark returns the saved mark, an upper bound on the times of ids, or the zero time if no
 	// mark is kept.
@@ -263,7 +260,6 @@ type idOf[ID any] interface{ Plus(i int) ID }
 
 // generatorOf has the methods that the generators of all packages share.
 type generatorOf[ID idOf[ID], S uint16 | uint32] interface {
-	Next(ctx context.Context) (ID, error)
 	Reserve(ctx context.Context, n int) (flake.RunOf[ID], error)
 	Last() (milli uint64, sequence S)
 	Ready() error
@@ -283,29 +279,17 @@ func (g *generator[ID, S]) Last() (milli uint64, sequence uint32) {
 	return milli, uint32(last)
 }
 
-func (g *generator[ID, S]) Next(ctx context.Context, meta uint8) (Number, error) {
-	id, err := g.generatorOf.Next(ctx)
-	if err != nil {
-		return Number{}, err
-	}
-	return g.withMeta(id, meta), nil
-}
-
+// Reserve never calls Next: clients may replace an id's random bits, in which Next may count.
 func (g *generator[ID, S]) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
 	run, err := g.generatorOf.Reserve(ctx, n)
 	if err != nil {
 		return Run{}, err
 	}
-	return Run{g.withMeta(run.First, meta), run.Count, g.format}, nil
-}
-
-// withMeta returns an id, whose metabyte is 0, with the given one.
-func (g *generator[ID, S]) withMeta(id ID, meta uint8) Number {
-	n := g.number(id)
+	first := g.number(run.First) // with metabyte 0
 	if meta != 0 && g.format.Meta {
-		n = n.add(Number{Lo: uint64(meta)}.shifted(g.format.meta))
+		first = first.add(Number{Lo: uint64(meta)}.shifted(g.format.meta))
 	}
-	return n
+	return Run{first, run.Count, g.format}, nil
 }
 
 // opened returns a function that adapts the results of a package's NewGenerator or Open.

@@ -12,12 +12,12 @@
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //
 //	ver       0111, version 7
-//	sequence  rand_a: the id's number within the millisecond, from 0; a counter of fixed
-//	          length right after the time (section 6.2, method 1)
+//	sequence  rand_a: the id's number within the millisecond, from 0 to 4095; a counter of
+//	          fixed length right after the time (section 6.2, method 1)
 //	var       10, the variant
 //	worker    the upper bits of rand_b: the worker of the generator (section 6.4)
-//	random    the rest of rand_b, new in each id; in ids with the sequence 4095, a number that
-//	          continues the sequence: 0, 1, 2 and so on
+//	random    the rest of rand_b, new in each id; but with the sequence 4095, a counter that
+//	          continues the sequence, from 0
 //	text      32 hexadecimal digits, lower case, as 8-4-4-4-12
 //
 // Ids sort by time, as bytes and as texts.
@@ -71,7 +71,7 @@ func (id ID) Time() time.Time { return halves.Time(id) }
 // sequence and random may all be random.
 func (id ID) Worker() flake.Worker { return layout.Worker(id) }
 
-// Sequence returns the id's number within its millisecond, starting at 0.
+// Sequence returns the id's number within its millisecond, starting at 0, or 4095 if that is lower.
 func (id ID) Sequence() uint16 { return layout.SequenceOf(id) }
 
 // Random returns the id's random bits. With the sequence 4095 they are a counter.

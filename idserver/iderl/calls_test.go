@@ -51,11 +51,6 @@ func (s *stock) Reserve(_ context.Context, n int, meta uint8) (formats.Run, erro
 	return formats.Run{First: first, Count: n}, nil
 }
 
-func (s *stock) Next(ctx context.Context, meta uint8) (formats.Number, error) {
-	run, err := s.Reserve(ctx, 1, meta)
-	return run.First, err
-}
-
 func (s *stock) Last() (uint64, uint32)      { return uint64(s.tick), uint32(s.used) }
 func (*stock) Ready() error                  { return nil }
 func (*stock) Behind() time.Duration         { return 0 }

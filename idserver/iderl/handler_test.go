@@ -209,11 +209,6 @@ func (dry) Reserve(ctx context.Context, _ int, _ uint8) (formats.Run, error) {
 	return formats.Run{}, ctx.Err()
 }
 
-func (d dry) Next(ctx context.Context, meta uint8) (formats.Number, error) {
-	run, err := d.Reserve(ctx, 1, meta)
-	return run.First, err
-}
-
 // A request ends with its connection, even if it waits for ids.
 func TestRequestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

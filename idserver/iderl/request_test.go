@@ -31,11 +31,6 @@ func (m made) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) {
 	first := formats.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}
 	return formats.Run{First: first, Count: min(n, 2)}, nil
 }
-
-func (m made) Next(ctx context.Context, meta uint8) (formats.Number, error) {
-	run, err := m.Reserve(ctx, 1, meta)
-	return run.First, err
-}
 func (made) Last() (uint64, uint32) { return 1700000000000, 3 }
 func (m made) Ready() error         { return m.err }
 

@@ -30,11 +30,6 @@ func (s *hundreds) Reserve(_ context.Context, n int, _ uint8) (formats.Run, erro
 	return run, nil
 }
 
-func (s *hundreds) Next(ctx context.Context, meta uint8) (formats.Number, error) {
-	run, err := s.Reserve(ctx, 1, meta)
-	return run.First, err
-}
-
 func (*hundreds) PerTick() int           { return 1 << 16 }
 func (*hundreds) Last() (uint64, uint32) { return 1795208692979, 0 }
 func (*hundreds) Waits() uint64          { return 7 }

@@ -247,11 +247,6 @@ func (s slow) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, erro
 	return s.Source.Reserve(ctx, n, meta)
 }
 
-func (s slow) Next(ctx context.Context, meta uint8) (formats.Number, error) {
-	<-s.gate
-	return s.Source.Next(ctx, meta)
-}
-
 // While the maximum number of requests are being answered, all others are refused immediately,
 // except those for the health of the node.
 func TestCrowded(t *testing.T) { synctest.Test(t, testCrowded) }
@@ -335,11 +330,6 @@ type dry struct{ formats.Source }
 func (dry) Reserve(ctx context.Context, _ int, _ uint8) (formats.Run, error) {
 	<-ctx.Done()
 	return formats.Run{}, ctx.Err()
-}
-
-func (d dry) Next(ctx context.Context, meta uint8) (formats.Number, error) {
-	run, err := d.Reserve(ctx, 1, meta)
-	return run.First, err
 }
 
 // A request for many ids that waits too long is refused while its answer can still be written.

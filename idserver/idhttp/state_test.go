@@ -33,8 +33,6 @@ func (p past) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) {
 	return formats.Run{Count: n}, p.ready
 }
 
-func (p past) Next(context.Context, uint8) (formats.Number, error) { return formats.Number{}, p.ready }
-
 // The page shows the node, its generators and the connected nodes.
 func TestState(t *testing.T) {
 	flakes := maker{format: formats.KindOf("flake").Format(nil), worker: 0x02fc00000a01}

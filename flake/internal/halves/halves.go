@@ -11,9 +11,10 @@
 //
 // Within a millisecond, the first half of a generator's id is one more than that of its
 // previous id. The random bits make an id harder to guess; it is unique without them.
-// In a UUID, all ids after those with the lower sequences have the last sequence, and count up in
-// the random bits (RFC 9562 section 6.2). Runs do not contain them, because a client that counts up
-// in a run may replace its random bits.
+//
+// A version 7 UUID with the last sequence is an exception: Next and NextN make many of them in a
+// millisecond, which count up in the random bits (RFC 9562 section 6.2). Reserve makes none, because
+// clients of a node may replace the random bits of its ids.
 package halves
 
 import (

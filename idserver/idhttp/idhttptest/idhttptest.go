@@ -153,11 +153,6 @@ func (f failing) Reserve(context.Context, int, uint8) (formats.Run, error) {
 	return formats.Run{}, f.err
 }
 
-func (f failing) Next(ctx context.Context, meta uint8) (formats.Number, error) {
-	run, err := f.Reserve(ctx, 1, meta)
-	return run.First, err
-}
-
 func (f failing) Ready() error { return f.err }
 
 func (f failing) LastSaved() (time.Time, error) { return time.Unix(0, 0), f.err }

@@ -21,22 +21,14 @@ type numbered struct {
 
 func (g numbered) source() formats.Generator { return g.ids.Get() }
 
-func (g numbered) Next(ctx context.Context, meta uint8) (formats.Number, error) {
-	return take(g, func(ids formats.Generator) (formats.Number, error) { return ids.Next(ctx, meta) })
-}
-
+// Reserve tries again if the number changed while it ran.
 func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
-	return take(g, func(ids formats.Generator) (formats.Run, error) { return ids.Reserve(ctx, n, meta) })
-}
-
-// take takes ids, and tries again if the number changed while it ran.
-func take[IDs any](g numbered, from func(formats.Generator) (IDs, error)) (IDs, error) {
 	now := g.source()
-	ids, err := from(now)
+	run, err := now.Reserve(ctx, n, meta)
 	if errors.Is(err, flake.ErrClosed) && g.source() != now {
-		ids, err = from(g.source())
+		run, err = g.source().Reserve(ctx, n, meta)
 	}
-	return ids, g.ids.Explain(err)
+	return run, g.ids.Explain(err)
 }
 
 // Ready returns an error before ids run out: when the claim's end is nearer than it ever is while etcd answers.

@@ -53,7 +53,7 @@ func (s *shelf) Swap(_ context.Context, have map[string]string, key, value strin
 	return true, nil
 }
 
-// reserving is a source that has only Next and Reserve.
+// reserving is a source that has only Reserve.
 type reserving struct {
 	formats.Source
 	reserve func() error
@@ -62,9 +62,6 @@ type reserving struct {
 func (s reserving) Close() error { return nil }
 func (s reserving) Reserve(context.Context, int, uint8) (run formats.Run, err error) {
 	return run, s.reserve()
-}
-func (s reserving) Next(context.Context, uint8) (id formats.Number, err error) {
-	return id, s.reserve()
 }
 
 // A call during a move gets ids with the next number, or ErrMoving. It gets ErrClosed only when the node
@@ -120,9 +117,6 @@ func TestReserveMeetsMove(t *testing.T) {
 	ids.source().(*reserving).reserve = func() error { return flake.ErrClosed }
 	if _, err := ids.Reserve(t.Context(), 1, 0); !errors.Is(err, flake.ErrClosed) {
 		t.Errorf("after the end: %v", err)
-	}
-	if _, err := ids.Next(t.Context(), 0); !errors.Is(err, flake.ErrClosed) {
-		t.Errorf("a single id after the end: %v", err)
 	}
 }
 

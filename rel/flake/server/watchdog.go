@@ -24,7 +24,7 @@ func (w watchdog) look(ctx context.Context, all []*generators.Generator) (stuck 
 		if w[g.Name] == fmt.Sprint(ids.Last()) {
 			continue
 		}
-		switch _, err := ids.Next(ctx, 0); {
+		switch _, err := ids.Reserve(ctx, 1, 0); {
 		case err == nil:
 			w[g.Name] = fmt.Sprint(ids.Last())
 		case ctx.Err() != nil:

@@ -20,16 +20,16 @@ type stuckSource struct {
 	taken          int
 }
 
-func (s *stuckSource) Next(ctx context.Context, meta uint8) (formats.Number, error) {
+func (s *stuckSource) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
 	if s.refuses {
-		return formats.Number{}, flake.ErrClosed
+		return formats.Run{}, flake.ErrClosed
 	}
 	if s.stuck {
 		<-ctx.Done()
-		return formats.Number{}, ctx.Err()
+		return formats.Run{}, ctx.Err()
 	}
 	s.taken++
-	return s.Source.Next(ctx, meta)
+	return s.Source.Reserve(ctx, n, meta)
 }
 
 // The watchdog takes an id from a generator that others use, but not from an idle one. A generator that
