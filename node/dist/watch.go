@@ -88,16 +88,21 @@ func (w *watches) add(set *watchSet, process uint64, key, first, second, third [
 		return false
 	}
 	var s *watch
+	n := len(first) + len(second) + len(third)
+	more := watchSize + n
 	if last := len(w.spares) - 1; last >= 0 {
 		s, w.spares = w.spares[last], w.spares[:last]
 		w.held -= s.size()
-	} else if w.settle(watchSize + len(first) + len(second) + len(third)) {
-		s = new(watch)
-	} else { // before anything is allocated
+		more = watchSize + max(n, cap(s.terms))
+	}
+	if !w.settle(more) { // before anything is allocated
 		w.shrink()
 		return false
 	}
-	terms := slices.Grow(s.terms[:0], len(first)+len(second)+len(third))
+	if s == nil {
+		s = new(watch)
+	}
+	terms := slices.Grow(s.terms[:0], n)
 	s.process, s.terms = process, append(append(append(terms, first...), second...), third...)
 	set.set(hash, s)
 	if w.held += s.size(); w.settle(0) {

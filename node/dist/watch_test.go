@@ -2,6 +2,7 @@ package dist
 
 import (
 	"bytes"
+	"fmt"
 	"hash/maphash"
 	"io"
 	"maps"
@@ -348,5 +349,53 @@ func TestSpares(t *testing.T) {
 	}
 	if w.shrink(); w.held != 0 || len(w.spares) != 0 || w.account.taken != 0 {
 		t.Errorf("%d bytes are held, %d spares, %d taken", w.held, len(w.spares), w.account.taken)
+	}
+}
+
+// Three connections add, remove and release watches near the end of the pool. What their accounts
+// have taken matches what they hold, within two steps.
+func TestWatchAccounts(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var p pool
+		var all [3]watches
+		for i := range all {
+			all[i].init(newMemory(&p))
+			all[i].account.memory.end = func() {}
+		}
+		filled := everything - 1 - rng.IntN(200_000)
+		p.take(filled)
+		p.unfreed = maxUnfreed + 1 // so that no connection is ended
+		for step := range 1000 {
+			w := &all[rng.IntN(len(all))]
+			set := &w.monitors
+			if rng.IntN(2) == 0 {
+				set = &w.links
+			}
+			key := fmt.Append(nil, rng.IntN(300))
+			switch rng.IntN(10) {
+			case 0:
+				w.shrink()
+			case 1, 2, 3:
+				w.forget(set, key)
+			default:
+				w.add(set, 1, key, make([]byte, rng.IntN(1+rng.IntN(3000))), make([]byte, rng.IntN(50)), nil)
+			}
+			taken := filled
+			for i := range all {
+				w := &all[i]
+				held := w.monitors.idle() + w.links.idle()
+				for _, s := range slices.Concat(w.spares, slices.Collect(maps.Values(w.monitors.all)), slices.Collect(maps.Values(w.links.all))) {
+					held += s.size()
+				}
+				if w.account.taken+ownWatches < held || w.account.taken > held+2*accountStep {
+					t.Fatalf("seed %d, step %d: %d bytes taken for %d held", seed, step, w.account.taken, held)
+				}
+				taken += w.account.taken
+			}
+			if got := int(p.held.Load()); got != taken {
+				t.Fatalf("seed %d, step %d: the pool has %d bytes, want %d", seed, step, got, taken)
+			}
+		}
 	}
 }
