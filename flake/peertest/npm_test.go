@@ -11,8 +11,8 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// The npm packages uuid and ulid read in our ids the times that are in them, and refuse
-// what is none; we read the times in theirs.
+// The npm packages uuid and ulid read the times of our ids and reject texts that are not ids. We
+// read the times of their ids.
 func TestNPM(t *testing.T) {
 	type asked struct{ text, want string }
 	all := []asked{
@@ -39,12 +39,12 @@ func TestNPM(t *testing.T) {
 	cmd.Stdin = strings.NewReader(in.String())
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v; install what it needs: npm install --prefix flake/peertest/testdata/npm --no-save --no-package-lock: %s", err, err.(*exec.ExitError).Stderr)
+		t.Fatalf("%v; install the packages: npm install --prefix flake/peertest/testdata/npm --no-save --no-package-lock: %s", err, err.(*exec.ExitError).Stderr)
 	}
 	lines := bufio.NewScanner(strings.NewReader(string(out)))
 	for _, a := range all {
 		if lines.Scan(); lines.Text() != a.want {
-			t.Fatalf("%s is for them of %s, want %s", a.text, lines.Text(), a.want)
+			t.Fatalf("they read the time of %s as %s, want %s", a.text, lines.Text(), a.want)
 		}
 	}
 	theirs := 0
@@ -67,12 +67,12 @@ func TestNPM(t *testing.T) {
 			milli, back = id.Milli(), again.String()
 		}
 		if back != text || strconv.FormatUint(milli, 10) != time {
-			t.Fatalf("%s, of %s, is for us %s, of %d", text, time, back, milli)
+			t.Fatalf("we read %s, of %s, as %s, of %d", text, time, back, milli)
 		}
 		theirs++
 	}
 	if theirs < *peerIDs/3*3 {
-		t.Errorf("only %d ids of theirs", theirs)
+		t.Errorf("read only %d of their ids", theirs)
 	}
 	t.Logf("%d ids of ours, %d of theirs", len(all), theirs)
 }

@@ -67,7 +67,7 @@ func TestSno(t *testing.T) {
 	slices.SortFunc(ids, sno.ID.Compare)
 	peer.Sort(theirs)
 	if !slices.EqualFunc(ids, theirs, func(a sno.ID, b peer.ID) bool { return a == sno.ID(b) }) {
-		t.Error("sorted otherwise")
+		t.Error("the two sort differently")
 	}
 }
 
@@ -91,7 +91,7 @@ func TestSnoVectors(t *testing.T) {
 	}
 }
 
-// snoConfigurations of both, by way of JSON.
+// snoConfigurations are snapshots in JSON, which both can read.
 var snoConfigurations = []string{
 	`{}`,
 	`{"partition": [65, 10]}`,
@@ -117,8 +117,8 @@ func snoPair(t *testing.T, config []byte, clock func() uint64) (*sno.Generator, 
 	return must(sno.NewGenerator(&ours, sno.Options{Clock: clock})), must(peer.NewGenerator(&theirs, nil))
 }
 
-// Both take the same bounds of the sequence, in either order, and refuse the same;
-// what differs in units is the same time.
+// Both accept and reject the same bounds of the sequence, in either order. Constants that differ in
+// units are the same time.
 func TestSnoBounds(t *testing.T) {
 	for _, low := range []int{0, 1, 10, 65520, 65535} {
 		for _, width := range []int{1, 2, 3, 4, 5, 6, 7, 100, 65536} {
@@ -161,9 +161,8 @@ func TestSnoNewWithTime(t *testing.T) {
 	}
 }
 
-// Ours goes on from theirs before each id, and makes the same: in the tick of
-// the last one, in another, with the clock set back for the first time, and after
-// that.
+// Before each id, our generator continues from theirs, and then both make the same id: in the tick
+// of the last id, in another tick, and after the clock is set back.
 func TestSnoNew(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	kinds := map[string]int{}
@@ -216,7 +215,7 @@ func TestSnoPeerGoesOn(t *testing.T) {
 	}
 	check(t, "sequence", s.Sequence, 9)
 	theirs := must(peer.NewGenerator(&s, nil))
-	id := theirs.New(9) // in the past of ours
+	id := theirs.New(9) // earlier than ours
 	check(t, "tick-tock bits", last[4]&1, id[4]&1^1)
 	if !bytes.Equal(last[5:8], id[5:8]) {
 		t.Errorf("%x after %x", id, last)

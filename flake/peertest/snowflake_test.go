@@ -10,8 +10,8 @@ import (
 	ours "github.com/flake-go/flake/flake/snowflake"
 )
 
-// split sets theirs, which are global, to bits of node and step, and returns the layout
-// that is ours. Theirs has all bits that are left for the time.
+// split sets their numbers of bits, which are global, and returns the same layout of ours. Their
+// time has all remaining bits.
 func split(t *testing.T, worker, sequence uint8, epoch int64) ours.Layout {
 	t.Helper()
 	theirs.NodeBits, theirs.StepBits, theirs.Epoch = worker, sequence, epoch
@@ -22,9 +22,8 @@ func split(t *testing.T, worker, sequence uint8, epoch int64) ours.Layout {
 	return l
 }
 
-// Ids that they make come apart as they say, and go together again; ids that we
-// make come apart so for them: a million in all splits, the first and the last of each
-// among them.
+// Both decode the ids of either alike, and Make reverses Decompose: for a million ids in all splits,
+// including the first and the last of each.
 func TestSnowflake(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	read := 0
@@ -41,10 +40,10 @@ func TestSnowflake(t *testing.T) {
 				read++
 				p := l.Decompose(ours.ID(id))
 				if id.Time() != int64(p.Milli) || id.Node() != int64(p.Machine) || id.Step() != int64(p.Sequence) {
-					t.Fatalf("%+v: %d comes apart for them as %d, %d, %d, for us as %+v", l, id, id.Time(), id.Node(), id.Step(), p)
+					t.Fatalf("%+v: %d decodes for them as %d, %d, %d, for us as %+v", l, id, id.Time(), id.Node(), id.Step(), p)
 				}
 				if back, err := l.Make(p.Milli, p.Machine, p.Sequence); back != ours.ID(id) || err != nil {
-					t.Fatalf("%+v: %d comes back as %v, %v", l, id, back, err)
+					t.Fatalf("%+v: %d round-trips to %v, %v", l, id, back, err)
 				}
 			}
 			g, err := l.NewGenerator(machine, ours.Options{RandomStart: rng.IntN(2) == 0})
@@ -60,7 +59,7 @@ func TestSnowflake(t *testing.T) {
 				if now := node.Generate(); now.Node() == int64(machine) {
 					compare(now)
 				} else {
-					t.Fatalf("%+v: %d is of node %d", l, now, now.Node())
+					t.Fatalf("%+v: %d has node %d", l, now, now.Node())
 				}
 			}
 			for _, milli := range []uint64{l.Epoch, uint64(l.Last().UnixMilli())} {

@@ -21,8 +21,8 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// Results are assigned to these, so that the compiler does not omit the calls. They are
-// not fields, which may lie across lines of the cache.
+// Results are assigned to these variables, so that the compiler does not omit the calls. They are
+// not fields of a struct, which might straddle cache lines.
 var (
 	sinkText      string
 	sinkBytes     []byte
@@ -40,8 +40,8 @@ var (
 )
 
 // BenchmarkPairs compares the CPU time of a call with that of the same call in another
-// library. Both run in turn; run it with -benchtime 60x, for 60 rounds. It reports the
-// minimum and median of each, and the ratios of these.
+// library. The two alternate; run it with -benchtime 60x, for 60 rounds. It reports the minimum
+// of each, and the ratios of their minima and medians.
 func BenchmarkPairs(b *testing.B) {
 	const number = 0x0203_0800_cd46_1001
 	var (
@@ -194,7 +194,7 @@ func BenchmarkPairs(b *testing.B) {
 			}
 			slices.Sort(ours)
 			slices.Sort(theirs)
-			b.ReportMetric(0, "ns/op") // which is that of a round
+			b.ReportMetric(0, "ns/op") // it would be the time of a round
 			b.ReportMetric(ours[0], "ns-ours")
 			b.ReportMetric(theirs[0], "ns-theirs")
 			b.ReportMetric(ours[0]/theirs[0], "of-minima")

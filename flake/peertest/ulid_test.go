@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/flake/ulid"
 )
 
-// ourULIDs are the extremes of all fields, and then those that a generator makes, one by
+// ourULIDs returns ids with the extremes of all fields, and then ids that a generator makes, one by
 // one and in runs.
 func ourULIDs(t *testing.T) (ids []ulid.ID) {
 	for i := range 1 << 4 {
@@ -41,17 +41,17 @@ func ourULIDs(t *testing.T) (ids []ulid.ID) {
 	return ids
 }
 
-// What we make they read, strictly, in every form that both have.
+// oklog/ulid reads our ids, strictly, in every form that both have.
 func TestULIDOfOurs(t *testing.T) {
 	ids := ourULIDs(t)
 	for i, id := range ids {
 		text := id.String()
 		same, err := theirs.ParseStrict(text)
 		if err != nil || same != theirs.ULID(id) || same.String() != text || same.Time() != id.Milli() {
-			t.Fatalf("%v is for them %v, of %d, %v", id, same, same.Time(), err)
+			t.Fatalf("they read %v as %v, of %d, %v", id, same, same.Time(), err)
 		}
 		if lower, err := theirs.ParseStrict(strings.ToLower(text)); lower != same || err != nil {
-			t.Fatalf("%v is for them %v, %v in small letters", id, lower, err)
+			t.Fatalf("they read %v in lower case as %v, %v", id, lower, err)
 		}
 		if i > 0 && same.Compare(theirs.ULID(ids[i-1])) != id.Compare(ids[i-1]) || i > 16 && same.Compare(theirs.ULID(ids[i-1])) <= 0 {
 			t.Fatalf("%v after %v", id, ids[i-1])
@@ -59,33 +59,33 @@ func TestULIDOfOurs(t *testing.T) {
 		value, err := id.Value()
 		var scanned theirs.ULID
 		if err != nil || scanned.Scan(value) != nil || scanned != same {
-			t.Fatalf("%v is for them %v in a column", id, scanned)
+			t.Fatalf("they scan %v as %v", id, scanned)
 		}
 		if data, err := id.MarshalBinary(); err != nil || scanned.UnmarshalBinary(data) != nil || scanned != same {
-			t.Fatalf("%v is for them %v in bytes", id, scanned)
+			t.Fatalf("they read the bytes of %v as %v", id, scanned)
 		}
 	}
-	t.Logf("%d ids of ours read by oklog/ulid", len(ids))
+	t.Logf("oklog/ulid read %d of our ids", len(ids))
 }
 
-// What they make comes apart, and together again.
+// We read the ids of oklog/ulid, and Make reproduces them from their parts.
 func TestULIDOfTheirs(t *testing.T) {
 	read := func(same theirs.ULID) {
 		id, err := ulid.Parse(same.String())
 		if err != nil || id != ulid.ID(same) || id.String() != same.String() || id.Milli() != same.Time() {
-			t.Fatalf("%v is for us %v, of %d, %v", same, id, id.Milli(), err)
+			t.Fatalf("we read %v as %v, of %d, %v", same, id, id.Milli(), err)
 		}
 		again, err := ulid.Make(id.Milli(), id.Worker(), id.Sequence(), id.Random())
 		if again != id || err != nil {
-			t.Fatalf("%v comes back as %v, %v", id, again, err)
+			t.Fatalf("%v round-trips to %v, %v", id, again, err)
 		}
 		value, err := same.Value()
 		if err != nil || again.Scan(value) != nil || again != id {
-			t.Fatalf("%v is for us %v in a column", same, again)
+			t.Fatalf("we scan %v as %v", same, again)
 		}
 	}
 	if theirs.MaxTime() != ulid.MaxMilli {
-		t.Errorf("the last time is for them %d, for us %d", theirs.MaxTime(), int64(ulid.MaxMilli))
+		t.Errorf("their latest time is %d, ours %d", theirs.MaxTime(), int64(ulid.MaxMilli))
 	}
 	read(theirs.Zero)
 	read(theirs.MustParseStrict("7ZZZZZZZZZZZZZZZZZZZZZZZZZ"))
@@ -94,7 +94,7 @@ func TestULIDOfTheirs(t *testing.T) {
 	}
 }
 
-// What they refuse, strictly, we refuse, and what they read we read alike.
+// We reject the texts that oklog/ulid, strictly, rejects, and read the others as it does.
 func TestULIDTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	read := 0
@@ -109,7 +109,7 @@ func TestULIDTexts(t *testing.T) {
 		same, errTheirs := theirs.ParseStrict(string(text))
 		id, err := ulid.Parse(string(text))
 		if (err == nil) != (errTheirs == nil) || err == nil && id != ulid.ID(same) {
-			t.Fatalf("%q is for us %v, %v, for them %v, %v", text, id, err, same, errTheirs)
+			t.Fatalf("we read %q as %v, %v, they as %v, %v", text, id, err, same, errTheirs)
 		}
 		if err == nil {
 			read++

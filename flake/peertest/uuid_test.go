@@ -13,12 +13,12 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-var peerIDs = flag.Int("peer.ids", 100_000, "how many ids of each maker are read by the others")
+var peerIDs = flag.Int("peer.ids", 100_000, "how many ids of each library the other reads")
 
-// someWorker has bits at both ends.
+// someWorker has its highest and its lowest bit set.
 const someWorker flake.Worker = 0x8200_0000_0001
 
-// ourUUIDs are the extremes of all fields, and then those that a generator makes, one by
+// ourUUIDs returns ids with the extremes of all fields, and then ids that a generator makes, one by
 // one and in runs.
 func ourUUIDs(t *testing.T) (ids []uuidv7.ID) {
 	for i := range 1 << 4 {
@@ -49,7 +49,7 @@ func ourUUIDs(t *testing.T) (ids []uuidv7.ID) {
 	return ids
 }
 
-// What we make is for them a UUID of version 7, in every form that both have.
+// google/uuid reads our ids as UUIDs of version 7, in every form that both have.
 func TestUUIDOfOurs(t *testing.T) {
 	ids := ourUUIDs(t)
 	var last theirs.UUID
@@ -57,10 +57,10 @@ func TestUUIDOfOurs(t *testing.T) {
 		text := id.String()
 		same, err := theirs.Parse(text)
 		if err != nil || same != theirs.UUID(id) || same.String() != text || same.Version() != 7 || same.Variant() != theirs.RFC4122 {
-			t.Fatalf("%v is for them %v, %v: version %v, variant %v", id, same, err, same.Version(), same.Variant())
+			t.Fatalf("they read %v as %v, %v: version %v, variant %v", id, same, err, same.Version(), same.Variant())
 		}
 		if at := same.Time(); timeOf(at) != id.Milli() {
-			t.Fatalf("%v is for them of %v", id, at)
+			t.Fatalf("they read the time of %v as %v", id, at)
 		}
 		if i > 16 && same.String() <= last.String() {
 			t.Fatalf("%v after %v", same, last)
@@ -69,10 +69,10 @@ func TestUUIDOfOurs(t *testing.T) {
 		value, err := id.Value()
 		var scanned theirs.UUID
 		if err != nil || scanned.Scan(value) != nil || scanned != same {
-			t.Fatalf("%v is for them %v in a column", id, scanned)
+			t.Fatalf("they scan %v as %v", id, scanned)
 		}
 		if data, err := id.MarshalBinary(); err != nil || scanned.UnmarshalBinary(data) != nil || scanned != same {
-			t.Fatalf("%v is for them %v in bytes", id, scanned)
+			t.Fatalf("they read the bytes of %v as %v", id, scanned)
 		}
 		if i%100 == 0 {
 			a, err1 := json.Marshal(id)
@@ -82,16 +82,16 @@ func TestUUIDOfOurs(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d ids of ours read by google/uuid", len(ids))
+	t.Logf("google/uuid read %d of our ids", len(ids))
 }
 
-// timeOf returns ms since 1970 of what counts from 1582.
+// timeOf converts a time that counts from 1582 to ms since 1970.
 func timeOf(at theirs.Time) uint64 {
 	s, ns := at.UnixTime()
 	return uint64(time.Unix(s, ns).UnixMilli())
 }
 
-// What they make comes apart, and together again.
+// We read the ids of google/uuid, and Make reproduces them from their parts.
 func TestUUIDOfTheirs(t *testing.T) {
 	for range *peerIDs {
 		same, err := theirs.NewV7()
@@ -100,25 +100,25 @@ func TestUUIDOfTheirs(t *testing.T) {
 		}
 		id, err := uuidv7.Parse(same.String())
 		if err != nil || id != uuidv7.ID(same) || id.String() != same.String() || id.Milli() != timeOf(same.Time()) {
-			t.Fatalf("%v is for us %v, of %d, %v", same, id, id.Milli(), err)
+			t.Fatalf("we read %v as %v, of %d, %v", same, id, id.Milli(), err)
 		}
 		again, err := uuidv7.Make(id.Milli(), id.Worker(), id.Sequence(), id.Random())
 		if again != id || err != nil {
-			t.Fatalf("%v comes back as %v, %v", id, again, err)
+			t.Fatalf("%v round-trips to %v, %v", id, again, err)
 		}
 		value, err := same.Value()
 		if err != nil || again.Scan(value) != nil || again != id {
-			t.Fatalf("%v is for us %v in a column", same, again)
+			t.Fatalf("we scan %v as %v", same, again)
 		}
 	}
 	for range 100 {
 		if id, err := uuidv7.Parse(theirs.NewString()); err == nil {
-			t.Fatalf("%v, which is random, is read", id)
+			t.Fatalf("a random UUID is read as %v", id)
 		}
 	}
 }
 
-// Whatever both can read they read alike: 36 characters, and of them, version 7.
+// We read the texts that google/uuid reads as UUIDs of version 7, and as the same ids.
 func TestUUIDTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	read := 0
@@ -131,7 +131,7 @@ func TestUUIDTexts(t *testing.T) {
 		id, err := uuidv7.Parse(string(text))
 		want := errTheirs == nil && same.Version() == 7 && same.Variant() == theirs.RFC4122
 		if (err == nil) != want || want && id != uuidv7.ID(same) {
-			t.Fatalf("%q is for us %v, %v, for them %v, %v", text, id, err, same, errTheirs)
+			t.Fatalf("we read %q as %v, %v, they as %v, %v", text, id, err, same, errTheirs)
 		}
 		if want {
 			read++

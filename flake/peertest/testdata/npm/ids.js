@@ -1,8 +1,8 @@
 // Reads ids with the npm packages uuid and ulid, and makes some: node ids.js N
 //
-// Of each line of standard input, an id of version 7 or a ULID, it prints the time in ms
-// that the package reads in it, or why that refuses it. Then come N ids of each maker, with
-// their time.
+// For each line of standard input, a UUID of version 7 or a ULID, it prints the time in ms that the
+// package reads, or why the package rejects it. Then it prints N ids of each function, with their
+// times.
 const readline = require('node:readline')
 const uuid = require('uuid')
 const ulid = require('ulid')
@@ -17,7 +17,7 @@ function timeOfUUID (text) {
 function timeOfULID (text) {
   try {
     return ulid.isValid(text) ? ulid.decodeTime(text) : 'refused'
-  } catch (err) { // beyond 48 bits, which isValid takes
+  } catch (err) { // beyond 48 bits, which isValid accepts
     return 'refused'
   }
 }
@@ -32,7 +32,7 @@ function * theirs (n) {
     for (const random of [all0, all255]) {
       for (const seq of [0, 2 ** 31 - 1, 2 ** 32 - 1]) yield [uuid.v7({ msecs, random, seq }), msecs]
     }
-    // ulid takes a time of 0 as none.
+    // ulid treats a time of 0 as missing.
     for (const value of msecs ? [0, 1 - Number.EPSILON] : []) yield [ulid.ulid(msecs, () => value), msecs]
   }
   const monotonic = ulid.monotonicFactory()
