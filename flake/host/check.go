@@ -240,7 +240,7 @@ func (r *rehearsal[G]) rehearse(ctx context.Context, unread error) {
 		r.claim(ctx)
 	} else if n != nil && n.Mark >= r.now {
 		r.note(CodeNotWanted, "", "the file has number %d of prefix %q, which the node no longer needs: "+
-			"other nodes can have it after %s", n.Number, n.Prefix, tick.Text(n.Mark))
+			"other nodes can claim it after %s", n.Number, n.Prefix, tick.Text(n.Mark))
 	}
 	for _, p := range planned {
 		r.add(ctx, p)

@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// testStore is a store with a cluster id and clocks, which may fail.
+// testStore is a store that has a cluster id and clocks, and can fail.
 type testStore struct {
 	*world
 	cluster string
@@ -51,16 +51,16 @@ func (s *testStore) Clocks(_ context.Context, now func() uint64) []time.Duration
 	return []time.Duration{time.Duration(now()-s.now)*time.Millisecond + s.ahead}
 }
 
-// scene is a node that can be started, with its surroundings.
+// scene is a node that can be started, with its store, file and clock.
 type scene struct {
 	*world
 	t       *testing.T
 	store   *testStore
 	config  Config
 	plan    Plan[*generator]
-	names   []string // of generators, which have the number if there is one
-	plain   bool     // these have no number
-	machine string   // empty: no worker is random
+	names   []string // of the generators, which use the number if there is one
+	plain   bool     // the generators do not use the number
+	machine string   // if empty, no worker is random
 }
 
 func newScene(t *testing.T, numbers uint64) *scene {
@@ -179,7 +179,7 @@ func (s *scene) pass(d time.Duration) { s.now += uint64(d / time.Millisecond) }
 func TestCheckIsTheStart(t *testing.T) {
 	const second = uint64(time.Second / time.Millisecond)
 	random := []string{ // cases in which the number is random
-		"first, numbered", "first, with a store that tells nothing", "first, with an idle number of another", "another has the number",
+		"first, numbered", "first, with a store without cluster id and clocks", "first, with an idle number of another", "another has the number",
 		"released", "a copy", "the store has another claim of the same generation", "a floor",
 		"a floor just near enough", "a floor far ahead",
 		"none free, the first is soonest", "none free, the last is soonest",
@@ -195,7 +195,7 @@ func TestCheckIsTheStart(t *testing.T) {
 		"first":                {0, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
 		"first, numbered":      {9, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
 		"first, of one number": {1, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
-		"first, with a store that tells nothing": {9, func(s *scene) { s.config.Numbers.Store = s.world },
+		"first, with a store without cluster id and clocks": {9, func(s *scene) { s.config.Numbers.Store = s.world },
 			StartsAtOnce, 0, []Code{CodeNoFile}, nil},
 		"first, with an idle number of another": {2, func(s *scene) { s.other(nil); s.pass(20 * hold) },
 			StartsAtOnce, 0, []Code{CodeNoFile}, nil},
@@ -213,7 +213,7 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartWaits, 3*second + 1, nil, nil},
 		"another generator since": {1, func(s *scene) { s.killed(); s.names = []string{"", "more"} },
 			StartWaits, 3*second + 1, nil, nil},
-		"one generator less": {1, func(s *scene) { s.names = []string{"", "more"}; s.killed(); s.names = s.names[:1] },
+		"one generator fewer": {1, func(s *scene) { s.names = []string{"", "more"}; s.killed(); s.names = s.names[:1] },
 			StartWaits, 3*second + 1, nil, nil},
 		"clock set back": {0, func(s *scene) { s.stopped(); s.pass(-time.Hour) },
 			StartRefuses, 0, []Code{CodeBackwards}, tick.ErrClockBackwards},
@@ -236,7 +236,7 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartsAtOnce, 0, nil, nil},
 		"no number wanted, not just past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.names = nil },
 			StartsAtOnce, 0, []Code{CodeNotWanted}, nil},
-		"of another prefix, no later than a start waits": {1, func(s *scene) {
+		"of another prefix, before the timeout": {1, func(s *scene) {
 			s.killed()
 			s.config.Numbers.Prefix, s.plan.Timeout = "q", hold+time.Millisecond
 		}, StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeElsewhere}, workers.ElsewhereError{}},
@@ -244,7 +244,7 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeElsewhere}, workers.ElsewhereError{}},
 		"of another cluster": {1, func(s *scene) { s.killed(); s.data = map[string]string{}; s.store.cluster = "d" },
 			StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeElsewhere}, workers.ElsewhereError{}},
-		"of another prefix, later than a start waits": {1, func(s *scene) {
+		"of another prefix, after the timeout": {1, func(s *scene) {
 			s.killed()
 			s.config.Numbers.Prefix, s.plan.Timeout = "q", time.Minute
 		}, StartRefuses, 0, []Code{CodeElsewhere, CodeTimeout}, workers.ElsewhereError{}},
@@ -284,13 +284,13 @@ func TestCheckIsTheStart(t *testing.T) {
 			}
 		}, StartWaits, 3*second + 1, []Code{CodeTaken}, nil},
 		"down for hold": {2, func(s *scene) { s.killed(); s.pass(hold) }, StartsAtOnce, 0, nil, nil},
-		"down for long": {2, func(s *scene) { s.killed(); s.pass(2 * hold) },
+		"down for longer": {2, func(s *scene) { s.killed(); s.pass(2 * hold) },
 			StartsAtOnce, 0, []Code{CodePast}, nil},
 		"a copy": {2, func(s *scene) { s.killed(); s.rewrite(func(v *workers.Value) { v.Mark++ }) },
 			StartWaits, 3*second + 1, []Code{CodeCopy}, nil},
 		"the store is empty": {1, func(s *scene) { s.killed(); clear(s.data) },
 			StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
-		"the store is empty, and none of the generators has a number": {1, func(s *scene) {
+		"the store is empty, and no generator uses the number": {1, func(s *scene) {
 			s.plain = true
 			s.killed()
 			clear(s.data)
@@ -314,7 +314,7 @@ func TestCheckIsTheStart(t *testing.T) {
 			s.killed()
 			s.rewrite(func(v *workers.Value) { v.Mark = s.now + 3*second })
 		}, StartWaits, 3*second + 1, nil, nil},
-		"the store has an earlier mark, of none of the generators": {2, func(s *scene) {
+		"the store has an earlier mark, and no generator uses the number": {2, func(s *scene) {
 			s.plain = true
 			s.killed()
 			s.rewrite(func(v *workers.Value) { v.Mark = s.now + 1 })
@@ -333,7 +333,7 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartWaits, 0, []Code{CodeNoFile, CodeClockOff}, workers.ClockError{}},
 		"store down": {1, func(s *scene) { s.killed(); s.store.down = errAny },
 			StartWaits, 0, []Code{CodeStore}, errAny},
-		"not to be claimed": {1, func(s *scene) { s.config.Numbers.Hold = 1 },
+		"a claim that fails": {1, func(s *scene) { s.config.Numbers.Hold = 1 },
 			StartRefuses, 0, []Code{CodeNoFile, CodeNotClaimed}, errAny},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -349,10 +349,10 @@ func TestCheckIsTheStart(t *testing.T) {
 				codes = append(codes, f.Code)
 			}
 			if got.Start != c.start || uint64(got.Wait) != c.wait || !slices.Equal(codes, c.codes) {
-				t.Errorf("it says: %s, %d, %q\n%+v", got.Start, got.Wait, codes, got.Findings)
+				t.Errorf("the check reports %s, %d, %q\n%+v", got.Start, got.Wait, codes, got.Findings)
 			}
 			if got.Fits == slices.ContainsFunc(got.Findings, func(f Finding) bool { return f.Wrong }) {
-				t.Errorf("it fits: %v, with %+v", got.Fits, got.Findings)
+				t.Errorf("fits is %v, with %+v", got.Fits, got.Findings)
 			}
 			if c.start == StartWaits && c.err != nil && c.wait > 0 { // fails before, succeeds after
 				s.now += c.wait - 1
@@ -380,7 +380,7 @@ func TestCheckIsTheStart(t *testing.T) {
 					want.Number = is.Number
 				}
 				if floor, err := workers.ReadFloor(t.Context(), s.world, "p"); is != want || got.Number.Floor != floor.Mark || err != nil {
-					t.Errorf("it says %+v above %d; a start has %+v, %v", is, got.Number.Floor, want, err)
+					t.Errorf("the check reports %+v above %d; a start has %+v, %v", is, got.Number.Floor, want, err)
 				}
 			}
 		})
@@ -389,7 +389,7 @@ func TestCheckIsTheStart(t *testing.T) {
 
 var errAny = errors.New("any")
 
-// same reports whether an error is of a kind.
+// same reports whether err is of the same kind as want.
 func same(err, want error) bool {
 	switch want := want.(type) {
 	case nil:
@@ -432,7 +432,7 @@ func (s *scene) floor(margin time.Duration) {
 	}
 }
 
-// number is a number with an owner.
+// number returns the only number in the store.
 func number(w *world) uint64 {
 	all, err := workers.List(context.Background(), w, "p")
 	if err != nil || len(all) != 1 {
@@ -454,11 +454,11 @@ func TestCheckWithoutFolder(t *testing.T) {
 		}
 	}
 	if all := s.files(); len(all) > 0 {
-		t.Errorf("there is %v", all)
+		t.Errorf("the check has created %v", all)
 	}
 }
 
-// A folder that a start would refuse is reported, and so is the path of the file.
+// Check reports the real path of the file, and a folder that a start would refuse.
 func TestCheckFolder(t *testing.T) {
 	s := newScene(t, 0)
 	s.plan.MakesFolder = true
@@ -492,7 +492,7 @@ func TestCheckAsksOnce(t *testing.T) {
 	}
 }
 
-// An error of the store says what to do.
+// Advise adds advice to an error of the store.
 func TestCheckAdvises(t *testing.T) {
 	s := newScene(t, 1)
 	s.store.down, s.plan.Advise = errAny, func(err error) error { return fmt.Errorf("%w; see to it", err) }

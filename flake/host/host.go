@@ -74,7 +74,7 @@ type Generators[G io.Closer] struct {
 	clock   func() uint64
 	sleep   tick.Sleeper
 	log     *slog.Logger
-	all     []*Generator[G] // those that use the number
+	all     []*Generator[G] // the generators that use the number
 
 	closing atomic.Bool
 	stop    context.CancelFunc

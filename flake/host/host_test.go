@@ -29,14 +29,14 @@ type world struct {
 	mu   sync.Mutex
 	data map[string]string
 	now  uint64
-	down error // of each answer
+	down error // error of each answer
 
 	sleeps func(ctx context.Context) // called at the start of each sleep, unless nil
-	fails  error                     // of the next open
+	fails  error                     // error of the next open call
 	opened []uint64                  // numbers of open calls
 	when   uint64                    // time of the last open
 	closed int                       // number of closed generators
-	ends   error                     // of each close
+	ends   error                     // error of each close
 }
 
 func newWorld() *world { return &world{data: map[string]string{}, now: someTime} }
@@ -106,7 +106,7 @@ func (w *world) mark(t *testing.T, number uint64) uint64 {
 	return 0
 }
 
-// disk is a disk whose locks end with a process.
+// disk is the real disk without locks, so that a killed node leaves none behind.
 type disk struct{ mark.OS }
 
 func (disk) Lock(string) (mark.Lock, error) { return lock{}, nil }
@@ -191,7 +191,7 @@ func (n node) add(t *testing.T, name string, numbered bool) *Generator[*generato
 	return g
 }
 
-// id makes an id, which must be later than all before.
+// id makes an id, a second later, and returns its time.
 func (n node) id(t *testing.T, g *Generator[*generator]) uint64 {
 	t.Helper()
 	n.w.now += 1000
@@ -205,8 +205,8 @@ func (n node) id(t *testing.T, g *Generator[*generator]) uint64 {
 	return milli
 }
 
-// A number is returned above all ids made with it, also those of generators that were closed,
-// of a killed process, and of a failed start.
+// A number is returned with a mark above all ids made with it, even by generators that are no longer
+// opened, by a killed process, or before a failed start.
 func TestGivenBackAboveAll(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		w, path := newWorld(), filepath.Join(t.TempDir(), "marks")
@@ -221,7 +221,7 @@ func TestGivenBackAboveAll(t *testing.T) {
 		last := n.id(t, n.add(t, "orders", true)) // and the process is killed
 		n = w.start(t, path, 1)
 		if c, _ := n.Owner().Claim(); !c.Resumed() {
-			t.Error("it claims anew after a crash")
+			t.Error("it makes a new claim after a crash")
 		}
 		if !refused {
 			n.add(t, "", false)
@@ -261,8 +261,8 @@ func TestNoIDs(t *testing.T) {
 	}
 }
 
-// Ids of a released number continue to its mark while the next is prepared. If the number is
-// in doubt, they stop at once.
+// Ids with a released number continue up to its mark while the next number is prepared. If the
+// number is in doubt, they stop at once.
 func TestMove(t *testing.T) {
 	for _, clean := range []bool{true, false} {
 		w := newWorld()
@@ -305,7 +305,7 @@ func TestMove(t *testing.T) {
 		}
 		claim, _ := n.Owner().Claim()
 		if got := n.id(t, g); g.Get() == old || g.Get().number != claim.Number() || got <= claim.After() {
-			t.Errorf("an id of %d with number %d, which begins after %d", got, g.Get().number, claim.After())
+			t.Errorf("an id at %d with number %d, which begins after %d", got, g.Get().number, claim.After())
 		}
 		if err := n.Close(); err != nil {
 			t.Fatal(err)
@@ -316,7 +316,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// The number is returned only after all generators are closed, and erased before.
+// The number is returned only after all generators are closed and the file has forgotten it.
 func TestOrderOfClose(t *testing.T) {
 	w, path := newWorld(), filepath.Join(t.TempDir(), "marks")
 	n := w.start(t, path, 1)
@@ -326,10 +326,10 @@ func TestOrderOfClose(t *testing.T) {
 	n.owner.Store = swapping{w, func() {
 		checked = true
 		if _, _, _, err := g.Get().TryReserve(1); !errors.Is(err, tick.ErrClosed) {
-			t.Errorf("it makes ids: %v", err)
+			t.Errorf("the generator still makes ids: %v", err)
 		}
 		if n.Marks().Number() != nil {
-			t.Error("it has not forgotten the number")
+			t.Error("the file still has the number")
 		}
 	}}
 	if err := n.Close(); err != nil || !checked {
@@ -493,7 +493,7 @@ func TestMoveWaits(t *testing.T) {
 	}
 }
 
-// If a move is canceled the old generator stays.
+// If a move is canceled, the old generator stays open.
 func TestMoveCanceled(t *testing.T) {
 	w, n, g := moving(t, true)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -623,7 +623,7 @@ func TestFollow(t *testing.T) {
 		synctest.Wait()
 		claim, _ := s.Owner().Claim()
 		if got := g.Get().number; got != claim.Number() || tried != 2 || logs.Load() != 1 {
-			t.Errorf("it has %d, the claim is of %d; opened %d times more; %d lines", got, claim.Number(), tried, logs.Load())
+			t.Errorf("the generator has number %d, the claim %d; opened %d times more; %d lines", got, claim.Number(), tried, logs.Load())
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -631,7 +631,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// They close when the number is lost and none is free.
+// The generators close when the number is lost and none is free.
 func TestFollowLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, s, g, _ := following(t, 1, nil)
