@@ -9,10 +9,10 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// options are valid ones of each row.
+// options are valid options of the kinds that need some.
 var options = map[string]Options{"flake-idgen": {"id": 7}, "snowflake": {"id": 7}}
 
-// planned returns what a row makes of valid options.
+// planned returns a kind's plan for valid options.
 func planned(t *testing.T, k *Kind) Plan {
 	t.Helper()
 	p, err := k.Plan(options[k.Name])
@@ -22,12 +22,12 @@ func planned(t *testing.T, k *Kind) Plan {
 	return p
 }
 
-// Every row has what the others have, and its fields are all bits of an id but the highest.
+// Every kind is complete, and its format's fields are contiguous and end at the lowest bit.
 func TestKinds(t *testing.T) {
 	for i, k := range Kinds {
 		f := k.Format(options[k.Name])
 		if KindOf(k.Name) != k || slices.Index(Names(), k.Name) != i || f.Name != k.Name || f.String() != k.Name {
-			t.Errorf("row %d is %s, of format %s", i, k.Name, f)
+			t.Errorf("kind %d is %s, of format %s", i, k.Name, f)
 		}
 		fields := f.Fields(Number{})
 		end, width := fields[0].Offset, 0
@@ -40,7 +40,7 @@ func TestKinds(t *testing.T) {
 		}
 		if fields[0].Name != "time" || end != 8*f.Size || f.sequence == (Number{}) || f.random.Hi != 0 ||
 			len(Who(fields)) == 0 || len(Who(fields)) == len(fields) {
-			t.Errorf("%s has %+v", k.Name, fields)
+			t.Errorf("%s has the fields %+v", k.Name, fields)
 		}
 		if f.Size == 8 && f.step != 0 { // clients count leased ids by adding 1
 			t.Errorf("%s: the sequence is not in the lowest bits", k.Name)
@@ -48,7 +48,7 @@ func TestKinds(t *testing.T) {
 		for _, keys := range k.Numbers {
 			for _, key := range keys {
 				if k.Key(key) == nil || !IsNumber(key) {
-					t.Errorf("%s: its number is in %s, which is no key of it", k.Name, key)
+					t.Errorf("%s: its number is in %s, which is not one of its keys", k.Name, key)
 				}
 			}
 		}
@@ -56,17 +56,17 @@ func TestKinds(t *testing.T) {
 	named := map[string]bool{}
 	for _, key := range Keys() {
 		if key.Name == "" || key.Does == "" || named[key.Name] {
-			t.Errorf("%+v has no name or text, or the name of another", key)
+			t.Errorf("%+v has no name, no text, or the name of another key", key)
 		}
 		named[key.Name] = true
 	}
 	if KindOf("cuid") != nil || flakes.Key("id") != nil || IsNumber("meta") {
-		t.Error("there is what there is not")
+		t.Error("found a kind, key or number that does not exist")
 	}
 }
 
-// What a generator makes has its worker and time, and lies within the span of that; ids
-// made without and with a file are alike.
+// With or without a file, ids have the generator's worker and the clock's time, and lie within the
+// span of that time.
 func TestOpen(t *testing.T) {
 	const milli = 1_700_000_000_000
 	for _, k := range Kinds {
@@ -115,12 +115,12 @@ func TestOpen(t *testing.T) {
 			}
 		}
 		if g, err := p.Open(t.Context(), t.TempDir()+"/none/timestamp", flake.Options{}); err == nil || g != nil {
-			t.Errorf("%s: %v, where there is no folder", k.Name, g)
+			t.Errorf("%s: %v, without a directory", k.Name, g)
 		}
 	}
 }
 
-// A format has the times of its bits, and no others.
+// Span accepts the times that a format's bits can represent, and no others.
 func TestSpan(t *testing.T) {
 	for _, k := range Kinds {
 		f := k.Format(options[k.Name])
@@ -132,7 +132,7 @@ func TestSpan(t *testing.T) {
 		}
 		for _, id := range []Number{low, high} {
 			if _, err := f.Parse(string(f.Append(nil, id, Canonical)), Canonical); err != nil {
-				t.Errorf("%s: the bound %v is no id", k.Name, id)
+				t.Errorf("%s: the bound %v is not an id", k.Name, id)
 			}
 		}
 		for _, milli := range []uint64{first - 1, math.MaxUint64} {
@@ -143,7 +143,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// A run ends with its millisecond, also where the next one's first half follows.
+// Ids of the next millisecond do not continue a run, even if they are the next numbers.
 func TestFollowedBy(t *testing.T) {
 	for f, last := range map[*Format]Number{
 		uuidv7Format: {0x1_7fff, 1 << 63}, ulidFormat: {0x1_ffff, 7 << 16},
@@ -169,7 +169,7 @@ func TestFollowedBy(t *testing.T) {
 	}
 }
 
-// A number of a fleet goes where the keys say, and places are compared in one space.
+// Numbered sets the given keys to a fleet's number. The places of different numbers do not overlap.
 func TestNumbered(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -196,12 +196,12 @@ func TestNumbered(t *testing.T) {
 	}
 	o := Options{"machine_bits": 20, "sequence_bits": 2}
 	if most := snowflakes.MaxNumber(o, []string{"id"}); most != 65535 || len(o) != 2 {
-		t.Errorf("up to %d of 20 bits", most)
+		t.Errorf("with 20 bits, up to %d", most)
 	}
 }
 
-// A snowflake has the bits that its options say, and only those with as many below the
-// time are compared.
+// Options set the bits of a snowflake. Places of layouts with different numbers of bits below the
+// time never overlap.
 func TestSnowflakeBits(t *testing.T) {
 	bits := func(o Options) (string, Place) {
 		o["id"] = 3

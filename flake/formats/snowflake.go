@@ -18,7 +18,7 @@ const (
 	maxBits            = 63 // all fields together
 )
 
-// The keys of both rows, snowflake and flake-idgen.
+// The keys of both kinds, snowflake and flake-idgen.
 var (
 	keyEpoch = &Key{Name: "epoch", Type: Time, Layout: true,
 		Does: "the `TIME` that ids count from, such as 2020-01-01T00:00:00Z"}
@@ -101,7 +101,7 @@ func twitterLayout(o Options) snowflake.Layout {
 	return l
 }
 
-// planSnowflake plans a generator of either row. Two layouts share a space if they have the
+// planSnowflake plans a generator of either kind. Two layouts share a space if they have the
 // same epoch and the same number of bits below the time, whatever their fields.
 func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan, err error) {
 	machine := snowflake.Machine(o[keyID.Name])
@@ -160,7 +160,7 @@ func SnowflakeFormat(l snowflake.Layout) *Format {
 	return f.made()
 }
 
-// Snowflake adapts a generator of package snowflake, for either row.
+// Snowflake adapts a generator of package snowflake, for either kind.
 func Snowflake(ids *snowflake.Generator) Generator {
 	number := func(id snowflake.ID) Number { return Number{Lo: uint64(id)} }
 	return &generator[snowflake.ID, uint32]{ids, SnowflakeFormat(ids.Layout()), uint64(ids.Machine()), number}

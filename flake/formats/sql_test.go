@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// The functions of rel/files/ids.sql read ids as the formats do, on a real PostgreSQL.
+// On a real PostgreSQL, the functions of rel/files/ids.sql read ids as the formats do.
 func TestSQL(t *testing.T) {
 	testenv.Need(t, "psql")
 	crockford, _ := BaseOf("crockford")
@@ -29,8 +29,8 @@ func TestSQL(t *testing.T) {
 	query, want := strings.Builder{}, strings.Builder{}
 	for _, tt := range []struct {
 		format *Format
-		column string // a value of its type, from hexadecimal
-		shows  string // time, worker, text and crockford
+		column string // SQL for a value of the column's type, from hexadecimal digits
+		shows  string // SQL for the time, worker and text, and for the bytes of ids_crockford
 		worker func(uint64) string
 	}{
 		{flakeFormat, "'%s'::uuid", "flake_time(id), flake_worker(id), flake_text(id), uuid_send(id)", mac},
@@ -41,7 +41,7 @@ func TestSQL(t *testing.T) {
 		{snoFormat, `'\x%s'::bytea`, "sno_time(id), sno_worker(id), sno_text(id), id", decimal},
 	} {
 		first := tt.format.epoch
-		last := first + 1<<38 // 8 years later; ids of 64 bits are not negative yet
+		last := first + 1<<38 // 8 years later, when no 64-bit id is negative yet
 		low, high, err := tt.format.Span(first, last)
 		if err != nil {
 			t.Fatal(err)
@@ -85,8 +85,8 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// postgres starts a server, and returns psql for it. Debian has its programs where no path
-// leads, and as root it does not run.
+// postgres starts a server, and returns a psql command for it. Debian installs the server's
+// programs outside PATH, and they refuse to run as root.
 func postgres(t *testing.T) *exec.Cmd {
 	program := func(name string) string {
 		if all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); len(all) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// An id is written in one text a base, and read in all the texts that there are of it.
+// Append writes one text per base. Parse reads all text forms of an id.
 func TestParse(t *testing.T) {
 	want := Number{0x1a1fb17587b, 0x7a0078ffe3d40000} // README.md's example
 	octets := string(want.AppendOctets(nil, 16))
@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Ids of 64 bits have the texts of bwmarrin/snowflake, which no others have.
+// Only 64-bit ids have the text forms of bwmarrin/snowflake.
 func TestTexts(t *testing.T) {
 	want, f := Number{Lo: 911723800210665477}, SnowflakeFormat(snowflake.Twitter)
 	for name, text := range map[string]string{
@@ -77,9 +77,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// Ids of every format have a text that no case can harm: as wide as the highest id has
-// it, it sorts as the ids do, and is read in either case. Without a base, ids of 128 bits
-// are read too.
+// The Crockford text of every format is as wide as that of its highest id, sorts as the ids do, and
+// is read in either case. For 128-bit ids, Parse with Canonical reads it too.
 func TestCrockford(t *testing.T) {
 	base, _ := BaseOf("crockford")
 	for _, k := range Kinds {
@@ -105,7 +104,7 @@ func TestCrockford(t *testing.T) {
 			}
 		}
 		for _, wrong := range []string{last[1:], "0" + last, "Z" + last[1:], last[1:] + "I", last[1:] + "L", last[1:] + "O", last[1:] + "U", ""} {
-			if id, err := f.Parse(wrong, base); err == nil && !(wrong[0] == 'Z' && f == snoFormat) { // which has 16 whole digits
+			if id, err := f.Parse(wrong, base); err == nil && !(wrong[0] == 'Z' && f == snoFormat) { // whose 80 bits fill 16 digits
 				t.Errorf("%s: %s is %v", f, wrong, id)
 			}
 		}
@@ -151,7 +150,7 @@ func TestAppendAllocates(t *testing.T) {
 	}
 }
 
-// A number is of 128 bits.
+// A Number has 128 bits.
 func TestNumber(t *testing.T) {
 	if got, want := (Number{1, math.MaxUint64}).Plus(2), (Number{2, 1}); got != want {
 		t.Errorf("%v, want %v", got, want)
@@ -173,21 +172,21 @@ func TestNumber(t *testing.T) {
 	for by := range 128 {
 		one := Number{Lo: 1}.shifted(by)
 		if want := new(big.Int).Lsh(big.NewInt(1), uint(by)).Text(62); string(one.AppendDigits(nil, 62)) != swapCase(want) {
-			t.Errorf("1 moved up by %d is %v", by, one)
+			t.Errorf("1 shifted left by %d is %v", by, one)
 		}
 		if back := one.shifted(-by); back != (Number{Lo: 1}) {
-			t.Errorf("moved up and down by %d: %v", by, back)
+			t.Errorf("shifted left and right by %d: %v", by, back)
 		}
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("digits of base 1")
+			t.Error("base 1 does not panic")
 		}
 	}()
 	Number{}.AppendDigits(nil, 1)
 }
 
-// swapCase is for package big, whose small letters are the lower digits.
+// swapCase converts digits of package big, in which lower-case letters precede upper-case ones.
 func swapCase(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsUpper(r) {
