@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// The example of the spec.
+// The spec's example.
 func TestSpec(t *testing.T) {
 	id := MustParse("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	if id.UUID() != "01563e3a-b5d3-d676-4c61-efb99302bd5b" || id.Milli() != 1469922850259 || id.Time().UnixMilli() != 1469922850259 {
@@ -105,7 +105,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// Each byte of a text may be a digit, in either case, and nothing else.
+// Each byte of a text must be a digit, in either case.
 func TestParseDigits(t *testing.T) {
 	const text = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	for at := range len(text) {
@@ -128,10 +128,10 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if id.String() != strings.ToUpper(text) {
-			t.Errorf("%q comes back as %v", text, id)
+			t.Errorf("%q round-trips to %v", text, id)
 		}
 		if again, err := Make(id.Milli(), id.Worker(), id.Sequence(), id.Random()); again != id || err != nil {
-			t.Errorf("%v comes back as %v, %v", id, again, err)
+			t.Errorf("%v round-trips to %v, %v", id, again, err)
 		}
 	})
 }
