@@ -44,7 +44,7 @@ func TestOptions(t *testing.T) {
 		l    Layout
 		m    Machine
 		o    Options
-		says string // of the error; empty: there is none
+		says string // part of the error; empty if there must be none
 	}{
 		"nothing given":    {l: Idgen},
 		"highest machine":  {l: Idgen, m: 1023},
@@ -58,14 +58,14 @@ func TestOptions(t *testing.T) {
 		"too many bits": {l: Layout{Time: 41, Worker: 11, Sequence: 12}, says: "at most 22 together"},
 		"too many with time": {l: Layout{Time: 43, Worker: 10, Sequence: 12},
 			says: "43 bits of time and 22 below it: must be at most 64 together"},
-		"too many of a ms": {l: Layout{Time: 42, Sequence: 22},
+		"too many ids in a ms": {l: Layout{Time: 42, Sequence: 22},
 			says: "42 bits of time and 22 of sequence: must be at most 63 together"},
-		"time that is over": {l: Layout{Time: 40, Worker: 10, Sequence: 12},
+		"time that has ended": {l: Layout{Time: 40, Worker: 10, Sequence: 12},
 			says: "40 bits of time end at 2004-11-03T19:53:47.775Z"},
-		"an epoch of now": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime}},
-		"an epoch to come": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime + 1},
+		"epoch is now": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime}},
+		"epoch in the future": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime + 1},
 			says: "Z is ahead of the clock, "},
-		"an epoch out of range": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: 1 << 63}, says: "must be at most"},
+		"epoch out of range": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: 1 << 63}, says: "must be at most"},
 	} {
 		c.o.Clock = func() uint64 { return someTime }
 		g, err := c.l.NewGenerator(c.m, c.o)
@@ -183,8 +183,8 @@ func TestClockBackwards(t *testing.T) {
 	}
 }
 
-// As flake-idgen does: the mask is what the count is cut by, so what follows
-// its first 0 has no part.
+// As in flake-idgen, a millisecond is used up when the masked sequence is 0, so the bits above the
+// mask's lowest 0 have no effect.
 func TestSequenceMask(t *testing.T) {
 	for mask, want := range map[int]int{0: 4096, 1: 2, 2: 1, 3: 4, 5: 2, 0xff0: 1, 0x7ff: 2048, 0xffe: 1, 0xfef: 16,
 		0xfff: 4096} {
@@ -205,7 +205,8 @@ func TestSequenceMask(t *testing.T) {
 	}
 }
 
-// What Open keeps makes the next one go on above; what it refuses is no generator.
+// A generator continues above the ids of earlier generators with the same file. If Open fails, it
+// returns nil.
 func TestOpen(t *testing.T) {
 	path, clock := filepath.Join(t.TempDir(), "timestamp"), &handClock{someTime}
 	var last ID
@@ -224,7 +225,7 @@ func TestOpen(t *testing.T) {
 		last = id
 		clock.milli++
 	}
-	clock.milli -= 60_000 // more than a start waits for
+	clock.milli -= 60_000 // more than Open waits for
 	if g, err := Twitter.Open(t.Context(), path, 7, Options{Clock: clock.now}); g != nil ||
 		!errors.Is(err, flake.ErrClockBackwards) {
 		t.Errorf("with the clock behind the mark: %v, %v", g, err)
@@ -245,12 +246,12 @@ func TestReserve(t *testing.T) {
 		}
 	}
 	if run, err := g.Reserve(t.Context(), 0); err == nil || run.Count != 0 {
-		t.Errorf("no ids: %+v, %v", run, err)
+		t.Errorf("0 ids: %+v, %v", run, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if n, err := g.NextN(ctx, make([]ID, 1)); n != 0 || !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: %d, %v", n, err)
+		t.Errorf("canceled: %d, %v", n, err)
 	}
 }
 
@@ -271,7 +272,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// The last millisecond that fits has ids, and the next has none.
+// Ids can be made in a layout's last millisecond, but not after it.
 func TestEndOfTime(t *testing.T) {
 	for _, l := range []Layout{Twitter, Idgen} {
 		last := l.Epoch + l.span()
@@ -282,13 +283,13 @@ func TestEndOfTime(t *testing.T) {
 		}
 		milli++
 		if id, err := g.Next(t.Context()); err == nil {
-			t.Errorf("after it: %v", id)
+			t.Errorf("after the last millisecond: %v", id)
 		}
 	}
 }
 
-// From a random start a millisecond has every sequence once, whether they are
-// taken one by one or several at a time; and the starts spread.
+// With random starts, a millisecond has every sequence once, whether ids are made one by one or
+// several at a time, and the starts differ.
 func TestRandomStart(t *testing.T) {
 	clock := &handClock{someTime}
 	g := newTest(t, Twitter, 1, Options{RandomStart: true, Clock: clock.now})
@@ -327,11 +328,11 @@ func TestRandomStart(t *testing.T) {
 		clock.milli++
 	}
 	if len(starts) < 90 || g.key <= 1 {
-		t.Errorf("100 milliseconds have %d starts", len(starts))
+		t.Errorf("100 milliseconds have %d different starts", len(starts))
 	}
 }
 
-// A run ends with the highest sequence, and what is left of it is given up.
+// A run ends at the highest sequence, and ids that would continue from 0 are lost.
 func TestRandomStartOfRuns(t *testing.T) {
 	clock := &handClock{someTime}
 	g := newTest(t, Twitter, 1, Options{RandomStart: true, Clock: clock.now})
@@ -353,7 +354,7 @@ func TestRandomStartOfRuns(t *testing.T) {
 	}
 }
 
-// The first number of splitmix64 with the seed 0, as published.
+// The result is the published first number of splitmix64 with the seed 0.
 func TestStartIsSplitmix64(t *testing.T) {
 	g := &Generator{key: 0x9e3779b97f4a7c15}
 	if got := g.start(0); got != 0xe220a8397b1dcdaf {
@@ -373,12 +374,12 @@ func TestNoDuplicates(t *testing.T) {
 		clock  func() uint64
 		ids    int
 	}{
-		"from 0":                      {Twitter, false, nil, *duplicatesIDs},
-		"from a random start":         {Twitter, true, nil, *duplicatesIDs / 10},
-		"of a monotonic clock":        {Twitter, false, flake.MonotonicClock(), *duplicatesIDs / 10},
-		"of few bits":                 {few, false, nil, *duplicatesIDs / 100},
-		"of many a millisecond":       {many, false, nil, *duplicatesIDs / 10},
-		"of many from a random start": {many, true, nil, *duplicatesIDs / 10},
+		"from 0":                   {Twitter, false, nil, *duplicatesIDs},
+		"from a random start":      {Twitter, true, nil, *duplicatesIDs / 10},
+		"with a monotonic clock":   {Twitter, false, flake.MonotonicClock(), *duplicatesIDs / 10},
+		"with few bits":            {few, false, nil, *duplicatesIDs / 100},
+		"many per millisecond":     {many, false, nil, *duplicatesIDs / 10},
+		"many from a random start": {many, true, nil, *duplicatesIDs / 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			duplicates.Check(t, c.ids, newTest(t, c.layout, 0, Options{RandomStart: c.random, Clock: c.clock}),

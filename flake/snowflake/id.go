@@ -14,7 +14,7 @@
 //	Epoch                2010-11-04T01:42:54.657Z    1970-01-01T00:00:00Z, unless set
 //	years that fit       2010 to 2080                1970 to 2109
 //	machine              0 to 1023                   0 to 1023, datacenter*32 + worker
-//	ids a millisecond    4096                        4096, or what seqMask leaves
+//	ids per millisecond  4096                        4096, or what seqMask leaves
 //	highest bit          always 0                    1 from 2039 on, with the epoch of 1970
 //
 // An id is a number; its bytes are big-endian, so ids of one layout and epoch sort by time
@@ -201,7 +201,7 @@ func (l Layout) Machine(datacenter, worker int) (Machine, error) {
 		return 0, err
 	case l.Datacenter == 0 && datacenter != 0:
 		return 0, fmt.Errorf("flake: datacenter %d, but the layout has none: copy it with bits for one, "+
-			"such as Datacenter 5 and Worker 5, or give one number from 0 to %d as the worker, and datacenter 0",
+			"such as Datacenter 5 and Worker 5, or pass one number from 0 to %d as the worker, and datacenter 0",
 			datacenter, 1<<l.Worker-1)
 	case datacenter>>l.Datacenter != 0:
 		return 0, fmt.Errorf("flake: datacenter %d is out of range: must be 0 to %d", datacenter, 1<<l.Datacenter-1)

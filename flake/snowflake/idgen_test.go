@@ -13,8 +13,7 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// A theirs is a generator of flake-idgen's: its options, and what the clock says
-// at each call.
+// theirs describes a generator of flake-idgen: its options, and the time of each call.
 type theirs struct {
 	Options map[string]int64 `json:"options"`
 	Times   []uint64         `json:"times"`
@@ -24,8 +23,8 @@ type called struct {
 	Hex, Number, Decimal, Binary, Error string
 }
 
-// idgenCase draws options, each there or not, and times that go on, stand, go
-// back, and stand for longer than there are sequences.
+// idgenCase chooses random options, and times that advance, stand still, go back, and stand still
+// for more calls than a millisecond has ids.
 func idgenCase(rng *rand.Rand) theirs {
 	options := map[string]int64{}
 	switch rng.IntN(4) {
@@ -68,7 +67,7 @@ func idgenCase(rng *rand.Rand) theirs {
 	return theirs{options, times}
 }
 
-// machine is the machine that the options come to.
+// machine returns the machine that the options specify.
 func (c theirs) machine() (Machine, error) {
 	if id, ok := c.Options["id"]; ok {
 		return Machine(id), nil
@@ -76,8 +75,8 @@ func (c theirs) machine() (Machine, error) {
 	return Idgen.Machine(int(c.Options["datacenter"]), int(c.Options["worker"]))
 }
 
-// The real flake-idgen makes the same ids of the same options under the same
-// clock, and fails with the same words.
+// With the same options and clock, the real flake-idgen makes the same ids and fails with the same
+// error texts.
 func TestIdgen(t *testing.T) {
 	testenv.Need(t, "node")
 	if _, err := os.Stat("testdata/idgen/node_modules/flake-idgen"); err != nil {
@@ -90,7 +89,7 @@ func TestIdgen(t *testing.T) {
 	for i := range cases {
 		cases[i] = idgenCase(rng)
 	}
-	// else there may be few ids, if seldom
+	// the random cases alone may make too few ids, though rarely
 	cases[0] = theirs{map[string]int64{}, slices.Repeat([]uint64{someTime}, 4100)}
 	in, err := json.Marshal(cases)
 	if err != nil {
@@ -142,8 +141,8 @@ func TestIdgen(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d ids alike, and failures %v", ids, failures)
+	t.Logf("%d equal ids, and failures %v", ids, failures)
 	if ids < 2_000 || failures["Sequence"] < 100 || failures["Clock"] < 100 {
-		t.Error("that is too few")
+		t.Error("too few of them")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// vectors are those of flake-idgen's documentation.
+// vectors are the examples in flake-idgen's documentation.
 var vectors = []struct {
 	time               uint64
 	datacenter, worker int
@@ -32,12 +32,12 @@ func TestVectors(t *testing.T) {
 	for _, v := range vectors {
 		want := Parts{v.time, Machine(v.datacenter<<5 | v.worker), v.datacenter, v.worker, v.sequence}
 		if got := Idgen.Decompose(v.id); got != want {
-			t.Errorf("%#x comes apart as %+v, want %+v", uint64(v.id), got, want)
+			t.Errorf("%#x decodes as %+v, want %+v", uint64(v.id), got, want)
 		}
 		if got, err := Idgen.Make(v.time, want.Machine, v.sequence); got != v.id || err != nil {
 			t.Errorf("%+v is %#x, %v, want %#x", want, uint64(got), err, uint64(v.id))
 		}
-		// A generator comes to the same.
+		// A generator makes the same id.
 		g, err := Idgen.NewGenerator(want.Machine, Options{Clock: func() uint64 { return v.time }})
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestVectors(t *testing.T) {
 }
 
 func TestTwitter(t *testing.T) {
-	// The first tweets' ids of this kind are of the day of the epoch.
+	// The first tweets with such ids are from the day of the epoch.
 	if got := time.UnixMilli(int64(Twitter.Epoch)).UTC().Format(time.RFC3339Nano); got != "2010-11-04T01:42:54.657Z" {
 		t.Errorf("the epoch is %s", got)
 	}
@@ -62,10 +62,10 @@ func TestTwitter(t *testing.T) {
 	p := Twitter.Decompose(highest)
 	if back, err := Twitter.Make(p.Milli, p.Machine, p.Sequence); back != highest || err != nil ||
 		p.Time().Year() != 2080 {
-		t.Errorf("the highest id is of %v, and comes back as %v, %v", p.Time(), back, err)
+		t.Errorf("the highest id has the time %v, and round-trips to %v, %v", p.Time(), back, err)
 	}
 	if _, err := Twitter.Make(p.Milli+1, 0, 0); err == nil {
-		t.Error("a millisecond after the last is taken")
+		t.Error("a millisecond after the last is accepted")
 	}
 }
 
@@ -85,7 +85,7 @@ func TestEverySplit(t *testing.T) {
 						if id, err := l.Make(l.Epoch, 0, 0); err == nil {
 							t.Fatalf("%+v makes %v", l, id)
 						}
-						_ = l.Decompose(ID(rng.Uint64())) // means nothing, and panics not
+						_ = l.Decompose(ID(rng.Uint64())) // meaningless, but must not panic
 						continue
 					}
 					milli := l.Epoch + rng.Uint64N(1<<time)
@@ -101,7 +101,8 @@ func TestEverySplit(t *testing.T) {
 	}
 }
 
-// Every bit is in use from the first id of a layout to the last.
+// With the highest machine, only the machine's bits are set in a layout's first id, and all bits in
+// its last.
 func TestExtremes(t *testing.T) {
 	for _, l := range []Layout{
 		Twitter, Idgen, {Time: 41, Sequence: 22}, {Time: 41, Worker: 22}, {Time: 41, Worker: 8, Sequence: 4},
@@ -160,7 +161,7 @@ func TestMakeRefuses(t *testing.T) {
 	last := fmt.Sprint("must be at most ", l.Epoch)
 	l.Epoch++
 	if err := l.Check(); err == nil || !strings.Contains(err.Error(), last) {
-		t.Errorf("an epoch that cannot be counted: %v", err)
+		t.Errorf("an epoch that is too late: %v", err)
 	}
 }
 

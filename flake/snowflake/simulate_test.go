@@ -7,8 +7,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/simulate"
 )
 
-// simulated returns generators that start from nothing, whose ids are told by
-// millisecond and sequence.
+// simulated configures generators of machine 0, whose ids differ in millisecond or sequence.
 func simulated(l Layout, o Options) simulate.Config {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
 		o := o
@@ -38,7 +37,7 @@ func simulated(l Layout, o Options) simulate.Config {
 	c.Unordered = o.RandomStart
 	c.PerTick = 1 << min(l.Sequence, 16) // more would take too long
 	if o.SequenceMask != 0 {
-		c.PerTick = o.SequenceMask + 1 // those of the tests are all ones
+		c.PerTick = o.SequenceMask + 1 // in these tests, masks are all ones
 	}
 	return c
 }
@@ -48,7 +47,7 @@ func TestSimulate(t *testing.T) {
 		"Twitter":                     simulated(Twitter, Options{}),
 		"Twitter from a random start": simulated(Twitter, Options{RandomStart: true}),
 		"Idgen with a mask":           simulated(Idgen, Options{SequenceMask: 0xff}),
-		"an epoch not long ago, split": simulated(Layout{Time: 42, Datacenter: 3, Worker: 3, Sequence: 16,
+		"a recent epoch, split": simulated(Layout{Time: 42, Datacenter: 3, Worker: 3, Sequence: 16,
 			Epoch: 1_699_000_000_000}, Options{}),
 		"few bits":                  simulated(Layout{Time: 41, Worker: 4, Sequence: 8}, Options{}),
 		"all bits for the sequence": simulated(Layout{Time: 41, Sequence: 22}, Options{}),
@@ -60,6 +59,6 @@ func TestSimulate(t *testing.T) {
 	lying := simulated(Twitter, Options{})
 	lying.LyingDisk = true
 	if r := simulate.Many(lying, 1, 100); r.Duplicates+r.Disorders == 0 {
-		t.Errorf("on a disk that does not do what it says nothing is found: %+v", r)
+		t.Errorf("no fault is found on a disk that ignores fsync: %+v", r)
 	}
 }

@@ -177,7 +177,7 @@ func (e *Encoding) Append(dst []byte, id ID) []byte {
 }
 
 // put writes an id's text to the end of buf and returns the index of its first digit. It
-// divides by constants, which is much faster than to divide by a variable.
+// divides by constants, which is much faster than dividing by a variable.
 func (e *Encoding) put(buf *[maxWidth]byte, id ID) int {
 	at, alphabet := len(buf)-1, e.alphabet
 	switch len(alphabet) {

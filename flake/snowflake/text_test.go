@@ -14,8 +14,8 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// someIDs are the lowest, the highest, 10 in base 58, those around each power of two, and
-// random ones of every size.
+// someIDs returns the lowest and the highest id, 10 in base 58, the ids next to each power of two,
+// and random ids of every length.
 func someIDs() []ID {
 	rng := rand.New(rand.NewPCG(3, 4))
 	ids := []ID{0, math.MaxUint64, 58}
@@ -26,7 +26,7 @@ func someIDs() []ID {
 	return ids
 }
 
-// text is one way to write an id and to read it.
+// text is a text form of ids: how to write it, and how to read it.
 type text struct {
 	write func(ID) string
 	read  func(string) (ID, error)
@@ -57,7 +57,7 @@ func TestTexts(t *testing.T) {
 		for _, id := range someIDs() {
 			s := text.write(id)
 			if back, err := text.read(s); back != id || err != nil {
-				t.Fatalf("%s of %d: %q comes back as %d, %v", name, uint64(id), s, uint64(back), err)
+				t.Fatalf("%s of %d: %q round-trips to %d, %v", name, uint64(id), s, uint64(back), err)
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func TestPaddedSortsAsIDs(t *testing.T) {
 		x, y := ids[i-1].Bytes(), ids[i].Bytes()
 		want := ids[i-1].Compare(ids[i])
 		if strings.Compare(a, b) != want || bytes.Compare(x[:], y[:]) != want || want == 0 != (ids[i-1] == ids[i]) {
-			t.Errorf("%q and %q sort other than their ids", a, b)
+			t.Errorf("%q and %q do not sort as their ids do", a, b)
 		}
 	}
 }
@@ -174,7 +174,8 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// What is read is what would be written, but for zeros before it and case.
+// A text that can be read is what would be written, except for leading zeros and the case of
+// hexadecimal digits.
 func FuzzParse(f *testing.F) {
 	for _, text := range texts() {
 		f.Add(text.write(0x02308300cd461001))
@@ -198,7 +199,7 @@ func FuzzParse(f *testing.F) {
 				want, got = strings.TrimLeft(want, zero), strings.TrimLeft(got, zero)
 			}
 			if got != want {
-				t.Errorf("%s: %q comes back as %q", name, s, got)
+				t.Errorf("%s: %q round-trips to %q", name, s, got)
 			}
 		}
 	})
@@ -214,7 +215,7 @@ func FuzzLayout(f *testing.F) {
 		id := ID(n & (1<<(time+l.low()) - 1))
 		p := l.Decompose(id)
 		if back, err := l.Make(p.Milli, p.Machine, p.Sequence); back != id || err != nil {
-			t.Errorf("%+v: %v comes back as %v, %v", l, id, back, err)
+			t.Errorf("%+v: %v round-trips to %v, %v", l, id, back, err)
 		}
 		if machine, err := l.Machine(p.Datacenter, p.Worker); machine != p.Machine || err != nil {
 			t.Errorf("%+v: %+v is of machine %d, %v", l, p, machine, err)

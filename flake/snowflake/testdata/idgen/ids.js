@@ -1,5 +1,5 @@
-// Runs flake-idgen as cases on standard input say, under a clock that they give,
-// and prints for each what came out.
+// Runs flake-idgen with the options and times of each case on standard input, and prints the
+// results of each case.
 const FlakeId = require('flake-idgen')
 const format = require('biguint-format')
 
