@@ -21,7 +21,7 @@ func newGenerator(t testing.TB, s *Snapshot, clock func() uint64) *Generator {
 	return g
 }
 
-// BenchmarkNext returns the time of one id; the format's ceiling is at 61 ns.
+// BenchmarkNext measures the time per id. The format allows one id per 61 ns.
 func BenchmarkNext(b *testing.B) {
 	g := newGenerator(b, nil, nil)
 	b.ReportAllocs()
@@ -34,8 +34,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// BenchmarkNextBelowCeiling has as many ids as the format has in 1 ms: no call
-// waits.
+// BenchmarkNextBelowCeiling uses a quarter of each tick's ids, so no call waits.
 func BenchmarkNextBelowCeiling(b *testing.B) {
 	clock := uint64(Epoch)
 	g := newGenerator(b, nil, func() uint64 { return clock })
@@ -48,7 +47,7 @@ func BenchmarkNextBelowCeiling(b *testing.B) {
 	}
 }
 
-// BenchmarkNextN returns the time of one id.
+// BenchmarkNextN measures the time per id.
 func BenchmarkNextN(b *testing.B) {
 	for _, threads := range []int{1, 2} {
 		for _, size := range []int{1, 16, 1024} {

@@ -16,21 +16,21 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// A bench is a node's surroundings, all set by hand.
+// A bench holds a generator's clock, file, disk and log.
 type bench struct {
 	*handClock
 	path   string
 	waited time.Duration
 	log    bytes.Buffer
-	broken atomic.Bool // the disk writes nothing
-	disk   *disk       // of the node that was opened last
+	broken atomic.Bool // writes to the disk fail
+	disk   *disk       // of the generator that was opened last
 }
 
 func newBench(t *testing.T) *bench {
 	return &bench{handClock: newClock(), path: filepath.Join(t.TempDir(), "timestamp")}
 }
 
-// disk is the real one, until it breaks, and may be left without a trace.
+// disk is the real disk, but fails while it is broken, and keeps its lock for [bench.kill].
 type disk struct {
 	mark.OS
 	broken *atomic.Bool
@@ -88,7 +88,7 @@ func (b *bench) open(t *testing.T, s *Snapshot) *Generator {
 	return d
 }
 
-// kill ends the node as kill -9 does: nothing is written, and the lock falls.
+// kill does what kill -9 does to the generator: nothing is written, and the lock is released.
 func (b *bench) kill() { b.disk.lock.Close() }
 
 func TestDurableGoesOn(t *testing.T) {
@@ -112,7 +112,7 @@ func TestDurableGoesOn(t *testing.T) {
 	}
 	d = b.open(t, nil)
 	if d.Partition() != first.Partition || d.Snapshot().SequenceMin != 10 || d.Snapshot().SequenceMax != 20 {
-		t.Errorf("it is another one: %+v", d.Snapshot())
+		t.Errorf("reopened, it continues from something else: %+v", d.Snapshot())
 	}
 	if id := take(t, d, 0); id.Milli != someTime+4 || id.TickTock {
 		t.Errorf("%+v after %+v", id, first)
@@ -121,7 +121,7 @@ func TestDurableGoesOn(t *testing.T) {
 	b.add(100)
 	if d = b.open(t, &Snapshot{Partition: Partition{3, 4}}); d.Partition() != (Partition{3, 4}) ||
 		d.PerTick() != 65536 {
-		t.Errorf("it has not what it was given: %+v", d.Snapshot())
+		t.Errorf("it ignores the given snapshot: %+v", d.Snapshot())
 	}
 }
 
@@ -135,8 +135,8 @@ func TestCrashIsWaitedOut(t *testing.T) {
 	}
 }
 
-// A clock that goes back while the node runs does not keep the next from
-// starting, and neither does one that goes back meanwhile: but only once.
+// A generator can be opened after a crash if the clock was set back once, whether before the crash
+// or after it.
 func TestClockSetBackAcrossCrashes(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t, nil)
@@ -154,21 +154,21 @@ func TestClockSetBackAcrossCrashes(t *testing.T) {
 	if mark := d.Mark().UnixMilli(); mark != someTime-3587_000 {
 		t.Errorf("the mark is at %d", mark)
 	}
-	b.add(7200_000) // past all
+	b.add(7200_000) // later than all ids
 	if id := take(t, d, 0); !id.TickTock {
-		t.Errorf("an hour on: %+v", id)
+		t.Errorf("two hours on: %+v", id)
 	}
 	b.kill()
 	b.add(-1800_000)
 	d = b.open(t, nil)
 	if id := take(t, d, 0); id.Milli != someTime+1810_000 || id.TickTock ||
 		!strings.Contains(b.log.String(), "behind") {
-		t.Errorf("back while it was down: %+v; %s", id, b.log.String())
+		t.Errorf("set back after a crash: %+v; %s", id, b.log.String())
 	}
 }
 
-// Back to just before where the other bit was used last: there it can be used
-// again.
+// The clock is set back to 1 s before the last use of the other bit: after that second, the bit can
+// be used again.
 func TestStartWaitsForSafeTime(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t, nil)
@@ -194,7 +194,7 @@ func TestStartRefusedInUnsafePast(t *testing.T) {
 	take(t, d, 0)
 	b.kill()
 	b.add(-3600_000)
-	for range 2 { // a refusal leaves nothing behind
+	for range 2 { // a failed Open changes nothing
 		d, err := b.try(t, nil)
 		if !errors.Is(err, flake.ErrClockBackwards) {
 			t.Fatalf("%v, %v", d, err)
@@ -229,14 +229,14 @@ func TestTickTockIsDurableFirst(t *testing.T) {
 	}
 }
 
-// A file of another format is refused, and a peer's snapshot is gone on from
-// where there is no file.
+// A generator continues from the given snapshot if there is no file. A file of another format is an
+// error.
 func TestOpenOn(t *testing.T) {
 	b := newBench(t)
 	units := unitsOf(someTime)
 	ahead := &Snapshot{Now: units + 1000, WallHi: units + 1000, WallSafe: units - 1, Drifts: 4}
 	b.open(t, ahead)
-	b.kill() // before there was an id
+	b.kill() // before the first id
 	d := b.open(t, nil)
 	if s := d.Snapshot(); s.Drifts != 5 || s.WallSafe != ahead.WallHi {
 		t.Errorf("from a snapshot: %+v", s)
@@ -272,7 +272,7 @@ func TestOpenOn(t *testing.T) {
 func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timestamp")
 	if d, err := Open(t.Context(), path, &Snapshot{SequenceMin: 1, SequenceMax: 2}, Options{}); err == nil || d != nil {
-		t.Errorf("from a snapshot without sense: %v", err)
+		t.Errorf("from an invalid snapshot: %v", err)
 	}
 	first, err := Open(t.Context(), path, nil, Options{})
 	if err == nil {
@@ -291,7 +291,7 @@ func TestOpen(t *testing.T) {
 			want = s.Partition
 		}
 		if id, err := d.Next(t.Context()); id.Decompose().Partition != want || err != nil {
-			t.Errorf("%v, %v, not of the partition %v", id, err, want)
+			t.Errorf("%v, %v, want partition %v", id, err, want)
 		}
 		if at, err := d.LastSaved(); time.Since(at) > time.Minute || err != nil {
 			t.Errorf("saved at %v, %v", at, err)
@@ -303,11 +303,11 @@ func TestOpen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if d, err := Open(ctx, t.TempDir(), nil, Options{}); err == nil {
-		t.Errorf("on a folder: %v", d)
+		t.Errorf("on a directory: %v", d)
 	}
 }
 
-// A clock that was ahead while there were no ids takes the mark back with it.
+// If the clock was ahead and no ids were made then, the mark follows the clock back.
 func TestMarkFollowsTheClockBack(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t, nil)

@@ -33,7 +33,7 @@ func (c *handClock) now() uint64 {
 
 func (c *handClock) add(ms int) { c.milli.Add(uint64(ms)) }
 
-// sleeper counts naps, in which the clock goes on.
+// sleeper returns a sleep that advances the clock instead, and counts its calls and their time.
 func (c *handClock) sleeper(naps *int, slept *time.Duration) func(context.Context, time.Duration) error {
 	return func(ctx context.Context, d time.Duration) error {
 		*naps++
@@ -43,7 +43,7 @@ func (c *handClock) sleeper(naps *int, slept *time.Duration) func(context.Contex
 	}
 }
 
-// take takes an id, and waits for a clock that is behind.
+// take returns the parts of a new id. If the clock is behind, it waits first.
 func take(t *testing.T, g *Generator, meta byte) Parts {
 	t.Helper()
 	id, err := g.Next(t.Context())
@@ -123,11 +123,11 @@ func TestDefaultPartitionsDiffer(t *testing.T) {
 	}
 }
 
-// However the clock goes, and whoever sees it first, no id comes twice.
+// No id repeats, however the clock is set and whichever call sees that first.
 func TestClockThatSwings(t *testing.T) {
-	const most = 10_000_000 // readings of the clock; it takes some 135,000
+	const most = 10_000_000 // readings of the clock; about 135,000 suffice
 	var reads atomic.Uint64
-	g := newGenerator(t, &Snapshot{}, func() uint64 { // 400 ms on, 100 or 700 back
+	g := newGenerator(t, &Snapshot{}, func() uint64 { // 400 ms forward, then 100 or 700 back
 		n := reads.Add(1)
 		turn := n / 20_000
 		return someTime + n/50 - turn*100 - (turn+1)/3*600
@@ -156,7 +156,7 @@ func TestClockThatSwings(t *testing.T) {
 			defer mu.Unlock()
 			for _, id := range ids {
 				if seen[id] {
-					t.Errorf("%v is there twice", id)
+					t.Errorf("%v was made twice", id)
 				}
 				seen[id] = true
 			}
@@ -184,7 +184,7 @@ func TestNextN(t *testing.T) {
 		t.Errorf("%d waits", g.Waits())
 	}
 	if run, err := g.Reserve(t.Context(), 0); err == nil || run.Count != 0 {
-		t.Errorf("no ids: %+v, %v", run, err)
+		t.Errorf("0 ids: %+v, %v", run, err)
 	}
 	reads -= 40 // set back
 	if _, err := g.NextN(t.Context(), ids[:1]); err != nil || g.Snapshot().Drifts != 1 || g.Waits() != 3 {
@@ -299,14 +299,14 @@ func TestSnapshotGoesOn(t *testing.T) {
 	}
 }
 
-// A peer's snapshot taken in a later tick than the last id's says nothing of the
-// sequence in that.
+// A snapshot from muyo/sno that was taken after the last id's tick does not contain that id's
+// sequence.
 func TestSnapshotOfLater(t *testing.T) {
 	clock := newClock()
 	units := unitsOf(someTime)
 	g := newGenerator(t, &Snapshot{Now: units + 1, WallHi: units, SequenceMax: 9}, clock.now)
 	if _, sequence := g.Last(); sequence != 9 {
-		t.Errorf("the last is %d of the tick", sequence)
+		t.Errorf("the last sequence is %d", sequence)
 	}
 }
 
@@ -400,11 +400,11 @@ func TestOverflow(t *testing.T) {
 		ticks = ticks[1:]
 	}
 	if len(ticks) != 0 {
-		t.Errorf("%v are not told of", ticks)
+		t.Errorf("no Overflow with ticks %v", ticks)
 	}
 }
 
-// Calls that wait for one tick are told of once, all together.
+// Calls that wait for the same tick are reported once, together.
 func TestOverflowOfManyCalls(t *testing.T) {
 	told := make(chan Overflow, 2)
 	o := &overflow{events: told}

@@ -5,7 +5,7 @@
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//	|        4 ms since 2010-01-01 UTC, up to 2079-09-07 UTC        |
+//	|   ticks of 4 ms since 2010-01-01 UTC, up to 2079-09-07 UTC    |
 //	+           39 bits           +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //	|             |T|   metabyte    |           partition           |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -14,7 +14,7 @@
 //
 //	T           the tick-tock bit: flips whenever the clock is set back
 //	metabyte    set by the program: see [ID.WithMeta]
-//	partition   the generator's
+//	partition   identifies the generator
 //	sequence    the id's number within the 4 ms, from the generator's lower bound
 //	text        16 digits from 23456789abcdefghijklmnopqrstuvwx
 //	ids         65,536 in 4 ms per partition, or 16,384,000 per second; then calls wait
@@ -192,7 +192,7 @@ var ErrPartitionsExhausted = errors.New("flake: all 65536 partitions are in use 
 // A pool returns each partition once, in ascending order from a random first one.
 type pool struct {
 	seed  uint16
-	given atomic.Uint64 // number of calls of next, including those that failed
+	given atomic.Uint64 // number of calls to next, including those that failed
 }
 
 var partitions = pool{seed: uint16(rand.Uint32())}

@@ -83,14 +83,14 @@ func TestSpan(t *testing.T) {
 		}
 	}
 	if lowest, highest := Span(time.Time{}, time.Unix(1<<40, 0)); lowest != (ID{}) || highest != maxID {
-		t.Errorf("of all of time: %v to %v", lowest, highest)
+		t.Errorf("over all time: %v to %v", lowest, highest)
 	}
 	if Notional(at) != lowest {
 		t.Error("a notional id is not the lowest of its time")
 	}
 }
 
-// someIDs are the lowest, the highest, and random ones.
+// someIDs returns the lowest id, the highest, and random ones.
 func someIDs() []ID {
 	rng := rand.New(rand.NewPCG(3, 4))
 	ids := []ID{{}, maxID}

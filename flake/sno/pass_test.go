@@ -10,8 +10,8 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// A tick-tock: on the first time back at once, on a second one that is safe as
-// well.
+// The tick-tock bit flips at once when the clock is first set back, and again when the clock is set
+// back to a safe time.
 func TestTickTock(t *testing.T) {
 	clock := newClock()
 	g := newGenerator(t, &Snapshot{}, clock.now)
@@ -19,8 +19,8 @@ func TestTickTock(t *testing.T) {
 		ahead int
 		flips bool
 	}{
-		{0, false}, {-4, true}, {0, false}, {1000, false}, // beyond all there was
-		{-4, true}, {4, false}, // to where the other bit was used, but this one was not
+		{0, false}, {-4, true}, {0, false}, {1000, false}, // later than all ids
+		{-4, true}, {4, false}, // to a time at which only the other bit was used
 		{1000, false}, {-900, true},
 	} {
 		clock.add(c.ahead)
@@ -33,11 +33,11 @@ func TestTickTock(t *testing.T) {
 	}
 }
 
-// A clock that has caught up by the time that the pass would turn flips nothing.
+// If the clock catches up before the next pass begins, the bit does not flip.
 func TestCaughtUpMeanwhile(t *testing.T) {
 	reads := 0
 	g := newGenerator(t, &Snapshot{}, func() uint64 {
-		if reads++; 2 <= reads && reads <= 5 { // Next looks twice, and twice more
+		if reads++; 2 <= reads && reads <= 5 { // Next reads it twice, and then reserve does
 			return someTime - 4
 		}
 		return someTime
@@ -52,8 +52,8 @@ func TestCaughtUpMeanwhile(t *testing.T) {
 	}
 }
 
-// The clock goes back by one more tick, into the last that the other bit was used
-// in, at each moment in which a call looks.
+// The clock is set back by one more tick, to the last tick in which the other bit was used, at each
+// of a call's readings of the clock.
 func TestBackAgainWhileTurning(t *testing.T) {
 	for looks := range 10 {
 		clock, left := newClock(), -1
@@ -72,12 +72,12 @@ func TestBackAgainWhileTurning(t *testing.T) {
 		clock.milli.Store(someTime + 4)
 		left = looks + 1
 		if id := take(t, g, 0); id == first || id.Milli == someTime {
-			t.Errorf("after %d looks: %+v", looks, id)
+			t.Errorf("after %d readings: %+v", looks, id)
 		}
 	}
 }
 
-// Two calls see that the clock was set back: only one flips the bit.
+// Of two calls that see that the clock was set back, only one flips the bit.
 func TestTurnOnce(t *testing.T) {
 	clock := newClock()
 	g := newGenerator(t, &Snapshot{}, clock.now)
@@ -95,7 +95,7 @@ func TestTurnOnce(t *testing.T) {
 	}
 }
 
-// A call that is held up while another turns gets an id all the same.
+// A call that is held up while another call begins the next pass still gets an id.
 func TestTurnedMeanwhile(t *testing.T) {
 	clock, held := newClock(), false
 	var g *Generator
@@ -116,7 +116,7 @@ func TestTurnedMeanwhile(t *testing.T) {
 	}
 }
 
-// A clock that was set back leaves a generator ready, unless the time is unsafe.
+// A generator stays ready when the clock is set back, unless the time is unsafe.
 func TestReady(t *testing.T) {
 	clock := newClock()
 	g := newGenerator(t, &Snapshot{}, clock.now)
@@ -151,8 +151,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// Another call takes a later id at each moment in which the one that turns looks
-// at the clock: it counts as made before.
+// At each of the clock readings of a call that begins a pass, another call makes a later id. That
+// id counts as one of the previous pass.
 func TestIDWhileTurning(t *testing.T) {
 	for looks := range 10 {
 		clock, left := newClock(), -1
@@ -173,24 +173,24 @@ func TestIDWhileTurning(t *testing.T) {
 		left = looks + 1
 		take(t, g, 0)
 		if s := g.Snapshot(); s.Drifts == 1 && !other.TickTock && other.Milli > 0 && s.WallSafe < unitsOf(other.Milli) {
-			t.Errorf("after %d looks: %+v, then %+v", looks, other, s)
+			t.Errorf("after %d readings: %+v, then %+v", looks, other, s)
 		}
 	}
 }
 
-// Where either bit may be used there are no ids. CatchUp sleeps for as long as is
-// needed, and reads the clock a few times only.
+// No ids can be made at a time for which both bits were used. CatchUp sleeps just long enough, and
+// reads the clock only a few times.
 func TestUnsafePast(t *testing.T) {
 	for name, c := range map[string]struct {
-		ahead []int // after each but the last an id
+		ahead []int // an id is made after each step but the last
 		sleep time.Duration
 		bit   bool
 	}{
-		"until the last id": {[]int{0, -2000, -1000}, 1000 * time.Millisecond, true},
-		"past the safe one": {[]int{0, -40, 10_000, -10_400}, 444 * time.Millisecond, false},
-		"to the safe one":   {[]int{0, -40, 10_000, -9960}, 4 * time.Millisecond, false},
-		"to the epoch":      {[]int{0, Epoch - someTime}, 4 * time.Millisecond, true},
-		"a tick":            {[]int{0, -8, -4}, 4 * time.Millisecond, true},
+		"until the last id":  {[]int{0, -2000, -1000}, 1000 * time.Millisecond, true},
+		"past the safe time": {[]int{0, -40, 10_000, -10_400}, 444 * time.Millisecond, false},
+		"to the safe time":   {[]int{0, -40, 10_000, -9960}, 4 * time.Millisecond, false},
+		"to the epoch":       {[]int{0, Epoch - someTime}, 4 * time.Millisecond, true},
+		"a tick":             {[]int{0, -8, -4}, 4 * time.Millisecond, true},
 	} {
 		clock := newClock()
 		g := newGenerator(t, &Snapshot{}, clock.now)
@@ -231,7 +231,7 @@ func TestUnsafePast(t *testing.T) {
 	}
 }
 
-// Time that is others' is not gone back to, with either tick-tock bit.
+// A generator does not go back to a time that its Bound excludes, with either tick-tock bit.
 func TestBound(t *testing.T) {
 	clock := newClock()
 	b := bound{after: someTime - 8}
@@ -251,7 +251,7 @@ func TestBound(t *testing.T) {
 	if id, err := g.Next(t.Context()); !errors.Is(err, flake.ErrClockBackwards) {
 		t.Errorf("%v, %v", id, err)
 	}
-	// Nor is the first step back.
+	// The same holds for the first step back.
 	other, err := Open(t.Context(), filepath.Join(t.TempDir(), "mark"), &Snapshot{},
 		Options{Clock: clock.now, Bound: bound{after: clock.milli.Load() - 4}})
 	if err != nil {

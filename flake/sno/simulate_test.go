@@ -14,15 +14,15 @@ import (
 
 const simLives = 100
 
-// simulation makes ids one by one and many at a time, and waits out a clock that
-// is no further behind than a second.
+// simulation makes ids one by one and many at a time, and waits for a clock that is less than a
+// second behind.
 //
-// The lives are too few for ids to meet in one tick by chance. So it also counts
-// those that are not later than all before them with the same tick-tock bit.
+// There are too few lives for two ids to have the same tick by chance. So it also counts the ids
+// that are not later than all earlier ones with the same tick-tock bit.
 type simulation struct {
-	kept  func(*passes) durable.Source // what package durable gets
-	lasts sync.Map                     // the last id of a machine, by bit
-	back  atomic.Int64                 // ids that were not later
+	kept  func(*passes) durable.Source // the source for package durable
+	lasts sync.Map                     // the last ids of each machine, by bit
+	back  atomic.Int64                 // number of ids that were not later
 }
 
 func (s *simulation) got(m *simulate.Machine, id ID) {
@@ -75,7 +75,7 @@ func config(simulations ...*simulation) simulate.Config {
 	return c
 }
 
-// A counted source tells how often starts and all of its words had a tick-tock.
+// counted counts the starts that flip the tick-tock bit, and the saves after at least one flip.
 type counted struct {
 	*passes
 	turns, saves *atomic.Int64
@@ -96,7 +96,7 @@ func (c counted) Words() []uint64 {
 
 func TestSimulate(t *testing.T) { testSimulate(t, &simulation{}) }
 
-// Two have their marks in one file.
+// Two generators keep their marks in one file.
 func TestSimulateSeveral(t *testing.T) { testSimulate(t, &simulation{}, &simulation{}) }
 
 func testSimulate(t *testing.T, simulations ...*simulation) {
@@ -109,7 +109,7 @@ func testSimulate(t *testing.T, simulations ...*simulation) {
 	t.Logf("%d turns at a start, %d saves with a drift", turns.Load(), saves.Load())
 	for _, s := range simulations {
 		if n := s.back.Load(); n > 0 {
-			t.Errorf("%d ids are not later than those before with the same bit", n)
+			t.Errorf("%d ids are not later than earlier ones with the same bit", n)
 		}
 	}
 	if n := int64(r.Nodes / 8); turns.Load() < n || saves.Load() < 10*n {
@@ -117,18 +117,18 @@ func testSimulate(t *testing.T, simulations ...*simulation) {
 	}
 }
 
-// The same lives find generators that do not keep what they have to.
+// The same lives find the faults of generators that do not save what they must.
 func TestSimulateFinds(t *testing.T) {
 	for name, kept := range map[string]func(*passes) durable.Source{
-		"forgets that there were drifts":   func(s *passes) durable.Source { return forgetful{s, wordDrifts, 0} },
-		"forgets where it is safe":         func(s *passes) durable.Source { return forgetful{s, wordSafe, Epoch} },
-		"turns before that is on the disk": func(s *passes) durable.Source { return &hasty{passes: s} },
+		"forgets its drifts":             func(s *passes) durable.Source { return forgetful{s, wordDrifts, 0} },
+		"forgets the safe time":          func(s *passes) durable.Source { return forgetful{s, wordSafe, Epoch} },
+		"flips the bit before saving it": func(s *passes) durable.Source { return &hasty{passes: s} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulation{kept: kept}
 			goesBack := func(simulate.Report) bool { return s.back.Load() > 0 }
 			if !simulate.Find(config(&s), 1, 2*simLives, goesBack) {
-				t.Error("not found to go back")
+				t.Error("every id is later than earlier ones with the same bit")
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func (f forgetful) Words() []uint64 {
 	return words
 }
 
-// hasty saves what was before the last turn.
+// hasty's first save in each pass writes the words of the previous pass.
 type hasty struct {
 	*passes
 	before, now []uint64

@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// The text as it is defined: the bits in fives, from the most significant on.
+// alphabet and slowText define the text: groups of 5 bits, the most significant first.
 const alphabet = "23456789abcdefghijklmnopqrstuvwx"
 
 func slowText(id ID) string {
@@ -80,7 +80,7 @@ func TestValueIsTheBytes(t *testing.T) {
 	}
 }
 
-// A text in a base is that of the number that the 10 bytes are.
+// Text writes the 10 bytes as one number.
 func TestBases(t *testing.T) {
 	for _, id := range someIDs() {
 		number := new(big.Int).SetBytes(id[:])
@@ -154,7 +154,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// Bytes and texts of another length are no ids; those that are come back.
+// Bytes and texts round-trip; those of any other length are errors.
 func TestBytes(t *testing.T) {
 	id := MustParse("brpk4q72xwf2m63l")
 	text := []byte(id.String())
