@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// What the ids of all formats can do.
+// idOf is the method set that the ids of all formats share.
 type idOf[ID any] interface {
 	comparable
 	String() string
@@ -41,7 +41,7 @@ type pointerTo[ID any] interface {
 	sql.Scanner
 }
 
-// What the generators of all formats can do.
+// generatorOf is the method set that the generators of all formats share.
 type generatorOf[ID any, S sequence] interface {
 	flake.Nexter[ID]
 	NextN(ctx context.Context, dst []ID) (int, error)
@@ -58,7 +58,7 @@ type generatorOf[ID any, S sequence] interface {
 
 type sequence interface{ uint16 | uint32 }
 
-// A format is what its package has as functions.
+// format holds the functions of a format's package.
 type format[ID idOf[ID], P pointerTo[ID], G generatorOf[ID, S], S sequence] struct {
 	open      func(ctx context.Context, path string, clock func() uint64) (G, error)
 	reserve   func(g G, n int) (count int, err error)
@@ -188,7 +188,7 @@ func (f format[ID, P, G, S]) testReserve(t *testing.T, g G) {
 	}
 }
 
-// The zero value has no ids, and says so.
+// A zero generator makes no ids and returns an error.
 func (f format[ID, P, G, S]) testZero(t *testing.T) {
 	g := f.zero
 	id, err := g.Next(t.Context())
@@ -228,7 +228,7 @@ func (f format[ID, P, G, S]) testAllocation(t *testing.T) {
 		"ParseBase":  func() { f.parseBase(short, 62) },
 	} {
 		n := testing.AllocsPerRun(100, do)
-		for range 9 { // the mark may have been moved meanwhile
+		for range 9 { // saving the mark at the same time allocates
 			n = min(n, testing.AllocsPerRun(100, do))
 		}
 		if n != 0 {
@@ -251,7 +251,7 @@ func (f format[ID, P, G, S]) testText(t *testing.T, id ID) {
 	parsed, err := f.parse(own)
 	if err := errors.Join(err, P(&read).UnmarshalText(text), json.Unmarshal(data, &json1)); err != nil || read != id ||
 		json1 != id || parsed != id || f.mustParse(own) != id {
-		t.Errorf("%s comes back as %v, %v, %v, %v", own, read, json1, parsed, err)
+		t.Errorf("%s round-trips to %v, %v, %v, %v", own, read, json1, parsed, err)
 	}
 	for base := flake.MinBase; base <= flake.MaxBase; base++ {
 		short, err1 := id.Text(base)
@@ -279,7 +279,7 @@ func (f format[ID, P, G, S]) testText(t *testing.T, id ID) {
 	}
 }
 
-// null and NULL are no ids: the one leaves what there is, the other is an error.
+// JSON null leaves the id unchanged; SQL NULL is an error.
 func (f format[ID, P, G, S]) testValue(t *testing.T, id ID) {
 	value, err1 := id.Value()
 	data, err2 := id.MarshalBinary()
@@ -287,7 +287,7 @@ func (f format[ID, P, G, S]) testValue(t *testing.T, id ID) {
 	if err := errors.Join(err1, err2, P(&scanned).Scan(value), P(&text).Scan(id.String()),
 		P(&bytes).Scan([]byte(id.String())), P(&read).UnmarshalBinary(data)); err != nil ||
 		scanned != id || text != id || bytes != id || read != id {
-		t.Errorf("%v comes back as %v, %v, %v, %v, %v", id, scanned, text, bytes, read, err)
+		t.Errorf("%v round-trips to %v, %v, %v, %v, %v", id, scanned, text, bytes, read, err)
 	}
 	for _, src := range []any{nil, "", []byte{}, []byte("-"), 1.5} {
 		kept := id
@@ -298,7 +298,7 @@ func (f format[ID, P, G, S]) testValue(t *testing.T, id ID) {
 		var of *flake.ScanError
 		if err := P(new(ID)).Scan(src); errors.As(err, &of) != (src == nil || src == 1.5) ||
 			of != nil && of.Value != src {
-			t.Errorf("scanned %T: %v, no *flake.ScanError, or one", src, err)
+			t.Errorf("scanned %T: %v; only a wrong type gets a *flake.ScanError", src, err)
 		}
 	}
 	kept, own := id, id.String()

@@ -24,7 +24,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// BenchmarkNextN returns the time of one id; the format's ceiling is at 15.26 ns.
+// BenchmarkNextN measures the time per id. The format allows one id per 15.26 ns.
 func BenchmarkNextN(b *testing.B) {
 	for _, threads := range []int{1, 2} {
 		for _, size := range []int{1, 4, 16, 256, 1024} {

@@ -13,8 +13,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// A monotonic clock goes on from what the wall clock showed, however that is set, and so
-// do the ids. A start with the wall clock behind the mark waits for it, or refuses.
+// A monotonic clock continues from its first reading of the wall clock, however the wall clock is
+// then set, and ids follow it. A start with the wall clock behind the mark waits or fails.
 func TestMonotonicClock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestMonotonicClock(t *testing.T) {
 	})
 }
 
-// The machine's own.
+// The clocks of TestMonotonicClock are fakes; these are the machine's.
 func TestMonotonicClockOfTheMachine(t *testing.T) {
 	before := time.Now().UnixMilli()
 	clock := flake.MonotonicClock()
@@ -70,17 +70,17 @@ func TestMonotonicClockOfTheMachine(t *testing.T) {
 	}
 }
 
-// A clock that is a day ahead for a second leaves ids neither missing nor wrong: in
-// the process that goes on, and in the next one after a crash in that second.
+// A clock that is a day ahead for a second neither stops ids nor makes them wrong, either in the
+// same process or, after a crash in that second, in the next one.
 func (f format[ID, P, G, S]) testDayAhead(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) { f.dayAhead(t, filepath.Join(dir, "timestamp")) })
 }
 
 func (f format[ID, P, G, S]) dayAhead(t *testing.T, path string) {
-	time.Sleep(25 * 365 * 24 * time.Hour) // to 2024 and later: formats have an epoch
+	time.Sleep(25 * 365 * 24 * time.Hour) // from 2000 to 2024: some epochs are after 2000
 	base, ahead := time.Now(), atomic.Int64{}
-	clock := func() tick.Clock { // of a process
+	clock := func() tick.Clock { // a new process's clock
 		return tick.ClockOf(
 			func() int64 { return time.Now().UnixNano() + ahead.Load() },
 			func() int64 { return int64(time.Since(base)) })

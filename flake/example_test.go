@@ -32,7 +32,7 @@ func ExampleNew() {
 	// Output: 22 -1
 }
 
-// Two generators have one file, which is written once a second for both.
+// Two generators share one file, which is written once a second for both.
 func ExampleOpenMarks() {
 	marks, err := flake.OpenMarks("/var/lib/flake/timestamp", nil)
 	if err != nil {

@@ -103,7 +103,7 @@ func TestNextNTellsHowFarItCame(t *testing.T) {
 	}
 }
 
-// More ids than a millisecond has fill the slice, and no more.
+// NextN fills a slice that is longer than the ids of one millisecond.
 func TestNextNOfTwoMilliseconds(t *testing.T) {
 	ids := make([]ID, perMilli*3/2)
 	n, err := newGenerator(t, nil).NextN(t.Context(), ids)
@@ -124,16 +124,16 @@ func TestNextContextGivesUp(t *testing.T) {
 	}
 	clock.milli++
 	if n, err := g.NextN(ctx, ids[:1]); n != 1 || err != nil {
-		t.Errorf("gave up without a wait: %d, %v", n, err)
+		t.Errorf("a call that need not wait failed: %d, %v", n, err)
 	}
 }
 
 func TestGeneratorRefusesWhatDoesNotFit(t *testing.T) {
 	if _, err := NewGenerator(MaxWorker+1, Options{}); err == nil {
-		t.Error("a worker of 49 bits is taken")
+		t.Error("a worker of 49 bits is accepted")
 	}
 	if g, err := Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), MaxWorker+1, Options{}); err == nil {
-		t.Errorf("a worker of 49 bits is taken: %v", g)
+		t.Errorf("a worker of 49 bits is accepted: %v", g)
 	}
 	if g, err := NewGenerator(MaxWorker, Options{}); err != nil || g.Worker() != MaxWorker {
 		t.Errorf("the highest worker: %v", err)
@@ -165,8 +165,8 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// Times beyond all ids count as the last that an id tells, and a zero value has
-// no ids.
+// A time that is too late for an id counts as the latest that ID.Time returns, and a time before
+// 1970 as 1970.
 func TestFarTimes(t *testing.T) {
 	const last = math.MaxInt64
 	far, before := time.Unix(1<<63-62135596801, 999_999_999), time.Unix(math.MinInt64, 0)
@@ -222,7 +222,7 @@ func TestParse(t *testing.T) {
 	short, _ := id.Text(62)
 	for text, at := range map[string]int{
 		"":                             0,
-		short:                          0, // may be a snowflake in decimal as well
+		short:                          0, // may also be a decimal snowflake
 		id.String() + "0":              0,
 		"zzzzzzzzzzzzzzzzzzzzzz":       0,
 		"0X" + hexadecimal:             0,
@@ -244,12 +244,12 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What go doc shows of a type it shows where the type is declared.
+// go doc shows the fields of a type only in the package that declares it.
 func TestDeclaredHere(t *testing.T) {
 	const here = "github.com/flake-go/flake/flake"
 	for _, of := range []reflect.Type{reflect.TypeFor[Options](), reflect.TypeFor[ParseError]()} {
 		if of.PkgPath() != here || of.NumField() == 0 {
-			t.Errorf("%v is of %s", of, of.PkgPath())
+			t.Errorf("%v is declared in %q", of, of.PkgPath())
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestIDParts(t *testing.T) {
 func TestIDTime(t *testing.T) {
 	at := time.Date(2026, 2, 3, 4, 5, 6, 789_999_999, time.UTC)
 	if got := Notional(at).Time(); !got.Equal(at.Truncate(time.Millisecond)) || got.Location() != time.UTC {
-		t.Errorf("the time of %v comes back as %v", at, got)
+		t.Errorf("the time %v round-trips to %v", at, got)
 	}
 	last := time.UnixMilli(math.MaxInt64)
 	if got := Make(math.MaxUint64, 0, 0).Time(); !got.Equal(last) {
@@ -33,7 +33,7 @@ func TestIDTime(t *testing.T) {
 func TestCompareIsNumeric(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	ids := make([]ID, 500)
-	for i := range ids { // few values, so that all parts are equal at times
+	for i := range ids { // few values, so that each part is sometimes equal
 		ids[i] = Make(rng.Uint64N(4), Worker(rng.Uint64N(4)), uint16(rng.Uint64N(4)))
 	}
 	slices.SortFunc(ids, ID.Compare)

@@ -20,9 +20,9 @@ import (
 	"time"
 )
 
-var kills = flag.Int("kills", 2, "how often to kill a process with signal 9; a start after it takes 3 s")
+var kills = flag.Int("kills", 2, "how many times to kill a process with signal 9; the next start takes 3 s")
 
-// The test's own program is the process that is killed.
+// If childEnv is set, the test binary runs child: it is the process that TestKilled kills.
 const childEnv = "FLAKE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child writes ids to standard output until it is killed, of two generators in turn,
-// or shows how it fares on a disk that is full for a while.
+// child writes the ids of two generators in turn to standard output until it is killed. If full is
+// set, it runs fillDisk instead.
 func child(path string, full bool) error {
 	marks, err := OpenMarks(path, nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func child(path string, full bool) error {
 	ids := make([]ID, 64)
 	for {
 		if _, err := d.NextN(context.Background(), ids); errors.Is(err, ErrTimestampNotSaved) {
-			continue // the disk is slow: it is asked again
+			continue // the disk is slow: try again
 		} else if err != nil {
 			return err
 		}
@@ -70,8 +70,8 @@ func child(path string, full bool) error {
 	}
 }
 
-// fillDisk allows no file to grow, which is what a full disk comes to, waits
-// until ids end for it, and then until they come again.
+// fillDisk forbids files to grow, as a full disk does, and makes ids until they fail for that
+// reason. Then it lifts the limit and waits until ids can be made again.
 func fillDisk(d *Generator) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	var before syscall.Rlimit
@@ -91,7 +91,7 @@ func fillDisk(d *Generator) error {
 			return fmt.Errorf("%v after %v with the mark at %v", id, last, d.Mark())
 		case err == nil:
 			last = id
-		case !errors.Is(err, ErrTimestampNotSaved): // else the disk may only be slow
+		case !errors.Is(err, ErrTimestampNotSaved): // with it, the disk may only be slow
 			return err
 		}
 	}
@@ -105,7 +105,7 @@ func fillDisk(d *Generator) error {
 }
 
 func childOf(t *testing.T, path string, more ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // it takes some seconds
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // far longer than a child needs
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(append(os.Environ(), childEnv+"="+path), more...)
@@ -138,7 +138,7 @@ func TestKilled(t *testing.T) {
 			}
 			var id ID
 			if _, err := io.ReadFull(in, id[:]); err != nil {
-				break // what was in the pipe when it was killed is read too
+				break // after the ids that were in the pipe at the kill
 			}
 			if before := last[id.Worker()]; id.Compare(before) <= 0 {
 				t.Fatalf("%v after %v", id, before)
@@ -147,11 +147,11 @@ func TestKilled(t *testing.T) {
 		}
 		cmd.Wait()
 		if n < killAt {
-			t.Fatalf("it ended by itself, or was ended after 2 minutes: %s", said.String())
+			t.Fatalf("the child failed, or took more than 2 minutes: %s", said.String())
 		}
 		total += n
 	}
-	t.Logf("%d ids of %d processes, each above the generator's last", total, *kills+1)
+	t.Logf("%d ids from %d processes, each higher than its generator's last", total, *kills+1)
 }
 
 func TestDiskIsFull(t *testing.T) {

@@ -17,7 +17,7 @@ const (
 	simFirst = 1
 )
 
-// simulated makes ids one by one and many at a time.
+// simulated returns a generator that makes ids one by one and many at a time.
 func simulated(m *simulate.Machine) (simulate.Generator, error) { return simulatedOn(m.NewClock()) }
 
 func simulatedOn(clock func() uint64) (simulate.Generator, error) {
@@ -51,10 +51,10 @@ func simulatedOn(clock func() uint64) (simulate.Generator, error) {
 
 func simConfig() simulate.Config { return simulate.Kept(simulated) }
 
-// simSeveral is three generators, whose marks are in one file.
+// simSeveral configures three generators that keep their marks in one file.
 func simSeveral() simulate.Config { return simulate.Kept(simulated, simulated, simulated) }
 
-// simMonotonic is two generators whose clocks do not follow the machine's.
+// simMonotonic configures two generators whose clocks do not follow the machine's.
 func simMonotonic() simulate.Config {
 	monotonic := func(m *simulate.Machine) (simulate.Generator, error) { return simulatedOn(m.NewMonotonicClock()) }
 	c := simulate.Kept(monotonic, monotonic)
@@ -80,16 +80,16 @@ func TestSimulateFinds(t *testing.T) {
 		"the original":                            {New: newOriginal},
 		"the original under the ceiling":          {New: newOriginal, NoBursts: true},
 		"the original, only crashes and clocks":   {New: newOriginal, NoBursts: true, NoBadCalls: true},
-		"a disk that does not do what it says":    lying,
+		"a disk that ignores fsync":               lying,
 		"such a disk with several generators":     lyingToSeveral,
 		"such a disk and a monotonic clock":       lyingMonotonic,
-		"a file that loses one mark of several":   {New: newLosing},
-		"a generator that trusts its memory only": {New: newForgetful},
+		"a file that loses one of several marks":  {New: newLosing},
+		"a generator that trusts only its memory": {New: newForgetful},
 	} {
 		t.Run(name, func(t *testing.T) {
 			finds := func(r simulate.Report) bool { return r.Duplicates+r.Disorders > 0 }
 			if !simulate.Find(c, simFirst, simLives, finds) {
-				t.Error("not found to repeat an id, or to go back")
+				t.Error("no id was found that repeats or does not ascend")
 			}
 		})
 	}
@@ -158,7 +158,7 @@ func TestSimulateRepeats(t *testing.T) {
 	for seed := uint64(simFirst); seed < 50; seed++ {
 		a, b := simulate.Run(simConfig(), seed, nil), simulate.Run(simConfig(), seed, nil)
 		if a != b {
-			t.Fatalf("seed %d lived twice:\n%+v\n%+v", seed, a, b)
+			t.Fatalf("seed %d ran twice:\n%+v\n%+v", seed, a, b)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func Parse(text string) (id ID, err error) {
 		return Parse(text[len(urn):])
 	}
 	return ID{}, digits.Errorf(text, 0,
-		"%d bytes; must be %d digits of base 62, a UUID of %d, or %d hexadecimal digits%s",
+		"%d bytes; must be %d digits of base 62, a %d-character UUID, or %d hexadecimal digits%s",
 		len(text), Width(MaxBase), uuidLen, hexLen, unpadded(text))
 }
 

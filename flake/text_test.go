@@ -50,7 +50,7 @@ func TestTextOfOriginal(t *testing.T) {
 			t.Errorf("id %s, want %s", got, v.ID)
 		}
 		if id.Milli() != milli || id.Worker() != Worker(worker) || id.Sequence() != v.Sequence {
-			t.Errorf("%s comes apart as %d, %v, %d", v.ID, id.Milli(), id.Worker(), id.Sequence())
+			t.Errorf("%s decodes as %d, %v, %d", v.ID, id.Milli(), id.Worker(), id.Sequence())
 		}
 		if len(v.Bases) != MaxBase-MinBase+1 {
 			t.Errorf("%s: %d bases", v.ID, len(v.Bases))
@@ -70,8 +70,8 @@ func TestTextOfOriginal(t *testing.T) {
 	}
 }
 
-// someIDs are the lowest, the highest, those around each power of two, and
-// random ones of every size.
+// someIDs returns the lowest and the highest id, the ids next to each power of two, and random ids
+// of every length.
 func someIDs() []ID {
 	rng := rand.New(rand.NewPCG(3, 4))
 	ids := []ID{{}, fromWords(^uint64(0), ^uint64(0))}
@@ -111,7 +111,7 @@ func TestPaddedSortsAsIDs(t *testing.T) {
 			a, _ := ids[i-1].Padded(base)
 			b, _ := ids[i].Padded(base)
 			if strings.Compare(a, b) != ids[i-1].Compare(ids[i]) {
-				t.Fatalf("base %d: %q and %q sort other than their ids", base, a, b)
+				t.Fatalf("base %d: %q and %q do not sort as their ids do", base, a, b)
 			}
 		}
 	}
@@ -180,7 +180,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// The text of {get, 62} has an error that says what reads it.
+// The error for a text from {get, 62} names the function that parses it.
 func TestUnpadded(t *testing.T) {
 	text, err := Make(1_700_000_000_000, 1, 7).Text(62)
 	if err != nil {
@@ -198,7 +198,7 @@ func TestUnpadded(t *testing.T) {
 	}
 }
 
-// Fewer digits are a number, but not the text of an id in JSON.
+// ParseBase accepts fewer digits; UnmarshalText does not.
 func TestUnmarshalShortText(t *testing.T) {
 	var id ID
 	if err := id.UnmarshalText([]byte("1")); err == nil || id != (ID{}) {
@@ -240,7 +240,7 @@ func TestSQL(t *testing.T) {
 			t.Errorf("scanned %v: %v, %v", src, got, err)
 		}
 	}
-	hex := strings.Repeat("0", 32) // which Parse reads
+	hex := strings.Repeat("0", 32) // Parse accepts it
 	for _, src := range []any{1, id[:15], hex, []byte(hex), strings.Repeat("0", 36), strings.Repeat("x", 1<<20)} {
 		got := id
 		if err := got.Scan(src); err == nil || got != id || len(err.Error()) > 250 {
@@ -254,7 +254,7 @@ func FuzzUUID(f *testing.F) {
 	f.Add("01234567-89ab-CDEF-0123-456789abcdef")
 	f.Fuzz(func(t *testing.T, text string) {
 		if id, err := Parse(text); err == nil && len(text) == uuidLen && id.UUID() != strings.ToLower(text) {
-			t.Errorf("%q comes back as %q", text, id.UUID())
+			t.Errorf("%q round-trips to %q", text, id.UUID())
 		}
 	})
 }
@@ -270,7 +270,7 @@ func FuzzScan(f *testing.F) {
 			return
 		}
 		if s := string(src); s != string(id[:]) && s != id.String() && strings.ToLower(s) != id.UUID() {
-			t.Errorf("%q is taken for %v", src, id)
+			t.Errorf("%q is read as %v", src, id)
 		}
 	})
 }

@@ -203,7 +203,7 @@ func thisMachine() (string, error) {
 	if err != nil {
 		id, _ = os.ReadFile("/var/lib/dbus/machine-id")
 	}
-	host, _ := os.Hostname() // without a host name, the rest identifies the machine
+	host, _ := os.Hostname() // if it fails, the machine-id and the MACs suffice
 	return identify(id, host, all, os.DirFS("/sys/class/net")), nil
 }
 

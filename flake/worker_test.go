@@ -34,7 +34,7 @@ func FuzzParseWorker(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if w, err := ParseWorker(text); err == nil && w.String() != strings.ToLower(strings.ReplaceAll(text, "-",
 			":")) {
-			t.Errorf("%q comes back as %v", text, w)
+			t.Errorf("%q round-trips to %v", text, w)
 		}
 	})
 }
@@ -48,12 +48,12 @@ func TestRandomWorker(t *testing.T) {
 			t.Fatal(w)
 		}
 		if mac, err := net.ParseMAC(w.String()); err != nil || mac[0]&1 == 0 {
-			t.Fatalf("%v is no multicast address", w)
+			t.Fatalf("%v is not a multicast address", w)
 		}
 		seen[w] = true
 	}
 	if ones != MaxWorker || zeros != MaxWorker&^multicast {
-		t.Errorf("bits that are never set, or always: %v, %v", MaxWorker&^ones, MaxWorker&^multicast&^zeros)
+		t.Errorf("bits that are never set: %v, always set: %v", MaxWorker&^ones, MaxWorker&^multicast&^zeros)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestWithMAC(t *testing.T) {
 	} {
 		_, err := withMAC(name, all)
 		if err == nil {
-			t.Fatalf("interface %q is taken", name)
+			t.Fatalf("interface %q is accepted", name)
 		}
 		for _, word := range []string{name, what, "lo (no MAC)", "eth1 (02:00:00:00:00:02)", "worker_id"} {
 			if !strings.Contains(err.Error(), word) {
@@ -103,7 +103,7 @@ func TestWithMAC(t *testing.T) {
 	}
 }
 
-// machine are interfaces, and what Linux says of them.
+// machine returns the interfaces that the lines describe, and their sysfs.
 func machine(lines string) (all []net.Interface, sys fstest.MapFS) {
 	sys = fstest.MapFS{}
 	for line := range strings.Lines(lines) {
@@ -132,20 +132,20 @@ func TestNetworkCard(t *testing.T) {
 		want                 string
 		doubts               []string
 	}{
-		{"a permanent one that is up, not the first", "", `lo - up 0 none
+		{"the first card that is up and has a permanent MAC", "", `lo - up 0 none
 			ifb0 de:e6:a1:f1:0a:b0 down 1 none
 			eth0 3c:ec:ef:00:00:01 down 0 device
 			docker0 02:42:00:00:00:01 up 3 none
 			eth1 3c:ec:ef:00:00:02 up 0 device
 			eth2 3c:ec:ef:00:00:03 up 0 device`, "eth1", nil},
-		{"none without doubts, so the first: all virtual machines may have that of eth0", "", `ifb0 de:e6:a1:f1:0a:b0 down 1 none
+		{"all have doubts, so the first: eth0 may be the same in every virtual machine", "", `ifb0 de:e6:a1:f1:0a:b0 down 1 none
 			eth0 02:fc:00:00:00:01 up 0 device
 			eth1 3c:ec:ef:00:00:01 down 0 device`, "ifb0", []string{"is down", "has a locally administered MAC", unowned + "1)", "is virtual"}},
-		{"that of a cloud", "", `eth0 02:fc:00:00:00:01 up 0 device
+		{"a cloud's card", "", `eth0 02:fc:00:00:00:01 up 0 device
 			docker0 02:42:00:00:00:01 up 3 none`, "eth0", []string{"has a locally administered MAC"}},
-		{"that of a container", "", `lo - up 0 none
+		{"a container's card", "", `lo - up 0 none
 			eth0 02:42:ac:11:00:02 up 3 none`, "eth0", []string{"has a locally administered MAC", unowned + "3)", "is virtual"}},
-		{"the first of those alike", "", `va 2e:00:00:00:00:01 up 1 none
+		{"the first of two with the same doubts", "", `va 2e:00:00:00:00:01 up 1 none
 			vb 2e:00:00:00:00:02 up 1 none`, "va", []string{"has a locally administered MAC", unowned + "1)", "is virtual"}},
 		{"one by name", "ifb0", `eth0 3c:ec:ef:00:00:01 up 0 device
 			ifb0 de:e6:a1:f1:0a:b0 down 1 none`, "ifb0", []string{"is down", "has a locally administered MAC", unowned + "1)", "is virtual"}},
@@ -161,7 +161,7 @@ func TestNetworkCard(t *testing.T) {
 	}
 }
 
-// What is told of an interface of the same name with another MAC is of another namespace.
+// A sysfs entry with the same name but another MAC is from another network namespace.
 func TestNetworkCardOfAnotherNamespace(t *testing.T) {
 	all, _ := machine("eth0 3c:ec:ef:00:00:01 up 0 device")
 	_, sys := machine("eth0 de:e6:a1:f1:0a:b0 up 3 none")
@@ -187,7 +187,7 @@ func TestNoNetworkCard(t *testing.T) {
 	}
 }
 
-// Any difference in what identifies a machine counts, and nothing else does.
+// The result changes with anything that identifies the machine, and with nothing else.
 func TestIdentify(t *testing.T) {
 	const id, cards = "0123456789abcdef0123456789abcdef\n",
 		"eth0 3c:ec:ef:00:00:01 up 0 device\neth1 3c:ec:ef:00:00:02 down 0 device\n"
@@ -210,12 +210,12 @@ func TestIdentify(t *testing.T) {
 		"no machine-id":      of("", cards, "a"),
 		"another card": of(id, "eth0 3c:ec:ef:00:00:03 up 0 device\neth1 3c:ec:ef:00:00:02 down 0 device\n",
 			"a"),
-		"a card more":           of(id, cards+"eth2 3c:ec:ef:00:00:03 up 0 device\n", "a"),
-		"another host name":     of(id, cards, "b"),
-		"nothing but lo":        of(id, "lo - up 0 none\n", "a"),
-		"a container":           of(id, "lo - up 0 none\neth0 02:42:ac:11:00:02 up 3 none\n", "a"),
-		"another container":     of(id, "lo - up 0 none\neth0 02:42:ac:11:00:03 up 3 none\n", "a"),
-		"a host of another end": of(id, cards, "a\" \""),
+		"one more card":           of(id, cards+"eth2 3c:ec:ef:00:00:03 up 0 device\n", "a"),
+		"another host name":       of(id, cards, "b"),
+		"nothing but lo":          of(id, "lo - up 0 none\n", "a"),
+		"a container":             of(id, "lo - up 0 none\neth0 02:42:ac:11:00:02 up 3 none\n", "a"),
+		"another container":       of(id, "lo - up 0 none\neth0 02:42:ac:11:00:03 up 3 none\n", "a"),
+		"a host name with quotes": of(id, cards, "a\" \""),
 	} {
 		if before, ok := seen[other]; ok {
 			t.Errorf("%s: the same as %s", what, before)
