@@ -15,7 +15,7 @@
 //     one that has a new token and a mark that is hold ahead of its clock. Its ids begin
 //     above the old mark, at most hold behind its clock, and never pass the new mark.
 //   - Three times per hold the node moves the mark, by compare-and-swap with the value it knows.
-//   - If a write gets no answer, the node reads the value. A value with its token is its own.
+//   - If a write gets no answer, the node reads the value. A value with the node's token is its own.
 //   - If the value belongs to another node, the number is lost, and the node claims another.
 //     It may still make ids up to its mark if the other node's ids begin above that;
 //     otherwise it makes no more ids with the number.
@@ -44,7 +44,7 @@
 // # A store restored from a snapshot
 //
 // Such a store has forgotten marks. An owner that finds an older value in place of its own
-// rewrites its own. [AfterRestore] repairs the rest, if it is called before nodes reach the
+// rewrites its own. [AfterRestore] makes up for other lost marks, if called before nodes reach the
 // store: it writes the floor, a mark for all numbers. Every claim begins above the floor, every
 // claim and extension compares it, and an owner whose mark had passed when the floor was written
 // claims again. An owner whose store is [Restorable] writes the floor itself when it notices the

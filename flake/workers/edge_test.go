@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// What the store has decides whether a claim is lost or written again.
+// The value in the store decides whether a claim is lost or its value is written again.
 func TestJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(v *Value)
 		lost   bool
 	}{
-		"a lower mark":              {func(v *Value) { v.Mark-- }, false},
-		"a former claim":            {func(v *Value) { v.Generation--; v.Token++ }, false},
-		"a former claim, and later": {func(v *Value) { v.Generation--; v.Token++; v.Mark++ }, true},
-		"another token":             {func(v *Value) { v.Token++; v.Mark-- }, true},
-		"another generation":        {func(v *Value) { v.Generation++; v.Mark-- }, true},
-		"free":                      {func(v *Value) { v.Free = true; v.Mark-- }, true},
-		"another write":             {func(v *Value) { v.Nonce++ }, true},
+		"a lower mark":                     {func(v *Value) { v.Mark-- }, false},
+		"a former claim":                   {func(v *Value) { v.Generation--; v.Token++ }, false},
+		"a former claim with a later mark": {func(v *Value) { v.Generation--; v.Token++; v.Mark++ }, true},
+		"another token":                    {func(v *Value) { v.Token++; v.Mark-- }, true},
+		"another generation":               {func(v *Value) { v.Generation++; v.Mark-- }, true},
+		"free":                             {func(v *Value) { v.Free = true; v.Mark-- }, true},
+		"another write":                    {func(v *Value) { v.Nonce++ }, true},
 	} {
 		w := newWorld()
 		a := w.owner(t, "a", func(c *Config) { c.Last = 1 })
@@ -38,8 +38,8 @@ func TestJudged(t *testing.T) {
 	}
 }
 
-// A claim that the store has forgotten continues up to its mark, and a confirmed value
-// replaces those sent before. A written mark is not taken for a forgotten one.
+// A claim that the store has forgotten continues up to its mark. A confirmed value replaces the
+// values sent before it. A failed write is not mistaken for a mark that the store has forgotten.
 func TestConfirmed(t *testing.T) {
 	w, logs := newWorld(), &warns{}
 	a := w.owner(t, "a", logs.use)
@@ -50,28 +50,28 @@ func TestConfirmed(t *testing.T) {
 	}
 	w.fail = func(string) error { w.fail = nil; return errNever }
 	if step(t, a); logs.count() > 0 {
-		t.Error("it says that something is wrong")
+		t.Error("a warning is logged")
 	}
 	w.now += 1000
 	w.fail = func(string) error { return errHappened }
 	if step(t, a) != c || c.Milli() != w.now+testHold {
-		t.Error("a mark is not confirmed where no write is answered")
+		t.Error("a mark is not confirmed if its write is not answered")
 	}
 	w.fail, w.now = nil, c.Milli()
 	clear(w.data)
 	if step(t, a) != c {
-		t.Error("it is lost at its mark")
+		t.Error("the claim is lost at its mark")
 	}
 }
 
-// liar is a store that writes, but returns false and an error.
+// liar is a store that writes nothing, but returns true and an error.
 type liar struct{ *world }
 
 func (liar) Swap(context.Context, map[string]string, string, string) (bool, error) {
 	return true, errNever
 }
 
-// An answer that comes with an error does not count.
+// A result that comes with an error does not count.
 func TestAnswerWithError(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
@@ -91,11 +91,11 @@ func TestAnswerWithError(t *testing.T) {
 		t.Errorf("a floor: %v", err)
 	}
 	if err := a.Close(t.Context()); !errors.Is(err, errNever) {
-		t.Errorf("the end: %v", err)
+		t.Errorf("a close: %v", err)
 	}
 }
 
-// A number of another node is not returned.
+// A number that another node has claimed is not returned.
 func TestNotGivenBackTwice(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
@@ -110,13 +110,13 @@ func TestNotGivenBackTwice(t *testing.T) {
 // A withdrawn floor ends only the claims that wait for it.
 func TestWithdrawn(t *testing.T) {
 	for name, test := range map[string]struct {
-		late  uint64 // after the floor's mark
+		late  uint64 // ms after the floor's mark
 		other bool   // the claim does not begin at the floor
 		lost  bool
 	}{
-		"waits":         {0, false, true},
-		"waits no more": {1, false, false},
-		"never waited":  {0, true, false},
+		"waits":        {0, false, true},
+		"has waited":   {1, false, false},
+		"never waited": {0, true, false},
 	} {
 		w := newWorld()
 		f := Floor{1, w.now + 1000, 7}
@@ -134,8 +134,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// A claim can be resumed at its mark, but not after a loss, whatever the disk has, and not
-// without the id of the cluster.
+// A claim can be resumed at its mark, but not after it was lost, even if the disk still has it.
 func TestNotResumed(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	c := step(t, w.owner(t, "a", d.use))
@@ -162,12 +161,12 @@ func TestElsewhereKnown(t *testing.T) {
 		d := &disk{kept: &Kept{Prefix: "p", Cluster: test.kept, Mark: w.now + 1}}
 		o := w.owner(t, "a", d.use, func(c *Config) { c.Store = clustered{w, &test.now} })
 		if err := o.elsewhere(t.Context()); (err != nil) != test.elsewhere {
-			t.Errorf("kept of %q, at %q: %v", test.kept, test.now, err)
+			t.Errorf("kept in cluster %q, now in %q: %v", test.kept, test.now, err)
 		}
 	}
 }
 
-// Floors at the limits of their times.
+// The former floor at the limits of what AfterRestore distinguishes.
 func TestFloorAt(t *testing.T) {
 	const margin = 1000
 	w := newWorld()
@@ -178,11 +177,11 @@ func TestFloorAt(t *testing.T) {
 		until uint64
 		want  Floor // without its nonce; zero: unchanged
 	}{
-		"is not past":         {Floor{1, w.now, 7}, false, 0, Floor{}},
-		"is past":             {Floor{1, w.now - 1, 7}, false, 0, Floor{Since: w.now + margin}},
-		"is past, once more":  {Floor{1, w.now - 1, 7}, true, 0, Floor{Since: w.now + margin}},
-		"is past, by another": {Floor{1, w.now - 1, 7}, false, until, Floor{Since: until + margin}},
-		"is just ahead":       {Floor{1, w.now + margin, 7}, true, 0, Floor{Since: w.now + margin + 1}},
+		"is not past":        {Floor{1, w.now, 7}, false, 0, Floor{}},
+		"is past":            {Floor{1, w.now - 1, 7}, false, 0, Floor{Since: w.now + margin}},
+		"is past, Again set": {Floor{1, w.now - 1, 7}, true, 0, Floor{Since: w.now + margin}},
+		"is past, Until set": {Floor{1, w.now - 1, 7}, false, until, Floor{Since: until + margin}},
+		"is just ahead":      {Floor{1, w.now + margin, 7}, true, 0, Floor{Since: w.now + margin + 1}},
 	} {
 		w.data = map[string]string{keys{"p"}.floor(): test.was.String()}
 		r := w.restored(margin * time.Millisecond)
@@ -195,17 +194,17 @@ func TestFloorAt(t *testing.T) {
 	r := w.restored(margin * time.Millisecond)
 	w.data[keys{"p"}.floor()] = r.floor(table{}).String()
 	if f, err := Withdraw(t.Context(), w, "p", r); err != nil || f != r.floor(table{}) {
-		t.Errorf("withdrawn for the same: %+v, %v", f, err)
+		t.Errorf("withdrawn in favor of the same floor: %+v, %v", f, err)
 	}
 }
 
-// unlisted is a store that notices its restore, and cannot list.
+// unlisted is a store that notices its restore, but cannot list its keys.
 type unlisted struct{ *signing }
 
 func (unlisted) List(context.Context, string) (map[string]string, error) { return nil, errNever }
 
-// A sign leads to one floor, above the former one; to none if another node wrote it or the
-// store cannot be read.
+// After a sign of a restore, an owner writes one floor, above the former one; it writes none if
+// another node wrote it or the store cannot be read.
 func TestSigns(t *testing.T) {
 	w := newWorld()
 	key := keys{"p"}.floor()
@@ -241,9 +240,11 @@ func TestSigns(t *testing.T) {
 		t.Errorf("restored to that floor: %v, %v", f, err)
 	}
 
-	for _, test := range []struct{ before, ahead, want uint64 }{ // the clock, before the last good step and ahead of it
-		{0, 0, 0},           // of another node; stays
-		{1, 0, 10_000},      // from before the restore
+	// In ms: how long the former floor's Since is before the last good step, and how far its Mark is
+	// ahead of the clock; how far the new Since is ahead of the clock, or 0 if the floor stays.
+	for _, test := range []struct{ before, ahead, want uint64 }{
+		{0, 0, 0},           // written since the restore, by another node
+		{1, 0, 10_000},      // written before the restore
 		{1, 10_000, 10_001}, // has not passed
 		{1, 20_000, 20_001}, // has not passed, by more
 	} {
@@ -270,14 +271,14 @@ func TestDefaults(t *testing.T) {
 		t.Error(err)
 	}
 	if a, b := random(), random(); a == b {
-		t.Error("what is random is not")
+		t.Error("two random numbers are the same")
 	}
 	if got := DefaultMargin(15 * time.Second); got != 5*time.Second {
 		t.Errorf("the margin is %v", got)
 	}
 	o, err = New(Config{})
 	if err != nil || o.pause(errNever) != time.Second || o.pause(ErrNoneFree) != 10*time.Second {
-		t.Errorf("%v; it waits %v, %v", err, o.pause(errNever), o.pause(ErrNoneFree))
+		t.Errorf("%v; it pauses for %v, %v", err, o.pause(errNever), o.pause(ErrNoneFree))
 	}
 	for late, want := range map[uint64]bool{0: true, 1: false} {
 		if got := (Value{Base: 1, After: 1000, Mark: 2000, Hold: 100}).ahead(900 + late); got != want {
@@ -286,14 +287,15 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// A failed step does not count, and is logged once; so is the next success.
+// A failed step does not count as a good one. The first failure is logged, and so is the next
+// success.
 func TestTrouble(t *testing.T) {
 	w, logs := newWorld(), &warns{}
 	a := w.owner(t, "a", logs.use)
 	w.down = errNever
 	a.Step(t.Context())
 	if logs.count() > 0 {
-		t.Error("trouble before the first number is logged")
+		t.Error("a failure before the first number is logged")
 	}
 	w.down = nil
 	step(t, a)
@@ -316,7 +318,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// Numbers out of range are left alone, and one in range is found.
+// Numbers out of range are not claimed, and the only free number in the range is found.
 func TestRange(t *testing.T) {
 	w := newWorld()
 	for n := range uint64(13) {
@@ -369,7 +371,7 @@ func (s *slow) Swap(ctx context.Context, have map[string]string, key, value stri
 
 func (s *slow) Get(ctx context.Context, keys ...string) ([]string, error) {
 	if s.writing.Load() {
-		s.t.Error("it is asked during a write")
+		s.t.Error("the store is read during a write")
 	}
 	return s.world.Get(ctx, keys...)
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-var states = flag.Int("exhaustive.states", 20_000, "how many states TestExhaustive looks at, at the most of the last depth")
+var states = flag.Int("exhaustive.states", 20_000, "how many states TestExhaustive visits at most at the last depth")
 
 // lived is a state: two owners with their disks, a store and its snapshot, a write that may
 // still arrive, and the ids made.
@@ -32,7 +32,7 @@ type lived struct {
 	path           *did
 }
 
-// did is an action, and those before it.
+// did is an action, and the actions before it.
 type did struct {
 	what   string
 	before *did
@@ -60,7 +60,7 @@ type living struct {
 
 const (
 	tickOf = testHold / 2
-	ahead  = 4 * testHold // of a wrong clock
+	ahead  = 4 * testHold // how far a wrong clock is ahead
 )
 
 func (l *lived) clone() *lived {
@@ -103,9 +103,9 @@ func copyClaim(old *Claim, o *Owner) *Claim {
 type explorer struct {
 	*lived
 	node    int
-	answers string // of the store to a write: lost, or late, or the write is unheard; empty: all arrive
+	answers string // lost, late, unheard or silent: what the store does with a write; empty if it answers
 
-	latest func(*living) uint64 // of a memory; nil: the truth
+	latest func(*living) uint64 // replaces Memory.Latest, unless nil
 	adopts bool                 // a control: owners accept every value with their token
 	resume bool                 // a control: nodes resume after a stop and a restore
 	spends bool                 // a clock may be far ahead
@@ -258,7 +258,7 @@ func (x *explorer) actions() (all []action) {
 		add("years", func() bool { x.now += ahead - testHold - tickOf; return true })
 	} else {
 		add("restore", func() bool {
-			// A restore may remove what shows a copy that there is another.
+			// A restore may remove the value by which a copy notices the other.
 			if x.lived.snapshot == nil || x.copies {
 				return false
 			}
@@ -311,7 +311,7 @@ func (x *explorer) actions() (all []action) {
 	return all
 }
 
-// make makes an id with each node that may.
+// make makes an id with each node that may make one.
 func (x *explorer) make() {
 	for i := range x.nodes {
 		n := &x.nodes[i]
@@ -329,7 +329,7 @@ func (x *explorer) make() {
 	}
 }
 
-// hash returns a hash of all of the state that may matter later.
+// hash returns a hash of everything in the state that may matter later.
 func (l *lived) hash(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -470,7 +470,7 @@ func TestExhaustiveAhead(t *testing.T) {
 	}
 	x = explorer{spends: true, forget: true}
 	if x.search(*states, farAhead...); x.found == "" {
-		t.Error("not found where what was spent is forgotten")
+		t.Error("no id repeats although the spent time is forgotten")
 	}
 	t.Log(x.found)
 }
@@ -480,15 +480,15 @@ func TestExhaustiveFinds(t *testing.T) {
 		explorer
 		first []string
 	}{
-		"a number given back below ids":          {explorer: explorer{latest: func(*living) uint64 { return 0 }}},
-		"a number resumed in spite of a restore": {explorer{resume: true}, stopped},
-		"copies that keep the number":            {explorer: explorer{adopts: true}},
+		"a number returned below its ids":  {explorer: explorer{latest: func(*living) uint64 { return 0 }}},
+		"a number resumed after a restore": {explorer{resume: true}, stopped},
+		"copies that keep the number":      {explorer: explorer{adopts: true}},
 	} {
 		x := &control.explorer
 		depth := x.search(max(*states, 100_000), control.first...)
 		t.Logf("%s: %d states, depth %d: %s", name, x.count, depth, x.found)
 		if x.found == "" {
-			t.Errorf("%s: not found to a depth of %d", name, depth)
+			t.Errorf("%s: no id repeats to a depth of %d", name, depth)
 		}
 	}
 }

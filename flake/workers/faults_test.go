@@ -24,7 +24,7 @@ func (s *deaf) Swap(context.Context, map[string]string, string, string) (bool, e
 	return false, nil
 }
 
-// If several attempts do not write, there is an error, and no claim, mark or floor.
+// If no attempt writes, there is an error, and no new claim, mark or floor.
 func TestNotWritten(t *testing.T) {
 	for _, want := range []error{errNever, errContended} {
 		w := newWorld()
@@ -60,15 +60,15 @@ func TestNotWritten(t *testing.T) {
 			t.Errorf("a release: %v", err)
 		}
 		if err := o.Close(t.Context()); !errors.Is(err, want) || w.value(t, c.Number()) != was {
-			t.Errorf("the end: %v", err)
+			t.Errorf("a close: %v", err)
 		}
 		if s, ok := store.(*deaf); ok && s.asked != 5*tries+1 {
-			t.Errorf("%d attempts at five things", s.asked)
+			t.Errorf("%d attempts in five calls", s.asked)
 		}
 	}
 }
 
-// A floor whose answer was lost is written; if another process was first, it is not.
+// AfterRestore succeeds if only the answer was lost, and fails if another process was first.
 func TestFloorAnswers(t *testing.T) {
 	key := keys{"p"}.floor()
 	other := Floor{1, 2, 3}.String()
@@ -114,7 +114,7 @@ func TestFloorIsKept(t *testing.T) {
 	w.data[keys{"p"}.floor()] = Floor{c.Milli(), c.Milli() + testHold, 7}.String()
 	w.now += 1000
 	if step(t, a) != c || d.kept.Floor != 7 || d.kept.Mark != c.Milli() {
-		t.Errorf("on the disk there is %+v", d.kept)
+		t.Errorf("the disk has %+v", d.kept)
 	}
 	if c := step(t, w.owner(t, "a", d.use)); !c.Resumed() {
 		t.Error("it does not resume")
@@ -162,7 +162,7 @@ type astray struct{ *world }
 
 func (s astray) Cluster(context.Context) (string, error) { return "", errNever }
 
-// Without answers nothing is claimed, released or known.
+// Without answers, nothing is claimed or released, and reads fail.
 func TestNoAnswer(t *testing.T) {
 	w := newWorld()
 	o := w.owner(t, "a")
@@ -189,7 +189,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// The sign of a restore stays until the floor is written.
+// An owner keeps the sign of a restore until the floor is written.
 func TestSignStays(t *testing.T) {
 	w := newWorld()
 	s := &signing{dated: dated{world: w}}
@@ -269,8 +269,7 @@ func TestNoneFree(t *testing.T) {
 	}
 }
 
-// A caller that waits for a mark fails when the number is lost, and with the error of the
-// step.
+// A caller that waits for a mark fails with the error of a failed step, and if the number is lost.
 func TestExtendFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -285,22 +284,22 @@ func TestExtendFails(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(gone)
 		if err := c.Extend(ctx, c.Milli()+1_000_000); !errors.Is(err, gone) || errors.Is(err, tick.ErrTimestampNotSaved) {
-			t.Errorf("of a caller that has gone: %v", err)
+			t.Errorf("of a canceled call: %v", err)
 		}
 		o.steps.Settle(why)
 		err = c.Extend(t.Context(), c.Milli()+1_000_000)
 		if !errors.Is(err, why) || !errors.Is(err, tick.ErrTimestampNotSaved) {
-			t.Errorf("with trouble: %v", err)
+			t.Errorf("after a failed step: %v", err)
 		}
 		if err := c.Extend(t.Context(), c.Milli()); err != nil {
-			t.Errorf("of what there is: %v", err)
+			t.Errorf("up to the current mark: %v", err)
 		}
 		o.steps.Settle(nil)
 		if _, err := Release(t.Context(), w, "p", c.Number(), config.Clock()); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Extend(t.Context(), c.Milli()+1); !errors.Is(err, tick.ErrTimestampNotSaved) || !c.IsLost() {
-			t.Errorf("of a number that is lost: %v", err)
+			t.Errorf("of a lost number: %v", err)
 		}
 		if err := o.Close(t.Context()); err != nil {
 			t.Error(err)

@@ -102,7 +102,7 @@ func (o *Owner) candidates(t table) (all []Entry) {
 			recent = append(recent, e)
 		}
 	}
-	if len(late) > 0 { // start at a random entry, so that nodes do not compete for the same
+	if len(late) > 0 { // start at a random entry, so that nodes do not compete for the same one
 		first := o.Random() % uint64(len(late))
 		all = append(append(all, late[first:]...), late[:first]...)
 	}

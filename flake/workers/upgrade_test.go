@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// before is a value of older nodes, which know only six fields, the last of which is the name.
+// before is a value as older nodes read it: six fields, ending with the name.
 type before struct {
 	mark, generation, token uint64
 	state, name             string
@@ -27,11 +27,11 @@ func TestRollingUpgrade(t *testing.T) {
 		now := w.value(t, 1)
 		n, err := fmt.Sscanf(w.data[key], "1 %d %d %x %s", &v.mark, &v.generation, &v.token, &v.state)
 		if n != 4 || err != nil || v.mark != now.Mark || v.generation != now.Generation || v.token != now.Token || (v.state == "free") != now.Free {
-			t.Fatalf("%s: %q is %+v before and %+v now", what, w.data[key], v, now)
+			t.Fatalf("%s: older nodes read %q as %+v, newer ones as %+v", what, w.data[key], v, now)
 		}
 		v.name = w.data[key][len(before{v.mark, v.generation, v.token, v.state, ""}.String()):]
 		if v.String() != w.data[key] {
-			t.Fatalf("%s: before, %q would be no value", what, w.data[key])
+			t.Fatalf("%s: older nodes refuse %q", what, w.data[key])
 		}
 		if len(w.data) != 1 {
 			t.Errorf("%s: other keys: %v", what, w.data)
@@ -43,31 +43,31 @@ func TestRollingUpgrade(t *testing.T) {
 		a := w.owner(t, "a b", only)
 		c := step(t, a)
 		if c.After() < last {
-			t.Errorf("ids after %d, and those of before may have come to %d", c.After(), last)
+			t.Errorf("ids after %d, but earlier ids may be up to %d", c.After(), last)
 		}
 		claimed := shared("claimed")
 		w.now += 1000
 		step(t, a)
 		old := shared("extended")
 		if old.mark <= claimed.mark || old.mark != c.Milli() {
-			t.Errorf("before, ids would begin after %d, and come to %d", old.mark, c.Milli())
+			t.Errorf("an older node's ids would begin after %d, but ids may be up to %d", old.mark, c.Milli())
 		}
 		w.now = old.mark + 1
 		w.data[key] = before{w.now + testHold, old.generation + 1, 99, "held", "old"}.String()
 		if err := a.Step(t.Context()); err == nil || !c.IsLost() {
-			t.Fatalf("its number is one of before, and the step: %v", err)
+			t.Fatalf("an older node has the number, and the step returned %v", err)
 		}
 		last = w.now + testHold
 		w.data[key] = before{last, old.generation + 1, 99, "free", "old"}.String()
 		w.now = last + 1
 		b := w.owner(t, "b", only)
 		if c := step(t, b); c.After() < last {
-			t.Errorf("ids after %d, and those of before may have come to %d", c.After(), last)
+			t.Errorf("ids after %d, but earlier ids may be up to %d", c.After(), last)
 		}
 		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		last = shared("given back").mark
+		last = shared("returned").mark
 		w.now = last + 1
 	}
 }
@@ -82,9 +82,9 @@ func TestRollingUpgradeSpent(t *testing.T) {
 	}
 	fields := strings.SplitN(v.String(), " ", 6)
 	known := fmt.Sprintf(tail, v.After, v.Hold, v.Nonce)
-	name, ok := strings.CutSuffix(fields[5], known) // of nodes that know these fields
+	name, ok := strings.CutSuffix(fields[5], known) // as read by nodes that know these fields
 	if fields[1] != fmt.Sprint(v.Spent.Mark) || !ok || strings.Contains(name, "after=") {
-		t.Fatalf("before, it would be free at %s, and the name %q", fields[1], name)
+		t.Fatalf("for older nodes, it is free at %s and has the name %q", fields[1], name)
 	}
 	for _, after := range []string{known, fmt.Sprintf(tail, v.Spent.Mark, v.Hold, v.Nonce)} {
 		w.data[keys{"p"}.number(1)] = before{v.Spent.Mark, v.Generation + 1, 99, "free", name + after}.String()

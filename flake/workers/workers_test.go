@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// memStore is a store in memory. It calls fail before each write, and returns the error; the
-// write happens all the same if that is errHappened.
+// memStore is a store in memory. It calls fail before each write, and returns the error; if that is
+// errHappened, the write still happens.
 type memStore struct {
 	mu   sync.Mutex
 	data map[string]string
@@ -27,7 +27,7 @@ type memStore struct {
 
 var (
 	errHappened = errors.New("the answer is lost")
-	errNever    = errors.New("it was not heard")
+	errNever    = errors.New("the request is lost")
 )
 
 func (s *memStore) List(_ context.Context, prefix string) (map[string]string, error) {
@@ -136,7 +136,7 @@ func TestClaimAndExtend(t *testing.T) {
 	if step(t, a) != ca || ca.Milli() != w.now+testHold || w.value(t, ca.Number()).Mark != ca.Milli() {
 		t.Errorf("extended to %d", ca.Milli())
 	}
-	w.now -= 5000 // the mark never falls
+	w.now -= 5000 // the mark never moves back
 	if before := ca.Milli(); step(t, a).Milli() != before {
 		t.Errorf("the mark went back to %d", ca.Milli())
 	}
@@ -184,13 +184,13 @@ func TestLongestIdleFirst(t *testing.T) {
 	}
 	three := func(c *Config) { c.Last = 3 }
 	if n := step(t, w.owner(t, "1", three)).Number(); n != 1 {
-		t.Errorf("the one of the same name is 1, and %d was claimed", n)
+		t.Errorf("1 has the owner's name, but %d was claimed", n)
 	}
 	if n := step(t, w.owner(t, "x", three)).Number(); n != 2 {
-		t.Errorf("2 was idle longest, and %d was claimed", n)
+		t.Errorf("2 was idle longest, but %d was claimed", n)
 	}
 	if n := step(t, w.owner(t, "y", func(c *Config) { c.Last = 4 })).Number(); n != 4 {
-		t.Errorf("4 was never claimed, and %d was", n)
+		t.Errorf("4 was never claimed before, but %d was claimed", n)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestLostAnswers(t *testing.T) {
 			w.fail = once
 			c := step(t, o)
 			if v := w.value(t, c.Number()); v != c.entry.Value || v.Generation != 1 {
-				t.Errorf("claimed %v, and the store has %v", c.entry.Value, v)
+				t.Errorf("claimed %v, but the store has %v", c.entry.Value, v)
 			}
 			w.fail, w.now = once, w.now+1000
 			if step(t, o) != c || c.Milli() != w.now+testHold || w.value(t, c.Number()).Mark != c.Milli() {
@@ -213,8 +213,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// A claim belongs to the node if it was written, though the store could not be read for a
-// while.
+// A claim that was written belongs to the node, even if the store cannot be read for a while.
 func TestClaimHeardOfLater(t *testing.T) {
 	w := newWorld()
 	o := w.owner(t, "a")
@@ -224,7 +223,7 @@ func TestClaimHeardOfLater(t *testing.T) {
 		t.Fatal("claimed without an answer")
 	}
 	if c, _ := o.Claim(); c != nil {
-		t.Fatal("a claim that nobody confirmed")
+		t.Fatal("a claim that was not confirmed counts")
 	}
 	w.fail, w.down = nil, nil
 	step(t, o)
@@ -233,8 +232,8 @@ func TestClaimHeardOfLater(t *testing.T) {
 	}
 }
 
-// A claim that was not written does not count, though no call failed; neither does one that
-// was written, if the floor has changed before the node reads it.
+// A claim that was not written does not count, even if no call failed. Nor does a written claim if
+// the floor changes before the node reads it.
 func TestNoClaim(t *testing.T) {
 	w := newWorld()
 	one := func(c *Config) { c.First, c.Last = 1, 1 }
@@ -276,11 +275,11 @@ func TestStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := w.value(t, c.Number()); !v.Free || v.Mark != w.now-1 || m.kept != nil {
-		t.Errorf("left %v, and on the disk %v", v, m.kept)
+		t.Errorf("the store has %v, the disk %v", v, m.kept)
 	}
 	b := w.owner(t, "b", func(o *Config) { o.First, o.Last = c.Number(), c.Number() })
 	if got := step(t, b).After(); got != w.now-1 {
-		t.Errorf("the next one's ids are after %d", got)
+		t.Errorf("the next owner's ids are after %d", got)
 	}
 	if err := b.Close(t.Context()); err != nil { // without a memory the mark stays
 		t.Fatal(err)
@@ -290,7 +289,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// disk is a memory. A copy of the value is a copy of the disk.
+// disk is a [Memory]. Copying its kept copies the disk.
 type disk struct {
 	kept   *Kept
 	latest uint64
@@ -317,17 +316,17 @@ func TestResume(t *testing.T) {
 	if !second.Resumed() || second.Number() != first.Number() || after.Token == before.Token || after.Generation != 2 {
 		t.Errorf("resumed: %v, %v after %v", second.Resumed(), after, before)
 	}
-	if second.After() != first.After() { // since the marks on the disk are nearer
+	if second.After() != first.After() { // a resumed claim keeps its lower bound
 		t.Errorf("after %d", second.After())
 	}
 	for name, change := range map[string]func(*disk, *world){
-		"another's token":         func(d *disk, _ *world) { d.kept.Token++ },
-		"an earlier generation":   func(d *disk, _ *world) { d.kept.Generation-- },
-		"another prefix":          func(d *disk, w *world) { d.kept.Prefix, d.kept.Mark = "q", w.now-1 },
-		"another floor":           func(d *disk, _ *world) { d.kept.Floor++ },
-		"a mark that it not knew": func(d *disk, _ *world) { d.kept.Mark-- },
-		"a disk that forgot":      func(d *disk, _ *world) { d.kept = nil },
-		"a mark that is past":     func(_ *disk, w *world) { w.now = second.Milli() + 1 },
+		"another's token":            func(d *disk, _ *world) { d.kept.Token++ },
+		"an earlier generation":      func(d *disk, _ *world) { d.kept.Generation-- },
+		"another prefix":             func(d *disk, w *world) { d.kept.Prefix, d.kept.Mark = "q", w.now-1 },
+		"another floor":              func(d *disk, _ *world) { d.kept.Floor++ },
+		"a mark unknown to the disk": func(d *disk, _ *world) { d.kept.Mark-- },
+		"a disk that forgot":         func(d *disk, _ *world) { d.kept = nil },
+		"a mark that is past":        func(_ *disk, w *world) { w.now = second.Milli() + 1 },
 		"released by an operator": func(_ *disk, w *world) {
 			if _, err := Release(t.Context(), w, "p", second.Number(), w.now); err != nil {
 				t.Fatal(err)
@@ -344,8 +343,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A node returns a number only after it has erased it: a store restored to an earlier state
-// has the token again, though other nodes may have made ids.
+// A node erases a number from its disk before returning it: a store restored to an earlier state has
+// the token again, although other nodes may have made ids.
 func TestForget(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	one := func(c *Config) { c.Last = 1 }
@@ -364,12 +363,12 @@ func TestForget(t *testing.T) {
 	again := w.owner(t, "a", d.use, one)
 	if err := again.Step(t.Context()); !errors.Is(err, ErrNoneFree) {
 		c, _ := again.Claim()
-		t.Errorf("it has %+v, %v", c, err)
+		t.Errorf("it claimed %+v, %v", c, err)
 	}
 }
 
-// If the disk is full the number is not returned. If the store does not answer it is not
-// returned either, and not erased.
+// If the disk is full, the number is not returned. If the store does not answer, the number is
+// neither returned nor erased.
 func TestNotGivenBack(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	a := w.owner(t, "a", d.use)
@@ -384,7 +383,7 @@ func TestNotGivenBack(t *testing.T) {
 	}
 	w.down = nil
 	if c := step(t, w.owner(t, "a", d.use)); !c.Resumed() {
-		t.Error("it has forgotten the number, which nobody else can have")
+		t.Error("it has forgotten the number, which no other node can have")
 	}
 }
 
@@ -403,12 +402,12 @@ func TestGivenBackWithin(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := w.value(t, c.Number()); v.Mark < c.After() || v.Mark > c.Milli() {
-			t.Errorf("latest %d: left %v of %d to %d", late, v, c.After(), c.Milli())
+			t.Errorf("latest %d: the store has %v, ids from %d to %d", late, v, c.After(), c.Milli())
 		}
 	}
 }
 
-// Of two processes with the same memory, or a disk and its copy, one gets the number.
+// Of a process and its copy, or of a disk and its copy, only one keeps the number.
 func TestCopies(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
@@ -424,11 +423,11 @@ func TestCopies(t *testing.T) {
 		t.Error("the copy has the number too")
 	}
 	if cb.Clean() {
-		t.Error("the copy goes on to its mark")
+		t.Error("the copy continues up to its mark")
 	}
 	w.now += 1000
 	if step(t, a) != ca {
-		t.Error("both have lost it")
+		t.Error("both have lost the number")
 	}
 
 	d := &disk{}
@@ -438,11 +437,11 @@ func TestCopies(t *testing.T) {
 	w.now += 1000
 	step(t, original)
 	if c := step(t, w.owner(t, "c", (&disk{kept: &kept}).use, func(c *Config) { c.Last = 9 })); c.Resumed() {
-		t.Error("a copy of a disk that is older than the mark resumes")
+		t.Error("a copy of the disk from before the last mark resumes")
 	}
 	w.now += 1000
 	if step(t, original) != co {
-		t.Error("the original has lost its number to it")
+		t.Error("the original has lost its number to the copy")
 	}
 	young := *d.kept
 	if c := step(t, w.owner(t, "c", (&disk{kept: &young}).use, func(c *Config) { c.Last = 9 })); !c.Resumed() {
@@ -454,7 +453,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// Values whose answers were lost are the node's own, however many there are.
+// The node recognizes values that it wrote without an answer, however many there are.
 func TestManyLostAnswers(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
@@ -481,18 +480,18 @@ func TestClean(t *testing.T) {
 		clean bool
 	}{
 		"released": {func(w *world, c *Claim) { Release(t.Context(), w, "p", c.Number(), w.now) }, true},
-		"released by a version before": {func(w *world, c *Claim) {
+		"released by an earlier version": {func(w *world, c *Claim) {
 			v := c.entry.Value
 			w.data[c.key] = Value{Mark: v.Mark, Generation: v.Generation + 1, Token: 99, Free: true, Name: v.Name}.String()
 		}, false},
-		"claimed from a mark that was restored": {func(w *world, c *Claim) {
+		"claimed from an earlier, restored mark": {func(w *world, c *Claim) {
 			v := c.entry.Value
 			w.data[c.key] = Value{Mark: v.Mark + 1, Generation: v.Generation + 1, Token: 99, Name: "b", After: v.Mark - 1, Hold: 1}.String()
 		}, false},
-		"another of the generation": {func(w *world, c *Claim) {
+		"another claim of the same generation": {func(w *world, c *Claim) {
 			w.data[c.key] = Value{Mark: c.Milli() + 1, Generation: 1, Token: 99, Name: "b", After: c.Milli(), Hold: 1}.String()
 		}, false},
-		"a generation that was": {func(w *world, c *Claim) {
+		"an earlier generation": {func(w *world, c *Claim) {
 			w.data[c.key] = Value{Mark: c.Milli() + 1, Generation: 0, Token: 99, Name: "b", After: c.Milli(), Hold: 1}.String()
 		}, false},
 	} {
@@ -506,7 +505,7 @@ func TestClean(t *testing.T) {
 			t.Errorf("%s: lost %v, clean %v", name, c.IsLost(), c.Clean())
 		}
 		if _, err := a.State(); err != nil {
-			t.Errorf("%s: all is well again, and %v", name, err)
+			t.Errorf("%s: after a good step, the state is %v", name, err)
 		}
 	}
 }
@@ -528,15 +527,15 @@ func TestForgottenMark(t *testing.T) {
 	// Once its mark has passed, another node may have had the number.
 	w.data, w.now = maps.Clone(old), c.Milli()+1
 	if step(t, a) == c || c.Clean() {
-		t.Error("it goes on")
+		t.Error("the claim continues")
 	}
-	// Nor may it overwrite the value of a node that may have ids above its mark.
+	// Nor may the owner overwrite the value of a node that may have ids above the owner's mark.
 	w = newWorld()
 	b := w.owner(t, "b")
 	cb := step(t, b)
 	w.data[cb.key] = Value{Mark: cb.Milli() + 1, Generation: cb.entry.Generation - 1, Token: 99, Name: "x"}.String()
 	if step(t, b) == cb || cb.Clean() {
-		t.Error("it writes over another's")
+		t.Error("it overwrites another node's value")
 	}
 }
 
@@ -568,10 +567,10 @@ func TestAfterRestore(t *testing.T) {
 	w.now++
 	r.Nonce++
 	if again, err := AfterRestore(t.Context(), w, "p", r); err != nil || again != f {
-		t.Errorf("once more, and the floor is %v, %v", again, err)
+		t.Errorf("the second call returned %v, %v", again, err)
 	}
 	if step(t, a) != ca {
-		t.Error("the second time it has lost its number")
+		t.Error("it has lost its number after the second call")
 	}
 	w.now = cb.Milli() + 1
 	if c := step(t, b); c.After() != f.Mark {
@@ -581,16 +580,15 @@ func TestAfterRestore(t *testing.T) {
 	r.Again = true
 	again, err := AfterRestore(t.Context(), w, "p", r)
 	if want := (Floor{f.Mark + 1, f.Mark + 1 + testHold, r.Nonce}); err != nil || again != want {
-		t.Errorf("the floor went to %v, %v", again, err)
+		t.Errorf("after a second restore, the floor is %v, %v", again, err)
 	}
 	w.now = again.Mark + 1
 	if next, err := AfterRestore(t.Context(), w, "p", w.restored(0)); err != nil || next.Since != w.now {
-		t.Errorf("a floor that is past stays: %v, %v", next, err)
+		t.Errorf("a floor whose mark has passed stays: %v, %v", next, err)
 	}
 }
 
-// The time of the last write before the store was lost limits the floor; hold is the longest
-// of the fleet.
+// Until, when a node last reached the store, limits the floor; the longest hold in the store counts.
 func TestAfterRestoreUntil(t *testing.T) {
 	w := newWorld()
 	step(t, w.owner(t, "a", func(c *Config) { c.Hold = 2 * testHold * time.Millisecond }))
@@ -615,9 +613,9 @@ func TestAfterRestoreClock(t *testing.T) {
 	step(t, w.owner(t, "a"))
 	w.now--
 	if _, err := AfterRestore(t.Context(), w, "p", w.restored(time.Second)); err == nil {
-		t.Error("behind the marks: done")
+		t.Error("a clock behind the marks is accepted")
 	}
-	w.now++ // from here on it is right by the marks
+	w.now++ // now the marks fit the clock
 	for offset, refused := range map[time.Duration]bool{
 		time.Second + 1: true, time.Second: false, 0: false, -time.Second: false, -time.Second - 1: true,
 	} {
@@ -658,7 +656,7 @@ func TestWithdraw(t *testing.T) {
 	}
 	w.now++
 	if again, err := Withdraw(t.Context(), w, "p", w.restored(time.Second)); err != nil || again != f {
-		t.Errorf("there is none to be taken back, and %v, %v", again, err)
+		t.Errorf("nothing to withdraw: %v, %v", again, err)
 	}
 	// A store that has only forgotten a floor does not withdraw it.
 	w = newWorld()
@@ -682,8 +680,8 @@ func (s *signing) Restored() (sign string, ok bool) {
 	return sign, sign != ""
 }
 
-// Only the first node that notices a restore writes the floor. After a second restore, which
-// has lost it, the next floor is above it.
+// Only the first node that notices a restore writes the floor. After a second restore, which loses
+// that floor, the next floor is above it.
 func TestRestoredSign(t *testing.T) {
 	w := newWorld()
 	five := func(c *Config) { c.Last = 5 }
@@ -717,7 +715,7 @@ func TestRestoredSign(t *testing.T) {
 	w.now += 1000
 	bs.sign = "lower"
 	if step(t, b) != cb || floor() != first {
-		t.Errorf("another has written the floor again: %v", floor())
+		t.Errorf("the second node has written the floor again: %v", floor())
 	}
 	w.now += 1000
 	delete(w.data, keys{"p"}.floor())
@@ -729,11 +727,11 @@ func TestRestoredSign(t *testing.T) {
 	bs.sign = "lower"
 	again := floor()
 	if step(t, b) == cb || floor() != again {
-		t.Errorf("then: %v", floor())
+		t.Errorf("the second node has changed the floor: %v", floor())
 	}
 }
 
-// A machine with a wrong clock claims nothing. If most others are wrong it does.
+// A node claims nothing if its clock differs from those of most of the store's machines.
 func TestClockOff(t *testing.T) {
 	bound := testHold / 3 * time.Millisecond
 	for _, test := range []struct {
@@ -767,7 +765,7 @@ type clustered struct {
 func (s clustered) Cluster(context.Context) (string, error) { return *s.id, nil }
 
 // If nodes of a fleet use two stores or two prefixes, ids repeat. A node that may still have a
-// number of one claims none of the other.
+// number in one claims none in the other.
 func TestElsewhere(t *testing.T) {
 	for name, move := range map[string]func(*Config, *string){
 		"cluster": func(_ *Config, id *string) { *id = "b" },
@@ -807,8 +805,8 @@ func TestNearby(t *testing.T) {
 	}
 }
 
-// Numbers that are long idle are used again before new ones, and nodes choose different ones;
-// numbers that were returned recently are not.
+// Numbers that have long been idle are claimed before unused ones, and nodes choose different ones.
+// Numbers that became free recently are claimed last.
 func TestTableStays(t *testing.T) {
 	w := newWorld()
 	many := func(c *Config) { c.Last = 1000 }
@@ -820,10 +818,10 @@ func TestTableStays(t *testing.T) {
 		step(t, w.owner(t, fmt.Sprint("pod", i), many))
 	}
 	if len(w.data) != 101 {
-		t.Errorf("%d numbers, after 101", len(w.data))
+		t.Errorf("%d numbers, want 101", len(w.data))
 	}
 	if c := step(t, w.owner(t, "next", many)); c.Number() <= 100 || c.Number() == 500 {
-		t.Errorf("%d was claimed, which another may want back", c.Number())
+		t.Errorf("%d was claimed, which its former owner may want back", c.Number())
 	}
 }
 
@@ -838,18 +836,18 @@ func TestRelease(t *testing.T) {
 		t.Errorf("left %v", v)
 	}
 	if other := step(t, a); other.Number() == c.Number() {
-		t.Error("it has it again, before the mark")
+		t.Error("it has the number again before the mark")
 	}
 	if _, err := Release(t.Context(), w, "p", 77, w.now); err == nil {
-		t.Error("released what nobody has")
+		t.Error("released a number that was never claimed")
 	}
 }
 
-// years is how far a clock is ahead.
+// years is how far a wrong clock is ahead, in ms.
 const years = 10 * 365 * 24 * 3600_000
 
-// A number claimed by a clock ten years ahead is released: other nodes can have it at once, up
-// to the spent time, and again after that. Older nodes leave it alone.
+// If a number claimed by a clock ten years ahead is released, other nodes can claim it at once, for
+// times up to the spent time, and again after that. Older nodes do not claim it.
 func TestSpent(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	one := func(c *Config) { c.First, c.Last = 1, 1 }
@@ -873,13 +871,13 @@ func TestSpent(t *testing.T) {
 		t.Errorf("the second time: %+v, %v", again, err)
 	}
 	if err := ahead.Step(t.Context()); !errors.Is(err, ErrNoneFree) || !spent.Clean() {
-		t.Errorf("it is ahead, and claims: %v", err)
+		t.Errorf("its clock is ahead, and it claims: %v", err)
 	}
 	var old before
 	kept := func(what string) {
 		t.Helper()
 		if fmt.Sscanf(w.data[keys{"p"}.number(1)], "1 %d", &old.mark); old.mark != spent.Milli() {
-			t.Errorf("%s: before, it would be free at %d", what, old.mark)
+			t.Errorf("%s: for older nodes, it is free at %d", what, old.mark)
 		}
 	}
 	kept("released")
@@ -898,7 +896,7 @@ func TestSpent(t *testing.T) {
 	}
 	kept("resumed")
 	if _, err := Release(t.Context(), w, "p", 1, w.now); err != nil || w.value(t, 1).Spent != v.Spent {
-		t.Errorf("released in good order: %+v, %v", w.value(t, 1), err)
+		t.Errorf("released by the right clock: %+v, %v", w.value(t, 1), err)
 	}
 	b.Step(t.Context())
 	w.now = c.Milli() + 1
@@ -927,8 +925,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// Base is still known after a claim is resumed or was found late. A claim that is found only
-// at the spent time does not count.
+// Base is kept when a claim is resumed, and when it is found after its answer was lost. A claim that
+// is found only at the spent time does not count.
 func TestSpentLater(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	one := func(c *Config) { c.First, c.Last = 1, 1 }
@@ -959,12 +957,13 @@ func TestSpentLater(t *testing.T) {
 	}
 }
 
-// The spent time is not known from the mark alone: then the number stays taken.
+// If the value does not show that the claim began far ahead, no time counts as spent, and the number
+// stays taken.
 func TestSpentUnknown(t *testing.T) {
 	for name, change := range map[string]func(v *Value){
-		"claimed by a version before":  func(v *Value) { v.Base = 0 },
-		"released by a version before": func(v *Value) { v.Free, v.After = true, v.Mark },
-		"ahead by less than two holds": func(v *Value) { v.After = v.After - years + 2*testHold - 1 },
+		"claimed by an earlier version":  func(v *Value) { v.Base = 0 },
+		"released by an earlier version": func(v *Value) { v.Free, v.After = true, v.Mark },
+		"ahead by less than two holds":   func(v *Value) { v.After = v.After - years + 2*testHold - 1 },
 	} {
 		w := newWorld()
 		c := step(t, w.owner(t, "ahead", func(c *Config) { c.Last, c.Clock = 1, func() uint64 { return w.now + years } }))
@@ -980,15 +979,14 @@ func TestSpentUnknown(t *testing.T) {
 	}
 }
 
-// If the clock jumps ahead, and the clocks of the store's machines do not, the mark does not
-// move.
+// If the clock jumps ahead but the clocks of the store's machines do not, the mark does not move.
 func TestClockJumps(t *testing.T) {
 	w := newWorld()
 	s := &dated{world: w}
 	a := w.owner(t, "a", func(c *Config) { c.Store = s })
 	c := step(t, a)
 	s.offsets = []time.Duration{time.Hour}
-	for _, now := range []uint64{w.now + 1000, w.now + 2000 + 2*testHold} { // near the previous mark, and just near enough
+	for _, now := range []uint64{w.now + 1000, w.now + 2000 + 2*testHold} { // a second on, and as far as is allowed
 		if w.now = min(now, c.Milli()+testHold); step(t, a) != c || c.Milli() != w.now+testHold {
 			t.Errorf("the mark is at %d", c.Milli())
 		}
@@ -1041,7 +1039,7 @@ func TestForgedLines(t *testing.T) {
 		}
 	}
 	if _, err := New(Config{Last: 1, Name: evil}); err == nil || strings.Contains(err.Error(), "\n") {
-		t.Errorf("a name of ours: %v", err)
+		t.Errorf("the node's own name: %v", err)
 	}
 }
 
@@ -1053,8 +1051,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Without calls of Step the mark moves in time; callers at the mark wait for it, and fail at
-// once while it cannot be moved.
+// An owner from Open moves the mark by itself. Callers at the mark wait until it has moved, and fail
+// at once while it cannot be moved.
 func TestOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -1101,7 +1099,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// brokenOff is a store that fails, and whose last answer is too late.
+// brokenOff is a store whose Get returns nothing before ctx is done if the deadline is near.
 type brokenOff struct{ *world }
 
 func (s brokenOff) Get(ctx context.Context, keys ...string) ([]string, error) {
@@ -1126,13 +1124,13 @@ func TestOpenWaits(t *testing.T) {
 			t.Error(err)
 		}
 		if got := logs.count(); got != 1 {
-			t.Errorf("it says %d times that it waits", got)
+			t.Errorf("it is logged %d times that it waits", got)
 		}
 		broken, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		config.Store = brokenOff{w}
 		if _, err := Open(broken, config); !errors.Is(err, errNever) {
-			t.Errorf("the last attempt was broken off, and the error does not say why the one before failed: %v", err)
+			t.Errorf("ctx ended the last attempt, but the error does not say why the attempt before it failed: %v", err)
 		}
 		config.Store = w
 		w.down = ErrRefused

@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	longest = 15 * time.Second // time limit of a call whose deadline is not earlier
+	longest = 15 * time.Second // time limit of a call without an earlier deadline
 	connect = 5 * time.Second  // time limit for TCP, and again for TLS
 
 	maxAnswer = 64 << 10 // bytes of an answer or, in a list, of each pair
