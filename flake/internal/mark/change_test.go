@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// A full disk has no room for a new file or a longer one, but for what is overwritten in
-// place.
+// On a full disk, a file can be overwritten in place, but not created or extended.
 func TestFullDisk(t *testing.T) {
 	for _, at := range []string{"create", "write"} {
 		path := filepath.Join(t.TempDir(), "mark")
@@ -27,7 +26,7 @@ func TestFullDisk(t *testing.T) {
 			saved(t, path, milli)
 		}
 		f.Close()
-		f = openOn(t, d, path) // also after a start
+		f = openOn(t, d, path) // also after a restart
 		save(t, f, 10)
 		if err := f.Save(large(1)); !errors.Is(err, errStep) {
 			t.Errorf("more than fits: %v", err)
@@ -65,7 +64,7 @@ func TestGrowth(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Join(d.steps, " "); got != want {
-			t.Errorf("%d blocks: it does: %s", n, got)
+			t.Errorf("%d blocks: the steps are %s", n, got)
 		}
 		data, err := os.ReadFile(path)
 		if back, parseErr := Parse(data); err != nil || parseErr != nil || !reflect.DeepEqual(back, c) {
@@ -124,20 +123,20 @@ func TestChangedByOthers(t *testing.T) {
 		save(t, f, 4)
 		saved(t, path, 4)
 		if left, err := os.ReadFile(path + ".old"); err == nil && !bytes.Equal(left, old) {
-			t.Errorf("%s: what was another's is written to", name)
+			t.Errorf("%s: the other file is written to", name)
 		}
 		info, err := os.Lstat(path)
 		if err != nil || !info.Mode().IsRegular() || info.Size() != 2*block {
-			t.Errorf("%s: then it is %v, %v", name, info, err)
+			t.Errorf("%s: after a save the file is %v, %v", name, info, err)
 		}
 		d.steps = nil
 		save(t, f, 5)
 		if got := fmt.Sprint(d.steps); got != "[overwrite]" || f.now.sequence != sequence+2 {
-			t.Errorf("%s: then a save does %s", name, got)
+			t.Errorf("%s: the steps of the next save are %s", name, got)
 		}
 		f.Close()
 		if _, c, err := Open(OS{}, path); c.Marks[""].Milli != 5 || err != nil {
-			t.Errorf("%s: then it has %v, %v", name, c, err)
+			t.Errorf("%s: opened again, the file has %v, %v", name, c, err)
 		}
 	}
 }
@@ -172,8 +171,8 @@ func TestChangedInASave(t *testing.T) {
 	}
 }
 
-// After a failed save, when no new file can be written either, the confirmed content stays;
-// and the next save is in place again.
+// If a save fails in place and no new file can be written, the confirmed content stays, and the next
+// save is in place again.
 func TestSaveThatFailsInPlace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	torn := &tearing{}
@@ -188,7 +187,7 @@ func TestSaveThatFailsInPlace(t *testing.T) {
 		saved(t, path, milli)
 		before, err := os.ReadFile(path)
 		if err != nil || !bytes.Equal(f.now.at(f.now.slot), image{data: before, size: f.now.size}.at(f.now.slot)) {
-			t.Fatalf("what was confirmed is changed, %v", err)
+			t.Fatalf("the confirmed content has changed, %v", err)
 		}
 	}
 	save(t, f, 20)
@@ -217,8 +216,8 @@ func (d *tearing) Create(path string) (Writer, error) {
 	return d.OS.Create(path)
 }
 
-// What Open finds is made durable before the other slot is written: the process that wrote it
-// may have been killed.
+// The content that Open reads is made durable before the other slot is written, because the process
+// that wrote it may have been killed.
 func TestFoundIsMadeDurable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	f := open(t, path)
@@ -235,12 +234,12 @@ func TestFoundIsMadeDurable(t *testing.T) {
 		if want := map[string]string{
 			"overwrite": "overwrite create", "sync-folder": "overwrite sync-folder create", "": "overwrite sync-folder overwrite",
 		}[at]; strings.Join(d.steps, " ") != want {
-			t.Errorf("failing to %s, it does: %s", at, d.steps)
+			t.Errorf("failing to %s, the steps are %s", at, d.steps)
 		}
 	}
 	d.steps = nil
 	if save(t, f, 4); fmt.Sprint(d.steps) != "[overwrite]" {
-		t.Errorf("then it does: %s", d.steps)
+		t.Errorf("the steps of the next save are %s", d.steps)
 	}
 }
 
@@ -256,11 +255,11 @@ func TestNameIsMadeDurable(t *testing.T) {
 	}
 	d.at, d.steps = "create", nil
 	if save(t, f, 3); strings.Join(d.steps, " ") != "overwrite sync-folder overwrite" {
-		t.Errorf("it does: %s", d.steps)
+		t.Errorf("the steps are %s", d.steps)
 	}
 }
 
-// A file of an earlier version gets this version with the first save.
+// The first save converts a file of an earlier version to this version.
 func TestEarlierVersionIsReplaced(t *testing.T) {
 	for _, text := range []string{
 		"flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30\n",
@@ -280,11 +279,11 @@ func TestEarlierVersionIsReplaced(t *testing.T) {
 		for _, want := range []string{"create write sync close rename sync-folder", "overwrite"} {
 			d.steps = nil
 			if err := f.Save(c); err != nil || strings.Join(d.steps, " ") != want {
-				t.Errorf("%v: it does: %s", err, d.steps)
+				t.Errorf("%v: the steps are %s", err, d.steps)
 			}
 			data, err := os.ReadFile(path)
 			if back, parseErr := Parse(data); err != nil || parseErr != nil || fmt.Sprint(back) != fmt.Sprint(c) || !bytes.HasPrefix(data, []byte("flake-mark 4 ")) {
-				t.Errorf("%q is %q, %v, %v", text, data, err, parseErr)
+				t.Errorf("%q becomes %q, %v, %v", text, data, err, parseErr)
 			}
 		}
 	}
@@ -295,7 +294,7 @@ func TestOverwrite(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "mark"), filepath.Join(dir, "link")
 	if err := (OS{}).Overwrite(path, 0, []byte("x")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("of no file: %v", err)
+		t.Errorf("without a file: %v", err)
 	}
 	if err := errors.Join(os.WriteFile(path, []byte("abcdef"), 0o644), os.Symlink(path, link)); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func TestFormat(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := time.UnixMilli(Max).UTC().Year(); got != 6429 {
-		t.Errorf("the last mark is of the year %d", got)
+		t.Errorf("the highest mark is in the year %d", got)
 	}
 }
 
@@ -62,12 +62,12 @@ func TestContentComesBack(t *testing.T) {
 	} {
 		m := imageOf(t, c)
 		if len(m.data) != 2*block || m.size != block || m.slot != 0 {
-			t.Errorf("%d bytes, %d a slot", len(m.data), m.size)
+			t.Errorf("%d bytes, %d per slot", len(m.data), m.size)
 		}
 		m = m.saving(t, alone(7), c)
 		back, again, err := parse(m.data)
 		if !reflect.DeepEqual(back, c) || !reflect.DeepEqual(again, m) || err != nil {
-			t.Errorf("%v is %v, %v", c, back, err)
+			t.Errorf("%v is read as %v, %v", c, back, err)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestEarlierVersions(t *testing.T) {
 		},
 	} {
 		if c, err := Parse([]byte(text)); err != nil || fmt.Sprint(c) != fmt.Sprint(want) {
-			t.Errorf("%q is %v, %v", text, c, err)
+			t.Errorf("%q is read as %v, %v", text, c, err)
 		}
 		damage(t, []byte(text))
 	}
@@ -104,10 +104,11 @@ func TestEarlierVersions(t *testing.T) {
 // summed appends the checksum of versions 1 to 3 to text.
 func summed(text string) string { return fmt.Sprintf("%s%08x\n", text, checksum([]byte(text))) }
 
-// Every flipped bit, and every lost or added byte is found: then the other slot is current.
+// A flipped bit or an unwritten sector in a slot is detected, and the other slot is then current. A
+// lost or added byte is detected too.
 func TestDamageIsSeen(t *testing.T) {
 	before, now := alone(1_700_000_000_000), Content{Marks: map[string]Mark{}}
-	for i := range 36 { // of several sectors
+	for i := range 36 { // several sectors of text
 		now.Marks[fmt.Sprint("name", i)] = Mark{Milli: 1, Latest: 1_800_000_000_000}
 	}
 	first := imageOf(t, before)
@@ -125,7 +126,7 @@ func TestDamageIsSeen(t *testing.T) {
 			}
 			torn[i] = m.data[i]
 		}
-		for sectors := range 1 << 4 { // those with text, in any order
+		for sectors := range 1 << 4 { // the sectors with text, written in any order
 			torn := bytes.Clone(m.data)
 			for i := range 4 {
 				if sector := at + i*512; sectors>>i&1 == 0 {
@@ -151,7 +152,7 @@ func TestDamageIsSeen(t *testing.T) {
 			}
 		}
 		if c, err := Parse(append(bytes.Clone(m.data), 0)); err == nil {
-			t.Errorf("a byte more: %v", c)
+			t.Errorf("one byte too many: %v", c)
 		}
 	}
 }
@@ -162,15 +163,15 @@ func damage(t *testing.T, data []byte) {
 			bad := bytes.Clone(data)
 			bad[i] ^= 1 << bit
 			if c, err := Parse(bad); err == nil {
-				t.Errorf("%q is taken for %v", bad, c)
+				t.Errorf("%q is read as %v", bad, c)
 			}
 		}
 		if c, err := Parse(data[:i]); err == nil {
-			t.Errorf("%q is taken for %v", data[:i], c)
+			t.Errorf("%q is read as %v", data[:i], c)
 		}
 	}
 	if _, err := Parse(append(bytes.Clone(data), 0)); err == nil {
-		t.Error("a byte more is not seen")
+		t.Error("an additional byte is not detected")
 	}
 }
 
@@ -191,7 +192,7 @@ func TestSlotWrittenOtherwise(t *testing.T) {
 		"another size":       {good, "4096", "8192", false},
 		"a size with a plus": {good, "4096", "+096", false},
 		"other padding":      {good, "    \n", "  x \n", false},
-		"a line feed more":   {good, "    \n", "  \n \n", false},
+		"two line feeds":     {good, "    \n", "  \n \n", false},
 		"no line feed":       {good, "    \n", "     ", false},
 		"full without one":   {full, "xx\n", "xxx", false},
 	} {
@@ -204,11 +205,11 @@ func TestSlotWrittenOtherwise(t *testing.T) {
 		}
 	}
 	if c, err := Parse(append(newSlot(0, []byte("{}"), block), good[:block-1]...)); err == nil {
-		t.Errorf("a sequence of zero is taken for %v", c)
+		t.Errorf("a sequence of zero is read as %v", c)
 	}
 }
 
-// What a later program wrote is refused, even if an older slot is intact.
+// Content of a later version is refused, even if an older slot is intact.
 func TestUnknownField(t *testing.T) {
 	m := imageOf(t, alone(1))
 	for text, says := range map[string]string{
@@ -249,7 +250,7 @@ func TestSlotSize(t *testing.T) {
 			t.Errorf("%d bytes fit: %v", n, fits)
 		}
 		if _, text, whole := parseSlot(newSlot(2, bytes.Repeat([]byte{'x'}, n), block)); fits && (!whole || len(text) != n || len(next.data) != 2*block) {
-			t.Errorf("%d bytes come back as %d, %v", n, len(text), whole)
+			t.Errorf("%d bytes round-trip to %d, %v", n, len(text), whole)
 		}
 	}
 }
@@ -299,7 +300,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if !bytes.Equal(m.at(m.slot), newSlot(m.sequence, c.text(), m.size)) {
-			t.Errorf("%q is taken for %v", data, c)
+			t.Errorf("%q is read as %v", data, c)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func TestLockIsKept(t *testing.T) {
 		t.Errorf("saved without the lock: %v", err)
 	}
 	if data, err := os.ReadFile(path + ".new"); string(data) != "the other's" {
-		t.Errorf("where the other writes there is %q, %v", data, err)
+		t.Errorf("the other's temporary file has %q, %v", data, err)
 	}
 	if err := os.Remove(path + ".lock"); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestLockIsKept(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // it may be behind the ids of the other
+	for range 2 { // the mark may be behind the other's ids
 		if err := f.Save(alone(3000)); err == nil || !strings.Contains(err.Error(), "another node may have run") {
 			t.Errorf("saved over the other's mark: %v", err)
 		}
@@ -121,7 +121,7 @@ func TestLockIsLostInASave(t *testing.T) {
 			}
 			for range 2 {
 				if err := f.Save(alone(2000)); err == nil {
-					t.Errorf("saved, with another at %s, which ends: %v", step, ends)
+					t.Errorf("saved, although another process came before %s; it ended: %v", step, ends)
 				}
 			}
 			data, err := os.ReadFile(path)
@@ -144,7 +144,7 @@ func TestLockThatFails(t *testing.T) {
 	}
 }
 
-// Programs that clean /tmp remove old files.
+// Programs that clean /tmp remove old files, so a save updates the times of the lock file.
 func TestLockIsKeptYoung(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	f := open(t, path)

@@ -109,7 +109,7 @@ func (f *File) Former(name string) (former *File, last Mark, err error) {
 	}
 	last, ok := c.Marks[""]
 	if !ok || len(c.Marks) > 1 {
-		err := former.Refuse("it has the marks of several generators, but must have that of one")
+		err := former.Refuse("it has the marks of several generators, but must have only one")
 		return nil, last, errors.Join(err, former.Close())
 	}
 	return former, last, nil

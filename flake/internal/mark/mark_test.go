@@ -58,10 +58,10 @@ func TestSaveAndOpen(t *testing.T) {
 		saved(t, path, milli)
 	}
 	for name, wrong := range map[string]Content{
-		"above the highest":      alone(Max + 1),
-		"above the latest":       {Marks: map[string]Mark{"": {Milli: 2, Latest: 1}}},
-		"more words than fit":    {Marks: map[string]Mark{"": {Words: make([]uint64, MaxWords+1)}}},
-		"a name that is no text": {Marks: map[string]Mark{"\xff": {}}},
+		"above the highest":       alone(Max + 1),
+		"above the latest":        {Marks: map[string]Mark{"": {Milli: 2, Latest: 1}}},
+		"more words than fit":     {Marks: map[string]Mark{"": {Words: make([]uint64, MaxWords+1)}}},
+		"a name that is not text": {Marks: map[string]Mark{"\xff": {}}},
 	} {
 		if err := f.Save(wrong); err == nil {
 			t.Errorf("%s: it is saved", name)
@@ -134,8 +134,8 @@ func (w *failingWriter) Close() error {
 	return w.d.step("close", func() error { return err })
 }
 
-// A save is durable once it returns, and fails if any step does; until the rename the old mark
-// is there. What cannot be written in place is written to a new file.
+// A save is durable once it returns, and fails if any step does; until the rename, the file has the
+// old mark. A mark that cannot be written in place is written to a new file.
 func TestSaveStepByStep(t *testing.T) {
 	d := &failing{}
 	path := filepath.Join(t.TempDir(), "mark")
@@ -162,7 +162,7 @@ func TestSaveStepByStep(t *testing.T) {
 			t.Errorf("failing to %s: %v", at, err)
 		}
 		if got := strings.Join(d.steps, " "); got != strings.ReplaceAll(want, "sync folder", "sync-folder") {
-			t.Errorf("failing to %s, it does: %s", at, got)
+			t.Errorf("failing to %s, the steps are %s", at, got)
 		}
 		if fails && at != "overwrite sync-folder" {
 			saved(t, path, 1000)
@@ -184,7 +184,7 @@ func TestLinkIsFollowed(t *testing.T) {
 	}
 }
 
-// A file that is not a mark is refused, with what to do, and stays as it is.
+// Open refuses a file that is not a mark, says what to do, and leaves the file as it is.
 func TestRefused(t *testing.T) {
 	good := fileOf(t, 1000)
 	var lock Lock
@@ -196,7 +196,7 @@ func TestRefused(t *testing.T) {
 		"corrupt":    {file(bytes.ReplaceAll(good, []byte("1000"), []byte("1001"))), []string{"damaged", "move"}},
 		"cut":        {file(good[:15]), []string{"damaged", "move"}},
 		"truncated":  {file(good[:len(good)/2]), []string{"damaged", "move"}},
-		"of before":  {file([]byte("flake-mark 1 1700000000001 2023-11-14T22:13:20.000Z d0ddde30\n")), []string{"damaged", "move"}},
+		"version 1":  {file([]byte("flake-mark 1 1700000000001 2023-11-14T22:13:20.000Z d0ddde30\n")), []string{"damaged", "move"}},
 		"foreign":    {file([]byte("root:x:0:0:root:/root:/bin/sh\n")), []string{"not a mark", "move"}},
 		"large":      {file(bytes.Repeat([]byte("flake-mark 1 "), 1e6)), []string{"bytes or more", "move"}},
 		"dets":       {file([]byte("\x00\x00\x15\x60\x00\xab\xcd\xef\x00\x00\x00\x01")), []string{"dets file", "flake import -dets "}},
@@ -234,7 +234,7 @@ func TestRefused(t *testing.T) {
 			if name == "locked" {
 				lock.Close()
 			}
-			// A refusal leaves no lock.
+			// A failed Open leaves no lock.
 			if err := os.RemoveAll(path); err != nil {
 				t.Fatal(err)
 			}
@@ -256,7 +256,7 @@ func regular(path string) string {
 	return path
 }
 
-// In a folder like /tmp any user could create the files first.
+// In a directory like /tmp, any user could create the files first.
 func TestFolderForEverybody(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
@@ -287,11 +287,11 @@ func TestFileOfAStranger(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.Save(alone(2000)); err == nil || !strings.Contains(err.Error(), "remove") {
-		t.Errorf("a folder that is in the way: %v", err)
+		t.Errorf("a directory that is in the way: %v", err)
 	}
 }
 
-// If a device was unmounted, another folder is there: nothing is written to it.
+// If a device was unmounted, its path is another directory, to which nothing is written.
 func TestUnmounted(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "mark"))
 	save(t, f, 1000)
@@ -319,7 +319,7 @@ func TestNoFolder(t *testing.T) {
 	}
 }
 
-// Close leaves no file open, whatever happens.
+// Close leaves no file open, even after the lock was taken again.
 func TestFilesAreClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	descriptors := func() int {
@@ -350,11 +350,11 @@ func TestFilesAreClosed(t *testing.T) {
 	before := descriptors()
 	use()
 	if now := descriptors(); now != before {
-		t.Errorf("%d files are open, and were %d", now, before)
+		t.Errorf("%d files are open, not %d", now, before)
 	}
 }
 
-// A path stays the same if the working folder changes.
+// A relative path cannot be resolved if the working directory was removed.
 func TestNoWorkingFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
 	gone, err := os.Getwd()
@@ -374,7 +374,7 @@ func TestFormer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	f := open(t, path)
 	if former, _, err := f.Former("a"); former != nil || err != nil {
-		t.Errorf("there is none: %v, %v", former, err)
+		t.Errorf("without a separate file: %v, %v", former, err)
 	}
 	for name, c := range map[string]Content{
 		"a": {Marks: map[string]Mark{"a": {}}},
@@ -402,12 +402,12 @@ func TestFormer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := f.Former("d"); err == nil {
-		t.Error("a folder is taken for none")
+		t.Error("a directory counts as a missing file")
 	}
 }
 
-// The separate file of a generator is next to this one, whatever the working folder is. A
-// dangling link does not count.
+// The separate file of a generator is next to this one, whatever the working directory is. A
+// dangling link is an error.
 func TestFormerPath(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -429,7 +429,7 @@ func TestFormerPath(t *testing.T) {
 	}
 }
 
-// A file is never larger than what is read.
+// Save does not write a file that is too large for Open.
 func TestLargest(t *testing.T) {
 	c := alone(1000)
 	c.Marks[strings.Repeat("a", maxSize/4-block/4)] = Mark{}

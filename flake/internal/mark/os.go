@@ -138,7 +138,7 @@ func (l *fileLock) Keep() (again bool, err error) {
 	}
 	if device(dir) != l.device {
 		return false, errors.New("its directory is on another device than before: " +
-			"mount the former one again, or restart the node")
+			"mount the former device again, or restart the node")
 	}
 	held, err := l.file.Stat()
 	if err != nil {

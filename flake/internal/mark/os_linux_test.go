@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A folder that cannot be made durable, such as /proc, is an error.
+// A directory that cannot be synced, such as /proc, is an error.
 func TestFolderThatCannotBeSynced(t *testing.T) {
 	if err := (OS{}).SyncDir("/proc"); !errors.Is(err, syscall.EINVAL) {
 		t.Error(err)
@@ -23,7 +23,7 @@ func TestDevice(t *testing.T) {
 	here, err := os.Stat(t.TempDir())
 	proc, procErr := os.Stat("/proc")
 	if err != nil || procErr != nil || device(here) == device(proc) {
-		t.Error("one device", err, procErr)
+		t.Error("both have the same device", err, procErr)
 	}
 }
 
