@@ -33,14 +33,14 @@ func TestBoundBegins(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := d.next(t); got.milli <= want || got.milli > want+200 {
-			t.Errorf("the first id is of %d, and was to be after %d", got.milli, want)
+			t.Errorf("the first id is at %d, but must be after %d", got.milli, want)
 		}
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := strings.Count(b.logged(), "level=INFO"); got != 3 { // the last run's wait, once
-		t.Errorf("it says %d times that it waits", got)
+	if got := strings.Count(b.logged(), "level=INFO"); got != 3 { // two for the bound, one for the mark
+		t.Errorf("it is logged %d times that it waits", got)
 	}
 	b.clock.Add(1)
 	d, err := b.node(t.Context(), disk{broken: &b.broken}, o)
@@ -77,7 +77,7 @@ func TestBoundEnds(t *testing.T) {
 	}
 	b.clock.Store(someTime + 1000)
 	if got := d.next(t); got.milli != someTime+1000 {
-		t.Errorf("an id of %d", got.milli)
+		t.Errorf("an id at %d", got.milli)
 	}
 	b.clock.Store(someTime + 1001)
 	if got, err := d.try(); !errors.Is(err, away) {
@@ -85,7 +85,7 @@ func TestBoundEnds(t *testing.T) {
 	}
 	bound.extend = func(milli uint64) error { bound.milli.Store(milli + 10); return nil }
 	if got := d.next(t); got.milli != someTime+1001 || b.saved(t) != someTime+1011 {
-		t.Errorf("an id of %d, with the mark at %d", got.milli, b.saved(t))
+		t.Errorf("an id at %d, with the mark at %d", got.milli, b.saved(t))
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)
@@ -95,7 +95,7 @@ func TestBoundEnds(t *testing.T) {
 // A bound is not raised if it does not delay the caller, or while the file cannot be written.
 func TestBoundIsLeftAlone(t *testing.T) {
 	b := newBench(t)
-	bound := &testBound{extend: func(uint64) error { return errors.New("it is asked for") }}
+	bound := &testBound{extend: func(uint64) error { return errors.New("Extend was called") }}
 	bound.milli.Store(someTime + 1000)
 	o := b.options()
 	o.Bound = bound

@@ -9,8 +9,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// If no ids were made while the clock was ahead, there are ids once it is right again, also
-// after a crash.
+// If no ids were made while the clock was ahead, ids can be made once it is right again, even after
+// a crash.
 func TestMarkOfAClockThatWasAhead(t *testing.T) {
 	for name, asked := range map[string]bool{"no ids then": false, "an id then": true} {
 		b := newBench(t)
@@ -67,8 +67,8 @@ type doubting struct {
 
 func (d *doubting) Doubted() time.Duration { return d.ahead }
 
-// A clock that goes far ahead or back is logged at the beginning, with what to do, and at the
-// end.
+// A clock that goes far ahead or back is logged when it does, with what to do, and when it is right
+// again.
 func TestClockIsReported(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)

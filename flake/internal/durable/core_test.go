@@ -81,6 +81,6 @@ func TestCoreWithAFile(t *testing.T) {
 	})
 	c := newCore(t, nil)
 	if err := c.Open(t.Context(), filepath.Join(dir, "no", "timestamp"), Options{}); err == nil {
-		t.Error("it is open")
+		t.Error("opened without a directory")
 	}
 }

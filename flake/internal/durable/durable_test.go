@@ -19,7 +19,7 @@ import (
 
 const someTime = 1_700_000_000_000
 
-// A bench is the surroundings of a node, all set by hand.
+// A bench holds a node's clock, file and log.
 type bench struct {
 	path   string
 	clock  atomic.Uint64
@@ -102,7 +102,7 @@ func (b *bench) node(ctx context.Context, disk mark.Disk, o Options) (*node, err
 	return &node{k, ids}, nil
 }
 
-// disk is the real disk, until it breaks.
+// disk is the real disk, but cannot be written while it is broken.
 type disk struct {
 	mark.OS
 	broken *atomic.Bool
@@ -209,7 +209,7 @@ func TestStartInTheSameMillisecond(t *testing.T) {
 	}
 }
 
-// A node without calls was not down.
+// A time without calls does not count as downtime.
 func TestCleanStopWithoutAnID(t *testing.T) {
 	b := newBench(t)
 	b.open(t).Close()
@@ -230,7 +230,7 @@ func TestCleanStopWithoutAnID(t *testing.T) {
 	}
 }
 
-// Whatever the clock says at the end, the mark is not before the last id.
+// Whatever the clock says when a node stops, the mark is not before the last id.
 func TestCleanStopWithTheClockBehind(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
@@ -278,11 +278,11 @@ func TestStartRefused(t *testing.T) {
 	}{
 		"clock set back": {clock: someTime - 1, want: tick.ErrClockBackwards,
 			says: []string{"2023-11-14T22:13:23.000Z (1700000003000)", "2023-11-14T22:13:19.999Z (1699999999999)", "correct the clock", "in 1 ms"}},
-		"clock at zero":    {clock: 0, want: tick.ErrClockBackwards},
-		"clock set ahead":  {clock: someTime + window + 30*86400_000 + 1, want: tick.ErrClockAdvanced, says: []string{"allowable_downtime (2592000000 ms)", "above 2592000001"}},
-		"down for long":    {clock: someTime + window + 1001, down: time.Second, want: tick.ErrClockAdvanced, says: []string{"1000 ms"}},
-		"disk full":        {clock: someTime + window + 1, broken: true, want: tick.ErrTimestampNotSaved, says: []string{"no space left", "free the disk"}},
-		"senseless option": {clock: someTime + window + 1, down: -1, says: []string{"allowable_downtime", "must be at least 0"}},
+		"clock at zero":   {clock: 0, want: tick.ErrClockBackwards},
+		"clock set ahead": {clock: someTime + window + 30*86400_000 + 1, want: tick.ErrClockAdvanced, says: []string{"allowable_downtime (2592000000 ms)", "above 2592000001"}},
+		"down for long":   {clock: someTime + window + 1001, down: time.Second, want: tick.ErrClockAdvanced, says: []string{"1000 ms"}},
+		"disk full":       {clock: someTime + window + 1, broken: true, want: tick.ErrTimestampNotSaved, says: []string{"no space left", "free the disk"}},
+		"invalid option":  {clock: someTime + window + 1, down: -1, says: []string{"allowable_downtime", "must be at least 0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -313,11 +313,11 @@ func TestStartRefused(t *testing.T) {
 
 func TestEdgesOfTheStart(t *testing.T) {
 	for name, clock := range map[string]uint64{
-		"window behind":                someTime,
-		"as long as it may be down":    someTime + window + 30*86400_000,
-		"one past the mark":            someTime + window + 1,
-		"in the very one of the mark":  someTime + window,
-		"one millisecond ahead of it ": someTime + window - 1,
+		"window behind":             someTime,
+		"as long as it may be down": someTime + window + 30*86400_000,
+		"one past the mark":         someTime + window + 1,
+		"at the mark":               someTime + window,
+		"one before the mark":       someTime + window - 1,
 	} {
 		b := newBench(t)
 		kill(b.open(t))
@@ -400,8 +400,8 @@ func done(t *testing.T) context.Context {
 	return ctx
 }
 
-// stateful is a generator with words; its ids of a second pass differ from those of the first,
-// from safe on.
+// stateful is a generator with words. If it rewinds, its new ids differ from all earlier ones after
+// safe.
 type stateful struct {
 	*tick.Generator
 	words    []uint64
@@ -439,7 +439,7 @@ func TestWordsAreKept(t *testing.T) {
 	first := &stateful{words: []uint64{1, 2}}
 	k := run(first)
 	if first.restored != nil {
-		t.Errorf("a first run has %v", first.restored)
+		t.Errorf("the first run restored %v", first.restored)
 	}
 	first.words[1] = 3
 	if err := k.Renew(); err != nil {
@@ -464,7 +464,7 @@ func TestWordsAreKept(t *testing.T) {
 	}
 }
 
-// What the last run used stays used, even if the clock is set back just after the start.
+// The times of the last run stay used, even if the clock is set back just after the start.
 func TestClockBackAfterTheStart(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)

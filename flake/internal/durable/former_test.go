@@ -13,8 +13,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// If each generator had a separate file, it begins after the mark there; once the common file
-// has its mark, the separate file is ignored.
+// A generator that had a separate file begins after the mark in it. Once the common file has the
+// generator's mark, the separate file is ignored.
 func TestFormerFiles(t *testing.T) {
 	b := newBench(t)
 	path := b.path
@@ -42,10 +42,10 @@ func TestFormerFiles(t *testing.T) {
 	}
 	for name, milli := range former {
 		if b.path = path + name; name != "" && b.saved(t) != milli {
-			t.Errorf("%s has %d, and had %d", b.path, b.saved(t), milli)
+			t.Errorf("%s has %d, not %d", b.path, b.saved(t), milli)
 		}
 	}
-	put(t, path+"-orders", alone(1)) // it is not locked
+	put(t, path+"-orders", alone(1)) // fails if the file is locked
 	if err := os.WriteFile(path+"-orders", []byte("no mark"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestFormerFileInUse(t *testing.T) {
 		t.Errorf("%v after %v", id, last)
 	}
 	if err := old.Renew(); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("the old one goes on: %v", err)
+		t.Errorf("the old generator continues: %v", err)
 	}
 }
 
@@ -96,10 +96,10 @@ func TestNeverAnew(t *testing.T) {
 		alone bool                    // without Marks; otherwise as orders
 		says  string
 	}{
-		"alone with those of names":         {map[string]mark.Content{"": named("a", 1)}, true, "only marks with names"},
-		"a name where there is one without": {map[string]mark.Content{"": alone(1)}, false, "without a name"},
-		"a former one of another name":      {map[string]mark.Content{"-orders": named("orders", 1)}, false, "of several"},
-		"a former one of several":           {map[string]mark.Content{"-orders": {Marks: map[string]mark.Mark{"": markAt(1), "a": markAt(1)}}}, false, "of several"},
+		"alone, in a file with names":             {map[string]mark.Content{"": named("a", 1)}, true, "only marks with names"},
+		"a name, in a file with one mark without": {map[string]mark.Content{"": alone(1)}, false, "without a name"},
+		"a separate file with another name":       {map[string]mark.Content{"-orders": named("orders", 1)}, false, "of several"},
+		"a separate file with several marks":      {map[string]mark.Content{"-orders": {Marks: map[string]mark.Mark{"": markAt(1), "a": markAt(1)}}}, false, "of several"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -134,14 +134,14 @@ func TestNeverAnew(t *testing.T) {
 				}
 			}
 			if after := content(); after != before {
-				t.Errorf("%q, and was %q", after, before)
+				t.Errorf("the files have %q, not %q", after, before)
 			}
 		})
 	}
 	for name, make := range map[string]func(path string) error{
-		"no mark":        func(path string) error { return os.WriteFile(path, []byte("no mark"), 0o644) },
-		"a link to lost": func(path string) error { return os.Symlink(path+".none", path) },
-		"a lock not ours": func(path string) error {
+		"no mark":         func(path string) error { return os.WriteFile(path, []byte("no mark"), 0o644) },
+		"a dangling link": func(path string) error { return os.Symlink(path+".none", path) },
+		"a directory as the lock": func(path string) error {
 			return errors.Join(os.WriteFile(path, []byte("x"), 0o644), os.Mkdir(path+".lock", 0o755))
 		},
 	} {
@@ -155,7 +155,7 @@ func TestNeverAnew(t *testing.T) {
 	}
 }
 
-// A path stays the same if the working folder changes.
+// A path stays the same if the working directory changes.
 func TestFormerFileElsewhere(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path+"-orders", alone(someTime+1000))

@@ -326,7 +326,7 @@ func (m *Marks) end() error {
 // StoredWorker returns the random worker id stored under a mark's name, which must be at most
 // limit, and whether it is already in the file. If the file has no worker id, or one drawn on
 // another or an unknown machine, StoredWorker draws one with fresh. The new worker id is written
-// with the next mark, so before any id is made with it. If the file is lost, the mark and the
+// with the next mark, and so before any id is made with it. If the file is lost, the mark and the
 // worker id are lost together.
 func (m *Marks) StoredWorker(name, machine string, limit uint64, fresh func() uint64) (
 	number uint64, kept bool, err error) {

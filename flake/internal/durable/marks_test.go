@@ -59,11 +59,11 @@ func (w countingWriter) Sync() error {
 	return w.Writer.Sync()
 }
 
-// did fails unless the disk was written that often since the last call.
+// did fails unless there were that many saves since the last call.
 func (c *counting) did(t *testing.T, saves int, when string) {
 	t.Helper()
 	if c.overwrites+c.writes != saves || c.writes > 2 || c.syncs != c.writes || c.renames != c.writes || c.folders != c.writes {
-		t.Errorf("%s: %d overwrites, %d writes, %d and %d fsyncs, %d renames, not %d", when, c.overwrites, c.writes, c.syncs, c.folders, c.renames, saves)
+		t.Errorf("%s: %d overwrites, %d writes, %d and %d fsyncs, %d renames, want %d saves", when, c.overwrites, c.writes, c.syncs, c.folders, c.renames, saves)
 	}
 	c.overwrites, c.writes, c.syncs, c.renames, c.folders = 0, 0, 0, 0, 0
 }
@@ -78,7 +78,7 @@ func (b *bench) marks(t *testing.T, disk mark.Disk) *Marks {
 	return m
 }
 
-// tryIn opens a generator whose mark is in marks, under a name.
+// tryIn opens a generator whose mark is in m, under a name.
 func (b *bench) tryIn(t *testing.T, m *Marks, name string) (*node, error) {
 	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 16}, b.clock.Load)
 	if err != nil {
@@ -113,7 +113,7 @@ func (b *bench) inFile(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(c.Marks))
 }
 
-// However many generators there are, a second costs one write, and none without calls.
+// However many generators there are, a second costs one write, or none after a while without calls.
 func TestWrites(t *testing.T) {
 	for _, n := range []int{1, 64} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -132,29 +132,29 @@ func TestWrites(t *testing.T) {
 			for range 1000 {
 				beat()
 			}
-			c.did(t, 0, "before anybody asks")
+			c.did(t, 0, "before the first call")
 			for _, d := range all {
 				d.Renew()
 				d.next(t)
 			}
-			c.did(t, n, "asked for")
+			c.did(t, n, "renewed one by one")
 			for range 10 {
 				beat()
 				for _, d := range all {
 					d.next(t)
 				}
 			}
-			c.did(t, 10, "while all are asked")
+			c.did(t, 10, "while all make ids")
 			for range 10 {
 				beat()
 				all[n-1].next(t)
 			}
-			c.did(t, 10, "while one is asked")
+			c.did(t, 10, "while one makes ids")
 			beat()
 			for range 10 * linger {
 				beat()
 			}
-			c.did(t, linger, "when nobody asks any more")
+			c.did(t, linger, "without calls")
 			if err := m.Close(); err != nil {
 				t.Error(err)
 			}
@@ -177,14 +177,14 @@ func TestFirstCallAfterAWhile(t *testing.T) {
 		b.clock.Add(3600_000)
 		first.next(t)
 		second.next(t)
-		c.did(t, 1, "asked")
+		c.did(t, 1, "after an hour")
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// With defaults only, on the machine's disk.
+// OpenMarks works with its defaults, on the machine's disk.
 func TestOpenMarks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timestamp")
 	synctest.Test(t, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestOpenMarks(t *testing.T) {
 	})
 }
 
-// A generator with a file of its own always keeps the mark ahead.
+// A generator with a separate file always keeps the mark ahead.
 func TestAloneIsNeverIdle(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
@@ -233,7 +233,7 @@ func TestAloneIsNeverIdle(t *testing.T) {
 	}
 }
 
-// A node without calls for long was not down.
+// A long time without calls does not count as downtime.
 func TestIdleIsNotDown(t *testing.T) {
 	b := newBench(t)
 	c := &counting{disk: disk{broken: &b.broken}}
@@ -251,8 +251,8 @@ func TestIdleIsNotDown(t *testing.T) {
 	b.open(t).next(t)
 }
 
-// If the clock was ahead and no ids were made, the mark goes back with the clock, for the
-// price of one write, which does not count as a call.
+// If the clock was ahead and no ids were made, the mark follows the clock back, at the cost of one
+// write, which does not count as a call.
 func TestIdleWithTheClockSetBack(t *testing.T) {
 	b := newBench(t)
 	c := &counting{disk: disk{broken: &b.broken}}
@@ -336,7 +336,7 @@ func named(name string, milli uint64) mark.Content {
 
 func markAt(milli uint64) mark.Mark { return mark.Mark{Milli: milli, Latest: milli} }
 
-// A generator that waits to begin fails when all are closed, and so do later ones.
+// A generator that waits in Open fails when the file is closed, and later ones fail too.
 func TestCloseWhileOneBegins(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, named("a", someTime+window))
@@ -399,12 +399,12 @@ func TestCheckMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := CheckMarks(b.path); err == nil {
-		t.Error("a foreign file would do")
+		t.Error("a foreign file is accepted")
 	}
 }
 
-// Ids count as calls, also those of the millisecond of the last id; a mark is stale once it is
-// too old.
+// Every id counts as a call, even if it has the millisecond of the last id. A mark is stale once it
+// is too old.
 func TestAskedAndStale(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
@@ -416,14 +416,14 @@ func TestAskedAndStale(t *testing.T) {
 	}
 	b.clock.Store(d.mark.Load() + d.old)
 	if d.stale() {
-		t.Error("it is stale too early")
+		t.Error("the mark is stale too early")
 	}
 	if b.clock.Add(1); !d.stale() {
-		t.Error("it is not stale")
+		t.Error("the mark is not stale")
 	}
 }
 
-// Generators of a rehearsal wait by its sleep, others by the real one.
+// Generators of a rehearsal wait with its sleep, others with the real one.
 func TestRehearse(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, named("a", someTime+1000))
@@ -455,10 +455,10 @@ func TestNamelessIsNotFirst(t *testing.T) {
 	b.openIn(t, b.marks(t, mark.OS{}), "b")
 }
 
-// Errors of a generator with a file of its own name only the file.
+// Errors of a generator with a separate file name only the file.
 func TestWhereAMarkIs(t *testing.T) {
 	b := newBench(t)
 	if d := b.open(t); d.at != b.path {
-		t.Errorf("it is at %q", d.at)
+		t.Errorf("the mark is at %q", d.at)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// One of several generators closes and begins again exactly where it was; so do those that
-// have not been opened in between.
+// One of several generators can be closed, and continues from its last id when it is opened again,
+// even if the file was closed and opened in between.
 func TestOneOfSeveral(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, disk{broken: &b.broken})
@@ -51,7 +51,7 @@ func TestOneOfSeveral(t *testing.T) {
 		t.Error(err)
 	}
 	if data, err := os.ReadFile(b.path); !strings.Contains(string(data), fmt.Sprintf(`"a":{"milli":%d,`, last.milli)) {
-		t.Errorf("the mark of what has ended is lost: %q, %v", data, err)
+		t.Errorf("the mark of the closed generator is lost: %q, %v", data, err)
 	}
 	b.clock.Add(1)
 	own.next(t)
@@ -103,7 +103,7 @@ func TestOneThatCannotBegin(t *testing.T) {
 	b.openIn(t, m, "a")
 }
 
-// Nothing more is saved for a generator that cannot begin, even if the disk works again.
+// No mark is saved for a generator that cannot begin, even if the disk works again.
 func TestNoMarkWithoutBeginning(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, disk{broken: &b.broken})
@@ -161,13 +161,13 @@ func TestNameIsReserved(t *testing.T) {
 	o := b.options()
 	o.Marks = m
 	if _, err := OpenOn(ctx, nil, tick.Sleep, "a", first.ids, o); !errors.Is(err, why) {
-		t.Errorf("one that is not to wait: %v", err)
+		t.Errorf("one whose context is done: %v", err)
 	}
 	b.openIn(t, m, "a").Close()
 	b.openIn(t, m, "a")
 }
 
-// Of several that open one name at once, one succeeds.
+// If several generators are opened at once under one name, one succeeds.
 func TestNameAtOnce(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, mark.OS{})

@@ -43,7 +43,7 @@ func TestRemember(t *testing.T) {
 		t.Errorf("%v, with the mark at %d", err, b.saved(t))
 	}
 	if id := d.next(t); id.milli != b.clock.Load() {
-		t.Errorf("the mark was moved, and an id is of %d", id.milli)
+		t.Errorf("the mark was moved, but the id is at %d", id.milli)
 	}
 	inFile(2)
 	b.broken.Store(true)
@@ -68,7 +68,7 @@ func TestRemember(t *testing.T) {
 	}
 	m = b.marks(t, mark.OS{})
 	if m.Number().Number != 3 {
-		t.Errorf("then it has %v", m.Number())
+		t.Errorf("opened again, it has %v", m.Number())
 	}
 	if err := m.Remember(nil); err != nil || m.Number() != nil {
 		t.Errorf("%v, %v", m.Number(), err)
@@ -115,7 +115,7 @@ func TestFinish(t *testing.T) {
 	b.marks(t, mark.OS{}).Close()
 }
 
-// Latest is not lowered with the mark if earlier ids can be later.
+// Latest is not lowered with the mark if earlier ids may be later than the mark.
 func TestLatest(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, mark.OS{})
@@ -154,7 +154,7 @@ func TestLatest(t *testing.T) {
 
 	m = b.marks(t, mark.OS{})
 	if m.Latest() != high {
-		t.Errorf("found: %d", m.Latest())
+		t.Errorf("read from the file: %d", m.Latest())
 	}
 	ids, err = tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
 	if err != nil {
@@ -209,11 +209,11 @@ func TestNewNameWithBound(t *testing.T) {
 	}
 	bound.after = 0
 	if s := open(m, "a", bound); s.bound != 0 || b.clock.Load() != someTime+60_001 {
-		t.Errorf("its own mark counts, but it begins after %d, at %d", s.bound, b.clock.Load())
+		t.Errorf("with a mark under its name, it begins after %d, at %d", s.bound, b.clock.Load())
 	}
 	const ended = someTime + 60_001 + window // the latest mark of a generator that can rewind
 	if s := open(m, "c", bound); s.bound != ended || b.clock.Load() != ended+1 {
-		t.Errorf("names that have ended: after %d, at %d", s.bound, b.clock.Load())
+		t.Errorf("after other generators were closed: after %d, at %d", s.bound, b.clock.Load())
 	}
 	m.Close()
 	os.Remove(b.path)

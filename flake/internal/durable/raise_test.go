@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// A mark is raised, never lowered, and the rest of the file stays.
+// RaiseMark raises the mark, never lowers it, and leaves the rest of the file unchanged.
 func TestRaiseMark(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	raise := func(to, want uint64) {
@@ -25,7 +25,7 @@ func TestRaiseMark(t *testing.T) {
 	before, err := os.ReadFile(path)
 	raise(2000, 2000)
 	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) || err != nil {
-		t.Errorf("raised to what it is, %q becomes %q, %v", before, after, err)
+		t.Errorf("raised to the same mark, %q becomes %q, %v", before, after, err)
 	}
 	file, c, err := mark.Open(mark.OS{}, path)
 	if err != nil || len(c.Marks) != 1 {
@@ -37,7 +37,7 @@ func TestRaiseMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := RaiseMark(path, 4000); err == nil || !strings.Contains(err.Error(), "another node is running with it") {
-		t.Errorf("of a file that is locked: %v", err)
+		t.Errorf("on a locked file: %v", err)
 	}
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
@@ -55,6 +55,6 @@ func TestRaiseMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := RaiseMark(path, 5000); err == nil || !strings.Contains(err.Error(), "it is not a mark") {
-		t.Errorf("of what is no mark: %v", err)
+		t.Errorf("on a foreign file: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func until(t *testing.T, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !f(); runtime.Gosched() {
 		if time.Now().After(end) {
-			t.Fatal("it is not so after a minute")
+			t.Fatal("the condition is false after a minute")
 		}
 	}
 }
@@ -35,7 +35,7 @@ func (b *bench) run(t *testing.T, beat <-chan time.Time) *node {
 	return d
 }
 
-// A machine that slept wakes past the mark: the caller gets an id all the same.
+// A caller gets an id even if the machine slept until after the mark.
 func TestCallPastTheMark(t *testing.T) {
 	b := newBench(t)
 	d := b.run(t, nil) // only calls move the mark
@@ -71,7 +71,7 @@ func TestSavedIsReported(t *testing.T) {
 	}
 	b.broken.Store(false)
 	if err := d.Close(); reported != 3 || err != nil {
-		t.Errorf("reported of %d, of 3; %v", reported, err)
+		t.Errorf("%d reports, want 3; %v", reported, err)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestMarkMovedMeanwhile(t *testing.T) {
 	if err := d.await(done(t), d.ids.Limit().Milli()); err != nil {
 		t.Error(err)
 	}
-	// Neither does one whose clock is no longer past it, since it was set back.
+	// Neither does a caller for a time past the mark, if the clock has since been set back.
 	if err := d.await(done(t), b.clock.Load()+1); err != nil {
 		t.Error(err)
 	}
@@ -133,7 +133,7 @@ func TestCloseEndsTheRenewal(t *testing.T) {
 	}
 }
 
-// With defaults only, on the machine's disk.
+// Open works with its defaults, on the machine's disk.
 func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timestamp")
 	synctest.Test(t, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestFullDiskIsRiddenOut(t *testing.T) {
 	end := b.saved(t)
 	b.clock.Store(end)
 	if id := d.next(t); id.milli != end {
-		t.Errorf("%v is not of the mark's millisecond", id)
+		t.Errorf("%v does not have the mark's millisecond", id)
 	}
 	b.clock.Store(end + 1)
 	for range 3 {
@@ -212,7 +212,7 @@ func TestCloseOnAFullDisk(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := d.LastSaved(); !errors.Is(err, errFull) {
-		t.Errorf("what could not be saved: %v", err)
+		t.Errorf("after a failed save: %v", err)
 	}
 	b.broken.Store(false)
 	if id := b.open(t).next(t); !id.after(last) {
@@ -220,7 +220,7 @@ func TestCloseOnAFullDisk(t *testing.T) {
 	}
 }
 
-// hung is a disk that answers only when reported to.
+// hung is a disk on which each operation waits for answer.
 type hung struct {
 	mark.OS
 	answer chan struct{}
@@ -246,7 +246,7 @@ func TestHungDiskHoldsNobodyUp(t *testing.T) {
 	}
 	d.keep(time.Tick(renewal))
 	b.clock.Add(3600_000)
-	for range 1000 { // waiting for Patience each would take too long
+	for range 1000 { // if each waited for Patience, this would take too long
 		if id, err := d.try(); !errors.Is(err, tick.ErrTimestampNotSaved) {
 			t.Fatalf("%v, %v", id, err)
 		}
@@ -261,8 +261,8 @@ func TestHungDiskHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// A caller with a context, or that does not wait, is not delayed even once: only ctx ends the
-// wait, since Patience begins anew with each call.
+// A call that does not wait fails at once, and a call whose context is done fails with the context's
+// cause.
 func TestHungDiskAndContexts(t *testing.T) {
 	b := newBench(t)
 	h := hung{answer: make(chan struct{}, 1)}
@@ -301,7 +301,7 @@ func TestCloseWithTheClockFarAhead(t *testing.T) {
 	}
 }
 
-// The mark is ahead of the clock as long as there is time, and then at its end.
+// The mark never passes the latest possible time.
 func TestMarkAtTheEndOfTime(t *testing.T) {
 	b := newBench(t)
 	b.clock.Store(tick.MaxLast - 5)
@@ -312,7 +312,7 @@ func TestMarkAtTheEndOfTime(t *testing.T) {
 	}
 }
 
-// After a failed save the time up to its mark is not used.
+// After a failed save, no id is later than the previous mark.
 func TestFailedSaveMovesNothing(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
@@ -324,6 +324,6 @@ func TestFailedSaveMovesNothing(t *testing.T) {
 	}
 	b.clock.Store(end + 1)
 	if milli, _, _, err := d.ids.TryReserve(1); !errors.Is(err, tick.ErrTimestampNotSaved) {
-		t.Errorf("an id of %d, with the mark at %d: %v", milli, end, err)
+		t.Errorf("an id at %d, with the mark at %d: %v", milli, end, err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// What the guide says about a mark from a backup, and a lost one: no id repeats if the clock
-// is past the last one, however old the mark is.
+// As the guide says of a mark that was lost or restored from a backup: no id repeats if the clock is
+// past the last id, however old the mark is.
 func TestStaleMark(t *testing.T) {
 	const step, steps = 60_000, 6 // ms between ids
 	for name, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestStaleMark(t *testing.T) {
 			continue
 		}
 		if twice := made[d.next(t)]; twice != c.twice {
-			t.Errorf("%s: an id twice: %v", name, twice)
+			t.Errorf("%s: an id repeats: %v", name, twice)
 		}
 		kill(d)
 	}

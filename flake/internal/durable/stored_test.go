@@ -60,11 +60,11 @@ func TestStoredWorker(t *testing.T) {
 	m = b.marks(t, disk{broken: &b.broken})
 	stored(m, "", 1<<40+3, false)
 	if n, kept, err := m.StoredWorker("b", "", 1<<48-1, give); n != 1<<40+4 || kept || err != nil {
-		t.Errorf("on a machine that is not known: %d, %v, %v", n, kept, err)
+		t.Errorf("on an unknown machine: %d, %v, %v", n, kept, err)
 	}
 }
 
-// A drawn worker counts rather than the one in the file.
+// Drawn returns the worker that was drawn, not the one in the file.
 func TestDrawn(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, mark.OS{})
@@ -81,7 +81,7 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
-// On another machine, or if none is stored, a worker is drawn, once.
+// On another machine, or if no machine is stored, a new worker is drawn, once.
 func TestStoredWorkerOfAnotherMachine(t *testing.T) {
 	b := newBench(t)
 	file, _, err := mark.Open(mark.OS{}, b.path)
@@ -106,7 +106,7 @@ func TestStoredWorkerOfAnotherMachine(t *testing.T) {
 		}
 		last := markAt(b.clock.Load())
 		if id := b.openIn(t, m, "").next(t); id.milli < last.Milli {
-			t.Errorf("%v is not after %d: the mark stays", id, last.Milli)
+			t.Errorf("%v is before the mark, %d", id, last.Milli)
 		}
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestStoredWorkerOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// A worker in a file of an earlier release stays with a mark that was there without it.
+// A worker is added to a file of an earlier release, which has only a mark; the mark stays.
 func TestStoredWorkerOfEarlierRelease(t *testing.T) {
 	b := newBench(t)
 	file, _, err := mark.Open(mark.OS{}, b.path)
