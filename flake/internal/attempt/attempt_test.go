@@ -55,7 +55,7 @@ func TestAwait(t *testing.T) {
 		all.Wait()
 		select {
 		case <-a.Asked():
-			t.Error("asked for more than enough")
+			t.Error("an attempt is asked for without need")
 		default:
 		}
 		if !slices.Equal(*got, results{{}, {}, {}}) || a.Err() != nil {
@@ -119,8 +119,8 @@ func TestAwaitEnds(t *testing.T) {
 	})
 }
 
-// A caller that was suspended until its patience had ended gets what has happened by then, and
-// does not affect a later attempt.
+// A caller that was suspended until its patience ran out gets the result as of then, and does not
+// affect a later attempt.
 func TestHeldUp(t *testing.T) {
 	a, got := newAttempts()
 	yes, no := func() bool { return true }, func() bool { return false }
@@ -130,12 +130,12 @@ func TestHeldUp(t *testing.T) {
 	ended := make(chan struct{})
 	close(ended)
 	for name, c := range map[string]struct{ got, want error }{
-		"its context has ended": {a.late(ctx, nil, yes, round), context.Canceled},
-		"all has ended":         {a.late(t.Context(), ended, yes, round), tick.ErrClosed},
-		"it is so":              {a.late(t.Context(), nil, yes, round), nil},
+		"its context is done":   {a.late(ctx, nil, yes, round), context.Canceled},
+		"ended is closed":       {a.late(t.Context(), ended, yes, round), tick.ErrClosed},
+		"its condition is true": {a.late(t.Context(), nil, yes, round), nil},
 	} {
 		if !errors.Is(c.got, c.want) || a.Err() != nil {
-			t.Errorf("%s: %v, and then %v", name, c.got, a.Err())
+			t.Errorf("%s: %v, and the state is %v", name, c.got, a.Err())
 		}
 	}
 	a.Settle(nil)
@@ -145,7 +145,7 @@ func TestHeldUp(t *testing.T) {
 		t.Error("a waiting caller is not woken")
 	}
 	if err := a.late(t.Context(), nil, no, round); err != a.Slow() || a.Err() != nil {
-		t.Errorf("%v, and the next %v", err, a.Err())
+		t.Errorf("%v, and the state is %v", err, a.Err())
 	}
 	a.Settle(errFailed)
 	round, _ = a.state()
