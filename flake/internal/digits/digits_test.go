@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// sizes are those of the formats.
+// sizes are the sizes of the formats, by number of bits.
 var sizes = map[int]*Size{64: NewSize(64), 80: NewSize(80), 128: NewSize(128)}
 
 func number(hi, lo uint64) *big.Int {
@@ -18,23 +18,24 @@ func number(hi, lo uint64) *big.Int {
 	return n.Or(n.Lsh(n, 64), new(big.Int).SetUint64(lo))
 }
 
-// text is what math/big makes of it, which has the same digits in another order.
+// text formats n with math/big, which has the same digits in a different order.
 func text(n *big.Int, base int) string {
 	const theirs = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	return strings.Map(func(r rune) rune { return rune(alphabet[strings.IndexRune(theirs, r)]) }, n.Text(base))
 }
 
-// numbers are the lowest, the highest, and random ones of every length.
+// numbers returns the lowest and the highest number, numbers at the limits of the paths for base 62,
+// and random numbers of every length.
 func numbers(size int) (all [][2]uint64) {
 	rng := rand.New(rand.NewPCG(uint64(size), 1))
 	high := ^uint64(0) >> (128 - size)
 	all = [][2]uint64{{0, 0}, {0, 1}, {0, pow10 - 1}, {0, pow10}, {0, 10*pow10 - 1}, {0, ^uint64(0)}, {high, ^uint64(0)}, {high, 0}}
-	for _, head := range []uint64{pow8 / 62, pow8} { // of 18 digits the lowest, and one more than the highest
+	for _, head := range []uint64{pow8 / 62, pow8} { // the lowest with 18 digits, and the highest plus 1
 		if up, low := bits.Mul64(head, pow10); up <= high {
 			all = append(all, [2]uint64{up, low}, [2]uint64{up, low - 1})
 		}
 	}
-	if pow10 <= high { // the lowest that three words of ten digits take
+	if pow10 <= high { // the lowest that needs three words of ten digits
 		all = append(all, [2]uint64{pow10, 0})
 	}
 	for i := range 64 {
@@ -136,7 +137,7 @@ func TestHexValue(t *testing.T) {
 	}
 }
 
-// Each byte of a UUID's text may be what its place allows, and nothing else.
+// Each byte of a UUID's text must be one that its position allows.
 func TestParseUUID(t *testing.T) {
 	const text = "01234567-89ab-cdef-FEDC-BA9876543210"
 	if hi, lo, ok := ParseUUID(text); hi != 0x0123456789abcdef || lo != 0xfedcba9876543210 || !ok {
@@ -181,7 +182,7 @@ func FuzzParse(f *testing.F) {
 				continue
 			}
 			if back, err := Append(nil, hi, lo, base); err != nil || strings.TrimLeft(s, "0") != strings.TrimLeft(string(back), "0") {
-				t.Errorf("%d bits, %q of base %d comes back as %q, %v", bits, s, base, back, err)
+				t.Errorf("%d bits, %q of base %d round-trips to %q, %v", bits, s, base, back, err)
 			}
 		}
 	})
@@ -192,7 +193,7 @@ func TestHex(t *testing.T) {
 		text   string
 		from   int
 		hi, lo uint64
-		at     int // where it is wrong; -1: nowhere
+		at     int // index of the first wrong byte, or -1
 	}{
 		{"", 0, 0, 0, -1},
 		{"0x", 2, 0, 0, -1},
