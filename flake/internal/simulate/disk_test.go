@@ -45,7 +45,7 @@ func TestOverwriteCanTear(t *testing.T) {
 		seen := killed
 		if seed%2 == 0 {
 			if sure := d.sure(path); ended && !bytes.Equal(sure[sectors*sector:], now) {
-				t.Errorf("seed %d: what is sure is %q", seed, sure)
+				t.Errorf("seed %d: the durable content is %q", seed, sure)
 			}
 			d.powerCut()
 			seen = cut
@@ -63,11 +63,11 @@ func TestOverwriteCanTear(t *testing.T) {
 			pattern = append(pattern, part[0])
 		}
 		if seen[string(pattern)] = true; ended && string(pattern) != "bbbb" {
-			t.Errorf("seed %d: what was synced is %q", seed, pattern)
+			t.Errorf("seed %d: after the sync, the sectors have %q", seed, pattern)
 		}
 	}
 	if len(cut) != 1<<sectors || len(killed) != sectors+1 {
-		t.Errorf("after power cuts there are %v, after kills %v", cut, killed)
+		t.Errorf("after power cuts the sectors have %v, after kills %v", cut, killed)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestOverwriteFails(t *testing.T) {
 	m := newMachine(rand.New(rand.NewPCG(1, 2)))
 	d := m.Disk
 	if err := d.Overwrite("/none", 0, []byte("x")); err == nil {
-		t.Error("a file that is not there is overwritten")
+		t.Error("a missing file is overwritten")
 	}
 	w, err := d.Create("/file")
 	if err != nil {
@@ -87,7 +87,7 @@ func TestOverwriteFails(t *testing.T) {
 	d.SyncDir("/")
 	d.fails = syscall.EROFS
 	if err := d.Overwrite("/file", 0, []byte("x")); err == nil {
-		t.Error("a disk that is read-only is written to")
+		t.Error("a read-only disk is written to")
 	}
 	d.fails, d.lying = nil, true
 	if err := d.Overwrite("/file", 0, []byte("x")); err != nil || string(d.sure("/file")) != "abc" {

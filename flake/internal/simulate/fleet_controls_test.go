@@ -10,18 +10,18 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// The simulation must find ids that repeat once a part of the rules is missing.
+// The simulation must find repeated ids if nodes do not follow one of the rules.
 func TestFleetFinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		Fleet
-		first uint64 // seed, from which it takes few fleets
+		first uint64 // a seed from which few fleets suffice
 	}{
-		"no answer is taken for success":            {Fleet{Store: func(s workers.Store) workers.Store { return hopeful{s} }}, 3},
+		"a missing answer counts as success":        {Fleet{Store: func(s workers.Store) workers.Store { return hopeful{s} }}, 3},
 		"ids that begin at the clock":               {Fleet{Restore: Steps, Bound: func(b durable.Bound) durable.Bound { return early{b} }}, 27},
 		"ids that pass the mark":                    {Fleet{Bound: func(b durable.Bound) durable.Bound { return late{b} }}, 1},
 		"a restored store that nobody reports":      {Fleet{Restore: Nothing, Store: blind}, 15},
 		"a disk that is copied while its node runs": {Fleet{Copies: true}, 1},
-		"a release that forgets what was spent":     {Fleet{Far: true, Admin: func(s workers.Store) workers.Store { return forgetful{s} }}, 1},
+		"a release that forgets the spent time":     {Fleet{Far: true, Admin: func(s workers.Store) workers.Store { return forgetful{s} }}, 1},
 		"a number that is returned below its ids":   {Fleet{Stops: true, Memory: func(m workers.Memory) workers.Memory { return lower{m} }}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestFleetFinds(t *testing.T) {
 	}
 }
 
-// hopeful takes an error for success.
+// hopeful treats an error as success.
 type hopeful struct{ workers.Store }
 
 func (s hopeful) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
@@ -80,7 +80,7 @@ func (s one) List(context.Context, string) (map[string]string, error) {
 	return map[string]string{s.key: s.value}, nil
 }
 
-// lower does not know the latest ids.
+// lower returns a time before the latest ids.
 type lower struct{ workers.Memory }
 
 func (m lower) Latest() uint64 { return m.Memory.Latest() - uint64(hold/2/time.Millisecond) }

@@ -449,7 +449,7 @@ func (l *fleetLedger) add(of *tenure, milli uint64, first, n int) {
 		of.first = milli
 		l.tenures[of.kind] = append(l.tenures[of.kind], of)
 		if milli <= l.last[node] {
-			l.f.wrong(&r.Disorders, "%d: the first id of %v, of %d, is not above the last, of %d",
+			l.f.wrong(&r.Disorders, "%d: the first id of %v, at %d, is not above the last, at %d",
 				of.m.index, of.kind, milli, l.last[node])
 		}
 	} else if milli < of.last || milli == of.last && first < of.used {
@@ -458,14 +458,14 @@ func (l *fleetLedger) add(of *tenure, milli uint64, first, n int) {
 	of.last, of.used, l.last[node] = milli, first+n, milli
 	for _, other := range l.tenures[of.kind] {
 		if other != of && other.first <= milli && of.first <= other.last {
-			l.f.wrong(&r.Overlaps, "%v: %d makes ids of %d, as %d does", of.kind, of.m.index, milli, other.m.index)
+			l.f.wrong(&r.Overlaps, "%v: %d makes ids at %d, and so does %d", of.kind, of.m.index, milli, other.m.index)
 			break
 		}
 	}
 	if l.runs.add(place{of.kind, milli}, run{uint32(first), uint32(first + n - 1)}) {
-		l.f.wrong(&r.Duplicates, "%v: id %d:%d of %d repeats", of.kind, milli, first, of.m.index)
+		l.f.wrong(&r.Duplicates, "%v: id %d:%d of node %d repeats", of.kind, milli, first, of.m.index)
 	}
 	if of.number <= numbers && milli > l.f.store.marks[of.number] {
-		l.f.wrong(&r.PastMark, "number %d: id of %d, with the mark at %d", of.number, milli, l.f.store.marks[of.number])
+		l.f.wrong(&r.PastMark, "number %d: id at %d, with the mark at %d", of.number, milli, l.f.store.marks[of.number])
 	}
 }

@@ -6,11 +6,12 @@ import (
 )
 
 var (
-	fleetLives = flag.Int("fleet.lives", 20, "number of lives of nodes")
+	fleetLives = flag.Int("fleet.lives", 20, "how many nodes to run, in fleets of 5")
 	fleetSeed  = flag.Uint64("fleet.seed", 0, "run only the fleet of this seed, and trace it")
 )
 
-// No id repeats, whatever fails. If the store is restored, an operator follows the steps.
+// No id repeats, whatever fails. In the two tests below, the store is restored, and an operator
+// follows the documented steps.
 func TestFleet(t *testing.T) { testFleet(t, Fleet{}) }
 
 func TestFleetRestored(t *testing.T) { testFleet(t, Fleet{Restore: Steps}) }
@@ -21,13 +22,13 @@ func TestFleetRestoredOften(t *testing.T) { testFleet(t, Fleet{Restore: Steps, O
 // spent time.
 func TestFleetFar(t *testing.T) {
 	if r := testFleet(t, Fleet{Far: true}); *fleetSeed == 0 && (r.Spent == 0 || r.Below == 0) {
-		t.Error("no time was spent ahead")
+		t.Error("no release left a spent period, or no claim was below one")
 	}
 }
 
-// Without an operator the nodes notice most restores. Ids repeat if a node claims a number
-// before any node has seen a sign. It takes many fleets to show the difference, since most
-// restores do no harm.
+// Without an operator, the nodes notice most restores. Ids repeat if a node claims a number before
+// any node has seen a sign. It takes many fleets to show the difference, since most restores do no
+// harm.
 func TestFleetUnattended(t *testing.T) {
 	lives := *fleetLives
 	r := ManyFleets(Fleet{Restore: Nothing}, 1, lives)

@@ -59,7 +59,7 @@ type kept struct {
 }
 
 func (n *kept) Start(allowable time.Duration) (err error) {
-	// It is often shorter than the time between two events.
+	// linger is often shorter than the time between two events.
 	linger := []int{0, 1, 3, 60}[n.m.rng.IntN(4)]
 	if n.marks, err = durable.OpenMarksOn(n.m.Disk, Path, nil, linger); err != nil {
 		return err

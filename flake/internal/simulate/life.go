@@ -105,8 +105,8 @@ func Many(c Config, first uint64, nodes int) Report {
 	return each(uint64(nodes), func(i uint64) Report { return Run(c, first+i, nil) })
 }
 
-// Find runs the same lives as Many until found returns true for some of them. It reports whether
-// found did.
+// Find runs the same lives as Many, some at a time, until found returns true for one of the
+// reports. It returns false if that never happens.
 func Find(c Config, first uint64, nodes int, found func(Report) bool) bool {
 	const few = 20
 	for i := 0; i < nodes; i += few {
@@ -253,7 +253,7 @@ func (l *life) restart() {
 			l.m.pass(400 * 24 * time.Hour)
 		}
 	}
-	l.ledger.wrong(&l.report.Stuck, "the node cannot start any more")
+	l.ledger.wrong(&l.report.Stuck, "the node can no longer start")
 }
 
 func (l *life) start(allowed time.Duration) error {
@@ -373,11 +373,11 @@ func (l *life) ids(caller, n int) {
 		l.ledger.add(caller, id{milli, sequence})
 		if l.Marks != nil && !l.Drifts && l.m.steps == l.steps &&
 			!showed(milli, max(l.Unit, 1), before, l.m.view(doubtful)) {
-			l.ledger.wrong(&l.report.OffClock, "id of %d while clocks went from %d to %d", milli, before, l.m.view(doubtful))
+			l.ledger.wrong(&l.report.OffClock, "id at %d while clocks went from %d to %d", milli, before, l.m.view(doubtful))
 		}
 		if l.Marks != nil && (made == 1 || made == n) {
 			if mark, err := l.mark(sequence); err != nil || milli > mark {
-				l.ledger.wrong(&l.report.PastMark, "id %d of %d, of %d, with the mark at %d, %v", made, n, milli, mark, err)
+				l.ledger.wrong(&l.report.PastMark, "id %d of %d, at %d, with the mark at %d, %v", made, n, milli, mark, err)
 			}
 		}
 	})

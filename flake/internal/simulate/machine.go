@@ -189,7 +189,7 @@ func (m *Machine) span(most time.Duration) time.Duration {
 	return time.Duration(m.rng.Int64N(int64(min(size, most)))) + 1
 }
 
-// fault makes the clock misbehave, or sets it right. It returns a description.
+// fault makes the clock misbehave, or corrects it. It returns a description.
 func (m *Machine) fault() string {
 	sign := time.Duration(1 - 2*m.rng.IntN(2))
 	switch m.rng.IntN(9) {
@@ -208,10 +208,10 @@ func (m *Machine) fault() string {
 	case 3:
 		m.drift = 0
 		m.shift(-m.off)
-		return "set right"
+		return "corrected"
 	case 4: // a step, perhaps in the middle of an operation
 		m.armed, m.step = 1+m.rng.IntN(400), sign*m.span(10*time.Second)
-		return fmt.Sprintf("step by %v to come", m.step)
+		return fmt.Sprintf("pending step by %v", m.step)
 	case 5:
 		m.shift(sign * m.span(40*24*time.Hour))
 		return "long step"
