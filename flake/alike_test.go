@@ -157,7 +157,7 @@ func (f format[ID, P, G, S]) testGenerator(t *testing.T, g G, milli uint64, last
 	}
 	if at, sequence := g.Last(); at != milli || sequence != 3 || g.PerTick() < 4095 || g.Waits() != 0 ||
 		g.Behind() != 0 {
-		t.Errorf("the last is %d:%d of %d, %d waits, %v behind", at, sequence, g.PerTick(), g.Waits(), g.Behind())
+		t.Errorf("the last id is %d:%d of %d, %d waits, %v behind", at, sequence, g.PerTick(), g.Waits(), g.Behind())
 	}
 	if at, err := g.LastSaved(); at.UnixMilli() != int64(milli) || err != nil || g.Mark() != at.Add(3*time.Second) {
 		t.Errorf("saved at %v, %v, the mark at %v", at, err, g.Mark())
@@ -173,7 +173,7 @@ func (f format[ID, P, G, S]) testClosed(t *testing.T, g G, milli uint64) {
 		t.Errorf("closed: %v, %v, %v", id, err, g.Ready())
 	}
 	if at, sequence := g.Last(); at != milli || sequence != 5 || g.Mark().UnixMilli() != int64(milli) {
-		t.Errorf("closed, the last is %d:%d, the mark at %v", at, sequence, g.Mark())
+		t.Errorf("closed, the last id is %d:%d, the mark at %v", at, sequence, g.Mark())
 	}
 }
 
@@ -198,7 +198,7 @@ func (f format[ID, P, G, S]) testZero(t *testing.T) {
 		t.Errorf("%v, %v; %d, %v; %d, %v", id, err, n, errN, count, errRun)
 	}
 	if _, sequence := g.Last(); sequence != 0 || g.Waits() != 0 || g.Behind() != 0 || g.PerTick() != 0 {
-		t.Errorf("the last is %d of %d, %d waits, %v behind", sequence, g.PerTick(), g.Waits(), g.Behind())
+		t.Errorf("the last id is %d of %d, %d waits, %v behind", sequence, g.PerTick(), g.Waits(), g.Behind())
 	}
 	at, errSaved := g.LastSaved()
 	if err := errors.Join(errSaved, g.CatchUp(t.Context()), g.Close(), g.Close()); err != nil || !g.Mark().IsZero() ||

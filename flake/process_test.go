@@ -91,7 +91,7 @@ func fillDisk(d *Generator) error {
 			return fmt.Errorf("%v after %v with the mark at %v", id, last, d.Mark())
 		case err == nil:
 			last = id
-		case !errors.Is(err, ErrTimestampNotSaved): // with it, the disk may only be slow
+		case !errors.Is(err, ErrTimestampNotSaved): // that error alone may mean a slow disk
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func TestKilled(t *testing.T) {
 			}
 			var id ID
 			if _, err := io.ReadFull(in, id[:]); err != nil {
-				break // after the ids that were in the pipe at the kill
+				break // all ids that were in the pipe have been read
 			}
 			if before := last[id.Worker()]; id.Compare(before) <= 0 {
 				t.Fatalf("%v after %v", id, before)

@@ -99,7 +99,7 @@ func TestWithMAC(t *testing.T) {
 	}
 	if _, _, err := InterfaceWorker("no such"); err == nil ||
 		!strings.Contains(err.Error(), `there is no interface "no such"`) {
-		t.Errorf("of this machine: %v", err)
+		t.Errorf("on this machine: %v", err)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestNoNetworkCard(t *testing.T) {
 	}
 	if _, err := NetworkCard("no such"); err == nil || !strings.Contains(err.Error(),
 		`there is no interface "no such"`) {
-		t.Errorf("of this machine: %v", err)
+		t.Errorf("on this machine: %v", err)
 	}
 }
 

@@ -105,7 +105,7 @@ func TestOpen(t *testing.T) {
 				last = id
 			}
 			if at, sequence := g.Last(); at != milli || sequence != 2 || g.Mark().IsZero() != (path == "") {
-				t.Errorf("%s: the last is %d:%d, the mark at %v", k.Name, at, sequence, g.Mark())
+				t.Errorf("%s: the last id is %d:%d, the mark at %v", k.Name, at, sequence, g.Mark())
 			}
 			if err := g.Close(); err != nil {
 				t.Error(err)

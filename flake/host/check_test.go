@@ -190,7 +190,7 @@ func TestCheckIsTheStart(t *testing.T) {
 		start   Start
 		wait    uint64
 		codes   []Code
-		err     error // of the start
+		err     error // what the start returns
 	}{
 		"first":                {0, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
 		"first, numbered":      {9, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
@@ -357,7 +357,7 @@ func TestCheckIsTheStart(t *testing.T) {
 			if c.start == StartWaits && c.err != nil && c.wait > 0 { // fails before, succeeds after
 				s.now += c.wait - 1
 				if _, err := s.start(); !same(err, c.err) {
-					t.Errorf("a start 1 ms before: %v", err)
+					t.Errorf("a start 1 ms earlier: %v", err)
 				}
 				s.now, c.err = now+c.wait, nil
 			}
@@ -450,7 +450,7 @@ func TestCheckWithoutFolder(t *testing.T) {
 		s.plan.MakesFolder = makes
 		got := Check(t.Context(), s.config, s.plan)
 		if len(got.Findings) != 1 || got.Findings[0].Code != code || got.Fits != makes || got.File != s.config.Path {
-			t.Errorf("makes it %v: %+v", makes, got)
+			t.Errorf("MakesFolder %v: %+v", makes, got)
 		}
 	}
 	if all := s.files(); len(all) > 0 {

@@ -34,7 +34,7 @@ type world struct {
 	sleeps func(ctx context.Context) // called at the start of each sleep, unless nil
 	fails  error                     // error of the next open call
 	opened []uint64                  // numbers of open calls
-	when   uint64                    // time of the last open
+	when   uint64                    // time of the last open call
 	closed int                       // number of closed generators
 	ends   error                     // error of each close
 }
@@ -145,7 +145,7 @@ func (c *counter) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// node is a process.
+// node is a running process of a node.
 type node struct {
 	*Generators[*generator]
 	w *world
@@ -191,7 +191,7 @@ func (n node) add(t *testing.T, name string, numbered bool) *Generator[*generato
 	return g
 }
 
-// id makes an id, a second later, and returns its time.
+// id advances the clock by a second, makes an id, and returns its time.
 func (n node) id(t *testing.T, g *Generator[*generator]) uint64 {
 	t.Helper()
 	n.w.now += 1000
@@ -374,7 +374,7 @@ func TestConfig(t *testing.T) {
 		err = s.Step(t.Context())
 	}
 	if err != nil || memory.kept == nil {
-		t.Fatalf("%v; it remembers %v", err, memory.kept)
+		t.Fatalf("%v; the memory has %v", err, memory.kept)
 	}
 	w.copied()
 	if err := s.Step(t.Context()); err == nil || log.Load() == 0 {
@@ -459,8 +459,8 @@ func moving(t *testing.T, clean bool) (*world, node, *Generator[*generator]) {
 	return w, n, g
 }
 
-// The old generator is used until the next may begin, unless the number is in doubt; then the
-// next is opened at once, and waits itself. The old one is closed once.
+// The old generator is used until the next one may begin. If the number is in doubt, the next one is
+// opened at once, and waits while it opens. The old one is closed only once.
 func TestMoveWaits(t *testing.T) {
 	for _, clean := range []bool{true, false} {
 		w, n, g := moving(t, clean)
@@ -541,7 +541,7 @@ func TestMoveEnds(t *testing.T) {
 	})
 }
 
-// Errors of closing a generator or returning a number are logged, and nothing else.
+// Only errors from closing a generator or returning a number are logged.
 func TestEndIsLogged(t *testing.T) {
 	for _, fails := range []error{nil, errAny} {
 		w, n, _ := moving(t, true)
@@ -556,13 +556,13 @@ func TestEndIsLogged(t *testing.T) {
 		}
 		w.down = fails
 		if err := n.Close(); err != nil || logs.Load() != 2*want {
-			t.Errorf("%v: the end: %v; %d lines", fails, err, logs.Load())
+			t.Errorf("%v: a close: %v; %d lines", fails, err, logs.Load())
 		}
 	}
 }
 
-// following returns generators that follow the number. It calls again before a generator is
-// opened again.
+// following returns generators that follow the number. It calls again before each reopening of a
+// generator.
 func following(t *testing.T, numbers uint64, again func(context.Context) error) (
 	w *world, s *Generators[*generator], g *Generator[*generator], logs *counter,
 ) {
@@ -623,7 +623,8 @@ func TestFollow(t *testing.T) {
 		synctest.Wait()
 		claim, _ := s.Owner().Claim()
 		if got := g.Get().number; got != claim.Number() || tried != 2 || logs.Load() != 1 {
-			t.Errorf("the generator has number %d, the claim %d; opened %d times more; %d lines", got, claim.Number(), tried, logs.Load())
+			t.Errorf("the generator has number %d, the claim %d; opened %d times more; %d lines",
+				got, claim.Number(), tried, logs.Load())
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -666,7 +667,7 @@ func TestCloseEndsMove(t *testing.T) {
 	})
 }
 
-// Without a number Follow does nothing.
+// Without a number, Follow does nothing.
 func TestFollowNothing(t *testing.T) {
 	s, err := Open[*generator](Config{Path: filepath.Join(t.TempDir(), "marks")})
 	if err != nil {

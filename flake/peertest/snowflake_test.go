@@ -10,8 +10,8 @@ import (
 	ours "github.com/flake-go/flake/flake/snowflake"
 )
 
-// split sets their numbers of bits, which are global, and returns the same layout of ours. Their
-// time has all remaining bits.
+// split sets the numbers of bits of bwmarrin/snowflake, which are global, and returns our layout with
+// the same numbers. In bwmarrin/snowflake, the time has all remaining bits.
 func split(t *testing.T, worker, sequence uint8, epoch int64) ours.Layout {
 	t.Helper()
 	theirs.NodeBits, theirs.StepBits, theirs.Epoch = worker, sequence, epoch
@@ -22,8 +22,8 @@ func split(t *testing.T, worker, sequence uint8, epoch int64) ours.Layout {
 	return l
 }
 
-// Both decode the ids of either alike, and Make reverses Decompose: for a million ids in all splits,
-// including the first and the last of each.
+// Both libraries decode an id alike, and Make reverses Decompose: for a million ids of either, in all
+// splits, including the first and the last of each.
 func TestSnowflake(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	read := 0

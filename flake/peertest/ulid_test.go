@@ -41,7 +41,7 @@ func ourULIDs(t *testing.T) (ids []ulid.ID) {
 	return ids
 }
 
-// oklog/ulid reads our ids, strictly, in every form that both have.
+// oklog/ulid reads our ids in every form that both have, also with ParseStrict.
 func TestULIDOfOurs(t *testing.T) {
 	ids := ourULIDs(t)
 	for i, id := range ids {
@@ -94,7 +94,7 @@ func TestULIDOfTheirs(t *testing.T) {
 	}
 }
 
-// We reject the texts that oklog/ulid, strictly, rejects, and read the others as it does.
+// We reject the texts that oklog/ulid's ParseStrict rejects, and read the others as it does.
 func TestULIDTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	read := 0

@@ -118,7 +118,7 @@ func TestUUIDOfTheirs(t *testing.T) {
 	}
 }
 
-// We read the texts that google/uuid reads as UUIDs of version 7, and as the same ids.
+// We read exactly the texts that google/uuid reads as UUIDs of version 7, and as the same ids.
 func TestUUIDTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	read := 0

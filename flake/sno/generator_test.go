@@ -224,7 +224,7 @@ func TestZeroGenerator(t *testing.T) {
 	}
 	g.Snapshot()
 	if milli, _ := g.Last(); milli != Epoch || g.Partition() != (Partition{}) {
-		t.Errorf("the last is of %d", milli)
+		t.Errorf("the last id is at %d", milli)
 	}
 	if err := g.Close(); err != nil {
 		t.Error(err)

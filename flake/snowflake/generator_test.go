@@ -148,7 +148,7 @@ func TestNextWaits(t *testing.T) {
 		last = id
 	}
 	if g.Waits() == 0 {
-		t.Error("it has not waited")
+		t.Error("no call waited")
 	}
 }
 
@@ -179,7 +179,7 @@ func TestClockBackwards(t *testing.T) {
 		t.Errorf("%v after %v", id, last)
 	}
 	if milli, sequence := g.Last(); milli != someTime || sequence != 1 {
-		t.Errorf("the last is %d:%d", milli, sequence)
+		t.Errorf("the last id is %d:%d", milli, sequence)
 	}
 }
 
@@ -320,7 +320,7 @@ func TestRandomStart(t *testing.T) {
 			i += len(ids)
 		}
 		if milli, sequence := g.Last(); milli != clock.milli || sequence != uint32(4095+g.start(milli))&0xfff {
-			t.Fatalf("the last is %d:%d", milli, sequence)
+			t.Fatalf("the last id is %d:%d", milli, sequence)
 		}
 		if id, err := g.TryNext(); !errors.Is(err, ErrSequence) {
 			t.Fatalf("%v, %v", id, err)

@@ -123,7 +123,7 @@ func TestExtremes(t *testing.T) {
 			t.Errorf("%+v: the last id is %#x, of %d, %v", l, uint64(last), run.Count, err)
 		}
 		if milli, sequence := g.Last(); milli != clock.milli || sequence != 1<<l.Sequence-1 {
-			t.Errorf("%+v: the last is %d:%d", l, milli, sequence)
+			t.Errorf("%+v: the last id is %d:%d", l, milli, sequence)
 		}
 		clock.milli++
 		if id, err := g.Next(t.Context()); err == nil {

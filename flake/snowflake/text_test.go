@@ -218,7 +218,7 @@ func FuzzLayout(f *testing.F) {
 			t.Errorf("%+v: %v round-trips to %v, %v", l, id, back, err)
 		}
 		if machine, err := l.Machine(p.Datacenter, p.Worker); machine != p.Machine || err != nil {
-			t.Errorf("%+v: %+v is of machine %d, %v", l, p, machine, err)
+			t.Errorf("%+v: %+v has machine %d, %v", l, p, machine, err)
 		}
 	})
 }

@@ -166,7 +166,7 @@ func TestElsewhereKnown(t *testing.T) {
 	}
 }
 
-// The former floor at the limits of what AfterRestore distinguishes.
+// AfterRestore with a former floor just within and just outside its limits.
 func TestFloorAt(t *testing.T) {
 	const margin = 1000
 	w := newWorld()
@@ -246,7 +246,7 @@ func TestSigns(t *testing.T) {
 		{0, 0, 0},           // written since the restore, by another node
 		{1, 0, 10_000},      // written before the restore
 		{1, 10_000, 10_001}, // has not passed
-		{1, 20_000, 20_001}, // has not passed, by more
+		{1, 20_000, 20_001}, // has not passed, and is further ahead
 	} {
 		w = newWorld()
 		s := &signing{dated: dated{world: w}, sign: "lower"}
@@ -313,7 +313,7 @@ func TestTrouble(t *testing.T) {
 			good = w.now
 		}
 		if a.good != good {
-			t.Errorf("step %d: the last good one was at %d, not %d", i, a.good, good)
+			t.Errorf("step %d: the last good step was at %d, not %d", i, a.good, good)
 		}
 	}
 }

@@ -422,7 +422,7 @@ func (x *explorer) explore(from *lived, depth int, seed maphash.Seed) {
 	}
 }
 
-// search searches deeper and deeper until an id repeats, or a depth has most states or more.
+// search explores one depth after another until an id repeats, or a depth has at least most states.
 // It returns the last depth that was searched completely.
 func (x *explorer) search(most int, first ...string) (depth int) {
 	seed := maphash.MakeSeed()
@@ -444,7 +444,7 @@ func (x *explorer) search(most int, first ...string) (depth int) {
 // stopped leads to a number that was returned after a snapshot.
 var stopped = []string{"start 1", "step  1", "snapshot", "stop 1"}
 
-// Whatever two owners, an operator and a store do, and in whatever order, no id repeats.
+// No id repeats, whatever two owners, an operator and a store do, in any order.
 func TestExhaustive(t *testing.T) {
 	for _, first := range [][]string{nil, stopped} {
 		var x explorer
@@ -460,7 +460,7 @@ func TestExhaustive(t *testing.T) {
 // another node has had up to hold before the spent time.
 var farAhead = []string{"ahead", "start 0", "step  0", "release", "start 1", "step  1", "years", "step  1"}
 
-// No id repeats if a clock that is far ahead claims the number, and it is released.
+// No id repeats if a node whose clock is far ahead claims the number, which is then released.
 func TestExhaustiveAhead(t *testing.T) {
 	x := explorer{spends: true}
 	depth := x.search(*states, farAhead...)

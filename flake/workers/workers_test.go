@@ -289,7 +289,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// disk is a [Memory]. Copying its kept copies the disk.
+// disk is a [Memory]. A copy of *kept is a copy of the disk.
 type disk struct {
 	kept   *Kept
 	latest uint64
@@ -588,7 +588,7 @@ func TestAfterRestore(t *testing.T) {
 	}
 }
 
-// Until, when a node last reached the store, limits the floor; the longest hold in the store counts.
+// Until limits the floor, and the longest hold in the store counts.
 func TestAfterRestoreUntil(t *testing.T) {
 	w := newWorld()
 	step(t, w.owner(t, "a", func(c *Config) { c.Hold = 2 * testHold * time.Millisecond }))
@@ -646,7 +646,7 @@ func TestWithdraw(t *testing.T) {
 	}
 	w.now += 1000
 	r := w.restored(time.Second)
-	r.Sure = true // the marks are hold ahead
+	r.Sure = true // the marks are one hold ahead
 	f, err := Withdraw(t.Context(), w, "p", r)
 	if err != nil || f.Mark != w.now+1000+testHold {
 		t.Fatalf("%v, %v", f, err)
@@ -921,7 +921,7 @@ func TestSpent(t *testing.T) {
 		t.Errorf("ids after %d, %+v", c.After(), w.value(t, 1))
 	}
 	if w.now-start < years {
-		t.Error("years have not passed")
+		t.Error("the test ends before the spent time")
 	}
 }
 

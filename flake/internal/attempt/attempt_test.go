@@ -64,7 +64,7 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// After a failed attempt callers fail at once, unless their condition is true.
+// After a failed attempt, callers fail at once, unless their condition is true.
 func TestAwaitFails(t *testing.T) {
 	a, got := newAttempts()
 	a.Settle(errFailed)

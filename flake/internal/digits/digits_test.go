@@ -24,8 +24,8 @@ func text(n *big.Int, base int) string {
 	return strings.Map(func(r rune) rune { return rune(alphabet[strings.IndexRune(theirs, r)]) }, n.Text(base))
 }
 
-// numbers returns the lowest and the highest number, numbers at the limits of the paths for base 62,
-// and random numbers of every length.
+// numbers returns the lowest and the highest number, edge cases of base 62, and random numbers of
+// every length.
 func numbers(size int) (all [][2]uint64) {
 	rng := rand.New(rand.NewPCG(uint64(size), 1))
 	high := ^uint64(0) >> (128 - size)

@@ -71,7 +71,7 @@ func TestBoundEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.keep(make(chan time.Time)) // it has no beat
+	d.keep(make(chan time.Time)) // without a beat
 	if got := b.saved(t); got != someTime+1000 {
 		t.Errorf("the mark is at %d, past the bound", got)
 	}

@@ -50,7 +50,7 @@ func TestCoreWithoutAFile(t *testing.T) {
 			}
 		}
 		if milli, used := c.Source.Last(); milli != someTime || used != 1 {
-			t.Errorf("closed, the last is %d:%d", milli, used)
+			t.Errorf("closed, the last id is %d:%d", milli, used)
 		}
 	})
 }

@@ -209,7 +209,7 @@ func TestStartInTheSameMillisecond(t *testing.T) {
 	}
 }
 
-// A time without calls does not count as downtime.
+// Time without calls does not count as downtime.
 func TestCleanStopWithoutAnID(t *testing.T) {
 	b := newBench(t)
 	b.open(t).Close()
@@ -388,7 +388,7 @@ func TestRewind(t *testing.T) {
 			continue
 		}
 		if got := k.Mark().UnixMilli(); got != int64(b.clock.Load()+window) {
-			t.Errorf("%s: the mark is %d at %d", name, got, b.clock.Load())
+			t.Errorf("%s: the mark is %d, the clock %d", name, got, b.clock.Load())
 		}
 		k.marks.file.Close()
 	}
@@ -400,8 +400,8 @@ func done(t *testing.T) context.Context {
 	return ctx
 }
 
-// stateful is a generator with words. If it rewinds, its new ids differ from all earlier ones after
-// safe.
+// stateful is a generator with words. If it rewinds, its new ids after safe differ from all earlier
+// ids.
 type stateful struct {
 	*tick.Generator
 	words    []uint64

@@ -93,7 +93,7 @@ func TestFormerFileInUse(t *testing.T) {
 func TestNeverAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]mark.Content // by suffix of the path
-		alone bool                    // without Marks; otherwise as orders
+		alone bool                    // whether to open it without Marks; otherwise it is named orders
 		says  string
 	}{
 		"alone, in a file with names":             {map[string]mark.Content{"": named("a", 1)}, true, "only marks with names"},

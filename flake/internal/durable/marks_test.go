@@ -208,7 +208,7 @@ func TestOpenMarks(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if at, _ := d.LastSaved(); time.Since(at) < time.Hour/2 {
-			t.Errorf("saved at %v, though nobody asked for ids", at)
+			t.Errorf("saved at %v, although no id was requested", at)
 		}
 		if d.next(t); d.Mark().Before(time.Now()) {
 			t.Errorf("an id past the mark, %v", d.Mark())
@@ -229,7 +229,7 @@ func TestAloneIsNeverIdle(t *testing.T) {
 	b.clock.Add(3600_000)
 	d.Beat()
 	if got := b.saved(t); got != b.clock.Load()+window {
-		t.Errorf("the mark is %d at %d", got, b.clock.Load())
+		t.Errorf("the mark is %d, the clock %d", got, b.clock.Load())
 	}
 }
 
@@ -262,7 +262,7 @@ func TestIdleWithTheClockSetBack(t *testing.T) {
 	b.clock.Store(someTime - 3600_000)
 	m.beat()
 	if got := b.saved(t); got != b.clock.Load()+window {
-		t.Errorf("the mark is %d at %d", got, b.clock.Load())
+		t.Errorf("the mark is %d, the clock %d", got, b.clock.Load())
 	}
 	for range 2 * linger {
 		b.clock.Add(1000)
@@ -455,7 +455,7 @@ func TestNamelessIsNotFirst(t *testing.T) {
 	b.openIn(t, b.marks(t, mark.OS{}), "b")
 }
 
-// Errors of a generator with a separate file name only the file.
+// For a generator with a separate file, errors name only the file.
 func TestWhereAMarkIs(t *testing.T) {
 	b := newBench(t)
 	if d := b.open(t); d.at != b.path {

@@ -171,7 +171,7 @@ func TestLatest(t *testing.T) {
 }
 
 // With a bound, a new name begins after all ids of closed generators, which may have been made
-// with the same number. Without one it begins at the clock.
+// with the same number. Without a bound, it begins at the clock's time.
 func TestNewNameWithBound(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, named("old", someTime+50_000))

@@ -55,7 +55,7 @@ func TestCallPastTheMark(t *testing.T) {
 	}
 }
 
-// Each attempt at a save is reported, good or not.
+// Each attempt at a save is reported, successful or not.
 func TestSavedIsReported(t *testing.T) {
 	b := newBench(t)
 	reported := 0

@@ -77,7 +77,7 @@ func TestDrawn(t *testing.T) {
 		}
 	}
 	if !m.saving.TryLock() {
-		t.Error("it keeps the lock")
+		t.Error("Drawn keeps the lock")
 	}
 }
 

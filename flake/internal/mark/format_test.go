@@ -126,7 +126,7 @@ func TestDamageIsSeen(t *testing.T) {
 			}
 			torn[i] = m.data[i]
 		}
-		for sectors := range 1 << 4 { // the sectors with text, written in any order
+		for sectors := range 1 << 4 { // bit i is set if sector i was written
 			torn := bytes.Clone(m.data)
 			for i := range 4 {
 				if sector := at + i*512; sectors>>i&1 == 0 {
@@ -148,7 +148,7 @@ func TestDamageIsSeen(t *testing.T) {
 		}
 		for _, size := range []int{size - 1, size, size + 1, 2*size - 1} {
 			if c, err := Parse(m.data[:size]); err == nil {
-				t.Errorf("of %d bytes: %v", size, c)
+				t.Errorf("the first %d bytes: %v", size, c)
 			}
 		}
 		if c, err := Parse(append(bytes.Clone(m.data), 0)); err == nil {

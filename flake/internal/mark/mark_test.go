@@ -40,7 +40,7 @@ func saved(t *testing.T, path string, milli uint64) {
 		t.Fatal(err)
 	}
 	if c, err := Parse(data); c.Marks[""].Milli != milli || err != nil {
-		t.Errorf("%v, %v is saved, not %d", c, err, milli)
+		t.Errorf("the file has %v, %v, not %d", c, err, milli)
 	}
 }
 
@@ -79,11 +79,11 @@ func TestSaveAndOpen(t *testing.T) {
 	f.Close()
 }
 
-// failing is a disk that records the steps of a save, and fails at some.
+// failing is a disk that records the steps of a save, some of which fail.
 type failing struct {
 	OS
-	at    string // the steps so far
-	steps []string
+	at    string   // the steps that fail
+	steps []string // the steps so far
 }
 
 var errStep = errors.New("it fails")
@@ -221,7 +221,7 @@ func TestRefused(t *testing.T) {
 			f, content, err := Open(OS{}, path)
 			if err == nil {
 				f.Close()
-				t.Fatalf("it is opened: %v", content)
+				t.Fatalf("Open succeeded: %v", content)
 			}
 			for _, word := range append(c.says, "timestamp_path", path) {
 				if !strings.Contains(err.Error(), word) {
@@ -279,7 +279,7 @@ func TestFileOfAStranger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer theirs.Close()
-	save(t, f, 1000) // the first
+	save(t, f, 1000) // the first save writes a temporary file
 	if got, err := io.ReadAll(theirs); string(got) != "theirs" {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -434,7 +434,7 @@ func TestLargest(t *testing.T) {
 	c := alone(1000)
 	c.Marks[strings.Repeat("a", maxSize/4-block/4)] = Mark{}
 	if m := newImage(1, c.text(), 0); len(m.data) != maxSize {
-		t.Fatalf("it is %d bytes", len(m.data))
+		t.Fatalf("the file has %d bytes", len(m.data))
 	}
 	if err := open(t, filepath.Join(t.TempDir(), "mark")).Save(c); !errors.Is(err, errLarge) {
 		t.Error(err)

@@ -105,8 +105,8 @@ func Many(c Config, first uint64, nodes int) Report {
 	return each(uint64(nodes), func(i uint64) Report { return Run(c, first+i, nil) })
 }
 
-// Find runs the same lives as Many, some at a time, until found returns true for one of the
-// reports. It returns false if that never happens.
+// Find runs the same lives as Many, 20 at a time, until found returns true for one of the reports.
+// It returns false if that never happens.
 func Find(c Config, first uint64, nodes int, found func(Report) bool) bool {
 	const few = 20
 	for i := 0; i < nodes; i += few {
