@@ -214,7 +214,7 @@ func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 type Run = RunOf[ID]
 
 // RunOf is a run of consecutive ids of any format: First and the Count-1 ids after it. If the
-// format has random bits, all ids of the run have those of First.
+// format has random bits, all ids of the run have First's random bits.
 type RunOf[ID interface{ Plus(i int) ID }] struct {
 	First ID
 	Count int

@@ -71,8 +71,8 @@ func NewGenerator(s *Snapshot, o Options) (*Generator, error) {
 //
 // Open locks the file at path, which it creates if it does not exist, and continues from the
 // snapshot in the file, which stays ahead of the ids. The partition and the sequence numbers
-// are those of s or, if s is nil, those in the file; the rest of s is used only if there is no
-// file.
+// are those of s or, if s is nil, those in the file; the other fields of s are used only if there
+// is no file.
 //
 // After a crash Open may wait for 3 s, unless ctx is done first. If the clock was set back by
 // more, the generator continues at the earlier time with the other tick-tock bit, as a running

@@ -211,7 +211,7 @@ func (e *Encoding) Parse(text string) (ID, error) {
 	if len(text) == 0 || len(text) > e.width {
 		return 0, digits.Wrong(text, len(e.alphabet), e.width, &e.values)
 	}
-	// A text with one digit fewer than the highest id always fits in id.
+	// A text with one digit fewer than the highest id's text always fits in 64 bits.
 	var id uint64
 	var all byte // OR of the values
 	head := text[:min(len(text), e.width-1)]

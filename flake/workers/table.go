@@ -97,8 +97,8 @@ func (t table) sorted(compare func(a, b Entry) int) []Entry {
 	return slices.SortedFunc(maps.Values(t.entries), compare)
 }
 
-// noneFree returns an error that names the owners of the numbers from first to last, all of which
-// have an entry.
+// noneFree returns an error that names the owners of the numbers from first to last. Each of these
+// numbers must have an entry.
 func (t table) noneFree(first, last uint64) error {
 	const most = 8
 	all := slices.DeleteFunc(t.sorted(byMark), func(e Entry) bool { return e.Number < first || e.Number > last })

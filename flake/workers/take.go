@@ -202,7 +202,7 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 	return false, notWritten(e.Number, failed)
 }
 
-// notWritten returns the error after all attempts have failed; err is that of the last.
+// notWritten returns the error after all attempts have failed; err is the last attempt's error.
 func notWritten(number uint64, err error) error {
 	if err == nil {
 		err = errContended

@@ -69,8 +69,8 @@ func NewSize(bits int) *Size {
 	return s
 }
 
-// Width returns the length of padded text in a base from 2 to 62, that of the highest number.
-// For any other base it returns 0.
+// Width returns the length of padded text in a base from 2 to 62: the number of digits of the
+// highest number. For any other base it returns 0.
 func (s *Size) Width(base int) int {
 	if base < MinBase || base > MaxBase {
 		return 0

@@ -423,7 +423,7 @@ func TestAskedAndStale(t *testing.T) {
 	}
 }
 
-// Generators of a rehearsal wait with its sleep, others with the real one.
+// Generators of a rehearsal wait by calling its sleep; others really wait.
 func TestRehearse(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, named("a", someTime+1000))

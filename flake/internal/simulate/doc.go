@@ -4,8 +4,8 @@
 //
 // Time and disk are virtual, and everything follows from a seed, so a failure can be repeated
 // exactly. [Run] runs one life, [Many] several. The simulated server is a [Node]. The tests of
-// each format use [Kept] to run its generators with durable marks. Those of package flake
-// also use nodes that must repeat ids, such as a model of the Erlang server: if they do not, the
+// each format use [Kept] to run its generators with durable marks. The tests of package flake also
+// use nodes that must repeat ids, such as a model of the Erlang server: if they do not, the
 // simulation is too lenient.
 //
 // Type ledger lists the rules that a node must obey. The tests of this package also simulate

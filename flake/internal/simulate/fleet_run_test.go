@@ -61,7 +61,7 @@ const (
 	fleetUnit = 1 << 10
 )
 
-// FleetReport counts what happened in some fleets, and what went wrong.
+// FleetReport counts events and broken rules in one or more fleets.
 type FleetReport struct {
 	Lives, IDs, Starts, Claims, Resumed, Lost int
 	Kills, Stops, Pauses, Cuts, ClockFaults   int

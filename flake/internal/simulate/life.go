@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Report counts the events and the broken rules in some lives.
+// Report counts the events and the broken rules in one or more lives.
 type Report struct {
 	Nodes, IDs, Starts, Refusals       int
 	Kills, PowerCuts, CleanStops       int

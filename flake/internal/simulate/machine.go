@@ -109,9 +109,9 @@ func millis(t time.Duration) uint64 { return uint64(max(t, 0) / time.Millisecond
 // times is a range of times, from low to high.
 type times struct{ low, high uint64 }
 
-// view returns what a node's clock may show: the machine's time and, if doubtful is set, the
-// times as before each step, since a node doubts a step far ahead for a while. A node may believe
-// that a frozen clock has continued since it was last read.
+// view returns what a node's clock may show: the machine's time and, if doubtful is set, the times
+// that continue from before each step, since a node doubts a step far ahead for a while. A node may
+// believe that a frozen clock has continued since it was last read.
 func (m *Machine) view(doubtful bool) []times {
 	now, mono := m.milli(), m.now+m.gained
 	v := []times{{now, now}}

@@ -22,7 +22,7 @@ type history struct {
 
 // Restored returns a sign that etcd was restored from a snapshot, if there is one: the
 // revision or raft term of the cluster is lower than before, or an endpoint has moved to
-// another cluster. After a sign all calls fail until Restored has returned the sign. Restored
+// another cluster. After a sign, all calls fail until Restored has returned the sign. Restored
 // returns each sign once, so use a Store for only one [workers.Owner].
 //
 // A restored etcd shows no sign if it has the same cluster id, a revision that is not lower
