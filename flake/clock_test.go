@@ -70,8 +70,8 @@ func TestMonotonicClockOfTheMachine(t *testing.T) {
 	}
 }
 
-// A clock that is a day ahead for a second neither stops ids nor makes them wrong, either in the
-// same process or, after a crash in that second, in the next one.
+// A clock that is a day ahead for a second neither stops ids nor makes them wrong: not in the same
+// process, and not in the next one after a crash in that second.
 func (f format[ID, P, G, S]) testDayAhead(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) { f.dayAhead(t, filepath.Join(dir, "timestamp")) })

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-var kills = flag.Int("kills", 2, "how many times to kill a process with signal 9; the next start takes 3 s")
+var kills = flag.Int("kills", 2, "how many times to kill a process with signal 9; each restart takes 3 s")
 
 // If childEnv is set, the test binary runs child: it is the process that TestKilled kills.
 const childEnv = "FLAKE_TEST_CHILD"
@@ -70,7 +70,7 @@ func child(path string, full bool) error {
 	}
 }
 
-// fillDisk forbids files to grow, as a full disk does, and makes ids until they fail for that
+// fillDisk keeps files from growing, as a full disk does, and makes ids until they fail for that
 // reason. Then it lifts the limit and waits until ids can be made again.
 func fillDisk(d *Generator) error {
 	signal.Ignore(syscall.SIGXFSZ)

@@ -138,7 +138,7 @@ func TestNetworkCard(t *testing.T) {
 			docker0 02:42:00:00:00:01 up 3 none
 			eth1 3c:ec:ef:00:00:02 up 0 device
 			eth2 3c:ec:ef:00:00:03 up 0 device`, "eth1", nil},
-		{"all have doubts, so the first: eth0 may be the same in every virtual machine", "", `ifb0 de:e6:a1:f1:0a:b0 down 1 none
+		{"all are doubtful, so the first: eth0 may have one MAC in all virtual machines", "", `ifb0 de:e6:a1:f1:0a:b0 down 1 none
 			eth0 02:fc:00:00:00:01 up 0 device
 			eth1 3c:ec:ef:00:00:01 down 0 device`, "ifb0", []string{"is down", "has a locally administered MAC", unowned + "1)", "is virtual"}},
 		{"a cloud's card", "", `eth0 02:fc:00:00:00:01 up 0 device

@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// The kinds of formats with 128-bit ids and 48-bit workers.
+// The kinds whose formats have 128-bit ids and 48-bit workers.
 var (
 	flakes  = workerKind(flakeFormat, flake.NewGenerator, flake.Open, Flake)
 	uuidv7s = workerKind(uuidv7Format, uuidv7.NewGenerator, uuidv7.Open, UUIDv7)

@@ -117,8 +117,8 @@ func snoPair(t *testing.T, config []byte, clock func() uint64) (*sno.Generator, 
 	return must(sno.NewGenerator(&ours, sno.Options{Clock: clock})), must(peer.NewGenerator(&theirs, nil))
 }
 
-// Both accept and reject the same bounds of the sequence, in either order. Constants that differ in
-// units are the same time.
+// Both accept and reject the same bounds of the sequence, in either order. Constants in different
+// units are equal.
 func TestSnoBounds(t *testing.T) {
 	for _, low := range []int{0, 1, 10, 65520, 65535} {
 		for _, width := range []int{1, 2, 3, 4, 5, 6, 7, 100, 65536} {

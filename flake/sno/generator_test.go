@@ -33,7 +33,8 @@ func (c *handClock) now() uint64 {
 
 func (c *handClock) add(ms int) { c.milli.Add(uint64(ms)) }
 
-// sleeper returns a sleep that advances the clock instead, and counts its calls and their time.
+// sleeper returns a sleep function that advances the clock instead of waiting, and counts its calls
+// and their time.
 func (c *handClock) sleeper(naps *int, slept *time.Duration) func(context.Context, time.Duration) error {
 	return func(ctx context.Context, d time.Duration) error {
 		*naps++

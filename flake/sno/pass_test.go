@@ -37,7 +37,7 @@ func TestTickTock(t *testing.T) {
 func TestCaughtUpMeanwhile(t *testing.T) {
 	reads := 0
 	g := newGenerator(t, &Snapshot{}, func() uint64 {
-		if reads++; 2 <= reads && reads <= 5 { // Next reads it twice, and then reserve does
+		if reads++; 2 <= reads && reads <= 5 { // Next reads it twice, and then reserve twice
 			return someTime - 4
 		}
 		return someTime

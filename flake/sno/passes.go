@@ -13,9 +13,9 @@ import (
 )
 
 // A pass is the life of a generator until the clock is set back. The ids of a pass differ from
-// those of the previous pass in the tick-tock bit, and are later than the field safe of the
-// previous pass, an upper bound on ids of still earlier passes. So a pass's last id is the
-// latest with its bit, and its safe is an upper bound on ids with the other bit.
+// those of the previous pass in the tick-tock bit, and are later than the previous pass's safe
+// field, an upper bound on ids of still earlier passes. So a pass's last id is the latest with
+// its bit, and its safe field is an upper bound on ids with the other bit.
 type pass struct {
 	ids    *tick.Generator
 	drifts uint32 // number of earlier passes; its lowest bit is the tick-tock bit

@@ -145,7 +145,7 @@ var (
 	errPast      = loss{why: "its mark has passed, and the store may have been restored"}
 	errCopy      = loss{why: "another process has its token: a copy of this process, or of its disk"}
 	errSpent     = loss{why: "it has reached the time that a claim with a wrong clock used up", clean: true}
-	errWithdrawn = loss{why: "the floor that it was waiting for was withdrawn", clean: true}
+	errWithdrawn = loss{why: "its floor was withdrawn before the clock passed it", clean: true}
 )
 
 // judge returns why a claim is lost, given the texts in the store now, or nil if it is not.

@@ -240,9 +240,11 @@ func TestSigns(t *testing.T) {
 		t.Errorf("restored to that floor: %v, %v", f, err)
 	}
 
-	// In ms: how long the former floor's Since is before the last good step, and how far its Mark is
-	// ahead of the clock; how far the new Since is ahead of the clock, or 0 if the floor stays.
-	for _, test := range []struct{ before, ahead, want uint64 }{
+	for _, test := range []struct {
+		before uint64 // ms from the former floor's Since to the last good step
+		ahead  uint64 // ms from the clock to the former floor's Mark
+		want   uint64 // ms from the clock to the new floor's Since; 0 if the former floor stays
+	}{
 		{0, 0, 0},           // written since the restore, by another node
 		{1, 0, 10_000},      // written before the restore
 		{1, 10_000, 10_001}, // has not passed

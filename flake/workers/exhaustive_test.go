@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-var states = flag.Int("exhaustive.states", 20_000, "how many states TestExhaustive visits at most at the last depth")
+var states = flag.Int("exhaustive.states", 20_000, "TestExhaustive stops at the depth at which it has visited this many states")
 
 // lived is a state: two owners with their disks, a store and its snapshot, a write that may
 // still arrive, and the ids made.

@@ -68,7 +68,7 @@ type ElsewhereError struct {
 }
 
 // elsewhere returns an [ElsewhereError] while this node may still have a number from another
-// cluster or prefix, which the other nodes of its fleet may still use.
+// cluster or prefix that the other nodes of its fleet may be using.
 func (o *Owner) elsewhere(ctx context.Context) (err error) {
 	if s, ok := o.Store.(Clustered); ok {
 		ctx, cancel := o.asking(ctx)

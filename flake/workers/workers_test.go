@@ -1124,7 +1124,7 @@ func TestOpenWaits(t *testing.T) {
 			t.Error(err)
 		}
 		if got := logs.count(); got != 1 {
-			t.Errorf("it is logged %d times that it waits", got)
+			t.Errorf("the wait is logged %d times", got)
 		}
 		broken, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

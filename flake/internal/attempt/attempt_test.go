@@ -55,7 +55,7 @@ func TestAwait(t *testing.T) {
 		all.Wait()
 		select {
 		case <-a.Asked():
-			t.Error("an attempt is asked for without need")
+			t.Error("another attempt is requested without need")
 		default:
 		}
 		if !slices.Equal(*got, results{{}, {}, {}}) || a.Err() != nil {

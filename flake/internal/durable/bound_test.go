@@ -40,7 +40,7 @@ func TestBoundBegins(t *testing.T) {
 		}
 	}
 	if got := strings.Count(b.logged(), "level=INFO"); got != 3 { // two for the bound, one for the mark
-		t.Errorf("it is logged %d times that it waits", got)
+		t.Errorf("the wait is logged %d times", got)
 	}
 	b.clock.Add(1)
 	d, err := b.node(t.Context(), disk{broken: &b.broken}, o)

@@ -96,10 +96,10 @@ func TestNeverAnew(t *testing.T) {
 		alone bool                    // whether to open it without Marks; otherwise it is named orders
 		says  string
 	}{
-		"alone, in a file with names":             {map[string]mark.Content{"": named("a", 1)}, true, "only marks with names"},
-		"a name, in a file with one mark without": {map[string]mark.Content{"": alone(1)}, false, "without a name"},
-		"a separate file with another name":       {map[string]mark.Content{"-orders": named("orders", 1)}, false, "of several"},
-		"a separate file with several marks":      {map[string]mark.Content{"-orders": {Marks: map[string]mark.Mark{"": markAt(1), "a": markAt(1)}}}, false, "of several"},
+		"alone, in a file with names":           {map[string]mark.Content{"": named("a", 1)}, true, "only marks with names"},
+		"a name, in a file whose mark has none": {map[string]mark.Content{"": alone(1)}, false, "without a name"},
+		"a separate file with another name":     {map[string]mark.Content{"-orders": named("orders", 1)}, false, "of several"},
+		"a separate file with several marks":    {map[string]mark.Content{"-orders": {Marks: map[string]mark.Mark{"": markAt(1), "a": markAt(1)}}}, false, "of several"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// One of several generators can be closed, and continues from its last id when it is opened again,
-// even if the file was closed and opened in between.
+// One of several generators can be closed and opened again, and continues after its last id. The
+// file keeps its mark even while it is opened without that generator.
 func TestOneOfSeveral(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, disk{broken: &b.broken})

@@ -194,7 +194,7 @@ func TestSlotWrittenOtherwise(t *testing.T) {
 		"other padding":      {good, "    \n", "  x \n", false},
 		"two line feeds":     {good, "    \n", "  \n \n", false},
 		"no line feed":       {good, "    \n", "     ", false},
-		"full without one":   {full, "xx\n", "xxx", false},
+		"full, no line feed": {full, "xx\n", "xxx", false},
 	} {
 		slot := bytes.Replace(c.slot, []byte(c.old), []byte(c.new), 1)
 		header, _, _ := bytes.Cut(slot, []byte{'\n'})
