@@ -115,6 +115,7 @@ func (p *pkg) measure(ctx context.Context, known map[string]bool, list string) (
 		f := fates[i]
 		count[f]++
 		named := known[m.key()]
+		delete(known, m.key())
 		switch {
 		case f < lived && named:
 			fmt.Printf("named, but %s now: %s\n", f, m.key())
@@ -124,6 +125,11 @@ func (p *pkg) measure(ctx context.Context, known map[string]bool, list string) (
 				fresh++
 				fmt.Printf("%s:%d: %s: %s\n", m.file, m.line, f, m.key())
 			}
+		}
+	}
+	for key := range known {
+		if name, _, _ := strings.Cut(key, " "); filepath.Dir(name) == p.rel() {
+			fmt.Printf("named, but no mutant now: %s\n", key)
 		}
 	}
 	total := max(1, len(p.mutants))

@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
-// The sample's tests notice some of its mutants. The others are listed, and may be named.
+// The sample's tests notice some of its mutants. The others are listed, and may be named. No
+// child of a test that panicked is left.
 func TestRun(t *testing.T) {
 	root, list := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{
@@ -31,14 +34,23 @@ func never(a, b int) bool { return a == b }
 `,
 		"s_test.go": `package sample
 
-import "testing"
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
 
 func TestAdd(t *testing.T) {
 	var c counter
 	c.add(9, "")
 	c.add(0, "")
 	if c.add(-1, ""); c.n != 9 {
-		t.Fatal(c)
+		child := exec.Command("sleep", "1000")
+		left, _ := os.OpenFile(os.Getenv("LEFT"), os.O_WRONLY, 0)
+		left.WriteString("left")
+		child.Stdout = left
+		child.Start()
+		panic(c)
 	}
 }
 `,
@@ -47,10 +59,23 @@ func TestAdd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	left := filepath.Join(list, "left")
+	if err := syscall.Mkfifo(left, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	children, err := os.OpenFile(left, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer children.Close()
+	t.Setenv("LEFT", left)
 	t.Chdir(root)
-	err := run(context.Background(), []string{"."}, "survivors.txt", list)
+	err = run(context.Background(), []string{"."}, "survivors.txt", list)
 	if err == nil || !strings.HasPrefix(err.Error(), "5 lived") {
 		t.Error(err)
+	}
+	if said, err := io.ReadAll(children); len(said) == 0 || err != nil { // until no child can write
+		t.Errorf("%q, %v", said, err)
 	}
 	got, err := os.ReadFile(filepath.Join(list, "..txt"))
 	if err != nil {

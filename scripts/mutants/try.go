@@ -82,8 +82,7 @@ func (p *pkg) tests(ctx context.Context) ([]test, error) {
 	return tests, nil
 }
 
-// command returns a command that runs the test program with one mutant. It has a new process
-// group, so that no child outlives it.
+// command returns a command that runs the test program with one mutant, in a new process group.
 func (p *pkg) command(ctx context.Context, n int, trace string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.program(), args...)
 	cmd.Dir = p.Dir
@@ -149,7 +148,16 @@ func (p *pkg) one(ctx context.Context, n int, tests []test) fate {
 func (p *pkg) run(ctx context.Context, n int, most time.Duration, names ...string) fate {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	err := p.command(ctx, n, "", "-test.failfast", "-test.run", pattern(names...)).Run()
+	cmd := p.command(ctx, n, "", "-test.failfast", "-test.run", pattern(names...))
+	// Tests that panic, or are killed, leave their files and children.
+	tmp := filepath.Join(p.work, "tmp"+strconv.Itoa(n))
+	os.Mkdir(tmp, 0o700) // if it fails, so do the tests
+	defer os.RemoveAll(tmp)
+	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+	err := cmd.Run()
+	if cmd.Process != nil {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return hung
