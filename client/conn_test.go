@@ -143,7 +143,8 @@ func TestRefused(t *testing.T) {
 	if _, err := DialAddr(t.Context(), "127.0.0.1:1", name, cookie); err == nil {
 		t.Error("connected without a node")
 	}
-	if _, err := Dial(t.Context(), "nohost", cookie); err == nil || !strings.Contains(err.Error(), "name@host") {
+	if _, err := Dial(t.Context(), "nohost", cookie); err == nil || !strings.Contains(err.Error(), "name@host") ||
+		strings.Contains(err.Error(), "%!") {
 		t.Errorf("a name without a host: %v", err)
 	}
 	p := startPeer(t)
@@ -170,7 +171,7 @@ func TestRefused(t *testing.T) {
 	}
 	defer gone.Close()
 	stop(why) // possibly before the dialer has the connection
-	if err := <-ended; !errors.Is(err, why) {
+	if err := <-ended; !errors.Is(err, why) || strings.Count(err.Error(), why.Error()) != 1 {
 		t.Errorf("a silent node: %v", err)
 	}
 	gone.SetDeadline(time.Now().Add(patience))

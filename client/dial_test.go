@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -117,5 +118,46 @@ func TestCallers(t *testing.T) {
 	}
 	if len(names) < dials || len(creations) < dials || creations[0] {
 		t.Error(names, creations)
+	}
+}
+
+// endsLate is a connection that ends its dialer's context when the last message of the handshake has
+// arrived.
+type endsLate struct {
+	net.Conn
+	writes int
+	end    func()
+	ended  chan struct{}
+}
+
+func (c *endsLate) SetDeadline(time.Time) error { close(c.ended); return nil }
+
+func (c *endsLate) Write(b []byte) (int, error) {
+	c.writes++
+	return c.Conn.Write(b)
+}
+
+func (c *endsLate) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.writes == 2 {
+		c.end()
+		<-c.ended
+	}
+	return n, err
+}
+
+// A dial fails if its context ends before it does, since the connection then has a deadline that is over.
+func TestEndsLate(t *testing.T) {
+	p := startPeer(t)
+	p.accept(func(net.Conn) {})
+	conn, err := net.Dial("tcp", p.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	late := &endsLate{Conn: conn, end: cancel, ended: make(chan struct{})}
+	if _, err := p.dialer().shakeHands(ctx, late, name); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

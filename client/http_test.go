@@ -67,13 +67,21 @@ func TestRedirect(t *testing.T) {
 	defer other.Close()
 	web := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer web.Close()
-	for _, own := range []*http.Client{nil, {}} {
-		h, err := NewHTTP(web.URL, HTTPOptions{Token: "0123456789abcdef", Client: own})
+	no := errors.New("no way")
+	for _, tt := range []struct {
+		own  *http.Client
+		want string
+	}{
+		{nil, "307"},
+		{&http.Client{}, "307"},
+		{&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return no }}, "no way"},
+	} {
+		h, err := NewHTTP(web.URL, HTTPOptions{Token: "0123456789abcdef", Client: tt.own})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := NewIDs[flake.ID](h, "flake").Next(t.Context()); err == nil ||
-			!strings.Contains(err.Error(), "307") {
+			!strings.Contains(err.Error(), tt.want) {
 			t.Error(err)
 		}
 		h.Close()

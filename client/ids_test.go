@@ -322,7 +322,7 @@ func TestOddAnswers(t *testing.T) {
 			t.Errorf("%v: %v, %v", tt.runs, got, err)
 		}
 	}
-	for _, texts := range [][]string{nil, {"1"}, {"1", "2", "3"}} {
+	for _, texts := range [][]string{nil, {"1"}, {"1", "2", "3"}, {"\x1b1", "2"}} {
 		if got, err := NewIDs[snowflake.ID](&odd{strings: texts}, "ids").Texts(t.Context(), 2, 10); err == nil {
 			t.Errorf("%q: %q", texts, got)
 		}
@@ -406,6 +406,7 @@ func TestFollows(t *testing.T) {
 		{"a flake", numberOf(flake.Make(milli, worker, 7)), numberOf(flake.Make(milli, worker, 8)), true},
 		{"the same flake", numberOf(flake.Make(milli, worker, 7)), numberOf(flake.Make(milli, worker, 7)), false},
 		{"a flake of 1970", numberOf(flake.Make(milli, worker, 7)), numberOf(flake.Make(9, worker, 8)), false},
+		{"a flake of the 66th second of 1970", number{1 << 16, 1}, number{1 << 16, 0}, false},
 		{"a uuidv7", uuid(milli), uuid(milli + 1), true},
 		{"an earlier uuidv7", uuid(milli), uuid(milli - 1), false},
 		{"a snowflake of random start", number{lo: 7<<22 + 9}, number{lo: 7<<22 + 3}, true},

@@ -204,6 +204,7 @@ func TestLeasedWait(t *testing.T) {
 		}
 		l.current.Store(of(1, 1))
 		l.next = of(2, 10)
+		l.next.runs = []numbers{{number{lo: 2}, 2}, {number{lo: 9}, 8}}
 		next := func(began time.Duration, want uint64) {
 			t.Helper()
 			n, due, err := l.wait(ended, began)
@@ -222,7 +223,7 @@ func TestLeasedWait(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		next(l.now(), 0) // too old
 		next(l.now(), 0)
-		next(0, 4) // but not for a caller that waited for it
+		next(0, 9) // but not for a caller that waited for it
 		synctest.Wait()
 		if n := f.asked.Load(); n != 1 {
 			t.Errorf("asked for %d leases", n)

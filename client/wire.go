@@ -70,7 +70,7 @@ func decode(frame []byte) (s signal, err error) {
 		if tag, answer := r.Uint64(), r.Raw(); r.Finish() == nil { // {Tag, Answer}; no other message is expected
 			s.tag, s.answer = tag, answer
 		}
-	case m.Op == wire.OpMonitorPExit && m.N == 4:
+	case m.Op == wire.OpMonitorPExit:
 		s.ref, s.reason = m.Args[2], m.Args[3]
 	}
 	return s, err
