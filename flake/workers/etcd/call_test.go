@@ -120,6 +120,7 @@ func TestBadAnswer(t *testing.T) {
 		`{"header":{"revision":"1"},"succeeded":"no","responses":[{}]}`: 200,
 		`{"header":{"revision":"0"},"responses":[{}]}`:                  200,
 		`{"header":{"revision":"1"}}`:                                   200,
+		`{"header":{"revision":"1"},"responses":[{}]`:                   200,
 		`{"header":{"revision":"1"},"responses":[{},{}]}`:               200,
 		`{"header":{"revision":"one"},"responses":[{}]}`:                200,
 		`{"message":"etcdserver: no leader","header":{"revision":"1"}}`: 500,
