@@ -59,7 +59,9 @@ func (p *pkg) tests(ctx context.Context) ([]test, error) {
 			return nil, err
 		}
 		begin := time.Now()
-		out, err := p.command(ctx, 0, trace, "-test.run", pattern(name)).CombinedOutput()
+		cmd := p.command(ctx, 0, trace, "-test.timeout", "10m", "-test.run", pattern(name))
+		out, err := cmd.CombinedOutput()
+		endGroup(cmd)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -82,15 +84,24 @@ func (p *pkg) tests(ctx context.Context) ([]test, error) {
 	return tests, nil
 }
 
-// command returns a command that runs the test program with one mutant, in a new process group.
+// command returns a command that runs the test program with one mutant, in a new process group: tests
+// that panic or are killed leave children.
 func (p *pkg) command(ctx context.Context, n int, trace string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.program(), args...)
 	cmd.Dir = p.Dir
 	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(n), "MUTANT_TRACE="+trace, "TMPDIR="+p.work)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = func() error { return endGroup(cmd) }
 	cmd.WaitDelay = time.Second
 	return cmd
+}
+
+// endGroup kills the processes of cmd that are left.
+func endGroup(cmd *exec.Cmd) error {
+	if cmd.Process == nil { // it did not start
+		return nil
+	}
+	return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 }
 
 func pattern(names ...string) string { return "^(" + strings.Join(names, "|") + ")$" }
@@ -149,15 +160,12 @@ func (p *pkg) run(ctx context.Context, n int, most time.Duration, names ...strin
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	cmd := p.command(ctx, n, "", "-test.failfast", "-test.run", pattern(names...))
-	// Tests that panic, or are killed, leave their files and children.
 	tmp := filepath.Join(p.work, "tmp"+strconv.Itoa(n))
-	os.Mkdir(tmp, 0o700) // if it fails, so do the tests
+	os.Mkdir(tmp, 0o700) // for the files that tests leave when they panic or are killed; if this fails, so do they
 	defer os.RemoveAll(tmp)
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 	err := cmd.Run()
-	if cmd.Process != nil {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	}
+	endGroup(cmd)
 	switch {
 	case ctx.Err() != nil:
 		return hung
