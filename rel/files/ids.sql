@@ -1,24 +1,24 @@
--- Functions for PostgreSQL: the time, the worker and the text of ids. All are immutable, so an
--- index may use them:
+-- Functions for PostgreSQL that return the time, the worker and the text of an id. All are
+-- immutable, so indexes can use them:
 --
 --     psql -f ids.sql
 --     SELECT flake_time(id), flake_worker(id), flake_text(id) FROM orders;
 --     CREATE INDEX ON orders (flake_time(id));
 --
--- Ids of flake, uuidv7 and ulid are of type uuid, those of snowflake and flake-idgen bigint, and
--- those of sno bytea. The text of a uuidv7 is id::text, that of a snowflake too.
+-- Store flake, uuidv7 and ulid ids as uuid, snowflake and flake-idgen ids as bigint, and sno ids
+-- as bytea. The text of a uuidv7, snowflake or flake-idgen id is id::text.
 
--- ids_number is up to 16 hexadecimal digits as a number.
+-- ids_number returns the number that up to 16 hexadecimal digits represent.
 CREATE OR REPLACE FUNCTION ids_number(hex text) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ('x' || lpad(hex, 16, '0'))::bit(64)::bigint;
 
--- ids_time is the time of milliseconds since 1970.
+-- ids_time converts milliseconds since 1970 to a timestamp.
 CREATE OR REPLACE FUNCTION ids_time(ms bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN to_timestamp(ms / 1000.0);
 
--- ids_base32 is bytes as digits of 5 bits each, padded.
+-- ids_base32 returns bytes as digits of 5 bits each, padded with zero bits on the left.
 CREATE OR REPLACE FUNCTION ids_base32(id bytea, digits text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (
@@ -26,8 +26,8 @@ CREATE OR REPLACE FUNCTION ids_base32(id bytea, digits text) RETURNS text
         FROM (SELECT repeat('0', (5 - 8 * length(id) % 5) % 5) || ('x' || encode(id, 'hex'))::varbit::text) AS t(bits),
              generate_series(1, length(bits), 5) AS i);
 
--- ids_crockford is the text crockford of an id of any format: of a uuid, id is uuid_send(id), and
--- of a bigint int8send(id).
+-- ids_crockford returns the crockford text of an id of any format. Pass a uuid as uuid_send(id),
+-- and a bigint as int8send(id).
 CREATE OR REPLACE FUNCTION ids_crockford(id bytea) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ids_base32(id, '0123456789ABCDEFGHJKMNPQRSTVWXYZ');
@@ -42,7 +42,7 @@ CREATE OR REPLACE FUNCTION flake_worker(id uuid) RETURNS macaddr
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN substr(encode(uuid_send(id), 'hex'), 17, 12)::macaddr;
 
--- flake_text is 22 digits of base 62.
+-- flake_text returns 22 base-62 digits.
 CREATE OR REPLACE FUNCTION flake_text(id uuid) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (
@@ -75,10 +75,10 @@ CREATE OR REPLACE FUNCTION ulid_text(id uuid) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ids_crockford(uuid_send(id));
 
--- snowflake, and with epoch 0 or that of its generator flake-idgen
+-- snowflake and flake-idgen
 
--- snowflake_time is that of an id whose time counts from epoch, in milliseconds since 1970, and
--- has low_bits below it.
+-- snowflake_time returns the time of an id. epoch is the generator's, in milliseconds since 1970
+-- (for flake-idgen 0, unless configured); low_bits is the number of bits below the time.
 CREATE OR REPLACE FUNCTION snowflake_time(id bigint, epoch bigint DEFAULT 1288834974657, low_bits int DEFAULT 22)
     RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -95,7 +95,7 @@ CREATE OR REPLACE FUNCTION sno_time(id bytea) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ids_time(1262304000000 + (ids_number(left(encode(id, 'hex'), 10)) >> 1) * 4);
 
--- sno_worker is the partition.
+-- sno_worker returns the partition.
 CREATE OR REPLACE FUNCTION sno_worker(id bytea) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ids_number(encode(substr(id, 7, 2), 'hex'));

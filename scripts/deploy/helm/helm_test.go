@@ -182,7 +182,7 @@ func TestFormats(t *testing.T) {
 
 func TestBadValues(t *testing.T) {
 	for _, tt := range []struct{ values, want string }{
-		{"numbers: etcd", "etcd.endpoints wanted"},
+		{"numbers: etcd", "etcd.endpoints must be set"},
 		{"numbers: mac", "numbers"},
 		{"replica: 3", "replica"},
 		{"settings: {nodes.name: a}", "nodes.name"},
@@ -190,7 +190,7 @@ func TestBadValues(t *testing.T) {
 		{"ordinalsStart: -1", "ordinalsStart"},
 		{"service: {type: Other}", "service"},
 		{"readinessGenerators: ['a&b']", "readinessGenerators"},
-		{"drainTime: 30", "more than drainTime wanted"},
+		{"drainTime: 30", "must be greater than drainTime"},
 	} {
 		if _, _, err := render(t, tt.values); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", tt.values, err, tt.want)

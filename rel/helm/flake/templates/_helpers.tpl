@@ -14,7 +14,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
-{{- /* A value as the node reads it from a variable. */}}
+{{- /* flake.value formats a value as the node reads it from an environment variable. */}}
 {{- define "flake.value" -}}
 {{- if kindIs "float64" . }}{{ int64 . }}{{ else if kindIs "slice" . }}{{ toJson . }}{{ else }}{{ . }}{{ end -}}
 {{- end }}
@@ -74,7 +74,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 - name: FLAKE_WORKER_ID
   value: {{ ternary "etcd" "random" (eq .Values.numbers "etcd") }}
 {{- if eq .Values.numbers "etcd" }}
-{{- if not .Values.etcd.endpoints }}{{ fail "etcd.endpoints wanted, as numbers is etcd" }}{{ end }}
+{{- if not .Values.etcd.endpoints }}{{ fail "etcd.endpoints must be set, because numbers is etcd" }}{{ end }}
 - name: FLAKE_ETCD_ENDPOINTS
   value: {{ toJson .Values.etcd.endpoints | quote }}
 {{- end }}
