@@ -76,7 +76,7 @@ var behind = map[string]string{
 	"replies of more than 256 ids":      "idserver MaxInline node/dist Later ownLarge roomTime",
 	"replies larger than 8 KiB":         "node/dist largeFrame",
 	"local calls":                       "genserver MaxLocal",
-	"nodes dialled for passed-on calls": "node/dist maxDeliveries maxDeliveriesOfPeer deliveryPause maxUnreachable",
+	"nodes dialed for passed-on calls":  "node/dist maxDeliveries maxDeliveriesOfPeer deliveryPause maxUnreachable",
 	"replies to passed-on calls":        "node/dist maxPassedOn",
 	"`seq_trace` token":                 "node/dist maxToken",
 	"depth":                             "node/etf MaxDepth",
