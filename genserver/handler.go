@@ -3,7 +3,7 @@
 //
 // A [Handler] corresponds to a callback module. [Server.Receive] parses a message and calls
 // the Handler. Receive and the methods of the Handler may be called concurrently. A [Call] is
-// answered immediately or later; its [Caller], a connection, decides when and with what memory.
+// answered immediately or later; its [Caller], a connection, schedules later answers and bounds their size.
 //
 // The messages are those of OTP's gen.erl and gen_server.erl:
 //
@@ -54,7 +54,7 @@ type Caller interface {
 	// Context returns a context that ends with the connection; no reply can be sent after that.
 	Context() context.Context
 
-	// Count adds n to the number of things, such as ids, that a Handler has sent the peer.
+	// Count adds n to the number of things, such as ids, that a Handler has sent to the peer.
 	Count(n int)
 
 	// Grow makes room for a term of up to size bytes in the next Buffer. It may wait. If it
@@ -65,8 +65,8 @@ type Caller interface {
 	// Send sends a term to a process, or to its alias if that is not nil.
 	Send(pid, alias, term []byte)
 
-	// Later calls f on another goroutine, unless the connection ends first. More requests from
-	// the calling process wait until f returns. If there is no room, Later calls f immediately,
+	// Later calls f on another goroutine, unless the connection ends first. Further requests from
+	// the calling process wait until f returns. If memory is short, Later calls f immediately,
 	// and Grow returns false when f calls it.
 	Later(f func(Caller))
 }

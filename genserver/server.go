@@ -54,7 +54,7 @@ func (s *Server) Receive(message []byte, c Caller) error {
 	return nil
 }
 
-// From identifies the caller, in the bytes received.
+// From identifies the caller. Its fields hold the bytes received.
 type From struct {
 	Pid   []byte
 	Tag   []byte

@@ -14,7 +14,7 @@ type server struct {
 	Plain
 	calls []string
 	reply string
-	later int // size of later replies; 0 means at once
+	later int // the size of replies sent later; 0 means that replies are sent at once
 }
 
 func (s *server) HandleCall(c Call) {
@@ -38,8 +38,8 @@ func (s *server) HandleInfo(message []byte, _ Caller) {
 	s.calls = append(s.calls, fmt.Sprintf("info %q", message))
 }
 
-// caller records answers. Its buffer is not empty. It calls later functions when the message
-// is no longer valid.
+// caller records answers, and the functions passed to Later, which a test calls when the message
+// is no longer valid. Its Buffer is not empty.
 type caller struct {
 	caps  etf.Caps
 	sent  []string
@@ -86,8 +86,8 @@ const (
 // call returns {'$gen_call', {Pid, Tag}, Request}.
 func call(pid, tag, request string) string { return "h\x03w\x09$gen_callh\x02" + pid + tag + request }
 
-// A call is answered {Tag, Reply} with the same tag. The answer is sent to the alias of a tag
-// [alias | Ref].
+// The answer to a call is {Tag, Reply}, with the call's tag. If the tag is [alias | Ref], the
+// answer is sent to the alias.
 func TestCall(t *testing.T) {
 	aliased := "l\x00\x00\x00\x01" + alias + ref
 	for name, test := range map[string]struct{ pid, tag, to string }{
@@ -98,7 +98,7 @@ func TestCall(t *testing.T) {
 		"alias in ATOM_EXT":  {pid, "l\x00\x00\x00\x01d\x00\x05alias" + ref, ref},
 		"proper list":        {pid, "l\x00\x00\x00\x02" + alias + ref + "j", ""},
 		"not alias":          {pid, "l\x00\x00\x00\x01w\x05aliaz" + ref, ""},
-		"alias of no ref":    {pid, "l\x00\x00\x00\x01" + alias + pid, ""},
+		"alias and a pid":    {pid, "l\x00\x00\x00\x01" + alias + pid, ""},
 		"alias and more":     {pid, "l\x00\x00\x00\x02" + alias + alias + ref, ""},
 		"a number":           {pid, "b\x00\x00\x00\x01", ""},
 		"an atom":            {pid, "d\x00\x01x", ""},
@@ -176,7 +176,7 @@ func TestReplyLater(t *testing.T) {
 	check(t, c.sent, fmt.Sprintf("%q alias %q: later %d h\x02%sw\x02ok", pid, ref, len("h\x02"+tag)+9, tag))
 }
 
-// Server.Call waits for a later reply, unless that is too large.
+// Server.Call waits for a reply sent later, unless it is too large.
 func TestLocalCallLater(t *testing.T) {
 	for later, want := range map[int]error{1: nil, MaxLocal - len("h\x02j"): nil, MaxLocal - len("h\x02j") + 1: ErrNoReply} {
 		s := &server{reply: "w\x02ok", later: later}
@@ -221,17 +221,17 @@ func TestCastAndInfo(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	whole := call(pid, ref, get)
 	tests := map[string]string{
-		"from no tuple":      "h\x03w\x09$gen_call" + pid + get,
-		"from no pid":        call("a\x01", ref, get),
-		"cut request":        call(pid, ref, "w\x03ge"),
-		"unknown tag":        call(pid, ref, "\xc8"),
-		"trailing bytes":     whole + "j",
-		"system from no pid": "h\x03w\x06systemh\x02a\x01" + ref + get,
-		"cast cut":           "h\x02w\x09$gen_castw\x03ge",
-		"cast and trailing":  "h\x02w\x09$gen_cast" + get + "j",
-		"message cut":        "h\x02w\x05hello",
-		"message trailing":   get + "j",
-		"message of bytes":   "\xc8\x01\x02",
+		"from not a tuple":     "h\x03w\x09$gen_call" + pid + get,
+		"from without a pid":   call("a\x01", ref, get),
+		"cut request":          call(pid, ref, "w\x03ge"),
+		"unknown tag":          call(pid, ref, "\xc8"),
+		"trailing bytes":       whole + "j",
+		"system without a pid": "h\x03w\x06systemh\x02a\x01" + ref + get,
+		"cast cut":             "h\x02w\x09$gen_castw\x03ge",
+		"cast and trailing":    "h\x02w\x09$gen_cast" + get + "j",
+		"message cut":          "h\x02w\x05hello",
+		"message trailing":     get + "j",
+		"message of bytes":     "\xc8\x01\x02",
 	}
 	for n := strings.Index(whole, "$gen_call") + 9; n < len(whole); n++ {
 		tests[fmt.Sprintf("cut at %d", n)] = whole[:n]
@@ -246,7 +246,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// From is a pair.
+// A call whose From is not a pair is refused.
 func TestFromArity(t *testing.T) {
 	for name, from := range map[string]string{
 		"one":   "h\x01" + pid,

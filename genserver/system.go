@@ -78,7 +78,7 @@ func debug(request etf.Term) etf.Term {
 	return etf.Atom("unknown_debug")
 }
 
-// wantsOK reports whether the caller's sys:get_state expects {ok, State}, as it does since OTP
+// wantsOK reports whether the caller's sys:get_state expects {ok, State}, as it has since OTP
 // 26.1, instead of State. The caller's release is unknown, but from OTP 26 on an alias
 // reference has five words.
 func (f From) wantsOK() bool {

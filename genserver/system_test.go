@@ -136,7 +136,7 @@ func TestSystemUnreadable(t *testing.T) {
 	}
 }
 
-// A request beyond the limits is answered too.
+// A request that exceeds the limits of etf.Decode is answered too.
 func TestSystemBeyondLimits(t *testing.T) {
 	big := new(big.Int).Lsh(big.NewInt(1), 8*etf.MaxIntegerBytes)
 	message, err := etf.Append(nil, etf.Tuple{

@@ -25,7 +25,7 @@ func Need(tb testing.TB, programs ...string) {
 func Missing(tb testing.TB, err error) {
 	tb.Helper()
 	if All() {
-		tb.Fatalf("%v: scripts/test installs what is missing", err)
+		tb.Fatalf("%v: scripts/test installs missing programs", err)
 	}
 	tb.Skip(err)
 }
