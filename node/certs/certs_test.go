@@ -48,13 +48,13 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%+v: ClientAuth %v, InsecureSkipVerify %v", tt.files, c.ClientAuth, c.InsecureSkipVerify)
 		}
 		if c.MinVersion != tls.VersionTLS12 {
-			t.Errorf("from version %x", c.MinVersion)
+			t.Errorf("MinVersion %x", c.MinVersion)
 		}
 	}
 }
 
-// What has changed is used from then on, if it is of use; what is not is logged
-// once, however many connections come.
+// Changed files apply to the next connection if they are valid. Invalid ones are logged once,
+// however many connections follow.
 func TestChange(t *testing.T) {
 	ca := certstest.NewCA(t, "ca")
 	cert, key := ca.Issue("first", "localhost")
@@ -90,7 +90,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// replace puts another certificate in the place of one.
+// replace replaces a certificate and its key with new ones.
 func replace(t *testing.T, ca *certstest.CA, cert, key, name string) {
 	newCert, newKey := ca.Issue(name, "localhost")
 	for from, to := range map[string]string{newCert: cert, newKey: key} {
@@ -106,7 +106,7 @@ func overwrite(t *testing.T, path, text string) {
 	}
 }
 
-// later gives files, as far as they exist, a time that none had before.
+// later sets the modification times of those files that exist to a time that none had before.
 func later(t *testing.T, by time.Duration, paths ...string) {
 	at := time.Now().Add(time.Hour + by)
 	if by == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// table is a few functions, as far as may be those of Erlang.
+// table holds functions by name, some of which imitate Erlang's.
 type table map[string]func(args []etf.Term) (etf.Term, error)
 
 func (t table) call(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
@@ -46,7 +46,7 @@ var functions = table{
 	"t:sleep": func([]etf.Term) (etf.Term, error) { time.Sleep(time.Hour); return ok, nil },
 }
 
-// script is an editor whose lines are given.
+// script is an editor that reads prepared lines.
 type script struct{ *bufio.Scanner }
 
 func (s script) readLine(string) (string, error) {
@@ -58,7 +58,7 @@ func (s script) readLine(string) (string, error) {
 
 func (s script) width() int { return defaultWidth }
 
-// run returns what is printed for an input.
+// run returns what a Console prints for an input.
 func run(t *testing.T, input string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -71,13 +71,13 @@ func run(t *testing.T, input string) string {
 
 var prompts = regexp.MustCompile(`(?m)^\d+> (\*\*\* Terminating .*\n)?`)
 
-// The testdata is what erl prints for the same input.
+// A Console prints what erl, in testdata, printed for the same input.
 func TestSessions(t *testing.T) {
 	sessions, _ := filepath.Glob("testdata/*.txt")
 	if len(sessions) == 0 {
 		t.Fatal("no sessions")
 	}
-	// In erl, functions that raise errors are not in the stack.
+	// erl omits functions that raise exceptions, such as exit/1, from the stack.
 	stack := regexp.MustCompile(`(?m)^     in function  (throw|exit|error)/1\n(        called as .*\n)?`)
 	for _, session := range sessions {
 		input, err := os.ReadFile(session)
@@ -116,7 +116,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A value of any length leaves the prompt usable.
+// Long values are cut.
 func TestLongValue(t *testing.T) {
 	got := run(t, "<<0:80000>>.\n"+`"`+strings.Repeat("é", 5000)+"\".\n")
 	if len(got) > 3*maxValueBytes || !utf8.ValidString(got) || strings.Count(got, "...\n") != 2 {

@@ -19,8 +19,8 @@ type Functions func(module, function etf.Atom, args []etf.Term) (etf.Term, error
 const defaultWidth = 80
 
 // Eval evaluates the expressions before the first full stop and returns the text of the last value. The prompt's own
-// commands are not available. Errors in the text are of type *erltext.Error; those that a function raises are of type
-// *Exception.
+// commands are not available. Errors in the text are of type *erltext.Error; exceptions that a function raises are of
+// type *Exception.
 func Eval(ctx context.Context, functions Functions, text string) ([]byte, error) {
 	exprs, _, err := erltext.Parse(text, false)
 	switch {
@@ -106,7 +106,7 @@ func (e *evaluator) values(ctx context.Context, exprs []erltext.Expr) ([]etf.Ter
 	return values, nil
 }
 
-// match binds the variables of a pattern to parts of a value and reports whether the value has that form.
+// match binds the variables of a pattern to parts of a value and reports whether the value matches.
 func (e *evaluator) match(pattern erltext.Expr, value etf.Term) bool {
 	switch x := pattern.(type) {
 	case *erltext.Literal:
@@ -132,7 +132,7 @@ func (e *evaluator) match(pattern erltext.Expr, value etf.Term) bool {
 	return false
 }
 
-// call calls a command of the prompt or one of the functions. A function without a module belongs to erlang.
+// call calls a command of the prompt or one of the functions. The default module is erlang.
 func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error) {
 	if run := e.commands[command{x.Function, len(x.Args)}]; run != nil && x.Module == "" {
 		return run(x.Args)
@@ -217,7 +217,7 @@ func (c *call) name() []byte {
 	return erltext.Pretty(name, c.function, defaultWidth)
 }
 
-// reasons holds the words for reasons. If a reason is a tuple of the atom and a value, the value follows the words.
+// reasons holds the texts of reasons. If a reason is a tuple of the atom and a value, the value follows the text.
 var reasons = map[etf.Term]string{
 	etf.Atom("badarg"):          "bad argument",
 	etf.Atom("badmatch"):        "no match of right hand side value",

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openPTY returns both ends of a pseudo-terminal: what a user has before them, and what a program has.
+// openPTY returns both ends of a pseudo-terminal: the user's and the program's.
 func openPTY(t *testing.T) (user, program *os.File) {
 	t.Helper()
 	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -47,7 +47,7 @@ func openPTY(t *testing.T) (user, program *os.File) {
 	return user, program
 }
 
-// patience is how long a test waits for what must happen.
+// patience bounds how long a test waits for something that must happen.
 const patience = 5 * time.Minute
 
 // session is a Console that runs on a pseudo-terminal.
@@ -73,7 +73,7 @@ func startSession(t *testing.T, ctx context.Context) *session {
 	return s
 }
 
-// Write takes what the user sees.
+// Write records what the user sees.
 func (s *session) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *session) end() {
 			s.Error(err)
 		}
 	case <-time.After(patience):
-		s.Fatal("it goes on")
+		s.Fatal("Run has not returned")
 	}
 }
 
@@ -165,7 +165,7 @@ func TestTerminalCtrlC(t *testing.T) {
 	s.end()
 }
 
-// Run ends with its context, whatever it waits for.
+// Run returns when its context ends, whatever it is waiting for.
 func TestRunEnds(t *testing.T) {
 	for _, input := range []string{"", "t:sleep().\r"} {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -182,7 +182,7 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
-// The tab key extends a word as far as all functions that begin with it agree.
+// The tab key completes a word to the longest common prefix of the functions that begin with it.
 func TestCompletion(t *testing.T) {
 	names := &terminal{complete: []string{"b(", "help(", "h(", "flake:start(", "flake_server:id(", "flake:stop("}}
 	for _, tt := range []struct{ line, want string }{

@@ -40,7 +40,7 @@ func openTerminal(ctx context.Context, options Options, quit func()) (*terminal,
 		return nil, err
 	}
 	t := &terminal{file: options.In, state: state, complete: completions(options.Help)}
-	t.keys = keyboard{options.Out, ctx, make(chan []byte, 1<<12), nil} // for what is typed during a call; more is lost
+	t.keys = keyboard{options.Out, ctx, make(chan []byte, 1<<12), nil} // room for input during a call; more is lost
 	t.Terminal = term.NewTerminal(&t.keys, "")
 	t.Terminal.History = history{t.Terminal.History}
 	t.Terminal.AutoCompleteCallback = t.completed
@@ -66,7 +66,7 @@ func (t *terminal) pump(quit func()) {
 				quit()
 			case key == ctrlC:
 				io.WriteString(t.Terminal, "Press Ctrl-C again to stop the node.\n")
-			case key == ctrlD: // on an empty line x/term would end the input; erl does nothing
+			case key == ctrlD: // on an empty line x/term would end the input, but erl does nothing
 				typed = append(typed, deleteKey...)
 			default:
 				typed = append(typed, key)

@@ -25,7 +25,7 @@ type CA struct {
 	t     *testing.T
 	cert  *x509.Certificate
 	key   *ecdsa.PrivateKey
-	chain [][]byte // these follow each certificate that it issues
+	chain [][]byte // appended to each certificate that it issues
 }
 
 // NewCA makes a CA with its own directory.

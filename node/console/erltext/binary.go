@@ -17,7 +17,7 @@ type segment struct {
 	signed bool
 }
 
-// bitString holds the bits of a binary, each as a byte of 0 or 1.
+// bitString holds the bits of a binary, each as a byte that is 0 or 1.
 type bitString []byte
 
 // bitsOf returns the bits of a binary and reports whether t is one.
@@ -51,7 +51,7 @@ func (b bitString) term() etf.Term {
 }
 
 // append appends a value as the segment describes it; a list is appended element by element. It fails if the
-// value does not have the type, or if the binary would exceed MaxTextBytes.
+// value does not have the segment's type, or if the binary would exceed MaxTextBytes.
 func (s segment) append(b bitString, value etf.Term) (bitString, error) {
 	if elements, ok := etf.Elements(value); ok {
 		for _, e := range elements {

@@ -69,8 +69,8 @@ const (
 	aBinary kind = 3
 )
 
-// Term returns the term whose parts have the values that value returns, called for each part in
-// turn. It fails if value does, or if a value cannot be part of a binary.
+// Term returns the term that c describes. It calls value for each part, in order, to get the
+// part's value. It fails if value fails, or if a value cannot be part of a binary.
 func (c *Compound) Term(value func(part Expr) (etf.Term, error)) (etf.Term, error) {
 	var b bitString
 	values := make([]etf.Term, len(c.Parts))
@@ -99,7 +99,7 @@ func (c *Compound) Term(value func(part Expr) (etf.Term, error)) (etf.Term, erro
 	return newMap(pairs), nil
 }
 
-// Values is the reverse of Term: it returns the values of the parts of t, and reports whether t has that form. It
+// Values is the reverse of Term: it returns the values of the parts of t, and reports whether t has the form of c. It
 // compares the parts of a binary that are literals, and does not take maps apart.
 func (c *Compound) Values(t etf.Term) (values []etf.Term, ok bool) {
 	switch c.kind {
@@ -144,16 +144,15 @@ func isPattern(e Expr) bool {
 	return false
 }
 
-// Equal reports whether a and b are the same term. A value that etf.Append refuses equals
-// nothing.
+// Equal reports whether a and b are the same term. It returns false for values that etf.Append
+// refuses.
 func Equal(a, b etf.Term) bool {
 	x, errX := etf.Append(nil, normal(a), etf.AllCaps)
 	y, errY := etf.Append(nil, normal(b), etf.AllCaps)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// normal returns t in the form that all values of the same term share: its lists as etf.List or etf.ImproperList, its
-// maps sorted.
+// normal returns the normal form of t: its lists are of type etf.List or etf.ImproperList, and its maps are sorted.
 func normal(t etf.Term) etf.Term {
 	switch t := t.(type) {
 	case etf.List, etf.String, etf.ImproperList:
@@ -206,7 +205,7 @@ func newList(elements []etf.Term, tail etf.Term) etf.Term {
 	return etf.ImproperList{Elements: elements, Tail: end}
 }
 
-// newMap returns the map of pairs, sorted by the external bytes of the keys, which must be normal. A later pair
+// newMap returns the map of pairs, sorted by the external bytes of the keys, which must be in normal form. A later pair
 // replaces an earlier one with the same key.
 func newMap(pairs []etf.Pair) etf.Map {
 	type entry struct {

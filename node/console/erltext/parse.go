@@ -23,8 +23,8 @@ var ErrIncomplete = errors.New("erltext: incomplete expression")
 // Parse does not support funs, records, comprehensions, operators other than the signs of numbers, variables as
 // sizes in binaries, or patterns in maps.
 //
-// All errors except ErrIncomplete are of type *Error. The rest then begins after the full stop, or on the next line
-// if the text cannot be split into tokens.
+// All errors except ErrIncomplete are of type *Error. After an *Error, rest begins after the full stop, or on the next
+// line if the text cannot be split into tokens.
 func Parse(text string, more bool) (exprs []Expr, rest string, err error) {
 	switch {
 	case len(text) > MaxTextBytes:
@@ -117,11 +117,11 @@ func (p *parser) until(closer string) (exprs []Expr) {
 	return exprs
 }
 
-// operators are the symbols that can follow an operand and are not supported.
+// operators are the unsupported symbols that can follow an operand.
 var operators = words("+ - * / ++ -- == /= =< < >= > =:= =/= ! div rem band and bor bxor bsl bsr or xor andalso " +
 	"orelse || # : (")
 
-// openers are the symbols that an expression can begin with and that are not supported.
+// openers are the unsupported words that an expression can begin with.
 var openers = words("not bnot catch fun if begin case receive try")
 
 func (p *parser) expr() Expr {

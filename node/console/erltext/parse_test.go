@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// rows returns the fields of a file.
+// rows returns the rows of a file, split into fields.
 func rows(t testing.TB, file string) (all [][]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -42,10 +42,10 @@ func literal(t testing.TB, text string) etf.Term {
 	return l.Term
 }
 
-// refused matches what this package refuses as an error of syntax or of types, but the shell while it evaluates.
+// refused matches texts that Parse refuses as syntax or type errors, and the shell only when it evaluates them.
 var refused = regexp.MustCompile(`a:1\(|a:\(b\)|:b\.|#a\{|\|\||<<\{\}>>|<<1\.5>>`)
 
-// What the Erlang shell refuses is refused, and what it accepts is accepted or not supported.
+// Parse refuses what the Erlang shell refuses. What the shell accepts, it accepts or reports as not supported.
 func TestSyntax(t *testing.T) {
 	for _, row := range rows(t, "testdata/syntax.tsv") {
 		var text strings.Builder
@@ -69,8 +69,8 @@ func flat(t etf.Term) string { return string(Pretty(nil, t, 1<<30)) }
 
 const vectors = "../../etf/testdata/vectors.tsv" // text and external bytes in hex
 
-// Terms are printed as Erlang prints them on one line, and parsed as what they were. Pids, references, ports and
-// funs cannot be parsed.
+// Pretty prints terms as Erlang prints them on one line, and Parse reads the same terms back, except for pids,
+// references, ports and funs, which cannot be parsed.
 func TestVectors(t *testing.T) {
 	parsed := 0
 	for _, row := range rows(t, vectors) {
@@ -79,7 +79,7 @@ func TestVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, err := etf.Decode(src)
-		_, isFloat := want.(float64) // which Erlang prints with an exponent sooner or later
+		_, isFloat := want.(float64) // Erlang may choose another form, with or without an exponent
 		if got := flat(want); err != nil || got != row[0] && !isFloat {
 			t.Errorf("%.80s, want %.80s, %v", got, row[0], err)
 		}
@@ -93,7 +93,7 @@ func TestVectors(t *testing.T) {
 		parsed++
 	}
 	if parsed < 100 {
-		t.Errorf("only %d", parsed)
+		t.Errorf("only %d terms are parsed", parsed)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestParseForms(t *testing.T) {
 	}
 }
 
-// Text of any kind is parsed or refused; terms keep their value through Pretty, on one line and on several.
+// Any text is parsed or refused. Terms that Pretty prints, on one line or several, are parsed as the same terms.
 func FuzzParse(f *testing.F) {
 	for _, row := range rows(f, "testdata/syntax.tsv") {
 		f.Add(row[0] + ".")

@@ -28,7 +28,7 @@ type piece struct {
 	parts  []piece
 	end    string // after the parts
 	before string // between the preceding part and this one
-	width  int    // of all of it, without before
+	width  int    // of the whole piece, without before
 }
 
 type printer struct {
@@ -151,7 +151,7 @@ func printableText(text []rune) bool {
 	return len(text) > 0 && !slices.ContainsFunc(text, func(c rune) bool { return !printable(int64(c)) })
 }
 
-// printable reports whether lists with c in them are printed as text.
+// printable reports whether a list that contains c can be printed as text.
 func printable(c int64) bool {
 	return c >= '\b' && c <= '\r' || c == '\x1b' || c >= ' ' && c <= '~' || c >= 0xa0 && c <= 0xff
 }

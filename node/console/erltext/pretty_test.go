@@ -37,7 +37,7 @@ func TestPretty(t *testing.T) {
 	}
 }
 
-// Terms of all kinds can be printed however short the lines are, and lines are longer only for what has no parts.
+// Terms of all kinds can be printed at any width. Only a part that cannot be broken makes a line longer.
 func FuzzPretty(f *testing.F) {
 	for _, row := range rows(f, vectors) {
 		src, err := hex.DecodeString(row[1])

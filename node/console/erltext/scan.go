@@ -27,7 +27,7 @@ const (
 
 type token struct {
 	kind  tokenKind
-	text  string // as written; for an atom or a string, what it stands for
+	text  string // as written; for an atom or a string, its value
 	value etf.Term
 	Position
 }
@@ -60,7 +60,7 @@ const (
 // rules lists the forms of tokens. The first that matches wins.
 var rules = []struct {
 	kind    tokenKind
-	pattern *regexp.Regexp // if it has a group, that is the token
+	pattern *regexp.Regexp // the token is the group, if there is one
 }{
 	{dotToken, form(`(\.)%|\.(?:` + space + `|\z)`)},
 	{atomToken, form(lower + letter + `*`)},
@@ -75,7 +75,7 @@ var rules = []struct {
 
 var (
 	blank       = form(`(?:` + space + `+|%[^\n]*)*`)
-	openQuote   = form(`(?:"(?:\\.|[^\\"])*|'(?:\\.|[^\\'])*|\$)\\?\z`) // text that ends too early
+	openQuote   = form(`(?:"(?:\\.|[^\\"])*|'(?:\\.|[^\\'])*|\$)\\?\z`) // text that ends inside quotes or after a $
 	escaped     = regexp.MustCompile(`(?s)` + escape)
 	escapeNames = map[byte]string{'b': "\b", 'd': "\x7f", 'e': "\x1b", 'f': "\f", 'n': "\n", 'r': "\r", 's': " ",
 		't': "\t", 'v': "\v"}
@@ -145,12 +145,12 @@ func (s *scanner) next() token {
 	}
 	s.err = t.Errorf("illegal character")
 	if s.more = openQuote.MatchString(rest); s.more {
-		s.err = t.Errorf("no end of %.20s", rest)
+		s.err = t.Errorf("unterminated: %.20s", rest)
 	}
 	return t
 }
 
-// complete sets what the token stands for, or returns what is wrong with it.
+// complete sets the token's value, or returns what is wrong with the token.
 func (t *token) complete() (reason string) {
 	quote := t.text[0]
 	switch {
