@@ -183,7 +183,7 @@ func (p *printer) bytes(data []byte, bits uint8) {
 	}
 }
 
-// identifier prints a pid, port or reference. Any other tag fails.
+// identifier prints a pid, port or reference. It fails for any other tag.
 func (p *printer) identifier() {
 	id := takeApart(p.r.Raw())
 	switch id.tag {

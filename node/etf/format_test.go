@@ -55,7 +55,7 @@ func TestFormatRawLimit(t *testing.T) {
 	}
 }
 
-// With any limit, the text begins like the whole text, and is UTF-8.
+// Text cut at any limit is UTF-8, and begins like the whole text.
 func TestFormatRawCuts(t *testing.T) {
 	for _, v := range vectors(t, "vectors.tsv") {
 		whole := string(FormatRaw(nil, v.src, 1<<20))

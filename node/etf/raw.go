@@ -40,7 +40,7 @@ func (r *Reader) rawTree() []byte {
 		}
 		for n := len(funs); n > 0 && pending == funs[n-1].pending; n-- {
 			if r.off != funs[n-1].end {
-				r.refuse("size of the fun around it is wrong")
+				r.refuse("the enclosing fun has a wrong size")
 			}
 			funs = funs[:n-1]
 		}
@@ -315,8 +315,8 @@ func (r *Reader) identifier(tag Tag) identifier {
 	return id
 }
 
-// layouts are the layouts of pids, ports and references. A reference that begins with the number of its words has them
-// after the creation.
+// layouts are the layouts of pids, ports and references. A reference that begins with the number of its words has the
+// words after the creation.
 var layouts = [256]struct {
 	words    int // number before the creation, or 0
 	creation int // bytes

@@ -24,7 +24,7 @@ func TestRawIsTheTermAlone(t *testing.T) {
 	}
 }
 
-// Bytes truncated at any offset are an error.
+// A term truncated at any offset is an error.
 func TestTruncation(t *testing.T) {
 	for _, file := range []string{"vectors.tsv", "old-tags.tsv"} {
 		for _, v := range vectors(t, file) {
@@ -50,7 +50,7 @@ const (
 	huge    = "\xff\xff\xff\xff"
 )
 
-// ill are terms with a wrong length or field, at least one for every tag.
+// ill holds terms with a wrong length or field, at least one for every tag.
 var ill = map[string]string{
 	"NEW_FLOAT_EXT of NaN":           "F\x7f\xf8\x00\x00\x00\x00\x00\x00",
 	"NEW_FLOAT_EXT infinite":         "F\x7f\xf0\x00\x00\x00\x00\x00\x00",
@@ -134,7 +134,7 @@ func TestIllFormed(t *testing.T) {
 	}
 }
 
-// These terms are similar to ill ones, but accepted.
+// These terms resemble ill-formed ones, but are accepted.
 func TestWellFormed(t *testing.T) {
 	for name, text := range map[string]string{
 		"NEW_FUN_EXT":           "p\x00\x00\x00\x36\x00" + uniq + "\x00\x00\x00\x00\x00\x00\x00\x00w\x01ma\x00a\x00" + pidTerm,
