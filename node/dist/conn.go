@@ -31,7 +31,7 @@ type Conn struct {
 	done     chan struct{} // closed when the node has forgotten the connection
 	ending   Ending        // valid once done is closed
 	since    time.Time
-	passedOn atomic.Bool  // answers to calls that the peer forwarded were sent to other nodes
+	passedOn atomic.Bool  // whether answers to calls that the peer forwarded were sent to other nodes
 	asked    atomic.Int64 // time of the last frame that is not a tick, in nanoseconds after since
 	self     []byte       // one of our pids, for sender fields that the protocol ignores
 
@@ -45,7 +45,7 @@ type Conn struct {
 	memory  memory
 	out     output
 	scratch []byte  // reused by Message.Buffer
-	kept    account // cap(scratch)
+	kept    account // counts cap(scratch)
 	watches watches
 	places  chan struct{} // holds one element for each of the peer's running functions
 	queues  queues
@@ -258,7 +258,7 @@ func (c *Conn) arrive() {
 	c.asked.Store(int64(c.calls.began))
 }
 
-// written records in the histogram the calls whose answers the reader has written.
+// written records in the histogram the durations of the calls whose answers the reader has written.
 func (c *Conn) written() {
 	if c.calls.answered > 0 {
 		c.answered(c.calls.began, c.calls.answered)

@@ -14,11 +14,11 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// failing is a stream of which one operation fails once.
+// failing is a stream that fails once, in a given operation.
 type failing struct {
 	net.Conn
 	mu   sync.Mutex
-	next string        // the operation
+	next string        // the operation that fails next
 	hold chan struct{} // unless nil, Write waits for it even if the stream is closed
 }
 
@@ -76,12 +76,12 @@ func TestStreamFails(t *testing.T) {
 		operation string
 		do        func(r *rig)
 	}{
-		"when a signal is answered":  {"write", func(r *rig) { r.send(monitorP(gone, ref3)) }},
-		"when much is answered":      {"write", func(r *rig) { r.send(call, monitorP(gone, ref3)) }},
-		"when another sends":         {"write", func(r *rig) { r.conn.say(old) }},
-		"when it is ticked":          {"write", func(*rig) { time.Sleep(ticktime / 4) }},
-		"when the peer was heard":    {"read deadline", func(r *rig) { r.send(tick); time.Sleep(ticktime / 4) }},
-		"when it is ticked, in time": {"write deadline", func(*rig) { time.Sleep(ticktime / 4) }},
+		"when a signal is answered":    {"write", func(r *rig) { r.send(monitorP(gone, ref3)) }},
+		"when much is answered":        {"write", func(r *rig) { r.send(call, monitorP(gone, ref3)) }},
+		"when another goroutine sends": {"write", func(r *rig) { r.conn.say(old) }},
+		"when we tick":                 {"write", func(*rig) { time.Sleep(ticktime / 4) }},
+		"when we tick a heard peer":    {"read deadline", func(r *rig) { r.send(tick); time.Sleep(ticktime / 4) }},
+		"when we tick, in time":        {"write deadline", func(*rig) { time.Sleep(ticktime / 4) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestStreamFails(t *testing.T) {
 	}
 }
 
-// A connection has not ended while another goroutine writes to its stream.
+// A connection does not end while another goroutine writes to its stream.
 func TestEndsAfterWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := failing{hold: make(chan struct{})}
@@ -115,7 +115,7 @@ func TestEndsAfterWrite(t *testing.T) {
 		synctest.Wait()
 		r.peer.Close()
 		if !r.alive() {
-			t.Error("closed while it writes")
+			t.Error("closed during a write")
 		}
 		close(f.hold)
 		if r.alive() {
@@ -127,7 +127,7 @@ func TestEndsAfterWrite(t *testing.T) {
 	})
 }
 
-// A connection that has ended holds no memory and takes none.
+// A connection that has ended holds no memory and takes no more.
 func TestEndHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -202,12 +202,12 @@ func TestLatency(t *testing.T) {
 			}
 		}
 		if got.Sum != 0.09 {
-			t.Errorf("in all %v", got.Sum)
+			t.Errorf("total %v", got.Sum)
 		}
 	})
 }
 
-// The time of a call begins with the first one of its read, not of an earlier one.
+// A call is timed from the first call that arrived in the same read, not in an earlier one.
 func TestLatencyOfRead(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.local.flake.receive = func(m *Message) error {
@@ -244,7 +244,7 @@ func TestScratch(t *testing.T) {
 		others := int64(MaxSpare) - spare.Load()
 		spare.Add(others)
 		if kept := answer(4 * ownSpare); kept != 0 {
-			t.Errorf("without room %d bytes are kept", kept)
+			t.Errorf("without room, %d bytes are kept", kept)
 		}
 		spare.Add(-others)
 		if kept := answer(4 * ownSpare); kept < 4*ownSpare || r.conn.kept.taken == 0 {
@@ -275,6 +275,6 @@ func TestHistograms(t *testing.T) {
 		seen[p.histogram()] = true
 	}
 	if len(seen) != histograms {
-		t.Errorf("%d are used, want %d", len(seen), histograms)
+		t.Errorf("%d histograms are used, want %d", len(seen), histograms)
 	}
 }

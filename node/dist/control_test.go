@@ -17,36 +17,36 @@ func TestIllFormedIsDropped(t *testing.T) {
 	regSend := etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}
 	raw := func(b string) []byte { return append([]byte{0, 0, 0, byte(len(b))}, b...) }
 	tests := map[string][]byte{
-		"nothing":              raw("p"),
-		"no version":           raw("ph\x01a\x01"),
-		"version alone":        raw("p\x83"),
-		"not a tuple":          frame(etf.Atom("x")),
-		"empty tuple":          frame(etf.Tuple{}),
-		"operation an atom":    frame(etf.Tuple{etf.Atom("x")}),
-		"many, none a number":  frame(slices.Repeat(etf.Tuple{etf.Atom("x")}, 14)),
-		"unknown":              frame(etf.Tuple{int64(99)}),
-		"one beyond the last":  frame(etf.Tuple{int64(len(operations))}),
-		"below zero":           frame(etf.Tuple{int64(-1)}),
-		"not used":             frame(etf.Tuple{number(wire.OpNodeLink)}),
-		"not offered":          frame(etf.Tuple{number(wire.OpPayloadExit), theirs, ours}, atom),
-		"beyond 63 bits":       raw("p\x83h\x01n\x09\x00123456789"),
-		"count beyond the end": raw("p\x83i\xff\xff\xff\xffa\x01"),
-		"no elements":          append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), // {} followed by an operation
-		"too many elements":    frame(etf.Tuple{number(wire.OpRegSend), ours, ours, ours, ours, ours, ours, ours}, atom),
-		"one too many":         frame(append(regSend, etf.Atom("x")), atom),
-		"one too few":          frame(regSend[:3], atom),
-		"no message":           frame(regSend),
-		"message cut":          cut(frame(regSend, external(etf.String("abc")))),
-		"message unknown":      frame(regSend, []byte{200, 1, 2}),
-		"message compressed":   frame(regSend, []byte{byte(etf.CompressedExt), 0, 0, 0, 1, 0}),
-		"message twice":        frame(regSend, atom, atom),
-		"item neither":         frame(etf.Tuple{number(wire.OpMonitorP), theirs, int64(1), ref3}),
-		"link to no pid":       frame(etf.Tuple{number(wire.OpLink), theirs, ref3}),
+		"nothing":                raw("p"),
+		"no version":             raw("ph\x01a\x01"),
+		"version alone":          raw("p\x83"),
+		"not a tuple":            frame(etf.Atom("x")),
+		"empty tuple":            frame(etf.Tuple{}),
+		"operation an atom":      frame(etf.Tuple{etf.Atom("x")}),
+		"many, not one a number": frame(slices.Repeat(etf.Tuple{etf.Atom("x")}, 14)),
+		"unknown":                frame(etf.Tuple{int64(99)}),
+		"one beyond the last":    frame(etf.Tuple{int64(len(operations))}),
+		"below zero":             frame(etf.Tuple{int64(-1)}),
+		"not used":               frame(etf.Tuple{number(wire.OpNodeLink)}),
+		"not offered":            frame(etf.Tuple{number(wire.OpPayloadExit), theirs, ours}, atom),
+		"beyond 63 bits":         raw("p\x83h\x01n\x09\x00123456789"),
+		"count beyond the end":   raw("p\x83i\xff\xff\xff\xffa\x01"),
+		"no elements":            append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), // {} followed by an operation
+		"too many elements":      frame(etf.Tuple{number(wire.OpRegSend), ours, ours, ours, ours, ours, ours, ours}, atom),
+		"one too many":           frame(append(regSend, etf.Atom("x")), atom),
+		"one too few":            frame(regSend[:3], atom),
+		"no message":             frame(regSend),
+		"message cut":            cut(frame(regSend, external(etf.String("abc")))),
+		"message unknown":        frame(regSend, []byte{200, 1, 2}),
+		"message compressed":     frame(regSend, []byte{byte(etf.CompressedExt), 0, 0, 0, 1, 0}),
+		"message twice":          frame(regSend, atom, atom),
+		"item an integer":        frame(etf.Tuple{number(wire.OpMonitorP), theirs, int64(1), ref3}),
+		"link to a reference":    frame(etf.Tuple{number(wire.OpLink), theirs, ref3}),
 	}
 	for name, b := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
-				r.send(frame(regSend, atom), b, monitorP(gone, ref3)) // no arguments of earlier frames are left
+				r.send(frame(regSend, atom), b, monitorP(gone, ref3)) // an earlier frame's arguments must not be used again
 				r.want(down(gone, ref3, "noproc"))
 				r.logged("message dropped")
 				if got, want := r.local.flake.take(), fmt.Sprintf("%x\n", atom); got != want {
@@ -84,7 +84,7 @@ func cut(b []byte) []byte {
 	return b
 }
 
-// Only a few operations are dropped silently.
+// These signals are dropped without a warning.
 func TestIgnored(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(
@@ -135,7 +135,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// seeds are control messages of every kind, without length and pass-through byte.
+// seeds returns control messages of every kind, without the length and the pass-through byte.
 func seeds() (all [][]byte) {
 	atom := external(etf.Atom("x"))
 	for o := range wire.Op(len(operations)) {

@@ -28,8 +28,8 @@ import (
 
 // cost is what one call costs.
 type cost struct {
-	allocs int // allocations of a call
-	reply  int // bytes of an answer
+	allocs int // allocations per call
+	reply  int // bytes per answer
 }
 
 var costs = map[string]struct {
@@ -76,16 +76,16 @@ func TestCost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newStream(bytes.Repeat(bytes.Join(c.calls, nil), calls))
 			conn := serving(t, w)
-			w.arrive(t, conn, 10) // buffers grow to their size
+			w.arrive(t, conn, 10) // lets buffers grow to their final size
 			before, given := conn.proto.Latency(), conn.Given()
 			allocs := testing.AllocsPerRun(1, func() { w.arrive(t, conn, segments) })
 
 			if got := int(allocs) / (segments * calls); got != c.want.allocs {
-				t.Errorf("allocations a call: got %d, want %d", got, c.want.allocs)
+				t.Errorf("allocations per call: got %d, want %d", got, c.want.allocs)
 			}
 			// A round begins with a read that finds something, and ends with one write.
 			if w.reads != segments || w.writes != segments {
-				t.Errorf("%d segments took %d reads and %d writes, want one of each a segment", segments, w.reads, w.writes)
+				t.Errorf("%d segments took %d reads and %d writes, want one of each per segment", segments, w.reads, w.writes)
 			}
 			if got, want := w.answered, segments*calls; got != want {
 				t.Errorf("answers: got %d, want %d", got, want)
@@ -95,7 +95,7 @@ func TestCost(t *testing.T) {
 				t.Errorf("%d calls are timed, %d ids counted, want %d", got, conn.Given()-given, 2*segments*calls)
 			}
 			if got, want := w.octets, segments*calls*c.want.reply; got != want {
-				t.Errorf("octets an answer: got %v, want %d", float64(got)/(segments*calls), c.want.reply)
+				t.Errorf("octets per answer: got %v, want %d", float64(got)/(segments*calls), c.want.reply)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 
 const (
 	// maxDeliveries bounds how many nodes this node connects to at a time to deliver answers, and
-	// maxDeliveriesOfPeer how many of those are for calls that a single peer forwarded.
+	// maxDeliveriesOfPeer how many of these nodes may be for calls that a single peer forwarded.
 	maxDeliveries       = 16
 	maxDeliveriesOfPeer = 4
 
@@ -27,8 +27,8 @@ const (
 	maxUnreachable = 1024
 )
 
-// answer is a message to a process: to its alias or, if that is nil, to its pid. A token that
-// is not nil is a trace token. These are encoded terms; by's peer sent or forwarded the call.
+// answer is a message to a process: to its alias or, if that is nil, to its pid. token is a trace
+// token or nil. All are encoded terms. by is the connection on which the call arrived.
 type answer struct {
 	pid, alias, token, message []byte
 	by                         *Conn
@@ -39,7 +39,7 @@ func (a answer) size() int {
 	return queuedSize + len(a.pid) + len(a.alias) + len(a.token) + len(a.message)
 }
 
-// deliveries holds the waiting answers by node.
+// deliveries holds the waiting answers, by node.
 type deliveries struct {
 	mu          sync.Mutex
 	all         map[string]*delivery

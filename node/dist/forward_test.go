@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// passedOn is a request to flake by a process of another node than the peer.
+// passedOn returns a request to flake from a process of the node, which is not the peer.
 func passedOn(node string, tag int) []byte {
 	return ask("$gen_call", etf.NewPid(etf.Atom(node), 9, 0, 1), "flake", tag, "soon")
 }
@@ -43,7 +43,7 @@ func (r *rig) network(gate <-chan struct{}, connect func(node string) (*rig, err
 // An answer to a process of an unconnected node waits for the connection. Other answers
 // do not wait.
 func TestDelivery(t *testing.T) {
-	for name, err := range map[string]error{"we connect": nil, "it was first": errors.New("connected")} {
+	for name, err := range map[string]error{"we connect": nil, "it connects first": errors.New("connected")} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) { testErrand(t, r, err) })
 		})
@@ -190,7 +190,7 @@ func TestDeliveriesOfManyPeers(t *testing.T) {
 	})
 }
 
-// A waiting answer holds at least its size of the pool.
+// A waiting answer takes at least its size from the pool.
 func TestDeliverySize(t *testing.T) {
 	part := make([]byte, 1000)
 	if got := (answer{part, part, part, part, nil}).size(); got < 4*len(part) {
@@ -205,11 +205,11 @@ func TestUnreachable(t *testing.T) {
 		s.fail(fmt.Sprint(i))
 	}
 	if got := len(s.unreachable); got != maxUnreachable {
-		t.Errorf("%d are remembered, want %d", got, maxUnreachable)
+		t.Errorf("%d nodes are remembered, want %d", got, maxUnreachable)
 	}
 	s.fail("one more")
 	if _, there := s.unreachable["one more"]; !there || len(s.unreachable) > maxUnreachable {
-		t.Errorf("%d are remembered, the last %t", len(s.unreachable), there)
+		t.Errorf("%d nodes are remembered; the last one: %t", len(s.unreachable), there)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestPassOn(t *testing.T) {
 		r := by.another()
 		r.connectTo("older@h", scalang&^handshake.SmallAtomTags)
 		synctest.Wait()
-		by.proto.deliveries.fail("older@h") // it has connected since
+		by.proto.deliveries.fail("older@h") // older@h has connected since
 		small := answer{message: external(etf.Tuple{int64(1), etf.Atom("ok")})}
 		large := answer{message: external(make([]byte, maxPassedOn*3/8))}
 		r.passOn(by, answer{message: []byte("no term")})
@@ -239,7 +239,7 @@ func TestPassOn(t *testing.T) {
 		go r.listen()
 		got := r.received()
 		if len(got) != 3 || !bytes.HasSuffix(got[0], []byte("d\x00\x02ok")) {
-			t.Errorf("%d answers, the first %q, want 3 and it with ATOM_EXT", len(got), got[0])
+			t.Errorf("%d answers, the first %q; want 3, the first with an ATOM_EXT", len(got), got[0])
 		}
 		if !r.alive() {
 			t.Error("the connection has ended")
@@ -263,7 +263,7 @@ func passing(t *testing.T, by *rig) (other *rig) {
 	return other
 }
 
-// sized is an answer; n of them fit in maxPassedOn.
+// sized returns an answer of such a size that n of them fit in maxPassedOn.
 func sized(n int) answer {
 	return answer{message: external(make([]byte, maxPassedOn/n-1000))}
 }
@@ -271,7 +271,7 @@ func sized(n int) answer {
 // Answers to forwarded calls are written after a peer's own answers. They count against
 // the peer that forwarded the calls until they are written or the connection ends.
 func TestPassedApart(t *testing.T) {
-	for name, reads := range map[string]bool{"it reads": true, "it goes": false} {
+	for name, reads := range map[string]bool{"the peer reads": true, "the peer leaves": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, by *rig) {
 				by.network(nil, nil)
@@ -294,7 +294,7 @@ func TestPassedApart(t *testing.T) {
 				go other.listen()
 				got := other.received()
 				if len(got) != 4 || !bytes.HasSuffix(got[1], own) { // the first is being written
-					t.Errorf("%d answers, want 4 and its own the second", len(got))
+					t.Errorf("%d answers, want 4 with the peer's own as the second", len(got))
 				}
 				if held := by.conn.memory.held; held != 0 {
 					t.Errorf("%d bytes are still held", held)
@@ -305,8 +305,8 @@ func TestPassedApart(t *testing.T) {
 	}
 }
 
-// A peer that forwards calls does not use the room of another; a single answer may have
-// any size.
+// A peer that forwards calls does not use another peer's room. A single answer may have any
+// size.
 func TestPassedByMany(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
 		by.network(nil, nil)
@@ -330,8 +330,8 @@ func TestPassedByMany(t *testing.T) {
 	})
 }
 
-// When a peer's connection is ended for the memory it holds, even if it has already
-// closed, the answers to calls that it forwarded are dropped.
+// When the pool ends a connection to make room, the answers to calls that its peer forwarded
+// are dropped, even if the connection had already closed.
 func TestPassedByEnded(t *testing.T) {
 	for name, hasEnded := range map[string]bool{"connected": false, "gone": true} {
 		t.Run(name, func(t *testing.T) { testPassedByEnded(t, hasEnded) })
@@ -405,7 +405,7 @@ func TestPassedBound(t *testing.T) {
 	})
 }
 
-// Frames for a peer count against those that passed them on until they are written or dropped.
+// Frames for a peer count against the peers that forwarded the calls until they are written or dropped.
 func TestPassedFrames(t *testing.T) {
 	var p pool
 	a, b := newMemory(&p), newMemory(&p)

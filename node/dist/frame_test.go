@@ -59,7 +59,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// The buffer of a large frame is released after it.
+// The buffer of a large frame is released after the frame.
 func TestBufferShrinks(t *testing.T) {
 	large := append(binary.BigEndian.AppendUint32(nil, 1<<20), make([]byte, 1<<20)...)
 	f := newFrames(bytes.NewReader(append(large, 0, 0, 0, 0)), newMemory(new(pool)))
@@ -103,12 +103,12 @@ func TestLargeFrames(t *testing.T) {
 	kept := &f.buf[0]
 	arrive(large)
 	if &f.buf[0] != kept {
-		t.Error("another buffer for the next large frame")
+		t.Error("a new buffer for the next large frame")
 	}
 	arrive(append(binary.BigEndian.AppendUint32(nil, 2<<20), make([]byte, 2<<20+len(tick))...))
 	arrive(large)
 	if &f.buf[0] != kept {
-		t.Error("another buffer for a large frame after one and a tick")
+		t.Error("a new buffer for a large frame after a large frame and a tick")
 	}
 	arrive(tick)
 	arrive(tick)
@@ -142,7 +142,7 @@ func TestLargeFrameIsLetGo(t *testing.T) {
 	})
 }
 
-// The length of a frame does not allocate memory before its bytes arrive.
+// A frame's length does not cause an allocation before the frame's bytes arrive.
 func TestAnnouncedLength(t *testing.T) {
 	f := newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame)), newMemory(new(pool)))
 	f.fill()
@@ -173,7 +173,7 @@ func TestFramesInPieces(t *testing.T) {
 	})
 }
 
-// Many calls are answered in order, in few writes.
+// Many calls are answered in order, with few writes.
 func TestManyFrames(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		const n = 5000

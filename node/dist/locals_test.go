@@ -65,7 +65,7 @@ func (r *recorder) Receive(m *Message) error {
 	return nil
 }
 
-// journal is text to which goroutines append.
+// journal is text that goroutines append to.
 type journal struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -23,7 +23,7 @@ type Message struct {
 	later  bool   // the message is not handled by the reader
 	began  time.Duration
 	size   int    // as passed to Grow
-	undo   func() // returns what Grow took, if not nil
+	undo   func() // returns what Grow took; nil if it took nothing
 	refuse bool   // Grow must return false
 }
 
@@ -69,8 +69,8 @@ func (m *Message) Send(pid, alias, term []byte) {
 
 // Later calls f on another goroutine once fewer than MaxSpawned functions run for the peer,
 // unless the connection ends first. f may use terms decoded from the message, but not its
-// bytes. Later requests from the same process to the same server wait until f returns. If there
-// is no room, Later calls f immediately, and Grow returns false when f calls it.
+// bytes. Further requests from the same process to the same server wait until f returns. If
+// memory is short, Later calls f immediately, and Grow returns false when f calls it.
 func (m *Message) Later(f func(*Message)) {
 	if m.later {
 		f(m)
@@ -212,7 +212,7 @@ func nodeOf(pid []byte) []byte {
 // sendControl sends a control message without a payload.
 func (c *Conn) sendControl(o wire.Op, args ...[]byte) { c.sendTerms(o, 1+len(args), args...) }
 
-// sendTerms is like sendControl, but each of the terms may be several elements.
+// sendTerms is like sendControl, but each of the terms may contain several elements.
 func (c *Conn) sendTerms(o wire.Op, elements int, terms ...[]byte) {
 	b := etf.AppendInt(etf.AppendTupleHeader(c.out.begin(), elements), int64(o))
 	for _, t := range terms {

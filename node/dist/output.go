@@ -12,8 +12,8 @@ import (
 const (
 	// MaxOutput bounds the bytes that wait to be written to a peer. Only signals sent from
 	// outside the connection's reader can exceed it, because the reader does not read while its
-	// answers wait. A connection beyond it is closed, as is one with unread output when [MaxShared]
-	// has no room for its next output.
+	// answers wait. A connection that exceeds it is closed, as is one whose next output has no
+	// room in [MaxShared] while earlier output waits.
 	MaxOutput = 32 << 20
 
 	// fullOutput is the size at which the reader writes its answers even if more calls have
@@ -126,7 +126,8 @@ func (o *output) poke() {
 	o.remind()
 }
 
-// remind starts no goroutine after close, because [Proto.Wait] may have returned by then.
+// remind starts a goroutine that writes the appended frames, unless one has been started. It
+// starts none after close, because [Proto.Wait] may have returned by then.
 func (o *output) remind() {
 	if !o.closed && o.reminded.CompareAndSwap(false, true) {
 		o.start(func() {
@@ -139,8 +140,8 @@ func (o *output) remind() {
 }
 
 // flush writes all appended frames. If another goroutine is writing, flush waits for it, so
-// that the reader appends no more frames. It does not wait for frames appended after the call, because
-// there may be no end to those.
+// that the reader appends no more frames. It does not wait for frames appended after the call,
+// because others may append frames without end.
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

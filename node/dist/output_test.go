@@ -17,8 +17,8 @@ func (r *rig) sendOctets(n int) {
 	synctest.Wait()
 }
 
-// Waiting output and output being written count in the pool, beyond the connection's floor
-// and what allow allows.
+// Waiting output and output being written count against the pool, except for the connection's
+// floor and what allow allows.
 func TestOutputHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -83,7 +83,7 @@ func TestMaxOutputExactly(t *testing.T) {
 	}
 }
 
-// When more than fullOutput waits, the reader writes all of it before it handles more.
+// When more than fullOutput waits, the reader writes all of it before it handles more calls.
 func TestFullOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -131,7 +131,7 @@ func TestManyBuffers(t *testing.T) {
 			}
 		}
 		if len(frames) != n || r.conn.out.waits() != 0 {
-			t.Errorf("%d frames came, and %d bytes wait", len(frames), r.conn.out.waits())
+			t.Errorf("%d frames arrived, and %d bytes wait", len(frames), r.conn.out.waits())
 		}
 		r.close()
 	})
@@ -186,7 +186,7 @@ func TestNothingAfterClose(t *testing.T) {
 	}
 }
 
-// The node waits for the writes of other goroutines.
+// Wait waits for the writes of other goroutines.
 func TestWaitForWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, gate, ended := quiet(), make(chan struct{}), false
@@ -202,16 +202,16 @@ func TestWaitForWrites(t *testing.T) {
 			ended = true
 		}()
 		if synctest.Wait(); ended {
-			t.Error("it does not wait")
+			t.Error("Wait returns during a write")
 		}
 		close(gate)
 		if synctest.Wait(); !ended {
-			t.Error("it still waits")
+			t.Error("Wait does not return after the write")
 		}
 	})
 }
 
-// writer counts writes, and calls each for their results.
+// writer counts writes. Each write returns the error that each returns.
 type writer struct {
 	net.Conn
 	each   func() error
@@ -279,7 +279,7 @@ func TestFlushEnds(t *testing.T) {
 	})
 }
 
-// Output sent while another goroutine writes is written after that.
+// Output sent while another goroutine writes is written after that write.
 func TestSentDuringWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)

@@ -63,12 +63,12 @@ type pool struct {
 	spare   atomic.Int64
 	unfreed int // bytes that stopped connections have not released yet; under mu
 
-	// Nothing allocates under mu: an allocation may wait for the garbage collector, and all
-	// connections would then wait too.
+	// Code that holds mu must not allocate: an allocation may wait for the garbage collector,
+	// and all connections would then wait too.
 	mu      sync.Mutex
 	holders []*memory // those with held > 0
 
-	// Until the time in futile, makeRoom does not search for a holder that weighs more than
+	// Until futile, makeRoom does not search for a holder that weighs more than
 	// futileMore, because the last search found none.
 	futile     time.Time
 	futileMore int
@@ -157,7 +157,7 @@ func (a *account) hold(n int) bool {
 	return true
 }
 
-// addSpare adds n to the bytes within MaxSpare, unless n > 0 and there is no room.
+// addSpare adds n to the bytes that count against MaxSpare, unless n > 0 and there is no room.
 func (p *pool) addSpare(n int) bool {
 	if p.spare.Add(int64(n)) > int64(p.part(MaxSpare)) && n > 0 {
 		p.spare.Add(-int64(n))
@@ -271,8 +271,8 @@ func (s *memory) stop() {
 	s.change(-n)
 }
 
-// freed records that a connection has ended and released its memory. What others hold for it
-// may still be counted.
+// freed records that a connection has ended and released its memory. Bytes that others hold for
+// it may still be counted.
 func (s *memory) freed() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
@@ -314,8 +314,7 @@ func (s *memory) steady(now time.Time) int {
 	return min(s.least[0], s.least[1])
 }
 
-// slimMap is a map that frees memory when most of its entries are removed. Go's maps do
-// not.
+// slimMap is a map that, unlike Go's maps, frees memory when most of its entries are removed.
 type slimMap[K comparable, V any] struct {
 	all  map[K]V
 	most int // the largest number of entries that all has had
@@ -323,7 +322,7 @@ type slimMap[K comparable, V any] struct {
 
 const (
 	slimMin   = 512 // a map that never had more entries than this does not shrink on remove
-	slimEntry = 64  // bytes of an entry, about
+	slimEntry = 64  // approximate bytes of an entry
 )
 
 func (l *slimMap[K, V]) set(k K, v V) {

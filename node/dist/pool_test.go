@@ -17,9 +17,9 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// An account takes bytes beyond its own from the pool, in steps, if there is room.
+// An account takes bytes beyond its floor from the pool, in steps, if there is room.
 func TestAccount(t *testing.T) {
-	for name, spare := range map[string]bool{"needed": false, "to spare": true} {
+	for name, spare := range map[string]bool{"needed": false, "spare": true} {
 		t.Run(name, func(t *testing.T) {
 			most, of := MaxShared, func(p *pool) int { return int(p.held.Load()) }
 			if spare {
@@ -49,7 +49,7 @@ func TestAccount(t *testing.T) {
 				{&b, 0, true, 0},
 			} {
 				if ok := s.account.hold(s.hold); ok != s.ok || of(&p) != s.held {
-					t.Errorf("%d: hold(%d): %t, %d held of the pool; want %t, %d", i, s.hold, ok, of(&p), s.ok, s.held)
+					t.Errorf("%d: hold(%d): %t, %d bytes of the pool are held; want %t, %d", i, s.hold, ok, of(&p), s.ok, s.held)
 				}
 			}
 			p.nothing(t)
@@ -72,7 +72,7 @@ func TestSmallShares(t *testing.T) {
 	p.take(MaxShared)
 	large, small := newMemory(&p), newMemory(&p)
 	if large.take(smallMemory + 1) {
-		t.Error("a large connection takes room of MaxSmall")
+		t.Error("a large connection takes room from MaxSmall")
 	}
 	if !small.take(smallMemory) || small.take(1) {
 		t.Error("want room for a small connection, within MaxSmall")
@@ -80,7 +80,8 @@ func TestSmallShares(t *testing.T) {
 	small.give(smallMemory)
 }
 
-// Without room, the connection that has held most for long is ended for one that needs less.
+// When the pool is full, the connection that has long held the most is ended to make room for
+// one that needs less.
 func TestMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pool
@@ -98,7 +99,7 @@ func TestMakeRoom(t *testing.T) {
 		hold("c", 6*mega)
 		holders["b"].pin(2 * mega)
 		if time.Sleep(longHeld - 1); hold("d", 6*mega) || ended != "" {
-			t.Errorf("too early: %q are ended", ended)
+			t.Errorf("too early, %q are ended", ended)
 		}
 		time.Sleep(time.Second)
 		if hold("d", 12*mega) || hold("c", 6*mega) || ended != "" {
@@ -112,21 +113,21 @@ func TestMakeRoom(t *testing.T) {
 			t.Error("an ended connection takes more")
 		}
 		if held := p.held.Load(); held != 24*mega {
-			t.Errorf("%d are held, with pinned bytes", held)
+			t.Errorf("%d bytes are held, including pinned ones", held)
 		}
 		if hold("f", 11*mega) {
 			t.Error("pinned bytes are released for room")
 		}
 		holders["b"].unpin(2 * mega)
 		if held := p.held.Load(); held != 22*mega {
-			t.Errorf("%d are held", held)
+			t.Errorf("%d bytes are held", held)
 		}
 		holders["a"].give(6 * mega) // most of its bytes
 		hold("a", 4*mega)
 		hold("c", 6*mega)
 		holders["b"].freed()
 		if hold("e", 7*mega) || ended != "b" {
-			t.Errorf("%q are ended, although none has held more for long", ended)
+			t.Errorf("%q are ended, although none has long held more", ended)
 		}
 		time.Sleep(2 * longHeld)
 		if !hold("e", 7*mega) || ended != "bc" {
@@ -135,7 +136,7 @@ func TestMakeRoom(t *testing.T) {
 	})
 }
 
-// While an ended connection still has much memory, no other is ended.
+// While an ended connection still holds much memory, no other connection is ended.
 func TestMakeRoomOnceFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pool
@@ -145,16 +146,16 @@ func TestMakeRoomOnceFreed(t *testing.T) {
 		second.take(2 * maxUnfreed)
 		time.Sleep(2 * longHeld)
 		if asks := newMemory(&p); !asks.take(maxUnfreed) || ended != 1 {
-			t.Fatalf("%d are ended for room", ended)
+			t.Fatalf("%d connections are ended to make room", ended)
 		}
 		p.take(maxUnfreed)
 		if asks := newMemory(&p); asks.take(maxUnfreed) || ended != 1 {
-			t.Errorf("%d are ended, before the first has freed its memory", ended)
+			t.Errorf("%d connections are ended before the first has freed its memory", ended)
 		}
 		first.freed()
 		second.freed()
 		if asks := newMemory(&p); !asks.take(maxUnfreed) || ended != 2 {
-			t.Errorf("%d are ended for room", ended)
+			t.Errorf("%d connections are ended to make room", ended)
 		}
 	})
 }
@@ -166,7 +167,7 @@ func TestMakeRoomOfPinned(t *testing.T) {
 		ended := 0
 		s := &memory{pool: &p, end: func() {
 			if ended++; ended > 1 {
-				t.Fatal("ended once more")
+				t.Fatal("ended again")
 			}
 		}}
 		s.take(MaxShared)
@@ -174,7 +175,7 @@ func TestMakeRoomOfPinned(t *testing.T) {
 		time.Sleep(2 * longHeld)
 		asks := newMemory(&p)
 		if asks.take(maxUnfreed) || ended != 1 {
-			t.Errorf("ended %d times, want once; or room is made that is not there", ended)
+			t.Errorf("ended %d times, want once; or there is room before its bytes are released", ended)
 		}
 		s.freed()
 		s.unpin(MaxShared)
@@ -184,8 +185,8 @@ func TestMakeRoomOfPinned(t *testing.T) {
 	})
 }
 
-// Among many connections that hold about as much for long, one that sometimes holds more
-// is neither refused nor ended.
+// Among many connections that have long held about the same amount, one that sometimes holds
+// more is neither refused nor ended.
 func TestMakeRoomAmongMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pool
@@ -212,7 +213,7 @@ func TestMakeRoomAmongMany(t *testing.T) {
 			caller.give(2 * few)
 		}
 		if ended == 0 {
-			t.Error("none is ended: there was room")
+			t.Error("no connection is ended, so there was room")
 		}
 	})
 }
@@ -231,15 +232,15 @@ func TestMakeRoomForLittle(t *testing.T) {
 	}
 }
 
-// A message weighs at least as much as its terms: two bytes may become a term of 40.
+// A message weighs at least as much as its terms: two bytes may become a term of 40 bytes.
 func TestWeight(t *testing.T) {
 	if got := weight(make([]byte, 10_000), 0); got < 10_000/2*40 {
 		t.Errorf("10000 bytes weigh %d", got)
 	}
 }
 
-// While the pool has no room, only what needs it is refused; when connections have ended,
-// no bytes are held.
+// While the pool is full, only messages that need room in it are refused. When all connections
+// have ended, no bytes are held.
 func TestShared(t *testing.T) {
 	large := make([]byte, 1<<20)
 	request := etf.Tuple{
@@ -256,7 +257,7 @@ func TestShared(t *testing.T) {
 				t.Errorf("%d bytes arrive: %t, want %t", len(message), got, want)
 			}
 		}
-		const head = 5 // of a binary
+		const head = 5 // bytes before the data of a binary
 		pool.take(everything)
 		arrives(ownMessage-head, true)
 		arrives(ownMessage-head+1, false)
@@ -330,7 +331,7 @@ func TestSharedFrames(t *testing.T) {
 	p.nothing(t)
 }
 
-// Half a frame holds at most about twice its bytes that have arrived.
+// A frame that has partly arrived holds at most about twice the bytes that have arrived.
 func TestHalfFrame(t *testing.T) {
 	var p pool
 	stream := binary.BigEndian.AppendUint32(nil, MaxFrame)
@@ -369,7 +370,7 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// A connection that ends because others need its room handles no more frames.
+// A connection that was ended to make room for others handles no more frames.
 func TestEndedReadsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream, peer := net.Pipe()
@@ -387,8 +388,8 @@ func TestEndedReadsNoMore(t *testing.T) {
 	})
 }
 
-// Monitors and links beyond the first ones take room of the pool, and give it back when
-// they are removed.
+// Monitors and links beyond the first ones take room from the pool, and return it when they are
+// removed.
 func TestSharedWatches(t *testing.T) {
 	var p pool
 	var w watches
@@ -446,10 +447,10 @@ func TestSharedWatches(t *testing.T) {
 	}
 	const each = 512 // upper bound on the bytes of a watch's terms
 	if idle > 2*slimMin*slimEntry+maxSpares*(watchSize+each) {
-		t.Errorf("%d bytes are kept of them", idle)
+		t.Errorf("%d bytes are kept for reuse", idle)
 	}
 	if w.shrink(); w.held+w.monitors.idle()+w.links.idle() != 0 {
-		t.Error("some are kept after a rest")
+		t.Error("bytes are kept after shrink")
 	}
 	p.nothing(t)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// ask returns a request of a process to a server.
+// ask returns a request from a process to a server.
 func ask(word etf.Atom, by etf.Pid, server etf.Atom, tag int, request etf.Atom) []byte {
 	message := etf.Tuple{word, etf.Tuple{by, int64(tag)}, request}
 	return frame(etf.Tuple{number(wire.OpRegSend), by, etf.Atom(""), server}, external(message))
@@ -68,8 +68,8 @@ func (r *rig) tags() string {
 	return strings.Join(tags, " ")
 }
 
-// Requests of a process that arrive while a server builds its answer are answered after
-// that, in order. Requests of other processes and to other servers are answered at once.
+// Requests from a process that arrive while a server builds an answer for it are answered after
+// that answer, in order. Requests from other processes and to other servers are answered at once.
 func TestInOrder(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
@@ -110,7 +110,7 @@ func TestInOrder(t *testing.T) {
 	})
 }
 
-// A queue is removed as soon as it is empty, because later messages would not be served.
+// A queue is removed as soon as it is empty, because nothing would serve later messages in it.
 func TestEmptyQueueEnds(t *testing.T) {
 	c := quiet()
 	if serve := c.queues.next(c.queues.open("key")); serve != nil || c.queues.n.Load() != 0 || len(c.queues.all.all) != 0 {
@@ -249,7 +249,7 @@ func TestQueuesEnd(t *testing.T) {
 		}
 		synctest.Wait()
 		if r.proto.pool.held.Load() == 0 {
-			t.Error("nothing waits")
+			t.Error("no message is queued")
 		}
 		gate <- struct{}{} // the next one is served
 		synctest.Wait()
@@ -303,7 +303,7 @@ func TestTraceToken(t *testing.T) {
 					open()
 				}
 				got := r.received()
-				slices.SortFunc(got, bytes.Compare) // answers built aside are not ordered
+				slices.SortFunc(got, bytes.Compare) // answers built on other goroutines may arrive in any order
 				without := frame(etf.Tuple{number(wire.OpSend), empty, theirs}, external(int64(1)))
 				with := frame(etf.Tuple{number(wire.OpSendTT), empty, theirs, token(8, 7, ours)}, external(int64(1)))
 				if want := [][]byte{without, without, without, with}; !slices.EqualFunc(got, want, bytes.Equal) {
@@ -314,26 +314,26 @@ func TestTraceToken(t *testing.T) {
 	}
 }
 
-// While a reader builds a large answer, it has a place among largeAnswers, and a buffer of
-// that size.
+// While a reader builds a large answer, it holds an element of largeAnswers and a buffer of that
+// size.
 func TestLargeAnswers(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		for size, places := range map[int]int{1: 0, largeFrame: 0, largeFrame + 1: 1, ownLarge + 1: 1} {
 			r.local.flake.receive = func(m *Message) error {
 				if !m.Grow(size) || len(largeAnswers) != places || cap(m.Buffer()) < size || cap(m.Buffer()) > size*5/4+64 {
-					t.Errorf("%d bytes: %d places, a buffer of %d", size, len(largeAnswers), cap(m.Buffer()))
+					t.Errorf("%d bytes: %d elements held, a buffer of %d", size, len(largeAnswers), cap(m.Buffer()))
 				}
 				return nil
 			}
 			r.send(ask("$gen_call", theirs, "flake", 1, "soon"))
 			if synctest.Wait(); len(largeAnswers) != 0 {
-				t.Errorf("%d bytes: %d places are still taken", size, len(largeAnswers))
+				t.Errorf("%d bytes: %d elements are still held", size, len(largeAnswers))
 			}
 		}
 	})
 }
 
-// The room of a large answer is given back when its function returns, or before its next.
+// The room for a large answer is returned when its function returns or calls Grow again.
 func TestGrow(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		calls := 0
@@ -363,12 +363,12 @@ func TestGrow(t *testing.T) {
 		}
 		r.close()
 		if (&Message{conn: r.conn, later: true}).Grow(1) {
-			t.Error("room after the end")
+			t.Error("Grow finds room after the end")
 		}
 	})
 }
 
-// large starts n goroutines that each post a large answer, and log the outcome.
+// large starts n goroutines that each send a large answer and log the outcome.
 func (r *rig) large(n, size int, log *journal) {
 	message := external(make([]byte, size))
 	for range n {
@@ -385,7 +385,7 @@ func (r *rig) large(n, size int, log *journal) {
 	}
 }
 
-// Large answers are sent one at a time, and others wait for at most one of them.
+// Large answers are sent one at a time, and other answers wait for at most one of them.
 func TestOneLargeAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 1 << 20
@@ -419,7 +419,7 @@ func TestOneLargeAnswer(t *testing.T) {
 			t.Errorf("%d bytes are still held", got)
 		}
 		if got := r.conn.out.account.own; got != ownOutput {
-			t.Errorf("the connection has %d bytes of its own, want %d as before", got, ownOutput)
+			t.Errorf("the connection may hold %d bytes uncounted, want %d as before", got, ownOutput)
 		}
 		r.close()
 	})
@@ -430,7 +430,7 @@ func TestTurnAwaitsRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal
 		holders := []*memory{newMemory(&r.proto.pool), newMemory(&r.proto.pool)}
-		for _, s := range holders { // like frames without an end
+		for _, s := range holders { // like frames that never end
 			if !s.take(MaxFrame) {
 				t.Fatal("no room for a frame")
 			}
@@ -450,7 +450,7 @@ func TestTurnAwaitsRoom(t *testing.T) {
 	})
 }
 
-// Without room a large answer is refused after roomTime, but not a small one.
+// Without room, a large answer is refused after roomTime, but a small one is not.
 func TestTurnWithoutRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal
@@ -468,7 +468,7 @@ func TestTurnWithoutRoom(t *testing.T) {
 	})
 }
 
-// Turns end with the connection, and their memory is given back.
+// Large answers that wait end with the connection, and their memory is returned.
 func TestTurnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log journal

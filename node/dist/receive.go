@@ -18,8 +18,8 @@ type operation struct {
 }
 
 // operations lists the control messages that a peer may send with the flags that we offer in
-// the handshake. Those with a trace token come from traced processes; the answers to such a
-// message also carry a token.
+// the handshake. Messages with a trace token come from traced processes; their answers also
+// carry a token.
 var operations = [...]operation{
 	wire.OpLink:           {"pp", false, (*Conn).recvLink},
 	wire.OpSend:           {".p", true, (*Conn).recvSend},
@@ -130,7 +130,7 @@ func (c *Conn) recvFor(i int, m *wire.Message) error {
 // because tokens are kept while their messages are handled.
 const maxToken = 4 << 10
 
-// hand delivers a message to a process. token is its trace token or nil.
+// hand delivers a message to a process. token is the message's trace token or nil.
 func (c *Conn) hand(p *Process, token, message []byte) error {
 	if len(token) > maxToken {
 		token = nil

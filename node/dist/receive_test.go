@@ -40,8 +40,8 @@ func TestToHandler(t *testing.T) {
 	}
 }
 
-// Signals that answer monitors, aliases or spawns are dropped silently, because our
-// processes do not use those.
+// Signals that answer monitors, aliases or spawns are dropped silently, because our processes
+// use none of these.
 func TestNotAskedFor(t *testing.T) {
 	why := etf.Atom("why")
 	bubble(t, flags, func(t *testing.T, r *rig) {
@@ -66,7 +66,7 @@ func TestStranger(t *testing.T) {
 	for name, pid := range map[string]etf.Pid{
 		"of another node":    etf.NewPid("other@127.0.0.1", 1001, 0, creation),
 		"of an earlier run":  etf.NewPid(here, 1001, 0, creation-1),
-		"of a run like it":   etf.NewPid(here, 1001, 0, creation^4),
+		"of a similar run":   etf.NewPid(here, 1001, 0, creation^4),
 		"old, earlier run":   oldPid(here, 1001, (creation+1)&3),
 		"of another process": gone,
 		"of another serial":  etf.NewPid(here, 1001, 1, creation),
@@ -130,7 +130,7 @@ func TestNoKill(t *testing.T) {
 	})
 }
 
-// The end of a process that is not linked to one of ours is dropped.
+// An EXIT signal from a process that is not linked to one of ours is dropped.
 func TestExitWithoutLink(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(

@@ -46,7 +46,7 @@ var (
 	ref5      = etf.NewRef(there, 0x53a3c972, 1, 2, 3, 4, 0)
 )
 
-// oldPid is a PID_EXT with an ATOM_EXT inside, as Scalang sends.
+// oldPid returns a PID_EXT with an ATOM_EXT inside, as Scalang sends.
 func oldPid(node string, id uint32, creation byte) etf.Pid {
 	b := append([]byte{byte(etf.PidExt), byte(etf.AtomExt), 0, byte(len(node))}, node...)
 	b = binary.BigEndian.AppendUint32(b, id)
@@ -54,7 +54,7 @@ func oldPid(node string, id uint32, creation byte) etf.Pid {
 	return etf.Pid(append(b, creation))
 }
 
-// oldRef is a NEW_REFERENCE_EXT of three words.
+// oldRef returns a NEW_REFERENCE_EXT of three words.
 func oldRef(node string, creation byte) etf.Ref {
 	b := append([]byte{byte(etf.NewReferenceExt), 0, 3, byte(etf.AtomExt), 0, byte(len(node))}, node...)
 	b = append(b, creation)
@@ -72,7 +72,7 @@ type rig struct {
 	peer   net.Conn
 	local  *locals
 	log    *journal
-	stream func(net.Conn) net.Conn // the layer in between, or nil
+	stream func(net.Conn) net.Conn // wraps the stream, unless nil
 	up     func(*Conn)             // called with a connection before it is served, or nil
 
 	mu sync.Mutex
@@ -160,7 +160,7 @@ func (r *rig) listen() {
 // has ended.
 func (r *rig) send(frames ...[]byte) { r.peer.Write(bytes.Join(frames, nil)) }
 
-// received returns the frames sent to the peer, when all goroutines are blocked.
+// received waits until all goroutines are blocked, and returns the frames sent to the peer.
 func (r *rig) received() [][]byte {
 	r.t.Helper()
 	synctest.Wait()
@@ -211,11 +211,11 @@ func (r *rig) logged(text string) {
 	r.t.Helper()
 	synctest.Wait()
 	if log := r.log.String(); !bytes.Contains([]byte(log), []byte(text)) {
-		r.t.Errorf("not logged: %s\nbut: %s", text, log)
+		r.t.Errorf("not logged: %s\nlogged: %s", text, log)
 	}
 }
 
-// frame is a whole frame; the message, if any, is an external term.
+// frame returns a whole frame. The message, if any, is an external term.
 func frame(control etf.Term, message ...[]byte) []byte {
 	b := append([]byte{0, 0, 0, 0, wire.PassThrough, etf.VersionMagic}, external(control)...)
 	for _, m := range message {
@@ -268,7 +268,7 @@ func (r *rig) end(id uint64, reason etf.Atom) {
 	r.proto.Ended(id, reason)
 }
 
-// tell posts a term to a process of the peer.
+// tell sends a term to a process of the peer, from outside the reader.
 func (r *rig) tell(message etf.Term) { r.conn.say(external(message)) }
 
 func (c *Conn) say(message []byte) {
@@ -286,7 +286,7 @@ func (c *Conn) aside(f func(*Message)) bool {
 	return !m.refuse
 }
 
-// quiet returns a connection that reads, writes and ticks only when the test calls it.
+// quiet returns a connection that reads, writes and ticks only when the test makes it.
 func quiet() *Conn {
 	p := newProto(newLocals(), slog.DiscardHandler)
 	c := p.New(context.Background(), Session{Peer: handshake.Peer{Name: there, Flags: flags}})
@@ -297,7 +297,7 @@ func quiet() *Conn {
 // everything is the size of the pool.
 const everything = MaxShared + MaxSmall
 
-// take takes n bytes of the pool, for a connection that cannot be ended.
+// take takes n bytes from the pool, as a connection that cannot be ended.
 func (p *pool) take(n int) { p.held.Add(int64(n)) }
 func (p *pool) give(n int) { p.held.Add(-int64(n)) }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // MaxSpawned bounds how many functions run for one peer at a time; more functions wait. All of them
-// count against MaxShared; if that has no room for a function, it is refused with system_limit.
+// count against MaxShared; a function that has no room there is refused with system_limit.
 const MaxSpawned = 64
 
 // MaxArguments bounds the bytes of a function's arguments, because the result or the stack of
@@ -31,8 +31,9 @@ const (
 )
 
 // spawn starts a goroutine that calls f, unless the connection has ended by then, and finally
-// done. It takes functionSize until the goroutine ends, and reports whether there was room for
-// it. In either case the bytes that the caller has taken are also returned.
+// done. Until the goroutine ends, spawn holds functionSize bytes; if there is no room for them,
+// it returns false and starts nothing. In either case it returns the taken bytes, which the
+// caller took, to the pool.
 func (c *Conn) spawn(f, done func(), taken int) bool {
 	if !c.memory.take(functionSize) {
 		c.memory.give(taken)

@@ -26,18 +26,18 @@ func TestSpawnRefused(t *testing.T) {
 		want      etf.Atom
 	}{
 		{"too big", f("m", int64(1)), external(etf.List{big}), none, "system_limit"},
-		{"no term", f("m", int64(1)), []byte{200, 1, 2}, none, "badarg"},
-		{"no list", f("m", int64(0)), external(etf.Atom("x")), none, "badarg"},
-		{"no arity", f("m", etf.Atom("x")), external(none), none, "badarg"},
+		{"not a term", f("m", int64(1)), []byte{200, 1, 2}, none, "badarg"},
+		{"not a list", f("m", int64(0)), external(etf.Atom("x")), none, "badarg"},
+		{"arity an atom", f("m", etf.Atom("x")), external(none), none, "badarg"},
 		{"no function", etf.Tuple{etf.Atom("m"), int64(1)}, one, none, "badarg"},
 		{"more than a function", append(f("m", int64(1)), int64(1)), one, none, "badarg"},
 		{"another arity", f("m", int64(1)), external(etf.List{int64(1), int64(2)}), none, "badarg"},
 		{"a negative arity", f("m", int64(-1)), one, none, "badarg"},
-		{"another arity, no options", f("m", int64(2)), one, etf.Atom("link"), "badarg"},
-		{"long, no options", f("m", int64(1)), external(etf.List{make([]byte, MaxArguments)}), etf.Atom("link"), "system_limit"},
-		{"no option", f("m", int64(1)), one, etf.List{etf.Atom("bad")}, "badopt"},
-		{"no option, much", f("m", int64(1)), external(etf.List{make([]byte, 2*ownArguments)}), etf.List{etf.Atom("bad")}, "badopt"},
-		{"no options", f("m", int64(1)), one, etf.Atom("link"), "badopt"},
+		{"another arity, options not a list", f("m", int64(2)), one, etf.Atom("link"), "badarg"},
+		{"long, options not a list", f("m", int64(1)), external(etf.List{make([]byte, MaxArguments)}), etf.Atom("link"), "system_limit"},
+		{"not an option", f("m", int64(1)), one, etf.List{etf.Atom("bad")}, "badopt"},
+		{"not an option, long", f("m", int64(1)), external(etf.List{make([]byte, 2*ownArguments)}), etf.List{etf.Atom("bad")}, "badopt"},
+		{"options not a list", f("m", int64(1)), one, etf.Atom("link"), "badopt"},
 		{"a bad value", f("m", int64(1)), one, etf.List{etf.Tuple{etf.Atom("priority"), etf.Atom("x")}}, "badopt"},
 		{"refused", f("not", int64(1)), one, none, "undef"},
 	} {
@@ -114,25 +114,24 @@ func TestSpawned(t *testing.T) {
 	}
 }
 
-// SpawnFor refuses with OTP's error, or reports a link, then the pid, before the function
-// runs.
+// SpawnFor returns OTP's error, or reports the link, then the pid, before the function runs.
 func TestSpawnFor(t *testing.T) {
 	list := func(octets int) []byte { return external(etf.List{make([]byte, octets)}) }
 	none, long, most := external(etf.List{}), list(2*ownArguments), list(MaxArguments-len(list(0)))
 	for name, test := range map[string]struct {
 		owner              etf.Pid
 		arguments, options []byte
-		taken              int // bytes of the pool taken before
+		taken              int // bytes taken from the pool beforehand
 		want               string
 	}{
-		"as it is":       {theirs, none, none, 0, "began\nruns 0\n"},
-		"up to the most": {theirs, most, none, 0, "began\nruns 1\n"},
-		"too much":       {theirs, append(most, 0), none, 0, "system_limit"},
-		"another owner":  {etf.NewPid("third@h", 9, 0, 1), none, none, 0, "notsup"},
-		"no options":     {theirs, none, external(etf.Atom("x")), 0, "badarg"},
-		"no list":        {theirs, external(make([]byte, 2*ownArguments)), none, 0, "badarg"},
-		"no room":        {theirs, long, none, everything, "system_limit"},
-		"not enough":     {theirs, long, none, everything - weight(long, 0), "system_limit"},
+		"ordinary":      {theirs, none, none, 0, "began\nruns 0\n"},
+		"at the limit":  {theirs, most, none, 0, "began\nruns 1\n"},
+		"too much":      {theirs, append(most, 0), none, 0, "system_limit"},
+		"another owner": {etf.NewPid("third@h", 9, 0, 1), none, none, 0, "notsup"},
+		"bad options":   {theirs, none, external(etf.Atom("x")), 0, "badarg"},
+		"not a list":    {theirs, external(make([]byte, 2*ownArguments)), none, 0, "badarg"},
+		"no room":       {theirs, long, none, everything, "system_limit"},
+		"not enough":    {theirs, long, none, everything - weight(long, 0), "system_limit"},
 	} {
 		for _, link := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, link %t", name, link), func(t *testing.T) {
@@ -189,7 +188,7 @@ func TestSpawnedPids(t *testing.T) {
 	}
 }
 
-// The options of OTP are accepted, but only link and monitor have an effect.
+// OTP's options are accepted, but only link and monitor have an effect.
 func TestSpawnOptions(t *testing.T) {
 	atom := func(a etf.Atom) etf.Term { return a }
 	pair := func(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }

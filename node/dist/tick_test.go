@@ -21,7 +21,8 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// An idle peer is sent four ticks in net_ticktime, whatever it sends.
+// The node sends a peer four ticks per net_ticktime if it sends nothing else, whatever the peer
+// sends.
 func TestTicks(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(bytes.Repeat(tick, 1000))
@@ -96,7 +97,7 @@ func TestAsked(t *testing.T) {
 		r.send(monitorP(gone, ref3))
 		r.pass(10 * time.Minute)
 		if got := r.conn.Asked().Sub(start) - 10*time.Minute; got < 0 || got > maxTick {
-			t.Errorf("seen to ask %v later, want at most %v", got, maxTick)
+			t.Errorf("Asked is %v too late, want at most %v", got, maxTick)
 		}
 		r.send(monitorP(gone, ref3))
 		synctest.Wait()

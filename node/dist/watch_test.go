@@ -90,8 +90,8 @@ func TestDemonitor(t *testing.T) {
 	})
 }
 
-// The end of a process is reported to its watchers, and so is that of the next process
-// with its name.
+// The end of a process is reported to its watchers, and so is the end of the next process with
+// the same name.
 func TestEnded(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		box := etf.NewPid(here, 0, 1<<8, creation)
@@ -139,7 +139,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// The end of a process is reported even if it ends while the watch is set. Earlier watches
+// The end of a process is reported even if it ends while the watch is being set. Earlier watches
 // receive its reason.
 func TestWatchRace(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
