@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// startLiar answers every connection with the same bytes, and closes it unless hang is set.
+// startLiar starts a server that answers every request with the same bytes and then closes the
+// connection, unless hang is set. It returns the server's address.
 func startLiar(t *testing.T, answer string, hang bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp", anyPort)

@@ -75,8 +75,8 @@ func startServer(t *testing.T, addr string, prepare func(*Server)) (*Server, str
 
 const anyPort = "127.0.0.1:0"
 
-// freePort returns a port that is not open. It is below the range from which the system
-// chooses, so that no other test gets it.
+// freePort returns a port that is not open. The port is below the range from which the system
+// chooses ports, so that no other test gets it.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
 	for {
@@ -99,7 +99,7 @@ func talk(t *testing.T, addr, raw string) string {
 	if _, err := io.WriteString(conn, raw); err != nil {
 		t.Fatal(err)
 	}
-	// A server that closes with unread bytes resets the connection, which is also its end.
+	// A server that closes a connection with unread bytes resets it; the error is ignored.
 	answer, _ := io.ReadAll(conn)
 	return string(answer)
 }

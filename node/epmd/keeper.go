@@ -327,8 +327,9 @@ func splitName(nodename string) (name, host string, err error) {
 	return name, host, nil
 }
 
-// provide starts an EPMD on a port where none listens. Like erl, it starts OTP's daemon, because
-// the daemon outlives this process; if that is not installed, it starts our own EPMD.
+// provide starts an EPMD on a port on which none listens. Like erl, it starts OTP's daemon,
+// because the daemon outlives this process; if the daemon is not installed or does not start,
+// provide starts our own EPMD.
 func (k *Keeper) provide(ctx context.Context) error {
 	if path, err := exec.LookPath(k.program); err == nil {
 		err := k.startDaemon(ctx, path)
@@ -365,7 +366,7 @@ func (k *Keeper) startDaemon(ctx context.Context, path string) error {
 	}
 }
 
-// serve starts our own EPMD on the addresses of listen.
+// serve starts our own EPMD on the listeners that listen returns.
 func (k *Keeper) serve() error {
 	ls, err := listen(k.Port)
 	if err != nil {

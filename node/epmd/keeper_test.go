@@ -22,7 +22,7 @@ func newKeeper(t *testing.T, name string, port uint16) (*Keeper, chan State) {
 	return k, states
 }
 
-// startKeeper starts a keeper for the node whose name it has.
+// startKeeper starts a keeper for the node that k.Node names.
 func startKeeper(ctx context.Context, k *Keeper) error { return k.Start(ctx, k.Node.Name+"@127.0.0.1") }
 
 func awaitState(t *testing.T, states <-chan State, what string, cond func(State) bool) {
@@ -78,7 +78,7 @@ func TestKeepersTakeOverTheEPMD(t *testing.T) {
 	}
 }
 
-// The EPMD listens at the addresses of ERL_EPMD_ADDRESS and the loopback.
+// The EPMD listens on the addresses in ERL_EPMD_ADDRESS and on loopback.
 func TestAddresses(t *testing.T) {
 	noLeak(t)
 	for _, tt := range []struct {
@@ -118,7 +118,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// If another EPMD has the port, a keeper has none of its own.
+// If another EPMD has the port, a keeper does not serve its own.
 func TestServeFails(t *testing.T) {
 	noLeak(t)
 	_, addr := startServer(t, "0.0.0.0:0", nil)
@@ -134,7 +134,7 @@ func TestServeFails(t *testing.T) {
 	}
 }
 
-// The EPMD of Prepare serves other nodes, and the node registers with it.
+// The EPMD that Prepare starts serves other nodes, and the node itself registers with it.
 func TestPrepare(t *testing.T) {
 	noLeak(t)
 	ctx := testContext(t)
@@ -164,7 +164,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// The port of another program's EPMD is free when it is restarted soon.
+// The port of another program's EPMD stays free long enough for that EPMD to be restarted.
 func TestKeeperIsPatient(t *testing.T) {
 	noLeak(t)
 	old, addr := startServer(t, anyPort, nil)
@@ -180,7 +180,7 @@ func TestKeeperIsPatient(t *testing.T) {
 	awaitState(t, states, "registered again", func(s State) bool { return s.Registered && !s.Serving })
 }
 
-// The nodes that are registered with our own EPMD are logged when it ends.
+// When our own EPMD stops, the other nodes registered with it are logged.
 func TestKeeperTellsWhoLosesItsEPMD(t *testing.T) {
 	noLeak(t)
 	for _, others := range [][]string{nil, {"other", "another"}} {
@@ -300,7 +300,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Start succeeds if EPMD is slow to notice the end of a node with the name.
+// Start succeeds even if EPMD is slow to notice the end of an earlier node of the same name.
 func TestKeeperWaitsForItsName(t *testing.T) {
 	noLeak(t)
 	l, err := net.Listen("tcp", joinPort(loopback, 0))

@@ -43,7 +43,7 @@ func (n *Node) append(dst []byte, message Tag) ([]byte, error) {
 	return append(dst, n.Extra...), nil
 }
 
-// node reads the fields of a node. Like the real daemon, it ignores bytes that follow.
+// node reads the fields of a node. Like the real daemon, it ignores trailing bytes.
 func (r *reader) node() Node {
 	n := Node{
 		Port:     uint16(r.uint("port", 2)),

@@ -32,7 +32,7 @@ func TestTagsAreThoseOfTheChapter(t *testing.T) {
 
 var flake = Node{Name: "flake", Port: 4711, Type: Normal, Highest: 6, Lowest: 5}
 
-// The bytes are those of conversations with the daemon of OTP 25.
+// The bytes come from conversations with the daemon of OTP 25.
 var messages = []struct {
 	m    message
 	wire string

@@ -164,7 +164,7 @@ func TestOurNodeUsesTheDaemon(t *testing.T) {
 	stop()
 	awaitState(t, states, "lost", func(s State) bool { return !s.Registered })
 	awaitState(t, states, "registered with its own", func(s State) bool { return s.Registered && s.Serving })
-	await(t, "the Erlang node has come over to our server", func() bool {
+	await(t, "the Erlang node has registered with our server", func() bool {
 		_, err := Lookup(ctx, k.State().Addr, "peer")
 		return err == nil
 	})

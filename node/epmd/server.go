@@ -19,7 +19,7 @@ import (
 // Limits of the server. Hosts are those of [host.Of]; loopback does not count as one.
 const (
 	maxRegistered = 1024                  // nodes
-	maxWaiting    = 1024                  // connections without a registration; if there is one more, another is closed
+	maxWaiting    = 1024                  // connections without a registration; each further one closes another
 	maxPerHost    = 256                   // of these, connections from one host
 	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ takes 1288
 	answerTime    = 5 * time.Second       // bounds a request with its reply

@@ -212,8 +212,8 @@ func TestOtherHostsMayOnlyLookUp(t *testing.T) {
 	}
 }
 
-// Any number of silent connections from any hosts does not prevent answers to others, and does
-// not end registrations.
+// Silent connections, however many and from whichever hosts, do not prevent answers to others and
+// do not end registrations.
 func TestSilentPeers(t *testing.T) {
 	for name, test := range map[string]struct {
 		hosts func() net.IP // nil means this host
@@ -261,7 +261,8 @@ func TestSilentPeers(t *testing.T) {
 	}
 }
 
-// manyHosts returns addresses that differ in a byte, and in the byte before it.
+// manyHosts returns a function that returns a different address on each call: it counts in the
+// given byte and the byte before it.
 func manyHosts(first string, octet int) func() net.IP {
 	ip := net.ParseIP(first)
 	if four := ip.To4(); four != nil {
@@ -275,7 +276,7 @@ func manyHosts(first string, octet int) func() net.IP {
 	}
 }
 
-// At the limit of registered nodes, registrations are refused but lookups answered.
+// At the limit of registered nodes, registrations are refused, but lookups are answered.
 func TestTooManyRegistered(t *testing.T) {
 	noLeak(t)
 	ctx := testContext(t)
@@ -296,7 +297,7 @@ func TestTooManyRegistered(t *testing.T) {
 		t.Errorf("%d names, %v", len(names), err)
 	}
 	last.Close()
-	await(t, "there is a place again", func() bool {
+	await(t, "there is room again", func() bool {
 		reg, err := Register(ctx, addr, Node{Name: "more", Port: 1})
 		if err == nil {
 			reg.Close()

@@ -142,7 +142,7 @@ func (*closed) Accept(net.Addr, lib.NetReadWriter, bool, string) (ergonode.Hands
 type process struct {
 	Process
 	node      *Node
-	restarted func() // if the end function ended the last run
+	restarted func() // called after the restart if the end function ended the last run
 }
 
 var _ gen.ProcessBehavior = (*process)(nil)

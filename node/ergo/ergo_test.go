@@ -54,7 +54,7 @@ func TestProcess(t *testing.T) {
 			l.exits <- gen.ProcessGracefulExitRequest{From: l.Self(), Reason: "shutdown"}
 			synctest.Wait()
 			if l.down {
-				t.Error("it ends before its context")
+				t.Error("the process ends before its context")
 			}
 			l.kill()
 		}, etf.Atom("shutdown")},
@@ -100,7 +100,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// The supervisor's reason is the reason even if the supervisor has already ended.
+// A process that its supervisor ends has the supervisor's reason, even if the supervisor has
+// already ended.
 func TestProcessSeenLate(t *testing.T) {
 	for range 100 {
 		l := &life{exits: make(chan gen.ProcessGracefulExitRequest, 1)}
@@ -119,8 +120,8 @@ func TestProcessSeenLate(t *testing.T) {
 	}
 }
 
-// A process that its end function ended delays Shutdown until it runs again or the node ends, and
-// once the node shuts down no process can be ended.
+// A process that its end function ended delays Shutdown until it runs again or the node ends.
+// After Shutdown, end functions have no effect.
 func TestEnding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var end func(etf.Term)
@@ -195,7 +196,7 @@ func TestShutdownWaits(t *testing.T) {
 		n.ending.RUnlock()
 		select {
 		case <-stopped:
-			t.Fatal("it does not wait")
+			t.Fatal("Shutdown does not wait")
 		default:
 			runtime.Gosched()
 		}
