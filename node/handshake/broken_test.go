@@ -50,13 +50,13 @@ func TestBroken(t *testing.T) {
 		want  error
 	}{
 		{"accept", false, Options{}, []message{name, Reply{1, digest}}, 3, nil},
-		{"accept who has no name", false, Options{},
+		{"accept a nameless peer", false, Options{},
 			[]message{Name{Version: 6, Flags: Offered | NameMe, Node: "b"}, Reply{1, digest}}, 3, nil},
-		{"accept who was there", false, Options{Admit: admit}, []message{name, StatusTrue, Reply{1, digest}}, 3, nil},
+		{"accept a connected peer", false, Options{Admit: admit}, []message{name, StatusTrue, Reply{1, digest}}, 3, nil},
 		{"accept a complement", false, Options{}, []message{old, Complement{1, 1}, Reply{1, digest}}, 3, nil},
 		{"start", true, Options{}, []message{StatusOK, challenge, Ack{digest}}, 2, nil},
-		{"start anew", true, Options{}, []message{StatusAlive, challenge, Ack{digest}}, 3, nil},
-		{"start, and rather not", true, Options{Alive: keep}, []message{StatusAlive}, 2, ErrSimultaneous},
+		{"start, replacing", true, Options{}, []message{StatusAlive, challenge, Ack{digest}}, 3, nil},
+		{"start, not replacing", true, Options{Alive: keep}, []message{StatusAlive}, 2, ErrSimultaneous},
 	} {
 		run := func(in []byte, takes int) (*thin, error) {
 			s := &thin{stubOf(in), takes}

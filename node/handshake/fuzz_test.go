@@ -37,7 +37,7 @@ func fuzz(f *testing.F, decode func([]byte) (message, error)) {
 			t.Errorf("%x is encoded to %x", src, again)
 		}
 		if got, err := decode(again); err != nil || got != m {
-			t.Errorf("%#v came back as %#v, %v", m, got, err)
+			t.Errorf("%#v round-trips to %#v, %v", m, got, err)
 		}
 	})
 }

@@ -90,7 +90,7 @@ func (s *script) finish(c Challenge) {
 	}
 }
 
-// After a handshake each side has the name, creation and flags of the other.
+// After a handshake, each side knows the other's name, creation and flags.
 func TestAcceptStart(t *testing.T) {
 	for _, long := range []bool{false, true} {
 		t.Run(fmt.Sprintf("long lengths %t", long), func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// A wrong cookie is detected by the other side, which sends no digest of the right one.
+// The accepting side detects a wrong cookie, and does not send a digest of the right one.
 func TestWrongCookie(t *testing.T) {
 	accepted, started := shake(Options{Node: there, Cookie: cookie}, with(Options{Node: here, Cookie: "guess"}))
 	if accepted.err != ErrCookie || accepted.peer.Name != here {

@@ -209,12 +209,12 @@ func TestFlagNumbers(t *testing.T) {
 		delete(numbers, f.name)
 	}
 	if len(numbers) > 0 {
-		t.Errorf("not there: %v", numbers)
+		t.Errorf("without a flag in Go: %v", numbers)
 	}
 }
 
-// Offered has the flags that every release requires, according to its
-// erts_internal:get_dflags(), and none that the connection does not implement.
+// Offered contains the flags that each release requires, according to its
+// erts_internal:get_dflags(), and no flag that the connection does not implement.
 func TestOffered(t *testing.T) {
 	for release, demanded := range map[string]Flags{
 		"OTP 23": 0x50184,

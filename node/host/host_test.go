@@ -43,7 +43,7 @@ func TestIsLoopback(t *testing.T) {
 	}
 }
 
-// conn is a connection from a host, which is empty for the loopback.
+// conn is a connection from a host, which is empty for loopback.
 type conn struct{ host string }
 
 func (c *conn) Host() netip.Addr {
@@ -68,16 +68,16 @@ func TestLine(t *testing.T) {
 	for _, c := range []*conn{a1, b, a2} {
 		l.Add(c)
 	}
-	check("three came", "192.0.2.1", false, a1, b, a2)
+	check("three are added", "192.0.2.1", false, a1, b, a2)
 	if !l.Remove(a2) || l.Remove(a2) {
 		t.Error("removed: want the one that is in the line, once")
 	}
-	check("one has gone", "none", false, a1, b)
+	check("one is removed", "none", false, a1, b)
 	h2, h3 := &conn{}, &conn{}
 	for _, c := range []*conn{home, h2, h3} {
 		l.Add(c)
 	}
-	check("those of the loopback came", "none", true, a1, b, home, h2, h3)
+	check("three of loopback are added", "none", true, a1, b, home, h2, h3)
 }
 
 // A line without PerHost is limited only by Most.
