@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The kernel keeps no more for a peer than is asked for, which Linux doubles.
+// The kernel buffers no more for a peer than Bound sets, which Linux doubles.
 func TestBound(t *testing.T) {
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

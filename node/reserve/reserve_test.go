@@ -23,7 +23,7 @@ func atMost(t *testing.T, n int) {
 	}
 	now := old
 	now.Cur = 0
-	for range n { // its type is not everywhere the same
+	for range n { // the type of Cur differs between systems
 		now.Cur++
 	}
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &now); err != nil {
@@ -32,8 +32,7 @@ func atMost(t *testing.T, n int) {
 	t.Cleanup(func() { syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old) })
 }
 
-// However many callers connect, a file can be opened; when some have gone, others get
-// in.
+// However many callers connect, a file can be opened. When some have left, others can connect.
 func TestListener(t *testing.T) {
 	atMost(t, Needed)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,7 +53,7 @@ func TestListener(t *testing.T) {
 			in <- c
 		}
 	}()
-	// dial reports whether a caller gets in.
+	// dial reports whether a caller can connect.
 	var ours []net.Conn
 	dial := func() bool {
 		t.Helper()
@@ -68,11 +67,11 @@ func TestListener(t *testing.T) {
 	}
 	for dial() {
 		if len(ours) > Needed {
-			t.Fatal("all get in")
+			t.Fatal("all callers can connect")
 		}
 	}
 	if len(ours) < (Needed-Kept)/4 { // both ends are ours
-		t.Errorf("%d got in", len(ours)-1)
+		t.Errorf("only %d callers could connect", len(ours)-1)
 	}
 	if err := Left(); !errors.Is(err, ErrFew) {
 		t.Errorf("what is left: %v", err)
@@ -91,7 +90,7 @@ func TestListener(t *testing.T) {
 		c.Close()
 	}
 	if !dial() {
-		t.Error("nobody gets in any more")
+		t.Error("no caller can connect any more")
 	}
 	if err := Left(); err != nil {
 		t.Error(err)
@@ -165,7 +164,7 @@ func TestQuarter(t *testing.T) {
 	}
 }
 
-// A control group's limit binds those below it.
+// A control group's limit applies to the groups below it.
 func TestGroups(t *testing.T) {
 	const none = math.MaxInt64
 	for name, test := range map[string]struct {

@@ -26,7 +26,7 @@ var table = Table{
 	{"m", "fail", 0}:  func([]etf.Term) (etf.Term, error) { return nil, errors.New("broken") },
 }
 
-// calls are calls of functions, and their results by erpc, by rex and as spawned processes.
+// calls holds function calls, and their results through erpc, through rex and as spawned processes.
 var calls = map[string]struct {
 	module, function etf.Atom
 	args             etf.Term

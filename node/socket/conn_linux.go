@@ -201,7 +201,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	if c.quick >= busy {
 		c.takeOver()
-	} else if n == len(b) { // more is likely waiting: others first
+	} else if n == len(b) { // more data is likely waiting: serve other connections first
 		runtime.Gosched()
 	}
 	return n, err

@@ -27,11 +27,11 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A chain of certificates passes; a much longer handshake does not.
+// A handshake with a chain of certificates succeeds; a much longer handshake fails.
 func TestHandshake(t *testing.T) {
 	ca := certstest.NewCA(t, "ca")
 	for name, tt := range map[string]struct {
-		protocols, certificates int // each of 100 bytes, of some 500
+		protocols, certificates int // each of 100 bytes, and of about 500
 		want                    error
 	}{
 		"usual":             {1, 1, nil},

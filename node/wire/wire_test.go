@@ -17,7 +17,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Read returns frames of all sizes, and does not allocate those that fit its buffer.
+// Read returns frames of all sizes, and does not allocate for frames that fit its buffer.
 func TestRead(t *testing.T) {
 	const buffer, most = 64 << 10, 1 << 20
 	for _, size := range []int{0, 1, buffer - HeaderSize, buffer, buffer + 1, most} {
