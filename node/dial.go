@@ -48,7 +48,7 @@ func (n *Node) Connect(peer string) error {
 	if wrong && c.previous != "" {
 		err = n.reach(peer, c.previous)
 	}
-	if n.connection(peer) != nil { // this connection, or one that peer dialed at the same time
+	if n.connection(peer) != nil { // over this connection, or one that the peer dialed at the same time
 		return nil
 	}
 	return err
@@ -155,7 +155,7 @@ func listen(ctx context.Context, o Options) (net.Listener, error) {
 	return reserve.Listener(l, o.Log), nil
 }
 
-// Network returns the network for listening on addr, host:port. It is tcp4 if host is an IPv4
+// Network returns the network for listening on addr, a host:port. It is tcp4 if host is an IPv4
 // address, because with tcp and 0.0.0.0 package net listens on IPv6 too.
 func Network(addr string) string {
 	host, _, _ := net.SplitHostPort(addr)

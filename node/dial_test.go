@@ -26,13 +26,13 @@ func TestConnect(t *testing.T) {
 			}
 		}
 		if ok {
-			await(t, "it is connected, once", func() bool { return server.Connections() == 1 && n.Connections() == 1 })
+			await(t, "they are connected once", func() bool { return server.Connections() == 1 && n.Connections() == 1 })
 		}
 		if err := n.Connect("nobody@127.0.0.1"); !errors.Is(err, epmd.ErrNotFound) {
 			t.Errorf("unknown node: %v", err)
 		}
 		n.Stop()
-		await(t, "it is gone", func() bool { return server.Connections() == 0 })
+		await(t, "the connection has ended", func() bool { return server.Connections() == 0 })
 	}
 }
 
@@ -88,7 +88,7 @@ func reserveAll(t *testing.T) {
 	}
 }
 
-// A second connection of a name is not served.
+// A second connection to a peer of the same name is not served.
 func TestServeOnce(t *testing.T) {
 	n := start(t, Options{})
 	p := dial(t, n, "a@127.0.0.1")
@@ -131,7 +131,7 @@ func TestSetCookies(t *testing.T) {
 		n.SetCookies(step.current, step.previous)
 		for cookie, want := range step.taken {
 			if got := shows(t, n, cookie); got != want {
-				t.Errorf("%s and %q, shown %q: taken %t, want %t", step.current, step.previous, cookie, got, want)
+				t.Errorf("cookies %s and %q, peer's %q: accepted %t, want %t", step.current, step.previous, cookie, got, want)
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func TestConnectWithPreviousCookie(t *testing.T) {
 	}
 }
 
-// With two cookies, a wrong one delays its host as with one.
+// A wrong cookie delays its host even if the node accepts two cookies.
 func TestPreviousCookieOffends(t *testing.T) {
 	n := start(t, Options{Previous: "old"})
 	if shows(t, n, "guess") {
@@ -192,8 +192,8 @@ func say(t *testing.T, c net.Conn, m interface{ Append([]byte) []byte }) {
 	}
 }
 
-// A peer without the cookie, at an address that the node dials, returns the challenge that the
-// node has sent on another connection. It is refused on both.
+// A peer without the cookie, at an address that the node dials, relays the challenge that the
+// node sent on another connection. The node refuses both connections.
 func TestRelayedChallenge(t *testing.T) {
 	d := startDialed(t, "b")
 	outcome := d.connect()
@@ -235,7 +235,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// The node listens at the loopback only if its name is literally a name of the loopback.
+// The node listens only on loopback if its host is literally a loopback name or address.
 func TestListen(t *testing.T) {
 	for _, tt := range []struct {
 		host string
@@ -257,13 +257,13 @@ func TestListen(t *testing.T) {
 		}
 		ip := l.Addr().(*net.TCPAddr).IP
 		if ip.IsUnspecified() != tt.all || ip.IsLoopback() == tt.all {
-			t.Errorf("%s: listens at %v", tt.host, ip)
+			t.Errorf("%s: listens on %v", tt.host, ip)
 		}
 		l.Close()
 	}
 }
 
-// 0.0.0.0 means all addresses of IPv4, and none of IPv6.
+// 0.0.0.0 means all IPv4 addresses and no IPv6 address.
 func TestListenIPv4(t *testing.T) {
 	l, err := listen(t.Context(), Options{Name: "flake@127.0.0.1", Listen: "0.0.0.0:0"})
 	if err != nil {
@@ -271,6 +271,6 @@ func TestListenIPv4(t *testing.T) {
 	}
 	defer l.Close()
 	if addr := l.Addr().(*net.TCPAddr); addr.IP.To4() == nil {
-		t.Errorf("listens at %v", addr)
+		t.Errorf("listens on %v", addr)
 	}
 }

@@ -6,7 +6,7 @@
 //	2 peer     names and cookie   node/handshake    reads exactly its own bytes
 //	3 frame    4-byte length      node/dist         one reader per connection, in order; ticks
 //	4 message  control + payload  node/dist         a table of operations
-//	5 call     $gen_call, From    genserver         pid and tag stay as the bytes received
+//	5 call     $gen_call, From    genserver         pid and tag are kept as received
 //	6 id       the request        idserver/iderl    one method of idserver for each
 //	7 reply    {Tag, Reply}       genserver         appended to the connection's output
 //	8 socket   write              node/dist         once for all calls that had arrived
@@ -37,7 +37,7 @@
 //
 //	generator   makes ids of one format as one worker
 //	format      the fields of an id and its text forms: flake, flake-idgen, snowflake, sno, uuidv7, ulid
-//	worker      the field that says who made an id; called machine in snowflake, partition in sno
+//	worker      the field that identifies who made an id; called machine in snowflake, partition in sno
 //	sequence    the field that distinguishes the ids of one tick
 //	tick        the unit of a format's time; an empty frame of the distribution is a net tick
 //	run         consecutive ids: the first, and how many
@@ -50,7 +50,7 @@
 //	floor       the mark of all numbers, written after etcd was restored
 //
 //	pool        the memory that all connections share
-//	host        what limits per host apply to: an address or, for IPv6, a /64 network
+//	host        an address or, for IPv6, a /64 network, to which limits apply
 //	thread      an operating system thread; what Go schedules is a goroutine
 //	byte        eight bits; OTP's documents say byte
 package node

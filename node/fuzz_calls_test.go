@@ -83,7 +83,7 @@ func (s *session) expect(c *fuzzCall, check func(reply []byte) error) {
 	s.mu.Unlock()
 }
 
-// begins checks how a reply, as Erlang prints it, begins.
+// begins returns a check that a reply, as Erlang prints it, begins with text.
 func begins(text string) func(reply []byte) error {
 	return func(reply []byte) error {
 		if got := string(etf.FormatRaw(nil, reply, 1000)); !strings.HasPrefix(got, text) {
@@ -93,7 +93,7 @@ func begins(text string) func(reply []byte) error {
 	}
 }
 
-// wantIDs checks n ids.
+// wantIDs returns a check that a reply has n ids as requested.
 func (s *session) wantIDs(c *fuzzCall, a asked, base, n int) func(reply []byte) error {
 	return func(reply []byte) error {
 		const large = 256

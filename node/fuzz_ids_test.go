@@ -17,7 +17,7 @@ func runOf(id flake.ID, count int) (idRun, error) {
 	from := id.Milli()<<16 | uint64(id.Sequence())
 	r := idRun{from, from + uint64(count) - 1}
 	if count < 1 || r.to>>16 != r.from>>16 || id.Worker() != 1 {
-		return r, fmt.Errorf("no ids: %v and %d after it", id, count-1)
+		return r, fmt.Errorf("not ids: %v and %d after it", id, count-1)
 	}
 	return r, nil
 }
@@ -72,7 +72,7 @@ func (l *ledger) check(t *testing.T) {
 	t.Helper()
 	l.sort()
 	if len(l.twice) > 0 {
-		t.Errorf("twice: %d runs of ids, first %+v", len(l.twice), l.twice[0])
+		t.Errorf("%d runs of ids were sent twice; the first is %+v", len(l.twice), l.twice[0])
 	}
 }
 
@@ -91,7 +91,7 @@ func readIDs(a asked, base int, reply []byte) (runs []idRun, err error) {
 	r := etf.NewReader(reply)
 	arity, word := r.Tuple(), string(r.Atom())
 	if arity != 2 || word != "ok" {
-		return nil, fmt.Errorf("no ids: %s", etf.FormatRaw(nil, reply, 200))
+		return nil, fmt.Errorf("not ids: %s", etf.FormatRaw(nil, reply, 200))
 	}
 	add := func(id flake.ID, count int) {
 		run, failed := runOf(id, count)

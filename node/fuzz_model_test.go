@@ -15,7 +15,7 @@ type model struct {
 	monitors map[string]*watch // by reference
 	links    map[pair]*linkOf
 	spawns   map[string]*spawnOf // by reference
-	spawned  map[pair]*spawnOf   // by pid and owner, linked
+	spawned  map[pair]*spawnOf   // those linked to their owner, by pid and owner
 	owners   map[string]int      // expected links by net_kernel, by owner
 	acks     map[string]pair     // of removed links, by number
 	messages map[string]int      // expected messages of rex, by receiver and message
@@ -101,12 +101,12 @@ func (s *session) message(to string, raw []byte) error {
 	}
 	delete(s.calls, tag)
 	if c.to != to {
-		return fmt.Errorf("an answer to another process than the caller")
+		return fmt.Errorf("an answer to a process other than the caller")
 	}
 	if q := c.queue; q != nil {
 		at := slices.Index(q.waiting, c)
 		if at > 0 {
-			s.suspect(c.server, q.waiting[0].before, "an answer before that to an earlier call of the process")
+			s.suspect(c.server, q.waiting[0].before, "an answer before the answer to an earlier call of the process")
 		}
 		if at >= 0 {
 			q.waiting = slices.Delete(q.waiting, at, at+1)
@@ -123,9 +123,9 @@ type watch struct {
 	item, by, ref string
 	server        etf.Atom // if monitored by name
 	before        servers
-	pid           etf.Pid // of the process if sure; "" if it never existed
+	pid           etf.Pid // the watched process if sure; "" if it never existed
 	sure          bool    // whether the watched process is known
-	taken         bool    // whether it was removed
+	taken         bool    // whether the monitor was removed
 	ended         bool
 }
 
@@ -136,11 +136,11 @@ func (s *session) down(item, by, ref string, reason []byte) error {
 	w := s.monitors[ref]
 	switch {
 	case w == nil:
-		return fmt.Errorf("the end of an unknown monitor")
+		return fmt.Errorf("an unknown monitor ended")
 	case w.ended:
-		return fmt.Errorf("the end of a monitor that has ended")
+		return fmt.Errorf("a monitor ended twice")
 	case w.item != item || w.by != by:
-		return fmt.Errorf("the end of a monitor of another process")
+		return fmt.Errorf("a monitor ended, but it was of another process")
 	}
 	w.ended = true
 	return nil
@@ -154,8 +154,8 @@ type linkOf struct {
 	exits int
 }
 
-// mayEnd reports whether a number of exits is right if our process ended after some of the
-// operations, or before all of them.
+// mayEnd reports whether the number of exits received is possible if our process ended after
+// some of the operations, or before all of them.
 func (l *linkOf) mayEnd(never bool) bool {
 	for end := range len(l.done) + 1 {
 		linked, exits := false, 0
@@ -193,7 +193,7 @@ func (s *session) exit(from, to string, reason []byte) error {
 	}
 	l := s.links[key]
 	if l == nil {
-		return fmt.Errorf("the end of an unknown link")
+		return fmt.Errorf("an unknown link ended")
 	}
 	l.exits++
 	return nil
@@ -202,7 +202,7 @@ func (s *session) exit(from, to string, reason []byte) error {
 // unlinked records that a link was removed.
 func (s *session) unlinked(id, from, to string) error {
 	if key, ok := s.acks[id]; !ok || key != (pair{from, to}) {
-		return fmt.Errorf("a link is said to be taken back that was not")
+		return fmt.Errorf("the removal of a link is acknowledged that was not requested")
 	}
 	delete(s.acks, id)
 	return nil
@@ -237,7 +237,7 @@ func (s *session) spawnReply(ref, to, flags string, result []byte) error {
 	}
 	q.pid = string(result)
 	if q.word != "" || flags != string(etf.AppendInt(nil, int64(q.wanted))) {
-		return fmt.Errorf("spawned with other flags, or not to be spawned")
+		return fmt.Errorf("spawned with other flags, or instead of a refusal")
 	}
 	if q.wanted&1 != 0 {
 		s.spawned[pair{q.pid, to}] = q
@@ -268,7 +268,7 @@ func (q *spawnOf) down(item, by string, reason []byte) error {
 func (q *spawnOf) exit(reason []byte) error {
 	q.exits++
 	if q.exits > 1 {
-		return fmt.Errorf("the end of a spawned process twice")
+		return fmt.Errorf("the end of a spawned process is reported twice")
 	}
 	if q.wanted&2 != 0 {
 		return nil // already checked with the monitor

@@ -55,7 +55,7 @@ func (f *fuzzer) play(name string, random *rand.Rand) {
 			s.burst()
 		}
 		if s = s.leave(); s != nil {
-			f.count("its name again")
+			f.count("connections that replace the last")
 		}
 	}
 	if s != nil {
@@ -80,7 +80,7 @@ func (f *fuzzer) connect(name string, random *rand.Rand) (*session, error) {
 func (s *session) burst() {
 	now := s.f.servers()
 	s.mu.Lock()
-	s.lose(now) // requests to servers of the burst before
+	s.lose(now) // servers may have ended since the previous burst
 	s.mu.Unlock()
 	s.before = now
 	killer := s.random.IntN(30) == 0
@@ -109,8 +109,8 @@ func (s *session) known(is bool) {
 	}
 }
 
-// leave ends the session in a random way. It returns the session if the next one of its name
-// must end it.
+// leave ends the session in a random way, or returns it if the peer's next connection must
+// replace it.
 func (s *session) leave() *session {
 	s.known(false)
 	if s.random.IntN(2) == 0 {
@@ -136,7 +136,7 @@ func (s *session) leave() *session {
 		s.flush()
 		s.write(binary.BigEndian.AppendUint32(nil, dist.MaxFrame+1))
 		s.join()
-	case 4: // by a distribution header, likewise
+	case 4: // by a distribution header
 		s.flush()
 		s.write([]byte{0, 0, 0, 3, 131, 68, 0})
 		s.join()
@@ -159,7 +159,7 @@ func (s *session) join() {
 	select {
 	case <-s.ended:
 	case <-time.After(patience):
-		s.fail("not ended by the node")
+		s.fail("the connection has not ended")
 	}
 	s.conn.Close()
 }
@@ -170,7 +170,7 @@ func (s *session) flush() {
 	s.out = s.out[:0]
 }
 
-// write writes frames. It ignores errors, because the reader gets them too.
+// write writes frames. It ignores errors, because reads from the connection then fail too.
 func (s *session) write(b []byte) {
 	s.conn.SetWriteDeadline(time.Now().Add(patience))
 	s.conn.Write(b)
@@ -295,7 +295,7 @@ func (s *session) note(word string, terms []byte) {
 
 func (s *session) fail(format string, args ...any) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s; what was last sent and came:", s.name, fmt.Sprintf(format, args...))
+	fmt.Fprintf(&b, "%s: %s; the last frames sent and received:", s.name, fmt.Sprintf(format, args...))
 	s.mu.Lock()
 	for i := max(0, s.journal.n-len(s.journal.lines)); i < s.journal.n; i++ {
 		line := s.journal.lines[i%len(s.journal.lines)]

@@ -50,7 +50,7 @@ func (s *session) await(missing func(now servers) string) {
 			return
 		}
 		if time.Now().After(end) {
-			s.fail("has not come: %s", what)
+			s.fail("missing: %s", what)
 			return
 		}
 	}
@@ -73,14 +73,14 @@ func (s *session) unanswered(now servers) string {
 	}
 	for ref, q := range s.spawns {
 		if !q.over() {
-			fmt.Fprintf(&what, "the end of what %s spawned: %+v; ", etf.FormatRaw(nil, []byte(ref), 100), q)
+			fmt.Fprintf(&what, "the end of the process that %s spawned: %+v; ", etf.FormatRaw(nil, []byte(ref), 100), q)
 		}
 	}
 	if len(s.acks) > 0 {
-		fmt.Fprintf(&what, "that %d links are taken back; ", len(s.acks))
+		fmt.Fprintf(&what, "acknowledgments for %d removed links; ", len(s.acks))
 	}
 	if len(s.messages) > 0 {
-		fmt.Fprintf(&what, "%d messages of rex; ", len(s.messages))
+		fmt.Fprintf(&what, "%d messages from rex; ", len(s.messages))
 	}
 	what.WriteString(s.f.unanswered(now, func(p *passed) bool { return p.via == s }))
 	return what.String()

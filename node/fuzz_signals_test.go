@@ -44,7 +44,7 @@ func (s *session) tellRex() {
 	s.sendTo(by, "rex", etf.Tuple{by, message})
 }
 
-// spawn requests a process, usually like erpc.
+// spawn requests a process, usually as erpc does.
 func (s *session) spawn() {
 	ref, number := s.newRef(), int64(s.f.number())
 	q := &spawnOf{from: string(s.proc()), wanted: s.random.IntN(4), check: anything}
@@ -97,7 +97,7 @@ func (s *session) spawn() {
 	s.send(control, args)
 }
 
-// spawnedIDs checks {Ref, return, {ok, Id}} or, for many, {Ref, return, Ids}.
+// spawnedIDs returns a check for {Ref, return, {ok, Id}} or, for many ids, {Ref, return, Ids}.
 func (s *session) spawnedIDs(a asked, n int) func(reason []byte) error {
 	check := s.wantIDs(new(fuzzCall), a, 0, n)
 	return func(reason []byte) error {
@@ -118,7 +118,7 @@ func (s *session) spawnedIDs(a asked, n int) func(reason []byte) error {
 	}
 }
 
-// spawnLink spawns a process like nodes before OTP 23.
+// spawnLink spawns a process as nodes before OTP 23 do.
 func (s *session) spawnLink() {
 	by := s.proc()
 	tag := s.newRef()

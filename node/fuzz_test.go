@@ -27,22 +27,22 @@ import (
 var (
 	fuzzOperations = flag.Int64("fuzz.operations", 10_000, "minimum number of operations of TestFuzz")
 	fuzzTime       = flag.Duration("fuzz.time", 0, "minimum duration of TestFuzz")
-	fuzzSeed       = flag.Uint64("fuzz.seed", 0, "what TestFuzz draws from; 0: another one each time")
+	fuzzSeed       = flag.Uint64("fuzz.seed", 0, "seed of TestFuzz; 0 means a different one each time")
 	fuzzPeers      = flag.Int("fuzz.peers", 8, "number of concurrent peers of TestFuzz")
 )
 
 // fuzzer runs several peers that perform random operations on a node, and checks the
 // results:
 //
-//   - each call is answered once, and those of a process to a server in order;
-//   - each monitor ends with one message, or is removed; so does each link;
+//   - each call is answered once, and the calls of a process to a server in order;
+//   - each monitor and each link ends with one message, or is removed;
 //   - a spawn request is answered once, and the end of its process is reported once;
-//   - no id is sent twice, and those of a process ascend;
+//   - no id is sent twice, and the ids of a process ascend;
 //   - no frame is unexpected, and only peers end their connections;
 //   - another peer is served at the same time;
-//   - when all peers have left, the node holds nothing of them.
+//   - when all peers have left, the node holds no memory for them.
 //
-// Servers are killed at random. Requests to a server that ends may be lost, as in a BEAM.
+// Servers are killed at random. Requests to a server that ends may be lost, as in Erlang.
 type fuzzer struct {
 	t    *testing.T
 	node *Node
@@ -248,11 +248,11 @@ func (f *fuzzer) dial(name string) (net.Conn, error) {
 	return c, nil
 }
 
-// nothingLeft checks that the node holds nothing of the peers.
+// nothingLeft checks that the node holds no connections and no memory for the peers.
 func (f *fuzzer) nothingLeft() {
 	n := f.node
 	await(f.t, "no node is connected", func() bool { return n.Traffic().Connections == 0 })
-	await(f.t, "nothing is held of what is shared", func() bool { return n.proto.Held() == 0 })
+	await(f.t, "no shared memory is held", func() bool { return n.proto.Held() == 0 })
 	n.gate.mu.Lock()
 	defer n.gate.mu.Unlock()
 	if left := len(n.gate.connected.All); left != 0 {
@@ -268,7 +268,7 @@ func (f *fuzzer) killAll() {
 			continue
 		}
 		p.send(etf.Tuple{int64(8), p.pid, pid, etf.Atom("kill")})
-		await(f.t, string(name)+" is there again", func() bool {
+		await(f.t, string(name)+" runs again", func() bool {
 			now := pidOf(f.node, string(name))
 			return now != "" && now != pid
 		})

@@ -56,7 +56,7 @@ type gate struct {
 
 	mu         sync.Mutex
 	handshakes host.Line[*attempt] // in the order in which they reached their stage
-	proven     map[string]*attempt // attempts that have proved the cookie, by name
+	proven     map[string]*attempt // attempts whose callers have proved that they have the cookie, by name
 	connected  host.Line[connectedHost]
 	offenders  map[netip.Addr]offender
 }
@@ -69,7 +69,7 @@ type attempt struct {
 	released chan struct{} // closed to end its delay
 
 	stage stage
-	name  string // set once the caller has proved the cookie
+	name  string // set once the caller has proved that it has the cookie
 
 	admitted string // the caller's name, if [meetings] has admitted it
 	assigned string // the name assigned to the caller, until it is connected
@@ -87,7 +87,7 @@ type stage int
 
 const (
 	arrived stage = iota // the caller has not sent its name
-	named                // the caller has sent its name, but not proved the cookie
+	named                // the caller has sent its name, but not proved that it has the cookie
 	held                 // the caller has sent its name, and is delayed for a wrong cookie from its host
 )
 
@@ -190,9 +190,9 @@ func (g *gate) delayOver(v *attempt) {
 	}
 }
 
-// proved records that a caller has proved the cookie and waits for its connection. Only the
-// latest attempt under a name waits; proved also returns the previous one, to be broken off. The
-// number of attempts that may wait is the number of connections left or the bound on handshakes,
+// proved records that a caller has the cookie and waits for its connection. Only the latest
+// attempt under a name waits; proved also returns the previous one, to be broken off. The number
+// of attempts that may wait is the number of connections left or the bound on handshakes,
 // whichever is greater.
 func (g *gate) proved(v *attempt, name string) (out *attempt, err error) {
 	g.mu.Lock()
@@ -244,8 +244,8 @@ func (g *gate) delay(host netip.Addr) time.Duration {
 	return min(firstDelay<<min(o.count-1, doublings), most)
 }
 
-// offended records a wrong cookie from a host. A right cookie does not cancel it, because that
-// may be from another caller at the same address.
+// offended records a wrong cookie from a host. A right cookie does not cancel the
+// record, because it may come from another caller at the same address.
 func (g *gate) offended(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// from returns a stream from an address.
+// from is a stream from an address.
 type from struct {
 	net.Conn
 	addr string
@@ -147,13 +147,13 @@ func TestSlow(t *testing.T) {
 	}
 	for range 100 {
 		if _, out := g.arrive(from{addr: "192.0.2.1"}); slices.Contains(slow, out) {
-			t.Fatal("one that has sent its name is broken off")
+			t.Fatal("a caller that has sent its name is broken off")
 		}
 	}
 }
 
-// Callers that are delayed for wrong cookies of their host are not broken off, however many
-// there are: their delay becomes shorter.
+// Callers that are delayed because of wrong cookies from their host are not broken off, however
+// many there are: their delay becomes shorter.
 func TestHeld(t *testing.T) {
 	const addr, callers = "192.0.2.1", 100
 	g := newGate()
@@ -201,8 +201,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// Callers that have proved the cookie are broken off only for the next of their name. Their
-// number is bounded.
+// Callers that have proved that they have the cookie are broken off only for the next caller of
+// the same name. Their number is bounded.
 func TestProved(t *testing.T) {
 	g := newGate()
 	arrive := func() *attempt {
@@ -228,11 +228,11 @@ func TestProved(t *testing.T) {
 		t.Errorf("broken off: %+v, %v, want the first", out, err)
 	}
 	if _, err := g.proved(first, "0"); err != errBrokenOff {
-		t.Errorf("one that had to make room: %v", err)
+		t.Errorf("the caller that was broken off: %v", err)
 	}
 	g.leave(first)
 	if !g.counted(again) {
-		t.Error("the last of a name is not counted")
+		t.Error("the last caller of a name is not counted")
 	}
 	more := arrive()
 	if _, err := g.proved(more, "more"); err != errFull || !left(g, more) {
@@ -294,7 +294,7 @@ func TestOffenders(t *testing.T) {
 		host = host.Next()
 	}
 	if n := len(g.offenders); n != maxOffenders {
-		t.Errorf("%d remembered, want %d", n, maxOffenders)
+		t.Errorf("%d hosts are remembered, want %d", n, maxOffenders)
 	}
 }
 
@@ -373,7 +373,7 @@ func TestWrongCookies(t *testing.T) {
 	dial(t, n, "right@127.0.0.1")
 }
 
-// More silent connections than the limit of handshakes do not keep out other callers.
+// Silent connections do not keep out other callers, even if they exceed the limit on handshakes.
 func TestManySilent(t *testing.T) {
 	n := start(t, Options{})
 	var silent []net.Conn
@@ -423,13 +423,13 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// The limits of connections hold for one host and for all.
+// The limits on connections apply to each host and to all hosts together.
 func TestConnections(t *testing.T) {
 	n := start(t, Options{Connections: 2, ConnectionsPerHost: 1})
 	elsewhere := hostAt("192.0.2.1")
 	n.gate.up(elsewhere)
 	if err := n.gate.full(elsewhere); err != errHostFull {
-		t.Errorf("one more of a host: %v, want %v", err, errHostFull)
+		t.Errorf("another connection from the host: %v, want %v", err, errHostFull)
 	}
 	dial(t, n, "a@127.0.0.1").get()
 	dial(t, n, "b@127.0.0.1").ended()
@@ -462,6 +462,6 @@ func TestLittleMemory(t *testing.T) {
 		t.Errorf("%d are refused, want 1", got)
 	}
 	last.conn.Close()
-	await(t, "it has gone", func() bool { return n.Connections() < connections })
+	await(t, "a node has disconnected", func() bool { return n.Connections() < connections })
 	dial(t, n, "more@127.0.0.1").get()
 }

@@ -112,7 +112,7 @@ func TestRecordedCallers(t *testing.T) {
 				}
 			}
 			if len(ids.ids) > 0 {
-				t.Errorf("%d ids were not asked for", len(ids.ids))
+				t.Errorf("%d ids were not requested", len(ids.ids))
 			}
 		})
 	}

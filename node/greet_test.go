@@ -25,7 +25,7 @@ func (s stuck) HandleCast([]byte, genserver.Caller) {
 	<-s.release
 }
 
-// heldUp returns a node with a limit of setup for handshakes, and with a connection of
+// heldUp returns a node whose handshakes may take setup, and which has a connection to
 // a@127.0.0.1 that does not end until release is called.
 func heldUp(t *testing.T, setup time.Duration) (n *Node, release func()) {
 	t.Helper()
@@ -58,8 +58,8 @@ func comeBack(t *testing.T, n *Node) *peer {
 	return p
 }
 
-// While the connection of a name does not end, only the last caller of that name waits and is
-// counted, and callers with other names can connect.
+// While a connection does not end, only the last caller with the same name waits and is counted,
+// and callers with other names can connect.
 func TestLastOfNameWaits(t *testing.T) {
 	n, release := heldUp(t, 0)
 	last := comeBack(t, n)
@@ -69,21 +69,21 @@ func TestLastOfNameWaits(t *testing.T) {
 		last = next
 	}
 	if got := n.Traffic().HandshakeFailures[failedAgain]; got != 10 {
-		t.Errorf("%d came again, want 10", got)
+		t.Errorf("%d were replaced by later attempts, want 10", got)
 	}
 	b := dial(t, n, "b@127.0.0.1")
 	if got := b.call("net_kernel", etf.Atom("longnames")); got != "{1,true}" {
 		t.Errorf("another is answered %s", got)
 	}
-	await(t, "only the last is counted", func() bool { return atGate(n) == 1 })
+	await(t, "only the last caller is counted", func() bool { return atGate(n) == 1 })
 	release()
 	if got := last.call("net_kernel", etf.Atom("longnames")); got != "{1,true}" {
 		t.Errorf("the last is answered %s", got)
 	}
-	await(t, "none is counted any more", func() bool { return atGate(n) == 0 })
+	await(t, "no caller is counted any more", func() bool { return atGate(n) == 0 })
 }
 
-// A caller that is broken off does not close the connection of the next one.
+// A caller that is broken off does not close the next caller's connection.
 func TestBrokenOffClosesNone(t *testing.T) {
 	n := start(t, Options{})
 	n.entering.Lock()
@@ -108,7 +108,7 @@ func TestBrokenOffClosesNone(t *testing.T) {
 	}
 }
 
-// A caller does not wait forever for the connection of its name to end.
+// A caller does not wait forever for the earlier connection under its name to end.
 func TestNameWaitsNotForEver(t *testing.T) {
 	t.Parallel()
 	n, release := heldUp(t, setupTime)
@@ -120,8 +120,8 @@ func TestNameWaitsNotForEver(t *testing.T) {
 	}
 }
 
-// At the limit of connections, a caller replaces the peer that has been idle longest, if it
-// has been idle for idleTime.
+// At the limit on connections, a caller replaces the peer that has been idle longest, if that
+// peer has been idle for idleTime.
 func TestIdleGivesPlace(t *testing.T) {
 	n := start(t, Options{})
 	setNow := func(now func() time.Time) {
@@ -148,7 +148,7 @@ func TestIdleGivesPlace(t *testing.T) {
 
 	setNow(func() time.Time { return time.Now().Add(2 * idleTime) })
 	if _, err := n.connToReplace("x@192.0.2.1", &attempt{host: elsewhere}); !errors.Is(err, errHostFull) {
-		t.Errorf("another of a host of which many are: %v, want %v", err, errHostFull)
+		t.Errorf("another node on a host at its limit: %v, want %v", err, errHostFull)
 	}
 	late := dial(t, n, "late@127.0.0.1")
 	idle.ended()

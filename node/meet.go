@@ -65,7 +65,7 @@ func (m *meetings) greet(self, peer string) handshake.Status {
 	return status
 }
 
-// done ends a handshake that greet admitted. It must not be called for any other.
+// done ends a handshake that greet admitted. It must not be called for any other handshake.
 func (m *meetings) done(peer string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

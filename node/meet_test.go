@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// dialed is a node played by the test that our node dials.
+// dialed is a node, played by the test, that our node dials.
 type dialed struct {
 	t        *testing.T
 	name     string
@@ -22,7 +22,7 @@ type dialed struct {
 	listener net.Listener
 }
 
-// startDialed starts a node, and registers a name with its EPMD at whose port the test listens.
+// startDialed starts a node, and registers with its EPMD a name whose port the test listens on.
 func startDialed(t *testing.T, short string) *dialed {
 	t.Helper()
 	var ls [2]net.Listener
@@ -121,7 +121,7 @@ func TestSimultaneousTheirs(t *testing.T) {
 		return handshake.StatusNOK
 	})
 	if err == nil {
-		t.Error("our dial went on")
+		t.Error("our dial continues")
 	}
 	d.want(outcome, theirs.conn)
 }

@@ -178,7 +178,7 @@ func TestSecondSession(t *testing.T) {
 
 	_, err := handshake.Start(dialRaw(t, n), n.Name(), handshake.Options{Node: "a@127.0.0.1", Cookie: "guess"})
 	if err == nil {
-		t.Error("a wrong cookie came in")
+		t.Error("a peer with a wrong cookie connected")
 	}
 	first.get()
 
@@ -207,7 +207,7 @@ func TestWrongCookie(t *testing.T) {
 	n := start(t, Options{Log: log.logger()})
 	_, err := handshake.Start(dialRaw(t, n), n.Name(), handshake.Options{Node: "a@127.0.0.1", Cookie: "guess"})
 	if err == nil {
-		t.Error("a wrong cookie came in")
+		t.Error("a peer with a wrong cookie connected")
 	}
 	dial(t, n, "b@127.0.0.1").get()
 	await(t, "it is logged", func() bool { return strings.Contains(log.String(), "wrong cookie") })
@@ -302,7 +302,7 @@ func TestStop(t *testing.T) {
 	n.Stop() // again
 }
 
-// When a connection ends, a running node keeps no goroutines of it.
+// When a connection ends, a running node keeps no goroutines for it.
 func TestDisconnect(t *testing.T) {
 	n := start(t, Options{})
 	dial(t, n, "warm@127.0.0.1").conn.Close()
@@ -336,7 +336,7 @@ func TestNameTaken(t *testing.T) {
 	}
 	dial(t, first, "a@127.0.0.1").get()
 	second.Stop()
-	await(t, "EPMD has forgotten it", func() bool {
+	await(t, "EPMD has unregistered it", func() bool {
 		_, err := epmd.Lookup(t.Context(), first.EPMD().Addr, "other")
 		return errors.Is(err, epmd.ErrNotFound)
 	})
@@ -384,8 +384,8 @@ func TestContext(t *testing.T) {
 	awaitGoroutines(t, before)
 }
 
-// freePort returns a port that is not open. It is below the range from which the system
-// chooses, so that no other test gets it.
+// freePort returns a port that is not open. The port is below the range from which the system
+// chooses ports, so that no other test gets it.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for {
@@ -419,9 +419,8 @@ func TestForwardedCall(t *testing.T) {
 	}
 }
 
-// Calls of functions cannot be nested through rex, because each level would copy the
-// arguments of all inner ones. Servers of other nodes cannot be called, although they are
-// not down.
+// Function calls cannot be nested through rex, because each level would copy the arguments of all
+// inner levels. Servers of other nodes cannot be called, even if those nodes are connected.
 func TestCallsAreNotNested(t *testing.T) {
 	n := start(t, Options{})
 	call := func(server etf.Atom, request etf.Term) (etf.Term, error) {

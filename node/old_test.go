@@ -376,7 +376,7 @@ func testOldSignals(p *old) {
 	await(p.t, "the server is back", func() bool { return p.node.registry.named("flake") != nil })
 }
 
-// A tick in answer to a tick is not answered, and keeps the connection.
+// A tick in answer to a tick is not answered, and keeps the connection alive.
 func TestOldPeerTicks(t *testing.T) {
 	n := start(t, Options{NetTicktime: 8 * time.Second})
 	p := oldDial(t, n, "scala@127.0.0.1", scalang)

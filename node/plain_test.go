@@ -73,8 +73,8 @@ func convert(t *testing.T, file string) []byte {
 // cache is an atom cache: texts by segment and index.
 type cache map[int]string
 
-// plain returns a frame without its header, and as Erlang prints it. Frames of the spawn protocol
-// are not kept.
+// plain returns a frame without its header, and its text as Erlang prints it. keep is false for
+// frames of the spawn protocol.
 func (c cache) plain(frame []byte) (plain []byte, text string, keep bool) {
 	if frame[0] != etf.VersionMagic || frame[1] != 68 {
 		panic(fmt.Sprintf("not a distribution header: %x", frame[:2]))
@@ -94,13 +94,13 @@ func (c cache) plain(frame []byte) (plain []byte, text string, keep bool) {
 	switch op := r.Int(); {
 	case op == 29 || op == 31: // SPAWN_REQUEST, SPAWN_REPLY
 		return nil, "", false
-	case op == 28 && !strings.Contains(text, "nosuch"): // the end of what was spawned
+	case op == 28 && !strings.Contains(text, "nosuch"): // the end of a spawned process
 		return nil, "", false
 	}
 	return plain, text, true
 }
 
-// header reads the atoms that a frame refers to, and keeps what is new.
+// header reads the atoms that a frame refers to, and caches new ones.
 func (c cache) header(t *terms) (atoms []string) {
 	n := int(t.take(1)[0])
 	if n == 0 {
@@ -123,7 +123,7 @@ func (c cache) header(t *terms) (atoms []string) {
 	return atoms
 }
 
-// terms copies terms, atoms in the place of references to them.
+// terms copies terms, with atoms instead of references to the cache.
 type terms struct {
 	src   []byte
 	atoms []string
@@ -171,7 +171,7 @@ func (t *terms) term(dst []byte) []byte {
 	return dst
 }
 
-// sized copies bytes and their number before them.
+// sized copies a number and as many bytes after it.
 func (t *terms) sized(dst []byte, size int) []byte {
 	n := 0
 	for _, b := range t.src[:size] {

@@ -55,7 +55,7 @@ func filled(t *testing.T, o Options) Options {
 		o.Log = quiet
 	}
 	if o.setup == 0 {
-		o.setup = patience // a busy machine may not keep setupTime
+		o.setup = patience // a busy machine may exceed setupTime
 	}
 	if o.Supervisors == nil {
 		o.Supervisors = flakeSup(generator(t))
@@ -80,7 +80,7 @@ func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not so after %v: %s", patience, what)
+			t.Fatalf("not true after %v: %s", patience, what)
 		}
 	}
 }

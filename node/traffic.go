@@ -77,8 +77,8 @@ func (t *Traffic) add(c *dist.Conn) {
 
 // history holds the traffic of ended connections and failed handshakes.
 type history struct {
-	// Nothing allocates under mu: an allocation may wait for the garbage collector, and all
-	// connections that start or end would then wait too.
+	// Code that holds mu must not allocate: an allocation may wait for the garbage collector,
+	// and all connections that start or end would then wait too.
 	mu sync.Mutex
 	Traffic
 }

@@ -74,7 +74,7 @@ func TestFailureOf(t *testing.T) {
 	}
 }
 
-// Nothing allocates under the lock of history.
+// No code allocates while it holds the lock of history.
 func TestNoAllocationUnderLock(t *testing.T) {
 	n := start(t, Options{})
 	p := dial(t, n, "a@127.0.0.1")
@@ -93,7 +93,7 @@ func TestNoAllocationUnderLock(t *testing.T) {
 	} {
 		empty := testing.AllocsPerRun(100, func() { kept = newHistory() })
 		if got := testing.AllocsPerRun(100, do); got > empty {
-			t.Errorf("%s: %v allocations, want the %v of what it needs before", what, got, empty)
+			t.Errorf("%s: %v allocations, want the %v of newHistory", what, got, empty)
 		}
 	}
 }
