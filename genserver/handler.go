@@ -9,12 +9,12 @@
 //
 //	{'$gen_call', {Pid, Tag}, Request}   answered by {Tag, Reply} to Pid
 //	{'$gen_cast', Request}
-//	{system, {Pid, Tag}, Request}        of module sys: get_state, get_status
+//	{system, {Pid, Tag}, Request}        from module sys, such as get_state
 //	anything else                        handle_info
 //
 // A Tag is any term, usually a reference or [alias | Reference]. It is returned unchanged, byte
-// for byte. With an alias the reply is sent to the alias, so that a reply after the caller's
-// timeout is dropped.
+// for byte. If there is an alias, the reply is sent to it, so that the caller's node drops a reply
+// that arrives after the timeout.
 package genserver
 
 import (
@@ -62,7 +62,7 @@ type Caller interface {
 	Grow(size int) bool
 	// Buffer returns an empty buffer for the term of the next Send.
 	Buffer() []byte
-	// Send sends a term to a process, or to its alias if that is not nil.
+	// Send sends a term to a process, or to its alias if alias is not nil.
 	Send(pid, alias, term []byte)
 
 	// Later calls f on another goroutine, unless the connection ends first. Further requests from

@@ -44,7 +44,7 @@ type caller struct {
 	caps  etf.Caps
 	sent  []string
 	later []func()
-	size  int // of Grow
+	size  int // passed to Grow
 }
 
 func (c *caller) Caps() etf.Caps { return c.caps }

@@ -6,8 +6,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// receiveSystem answers a system message from module sys. A server cannot be suspended or
-// replaced, because it runs on the goroutines of its callers, and has no statistics.
+// receiveSystem answers a system message from module sys. A server runs on the goroutines of its
+// callers, so it cannot be suspended or replaced. It keeps no statistics.
 func (s *Server) receiveSystem(c Call) error {
 	reply, end := pair("error", etf.Atom("system_limit")), (func())(nil)
 	if term, err := etf.Decode(c.Request); err == nil { // otherwise the request exceeds the limits

@@ -136,8 +136,8 @@ func (n *Node) reach(peer, cookie string) error {
 }
 
 // listen listens for other nodes: on Options.Listen if set, otherwise on loopback if the node's
-// host is loopback, otherwise on all addresses. It does not resolve the host, which may resolve
-// to a virtual address on another machine, or to loopback, as in Debian's /etc/hosts.
+// host is loopback, otherwise on all addresses. It does not resolve the host, because the result
+// may be a virtual address on another machine, or loopback, as in Debian's /etc/hosts.
 func listen(ctx context.Context, o Options) (net.Listener, error) {
 	addr := o.Listen
 	if addr == "" {

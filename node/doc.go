@@ -40,14 +40,14 @@
 //	worker      the field that identifies who made an id; called machine in snowflake, partition in sno
 //	sequence    the field that distinguishes the ids of one tick
 //	tick        the unit of a format's time; an empty frame of the distribution is a net tick
-//	run         consecutive ids: the first, and how many
+//	run         consecutive ids, given as the first id and their number
 //	lease       runs of ids that a caller hands out itself
 //	turn        the moment when one of several large calls takes its next share of ids
-//	mark        a saved time that no id may pass: in the file, and for a number also in etcd
+//	mark        a time that no id may pass, saved in a file and, for a number, also in etcd
 //	number      a worker that etcd assigns
 //	claim       a node's right to a number, from one mark to the next; also a process's right to a worker
 //	hold        how far the mark of a number is ahead of the clock
-//	floor       the mark of all numbers, written after etcd was restored
+//	floor       a mark for all numbers, written after etcd is restored
 //
 //	pool        the memory that all connections share
 //	host        an address or, for IPv6, a /64 network, to which limits apply

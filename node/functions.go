@@ -234,7 +234,7 @@ func (n *Node) fnIsProcessAlive(args []etf.Term) (etf.Term, error) {
 }
 
 // send delivers a message from a connection to the server registered under a name and reports
-// whether there is one.
+// whether there is such a server.
 func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 	p := n.registry.named(name)
 	if p == nil {

@@ -17,7 +17,7 @@ type model struct {
 	spawns   map[string]*spawnOf // by reference
 	spawned  map[pair]*spawnOf   // those linked to their owner, by pid and owner
 	owners   map[string]int      // expected links by net_kernel, by owner
-	acks     map[string]pair     // of removed links, by number
+	acks     map[string]pair     // expected acknowledgments of removed links, by number
 	messages map[string]int      // expected messages of rex, by receiver and message
 	late     map[string]int      // messages that may be missing
 	last     *watch              // when it has ended, all earlier frames are handled
@@ -121,7 +121,7 @@ func (s *session) message(to string, raw []byte) error {
 // watch is a monitor.
 type watch struct {
 	item, by, ref string
-	server        etf.Atom // if monitored by name
+	server        etf.Atom // set if the process is monitored by name
 	before        servers
 	pid           etf.Pid // the watched process if sure; "" if it never existed
 	sure          bool    // whether the watched process is known
@@ -211,7 +211,7 @@ func (s *session) unlinked(id, from, to string) error {
 // spawnOf is a spawn request and its process.
 type spawnOf struct {
 	from             string
-	wanted           int    // flags
+	wanted           int    // expected flags
 	word             string // the error instead of the process, or ""
 	check            func(reason []byte) error
 	pid              string

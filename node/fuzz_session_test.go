@@ -23,7 +23,7 @@ type session struct {
 	conn   net.Conn
 	random *rand.Rand
 	procs  []etf.Pid
-	before servers // at the start of the burst
+	before servers // the servers at the start of the burst
 	out    []byte  // frames not yet sent
 	stall  atomic.Bool
 	ended  chan struct{} // closed at the end of the stream

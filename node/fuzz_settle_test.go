@@ -62,7 +62,7 @@ func same(server etf.Atom, before, now servers) bool {
 }
 
 // unanswered describes the requests that still need an answer. Requests to a server that has
-// ended since do not.
+// ended since do not need one.
 func (s *session) unanswered(now servers) string {
 	s.lose(now)
 	var what strings.Builder

@@ -36,7 +36,7 @@ const (
 )
 
 // After a wrong cookie, the next handshake from the host is delayed by firstDelay, which
-// doubles with each additional wrong cookie up to maxDelay. That is less than the 7 s that OTP
+// doubles with each additional wrong cookie up to maxDelay. maxDelay is less than the 7 s that OTP
 // allows a handshake, so a caller with the right cookie at the same address can still connect.
 // On loopback, which many callers share, the delay is too short to notice.
 const (
@@ -92,7 +92,7 @@ const (
 )
 
 type offender struct {
-	count int // wrong cookies
+	count int // number of wrong cookies
 	last  time.Time
 }
 
@@ -129,9 +129,9 @@ func (g *gate) arrive(c net.Conn) (v, out *attempt) {
 	return v, out
 }
 
-// stalled returns the handshake to break off: the one that has kept us waiting longest. If more
-// callers have yet to send their name than have sent it, stalled returns one of the former; if most
-// of the candidates are on one host, it returns one of those, so that other hosts are not affected.
+// stalled returns the handshake to break off: the one that has kept us waiting longest. It considers
+// only callers that have not sent their name, if they outnumber those that have; and only callers on
+// one host, if most of the candidates are on that host, so that other hosts are not affected.
 func (g *gate) stalled() *attempt {
 	var n [held + 1]int
 	for _, v := range g.handshakes.All {
@@ -336,7 +336,7 @@ func (n *Node) limit(o Options) (percent int) {
 	}
 	handshakes := MaxHandshakes
 	if o.Memory > 0 {
-		handshakes = min(max(connections/4, 32), MaxHandshakes) // each takes about as much as a connection
+		handshakes = min(max(connections/4, 32), MaxHandshakes) // each takes about as much memory as a connection
 	}
 	n.gate.limit(connections, cmp.Or(o.ConnectionsPerHost, MaxPerHost), handshakes)
 	return percent

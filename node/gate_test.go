@@ -187,7 +187,7 @@ func TestHeld(t *testing.T) {
 		default:
 		}
 	}
-	const slow = 100 // connections of the flood before a caller answers
+	const slow = 100 // connections that arrive before a caller answers
 	for i := range callers + slow {
 		flood(1, true, addr)
 		select {

@@ -30,8 +30,8 @@ func (n *Node) accept() {
 			n.breakOff(out, failedMany)
 		}
 		n.proto.Go(func() { n.greet(v) })
-		// A new goroutine runs before waiting ones, so many simultaneous callers, whose
-		// TLS handshakes take a long time, would delay the connected peers.
+		// Go runs a new goroutine before waiting ones, so many simultaneous callers, whose TLS
+		// handshakes take a long time, would otherwise delay the connected peers.
 		runtime.Gosched()
 	}
 }

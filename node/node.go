@@ -28,12 +28,12 @@ type Options struct {
 	Name        string // name@host
 	Cookie      string
 	Previous    string        // another accepted cookie, or empty
-	Listen      string        // "host:port"; empty: a free port, on loopback if that is Name's host, otherwise on all
+	Listen      string        // "host:port"; empty: a free port, on loopback if Name's host is loopback, otherwise on all
 	Keeper      *epmd.Keeper  // registers the node; nil means a zero Keeper
 	NetTicktime time.Duration // 0 means OTP's 60 s
 
-	// TLS, if not nil, returns the configuration for the next connection in either direction.
-	// Then all connections must use TLS.
+	// TLS, if not nil, returns the configuration for the next connection in either direction,
+	// and all connections must use TLS.
 	TLS func() *tls.Config
 
 	// Connections bounds the connected nodes, and ConnectionsPerHost those on one host. 0 means
@@ -162,7 +162,7 @@ func (n *Node) start(o Options) (err error) {
 }
 
 // Stop ends the node. It stops accepting connections, unregisters the node, ends its processes
-// with reason shutdown, reports that to peers that monitor them or are linked to them, and
+// with reason shutdown, reports this to peers that monitor them or are linked to them, and
 // waits briefly for pending output to be written. Stop returns when all goroutines have ended.
 // It may be called again.
 func (n *Node) Stop() { n.stopped.Do(n.stop) }
@@ -237,7 +237,7 @@ func (n *Node) connections() (all []*dist.Conn) {
 }
 
 // newCreation returns a random creation, which identifies this run of the node. Its lower
-// two bits are never both 0, because old peers use only those, and 0 means any creation.
+// two bits are never both 0, because old peers use only these two, and 0 means any creation.
 func newCreation() uint32 {
 	for {
 		if c := rand.Uint32(); c&3 != 0 {

@@ -17,7 +17,7 @@ import (
 )
 
 // old is a peer with its own decoder, which fails at anything that its flags do not allow. It
-// is like Scalang, of the R14 era, which current Erlang refuses.
+// imitates Scalang, which dates from Erlang R14, and which current Erlang nodes refuse.
 type old struct {
 	t     *testing.T
 	node  *Node
@@ -27,10 +27,10 @@ type old struct {
 	refs  uint32
 }
 
-// scalang are the flags that Scalang sends.
+// scalang holds the flags that Scalang sends.
 const scalang handshake.Flags = 0x4DBC
 
-// otp25 are the flags of OTP 25 without MANDATORY_25_DIGEST, which implies flags that a peer
+// otp25 holds the flags of OTP 25 without MANDATORY_25_DIGEST, which implies flags that a peer
 // must lack.
 const otp25 = 0xD07DF7FBC &^ handshake.Mandatory25Digest
 
@@ -140,7 +140,7 @@ var oldOps = map[int64]handshake.Flags{
 	31: handshake.Spawn, 33: handshake.Alias, 35: handshake.UnlinkID, 36: handshake.UnlinkID,
 }
 
-// recv returns the next frame, and answers ticks before it like Scalang.
+// recv returns the next frame, and answers ticks before it, as Scalang does.
 func (p *old) recv() (control tuple, message any) {
 	p.t.Helper()
 	head := make([]byte, 4)

@@ -171,7 +171,7 @@ func (t *terms) term(dst []byte) []byte {
 	return dst
 }
 
-// sized copies a number and as many bytes after it.
+// sized copies a length, of size bytes, and that many bytes after it.
 func (t *terms) sized(dst []byte, size int) []byte {
 	n := 0
 	for _, b := range t.src[:size] {

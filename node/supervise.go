@@ -166,7 +166,7 @@ func (r *registry) remove(id uint64) {
 	})
 }
 
-// find returns a process for which is returns true, or nil.
+// find returns a process that satisfies is, or nil.
 func (r *registry) find(is func(*process) bool) *process {
 	all := *r.current.Load()
 	if i := slices.IndexFunc(all, is); i >= 0 {

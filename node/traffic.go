@@ -22,7 +22,7 @@ type Traffic struct {
 	Received, Sent    uint64            // bytes on all of these
 	HandshakeFailures map[string]uint64 // failed handshakes with nodes that dialed us, by reason
 	Closes            map[string]uint64 // connections closed because of peer behavior, by reason
-	Latency           latency.Counts    // of calls
+	Latency           latency.Counts    // how long calls took
 }
 
 // Peer is a connected node.

@@ -1,4 +1,4 @@
-// Package console is a prompt like that of erl, the Erlang shell, for a given set of functions.
+// Package console provides a prompt like that of erl, the Erlang shell, for a given set of functions.
 //
 // Start at [New] and [Console.Run], or at [Eval] for a single answer. Users type terms, calls to the functions,
 // variables and matches. Package golang.org/x/term provides line editing and history. A Console is an io.Writer for
@@ -46,9 +46,9 @@ type Console struct {
 	options   Options
 	evaluator evaluator
 	editor    editor
-	number    int        // of the current expression, in the prompt
+	number    int        // of the current expression, shown in the prompt
 	pending   string     // text read but not yet parsed
-	answers   []answer   // the latest ones
+	answers   []answer   // the latest answers
 	mu        sync.Mutex // guards out
 	out       io.Writer  // the terminal's editor while Run uses it
 }

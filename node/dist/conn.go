@@ -40,7 +40,7 @@ type Conn struct {
 
 	in      frames
 	control wire.Message // of the current frame; a field to avoid an allocation
-	message Message      // of the current frame; likewise
+	message Message      // of the current frame; a field for the same reason
 
 	memory  memory
 	out     output
@@ -113,7 +113,7 @@ func (c *Conn) Close() { c.cancel(errClosed) }
 func (c *Conn) Since() time.Time { return c.since }
 
 // Asked returns the time at which the peer last sent a frame other than a tick. If there was
-// none, Asked returns the same as Since.
+// no such frame, Asked returns the same time as Since.
 func (c *Conn) Asked() time.Time { return c.since.Add(time.Duration(c.asked.Load())) }
 
 // Ending returns why the connection ended. Call it only after Done is closed.
@@ -138,7 +138,7 @@ func (p *Proto) Serve(c *Conn) {
 	p.served.Store(c, nil)
 	p.deliver(c.peer.Name, c)
 	// Before the first call, only setOut needs a large stack. It runs on another goroutine,
-	// because a stack that has grown beyond 2 KiB does not shrink back to that.
+	// because a stack that has grown beyond 2 KiB does not shrink back to 2 KiB.
 	var set sync.WaitGroup
 	set.Go(c.setOut)
 	set.Wait()
@@ -213,7 +213,8 @@ func (c *Conn) forget() {
 	c.message, c.control = Message{}, wire.Message{}
 }
 
-// rest releases the memory kept for later calls, on a tick from an idle peer and at the end.
+// rest releases the memory kept for later calls. It is called on a tick from an idle peer and when
+// the connection ends.
 func (c *Conn) rest() {
 	c.scratch = nil
 	c.kept.hold(0)

@@ -23,8 +23,8 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// This file measures calls in counts that are the same on every machine. A change that
-// makes calls more or less expensive must change the counts.
+// This file measures the cost of calls as counts that are the same on every machine. A change
+// that makes calls more or less expensive must change the counts.
 
 // cost is what one call costs.
 type cost struct {

@@ -10,14 +10,14 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// An answer is sent to the node of the calling process. If that is not the peer, the peer has
-// forwarded the call. If that node is not connected, the answer waits until it is, as on a
+// An answer is sent to the node of the calling process. If that node is not the peer, the peer
+// has forwarded the call. If the node is not connected, the answer waits until it is, as on a
 // BEAM. If connecting to it fails, the answer is sent to the peer, because some peers put a
 // different node name in their pids.
 
 const (
 	// maxDeliveries bounds how many nodes this node connects to at a time to deliver answers, and
-	// maxDeliveriesOfPeer how many of these nodes may be for calls that a single peer forwarded.
+	// maxDeliveriesOfPeer how many of these connections a single peer's forwarded calls may cause.
 	maxDeliveries       = 16
 	maxDeliveriesOfPeer = 4
 

@@ -34,7 +34,7 @@ type frames struct {
 
 	account account       // counts buf while a frame needs it this large
 	gather  account       // counts buf otherwise
-	octets  atomic.Uint64 // received
+	octets  atomic.Uint64 // bytes received
 }
 
 func newFrames(src io.Reader, s *memory) frames {
@@ -81,7 +81,7 @@ func (f *frames) fill() error {
 
 // makeRoom makes room to read: it moves the unhandled bytes to the front, or grows the buffer,
 // up to the end of the frame that is arriving. The buffer stays large while large frames
-// arrive, because a new buffer for each of them would make garbage faster than it is collected.
+// arrive, because a new buffer for each of them would create garbage faster than it is collected.
 // It becomes small again when only ticks arrive.
 func (f *frames) makeRoom() error {
 	rest := f.w - f.r

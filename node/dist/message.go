@@ -28,7 +28,7 @@ type Message struct {
 }
 
 // Term returns the message, which should be one external term. Only the receiver
-// checks that, so that a message is parsed once.
+// checks this, so that a message is parsed once.
 func (m *Message) Term() []byte { return m.term }
 
 // Caps returns the forms of terms that the peer can read.

@@ -42,15 +42,15 @@ type output struct {
 	queued  int       // bytes in ahead
 	buf     []byte    // whole frames, except between begin and end
 	flying  int       // bytes of the current write
-	account account   // of waiting and flying bytes
+	account account   // counts waiting and flying bytes
 	short   bool      // account has no room for these bytes
-	kept    account   // of buf when empty
+	kept    account   // counts buf when it is empty
 	passed  passed    // answers to calls that other peers forwarded
 	frame   int       // start of the frame between begin and end
 	writing bool
 	closed  bool
 	writes  uint64
-	octets  atomic.Uint64 // written
+	octets  atomic.Uint64 // bytes written
 }
 
 func (o *output) init(dst net.Conn, start func(func()), fail func(error), taken func(), s *memory) {

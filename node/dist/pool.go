@@ -14,8 +14,8 @@ import (
 // These constants bound the memory that all connections of a node hold beyond their floors.
 // Ordinary calls stay within the floors, which are listed below.
 const (
-	// MaxShared bounds what all connections together hold in large frames and answers, hundreds
-	// of monitors and links, running functions, and decoded messages.
+	// MaxShared bounds what all connections together hold in large frames and answers, many
+	// monitors and links, running functions, and decoded messages.
 	MaxShared = 32 << 20
 
 	// MaxSmall is additional room for connections that hold at most smallMemory each, so that
@@ -40,7 +40,7 @@ const (
 	ownQueues  = 2 << 10 // about five queued calls
 	ownSpare   = 1 << 10 // of each kind of memory kept for reuse
 
-	// ownLarge is the size up to which an answer is not large.
+	// ownLarge is the size above which an answer is large.
 	ownLarge = 64 << 10
 
 	// ownMessage is the size up to which a message is decoded without taking room from the
@@ -54,10 +54,10 @@ const (
 var errShared = errors.New("no room: the connections hold too much memory")
 
 // pool counts the bytes held within MaxShared and MaxSmall, and within MaxSpare. When there is
-// no room, it ends the connection that holds the most memory and has held it for a long time,
-// if that holds more than the connection that needs room.
+// no room, it ends the connection that holds the most memory and has held it for a long time, if
+// that connection holds more than the one that needs room.
 type pool struct {
-	percent int // of the bounds; 0 means 100
+	percent int // applied to the bounds; 0 means 100
 
 	held    atomic.Int64
 	spare   atomic.Int64
@@ -93,7 +93,7 @@ func (p *pool) limit(held int) int {
 
 // makeRoom stops and returns the heaviest holder, if it weighs more than asks would if asks held
 // the given number of bytes. A holder's weight is the bytes it holds plus the bytes it has long
-// held. So among many connections that hold about the same, a frequent caller that holds little
+// held. So among many connections that hold about equally much, a frequent caller that holds little
 // between calls is spared. If asks would hold more than smallMemory, makeRoom stops only a holder
 // that has long held more than asks would hold.
 func (p *pool) makeRoom(asks *memory, all int) *memory {
@@ -340,7 +340,7 @@ func (l *slimMap[K, V]) remove(k K) {
 	}
 }
 
-// shrink frees unused memory if that is at least half of the total.
+// shrink frees unused memory if it is at least half of the total.
 func (l *slimMap[K, V]) shrink() {
 	if l.most <= 2*len(l.all) {
 		return

@@ -346,7 +346,7 @@ func TestHalfFrame(t *testing.T) {
 	p.nothing(t)
 }
 
-// Without spare room the read buffer stays small, but calls are still read.
+// Without spare room, the read buffer stays small, but calls are still read.
 func TestGather(t *testing.T) {
 	call := append(binary.BigEndian.AppendUint32(nil, 100), make([]byte, 100)...)
 	for spare, want := range map[int64]int{0: fullBuffer, MaxSpare: firstBuffer} {

@@ -5,7 +5,7 @@
 // https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html. Start at [Proto] and
 // [Conn].
 //
-// One goroutine reads a connection. It handles the frames that have arrived in order, appends
+// One goroutine reads each connection. It handles frames in the order of their arrival, appends
 // the answers to the connection's output, and writes all of them together when no more frames
 // have arrived. So signals from one sender keep their order, as Erlang promises, and many calls
 // share one write. The reader does not read while it writes: a peer that does not read its

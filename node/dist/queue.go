@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Answers to one process are sent in the order of its requests, as a gen_server would. While a
+// Answers to one process are sent in the order of its requests, as by a gen_server. While a
 // server builds an answer on another goroutine, later requests from that process to that
 // server are queued; requests from other processes are not.
 
@@ -17,7 +17,7 @@ import (
 const queuedSize = 256
 
 // queues holds the queues of a connection. The memory that their messages take beyond ownQueues
-// counts against MaxShared; if that has no room, the reader waits.
+// counts against MaxShared; if there is no room, the reader waits.
 type queues struct {
 	n atomic.Int32 // len(all); only the reader increases it
 
@@ -30,7 +30,7 @@ type queues struct {
 type queue struct {
 	key     string
 	waiting []waiter
-	size    int           // of the waiter being served
+	size    int           // size of the waiter being served
 	ended   chan struct{} // closed when the queue is removed
 }
 

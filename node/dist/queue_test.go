@@ -197,7 +197,7 @@ func TestQueueHolds(t *testing.T) {
 	})
 }
 
-// Queued messages are bounded: without room, no more is read until the queue has ended.
+// Queued messages are bounded: without room, nothing more is read until the queue has ended.
 // No message is lost or out of order.
 func TestQueuesAreBounded(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
@@ -425,7 +425,8 @@ func TestOneLargeAnswer(t *testing.T) {
 	})
 }
 
-// A large answer waits until connections that hold all room count as having held it for long.
+// A large answer waits until the connections that hold all room have held it for long enough to
+// be ended.
 func TestTurnAwaitsRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal

@@ -30,7 +30,7 @@ const (
 	ourID    = 1001
 	boxID    = 1 << 40
 
-	// flags are those of a connection to a current peer, and scalang those to an old one.
+	// flags are the flags of a current peer, and scalang those of an old one.
 	flags   = handshake.Offered
 	scalang = 0x4dbc & handshake.Offered
 )

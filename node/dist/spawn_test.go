@@ -291,7 +291,7 @@ func TestSpawnEnds(t *testing.T) {
 	})
 }
 
-// A function holds the memory of its message's terms until it ends. Without room it is
+// A function holds the memory of its message's terms until it ends. Without room, it is
 // refused.
 func TestGoHoldsItsMessage(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {

@@ -54,7 +54,7 @@ const (
 // earlier.
 type Keeper struct {
 	Mode     Mode         // Auto if empty
-	Port     uint16       // of the EPMD in mode Auto; 0 means DefaultPort
+	Port     uint16       // the EPMD's port in mode Auto; 0 means DefaultPort
 	Node     Node         // Start sets its name
 	Fixed    bool         // in mode Off, other nodes also listen on Node.Port
 	Log      *slog.Logger // nil means slog.Default
@@ -63,7 +63,7 @@ type Keeper struct {
 	program  string        // OTP's daemon; empty means "epmd"
 	patience time.Duration // 0 means the constant of that name
 
-	host    string    // of the node
+	host    string    // the node's host
 	lostAt  time.Time // when the connection to another program's EPMD was lost
 	mu      sync.Mutex
 	state   State
@@ -138,7 +138,7 @@ func (k *Keeper) Close() {
 		k.cancel()
 	}
 	k.running.Wait()
-	k.stopServing() // if run has not
+	k.stopServing() // if run has not done so
 }
 
 // State returns the current state of the registration.
@@ -225,10 +225,10 @@ func (k *Keeper) set(s State) {
 
 // State is the state of a node's registration.
 type State struct {
-	Addr       string // of the EPMD; empty in mode Off
+	Addr       string // the EPMD's address; empty in mode Off
 	Serving    bool   // the EPMD is our own
 	Registered bool
-	Creation   uint32 // of the registration
+	Creation   uint32 // assigned by the EPMD
 	Err        error  // the cause if the node is not registered, or nil
 }
 

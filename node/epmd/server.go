@@ -33,9 +33,9 @@ type Server struct {
 
 	mu         sync.Mutex
 	closed     bool
-	waiting    host.Line[*client] // not answered yet
+	waiting    host.Line[*client] // clients not answered yet
 	registered host.Line[*client]
-	creation   uint32 // the latest one assigned
+	creation   uint32 // the latest creation assigned
 	lis        []net.Listener
 	wg         sync.WaitGroup
 }
@@ -113,8 +113,8 @@ func (s *Server) accept(conn net.Conn) {
 	})
 }
 
-// enter adds a connection. If there are too many, it also returns one to close, once that one
-// has had time to send its request.
+// enter adds a connection. If there are too many, it waits until one of them has had time to send
+// its request, and returns that one to be closed.
 func (s *Server) enter(v *client) (out *client, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +132,8 @@ func (s *Server) enter(v *client) (out *client, ok bool) {
 }
 
 // tooMany returns nil if one more connection is within the limits. Otherwise it returns the
-// one that has waited longest: on host if that has too many, otherwise on the host with the
-// most connections. Well-behaved peers send their request immediately.
+// longest-waiting connection from host, if host has too many connections, or from the host with
+// the most connections. Well-behaved peers send their request immediately.
 func (s *Server) tooMany(host netip.Addr) (out *client) {
 	ofHost, inAll := s.waiting.Full(host)
 	if !ofHost && !inAll {

@@ -100,7 +100,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// A process that its supervisor ends has the supervisor's reason, even if the supervisor has
+// A process that its supervisor ends exits with the supervisor's reason, even if the supervisor has
 // already ended.
 func TestProcessSeenLate(t *testing.T) {
 	for range 100 {

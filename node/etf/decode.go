@@ -7,7 +7,8 @@ import (
 	"strconv"
 )
 
-// Limits of Decode. Terms beyond them are well-formed, and Reader.Raw reads them, but honest peers do not send them.
+// Limits of Decode. Terms that exceed them are well-formed, and Reader.Raw reads them, but honest peers do not send
+// such terms.
 const (
 	MaxDepth        = 512     // levels of nested terms, counting the outermost
 	MaxElements     = 1 << 17 // elements of all lists, tuples and maps together; a pair of a map counts as 2
@@ -33,7 +34,7 @@ func Decode(src []byte) (Term, error) {
 // decoder decodes a term that Raw has checked.
 type decoder struct {
 	r        Reader
-	elements int // so far
+	elements int // counted so far
 }
 
 func (d *decoder) term(depth int) Term {

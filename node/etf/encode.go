@@ -145,7 +145,7 @@ func (e *encoder) big(n *big.Int) {
 func (e *encoder) float(f float64) {
 	switch {
 	case math.IsNaN(f) || math.IsInf(f, 0):
-		e.note(fmt.Errorf("etf: Erlang has no float %v", f))
+		e.note(fmt.Errorf("etf: %v is not a float in Erlang", f))
 	case e.caps.NewFloats:
 		e.dst = binary.BigEndian.AppendUint64(append(e.dst, byte(NewFloatExt)), math.Float64bits(f))
 	default:
@@ -157,7 +157,7 @@ func (e *encoder) float(f float64) {
 
 func (e *encoder) bitstring(b Bitstring) {
 	if b.Bits < 1 || b.Bits > 7 || len(b.Bytes) == 0 {
-		e.note(fmt.Errorf("etf: bit string of %d bytes with %d bits in the last", len(b.Bytes), b.Bits))
+		e.note(fmt.Errorf("etf: bit string of %d bytes with %d bits in the last byte", len(b.Bytes), b.Bits))
 	}
 	e.need(e.caps.BitBinaries, "bit strings")
 	e.dst = binary.BigEndian.AppendUint32(append(e.dst, byte(BitBinaryExt)), uint32(len(b.Bytes)))

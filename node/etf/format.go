@@ -40,7 +40,7 @@ func FormatRaw(dst, src []byte, limit int) []byte {
 	return append(p.dst[:end], dots[:min(limit, len(dots))]...)
 }
 
-// printer prints the terms at r until room is negative or r has failed.
+// printer prints the terms read from r until room is negative or r has failed.
 type printer struct {
 	r    Reader
 	dst  []byte

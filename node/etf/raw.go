@@ -319,7 +319,7 @@ func (r *Reader) identifier(tag Tag) identifier {
 // words after the creation.
 var layouts = [256]struct {
 	words    int // number before the creation, or 0
-	creation int // bytes
+	creation int // size in bytes
 	old      Tag // the tag of the form with a creation of 1 byte
 }{
 	PidExt:            {2, 1, PidExt},

@@ -125,7 +125,7 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// AssignName returns the names of peers without one.
+// AssignName returns the names for peers without a name.
 func TestGive(t *testing.T) {
 	s := stubOf(said(Name{Version: 6, Flags: Offered | NameMe, Node: "b"}))
 	p, _ := Accept(s, Options{Node: there, AssignName: func(host string) (string, uint32) { return "given@" + host, 9 }})

@@ -16,7 +16,7 @@ const (
 	cookie = "flake"
 )
 
-// scalang are the flags of Scalang, without HANDSHAKE_23.
+// scalang holds the flags of Scalang, which do not include HANDSHAKE_23.
 const scalang Flags = 0x4dbc
 
 // outcome is the result of a handshake for one side.
@@ -251,7 +251,7 @@ func TestNameMe(t *testing.T) {
 	}
 }
 
-// The side that dials a connected name decides which connection is kept.
+// A side that dials a node to which it is already connected decides which connection is kept.
 func TestAlive(t *testing.T) {
 	alive := Options{Node: there, Cookie: cookie, Admit: func(Name) Status { return StatusAlive }}
 	for _, answer := range []Status{StatusTrue, StatusFalse, StatusOK} {
@@ -305,7 +305,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// The accepting side detects a wrong cookie, and does not send a digest of the right one.
+// Each side detects a wrong cookie. Accept then does not send a digest of the right one.
 func TestWrongCookie(t *testing.T) {
 	accepted, started := shake(Options{Node: there, Cookie: cookie}, with(Options{Node: here, Cookie: "guess"}))
 	if accepted.err != ErrCookie || accepted.peer.Name != here {
@@ -385,7 +385,7 @@ func TestNoRandomness(t *testing.T) {
 	}
 }
 
-// A peer may have the previous cookie, if that is set, and is answered with the cookie that
+// A peer may have the previous cookie, if one is set, and is answered with the cookie that
 // it has.
 func TestPreviousCookie(t *testing.T) {
 	for _, test := range []struct {

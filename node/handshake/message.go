@@ -182,7 +182,7 @@ func (m *Complement) Decode(src []byte) error {
 	return nil
 }
 
-// Reply answers a challenge and returns one: 'r' challenge:32 digest:128.
+// Reply answers a challenge and poses another: 'r' challenge:32 digest:128.
 type Reply struct {
 	Challenge uint32
 	Digest    Digest
@@ -257,7 +257,7 @@ func NewName(host string) (string, uint32) {
 }
 
 // MaxMessage bounds the bytes of one handshake message. The longest is a challenge with a
-// name of MaxNameLength; later versions may use the rest.
+// name of MaxNameLength; later versions may need more bytes.
 const MaxMessage = 512
 
 // stream reads and writes messages, each preceded by its length.

@@ -1,5 +1,5 @@
-// Package latency counts calls by how long their answers took, in histograms like those of
-// Prometheus, without locks or allocations.
+// Package latency counts calls by how long they took, in histograms like those of Prometheus,
+// without locks or allocations.
 package latency
 
 import (
@@ -19,7 +19,7 @@ var Bounds = [...]time.Duration{
 // Histogram counts calls. It is safe for concurrent use.
 type Histogram struct {
 	calls [len(Bounds) + 1]atomic.Uint64 // by bucket
-	sum   atomic.Int64                   // of the durations, below maxSum
+	sum   atomic.Int64                   // total duration, below maxSum
 	wraps atomic.Int64                   // how often maxSum was subtracted from sum
 	_     [24]byte                       // fills the cache line, because histograms are in arrays
 }
@@ -44,7 +44,7 @@ const maxSum = 1 << 62
 // Counts holds what histograms have counted.
 type Counts struct {
 	Calls [len(Bounds) + 1]uint64 // by bucket
-	Sum   float64                 // of the durations, in seconds
+	Sum   float64                 // total duration in seconds
 }
 
 // Collect adds the counts of h.

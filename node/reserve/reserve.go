@@ -1,4 +1,4 @@
-// Package reserve keeps file descriptors free for the files that ids depend on, so that those
+// Package reserve keeps file descriptors free for the files that ids depend on, so that these
 // files can be opened no matter how many peers connect.
 //
 // A new descriptor has the lowest free number. If the number is among the last below the limit,
@@ -80,8 +80,8 @@ func Left() error {
 	return Check(w)
 }
 
-// Quarter returns a quarter of the descriptors for peers, or most if that is less: the limit on
-// peers of one kind, each with one descriptor.
+// Quarter returns a quarter of the descriptors for peers, or most if most is less. It is the limit
+// on peers of one kind, each with one descriptor.
 func Quarter(most int) int {
 	const parts = 4
 	if all := limit(); all < uint64(Kept+parts*most) {
@@ -98,8 +98,8 @@ func Rest(others int) int {
 // retry is how long a listener waits after a failure, such as a lack of descriptors.
 const retry = 100 * time.Millisecond
 
-// MaxUnsent is the size of a connection's send buffer. The kernel doubles it, and its default
-// can be megabytes for a peer that does not read.
+// MaxUnsent is the size of a connection's send buffer. The kernel doubles it. By default, the
+// buffer can grow to megabytes for a peer that does not read.
 const MaxUnsent = 128 << 10
 
 // Bound sets the send buffer of a TCP connection to MaxUnsent.
@@ -169,7 +169,7 @@ var Memory = sync.OnceValue(func() int64 {
 func memoryOf(groups []string) int64 {
 	most := int64(math.MaxInt64)
 	for _, dir := range groups {
-		for _, file := range []string{"memory.max", "memory.limit_in_bytes"} { // of versions 2 and 1
+		for _, file := range []string{"memory.max", "memory.limit_in_bytes"} { // in cgroup versions 2 and 1
 			if n, ok := number(dir, file); ok {
 				most = min(most, n/10*9)
 			}

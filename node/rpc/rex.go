@@ -24,7 +24,7 @@ type Rex struct {
 	Node  etf.Atom
 	Table Table
 
-	// Send sends a message to the process registered as name and reports whether there is one.
+	// Send sends a message to the process registered as name and reports whether it exists.
 	Send func(name etf.Atom, message []byte, c genserver.Caller) bool
 }
 

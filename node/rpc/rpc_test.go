@@ -136,7 +136,7 @@ func TestRex(t *testing.T) {
 }
 
 // A message from rpc:sbcast reaches the process with the name, and its sender learns whether
-// there is one. Messages nested for rex are unwrapped only once.
+// the process exists. Messages nested for rex are unwrapped only once.
 func TestSbcast(t *testing.T) {
 	var sent []string
 	rex := &Rex{Node: "n@h", Send: func(name etf.Atom, message []byte, _ genserver.Caller) bool {

@@ -21,8 +21,8 @@ type MFA struct {
 	Arity            int
 }
 
-// Function is a function of a Table. It must be safe for concurrent use. It is called with as
-// many arguments as its arity. An error other than an *Exception raises an exception of class
+// Function is a function of a Table. It must be safe for concurrent use. The number of its
+// arguments is the Arity in the Table. An error other than an *Exception raises an exception of class
 // error with the error's text.
 type Function func(args []etf.Term) (etf.Term, error)
 
@@ -33,7 +33,7 @@ type Table map[MFA]Function
 type Exception struct {
 	Class  Class
 	Reason etf.Term
-	Stack  etf.List // of class Error only
+	Stack  etf.List // set only for class Error
 }
 
 // Class is the class of an exception.
@@ -163,9 +163,9 @@ func (t Table) Execute(call []etf.Term) (etf.Term, *Exception) {
 	return t.Apply(module, function, args)
 }
 
-// Refuse returns why a spawn is refused, or "". As in OTP, a function that does not exist is
-// spawned and exits with undef. Only the relay of dbg is refused, because its caller, dbg:n,
-// would wait forever for the relay's message. OTP 23 spawns the relay as a fun.
+// Refuse returns why a spawn is refused, or "". As in OTP, a spawn of a function that does not
+// exist succeeds, and the process exits with undef. Only the relay of dbg is refused, because its
+// caller, dbg:n, would wait forever for the relay's message. OTP 23 spawns the relay as a fun.
 func Refuse(module, function etf.Atom, args []etf.Term) etf.Atom {
 	isRelay := module == "dbg" && function == "do_relay"
 	if module == "erlang" && function == "apply" && len(args) == 2 {

@@ -36,7 +36,7 @@
 //
 // Each figure is the median of six rounds, with the minimum and the maximum; each round
 // measured both. The callers were processes of one Erlang node of OTP 25, on two processors of
-// an AMD EPYC, where other programs at a lower priority made a load of 12. With those programs
+// an AMD EPYC, where other programs at a lower priority caused a load of 12. With those programs
 // at a higher priority, the ratios were 1.10 to 1.25.
 //
 // The next table compares the shared poller with a thread for each connection. The 256 callers

@@ -15,7 +15,7 @@ import (
 // held is a descriptor of a socket that Go's poller does not watch, and the thread that reads it.
 type held struct {
 	fd   int
-	file *os.File        // of fd; its Read and Write do not wait, but fail with EAGAIN
+	file *os.File        // opened on fd; its Read and Write do not wait, but fail with EAGAIN
 	raw  syscall.RawConn // keeps fd open during a call
 	thread
 	polled *pollConn // not nil while the shared poller reads it

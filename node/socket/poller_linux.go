@@ -30,7 +30,7 @@ type pollConn struct {
 	held *held // its octets count the bytes read since the last sweep
 	fd   int32
 	step func() error
-	back chan error // gets one value, after the last step
+	back chan error // receives one value, after the last step
 
 	gone  bool // it has been dropped
 	quiet bool // it was dropped because no data arrived

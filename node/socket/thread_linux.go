@@ -48,7 +48,7 @@ const (
 
 	// yieldTime is the interval at which a thread yields to Go's scheduler. A goroutine that does
 	// not yield between system calls keeps the runtime's monitor awake, which then checks every
-	// 20 microseconds. Those checks are necessary if such goroutines may hold all of Go's
+	// 20 microseconds. The checks are necessary if such goroutines may hold all of Go's
 	// processors; without them, other goroutines would wait for milliseconds.
 	yieldTime = 5 * time.Millisecond
 

@@ -2,7 +2,7 @@
 // without this package, crypto/tls accepts messages of up to 256 KiB from any peer, during the
 // handshake and after it.
 //
-// Start at [New], whose connection is the one below TLS. Call [Conn.Used] after each
+// Start at [New], which returns the connection to use below TLS. Call [Conn.Used] after each
 // read of data from TLS.
 package tlslimit
 
@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 )
 
-// MaxRaw bounds the bytes that a peer may send below TLS without sending data: those of the
-// handshake, including the certificates, and afterwards those between two reads of data. The
+// MaxRaw bounds the bytes that a peer may send below TLS without sending data: the bytes of the
+// handshake, including the certificates, and later the bytes between two reads of data. The
 // longest record is 18 KiB long, and a handshake with three RSA 4096 certificates about 7 KiB.
 const MaxRaw = 20 << 10
 

@@ -56,7 +56,7 @@ type Call struct {
 type Compound struct {
 	Parts    []Expr
 	kind     kind
-	segments []segment // of a binary, one for each part
+	segments []segment // for a binary, one for each part
 }
 
 // kind is the kind of a Compound.
@@ -100,7 +100,7 @@ func (c *Compound) Term(value func(part Expr) (etf.Term, error)) (etf.Term, erro
 }
 
 // Values is the reverse of Term: it returns the values of the parts of t, and reports whether t has the form of c. It
-// compares the parts of a binary that are literals, and does not take maps apart.
+// compares the parts of a binary that are literals, and supports no maps.
 func (c *Compound) Values(t etf.Term) (values []etf.Term, ok bool) {
 	switch c.kind {
 	case aTuple:

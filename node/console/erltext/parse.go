@@ -28,7 +28,7 @@ var ErrIncomplete = errors.New("erltext: incomplete expression")
 func Parse(text string, more bool) (exprs []Expr, rest string, err error) {
 	switch {
 	case len(text) > MaxTextBytes:
-		return nil, "", Position{1, 1}.Errorf("more than %d bytes", MaxTextBytes)
+		return nil, "", Position{1, 1}.Errorf("text of more than %d bytes", MaxTextBytes)
 	case !utf8.ValidString(text):
 		return nil, "", Position{1, 1}.Errorf("not UTF-8")
 	}
@@ -62,7 +62,7 @@ func Parse(text string, more bool) (exprs []Expr, rest string, err error) {
 // parser parses text whose tokens are all well-formed. After an error it reads only endTokens.
 type parser struct {
 	scanner scanner
-	token   token // the next
+	token   token // the next token
 	depth   int
 	err     *Error
 }

@@ -100,7 +100,7 @@ type scanner struct {
 	text string
 	off  int
 	Position
-	err  *Error // the first
+	err  *Error // the first error
 	more bool   // the error is that the text ends too early
 }
 

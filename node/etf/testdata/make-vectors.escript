@@ -1,6 +1,7 @@
 #!/usr/bin/env escript
-%% Writes vectors.tsv and old-tags.tsv: a term as io:format("~0tp") prints it, a tab, its external bytes in
-%% hex without the version byte. Run it in this directory. Pids, references and funs differ from run to run.
+%% Writes vectors.tsv and old-tags.tsv. Each line holds a term as io:format("~0tp") prints it, a tab, and the
+%% term's external bytes in hex, without the version byte. Run it in this directory.
+%% Pids, references and funs differ from run to run.
 -mode(compile).
 
 main(_) ->
@@ -67,7 +68,7 @@ terms() ->
 nest(0) -> [];
 nest(N) -> {[nest(N - 1)]}.
 
-%% Forms of the current chapter that this node does not make by itself.
+%% Forms in OTP's current documentation that term_to_binary does not produce here.
 modern() ->
     Node = <<119, 3, "a@b">>,
     [<<131, 88, Node/binary, 1:32, 2:32, 16#5e5e5e5e:32>>,

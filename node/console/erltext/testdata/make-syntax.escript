@@ -1,7 +1,7 @@
 #!/usr/bin/env escript
-%% Writes syntax.tsv: an input, as a string, a tab, what the Erlang shell says when it reads it, or ok. Run it
-%% in this directory, with OTP 25. The inputs are those of syntax.txt, and a few thousand made by removing,
-%% adding and swapping their characters and tokens, which are random but the same each time.
+%% Writes syntax.tsv. Each line holds an input as a string, a tab, and the Erlang shell's error for the input, or
+%% ok. Run it in this directory, with OTP 25. The inputs are those of syntax.txt, and more than a thousand made by
+%% removing, adding and swapping their characters and tokens. These are random, but the same each time.
 -mode(compile).
 
 main(_) ->
