@@ -3,7 +3,8 @@
 //
 // A [Handler] corresponds to a callback module. [Server.Receive] parses a message and calls
 // the Handler. Receive and the methods of the Handler may be called concurrently. A [Call] is
-// answered immediately or later; its [Caller], a connection, schedules later answers and bounds their size.
+// answered immediately or later; its [Caller], a connection, schedules later answers and bounds
+// their size.
 //
 // The messages are those of OTP's gen.erl and gen_server.erl:
 //

@@ -40,7 +40,7 @@
 //	worker      the field that identifies who made an id; called machine in snowflake, partition in sno
 //	sequence    the field that distinguishes the ids of one tick
 //	tick        the unit of a format's time; an empty frame of the distribution is a net tick
-//	run         consecutive ids, given as the first id and their number
+//	run         consecutive ids, given as the first id and a count
 //	lease       runs of ids that a caller hands out itself
 //	turn        the moment when one of several large calls takes its next share of ids
 //	mark        a time that no id may pass, saved in a file and, for a number, also in etcd

@@ -140,7 +140,7 @@ func (s *session) down(item, by, ref string, reason []byte) error {
 	case w.ended:
 		return fmt.Errorf("a monitor ended twice")
 	case w.item != item || w.by != by:
-		return fmt.Errorf("a monitor ended, but it was of another process")
+		return fmt.Errorf("a monitor of another process ended")
 	}
 	w.ended = true
 	return nil
@@ -202,7 +202,7 @@ func (s *session) exit(from, to string, reason []byte) error {
 // unlinked records that a link was removed.
 func (s *session) unlinked(id, from, to string) error {
 	if key, ok := s.acks[id]; !ok || key != (pair{from, to}) {
-		return fmt.Errorf("the removal of a link is acknowledged that was not requested")
+		return fmt.Errorf("an acknowledgment of a link removal that was not requested")
 	}
 	delete(s.acks, id)
 	return nil

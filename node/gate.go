@@ -244,8 +244,8 @@ func (g *gate) delay(host netip.Addr) time.Duration {
 	return min(firstDelay<<min(o.count-1, doublings), most)
 }
 
-// offended records a wrong cookie from a host. A right cookie does not cancel the
-// record, because it may come from another caller at the same address.
+// offended records a wrong cookie from a host. A right cookie does not cancel the record, because
+// it may come from another caller at the same address.
 func (g *gate) offended(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -76,12 +76,12 @@ func TestStreamFails(t *testing.T) {
 		operation string
 		do        func(r *rig)
 	}{
-		"when a signal is answered":    {"write", func(r *rig) { r.send(monitorP(gone, ref3)) }},
-		"when much is answered":        {"write", func(r *rig) { r.send(call, monitorP(gone, ref3)) }},
-		"when another goroutine sends": {"write", func(r *rig) { r.conn.say(old) }},
-		"when we tick":                 {"write", func(*rig) { time.Sleep(ticktime / 4) }},
-		"when we tick a heard peer":    {"read deadline", func(r *rig) { r.send(tick); time.Sleep(ticktime / 4) }},
-		"when we tick, in time":        {"write deadline", func(*rig) { time.Sleep(ticktime / 4) }},
+		"when a signal is answered":     {"write", func(r *rig) { r.send(monitorP(gone, ref3)) }},
+		"when much is answered":         {"write", func(r *rig) { r.send(call, monitorP(gone, ref3)) }},
+		"when another goroutine sends":  {"write", func(r *rig) { r.conn.say(old) }},
+		"when we tick":                  {"write", func(*rig) { time.Sleep(ticktime / 4) }},
+		"when we set a read deadline":   {"read deadline", func(r *rig) { r.send(tick); time.Sleep(ticktime / 4) }},
+		"when we set a tick's deadline": {"write deadline", func(*rig) { time.Sleep(ticktime / 4) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -68,7 +68,7 @@ type pool struct {
 	mu      sync.Mutex
 	holders []*memory // those with held > 0
 
-	// Until futile, makeRoom does not search for a holder that weighs more than
+	// Until the time futile, makeRoom does not search for a holder that weighs more than
 	// futileMore, because the last search found none.
 	futile     time.Time
 	futileMore int
@@ -93,9 +93,9 @@ func (p *pool) limit(held int) int {
 
 // makeRoom stops and returns the heaviest holder, if it weighs more than asks would if asks held
 // the given number of bytes. A holder's weight is the bytes it holds plus the bytes it has long
-// held. So among many connections that hold about equally much, a frequent caller that holds little
-// between calls is spared. If asks would hold more than smallMemory, makeRoom stops only a holder
-// that has long held more than asks would hold.
+// held. So among many connections that hold about the same amount, a frequent caller that holds
+// little between calls is spared. If asks would hold more than smallMemory, makeRoom stops only a
+// holder that has long held more than asks would hold.
 func (p *pool) makeRoom(asks *memory, all int) *memory {
 	now := time.Now()
 	than := all + asks.steady(now)

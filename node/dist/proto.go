@@ -20,7 +20,7 @@
 // A [Message] is answered immediately or later. An answer that is built on another goroutine does
 // not delay the reader. Later requests from the same process to the same server wait for that
 // answer, so that a process gets answers in the order of its calls: see [Message.Later]. If the peer
-// forwarded a call from another node, the answer is sent to that node, after connecting to it if
+// forwarded a call from another node, the answer is sent to that node, which is dialed first if
 // necessary.
 //
 // References, and pids in answers, are returned byte for byte. A malformed frame ends

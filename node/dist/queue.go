@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Answers to one process are sent in the order of its requests, as by a gen_server. While a
+// Answers to one process are sent in the order of its requests, as a gen_server does. While a
 // server builds an answer on another goroutine, later requests from that process to that
 // server are queued; requests from other processes are not.
 

@@ -18,8 +18,8 @@ type operation struct {
 }
 
 // operations lists the control messages that a peer may send with the flags that we offer in
-// the handshake. Messages with a trace token come from traced processes; their answers also
-// carry a token.
+// the handshake. Messages with a trace token come from traced processes; the answers to
+// them also carry a token.
 var operations = [...]operation{
 	wire.OpLink:           {"pp", false, (*Conn).recvLink},
 	wire.OpSend:           {".p", true, (*Conn).recvSend},

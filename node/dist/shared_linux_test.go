@@ -50,7 +50,7 @@ func TestFaultShared(t *testing.T) {
 	}
 }
 
-// bothShared reports whether both connections are read by threads that they share.
+// bothShared reports whether shared threads read both connections.
 func bothShared() bool {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

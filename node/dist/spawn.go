@@ -31,9 +31,9 @@ const (
 )
 
 // spawn starts a goroutine that calls f, unless the connection has ended by then, and finally
-// done. Until the goroutine ends, spawn holds functionSize bytes; if there is no room for them,
-// it returns false and starts nothing. In either case it returns the taken bytes, which the
-// caller took, to the pool.
+// done. It takes functionSize bytes from the pool until the goroutine ends; if there is no room
+// for them, it starts nothing and returns false. In either case, the taken bytes, which the caller
+// took, are returned to the pool too.
 func (c *Conn) spawn(f, done func(), taken int) bool {
 	if !c.memory.take(functionSize) {
 		c.memory.give(taken)

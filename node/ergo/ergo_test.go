@@ -121,7 +121,7 @@ func TestProcessSeenLate(t *testing.T) {
 }
 
 // A process that its end function ended delays Shutdown until it runs again or the node ends.
-// After Shutdown, end functions have no effect.
+// Once Shutdown has been called, end functions have no effect.
 func TestEnding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var end func(etf.Term)

@@ -121,7 +121,7 @@ func TestStartReadsNoFurther(t *testing.T) {
 	}
 }
 
-// A conversation that ends after any part of its bytes is an error.
+// A conversation that is cut short at any byte is an error.
 func TestTruncated(t *testing.T) {
 	r := readRecording(t, recordings[0])
 	all := bytes.Join([][]byte{r.name, r.reply}, nil)

@@ -21,9 +21,9 @@ type MFA struct {
 	Arity            int
 }
 
-// Function is a function of a Table. It must be safe for concurrent use. The number of its
-// arguments is the Arity in the Table. An error other than an *Exception raises an exception of class
-// error with the error's text.
+// Function is a function of a Table. It must be safe for concurrent use. It is called with as many
+// arguments as the Arity of its key in the Table. An error other than an *Exception raises an
+// exception of class error with the error's text.
 type Function func(args []etf.Term) (etf.Term, error)
 
 // Table holds functions by name. It must not change while functions are called.

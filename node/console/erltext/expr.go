@@ -100,7 +100,7 @@ func (c *Compound) Term(value func(part Expr) (etf.Term, error)) (etf.Term, erro
 }
 
 // Values is the reverse of Term: it returns the values of the parts of t, and reports whether t has the form of c. It
-// compares the parts of a binary that are literals, and supports no maps.
+// compares the parts of a binary that are literals, and does not support maps.
 func (c *Compound) Values(t etf.Term) (values []etf.Term, ok bool) {
 	switch c.kind {
 	case aTuple:
