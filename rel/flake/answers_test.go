@@ -23,7 +23,7 @@ import (
 // that follows.
 const evil = "\nforged\x1b[2J\u009b2J\r\u202e\U000e0001"
 
-// harmless checks what a command prints.
+// harmless fails the test if what a command prints can control a terminal or forge a line.
 func harmless(t *testing.T, what string, printed ...string) {
 	t.Helper()
 	for _, text := range printed {
@@ -36,7 +36,7 @@ func harmless(t *testing.T, what string, printed ...string) {
 	}
 }
 
-// speak answers one request with these bytes.
+// speak answers one request with the given bytes.
 func speak(answer string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {

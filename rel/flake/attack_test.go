@@ -25,7 +25,7 @@ type attack struct {
 // attacker is a hostile peer. Its writes may fail: the node may rightly have hung up.
 type attacker struct {
 	net.Conn
-	i      int // which of several
+	i      int // its index among the attackers
 	node   *flakeNode
 	self   etf.Pid
 	flake  etf.Pid // the server's; set with the cookie
@@ -124,7 +124,7 @@ func (a *attacker) frame(terms ...[]byte) {
 	}
 }
 
-// numbered sends what send would write for each number below n. It calls send only once, because that is
+// numbered sends what send would write for each number below n. It calls send only once, because send is
 // slow, and replaces the number wherever it appears as 32 bits.
 func (a *attacker) numbered(n int, send func(i int)) {
 	const sample = 0x5eedf00d

@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// The attacks that take more than a line.
+// The attacks that take more than one line of code.
 
 // forgedLengths claims the largest possible length for every tag.
 func (a *attacker) forgedLengths() {
@@ -114,7 +114,7 @@ func (a *attacker) spawns() {
 	a.flush()
 }
 
-// largeArguments would be sent back in the stack of the exception.
+// largeArguments sends arguments that would be sent back in the stack of the exception.
 func (a *attacker) largeArguments() {
 	for _, size := range []int{10 << 20, 1 << 20} {
 		args := etf.List{make([]byte, size)}
@@ -126,7 +126,7 @@ func (a *attacker) largeArguments() {
 	}
 }
 
-// largeEchoes are the other terms that come back unchanged.
+// largeEchoes sends the other terms that the node sends back unchanged.
 func (a *attacker) largeEchoes() {
 	large := make([]byte, 10<<20)
 	for i := range 4 {
@@ -141,7 +141,7 @@ func (a *attacker) largeEchoes() {
 	}
 }
 
-// manyElements makes the node allocate as much as possible for few bytes.
+// manyElements makes the node allocate as much memory as possible for few bytes.
 func (a *attacker) manyElements() {
 	const most = etf.MaxElements
 	for i := range 50 {

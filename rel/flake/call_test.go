@@ -20,7 +20,7 @@ func TestErlang(t *testing.T) {
 	}
 }
 
-// The original's answers besides ids.
+// The original's functions answer as they did.
 func TestOriginal(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -36,8 +36,8 @@ func TestHiddenErlang(t *testing.T) {
 	n.erl([]string{"-hidden", "-name", "caller@127.0.0.1"}, "ping", "get")
 }
 
-// A node without a name gets one from the node that it connects to: one that was used before, if that is
-// free. The test uses short names so that it does not depend on the host's name.
+// A node without a name gets one from the node that it connects to: a name used before, if it is free. The
+// test uses short names so that it does not depend on the host's name.
 func TestDynamicName(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "", "-name", "flake@localhost")
@@ -62,8 +62,8 @@ func TestElixir(t *testing.T) {
 	wantChecks(t, p, "elixir")
 }
 
-// A call that one node forwards for another is answered, although the node must first connect to the
-// other.
+// A call that one node forwards for another is answered, although flake must first connect to the other
+// node.
 func TestPassedOn(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")

@@ -23,7 +23,7 @@ func checkedConfig(t *testing.T, dir, text string, args ...string) (code int, st
 	return code, strings.ReplaceAll(out.String(), dir, "DIR"), strings.ReplaceAll(errs.String(), dir, "DIR")
 }
 
-// TestCheckConfig compares with testdata/check.txt, and finds that nothing was made.
+// TestCheckConfig compares the output with testdata/check.txt, and checks that no file was created.
 func TestCheckConfig(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"cookie": "S3CRET\n", "token": "0123456789abcdef\n", "password": "S3CRET\n"} {
@@ -76,7 +76,7 @@ token_file = "DIR/token"
 	}
 }
 
-// All problems that would keep the node from starting are reported, and a running node is not one.
+// All problems that would keep the node from starting are reported, even several at once.
 func TestCheckConfigFaults(t *testing.T) {
 	dir := t.TempDir()
 	ca, other := certstest.NewCA(t, "CA"), certstest.NewCA(t, "other")
@@ -120,7 +120,7 @@ func TestCheckConfigFaults(t *testing.T) {
 	}
 }
 
-// It can run beside the node, which has claimed its places and locked its files.
+// -check-config can run beside the node, which has claimed its places and locked its files.
 func TestCheckConfigOfRunning(t *testing.T) {
 	n := startNode(t, "")
 	check := spawn(t, n.port, command, "-check-config", "-config", n.cmd.Args[slices.Index(n.cmd.Args, "-config")+1])

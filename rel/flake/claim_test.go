@@ -13,7 +13,7 @@ import (
 )
 
 // The second of two nodes with the same worker id but different timestamp files is refused. It starts
-// once the first has ended, however that ended.
+// once the first has ended, however the first ended.
 func TestOneWorkerTwice(t *testing.T) {
 	t.Parallel()
 	worker := flake.RandomWorker()
@@ -63,5 +63,5 @@ func TestClaimOfAStranger(t *testing.T) {
 		command, "-noinput", "-config", dir+"/theirs.toml").await("  EPMD ")
 	n := spawn(t, freePort(t), command, "-noinput", "-config", file)
 	n.await("  EPMD ")
-	n.awaitText("uid=65534") // warned of the other one, in the log, which may be written later
+	n.awaitText("uid=65534") // the warning about the other process, which may be logged later
 }

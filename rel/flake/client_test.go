@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// The client commands against a running node, through both doors.
+// The client commands work with a running node through both doors.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"\n%s", cookie, generatorsOf(t)))
@@ -20,7 +20,7 @@ func TestClients(t *testing.T) {
 	need(t, buildRace(example, "../../client/example"))
 	for _, tt := range []struct {
 		what    string
-		args    []string // that choose the door
+		args    []string // the flags that choose the door
 		unknown string   // the message about a missing generator
 	}{
 		{"distribution", nil, "noproc"},

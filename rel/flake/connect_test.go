@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Ways to connect with an OTP node. Its flags decide which are used.
+// Ways to connect with an OTP node, whose flags decide which one is used.
 
 func TestConnect(t *testing.T) {
 	const long, short, six = nodeName, "flake@localhost", "flake@::1"
@@ -38,8 +38,8 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// A node with long names does not dial one with a short name, nor the reverse. This
-// shows that the caller's side decides it.
+// A node with long names does not dial a node with a short name, and vice versa. This
+// shows that the caller decides.
 func TestNamesMixed(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -51,7 +51,7 @@ func TestNamesMixed(t *testing.T) {
 	}
 }
 
-// Neither side uses EPMD: both know the port.
+// Neither side uses EPMD, because both know the port.
 func TestNoEPMD(t *testing.T) {
 	t.Parallel()
 	none, port := freePort(t), freePort(t)
@@ -76,12 +76,12 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// Both sides dial at once.
+// Both sides dial at the same time.
 func TestCollide(t *testing.T) {
 	s, port := startHere(t)
 	defer s.Stop()
 	const times = 30
-	for _, prefix := range []string{"a", "z"} { // before and after our name
+	for _, prefix := range []string{"a", "z"} { // sorted before and after our name
 		dir := t.TempDir()
 		check := fmt.Sprintf("collide=%s,%d,%s", prefix, times, dir)
 		caller := spawnErl(t, port, []string{}, check)
@@ -91,7 +91,7 @@ func TestCollide(t *testing.T) {
 			if err := s.Node.Connect(name); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil { // the caller may go on
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil { // lets the caller continue
 				t.Fatal(err)
 			}
 		}

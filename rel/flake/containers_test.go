@@ -131,8 +131,8 @@ func (c *crowd) call(conn *client.Conn) error {
 	return err
 }
 
-// inGroup returns a command that runs this one in a new control group, whose processes may use limit
-// bytes together, and a function that returns the most that they have used.
+// inGroup returns a command that runs this one in a new control group, whose processes together may use
+// limit bytes, and a function that returns their peak use.
 func inGroup(t *testing.T, limit int) (command string, peak func() string) {
 	t.Helper()
 	flake, err := plain()
@@ -144,7 +144,7 @@ func inGroup(t *testing.T, limit int) (command string, peak func() string) {
 	if _, err := os.Stat(dir); err != nil { // version 2
 		dir, most = "/sys/fs/cgroup", "memory.peak"
 		memory, swap, noSwap = "memory.max", "memory.swap.max", 0
-		os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0) // fails if it has it
+		os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0) // fails if memory is enabled already
 	}
 	if dir, err = os.MkdirTemp(dir, "flake-test-"); err != nil {
 		testenv.Missing(t, err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Sources of the cookie besides the file. It is never shown.
+// The cookie can come from sources other than the file. It is never shown.
 func TestCookieSources(t *testing.T) {
 	for _, tt := range []struct {
 		from      string
@@ -44,7 +44,7 @@ func TestCookieSources(t *testing.T) {
 
 // Erlang's digest covers the cookie in Latin-1.
 func TestCookieOfLatin1(t *testing.T) {
-	t.Setenv("LC_ALL", "C.UTF-8") // else erl does not take its flags for UTF-8
+	t.Setenv("LC_ALL", "C.UTF-8") // otherwise erl does not read its flags as UTF-8
 	n := startNode(t, "", "-setcookie", "café")
 	n.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "café"}, "get")
 	n.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "cafÃ©"}, "refused")
@@ -53,7 +53,7 @@ func TestCookieOfLatin1(t *testing.T) {
 	}
 }
 
-// A cookie file that others can read is refused, as Erlang does.
+// A cookie file that others can read is refused, as in Erlang.
 func TestOpenCookieFile(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	cookieFile := filepath.Join(os.Getenv("HOME"), ".erlang.cookie")

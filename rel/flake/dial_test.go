@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/remote"
 )
 
-// The configured node is found at its port without EPMD, and by an EPMD of its own.
+// The configured node is found at its port without EPMD, and through its own EPMD.
 func TestDialerOf(t *testing.T) {
 	port := freePort(t)
 	startDaemon(t, port)
@@ -23,7 +23,7 @@ func TestDialerOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var own config.Node
-			t.Setenv("PATH", "") // where no epmd is found
+			t.Setenv("PATH", "") // so that no epmd is found
 			s, _ := startHere(t, func(c *config.Config) {
 				set(&c.Node)
 				own = c.Node
@@ -70,7 +70,7 @@ func TestPreferHTTP(t *testing.T) {
 	for _, command := range []string{"get", "status"} {
 		asked.Store(0)
 		if _, _, status := called(t, command, "-config", file); status != exitFailure || asked.Load() == 0 || len(dialled) > 0 {
-			t.Errorf("%s: exit status %d, asked %d times over HTTP, dialled %d times", command, status, asked.Load(), len(dialled))
+			t.Errorf("%s: exit status %d, asked %d times over HTTP, dialed %d times", command, status, asked.Load(), len(dialled))
 		}
 		asked.Store(0)
 		called(t, command, "-config", file, "-over", "erlang")

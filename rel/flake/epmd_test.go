@@ -29,7 +29,7 @@ func TestOwnEPMD(t *testing.T) {
 func TestOwnEPMDSilentPeers(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
-	for range 1200 { // more than may wait
+	for range 1200 { // more than may wait to be accepted
 		c, err := net.Dial("tcp", "127.0.0.1:"+n.port)
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +77,7 @@ func TestEPMDRestarted(t *testing.T) {
 	d := startDaemon(t, port)
 	n := startNode(t, port)
 	d.kill()
-	await(t, "it was looked for in vain", func() bool { return strings.Contains(n.output(), "connection refused") })
+	await(t, "the node finds no EPMD", func() bool { return strings.Contains(n.output(), "connection refused") })
 	startDaemon(t, port)
 	awaitNode(t, port, "flake")
 	wantNames(t, n)
@@ -87,7 +87,7 @@ func TestEPMDRestarted(t *testing.T) {
 	n.erl(nil, "ping", "get")
 }
 
-// If OTP's EPMD is installed it is started, as erl does, and stays.
+// If OTP's EPMD is installed, the node starts it, as erl does, and leaves it running.
 func TestEPMDStarted(t *testing.T) {
 	t.Parallel()
 	testenv.Need(t, "epmd")
@@ -118,8 +118,8 @@ func TestEPMDBeforeStart(t *testing.T) {
 	}
 }
 
-// With our EPMD in its place, Erlang's own, which each node starts, ends by itself.
-// Once ours is gone it is used.
+// While our EPMD has the port, Erlang's own, which each Erlang node starts, ends by itself.
+// Once ours has ended, Erlang's is used.
 func TestEPMDLater(t *testing.T) {
 	t.Parallel()
 	first := startNode(t, "")
@@ -139,7 +139,7 @@ func TestEPMDLater(t *testing.T) {
 	second.erl(nil, "ping", "get")
 }
 
-// An IPv6 node registers with our EPMD, whatever the address of ours.
+// An IPv6 node registers with our EPMD, even though our node has an IPv4 address.
 func TestEPMDOverIPv6(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -187,7 +187,7 @@ func awaitNode(t *testing.T, port, name string) {
 
 var named = regexp.MustCompile(`(?m)^name .*$`)
 
-// epmdNames returns what the real program prints for the EPMD at a port.
+// epmdNames returns what epmd -names prints for the EPMD at a port.
 func epmdNames(t *testing.T, port string) []string {
 	t.Helper()
 	testenv.Need(t, "epmd")

@@ -28,7 +28,7 @@ type hostileEtcd struct {
 	mu     sync.Mutex
 	attack etcdAttack
 	of     string // last part of the path of requests that it answers; empty: all
-	gave   int    // number of hostile answers
+	gave   int    // number of hostile answers so far
 }
 
 // etcdAttack writes a part of an answer.
@@ -65,7 +65,7 @@ func (e *hostileEtcd) answers() int {
 // etcdPart is the approximate size of a part of a hostile answer.
 const etcdPart = 12 << 10
 
-// ofEtcd returns hostile answers of etcd.
+// ofEtcd are hostile answers from etcd, by name.
 var ofEtcd = map[string]etcdAttack{
 	"pairs":       again(`{"kvs":[{}`, ",{}"),
 	"responses":   again(`{"header":{"revision":"1"},"responses":[{}`, ",{}"),
@@ -76,7 +76,7 @@ var ofEtcd = map[string]etcdAttack{
 	"other pairs": otherPairs,
 }
 
-// again writes begin, and then text over and over.
+// again writes begin once, and then text repeatedly.
 func again(begin, text string) etcdAttack {
 	part := strings.Repeat(text, etcdPart/len(text))
 	return func(w io.Writer, i int) error {
@@ -103,8 +103,8 @@ func otherPairs(w io.Writer, i int) error {
 	return err
 }
 
-// No answer of etcd takes much memory, neither in a running node nor during a start, even one
-// that times out.
+// No answer from etcd takes much memory, neither in a running node nor during startup, even if
+// startup times out.
 func TestHostileMemoryOfEtcd(t *testing.T) {
 	t.Parallel()
 	member := etcdtest.Start(t, 1).Endpoints()[0]
@@ -143,7 +143,7 @@ func TestHostileMemoryOfEtcd(t *testing.T) {
 		}
 		front.begin(ofEtcd["pairs"], pathOfList)
 		number, _ := strconv.ParseUint(regexp.MustCompile(`\(number (\d+) from etcd\)`).FindStringSubmatch(n.output())[1], 10, 64)
-		if _, err := workers.Release(t.Context(), direct, "flake", number, uint64(time.Now().UnixMilli())); err != nil { // so that it lists, to find another
+		if _, err := workers.Release(t.Context(), direct, "flake", number, uint64(time.Now().UnixMilli())); err != nil { // so that it lists the numbers to find another
 			t.Fatal(err)
 		}
 		for what := range ofEtcd {

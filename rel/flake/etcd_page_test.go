@@ -30,9 +30,9 @@ func shellOf(t *testing.T, page, section string) string {
 	return block
 }
 
-// The commands of docs/operating/etcd.md for a restore work as they are, and no id repeats:
-// neither of a node that got its number after the snapshot and continues, nor of one that
-// waits for etcd during the restore and then claims a number.
+// The commands for a restore in docs/operating/etcd.md work as they stand, and no id repeats:
+// neither from a node that got its number after the snapshot and continues, nor from a node
+// that waits for etcd during the restore and then claims a number.
 func TestEtcdPage(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -81,7 +81,7 @@ func TestEtcdPage(t *testing.T) {
 	c.Members[0].Restore(filepath.Join(dir, "restored"))
 	waits.serving()
 	for _, n := range []*etcdNode{before, waits} {
-		n.goesOn("with the store that was restored")
+		n.goesOn("with the restored store")
 	}
 	stop()
 	wg.Wait()

@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/certs/certstest"
 )
 
-// What an operator sees if etcd requires TLS and users, and the node has the wrong ones.
+// An operator is told what to set if etcd requires TLS and users, and the node's settings do not match.
 func TestEtcdRefusedSecured(t *testing.T) {
 	t.Parallel()
 	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")
@@ -53,8 +53,8 @@ func TestEtcdRefusedSecured(t *testing.T) {
 	}
 }
 
-// startSecuredEtcd starts an etcd with a certificate of ca, and the users root, whose password
-// is secret, and guest, who has no permissions and whose password is wrong.
+// startSecuredEtcd starts an etcd with a certificate of ca and two users: root, with the password
+// "secret", and guest, with the password "wrong" and no permissions.
 func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
 	t.Helper()
 	endpoint = loopback + ":" + freePort(t)
@@ -77,7 +77,7 @@ func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
 			}
 			defer response.Body.Close()
 			answer, err := io.ReadAll(response.Body)
-			// An answer that came too late counts too.
+			// A request whose answer came too late was performed as well.
 			return response.StatusCode == http.StatusOK || err == nil && strings.Contains(string(answer), "already exists")
 		})
 	}

@@ -35,8 +35,8 @@ type etcdNode struct {
 
 var etcdGenerators = []string{"flake", "orders", "events", "ulids"}
 
-// etcdConfig writes the file of a node with generators of four formats. Etcd has a sixth of
-// hold to answer.
+// etcdConfig writes the configuration of a node with generators of four formats. Etcd has a
+// sixth of hold to answer.
 func etcdConfig(t *testing.T, endpoints []string, hold time.Duration, more string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -139,7 +139,7 @@ func (n *etcdNode) goesOn(what string) {
 				break
 			}
 			if time.Since(start) > time.Minute {
-				n.t.Fatalf("%s: there are no ids of %s any more", what, generator)
+				n.t.Fatalf("%s: no more ids of %s", what, generator)
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -156,11 +156,11 @@ func (n *etcdNode) wantMetric(want string) {
 	}
 	defer response.Body.Close()
 	if body, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(body), want) {
-		n.t.Errorf("%v: there is no %s", err, want)
+		n.t.Errorf("%v: no %s", err, want)
 	}
 }
 
-// Four nodes share three numbers, in three formats. One is paused for long and loses its
+// Four nodes share three numbers, in three formats. One node is paused for long and loses its
 // number, one is killed, and etcd's leader is killed and paused. No id repeats.
 func TestEtcd(t *testing.T) {
 	t.Parallel()
@@ -182,7 +182,7 @@ func TestEtcd(t *testing.T) {
 	paused.goesOn("at the start")
 	paused.process.signal(syscall.SIGSTOP)
 	waits.serving() // with the number of the paused node
-	waits.goesOn("the number of one that is paused")
+	waits.goesOn("with the number of the paused node")
 	waits.wantMetric(`flake_worker_info{from="etcd",generator="orders"} 1`)
 	waits.wantMetric(`flake_worker_left_seconds{generator="events"} `)
 	paused.process.signal(syscall.SIGCONT)
@@ -192,11 +192,11 @@ func TestEtcd(t *testing.T) {
 	killed.start()
 	leader := c.Leader()
 	leader.Kill()
-	third.goesOn("the leader is killed")
+	third.goesOn("after the leader was killed")
 	leader.Start()
 	leader = c.Leader()
 	leader.Pause()
-	third.goesOn("the leader is paused")
+	third.goesOn("while the leader is paused")
 	leader.Resume()
 	waits.process.signal(syscall.SIGTERM) // which frees a number for another
 	if status := waits.process.wait(); status != 0 {
@@ -204,7 +204,7 @@ func TestEtcd(t *testing.T) {
 	}
 	killed.serving()
 	for _, n := range []*etcdNode{paused, killed, third} {
-		n.goesOn("in the end")
+		n.goesOn("at the end")
 	}
 	stop()
 	wg.Wait()
@@ -228,7 +228,7 @@ func differ(t *testing.T, nodes ...*etcdNode) {
 					id = id[:len(id)-4] // without random bits
 				}
 				if seen[id] {
-					t.Errorf("%s: %s twice", generator, id)
+					t.Errorf("%s: %s repeated", generator, id)
 				}
 				seen[id] = true
 			}
@@ -248,7 +248,7 @@ func startEtcd(t *testing.T) (*etcdtest.Cluster, *etcd.Store) {
 	return c, s
 }
 
-// What an operator sees if no number can be claimed.
+// An operator is told why no number can be claimed, and what to do.
 func TestEtcdRefused(t *testing.T) {
 	t.Parallel()
 	c, s := startEtcd(t)
@@ -259,7 +259,7 @@ func TestEtcdRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"later/n/000000000000", "taken/eu/n/000000000000", "taken/config"} { // the last two are no matter
+	for _, key := range []string{"later/n/000000000000", "taken/eu/n/000000000000", "taken/config"} { // the last two do not matter
 		if _, err := s.Swap(t.Context(), map[string]string{key: ""}, key, "2 1700000000000"); err != nil {
 			t.Fatal(err)
 		}
@@ -324,10 +324,10 @@ func inTime(t *testing.T, want string, run func() string) (out string) {
 func refusal(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command, args...)
-	cmd.Env = append(os.Environ(), "PATH=", "ERL_EPMD_PORT="+freePort(t)) // else it starts an epmd, which stays
+	cmd.Env = append(os.Environ(), "PATH=", "ERL_EPMD_PORT="+freePort(t)) // otherwise it starts an epmd, which keeps running
 	out, err := cmd.CombinedOutput()
 	if err == nil {
-		t.Error("it was not refused")
+		t.Error("not refused")
 	}
 	return string(out)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// However many connections are opened, at any port, the time is saved and connected
-// callers get ids. When they have gone, others get in; if they are of HTTP or EPMD,
-// even before.
+// However many connections are opened, at any port, the time is saved and connected callers
+// get ids. Other callers are admitted once these connections are closed or, if they are to
+// HTTP or EPMD, even before.
 func TestFewFiles(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, script(t, "ulimit -n %d; exec %q \"$@\"", reserve.Needed, command), "",
@@ -45,7 +45,7 @@ func TestFewFiles(t *testing.T) {
 	flood("127.0.0.1:" + n.port)
 	n.erl(nil, "ping", "get", "concurrent")
 	flood(n.addr)
-	for range 5 { // a second each, and the time is saved 3 ahead
+	for range 5 { // for a second each; the time is saved 3 s ahead
 		before := timestamp()
 		await(t, "the time is saved", func() bool { return timestamp() != before })
 		reply, err := caller.Call(t.Context(), "flake", etf.Atom("get"))
@@ -57,7 +57,7 @@ func TestFewFiles(t *testing.T) {
 		t.Error("there was a moment when the time could not be saved")
 	}
 	if !strings.Contains(n.output(), "fewer nodes can be connected than the limit allows") {
-		t.Error("the start does not say that there are few files")
+		t.Error("startup does not report that few files can be open")
 	}
 	for _, c := range idle {
 		c.Close()
@@ -66,7 +66,7 @@ func TestFewFiles(t *testing.T) {
 	n.erl(nil, "ping", "get", "concurrent")
 }
 
-// A start is refused if it might later be unable to save the time.
+// A node that might later be unable to save the time refuses to start.
 func TestTooFewFiles(t *testing.T) {
 	t.Parallel()
 	p := spawn(t, freePort(t), script(t, "ulimit -n 64; exec %q \"$@\"", command), "-noinput", "-config", configFile(t, ""))

@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// checked runs flake check, again while etcd does not answer in time, and wants an exit status
-// and findings. It must change nothing.
+// checked runs flake check, repeatedly if etcd does not answer in time, and wants an exit status
+// and findings. The command must change nothing.
 func checked(t *testing.T, config string, running bool, status int, codes ...host.Code) (r host.Report) {
 	t.Helper()
 	before := contents(t, filepath.Dir(config))
@@ -45,12 +45,12 @@ func checked(t *testing.T, config string, running bool, status int, codes ...hos
 		return true
 	})
 	if after := contents(t, filepath.Dir(config)); !running && after != before {
-		t.Fatalf("there was %s, and is %s", before, after)
+		t.Fatalf("the folder had %s, and has %s", before, after)
 	}
 	return r
 }
 
-// contents are the names in a folder, and what the files have in them.
+// contents returns the names and contents of the files in a folder.
 func contents(t *testing.T, dir string) string {
 	t.Helper()
 	var text strings.Builder
@@ -90,7 +90,7 @@ func TestCheck(t *testing.T) {
 	}
 	out, err := exec.Command(command, "check", "-setcookie", cookie, "-config", file).Output()
 	if err != nil || !strings.Contains(string(out), "starting now: ") {
-		t.Errorf("for people: %v\n%s", err, out)
+		t.Errorf("as text: %v\n%s", err, out)
 	}
 	n = start()
 	n.signal(syscall.SIGTERM)
@@ -99,7 +99,7 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := checked(t, file, false, 1, host.CodeFile); r.Start != host.StartRefuses {
-		t.Errorf("of a file that is damaged: %+v", r)
+		t.Errorf("with a damaged file: %+v", r)
 	}
 	for _, args := range [][]string{{"check", "-no"}, {"check", "-config", file + "x"}} {
 		if _, _, status := called(t, args...); status != exitUsage {

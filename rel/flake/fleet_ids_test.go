@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// format is the size of an id, and the bits of its last byte but one that are not part of the
-// sequence. All of the last byte is; time and number come before.
+// format is the size of an id, and the bits of its second-to-last byte that are not part of the
+// sequence. The whole last byte belongs to the sequence; time and number come before.
 type format struct {
 	size int
 	mask byte
@@ -28,7 +28,7 @@ var sizes = map[string]format{"flake": {16, 0}, "orders": {8, 0xF0}, "events": {
 type given struct {
 	answers    int
 	end        int64                         // when the last answer arrived, in µs
-	descending int                           // ids of a caller that were not above its last
+	descending int                           // ids that were not above the caller's last
 	ids        map[string][]givenID          // by generator
 	at         map[string]map[string][]int64 // when answers arrived, in µs, by node and generator
 	numbers    map[uint16][]int64            // when answers of flake arrived, by number
@@ -36,14 +36,14 @@ type given struct {
 
 type givenID struct {
 	id   [16]byte // shorter formats use the first bytes
-	node byte     // the digit in its name
+	node byte     // the digit in the node's name
 }
 
 func newGiven() *given {
 	return &given{ids: map[string][]givenID{}, at: map[string]map[string][]int64{}, numbers: map[uint16][]int64{}}
 }
 
-// readGiven reads the files that caller.erl's check fleet has written.
+// readGiven reads the files that the check fleet of caller.erl wrote.
 func readGiven(t *testing.T, folder string) *given {
 	t.Helper()
 	g := newGiven()
@@ -108,7 +108,7 @@ func (g *given) add(node, generator string, data []byte) bool {
 	return true
 }
 
-// findings are errors in ids.
+// findings counts errors in ids.
 type findings struct {
 	twice  int
 	shared int // ids with the same number and time as one of another node
@@ -149,7 +149,7 @@ func (g *given) table(faults []fault) string {
 			}
 			switch {
 			case node == f.node && end > to+settled.Microseconds():
-				its = show(gap) + ", to wait for a number"
+				its = show(gap) + ", waiting for a number"
 			case node == f.node:
 				its = show(gap)
 			case !g.served(node, from):

@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	fleetTime = flag.Duration("fleet.time", 20*time.Second, "for how long TestFleet begins faults")
-	fleetOnly = flag.String("fleet.only", "", "what the names of its faults have in them")
+	fleetTime = flag.Duration("fleet.time", 20*time.Second, "how long TestFleet keeps causing faults")
+	fleetOnly = flag.String("fleet.only", "", "cause only the faults whose names contain this")
 )
 
 const (
@@ -30,8 +30,8 @@ const (
 	settled = 100 * time.Millisecond
 )
 
-// trial is some nodes with numbers from a real etcd, and Erlang nodes that call them all the
-// time.
+// trial is a set of nodes with numbers from a real etcd, and of Erlang nodes that call them all
+// the time.
 type trial struct {
 	t       *testing.T
 	etcd    *etcdtest.Cluster
@@ -52,14 +52,14 @@ type trialNode struct {
 	lost         int // losses when settle last began
 }
 
-// fault is a fault, until all numbers were in use again.
+// fault is one fault, which lasts until all numbers are in use again.
 type fault struct {
 	what     string
 	node     string // empty: of etcd
 	from, to time.Time
 }
 
-// startTrial starts one node for each of some settings for [etcd].
+// startTrial starts one node for each element of settings, which are lines for [etcd].
 func startTrial(t *testing.T, members int, settings ...string) *trial {
 	t.Helper()
 	command, err := plain()
@@ -99,15 +99,15 @@ func (n *trialNode) end(s syscall.Signal) int {
 // losses returns how often the node has lost its number.
 func (n *trialNode) losses() int { return strings.Count(n.output(), `msg="a worker id is lost`) }
 
-// loses waits until the node has lost the number that it had in settle; on a slow machine it
-// may have done so before loses is called.
+// loses calls done, and waits until the node has lost the number that it had when settle began.
+// On a slow machine, it may have lost that number before loses is called.
 func (n *trialNode) loses(done func()) {
 	before := n.lost
 	done()
 	await(n.trial.t, n.name+" has lost its number", func() bool { return n.losses() > before })
 }
 
-// pause pauses the process for d, or longer until another node has its number.
+// pause pauses the process for d, or longer if no other node has its number yet.
 func (n *trialNode) pause(d time.Duration) {
 	n.loses(func() {
 		from := time.Now()
@@ -118,15 +118,15 @@ func (n *trialNode) pause(d time.Duration) {
 	})
 }
 
-// cut drops one direction between the node and all of etcd.
+// cut drops, for d, one direction of the traffic between the node and all members of etcd.
 func (n *trialNode) cut(drop func(), d time.Duration) {
 	drop()
 	time.Sleep(d) // the length is the fault
 	n.link.Join()
 }
 
-// settle waits until that many nodes have handed out ids of all formats since it began, and
-// returns them.
+// settle waits until a number of nodes have handed out ids of all formats since it began, and
+// returns these nodes.
 func (f *trial) settle(nodes int) (serving []*trialNode) {
 	f.t.Helper()
 	for _, n := range f.nodes {
@@ -139,7 +139,7 @@ func (f *trial) settle(nodes int) (serving []*trialNode) {
 		if p.ended {
 			f.t.Fatal("the callers have ended")
 		}
-		// The first line may be older than settle.
+		// The first line may have begun before settle did.
 		lines := strings.Split(string(p.out.Bytes()[from:]), "\n")
 		if len(lines) < 4 {
 			continue
@@ -156,8 +156,8 @@ func (f *trial) settle(nodes int) (serving []*trialNode) {
 	return serving
 }
 
-// answered waits until the first caller has had at least that many answers of each generator
-// of each node.
+// answered waits until the first caller has had at least least answers from each generator of
+// each node.
 func (f *trial) answered(least int) {
 	f.t.Helper()
 	p := f.callers[0]
@@ -199,7 +199,7 @@ func (f *trial) stop() *given {
 	}
 	g := readGiven(f.t, f.ids)
 	if g.answers != said {
-		f.t.Errorf("%d answers are noted, and there were %d", g.answers, said)
+		f.t.Errorf("%d answers are in the files, but callers report %d", g.answers, said)
 	}
 	return g
 }
@@ -263,8 +263,8 @@ func (f *trial) follower() *etcdtest.Member {
 	return f.etcd.Members[slices.IndexFunc(f.etcd.Members, func(m *etcdtest.Member) bool { return m != leader })]
 }
 
-// crashAndStop kills a node, which starts with the same number, stops it cleanly, and starts
-// it.
+// crashAndStop kills a node, starts it, which resumes its number, stops it cleanly, and starts
+// it again.
 func (f *trial) crashAndStop(n *trialNode) {
 	n.end(syscall.SIGKILL)
 	n.start()
@@ -287,7 +287,7 @@ func (f *trial) release(n *trialNode) {
 		}
 	})
 	if i >= 0 {
-		await(f.t, "somebody has claimed what "+n.name+" had", func() bool { return f.entries()[i].state == "held" })
+		await(f.t, "a node has claimed the number of "+n.name, func() bool { return f.entries()[i].state == "held" })
 	}
 }
 
@@ -315,7 +315,7 @@ func (f *trial) workers(args ...string) (out string) {
 	return out
 }
 
-// goodOrder stops a node cleanly, and starts it when another node has its number.
+// goodOrder stops a node cleanly, and starts it again when another node has its number.
 func (f *trial) goodOrder(n *trialNode) {
 	if status := n.end(syscall.SIGTERM); status != 0 {
 		f.t.Errorf("exit status %d", status)
@@ -324,7 +324,7 @@ func (f *trial) goodOrder(n *trialNode) {
 	n.start()
 }
 
-// kill kills a member, and starts it after hold.
+// kill kills a member, and starts it again after hold.
 func (f *trial) kill(m *etcdtest.Member) {
 	m.Kill()
 	time.Sleep(etcdHold) // the length is the fault
@@ -332,9 +332,9 @@ func (f *trial) kill(m *etcdtest.Member) {
 	f.etcd.Leader()
 }
 
-// TestFleet runs eight nodes on six numbers of a real etcd of three members, so two always
-// wait for a number. Erlang nodes take ids of three formats all the time, while nodes and etcd
-// have one fault after another. No id repeats, and no two nodes have the same number at the
+// TestFleet runs eight nodes with six numbers from a real etcd of three members, so two nodes
+// always wait for a number. Erlang nodes take ids of three formats all the time, while faults hit
+// nodes and etcd one after another. No id repeats, and no two nodes have the same number at the
 // same time. For a longer run, and a table of how long ids stop at each fault:
 //
 //	go test -v -run TestFleet ./rel/flake -fleet.time=3m
@@ -373,12 +373,12 @@ func TestFleet(t *testing.T) {
 		t.Logf("%s: %d ids, %+v", generator, len(ids), found)
 	}
 	if g.descending > 0 {
-		t.Errorf("%d ids are not above the one before", g.descending)
+		t.Errorf("%d ids are not above the caller's last", g.descending)
 	}
 	t.Logf("%d faults, %d answers\n%s", len(f.faults), g.answers, g.table(f.faults))
 }
 
-// The trial finds repeated ids: nodes with different prefixes have the same number.
+// The trial finds repeated ids if nodes with different prefixes have the same number.
 func TestFleetFinds(t *testing.T) {
 	t.Parallel()
 	f := startTrial(t, 1, "numbers = 1\nprefix = 'a'", "numbers = 1\nprefix = 'b'")

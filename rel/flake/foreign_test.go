@@ -52,7 +52,7 @@ func TestC(t *testing.T) {
 	n.cnode(cookie, "get")
 }
 
-// The library answers each tick with one.
+// The library answers each tick with a tick.
 func TestCTicks(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, command, "", "net_ticktime = 4")
@@ -110,7 +110,7 @@ func TestErlCall(t *testing.T) {
 			t.Errorf("%s: exit status %d, %q, want %s", call.apply, status, p.output(), call.want)
 		}
 	}
-	// This would end a BEAM.
+	// This would stop an Erlang node.
 	spawn(t, n.port, "erl_call", "-c", cookie, "-n", nodeName, "-q").wait()
 	for _, cookie := range []string{"wrong", cookie} {
 		p := spawn(t, n.port, "erl_call", "-c", cookie, "-n", nodeName)

@@ -64,8 +64,8 @@ func helloRecords(size, each int) (b []byte) {
 	return b
 }
 
-// forge gets in and sends size bytes of a message for the TLS handshake, 256 KB of
-// certificates, as no library would.
+// forge is admitted and sends size bytes of a message for the TLS handshake, with 256 KB of
+// certificates, which no library would send.
 func (a *attacker) forge(size int) {
 	var secrets strings.Builder
 	raw := &countedWrites{Conn: a.Conn}
@@ -101,7 +101,7 @@ func (c *countedWrites) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// sealer returns what makes records for the handshake, of a client with
+// sealer returns a function that makes handshake records of a client with
 // TLS_AES_128_GCM_SHA256.
 func sealer(secrets string) (seal func(number uint64, text []byte) []byte) {
 	_, line, _ := strings.Cut(secrets, "CLIENT_TRAFFIC_SECRET_0 ")

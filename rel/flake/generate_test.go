@@ -45,7 +45,7 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// A random worker id is kept in the file of the mark; without a mark, each run has another one.
+// A random worker id is kept in the file of the mark; without a mark, each run has a different one.
 func TestGenerateMadeUp(t *testing.T) {
 	workerOf := func(args ...string) string {
 		stdout, stderr, status := called(t, append([]string{"generate", "-base", "16"}, args...)...)
@@ -57,7 +57,7 @@ func TestGenerateMadeUp(t *testing.T) {
 	}
 	mark := filepath.Join(t.TempDir(), "mark")
 	if first, second := workerOf("-mark", mark), workerOf("-mark", mark); first != second {
-		t.Errorf("workers %s and %s of one file", first, second)
+		t.Errorf("workers %s and %s with the same file", first, second)
 	}
 	if first, second := workerOf(), workerOf(); first == second {
 		t.Errorf("worker %s twice", first)
@@ -94,8 +94,8 @@ func TestGenerateRefuses(t *testing.T) {
 	}
 }
 
-// A node's generators have marks of their own in one file: which of them is that of a number
-// is not known here.
+// A node's file has a mark for each generator, and generate does not know which of them belongs
+// to a number.
 func TestGenerateInFileOfNode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timestamp")
 	marks, err := flake.OpenMarks(path, nil)
@@ -116,7 +116,7 @@ func TestGenerateInFileOfNode(t *testing.T) {
 	}
 }
 
-// If the reader of its output exits, SIGPIPE ends the command, but its mark is exact, so the next run need not
+// If the reader of its output exits, SIGPIPE ends generate, but its mark is exact, so the next run need not
 // wait.
 func TestGenerateBrokenPipe(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")

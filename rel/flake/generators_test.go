@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// generatorsOf returns tables [[generator]] of all formats, which no other test uses.
+// generatorsOf returns [[generator]] tables of all formats, with places that no other test uses.
 func generatorsOf(t *testing.T) string {
 	t.Helper()
 	n := rand.IntN(1 << 10)
@@ -60,16 +60,16 @@ func TestGenerators(t *testing.T) {
 				"--erl", "-start_epmd false", "testdata/formats.exs", nodeName)
 			wantChecks(t, p, "formats")
 		}
-		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // the moment is the test
+		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // so that the kill comes at a random moment
 		n.signal(syscall.SIGKILL)
-		n.wait() // its caller sees it gone before its lock and its claims are
+		n.wait() // its caller notices the end before the lock and the claims are released
 		caller.await(fmt.Sprintf("LIFE %d", life+1))
 	}
 	wantChecks(t, caller, "formats")
 }
 
-// Two generators that would hand out the same ids are refused, and so is one that its
-// format does not allow.
+// Two generators that would hand out the same ids are refused, and so is a generator whose
+// format does not allow its settings.
 func TestGeneratorsRefused(t *testing.T) {
 	t.Parallel()
 	own := generatorsOf(t)
@@ -104,7 +104,7 @@ func TestGeneratorsRefused(t *testing.T) {
 	}
 }
 
-// If each generator had its own file, it begins after the mark in that.
+// A generator that an earlier build gave its own file begins after the mark in that file.
 func TestMarksOfBefore(t *testing.T) {
 	t.Parallel()
 	config := configFile(t, `epmd = "off"`)
@@ -132,13 +132,13 @@ func TestMarksOfBefore(t *testing.T) {
 	}
 }
 
-// markOfBefore is a file of version 1, as builds of before wrote it for one mark.
+// markOfBefore returns a file of version 1, as earlier builds wrote it for one mark.
 func markOfBefore(at time.Time) string {
 	mark := fmt.Sprintf("flake-mark 1 %d %s ", at.UnixMilli(), at.UTC().Format("2006-01-02T15:04:05.000Z"))
 	return fmt.Sprintf("%s%08x\n", mark, crc32.Checksum([]byte(mark), crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// Generators of one node or several can share a partition by their sequences.
+// Generators of one or several nodes can share a partition if their sequences differ.
 func TestPartitionShared(t *testing.T) {
 	t.Parallel()
 	partition := rand.IntN(1 << 16)

@@ -44,7 +44,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The manual page and the scripts for shells have all commands and flags.
+// The manual page and the scripts for shells contain all commands and flags.
 func TestGenerated(t *testing.T) {
 	for _, of := range []string{"man", "completion bash", "completion zsh", "completion fish"} {
 		text, _, status := called(t, strings.Fields(of)...)
@@ -71,8 +71,8 @@ func TestUnknownCommand(t *testing.T) {
 		"help foo":         "flake: unknown command \"foo\"; see flake help\n",
 		"completion":       "flake: the shell must be bash, zsh or fish\n",
 		"completion csh":   "flake: the shell must be bash, zsh or fish\n",
-		"help get get":     "flake: unexpected argument \"get\"; it has no flags\n",
-		"version -config":  "flake: flag provided but not defined: -config; it has no flags\n",
+		"help get get":     "flake: unexpected argument \"get\"; the command has no flags\n",
+		"version -config":  "flake: flag provided but not defined: -config; the command has no flags\n",
 		"workers -x":       "flake: flag provided but not defined: -x; flags are -again, -config, -margin, -name, -setcookie, -sure, -until\n",
 		"workers a b c":    "flake: unexpected argument \"c\"; flags are -again, -config, -margin, -name, -setcookie, -sure, -until\n",
 		"-noinput workers": "flake: unexpected argument \"workers\"; flags are -check-config, -config, -name, -noinput, -setcookie, -version\n",

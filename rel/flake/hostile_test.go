@@ -84,7 +84,7 @@ func TestSilentAndDripping(t *testing.T) {
 	for range 200 {
 		silent = dial(t, n.addr)
 	}
-	meanwhile := 0 // calls answered before the node hangs up on the silent
+	meanwhile := 0 // calls answered before the node hangs up on silent peers
 	var dripping sync.WaitGroup
 	over := make(chan struct{})
 	for i := range 50 {
@@ -121,7 +121,7 @@ func TestSilentAndDripping(t *testing.T) {
 		silent.SetReadDeadline(time.Now().Add(time.Millisecond))
 		if _, err := silent.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
 			meanwhile++
-		} else if meanwhile == 0 { // it was silent for as long as it may be before there was a call
+		} else if meanwhile == 0 { // its time to be silent ran out before there was a call
 			silent = dial(t, n.addr)
 		}
 	}
@@ -138,7 +138,7 @@ const setupTime = 7 * time.Second
 // tooSlow reports whether a handshake has taken so long, on a busy machine, that the node may end it.
 func tooSlow(begun time.Time) bool { return time.Since(begun) >= setupTime }
 
-// A recorded handshake is useless, whether its caller is still connected or not: the
+// A recorded handshake is useless, whether its caller is still connected or not, because the
 // challenge differs each time.
 func TestReplay(t *testing.T) {
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestReplay(t *testing.T) {
 	call(t, said)
 	hangUp(t, said.Conn)
 	again()
-	await(t, "both are refused for the cookie", func() bool { return strings.Count(n.output(), "wrong cookie") == 2 })
+	await(t, "both are refused because of the cookie", func() bool { return strings.Count(n.output(), "wrong cookie") == 2 })
 }
 
 // recorder keeps what is written, message by message.
@@ -222,7 +222,7 @@ func hangUp(t *testing.T, c net.Conn) {
 
 func untilClosed(t *testing.T, c net.Conn) {
 	t.Helper()
-	c.SetReadDeadline(time.Now().Add(patience)) // from now: other checks may have taken long
+	c.SetReadDeadline(time.Now().Add(patience)) // from now, because other checks may have taken long
 	var timeout net.Error
 	if _, err := io.Copy(io.Discard, c); errors.As(err, &timeout) && timeout.Timeout() {
 		t.Errorf("%s: not closed by the node", c.LocalAddr())

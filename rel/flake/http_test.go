@@ -78,7 +78,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// With a token and TLS, beyond the loopback.
+// With a token and TLS, HTTP serves ids only to callers that have the token.
 func TestHTTPS(t *testing.T) {
 	ca := certstest.NewCA(t, "ca")
 	cert, key := ca.Issue("http", "127.0.0.1")
@@ -133,7 +133,7 @@ func startHTTP(t *testing.T, command string) (n *flakeNode, url string) {
 	return n, n.await("  HTTP ")
 }
 
-// ask sends requests on many connections at once. Little unread data is in flight.
+// ask sends requests on many connections at once. Their receive buffers are small.
 func ask(t *testing.T, url, path string, conns int) (all []net.Conn) {
 	t.Helper()
 	addr := strings.Trim(strings.TrimPrefix(url, "http:"), "/")
@@ -185,12 +185,12 @@ func TestHTTPLeases(t *testing.T) {
 	}
 	t.Logf("%d of %d had all their ids before the last of %d calls", before, conns, calls)
 	if before > conns/2 {
-		t.Errorf("%d of %d had all their ids before who asked %d times for some", before, conns, calls)
+		t.Errorf("%d of %d had all their ids before the caller that asked %d times for some", before, conns, calls)
 	}
 }
 
-// While others do not read their answers, and more connect and say nothing, the node
-// reports that it is well.
+// While some clients do not read their answers, and others connect and send nothing, the node
+// reports that it is healthy.
 func TestHTTPHealth(t *testing.T) {
 	const unread, silent = 600, 300
 	command, err := plain()
@@ -200,7 +200,7 @@ func TestHTTPHealth(t *testing.T) {
 	_, url := startHTTP(t, command)
 	alone := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	ask(t, url, fmt.Sprintf("/v1/ids?base=2&n=%d", idserver.MaxMany), unread)
-	await(t, "others are refused", func() bool {
+	await(t, "more clients are refused", func() bool {
 		status, _ := fetch(t, alone, url+"v1/ids", "")
 		return status == http.StatusServiceUnavailable
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// detsOf unpacks a dets file that a real OTP made, written at a time.
+// detsOf unpacks a dets file that a real OTP made, and sets its modification time.
 func detsOf(t *testing.T, how string, modified time.Time) string {
 	t.Helper()
 	file, err := os.Open("original/testdata/dets.tar.gz")
@@ -46,7 +46,7 @@ func detsOf(t *testing.T, how string, modified time.Time) string {
 	}
 }
 
-// import takes over what the original left, and a node starts with it.
+// import imports what the original left, and a node starts with the result.
 func TestImport(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	dir := t.TempDir()
@@ -97,7 +97,7 @@ func TestImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, stderr, status := called(t, append(args, "-overwrite")...); status != 0 {
-		t.Errorf("over it: exit status %d, %s", status, stderr)
+		t.Errorf("with -overwrite: exit status %d, %s", status, stderr)
 	}
 	if text, err := os.ReadFile(at("sys.toml")); err != nil || !strings.Contains(string(text), "S3CRET") {
 		t.Errorf("%s, %v", text, err)
@@ -110,7 +110,7 @@ func TestImport(t *testing.T) {
 	}
 
 	if _, stderr, status := called(t, "import", "-dets", dets, "-timestamp", at("timestamp"), "-out", at("alone.toml")); status != exitUsage || !strings.Contains(stderr, "-out needs -sys-config or -vm-args") {
-		t.Errorf("of nothing: exit status %d, %s", status, stderr)
+		t.Errorf("without a configuration to write: exit status %d, %s", status, stderr)
 	}
 
 	// The mark is never lowered, and not touched while a node has it.
@@ -118,7 +118,7 @@ func TestImport(t *testing.T) {
 	if stdout, stderr, status := called(t, "import", "-dets", earlier, "-timestamp", at("timestamp")); status != 0 || !strings.Contains(stdout, "ids begin after "+end) || strings.Contains(stdout, ": written\n") {
 		t.Errorf("earlier: exit status %d, %s, %s", status, stdout, stderr)
 	}
-	link := at("link") // as root, the lock is beside the mark
+	link := at("link") // import by root must find the lock, which is beside the real mark
 	if err := os.Symlink(at("timestamp"), link); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestImportTells(t *testing.T) {
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DIR", exitUsage, "-out DIR: is a directory"},
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -out DIR/a -timestamp DIR/mark", 0, "before starting, change it:\nDIR/a:.*node.cookie.*published"},
 	} {
-		synctest.Test(t, func(t *testing.T) { // whose clock stands still, however slow the machine is
+		synctest.Test(t, func(t *testing.T) { // its clock stands still, however slow the machine is
 			time.Sleep(time.Until(time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)))
 			dets := detsOf(t, c.how, time.Now().Add(-c.ago))
 			dir := filepath.Dir(dets)
@@ -180,7 +180,7 @@ func TestImportTells(t *testing.T) {
 	}
 }
 
-// A start with the original's file names the command.
+// A node that starts with the original's dets file refuses it, and names the command that imports it.
 func TestStartWithDets(t *testing.T) {
 	dets := detsOf(t, "otp25/closed", time.Now())
 	code, _, stderr := checkedConfig(t, filepath.Dir(dets), "[flake]\nworker_id = '02:00:00:00:00:01'\ntimestamp_path = '"+dets+"'\n")

@@ -18,7 +18,7 @@ import (
 
 var (
 	kills  = flag.Int("kills", 10, "how often TestKillNine kills the command")
-	leases = flag.Int("leases", 1_000_000, "how many ids TestLeases has leased at least")
+	leases = flag.Int("leases", 1_000_000, "the minimum number of ids that TestLeases leases")
 )
 
 // TestKillNine kills the command with SIGKILL at random moments while Erlang callers
@@ -27,7 +27,7 @@ var (
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	port, config, ids := freePort(t), configFile(t, ""), t.TempDir()
-	// The test has its own EPMD, or callers would wait for the one that is killed.
+	// The test has its own EPMD, because otherwise callers would wait for the node's, which is killed.
 	startDaemon(t, port)
 	caller := spawnErl(t, port, nil, fmt.Sprintf("collect=%d,%s", *kills, ids))
 	for life := range *kills {

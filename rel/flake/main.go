@@ -57,7 +57,7 @@ func table() []subcommand {
 	return []subcommand{
 		{"", "", 0, "runs the node", "", serve},
 		{"get", "", 0, "takes ids from a running node", "", commands.Get},
-		{"eval", "EXPRESSION", 1, "has a running node call functions", "", commands.Eval},
+		{"eval", "EXPRESSION", 1, "calls functions on a running node", "", commands.Eval},
 		{"workers", "[release NUMBER | after-restore | withdraw]", 2,
 			"shows which node has which number from etcd", "", commands.Workers},
 		{"check", "", 0, "shows whether the file of marks and etcd agree, and what would happen at startup",
@@ -203,7 +203,7 @@ func manual(*cli.Flags) cli.Action {
 
 var sections = []usage.Section{
 	{Title: "EXIT STATUS", Text: "0 on success, 1 on failure, 2 if flags, arguments or the configuration are wrong. " +
-		"A second signal ends flake immediately, with 128 and its number."},
+		"A second signal ends flake immediately, with 128 plus the signal's number."},
 	{Title: "ENVIRONMENT", Text: "FLAKE_COOKIE is the cookie. FLAKE_ and a configuration key in capitals, " +
 		"with underscores for its dots, sets that key: FLAKE_NODE_NAME is node.name. " +
 		"Keys of [flake] have shorter names too, such as FLAKE_WORKER_ID. " +

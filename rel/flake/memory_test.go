@@ -33,7 +33,7 @@ const (
 
 var (
 	hostileConns = flag.Int("hostile.conns", 0, "how many connections TestHostileMemory attacks on; 0: as many as its tables say, or a quarter of them outside scripts/test")
-	hostileTime  = flag.Duration("hostile.time", 0, "for how long it attacks at least")
+	hostileTime  = flag.Duration("hostile.time", 0, "the minimum time for which it attacks")
 )
 
 // plain builds the command without the race detector, which takes extra memory.
@@ -42,7 +42,7 @@ var plain = sync.OnceValues(func() (string, error) {
 	return path, compile("go", "build", "-o", path, ".")
 })
 
-// startPlain starts it, with settings for [node].
+// startPlain starts the command that plain builds, with settings for [node].
 func startPlain(t *testing.T, node string) *flakeNode {
 	t.Helper()
 	command, err := plain()
@@ -138,11 +138,11 @@ func TestMemoryGivenBack(t *testing.T) {
 		a.write(make([]byte, size))
 		all = append(all, a)
 	}
-	await(t, "memory is taken", func() bool { return memory(t, n, "VmRSS") > before+spare })
+	await(t, "memory is in use", func() bool { return memory(t, n, "VmRSS") > before+spare })
 	for _, a := range all {
 		a.Close()
 	}
-	await(t, "it is given back", func() bool { return memory(t, n, "VmRSS") < before+spare })
+	await(t, "memory is returned", func() bool { return memory(t, n, "VmRSS") < before+spare })
 }
 
 func newAttacker(t *testing.T, n *flakeNode, i int, cookie string) *attacker {
@@ -192,7 +192,7 @@ func (l latencies) String() string {
 	return fmt.Sprintf("%d, p99 %v", len(l), l[(len(l)-1)*99/100].Round(time.Millisecond))
 }
 
-// repeated measures do repeatedly until the end, but leaves some processor time to others.
+// repeated measures do repeatedly until over is closed, but leaves some processor time to others.
 func repeated(over <-chan struct{}, do func()) (all latencies) {
 	for {
 		start := time.Now()
@@ -206,7 +206,7 @@ func repeated(over <-chan struct{}, do func()) (all latencies) {
 	}
 }
 
-// serving takes ids as a newcomer, on the connection c and by HTTP until the attackers are done.
+// serving takes ids as a newcomer, on the connection c, and over HTTP, until the attackers are done.
 func serving(t *testing.T, n *flakeNode, c *client.Conn, attackers *sync.WaitGroup) string {
 	t.Helper()
 	over := make(chan struct{})

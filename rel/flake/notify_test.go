@@ -80,13 +80,13 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// startEnv starts the command with these variables, one a line.
+// startEnv starts the command with these variables, one per line.
 func startEnv(t *testing.T, env string, node ...string) *process {
 	t.Helper()
 	return spawn(t, freePort(t), "env", append(strings.Split(env, "\n"), "PATH=", command, "-noinput", "-config", configFile(t, strings.Join(node, "\n")))...)
 }
 
-// A start that waits, here for etcd, asks for more time. A start that fails never reports READY.
+// A node that waits during startup, here for etcd, asks for more time. A node that fails to start never reports READY.
 func TestNotifyStart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notify")
@@ -107,14 +107,14 @@ func TestNotifyStart(t *testing.T) {
 	defer c.Close()
 	fmt.Fprint(c, "END")
 	_, before := m.want("END")
-	for _, said := range before { // more of them if it took a long time
+	for _, said := range before { // more than one if startup took a long time
 		if said != starting {
 			t.Errorf("at the end: %q", said)
 		}
 	}
 }
 
-// After SIGTERM, a node first reports that it is not ready, and continues. After a second one it stops
+// After SIGTERM, a node first reports that it is not ready, and continues. After a second SIGTERM it stops
 // immediately, however long the drain.
 func TestDrain(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Signals other than SIGTERM are from people who wait, so the node stops without a drain.
+// Signals other than SIGTERM come from people who wait, so the node stops without a drain.
 func TestInterruptDrainsNot(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\ndrain_time = 3600", cookie))

@@ -56,7 +56,7 @@ func TestLogNotRead(t *testing.T) {
 			if reader == "goes" {
 				f.Close()
 			}
-			for i := range 30 { // three times as many as there may be lines of one message
+			for i := range 30 { // three times the limit on lines with the same message
 				hangUp(t, dialAs(t, n.addr, fmt.Sprintf("caller%d@127.0.0.1", i)))
 			}
 			n.erl(nil, "get", "monitors")
@@ -64,7 +64,7 @@ func TestLogNotRead(t *testing.T) {
 	}
 }
 
-// Nor does a failing start wait for its reader.
+// A node that fails to start does not wait for the reader of its log either.
 func TestRefusalNotRead(t *testing.T) {
 	t.Parallel()
 	log, _ := fifo(t)

@@ -26,8 +26,8 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// The tests of this package run the real command, many against real Erlang, Elixir, C and Java nodes: without the
-// programs for these they skip. Each test has its own EPMD port, so the names of nodes need not differ.
+// The tests of this package run the real command, many of them with real Erlang, Elixir, C and Java nodes. Tests whose
+// programs are not installed are skipped. Each test has its own EPMD port, so the names of nodes need not differ.
 
 const (
 	nodeName = "flake@127.0.0.1"
@@ -43,13 +43,13 @@ const (
 var patient = []string{"-kernel", "net_setuptime", "120"}
 
 var (
-	built   string // the directory of what is built
+	built   string // the directory for built programs
 	command string // flake, built with the race detector if there is a C compiler
 )
 
 func TestMain(m *testing.M) {
 	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
-		if signal.Ignored(s) { // as under nohup, or behind an & of a script: commands would ignore it too
+		if signal.Ignored(s) { // as under nohup, or in a script's background job: commands would ignore it too
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
@@ -109,8 +109,8 @@ func compile(command ...string) error {
 	return nil
 }
 
-// need skips a test, or fails it under scripts/test, if err is of a program that is not installed. It fails the test for
-// any other error.
+// need skips a test, or fails it under scripts/test, if err says that a program is not installed. Any other error fails
+// the test.
 func need(t *testing.T, err error) {
 	t.Helper()
 	if errors.Is(err, exec.ErrNotFound) {
@@ -148,10 +148,10 @@ func spawn(t *testing.T, port, name string, args ...string) *process {
 	}
 	p.cmd.Env = append(os.Environ(), "HOME="+home, "ERL_EPMD_PORT="+port, "ERL_CRASH_DUMP=/dev/null")
 	if strings.HasPrefix(filepath.Base(name), "flake") {
-		p.cmd.Env = append(p.cmd.Env, "PATH=") // where it finds no epmd, so that it serves its own
+		p.cmd.Env = append(p.cmd.Env, "PATH=") // so that it finds no epmd, and serves its own
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p, p
-	p.cmd.WaitDelay = restart // for what it said last; not for ever, as what it has started may hold the pipe
+	p.cmd.WaitDelay = restart // for its last output; not forever, because a child may hold the pipe
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func startNode(t *testing.T, port string, flags ...string) *flakeNode {
 	return startCommand(t, command, port, "", flags...)
 }
 
-// startCommand is startNode with settings for [node], for any command.
+// startCommand is like startNode, for any command and with settings for [node].
 func startCommand(t *testing.T, command, port, node string, flags ...string) *flakeNode {
 	t.Helper()
 	if port == "" {
@@ -262,8 +262,8 @@ func startCommand(t *testing.T, command, port, node string, flags ...string) *fl
 	return n
 }
 
-// configFile writes a file with these settings for [node], and its own timestamp and
-// worker id for [flake], as nodes side by side need.
+// configFile writes a file with these settings for [node], and with its own timestamp and
+// worker id for [flake], which nodes on one machine need.
 func configFile(t *testing.T, node string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -293,7 +293,7 @@ func spawnErl(t *testing.T, port string, flags []string, checks ...string) *proc
 	return spawnErlTo(t, nodeName, port, flags, checks...)
 }
 
-// spawnErlTo runs checks of the named node. Later flags override earlier ones.
+// spawnErlTo runs checks on the named node. Later flags override earlier ones.
 func spawnErlTo(t *testing.T, node, port string, flags []string, checks ...string) *process {
 	t.Helper()
 	need(t, buildCaller())
@@ -326,7 +326,7 @@ func wantChecks(t *testing.T, p *process, checks ...string) {
 	}
 }
 
-var ports atomic.Int64 // that freePort has tried
+var ports atomic.Int64 // the number of ports that freePort has tried
 
 // freePort returns a port that is not in use, and that the system assigns to no dialer.
 func freePort(t *testing.T) string {

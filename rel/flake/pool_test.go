@@ -16,9 +16,9 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// The peers of this file use up what connections share; others must still be served.
+// The peers in this file use up what connections share; other peers must still be served.
 
-// peer returns a peer that the test scripts.
+// peer returns a peer that the test controls.
 func (n *flakeNode) peer(name string) *attacker {
 	return &attacker{Conn: dialAs(n.t, n.addr, name), node: n, self: etf.NewPid(etf.Atom(name), 1, 0, 1)}
 }
@@ -67,7 +67,7 @@ func TestHalfFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	await(t, "as many ids as a call gives", func() bool {
+	await(t, "a call for the most ids is answered", func() bool {
 		reply, err := c.Call(ctx, "flake", etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxMany)})
 		if err != nil {
 			t.Fatal(err)
@@ -77,8 +77,8 @@ func TestHalfFrames(t *testing.T) {
 	})
 }
 
-// Calls in the names of other nodes neither end the connections of those nodes, nor withhold their
-// answers.
+// Calls in the names of other nodes neither end the connections of those nodes nor withhold answers
+// from them.
 func TestPassedOnUnread(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -98,7 +98,7 @@ func TestPassedOnUnread(t *testing.T) {
 	}
 	a.flush()
 	if hangUp(t, a.Conn); !strings.Contains(n.output(), "answer dropped") {
-		t.Error("all answers are there: the attack is too small")
+		t.Error("no answer was dropped: the attack is too small")
 	}
 	const calls = 20
 	for _, h := range honest {

@@ -25,8 +25,8 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// Each alert fires when it should and not before, according to promtool, and links to what to do about
-// it.
+// Each alert fires when it should and not before, according to promtool, and links to a section that says
+// what to do.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	testenv.Need(t, "promtool")
@@ -70,7 +70,7 @@ func TestPrometheus(t *testing.T) {
 
 	stop := make(chan struct{})
 	done := make(chan struct{})
-	go func() { // so that rates are of something
+	go func() { // so that rates are not zero
 		defer close(done)
 		for {
 			select {
@@ -129,7 +129,7 @@ func useEverything(t *testing.T, n *flakeNode, url string) {
 	fetch(t, http.DefaultClient, url+"v1/ids?n=0", "")
 }
 
-// everything is a server that reports what a node with etcd and certificates does.
+// everything returns a server that reports what a node with etcd and certificates does.
 func everything(t *testing.T) *idhttp.Server {
 	o := idhttptest.Server(t, "up").Options
 	leaf := &x509.Certificate{NotAfter: time.Now().Add(90 * 24 * time.Hour)}

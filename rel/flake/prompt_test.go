@@ -13,7 +13,7 @@ import (
 // Currently an id has 18 digits in base 62.
 var anID = regexp.MustCompile(`"(?:[0-9A-Za-z]{18}|[0-9A-Za-z]{22})"`)
 
-// TestPrompt runs on a terminal the session shown in docs/operating/commands.md.
+// TestPrompt runs the session shown in docs/operating/commands.md on a terminal.
 func TestPrompt(t *testing.T) {
 	t.Parallel()
 	shown := sessionOf(t, "../../docs/operating/commands.md")
@@ -25,8 +25,8 @@ func TestPrompt(t *testing.T) {
 		}
 	}
 	testenv.Need(t, "script")
-	// script gives the command its own terminal. A line of the log may come at any time, and
-	// would stand in the session.
+	// script gives the command its own terminal. A log line could be written at any time, and
+	// would appear in the session.
 	config := configFile(t, "[log]\nlevel = \"error\"")
 	cmd := exec.Command("script", "-qec", command+" -config "+config, "/dev/null")
 	cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t), "TERM=xterm", "PATH=")

@@ -122,7 +122,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s, want %s", line, want)
 		}
 	}
-	if line := r.next("these keys have changed, and need a restart"); !strings.Contains(line, "keys=node.name") {
+	if line := r.next("changes of these keys need a restart"); !strings.Contains(line, "keys=node.name") {
 		t.Error(line)
 	}
 	wantToken(tokens, 401)
@@ -142,7 +142,7 @@ func TestReload(t *testing.T) {
 func TestSecretsAreWatched(t *testing.T) {
 	t.Parallel()
 	cookie := filepath.Join(t.TempDir(), "cookie")
-	lead := func(secret string) { // as a volume of Kubernetes is updated
+	lead := func(secret string) { // as Kubernetes updates a volume
 		t.Helper()
 		to := filepath.Join(t.TempDir(), "cookie")
 		rewrite(t, to, secret)

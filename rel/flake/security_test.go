@@ -20,21 +20,21 @@ import (
 	"time"
 )
 
-// noLimits are constants named like limits on peers that are not, or whose values
-// others limit.
+// noLimits are constants that are named like limits on peers but are not, or whose values
+// other limits bound.
 var noLimits = map[string]string{
 	"node/handshake.MaxNameLength":   "a length of the protocol",
 	"node/dist.maxReason":            "how long an exit reason may be",
 	"node/dist.maxSpares":            "what is kept for reuse",
 	"node/socket.maxEvictions":       "how long a connection keeps its own thread",
 	"node/socket.maxWait":            "how long a thread waits for a processor",
-	"node/dist.maxTick":              "how often is ticked",
+	"node/dist.maxTick":              "the time between ticks",
 	"node/etf.MaxAtomChars":          "a length of the protocol",
 	"node/etf.MaxReferenceWords":     "a length of the protocol",
-	"idserver/iderl.maxDigits":       "an argument's own limit is below",
+	"idserver/iderl.maxDigits":       "arguments have a lower limit",
 	"flake/internal/tick.MaxPerTick": "the format of ids",
 	"flake/internal/tick.MaxLast":    "the format of ids",
-	"flake/internal/tick.maxNap":     "how often is looked",
+	"flake/internal/tick.maxNap":     "how often the clock is read",
 	"config.maxSecret":               "the operator's",
 	"config.maxFile":                 "the operator's",
 	"config.maxDepth":                "the operator's",
@@ -43,7 +43,7 @@ var noLimits = map[string]string{
 	"node/epmd.maxOldCreation":       "a number of the protocol",
 	"node/epmd.maxName":              "a length of the protocol",
 	"node/epmd.maxExtra":             "a length of the protocol",
-	"idserver/idhttp.maxParameters":  "those that there are",
+	"idserver/idhttp.maxParameters":  "the number of parameters that exist",
 	"idserver/idhttp.maxPeers":       "how many nodes the page lists",
 	"flake/workers/etcd.maxShown":    "what is shown of an answer",
 }
@@ -112,9 +112,9 @@ var behind = map[string]string{
 	"memory under attack":               "rel/flake mayGrow mayGrowPerConnection mayGrowConnections mayGrowPerTLS TestHostileMemory",
 }
 
-// TestSecurityTable compares the tables of SECURITY.md with the code behind them, which must exist. Each number of the
-// second column is the value of one of those constants, unless others than constants are behind the row, or "about"
-// precedes it. No limit and no row may be missing.
+// TestSecurityTable compares the tables of SECURITY.md with the code behind them, which must exist. Each number in the
+// second column is the value of a constant behind the row, unless "about" precedes it or names of other things than
+// constants are behind the row. No limit and no row may be missing.
 func TestSecurityTable(t *testing.T) {
 	source := newSource(t, "../..")
 	told, found := map[string]bool{}, map[string]bool{}
@@ -137,7 +137,7 @@ func TestSecurityTable(t *testing.T) {
 			values = append(values, *n.value)
 		}
 		if missing := lacks(quantities(row[0]+" | "+row[1]+" | "+row[2]), values); missing != nil {
-			t.Errorf("%s: %v is the value of a constant of %s, and is not told, or not in that place", row[0], *missing, where)
+			t.Errorf("%s: %v, the value of a constant of %s, is not stated, or not in this position", row[0], *missing, where)
 		}
 		for _, q := range quantities(row[1]) {
 			if all && len(values) > 0 && !slices.Contains(values, q) {
@@ -161,13 +161,13 @@ func TestSecurityTable(t *testing.T) {
 			full := dir + "." + name
 			_, none := noLimits[full]
 			if none == told[full] {
-				t.Errorf("%s is to be either in the table of SECURITY.md or in noLimits", full)
+				t.Errorf("%s must be either in the table of SECURITY.md or in noLimits", full)
 			}
 			delete(noLimits, full)
 		}
 	}
 	for full := range noLimits {
-		t.Errorf("%s is in noLimits, and not in the code", full)
+		t.Errorf("%s is in noLimits, but not in the code", full)
 	}
 }
 
@@ -199,7 +199,7 @@ func securityTable(t *testing.T) (rows [][]string) {
 	return rows
 }
 
-// A quantity is a number, of ns if it is a time.
+// A quantity is a number; times are in ns.
 type quantity struct {
 	n    float64
 	time bool
@@ -273,7 +273,7 @@ func newSource(t *testing.T, root string) *source {
 	return &source{root, gotoken.NewFileSet(), map[string]*code{}}
 }
 
-// A mention refers to something in a package; value is a constant's.
+// A mention refers to something in a package. If that is a constant, value is its value.
 type mention struct {
 	dir, name string
 	value     *quantity

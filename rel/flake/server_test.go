@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/server"
 )
 
-// The tests of this file look inside the server, so it runs in the test.
+// The tests in this file look inside the server, so it runs in the test's process.
 
 // startHere starts a server with its own EPMD port, which it returns. Tests that use
 // it are not parallel.
@@ -32,7 +32,7 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server.Server,
 		change(&cfg)
 	}
 	path := os.Getenv("PATH")
-	t.Setenv("PATH", "") // where it finds no epmd
+	t.Setenv("PATH", "") // so that it finds no epmd
 	defer os.Setenv("PATH", path)
 	lines := &output.Log{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Level: new(slog.LevelVar)}
 	s, err := server.Start(t.Context(), cfg, io.Discard, lines)
@@ -85,13 +85,13 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// A local process would dial this node by sending to it.
+// The node dials other nodes, as it would if a local process sent a message to them.
 func TestDial(t *testing.T) {
 	s, port := startHere(t)
 	defer s.Stop()
 	spawnErl(t, port, []string{"-name", "stranger@127.0.0.1", "-setcookie", "wrong"}, "dialled").await("READY")
 	if err := s.Node.Connect("stranger@127.0.0.1"); err == nil {
-		t.Error("connected to a node of another cookie")
+		t.Error("connected to a node with another cookie")
 	}
 	friend := spawnErl(t, port, []string{"-name", "friend@127.0.0.1"}, "dialled")
 	friend.await("READY")
@@ -154,5 +154,5 @@ func TestForgedEnds(t *testing.T) {
 			t.Errorf("%s is %v, and was %v", name, got, pids[i])
 		}
 	}
-	runChecks(t, port, nil, "kill="+pid(t, s)) // there is somebody to restart it
+	runChecks(t, port, nil, "kill="+pid(t, s)) // its supervisor still restarts it
 }

@@ -60,21 +60,21 @@ func (n *sharedNode) come(callers int) (await func()) {
 	return in.Wait
 }
 
-// offend tries wrong cookies, so that callers from this address are delayed.
+// offend tries wrong cookies, so that the node delays callers from this address.
 func (n *sharedNode) offend() {
 	var all sync.WaitGroup
 	for range 8 {
 		c := dial(n.t, n.addr)
 		all.Go(func() {
 			if n.shakeHands(c, "guess", "guess") == nil {
-				n.t.Error("a wrong cookie is taken")
+				n.t.Error("a wrong cookie was accepted")
 			}
 		})
 	}
 	all.Wait()
 }
 
-// erlComes is come for a real node.
+// erlComes is like come, for one real Erlang node.
 func (n *sharedNode) erlComes() (await func()) {
 	n.t.Helper()
 	checks := []string{"ping", "get"}
@@ -125,8 +125,8 @@ func TestSharedAddress(t *testing.T) {
 	n.erlComes()()
 }
 
-// Callers just below the limit on concurrent handshakes do not interrupt each other, despite wrong
-// cookies and silent callers.
+// Callers just below the limit on concurrent handshakes do not end each other's handshakes, despite
+// wrong cookies and silent callers.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	const callers, silent, most = 1020, 20, 3 * 1020
@@ -154,6 +154,6 @@ func TestStorm(t *testing.T) {
 	in.Wait()
 	await()
 	if tries.Load() > most {
-		t.Errorf("%d callers have not got in with %d tries", callers, most)
+		t.Errorf("%d callers were not admitted in %d tries", callers, most)
 	}
 }

@@ -22,12 +22,12 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// siege is many concurrent attacks, which last until a given time.
+// siege is a set of concurrent attacks, which last until a given time.
 type siege struct {
 	ctx     context.Context
 	n       *flakeNode
 	url     string
-	percent int // of the attackers for whom there are files
+	percent int // how many of the attackers take part, because open files are limited
 	pids    map[etf.Atom]etf.Pid
 	names   atomic.Int64
 }
@@ -60,7 +60,7 @@ func newSiege(ctx context.Context, t *testing.T, n *flakeNode, url string) *sieg
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)
 	}
-	const need = 20_000 // the node has three for each connection
+	const need = 20_000 // files; the node needs three for each connection
 	s.percent = min(*attackShare, int(min(100, files.Max*100/need)))
 	c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
 	if err != nil {
@@ -75,7 +75,7 @@ func newSiege(ctx context.Context, t *testing.T, n *flakeNode, url string) *sieg
 		}
 		s.pids[name] = pid
 	}
-	dead, err := net.Listen("tcp", "127.0.0.1:0") // whoever dials it waits in vain
+	dead, err := net.Listen("tcp", "127.0.0.1:0") // it never accepts, so dialers wait
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func (s *siege) as(name string) *attacker {
 	}
 }
 
-// again does something as one attacker after another, each for a while.
+// again calls do as one attacker after another, each for a while.
 func (s *siege) again(name string, do func(a *attacker)) {
 	for ; s.ctx.Err() == nil; s.pause(time.Second) {
 		if a := s.as(name); a != nil {
@@ -227,7 +227,7 @@ func (s *siege) takenBack(int) {
 			})
 		}
 		if a.flush(); a.failed == nil {
-			s.pause(10 * time.Second) // and stays
+			s.pause(10 * time.Second) // stays connected
 		}
 	})
 }
@@ -243,7 +243,7 @@ func (s *siege) silentEPMD(int) {
 	}
 }
 
-// leases takes the most ids per request, and does not always wait for them.
+// leases requests as many ids as possible, and does not always wait for the answer.
 func (s *siege) leases(i int) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()

@@ -25,10 +25,10 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-var soakTime = flag.Duration("soak.time", 2*time.Minute, "for how long TestSoak goes on")
+var soakTime = flag.Duration("soak.time", 2*time.Minute, "how long TestSoak runs")
 
-// TestSoak runs two nodes through an operator's day in fast motion. At the end, the one that was never
-// stopped uses no more than before, and no id has repeated.
+// TestSoak runs two nodes through an operator's day in fast motion. At the end, the node that was never
+// stopped uses no more resources than before, and no id has repeated.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t)
@@ -70,10 +70,10 @@ var day = []struct {
 	happen func(s *soak)
 }{
 	{"an Erlang node comes, calls and leaves", (*soak).visit},
-	{"EPMD starts anew", (*soak).restartEPMD},
+	{"EPMD is restarted", (*soak).restartEPMD},
 	{"the clock is set ahead, and back", func(s *soak) { s.step(2 * time.Second); s.step(0) }},
 	{"a node is killed", func(s *soak) { s.restart(syscall.SIGKILL) }},
-	{"the disk takes nothing for a time", (*soak).fullDisk},
+	{"the disk accepts no writes for a time", (*soak).fullDisk},
 	{"the clock is far ahead for a time", func(s *soak) { s.step(time.Hour); s.step(0) }},
 	{"a node is stopped", func(s *soak) { s.restart(syscall.SIGTERM) }},
 	{"a certificate is renewed", (*soak).renew},
@@ -92,7 +92,7 @@ type soak struct {
 	url        string
 	steady     *flakeNode // never stopped
 	folder     string     // of its configuration and mark
-	clock      string     // the file that tells how far its clock is ahead
+	clock      string     // the file that says how far its clock is ahead
 	mortal     *process
 	mortalAddr string
 	start      func() *process
@@ -107,7 +107,7 @@ func newSoak(t *testing.T) *soak {
 	s := &soak{t: t, ca: certstest.NewCA(t, "ca"), clock: filepath.Join(t.TempDir(), "clock"), refused: make(map[string]int)}
 	port := freePort(t)
 	s.epmd = startDaemon(t, port)
-	epmd := fmt.Sprintf("epmd = %q", "127.0.0.1:"+port) // so that neither serves its own meanwhile
+	epmd := fmt.Sprintf("epmd = %q", "127.0.0.1:"+port) // so that neither node serves its own EPMD
 	cert, key := s.ca.Issue("http", "127.0.0.1")
 	web := "127.0.0.1:" + freePort(t)
 	s.url = "https://" + web
@@ -241,7 +241,7 @@ func (s *soak) guess(ctx context.Context) {
 // goesOn waits until the steady node hands out ids and is registered.
 func (s *soak) goesOn(after string) {
 	s.t.Helper()
-	await(s.t, "all goes on after: "+after, func() bool {
+	await(s.t, "everything works after: "+after, func() bool {
 		answer, err := s.web.Get(s.url + "/readyz")
 		if err != nil {
 			return false
@@ -346,7 +346,7 @@ func (s *soak) judge(took time.Duration) {
 		s.t.Logf("%-11s %s %.0f to %.0f; %+.1f an hour", u.what, plot(all), slices.Min(all), slices.Max(all),
 			slope(all[quarter:])*float64(len(all))/took.Hours())
 		if after > before+u.spare {
-			s.t.Errorf("%s: %.0f, and %.0f later", u.what, before, after)
+			s.t.Errorf("%s: %.0f, and later %.0f", u.what, before, after)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestStatus(t *testing.T) {
 		"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\n", nodeName, cookie, listen, token, cert, key)
 	row := `\nflake +yes +flake +03:00:00:[0-9a-f:]{8} +worker_id +[0-9]+ +[-0-9TZ:]+ +[-0-9TZ:]+ +-?[0-9.]+m?s +-\norders +yes +snowflake +[0-9]+ +configuration +`
 	for way, head := range map[string]string{"http": ", connected nodes: 0\n", "erlang": "\n"} {
-		await(t, "the command before has gone", func() bool { return len(s.Node.Peers()) == 0 })
+		await(t, "the previous command has disconnected", func() bool { return len(s.Node.Peers()) == 0 })
 		out, errs, status := called(t, "status", "-config", file, "-over", way)
 		want := regexp.MustCompile(`^` + regexp.QuoteMeta(nodeName) + `, flake ` + regexp.QuoteMeta(cli.Version) + `, up [0-9hms]+` + head + `\ngenerator .*` + row)
 		if status != 0 || errs != "" || !want.MatchString(out) {
@@ -69,7 +69,7 @@ func TestStatus(t *testing.T) {
 	}
 	strange := writeConfig(t, "%s", strings.Replace(string(text), cert, other, 1))
 	if _, errs, status := called(t, "status", "-config", strange); status != exitFailure || !strings.Contains(errs, "the certificate is not the one in http.tls.cert") {
-		t.Errorf("with the certificate of another: exit status %d, %q", status, errs)
+		t.Errorf("with another certificate: exit status %d, %q", status, errs)
 	}
 	s.Generators.Stop()
 	for _, way := range []string{"http", "erlang"} {

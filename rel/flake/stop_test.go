@@ -64,7 +64,7 @@ func TestNohup(t *testing.T) {
 	}
 }
 
-// However slowly a peer reads, the node stops and lowers its mark: the next start need
+// However slowly a peer reads, the node stops and lowers its mark, so the next start need
 // not wait.
 func TestStopWithSlowPeers(t *testing.T) {
 	for name, parts := range map[string]int{"deaf": 0, "slow, then deaf": 24} {
@@ -74,7 +74,7 @@ func TestStopWithSlowPeers(t *testing.T) {
 			n := spawn(t, freePort(t), command, "-noinput", "-config", config)
 			addr := n.await("  address ")
 			peer := &attacker{Conn: dialAs(t, addr, "slow@127.0.0.1"), self: etf.NewPid("slow@127.0.0.1", 9, 0, 1)}
-			peer.Conn.(*net.TCPConn).SetReadBuffer(128 << 10) // so that its answer does not fit in
+			peer.Conn.(*net.TCPConn).SetReadBuffer(128 << 10) // so that its answer does not fit
 			left := 1
 			peer.bulk(func() bool { left--; return left >= 0 })
 			part := make([]byte, 128<<10)

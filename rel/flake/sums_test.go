@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// The attacks of this file add up over connections.
+// The attacks in this file add up over connections.
 
 // watches sets several hundred monitors or links.
 func (a *attacker) watches() {
@@ -71,7 +71,7 @@ func (a *attacker) unread() {
 	a.flush()
 }
 
-// burst calls as often as a busy peer, then stops.
+// burst calls as often as a busy peer does, and then stops.
 func (a *attacker) burst() {
 	a.numbered(2000, func(i int) { a.ask(a.self, i, etf.Atom("get")) })
 	for i := range 8 {

@@ -29,7 +29,7 @@ import (
 type liar struct {
 	*node.Node
 	epmd   *epmd.Server
-	port   string // of that
+	port   string // of epmd
 	mark   string // the file of marks of the node that takes over
 	worker flake.Worker
 	ahead  time.Duration // how far its last id is ahead of the clock
@@ -95,13 +95,13 @@ func (l *liar) state() etf.Tuple {
 	return etf.Tuple{etf.Atom("state"), l.last, int64(l.worker), int64(0)}
 }
 
-// status is what sys:get_status returns.
+// status returns what sys:get_status returns.
 func (l *liar) status(state etf.Term) etf.Term {
 	data := etf.Tuple{etf.Atom("data"), etf.List{etf.Tuple{etf.String("State"), state}}}
 	return etf.Tuple{etf.Atom("status"), int64(0), int64(0), etf.List{etf.List{data}}}
 }
 
-// suspended is what the guard answers.
+// suspended returns what the guard answers.
 func (l *liar) suspended(state etf.Term) etf.Term {
 	return evaluated(etf.Tuple{etf.NewPid(nodeName, 99, 0, 1), l.status(state)})
 }
@@ -120,7 +120,7 @@ func (l *liar) take(t *testing.T) (status int, said string) {
 	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\n", nodeName, cookie,
 		l.worker, l.mark)
 	t.Setenv("ERL_EPMD_PORT", l.port)
-	t.Setenv("PATH", "") // where no epmd is found
+	t.Setenv("PATH", "") // so that no epmd is found
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := &told{text: "hands out ids", then: cancel}
@@ -180,7 +180,7 @@ func TestTakeoverOfLiar(t *testing.T) {
 		{"status", "is it a node of boundary/flake?", (*liar).end},
 		{"guard", "the original's server was not suspended: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
 		{"guard", "the original's server was not suspended: ", (*liar).end},
-		{"guard", "its worker id has changed", func(l *liar) (etf.Term, error) { s := l.state(); s[2] = int64(1); return l.suspended(s), nil }},
+		{"guard", "the original's worker id has changed", func(l *liar) (etf.Term, error) { s := l.state(); s[2] = int64(1); return l.suspended(s), nil }},
 		{"halt", "the original did not halt: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
 	} {
 		liesAt(t, tt.step, tt.want, tt.lie)
@@ -194,7 +194,7 @@ func liesAt(t *testing.T, step, want string, lie func(l *liar) (etf.Term, error)
 			t.Errorf("exit status %d, want %d and %s\n%s", status, exitFailure, want, said)
 		}
 		if _, err := os.Stat(l.mark); err == nil {
-			t.Error("its mark is left")
+			t.Error("the mark was not removed")
 		}
 	})
 }
@@ -225,7 +225,7 @@ func TestTakeoverWithoutMark(t *testing.T) {
 	})
 	status, said := l.take(t)
 	if status != exitFailure || !strings.Contains(said, "another node is running with it") || !l.released.Load() {
-		t.Errorf("exit status %d, told to go on: %t\n%s", status, l.released.Load(), said)
+		t.Errorf("exit status %d, resumed: %t\n%s", status, l.released.Load(), said)
 	}
 	if _, err := os.Stat(l.mark); err != nil {
 		t.Error(err)

@@ -48,7 +48,7 @@ func (o *originalNode) late() {
 			err = h.Suspend(ctx)
 		}
 		if err == nil {
-			time.Sleep(migrate.MostSuspended - time.Second) // the guard's clock is what is tested
+			time.Sleep(migrate.MostSuspended - time.Second) // on the guard's clock, which is what is tested
 			err = h.Halt(ctx)
 		}
 		h.Conn.Close()
@@ -60,7 +60,7 @@ func (o *originalNode) late() {
 	o.goesOn("late")
 }
 
-// trick is what its server does once it is suspended.
+// trick sets what the original's server does once it is suspended.
 func (o *originalNode) trick(trick etf.Term) {
 	o.tell("persistent_timer", etf.Tuple{etf.Atom("trick"), trick})
 }

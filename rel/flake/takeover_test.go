@@ -44,7 +44,7 @@ func startOriginal(t *testing.T) *originalNode {
 	return o
 }
 
-// list returns what is in its folder.
+// list returns the paths of the files in its folder.
 func (o *originalNode) list() []string {
 	o.t.Helper()
 	files, err := filepath.Glob(filepath.Join(o.folder, "*"))
@@ -77,7 +77,7 @@ func (o *originalNode) takeover(env []string, flags ...string) *process {
 	return spawn(o.t, o.port, "/usr/bin/env", append(args, flags...)...)
 }
 
-// call calls a server of the node that has the name.
+// call calls a server of the node that now has the original's name.
 func (o *originalNode) call(server etf.Atom, request etf.Term) (etf.Term, error) {
 	ctx, cancel := context.WithTimeout(o.t.Context(), patience/4)
 	defer cancel()
@@ -123,7 +123,7 @@ func (o *originalNode) goesOn(what string) {
 		o.t.Fatalf("%s: the original: %v", what, err)
 	}
 	if now := o.list(); !slices.Equal(now, o.files) {
-		o.t.Errorf("%s: there is %q, and was %q", what, now, o.files)
+		o.t.Errorf("%s: the folder has %q, and had %q", what, now, o.files)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestTakeover(t *testing.T) {
 		p = o.takeover(nil, "-noinput", "-vm-args", vmArgs, "-sys-config", sysConfig)
 	}
 	if address := p.await("  address "); !strings.HasSuffix(address, ":"+o.listen) {
-		t.Errorf("it listens at %s, and the original did at %s", address, o.listen)
+		t.Errorf("it listens at %s, but the original listened at port %s", address, o.listen)
 	}
 	p.await("  EPMD ")
 	if after, err := o.get(); err != nil || after.Compare(before) <= 0 || after.Worker() != o.worker {

@@ -22,7 +22,7 @@ var (
 )
 
 const (
-	// beams is how many of them are Erlang nodes.
+	// beams is how many of the callers are Erlang nodes.
 	beams = 24
 
 	// arriving is how many connect at a time.
@@ -32,8 +32,8 @@ const (
 	few = beams + 10
 )
 
-// TestThousandCallers connects many nodes, which then all call at once. The figures in
-// docs/figures.md are its own:
+// TestThousandCallers connects many nodes, which then all call at once. It measures the figures
+// in docs/figures.md:
 //
 //	go test -v -run TestThousandCallers ./rel/flake
 //	go test -v -run TestThousandCallers ./rel/flake -callers=10000 -callers.quiet=30s
@@ -41,7 +41,7 @@ func TestThousandCallers(t *testing.T) {
 	calls := max(1, 100_000 / *callers)
 	n := startPlain(t, "")
 	t.Setenv("ERL_EPMD_PORT", n.port)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience) // for so many processes
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience) // because so many processes start
 	defer cancel()
 	alone := n.state(t)
 	conns := make([]*client.Conn, *callers)
@@ -97,7 +97,7 @@ func TestThousandCallers(t *testing.T) {
 		}
 		return nil
 	}
-	// cost returns the node's CPU time for each of so many calls.
+	// cost returns the node's CPU time per call.
 	cost := func(calls int, do func()) time.Duration {
 		before := n.cpu(t)
 		do()
@@ -111,7 +111,7 @@ func TestThousandCallers(t *testing.T) {
 		return
 	}
 	report := func(when string) {
-		time.Sleep(*quietTime) // what idle connections take is what is measured
+		time.Sleep(*quietTime) // because idle connections are what is measured
 		now := n.state(t)
 		t.Logf("%s: %.2f descriptors, %.1f kB each", when, float64(now.files-alone.files)/float64(*callers),
 			float64(now.memory-alone.memory)/float64(*callers))

@@ -19,7 +19,7 @@ func fewThreads(t *testing.T, n int) string {
 	t.Helper()
 	needRoot(t)
 	testenv.Need(t, "chown", "setpriv", "prlimit")
-	user := 20000 + os.Getpid()%1000*40 + n // who runs nothing else
+	user := 20000 + os.Getpid()%1000*40 + n // a user that runs nothing else
 	return script(t, `PATH=%q
 chown -R %[2]d "${3%%/*/*}"
 PATH= exec $(PATH=%[1]q; command -v setpriv) --reuid=%[2]d --regid=%[2]d --clear-groups $(PATH=%[1]q; command -v prlimit) --nproc=%[3]d %[4]q "$@"`,

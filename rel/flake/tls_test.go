@@ -40,7 +40,7 @@ type distConf struct {
 	host   string        // in the certificate; empty: its own
 }
 
-// flags returns the flags of such a node.
+// flags returns the flags of an Erlang node with this configuration.
 func (d distConf) flags(t *testing.T, name string) []string {
 	t.Helper()
 	client, server := "{verify, verify_none}", "{verify, verify_none}"
@@ -63,7 +63,7 @@ func (d distConf) flags(t *testing.T, name string) []string {
 
 const tls13 = ", {versions, ['tlsv1.3']}"
 
-// chain is a CA with two between it and ca.
+// chain returns a CA two levels below ca.
 func chain(ca *certstest.CA) *certstest.CA { return ca.Under("first").Under("second") }
 
 func TestTLS(t *testing.T) {
@@ -162,7 +162,7 @@ func TestTLSReload(t *testing.T) {
 	caller.await("READY")
 	before := shown(t, n.addr, ca)
 
-	ca.Issue("flake", loopback) // in place of the other
+	ca.Issue("flake", loopback) // replaces the old certificate
 	touch(t, ca, time.Hour)
 	after := shown(t, n.addr, ca)
 	if after.Equal(before) {
@@ -208,7 +208,7 @@ func shown(t *testing.T, addr string, ca *certstest.CA) *x509.Certificate {
 	return c.ConnectionState().PeerCertificates[0]
 }
 
-// touch gives the node's files a time they never had before.
+// touch gives the node's files a modification time that they never had before.
 func touch(t *testing.T, ca *certstest.CA, by time.Duration) {
 	t.Helper()
 	at := time.Now().Add(by)
@@ -245,7 +245,7 @@ func TestDialTLS(t *testing.T) {
 	wantChecks(t, friend, "dialled")
 }
 
-// Faults in the files are reported at the start.
+// Faults in the files are reported at startup.
 func TestTLSFiles(t *testing.T) {
 	t.Parallel()
 	ca := certstest.NewCA(t, "ca")

@@ -19,15 +19,15 @@ import (
 )
 
 var (
-	siegeTime   = flag.Duration("attack.time", 20*time.Second, "for how long TestTogether attacks")
-	attackOnly  = flag.String("attack.only", "", "what the names of TestTogether's attacks have in them")
-	attackShare = flag.Int("attack.percent", 25, "how many percent of its attackers there are")
-	attackBound = flag.Duration("attack.bound", time.Minute, "in what time its honest calls have to be answered")
+	siegeTime   = flag.Duration("attack.time", 20*time.Second, "how long TestTogether attacks")
+	attackOnly  = flag.String("attack.only", "", "run only the attacks of TestTogether whose names contain this")
+	attackShare = flag.Int("attack.percent", 25, "the percentage of its attackers that take part")
+	attackBound = flag.Duration("attack.bound", time.Minute, "the time within which its honest calls must be answered")
 )
 
 // TestTogether attacks the command in many ways at once, while an Erlang node calls it
-// from 32 processes and leases from four, and others come and go. All calls are
-// answered, and when the attackers have gone everything is as before. This shows what
+// from 32 processes and leases from four, and other nodes come and go. All calls are
+// answered, and when the attackers have gone, everything is as before. This shows what
 // the node promises:
 //
 //	go test -v -run TestTogether ./rel/flake -attack.time=2m -attack.bound=2s -attack.percent=100
@@ -91,7 +91,7 @@ const (
 	mostGrown    = (mayGrow + mayGrowPerConnection*(mostTogether-mayGrowConnections)) >> 10
 )
 
-// What is kept for later: descriptors that are opened once, threads, and memory in kB.
+// What the node keeps for later: descriptors that are opened once, threads, and memory in kB.
 const (
 	spareFiles   = 2
 	spareThreads = 32
@@ -113,8 +113,8 @@ func (n *flakeNode) state(t *testing.T) state {
 	return state{entries("fd"), entries("task"), memory(t, n, "VmRSS")}
 }
 
-// alone takes ids, and reports whether none is missing between them. What peers that have
-// gone asked for may still be performed.
+// alone takes ids, and reports whether they are consecutive. They need not be at first, because
+// the node may still perform calls of peers that have gone.
 func alone(t *testing.T, n *flakeNode) bool {
 	t.Helper()
 	const calls = 100
@@ -174,7 +174,7 @@ type newcomers struct {
 }
 
 func (c *newcomers) String() string {
-	return fmt.Sprintf("%s %d, %d tries in vain, the slowest %v", c.how, c.calls, c.again, c.slowest.Round(time.Millisecond))
+	return fmt.Sprintf("%s %d, %d failed tries, the slowest %v", c.how, c.calls, c.again, c.slowest.Round(time.Millisecond))
 }
 
 func (c *newcomers) come() {
@@ -206,7 +206,7 @@ func (c *newcomers) one() error {
 	}
 }
 
-// askReady asks over HTTP how the node is.
+// askReady asks over HTTP whether the node is ready.
 func askReady(t *testing.T, until context.Context, url string) {
 	for ; until.Err() == nil; time.Sleep(100 * time.Millisecond) { // at a steady rate
 		ctx, cancel := context.WithTimeout(context.Background(), patience/4)

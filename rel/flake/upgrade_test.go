@@ -20,13 +20,13 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-var upgradeTime = flag.Duration("upgrade.time", 0, "how long TestRollingUpgrade goes on to upgrade its nodes, once each at least")
+var upgradeTime = flag.Duration("upgrade.time", 0, "how long TestRollingUpgrade keeps upgrading its nodes, each at least once")
 
 const upgradeCallers = 64
 
 // TestRollingUpgrade upgrades two nodes, one after the other, while the processes of an
-// Erlang node take ids by the client library. No call may fail, no id come twice, and
-// each caller's ids ascend.
+// Erlang node take ids with the client library. No call may fail, no id may repeat, and
+// each caller's ids must ascend.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	port, folder := freePort(t), t.TempDir()
@@ -49,7 +49,7 @@ func TestRollingUpgrade(t *testing.T) {
 	for begin := time.Now(); upgrades < len(nodes) || time.Since(begin) < *upgradeTime; upgrades++ {
 		i := upgrades % len(nodes)
 		nodes[i].signal(syscall.SIGTERM)
-		await(t, "it drains", func() bool { return strings.Contains(nodes[i].output(), "the node will stop once it has been drained") })
+		await(t, "it drains", func() bool { return strings.Contains(nodes[i].output(), "draining before the node stops") })
 		if status := nodes[i].wait(); status != 0 {
 			t.Errorf("exit status %d", status)
 		}
@@ -65,15 +65,15 @@ func TestRollingUpgrade(t *testing.T) {
 	callers.wait()
 	g := readTaken(t, folder)
 	if g.twice > 0 || g.descending > 0 || g.workers != len(nodes) {
-		t.Errorf("%d ids came twice, %d were not above the caller's last, of %d workers", g.twice, g.descending, g.workers)
+		t.Errorf("%d ids repeated, %d were not above the caller's last, from %d workers", g.twice, g.descending, g.workers)
 	}
 	t.Logf("%d upgrades, %d callers, %d ids: 0 calls failed, %d ids twice; the longest gap was %v of one caller, %v of all",
 		upgrades, upgradeCallers, g.ids, g.twice, g.gap, g.gapOfAll)
 }
 
-// An upgraded node makes ids above the mark of a build of before, which is ahead of the clock
-// after a kill. A build that goes back refuses the file; once that is moved away, its ids
-// are above all.
+// An upgraded node makes ids above the mark of an earlier build, which is ahead of the clock
+// after a kill. After a downgrade, the node refuses the file; once the file is moved away, its
+// ids are above all earlier ones.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	config := configFile(t, fmt.Sprintf("cookie = %q\nepmd = \"off\"", cookie))
@@ -139,14 +139,14 @@ func compileClient(t *testing.T) (folder string) {
 	return folder
 }
 
-// takings are what callers were given.
+// takings are what callers received.
 type takings struct {
 	ids, twice, descending, workers int
 
 	gap, gapOfAll time.Duration // without an id: of a caller, and of all at a time
 }
 
-// readTaken reads the files of testdata/upgrade.erl.
+// readTaken reads the files that testdata/upgrade.erl wrote.
 func readTaken(t *testing.T, folder string) (g takings) {
 	t.Helper()
 	const size, record = 16, 16 + 8

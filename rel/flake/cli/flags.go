@@ -37,7 +37,7 @@ func NewFlags() *Flags {
 	return f
 }
 
-// Identify adds the flags that identify the node, which most commands share. If the flags do not name a node, it is
+// Identify adds the flags that identify the node, which most commands share. If none of them names a node, the node is
 // the one that the file at path installed configures, unless installed is empty or the file does not exist.
 func (f *Flags) Identify(installed string) {
 	f.installed = installed
@@ -51,7 +51,7 @@ func (f *Flags) Identify(installed string) {
 		"the `cookie` that callers must have; other users can see it in ps, so prefer FLAKE_COOKIE")
 }
 
-// ParseArgs parses the arguments. After the flags, at most most arguments may be left.
+// ParseArgs parses args: flags, followed by at most most arguments.
 func (f *Flags) ParseArgs(args []string, most int) error {
 	err := f.Parse(args)
 	if err == nil && f.NArg() > most {
@@ -94,8 +94,8 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 	}
 	if cfg, err = config.Load(file, won...); err != nil {
 		if file != *f.File {
-			err = fmt.Errorf("%w; without -config, -name or -url that file is read: "+
-				"run this as root or in group flake", err)
+			err = fmt.Errorf("%w; this file is read because -config, -name and -url are not set: "+
+				"run flake as root or in group flake", err)
 		}
 		return cfg, UsageError(err)
 	}
@@ -119,7 +119,7 @@ func (f *Flags) names() string {
 	var names []string
 	f.VisitAll(func(f *flag.Flag) { names = append(names, "-"+f.Name) })
 	if len(names) == 0 {
-		return "it has no flags"
+		return "the command has no flags"
 	}
 	return "flags are " + strings.Join(names, ", ")
 }
@@ -132,7 +132,7 @@ type usageError struct{ error }
 // IsUsageError reports whether an error is from [UsageError].
 func IsUsageError(err error) bool { return errors.As(err, new(usageError)) }
 
-// An Action runs a command. args are those that are not flags.
+// An Action runs a command. args are the arguments that are not flags.
 type Action func(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
 // rootState is where programs that run as root keep state across restarts (FHS 5.8).

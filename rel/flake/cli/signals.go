@@ -24,13 +24,13 @@ func UntilSignal(signals <-chan os.Signal, exit func(code int)) context.Context 
 	return ctx
 }
 
-// Hangups returns a channel that reports each SIGHUP, which then no longer ends the process. If SIGHUP is
-// ignored, as under nohup, it stays ignored.
+// Hangups returns a channel that receives each SIGHUP, so that SIGHUP no longer ends the process. If SIGHUP is
+// ignored, as under nohup, it stays ignored, and Hangups returns nil.
 func Hangups() <-chan os.Signal {
 	if signal.Ignored(syscall.SIGHUP) {
 		return nil
 	}
-	// Room for one is enough: the reload that is already due will read the same files.
+	// Room for one signal is enough: a reload that is already due will read the same files.
 	hangups := make(chan os.Signal, 1)
 	signal.Ignore(syscall.SIGHUP) // undoes earlier calls of Notify
 	signal.Notify(hangups, syscall.SIGHUP)

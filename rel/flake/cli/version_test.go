@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The version and the commit are from the linker's flags, from go install, or from a clone.
+// The version and the commit come from the linker's flags, from go install, or from a clone.
 func TestStamp(t *testing.T) {
 	fetched := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3", Sum: "h1:x"}}
 	clone := &debug.BuildInfo{Main: debug.Module{Version: "v0.0.0-2026"},

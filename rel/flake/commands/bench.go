@@ -22,14 +22,14 @@ import (
 )
 
 // BenchMore is the help of [Bench].
-const BenchMore = `Each caller makes its next call when the last is answered. The ids are not
-used. Over HTTP each caller has a connection; over the Erlang distribution callers
-share one, as a node's processes do, or as many as -connections says.
+const BenchMore = `Each caller makes its next call when its last one is answered. The ids are
+discarded. Over HTTP each caller has its own connection; over the Erlang distribution
+callers share one, as a node's processes do, or as many as -connections says.
 
-With -rate, calls are due at fixed times, and the delay of late calls is part of what
-is measured. If fewer calls were made than were due, a note says so.
+With -rate, calls are due at fixed times, and a late call's delay counts as part of its
+time. If fewer calls were made than were due, a note says so.
 
-It looks for duplicate ids among those that fit in memory: two million runs of
+It looks for duplicates among the ids that fit in memory: two million runs of
 consecutive ids, which a node without other callers makes in half an hour. It prints
 how many ids were compared.
 
@@ -193,7 +193,7 @@ func (b *benchFlags) connect(ctx context.Context, cfg config.Config, stderr io.W
 // note adds notes about what limited the measurement.
 func (r *benchResult) note() {
 	if r.Behind {
-		r.Notes = append(r.Notes, fmt.Sprintf("it could not keep up: %.0f calls a second were due, and %.0f were made",
+		r.Notes = append(r.Notes, fmt.Sprintf("could not keep up: %.0f calls a second were due, and %.0f were made",
 			r.Rate, r.CallsPerS))
 	}
 	if r.Busy > busy {
@@ -201,7 +201,7 @@ func (r *benchResult) note() {
 			"the node may do more if other machines call it")
 	}
 	if r.Compared < r.IDs {
-		r.Notes = append(r.Notes, fmt.Sprintf("only %d ids are compared: more do not fit in memory", r.Compared))
+		r.Notes = append(r.Notes, fmt.Sprintf("only %d ids were compared: more do not fit in memory", r.Compared))
 	}
 }
 

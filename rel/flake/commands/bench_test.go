@@ -14,9 +14,9 @@ func TestBenchNotes(t *testing.T) {
 	r := benchResult{Rate: 1000, Result: loadgen.Result{CallsPerS: 50, IDs: 200, Compared: 50, Behind: true, Busy: 0.95}}
 	r.note()
 	want := []string{
-		"it could not keep up: 1000 calls a second were due, and 50 were made",
+		"could not keep up: 1000 calls a second were due, and 50 were made",
 		"this program used nearly all of its processors: the node may do more if other machines call it",
-		"only 50 ids are compared: more do not fit in memory",
+		"only 50 ids were compared: more do not fit in memory",
 	}
 	if !reflect.DeepEqual(r.Notes, want) {
 		t.Errorf("%+v", r)
@@ -24,7 +24,7 @@ func TestBenchNotes(t *testing.T) {
 	var b bytes.Buffer
 	r.Format, r.Errors = "\x1b[2J", map[string]uint64{"\r": 1}
 	if err := show(&b, false, "", r, r.text()); err != nil || strings.ContainsAny(b.String(), "\x1b\r") {
-		t.Errorf("%v, what a node tells is shown as it is: %q", err, b.String())
+		t.Errorf("%v, text from a node is not escaped: %q", err, b.String())
 	}
 	b.Reset()
 	p := progress{w: &b}

@@ -20,8 +20,8 @@ import (
 
 // CheckMore is the help of [Check].
 const CheckMore = `It rehearses startup in memory, with the code that the node runs. It takes no lock and
-writes nothing, so the node may be running: then it shows what startup would do after a
-crash at this moment. Run it as the node's user, on the node's machine. It does not see
+writes nothing, so the node may be running: it then shows what startup would do if the
+node crashed now. Run it as the node's user, on the node's machine. It does not see
 whether another process has the lock, or whether etcd accepts writes.
 
 With -json, start is at_once, waits (for wait ms; 0: until the problem is fixed) or
@@ -35,14 +35,14 @@ lost marks: store_behind. Another process continues with this file: copy.
 These are only notes: no_file, worker_drawn, number_taken, number_past, floor,
 number_not_wanted.
 
-The exit status is 0 if nothing is wrong, 1 if something is, and 2 if flags or
-the configuration are.`
+The exit status is 0 if nothing is wrong, 1 if something is, and 2 if flags or the
+configuration are wrong.`
 
 // Check shows whether the file of marks, etcd and the configuration agree, and what would
 // happen at startup.
 func Check(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
-	asJSON := f.Bool("json", false, "print it as JSON")
+	asJSON := f.Bool("json", false, "print the report as JSON")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
 		ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)
 		defer cancel()

@@ -27,12 +27,12 @@ const InspectMore = `An id may be in any text form: one of its format's own, a U
 in any base, or an Erlang binary such as <<0,0,1>>. With -, ids are read from standard
 input, one per line.
 
-A text may be an id of several formats. Then the likeliest is shown, preferably one whose
-time is from 2000 to tomorrow, with a line for what else the text may be. With -format, it
-is read only in that format. Ids of snowflake and flake-idgen do not contain the start of
-their time: -epoch sets it, or -config, which reads ids as those of the node's generators.
-Without -base, a short word such as hello is not an id: read as digits, it has a time on
-its format's first day.
+A text may be an id of several formats. Then the likeliest one is shown, preferably one
+whose time is from 2000 to tomorrow, with a line for what else the text may be. With
+-format, it is read only in that format. Ids of snowflake and flake-idgen do not contain
+their epoch: set it with -epoch, or use -config, which reads ids as those of the node's
+generators. Without -base, a short word such as hello is not an id, because its digits
+would be a time on a format's first day.
 
 The exit status is 0 if all texts are ids, 1 if not, and 2 if flags or the
 configuration are wrong.`
@@ -157,7 +157,7 @@ func (v *inspector) showAll(args []string, stdin io.Reader) error {
 		}
 	}
 	if v.wrong > 0 {
-		return fmt.Errorf("not an id: %d of the texts", v.wrong)
+		return fmt.Errorf("texts that are not ids: %d", v.wrong)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func TestInspectTexts(t *testing.T) {
 		{"", uuid, "flake, read as flake's own text"},
 		{"", "019b76da-a800-7001-8080-00000001e345",
 			"uuidv7, read as uuidv7's own text time 2026-01-01 00:00:00.000 UTC"},
-		// in the form of a UUID
+		// a ULID in the form of a UUID
 		{"", "019b76da-a800-4001-8080-00000001e345", "ulid, read as ulid's own text time 2026-01-01 00:00:00.000 UTC"},
 		{"", "01KDVDNA00000G40000000E8T5", "ulid, read as ulid's own text time 2026-01-01 00:00:00.000 UTC"},
 		{"", "<<0,0,1,161,251,23,88,123,122,0,120,255,227,212,0,0>>", "flake, read as an Erlang binary"},
@@ -101,14 +101,14 @@ func TestInspectTexts(t *testing.T) {
 		{"-config " + file, orders, "orders, read as snowflake's own text time 2026-11-21 11:11:08.132 UTC"},
 		{"-config " + numbered, orders, "machine 295 10 bits, 42 to 51"},
 		{"-config " + file, uuid, "flake, read as flake's own text"},
-		// whose machine is in it
+		// the generator whose machine is in the id
 		{"-config " + many, "373651358319361", "small, read as snowflake's own text time 2026-11-21"},
 		{"-config " + many, "911936766637928448", "old, read as flake-idgen's own text time 2026-11-21"},
 		{"-config " + many, uuid, "flake, read as flake's own text"},
 		{"-config " + many, "9q6uqblq2622g22b", "people, read as sno's own text"},
 		{"-format uuidv7", "nonsense", "nonsense: not an id of uuidv7"},
 		{"-format uuidv7", "019b76daa8004001808000000001e345", "not an id of uuidv7"},
-		{"", "hello", "hello: not an id of flake"}, // except with a time in a format's first seconds
+		{"", "hello", "hello: not an id of flake"}, // only with a time on a format's first day
 		{"-config " + file, "?", "?: not an id of flake, snowflake"},
 		{"", strings.Repeat("!", 1000), "!... (1000 bytes): not an id of flake, flake-idgen, snowflake, " +
 			"sno, uuidv7, ulid"},
@@ -128,7 +128,7 @@ func TestInspectLines(t *testing.T) {
 	err := v.inspect(t.Context(), []string{"2222222222222222", "-"},
 		strings.NewReader("9q6uqblq2622g22b\r\n\n?\n9q6uqblq2622g22c"))
 	if lines := strings.Count(out.String(), "\n"); lines != 4 || err == nil ||
-		err.Error() != "not an id: 1 of the texts" {
+		err.Error() != "texts that are not ids: 1" {
 		t.Errorf("%d lines, %v: %s", lines, err, out)
 	}
 	if err := v.inspect(t.Context(), []string{"-"}, strings.NewReader(strings.Repeat("2", 1<<20))); err == nil ||

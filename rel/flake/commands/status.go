@@ -23,9 +23,9 @@ import (
 )
 
 // StatusMore is the help of [Status].
-const StatusMore = `Over the Erlang distribution it takes an id from each generator to see whether it
-can make one. Over HTTP it needs no EPMD, and without the token it learns only
-whether the node is ready.
+const StatusMore = `Over the Erlang distribution it takes an id from each generator, to see whether the
+generator can make one. Over HTTP it needs no EPMD, and without the token it learns
+only whether the node is ready.
 
 The exit status is 0 if all generators can hand out ids, 1 if not or if the node
 does not answer, and 2 if flags or the configuration are wrong.`

@@ -31,10 +31,11 @@ func Workers(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	margin := f.Duration("margin", 0, "after-restore, withdraw: how far nodes' clocks may be ahead; "+
 		"0: a third of hold, at most 10s")
-	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd as it was before, "+
+	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd before the restore, "+
 		"such as 2026-01-31T12:00:00Z")
 	again := f.Bool("again", false, "after-restore: etcd was restored once more, so write a new floor")
-	sure := f.Bool("sure", false, "after-restore, withdraw: the clock here is right, whatever etcd's and the marks say")
+	sure := f.Bool("sure", false,
+		"after-restore, withdraw: this machine's clock is right, whatever etcd's clock and the marks say")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, _ io.Writer) error {
 		r := workers.Restored{
 			Clock: flake.SystemClock(), Hold: cfg.Etcd.Hold,

@@ -13,12 +13,12 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// claim returns an error if another generator on this machine has the same place, or part of it. Each may
-// have its own file of marks, so locking the file is not enough. A claim is a socket in Linux's abstract
+// claim returns an error if another generator on this machine has the same place, or part of it. Each generator
+// may have its own file of marks, so locking the file is not enough. A claim is a socket in Linux's abstract
 // namespace, named after the place. It vanishes with the process, however the process ends.
 //
-// Any user can make such a socket, and must not be able to keep the node from starting. So if the configuration
-// chose the place, a claim by a user other than root, or one that does not answer, only causes a warning.
+// Any user can make such a socket, but must not be able to keep the node from starting. So if the configuration
+// chose the place, a claim only causes a warning if its owner is a user other than root, or does not answer.
 func claim(p formats.Place, chosen bool, log *slog.Logger) (release func() error, err error) {
 	name := fmt.Sprintf("%s%s/%x-%x/%s", claimPrefix, p.Space, p.First, p.Last, rand.Text())
 	l, err := net.Listen("unix", name)
@@ -33,7 +33,7 @@ func claim(p formats.Place, chosen bool, log *slog.Logger) (release func() error
 	return l.Close, nil
 }
 
-// answerClaims hangs up on callers that ask who owns a claim: the kernel has already told them.
+// answerClaims hangs up on callers that want to know who owns a claim: the kernel has already told them.
 func answerClaims(l net.Listener) {
 	for {
 		c, err := l.Accept()

@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// A claim whose owner does not answer does not keep a node from a configured id.
+// A claim whose owner does not answer does not keep a node from using a configured id.
 func TestClaimThatIsFull(t *testing.T) {
 	const id = 15
 	here := formats.Place{Key: "here", Space: "test " + rand.Text(), First: id, Last: id}

@@ -8,8 +8,8 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// A claim survives many checks, such as those of a service that keeps restarting. Others can claim places
-// that do not overlap.
+// A claim survives many checks, such as those of a service that keeps restarting. Other generators can claim
+// places that do not overlap.
 func TestClaim(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	here := formats.Place{Key: "here", Space: "test " + rand.Text(), First: 10, Last: 19}

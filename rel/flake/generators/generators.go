@@ -223,8 +223,8 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 	return lines, err
 }
 
-// OpenLocal opens a generator for a short-lived program. It stays open until end is called. Its
-// mark is in the file at path; if path is empty, nothing is saved.
+// OpenLocal opens a generator for a short-lived program. The generator stays open until end is called.
+// Its mark is in the file at path; if path is empty, nothing is saved.
 func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (
 	ids formats.Source, end func() error, err error) {
 	local := &Generator{Generator: g, chosen: true, path: path, log: log}

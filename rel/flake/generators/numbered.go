@@ -31,7 +31,7 @@ func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, 
 	return run, g.ids.Explain(err)
 }
 
-// Ready returns an error before ids run out: when the claim's end is nearer than it ever is while etcd answers.
+// Ready returns an error before ids run out: once the claim has less time left than it ever has while etcd answers.
 func (g numbered) Ready() error {
 	if err := g.ids.Explain(g.source().Ready()); err != nil {
 		return err

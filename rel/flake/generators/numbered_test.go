@@ -133,7 +133,7 @@ func TestEtcdReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind = 40 * time.Minute // the mark was moved so long ago
+	behind = 40 * time.Minute // how long ago the mark was moved
 	if err := o.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}

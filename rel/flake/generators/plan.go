@@ -27,7 +27,7 @@ type Generator struct {
 	path  string
 	log   *slog.Logger
 
-	place formats.Place // set by placed.add; for a number from etcd, the place of 0
+	place formats.Place // set by placed.add; for a number from etcd, the place of number 0
 
 	// Set once the generator is open:
 	Server  *idserver.Server

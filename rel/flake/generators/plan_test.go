@@ -57,7 +57,7 @@ func TestClockOfGenerators(t *testing.T) {
 		return hostOf(config.Config{Flake: config.Flake{Clock: name}}, nil).Clock
 	}
 	if clockOf(config.ClockWall) != nil || clockOf(config.ClockMonotonic) == nil {
-		t.Error("not the clock that is configured")
+		t.Error("not the configured clock")
 	}
 	const milli = 1_700_000_000_000
 	o := flake.Options{Clock: func() uint64 { return milli }}

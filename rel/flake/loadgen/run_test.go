@@ -175,7 +175,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// At a rate, a late call is measured from the time at which it was due.
+// With a fixed rate, a late call is measured from the time at which it was due.
 func TestRate(t *testing.T) {
 	end, cancel := context.WithCancel(t.Context())
 	r := &run{Options: Options{Rate: 100, Takers: make([]Taker, 2)}, start: time.Now().Add(-time.Second), end: end}
@@ -188,10 +188,10 @@ func TestRate(t *testing.T) {
 	}
 	cancel()
 	if _, ok := r.begin(0, 1e6); ok {
-		t.Error("goes on after the end")
+		t.Error("continues after the end")
 	}
 	if _, ok := r.begin(0, 0); ok {
-		t.Error("goes on after the end, late")
+		t.Error("a late call continues after the end")
 	}
 }
 
@@ -217,7 +217,7 @@ func TestLatency(t *testing.T) {
 	for n := range uint64(63) {
 		for _, d := range []time.Duration{1<<n - 1, 1 << n, 1<<n + 1} {
 			if step := stepOf(d); endOf(step) < d || step > 0 && endOf(step-1) >= d {
-				t.Errorf("%d is of step %d, which ends with %d", d, step, endOf(step))
+				t.Errorf("%d is in step %d, which ends at %d", d, step, endOf(step))
 			}
 		}
 	}
@@ -252,7 +252,7 @@ func TestSeen(t *testing.T) {
 		for i, span := range s.spans {
 			kept += span.count()
 			if i > 0 && span.first.Lo <= s.spans[i-1].last.Lo+1 {
-				t.Fatalf("not in order, or not put together: %v", s.spans)
+				t.Fatalf("not sorted, or not joined: %v", s.spans)
 			}
 		}
 		if kept != uint64(len(set)) {

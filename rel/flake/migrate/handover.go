@@ -58,8 +58,8 @@ type Handover struct {
 	made   []string // the other files that were created
 }
 
-// guard is the code that the original evaluates. It starts a process there that suspends the
-// server, and always resumes it unless the guard is told in time to halt the original. So the server
+// guard is the code that the original evaluates. It starts a process there, the guard, that suspends the
+// server and always resumes it, unless the guard is ordered in time to halt the original. So the server
 // continues even if this process ends or hangs, and late orders are ignored. The guard tells heart not
 // to restart the original. It sends the message that heart:set_cmd sends, since heart:set_cmd itself
 // would wait forever. The guard's registered name keeps a second guard from starting.
@@ -182,7 +182,7 @@ func (h *Handover) Suspend(ctx context.Context) error {
 		return err
 	}
 	if worker != h.Worker {
-		return errors.New("its worker id has changed; start again")
+		return errors.New("the original's worker id has changed; start the takeover again")
 	}
 	h.last = last
 	return nil

@@ -229,7 +229,8 @@ func writeNew(name string, text []byte) error {
 	return nil
 }
 
-// pass waits until the clock is past the mark, if that takes at most the margin: a starting node may not wait so long.
+// pass waits until the clock is past the mark, if that takes at most the margin: a starting node
+// may refuse to wait that long.
 func pass(ctx context.Context, stdout io.Writer, end time.Time) error {
 	wait := time.Until(end)
 	switch {

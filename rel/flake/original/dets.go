@@ -17,8 +17,8 @@ type State struct {
 	Closed   bool      // whether dets closed it; even then, Last may be out of date
 }
 
-// Margin is added by [State.Mark], because the original gives dets a time each second, which dets writes up to
-// 3 s later.
+// Margin is added by [State.Mark], because the original passes a time to dets each second, and dets writes it up
+// to 3 s later.
 const Margin = 5 * time.Second
 
 // Mark returns a time, in ms since 1970, that is not before the time of any of the original's ids.
@@ -122,7 +122,7 @@ func (r *detsReader) fail(format string, args ...any) {
 // bytes returns a part of the file. Sums of words are 64-bit, so that none overflows.
 func (r *detsReader) bytes(from, to uint64) []byte {
 	if from > to || to > uint64(len(r.data)) {
-		r.fail("bytes %d to %d of %d are pointed to", from, to, len(r.data))
+		r.fail("bytes %d to %d of %d are not a valid range", from, to, len(r.data))
 		return nil
 	}
 	return r.data[from:to]

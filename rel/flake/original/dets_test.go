@@ -193,7 +193,7 @@ func TestUnreadable(t *testing.T) {
 
 func second(_ State, err error) error { return err }
 
-// Files with any two words replaced, and cut anywhere, are read or refused, and appended bytes change nothing. Only
+// A file with any two words replaced, and cut anywhere, is read or refused, and appended bytes change nothing. Only
 // two words vary, because a fuzzer gets nowhere with all 6 kB of a file.
 func FuzzDets(f *testing.F) {
 	files := detsFiles(f)
@@ -221,7 +221,7 @@ func FuzzDets(f *testing.F) {
 		}
 		if again, still, err := parseDets(append(data, make([]byte, 64)...)); again != last || still != closed ||
 			err != nil {
-			t.Errorf("%d, %v, and with more behind it %d, %v, %v", last, closed, again, still, err)
+			t.Errorf("%d, %v, and with bytes appended %d, %v, %v", last, closed, again, still, err)
 		}
 	})
 }

@@ -4,8 +4,8 @@
 // Start at [ReadDets] and [Settings]. [ReadSysConfig] and [ReadVMArgs] fill Settings, and [Settings.TOML]
 // writes them as a configuration of this node. Settings that are not taken are reported, with the reason.
 //
-// The files are not trusted: every size is bounded, and every offset checked. Not supported: a
-// file that a running original has open, because such a file lacks the latest times.
+// The files are not trusted: every size is bounded, and every offset checked. A file that a running
+// original has open is not supported, because it lacks the latest times.
 package original
 
 import (

@@ -30,7 +30,7 @@ func write(t *testing.T, files map[string]string) string {
 
 // The settings are from the original's release, and from what its users add.
 func TestSettings(t *testing.T) {
-	t.Setenv("HOME", t.TempDir()) // whose cookie is read
+	t.Setenv("HOME", t.TempDir()) // the cookie is read from here
 	dir := write(t, map[string]string{
 		"sys.config": `%% -*- mode: erlang; coding: utf-8 -*-
 [
@@ -181,8 +181,8 @@ func TestComments(t *testing.T) {
 # no cookie was set: the one in ~/.erlang.cookie is read
 
 [flake]
-# no interface was set: the original uses eth0, or in later versions the first with a MAC; this node a random
-# worker id. To keep the original's, set interface, or worker_id to bytes 9 to 14 of any of its ids
+# no interface was set: the original uses eth0, or in later versions the first interface with a MAC; this node
+# chooses a random worker id. To keep the original's, set interface, or set worker_id to bytes 9 to 14 of its ids
 `: {},
 		head + `# Not taken: +A
 
@@ -192,7 +192,7 @@ cookie = "c"
 listen = "0.0.0.0:9100"  # the first of its ports, 9100 to 9105
 
 [flake]
-interface = "eth1"  # whose MAC is the worker id
+interface = "eth1"  # its MAC is the worker id
 timestamp_path = "/t"  # not its dets file: this node has its own format
 `: {Left: []string{"+A"}, Name: "a@b", Cookie: "c", ListenMin: 9100, ListenMax: 9105, Interface: "eth1", TimestampPath: "/t"},
 		head + `
@@ -213,7 +213,7 @@ worker_id = "02:00:00:00:00:01"  # the original's
 func TestSysConfig(t *testing.T) {
 	for source, want := range map[string]struct {
 		interfaceOf string
-		says        string // the error, or the last that is left
+		says        string // the error, or a setting that is left
 	}{
 		`[].`:                              {"", ""},
 		``:                                 {"", "must be one Erlang term with a full stop"},

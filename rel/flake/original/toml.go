@@ -15,7 +15,8 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 )
 
-// TOML returns a sys.toml with the settings, and where each was taken from. It fails if a string is not UTF-8.
+// TOML returns a sys.toml with the settings, and comments that list what was not taken. It fails if a string is
+// not UTF-8.
 //
 // It does not check whether the node accepts the result: a certificate may be missing, for example.
 func (s Settings) TOML() ([]byte, error) {
@@ -32,7 +33,7 @@ func (s Settings) TOML() ([]byte, error) {
 		if s.TLS.Verify == config.VerifyNone {
 			w.set("verify", s.TLS.Verify, "as in the original: other nodes' certificates are not checked")
 		} else {
-			w.set("ca", s.TLS.CA, "who issues the other nodes' certificates")
+			w.set("ca", s.TLS.CA, "the CA that issues the other nodes' certificates")
 		}
 	}
 	w.table("flake")
@@ -40,12 +41,12 @@ func (s Settings) TOML() ([]byte, error) {
 	case s.WorkerID != nil:
 		w.set("worker_id", s.WorkerID.String(), "the original's")
 	case s.Interface != "":
-		w.set("interface", s.Interface, "whose MAC is the worker id")
+		w.set("interface", s.Interface, "its MAC is the worker id")
 	default:
-		w.comment("no interface was set: the original uses eth0, or in later versions the first with a MAC; " +
-			"this node a random")
-		w.comment("worker id. To keep the original's, set interface, " +
-			"or worker_id to bytes 9 to 14 of any of its ids")
+		w.comment("no interface was set: the original uses eth0, or in later versions the first interface " +
+			"with a MAC; this node")
+		w.comment("chooses a random worker id. To keep the original's, set interface, " +
+			"or set worker_id to bytes 9 to 14 of its ids")
 	}
 	if s.TimestampPath != "" {
 		w.set("timestamp_path", s.TimestampPath, "not its dets file: this node has its own format")

@@ -41,7 +41,7 @@ func ReadVMArgs(path string, s *Settings) error {
 	return nil
 }
 
-// readArgs returns the arguments in a file and in the files that it names, of which there may be at most *left.
+// readArgs returns the arguments in a file and in the files that it names, at most *left files in all.
 func readArgs(path string, left *int) (all []string, err error) {
 	*left--
 	data, _, err := config.ReadFile(path, MaxFile)
@@ -58,7 +58,7 @@ func readArgs(path string, left *int) (all []string, err error) {
 			continue
 		}
 		if i++; i == len(args) || *left == 0 {
-			return nil, fmt.Errorf("%s: -args_file names no file, or one of too many", path)
+			return nil, fmt.Errorf("%s: -args_file names no file, or there are more than %d files", path, maxFiles)
 		}
 		// Relative to the working directory or, failing that, to path, as in Erlang.
 		more, err := readArgs(existing(args[i], beside(path, args[i])), left)
@@ -120,8 +120,8 @@ var reasons = map[string]string{
 	"--":             "",
 	"-hidden":        "this node is hidden",
 	"-config":        "name the file with -sys-config",
-	"-start_epmd":    `this node starts EPMD unless one runs: set node.epmd to "off" or to that of another host`,
-	"-erl_epmd_port": "set node.listen to it",
+	"-start_epmd":    `this node starts EPMD unless it runs: set node.epmd to "off" or to another host's EPMD`,
+	"-erl_epmd_port": "set node.listen to this port",
 	"-heart":         "systemd or a container restarts this node",
 	"-noinput":       "this node has this flag too",
 	"-noshell":       "this node has -noinput",
@@ -185,12 +185,12 @@ func (s *Settings) takeDist(from, flag, value string) {
 		s.Cookie, what = value, from+": -setcookie (hidden)"
 	case "-proto_dist":
 		if s.TLS.On = strings.HasSuffix(value, "_tls"); !s.TLS.On {
-			why = "this node listens where node.listen says, at all addresses of IPv4 and IPv6 unless it is set"
+			why = "this node listens where node.listen says, or at all IPv4 and IPv6 addresses if it is not set"
 		}
 	default:
 		// A name without a host means the machine that the original runs on, which may not be this one.
 		if _, host, _ := strings.Cut(value, "@"); host == "" {
-			why = "its host is missing: set node.name to what node() says there, which callers name"
+			why = "its host is missing: set node.name to what node() returns there, because callers use that name"
 		} else {
 			s.Name = value
 		}

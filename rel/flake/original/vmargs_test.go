@@ -44,7 +44,7 @@ func TestVMArgs(t *testing.T) {
 		"-proto_dist inet6_tcp":                         {"", "this node listens where node.listen says"},
 		"-args_file":                                    {"", "-args_file names no file"},
 		"-args_file none":                               {"", "none: cannot be read: no such file"},
-		"-args_file vm.args":                            {"", "-args_file names no file, or one of too many"},
+		"-args_file vm.args":                            {"", "-args_file names no file, or there are more than 16 files"},
 		"-ssl_dist_optfile none":                        {"", "-ssl_dist_optfile none: cannot be read: no such file"},
 		"-ssl_dist_optfile":                             {"", "-ssl_dist_optfile: no server option"},
 		"-ssl_dist_opt server_verify":                   {"", "-ssl_dist_opt: no server option"},

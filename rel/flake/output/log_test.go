@@ -89,7 +89,7 @@ func newFlood() *flood {
 	return f
 }
 
-// count counts part in what was written, while the timer cannot write.
+// count returns how often part was written. The timer cannot write while it counts.
 func (f *flood) count(part string) int {
 	f.limit.messages.mu.Lock()
 	defer f.limit.messages.mu.Unlock()

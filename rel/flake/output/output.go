@@ -26,8 +26,8 @@ const (
 	outputEnd = time.Second
 )
 
-// output never blocks its callers. Lines for which its reader, such as a log collector or a
-// terminal, has no room are dropped and counted.
+// output never blocks its callers. If its reader, such as a log collector or a terminal, is too
+// slow, lines are dropped and counted.
 type output struct {
 	w     io.Writer
 	lines chan []byte

@@ -39,8 +39,8 @@ func NewChoice(f *cli.Flags, usual string) Choice {
 	}
 }
 
-// Web returns the node's HTTP if it is chosen, otherwise nil. If neither flag is given, usual
-// says whether it is chosen.
+// Web returns a client of the node's HTTP if the flags choose HTTP, otherwise nil. If neither flag
+// is given, usual decides.
 func (w *Choice) Web(cfg config.HTTP, usual bool) (*Web, error) {
 	switch {
 	case *w.over == "erlang" && *w.url != "":
@@ -66,8 +66,8 @@ func fixedHTTP(cfg config.HTTP) bool {
 	return err == nil && port != "0"
 }
 
-// newWeb returns the node's HTTP at a URL or, if the URL is empty, at the address in the
-// configuration.
+// newWeb returns a client of the node's HTTP at a URL or, if the URL is empty, at the address in
+// the configuration.
 func newWeb(cfg config.HTTP, at string) (w *Web, err error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	w = &Web{URL: at, Client: &http.Client{Transport: transport,
@@ -149,7 +149,7 @@ type refused struct {
 
 func (r refused) Error() string { return fmt.Sprintf("the node answered %d: %s", r.status, r.detail) }
 
-// maxReport bounds the bytes of a report.
+// maxReport is the maximum size of a report in bytes.
 const maxReport = 1 << 20
 
 func (w *Web) get(ctx context.Context, path string) ([]byte, error) {

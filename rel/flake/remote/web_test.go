@@ -6,7 +6,7 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
-// The URL of a configuration's HTTP is one that works on the same machine.
+// The URL that is made from a configuration works on the node's machine.
 func TestURLOf(t *testing.T) {
 	for listen, want := range map[string]string{
 		"127.0.0.1:8465": "http://127.0.0.1:8465", "0.0.0.0:1": "http://127.0.0.1:1", ":1": "http://127.0.0.1:1",

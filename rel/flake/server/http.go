@@ -42,7 +42,7 @@ func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*d
 		return nil, fmt.Errorf("http.listen: %w", err)
 	}
 	if host, _, _ := net.SplitHostPort(cfg.Listen); !config.IsLoopback(host) && !cfg.TLS.On {
-		log.Warn("HTTP without TLS: anyone on the network can read it, and its token")
+		log.Warn("HTTP without TLS: anyone on the network can read requests, answers and the token")
 	}
 	d := &door{nil, certificates, reserve.Listener(l, log), scheme, nil}
 	if cfg.Metrics != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
-// Faults in the HTTP settings are reported at the start.
+// Faults in the HTTP settings are reported at startup.
 func TestHTTPRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string, mode os.FileMode) config.HTTP {

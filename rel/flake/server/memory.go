@@ -17,9 +17,9 @@ import (
 // limit below what is in use would keep the collector busy all the time, so the limit grows with
 // the number of connections.
 const (
-	memoryLimit         = 80 << 20 // for up to memoryConnections: 44 MiB shared, and what each holds
+	memoryLimit         = 80 << 20 // for up to memoryConnections: 44 MiB shared, and what each connection holds
 	memoryConnections   = 1024
-	memoryPerConnection = 32 << 10 // what each connection beyond that may hold
+	memoryPerConnection = 32 << 10 // what each connection beyond memoryConnections may hold
 	memoryPerTLS        = 64 << 10 // what TLS adds for each connection
 	memorySteps         = 256
 	memoryCheck         = time.Second
@@ -97,10 +97,10 @@ func releaseMemory(ctx context.Context) {
 	}
 }
 
-// taken is the number of garbage collections so far, and the bytes of all stacks.
+// taken is the number of garbage collections so far, and the size of all stacks in bytes.
 type taken struct{ cycles, stacks uint64 }
 
-// leaves reports whether there may be memory to release that was not there at the last release.
+// leaves reports whether there may be more memory to release than the last release left.
 func (u taken) leaves(released taken) bool {
 	return u.cycles != released.cycles || u.stacks > released.stacks+releaseStacks
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/flake-go/flake/node"
 )
 
-// The limit is above what connections hold, or the collector would run all the time, and not above the
-// container's.
+// The limit is above what connections hold, because otherwise the collector would run all the time, and at
+// most the container's.
 func TestMemoryFor(t *testing.T) {
 	for _, test := range []struct {
 		connections int

@@ -65,7 +65,7 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (s *Ser
 			return nil, err
 		}
 	}
-	// Generators may wait for the clock; other nodes on the machine must not wait for EPMD.
+	// EPMD first: generators may wait for the clock, and other nodes on the machine need EPMD now.
 	s.keeper = &epmd.Keeper{Mode: epmd.Mode(cfg.Node.EPMD), Log: s.log}
 	if err := s.keeper.Prepare(ctx); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 		return nil, err
 	}
 	first := s.Generators.List[0].Server
-	// The node does not end with ctx: the caller then stops it in order.
+	// The node does not end with ctx, because the caller stops it in order when ctx ends.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,
 		Cookie:      cfg.Node.Cookie,
@@ -130,7 +130,7 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 	return s, nil
 }
 
-// originalConfig returns the settings under the names that they have in the original's sys.config.
+// originalConfig returns the settings by their names in the original's sys.config.
 func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 	settings := map[etf.Atom]etf.Term{
 		"timestamp_path":     etf.String(cfg.TimestampPath),
@@ -208,7 +208,7 @@ func (s *Server) reload(load func() (config.Config, error)) error {
 	}
 	s.log.Info("the configuration was reloaded", "keys", cmp.Or(strings.Join(changed, ", "), "nothing"))
 	if len(later) > 0 {
-		s.log.Warn("these keys have changed, and need a restart", "keys", strings.Join(later, ", "))
+		s.log.Warn("changes of these keys need a restart", "keys", strings.Join(later, ", "))
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func (s *Server) reloads(ctx context.Context, hangups <-chan os.Signal, load fun
 		case <-ctx.Done():
 			return
 		}
-		s.seen = secrets(s.settings.config) // before the reload, so that a change during it is seen
+		s.seen = secrets(s.settings.config) // before the reload, so that a change during the reload is noticed
 		note.Reloading()
 		text := "the configuration was reloaded"
 		if err := s.reload(load); err != nil {
@@ -248,8 +248,8 @@ func (s *Server) reloads(ctx context.Context, hangups <-chan os.Signal, load fun
 	}
 }
 
-// drain makes /readyz report for node.drain_time that the node is about to stop, if SIGTERM
-// stops it. Ids can still be made in this time, so a load balancer can first move callers to other nodes.
+// drain makes /readyz report that the node will stop. If SIGTERM stops the node, drain then waits for
+// node.drain_time, in which ids can still be made, so that a load balancer can move callers to other nodes.
 func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
 	wait := s.settings.config.Node.DrainTime
 	if by, _ := errors.AsType[cli.Signal](context.Cause(ctx)); by.Signal != syscall.SIGTERM {
@@ -260,7 +260,7 @@ func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
 		s.http.Drain()
 	}
 	if wait > 0 {
-		s.log.Info("the node will stop once it has been drained: /readyz says so, and ids can still be made",
+		s.log.Info("draining before the node stops: /readyz reports it, and ids can still be made",
 			"wait", wait)
 		time.Sleep(wait)
 	}

@@ -52,11 +52,11 @@ type settings struct {
 	etcd       *etcd.Store
 }
 
-// secretsCheck is how often the files of secrets are checked for changes, because a container without a shell
+// secretsCheck is how often the secret files are checked for changes, because a container without a shell
 // offers no way to send SIGHUP.
 const secretsCheck = 5 * time.Second
 
-// secrets returns the versions of the files of secrets.
+// secrets returns the versions of the secret files.
 func secrets(cfg config.Config) certs.Versions {
 	return certs.VersionsOf(cfg.Node.CookieFile, cfg.Node.PreviousCookieFile, cfg.HTTP.TokenFile, cfg.Etcd.PasswordFile)
 }
@@ -87,7 +87,7 @@ func (s settings) with(file config.Config) (next settings, changed, later []stri
 	}
 	next = s
 	merged := &next.config
-	sameEtcd := file.FromEtcd() == s.config.FromEtcd() // otherwise the user stays too
+	sameEtcd := file.FromEtcd() == s.config.FromEtcd() // otherwise etcd's user does not change either
 	if sameEtcd {
 		next.password = all.password
 	}

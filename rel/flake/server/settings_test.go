@@ -33,7 +33,7 @@ func TestReloadLogLevel(t *testing.T) {
 	}
 }
 
-// Startup reports the same in lines or, if the log is in JSON, in one log line.
+// Startup reports the same facts in several lines or, if the log is in JSON, in one log line.
 func TestAnnounce(t *testing.T) {
 	for format, objects := range map[string]int{config.LogText: 0, config.LogJSON: 1} {
 		cfg := config.Default()
@@ -141,7 +141,7 @@ func TestSettingsWith(t *testing.T) {
 				t.Errorf("changed %q, later %q, %v", changed, later, err)
 			}
 			if left := config.Changed(got.config, next); !sameKeys(left, test.later) {
-				t.Errorf("left are %q, want %q", left, test.later)
+				t.Errorf("keys that still differ: %q, want %q", left, test.later)
 			}
 			if got.password != now.password {
 				t.Error("etcd's password has changed")

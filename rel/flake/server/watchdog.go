@@ -12,8 +12,8 @@ import (
 
 // A watchdog checks that all generators make ids.
 //
-// It takes one id from each generator, but skips a generator that has made no id since the last one it
-// took, because another id would only cause a save. A generator that returns an error, because the clock is
+// It takes one id from each generator, but skips a generator that has made no id since the watchdog last
+// took one, because another id would only cause a save. A generator that returns an error, because the clock is
 // behind or the disk is full, is not stuck: a restart would not help, and /readyz reports it.
 type watchdog map[string]string // by generator: time and sequence of the last id when the watchdog took one
 

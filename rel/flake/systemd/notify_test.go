@@ -44,7 +44,7 @@ func TestOpenNotifier(t *testing.T) {
 		n.Ready("")
 		n.Close()
 		if _, is := os.LookupEnv("NOTIFY_SOCKET"); is {
-			t.Error("handed on")
+			t.Error("NOTIFY_SOCKET is still set")
 		}
 	}
 }

@@ -5,7 +5,7 @@ import com.ericsson.otp.erlang.*;
  * prints "CHECK name ok" or "CHECK name FAIL Reason".
  */
 public final class Caller {
-    /** For an answer, in ms: only one that hangs takes so long. */
+    /** The limit for an answer, in ms; only a node that hangs takes this long. */
     private static final int PATIENCE = 120000;
 
     private static final OtpErlangAtom USER = new OtpErlangAtom("user");
@@ -94,7 +94,7 @@ public final class Caller {
         return message;
     }
 
-    /** What gen_server:call does. */
+    /** Does what gen_server:call does. */
     private OtpErlangObject call(String server, OtpErlangObject request) throws Exception {
         OtpErlangRef ref = node.createRef();
         mbox.send(server, peer, tuple(new OtpErlangAtom("$gen_call"), tuple(mbox.self(), ref), request));
@@ -114,7 +114,7 @@ public final class Caller {
         }
     }
 
-    /** What OtpConnection.sendRPC does, and gen_server:call of rex. */
+    /** Calls functions through OtpConnection.sendRPC, and through gen_server:call of rex. */
     private void rpc() throws Exception {
         OtpErlangList none = new OtpErlangList();
         OtpErlangObject call = tuple(new OtpErlangAtom("call"), new OtpErlangAtom("erlang"), new OtpErlangAtom("node"), none, USER);
@@ -130,7 +130,7 @@ public final class Caller {
         connection.close();
     }
 
-    /** A link that is taken back, and one whose process is killed. */
+    /** Links and unlinks the server, then links it again and kills it. */
     private void watch() throws Exception {
         OtpErlangObject whereis = tuple(new OtpErlangAtom("call"), new OtpErlangAtom("erlang"), new OtpErlangAtom("whereis"),
             new OtpErlangList(new OtpErlangAtom("flake")), USER);
@@ -147,7 +147,7 @@ public final class Caller {
         }
     }
 
-    /** Connects under one name again and again, the last still there. */
+    /** Connects repeatedly under one name, while the previous connection still exists. */
     private void again() throws Exception {
         OtpSelf self = new OtpSelf("javaagain@127.0.0.1", node.cookie());
         OtpConnection[] all = new OtpConnection[5];

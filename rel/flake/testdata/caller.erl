@@ -1,4 +1,4 @@
-%% What Erlang nodes do to a node that hands out ids, as checks:
+%% Checks that Erlang nodes perform on a node that hands out ids:
 %%
 %%     erl -noinput -s caller main -extra NODE CHECK...
 %%
@@ -13,7 +13,7 @@ main() ->
     lists:foreach(fun(C) -> run(C, list_to_atom(Node)) end, Checks),
     halt(0).
 
-%% Else that is done during the handshake, which the server does not wait for long.
+%% Loads the modules before the handshake, because the server does not wait long for that.
 load_tls() ->
     [begin
          _ = application:load(App),
@@ -36,7 +36,7 @@ run(Check, N) ->
     end.
 
 %% Whatever a check sends, the connection stays up and ids keep increasing. (A
-%% call would set up a new connection without a word.)
+%% call would silently set up a new connection.)
 steady(Fun, N) ->
     true = connected(N),
     monitor_node(N, true),
@@ -62,7 +62,7 @@ check("bases", _, N) ->
 check("bad_bases", _, N) ->
     [{Base, {error, badarg}} = {Base, call(N, {get, Base})}
      || Base <- [bad, 0, 1, 63, -2, 1 bsl 70, 62.0, "62", <<62>>, [], {62}, self()]];
-%% Ids in every form that there is of them, among those of single calls.
+%% Ids in every form are between the ids of single calls.
 check("many", _, N) ->
     [begin
          Before = id(N),
@@ -92,7 +92,7 @@ check("texts", _, N) ->
      end || {Base, Width} <- [{canonical, 22}, {crockford, 26}, {uuid, 36}]],
     {ok, Texts} = call(N, {get_many, 300, canonical}),
     increasing([number(Text, 62) || Text <- Texts]);
-%% A span of time, and what is in an id.
+%% The fields of an id, and the lowest and highest ids of a time.
 check("fields", _, N) ->
     {ok, <<Time:64, Worker:48, Seq:16>> = Id} = call(N, get),
     Fields = {ok, [{time, Time}, {worker, Worker}, {sequence, Seq}]},
@@ -118,9 +118,9 @@ check("info", _, N) ->
     [{Key, Value} = {Key, proplists:get_value(Key, After)} || {Key, Value} <- [{format, flake}, {worker, Worker}]],
     [105, 1] = [proplists:get_value(Key, After) - proplists:get_value(Key, Before) || Key <- [ids, refusals]],
     true = proplists:get_value(mark, After) > proplists:get_value(last, After);
-%% Another caller of the connection need not wait until all large answers are there.
-%% So that all come to one mailbox, its answer goes to an alias. (Before OTP 24 there
-%% are none.)
+%% Another caller on the connection need not wait until all large answers have arrived.
+%% Its answer goes to an alias, so that all answers arrive in one mailbox. (There are no
+%% aliases before OTP 24.)
 check("held_up", _, N) ->
     Other = spawn_link(fun() -> receive after infinity -> ok end end),
     Calls = [{get_many, 65536}, {get_binary, 65536}, {lease, 1048576}, {get_many, 65536, 62}],
@@ -133,7 +133,7 @@ check("held_up", _, N) ->
     true = lists:last(Answers) =:= lists:last(Calls),
     true = Answers -- Last =:= Calls,
     unlink(Other), exit(Other, kill);
-%% One process is answered in the order of its calls, whatever they are.
+%% A process is answered in the order of its calls, whatever they are.
 check("ordered", _, N) ->
     [begin
          ordered({flake, N}),
@@ -157,7 +157,7 @@ check("traced", _, N) ->
                     fun() -> {flake, N} ! {'$gen_call', {self(), tag}, get}, receive {tag, {ok, _}} -> ok end end,
                     fun() -> call(N, unknown) end]],
     [] = seq_trace:get_token();
-%% Passes on to the server what it is sent, until its sender ends.
+%% Forwards calls to the server until the client ends.
 check("proxy", _, N) ->
     register(proxy, self()),
     io:format("READY~n"),
@@ -169,7 +169,7 @@ check("proxy", _, N) ->
              {'DOWN', _, process, Client, _} -> ok
          end
      end)();
-%% Calls that another node passes on are answered by a server which is not connected.
+%% Calls that another node forwards are answered by a server that is not connected to the caller.
 check("proxied", [Proxy], N) ->
     To = {proxy, list_to_atom(Proxy)},
     To ! {client, self()},
@@ -201,7 +201,7 @@ check("concurrent", _, N) ->
     Lists = parallel(200, fun() -> [id(N) || _ <- lists:seq(1, 50)] end),
     lists:foreach(fun increasing/1, Lists),
     200 * 50 = length(lists:usort(lists:append(Lists)));
-%% All calls are out before an answer is looked at; the answers come in order.
+%% All calls are sent before an answer is read; the answers come in order.
 check("pipelined", _, N) ->
     Calls = lists:seq(1, 70000),
     [{flake, N} ! {'$gen_call', {self(), Call}, get} || Call <- Calls],
@@ -212,8 +212,8 @@ check("send_request", _, N) ->
                     {reply, {ok, <<Id:128>>}} = gen_server:wait_response(Call, infinity),
                     Id
                 end || Call <- Calls]);
-%% An answer to an alias that is no more is dropped on its way. (Before OTP 24
-%% there are none, and what stands for one stays.)
+%% An answer to an alias that is no longer active is dropped. (There are no aliases
+%% before OTP 24, and the reference used instead stays valid.)
 check("alias", _, N) ->
     Tag = [alias | any_alias()],
     Call = fun() -> {flake, N} ! {'$gen_call', {self(), Tag}, get} end,
@@ -238,14 +238,13 @@ check("noproc", _, N) ->
     Name ! message,
     Ref = monitor(process, Name),
     receive {'DOWN', Ref, process, Name, noproc} -> ok end;
-%% Of two linked processes one takes the link back; that the other crashes is no
-%% concern of the server's.
+%% The server survives a linked process that crashes, one that unlinks, and an exit signal.
 check("link", [Pid], N) ->
     Server = pid(Pid),
     crash = outcome(fun() -> link(Server), id(N), exit(crash) end),
     normal = outcome(fun() -> link(Server), unlink(Server), id(N) end),
     same = outcome(fun() -> exit(Server, crash), id(N), exit(same) end);
-%% A killed server is there again, and what it handed out is not handed out again.
+%% A killed server is restarted, and does not hand out the same ids again.
 check("kill", [Pid], N) ->
     Server = pid(Pid),
     Before = id(N),
@@ -291,14 +290,14 @@ check("stop", _, N) ->
     io:format("READY~n"),
     receive {'DOWN', Ref, process, {flake, N}, Why} -> shutdown = Why end,
     receive {nodedown, N} -> ok end;
-%% Says "READY" and waits to be dialled.
+%% Says "READY" and waits to be dialed.
 check("dialled", _, N) ->
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
     io:format("READY~n"),
     receive {nodeup, N, _} -> id(N) end;
-%% Dials when it has been dialled and has not looked at that yet, each time under
-%% another name. Both come by the same connection, and it stays: collide=PREFIX,TIMES,DIR.
-%% Each time goes on when DIR has a file of the name.
+%% Dials after it was dialed and before it has noticed that, each time under a different
+%% name. Both sides end up with one connection, which stays: collide=PREFIX,TIMES,DIR.
+%% The next time begins once DIR has a file with the name.
 check("collide", [Arg], N) ->
     [Prefix, Times, Dir] = string:split(Arg, ",", all),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
@@ -319,17 +318,17 @@ check("collide", [Arg], N) ->
          ok = net_kernel:stop(),
          receive {nodedown, N, _} -> ok end
      end || Time <- lists:seq(1, list_to_integer(Times))];
-%% Says "READY", and nothing to the server.
+%% Says "READY", and sends the server nothing.
 check("up", _, _) ->
     io:format("READY~n"),
     receive after infinity -> ok end;
-%% Says "READY" and nothing more.
+%% Takes an id, says "READY", and sends nothing more.
 check("silent", _, N) ->
     id(N),
     io:format("READY~n"),
     receive after infinity -> ok end;
-%% For each life of the server, all the ids that it gave before it was killed go
-%% to a file of their own: collect=LIVES,FOLDER.
+%% For each life of the server, all the ids that it handed out before it was killed are
+%% written to a separate file: collect=LIVES,FOLDER.
 check("collect", [Arg], N) ->
     [Lives, Folder] = string:split(Arg, ","),
     [begin
@@ -341,8 +340,8 @@ check("collect", [Arg], N) ->
          ok = file:write_file(Name, [<<Id:128>> || Id <- lists:append(Lists)]),
          io:format("LIFE ~b~n", [Life])
      end || Life <- lists:seq(1, list_to_integer(Lives))];
-%% Calls from 32 processes, and leases from four, for a time; each call is answered in
-%% time. What they are given goes to a file, as runs: honest=FOLDER,TIME,BOUND in ms.
+%% Calls from 32 processes, and leases from four, for a time; each call is answered within
+%% a bound. The ids received are written to a file, as runs: honest=FOLDER,TIME,BOUND in ms.
 check("honest", [Arg], N) ->
     [Folder, Time, Bound] = string:lexemes(Arg, ","),
     End = erlang:monotonic_time(millisecond) + list_to_integer(Time),
@@ -353,8 +352,8 @@ check("honest", [Arg], N) ->
     ok = file:write_file(filename:join(Folder, "honest"),
                          [<<First:128, Count:32>> || {Runs, _} <- Lists, {First, Count} <- Runs]),
     io:format("SLOWEST ~b~n", [lists:max([Slowest || {_, Slowest} <- Lists])]);
-%% Processes call without end, also when the server was away, until there is a file:
-%% across=FILE,PROCESSES. What each was given before is below all that came after.
+%% Processes call repeatedly, even after the server was down, until a file exists:
+%% across=FILE,PROCESSES. All ids received before are below all ids received after.
 check("across", [Arg], N) ->
     [File, Processes] = string:split(Arg, ","),
     until_connected(N),
@@ -369,7 +368,7 @@ check("across", [Arg], N) ->
     io:format("ACROSS before=~b after=~b twice=~b outages=~b above=~p gap=~bms~n",
               [length(Before), length(After), length(Before ++ After) - length(lists:usort(Before ++ After)), Lives - 1,
                lists:max([0 | Before]) < lists:min(After), lists:max(Gaps) div 1000]);
-%% For each life of the server all that it gave goes to a file of its own, as runs
+%% For each life of the server, all ids received are written to a separate file, as runs
 %% <<First:128, Count:32>>, until this node is stopped: leases=FOLDER.
 check("leases", [Folder], N) ->
     Calls = [fun() -> {lease, rand:uniform(1048576)} end, fun() -> {lease, 1 + rand:uniform(1000)} end,
@@ -384,8 +383,8 @@ check("leases", [Folder], N) ->
          io:format("LIFE ~b ~b~n", [Life, lists:sum([Count || Runs <- Lists, {_, Count} <- Runs])]),
          Live(Life + 1)
      end)(1);
-%% Generators of other names and formats, through the server's lives; all that one
-%% gives in a life is above what it gave before: formats=LIVES,NAME/OCTETS,...
+%% Generators with other names and formats, through the server's lives; all ids of one
+%% generator in a life are above its earlier ids: formats=LIVES,NAME/OCTETS,...
 check("formats", [Arg], N) ->
     [Lives | Names] = string:lexemes(Arg, ","),
     Generators = [begin
@@ -411,9 +410,9 @@ check("formats", [Arg], N) ->
       end, [<<>> || _ <- Generators], lists:seq(1, list_to_integer(Lives))),
     false = lists:member(<<>>, Last);
 %% Calls the generators of several nodes, from four processes each, until there is a
-%% file FOLDER/stop: fleet=FOLDER,NODE,... Each process has a file of what it is given,
-%% as answers <<Microseconds:64, Size:16, Ids/binary>>. Meanwhile it says how many there
-%% were of each generator.
+%% file FOLDER/stop: fleet=FOLDER,NODE,... Each process writes the answers to its file,
+%% as <<Microseconds:64, Size:16, Ids/binary>>. The check repeatedly prints how many
+%% answers each generator has given.
 check("fleet", [Arg], _) ->
     [Folder | Nodes] = string:lexemes(Arg, ","),
     Servers = [{Generator, list_to_atom(Node)} || Node <- Nodes, Generator <- [flake, orders, events]],
@@ -430,7 +429,7 @@ check("fleet", [Arg], _) ->
     [Pid ! stop || {Pid, _} <- Callers],
     [normal = ended(Caller) || Caller <- Callers],
     Say();
-%% What the original's other processes answer, and module sys.
+%% Calls to the original's other processes, and those of module sys.
 check("servers", _, N) ->
     {ok, Saved} = gen_server:call({persistent_timer, N}, get_last_timestamp, infinity),
     true = abs(os:system_time(millisecond) - Saved) < 60000,
@@ -459,7 +458,7 @@ check("servers", _, N) ->
              {{debug, {trace, false}}, ok}, {{debug, {log_to_file, "/tmp/x"}}, {error, open_file}},
              {{debug, {log_to_file, false}}, ok}, {{debug, {remove, x}}, ok}, {{debug, {install, {x, fun() -> x end, 1}}}, unknown_debug},
              {{debug, {statistics, x}}, unknown_debug}, {{debug, x}, unknown_debug}]];
-%% A server that is told to stop ends with that reason, loses nothing and is there again.
+%% A server that is told to stop ends with the given reason, loses nothing and is restarted.
 check("terminate", _, N) ->
     [begin
          Before = id(N),
@@ -479,7 +478,7 @@ check("terminate", _, N) ->
     {error, {unknown_system_msg, {terminate, normal}}} = sys:terminate({flake_sup, N}, normal),
     exit = try gen_server:stop({flake, N}, binary:copy(<<"x">>, 1000), infinity) catch exit:killed -> exit end,
     another(N, undefined);
-%% Spawns, as of today and as before OTP 23.
+%% Spawns, as in current OTP releases and as before OTP 23.
 check("spawns", _, N) ->
     [{Option, error, badopt} = {Option, element(3, Reply), element(4, Reply)}
      || Option <- [bad, "x", {bad, 1}, {priority, x}, {fullsweep_after, x}, {min_heap_size, -1}, {max_heap_size, #{}},
@@ -504,7 +503,7 @@ check("spawns", _, N) ->
     {'EXIT', {badarg, []}} = Kernel({spawn, m, f, no_list, group_leader()}),
     [{'EXIT', {system_limit, []}} = Kernel({Word, m, f, [Term], group_leader()})
      || Word <- [spawn, spawn_link], Term <- beyond_limits()];
-%% The functions of the original, by every road to them.
+%% The functions of the original, called in every way.
 check("functions", _, N) ->
     [functions(fun(M, F, A) -> Road(N, M, F, A) end, N) || Road <- roads()],
     Ids = [Id || {ok, {ok, <<Id:128>>}} <- erpc:multicall([N, N, N], flake_server, id, [])],
@@ -527,7 +526,7 @@ check("functions", _, N) ->
     [{rex, N} ! {self(), {sbcast, flake, {'$gen_call', {self(), sbcast}, get}}} || _ <- lists:seq(1, 1000)],
     [receive {rex, N, N} -> receive {sbcast, {ok, <<_:128>>}} -> ok end end || _ <- lists:seq(1, 1000)],
     stopped = gen_server:call({rex, N}, stop);
-%% What is refused: an error each, and nothing lost.
+%% Refused calls: each returns an error, and nothing is lost.
 check("refusals", _, N) ->
     [{Reason, {badrpc, {'EXIT', {Reason, [{M, F, A, []}]}}}} = {Reason, rpc:call(N, M, F, A)}
      || {Reason, M, F, A} <-
@@ -570,7 +569,7 @@ check("idle", [Secs], N) ->
     receive {nodedown, N} -> error(nodedown) after list_to_integer(Secs) * 1000 -> ok end,
     true = lists:member(N, nodes(connected)).
 
-%% Called by way of rex, in a node that is silent.
+%% Called through rex, in a node that is otherwise silent.
 ids(N, Calls) ->
     [begin {ok, Id} = call(N, get), Id end || _ <- lists:seq(1, Calls)].
 
@@ -647,14 +646,14 @@ functions(Call, N) ->
     Names = Call(erlang, registered, []),
     [] = [flake, flake_sup, persistent_timer, net_kernel, rex] -- Names.
 
-%% What is too deep, too long and too big for the node.
+%% Terms that are too deep, too long or too large for the node.
 beyond_limits() -> [nested(1000), lists:duplicate(150000, a), 1 bsl 70000].
 
 spawned(N, Options) ->
     Ref = spawn_request(N, erlang, node, [], Options),
     receive {spawn_reply, Ref, _, _} = Reply -> Reply end.
 
-%% The server's pid, once that is another.
+%% The server's pid, once it is not Pid.
 another(N, Pid) ->
     case rpc:call(N, erlang, whereis, [flake]) of
         Not when Not =:= Pid; Not =:= undefined -> another(N, Pid);
@@ -678,7 +677,7 @@ terms(N) ->
 nested(0) -> [];
 nested(Depth) -> [nested(Depth - 1)].
 
-%% An alias where there are such, from OTP 24 on.
+%% An alias, or a reference before OTP 24, which has no aliases.
 any_alias() ->
     case erlang:function_exported(erlang, alias, 0) of
         true -> apply(erlang, alias, []);
@@ -691,7 +690,7 @@ id(N) ->
     {ok, <<Id:128>>} = call(N, get),
     Id.
 
-%% All ids of a lease. A run is within one millisecond.
+%% All ids of a lease. Each run is within one millisecond.
 lease(N, Count) ->
     {ok, Runs} = call(N, {lease, Count}),
     lists:append([begin
@@ -703,7 +702,7 @@ attempt(N) -> try call(N, get) catch exit:{Why, _} -> Why end.
 
 attempts(N, Times) -> [Id || {ok, <<Id:128>>} <- [attempt(N) || _ <- lists:seq(1, Times)]].
 
-%% Whoever takes 7 s for a handshake is refused: then this machine had no time for it.
+%% A handshake that takes 7 s is refused. Then this machine was too busy, so it tries again.
 connected(N) ->
     Begun = erlang:monotonic_time(millisecond),
     net_kernel:connect_node(N) orelse (erlang:monotonic_time(millisecond) - Begun >= 7000 andalso connected(N)).
@@ -720,8 +719,8 @@ until_down(N, Ids) ->
         _ -> lists:reverse(Ids)
     end.
 
-%% The ids of one process, last first, a list for each life of the server, and the longest
-%% time without one, in us.
+%% The ids of one process, the last first, in a list for each life of the server, and the longest
+%% time without an id, in us.
 across(N, Watch, [Ids | Before] = Lives, Last, Gap) ->
     case (Ids =:= [] orelse is_process_alive(Watch)) andalso attempt(N) of
         {ok, <<Id:128>>} ->
@@ -771,13 +770,13 @@ digit(C, Base) ->
 increasing([A | [B | _] = Rest]) when A < B -> increasing(Rest);
 increasing([_]) -> ok.
 
-%% The runs that one caller is given until a time, and how long the slowest took.
+%% The runs that one caller receives until a time, and how long the slowest call took.
 in_time(N, Request, Bound, End, Runs, Slowest) ->
     case erlang:monotonic_time(millisecond) of
         Start when Start < End ->
             {ok, Given} = gen_server:call({flake, N}, Request(), Bound),
             Took = erlang:monotonic_time(millisecond) - Start,
-            timer:sleep(5), % or others of this machine would wait
+            timer:sleep(5), % otherwise other programs on this machine would wait
             in_time(N, Request, Bound, End, lists:reverse(runs(Given), Runs), max(Took, Slowest));
         _ -> {lists:reverse(Runs), Slowest}
     end.
@@ -785,7 +784,7 @@ in_time(N, Request, Bound, End, Runs, Slowest) ->
 runs(<<Id:128>>) -> [{Id, 1}];
 runs(Leased) -> [{First, Count} || {<<First:128>>, Count} <- Leased].
 
-%% The runs that one caller is given until the server is down, the last one first.
+%% The runs that one caller receives until the server is down, the last one first.
 taken(N, Call, Runs) ->
     try call(N, Call()) of
         {ok, <<Id:128>>} -> taken(N, Call, [{Id, 1} | Runs]);
@@ -796,7 +795,7 @@ taken(N, Call, Runs) ->
         exit:_ -> Runs
     end.
 
-%% The ids that one caller is given until the server is down.
+%% The ids that one caller receives until the server is down.
 generated(Server, Octets, Request, Ids) ->
     try gen_server:call(Server, Request, infinity) of
         {ok, Id} when byte_size(Id) =:= Octets -> generated(Server, Octets, Request, [bare(Id) | Ids]);
@@ -805,17 +804,17 @@ generated(Server, Octets, Request, Ids) ->
         exit:_ -> lists:reverse(Ids)
     end.
 
-%% An id without random bits, which are not to be what tells two apart.
+%% An id without random bits, because two ids must differ in the other bits.
 bare(<<0:16, _:14/binary>> = Id) -> Id;
 bare(<<Id:14/binary, _:2/binary>>) -> Id;
 bare(Id) -> Id.
 
-%% Notes what one caller is given, until it is told to stop. The server may be down, or
-%% have no number.
+%% Writes what one caller receives to Out, until it is told to stop. The server may be down,
+%% or have no number.
 in_fleet(Server, Out, Answered) ->
     receive
         stop -> ok = file:close(Out)
-    after 20 -> % or others of this machine would wait
+    after 20 -> % otherwise other programs on this machine would wait
         Request = case rand:uniform(10) of 1 -> {get_many, 20}; _ -> get end,
         try gen_server:call(Server, Request, infinity) of
             {ok, Given} ->
@@ -846,7 +845,7 @@ ordered(Server) ->
 three_each([]) -> [];
 three_each([A, B, C | Rest]) -> [[A, B, C] | three_each(Rest)].
 
-%% A generator's texts, runs and times tell the same ids.
+%% A generator's texts, runs and times agree with its ids.
 texts(Server, Octets) ->
     Call = fun(Request) -> {ok, Reply} = gen_server:call(Server, Request, infinity), Reply end,
     Id = Call(get),
@@ -872,17 +871,17 @@ texts(Server, Octets) ->
     {error, badarg} = gen_server:call(Server, {decompose, <<Id/binary, 0>>}, infinity),
     ok = gen_server:call(Server, unknown, infinity).
 
-%% The id at a place of a run, as docs/calls.md has it.
+%% The id at index I of a run, computed as in docs/calls.md.
 at(<<0:16, _:14/binary>> = First, I) -> <<N:128>> = First, <<(N + I):128>>;
 at(<<High:64, Low:8/binary>>, I) -> <<(High + I):64, Low/binary>>;
 at(First, I) -> S = bit_size(First), <<N:S>> = First, <<(N + I):S>>.
 
-%% One caller's runs go up.
+%% One caller's runs ascend and do not overlap.
 apart([{First, Count} | [{Next, _} | _] = Rest]) when First + Count =< Next -> apart(Rest);
 apart([_]) -> ok;
 apart([]) -> ok.
 
-%% The results of Fun from many processes at once, or of several functions.
+%% The results of Fun in many processes at once, or of several functions.
 parallel(Processes, Fun) -> parallel(lists:duplicate(Processes, Fun)).
 
 parallel(Funs) ->

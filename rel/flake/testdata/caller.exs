@@ -1,4 +1,4 @@
-# What Elixir nodes do to a node that hands out ids: elixir ... caller.exs NODE
+# Checks that Elixir nodes perform on a node that hands out ids: elixir ... caller.exs NODE
 node = System.argv() |> hd() |> String.to_atom()
 server = {:flake, node}
 

@@ -9,7 +9,7 @@
 static ei_cnode self;
 static const char *node;
 static int fd = -1;
-static const char *failure; /* of the check that runs */
+static const char *failure; /* of the current check */
 
 static int fail(const char *why)
 {
@@ -42,7 +42,7 @@ static int receive(ei_x_buff *x)
     return 0;
 }
 
-/* call does what gen_server:call does, and leaves x at the reply. */
+/* call does what gen_server:call does, and leaves index at the reply in x. */
 static int call(char *server, ei_x_buff *request, ei_x_buff *x, int *index)
 {
     static unsigned int count;
@@ -77,7 +77,7 @@ static int call(char *server, ei_x_buff *request, ei_x_buff *x, int *index)
     return 0;
 }
 
-/* want checks that the term at index is as text has it. */
+/* want checks that the term at index is the one in text. */
 static int want(const ei_x_buff *x, int index, const char *text)
 {
     char *got = NULL;
@@ -89,7 +89,7 @@ static int want(const ei_x_buff *x, int index, const char *text)
     return 0;
 }
 
-/* answers calls a server with a term, given as ei_x_format has it. */
+/* answers calls a server with a term, in the syntax of ei_x_format. */
 static int answers(char *server, const char *request, const char *text)
 {
     ei_x_buff q, x;
@@ -159,7 +159,7 @@ static int unknown(void)
     return ei_send_reg_encoded(fd, ei_self(&self), "nobody", "\203j", 2) < 0 ? fail("send") : ping();
 }
 
-/* listed calls for ids as a list, and wants so many of so many octets; 0: of digits. */
+/* listed requests ids as a list, and checks their number and their octets; 0: they are digits. */
 static int listed(const char *request, int want, int octets)
 {
     ei_x_buff q, x;
@@ -223,7 +223,7 @@ static int rpc(void)
     return apply("os", "cmd", "[\"ls\"]", "{badrpc, {'EXIT', {undef, [{os, cmd, [\"ls\"], []}]}}}");
 }
 
-/* again connects under the same name, while the connection before it is there. */
+/* again connects under the same name, while the previous connection still exists. */
 static int again(void)
 {
     int i;
@@ -234,7 +234,7 @@ static int again(void)
     return 0;
 }
 
-/* idle takes ticks, which the library answers. */
+/* idle receives ticks, which the library answers. */
 static int idle(void)
 {
     erlang_msg msg;

@@ -22,8 +22,8 @@ init(timer) ->
     {ok, _} = timer:send_interval(1000, save),
     {ok, timer}.
 
-%% For tests: what the server does once a takeover has suspended it, another state, processes of a
-%% name that answer nothing, and a heart while whose answer the server becomes another.
+%% For tests: what the server does once a takeover has suspended it, another state, registered
+%% processes that answer nothing, and a heart that replaces the server before it answers.
 handle_call({trick, Trick}, _From, timer) ->
     {reply, application:set_env(flake, trick, Trick), timer};
 handle_call(heart, _From, timer) ->
@@ -60,7 +60,7 @@ trick(none) -> ok;
 trick(another_server) -> replace();
 trick({slow, Ms, Line}) -> io:format("~s~n", [Line]), timer:sleep(Ms).
 
-%% Another process has the server's name until the takeover has ended.
+%% Registers another process under the server's name until the takeover has ended.
 replace() ->
     Server = whereis(flake),
     Another = spawn(fun() ->

@@ -1,6 +1,6 @@
-%% Callers that take ids by the client library from two nodes, each of which is upgraded.
-%% -extra FOLDER CALLERS NODE...: each caller writes to a file in the folder what it was
-%% given, 16 bytes of id and 8 of the time in us. They end when there is a file "stop".
+%% Callers that take ids with the client library from two nodes while both are upgraded.
+%% -extra FOLDER CALLERS NODE...: each caller writes what it receives to a file in the
+%% folder, 16 bytes of id and 8 of the time in us. They end when there is a file "stop".
 -module(upgrade).
 -export([main/0]).
 
@@ -22,7 +22,7 @@ await(Files, N) ->
         _ -> timer:sleep(50), await(Files, N)
     end.
 
-%% The first id comes before there is a file.
+%% The file is created once there is a first id.
 caller(File) ->
     First = flake_client:id(),
     {ok, F} = file:open(File, [write, raw, binary, delayed_write]),

@@ -52,7 +52,7 @@ func (c *Command) words(all []Command) []string {
 	return literals.FindAllString(c.Args, -1)
 }
 
-// An option is a flag in the form in which it is shown.
+// An option is a flag as help shows it.
 type option struct {
 	name, does string
 	value      string   // the placeholder of the value; empty: the flag takes none

@@ -157,7 +157,7 @@ func TestMan(t *testing.T) {
 	for line := range strings.Lines(page) {
 		if word := strings.Fields(line); len(word) == 0 || line[0] == '.' && !slices.Contains(macros, word[0]) ||
 			line[0] == '\'' {
-			t.Errorf("%q is no macro of man(7), and no text", line)
+			t.Errorf("%q is neither a macro of man(7) nor text", line)
 		}
 	}
 	if _, err := exec.LookPath("groff"); err != nil {

@@ -1,6 +1,6 @@
-%% Makes the dets files of the tests, of one OTP release: make-dets runs it on each. The table is opened, written and
-%% left as boundary/flake has it. A node that is killed here has written the time of its last sync, and not
-%% its last one.
+%% Makes the tests' dets files of one OTP release: make-dets runs it on each release. The table is opened, written
+%% and left as in boundary/flake. A node that is killed here has written the time of its last sync, not its last
+%% time.
 -module('make-dets').
 -export([main/0]).
 
