@@ -93,7 +93,7 @@ func meant(name string, keys map[string]string) bool {
 // short returns the variable for a key without the key's table in its name, such as FLAKE_WORKER_ID.
 func short(key string) string { return variable(base(key)) }
 
-// setText sets a value from text that has no type: as a string if the key takes one, otherwise as TOML.
+// setText sets a value from untyped text: as a string if the key takes one, otherwise as TOML.
 func setText(s setting, text string) bool {
 	if s.set(text) {
 		return true

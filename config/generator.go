@@ -202,7 +202,7 @@ func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 	}
 }
 
-// numberFaults reports what is wrong with the keys for the number, which no other generator may use.
+// numberFaults reports faults of the keys that set the generator's number, which no other generator may have.
 func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string)) {
 	var all []string
 	var given [][]string
@@ -245,7 +245,7 @@ func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 	all = append(all, Flag{Key: cookieKey, Value: PublishedCookie})
 	c, faults := parse("", "", all)
 	first := make(map[string]bool)
-	faults = slices.DeleteFunc(faults, func(e *Error) bool { // a wrong value is not also missing
+	faults = slices.DeleteFunc(faults, func(e *Error) bool { // a key with a wrong value is not also missing
 		defer func() { first[e.Key] = true }()
 		return first[e.Key]
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Limits of a file. The deepest key is that of an array in a table of a table.
+// Limits on a file. The deepest key is that of an array in a table in a table.
 const (
 	maxFile   = 1 << 20
 	maxDepth  = 8
@@ -238,7 +238,7 @@ func tooDeep(src string) bool {
 	return false
 }
 
-// flatten adds the values in a table, by table.key. An unknown table counts as a value.
+// flatten calls add with each value in a table, under the key table.key. An unknown table counts as a value.
 func flatten(prefix string, doc map[string]any, add func(key string, v any)) {
 	for name, v := range doc {
 		if table, ok := v.(map[string]any); ok && slices.Contains(tables, prefix+name) {
@@ -310,9 +310,9 @@ func Distance(a, b string) int {
 // headOfLine matches a key, or the header of a table or of an array of tables, at the start of a line.
 var headOfLine = regexp.MustCompile(`^\s*(?:(\[\[?)\s*([^\]]*?)\s*\]|["']?([^="']*?)["']?\s*=)`)
 
-// linesOf returns a function that finds the line of a table's header, or of a key that is spelled
+// linesOf returns a function that finds the line of a table's header, or of a key that is written
 // plainly below its table's header. For keys that a generator lacks, it returns the line of the
-// generator's header. For all others it returns 0, because the parser keeps no positions.
+// generator's header. For all other keys it returns 0, because the parser keeps no positions.
 func linesOf(src string) func(key string) int {
 	lines := make(map[string]int)
 	prefix, generators, n := "", 0, 0
@@ -360,7 +360,7 @@ var retired = map[string]string{
 }
 
 const peersGone = "nodes no longer compare their workers: remove it; " +
-	"numbers from etcd keep nodes apart, and monitoring of the machine must find a wrong clock"
+	"numbers from etcd keep nodes apart, and monitoring must detect a wrong clock"
 
 // ignore removes retired keys from values.
 func (c *Config) ignore(values map[string]given) {

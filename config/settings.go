@@ -62,7 +62,7 @@ func (c *Config) settings() []setting {
 		seconds("node.drain_time", &n.DrainTime, 0, 3600),
 		{"node.memory_limit", func() any { return n.MemoryLimit }, func(v any) bool { return setSize(&n.MemoryLimit, v) },
 			n.MemoryLimit == 0 || n.MemoryLimit >= 32<<20,
-			`must be at least 32 MiB, as an integer of bytes or as in "256MiB" or "2GiB", or 0 for none`},
+			`must be at least 32 MiB, as a number of bytes or as in "256MiB" or "2GiB", or 0 for none`},
 		field("node.tls.cert", &t.Cert, !t.On || validPath(t.Cert), mustBePEM),
 		field("node.tls.key", &t.Key, !t.On || validPath(t.Key), mustBePEM),
 		field("node.tls.ca", &t.CA, !t.On || t.Verify == VerifyNone || validPath(t.CA),
