@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// The calls for ids with a sequence in their first half, all made at 2026-01-01.
+// All calls work with ids that have a sequence in their first half. The ids are from 2026-01-01.
 func TestHalves(t *testing.T) {
 	const milli, worker = 1767225600000, flake.Worker(0x0200_0000_0007)
 	o := flake.Options{Clock: func() uint64 { return milli }}
@@ -50,7 +50,7 @@ func TestHalves(t *testing.T) {
 			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.uuid, formats.Canonical))
 			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(string(id.AppendOctets(nil, 16)), formats.Octets))
 			expect(t, "badarg")(s.Get(t.Context(), Meta{0, true}))
-			_, err = formats.KindOf("uuidv7").Format(nil).Parse(string(f.Append(nil, id, 62)), 62) // a UUID of version 7, or none
+			_, err = formats.KindOf("uuidv7").Format(nil).Parse(string(f.Append(nil, id, 62)), 62) // a UUID of version 7, or not one
 			if (err == nil) != (f == formats.KindOf("uuidv7").Format(nil)) {
 				t.Errorf("as a UUID: %v", err)
 			}
@@ -121,7 +121,7 @@ func testHalvesRuns(t *testing.T, s *Server) {
 			i++
 		}
 		if len(random) < 900 || i != uint64(n+1000) {
-			t.Errorf("%d ids have %d times random bits", n, len(random))
+			t.Errorf("%d ids have %d different random parts", n, len(random))
 		}
 	}
 }

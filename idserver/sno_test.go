@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/flake/sno"
 )
 
-// The calls for sno's ids, the last of which is at 2026-01-01.
+// All calls work with sno ids. The last id is from 2026-01-01.
 func TestSno(t *testing.T) {
 	const milli = 1767225600000
 	ids, err := sno.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), &sno.Snapshot{Partition: sno.Partition{'A', 10}},

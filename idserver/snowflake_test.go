@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// The calls for 64-bit ids, the last of which is at 2026-01-01.
+// All calls work with 64-bit ids. The last id is from 2026-01-01.
 func TestSnowflake(t *testing.T) {
 	const milli = 1767225600000
 	twitter, idgen := snowflake.Twitter, snowflake.Idgen
@@ -19,8 +19,8 @@ func TestSnowflake(t *testing.T) {
 	for name, test := range map[string]struct {
 		layout  snowflake.Layout
 		machine snowflake.Machine
-		first   uint64 // id
-		who     string // in its fields
+		first   uint64 // the first id
+		who     string // the id's first fields
 	}{
 		"snowflake":   {twitter, 9<<5 | 7, 794354201396408320, "{time 1767225600000 1 41} {datacenter 9 42 5} {worker 7 47 5}"},
 		"flake-idgen": {idgen, 1023, 7412281402986590208, "{time 1767225600000 0 42} {datacenter 31 42 5} {worker 31 47 5}"},
@@ -116,6 +116,6 @@ func TestMaxTicks(t *testing.T) {
 		t.Errorf("one too many: %v, %d ids", err, s.Stats().IDs)
 	}
 	if _, err := s.lease(t.Context(), MaxTicks); err != nil || s.Stats().IDs != MaxTicks {
-		t.Errorf("as many as there may be: %v, %d ids", err, s.Stats().IDs)
+		t.Errorf("the maximum: %v, %d ids", err, s.Stats().IDs)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// share, or a quarter of a tick's ids if that is more, is the number of ids that a large request
-// takes in one turn. It keeps one request from using up tick after tick. Smaller turns would be
-// slow: each costs a switch of goroutines, which takes a long time on a busy machine.
+// share is the number of ids that a large request takes in one turn, unless a quarter of a tick's
+// ids is more. It keeps one request from using up tick after tick. Smaller turns would be slow:
+// each costs a switch of goroutines, which takes a long time on a busy machine.
 const share = 1024
 
 func (s *Server) share() int { return max(share, s.IDs.PerTick()/4) }

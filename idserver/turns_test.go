@@ -40,8 +40,8 @@ func newAsked(t *testing.T) asked {
 	return asked{s, ids}
 }
 
-// lease starts taking n ids in a turn. It returns pointers to which it will store the positions of the
-// first and the last of them among all ids.
+// lease starts taking n ids in a turn. Later it stores the positions of its first and its last id, among
+// all ids, in the variables that it returns.
 func (a asked) lease(t *testing.T, n int, turn *Turn) (first, last *int) {
 	first, last = new(int), new(int)
 	go func() {
@@ -84,7 +84,7 @@ func testLessIsSooner(t *testing.T) {
 		{*less, 3 * 4 * share},
 	} {
 		if tt.last == 0 || tt.last > tt.most {
-			t.Errorf("%d ids were taken before, of %d", tt.last, a.ids.taken)
+			t.Errorf("finished after %d of %d ids", tt.last, a.ids.taken)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func testLongest(t *testing.T) {
 		t.Errorf("the second began at %d, the first ended at %d", *first, *last)
 	}
 	if *other > 3*(MaxLease+2*a.share()) {
-		t.Errorf("%d ids were taken before", *other)
+		t.Errorf("finished after %d ids", *other)
 	}
 }
 
@@ -167,7 +167,7 @@ func testGone(t *testing.T) {
 	}
 }
 
-// A request that gives up while it waits does not pass on the turn of another.
+// A request that gives up while it waits does not pass on another request's turn.
 func TestGivesUp(t *testing.T) { synctest.Test(t, testGivesUp) }
 
 func testGivesUp(t *testing.T) {
@@ -196,7 +196,7 @@ func testGivesUp(t *testing.T) {
 func TestNoTurn(t *testing.T) {
 	s := new(Server)
 	if s.TurnOfNode(MaxInline) != nil || s.TurnOfOther(MaxInline) != nil || s.TurnOfNode(MaxInline+1) == nil {
-		t.Error("MaxInline is not the bound")
+		t.Error("MaxInline is not the limit")
 	}
 	NoTurn.End()
 }

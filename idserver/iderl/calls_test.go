@@ -83,7 +83,7 @@ func external(t *testing.T, text string, caps etf.Caps) []byte {
 	return b
 }
 
-// The replies to each call. Ticks of three ids show where runs end.
+// Each call gets the right reply. Ticks of three ids show where runs end.
 func TestCalls(t *testing.T) {
 	const (
 		id  = "<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,%d>>"
@@ -145,7 +145,7 @@ func TestInfo(t *testing.T) {
 	if got := call(t, h, "info"); !strings.HasSuffix(got, `,{version,"1.2"},{worker_from,"interface eth0"}]`) {
 		t.Error(got)
 	}
-	until := time.Now().Add(90*time.Second + time.Hour) // so that the first digits of what is left are known
+	until := time.Now().Add(90*time.Second + time.Hour) // so that the first digits of the time left are known
 	h.Server.From = func() idserver.Origin {
 		return idserver.Origin{From: "etcd", Until: until, Err: errors.New("no answer")}
 	}
@@ -249,7 +249,7 @@ func TestBadArguments(t *testing.T) {
 	)
 	for _, test := range []struct{ call, bad string }{
 		{"{get,?}", noBase},
-		{"{get,meta,?}", noTime + " 256 0"}, // of this format none is good
+		{"{get,meta,?}", noTime + " 256 0"}, // this format has no metabyte
 		{"{lease,meta,?,1}", noTime + " 256 0"},
 		{"{get_many,?}", noNumber + " 65537"},
 		{"{get_many,?,62}", noNumber + " 65537"},

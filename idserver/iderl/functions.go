@@ -20,16 +20,16 @@ import (
 )
 
 // MaxGenerate limits the number of ids that one call to flake_harness makes, and MaxGenerateBytes
-// limits their bytes or digits. A call for more raises system_limit, because as terms ids take
-// four times as much memory. For the same reason only one such call runs at a time.
+// limits their bytes or digits. A call for more raises system_limit, because ids take four times
+// as much memory as terms. For the same reason only one such call runs at a time.
 const (
 	MaxGenerate      = 100_000
 	MaxGenerateBytes = 5 << 19
 )
 
 // Functions returns the functions of the original's modules, under their original names. config
-// holds the settings under the names of the original's sys.config. What a function prints goes to
-// output. The comment on each function says how it differs from the original.
+// holds the settings by their names in the original's sys.config. What a function prints is written
+// to output. The comment on each function says how it differs from the original.
 func Functions(s *idserver.Server, config map[etf.Atom]etf.Term, output io.Writer) rpc.Table {
 	f := &functions{server: s, config: config, output: output}
 	return rpc.Table{

@@ -38,7 +38,7 @@ func apply(t *testing.T, s *idserver.Server, call string, config map[etf.Atom]et
 	return string(etf.FormatRaw(nil, term, 1<<22))
 }
 
-// The results of each of the original's functions.
+// Each of the original's functions returns the right result.
 func TestFunctions(t *testing.T) {
 	const (
 		id     = "<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,%>>"
@@ -166,7 +166,7 @@ func TestTimedGenerate(t *testing.T) {
 	}
 }
 
-// get_if_hw_int returns 0 for a loopback without an address; others without one raise badarg.
+// get_if_hw_int returns 0 for a loopback interface without an address; for others without one it raises badarg.
 func TestInterfaceAddress(t *testing.T) {
 	mac := net.HardwareAddr{2, 0, 0, 0, 1, 1}
 	for _, test := range []struct {
@@ -227,7 +227,7 @@ func TestFunctionsAreCounted(t *testing.T) {
 		t.Errorf("%d ids, %d refusals, want 62 and none", got.IDs, got.Refusals)
 	}
 	if _, e := functions.Apply("flake_harness", "generate", []etf.Term{int64(100)}); e == nil {
-		t.Error("ids without end")
+		t.Error("a source that has run out returns ids")
 	}
 	if got := s.Stats(); got.IDs != 62 || got.Refusals != 1 {
 		t.Errorf("then %d ids, %d refusals, want 62 and 1", got.IDs, got.Refusals)
@@ -245,6 +245,6 @@ func TestFunctionsAreCounted(t *testing.T) {
 		t.Errorf("%v, %v, want %v", got, e, want)
 	}
 	if got := s.Stats(); got.Refusals != 3 {
-		t.Errorf("at last %d refusals, want 3", got.Refusals)
+		t.Errorf("finally %d refusals, want 3", got.Refusals)
 	}
 }

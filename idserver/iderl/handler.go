@@ -163,7 +163,7 @@ func (t text) LogValue() slog.Value {
 	return slog.StringValue(string(etf.FormatRaw(nil, t, shown)))
 }
 
-// Timer answers calls as the original's gen_server persistent_timer, which stores the time, does.
+// Timer answers calls like the original's gen_server persistent_timer, which stores the time.
 type Timer struct {
 	genserver.Plain
 	IDs formats.Source

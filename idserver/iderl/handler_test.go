@@ -100,7 +100,7 @@ func TestLargeRequests(t *testing.T) {
 			if err := g.Receive(m, c); err != nil {
 				t.Fatal(err)
 			}
-			clear(m) // it is the connection's
+			clear(m) // the connection reuses it
 		}
 		c.run()
 		if len(c.answers) != 2 || len(c.sizes) != 1 {
@@ -114,7 +114,7 @@ func TestLargeRequests(t *testing.T) {
 			order = []int{1, 0}
 		}
 		if got, size := len(c.answers[order[0]]), c.sizes[0]; got > size {
-			t.Errorf("%s: an answer of %d bytes, where %d were asked for", request, got, size)
+			t.Errorf("%s: an answer of %d bytes, but %d were requested", request, got, size)
 		}
 		if got, want := c.answers[order[1]], before+"w\x02ok"; got != want {
 			t.Errorf("%s: then %q, want %q", request, got, want)
@@ -156,7 +156,7 @@ type alone struct {
 
 func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
 	if a.busy.Swap(true) {
-		a.t.Errorf("%d ids are taken, and others are", n)
+		a.t.Errorf("%d ids are taken while others are", n)
 	}
 	runtime.Gosched()
 	defer a.busy.Store(false)

@@ -157,7 +157,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// persistent_timer knows one call, as the original does.
+// persistent_timer knows one call, as in the original.
 func TestTimer(t *testing.T) {
 	for request, want := range map[string]string{"get_last_timestamp": "{ok,-62135596800000}", "other": "ok", "{get}": "ok"} {
 		c := &caller{caps: etf.AllCaps}

@@ -130,10 +130,10 @@ func TestBases(t *testing.T) {
 		{flakes, "BCeaFUnvigQXG3iGuW", 61, false, "base 61"},
 		{flakes, "<<0,0,1,161,251,23,88,123,122,0,120,255,227,212,0,0>>", 16, false, ""},
 		{flakes, "<<0,0,1,161,251,23,88,123>>", formats.Canonical, true, ""},
-		{snowflakes, "<<49,56,56,56,57,52,52,54,55,49,53,55,57,48,55,56,57,55,56>>", formats.Canonical, true, ""}, // of its text
+		{snowflakes, "<<49,56,56,56,57,52,52,54,55,49,53,55,57,48,55,56,57,55,56>>", formats.Canonical, true, ""}, // the bytes of its text
 		{snowflakes, "MTg4ODk0NDY3MTU3OTA3ODk3OA==", formats.Canonical, true, "base64"},
 		{snowflakes, "1MDQ15ETW0400", formats.Canonical, true, "crockford, base 37"},
-		{snowflakes, "1MDQ15ETW0400", formats.Canonical, false, ""}, // 13 digits could be another's
+		{snowflakes, "1MDQ15ETW0400", formats.Canonical, false, ""}, // 13 digits could be in another base
 	} {
 		var as []string
 		for _, r := range Read([]Maker{tt.of}, tt.text, tt.base, tt.guess, noon) {
@@ -163,7 +163,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// Others returns at most 4 readings. One of the same id is included only if it is as likely.
+// Others returns at most 4 readings. Another reading of the same id is included only if it is as likely.
 func TestOthers(t *testing.T) {
 	const own = foreign - 1
 	at := func(as string, lo uint64, milli uint64, base, rank int) Reading {
