@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the node and runs it in the foreground. Arguments go to the node.
+# Builds the node and runs it in the foreground. Arguments are passed to the node.
 set -eu
 cd "$(dirname "$0")"
 go build -o rel/flake/bin/flake ./rel/flake

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is missing is known before anything is measured, if a section needs it.
+// A missing program is reported before anything is measured, if a section needs it.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for only, want := range map[string]bool{"ids,http": true, "ids": false} {

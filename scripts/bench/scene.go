@@ -38,7 +38,7 @@ type scene struct {
 	settings []setting
 }
 
-// work is other work for the machine to do, until the world's close.
+// work is other work for the machine to do until the world is closed.
 type work struct {
 	name  string
 	start func(*world) error
@@ -289,7 +289,7 @@ func (l *load) spent(s *server, before usage) error {
 	return err
 }
 
-// call has the setting's nodes and processes call s for a time.
+// call makes the setting's nodes and processes call s for a time.
 func call(s *server, nodes []*callers, set setting, d time.Duration) (load, error) {
 	nodes = nodes[:set.nodes]
 	how := strconv.Itoa(set.depth)

@@ -66,7 +66,7 @@ func (w *world) scope() *world {
 // later makes close call end.
 func (w *world) later(end func()) { *w.ends = append(*w.ends, end) }
 
-// close ends all that was started.
+// close ends everything that was started.
 func (w *world) close() {
 	for _, end := range slices.Backward(*w.ends) {
 		end()

@@ -161,7 +161,7 @@ func (w *workload) secure(fault func(string, ...any)) {
 		fault("pod: the root file system can be written to")
 	}
 	if token := w.pod.AutomountServiceAccountToken; token == nil || *token {
-		fault("pod: it has a token of the API")
+		fault("pod: it has a token for the API")
 	}
 }
 
@@ -209,7 +209,7 @@ func (o *Objects) selects(w workload, fault func(string, ...any)) {
 		matches("NetworkPolicy", &n.Spec.PodSelector, pod)
 		for _, rule := range n.Spec.Ingress {
 			if len(rule.From) == 0 {
-				fault("NetworkPolicy: a rule lets everybody in")
+				fault("NetworkPolicy: a rule admits everybody")
 			}
 			for _, p := range rule.Ports {
 				if p.Port.Type == intstr.String {
@@ -253,7 +253,7 @@ func (w *workload) environ(fault func(string, ...any)) (environ []string) {
 			case from.FieldRef != nil && fields[from.FieldRef.FieldPath] != "":
 				value = fields[from.FieldRef.FieldPath]
 			default:
-				fault("%s is of an unknown field", v.Name)
+				fault("%s refers to an unknown field", v.Name)
 			}
 		}
 		if strings.Contains(value, "$(") {
@@ -309,7 +309,7 @@ func (w *workload) configured(fault func(string, ...any)) {
 	}
 	for _, file := range append(files, cfg.Flake.TimestampPath, cfg.HTTP.TokenFile) {
 		if !w.onVolume(file) {
-			fault("%s is on no volume", file)
+			fault("%s is not on a volume", file)
 		}
 	}
 }

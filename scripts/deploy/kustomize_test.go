@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// build returns what kubectl kustomize prints of a folder.
+// build returns what kubectl kustomize prints for a folder.
 func build(t *testing.T, dir string, files filesys.FileSystem) string {
 	t.Helper()
 	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, dir)
@@ -27,7 +27,7 @@ func build(t *testing.T, dir string, files filesys.FileSystem) string {
 	return string(text)
 }
 
-// all are the manifests of rel/kubernetes, each with what can be added to it.
+// all returns the manifests of rel/kubernetes, each with its optional additions.
 func all(t *testing.T) map[string]string {
 	disk := filesys.MakeFsOnDisk()
 	monitor, err := disk.ReadFile("../../rel/kubernetes/monitoring/servicemonitor.yaml")
@@ -48,7 +48,7 @@ func TestKustomize(t *testing.T) {
 	}
 }
 
-// What is wrong is found.
+// Check finds what is wrong.
 func TestCheckFinds(t *testing.T) {
 	base := all(t)["base"]
 	for _, tt := range []struct{ old, new, want string }{
@@ -57,24 +57,24 @@ func TestCheckFinds(t *testing.T) {
 		{"kind: PodDisruptionBudget", "kind: PodBudget", "PodBudget: unknown, of policy/v1"},
 		{"runAsNonRoot: true", "runAsNonRoot: false", "runAsNonRoot != true"},
 		{"readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", "can be written to"},
-		{"automountServiceAccountToken: false", "automountServiceAccountToken: true", "a token of the API"},
+		{"automountServiceAccountToken: false", "automountServiceAccountToken: true", "a token for the API"},
 		{"FLAKE_NODE_LISTEN", "FLAKE_NODE_LISTN", "the nearest known variable is FLAKE_NODE_LISTEN"},
 		{"name: POD_NAMESPACE", "name: NAMESPACE",
 			"$(POD_NAMESPACE).svc.cluster.local refers to a variable that is not set before it"},
 		{"serviceName: flake", "serviceName: flake-http", `"flake-http" of the StatefulSet is not headless`},
 		{"svc.cluster.local", "svc.example.org", "must be the pod's name"},
 		{"containerPort: 4370", "containerPort: 4371", `port dist is 4371, but the node listens at "[::]:4370"`},
-		{"mountPath: /var/lib/flake", "mountPath: /var/lib", "/var/lib/flake/timestamp is on no volume"},
+		{"mountPath: /var/lib/flake", "mountPath: /var/lib", "/var/lib/flake/timestamp is not on a volume"},
 		{"targetPort: dist", "targetPort: node", `Service flake: the pod has no port "node"`},
-		{"pod-index", "pod-number", "FLAKE_GENERATOR_1_ID is of an unknown field"},
+		{"pod-index", "pod-number", "FLAKE_GENERATOR_1_ID refers to an unknown field"},
 		{"- port: http\n", "- port: web\n", `NetworkPolicy: the pod has no port "web"`},
-		{"from:\n    - namespaceSelector:\n        matchLabels:\n          kubernetes.io/metadata.name: monitoring\n", "from: []\n", "lets everybody in"},
+		{"from:\n    - namespaceSelector:\n        matchLabels:\n          kubernetes.io/metadata.name: monitoring\n", "from: []\n", "admits everybody"},
 		{"port: metrics\n    path: /metrics", "port: web\n    path: /metrics", `no Service that it selects has a port "web"`},
 		{"matchLabels:\n      app.kubernetes.io/instance: flake", "matchLabels:\n      app.kubernetes.io/instance: other", "does not match"},
 	} {
 		broken := strings.ReplaceAll(base, tt.old, tt.new)
 		if broken == base {
-			t.Fatalf("there is no %q", tt.old)
+			t.Fatalf("no %q in the manifests", tt.old)
 		}
 		if err := Check([]byte(broken)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s instead of %s: %v\nwant %s", tt.new, tt.old, err, tt.want)
@@ -82,7 +82,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// The kustomization of the manual does what it says.
+// The kustomization in the manual does what the manual says.
 func TestManual(t *testing.T) {
 	const top = "../../rel/kubernetes"
 	manual, err := os.ReadFile("../../docs/kubernetes.md")
@@ -107,14 +107,14 @@ func TestManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// as Check wants it
+	// Check knows only this domain.
 	manifests := strings.ReplaceAll(build(t, "/mine", files), ".svc.example.org", ".svc.cluster.local")
 	if err := Check([]byte(manifests)); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{"replicas: 5", "kind: ServiceMonitor", "namespace: ids"} {
 		if !strings.Contains(manifests, want) {
-			t.Errorf("there is no %q", want)
+			t.Errorf("no %q in the manifests", want)
 		}
 	}
 }

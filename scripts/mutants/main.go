@@ -3,10 +3,10 @@
 //
 //	scripts/mutants/run                       # all maintained packages
 //	scripts/mutants/run ./flake/sno ./client  # some packages
-//	scripts/mutants/run -list DIR ./flake/... # also writes those that lived to files there
+//	scripts/mutants/run -list DIR ./flake/... # also writes the survivors to files in DIR
 //
-// A change is called a mutant. It leaves out a statement or a side of && or ||; takes an if never
-// or always; turns == into !=, < into <=, + into -, and so on. All mutants of a package are
+// A change is called a mutant. It leaves out a statement or a side of && or ||; makes a condition
+// false or true; turns == into !=, < into <=, + into -, and so on. All mutants of a package are
 // compiled into one test program, each behind a switch, so trying a mutant only runs the tests that
 // reach it. A test in which the mutant makes no difference, such as that of a < whose sides are
 // never equal, does not reach it. A mutant that makes the tests hang counts as killed.
@@ -90,13 +90,13 @@ func run(ctx context.Context, paths []string, reviewed, list string) error {
 		fresh += n
 	}
 	if fresh > 0 {
-		return fmt.Errorf("%d lived that %s does not name: write tests that notice, or name them there with the reasons",
+		return fmt.Errorf("%d lived and are not in %s: write tests that notice them, or add them there with a reason",
 			fresh, reviewed)
 	}
 	return nil
 }
 
-// measure tries a package's mutants and returns how many unknown ones lived.
+// measure tries a package's mutants and returns how many lived that are not known.
 func (p *pkg) measure(ctx context.Context, known map[string]bool, list string) (int, error) {
 	begin := time.Now()
 	if err := p.build(ctx); err != nil {
@@ -145,8 +145,8 @@ func (p *pkg) measure(ctx context.Context, known map[string]bool, list string) (
 	return fresh, os.WriteFile(filepath.Join(list, name), []byte(raw.String()), 0o644)
 }
 
-// read reads the keys of the known survivors. Each key has a line, on which a tab and the reason
-// follow it. A line that begins with # is a comment.
+// read reads the keys of the known survivors: one per line, followed by a tab and the reason. A
+// line that begins with # is a comment.
 func read(name string) (known map[string]bool, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -171,7 +171,7 @@ func passes(s *ast.SelectStmt) bool {
 	return !waits && !returns
 }
 
-// condition makes mutants in which an if is never taken and always taken.
+// condition makes two mutants of an if: one in which it is never taken, one in which it always is.
 func (f *file) condition(e ast.Expr) {
 	f.decided[e] = true
 	if n, ok := f.add(e, "never"); ok {

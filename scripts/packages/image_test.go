@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// imageFile makes an image of small files, and returns the file that it is in.
+// imageFile writes an image that contains small files, and returns its path.
 func imageFile(t *testing.T, platforms ...platform) string {
 	t.Helper()
 	r := release{version: "1.2.3", commit: "c0ffee", time: time.Unix(1_795_000_000, 0).UTC(), root: t.TempDir(), stage: t.TempDir(), out: t.TempDir(), platforms: platforms}
@@ -40,7 +40,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// entries returns the files of a tar, and what is special about them.
+// entries returns the files in a tar with their contents, and with mode and owner unless they are ordinary files.
 func entries(t *testing.T, text []byte) map[string]string {
 	t.Helper()
 	all := map[string]string{}

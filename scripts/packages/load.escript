@@ -1,5 +1,5 @@
 #!/usr/bin/env escript
-%% Has 16 processes call the node until the end of standard input. The ids must be unique, and
+%% Makes 16 processes call the node until the end of standard input. The ids must be unique, and
 %% ascend for each process, whatever happens to the node in the meantime.
 %%
 %%     load.escript COOKIE

@@ -84,7 +84,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// An archive has the command, with nothing to link with, and what belongs to it.
+// An archive contains the command and the files that belong to it.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	name := fmt.Sprintf("flake-%s-linux-%s", version, arch)
@@ -116,7 +116,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// Checkers of packages find nothing.
+// Package checkers find nothing.
 func TestLint(t *testing.T) {
 	t.Parallel()
 	rpm, _ := filepath.Glob(filepath.Join(dist, "*.rpm"))
@@ -130,7 +130,7 @@ func TestLint(t *testing.T) {
 	run(t, "", "lintian", "--allow-root", "--fail-on", "error,warning", debian)
 }
 
-// The command of the deb starts with its configuration, and hands out an id.
+// The command in the deb starts with the deb's configuration, and hands out an id.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -209,7 +209,7 @@ func TestCookie(t *testing.T) {
 	}
 }
 
-// systemd takes the unit, and rates it below 2.
+// systemd accepts the unit, and rates its exposure below 2.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../rel/systemd/flake.service")
@@ -229,7 +229,7 @@ func TestUnit(t *testing.T) {
 	run(t, "", "systemd-analyze", "security", "--offline=true", "--threshold=20", unit) // in tenths
 }
 
-// A bill of materials has what Go says the command was built of.
+// A bill of materials lists what Go says the command was built from.
 func TestBOM(t *testing.T) {
 	t.Parallel()
 	text, err := os.Open(filepath.Join(dist, fmt.Sprintf("flake-%s-linux-%s.cdx.json", version, arch)))

@@ -28,7 +28,7 @@ func TestHex(t *testing.T) {
 	}
 	elixir, metadata := hex(t, "flake_client_elixir")
 	if want := `<<"requirement">> => <<"~> ` + version + `">>`; !strings.Contains(metadata, want) {
-		t.Errorf("it requires no %s:\n%s", want, metadata)
+		t.Errorf("it does not require %s:\n%s", want, metadata)
 	}
 	ebin := filepath.Join(erlang, "_build/default/lib/flake_client/ebin")
 	run(t, elixir, "sh", "-c", `mkdir ebin && elixirc --warnings-as-errors -pa "$1" -o ebin $(find lib -name '*.ex' ! -name ecto_type.ex)`, "sh", ebin)
@@ -68,7 +68,7 @@ func TestNPM(t *testing.T) {
 	}
 }
 
-// go install takes the command from what a proxy makes of a tag.
+// go install can install the command from what a proxy makes of a tag.
 func TestGoInstall(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
@@ -81,7 +81,7 @@ func TestGoInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := zip.CreateFromVCS(zipped, m, source, "HEAD", ""); err != nil { // refuses what a proxy does
+	if err := zip.CreateFromVCS(zipped, m, source, "HEAD", ""); err != nil { // refuses what a proxy refuses
 		t.Fatal(err)
 	}
 	if err := zipped.Close(); err != nil {

@@ -1,5 +1,5 @@
-// Package helm holds the chart of rel/helm against rel/kubernetes and what else deploy checks.
-// It is apart because Helm is slow to build.
+// Package helm compares the chart in rel/helm with rel/kubernetes, and checks it with package deploy.
+// It is separate because Helm is slow to build.
 package helm
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/flake-go/flake/scripts/deploy"
 )
 
-// render returns what helm template prints, in YAML for values, and the notes.
+// render returns what helm template prints for values, which are in YAML, and the notes.
 func render(t *testing.T, values string) (manifests, notes string, err error) {
 	t.Helper()
 	chart, err := loader.Load("../../../rel/helm/flake")
@@ -52,7 +52,7 @@ func render(t *testing.T, values string) (manifests, notes string, err error) {
 
 const etcd = "numbers: etcd\netcd: {endpoints: ['etcd.etcd.svc.cluster.local:2379']}\n"
 
-// The chart makes what kustomize does.
+// The chart makes the same objects as kustomize.
 func TestSame(t *testing.T) {
 	for dir, values := range map[string]string{"base": "", "etcd": etcd} {
 		all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
@@ -122,7 +122,7 @@ func plain(t *testing.T, manifests string) string {
 	return string(text)
 }
 
-// Whatever the values say is right, and there.
+// For all values, the manifests are valid and contain what the values say.
 func TestValues(t *testing.T) {
 	for _, tt := range []struct{ values, want string }{
 		{"serviceMonitor: {enabled: true, labels: {release: p}}", "release: p"},
@@ -155,7 +155,7 @@ func TestValues(t *testing.T) {
 			err = deploy.Check([]byte(manifests))
 		}
 		if err != nil || !strings.Contains(manifests, tt.want) {
-			t.Errorf("%s: %v, or there is no %s", tt.values, err, tt.want)
+			t.Errorf("%s: %v, or no %s in the manifests", tt.values, err, tt.want)
 		}
 		if !strings.Contains(notes, "svc.cluster.local:8465/v1/ids") || strings.Contains(notes, "{{") {
 			t.Errorf("%s: %s", tt.values, notes)
