@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// stock is a source of flake's ids with few ids a tick.
+// stock is a source of flake's ids with few ids per tick.
 type stock struct {
 	formats.Source
 	perTick int

@@ -18,7 +18,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// stock is a source with few ids a tick.
+// stock is a source with few ids per tick.
 type stock struct {
 	perTick int
 	left    int // ticks; then it fails
@@ -172,7 +172,7 @@ func TestFormats(t *testing.T) {
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get,base62}", "{error,badarg}"},
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get,uuid}", "{error,badarg}"},
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get,crockford}", `{ok,"000000000E000"}`},
-		{formats.SnowflakeFormat(snowflake.Twitter), "{get,32}", `{ok,"E000"}`}, // as the original's
+		{formats.SnowflakeFormat(snowflake.Twitter), "{get,32}", `{ok,"E000"}`}, // as in the original
 		{formats.KindOf("sno").Format(nil), "{get,crockford}", `{ok,"000000000000E000"}`},
 		{formats.KindOf("flake").Format(nil), "{get_many,2,uuid}", `{ok,["00000000-0000-0000-0000-000000070000","00000000-0000-0000-0000-000000070001"]}`},
 		{formats.KindOf("flake").Format(nil), "{get,crockford}", `{ok,"0000000000000000000000E000"}`},

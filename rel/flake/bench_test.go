@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// benched runs bench, and again for longer if the machine was too busy for a call or an error.
+// benched runs bench, and runs it again for longer if the machine was too busy for a call or an error.
 func benched(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	for _, duration := range []string{"50ms", "1s", "20s"} {

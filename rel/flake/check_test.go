@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/node/certs/certstest"
 )
 
-// checkedConfig runs flake -check-config, and returns its output with DIR for dir.
+// checkedConfig runs flake -check-config, and returns its output with dir replaced by DIR.
 func checkedConfig(t *testing.T, dir, text string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	file := filepath.Join(dir, "sys.toml")

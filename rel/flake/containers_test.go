@@ -141,7 +141,7 @@ func inGroup(t *testing.T, limit int) (command string, peak func() string) {
 	}
 	dir, most := "/sys/fs/cgroup/memory", "memory.max_usage_in_bytes"
 	memory, swap, noSwap := "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", limit
-	if _, err := os.Stat(dir); err != nil { // version 2
+	if _, err := os.Stat(dir); err != nil { // control groups of version 2
 		dir, most = "/sys/fs/cgroup", "memory.peak"
 		memory, swap, noSwap = "memory.max", "memory.swap.max", 0
 		os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0) // fails if memory is enabled already

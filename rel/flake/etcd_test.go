@@ -74,7 +74,7 @@ func (n *etcdNode) start() {
 	n.process = spawn(n.t, freePort(n.t), command, "-noinput", "-setcookie", cookie, "-config", n.config)
 }
 
-// take takes ids of all generators until ctx is done.
+// take takes ids from all generators until ctx is done.
 func (n *etcdNode) take(ctx context.Context) {
 	client := http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
@@ -309,8 +309,8 @@ func TestEtcdRefused(t *testing.T) {
 	}
 }
 
-// inTime runs a command until etcd answers it in time, or its output has want, and returns the
-// output.
+// inTime runs a command repeatedly until etcd answers in time, or the output contains want, and
+// returns the output.
 func inTime(t *testing.T, want string, run func() string) (out string) {
 	t.Helper()
 	await(t, "etcd answers in time", func() bool {

@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// checked runs flake check, repeatedly if etcd does not answer in time, and wants an exit status
-// and findings. The command must change nothing.
+// checked runs flake check, repeatedly if etcd does not answer in time. The exit status and the
+// findings must be as given, and the command must change nothing.
 func checked(t *testing.T, config string, running bool, status int, codes ...host.Code) (r host.Report) {
 	t.Helper()
 	before := contents(t, filepath.Dir(config))

@@ -132,8 +132,8 @@ func judge(ids []givenID, f format) (found findings) {
 	return found
 }
 
-// table shows how long there were no ids at each fault. A number counts as unused only after a
-// sixth of hold.
+// table shows how long there were no ids during each fault. A number counts as unused only after
+// a sixth of hold.
 func (g *given) table(faults []fault) string {
 	const none = "-"
 	var out strings.Builder

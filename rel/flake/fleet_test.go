@@ -55,7 +55,7 @@ type trialNode struct {
 // fault is one fault, which lasts until all numbers are in use again.
 type fault struct {
 	what     string
-	node     string // empty: of etcd
+	node     string // empty: etcd
 	from, to time.Time
 }
 
@@ -113,7 +113,7 @@ func (n *trialNode) pause(d time.Duration) {
 		from := time.Now()
 		n.signal(syscall.SIGSTOP)
 		n.trial.settle(fleetNumbers)
-		time.Sleep(time.Until(from.Add(d))) // the length is the fault
+		time.Sleep(time.Until(from.Add(d))) // how long the fault lasts
 		n.signal(syscall.SIGCONT)
 	})
 }
@@ -121,7 +121,7 @@ func (n *trialNode) pause(d time.Duration) {
 // cut drops, for d, one direction of the traffic between the node and all members of etcd.
 func (n *trialNode) cut(drop func(), d time.Duration) {
 	drop()
-	time.Sleep(d) // the length is the fault
+	time.Sleep(d) // how long the fault lasts
 	n.link.Join()
 }
 
@@ -219,7 +219,7 @@ var kinds = []struct {
 	{"etcd's leader cut off for twice hold", func(f *trial, _ *trialNode) {
 		leader := f.etcd.Leader()
 		leader.Cut()
-		time.Sleep(2 * etcdHold) // the length is the fault
+		time.Sleep(2 * etcdHold) // how long the fault lasts
 		leader.Join()
 	}, false},
 	{"its answers from etcd dropped for twice hold", func(_ *trial, n *trialNode) {
@@ -236,7 +236,7 @@ var kinds = []struct {
 		for _, m := range f.etcd.Members {
 			m.Pause()
 		}
-		time.Sleep(2 * etcdHold) // the length is the fault
+		time.Sleep(2 * etcdHold) // how long the fault lasts
 		for _, m := range f.etcd.Members {
 			m.Resume()
 		}
@@ -246,13 +246,13 @@ var kinds = []struct {
 	{"etcd's leader not heard for twice hold", func(f *trial, _ *trialNode) {
 		leader := f.etcd.Leader()
 		leader.Mute()
-		time.Sleep(2 * etcdHold) // the length is the fault
+		time.Sleep(2 * etcdHold) // how long the fault lasts
 		leader.Join()
 	}, false},
 	{"another member of etcd paused for twice hold", func(f *trial, _ *trialNode) {
 		m := f.follower()
 		m.Pause()
-		time.Sleep(2 * etcdHold) // the length is the fault
+		time.Sleep(2 * etcdHold) // how long the fault lasts
 		m.Resume()
 	}, false},
 }
@@ -291,7 +291,7 @@ func (f *trial) release(n *trialNode) {
 	}
 }
 
-// entry is a line of flake workers.
+// entry is a line that flake workers prints.
 type entry struct{ number, state, name string }
 
 func (f *trial) entries() (all []entry) {
@@ -327,7 +327,7 @@ func (f *trial) goodOrder(n *trialNode) {
 // kill kills a member, and starts it again after hold.
 func (f *trial) kill(m *etcdtest.Member) {
 	m.Kill()
-	time.Sleep(etcdHold) // the length is the fault
+	time.Sleep(etcdHold) // how long the fault lasts
 	m.Start()
 	f.etcd.Leader()
 }

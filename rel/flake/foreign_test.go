@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// Callers that are not BEAMs.
+// Callers that do not run on the BEAM.
 
-// libDir returns the directory of an application of Erlang.
+// libDir returns the directory of an Erlang application.
 func libDir(application string) (string, error) {
 	code := fmt.Sprintf(`io:put_chars(code:lib_dir(%s)), halt().`, application)
 	out, err := exec.Command("erl", "-noinput", "-eval", code).Output()

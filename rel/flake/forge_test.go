@@ -55,7 +55,7 @@ const (
 // maxHello is the length of the longest ClientHello that crypto/tls accepts.
 const maxHello = 0xffff
 
-// helloRecords returns size bytes of a longer ClientHello, in records.
+// helloRecords returns the first size bytes of a longer ClientHello, in records.
 func helloRecords(size, each int) (b []byte) {
 	hello := append([]byte{1, 0, 0xff, 0xff}, make([]byte, size-4)...)
 	for part := range slices.Chunk(hello, each) {

@@ -113,7 +113,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("without a configuration to write: exit status %d, %s", status, stderr)
 	}
 
-	// The mark is never lowered, and not touched while a node has it.
+	// The mark is never lowered, and not touched while a node uses it.
 	earlier := detsOf(t, "otp29/closed", modified.Add(-time.Hour))
 	if stdout, stderr, status := called(t, "import", "-dets", earlier, "-timestamp", at("timestamp")); status != 0 || !strings.Contains(stdout, "ids begin after "+end) || strings.Contains(stdout, ": written\n") {
 		t.Errorf("earlier: exit status %d, %s, %s", status, stdout, stderr)

@@ -33,9 +33,9 @@ func TestKillNine(t *testing.T) {
 	for life := range *kills {
 		n := spawn(t, port, command, "-noinput", "-config", config)
 		caller.await(fmt.Sprintf("CALLING %d", life+1))
-		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // the moment is the test
+		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // so that the kill comes at a random moment
 		n.signal(syscall.SIGKILL)
-		n.wait() // its caller sees it gone before its lock and its claims are
+		n.wait() // its caller notices the end before the lock and the claims are released
 		caller.await(fmt.Sprintf("LIFE %d", life+1))
 	}
 	caller.wait()
@@ -73,9 +73,9 @@ func TestLeases(t *testing.T) {
 		life++
 		n := spawn(t, port, command, "-noinput", "-config", config)
 		caller.await(fmt.Sprintf("CALLING %d", life))
-		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // the moment is the test
+		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // so that the kill comes at a random moment
 		n.signal(syscall.SIGKILL)
-		n.wait() // its caller sees it gone before its lock and its claims are
+		n.wait() // its caller notices the end before the lock and the claims are released
 		caller.await(fmt.Sprintf("LIFE %d ", life))
 		runs := readRuns(t, filepath.Join(folder, fmt.Sprint(life)))
 		slices.SortFunc(runs, func(a, b flake.Run) int { return a.First.Compare(b.First) })

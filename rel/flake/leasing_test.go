@@ -55,7 +55,7 @@ func TestLeasingKilled(t *testing.T) {
 		n := spawn(t, port, command, "-noinput", "-config", config)
 		before := taken.Load()
 		await(t, "ids", func() bool { return taken.Load() > before })
-		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // the moment is the test
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // so that the kill comes at a random moment
 		n.signal(syscall.SIGKILL)
 		n.wait()
 	}

@@ -30,7 +30,7 @@ func startManager(t *testing.T, path string) manager {
 	return manager{c, t}
 }
 
-// want reads messages until one matches, and returns it and those before it.
+// want reads messages until one matches, and returns it and the messages before it.
 func (m manager) want(pattern string) (message string, before []string) {
 	m.t.Helper()
 	m.SetReadDeadline(time.Now().Add(patience))

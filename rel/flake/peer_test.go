@@ -135,7 +135,7 @@ type process struct {
 	ended   bool
 }
 
-// spawn runs a command until it or the test ends. port is its EPMD's.
+// spawn runs a command until it or the test ends. port is the port of its EPMD.
 func spawn(t *testing.T, port, name string, args ...string) *process {
 	t.Helper()
 	testenv.Need(t, name)
@@ -222,13 +222,13 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// flakeNode is the command, serving.
+// flakeNode is a node that serves, started with the command.
 type flakeNode struct {
 	*process
 	name string
 	port string // of the EPMD
 	addr string // where it listens
-	epmd string // as announced
+	epmd string // its registration, as announced
 	tls  *tls.Config
 }
 
@@ -277,7 +277,7 @@ func configFile(t *testing.T, node string) string {
 	return path
 }
 
-// erl runs checks of testdata/caller.erl in a node with these flags.
+// erl runs checks of testdata/caller.erl in an Erlang node with these flags.
 func (n *flakeNode) erl(flags []string, checks ...string) {
 	n.t.Helper()
 	wantChecks(n.t, spawnErlTo(n.t, n.name, n.port, flags, checks...), checks...)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A mistake is reported to the operator with file, key and what is allowed.
+// A mistake is reported to the operator with the file, the key and what is allowed.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// The tests of this file have callers that share an address with hostile ones.
+// In the tests in this file, callers share an address with hostile peers.
 
 // sharedNode is the command at an address that the node does not treat as the
 // loopback, if the machine has one.

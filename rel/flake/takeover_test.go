@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/migrate"
 )
 
-// originalNode is a node of the stand-in for the original.
+// originalNode is a node that runs the stand-in for the original.
 type originalNode struct {
 	*process
 	port   string // of its EPMD
@@ -256,7 +256,7 @@ func (o *originalNode) dryRun() {
 	o.tell("persistent_timer", etf.Tuple{etf.Atom("kill"), etf.Atom("neighbour")})
 }
 
-// The original has ended when neither EPMD has its name nor its port takes connections.
+// The original has ended when EPMD no longer has its name and its port accepts no connections.
 func TestOriginalGone(t *testing.T) {
 	for _, tt := range []struct {
 		name       string

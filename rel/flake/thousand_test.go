@@ -160,7 +160,7 @@ func (n *flakeNode) cpu(t *testing.T) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(stat), ") ") // the name may have anything
+	_, rest, _ := strings.Cut(string(stat), ") ") // the name may contain anything
 	fields := strings.Fields(rest)
 	const user, system, perSecond = 11, 12, 100
 	ticks := 0

@@ -36,7 +36,7 @@ func startTLSNode(t *testing.T, table string) (n *flakeNode, file string) {
 type distConf struct {
 	trusts *certstest.CA // nil: anyone
 	shows  *certstest.CA // nil: no certificate
-	more   string        // options for both ways
+	more   string        // options for both directions
 	host   string        // in the certificate; empty: its own
 }
 

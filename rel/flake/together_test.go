@@ -84,8 +84,8 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// mostGrown is how much memory may grow, in kB, by SECURITY.md with mostTogether nodes
-// connected.
+// mostGrown is how much memory may grow, in kB, according to SECURITY.md, with mostTogether
+// nodes connected.
 const (
 	mostTogether = 4096
 	mostGrown    = (mayGrow + mayGrowPerConnection*(mostTogether-mayGrowConnections)) >> 10

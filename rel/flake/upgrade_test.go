@@ -127,7 +127,7 @@ func TestThereAndBack(t *testing.T) {
 	life()
 }
 
-// compileClient compiles the client library and the callers, and returns where.
+// compileClient compiles the client library and the callers into the folder that it returns.
 func compileClient(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -143,7 +143,7 @@ func compileClient(t *testing.T) (folder string) {
 type takings struct {
 	ids, twice, descending, workers int
 
-	gap, gapOfAll time.Duration // without an id: of a caller, and of all at a time
+	gap, gapOfAll time.Duration // the longest time without an id: for one caller, and for all
 }
 
 // readTaken reads the files that testdata/upgrade.erl wrote.
@@ -179,7 +179,7 @@ func readTaken(t *testing.T, folder string) (g takings) {
 	return g
 }
 
-// widest returns the longest time between two in order, in us.
+// widest returns the longest time between two successive times in at, which are in us.
 func widest(at []int64) (gap time.Duration) {
 	for i := 1; i < len(at); i++ {
 		gap = max(gap, time.Duration(at[i]-at[i-1])*time.Microsecond)

@@ -26,14 +26,14 @@ func withoutWorker(t *testing.T) (config string) {
 	return config
 }
 
-// The environment configures the node. A random worker id, the default, is kept in the file of the
-// timestamp, and lost with it.
+// The environment configures the node. A random worker id, the default, is kept in the timestamp
+// file, and lost with it.
 func TestRandomWorkerByTheEnvironment(t *testing.T) {
 	config := withoutWorker(t)
 	path := filepath.Join(filepath.Dir(config), "timestamp")
 	t.Setenv("FLAKE_WORKER_ID", "random")
 	for key, value := range map[string]string{
-		"NAME": "orders", "FORMAT": "snowflake", "WORKER": "7", "EPOCH": "2003-07-11T09:08:07Z", // the epoch of no other test
+		"NAME": "orders", "FORMAT": "snowflake", "WORKER": "7", "EPOCH": "2003-07-11T09:08:07Z", // an epoch that no other test uses
 	} {
 		t.Setenv("FLAKE_GENERATOR_1_"+key, value)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The installed configuration is read only if nothing else names a node, because its token is only for its own node.
+// The installed configuration is read only if nothing else names a node, because its token is for that node alone.
 func TestInstalled(t *testing.T) {
 	dir := t.TempDir()
 	installed, other := filepath.Join(dir, "sys.toml"), filepath.Join(dir, "other.toml")

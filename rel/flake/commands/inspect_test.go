@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 
-// inspecting returns what inspect prints at noon, with these flags.
+// inspecting returns an inspector with these flags, whose clock is at noon, and its output.
 func inspecting(t *testing.T, args ...string) (v *inspector, out *bytes.Buffer) {
 	t.Helper()
 	f := cli.NewFlags()

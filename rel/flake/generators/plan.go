@@ -153,7 +153,7 @@ func (ps *placed) add(g *Generator) error {
 	return nil
 }
 
-// meets reports whether the place of any number from etcd, up to most, overlaps p. The places of numbers ascend.
+// meets reports whether the place of any number from etcd, up to most, overlaps p. Places ascend with the numbers.
 func (g *Generator) meets(p formats.Place, most uint64) bool {
 	of := func(number int) formats.Place {
 		p, _, _ := g.plan(uint64(number))

@@ -70,9 +70,9 @@ type run struct {
 	batches chan []span
 }
 
-// Run has every caller make one call, and fails if any of these fails. Then the callers make
-// as many calls as they can in o.Duration. If a call starts late because the caller's previous
-// call took a long time, its measured time includes the delay.
+// Run makes one call by every caller, and fails if one of these calls fails. Then the callers call
+// for o.Duration, at o.Rate or as often as they can. If a call starts late because the caller's
+// previous call took a long time, its measured time includes the delay.
 func Run(ctx context.Context, o Options) (Result, error) {
 	r := &run{Options: o, errors: make(map[string]uint64), batches: make(chan []span, len(o.Takers))}
 	s := seen{most: maxSpans}
@@ -113,7 +113,7 @@ func (o *Options) behind(calls uint64, seconds float64) bool {
 	return float64(calls) < 0.99*o.Rate*seconds-float64(len(o.Takers))
 }
 
-// greet has each caller make a call, so that all callers are connected.
+// greet makes a call by each caller, so that all callers are connected.
 func (r *run) greet(ctx context.Context, s *seen) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, callTime, errTime)
 	defer cancel()
@@ -244,7 +244,7 @@ func (r *run) tell() {
 	}
 }
 
-// result returns the measurements so far. What is known only at the end is missing.
+// result returns the measurements so far, without those that are known only at the end.
 func (r *run) result() Result {
 	p := r.latency.percentiles(0.5, 0.9, 0.99, 0.999)
 	s, calls, ids := time.Since(r.start).Seconds(), r.calls.Load(), r.ids.Load()

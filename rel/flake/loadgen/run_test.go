@@ -142,7 +142,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A call that is never answered counts in the longest time, and among the calls that were due.
+// A call that is never answered counts toward the longest time, and as a call that was due.
 func TestUnfinished(t *testing.T) {
 	node := clienttest.New()
 	defer node.Close()

@@ -44,7 +44,7 @@ func (c Call) Taker(door client.Door) Taker {
 	return takerOf[snowflake.ID](c, door, format)
 }
 
-// formatOf returns the format with a name. It reads unknown formats as snowflakes of any
+// formatOf returns the format with the given name. It treats unknown formats as snowflakes of any
 // layout.
 func formatOf(name string) *formats.Format {
 	k := formats.KindOf(name)

@@ -7,7 +7,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// An error that the library shares with the id server has the same word here.
+// Errors that the library shares with the id server have the id server's words here.
 func TestWords(t *testing.T) {
 	for _, err := range []error{flake.ErrClockBackwards, flake.ErrTimestampNotSaved, flake.ErrClosed} {
 		word := ""

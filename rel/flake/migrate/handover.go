@@ -227,7 +227,7 @@ func (h *Handover) Gone(ctx context.Context) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// resume resumes the original's server and returns why, extended by the error if that fails.
+// resume resumes the original's server. It returns why, with its own error added if it fails.
 // If there is no guard, resume sends nothing: closing the connection has the same effect.
 func (h *Handover) resume(why error, log *slog.Logger) error {
 	if h.guard == "" {

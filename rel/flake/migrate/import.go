@@ -109,7 +109,7 @@ func (i *imports) apart(timestamp string) error {
 	return nil
 }
 
-// sameFile reports whether two names refer to one file, which need not exist.
+// sameFile reports whether two names refer to the same file, which need not exist.
 func sameFile(a, b string) bool {
 	if info, err := os.Stat(a); err == nil {
 		other, err := os.Stat(b)
@@ -143,7 +143,7 @@ func readFiles(sysConfig, vmArgs string, s *original.Settings) (err error) {
 	if sysConfig != "" {
 		err = original.ReadSysConfig(sysConfig, s)
 	}
-	if err == nil && vmArgs != "" { // its settings win
+	if err == nil && vmArgs != "" { // its settings override those of sys.config
 		err = original.ReadVMArgs(vmArgs, s)
 	}
 	return err

@@ -43,8 +43,8 @@ func ReadDets(path string) (s State, err error) {
 }
 
 // A dets file of version 9 begins with a header of big-endian 32-bit words, at the offsets below.
-// It is followed by pointers to the parts of an array, which hold pointers to segments. Each
-// segment has 256 slots of a size and a pointer each. A slot is for the keys whose hash is the slot's
+// The header is followed by pointers to the parts of an array, which hold pointers to segments. Each
+// segment has 256 slots, and each slot a size and a pointer. A slot is for the keys whose hash is the slot's
 // number, and points to their collection: a size, a status, and the objects, each preceded by its size.
 //
 // The original's table has 256 slots, so one part and one segment cover it. Its only object is

@@ -21,7 +21,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Settings are the settings of the original that this node also has. In the zero value, none of them is set.
+// Settings are the settings of the original that this node also has. The zero value sets none of them.
 //
 // As in Erlang, vm.args wins over sys.config, so call [ReadVMArgs] after [ReadSysConfig].
 type Settings struct {

@@ -113,7 +113,7 @@ func TestSettings(t *testing.T) {
 
 func first(data []byte, _ error) []byte { return data }
 
-// load loads the configuration that settings make.
+// load loads the configuration that s.TOML returns.
 func load(t *testing.T, s Settings) config.Config {
 	t.Helper()
 	toml, err := s.TOML()

@@ -66,7 +66,7 @@ func TestVMArgs(t *testing.T) {
 	}
 }
 
-// TLS options may each have a separate flag, as in OTP's guide. Only those of the server are taken.
+// TLS options may each have a separate flag, as in OTP's guide. Only server options are taken.
 func TestTLS(t *testing.T) {
 	dir := write(t, map[string]string{
 		"opt": `[{server, [{certfile, "c.pem"}, {cacertfile, "ca.pem"}, {verify, verify_peer}, {fail_if_no_peer_cert, true}, odd, {depth, 2}]},

@@ -61,8 +61,8 @@ func (l *Log) Close() {
 
 // A peer can cause log lines as often as it likes. So lines with the same message are limited
 // to a burst, and then to one per interval. If the lines contain the peer's address, that
-// limit applies to each host, so that no host can hide what another does. The limit for all
-// hosts together, and the limit for errors, is crowd times as high.
+// limit applies to each host, so that no host can hide what another host does. The limit for
+// all hosts together, and the limit for errors, is crowd times as high.
 const (
 	burst    = 10
 	crowd    = 10

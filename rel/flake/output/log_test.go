@@ -146,7 +146,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// No host can hide the lines of another, although all hosts together can.
+// No host can hide another host's lines, although all hosts together can.
 func TestLimitOfHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlood()

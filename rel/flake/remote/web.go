@@ -120,7 +120,7 @@ func urlOf(cfg config.HTTP) (string, error) {
 	return u.String(), nil
 }
 
-// onlyOf accepts only the first certificate in a file, which is the node's, whatever names that certificate has.
+// onlyOf returns settings that accept only the first certificate in a file, the node's, whatever names it contains.
 func onlyOf(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

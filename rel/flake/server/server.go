@@ -48,7 +48,7 @@ type Server struct {
 	level      *slog.LevelVar // of log's lines
 }
 
-// prepare opens what a node needs before it starts; Stop closes it. prepare completes cfg.
+// prepare completes cfg, and opens what a node needs before it starts. Stop closes what prepare opened.
 func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (s *Server, err error) {
 	s = &Server{log: lines.Logger, level: lines.Level, seen: secrets(*cfg)}
 	s.settings, err = readSettings(*cfg, s.log) // before the default timestamp path is filled in
@@ -213,7 +213,7 @@ func (s *Server) reload(load func() (config.Config, error)) error {
 	return nil
 }
 
-// renewCertificates reads the certificate files that have changed, as the next connection would; changes are logged.
+// renewCertificates reads the certificate files that have changed, as the next connection would, and logs changes.
 func (s *Server) renewCertificates() {
 	if s.secured != nil {
 		s.secured()
