@@ -29,8 +29,8 @@ func TestEtcdRefusedSecured(t *testing.T) {
 	for name, tt := range map[string]struct {
 		endpoint, more, want, do string
 	}{
-		"wrong CA":       {secured, fmt.Sprintf("ca = %q", other.File), "x509: certificate signed by unknown authority", "set etcd.ca to the CA of its certificate"},
-		"no CA":          {"https://" + secured, "", "x509: certificate signed by unknown authority", "set etcd.ca to the CA of its certificate"},
+		"wrong CA":       {secured, fmt.Sprintf("ca = %q", other.File), "x509: certificate signed by unknown authority", "set etcd.ca to the CA of etcd's certificate"},
+		"no CA":          {"https://" + secured, "", "x509: certificate signed by unknown authority", "set etcd.ca to the CA of etcd's certificate"},
 		"TLS wanted":     {secured, "start_timeout = 2", "", "is it up, and does it require TLS? See etcd.endpoints and etcd.ca"},
 		"no TLS there":   {open, fmt.Sprintf("ca = %q\nstart_timeout = 2", ca.File), "", "is it up, and does it require TLS? See etcd.endpoints and etcd.ca"},
 		"wrong password": {secured, as("root"), "authentication failed, invalid user ID or password", "see etcd.user and etcd.password_file"},

@@ -148,7 +148,7 @@ func TestImportTells(t *testing.T) {
 	}{
 		{"otp25/closed", hour, "-dets DETS -timestamp DIR/mark", 0, "it was closed\n"},
 		{"otp25/empty", hour, "-dets DETS -timestamp DIR/mark", 0, "it contains no time; it was closed\n"},
-		{"otp29/future", hour, "-dets DETS -timestamp DIR/mark", 0, `2100-01-01T00:00:00.000Z is [0-9hms.]+ ahead of this machine's clock: (.|\n)*ids begin after 2100-01-01T00:00:05(.|\n)*a node does not start before then`},
+		{"otp29/future", hour, "-dets DETS -timestamp DIR/mark", 0, `2100-01-01T00:00:00.000Z is [0-9hms.]+ ahead of this machine's clock: (.|\n)*ids begin after 2100-01-01T00:00:05(.|\n)*a node cannot start before then`},
 		{"otp25/closed", -hour, "-dets DETS -timestamp DIR/mark", 0, `is 1h0m0s ahead`},
 		{"otp25/closed", 4 * time.Second, "-dets DETS -timestamp DIR/mark", 0, `waiting until then: 1s\n`},
 		{"otp23/bag", hour, "-dets DETS -timestamp DIR/mark", exitUsage, "its type is 2"},

@@ -63,7 +63,7 @@ func table() []subcommand {
 		{"check", "", 0, "shows whether the file of marks and etcd agree, and what would happen at startup",
 			commands.CheckMore, commands.Check},
 		{"status", "", 0, "shows the state of a running node", commands.StatusMore, commands.Status},
-		{"bench", "", 0, "loads a running node, measures it, and looks for duplicate ids",
+		{"bench", "", 0, "puts load on a running node, measures it, and looks for duplicate ids",
 			commands.BenchMore, commands.Bench},
 		{"generate", "", 0, "makes ids without a node", commands.GenerateMore, commands.Generate},
 		{"inspect", "ID...", math.MaxInt, "decodes ids of any format", commands.InspectMore, commands.Inspect},

@@ -54,7 +54,7 @@ func Bench(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	b := benchFlags{way: remote.NewChoice(f, "over the distribution, unless -url is set")}
 	f.StringVar(&b.Generator, "generator", "flake", "take ids from the generator `NAME`")
-	b.base = f.String("base", "", "have the node write ids in this `base`, 2 to 62 or canonical; "+
+	b.base = f.String("base", "", "request ids in this `base`, 2 to 62 or canonical; "+
 		"without it they are bytes, and leased if -ids is more than 1")
 	f.IntVar(&b.Callers, "callers", 16, "the number of concurrent callers")
 	f.IntVar(&b.Connections, "connections", 1,

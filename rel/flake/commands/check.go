@@ -52,7 +52,7 @@ func Check(f *cli.Flags) cli.Action {
 		}
 		err = show(stdout, *asJSON, "  ", report, textOfCheck(report))
 		if err == nil && !report.Fits {
-			err = errors.New("something is wrong, as shown")
+			err = errors.New("something is wrong: see the findings")
 		}
 		return err
 	})

@@ -50,7 +50,7 @@ func Inspect(f *cli.Flags) cli.Action {
 			v.base, err = textBaseOf(*in)
 		}
 		if err == nil && len(args) == 0 {
-			err = errors.New("no ids: name them, or use - to read standard input")
+			err = errors.New("no ids: give them as arguments, or use - to read standard input")
 		}
 		if err != nil {
 			return cli.UsageError(err)

@@ -53,7 +53,7 @@ func Token(path string) (string, error) {
 		return "", err
 	}
 	if len(token) < minToken {
-		return "", fmt.Errorf("http.token_file %q: must be %d characters or more, as openssl rand -hex 16 prints",
+		return "", fmt.Errorf("http.token_file %q: must be %d characters or more, such as the output of openssl rand -hex 16",
 			path, minToken)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -114,7 +114,7 @@ func Advise(err error, cfg config.Etcd) error {
 	case errors.Is(err, workers.ErrNoneFree):
 		advice = "set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"
 	case as[x509.UnknownAuthorityError](err):
-		advice = "set etcd.ca to the CA of its certificate"
+		advice = "set etcd.ca to the CA of etcd's certificate"
 	case as[*tls.CertificateVerificationError](err):
 		advice = "is this etcd's certificate? See etcd.endpoints"
 	case errors.Is(err, etcd.ErrPassword):

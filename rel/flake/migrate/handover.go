@@ -394,7 +394,7 @@ func stateOf(status etf.Term) (last time.Time, w flake.Worker, err error) {
 			last = time.UnixMilli(milli).UTC()
 			if ahead := time.Until(last); ahead > MostAhead {
 				err = fmt.Errorf("its last id is %v ahead of this machine's clock; "+
-					"set the clock right, or wait until it has caught up", ahead)
+					"correct the clock, or wait until it has caught up", ahead)
 			}
 			return last, flake.Worker(worker), err
 		}

@@ -237,7 +237,7 @@ func pass(ctx context.Context, stdout io.Writer, end time.Time) error {
 	case wait <= 0:
 		return nil
 	case wait > original.Margin:
-		fmt.Fprintf(stdout, "a node does not start before then: in %v\n", wait.Round(time.Second))
+		fmt.Fprintf(stdout, "a node cannot start before then: in %v\n", wait.Round(time.Second))
 		return nil
 	}
 	fmt.Fprintf(stdout, "waiting until then: %v\n", wait.Round(time.Millisecond))

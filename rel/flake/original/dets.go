@@ -75,7 +75,7 @@ const (
 func parseDets(data []byte) (last uint64, closed bool, err error) {
 	r := detsReader{data: data}
 	if len(data) < slotsBegin || r.word(cookieAt) != cookie {
-		return 0, false, errors.New("not a dets file; must be the original's, which its timestamp_path names")
+		return 0, false, errors.New("not a dets file; it must be the original's, which its timestamp_path names")
 	}
 	for _, field := range []struct {
 		at, want uint64

@@ -120,7 +120,7 @@ var reasons = map[string]string{
 	"--":             "",
 	"-hidden":        "this node is hidden",
 	"-config":        "name the file with -sys-config",
-	"-start_epmd":    `this node starts EPMD unless it runs: set node.epmd to "off" or to another host's EPMD`,
+	"-start_epmd":    `this node starts EPMD unless one is running: set node.epmd to "off" or to another host's EPMD`,
 	"-erl_epmd_port": "set node.listen to this port",
 	"-heart":         "systemd or a container restarts this node",
 	"-noinput":       "this node has this flag too",
