@@ -97,7 +97,7 @@ func TestCheckConfigFaults(t *testing.T) {
 		"a number that etcd has too": {"[flake]\nworker_id = 'etcd'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\nnumbers = 8\n" +
 			"[[generator]]\nname = 'a'\nformat = 'flake'\nworker_id = '01:00:00:00:00:08'\n[[generator]]\nname = 'b'\nformat = 'flake'\nworker_id = '01:00:00:00:00:07'",
 			"flake: generator b: worker_id 01:00:00:00:00:07: generator flake may get it from etcd, and both would hand out the same ids; give one of them another worker_id\n"},
-		"numbers of which one is taken": {"[flake]\nworker_id = 'random'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\n" +
+		"numbers, one of them taken": {"[flake]\nworker_id = 'random'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\n" +
 			"[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 3\nsequence_max = 99\n[[generator]]\nname = 'b'\nformat = 'sno'\npartition = 'etcd'\nsequence_min = 100\n" +
 			"[[generator]]\nname = 'c'\nformat = 'snowflake'\nid = 2\nmachine_bits = 11\n[[generator]]\nname = 'd'\nformat = 'snowflake'\nid = 'etcd'",
 			"flake: generator d: id \"etcd\": generator c has one of these numbers, and both would hand out the same ids; give one of them another id\n"},

@@ -142,7 +142,7 @@ check("ordered", _, N) ->
          receive {First, _} when First =:= large; First =:= state -> large = First end,
          receive {state, _} -> ok end
      end || _ <- lists:seq(1, 5)];
-%% A trace token comes back with each answer, as from a gen_server.
+%% Each answer carries the trace token, as from a gen_server.
 check("traced", _, N) ->
     [begin
          seq_trace:set_token(label, 17),
