@@ -123,7 +123,7 @@ func (o *option) set(v any) bool {
 	case time.Time:
 		n, ok = v.UnixMilli(), o.Type == formats.Time
 	case string:
-		mac, err := net.ParseMAC(v) // which also accepts other lengths, and three dotted groups
+		mac, err := net.ParseMAC(v) // ParseMAC also accepts other lengths, and three dotted groups
 		if ok = err == nil && len(mac) == 6 && !strings.Contains(v, ".") && o.Type == formats.MAC; ok {
 			n = int64(binary.BigEndian.Uint64(append([]byte{0, 0}, mac...)))
 		}
