@@ -53,8 +53,8 @@ func Token(path string) (string, error) {
 		return "", err
 	}
 	if len(token) < minToken {
-		return "", fmt.Errorf("http.token_file %q: must be %d characters or more, such as the output of openssl rand -hex 16",
-			path, minToken)
+		return "", fmt.Errorf("http.token_file %q: must be %d characters or more, "+
+			"such as the output of openssl rand -hex 16", path, minToken)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", fmt.Errorf("http.token_file %q: must be printable ASCII characters without spaces", path)
