@@ -202,7 +202,7 @@ func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 	}
 }
 
-// numberFaults reports faults of the keys that set the generator's number, which no other generator may have.
+// numberFaults reports faults in the keys that set the generator's number, which no other generator may have.
 func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string)) {
 	var all []string
 	var given [][]string

@@ -50,7 +50,7 @@ func TestHalves(t *testing.T) {
 			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.uuid, formats.Canonical))
 			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(string(id.AppendOctets(nil, 16)), formats.Octets))
 			expect(t, "badarg")(s.Get(t.Context(), Meta{0, true}))
-			_, err = formats.KindOf("uuidv7").Format(nil).Parse(string(f.Append(nil, id, 62)), 62) // a UUID of version 7, or not one
+			_, err = formats.KindOf("uuidv7").Format(nil).Parse(string(f.Append(nil, id, 62)), 62) // fails unless it is a UUID of version 7
 			if (err == nil) != (f == formats.KindOf("uuidv7").Format(nil)) {
 				t.Errorf("as a UUID: %v", err)
 			}

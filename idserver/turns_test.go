@@ -40,8 +40,8 @@ func newAsked(t *testing.T) asked {
 	return asked{s, ids}
 }
 
-// lease starts taking n ids in a turn. Later it stores the positions of its first and its last id, among
-// all ids, in the variables that it returns.
+// lease starts taking n ids in a turn. It returns pointers to variables that later hold the positions of
+// its first and its last id among all ids.
 func (a asked) lease(t *testing.T, n int, turn *Turn) (first, last *int) {
 	first, last = new(int), new(int)
 	go func() {

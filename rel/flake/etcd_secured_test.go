@@ -77,7 +77,7 @@ func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
 			}
 			defer response.Body.Close()
 			answer, err := io.ReadAll(response.Body)
-			// A request whose answer came too late was performed as well.
+			// An earlier request may have been performed although its answer came too late.
 			return response.StatusCode == http.StatusOK || err == nil && strings.Contains(string(answer), "already exists")
 		})
 	}

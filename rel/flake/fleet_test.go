@@ -156,8 +156,8 @@ func (f *trial) settle(nodes int) (serving []*trialNode) {
 	return serving
 }
 
-// answered waits until the first caller has had at least least answers from each generator of
-// each node.
+// answered waits until each generator of each node has answered the first caller at least that
+// often.
 func (f *trial) answered(least int) {
 	f.t.Helper()
 	p := f.callers[0]
@@ -263,8 +263,8 @@ func (f *trial) follower() *etcdtest.Member {
 	return f.etcd.Members[slices.IndexFunc(f.etcd.Members, func(m *etcdtest.Member) bool { return m != leader })]
 }
 
-// crashAndStop kills a node, starts it, which resumes its number, stops it cleanly, and starts
-// it again.
+// crashAndStop kills a node and starts it, with the same number, and then stops it cleanly and
+// starts it again.
 func (f *trial) crashAndStop(n *trialNode) {
 	n.end(syscall.SIGKILL)
 	n.start()

@@ -64,7 +64,7 @@ func helloRecords(size, each int) (b []byte) {
 	return b
 }
 
-// forge is admitted and sends size bytes of a message for the TLS handshake, with 256 KB of
+// forge is admitted and sends the first size bytes of a TLS handshake message, 256 KB of
 // certificates, which no library would send.
 func (a *attacker) forge(size int) {
 	var secrets strings.Builder

@@ -121,7 +121,7 @@ func TestSilentAndDripping(t *testing.T) {
 		silent.SetReadDeadline(time.Now().Add(time.Millisecond))
 		if _, err := silent.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
 			meanwhile++
-		} else if meanwhile == 0 { // its time to be silent ran out before there was a call
+		} else if meanwhile == 0 { // the node hung up before it answered a call
 			silent = dial(t, n.addr)
 		}
 	}

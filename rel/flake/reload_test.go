@@ -122,7 +122,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s, want %s", line, want)
 		}
 	}
-	if line := r.next("changes of these keys need a restart"); !strings.Contains(line, "keys=node.name") {
+	if line := r.next("changes to these keys need a restart"); !strings.Contains(line, "keys=node.name") {
 		t.Error(line)
 	}
 	wantToken(tokens, 401)

@@ -113,8 +113,8 @@ var behind = map[string]string{
 }
 
 // TestSecurityTable compares the tables of SECURITY.md with the code behind them, which must exist. Each number in the
-// second column is the value of a constant behind the row, unless "about" precedes it or names of other things than
-// constants are behind the row. No limit and no row may be missing.
+// second column is the value of a constant behind the row, unless "about" precedes it or code other than constants is
+// behind the row, too. No limit and no row may be missing.
 func TestSecurityTable(t *testing.T) {
 	source := newSource(t, "../..")
 	told, found := map[string]bool{}, map[string]bool{}

@@ -27,7 +27,7 @@ type siege struct {
 	ctx     context.Context
 	n       *flakeNode
 	url     string
-	percent int // how many of the attackers take part, because open files are limited
+	percent int // the percentage of the attackers that take part, limited by open files
 	pids    map[etf.Atom]etf.Pid
 	names   atomic.Int64
 }

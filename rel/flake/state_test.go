@@ -43,7 +43,7 @@ func TestTimestampPath(t *testing.T) {
 		p.awaitText("the configuration was reloaded")
 		p.signal(syscall.SIGTERM)
 		if p.wait(); strings.Contains(p.output(), "need a restart") {
-			t.Errorf("%s: a reload reports changes of keys that are not set:\n%s", variable, p.output())
+			t.Errorf("%s: a reload reports changes to keys that are not set:\n%s", variable, p.output())
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (o *originalNode) late() {
 			err = h.Suspend(ctx)
 		}
 		if err == nil {
-			time.Sleep(migrate.MostSuspended - time.Second) // on the guard's clock, which is what is tested
+			time.Sleep(migrate.MostSuspended - time.Second) // and the trick takes 1.5 s, so the guard's time is up
 			err = h.Halt(ctx)
 		}
 		h.Conn.Close()

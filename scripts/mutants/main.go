@@ -96,7 +96,7 @@ func run(ctx context.Context, paths []string, reviewed, list string) error {
 	return nil
 }
 
-// measure tries a package's mutants and returns how many lived that are not known.
+// measure tries a package's mutants and returns how many unknown ones lived.
 func (p *pkg) measure(ctx context.Context, known map[string]bool, list string) (int, error) {
 	begin := time.Now()
 	if err := p.build(ctx); err != nil {

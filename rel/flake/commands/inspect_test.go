@@ -108,7 +108,7 @@ func TestInspectTexts(t *testing.T) {
 		{"-config " + many, "9q6uqblq2622g22b", "people, read as sno's own text"},
 		{"-format uuidv7", "nonsense", "nonsense: not an id of uuidv7"},
 		{"-format uuidv7", "019b76daa8004001808000000001e345", "not an id of uuidv7"},
-		{"", "hello", "hello: not an id of flake"}, // only with a time on a format's first day
+		{"", "hello", "hello: not an id of flake"}, // as digits, it has a time on its format's first day
 		{"-config " + file, "?", "?: not an id of flake, snowflake"},
 		{"", strings.Repeat("!", 1000), "!... (1000 bytes): not an id of flake, flake-idgen, snowflake, " +
 			"sno, uuidv7, ulid"},

@@ -70,7 +70,7 @@ type run struct {
 	batches chan []span
 }
 
-// Run makes one call by every caller, and fails if one of these calls fails. Then the callers call
+// Run has every caller make one call, and fails if one of these calls fails. Then the callers call
 // for o.Duration, at o.Rate or as often as they can. If a call starts late because the caller's
 // previous call took a long time, its measured time includes the delay.
 func Run(ctx context.Context, o Options) (Result, error) {
@@ -113,7 +113,7 @@ func (o *Options) behind(calls uint64, seconds float64) bool {
 	return float64(calls) < 0.99*o.Rate*seconds-float64(len(o.Takers))
 }
 
-// greet makes a call by each caller, so that all callers are connected.
+// greet has each caller make one call, so that all callers are connected.
 func (r *run) greet(ctx context.Context, s *seen) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, callTime, errTime)
 	defer cancel()

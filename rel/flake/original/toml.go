@@ -15,8 +15,8 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 )
 
-// TOML returns a sys.toml with the settings, and comments that list what was not taken. It fails if a string is
-// not UTF-8.
+// TOML returns a sys.toml with the settings, and with comments that list what was not taken. It fails if a
+// string is not UTF-8.
 //
 // It does not check whether the node accepts the result: a certificate may be missing, for example.
 func (s Settings) TOML() ([]byte, error) {

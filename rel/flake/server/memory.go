@@ -100,7 +100,7 @@ func releaseMemory(ctx context.Context) {
 // taken is the number of garbage collections so far, and the size of all stacks in bytes.
 type taken struct{ cycles, stacks uint64 }
 
-// leaves reports whether there may be more memory to release than the last release left.
+// leaves reports whether more memory may have become free to release since the last release.
 func (u taken) leaves(released taken) bool {
 	return u.cycles != released.cycles || u.stacks > released.stacks+releaseStacks
 }

@@ -208,7 +208,7 @@ func (s *Server) reload(load func() (config.Config, error)) error {
 	}
 	s.log.Info("the configuration was reloaded", "keys", cmp.Or(strings.Join(changed, ", "), "nothing"))
 	if len(later) > 0 {
-		s.log.Warn("changes of these keys need a restart", "keys", strings.Join(later, ", "))
+		s.log.Warn("changes to these keys need a restart", "keys", strings.Join(later, ", "))
 	}
 	return nil
 }

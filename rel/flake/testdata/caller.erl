@@ -169,7 +169,7 @@ check("proxy", _, N) ->
              {'DOWN', _, process, Client, _} -> ok
          end
      end)();
-%% Calls that another node forwards are answered by a server that is not connected to the caller.
+%% Calls that another node forwards are answered by a server that is not yet connected to the caller.
 check("proxied", [Proxy], N) ->
     To = {proxy, list_to_atom(Proxy)},
     To ! {client, self()},
@@ -297,7 +297,7 @@ check("dialled", _, N) ->
     receive {nodeup, N, _} -> id(N) end;
 %% Dials after it was dialed and before it has noticed that, each time under a different
 %% name. Both sides end up with one connection, which stays: collide=PREFIX,TIMES,DIR.
-%% The next time begins once DIR has a file with the name.
+%% Each round continues once DIR has a file with that name.
 check("collide", [Arg], N) ->
     [Prefix, Times, Dir] = string:split(Arg, ",", all),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
@@ -353,7 +353,7 @@ check("honest", [Arg], N) ->
                          [<<First:128, Count:32>> || {Runs, _} <- Lists, {First, Count} <- Runs]),
     io:format("SLOWEST ~b~n", [lists:max([Slowest || {_, Slowest} <- Lists])]);
 %% Processes call repeatedly, even after the server was down, until a file exists:
-%% across=FILE,PROCESSES. All ids received before are below all ids received after.
+%% across=FILE,PROCESSES. The ids from before the last outage are below those from after it.
 check("across", [Arg], N) ->
     [File, Processes] = string:split(Arg, ","),
     until_connected(N),
