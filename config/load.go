@@ -130,7 +130,7 @@ func parse(path, src string, flags []Flag) (Config, []*Error) {
 	c.draw()
 	faults = append(faults, c.faults(reported)...)
 	for _, e := range faults {
-		if v, ok := values[e.Key]; ok && v.flag {
+		if v := values[e.Key]; v.flag {
 			e.File = v.file
 		} else {
 			e.Line = lineOf(e.Key)
@@ -187,30 +187,24 @@ func (c *Config) tablesOf(meta toml.MetaData, values map[string]given) {
 			*on = *on || strings.HasPrefix(key, table+".")
 		}
 	}
-	for key, v := range values {
-		var n int
-		if _, err := fmt.Sscanf(key, "generator[%d].", &n); err != nil {
-			continue
-		}
-		if n > len(c.Generators) {
-			c.Generators = append(c.Generators, make([]Generator, n-len(c.Generators))...)
-		}
-		if base(key) == "format" {
-			c.Generators[n-1].Format, _ = v.value.(string)
+	for i := range MaxGenerators {
+		table := generatorKey(i) + "."
+		for key := range values {
+			if strings.HasPrefix(key, table) {
+				c.Generators = append(c.Generators, make([]Generator, max(0, i+1-len(c.Generators)))...)
+				c.Generators[i].Format, _ = values[table+"format"].value.(string)
+			}
 		}
 	}
 }
 
 func syntaxError(err error) *Error {
-	p, ok := errors.AsType[toml.ParseError](err)
-	switch {
-	case ok && strings.HasSuffix(p.LastKey, "cookie"): // the parser's message would contain the cookie
+	p, _ := errors.AsType[toml.ParseError](err)
+	if strings.HasSuffix(p.LastKey, "cookie") { // the parser's message would contain the cookie
 		return &Error{Line: p.Position.Line, Key: p.LastKey, Value: hidden,
 			Want: "not TOML: the value must be in quotes"}
-	case ok:
-		return &Error{Line: p.Position.Line, Want: "not TOML: " + p.Message}
 	}
-	return &Error{Want: fmt.Sprintf("not TOML: %v", err)}
+	return &Error{Line: p.Position.Line, Want: "not TOML: " + cmp.Or(p.Message, err.Error())}
 }
 
 // quoted matches comments and strings, in which dots and brackets have no meaning.
@@ -259,9 +253,9 @@ func unknown(key string, v any, settings []setting) *Error {
 	if slices.Contains(tables, key) {
 		return &Error{Key: key, Value: show(key, v), Want: fmt.Sprintf("must be a table [%s]", key)}
 	}
-	names := slices.Clone(tables)
+	names := tables
 	if _, isTable := v.(map[string]any); !isTable {
-		names = names[:0]
+		names = nil
 		table := key[:strings.LastIndexByte(key, '.')+1]
 		for _, s := range settings {
 			if strings.HasPrefix(s.key, table) || !strings.HasPrefix(table, "generator[") {
@@ -278,12 +272,14 @@ func base(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
 // Nearest returns before, followed by the name that is nearest to word. It returns "" if every
 // name differs from word by more than half of word's length, and by more than two bytes.
-func Nearest(before, word string, names []string, far func(word, name string) int) string {
-	name := slices.MinFunc(names, func(a, b string) int { return far(word, a) - far(word, b) })
-	if far(word, name) > max(2, len(word)/2) {
-		return ""
+func Nearest(before, word string, names []string, far func(word, name string) int) (nearest string) {
+	most := max(2, len(word)/2)
+	for _, name := range names {
+		if n := far(word, name); n <= most {
+			nearest, most = before+name, n-1
+		}
 	}
-	return before + name
+	return nearest
 }
 
 // Distance returns the Levenshtein distance between a and b, in bytes.
@@ -308,26 +304,26 @@ func Distance(a, b string) int {
 }
 
 // headOfLine matches a key, or the header of a table or of an array of tables, at the start of a line.
-var headOfLine = regexp.MustCompile(`^\s*(?:(\[\[?)\s*([^\]]*?)\s*\]|["']?([^="']*?)["']?\s*=)`)
+var headOfLine = regexp.MustCompile(`^\s*(?:\[\[?\s*([^\]]*?)\s*\]|["']?([^="']*?)["']?\s*=)`)
 
 // linesOf returns a function that finds the line of a table's header, or of a key that is written
 // plainly below its table's header. For keys that a generator lacks, it returns the line of the
 // generator's header. For all other keys it returns 0, because the parser keeps no positions.
 func linesOf(src string) func(key string) int {
 	lines := make(map[string]int)
-	prefix, generators, n := "", 0, 0
+	prefix, count, n := "", 0, 0
 	for line := range strings.Lines(src) {
 		n++
 		m := headOfLine.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
-		keys := []string{prefix + m[3]}
-		if table := m[2]; table != "" {
+		keys := []string{prefix + m[2]}
+		if table := m[1]; table != "" {
 			keys = []string{table}
-			if m[1] == "[[" && table == "generator" {
-				table = generatorKey(generators)
-				generators++
+			if table == generators {
+				table = generatorKey(count)
+				count++
 				keys = append(keys, table)
 			}
 			prefix = table + "."

@@ -44,7 +44,7 @@ func TestLoadIsBounded(t *testing.T) {
 	const deep = "tables or arrays nested deeper than 8: no key is that deep"
 	many := func(n int) (text string) {
 		for i := range n {
-			text += fmt.Sprintf("key%d = 1\n", i)
+			text += fmt.Sprintf("log.key%d = 1\n", i)
 		}
 		return text
 	}
@@ -58,8 +58,14 @@ func TestLoadIsBounded(t *testing.T) {
 		"behind a text":   {`a = {b = """\"""x"""", ` + strings.Repeat("a.", 1<<12) + `a = """"x"""}`, deep},
 		"behind another":  {`a = {b = '''x'''', ` + strings.Repeat("a.", 1<<12) + `a = ''''x'''}`, deep},
 		"many keys":       {many(maxValues + 1), "2049 keys, more than 2048"},
-		"unknown keys":    {many(maxValues), "key1: unknown, the nearest known is"},
+		"unknown keys":    {many(maxValues), "log.key1: unknown, the nearest known is"},
 		"a long key":      {strings.Repeat("a", 1<<19) + " = 1", strings.Repeat("a", maxKey) + "...: unknown"},
+		"a shorter key":   {strings.Repeat("a", maxKey) + " = 1", strings.Repeat("a", maxKey) + ": unknown"},
+		"as deep as can":  {strings.Repeat("a.", 8) + "a = [[[[[[[[1]]]]]]]]", "a: unknown"},
+		"generators":      {strings.Repeat("[[generator]]\n", 65), ":1: generator: 65 tables, more than 64"},
+		"one fewer":       {strings.Repeat("[[generator]]\n", 64), ":64: generator[64].name"},
+		"none of these":   {"'generator[0].format' = 1\n'generator[65].format' = 1", "generator[65].format: unknown"},
+		"a dot in a key":  {"[[generator]]\n'a.b' = 1", "generator[1].a.b: unknown"},
 		"dots in text":    {"# ........ [[[[[[[[[\n[log]\nlevel = \"[[[[[[[[[ \\\" ..........\"", "log.level"},
 	} {
 		path := write(t, tt.text)
