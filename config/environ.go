@@ -42,21 +42,23 @@ func Environ(environ []string) ([]Flag, error) {
 		key, ok := keys[name]
 		once := cmp.Or(cookieOf(key), key) // only one variable may set it
 		switch {
-		case value == "" || !ok && (!meant(name, keys) || ofService.MatchString(name)):
-		case !ok:
-			far := func(name, known string) int {
-				return min(Distance(ours+name, known), Distance(ours+name, short(keys[known]))+1)
-			}
-			known := Nearest(", the nearest known variable is ", name[len(ours):], slices.Sorted(maps.Keys(keys)), far)
-			faults = append(faults, &Error{File: name, Want: "unknown" + known})
-		case set[once] != "":
+		case value == "":
+		case ok && set[once] != "":
 			faults = append(faults, &Error{File: name, Key: key, Want: fmt.Sprintf(onlyOne, set[once])})
-		default:
+		case ok:
 			set[once] = name
 			if value == `""` {
 				value = ""
 			}
 			flags = append(flags, Flag{name, key, value})
+		case meant(name, keys) && !ofService.MatchString(name):
+			far := func(name, known string) int {
+				return min(Distance(ours+name, known), Distance(ours+name, short(keys[known]))+1)
+			}
+			known := slices.Sorted(maps.Keys(keys))
+			slices.Reverse(known) // of equally near ones, FLAKE_NODE_NAME is before FLAKE_GENERATOR_1_NAME
+			nearest := Nearest(", the nearest known variable is ", name[len(ours):], known, far)
+			faults = append(faults, &Error{File: name, Want: "unknown" + nearest})
 		}
 	}
 	return flags, join(faults)

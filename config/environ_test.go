@@ -88,6 +88,7 @@ worker = 31
 
 // What is wrong names the variable.
 func TestBadEnvironment(t *testing.T) {
+	const mustBeSize = `must be at least 32 MiB, as an integer of bytes or as in "256MiB" or "2GiB", or 0 for none`
 	for _, tt := range []struct{ environ, want string }{
 		{"FLAKE_NODE_NET_TICKTIME=5s",
 			`FLAKE_NODE_NET_TICKTIME: node.net_ticktime = "5s": must be an integer from 4 to 3600, in seconds`},
@@ -111,7 +112,18 @@ func TestBadEnvironment(t *testing.T) {
 		{"FLAKE_GENERATOR_1_WORKR=1", "FLAKE_GENERATOR_1_WORKR: unknown, " +
 			"the nearest known variable is FLAKE_GENERATOR_1_WORKER"},
 		{"FLAKE_GENERATOR_65_WORKER=1", "FLAKE_GENERATOR_65_WORKER: unknown, " +
-			"the nearest known variable is FLAKE_GENERATOR_15_WORKER"},
+			"the nearest known variable is FLAKE_GENERATOR_6_WORKER"},
+		{"FLAKE_NAME=a@b", "FLAKE_NAME: unknown, the nearest known variable is FLAKE_NODE_NAME"},
+		{"FLAKE_INTERFACE=\xff", `FLAKE_INTERFACE: flake.interface = "\xff": must be the name of a network interface`},
+		{"FLAKE_NODE_MEMORY_LIMIT=1T", `FLAKE_NODE_MEMORY_LIMIT: node.memory_limit = "1T": ` + mustBeSize},
+		{"FLAKE_NODE_MEMORY_LIMIT=17179869185GiB", // 1 GiB and 64 bits
+			`FLAKE_NODE_MEMORY_LIMIT: node.memory_limit = "17179869185GiB": ` + mustBeSize},
+		{"FLAKE_HTTP_METRICS=127.0.0.1:1", `FLAKE_HTTP_METRICS: http.metrics = "127.0.0.1:1": needs http.listen`},
+		{"FLAKE_ETCD_WAIT=true", `config: etcd.endpoints = []: must be an array of "host:port"`},
+		{`FLAKE_ETCD_ENDPOINTS=["ftp://a:1"]`,
+			`FLAKE_ETCD_ENDPOINTS: etcd.endpoints = ["ftp://a:1"]: must be an array of "host:port"`},
+		{`FLAKE_ETCD_ENDPOINTS=[7, "a:1"]`,
+			`FLAKE_ETCD_ENDPOINTS: etcd.endpoints = "[7, \"a:1\"]": must be an array of "host:port"`},
 		{"FLAKE_GENERATOR_1_WORKER=32 FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=snowflake",
 			`FLAKE_GENERATOR_1_WORKER: generator[1].worker = 32: must be an integer from 0 to 31, or "etcd"`},
 		{"FLAKE_GENERATOR_1_WORKER_ID=etcd FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=sno " +
@@ -132,10 +144,20 @@ func TestBadEnvironment(t *testing.T) {
 	}
 }
 
-// A text in the file is no number, though one of the environment may be.
-func TestTextOfTheFileIsNoNumber(t *testing.T) {
-	_, err := Load(write(t, "[node]\nnet_ticktime = '15'"))
-	if err == nil || !strings.Contains(err.Error(), `net_ticktime = "15"`) {
-		t.Error(err)
+// A text in the file is no number, though one of the environment may be. What is wrong in the file
+// is wrong with flags too.
+func TestFileBesideFlags(t *testing.T) {
+	for _, tt := range []struct {
+		file string
+		flag Flag
+		want string
+	}{
+		{"[node]\nnet_ticktime = '15'", Flag{"-name", "node.name", "a@localhost"}, `net_ticktime = "15"`},
+		{"_file = 1", Flag{"-name", "node.name", "a@localhost"}, "_file: unknown"},
+		{"[http]\ntoken = 'x'", Flag{"FLAKE_HTTP_TOKEN_FILE", "http.token_file", "x"}, "http.token: unknown"},
+	} {
+		if _, err := Load(write(t, tt.file), tt.flag); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v, want %s", err, tt.want)
+		}
 	}
 }

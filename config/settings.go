@@ -112,11 +112,8 @@ func field[T any](key string, p *T, ok bool, must string) setting {
 	return setting{key, func() any { return *p }, func(v any) bool { return assign(p, v) }, ok, must}
 }
 
-func assign[T any](p *T, v any) bool {
-	t, ok := v.(T)
-	if ok {
-		*p = t
-	}
+func assign[T any](p *T, v any) (ok bool) {
+	*p, ok = v.(T)
 	return ok
 }
 
@@ -145,9 +142,8 @@ func setLevel(p *slog.Level, v any) bool {
 	return slices.Contains([]string{"debug", "info", "warn", "error"}, name) && p.UnmarshalText([]byte(name)) == nil
 }
 
-func setStrings(p *[]string, v any) (ok bool) {
+func setStrings(p *[]string, v any) bool {
 	list, ok := v.([]any)
-	*p = nil
 	for _, one := range list {
 		s, isString := one.(string)
 		ok = ok && isString
@@ -164,12 +160,12 @@ func setSize(p *int64, v any) bool {
 	}
 	for _, u := range []struct {
 		name  string
-		bytes int64
+		bytes uint64
 	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}} {
 		if digits, has := strings.CutSuffix(text, u.name); has {
-			n, err := strconv.ParseInt(digits, 10, 64)
-			*p = n * u.bytes
-			return err == nil && 0 <= n && n <= math.MaxInt64/u.bytes
+			n, err := strconv.ParseUint(digits, 10, 64)
+			*p = int64(n * u.bytes)
+			return err == nil && n <= math.MaxInt64/u.bytes
 		}
 	}
 	return false
@@ -180,9 +176,7 @@ func setSize(p *int64, v any) bool {
 func Changed(a, b Config) (keys []string) {
 	before, after := a.values(), b.values()
 	for _, s := range slices.Concat(b.settings(), a.settings()) {
-		was, had := before[s.key]
-		is, has := after[s.key]
-		if (was != is || had != has) && !slices.Contains(keys, s.key) {
+		if before[s.key] != after[s.key] && !slices.Contains(keys, s.key) {
 			keys = append(keys, s.key)
 		}
 	}
@@ -279,11 +273,13 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 		}
 	}
 	fault := func(key, format string, a ...any) {
-		faults = append(faults, &Error{Key: key, Value: show("", values[key]), Want: fmt.Sprintf(format, a...)})
+		if !reported[key] {
+			faults = append(faults, &Error{Key: key, Value: show("", values[key]), Want: fmt.Sprintf(format, a...)})
+		}
 	}
 	if beyond := c.beyondLoopback(); beyond != "" {
 		const published = "this cookie is published: %s, because %s can be reached from other hosts"
-		if c.Node.Cookie == PublishedCookie && !reported[cookieKey] {
+		if c.Node.Cookie == PublishedCookie {
 			fault(cookieKey, published, "set your own", beyond)
 		}
 		if c.Node.PreviousCookie == PublishedCookie {
@@ -301,7 +297,7 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 		c.Generators[i].faults(c.Generators[:i], func(name, want string) { fault(key+name, "%s", want) })
 	}
 	h := &c.HTTP
-	host, _, err := net.SplitHostPort(h.Listen)
+	host, _, _ := net.SplitHostPort(h.Listen)
 	switch {
 	case h.Metrics != "" && h.Listen == "":
 		fault("http.metrics", "needs http.listen")
@@ -309,7 +305,7 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 		fault("http.pprof", "needs http.token_file: profiles are only for callers with the token")
 	case h.Open && h.TokenFile != "":
 		fault("http.open", "http.token_file is %q: set only one of the two", h.TokenFile)
-	case err == nil && host != "" && !IsLoopback(host) && !h.Open && h.TokenFile == "":
+	case host != "" && !IsLoopback(host) && !h.Open && h.TokenFile == "":
 		fault("http.listen", "this can be reached from other hosts: "+
 			"set http.token_file, or http.open = true if anyone may take ids")
 	}
@@ -335,8 +331,8 @@ func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") || strings.EqualFold(host, "localhost.localdomain") {
 		return true
 	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
+	ip, _ := netip.ParseAddr(host)
+	return ip.Unmap().IsLoopback()
 }
 
 // nodeName matches the names that net_kernel accepts, except those with a second @, which no peer could dial.
@@ -358,16 +354,16 @@ func validPath(s string) bool { return s != "" && isPath(s) }
 
 // notEndpoint reports whether s is neither host:port nor an http or https URL of host:port.
 func notEndpoint(s string) bool {
-	if scheme, rest, isURL := strings.Cut(s, "://"); isURL && (scheme == "http" || scheme == "https") {
+	if scheme, rest, _ := strings.Cut(s, "://"); scheme == "http" || scheme == "https" {
 		s = rest
 	}
 	return !isHostPort(s, 1)
 }
 
 func isHostPort(s string, minPort uint64) bool {
-	host, port, err := net.SplitHostPort(s)
-	n, errPort := strconv.ParseUint(port, 10, 16)
-	return err == nil && errPort == nil && host != "" && n >= minPort && isPrintable(host)
+	host, port, _ := net.SplitHostPort(s)
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && host != "" && n >= minPort && isPrintable(host)
 }
 
 func isPrintable(s string) bool {
