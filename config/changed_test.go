@@ -18,6 +18,9 @@ func TestChanged(t *testing.T) {
 		{"[flake]\nworker_id = 'random'", "[flake]\nworker_id = 'etcd'\n[etcd]\nendpoints = ['a:1']",
 			"flake.worker_id etcd.endpoints"},
 		{"[etcd]\nendpoints = ['a:1', 'b:1']", "[etcd]\nendpoints = ['a:1']", "etcd.endpoints"},
+		{"", "[flake]\ninterface = 'eth0'", "flake.interface flake.worker_id"},
+		{"[[generator]]\nname = 'a'\nformat = 'uuidv7'", "[[generator]]\nname = 'a'\nformat = 'uuidv7'\n" +
+			"worker_id = '02:00:00:00:00:01'", "generator[1].worker_id"},
 		{generator + "id = 1", generator + "id = 1", ""},
 		{generator + "id = 1", generator + "id = 2\nepoch = 2020-01-01T00:00:00Z",
 			"generator[1].epoch generator[1].id"},
@@ -82,7 +85,7 @@ memory_limit = '32MiB'
 worker_id = '02:00:00:00:00:01'
 allowable_downtime = 1
 [http]
-listen = '127.0.0.1:0'
+listen = '0.0.0.0:1'
 open = true
 [log]
 level = 'warn'
@@ -97,6 +100,9 @@ format = 'json'
 	}
 	for len(keys) > 0 {
 		a.Take(keys[0], &b)
+		if keys[0] == "node.name" && a.Node.CookieFrom != "" {
+			t.Errorf("the cookie's source is taken with %s", keys[0])
+		}
 		if left := Changed(a, b); !slices.Equal(left, keys[1:]) {
 			t.Fatalf("with %s taken there are left %q, want %q", keys[0], left, keys[1:])
 		}

@@ -53,8 +53,8 @@ type Node struct {
 
 // FixedPort returns the port of Listen, or "" if any free port will do.
 func (n *Node) FixedPort() string {
-	_, port, err := net.SplitHostPort(n.Listen)
-	if err != nil || port == "0" {
+	_, port, _ := net.SplitHostPort(n.Listen)
+	if port == "0" {
 		return ""
 	}
 	return port
@@ -186,8 +186,5 @@ func (c *Config) MaxNumber() uint64 {
 			most = min(most, g.Kind().MaxNumber(g.Options, g.Etcd))
 		}
 	}
-	if c.Etcd.Numbers > 0 {
-		most = min(most, uint64(c.Etcd.Numbers)-1)
-	}
-	return most
+	return min(most, uint64(c.Etcd.Numbers)-1) // 0 numbers leave most as it is
 }

@@ -44,9 +44,11 @@ func TestShippedFileHoldsTheDefaults(t *testing.T) {
 }
 
 func TestEmptyFileGivesTheDefaults(t *testing.T) {
-	c, err := Load(write(t, ""))
-	if c.from = nil; err != nil || !reflect.DeepEqual(c, Default()) {
-		t.Errorf("Load = %+v, %v", c, err)
+	for _, src := range []string{"", "[flake]\nworker_id = ''"} {
+		c, err := Load(write(t, src))
+		if c.from = nil; err != nil || !reflect.DeepEqual(c, Default()) {
+			t.Errorf("Load = %+v, %v", c, err)
+		}
 	}
 }
 
@@ -62,12 +64,12 @@ max_connections = 1000000
 max_connections_per_host = 1
 previous_cookie = "0ld"
 drain_time = 20
-memory_limit = "256MiB"
+memory_limit = "8589934591GiB"
 tls = {cert = "cert.pem", key = "key.pem", verify = "none"}
 [flake]
 worker_id = "02-00-00-00-00-Ff"
 timestamp_path = "/var/lib/flake/timestamp"
-allowable_downtime = 1500
+allowable_downtime = 9223372036854
 clock = "monotonic"
 [[generator]]
 name = "orders"
@@ -83,6 +85,7 @@ machine_bits = 14
 sequence_bits = 5
 time_bits = 44
 id = 16383
+random_start = false
 [[generator]]
 name = "items"
 format = "flake-idgen"
@@ -104,6 +107,9 @@ name = "uuids"
 format = "uuidv7"
 worker_id = "random"
 [[generator]]
+name = "drawn"
+format = "uuidv7"
+[[generator]]
 name = "ulids"
 format = "ulid"
 worker_id = "02:00:00:00:00:02"
@@ -117,7 +123,7 @@ format = "flake-idgen"
 datacenter = "etcd"
 worker = "etcd"
 [etcd]
-endpoints = ["10.0.0.1:2379", "https://etcd.example.com:2379"]
+endpoints = ["http://10.0.0.1:2379", "https://etcd.example.com:2379"]
 prefix = "ids"
 numbers = 6
 hold = 60
@@ -144,31 +150,59 @@ format = "json"
 	}
 	want := Config{
 		Node{"flake@node1.example.com", "s3cret", "", "[::]:9100", "10.0.0.1:4370", 15 * time.Second, 1000000, 1,
-			TLS{true, "cert.pem", "key.pem", "", VerifyNone}, "0ld", 20 * time.Second, 256 << 20, "", ""},
+			TLS{true, "cert.pem", "key.pem", "", VerifyNone}, "0ld", 20 * time.Second, 8589934591 << 30, "", ""},
 		Flake{Generator: Generator{Name: "flake", Format: "flake", Options: formats.Options{"worker_id": 0x0200000000FF}},
-			TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond, Clock: ClockMonotonic},
+			TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 9223372036854 * time.Millisecond,
+			Clock: ClockMonotonic},
 		[]Generator{
 			{Name: "orders", Format: "snowflake", Options: formats.Options{"epoch": 1577836800000, "datacenter": 9,
 				"worker": 7, "random_start": 1}},
 			{Name: "wide", Format: "snowflake", Options: formats.Options{"machine_bits": 14, "sequence_bits": 5,
-				"time_bits": 44, "id": 16383}},
+				"time_bits": 44, "id": 16383, "random_start": 0}},
 			{Name: "items", Format: "flake-idgen", Options: formats.Options{"id": 1023, "seq_mask": 255}},
 			{Name: "events", Format: "sno", Options: formats.Options{"partition": 65535, "meta": 255, "sequence_min": 0,
 				"sequence_max": 1023}},
 			{Name: "more", Format: "flake", Options: formats.Options{"worker_id": 0x020000000002}},
 			{Name: "uuids", Format: "uuidv7", Random: true},
+			{Name: "drawn", Format: "uuidv7", Random: true},
 			{Name: "ulids", Format: "ulid", Options: formats.Options{"worker_id": 0x020000000002}},
 			{Name: "shared", Format: "snowflake", Etcd: []string{"id"}},
 			{Name: "halves", Format: "flake-idgen", Etcd: []string{"datacenter", "worker"}},
 		},
 		HTTP{"0.0.0.0:8465", "/etc/flake/token", false, HTTPTLS{true, "http.pem", "http-key.pem"}, true, "0.0.0.0:9464"},
-		Etcd{true, []string{"10.0.0.1:2379", "https://etcd.example.com:2379"}, "ids", 6, time.Minute, 30 * time.Second, true,
-			"flake", "/etc/flake/etcd", "ca.pem", "etcd.pem", "etcd-key.pem"},
+		Etcd{true, []string{"http://10.0.0.1:2379", "https://etcd.example.com:2379"}, "ids", 6, time.Minute,
+			30 * time.Second, true, "flake", "/etc/flake/etcd", "ca.pem", "etcd.pem", "etcd-key.pem"},
 		Log{slog.LevelDebug, LogJSON},
 		nil, nil,
 	}
 	if c.from = nil; !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v\nwant   %+v", c, want)
+	}
+}
+
+// What others ask of a configuration follows from its keys.
+func TestDerived(t *testing.T) {
+	const etcd = "[etcd]\nendpoints = ['a:1']\n"
+	const snowflake = "[[generator]]\nname = 'a'\nformat = 'snowflake'\nid = "
+	const sno = "[[generator]]\nname = 'b'\nformat = 'sno'\npartition = "
+	for _, tt := range []struct {
+		src, port string
+		fromEtcd  bool
+		most      uint64
+	}{
+		{"", "", false, 65535},
+		{"[node]\nlisten = '127.0.0.1:0'", "", false, 65535},
+		{"[node]\nlisten = '[::1]:9100'", "9100", false, 65535},
+		{snowflake + "7", "", false, 65535},
+		{etcd + snowflake + "'etcd'", "", true, 1023},
+		{etcd + snowflake + "7\n" + sno + "'etcd'", "", true, 65535},
+		{etcd + "numbers = 6\n" + snowflake + "'etcd'", "", true, 5},
+	} {
+		c, err := Load(write(t, tt.src))
+		port, fromEtcd, most := c.Node.FixedPort(), c.FromEtcd(), c.MaxNumber()
+		if err != nil || port != tt.port || fromEtcd != tt.fromEtcd || most != tt.most {
+			t.Errorf("%s: port %q, from etcd %t, at most %d, %v; want %+v", tt.src, port, fromEtcd, most, err, tt)
+		}
 	}
 }
 
@@ -297,7 +331,8 @@ func TestCookieOfTheFileHoldsForANameOfAFlag(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for _, name := range []string{"a@b", "A_-9@host.example", "flake@fd00::2", "f@hôst"} {
+	for _, name := range []string{"a@b", "A_-9@host.example", "flake@fd00::2", "f@hôst",
+		"flake@" + strings.Repeat("h", 249)} {
 		if !validName(name) {
 			t.Errorf("%q is refused", name)
 		}
@@ -363,12 +398,13 @@ func TestIgnored(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, c.Ignored, err)
 		}
 	}
-	flags, err = Environ([]string{"FLAKE_FLAKE_PEERS=[a@b]", "FLAKE_FLAKE_PEERS_INTERVAL=x"})
+	flags, err = Environ([]string{"FLAKE_FLAKE_PEERS=[a@b]", "FLAKE_FLAKE_PEERS_INTERVAL=x",
+		"FLAKE_ETCD_CLAIM_WAIT=90"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := Load("", flags...); err != nil || len(c.Ignored) != 1 || c.Ignored[0].Key != both ||
-		c.Ignored[0].From != "FLAKE_FLAKE_PEERS" {
+	if c, err := Load("", flags...); err != nil || len(c.Ignored) != 2 || c.Ignored[1].Key != both ||
+		c.Ignored[1].From != "FLAKE_FLAKE_PEERS" {
 		t.Errorf("%+v, %v", c.Ignored, err)
 	}
 }

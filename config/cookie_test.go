@@ -35,6 +35,11 @@ func TestCookieSources(t *testing.T) {
 			t.Errorf("%+v: got %q from %q, %v", tt, c.Node.Cookie, c.Node.CookieFrom, err)
 		}
 	}
+	t.Chdir(filepath.Dir(setHome(t, "HOME", 0o400)))
+	os.Unsetenv("HOME") // without which no directory is the home directory
+	if c, err := Load(""); err != nil || c.Node.Cookie != PublishedCookie {
+		t.Errorf("without HOME: got %q from %q, %v", c.Node.Cookie, c.Node.CookieFrom, err)
+	}
 }
 
 // A home cookie usable only by others is refused, unless none is needed.
@@ -50,7 +55,7 @@ func TestBadHomeCookie(t *testing.T) {
 			"other users must not have access (chmod 400), or set a cookie elsewhere"},
 		{"\nSECRET", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
 		{"SÉCRET\n", 0o600, "HOME: node.cookie = (hidden): must be ASCII, as Erlang requires in this file"},
-		{"SECRET\x00\n", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
+		{"SECRET\x7f\n", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
 		{strings.Repeat("SECRET", 1000), 0o600, "HOME: node.cookie: the file has 6000 bytes, more than 4096"},
 		{"flake\n", 0o600, `HOME: node.cookie = "flake": this cookie is published: set your own, because node.name flake@10.0.0.1 can be reached from other hosts`},
 	} {
@@ -67,12 +72,17 @@ func TestBadHomeCookie(t *testing.T) {
 		if _, err := Load(file, Flag{"-setcookie", cookieKey, "own"}); err != nil {
 			t.Errorf("%q, and not needed: %v", tt.cookie, err)
 		}
+		_, err = Load(write(t, "[node]\ncookie_file = 'none'"))
+		if err == nil || strings.Contains(err.Error(), home) {
+			t.Errorf("%q, and not needed: %v", tt.cookie, err)
+		}
 	}
 }
 
 // Erlang makes a digest of a cookie's characters as bytes, so there are none beyond ÿ.
 func TestCookieCharacters(t *testing.T) {
-	for cookie, ok := range map[string]bool{"café": true, "ÿ": true, "Ā": false, "日本": false} {
+	for cookie, ok := range map[string]bool{"café": true, "ÿ": true, "Ā": false, "日本": false,
+		strings.Repeat("é", 255): true} {
 		if _, err := Load("", Flag{"-setcookie", cookieKey, cookie}); (err == nil) != ok {
 			t.Errorf("%s: %v", cookie, err)
 		}

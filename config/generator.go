@@ -74,7 +74,7 @@ func (o *option) foreign() bool {
 func (o *option) allowed() (ok bool, must string) {
 	g := o.generator
 	n, isSet := g.Options[o.Name]
-	ok = !isSet || n >= 0
+	ok = n >= 0
 	switch {
 	case o.foreign():
 		must = fmt.Sprintf("a key of format %s, not of %s", formats.WithKey(o.Name), g.Format)
@@ -123,15 +123,15 @@ func (o *option) set(v any) bool {
 	case time.Time:
 		n, ok = v.UnixMilli(), o.Type == formats.Time
 	case string:
-		mac, err := net.ParseMAC(v) // ParseMAC also accepts other lengths, and three dotted groups
-		if ok = err == nil && len(mac) == 6 && !strings.Contains(v, ".") && o.Type == formats.MAC; ok {
+		mac, _ := net.ParseMAC(v) // ParseMAC also accepts other lengths, and three dotted groups
+		if ok = len(mac) == 6 && !strings.Contains(v, ".") && o.Type == formats.MAC; ok {
 			n = int64(binary.BigEndian.Uint64(append([]byte{0, 0}, mac...)))
 		}
 	}
-	if ok && g.Options == nil {
-		g.Options = formats.Options{}
-	}
 	if ok {
+		if g.Options == nil {
+			g.Options = formats.Options{}
+		}
 		g.Options[o.Name] = n
 	}
 	return ok
@@ -166,7 +166,7 @@ func (c *Config) draw() {
 	for i := range c.Generators {
 		g := &c.Generators[i]
 		k := g.Kind()
-		g.Random = g.Random || k != nil && k.Random() && !slices.ContainsFunc(k.Numbers[0], g.has)
+		g.Random = k != nil && k.Random() && !slices.ContainsFunc(k.Numbers[0], g.has)
 	}
 }
 
@@ -244,19 +244,12 @@ func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 	// Without a cookie, parse would read the one in the home directory.
 	all = append(all, Flag{Key: cookieKey, Value: PublishedCookie})
 	c, faults := parse("", "", all)
-	first := make(map[string]bool)
-	faults = slices.DeleteFunc(faults, func(e *Error) bool { // a key with a wrong value is not also missing
-		defer func() { first[e.Key] = true }()
-		return first[e.Key]
-	})
 	for _, e := range faults {
 		if e.Want == needsEtcd {
 			e.Want = "only nodes can take numbers from etcd"
 		}
 		e.Want = strings.TrimSuffix(strings.TrimSuffix(e.Want, ` or "etcd"`), ",")
-		if e.File == "" {
-			e.File = "-" + strings.ReplaceAll(base(e.Key), "_", "-")
-		}
+		e.File = "-" + strings.ReplaceAll(base(e.Key), "_", "-")
 		if e.Value != "" {
 			e.File += " " + e.Value
 		}

@@ -22,6 +22,8 @@ func TestLoadGenerator(t *testing.T) {
 		{[]Flag{{"-format", "format", "sno"}}, true, "-partition: set one that no other node has"},
 		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "65536"}}, true,
 			"-partition 65536: must be an integer from 0 to 65535"},
+		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "x"}}, true,
+			`-partition "x": must be an integer from 0 to 65535`},
 		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "etcd"}}, true,
 			`-partition "etcd": only nodes can take numbers from etcd`},
 		{[]Flag{{"-format", "format", "sno"}, {"-id", "id", "1"}}, false,

@@ -67,21 +67,16 @@ func ReadFile(path string, most int64) (string, fs.FileInfo, error) {
 // a process that runs as user self.
 func guarded(mode fs.FileMode, owner, self int) error {
 	const root = 0
-	switch {
-	case runtime.GOOS == "windows": // Windows files have no such mode
-		return nil
-	case mode&0o022 != 0:
-		return fmt.Errorf("the file's mode is %04o: other users must not be able to write it", mode.Perm())
-	case owner == self && self != root:
-		return ownersAlone(mode)
+	if owner == self && self != root {
+		return checkMode(mode, 0o077, "have access")
 	}
-	return nil
+	return checkMode(mode, 0o022, "be able to write it")
 }
 
-// ownersAlone returns an error if users other than the owner have access to a file.
-func ownersAlone(mode fs.FileMode) error {
-	if mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("the file's mode is %04o: other users must not have access", mode.Perm())
+// checkMode returns an error if a file's mode has any of bits, which let other users do what.
+func checkMode(mode, bits fs.FileMode, what string) error {
+	if mode&bits != 0 && runtime.GOOS != "windows" { // Windows files have no such mode
+		return fmt.Errorf("the file's mode is %04o: other users must not %s", mode.Perm(), what)
 	}
 	return nil
 }
@@ -113,8 +108,8 @@ func homeCookie() (Flag, *Error) {
 	}
 	path := filepath.Join(home, HomeCookieFile)
 	text, info, err := ReadFile(path, maxSecret)
-	if err == nil && ownersAlone(info.Mode()) != nil {
-		err = fmt.Errorf("%w (chmod 400), or set a cookie elsewhere", ownersAlone(info.Mode()))
+	if err == nil {
+		err = checkMode(info.Mode(), 0o077, "have access (chmod 400), or set a cookie elsewhere")
 	}
 	cookie, _, _ := strings.Cut(text, "\n")
 	cookie = strings.TrimSuffix(cookie, "\r")

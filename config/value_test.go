@@ -28,6 +28,7 @@ name = "a"
 format = "snowflake"
 epoch = 2020-01-01T00:00:00Z
 worker = 5
+random_start = true
 [etcd]
 endpoints = ["a:1"]
 `)
@@ -52,9 +53,10 @@ endpoints = ["a:1"]
 		{"node.tls.verify", `"none"`, file},
 		{"flake.worker_id", `"random"`, file + ":7"},
 		{"generator[1].epoch", "2020-01-01T00:00:00Z", file + ":11"},
+		{"generator[1].random_start", "true", file + ":13"},
 		{"generator[1].worker", "7", "FLAKE_GENERATOR_1_WORKER"},
 		{"generator[2].partition", `"etcd"`, "FLAKE_GENERATOR_2_PARTITION"},
-		{"etcd.endpoints", `["a:1"]`, file + ":14"},
+		{"etcd.endpoints", `["a:1"]`, file + ":15"},
 		{"etcd.hold", "600", ""},
 		{"log.level", `"info"`, ""},
 	} {
