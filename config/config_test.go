@@ -371,40 +371,29 @@ func write(t *testing.T, src string) string {
 
 // A key that is retired keeps nobody from starting, whatever its value.
 func TestIgnored(t *testing.T) {
-	for _, text := range []string{"claim_wait = 90", "claim_wait = -1", "claim_wait = \"x\""} {
-		path := filepath.Join(t.TempDir(), "sys.toml")
-		if err := os.WriteFile(path, []byte("[etcd]\nendpoints = [\"10.0.0.1:2379\"]\n"+text+"\n"), 0o600); err != nil {
+	const wait = "[etcd]\nendpoints = ['10.0.0.1:2379']\nclaim_wait = "
+	const peers = "flake.peers, flake.peers_interval of "
+	for _, tt := range []struct{ src, environ, want string }{
+		{wait + "90", "", "etcd.claim_wait of FILE:3\n"},
+		{wait + "-1", "", "etcd.claim_wait of FILE:3\n"},
+		{wait + "'x'", "", "etcd.claim_wait of FILE:3\n"},
+		{"[flake]\npeers = ['flake@a', 'b']\npeers_interval = 0", "", peers + "FILE:2\n"},
+		{"[flake]\npeers = 1\npeers_interval = 'x'", "", peers + "FILE:2\n"},
+		{"[flake]\npeers = [{a = 1}]\npeers_interval = []", "", peers + "FILE:2\n"},
+		{"", "FLAKE_FLAKE_PEERS=[a@b] FLAKE_FLAKE_PEERS_INTERVAL=x FLAKE_ETCD_CLAIM_WAIT=90",
+			"etcd.claim_wait of FLAKE_ETCD_CLAIM_WAIT\n" + peers + "FLAKE_FLAKE_PEERS\n"},
+	} {
+		flags, err := Environ(strings.Fields(tt.environ))
+		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := Load(path)
-		if err != nil || len(c.Ignored) != 1 || c.Ignored[0].Key != "etcd.claim_wait" ||
-			!strings.HasSuffix(c.Ignored[0].From, ":3") {
-			t.Errorf("%s: %+v, %v", text, c.Ignored, err)
+		file, got := write(t, tt.src), ""
+		c, err := Load(file, flags...)
+		for _, key := range c.Ignored {
+			got += fmt.Sprintf("%s of %s\n", key.Key, strings.ReplaceAll(key.From, file, "FILE"))
 		}
-	}
-	flags, err := Environ([]string{"FLAKE_ETCD_CLAIM_WAIT=90"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c, err := Load("", flags...); err != nil || len(c.Ignored) != 1 || c.Ignored[0].From != "FLAKE_ETCD_CLAIM_WAIT" {
-		t.Errorf("%+v, %v", c.Ignored, err)
-	}
-	const both = "flake.peers, flake.peers_interval"
-	for _, text := range []string{"peers = ['flake@a', 'b']\npeers_interval = 0", "peers = 1\npeers_interval = 'x'",
-		"peers = [{a = 1}]\npeers_interval = []"} {
-		c, err := Load(write(t, "[node]\nepmd = 'off'\n[flake]\n"+text))
-		if err != nil || len(c.Ignored) != 1 || c.Ignored[0].Key != both ||
-			!strings.HasSuffix(c.Ignored[0].From, ":4") {
-			t.Errorf("%s: %+v, %v", text, c.Ignored, err)
+		if err != nil || got != tt.want {
+			t.Errorf("%s%s: %s, %v, want %s", tt.src, tt.environ, got, err, tt.want)
 		}
-	}
-	flags, err = Environ([]string{"FLAKE_FLAKE_PEERS=[a@b]", "FLAKE_FLAKE_PEERS_INTERVAL=x",
-		"FLAKE_ETCD_CLAIM_WAIT=90"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c, err := Load("", flags...); err != nil || len(c.Ignored) != 2 || c.Ignored[1].Key != both ||
-		c.Ignored[1].From != "FLAKE_FLAKE_PEERS" {
-		t.Errorf("%+v, %v", c.Ignored, err)
 	}
 }
