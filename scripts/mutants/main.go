@@ -37,7 +37,7 @@ import (
 
 // maintained lists the packages that a run without arguments changes.
 var maintained = []string{"./flake/...", "./genserver", "./node/dist", "./node/handshake", "./client/...",
-	"./idserver/inspect", "./rel/flake/original"}
+	"./idserver/inspect", "./rel/flake/original", "./config"}
 
 func main() {
 	log.SetFlags(0)
