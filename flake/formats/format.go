@@ -110,8 +110,8 @@ func (f *Format) Span(first, last uint64) (lowest, highest Number, err error) {
 // at returns the time's bits, shifted to their position in an id.
 func (f *Format) at(milli uint64) (Number, error) {
 	field := f.fields[0]
-	ticks := (milli - f.epoch) / f.unit
-	if milli < f.epoch || ticks > 1<<field.Width-1 {
+	ticks := (milli - f.epoch) / f.unit // too many if milli is before the epoch
+	if ticks > 1<<field.Width-1 {
 		return Number{}, fmt.Errorf("flake: format %s has no ids at %d ms since 1970", f.Name, milli)
 	}
 	return Number{Lo: ticks}.shifted(f.shift(&field)), nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/flake-go/flake/flake"
@@ -60,6 +61,12 @@ func TestKinds(t *testing.T) {
 		}
 		named[key.Name] = true
 	}
+	for key, want := range map[string]string{"partition": "sno", "epoch": "flake-idgen and snowflake",
+		"worker_id": "flake, uuidv7 and ulid"} {
+		if got := WithKey(key); got != want {
+			t.Errorf("%s is a key of %s, want %s", key, got, want)
+		}
+	}
 	if KindOf("cuid") != nil || flakes.Key("id") != nil || IsNumber("meta") {
 		t.Error("found a kind, key or number that does not exist")
 	}
@@ -71,8 +78,17 @@ func TestOpen(t *testing.T) {
 	const milli = 1_700_000_000_000
 	for _, k := range Kinds {
 		p := planned(t, k)
-		for _, path := range []string{"", t.TempDir() + "/timestamp"} {
-			g, err := p.Open(t.Context(), path, flake.Options{Clock: func() uint64 { return milli }})
+		marks, err := flake.OpenMarks(t.TempDir()+"/timestamp", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer marks.Close()
+		for _, in := range []struct {
+			path  string
+			marks *flake.Marks
+		}{{"", nil}, {t.TempDir() + "/timestamp", nil}, {"", marks}} {
+			o := flake.Options{Clock: func() uint64 { return milli }, Marks: in.marks}
+			g, err := p.Open(t.Context(), in.path, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +120,7 @@ func TestOpen(t *testing.T) {
 				}
 				last = id
 			}
-			if at, sequence := g.Last(); at != milli || sequence != 2 || g.Mark().IsZero() != (path == "") {
+			if at, sequence := g.Last(); at != milli || sequence != 2 || g.Mark().IsZero() != (in.path == "" && in.marks == nil) {
 				t.Errorf("%s: the last id is %d:%d, the mark at %v", k.Name, at, sequence, g.Mark())
 			}
 			if err := g.Close(); err != nil {
@@ -155,7 +171,8 @@ func TestFollowedBy(t *testing.T) {
 		if f.step == 0 {
 			run.First, other.First = Number{last.Hi, last.Lo - 1}, Number{last.Hi, last.Lo + 1<<20}
 		}
-		if !run.FollowedBy(Run{last, 1, f}) || run.FollowedBy(other) {
+		later := Run{Number{last.Hi + 1<<32, last.Lo}, 1, f}
+		if !run.FollowedBy(Run{last, 1, f}) || run.FollowedBy(other) || run.FollowedBy(later) {
 			t.Errorf("%s: %v, then %v", f, run, last)
 		}
 		run.Count = 2
@@ -194,6 +211,9 @@ func TestNumbered(t *testing.T) {
 			t.Errorf("%s: %+v and %+v, %v", tt.name, p.Place, other.Place, err1)
 		}
 	}
+	if p, err := idgens.Plan(idgens.Numbered(nil, []string{"datacenter", "worker"}, 1024)); err == nil {
+		t.Errorf("1024 in 10 bits: %s", p.Who)
+	}
 	o := Options{"machine_bits": 20, "sequence_bits": 2}
 	if most := snowflakes.MaxNumber(o, []string{"id"}); most != 65535 || len(o) != 2 {
 		t.Errorf("with 20 bits, up to %d", most)
@@ -221,5 +241,55 @@ func TestSnowflakeBits(t *testing.T) {
 	if !usual.Overlaps(other) || usual.Overlaps(most) || most.Last != 1<<22-1 ||
 		usual.Overlaps(few) || few.Overlaps(most) {
 		t.Errorf("%+v, %+v, %+v", usual, most, few)
+	}
+	idgen, err := idgens.Plan(Options{"id": 3})
+	if err != nil || usual.Overlaps(idgen.Place) {
+		t.Errorf("%+v, %+v, %v", usual, idgen.Place, err)
+	}
+	if usual.Space != "snowflake since 1288834974657" { // by which other builds know it
+		t.Error(usual.Space)
+	}
+	if name := idgens.Format(Options{"epoch": 1}).Name; name != idgens.Name {
+		t.Errorf("with another epoch it is %s", name)
+	}
+	for _, tt := range []struct {
+		o    Options
+		want []Field
+	}{
+		{Options{"id": 3, "machine_bits": 8}, []Field{{"machine", 0, 42, 8}}},
+		{Options{"worker": 3}, []Field{{"datacenter", 0, 42, 5}, {"worker", 0, 47, 5}}},
+	} {
+		if who := Who(snowflakes.Format(tt.o).Fields(Number{})); !slices.Equal(who, tt.want) {
+			t.Errorf("%v: %+v, want %+v", tt.o, who, tt.want)
+		}
+	}
+}
+
+// Options that do not go together name one key, and what would do.
+func TestCheck(t *testing.T) {
+	for _, tt := range []struct {
+		kind      *Kind
+		o         Options
+		key, want string
+	}{
+		{snowflakes, Options{"machine_bits": 10, "sequence_bits": 12}, "", ""},
+		{snowflakes, Options{"machine_bits": 8, "sequence_bits": 15}, "sequence_bits", "at most 14, "},
+		{snowflakes, Options{"machine_bits": 8, "sequence_bits": 10, "time_bits": 45}, "", ""},
+		{snowflakes, Options{"machine_bits": 8, "sequence_bits": 10, "time_bits": 46}, "time_bits", "at most 45, "},
+		{snowflakes, Options{"machine_bits": 10, "worker": 1}, "", ""},
+		{snowflakes, Options{"machine_bits": 12, "worker": 1}, "machine_bits", "set id"},
+		{snowflakes, Options{"machine_bits": 12, "datacenter": 1}, "machine_bits", "set id"},
+		{snowflakes, Options{"machine_bits": 12, "datacenter": 1, "id": 1}, "", ""},
+		{snowflakes, Options{"machine_bits": 12}, "", ""},
+		{snos, Options{"sequence_min": 7, "sequence_max": 8}, "", ""},
+		{snos, Options{"sequence_min": 7, "sequence_max": 7}, "sequence_max", "sequence_min"},
+		{snos, Options{"sequence_min": 7}, "", ""},
+		{snos, Options{"sequence_max": 0}, "", ""},
+	} {
+		faults := tt.kind.Check(tt.o)
+		if len(faults) > 1 || (len(faults) == 1) != (tt.key != "") ||
+			tt.key != "" && (faults[0].Key != tt.key || !strings.Contains(faults[0].Want, tt.want)) {
+			t.Errorf("%v: %q, want %s: %s", tt.o, faults, tt.key, tt.want)
+		}
 	}
 }

@@ -286,7 +286,7 @@ func (g *generator[ID, S]) Reserve(ctx context.Context, n int, meta uint8) (Run,
 		return Run{}, err
 	}
 	first := g.number(run.First) // with metabyte 0
-	if meta != 0 && g.format.Meta {
+	if g.format.Meta {
 		first = first.add(Number{Lo: uint64(meta)}.shifted(g.format.meta))
 	}
 	return Run{first, run.Count, g.format}, nil

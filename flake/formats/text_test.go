@@ -67,6 +67,9 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, id, err)
 		}
 	}
+	if id, err := f.Parse("0000000000000000000000000a", Canonical); id != (Number{Lo: 10}) || err != nil {
+		t.Errorf("hexadecimal with zeros: %v, %v", id, err)
+	}
 	for _, name := range []string{"", "base62", "BASE32", "62"} {
 		if base, ok := BaseOf(name); ok {
 			t.Errorf("%q is %d", name, base)
@@ -111,7 +114,7 @@ func TestCrockford(t *testing.T) {
 	}
 	for text, as := range map[string]string{
 		"00000T3YRQB1XQM03RZZHX8000": "crockford", "00000t3yrqb1xqm03rzzhx8000": "crockford", "00000000000000000000000abc": "crockford",
-		"1A1FB17587B7A0078FFE3D4000": "hexadecimal", "0x1A1FB17587B7A0078FFE3D40": "hexadecimal", "0000BCeaFSZg0hpyLH1rPs": "flake's own text",
+		"1A1FB17587B7A0078FFE3D4000": "hexadecimal", "0x1A1FB17587B7A0078FFE3D40": "hexadecimal", "0x11": "hexadecimal", "0000BCeaFSZg0hpyLH1rPs": "flake's own text",
 	} {
 		if _, err := flakeFormat.Parse(text, Canonical); err != nil || flakeFormat.ReadAs(text) != as {
 			t.Errorf("%s: %v, read as %s", text, err, flakeFormat.ReadAs(text))
@@ -131,6 +134,12 @@ func TestUUID(t *testing.T) {
 			t.Errorf("%s: %v", f, err)
 		case err == nil && string(f.Append(nil, id, base)) != text:
 			t.Errorf("%s: %s", f, f.Append(nil, id, base))
+		}
+		if id, err := f.Parse("018bcfe5-6800-402a-8080-00000000491e", base); f == uuidv7Format && err == nil {
+			t.Errorf("%s: %v of version 4", f, id)
+		}
+		if id, err := f.Parse(string(f.Append(nil, id, Canonical)), base); f != uuidv7Format && err == nil {
+			t.Errorf("%s: %v of its own text", f, id)
 		}
 		if id, err := f.Parse("018bcfe56800702a80800000000049ie", base); err == nil {
 			t.Errorf("%s: %v", f, id)
