@@ -378,7 +378,7 @@ func TestIgnored(t *testing.T) {
 		{wait + "-1", "", "etcd.claim_wait of FILE:3\n"},
 		{wait + "'x'", "", "etcd.claim_wait of FILE:3\n"},
 		{"[flake]\npeers = ['flake@a', 'b']\npeers_interval = 0", "", peers + "FILE:2\n"},
-		{"[flake]\npeers = 1\npeers_interval = 'x'", "", peers + "FILE:2\n"},
+		{"[node]\nepmd = 'off'\n[flake]\npeers = 1\npeers_interval = 'x'", "", peers + "FILE:4\n"},
 		{"[flake]\npeers = [{a = 1}]\npeers_interval = []", "", peers + "FILE:2\n"},
 		{"", "FLAKE_FLAKE_PEERS=[a@b] FLAKE_FLAKE_PEERS_INTERVAL=x FLAKE_ETCD_CLAIM_WAIT=90",
 			"etcd.claim_wait of FLAKE_ETCD_CLAIM_WAIT\n" + peers + "FLAKE_FLAKE_PEERS\n"},

@@ -43,7 +43,7 @@ func Environ(environ []string) ([]Flag, error) {
 		once := cmp.Or(cookieOf(key), key) // only one variable may set it
 		switch {
 		case value == "":
-		case ok && set[once] != "":
+		case set[once] != "":
 			faults = append(faults, &Error{File: name, Key: key, Want: fmt.Sprintf(onlyOne, set[once])})
 		case ok:
 			set[once] = name

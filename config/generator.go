@@ -128,12 +128,10 @@ func (o *option) set(v any) bool {
 			n = int64(binary.BigEndian.Uint64(append([]byte{0, 0}, mac...)))
 		}
 	}
-	if ok {
-		if g.Options == nil {
-			g.Options = formats.Options{}
-		}
-		g.Options[o.Name] = n
+	if g.Options == nil {
+		g.Options = formats.Options{}
 	}
+	g.Options[o.Name] = n // also if v is refused: then it is wrong, but not missing
 	return ok
 }
 

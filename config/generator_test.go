@@ -24,6 +24,8 @@ func TestLoadGenerator(t *testing.T) {
 			"-partition 65536: must be an integer from 0 to 65535"},
 		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "x"}}, true,
 			`-partition "x": must be an integer from 0 to 65535`},
+		{[]Flag{{"-format", "format", "snowflake"}, {"-worker", "worker", "x"}}, true,
+			`-worker "x": must be an integer from 0 to 31`},
 		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "etcd"}}, true,
 			`-partition "etcd": only nodes can take numbers from etcd`},
 		{[]Flag{{"-format", "format", "sno"}, {"-id", "id", "1"}}, false,
