@@ -11,7 +11,7 @@ import (
 )
 
 // options are valid options of the kinds that need some.
-var options = map[string]Options{"flake-idgen": {"id": 7}, "snowflake": {"id": 7}}
+var options = map[string]Options{"flake-idgen": {"id": 7}, "snowflake": {"id": 7}, "sno": {"partition": 7}}
 
 // planned returns a kind's plan for valid options.
 func planned(t *testing.T, k *Kind) Plan {
@@ -38,6 +38,17 @@ func TestKinds(t *testing.T) {
 			}
 			end += field.Width
 			width += field.Width
+			if field.Name == "random" && f.random.Lo != 1<<field.Width-1 {
+				t.Errorf("%s: %x is random", k.Name, f.random.Lo)
+			}
+		}
+		if k.Random() != (f.Size == 16) || f.Meta != (k == snos) {
+			t.Errorf("%s: number random %t, metabyte %t", k.Name, k.Random(), f.Meta)
+		}
+		for _, key := range k.Keys {
+			if !slices.Contains(Keys(), key) {
+				t.Errorf("%s is not in the list of keys", key.Name)
+			}
 		}
 		if fields[0].Name != "time" || end != 8*f.Size || f.sequence == (Number{}) || f.random.Hi != 0 ||
 			len(Who(fields)) == 0 || len(Who(fields)) == len(fields) {
@@ -120,7 +131,15 @@ func TestOpen(t *testing.T) {
 				}
 				last = id
 			}
-			if at, sequence := g.Last(); at != milli || sequence != 2 || g.Mark().IsZero() != (in.path == "" && in.marks == nil) {
+			drawn := uint64(0)
+			for range 64 {
+				drawn |= run.At(0).Lo ^ run.First.Lo
+			}
+			if f := g.Format(); drawn != f.random.Lo {
+				t.Errorf("%s: drawn are bits %x, want %x", k.Name, drawn, f.random.Lo)
+			}
+			kept := in.path != "" || in.marks != nil
+			if at, sequence := g.Last(); at != milli || sequence != 2 || g.Mark().IsZero() == kept {
 				t.Errorf("%s: the last id is %d:%d, the mark at %v", k.Name, at, sequence, g.Mark())
 			}
 			if err := g.Close(); err != nil {
@@ -234,8 +253,8 @@ func TestSnowflakeBits(t *testing.T) {
 	_, usual := bits(Options{})
 	_, other := bits(Options{"machine_bits": 10, "sequence_bits": 12})
 	_, most := bits(Options{"machine_bits": 2, "sequence_bits": 20})
-	who, few := bits(Options{"time_bits": 40, "machine_bits": 9, "sequence_bits": 4})
-	if who != "id 3, until 2045-09-06T21:36:42Z" || few.Last != 3<<4|15 {
+	who, few := bits(Options{"time_bits": 40, "machine_bits": 9, "sequence_bits": 12})
+	if who != "id 3, until 2045-09-06T21:36:42Z" || few.Last != 3<<12|4095 {
 		t.Errorf("%s, up to %d", who, few.Last)
 	}
 	if !usual.Overlaps(other) || usual.Overlaps(most) || most.Last != 1<<22-1 ||
@@ -246,11 +265,14 @@ func TestSnowflakeBits(t *testing.T) {
 	if err != nil || usual.Overlaps(idgen.Place) {
 		t.Errorf("%+v, %+v, %v", usual, idgen.Place, err)
 	}
+	if text := usual.String(); text != "id 3 (10 bits, epoch 1288834974657 ms)" {
+		t.Error(text)
+	}
 	if usual.Space != "snowflake since 1288834974657" { // by which other builds know it
 		t.Error(usual.Space)
 	}
-	if name := idgens.Format(Options{"epoch": 1}).Name; name != idgens.Name {
-		t.Errorf("with another epoch it is %s", name)
+	if f := idgens.Format(Options{"epoch": 1}); f.Name != idgens.Name || f.Fields(Number{})[0].Value != 1 {
+		t.Errorf("%s since 1: %+v", f, f.Fields(Number{}))
 	}
 	for _, tt := range []struct {
 		o    Options

@@ -36,6 +36,7 @@ func TestParse(t *testing.T) {
 		{Octets, octets[1:] + " " + octets + "\x00", false},
 		{62, "_ -1 +1 zzzzzzzzzzzzzzzzzzzzzz", false},
 		{1, "1", false},
+		{Canonical - 1 - len(texts), "1", false},
 	} {
 		for text := range strings.SplitSeq(test.texts, " ") {
 			id, err := flakeFormat.Parse(text, test.base)
@@ -114,7 +115,8 @@ func TestCrockford(t *testing.T) {
 	}
 	for text, as := range map[string]string{
 		"00000T3YRQB1XQM03RZZHX8000": "crockford", "00000t3yrqb1xqm03rzzhx8000": "crockford", "00000000000000000000000abc": "crockford",
-		"1A1FB17587B7A0078FFE3D4000": "hexadecimal", "0x1A1FB17587B7A0078FFE3D40": "hexadecimal", "0x11": "hexadecimal", "0000BCeaFSZg0hpyLH1rPs": "flake's own text",
+		"1A1FB17587B7A0078FFE3D4000": "hexadecimal", "0x1A1FB17587B7A0078FFE3D40": "hexadecimal", "0x11": "hexadecimal",
+		"0000BCeaFSZg0hpyLH1rPs": "flake's own text",
 	} {
 		if _, err := flakeFormat.Parse(text, Canonical); err != nil || flakeFormat.ReadAs(text) != as {
 			t.Errorf("%s: %v, read as %s", text, err, flakeFormat.ReadAs(text))

@@ -41,11 +41,8 @@ var flakeFormat = Format{
 	fields: []Field{{"time", 0, 0, 64}, {"worker", 0, 0, 48}, {"sequence", 0, 0, 16}},
 	append: func(dst []byte, id Number) ([]byte, error) { return id.flake().AppendText(dst) },
 	parse: func(text string) (Number, error) {
-		if len(text) == uuidLen {
-			return ofText128(flake.Parse(text))
-		}
 		var id flake.ID
-		err := id.UnmarshalText([]byte(text))
+		err := id.Scan(text) // also accepts the form of a UUID
 		return of128(id), err
 	},
 }.made()
