@@ -67,10 +67,11 @@ func ReadFile(path string, most int64) (string, fs.FileInfo, error) {
 // a process that runs as user self.
 func guarded(mode fs.FileMode, owner, self int) error {
 	const root = 0
-	if owner == self && self != root {
-		return checkMode(mode, 0o077, "have access")
+	err := checkMode(mode, 0o022, "be able to write it")
+	if err == nil && owner == self && self != root {
+		err = checkMode(mode, 0o077, "have access")
 	}
-	return checkMode(mode, 0o022, "be able to write it")
+	return err
 }
 
 // checkMode returns an error if a file's mode has any of bits, which let other users do what.

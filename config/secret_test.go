@@ -55,23 +55,24 @@ func TestGuarded(t *testing.T) {
 	for _, tt := range []struct {
 		mode        fs.FileMode
 		owner, self int
-		ok          bool
+		want        string
 	}{
-		{0o400, node, node, true},
-		{0o600, node, node, true},
-		{0o440, node, node, false},
-		{0o444, node, node, false},
-		{0o444, root, node, true}, // Docker
-		{0o644, root, node, true}, // Kubernetes
-		{0o444, root, root, true}, // a container whose user is root
-		{0o640, root, node, true}, // a package, with the group of the node
-		{0o644, other, node, true},
-		{0o664, root, node, false},
-		{0o646, root, root, false},
-		{0o620, node, node, false},
+		{0o400, node, node, ""},
+		{0o600, node, node, ""},
+		{0o440, node, node, "have access"},
+		{0o444, node, node, "have access"},
+		{0o444, root, node, ""}, // Docker
+		{0o644, root, node, ""}, // Kubernetes
+		{0o444, root, root, ""}, // a container whose user is root
+		{0o640, root, node, ""}, // a package, with the group of the node
+		{0o644, other, node, ""},
+		{0o664, root, node, "be able to write it"},
+		{0o646, root, root, "be able to write it"},
+		{0o620, node, node, "be able to write it"},
 	} {
-		if err := guarded(tt.mode, tt.owner, tt.self); (err == nil) != tt.ok {
-			t.Errorf("%04o of %d, read by %d: %v", tt.mode, tt.owner, tt.self, err)
+		err := guarded(tt.mode, tt.owner, tt.self)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.HasSuffix(err.Error(), tt.want) {
+			t.Errorf("%04o of %d, read by %d: %v, want %s", tt.mode, tt.owner, tt.self, err, tt.want)
 		}
 	}
 }
