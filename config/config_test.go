@@ -353,6 +353,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(string(src))
 	f.Add("[[node]]\n[flake.worker_id]\nx = [1]")
+	f.Add("[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'etcd'\n'b.c' = 1\n[etcd]\nendpoints = ['a:1']")
 	f.Fuzz(func(t *testing.T, src string) {
 		if c, faults := parse("", src, nil); len(faults) == 0 && len(c.faults(nil)) > 0 {
 			t.Errorf("parsed without fault, but: %v", join(c.faults(nil)))
