@@ -88,7 +88,7 @@ worker = 31
 
 // What is wrong names the variable.
 func TestBadEnvironment(t *testing.T) {
-	const mustBeSize = `must be at least 32 MiB, as an integer of bytes or as in "256MiB" or "2GiB", or 0 for none`
+	const mustBeSize = `must be at least 32 MiB, as a number of bytes or as in "256MiB" or "2GiB", or 0 for none`
 	for _, tt := range []struct{ environ, want string }{
 		{"FLAKE_NODE_NET_TICKTIME=5s",
 			`FLAKE_NODE_NET_TICKTIME: node.net_ticktime = "5s": must be an integer from 4 to 3600, in seconds`},
