@@ -63,10 +63,7 @@ func (p *poller) open() bool {
 	}
 	p.epoll, p.conns = fd, make(map[int32]*pollConn)
 	p.start()
-	if p.watch == nil {
-		p.watch = time.AfterFunc(idle, p.check)
-	}
-	p.watch.Reset(idle)
+	p.watch = time.AfterFunc(idle, p.check)
 	return true
 }
 
@@ -99,12 +96,15 @@ func (p *poller) run(runner, epoll int) {
 		if passed := now.Sub(swept); passed >= idle {
 			before := worked
 			swept, worked = now, cpuTime()
-			if !p.sweep(worked-before > passed*9/10) {
+			if !p.sweep(overloaded(worked-before, passed)) {
 				return
 			}
 		}
 	}
 }
+
+// overloaded reports whether a runner that worked for so long in the time that passed was always busy.
+func overloaded(worked, passed time.Duration) bool { return worked > passed*9/10 }
 
 // cpuTime returns the CPU time of the calling thread.
 func cpuTime() time.Duration {
@@ -175,7 +175,6 @@ func (p *poller) sweep(always bool) bool {
 	}
 	unix.Close(p.epoll)
 	p.conns = nil
-	p.runner++
 	return false
 }
 

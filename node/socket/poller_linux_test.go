@@ -3,12 +3,17 @@ package socket
 import (
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // together starts a goroutine that echoes bytes, possibly in the shared poller, and returns
@@ -39,11 +44,13 @@ func conns() int {
 }
 
 // over waits until the shared poller has ended.
-func over() {
+func over() { sharedPoller.over() }
+
+func (p *poller) over() {
 	for {
-		sharedPoller.mu.Lock()
-		none := sharedPoller.conns == nil
-		sharedPoller.mu.Unlock()
+		p.mu.Lock()
+		none := p.conns == nil
+		p.mu.Unlock()
 		if none {
 			return
 		}
@@ -235,11 +242,12 @@ func TestShareFlood(t *testing.T) {
 
 // A sweep drops quiet connections and, if the runner was always busy, the one that sends most.
 func TestSweep(t *testing.T) {
-	for _, always := range []bool{false, true} {
+	for i := range 40 { // sweep looks at the connections in a random order
+		always := i%2 == 1
 		p := poller{epoll: -1, conns: make(map[int32]*pollConn)}
 		var all []*pollConn
-		for i, octets := range []int{100, 200, 0} {
-			m := &pollConn{held: new(held), fd: int32(i), back: make(chan error, 1)}
+		for fd, octets := range []int{100, 200, 0} {
+			m := &pollConn{held: new(held), fd: int32(fd), back: make(chan error, 1)}
 			m.held.octets = octets
 			p.conns[m.fd] = m
 			all = append(all, m)
@@ -256,6 +264,223 @@ func TestSweep(t *testing.T) {
 				t.Errorf("always %t: not given back: %+v", always, m)
 			}
 		}
+	}
+}
+
+// unjoined returns a connection for a poller, and its peer.
+func unjoined(t *testing.T, step func() error) (*pollConn, *net.TCPConn) {
+	t.Helper()
+	ours, theirs := pair(t)
+	h := new(held)
+	if err := h.duplicate(ours.tcp); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.file.Close() })
+	return &pollConn{held: h, fd: int32(h.fd), step: step, back: make(chan error, 1)}, theirs
+}
+
+// unwatched returns a poller without a runner, which nothing replaces. A sweep closes it.
+func unwatched(t *testing.T) *poller {
+	t.Helper()
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &poller{epoll: fd, conns: make(map[int32]*pollConn), watch: time.NewTimer(time.Hour)}
+}
+
+// A connection stays in the poller unless it is quiet from one sweep to the next.
+func TestSweepQuiet(t *testing.T) {
+	p := unwatched(t)
+	m, _ := unjoined(t, nil)
+	if !p.join(m) || !p.sweep(false) || m.gone {
+		t.Error("dropped at once")
+	}
+	if p.sweep(false) || !m.gone || !m.quiet {
+		t.Errorf("not dropped: %+v", m)
+	}
+}
+
+// A step that takes from one check to the next is left to its runner. Others begin in between.
+func TestCheck(t *testing.T) {
+	p := unwatched(t)
+	m, _ := unjoined(t, nil)
+	const first = 0
+	if !p.join(m) {
+		t.Fatal("not joined")
+	}
+	p.begin(m.fd)
+	p.check()
+	if m.gone || !p.end(first, m, nil) {
+		t.Fatal("replaced in a step that has just begun")
+	}
+	p.check()
+	p.check()
+	if p.begin(m.fd) != m {
+		t.Fatal("replaced between steps")
+	}
+	p.check()
+	p.check()
+	if !m.gone || !m.out || len(m.back) > 0 {
+		t.Fatalf("not replaced: %+v", m)
+	}
+	p.check()
+	p.check()
+	p.hold(m)
+	if p.runner != first+1 {
+		t.Errorf("replaced %d times", p.runner-first)
+	}
+	if p.end(first, m, nil) || len(m.back) != 1 {
+		t.Errorf("the old runner does not end: %+v", m)
+	}
+	p.over()
+}
+
+// An event is ignored if its connection was dropped in the step of the event before.
+func TestShareStale(t *testing.T) {
+	p := unwatched(t)
+	var both [2]*pollConn
+	for i := range both {
+		m, theirs := unjoined(t, func() error {
+			p.leave(both[1-i])
+			return io.EOF
+		})
+		if both[i] = m; !p.join(m) {
+			t.Fatal("not joined")
+		}
+		theirs.Write([]byte("?"))
+		for readable := 0; readable == 0; {
+			readable, _ = unix.Poll([]unix.PollFd{{Fd: m.fd, Events: unix.POLLIN}}, -1)
+		}
+	}
+	p.start() // both have an event now
+	if one, other := <-both[0].back, <-both[1].back; (one == nil) == (other == nil) {
+		t.Errorf("%v, %v", one, other)
+	}
+	p.over()
+}
+
+// A step that has failed is not called again.
+func TestShareError(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	failed, end := false, make(chan error, 1)
+	go func() {
+		b := make([]byte, 1)
+		end <- Serve(one, func() error {
+			n, err := one.Read(b)
+			if failed {
+				return errors.New("called again")
+			}
+			if failed = n > 0 && b[0] == '!'; failed {
+				return errors.ErrUnsupported
+			}
+			if n > 0 {
+				_, err = one.Write(b)
+			}
+			return err
+		})
+	}()
+	share(t, itsPeer, theirs)
+	itsPeer.Write([]byte("!"))
+	for ended := false; !ended; {
+		call(t, theirs)
+		select {
+		case err := <-end:
+			if ended = true; err != errors.ErrUnsupported {
+				t.Error(err)
+			}
+		default:
+		}
+	}
+}
+
+// Connections that are busy stay in the shared poller.
+func TestShareStays(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	defer func(end <-chan error) { itsPeer.Close(); <-end }(together(one, nothing))
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	for range 1000 { // on a busy machine they may be quiet for long and be dropped
+		share(t, itsPeer, theirs)
+		before := joined()
+		for end := time.Now().Add(3 * idle); time.Now().Before(end); {
+			call(t, itsPeer)
+			call(t, theirs)
+		}
+		if maps.Equal(joined(), before) {
+			return
+		}
+	}
+	t.Error("dropped again and again")
+}
+
+// joined returns the connections in the shared poller.
+func joined() map[int32]*pollConn {
+	sharedPoller.mu.Lock()
+	defer sharedPoller.mu.Unlock()
+	return maps.Clone(sharedPoller.conns)
+}
+
+// Without a descriptor that is not kept there is no poller.
+func TestShareFewFiles(t *testing.T) {
+	m, _ := unjoined(t, nil)
+	another, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC) // its number may have been a poller's
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(another)
+	before := files(t)
+	for name, left := range map[string]int{"kept": 0, "none": -reserve.Kept} {
+		t.Run(name, func(t *testing.T) {
+			fewFiles(t, left)
+			p := poller{epoll: another}
+			if p.join(m) || p.conns != nil {
+				t.Error("there is a poller")
+			}
+		})
+	}
+	if now := files(t); now != before {
+		t.Errorf("%d files are open, %d were before", now, before)
+	}
+}
+
+// A connection that the poller cannot watch does not join it.
+func TestShareUnable(t *testing.T) {
+	var p poller
+	if p.join(&pollConn{held: new(held), fd: -1, back: make(chan error, 1)}) {
+		t.Error("joined")
+	}
+	p.over()
+	m, _ := unjoined(t, nil)
+	if !p.join(m) {
+		t.Error("another one does not join")
+	}
+	<-m.back
+	p.over()
+}
+
+// The poller's connections have one thread together.
+func TestReading(t *testing.T) {
+	quiet()
+	threads.Add(5)
+	defer threads.Add(-5)
+	p := poller{conns: map[int32]*pollConn{1: nil, 2: nil, 3: nil}}
+	if n := p.reading(); n != 3 {
+		t.Errorf("%d", n)
+	}
+}
+
+// A runner is overloaded if it works for more than nine tenths of the time.
+func TestOverloaded(t *testing.T) {
+	for worked, want := range map[time.Duration]bool{0: false, 9: false, 10: true} {
+		if overloaded(worked*time.Millisecond, 10*time.Millisecond) != want {
+			t.Errorf("%d of 10 ms: %t", worked, !want)
+		}
+	}
+	if cpuTime() <= 0 {
+		t.Error("this thread has not worked")
 	}
 }
 

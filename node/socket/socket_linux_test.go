@@ -328,6 +328,25 @@ func TestFewFilesLater(t *testing.T) {
 	}
 }
 
+// A thread keeps its connection if there is no descriptor for the shared poller.
+func TestFewFilesShare(t *testing.T) {
+	ours, theirs := pair(t)
+	defer dedicate(ours)()
+	if ours.takeOver(); ours.held == nil {
+		t.Fatal("not taken over")
+	}
+	t.Run("few", func(t *testing.T) {
+		fewFiles(t, 0)
+		if err := ours.share(func() error { return errors.New("read by the poller") }); err != nil {
+			t.Error(err)
+		}
+		theirs.Write([]byte("!"))
+		if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	})
+}
+
 // A connection has one descriptor, with and without a thread.
 func TestOneFile(t *testing.T) {
 	pair(t) // the poller has files of its own

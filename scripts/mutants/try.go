@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -128,14 +129,12 @@ func (p *pkg) try(ctx context.Context, tests []test) []fate {
 
 // one tries one mutant with the tests that reach it, the fast ones first.
 func (p *pkg) one(ctx context.Context, n int, tests []test) fate {
-	var together []string
-	var slow []test
-	var total time.Duration
+	var together, slow []test
 	for _, t := range tests {
 		switch {
 		case !t.reaches[n]:
 		case t.takes < fast:
-			together, total = append(together, t.name), total+t.takes
+			together = append(together, t)
 		default:
 			slow = append(slow, t)
 		}
@@ -144,26 +143,37 @@ func (p *pkg) one(ctx context.Context, n int, tests []test) fate {
 		return unreached
 	}
 	if len(together) > 0 {
-		if f := p.run(ctx, n, patience(total), together...); f != lived {
+		if f := p.run(ctx, n, together...); f != lived {
 			return f
 		}
 	}
 	for _, t := range slow {
-		if f := p.run(ctx, n, patience(t.takes), t.name); f != lived {
+		if f := p.run(ctx, n, t); f != lived {
 			return f
 		}
 	}
 	return lived
 }
 
-func (p *pkg) run(ctx context.Context, n int, most time.Duration, names ...string) fate {
-	ctx, cancel := context.WithTimeout(ctx, most)
+// run runs tests with a mutant until one fails. They hang if together they take longer than they
+// may, or if the next one does not begin for longer than the slowest of them may take.
+func (p *pkg) run(ctx context.Context, n int, tests ...test) fate {
+	var names []string
+	var all, most time.Duration
+	for _, t := range tests {
+		names = append(names, t.name)
+		all, most = all+t.takes, max(most, t.takes)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience(all))
 	defer cancel()
-	cmd := p.command(ctx, n, "", "-test.failfast", "-test.run", pattern(names...))
+	begun := begins{time.AfterFunc(patience(most), cancel), patience(most)}
+	defer begun.limit.Stop()
+	cmd := p.command(ctx, n, "", "-test.failfast", "-test.v=test2json", "-test.run", pattern(names...))
 	tmp := filepath.Join(p.work, "tmp"+strconv.Itoa(n))
 	os.Mkdir(tmp, 0o700) // for the files that tests leave when they panic or are killed; if this fails, so do they
 	defer os.RemoveAll(tmp)
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+	cmd.Stdout = begun
 	err := cmd.Run()
 	endGroup(cmd)
 	switch {
@@ -173,4 +183,17 @@ func (p *pkg) run(ctx context.Context, n int, most time.Duration, names ...strin
 		return killed
 	}
 	return lived
+}
+
+// begins restarts the limit when the output that it is given says that a test begins.
+type begins struct {
+	limit *time.Timer
+	most  time.Duration
+}
+
+func (b begins) Write(output []byte) (int, error) {
+	if bytes.Contains(output, []byte("\x16=== RUN ")) { // the octet marks lines of package testing
+		b.limit.Reset(b.most)
+	}
+	return len(output), nil
 }
