@@ -91,7 +91,7 @@ func (c *conn) release() {
 // share lets the shared poller call step. It returns the error from step, or nil once the poller
 // has stopped reading c. If the poller does not take c, share returns nil immediately.
 func (c *conn) share(step func() error) error {
-	if c.evictions > 0 && time.Now().Before(c.aloneUntil) || !c.join(step) {
+	if time.Now().Before(c.aloneUntil) || !c.join(step) {
 		return nil
 	}
 	c.held.unpin()
@@ -135,41 +135,38 @@ func (c *conn) takeOver() {
 	defer c.writing.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed.Load() {
-		return
-	}
-	if h := hold(c.tcp); h != nil {
+	if h := hold(c.tcp); h != nil { // nil if c is closed
 		c.tcp.Close() // closes this descriptor, not the connection
 		c.held = h
 	}
 }
 
-// giveBack returns the connection to Go's poller and reports whether it did.
-func (c *conn) giveBack() bool {
+// giveBack returns the connection to Go's poller, unless it is closed, another goroutine is writing,
+// or no descriptor is available.
+func (c *conn) giveBack() {
 	if !c.writing.TryLock() {
-		return false
+		return
 	}
 	defer c.writing.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed.Load() {
-		return false
+		return
 	}
 	c.held.runQueue.Close() // frees a descriptor for the poller
 	back, err := net.FileConn(c.held.file)
 	if err != nil {
-		return false
+		return
 	}
 	if reserve.Check(back) != nil {
 		back.Close()
-		return false
+		return
 	}
 	back.SetReadDeadline(c.readBy)
 	back.SetWriteDeadline(c.writeBy)
 	c.held.file.Close()
 	c.held.leave()
 	c.tcp, c.held = back.(*net.TCPConn), nil
-	return true
 }
 
 // Read may return up to idle after the deadline if a thread reads the connection.
@@ -182,10 +179,10 @@ func (c *conn) Read(b []byte) (int, error) {
 		case errors.Is(err, unix.EAGAIN) && c.held.polled != nil:
 			return 0, nil
 		case errors.Is(err, unix.EAGAIN):
-			if !c.giveBack() && c.late(&c.readBy) {
+			if c.giveBack(); c.late(&c.readBy) {
 				return 0, c.failed("read", os.ErrDeadlineExceeded)
 			}
-		case err == io.EOF && !c.closed.Load():
+		case err == io.EOF:
 			return 0, io.EOF
 		default:
 			return 0, c.failed("read", err)
@@ -223,9 +220,7 @@ func (c *conn) Write(b []byte) (written int, err error) {
 			return written, c.failed("write", err)
 		}
 		c.wait()
-		if err := c.held.raw.Write(awaitWritable); err != nil {
-			return written, c.failed("write", err)
-		}
+		c.held.raw.Write(awaitWritable) // fails as Write does
 		if c.late(&c.writeBy) {
 			return written, c.failed("write", os.ErrDeadlineExceeded)
 		}
@@ -252,7 +247,8 @@ func (c *conn) failed(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
 }
 
-// Close closes the connection and wakes a thread blocked in poll, without waiting for it.
+// Close closes the connection, without waiting for a thread blocked in poll: the connection ends
+// with that, after at most idle.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,7 +261,6 @@ func (c *conn) Close() error {
 	if m := c.held.polled; m != nil {
 		sharedPoller.leave(m)
 	}
-	unix.Shutdown(c.held.fd, unix.SHUT_RDWR)
 	return c.held.file.Close()
 }
 

@@ -68,178 +68,6 @@ func share(t *testing.T, peers ...net.Conn) {
 	}
 }
 
-// Several busy connections share a thread, a single one has its own, and quiet ones have none.
-func TestShare(t *testing.T) {
-	one, itsPeer := pair(t)
-	other, theirs := pair(t)
-	before := files(t)
-	ends := []<-chan error{together(one, nothing), together(other, nothing)}
-	share(t, itsPeer, theirs)
-	for threads.Load() != 1 || conns() != 0 {
-		call(t, theirs) // only on this connection
-	}
-	share(t, itsPeer, theirs)
-	quiet()
-	if now := files(t); now != before {
-		t.Errorf("%d files are open, %d were before", now, before)
-	}
-	share(t, itsPeer, theirs)
-	itsPeer.Close()
-	theirs.Close()
-	for _, end := range ends {
-		if err := <-end; err != io.EOF {
-			t.Error(err)
-		}
-	}
-	over()
-	if n := threads.Load(); n != 0 {
-		t.Errorf("%d threads after the end", n)
-	}
-}
-
-// A connection that blocks the shared poller is read separately, and others are answered.
-func TestShareHeldUp(t *testing.T) {
-	one, itsPeer := pair(t)
-	other, theirs := pair(t)
-	var waits sync.Mutex
-	began := make(chan struct{}, 1)
-	end := together(one, func() {
-		select {
-		case began <- struct{}{}:
-		default:
-		}
-		waits.Lock()
-		defer waits.Unlock()
-	})
-	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
-	defer func() { itsPeer.Close(); <-end }()
-	share(t, itsPeer, theirs)
-	waits.Lock()
-	for len(began) > 0 {
-		<-began
-	}
-	itsPeer.Write([]byte("?"))
-	<-began
-	for range 100 {
-		call(t, theirs)
-	}
-	waits.Unlock()
-	if _, err := io.ReadFull(itsPeer, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	for range 100 {
-		call(t, theirs)
-		call(t, itsPeer)
-	}
-}
-
-// A peer that does not read does not block others either.
-func TestShareUnread(t *testing.T) {
-	one, itsPeer := pair(t)
-	other, theirs := pair(t)
-	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
-	end := together(one, nothing)
-	share(t, itsPeer, theirs)
-	go itsPeer.Write(make([]byte, 64<<20)) // without reading
-	for conns() > 1 {
-		call(t, theirs)
-	}
-	for range 100 {
-		call(t, theirs)
-	}
-	one.Close()
-	if err := <-end; !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
-	}
-}
-
-// Close ends a connection in the shared poller, during a step and between steps.
-func TestShareClose(t *testing.T) {
-	for name, in := range map[string]bool{"in a step": true, "between steps": false} {
-		t.Run(name, func(t *testing.T) {
-			one, itsPeer := pair(t)
-			other, theirs := pair(t)
-			var closes atomic.Bool
-			end := together(one, func() {
-				if closes.Load() {
-					one.Close()
-				}
-			})
-			defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
-			share(t, itsPeer, theirs)
-			if in {
-				closes.Store(true)
-				itsPeer.Write([]byte("?"))
-			} else {
-				one.Close()
-			}
-			if err := <-end; !errors.Is(err, net.ErrClosed) {
-				t.Error(err)
-			}
-			call(t, theirs)
-		})
-	}
-}
-
-// The error of a step ends only its connection.
-func TestShareDeadline(t *testing.T) {
-	one, itsPeer := pair(t)
-	other, theirs := pair(t)
-	end := together(one, nothing)
-	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
-	share(t, itsPeer, theirs)
-	one.SetDeadline(time.Now())
-	if err := <-end; err == nil {
-		t.Error("no error")
-	}
-	call(t, theirs)
-}
-
-// A step in the shared poller does not allocate.
-func TestShareAllocs(t *testing.T) {
-	one, itsPeer := pair(t)
-	other, theirs := pair(t)
-	defer func(end <-chan error) { itsPeer.Close(); <-end }(together(one, nothing))
-	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
-	share(t, itsPeer, theirs)
-	b := make([]byte, callOctets)
-	for range 1000 { // a connection may be quiet for long and be dropped
-		n := testing.AllocsPerRun(20, func() {
-			for _, c := range []net.Conn{itsPeer, theirs} {
-				c.Write(b)
-				io.ReadFull(c, b)
-			}
-		})
-		if n == 0 && conns() == 2 {
-			return
-		}
-	}
-	t.Error("each call allocates")
-}
-
-// A peer that sends continuously does not prevent others from being answered.
-func TestShareFlood(t *testing.T) {
-	one, itsPeer := pair(t)
-	other, theirs := pair(t)
-	defer func(end <-chan error) { itsPeer.Close(); <-end }(together(one, nothing))
-	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
-	share(t, itsPeer, theirs)
-	go io.Copy(io.Discard, itsPeer)
-	flood := make(chan struct{})
-	go func() {
-		defer close(flood)
-		for b := make([]byte, 64<<10); ; {
-			if _, err := itsPeer.Write(b); err != nil {
-				return
-			}
-		}
-	}()
-	defer func() { itsPeer.Close(); <-flood }()
-	for range 1000 {
-		call(t, theirs)
-	}
-}
-
 // A sweep drops quiet connections and, if the runner was always busy, the one that sends most.
 func TestSweep(t *testing.T) {
 	for i := range 40 { // sweep looks at the connections in a random order
@@ -263,6 +91,11 @@ func TestSweep(t *testing.T) {
 			if m.gone != (len(m.back) == 1) || m.gone == (p.conns[m.fd] == m) {
 				t.Errorf("always %t: not given back: %+v", always, m)
 			}
+		}
+		p.drop(most)
+		few.held.octets = 100
+		if !p.sweep(true) || few.gone {
+			t.Errorf("always %t: the last connection is dropped", always)
 		}
 	}
 }
@@ -334,6 +167,29 @@ func TestCheck(t *testing.T) {
 		t.Errorf("the old runner does not end: %+v", m)
 	}
 	p.over()
+	p.watch.Stop()
+	if p.check(); p.watch.Stop() {
+		t.Error("checks go on without connections")
+	}
+}
+
+// A connection that is about to wait has its runner replaced if that is in its step.
+func TestHold(t *testing.T) {
+	p := unwatched(t)
+	one, _ := unjoined(t, nil)
+	other, _ := unjoined(t, nil)
+	if !p.join(one) || !p.join(other) {
+		t.Fatal("not joined")
+	}
+	p.begin(one.fd)
+	if p.hold(other); one.gone || other.gone || p.runner != 0 {
+		t.Error("replaced in the step of another")
+	}
+	if p.hold(one); !one.out || other.gone || p.runner != 1 {
+		t.Error("not replaced")
+	}
+	p.leave(other)
+	p.over()
 }
 
 // An event is ignored if its connection was dropped in the step of the event before.
@@ -358,69 +214,6 @@ func TestShareStale(t *testing.T) {
 		t.Errorf("%v, %v", one, other)
 	}
 	p.over()
-}
-
-// A step that has failed is not called again.
-func TestShareError(t *testing.T) {
-	one, itsPeer := pair(t)
-	other, theirs := pair(t)
-	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
-	failed, end := false, make(chan error, 1)
-	go func() {
-		b := make([]byte, 1)
-		end <- Serve(one, func() error {
-			n, err := one.Read(b)
-			if failed {
-				return errors.New("called again")
-			}
-			if failed = n > 0 && b[0] == '!'; failed {
-				return errors.ErrUnsupported
-			}
-			if n > 0 {
-				_, err = one.Write(b)
-			}
-			return err
-		})
-	}()
-	share(t, itsPeer, theirs)
-	itsPeer.Write([]byte("!"))
-	for ended := false; !ended; {
-		call(t, theirs)
-		select {
-		case err := <-end:
-			if ended = true; err != errors.ErrUnsupported {
-				t.Error(err)
-			}
-		default:
-		}
-	}
-}
-
-// Connections that are busy stay in the shared poller.
-func TestShareStays(t *testing.T) {
-	one, itsPeer := pair(t)
-	other, theirs := pair(t)
-	defer func(end <-chan error) { itsPeer.Close(); <-end }(together(one, nothing))
-	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
-	for range 1000 { // on a busy machine they may be quiet for long and be dropped
-		share(t, itsPeer, theirs)
-		before := joined()
-		for end := time.Now().Add(3 * idle); time.Now().Before(end); {
-			call(t, itsPeer)
-			call(t, theirs)
-		}
-		if maps.Equal(joined(), before) {
-			return
-		}
-	}
-	t.Error("dropped again and again")
-}
-
-// joined returns the connections in the shared poller.
-func joined() map[int32]*pollConn {
-	sharedPoller.mu.Lock()
-	defer sharedPoller.mu.Unlock()
-	return maps.Clone(sharedPoller.conns)
 }
 
 // Without a descriptor that is not kept there is no poller.
@@ -482,6 +275,325 @@ func TestOverloaded(t *testing.T) {
 	if cpuTime() <= 0 {
 		t.Error("this thread has not worked")
 	}
+}
+
+// Several busy connections share a thread, a single one has its own, and quiet ones have none.
+func TestShare(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	before := files(t)
+	ends := []<-chan error{together(one, nothing), together(other, nothing)}
+	share(t, itsPeer, theirs)
+	for threads.Load() != 1 || conns() != 0 {
+		call(t, theirs) // only on this connection
+	}
+	share(t, itsPeer, theirs)
+	quiet()
+	if now := files(t); now != before {
+		t.Errorf("%d files are open, %d were before", now, before)
+	}
+	share(t, itsPeer, theirs)
+	itsPeer.Close()
+	theirs.Close()
+	for _, end := range ends {
+		if err := <-end; err != io.EOF {
+			t.Error(err)
+		}
+	}
+	over()
+	if n := threads.Load(); n != 0 {
+		t.Errorf("%d threads after the end", n)
+	}
+}
+
+// A connection that blocks the shared poller is read separately, and others are answered.
+func TestShareHeldUp(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	var waits sync.Mutex
+	began := make(chan struct{}, 1)
+	end := together(one, func() {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		waits.Lock()
+		defer waits.Unlock()
+	})
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	defer func() { itsPeer.Close(); <-end }()
+	share(t, itsPeer, theirs)
+	waits.Lock()
+	for len(began) > 0 {
+		<-began
+	}
+	itsPeer.Write([]byte("?"))
+	<-began
+	for range 100 {
+		call(t, theirs)
+	}
+	waits.Unlock()
+	if _, err := io.ReadFull(itsPeer, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		call(t, theirs)
+		call(t, itsPeer)
+	}
+}
+
+// uncheck ends the checks of the shared poller while it has connections.
+func uncheck() {
+	sharedPoller.mu.Lock()
+	defer sharedPoller.mu.Unlock()
+	if sharedPoller.watch != nil {
+		sharedPoller.watch.Stop()
+	}
+	sharedPoller.watch = time.NewTimer(time.Hour) // for a check that waits for mu
+}
+
+// A peer that does not read does not block others either, not even until the next check.
+func TestShareUnread(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	end := together(one, nothing)
+	share(t, itsPeer, theirs)
+	uncheck()
+	go itsPeer.Write(make([]byte, 64<<20)) // without reading
+	for conns() > 1 {
+		call(t, theirs)
+	}
+	for range 100 {
+		call(t, theirs)
+	}
+	one.Close()
+	if err := <-end; !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// Close ends a connection in the shared poller, during a step and between steps.
+func TestShareClose(t *testing.T) {
+	for name, in := range map[string]bool{"in a step": true, "between steps": false} {
+		t.Run(name, func(t *testing.T) {
+			one, itsPeer := pair(t)
+			other, theirs := pair(t)
+			var closes atomic.Bool
+			end := together(one, func() {
+				if closes.Load() {
+					one.Close()
+				}
+			})
+			defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+			share(t, itsPeer, theirs)
+			if in {
+				closes.Store(true)
+				itsPeer.Write([]byte("?"))
+			} else {
+				one.Close()
+			}
+			if err := <-end; !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
+			call(t, theirs)
+		})
+	}
+}
+
+// Close drops a connection from the shared poller before its descriptor may be used again.
+func TestShareCloseFirst(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	var waits sync.Mutex
+	began := make(chan struct{}, 1)
+	end := together(one, nothing)
+	last := together(other, func() {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		waits.Lock()
+		defer waits.Unlock()
+	})
+	defer func() { theirs.Close(); <-last }()
+	for dropped := false; !dropped; { // while the runner is in the step of the other
+		share(t, itsPeer, theirs)
+		waits.Lock()
+		uncheck()
+		for len(began) > 0 {
+			<-began
+		}
+		theirs.Write([]byte("?"))
+		<-began
+		if conns() == 2 {
+			one.Close()
+			dropped = true
+			if n := conns(); n != 1 {
+				t.Errorf("%d connections", n)
+			}
+		}
+		waits.Unlock()
+		io.ReadFull(theirs, make([]byte, 1))
+	}
+	if err := <-end; !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// The error of a step ends only its connection.
+func TestShareDeadline(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	end := together(one, nothing)
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	share(t, itsPeer, theirs)
+	one.SetDeadline(time.Now())
+	if err := <-end; err == nil {
+		t.Error("no error")
+	}
+	call(t, theirs)
+}
+
+// A step in the shared poller does not allocate.
+func TestShareAllocs(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	defer func(end <-chan error) { itsPeer.Close(); <-end }(together(one, nothing))
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	share(t, itsPeer, theirs)
+	b := make([]byte, callOctets)
+	for range 1000 { // a connection may be quiet for long and be dropped
+		n := testing.AllocsPerRun(20, func() {
+			for _, c := range []net.Conn{itsPeer, theirs} {
+				c.Write(b)
+				io.ReadFull(c, b)
+			}
+		})
+		if n == 0 && conns() == 2 {
+			return
+		}
+	}
+	t.Error("each call allocates")
+}
+
+// A peer that sends continuously does not prevent others from being answered.
+func TestShareFlood(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	defer func(end <-chan error) { itsPeer.Close(); <-end }(together(one, nothing))
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	share(t, itsPeer, theirs)
+	go io.Copy(io.Discard, itsPeer)
+	flood := make(chan struct{})
+	go func() {
+		defer close(flood)
+		for b := make([]byte, 64<<10); ; {
+			if _, err := itsPeer.Write(b); err != nil {
+				return
+			}
+		}
+	}()
+	defer func() { itsPeer.Close(); <-flood }()
+	for range 1000 {
+		call(t, theirs)
+	}
+}
+
+// A step that has failed is not called again.
+func TestShareError(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	failed, end := false, make(chan error, 1)
+	go func() {
+		b := make([]byte, 1)
+		end <- Serve(one, func() error {
+			n, err := one.Read(b)
+			if failed {
+				return errors.New("called again")
+			}
+			if failed = n > 0 && b[0] == '!'; failed {
+				return errors.ErrUnsupported
+			}
+			if n > 0 {
+				_, err = one.Write(b)
+			}
+			return err
+		})
+	}()
+	share(t, itsPeer, theirs)
+	itsPeer.Write([]byte("!"))
+	for ended := false; !ended; {
+		call(t, theirs)
+		select {
+		case err := <-end:
+			if ended = true; err != errors.ErrUnsupported {
+				t.Error(err)
+			}
+		default:
+		}
+	}
+}
+
+// Connections that are busy stay in the shared poller.
+func TestShareStays(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	defer func(end <-chan error) { itsPeer.Close(); <-end }(together(one, nothing))
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	for range 1000 { // on a busy machine they may be quiet for long and be dropped
+		share(t, itsPeer, theirs)
+		before := joined()
+		for end := time.Now().Add(3 * idle); time.Now().Before(end); {
+			call(t, itsPeer)
+			call(t, theirs)
+		}
+		if maps.Equal(joined(), before) {
+			return
+		}
+	}
+	t.Error("dropped again and again")
+}
+
+// Other connections are read as usual meanwhile.
+func TestShareOthers(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	defer func(end <-chan error) { itsPeer.Close(); <-end }(together(one, nothing))
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	for shared := 0; shared < 2; {
+		third, thirds := pair(t)
+		end := together(third, nothing)
+		share(t, itsPeer, theirs)
+		if call(t, thirds); conns() == 2 {
+			shared++
+		}
+		thirds.Close()
+		if err := <-end; err != io.EOF {
+			t.Error(err)
+		}
+	}
+}
+
+// A busy connection without others has its own thread.
+func TestShareAlone(t *testing.T) {
+	over()
+	ours, theirs := pair(t)
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(ours, nothing))
+	for range 100 {
+		if earn(t, theirs); conns() > 0 {
+			t.Fatal("in the shared poller")
+		}
+		call(t, theirs)
+	}
+}
+
+// joined returns the connections in the shared poller.
+func joined() map[int32]*pollConn {
+	sharedPoller.mu.Lock()
+	defer sharedPoller.mu.Unlock()
+	return maps.Clone(sharedPoller.conns)
 }
 
 // However connections end in the shared poller, it answers the others, and no threads or

@@ -177,6 +177,9 @@ func TestEnds(t *testing.T) {
 				test.end(ours, theirs)
 				err := <-end
 				var op *net.OpError
+				if _, ofFile := errors.AsType[*os.PathError](err); ofFile {
+					t.Errorf("%v names a file", err)
+				}
 				if !errors.Is(err, test.want) || !errors.As(err, &op) || op.Addr.String() != theirs.LocalAddr().String() {
 					t.Errorf("%v, want %v", err, test.want)
 				}
@@ -239,6 +242,12 @@ func TestCloseReused(t *testing.T) {
 	if ours.held.cpuPin.taken {
 		t.Error("follows another's peer")
 	}
+	over()
+	before := sharedPoller.runner
+	ours.share(nil)
+	if over(); sharedPoller.runner != before {
+		t.Error("the shared poller watches another")
+	}
 }
 
 func second(_ int, err error) error { return err }
@@ -250,6 +259,9 @@ func TestAdoptOthers(t *testing.T) {
 		t.Error("a pipe was adopted")
 	}
 	dedicate(pipe)()
+	if err := Serve(pipe, func() error { return io.EOF }); err != io.EOF {
+		t.Error(err)
+	}
 	ours, _ := pair(t)
 	release := dedicate(tls.Server(tlslimit.New(ours), nil))
 	if !ours.dedicated {
@@ -308,20 +320,22 @@ func TestFewFilesLater(t *testing.T) {
 	}
 	ours.held.pin()
 	before := files(t)
-	t.Run("few", func(t *testing.T) {
-		ours.held.runQueue.Close()
-		fewFiles(t, 0)
-		if f, err := os.Open(os.DevNull); err == nil { // instead of the queue
-			defer f.Close()
-		}
-		if ours.giveBack() {
-			t.Error("it has a kept descriptor")
-		}
-		theirs.Write([]byte("!"))
-		if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
-			t.Errorf("%d bytes, %v", n, err)
-		}
-	})
+	for name, left := range map[string]int{"few": 0, "none": -reserve.Kept} {
+		t.Run(name, func(t *testing.T) {
+			ours.held.runQueue.Close()
+			fewFiles(t, left)
+			if f, err := os.Open(os.DevNull); err == nil { // instead of the queue
+				defer f.Close()
+			}
+			if ours.giveBack(); ours.held == nil {
+				t.Fatal("it has a kept descriptor")
+			}
+			theirs.Write([]byte("!"))
+			if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
+				t.Errorf("%d bytes, %v", n, err)
+			}
+		})
+	}
 	release()
 	if now := files(t); now != before-1 || ours.held != nil || threads.Load() != 0 {
 		t.Errorf("%d files are open, %d were before; %d threads", now, before, threads.Load())
@@ -345,6 +359,152 @@ func TestFewFilesShare(t *testing.T) {
 			t.Errorf("%d bytes, %v", n, err)
 		}
 	})
+}
+
+// A connection is not taken over without a descriptor, and given back with that of its queue.
+func TestNoFiles(t *testing.T) {
+	ours, _ := pair(t)
+	defer dedicate(ours)()
+	t.Run("taken over", func(t *testing.T) {
+		fewFiles(t, -reserve.Kept)
+		if ours.takeOver(); ours.held != nil || threads.Load() != 0 {
+			t.Errorf("taken over; %d threads", threads.Load())
+		}
+	})
+	if ours.takeOver(); ours.held == nil {
+		t.Fatal("not taken over")
+	}
+	ours.held.pin()
+	t.Run("given back", func(t *testing.T) {
+		fewFiles(t, 0)
+		if ours.giveBack(); ours.held != nil {
+			t.Error("not given back")
+		}
+	})
+}
+
+// A connection keeps its deadlines when it is given back.
+func TestDeadlines(t *testing.T) {
+	ours, _ := pair(t)
+	defer dedicate(ours)()
+	ours.takeOver()
+	ours.SetDeadline(time.Now())
+	if ours.giveBack(); ours.held != nil {
+		t.Fatal("not given back")
+	}
+	for what, err := range map[string]error{
+		"read":  second(ours.Read(make([]byte, 1))),
+		"write": second(ours.Write(make([]byte, 1))),
+	} {
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A connection that cannot be given back because another goroutine writes keeps its deadline too.
+func TestReadBehindWrite(t *testing.T) {
+	ours, theirs := pair(t)
+	defer dedicate(ours)()
+	ours.takeOver()
+	ours.writing.Lock()
+	time.AfterFunc(3*idle, func() { theirs.Write([]byte("?")) })
+	if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	ours.SetReadDeadline(time.Now())
+	if _, err := ours.Read(make([]byte, 9)); !errors.Is(err, os.ErrDeadlineExceeded) || ours.held == nil {
+		t.Error(err)
+	}
+	ours.writing.Unlock()
+}
+
+// A connection has a thread after busy quick reads, again when it had none meanwhile.
+func TestBusy(t *testing.T) {
+	ours, theirs := pair(t)
+	read := func() {
+		t.Helper()
+		theirs.Write([]byte("?"))
+		if _, err := ours.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 * busy {
+		read()
+	}
+	if ours.held != nil {
+		t.Fatal("a thread that Serve has not allowed")
+	}
+	defer dedicate(ours)()
+	for ours.held == nil { // on a busy machine a read may take long
+		ours.quick = busy - 1
+		read()
+	}
+	ours.giveBack()
+	if read(); ours.held != nil {
+		t.Error("a thread after one read")
+	}
+}
+
+// In the shared poller a read does not wait. Afterwards it does.
+func TestReadShared(t *testing.T) {
+	ours, theirs := pair(t)
+	defer dedicate(ours)()
+	ours.takeOver()
+	ours.held.polled = new(pollConn)
+	if n, err := ours.Read(make([]byte, 1)); n != 0 || err != nil {
+		t.Errorf("without data: %d, %v", n, err)
+	}
+	theirs.Close()
+	for n, err := 0, error(nil); err != io.EOF; {
+		if n, err = ours.Read(make([]byte, 1)); n != 0 || err != nil && err != io.EOF {
+			t.Fatalf("at the end: %d, %v", n, err)
+		}
+	}
+}
+
+// A connection that is quiet in the shared poller needs no thread.
+func TestShareQuiet(t *testing.T) {
+	ours, _ := pair(t)
+	defer dedicate(ours)()
+	ours.takeOver()
+	threads.Add(1) // another's, without which it would be dropped for that
+	defer threads.Add(-1)
+	if err := ours.share(func() error { return nil }); err != nil || ours.held != nil {
+		t.Errorf("it has a thread, %v", err)
+	}
+	over()
+}
+
+// A connection that delays others in the shared poller is read alone, the longer the more often.
+func TestShareEvicted(t *testing.T) {
+	ours, theirs := pair(t)
+	defer dedicate(ours)()
+	ours.takeOver()
+	steps := 0
+	step := func() error {
+		steps++
+		ours.wait()
+		return second(ours.Read(make([]byte, 1)))
+	}
+	for i := range 3 {
+		theirs.Write([]byte("?"))
+		before := time.Now()
+		if err := ours.share(step); err != nil || ours.held == nil || steps != i+1 {
+			t.Fatalf("%d steps, %v", steps, err)
+		}
+		if alone := ours.aloneUntil.Sub(before); alone < firstAlone<<i {
+			t.Errorf("alone for %v", alone)
+		}
+		if err := ours.share(step); err != nil || steps != i+1 {
+			t.Fatalf("read by the poller, %v", err)
+		}
+		theirs.Write([]byte("?"))
+		if n, err := ours.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		ours.aloneUntil = time.Now()
+	}
 }
 
 // A connection has one descriptor, with and without a thread.
@@ -499,6 +659,11 @@ func TestMaxThreads(t *testing.T) {
 		if n := threads.Load(); n > 1 {
 			t.Fatalf("%d threads", n)
 		}
+	}
+	most = func() int32 { return 0 }
+	third, _ := pair(t)
+	if third.takeOver(); third.held != nil {
+		t.Error("a thread beyond the limit")
 	}
 }
 
