@@ -309,6 +309,9 @@ func TestFewFiles(t *testing.T) {
 	if q := openRunQueue(); q.File != nil {
 		t.Error("a thread has opened a file")
 	}
+	if now := files(t); now != before {
+		t.Errorf("%d files are open, %d were before", now, before)
+	}
 }
 
 // A connection that cannot be given back for lack of a descriptor is served by its thread.
@@ -483,7 +486,9 @@ func TestShareEvicted(t *testing.T) {
 	ours.takeOver()
 	steps := 0
 	step := func() error {
-		steps++
+		if steps++; ours.held.pinned {
+			t.Error("it keeps its thread")
+		}
 		ours.wait()
 		return second(ours.Read(make([]byte, 1)))
 	}

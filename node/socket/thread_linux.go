@@ -83,7 +83,6 @@ func (t *thread) pin() {
 	t.runQueue = openRunQueue()
 	t.before, _ = t.runQueue.check()
 	t.forget()
-	t.checked = time.Time{}
 }
 
 // unpin undoes pin.
@@ -250,15 +249,12 @@ func openRunQueue() runQueue {
 		f.Close()
 		f = nil
 	}
-	return runQueue{File: f} // a nil file returns errors
+	return runQueue{File: f} // a nil file has no text
 }
 
 // check returns the total wait of the thread.
 func (q *runQueue) check() (waited time.Duration, err error) {
-	n, err := q.ReadAt(q.text[:], 0)
-	if n == 0 {
-		return 0, err
-	}
+	n, _ := q.ReadAt(q.text[:], 0) // without text there is no number
 	if string(q.text[:n]) == "0 0 0\n" { // not even its running time is counted
 		return 0, errors.ErrUnsupported
 	}

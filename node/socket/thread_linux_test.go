@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,6 +124,94 @@ func TestFollowElsewhere(t *testing.T) {
 	}
 }
 
+// stays fails if the calling goroutine changes its thread while others run.
+func stays(t *testing.T) {
+	t.Helper()
+	var end atomic.Bool
+	var others sync.WaitGroup
+	for range 2 * runtime.GOMAXPROCS(0) {
+		others.Go(func() {
+			for !end.Load() {
+				runtime.Gosched()
+			}
+		})
+	}
+	thread := unix.Gettid()
+	for range 100 {
+		if runtime.Gosched(); unix.Gettid() != thread {
+			t.Error("another thread")
+			break
+		}
+	}
+	end.Store(true)
+	others.Wait()
+}
+
+// A goroutine that is pinned keeps its thread, also one that its caller has locked to it.
+func TestPin(t *testing.T) {
+	var th thread
+	if !th.enter() {
+		t.Fatal("no thread")
+	}
+	defer th.leave()
+	for range 2 {
+		th.pin()
+		if th.octets != credit {
+			t.Errorf("begins with %d", th.octets)
+		}
+		if _, err := th.runQueue.Stat(); err != nil {
+			t.Error(err)
+		}
+		stays(t)
+		th.unpin()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	th.unpin()
+	stays(t)
+}
+
+// A thread leaves its peer's processor if it has to wait there for long, and does not return at once.
+func TestFollowShunned(t *testing.T) {
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	usual := affinity(t)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	cpu := processors(t)[0]
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_INCOMING_CPU, cpu); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "schedstat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	th := thread{runQueue: runQueue{File: f}}
+	th.forget()
+	for _, step := range []struct {
+		waited time.Duration
+		fd     int
+		want   bool
+	}{{1, -1, false}, {1, fd, true}, {time.Second, fd, false}, {time.Second, fd, false}} {
+		f.WriteAt(fmt.Appendf(nil, "%d %d %d\n", 1234567, step.waited, 9), 0)
+		th.checked = time.Time{}
+		if th.follow(step.fd); th.cpuPin.taken != step.want {
+			t.Fatalf("%+v: %t", step, th.cpuPin.taken)
+		}
+	}
+	if th.shunned.IsZero() || affinity(t) != usual {
+		t.Errorf("runs on %v, usual is %v", affinity(t), usual)
+	}
+	th.checked, th.shunned = time.Time{}, time.Now().Add(-shunTime)
+	if th.follow(fd); !th.cpuPin.taken {
+		t.Error("does not return")
+	}
+	th.cpuPin.leave()
+}
+
 // Changes by an operator (taskset -a, renice) take effect and are not undone.
 func TestFollowChanged(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
@@ -152,6 +242,27 @@ func TestFollowChanged(t *testing.T) {
 	}
 	if now := policy(t); now != attr {
 		t.Errorf("afterwards: %+v, want %+v", now, attr)
+	}
+}
+
+// A thread that may run on one processor follows a peer there.
+func TestFollowOne(t *testing.T) {
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	cpu := processors(t)[0]
+	one := only(cpu)
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Fatal(err)
+	}
+	before := policy(t)
+	p := cpuPin{cpu: cpu} // of a peer before
+	if err := p.leave(); err != nil || p.taken {
+		t.Errorf("%v, taken: %t", err, p.taken)
+	}
+	if p.take(cpu); !p.taken {
+		t.Error("not taken")
+	}
+	if now := policy(t); before.Policy == unix.SCHED_NORMAL && now.Policy != unix.SCHED_BATCH {
+		t.Errorf("policy %d", now.Policy)
 	}
 }
 
@@ -223,6 +334,10 @@ func TestAffordable(t *testing.T) {
 			}
 			if affordable != test.want {
 				t.Errorf("affordable: %t", affordable)
+			}
+			tell(time.Hour)
+			if th.affordable() || !th.affordable() {
+				t.Error("a long wait counts more than once, or not at all")
 			}
 		})
 	}
