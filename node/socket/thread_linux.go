@@ -254,7 +254,7 @@ func openRunQueue() runQueue {
 
 // check returns the total wait of the thread.
 func (q *runQueue) check() (waited time.Duration, err error) {
-	n, _ := q.ReadAt(q.text[:], 0) // without text there is no number
+	n, _ := q.ReadAt(q.text[:], 0)       // without text there is no number
 	if string(q.text[:n]) == "0 0 0\n" { // not even its running time is counted
 		return 0, errors.ErrUnsupported
 	}
