@@ -123,12 +123,9 @@ func (p *poller) reading() int32 {
 func (p *poller) begin(fd int32) *pollConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.conns[fd]
-	if m != nil {
-		p.current = m
-		p.steps++
-	}
-	return m
+	p.current = p.conns[fd] // nil if the event is stale
+	p.steps++
+	return p.current
 }
 
 // end ends a step and reports whether the runner is still the latest.

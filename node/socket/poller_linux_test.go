@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/flake-go/flake/node/reserve"
 )
 
 // together starts a goroutine that echoes bytes, possibly in the shared poller, and returns
@@ -74,18 +72,18 @@ func TestSweep(t *testing.T) {
 		always := i%2 == 1
 		p := poller{epoll: -1, conns: make(map[int32]*pollConn)}
 		var all []*pollConn
-		for fd, octets := range []int{100, 200, 0} {
+		for fd, octets := range []int{200, 100, 0} {
 			m := &pollConn{held: new(held), fd: int32(fd), back: make(chan error, 1)}
 			m.held.octets = octets
 			p.conns[m.fd] = m
 			all = append(all, m)
 		}
-		few, most, none := all[0], all[1], all[2]
+		most, few, none := all[0], all[1], all[2]
 		if !p.sweep(always) {
 			t.Error("the poller ends")
 		}
 		if few.gone || most.gone != always || most.out != always || !none.gone || !none.quiet || none.out {
-			t.Errorf("always %t: %+v, %+v, %+v", always, few, most, none)
+			t.Fatalf("always %t: %+v, %+v, %+v", always, few, most, none)
 		}
 		for _, m := range all {
 			if m.gone != (len(m.back) == 1) || m.gone == (p.conns[m.fd] == m) {
@@ -225,9 +223,9 @@ func TestShareFewFiles(t *testing.T) {
 	}
 	defer unix.Close(another)
 	before := files(t)
-	for name, left := range map[string]int{"kept": 0, "none": -reserve.Kept} {
+	for name, leave := range map[string]func(*testing.T){"kept": func(t *testing.T) { fewFiles(t, 0) }, "none": noFiles} {
 		t.Run(name, func(t *testing.T) {
-			fewFiles(t, left)
+			leave(t)
 			p := poller{epoll: another}
 			if p.join(m) || p.conns != nil {
 				t.Error("there is a poller")

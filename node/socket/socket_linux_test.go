@@ -272,7 +272,7 @@ func TestAdoptOthers(t *testing.T) {
 	}
 }
 
-// fewFiles leaves n descriptors that are not kept.
+// fewFiles leaves some descriptors that are not kept.
 func fewFiles(t *testing.T, left int) {
 	t.Helper()
 	over() // the shared poller of other tests has a descriptor
@@ -290,6 +290,19 @@ func fewFiles(t *testing.T, left int) {
 	few.Cur = uint64(next + left + reserve.Kept)
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// noFiles leaves no descriptor at all.
+func noFiles(t *testing.T) {
+	t.Helper()
+	fewFiles(t, 0)
+	for {
+		fd, err := unix.Dup(0)
+		if err != nil {
+			return
+		}
+		t.Cleanup(func() { unix.Close(fd) })
 	}
 }
 
@@ -323,10 +336,10 @@ func TestFewFilesLater(t *testing.T) {
 	}
 	ours.held.pin()
 	before := files(t)
-	for name, left := range map[string]int{"few": 0, "none": -reserve.Kept} {
+	for name, leave := range map[string]func(*testing.T){"few": func(t *testing.T) { fewFiles(t, 0) }, "none": noFiles} {
 		t.Run(name, func(t *testing.T) {
 			ours.held.runQueue.Close()
-			fewFiles(t, left)
+			leave(t)
 			if f, err := os.Open(os.DevNull); err == nil { // instead of the queue
 				defer f.Close()
 			}
@@ -354,7 +367,8 @@ func TestFewFilesShare(t *testing.T) {
 	}
 	t.Run("few", func(t *testing.T) {
 		fewFiles(t, 0)
-		if err := ours.share(func() error { return errors.New("read by the poller") }); err != nil {
+		err := ours.share(func() error { return errors.New("read by the poller") })
+		if err != nil || ours.held.polled != nil {
 			t.Error(err)
 		}
 		theirs.Write([]byte("!"))
@@ -369,7 +383,7 @@ func TestNoFiles(t *testing.T) {
 	ours, _ := pair(t)
 	defer dedicate(ours)()
 	t.Run("taken over", func(t *testing.T) {
-		fewFiles(t, -reserve.Kept)
+		noFiles(t)
 		if ours.takeOver(); ours.held != nil || threads.Load() != 0 {
 			t.Errorf("taken over; %d threads", threads.Load())
 		}
@@ -405,10 +419,26 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
+// A thread's writes end at the deadline too.
+func TestWriteDeadline(t *testing.T) {
+	ours, _ := pair(t)
+	defer dedicate(ours)()
+	ours.takeOver()
+	ours.SetWriteDeadline(time.Now())
+	if _, err := ours.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
 // A connection that cannot be given back because another goroutine writes keeps its deadline too.
 func TestReadBehindWrite(t *testing.T) {
 	ours, theirs := pair(t)
 	defer dedicate(ours)()
+	ours.writing.Lock()
+	if ours.takeOver(); ours.held != nil {
+		t.Fatal("taken over from a writer")
+	}
+	ours.writing.Unlock()
 	ours.takeOver()
 	ours.writing.Lock()
 	time.AfterFunc(3*idle, func() { theirs.Write([]byte("?")) })
@@ -455,7 +485,7 @@ func TestReadShared(t *testing.T) {
 	defer dedicate(ours)()
 	ours.takeOver()
 	ours.held.polled = new(pollConn)
-	if n, err := ours.Read(make([]byte, 1)); n != 0 || err != nil {
+	if n, err := ours.Read(make([]byte, 1)); n != 0 || err != nil || ours.held.pinned {
 		t.Errorf("without data: %d, %v", n, err)
 	}
 	theirs.Close()
@@ -496,16 +526,16 @@ func TestShareEvicted(t *testing.T) {
 		if err := ours.share(step); err != nil || ours.held == nil || steps != i+1 {
 			t.Fatalf("%d steps, %v", steps, err)
 		}
-		if ours.held.pinned {
-			t.Error("pinned while the poller reads it")
+		if ours.held.pinned || ours.held.polled != nil {
+			t.Error("pinned while the poller reads it, or not given back")
 		}
 		if alone := ours.aloneUntil.Sub(before); alone < firstAlone<<i {
 			t.Errorf("alone for %v", alone)
 		}
+		theirs.Write([]byte("?"))
 		if err := ours.share(step); err != nil || steps != i+1 {
 			t.Fatalf("read by the poller, %v", err)
 		}
-		theirs.Write([]byte("?"))
 		if n, err := ours.Read(make([]byte, 1)); n != 1 || err != nil {
 			t.Errorf("%d bytes, %v", n, err)
 		}
