@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,30 +123,29 @@ func TestFollowElsewhere(t *testing.T) {
 	}
 }
 
-// stays fails if the calling goroutine changes its thread while others run.
-func stays(t *testing.T) {
-	t.Helper()
-	var end atomic.Bool
+// moved reports whether the calling goroutine changes its thread while others want to keep one.
+func moved() bool {
+	begun, end := make(chan struct{}), make(chan struct{})
 	var others sync.WaitGroup
-	for range 2 * runtime.GOMAXPROCS(0) {
+	thread := unix.Gettid()
+	for range 16 {
 		others.Go(func() {
-			for !end.Load() {
-				runtime.Gosched()
-			}
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			begun <- struct{}{}
+			<-end
 		})
 	}
-	thread := unix.Gettid()
-	for range 100 {
-		if runtime.Gosched(); unix.Gettid() != thread {
-			t.Error("another thread")
-			break
-		}
+	for range 16 {
+		<-begun
 	}
-	end.Store(true)
+	now := unix.Gettid()
+	close(end)
 	others.Wait()
+	return now != thread
 }
 
-// A goroutine that is pinned keeps its thread, also one that its caller has locked to it.
+// A goroutine has a thread of its own while it is pinned, and if its caller has given it one.
 func TestPin(t *testing.T) {
 	var th thread
 	if !th.enter() {
@@ -162,13 +160,18 @@ func TestPin(t *testing.T) {
 		if _, err := th.runQueue.Stat(); err != nil {
 			t.Error(err)
 		}
-		stays(t)
+		if moved() {
+			t.Error("pinned, but moves")
+		}
 		th.unpin()
+		for !moved() {
+		}
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	th.unpin()
-	stays(t)
+	if th.unpin(); moved() {
+		t.Error("locked, but moves")
+	}
 }
 
 // A thread leaves its peer's processor if it has to wait there for long, and does not return at once.
@@ -263,6 +266,35 @@ func TestFollowOne(t *testing.T) {
 	}
 	if now := policy(t); before.Policy == unix.SCHED_NORMAL && now.Policy != unix.SCHED_BATCH {
 		t.Errorf("policy %d", now.Policy)
+	}
+}
+
+// A policy that an operator chose stays.
+func TestFollowPolicy(t *testing.T) {
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	batch := policy(t)
+	batch.Policy = unix.SCHED_BATCH
+	if err := unix.SchedSetAttr(0, &batch, 0); err != nil {
+		t.Fatal(err)
+	}
+	var p cpuPin
+	p.take(processors(t)[0])
+	if err := p.leave(); err != nil || policy(t) != batch {
+		t.Errorf("afterwards: %v, %+v, want %+v", err, policy(t), batch)
+	}
+}
+
+// A thread whose processors cannot be restored ends with its goroutine.
+func TestFollowLost(t *testing.T) {
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	cpu := processors(t)[0]
+	there := only(cpu)
+	if err := unix.SchedSetaffinity(0, &there); err != nil {
+		t.Fatal(err)
+	}
+	th := thread{pinned: true, cpuPin: cpuPin{taken: true, cpu: cpu, batch: true}} // usual: none
+	if th.unpin(); moved() {
+		t.Error("others get the thread")
 	}
 }
 
