@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // The sample's tests notice some of its mutants. The others are listed, and may be named. No
@@ -102,5 +103,21 @@ s.go:15: not reached: s.go never: a == b: not
 	os.WriteFile("survivors.txt", []byte("s.go: without a reason\n"), 0o600)
 	if err := run(context.Background(), []string{"."}, "survivors.txt", ""); err == nil {
 		t.Error("without a reason")
+	}
+}
+
+// Only the beginning of a test restarts the limit.
+func TestBegins(t *testing.T) {
+	for output, want := range map[string]bool{
+		"\x16=== RUN   TestA\n":                              true,
+		"\x16--- PASS: TestA (0.00s)\n\x16=== RUN   TestB\n": true,
+		"\x16--- PASS: TestA (0.00s)\n":                      false,
+		"=== RUN   TestA\n":                                  false,
+	} {
+		b := begins{time.NewTimer(time.Hour), time.Hour}
+		b.limit.Stop()
+		if n, err := b.Write([]byte(output)); n != len(output) || err != nil || b.limit.Stop() != want {
+			t.Errorf("%q: %d, %v, want %t", output, n, err, want)
+		}
 	}
 }
