@@ -135,7 +135,7 @@ func (c *conn) takeOver() {
 	defer c.writing.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h := hold(c.tcp); h != nil { // nil if c is closed
+	if h := hold(c.tcp); h != nil {
 		c.tcp.Close() // closes this descriptor, not the connection
 		c.held = h
 	}

@@ -22,7 +22,7 @@ type held struct {
 }
 
 // hold duplicates the connection's descriptor for the calling goroutine, which gets its thread
-// at the first read. It returns nil if no thread or descriptor is available.
+// at the first read. It returns nil if no thread or descriptor is available, or tcp is closed.
 func hold(tcp *net.TCPConn) *held {
 	h := &held{}
 	if !h.enter() {

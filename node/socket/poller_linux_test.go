@@ -554,7 +554,7 @@ func TestShareStays(t *testing.T) {
 	t.Error("dropped again and again")
 }
 
-// Other connections are read as usual meanwhile.
+// A connection without a thread is read as usual while others share one.
 func TestShareOthers(t *testing.T) {
 	one, itsPeer := pair(t)
 	other, theirs := pair(t)
