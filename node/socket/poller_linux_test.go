@@ -190,6 +190,29 @@ func TestHold(t *testing.T) {
 	p.over()
 }
 
+// A runner that was replaced ends with its step.
+func TestHoldEnds(t *testing.T) {
+	p := unwatched(t)
+	before := runtime.NumGoroutine()
+	var m *pollConn
+	m, theirs := unjoined(t, func() error {
+		p.hold(m)
+		return nil
+	})
+	if !p.join(m) {
+		t.Fatal("not joined")
+	}
+	theirs.Write([]byte("?"))
+	p.start()
+	if err := <-m.back; err != nil || !m.out {
+		t.Errorf("not replaced, %v", err)
+	}
+	p.over()
+	for runtime.NumGoroutine() > before {
+		runtime.Gosched()
+	}
+}
+
 // An event is ignored if its connection was dropped in the step of the event before.
 func TestShareStale(t *testing.T) {
 	p := unwatched(t)

@@ -488,6 +488,12 @@ func TestReadShared(t *testing.T) {
 	if n, err := ours.Read(make([]byte, 1)); n != 0 || err != nil || ours.held.pinned {
 		t.Errorf("without data: %d, %v", n, err)
 	}
+	theirs.Write([]byte("?"))
+	for ours.held.octets == 0 {
+		if n, err := ours.Read(make([]byte, 1)); n != ours.held.octets || err != nil {
+			t.Fatalf("%d bytes, %d counted, %v", n, ours.held.octets, err)
+		}
+	}
 	theirs.Close()
 	for n, err := 0, error(nil); err != io.EOF; {
 		if n, err = ours.Read(make([]byte, 1)); n != 0 || err != nil && err != io.EOF {
@@ -506,6 +512,9 @@ func TestShareQuiet(t *testing.T) {
 	if err := ours.share(func() error { return nil }); err != nil || ours.held != nil {
 		t.Errorf("it has a thread, %v", err)
 	}
+	if !ours.aloneUntil.IsZero() {
+		t.Error("it may not share again")
+	}
 	over()
 }
 
@@ -514,11 +523,13 @@ func TestShareEvicted(t *testing.T) {
 	ours, theirs := pair(t)
 	defer dedicate(ours)()
 	ours.takeOver()
+	ours.SetWriteDeadline(time.Now())
 	steps := 0
 	step := func() error {
 		steps++
-		ours.wait()
-		return second(ours.Read(make([]byte, 1)))
+		err := second(ours.Read(make([]byte, 1)))
+		ours.Write(make([]byte, 64<<20)) // not read by the peer
+		return err
 	}
 	for i := range 3 {
 		theirs.Write([]byte("?"))
