@@ -15,8 +15,8 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// TestExamples runs the programs of a chapter that take ids over HTTP, in languages without a
-// library here. Of these scripts/test installs only Java and Python.
+// TestExamples runs the programs in the documents that get ids over HTTP without a client library.
+// scripts/test installs Java, Python and Elixir, but not Ruby or PHP.
 func TestExamples(t *testing.T) {
 	server := httptest.NewServer(idhttptest.Server(t, "up"))
 	defer server.Close()
@@ -40,7 +40,7 @@ func TestExamples(t *testing.T) {
 			}
 			code := programOf(string(text), c.language)
 			if code == "" {
-				t.Fatalf("%s has no such program", c.document)
+				t.Fatalf("%s has no %s program that gets ids", c.document, c.language)
 			}
 			if _, err := exec.LookPath(c.program); err != nil && !c.installed {
 				t.Skip(err)
@@ -67,7 +67,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// programOf returns the first block of code of a language that is a request for ids.
+// programOf returns the first code block in a language that requests ids.
 func programOf(document, language string) string {
 	blocks := regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(document, -1)
 	for _, block := range blocks {

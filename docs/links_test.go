@@ -1,4 +1,5 @@
-// Package docs holds the chapters of the manual. Its test follows their links.
+// Package docs contains the chapters of the manual. Its tests check their links, programs and
+// messages.
 package docs
 
 import (
@@ -13,7 +14,7 @@ import (
 	"testing/fstest"
 )
 
-// TestLinks follows the links of all documents of the module, and of its code to chapters.
+// TestLinks follows the links in all documents of the module, and those from its code to chapters.
 func TestLinks(t *testing.T) {
 	for _, fault := range follow(t, os.DirFS("..")) {
 		t.Error(fault)
@@ -35,11 +36,11 @@ func TestLinksFinds(t *testing.T) {
 		"docs/operating/lost.md":   text("# L\n[p](page.md)\n"),
 	}
 	want := []string{
-		"README.md: no.svg is not there",
-		"docs/a.md: ../../README.md is not there",
-		"docs/b.md: #one-2 is no heading of docs/b.md",
-		"docs/b.md: a.md#no-heading is no heading of docs/a.md",
-		"main.go: docs/c.md is not there",
+		"README.md: no.svg does not exist",
+		"docs/a.md: ../../README.md does not exist",
+		"docs/b.md: #one-2 is not a heading in docs/b.md",
+		"docs/b.md: a.md#no-heading is not a heading in docs/a.md",
+		"main.go: docs/c.md does not exist",
 		"docs/more.md: no link in README.md leads here",
 		"docs/operating/README.md: no link in README.md leads here",
 		"docs/operating/lost.md: no link in docs/operating/README.md leads here",
@@ -49,7 +50,7 @@ func TestLinksFinds(t *testing.T) {
 	}
 }
 
-// TestReadme keeps README.md to what a newcomer reads at once.
+// TestReadme keeps README.md short enough for a newcomer to read in one sitting.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -60,8 +61,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestChapters wants each chapter to begin with whom it is for, and pages of the guide to be
-// short.
+// TestChapters checks that each chapter begins with whom it is for, and that the pages of the
+// operating guide are short.
 func TestChapters(t *testing.T) {
 	for _, name := range chapters(t) {
 		text, err := os.ReadFile(name)
@@ -77,7 +78,7 @@ func TestChapters(t *testing.T) {
 	}
 }
 
-// guide is the folder of the chapter that has pages, and folders are all such.
+// guide is the folder of the operating guide. folders are the folders whose README.md is an index.
 const guide = "operating/"
 
 var folders = []string{"docs/operating", "docs/coming-from"}
@@ -94,8 +95,8 @@ func chapters(t *testing.T) (names []string) {
 	return names
 }
 
-// TestPackages compares the table of packages in ARCHITECTURE.md with those that there are,
-// but for what only tests and people run.
+// TestPackages compares the table of packages in ARCHITECTURE.md with the packages of the module,
+// except scripts, examples and test helpers.
 func TestPackages(t *testing.T) {
 	text, err := os.ReadFile("../ARCHITECTURE.md")
 	if err != nil {
@@ -113,7 +114,7 @@ func TestPackages(t *testing.T) {
 			name = strings.Trim(name, "`")
 			listed[name] = true
 			if _, err := os.Stat("../" + name); err != nil {
-				t.Errorf("ARCHITECTURE.md lists %s, which is not there", name)
+				t.Errorf("ARCHITECTURE.md lists %s, which does not exist", name)
 			}
 		}
 	}
@@ -134,12 +135,12 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
 	chapter  = regexp.MustCompile(`\bdocs/[A-Za-z/-]+\.md\b`)
 
-	// Trees that are built, or fetched.
+	// Folders with built or downloaded files.
 	skipped = []string{".git", "_build", "bin", "deps", "node_modules"}
 )
 
-// follow returns the links of a tree that lead nowhere, and the documents that none of their
-// index leads to: of README.md that of the whole and of docs, and those of folders.
+// follow returns the links in a tree that lead nowhere, and the documents to which their index
+// has no link.
 func follow(t *testing.T, tree fs.FS) (faults []string) {
 	t.Helper()
 	texts := map[string]string{}
@@ -166,9 +167,9 @@ func follow(t *testing.T, tree fs.FS) (faults []string) {
 		for _, target := range targets(name, texts[name]) {
 			file, anchor := resolve(name, target)
 			if _, err := fs.Stat(tree, file); err != nil {
-				faults = append(faults, fmt.Sprintf("%s: %s is not there", name, target))
+				faults = append(faults, fmt.Sprintf("%s: %s does not exist", name, target))
 			} else if anchor != "" && !slices.Contains(anchors(texts[file]), anchor) {
-				faults = append(faults, fmt.Sprintf("%s: %s is no heading of %s", name, target, file))
+				faults = append(faults, fmt.Sprintf("%s: %s is not a heading in %s", name, target, file))
 			}
 			if name == index(file) {
 				linked[file] = true
@@ -183,7 +184,7 @@ func follow(t *testing.T, tree fs.FS) (faults []string) {
 	return faults
 }
 
-// index returns the document that has to lead to another, if any has to.
+// index returns the document that must link to the document name, or "" if none must.
 func index(name string) string {
 	switch dir := path.Dir(name); {
 	case path.Ext(name) != ".md":
@@ -195,7 +196,8 @@ func index(name string) string {
 	return ""
 }
 
-// resolve returns the file that a link leads to, from the root of the tree, and the anchor in it.
+// resolve returns the file that a link in the file from leads to, as a path from the root of the
+// tree, and the anchor in that file.
 func resolve(from, target string) (file, anchor string) {
 	file, anchor, _ = strings.Cut(target, "#")
 	switch {
@@ -207,8 +209,8 @@ func resolve(from, target string) (file, anchor string) {
 	return path.Join(path.Dir(from), file), anchor
 }
 
-// targets returns what a file links to besides other sites: a document to anything, code to
-// chapters by their paths.
+// targets returns the link targets in a file, except other sites. Code links to chapters by their
+// paths.
 func targets(name, text string) (all []string) {
 	if path.Ext(name) == ".go" {
 		if strings.HasSuffix(name, "_test.go") {
@@ -224,7 +226,7 @@ func targets(name, text string) (all []string) {
 	return all
 }
 
-// anchors returns those of a document's headings, as GitHub makes them.
+// anchors returns the anchors of a document's headings, as GitHub makes them.
 func anchors(text string) (all []string) {
 	times := map[string]int{}
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {

@@ -14,8 +14,9 @@ import (
 	"testing"
 )
 
-// TestMessages looks up the messages that a page explains in the code: nobody finds a row whose message has changed.
-// A row has what its message is known by, not the whole of it.
+// TestMessages searches the code for the messages that the troubleshooting page explains: a row
+// whose message has changed would never be found. A row quotes only the distinctive part of its
+// message.
 func TestMessages(t *testing.T) {
 	rows := rowsOf(t, "operating/troubleshooting.md")
 	texts := textsOf(t)
@@ -30,7 +31,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// ofOthers are messages of the system and of other modules, and replies of OTP.
+// ofOthers lists messages of the operating system and of other modules, and replies of OTP.
 var ofOthers = []string{
 	"address already in use", "bind: permission denied", "permission denied", "no such file or directory",
 	"certificate signed by unknown authority", "failed to verify certificate", "{nodedown, Node}",
