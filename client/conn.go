@@ -34,8 +34,8 @@ var (
 	ErrNoProcess = errors.New("noproc: no process is registered under that name")
 
 	// ErrLost means that the connection or the called process ended after a call was sent and
-	// before it was answered, so the call may have been performed. A call that fails for lack
-	// of a connection, without ErrLost, was not performed.
+	// before it was answered, so the call may have been performed. A call that fails without
+	// ErrLost because there is no connection was not performed.
 	ErrLost = errors.New("no answer, and the call may have been performed")
 
 	errUnsent = fmt.Errorf("the node is not reading: %d bytes of calls are waiting", maxUnsent)
@@ -91,8 +91,8 @@ func (c *Conn) Close() error {
 // Name returns the caller's node name, name@host.
 func (c *Conn) Name() string { return string(c.self.Node()) }
 
-// Call is gen_server:call({Name, Node}, Request). When ctx ends, the call ends, but the
-// connection does not; the node may have performed the call by then.
+// Call calls gen_server:call({Name, Node}, Request). When ctx is done, the call ends, but the
+// connection stays open; the node may have performed the call by then.
 func (c *Conn) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {
 	return decoded(c.call(ctx, name, request))
 }
@@ -224,7 +224,7 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	}
 }
 
-// fail fails the calls that which accepts.
+// fail ends, with err, the calls for which which returns true.
 func (c *Conn) fail(err error, which func(*call) bool) {
 	for tag, waiting := range c.calls {
 		if which(waiting) {
@@ -241,7 +241,7 @@ func (c *Conn) end(err error) {
 	defer c.mu.Unlock()
 	c.cancel(err)
 	c.conn.Close()
-	c.out = nil // a write that waits never takes it
+	c.out = nil // never written
 	c.fail(fmt.Errorf("%w: %w", ErrLost, err), func(*call) bool { return true })
 }
 

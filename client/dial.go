@@ -22,9 +22,9 @@ import (
 type Dialer struct {
 	Cookie string
 
-	// Addr is the node's address, host:port. If Addr is empty, Dial asks an EPMD. The field EPMD
-	// is its address, host:port; if EPMD is empty too, Dial asks the EPMD on the node's host, on
-	// port ERL_EPMD_PORT or 4369.
+	// Addr is the node's address, host:port. If Addr is empty, Dial asks the EPMD at the address
+	// in the field EPMD, also host:port. If both are empty, it asks the EPMD on the node's host,
+	// on port ERL_EPMD_PORT or 4369.
 	Addr, EPMD string
 
 	// TLS is the configuration for a node that requires TLS, or nil. If its ServerName is
@@ -50,7 +50,7 @@ func DialAddr(ctx context.Context, addr, node, cookie string) (*Conn, error) {
 func (d Dialer) Dial(ctx context.Context, node string) (*Conn, error) {
 	c, err := d.dial(ctx, node)
 	if err != nil {
-		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) { // net does not return it
+		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) { // net does not return the cause
 			err = fmt.Errorf("%w: %w", why, err)
 		}
 		return nil, fmt.Errorf("node %s: %w", node, err)
@@ -133,7 +133,7 @@ func callerName(conn net.Conn) string {
 	return fmt.Sprintf("caller-%08x@%s", random(), host)
 }
 
-// random asks the kernel, so that copies of a virtual machine do not draw the same numbers.
+// random asks the kernel, so that copies of a virtual machine get different numbers.
 func random() uint32 {
 	var b [4]byte
 	rand.Read(b[:]) // never fails

@@ -22,7 +22,7 @@ const (
 )
 
 // Failover combines several nodes. It uses one node until that node fails, then switches to the
-// next; after the last comes the first.
+// next, and from the last to the first.
 //
 // If no node answers a call, the Failover repeats it, with pauses, until the context's
 // deadline, or for 5 s if there is none. A silent node uses up only part of that time. The
@@ -73,7 +73,7 @@ func (f *Failover) Close() error {
 
 func (f *Failover) ask(ctx context.Context, r request) (a answer, err error) {
 	if r.base == Canonical {
-		return a, fmt.Errorf("%w: canonical texts from several nodes", ErrBadArgument)
+		return a, fmt.Errorf("%w: a Failover does not support canonical texts", ErrBadArgument)
 	}
 	f.mu.Lock()
 	before := f.highest[r.generator] // may be zero
@@ -116,7 +116,7 @@ func (f *Failover) each(ctx context.Context, do func(ctx context.Context, at int
 	if !ok {
 		deadline = time.Now().Add(failoverTime)
 	}
-	errs := make([]error, len(f.doors)) // of the latest attempts
+	errs := make([]error, len(f.doors)) // from the latest attempts
 	for pause := firstRoundPause; ; pause = min(2*pause, lastRoundPause) {
 		first := f.asked.Load()
 		for i := range f.doors {

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// maxBody limits the size of an answer; 65,536 ids in base 2 take half of it.
+	// maxBody limits the size of an answer; 65,536 ids in base 2 take half of this.
 	maxBody = 16 << 20
 
 	// maxIdle limits the idle connections that are kept open.
@@ -168,7 +168,7 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 	case err != nil:
 		return nil, lost(ctx, err)
 	case len(body) > maxBody:
-		return nil, fmt.Errorf("answer of more than %d bytes", maxBody)
+		return nil, fmt.Errorf("the answer is larger than %d bytes", maxBody)
 	case answer.StatusCode != http.StatusOK:
 		return nil, problem(answer, body)
 	}

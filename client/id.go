@@ -26,9 +26,9 @@ type Format interface {
 
 // The sizes of ids, in bytes.
 const (
-	snowflakeSize = 8 // and flake-idgen
+	snowflakeSize = 8 // also flake-idgen
 	snoSize       = 10
-	flakeSize     = 16 // and uuidv7 and ulid
+	flakeSize     = 16 // also uuidv7 and ulid
 )
 
 // Run is a run of consecutive ids: First and the Count-1 ids after it. If the format has
@@ -109,7 +109,7 @@ func (n number) follows(last number) bool {
 	switch sizeOfNumber(last) {
 	case snowflakeSize: // a millisecond's sequence may start at any value, and wraps around
 		return n.lo>>belowTime == last.lo>>belowTime
-	case snoSize: // after the clock is set back, the generator continues with lower times
+	case snoSize: // after the clock has been set back, the generator continues with lower times
 		return true
 	}
 	return false
@@ -183,8 +183,8 @@ func numberOfBytes(id []byte) number {
 	return numberOf(flake.ID(b))
 }
 
-// sizeOfNumber returns the size of an id, inferred from its value, because a program can ask for
-// texts without the type of their format. Ids of 16 bytes begin with 64 or 48 bits that count
+// sizeOfNumber infers the size of an id from its value, because a program can request texts
+// through an IDs of another format. Ids of 16 bytes begin with 64 or 48 bits that count
 // milliseconds since 1970, and sno's with 39 bits that count units of 4 ms.
 func sizeOfNumber(id number) int {
 	switch {
@@ -233,7 +233,7 @@ func handedOut[ID Format](b []byte) (n number, most uint64, err error) {
 		ok, sequence = n.inHalves(), n.hi
 	}
 	if !ok {
-		return n, 0, fmt.Errorf("the generator is of another format: %x is not a %T", b, id)
+		return n, 0, fmt.Errorf("the generator has another format: %x is not a %T", b, id)
 	}
 	all := uint64(1) << width
 	return n, all - sequence&(all-1), nil

@@ -71,7 +71,7 @@ type request struct {
 	verb      verb
 	generator string
 	size      int      // of the generator's ids, in bytes
-	n         int      // how many ids are requested, if any
+	n         int      // the number of ids requested, if any
 	base      int      // for askTexts
 	millis    []uint64 // for askNotional: a time, or the first and last of a span
 	id        []byte   // for askDecompose
@@ -96,7 +96,7 @@ type answer struct {
 	fields []Field  // for askDecompose
 }
 
-// run is a Run whose first id is in the bytes received.
+// run is a Run whose first id has not been decoded.
 type run struct {
 	first []byte
 	count int
@@ -230,8 +230,9 @@ func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, err
 }
 
-// Lease returns the next n ids as runs; n must be at least 1. The node does not return them again. The
-// runs take a few dozen bytes for each millisecond in which ids were made, even for a million ids.
+// Lease returns the next n ids as runs; n must be at least 1. The node does not return these ids
+// again. The runs take a few dozen bytes for each millisecond in which ids were made, even for a
+// million ids.
 func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	var all []Run[ID]
 	runs, err := g.lease(ctx, n)
@@ -257,7 +258,7 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 			if i := strings.IndexFunc(text, isNoDigit); i >= 0 {
 				return nil, fmt.Errorf("the node answered with %.40q, which is not an id", text)
 			}
-			if id, err := numberOfText[ID](text, base); err == nil { // otherwise it is another format's text
+			if id, err := numberOfText[ID](text, base); err == nil { // otherwise the text is of another format
 				ids = append(ids, numbers{id, 1})
 			}
 		}
@@ -328,7 +329,7 @@ func (g *IDs[ID]) Decompose(ctx context.Context, id ID) ([]Field, error) {
 // [flake.ErrTimestampNotSaved], which are temporary, and [flake.ErrClosed].
 var (
 	// ErrBadArgument means that an argument is out of range or not valid for this format.
-	ErrBadArgument = errors.New("badarg: an argument is not allowed")
+	ErrBadArgument = errors.New("badarg: invalid argument")
 
 	// ErrBusy means that too many large calls from this program are waiting.
 	ErrBusy = errors.New("system_limit: the node has no room for the call")

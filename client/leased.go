@@ -133,7 +133,7 @@ func (l *Leased[ID]) take(began time.Duration) (n number, ok, due bool) {
 	if i >= from.total {
 		return n, false, false
 	}
-	age := l.now() - from.asked // after taking i, because the goroutine may have been delayed
+	age := l.now() - from.asked // read after i was taken, because the goroutine may have been delayed
 	if age > l.maxAge && from.asked < began {
 		return n, false, false
 	}
@@ -152,8 +152,8 @@ func (from *lease) at(i uint64) number {
 	panic("unreachable: i is below total")
 }
 
-// wait makes the next lease current, when it has arrived, and takes an id from it. It does not wait
-// beyond the first lease requested after the call began.
+// wait makes the next lease current, once it has arrived, and takes an id from it. It waits at most
+// for the first lease requested after the call began.
 func (l *Leased[ID]) wait(ctx context.Context, began time.Duration) (n number, due bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -66,8 +66,8 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// Call is gen_server:call({Name, Node}, Request). When ctx ends, the call ends, but the
-// connection does not; the node may have performed the call by then.
+// Call calls gen_server:call({Name, Node}, Request). When ctx is done, the call ends, but the
+// connection stays open; the node may have performed the call by then.
 func (n *Node) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {
 	return decoded(n.call(ctx, name, request))
 }
@@ -156,7 +156,7 @@ func (n *Node) ask(ctx context.Context, r request) (a answer, err error) {
 	return a, nil
 }
 
-// term returns the request of the gen_server call.
+// term returns the Request for gen_server:call.
 func (r request) term() etf.Term {
 	name := etf.Atom(r.verb)
 	switch r.verb {

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// maxFrame limits the size of a frame from the node; 65,536 ids in base 2 take half of it.
+	// maxFrame limits the size of a frame from the node; 65,536 ids in base 2 take half of this.
 	maxFrame = 16 << 20
 
 	readBuffer = 64 << 10
 )
 
-// caps are the forms of terms that a caller sends. OTP 23 and later support them.
+// caps lists the external forms of terms that a caller sends. OTP 23 and later support them.
 var caps = etf.AllCaps
 
 // tick is an empty frame.
@@ -39,7 +39,7 @@ func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf
 	return b, nil
 }
 
-// signal is an answer to a call, or the news that a monitored process has ended.
+// signal is an answer to a call, or a message that a monitored process has ended.
 type signal struct {
 	tag    uint64
 	answer []byte // one term, or nil
