@@ -27,7 +27,7 @@ defmodule FlakeClient.MixProject do
 
   defp deps(env), do: [flake_client(Path.expand("../erlang/flake_client", __DIR__)) | others(env)]
 
-  # The same release: next to this folder in the repository, on Hex elsewhere.
+  # The same release of flake_client: next to this folder in the repository, on Hex elsewhere.
   defp flake_client(path) do
     if File.dir?(path),
       do: {:flake_client, path: path, manager: :rebar3},

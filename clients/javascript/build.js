@@ -21,7 +21,7 @@ function commonJS (text) {
       return begin
     })
   const left = text.match(/^(import|export)\b.*/m)
-  if (left) throw new Error(`cannot be made CommonJS: ${left[0]}`)
+  if (left) throw new Error(`cannot convert to CommonJS: ${left[0]}`)
   if (exported.length > 0) text += `\nmodule.exports = { ${exported.join(', ')} }\n`
   return `'use strict'\n${text}`
 }

@@ -16,7 +16,7 @@ defmodule FlakeClient do
   This is the Erlang application `:flake_client` with Elixir's names and types.
   The documentation of the module `:flake_client` describes its guarantees about
   order, freshness and failover. The ids of one client strictly increase, whichever
-  processes take them; with a lease they are no older than its `max_age`.
+  processes take them; leased ids are no older than the lease's `max_age`.
 
   ## Options of a client
 
@@ -36,7 +36,7 @@ defmodule FlakeClient do
       `:canonical`: the format's own text, for flake 22 digits of base 62, which sort
       as ids do; `:uuid` or `:ulid`, for ids of 16 bytes: the own texts of the formats
       uuidv7 and ulid, which also sort as ids do; `:crockford`: Crockford's base 32,
-      which sorts as ids do and is read in either case
+      which sorts as ids do and can be in either case when read
 
   Whatever happens to the nodes, functions without `!` do not raise. Functions with
   `!` raise `FlakeClient.Error` instead of returning an error.
@@ -80,7 +80,7 @@ defmodule FlakeClient do
   Starts a client.
 
       iex> FlakeClient.start_link(nodes: [])
-      {:error, {:bad_option, :nodes, [], ~c"a list of 1 to 100 nodes, each once"}}
+      {:error, {:bad_option, :nodes, [], ~c"a list of 1 to 100 different nodes"}}
 
       iex> FlakeClient.start_link(nodes: [:"flake@127.0.0.1"], node: :flake)
       {:error,
@@ -340,13 +340,13 @@ defmodule FlakeClient do
     end
   end
 
-  # Leaves anything that is not a keyword list unchanged. It is then refused like unknown options.
+  # Leaves options that are not a keyword list unchanged, to be refused like unknown options.
   defp pop(options, key, default) do
     if Keyword.keyword?(options), do: Keyword.pop(options, key, default), else: {default, options}
   end
 
-  # The base of a text that is made here, since a node does not return texts of notional
-  # ids; nil if no text is requested.
+  # The base of a text to make here, because a node does not return texts of notional ids;
+  # nil if no text is requested.
   defp pop_base(options, default \\ nil) do
     {base, options} = pop(options, :base, default)
 

@@ -6,12 +6,12 @@ defmodule FlakeClient.EctoTypeTest do
   defp dump(text, params), do: EctoType.dump(text, fn _, _ -> flunk("not composite") end, params)
   defp load(id, params), do: EctoType.load(id, fn _, _ -> flunk("not composite") end, params)
 
-  # What a query does to a value.
+  # Casts and dumps a value, as a query does.
   defp query(value, params) do
     with {:ok, cast} <- EctoType.cast(value, params), do: dump(cast, params)
   end
 
-  test "an id goes to the database and back" do
+  test "an id can be stored and loaded" do
     for base <- [:canonical, :crockford, :uuid, :ulid | Enum.to_list(2..62)],
         params = init(base: base) do
       text = EctoType.autogenerate(params)
@@ -22,7 +22,7 @@ defmodule FlakeClient.EctoTypeTest do
     end
   end
 
-  test "in the database and as canonical text ids sort by time" do
+  test "stored ids and canonical texts sort by time" do
     params = init()
     texts = for _ <- 1..20, do: EctoType.autogenerate(params)
     assert texts == Enum.sort(texts)
@@ -30,7 +30,7 @@ defmodule FlakeClient.EctoTypeTest do
     assert ids == Enum.sort(ids)
   end
 
-  test "a span's ends are for queries, as bytes and as text" do
+  test "the ends of a span can be used in queries, as bytes and as text" do
     now = System.os_time(:millisecond)
 
     for base <- [:canonical, :crockford, :uuid, :ulid | Enum.to_list(2..62)],
@@ -57,7 +57,7 @@ defmodule FlakeClient.EctoTypeTest do
     end
   end
 
-  test "casts what is an id's text" do
+  test "casts only the texts of ids" do
     for {options, text, cast} <- [
           {[], nil, {:ok, nil}},
           {[], "0000BCfh7uXSbGCFYUHkcy", {:ok, "0000BCfh7uXSbGCFYUHkcy"}},
@@ -97,7 +97,7 @@ defmodule FlakeClient.EctoTypeTest do
     end
   end
 
-  test "casts no word" do
+  test "does not cast words" do
     words = ~w(z new edit NEW EDIT orders settings password_changed a\0b)
 
     for base <- [:canonical, :crockford, :uuid, :ulid, 36, 62],
@@ -149,7 +149,7 @@ defmodule FlakeClient.EctoTypeTest do
              dump(EctoType.autogenerate(params), params)
   end
 
-  test "loads what has an id's size" do
+  test "loads only values with the size of an id" do
     assert load(nil, init()) == {:ok, nil}
     assert load(<<35::128>>, init(base: 62)) == {:ok, "Z"}
     assert load(<<35::64>>, init()) == :error

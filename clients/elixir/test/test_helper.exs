@@ -1,4 +1,4 @@
-# clients/test runs a node for the tests, FLAKE_NODE.
+# clients/test starts the node FLAKE_NODE for the tests.
 {:ok, _} = Node.start(:"flake_client_elixir_test@127.0.0.1")
 true = Node.set_cookie(:flake)
 ExUnit.start()

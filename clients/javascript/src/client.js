@@ -18,7 +18,7 @@ export class FlakeClient {
   #next // the lease after it
   #fetching // an AbortController, while a lease is fetched
   #waiting = new Set() // waiting calls, in order
-  #wanted = 0 // how many ids they wait for
+  #wanted = 0 // how many ids these calls wait for
   #closed = false
 
   constructor ({
@@ -45,7 +45,7 @@ export class FlakeClient {
       if (this.#closed) throw closed()
       const call = { n, began: performance.now(), resolve, reject }
       if (this.#waiting.size === 0 && this.#serve(call, call.began)) return
-      if (this.#wanted + n > maxWaiting) throw new FlakeError('busy', `calls for ${this.#wanted} ids are waiting already`)
+      if (this.#wanted + n > maxWaiting) throw new FlakeError('busy', `calls for ${this.#wanted} ids are already waiting`)
       this.#wait(call, signal)
     })
   }
@@ -112,7 +112,7 @@ export class FlakeClient {
   }
 }
 
-// Returns the next ids of a lease, after removing them from the lease.
+// Removes the next ids from a lease and returns them.
 function take (lease, n, format) {
   const ids = []
   lease.left -= n
@@ -128,7 +128,7 @@ function take (lease, n, format) {
 }
 
 function whole (what, value, from, to) {
-  if (!Number.isInteger(value) || value < from || value > to) throw new RangeError(`${what} is ${String(value)}, want a whole number from ${from} to ${to}`)
+  if (!Number.isInteger(value) || value < from || value > to) throw new RangeError(`${what} is ${String(value)}: must be an integer from ${from} to ${to}`)
   return value
 }
 

@@ -1,4 +1,4 @@
-/** The error of a client. Its code says which error it is. */
+/** The error of a client. Its code says which one. */
 export class FlakeError extends Error {
   constructor (code, message, options) {
     super(message, options)

@@ -2,7 +2,7 @@ import { Id } from './id.js'
 import { none } from './options.js'
 import { canonicalOf, decode, uuid } from './text.js'
 
-/** The layout of ids: their fields, the most significant first, and their own text. */
+/** The layout of ids: their fields, the most significant first, and their own text form. */
 export class Format {
   constructor ({ name, size, fields, text, epoch = 0, unit = 1, step = 0, order }) {
     this.name = name
@@ -10,7 +10,7 @@ export class Format {
     this.text = canonicalOf(text, this.size)
     this.epoch = BigInt(epoch)
     this.unit = BigInt(unit) // the unit of the time, in ms
-    this.step = 1n << BigInt(step) // the difference between an id of a run and the next
+    this.step = 1n << BigInt(step) // the difference between one id of a run and the next
     this.order = order // how many of the fields' highest bits ascend; undefined: all
     let shift = fields.reduce((sum, { width }) => sum + width, 0)
     this.bits = BigInt(shift)
@@ -22,27 +22,27 @@ export class Format {
   }
 
   id (value) {
-    if (typeof value !== 'bigint') throw new TypeError(`an id as a number is a bigint, not a ${typeof value}`)
-    if (value < 0n || value >> BigInt(this.size * 8)) throw new RangeError(`${value} is no id of ${this.size} bytes`)
+    if (typeof value !== 'bigint') throw new TypeError(`an id as a number must be a bigint, not a ${typeof value}`)
+    if (value < 0n || value >> BigInt(this.size * 8)) throw new RangeError(`${value} is not an id of ${this.size} bytes`)
     return this.#checked(value, RangeError)
   }
 
   fromBytes (bytes) {
-    if (!(bytes instanceof Uint8Array)) throw new TypeError('an id as bytes is a Uint8Array or Buffer')
-    if (bytes.length !== this.size) throw new RangeError(`${bytes.length} bytes, where ids of ${this.name} have ${this.size}`)
+    if (!(bytes instanceof Uint8Array)) throw new TypeError('an id as bytes must be a Uint8Array or Buffer')
+    if (bytes.length !== this.size) throw new RangeError(`${bytes.length} bytes, but ids of ${this.name} have ${this.size}`)
     return this.#checked(bytes.reduce((value, byte) => value << 8n | BigInt(byte), 0n), RangeError)
   }
 
   parse (text, base) {
-    if (typeof text !== 'string') throw new TypeError(`an id as text is a string, not a ${typeof text}`)
+    if (typeof text !== 'string') throw new TypeError(`an id as text must be a string, not a ${typeof text}`)
     if (base !== undefined) return this.#checked(decode(text, base, this.size), SyntaxError)
     return this.#checked((this.size === 16 && text.length === 36 ? uuid : this.text).decode(text), SyntaxError)
   }
 
-  // Except for the nil UUID, a UUID of another version is not an id of these formats.
+  // Except for the nil UUID, a UUID with another version or variant is not an id of the format.
   #checked (value, Failure) {
     const unfit = value && this.fields.find(({ fixed, shift, most }) => fixed !== undefined && (value >> shift & most) !== fixed)
-    if (unfit) throw new Failure(`${this.text.encode(value)} is no id of ${this.name}, whose ${unfit.name} is ${unfit.fixed}`)
+    if (unfit) throw new Failure(`${this.text.encode(value)} is not an id of ${this.name}, whose ${unfit.name} is ${unfit.fixed}`)
     return new Id(this, value)
   }
 
@@ -59,7 +59,7 @@ export class Format {
     const ticks = (ms - this.epoch) / this.unit
     const { most } = this.fields.find(({ name }) => name === 'time')
     if (ms < this.epoch || ticks > most) {
-      throw new RangeError(`${ms} ms since 1970, where ids of ${this.name} are of ${this.epoch} to ${this.epoch + (most + 1n) * this.unit - 1n}`)
+      throw new RangeError(`${ms} ms since 1970 is not a time of ${this.name}: must be from ${this.epoch} to ${this.epoch + (most + 1n) * this.unit - 1n}`)
     }
     return ticks
   }
@@ -72,7 +72,7 @@ export class Format {
     }))
   }
 
-  /** The maximum length of a run that starts with an id and keeps its time. For 8 bytes only the node knows. */
+  /** The maximum length of a run that starts with an id and keeps its time. For 8 bytes only the node knows it. */
   left (value) {
     const { sequence } = this.decompose(value)
     return this.size === 8 ? Infinity : this.fields.find(({ name }) => name === 'sequence').most - sequence + 1n
@@ -96,7 +96,7 @@ export function snowflake ({
   const machine = datacenterBits
     ? [field('datacenter', datacenterBits), field('worker', machineBits - datacenterBits)]
     : [field('machine', machineBits)]
-  // With random_start the ids of a millisecond do not ascend.
+  // With random_start, the ids of a millisecond are not ascending, so only the time is compared.
   return short('snowflake', epoch, timeBits, machine, sequenceBits, timeBits)
 }
 
@@ -111,9 +111,9 @@ function short (name, epoch, timeBits, makers, sequenceBits, order) {
   const widths = fields.map(({ width }) => width)
   const sum = widths.reduce((sum, width) => sum + width)
   if (!widths.every(width => Number.isInteger(width) && width >= 0) || sum > 64 || timeBits < 1) {
-    throw new RangeError(`a ${name} has bits of ${fields.map(({ name, width }) => `${name} ${String(width)}`).join(', ')}: want whole numbers from 0, of time from 1, and 64 in all at most`)
+    throw new RangeError(`the bits of ${name} are ${fields.map(({ name, width }) => `${name} ${String(width)}`).join(', ')}: must be integers from 0, time from 1, and at most 64 in all`)
   }
-  if (!Number.isSafeInteger(+epoch) || +epoch < 0) throw new RangeError(`the epoch is ${String(epoch)}, want a Date or milliseconds since 1970`)
+  if (!Number.isSafeInteger(+epoch) || +epoch < 0) throw new RangeError(`the epoch is ${String(epoch)}: must be a Date or milliseconds since 1970`)
   return new Format({ name, size: 8, text: 'decimal', epoch: +epoch, order, fields })
 }
 
@@ -133,7 +133,7 @@ export const formats = Object.freeze({
     text: 'sno',
     epoch: 1262304000000,
     unit: 4,
-    order: 0, // after the clock is set back, new ids have lower times
+    order: 0, // after the clock has been set back, new ids have lower times
     fields: [field('time', 39), field('tick_tock', 1), field('meta', 8), field('partition', 16), field('sequence', 16)]
   }),
   uuidv7: new Format({
@@ -155,6 +155,6 @@ export const formats = Object.freeze({
 /** The format with a name. A format itself is returned as it is. */
 export function formatOf (format) {
   const found = format instanceof Format ? format : Object.hasOwn(formats, format) && formats[format]
-  if (!found) throw new TypeError(`the format is ${String(format)}, want one of ${Object.keys(formats).join(', ')}, or of snowflake() or idgen()`)
+  if (!found) throw new TypeError(`the format is ${String(format)}: must be one of ${Object.keys(formats).join(', ')}, or come from snowflake() or idgen()`)
   return found
 }

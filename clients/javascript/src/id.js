@@ -17,7 +17,7 @@ export class Id {
   toHex () { return hex(this.#value, this.#format.size) }
 
   toUUID () {
-    if (this.#format.size !== 16) throw new RangeError(`an id of ${this.#format.name} has ${this.#format.size} bytes, and a UUID 16`)
+    if (this.#format.size !== 16) throw new RangeError(`an id of ${this.#format.name} has ${this.#format.size} bytes, but a UUID has 16`)
     return uuid.encode(this.#value)
   }
 
@@ -41,14 +41,14 @@ export class Id {
 
   get date () {
     const date = new Date(Number(this.time))
-    if (Number.isNaN(+date)) throw new RangeError(`${this.time} ms since 1970 are beyond what a Date has`)
+    if (Number.isNaN(+date)) throw new RangeError(`${this.time} ms since 1970 is beyond the range of Date`)
     return date
   }
 
   withMeta (meta) {
     const field = this.#format.fields.find(({ name }) => name === 'meta')
     if (!field) throw new TypeError(`ids of ${this.#format.name} have no metabyte`)
-    if (!Number.isInteger(meta) || meta < 0 || meta > 255) throw new RangeError(`the metabyte is ${String(meta)}, want 0 to 255`)
+    if (!Number.isInteger(meta) || meta < 0 || meta > 255) throw new RangeError(`the metabyte is ${String(meta)}: must be from 0 to 255`)
     return new Id(this.#format, this.#value & ~(field.most << field.shift) | BigInt(meta) << field.shift)
   }
 

@@ -9,7 +9,7 @@ declare namespace FlakeId {
     datacenter?: number
     /** 0 to 31. */
     worker?: number
-    /** The epoch: when time begins, in ms since 1970. */
+    /** The time that ids count from, in ms since 1970. */
     epoch?: number | Date
     /** 1 to 4095: each sequence is the previous one plus 1, masked with this. */
     seqMask?: number

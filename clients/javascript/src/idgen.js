@@ -3,9 +3,9 @@
 
 const sequences = 0xFFF
 const maxTime = 2 ** 42 - 1
-const maxPause = 1000 // the most ms until the clock is read again
+const maxPause = 1000 // the maximum time until the clock is read again, in ms
 
-// Node.js has nextTick, which flake-idgen uses too and which takes less time.
+// In Node.js, nextTick is faster, and flake-idgen uses it too.
 const later = globalThis.process?.nextTick ?? ((cb, err, id) => queueMicrotask(() => cb(err, id)))
 
 /** A generator with the options, properties and errors of flake-idgen. */
@@ -36,7 +36,7 @@ export default class FlakeId {
 
   #make () {
     const time = Date.now() - this.epoch
-    if (time > maxTime) throw failure('time_exceeded', `The time is ${time} ms after the epoch, and an id has 42 bits for it`)
+    if (time > maxTime) throw failure('time_exceeded', `The time is ${time} ms after the epoch, which does not fit an id's 42 bits`)
     if (time < this.#lastTime) {
       const wait = this.#lastTime - time
       throw failure('clock_running_backwards', `Clock moved backwards. Refusing to generate id for ${wait} milliseconds`, wait)
@@ -88,7 +88,7 @@ function bytes (time, low) {
 function whole (what, value, from, to) {
   const number = Number(value ?? 0)
   if (!Number.isInteger(number) || number < from || number > to) {
-    throw new RangeError(`${what} is ${String(value)}, want a whole number from ${from} to ${to}`)
+    throw new RangeError(`${what} is ${String(value)}: must be an integer from ${from} to ${to}`)
   }
   return number
 }

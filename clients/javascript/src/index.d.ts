@@ -33,7 +33,7 @@ export interface Format {
 /** The formats by name. snowflake has Twitter's epoch and bits; the epoch of flake-idgen is 1970. */
 export const formats: Readonly<Record<'flake' | 'snowflake' | 'flake-idgen' | 'sno' | 'uuidv7' | 'ulid', Format>>
 
-/** Snowflakes with another epoch or other bits. Some of the bits for the machine may be for its datacenter. */
+/** Snowflakes with another epoch or other bits. Some of the machine's bits may be for its datacenter. */
 export function snowflake (options?: {
   epoch?: Date | number
   timeBits?: number
@@ -50,7 +50,7 @@ export class Id {
   private constructor ()
   readonly format: Format
   readonly value: bigint
-  /** The format's own text; or, with a base, its text, for 2 to 62 in digits 0-9A-Za-z without leading zeros. */
+  /** The format's own text; or the text in a base, for 2 to 62 with digits 0-9A-Za-z and no leading zeros. */
   toString (base?: Base): string
   /** The bytes in hexadecimal, in lower case. */
   toHex (): string
@@ -83,7 +83,7 @@ export interface Options {
   format?: keyof typeof formats | Format
   /** The time limit of a call in ms: 1 to 3,600,000, default 5000. */
   timeout?: number
-  /** The ids in a lease: 1 to 1,048,576, default 1000; and its maximum age in ms: 1 to 60,000, default 100. */
+  /** The ids per lease: 1 to 1,048,576, default 1000; and its maximum age in ms: 1 to 60,000, default 100. */
   lease?: { size?: number, maxAge?: number }
   /** @deprecated Never called: numbers from etcd keep the workers of nodes apart. */
   onWarning?: (err: FlakeError) => void

@@ -11,12 +11,12 @@ export class Node {
     none('nodes', rest)
     this.url = address(url)
     if (its !== undefined && !/^[!-~]+\s*$/.test(its)) { // fetch would fail with an error that shows the token
-      throw new TypeError(`the token for ${this.url.href} has characters that a header cannot have, or none`)
+      throw new TypeError(`the token for ${this.url.href} is empty or has characters that are not allowed in a header`)
     }
     this.headers = { Accept: 'application/json', ...(its === undefined ? {} : { Authorization: `Bearer ${its}` }) }
   }
 
-  /** Asks for n ids and returns their runs. It fails with a NodeError. */
+  /** Asks for n ids and returns their runs. An error is a NodeError. */
   async lease (generator, format, n, signal) {
     const url = new URL('v1/leases', this.url)
     url.search = new URLSearchParams({ generator, n })
@@ -61,7 +61,7 @@ function address (url) {
   let found
   try { found = new URL(url, globalThis.location?.href) } catch {}
   if (!found || !/^https?:$/.test(found.protocol) || found.search || found.hash || found.username) {
-    throw new TypeError(`the node is ${JSON.stringify(String(url))}, want a URL such as http://127.0.0.1:8465`)
+    throw new TypeError(`the node is ${JSON.stringify(String(url))}: must be a URL such as http://127.0.0.1:8465`)
   }
   if (!found.pathname.endsWith('/')) found.pathname += '/'
   return found
@@ -77,7 +77,7 @@ async function textOf (answer) {
     size += value.length
     if (size > maxBody) {
       await reader.cancel()
-      throw new RangeError(`an answer of more than ${maxBody} bytes`)
+      throw new RangeError(`the answer is larger than ${maxBody} bytes`)
     }
     text += decoder.decode(value, { stream: true })
   }
@@ -87,18 +87,18 @@ async function textOf (answer) {
 function runsOf ({ leases }, format, n) {
   let rest = n
   const runs = leases.map(({ first, count }) => {
-    if (!Number.isInteger(count) || count < 1 || count > rest) throw new Error(`a run of ${count} ids, where ${rest} belong`)
+    if (!Number.isInteger(count) || count < 1 || count > rest) throw new Error(`a run of ${count} ids, but only ${rest} are missing`)
     rest -= count
     const { value } = own(first, format)
     format.id(value + format.step * BigInt(count - 1)) // fails if it is beyond the highest id
-    if (count > format.left(value)) throw new Error(`a run of ${count} ids, where ${format.left(value)} have the time of the first`)
+    if (count > format.left(value)) throw new Error(`a run of ${count} ids, but only ${format.left(value)} have the time of the first`)
     return { first: value, count }
   })
-  if (rest > 0) throw new Error(`${n - rest} ids, where ${n} belong`)
+  if (rest > 0) throw new Error(`${n - rest} ids instead of ${n}`)
   return runs
 }
 
-// A node writes ids in their format's own text. Any other text belongs to a different format.
+// A node writes ids as their format's own text. Any other text is from a different format.
 function own (text, format) {
   const id = format.parse(text)
   if (String(id) !== text) throw new Error(`${JSON.stringify(text)} is not how ids of ${format.name} are written`)

@@ -20,7 +20,7 @@ export class Nodes {
 
   constructor ({ nodes, token, generator, format, timeout }) {
     const all = Array.isArray(nodes) ? nodes : [nodes]
-    if (all.length < 1 || all.length > maxNodes) throw new RangeError(`${all.length} nodes, want 1 to ${maxNodes}`)
+    if (all.length < 1 || all.length > maxNodes) throw new RangeError(`${all.length} nodes: must be from 1 to ${maxNodes}`)
     this.#nodes = all.map(node => new Node(node, token))
     this.#generator = generator
     this.#format = format
@@ -28,8 +28,8 @@ export class Nodes {
   }
 
   /**
-   * Asks for n() ids until a node answers, or until wanted() is false: then it returns
-   * nothing. It fails if no node will ever answer. Each node may use up its share of the
+   * Asks for n() ids until a node answers, or until wanted() is false; then it returns
+   * undefined. It fails if no node will ever answer. Each node may use up its share of the
    * timeout.
    */
   async lease (n, wanted, signal) {
@@ -58,7 +58,7 @@ export class Nodes {
   failure () {
     const errors = [...this.#errors]
     errors[this.#asked] ??= this.#nodes[this.#asked].silent()
-    return new NoNodeError(errors.filter(err => err)) // a node that was not asked has none
+    return new NoNodeError(errors.filter(err => err)) // nodes that were not asked have no error
   }
 
   async #ask (place, n, signal) {
@@ -79,12 +79,12 @@ export class Nodes {
     }
   }
 
-  // The ids of one node ascend as its format says. The ids of a different node must be above all earlier ids.
+  // The ids of one node ascend as its format specifies. The ids of a different node must be above all earlier ids.
   #check (runs, place) {
     let highest = this.#highest
     for (const { first, count } of runs) {
       if (highest && !(highest.place === place ? this.#format.follows(highest.value, first) : first > highest.value)) {
-        throw this.#nodes[place].error('not_above', 'its ids are not above those before, as its clock is behind')
+        throw this.#nodes[place].error('not_above', 'its ids are not above earlier ones, because its clock is behind')
       }
       highest = { value: first + this.#format.step * BigInt(count - 1), place }
     }

@@ -3,8 +3,8 @@ const crockford = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const sno = '23456789abcdefghijklmnopqrstuvwx'
 
 /**
- * A number in a base from 2 to 62, with digits 0-9A-Za-z and no leading zeros; or an id in
- * a named base, where size is the size of the id in bytes.
+ * The text of a number in a base from 2 to 62, with digits 0-9A-Za-z and no leading zeros; or
+ * of an id in a named base, where size is the size of the id in bytes.
  */
 export function encode (value, base, size) {
   const text = named(base, size)
@@ -53,21 +53,21 @@ function number (text, digits) {
   let value = 0n
   for (const c of text) {
     const digit = digits.indexOf(c)
-    if (digit < 0) throw none(text, `digits of ${digits}`)
+    if (digit < 0) throw none(text, `digits from ${digits}`)
     value = value * base + BigInt(digit)
   }
   return value
 }
 
 function none (text, what) {
-  return new SyntaxError(`${JSON.stringify(text.slice(0, 40))} is no id: want ${what}`)
+  return new SyntaxError(`${JSON.stringify(text.slice(0, 40))} is not an id: must be ${what}`)
 }
 
 // Added to the error for texts that {get, 62} or toString(62) may have returned: ids since 1971 have 17 digits or more.
 const unpadded = text => /^[0-9A-Za-z]{17,21}$/.test(text) ? '; parse(text, 62) reads digits without leading zeros' : ''
 
 function checkBase (base) {
-  if (!Number.isInteger(base) || base < 2 || base > 62) throw new RangeError(`the base is ${String(base)}, want 2 to 62, crockford, or of 16 bytes uuid`)
+  if (!Number.isInteger(base) || base < 2 || base > 62) throw new RangeError(`the base is ${String(base)}: must be 2 to 62, crockford, or for 16 bytes uuid`)
 }
 
 /** An id's bytes in hexadecimal, lower case. */
@@ -124,7 +124,7 @@ function named (base, size) {
   if (base === 'uuid' && size === 16) return uuid
 }
 
-/** A format's own text, by the text's name: a function that writes it, and a function that reads it. */
+/** The functions that write and read a format's own text, by the name of the text. */
 export function canonicalOf (name, size) {
   switch (name) {
     case 'base62': return fixed(base62, size)

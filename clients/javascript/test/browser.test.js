@@ -10,7 +10,7 @@ import test, { after } from 'node:test'
 import { formats } from 'flake-client'
 import { serve, start } from './node.js'
 
-/** A headless Chromium, driven as https://www.w3.org/TR/webdriver2/ says. */
+/** Starts a headless Chromium, controlled by WebDriver (https://www.w3.org/TR/webdriver2/). */
 async function browser () {
   const driver = spawn('chromedriver', ['--port=0'], { stdio: ['ignore', 'pipe', 'ignore'] })
   const ended = once(driver, 'exit')
@@ -43,7 +43,7 @@ async function browser () {
   return command
 }
 
-// A page of the node's origin: of a server that hands requests for ids on to the node.
+// Serves a page, and forwards requests for ids below /ids/ to the node.
 async function site (node) {
   return serve((asked, response) => {
     if (asked.url.startsWith('/ids/')) {
@@ -62,7 +62,7 @@ async function site (node) {
   })
 }
 
-test('a page takes ids from its own origin, and none from another', async () => {
+test('a page gets ids from its own origin, but not from another', async () => {
   const [command, node] = await Promise.all([browser(), start()])
   const { url } = await site(node)
   await command('POST', '/url', { url })

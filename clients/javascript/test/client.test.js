@@ -3,21 +3,21 @@ import test, { after, describe } from 'node:test'
 import { FlakeClient, FlakeError, NoNodeError } from 'flake-client'
 import { flakeText, leaser, serve, until } from './node.js'
 
-// A client that has time, unless the test is of that.
+// A client with a long timeout, unless the test sets another.
 function client (nodes, options) {
   const c = new FlakeClient({ nodes, timeout: 60000, ...options })
   after(() => c.close())
   return c
 }
 
-const held = new Map() // timers by their time in ms
+const held = new Map() // timers that tests call, by their time in ms
 const { setTimeout } = globalThis
 globalThis.setTimeout = (call, ms, ...args) => {
   if (!held.has(ms)) return setTimeout(call, ms, ...args)
   held.get(ms).push(call)
 }
 
-/** Returns the timers of a time that no others have. They go off when the test calls them. */
+/** Returns the timers with a time that no other timers have. They fire only when the test calls them. */
 function hold (ms) {
   assert.ok(!held.has(ms))
   held.set(ms, [])
@@ -39,7 +39,7 @@ test('calls share a lease, and the next is fetched ahead', async () => {
   assert.equal(new Set(all.map(String)).size, 20)
 })
 
-test('more calls than a lease has ids get one that is larger', async () => {
+test('more calls than a lease has ids get a larger lease', async () => {
   const node = await serve(leaser())
   const c = client(node.url, { lease: { size: 2, maxAge: 60000 } })
   const one = c.next()
@@ -48,14 +48,14 @@ test('more calls than a lease has ids get one that is larger', async () => {
   assert.equal(all.length, 1501)
 })
 
-test('ids of an old lease are dropped, and an unused one asks for nothing', async t => {
+test('ids of an old lease are dropped, and an unused lease is not renewed', async t => {
   let now = 1
   t.mock.method(performance, 'now', () => now)
   const node = await serve(leaser())
   const c = client(node.url, { lease: { size: 10, maxAge: 100 } })
   assert.equal((await c.next()).time, 1n)
   now += 100
-  assert.equal((await c.next()).time, 1n) // and the next lease is fetched, as this one has reached half its age
+  assert.equal((await c.next()).time, 1n) // the next lease is fetched, because this one has reached half its maximum age
   await until(() => node.requests.length === 2)
   now += 101
   const id = await c.next()
@@ -108,7 +108,7 @@ test('ids of a node whose clock is behind are dropped', async () => {
   assert.ok(two.requests.length >= 6)
 })
 
-test('no id comes twice and all ascend, whatever becomes of requests', async () => {
+test('no id repeats and all ascend, whatever happens to requests', async () => {
   const [lease, answered] = [leaser(), []]
   const node = await serve((request, response) => {
     const end = response.end.bind(response)
@@ -142,7 +142,7 @@ test('no id comes twice and all ascend, whatever becomes of requests', async () 
   assert.equal(new Set(ids.map(String)).size, ids.length)
 })
 
-// What a node may answer, and the code and words of the error.
+// What a node may answer, and the code and text of the error.
 const problem = (status, detail, more) => response => response.writeHead(status, { 'Content-Type': 'application/problem+json' }).end(JSON.stringify({ detail, ...more }))
 const body = text => response => response.end(text)
 const lease = (...leases) => body(JSON.stringify({ leases }))
@@ -156,13 +156,13 @@ describe('what nodes answer', { concurrency: true }, () => {
     ['no ids for now', problem(503, 'behind', { reason: 'clock_running_backwards' }), 'unavailable', /behind/],
     ['no JSON', body('{'), 'bad_answer', /JSON/],
     ['no leases', body('{}'), 'bad_answer', /generator flake/],
-    ['too few ids', lease({ first: text, count: 9 }), 'bad_answer', /9 ids, where 10 belong/],
-    ['too many ids', lease({ first: text, count: 5 }, { first: text, count: 6 }), 'bad_answer', /a run of 6 ids, where 5 belong/],
+    ['too few ids', lease({ first: text, count: 9 }), 'bad_answer', /9 ids instead of 10/],
+    ['too many ids', lease({ first: text, count: 5 }, { first: text, count: 6 }), 'bad_answer', /a run of 6 ids, but only 5 are missing/],
     ['no count', lease({ first: text, count: 0 }), 'bad_answer', /a run of 0 ids/],
     ['ids of another format', lease({ first: '911936766637928448', count: 10 }), 'bad_answer', /22 digits/],
-    ['ids of a format that is read too', lease({ first: '01a2068f-3d54-7000-b972-cd8c91f86814', count: 10 }), 'bad_answer', /read as flake: "01a2068f.* is not how ids of flake are written/],
-    ['ids beyond the highest', lease({ first: flakeText((1n << 128n) - 2n), count: 10 }), 'bad_answer', /is no id/],
-    ['ids beyond those of a time', lease({ first: flakeText(0xfffan), count: 10 }), 'bad_answer', /a run of 10 ids, where 6 have/],
+    ['ids of another format that parse accepts', lease({ first: '01a2068f-3d54-7000-b972-cd8c91f86814', count: 10 }), 'bad_answer', /read as flake: "01a2068f.* is not how ids of flake are written/],
+    ['ids beyond the highest', lease({ first: flakeText((1n << 128n) - 2n), count: 10 }), 'bad_answer', /is not an id/],
+    ['ids beyond those of a time', lease({ first: flakeText(0xfffan), count: 10 }), 'bad_answer', /a run of 10 ids, but only 6 have/],
     ['runs that do not ascend', lease({ first: text, count: 5 }, { first: text, count: 5 }), 'not_above', /above/],
     ['an endless answer', response => { const more = () => response.write(' '.repeat(1 << 16), err => err || more()); more() }, 'bad_answer', /1048576 bytes/],
     ['half an answer', response => { response.writeHead(200, { 'Content-Length': 100 }); response.write('{'); response.destroy() }, 'unreachable', /./],
@@ -171,7 +171,7 @@ describe('what nodes answer', { concurrency: true }, () => {
     test(`${what} is a ${code}`, async () => {
       const node = await serve((_, response) => answer(response))
       const timeout = 1000000 + i
-      const timers = hold(timeout) // of the call, and of each time that it asks
+      const timers = hold(timeout) // of the call, and of each of its requests
       const c = client(node.url, { timeout, lease: { size: 10 } })
       let ended = false
       const failed = assert.rejects(c.next(), err => {
@@ -191,7 +191,7 @@ describe('what nodes answer', { concurrency: true }, () => {
     })
   }
 
-  test('a silent node has its share of the time', async () => {
+  test('a silent node uses up only its share of the time', async () => {
     const silent = await serve(() => {})
     const good = await serve(leaser())
     const timeout = 3000002
@@ -202,7 +202,7 @@ describe('what nodes answer', { concurrency: true }, () => {
     await id
   })
 
-  test('a node that is not there', async () => {
+  test('a node that does not listen', async () => {
     const node = await serve(() => {})
     node.close()
     const timeout = 2000000
@@ -213,7 +213,7 @@ describe('what nodes answer', { concurrency: true }, () => {
     await failed
   })
 
-  test('an answer after the timeout is of no use to anybody', async () => {
+  test('an answer after the timeout is dropped', async () => {
     const late = []
     const lease = leaser(1n, 2n)
     const node = await serve((request, response) => late.length < 1 ? late.push(() => leaser()(request, response)) : lease(request, response))
@@ -230,10 +230,10 @@ describe('what nodes answer', { concurrency: true }, () => {
   })
 })
 
-test('a call ends with its signal, and others go on', async () => {
+test('a call ends with its signal, and other calls continue', async () => {
   let answer
   const node = await serve((...pair) => { answer = () => leaser()(...pair) })
-  const c = client(node.url, { lease: { maxAge: 60000 } }) // which the other began after the lease was asked for
+  const c = client(node.url, { lease: { maxAge: 60000 } }) // because the other call began after the lease was requested
   const controller = new AbortController()
   const ended = c.next({ signal: controller.signal })
   const other = c.next()
@@ -255,7 +255,7 @@ test('a closed client fails', async () => {
   await assert.rejects(c.next(), { code: 'closed' })
 })
 
-test('calls that wait are bounded', async () => {
+test('the number of waiting calls is limited', async () => {
   const node = await serve(() => {})
   const c = client(node.url)
   const waiting = assert.rejects(c.nextN(1 << 20), { code: 'closed' })
@@ -269,7 +269,7 @@ test('options are checked', async () => {
     [{ nodes: [] }, /0 nodes/],
     [{ nodes: 'x' }, /"x"/],
     [{ nodes: 'ftp://x' }, /ftp/],
-    [{ nodes: 'http://x?y' }, /want a URL/],
+    [{ nodes: 'http://x?y' }, /must be a URL/],
     [{ nodes: 'http://x', timeout: 0 }, /timeout is 0/],
     [{ nodes: 'http://x', lease: { size: 1048577 } }, /lease.size is 1048577/],
     [{ nodes: 'http://x', lease: { maxAge: 0 } }, /lease.maxAge is 0/],

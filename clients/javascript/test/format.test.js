@@ -47,14 +47,14 @@ for (const [format, hex, text, fields] of ids) {
     const [low, high] = format.span(id.date)
     assert.ok(low <= id && id <= high)
     assert.ok(format.span(id.time - format.unit)[1] < low && high < format.span(Number(id.time + format.unit))[0])
-    assert.throws(() => +id, TypeError) // as it would be rounded
+    assert.throws(() => +id, TypeError) // because it would be rounded
     if (format === formats.uuidv7) return
     const highest = format.id((1n << BigInt(format.size * 8)) - 1n)
     assert.equal(format.parse(String(highest)).value, highest.value)
   })
 }
 
-test('bases with names', () => {
+test('named bases', () => {
   const { flake } = formats
   const id = flake.parse('0000BCfc0ALre7LoMSKqmn')
   assert.equal(id.toString('uuid'), '000001a1-fda5-5bfc-02fc-000000010001')
@@ -65,14 +65,14 @@ test('bases with names', () => {
   assert.throws(() => snowflake().id(1n).toString('uuid'), RangeError)
 })
 
-test('what is no id is refused', () => {
+test('texts and values that are not ids are refused', () => {
   const { flake, sno, ulid, uuidv7 } = formats
   for (const [text, base] of [['', undefined], ['x', undefined], ['0000BCfc0ALre7LoMSKqm-', undefined], ['zzzzzzzzzzzzzzzzzzzzzz', undefined],
     ['', 10], ['12', 2], ['g', 16], ['1'.repeat(33), 16], ['018f0000-1234-70ff-bfff-ffffffffc00', undefined], ['018f0000-1234-70ff-bfff-ffffffffc00g', undefined]]) {
     assert.throws(() => flake.parse(text, base), SyntaxError)
   }
-  assert.throws(() => flake.parse('x'), /"x" is no id: want 22 digits$/)
-  assert.throws(() => flake.parse('BCfc0ALre7LoMSKqmn'), /want 22 digits; parse\(text, 62\) reads/)
+  assert.throws(() => flake.parse('x'), /"x" is not an id: must be 22 digits$/)
+  assert.throws(() => flake.parse('BCfc0ALre7LoMSKqmn'), /must be 22 digits; parse\(text, 62\) reads/)
   assert.throws(() => sno.parse('2222222222222221'), SyntaxError)
   assert.throws(() => ulid.parse('80000000000000000000000000'), SyntaxError)
   assert.throws(() => ulid.parse('0000000000000000000000000I'), SyntaxError)
@@ -92,7 +92,7 @@ test('what is no id is refused', () => {
   assert.throws(() => sno.id(0n).withMeta(256), RangeError)
   assert.throws(() => flake.id(0n).withMeta(1), TypeError)
   assert.throws(() => sno.id(0n).toUUID(), RangeError)
-  assert.throws(() => snowflake({ machineBits: 23 }), /machine 23, sequence -1: want/)
+  assert.throws(() => snowflake({ machineBits: 23 }), /machine 23, sequence -1: must be/)
   assert.throws(() => snowflake({ epoc: 0 }), /snowflake has no option epoc/)
   assert.throws(() => idgen({ epoc: 0 }), /idgen has no option epoc/)
   assert.throws(() => snowflake({ epoch: 'now' }), RangeError)
@@ -106,12 +106,12 @@ test('snowflakes of other layouts', () => {
   assert.equal(idgen({ epoch: 1300000000000 }).id(1n << 63n).time, 1300000000000n + (1n << 41n))
 })
 
-test('a metabyte changes nothing else', () => {
+test('withMeta changes only the metabyte', () => {
   const id = formats.sno.parse('9q7mx47k2e22g222').withMeta(0x75)
   assert.equal(id.toHex(), '3e0b4f88b27500070000')
 })
 
-test('the forms of a UUID', () => {
+test('ids in the form of a UUID', () => {
   const id = formats.flake.parse('0000BCfc0ALre7LoMSKqmn')
   assert.equal(id.toUUID(), '000001a1-fda5-5bfc-02fc-000000010001')
   assert.equal(formats.flake.parse(id.toUUID().toUpperCase()).value, id.value)

@@ -25,7 +25,7 @@ function draw () {
   return options
 }
 
-test('ids and errors are those of flake-idgen, byte for byte', t => {
+test('ids and errors are the same as those of flake-idgen', t => {
   let now
   clock(t, () => now)
   const call = generator => {
@@ -51,11 +51,11 @@ test('ids and errors are those of flake-idgen, byte for byte', t => {
       now = Math.min(Math.max(now, first), first + 2 ** 42 - 1)
     }
   }
-  t.diagnostic(`${ids} ids alike, and failures ${JSON.stringify(failures)}`)
+  t.diagnostic(`${ids} equal ids, and failures ${JSON.stringify(failures)}`)
   assert.ok(ids > 500 && failures.Clock > 50 && failures.Sequence > 50)
 })
 
-test('callbacks come in the order of the calls, across milliseconds', async () => {
+test('callbacks run in the order of the calls, across milliseconds', async () => {
   const generator = new FlakeId({ seqMask: 3 })
   const ids = await Promise.all(Array.from({ length: 50 }, () => new Promise((resolve, reject) => generator.next((err, id) => {
     err ? reject(err) : resolve(id.toString('hex'))
@@ -64,7 +64,7 @@ test('callbacks come in the order of the calls, across milliseconds', async () =
   assert.equal(new Set(ids).size, 50)
 })
 
-test('a callback waits for a clock that is set back', async t => {
+test('a callback waits while the clock is behind', async t => {
   let now = 1000
   clock(t, () => now)
   const generator = new FlakeId()
@@ -76,7 +76,7 @@ test('a callback waits for a clock that is set back', async t => {
   assert.equal((await waiting).readUInt32BE(4), 1000 * 2 ** 22 % 2 ** 32 + 1)
 })
 
-test('what flake-idgen masks is refused', t => {
+test('values that flake-idgen masks are refused', t => {
   for (const options of [{ id: 1024 }, { id: -1 }, { datacenter: 32 }, { worker: 1.5 }, { worker: 'x' }, { epoch: NaN }, { seqMask: 4096 }]) {
     assert.throws(() => new FlakeId(options), RangeError)
   }

@@ -1,4 +1,4 @@
-// Nodes for tests: real ones, and those that do what a test says.
+// Nodes for tests: real ones, and servers that answer as a test specifies.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
@@ -11,8 +11,9 @@ import { pipeline } from 'node:stream'
 import { after } from 'node:test'
 
 /**
- * Starts a real node, with what more() adds to the configuration. It is drawn again if a
- * node of another test has its numbers. FLAKE is the command that clients/test builds.
+ * Starts a real node, with the text of more() in its configuration. If a node of another
+ * test has the same numbers, it calls more() again. FLAKE is the command that clients/test
+ * builds.
  */
 export async function start (more = () => '') {
   const dir = await mkdtemp(join(tmpdir(), 'flake-client-'))
@@ -46,7 +47,7 @@ ${more()}`)
   }
   node.step = async ns => {
     await writeFile(`${node.clock}.new`, String(ns))
-    await rename(`${node.clock}.new`, node.clock) // the node never reads half of it
+    await rename(`${node.clock}.new`, node.clock) // atomic, so that the node never reads half a number
   }
   node.kill = async signal => {
     node.url = undefined
@@ -60,7 +61,7 @@ ${more()}`)
   return node.start()
 }
 
-/** Listens for a node, whose own port is another after a restart: meanwhile anybody could take the first. */
+/** Listens on a fixed port for a node, whose own port changes when it restarts. */
 export async function front (node) {
   const server = createFront(socket => {
     if (!node.url) return socket.destroy()
@@ -72,14 +73,14 @@ export async function front (node) {
   return `http://127.0.0.1:${server.address().port}`
 }
 
-/** Serves HTTP as answer(request, response) says, until the tests end. */
+/** Serves HTTP with answer(request, response) until the tests end. */
 export async function serve (answer) {
   const server = createServer((request, response) => {
     server.requests.push(request)
     answer(request, response)
   })
   server.requests = []
-  server.keepAliveTimeout = 0 // else a process that was held up finds its connections closed
+  server.keepAliveTimeout = 0 // otherwise a delayed process would find its connections closed
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   after(() => {
@@ -90,7 +91,7 @@ export async function serve (answer) {
   return server
 }
 
-/** Leases flakes of a worker, in JSON; each lease is a millisecond. */
+/** Returns a handler that leases flake ids of a worker, in JSON. Each lease has its own millisecond. */
 export function leaser (worker = 1n, time = 1n) {
   return (request, response) => {
     const n = Number(new URL(request.url, 'http://x').searchParams.get('n'))
@@ -108,9 +109,9 @@ export function flakeText (value) {
   return text.padStart(22, '0')
 }
 
-/** Waits for a condition, until it is hopeless. */
+/** Waits for a condition. It gives up after 5 minutes. */
 export async function until (condition) {
   for (const began = process.uptime(); !await condition(); await new Promise(resolve => setTimeout(resolve, 1))) {
-    if (process.uptime() - began > 300) throw new Error(`never: ${condition}`)
+    if (process.uptime() - began > 300) throw new Error(`still false after 5 minutes: ${condition}`)
   }
 }

@@ -1,4 +1,4 @@
-// What users get: types, CommonJS, and a README whose examples run.
+// Tests what users get: types, CommonJS modules, and a README whose examples run.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -15,12 +15,12 @@ import { start } from './node.js'
 const run = promisify(execFile)
 const here = fileURLToPath(new URL('.', import.meta.url))
 
-test('the types fit', async () => {
+test('the types match', async () => {
   const tsc = join(here, '../node_modules/typescript/bin/tsc')
   await assert.doesNotReject(run(process.execPath, [tsc, '-p', join(here, 'types')]).catch(err => { throw new Error(err.stdout || err.message) }))
 })
 
-// TypeScript before 4.7, and other tools as old, know no exports.
+// TypeScript before 4.7, and other tools of that age, do not know exports.
 test('both entries are found without exports', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'flake-client-'))
   try {
@@ -45,7 +45,7 @@ test('the tarball has the license', async () => {
   for (const name of ['LICENSE', 'cjs/idgen.cjs', 'idgen/package.json']) assert.ok(names.includes(name), `no ${name} in ${names}`)
 })
 
-test('CommonJS has the same', () => {
+test('the CommonJS modules have the same exports', () => {
   const require = createRequire(import.meta.url)
   assert.deepEqual(Object.keys(require('flake-client')).sort(), Object.keys(modules).sort())
   const Theirs = require('flake-client/idgen')
@@ -58,7 +58,7 @@ test('the examples of README.md run', async () => {
   const examples = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code)
   assert.ok(examples.length >= 4)
   const node = await start(() => `[[generator]]\nname = "orders"\nformat = "snowflake"\nepoch = 2020-01-01T00:00:00Z\nid = ${Math.floor(Math.random() * 1024)}\n`)
-  const dir = await mkdtemp(join(here, 'readme-')) // where flake-client is this package
+  const dir = await mkdtemp(join(here, 'readme-')) // where the name flake-client is this package
   try {
     await Promise.all(examples.map(async (code, i) => {
       const file = join(dir, `${i}.${code.includes('require(') ? 'cjs' : 'mjs'}`)

@@ -9,7 +9,7 @@ function client (nodes, options) {
   return c
 }
 
-// No two nodes of a machine have the same of these numbers.
+// Random numbers, because no two nodes on a machine may have the same ones.
 const random = n => Math.floor(Math.random() * n)
 const generators = () => `
 [[generator]]
@@ -47,7 +47,7 @@ const epoch = new Date('2020-01-01')
 const all = [['flake', formats.flake], ['orders', snowflake({ epoch, datacenterBits: 5 })], ['old', 'flake-idgen'], ['events', 'sno'],
   ['small', snowflake({ epoch: new Date('2021-01-01'), timeBits: 39, machineBits: 5, sequenceBits: 9 })], ['uuids', 'uuidv7'], ['ulids', 'ulid']]
 
-test('ids, their texts, fields and bounds are those of the node', async () => {
+test('ids have the same texts, fields and bounds as on the node', async () => {
   const node = await start(generators)
   for (const [generator, format] of all) {
     const ids = await client(node.url, { generator, format }).nextN(10000)
@@ -69,7 +69,7 @@ test('ids, their texts, fields and bounds are those of the node', async () => {
   await assert.rejects(client(node.url, { generator: 'none' }).next(), /one of flake, orders, old, events, small, uuids, ulids/)
 })
 
-// take takes ids until done is true, several at once, and returns them in order.
+// Takes ids until done() is true, with several calls at a time, and returns them in order.
 async function take (c, done) {
   const ids = []
   const one = async () => {
@@ -84,7 +84,7 @@ async function take (c, done) {
   return ids
 }
 
-test('no id comes twice, and all ascend, across kills, restarts and clocks that are set', async () => {
+test('no id repeats, and all ascend, across kills, restarts and clock changes', async () => {
   const [one, two] = await Promise.all([start(), start()])
   const first = await front(one)
   let done = false
@@ -93,8 +93,8 @@ test('no id comes twice, and all ascend, across kills, restarts and clocks that 
   const other = take(client(two.url), () => done)
   await c.next()
   await one.kill('SIGKILL')
-  const moved = await c.nextN(100) // which the first has not leased
-  await two.step(-2e9) // it has no ids for 2 s
+  const moved = await c.nextN(100) // more than was leased from the first node
+  await two.step(-2e9) // the node has no ids for 2 s
   await until(() => fetch(`${two.url}/readyz`).then(({ status }) => status === 503, () => false))
   await one.start()
   await c.nextN(100)

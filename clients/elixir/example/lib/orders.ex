@@ -20,7 +20,7 @@ defmodule Orders do
          do: {:ok, %{number: number, item: item}}
   end
 
-  @doc "When an order came in, as its number shows."
+  @doc "When an order was made, according to its number."
   @spec time(%{number: FlakeClient.text()}) :: DateTime.t()
   def time(%{number: number}) do
     FlakeClient.decompose!(number)[:time] |> DateTime.from_unix!(:millisecond)

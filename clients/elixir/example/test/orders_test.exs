@@ -1,7 +1,7 @@
 defmodule OrdersTest do
   use ExUnit.Case, async: true
 
-  test "orders have numbers that increase, and tell the time" do
+  test "orders have increasing numbers, which contain the time" do
     before = DateTime.utc_now() |> DateTime.truncate(:millisecond)
 
     orders =

@@ -15,23 +15,23 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
       * `:storage` - `:binary` (the default) for a `:binary` column (`bytea`), `:uuid` for a
         `:uuid` column and ids of 16 bytes, `:integer` for a `:bigint` column and ids of 8
         bytes, where ids from 2^63 on are negative
-      * `:meta` - with `bytes: 10`, the metabyte in ids from `autogenerate`; by default it is
-        the one from the node, 0
+      * `:meta` - with `bytes: 10`, the metabyte in ids from `autogenerate`; the default is the
+        node's, 0
       * `:client` - the client that `autogenerate` gets ids from; default `:flake_client`
 
     These values can be cast, in changesets and in queries:
 
       * the canonical text, and for flake also the form of a UUID; or with `base: 2` to `62`
-        text in that base without leading zeros. In a high base, words are numbers, so a
-        text is refused if the first three bytes of its id would be 0, as in ids of flake
-        until 2004. For ids of 8 bytes a word of nine letters may still be read as an id;
-        canonical text does not have this problem.
+        text in that base without leading zeros. In a high base, a word can be read as a
+        number, so a text is refused if the first three bytes of its id would be 0, as in
+        ids of flake until 2004. For ids of 8 bytes a word of nine letters may still be read
+        as an id; canonical text does not have this problem.
       * the ends of `FlakeClient.span/3` as bytes: a binary of an id's size that is not
         printable as text.
       * with `storage: :integer`, an integer.
 
     So `Repo.get(Order, "edit")` raises `Ecto.Query.CastError`, because no order can have
-    that id. This query returns the orders of a span of time:
+    that id. This query returns the orders in a span of time:
 
         {lowest, highest} = FlakeClient.span!(from, to)
         from(o in Order, where: o.id >= ^lowest and o.id <= ^highest)
@@ -73,7 +73,8 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
       value = Keyword.get(options, key, default)
 
       value in values ||
-        raise ArgumentError, "#{inspect(key)} is #{inspect(value)}, not one of #{inspect(values)}"
+        raise ArgumentError,
+              "#{inspect(key)} is #{inspect(value)}: must be one of #{inspect(values)}"
 
       value
     end

@@ -4,11 +4,11 @@ defmodule FlakeClient.Error do
 
       iex> reason = {:no_node_available, ["flake@a": :nodedown, "flake@b": :clock_behind]}
       iex> Exception.message(%FlakeClient.Error{reason: reason})
-      "no node gives ids: flake@a (nodedown), flake@b (clock_behind)"
+      "no node available: flake@a (nodedown), flake@b (clock_behind)"
 
       iex> reason = {:no_node_available, ["flake@a": :not_alive]}
       iex> Exception.message(%FlakeClient.Error{reason: reason})
-      "no node gives ids: flake@a (not_alive: this node is not distributed; start it with --name)"
+      "no node available: flake@a (not_alive: this node is not distributed; start it with --name)"
   """
 
   @type t :: %__MODULE__{reason: FlakeClient.failure()}
@@ -17,12 +17,14 @@ defmodule FlakeClient.Error do
 
   @impl true
   def message(%{reason: {:no_node_available, nodes}}) do
-    "no node gives ids: " <>
+    "no node available: " <>
       Enum.map_join(nodes, ", ", fn {node, why} -> "#{node} (#{why(why)})" end)
   end
 
-  def message(%{reason: {:not_started, client}}), do: "no client #{inspect(client)} runs"
-  def message(%{reason: :badarg}), do: "an argument is not what is allowed"
+  def message(%{reason: {:not_started, client}}),
+    do: "client #{inspect(client)} has not been started"
+
+  def message(%{reason: :badarg}), do: "invalid argument"
 
   defp why(:not_alive), do: "not_alive: this node is not distributed; start it with --name"
   defp why(why), do: why

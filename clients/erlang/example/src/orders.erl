@@ -22,7 +22,7 @@ new(Item) ->
         {error, _} = Error -> Error
     end.
 
-%% @doc When an order came in, as its number shows.
+%% @doc When an order was made, according to its number.
 -spec time(order()) -> {ok, calendar:datetime()} | {error, flake_client:failure()}.
 time(#{number := Number}) ->
     case flake_client:decompose(orders_ids, Number) of

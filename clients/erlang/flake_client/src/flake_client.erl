@@ -61,8 +61,8 @@
 %% characters of `2-9a-x'; for ids of 8 bytes a decimal number. `crockford' is Crockford's base
 %% 32 in 26, 16 or 13 digits, which sort as ids do and are read in either case. Any id of 16
 %% bytes also has the texts `uuid', the form of a UUID in lower case, and `ulid', the same as
-%% `crockford'. These are the formats' own texts for ids of uuidv7 and ulid, which have no
-%% `canonical' here; they too sort as ids do.
+%% `crockford'; both sort as ids do. They are the own texts of the formats uuidv7 and ulid,
+%% whose ids have no `canonical' text here.
 
 -type text() :: string() | binary().
 
@@ -74,7 +74,7 @@
 -type reason() :: nodedown | refused | noproc | timeout | not_alive
                 | clock_running_backwards | timestamp_not_saved
                 | clock_behind | unexpected_reply | atom().
-%% Why the last call to a node failed. `nodedown': the node is down or unreachable;
+%% Why the last request to a node failed. `nodedown': the node is down or unreachable;
 %% `refused': the node runs, but refuses the connection, most often because it has a
 %% different cookie; `noproc': the node has no generator of that name; `not_alive': the
 %% caller's own node is not distributed; `clock_behind': the node's ids would be below
@@ -92,7 +92,7 @@ start_link(Options) ->
 start_link(Client, Options) when ?IS_CLIENT(Client) ->
     flake_client_server:start_link(Client, Options);
 start_link(Client, _) ->
-    {error, {bad_option, client, Client, "an atom, and not canonical, crockford, uuid or ulid"}}.
+    {error, {bad_option, client, Client, "an atom other than canonical, crockford, uuid and ulid"}}.
 
 %% @equiv child_spec(flake_client, Options)
 -spec child_spec(options()) -> supervisor:child_spec().

@@ -11,7 +11,7 @@
 -define(FIRST_PAUSE, 2). % ms
 -define(MAX_PAUSE, 500). % ms
 
-%% The least time for checking whether nodes are listening, even past the deadline.
+%% The minimum time for checking whether nodes are listening, even past the deadline.
 -define(LOOK, 50). % ms
 
 -type config() :: #{nodes := tuple(), % of node()
@@ -21,7 +21,7 @@
                     _ => _}.
 -type deadline() :: integer(). % erlang:monotonic_time(millisecond)
 
-%% Makes a request for anything but ids.
+%% Makes a request for something other than ids.
 -spec ask(config(), Request :: term(), deadline()) -> {ok, term()} | {error, flake_client:failure()}.
 ask(Config, Request, Deadline) ->
     case rounds(Config, Request, Deadline, fun(_, Answer) -> {ok, Answer} end, ?FIRST_PAUSE, []) of
@@ -30,7 +30,7 @@ ask(Config, Request, Deadline) ->
     end.
 
 %% Asks for ids that are above all ids that the client got before. Asked is the
-%% erlang:monotonic_time() of the request, before the ids were handed out.
+%% erlang:monotonic_time() when the request was made, before the ids were handed out.
 -spec ids(config(), get | {lease, pos_integer()}, deadline()) ->
           {ok, [flake_client_run:run(), ...], Asked :: integer()} | {error, flake_client:failure()}.
 ids(#{order := Order} = Config, Request, Deadline) ->
@@ -146,7 +146,7 @@ now_ms() ->
 moved(#{nodes := Nodes, order := Order, name := Name}, From, To, [Why | _]) ->
     case flake_client_order:move(Order, From, To) of
         true ->
-            ?LOG_WARNING("flake_client: ids of ~p come from ~p now: ~0p", [Name, element(To, Nodes), Why]),
+            ?LOG_WARNING("flake_client: ids of ~p now come from ~p: ~0p", [Name, element(To, Nodes), Why]),
             ok;
         false ->
             ok

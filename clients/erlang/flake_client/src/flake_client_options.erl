@@ -36,9 +36,9 @@ option(nodes, Nodes) ->
     Count = count(Nodes),
     valid(nodes, Nodes, Count =:= 0 orelse lists:all(fun is_atom/1, Nodes), "nodes that are atoms, not strings"),
     valid(nodes, Nodes, Count >= 1 andalso Count =< ?MAX_NODES andalso length(lists:usort(Nodes)) =:= Count,
-          io_lib:format("a list of 1 to ~b nodes, each once", [?MAX_NODES]));
+          io_lib:format("a list of 1 to ~b different nodes", [?MAX_NODES]));
 option(name, Name) ->
-    valid(name, Name, is_atom(Name), "the atom that the generator is registered as");
+    valid(name, Name, is_atom(Name), "the generator's registered name, an atom");
 option(timeout, Timeout) ->
     within(timeout, Timeout, ?MAX_TIMEOUT, "milliseconds");
 option(lease, undefined) ->

@@ -1,6 +1,6 @@
 %% @private
-%% Remembers how high the ids of a client are, so that the client does not return an
-%% id of another node that is not above them.
+%% Remembers the highest id of a client, so that the client does not return an id from
+%% another node that is not above it.
 %%
 %% The ids of one node increase, but the clocks of two nodes differ. So a client
 %% remembers, in one word, the leading bits of the highest id that it got, and the
@@ -13,8 +13,8 @@
 %% A call reads the word before it asks a node, and accepts an id with higher bits, or
 %% with the same bits from the same node. If the call refuses an id, a later id will do.
 %%
-%% The word lives as long as the Erlang node, so that the order holds across restarts
-%% of the client.
+%% The word exists as long as the Erlang node runs, so that the order holds across
+%% restarts of the client.
 -module(flake_client_order).
 
 -export([open/1, mark/1, admits/3, raise/3, current/1, move/3]).
@@ -26,9 +26,9 @@
 
 -opaque order() :: atomics:atomics_ref().
 -opaque mark() :: non_neg_integer().
--type index() :: pos_integer(). % the place of a node among the client's nodes
+-type index() :: pos_integer(). % the position of a node in the client's list
 
-%% Returns the order of a client. It may still exist from an earlier start with other nodes.
+%% Returns the order of a client. It may exist from an earlier start with other nodes.
 -spec open(flake_client:client()) -> order().
 open(Client) ->
     case persistent_term:get({?MODULE, Client}, undefined) of
@@ -43,7 +43,7 @@ open(Client) ->
             Order
     end.
 
-%% Returns how high the ids are.
+%% Returns the word for the highest id.
 -spec mark(order()) -> mark().
 mark(Order) ->
     atomics:get(Order, ?HIGHEST).
@@ -87,7 +87,7 @@ move(Order, From, To) ->
 bits(Mark) -> Mark bsr 16.
 node_of(Mark) -> Mark band 16#FFFF.
 
-%% flake's time has 64 bits, and the highest 16 stay 0 for ages. Ids of the other formats
-%% begin with a time of about 40 or 48 bits.
+%% flake's time has 64 bits, and the highest 16 stay 0 for thousands of years. Ids of the
+%% other formats begin with a time of about 40 or 48 bits.
 leading(<<0:16, Bits:48, _:64>>) -> Bits;
 leading(<<Bits:48, _/binary>>) -> Bits.

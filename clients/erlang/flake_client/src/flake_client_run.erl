@@ -82,7 +82,7 @@ split(N, [{_, _, Count, _} = Run | Rest]) ->
 ids(Runs) ->
     [id(Prefix, I, fresh(I, Rest)) || {Prefix, Tail, Count, Rest} <- Runs, I <- lists:seq(Tail, Tail + Count - 1)].
 
-%% After the version and variant of uuidv7, only 14 bits are random: the next two may be the worker's.
+%% With the version and variant of uuidv7, only 14 bits are random: the two before them may be the worker's.
 fresh(_, <<>>) -> <<>>;
 fresh(I, <<2:2, Kept:48, _:14>>) when (I bsr 12) band 15 =:= 7 -> <<2:2, Kept:48, (random(14)):14>>;
 fresh(_, <<Kept:48, _:16>>) -> <<Kept:48, (random(16)):16>>.

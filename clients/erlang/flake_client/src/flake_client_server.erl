@@ -2,13 +2,13 @@
 %% The process of a client. It owns a table with the client's name, in which callers
 %% find these rows:
 %%
-%%     {config, Config}                  how to ask nodes; callers do so themselves
+%%     {config, Config}                  how to ask nodes; callers ask them directly
 %%     {lease, Taken, Run, Deadline}     the run that ids are taken from now, if any
 %%
 %% A caller takes ids by adding to the counter Taken, which costs neither a round trip
 %% nor a message. When the run is used up or too old, the caller calls this process,
 %% which puts the next run in the old one's place. Runs are put in place in ascending
-%% order, and a replaced run does not come back, so ids increase in the order in which
+%% order, and a replaced run is never used again, so ids increase in the order in which
 %% callers begin to take them.
 %%
 %% A separate process fetches runs: as soon as the last fetched run is put in place, and
@@ -111,7 +111,7 @@ many(N, Most, Config, Deadline, Leases) ->
         {error, _} = Error -> Error
     end.
 
-%% Returns the answer to a request for anything but ids.
+%% Returns the answer to a request for something other than ids.
 -spec ask(flake_client:client(), Request :: term()) -> {ok, term()} | {error, flake_client:failure()}.
 ask(Client, Request) ->
     with_config(Client, fun(Config) -> flake_client_nodes:ask(Config, Request, deadline(Config)) end).
@@ -123,7 +123,7 @@ with_config(Client, Fun) ->
         error:badarg -> {error, {not_started, Client}}
     end.
 
-%% The server itself answers in time.
+%% No timeout is needed, because the server answers by the caller's deadline.
 call(Client, Request) ->
     try gen_server:call(Client, Request, infinity)
     catch exit:_ -> {error, {not_started, Client}}
@@ -161,7 +161,7 @@ handle_cast(_, State) ->
 handle_info({fetched, Pid, {ok, Runs, Asked}}, #state{fetching = {Pid, _}} = State) ->
     {noreply, fetch_if_short(arrive(Runs, Asked, State#state{fetching = undefined}))};
 handle_info({fetched, Pid, {error, _} = Error}, #state{fetching = {Pid, Until}, waiting = Waiting} = State) ->
-    %% A caller that came during the attempt has a later deadline.
+    %% A caller that arrived during the attempt has a later deadline.
     {Failed, Others} = lists:splitwith(fun({_, _, Deadline, _}) -> Deadline =< Until end, queue:to_list(Waiting)),
     lists:foreach(fun({From, _, _, _}) -> gen_server:reply(From, Error) end, Failed),
     Left = State#state{fetching = undefined, waiting = queue:from_list(Others)},

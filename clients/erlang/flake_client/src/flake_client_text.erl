@@ -1,6 +1,6 @@
 %% @private
 %% Ids as text: numbers in a base, as a node writes them for {get, Base}, and the
-%% canonical text of each format. An id's size shows which format it has.
+%% canonical text of each format, which depends on the size of the id.
 -module(flake_client_text).
 
 -export([is_base/1, encode/2, decode/3]).
@@ -57,7 +57,7 @@ decode(Text, Base, Size) when ?IS_SIZE(Size) ->
         Id -> {ok, Id}
     catch
         throw:none -> error;
-        error:_ -> error % not a text
+        error:_ -> error % not text
     end;
 decode(_, _, _) ->
     error.
@@ -95,7 +95,7 @@ number(Text, Base) ->
                         end
                 end, 0, Text).
 
-%% Splits off nine digits at a time, because nine digits fit in a word, without a bignum.
+%% Splits off nine digits at a time, because nine digits fit in a word and need no bignum.
 digits(N, Base, Text) when N < 1 bsl 59 ->
     word(N, Base, Text);
 digits(N, Base, Text) ->
@@ -129,7 +129,7 @@ crockford(C) ->
         Place -> Place - 1
     end.
 
-%% The digits of sno, of 5 bits each.
+%% The digits of sno, 5 bits each.
 five(V) when V < 8 -> $2 + V;
 five(V) -> $a + V - 8.
 

@@ -1,4 +1,4 @@
-%% Clients against real nodes, which are killed, restarted, and whose clocks step.
+%% Tests clients with real nodes, which are killed and restarted, and whose clocks step.
 -module(flake_client_SUITE).
 -compile([export_all, nowarn_export_all]).
 -include_lib("common_test/include/ct.hrl").
@@ -24,8 +24,8 @@ init_per_suite(Config) ->
 end_per_suite(_) ->
     net_kernel:stop().
 
-%% The tests of group one have one node together, those of group in_process what
-%% stands in for it, those of group own two each, of which the second does not run.
+%% The tests of group one share a node. Those of group in_process use its stand-in. Those
+%% of group own have two nodes each; only the first is started for them.
 init_per_group(one, Config) -> start_nodes("one", Config);
 init_per_group(in_process, Config) -> [{a, in_process} | Config];
 init_per_group(own, Config) -> Config.
@@ -53,7 +53,7 @@ start_nodes(Name, Config) ->
 close_nodes(Config) ->
     [flake_node:close(?config(Node, Config)) || Node <- [a, b]].
 
-%% --- what is asked
+%% --- calls
 
 application(Config) ->
     application:load(flake_client),
@@ -87,7 +87,7 @@ bad_arguments(Config) ->
                                         {decompose, ["10", 1]}, {decompose, ["2", 2]},
                                         {decompose, ["BCeaFUnvigQXG3iGuW"]}, {decompose, ["BCeaFUnvigQXG3iGuW", canonical]}]].
 
-%% A node reads each base as it is written here.
+%% A node reads the texts that the library writes, in each base.
 text(Config) ->
     client(flake_client, Config, []),
     [begin
@@ -131,7 +131,7 @@ formats(_) ->
                                            {uuids, 16, uuid, []}, {ulids, 16, ulid, []}],
             Lease <- [undefined, #{size => 3000}]].
 
-%% As README.md takes ids apart.
+%% Takes ids apart with the patterns in README.md.
 parts(orders, <<_Ms:42, Machine:10, Sequence:12>>) -> [Machine, Sequence];
 parts(events, <<_Units:39, _TickTock:1, _Meta:8, Partition:16, Sequence:16>>) -> [Partition, Sequence];
 parts(uuids, <<_Ms:48, 7:4, Sequence:12, 2:2, Worker:48, _Random:14>>) -> [Sequence, Worker];
@@ -140,7 +140,7 @@ parts(ulids, <<_Ms:48, Sequence:16, Worker:48, _Random:16>>) -> [Sequence, Worke
 uuid(<<A:32, B:16, C:16, D:16, E:48>>) ->
     lists:flatten(io_lib:format("~8.16.0b-~4.16.0b-~4.16.0b-~4.16.0b-~12.16.0b", [A, B, C, D, E])).
 
-%% More than a node gives in a call.
+%% More ids than a node hands out in one call.
 many_ids(Config) ->
     [begin
          client(Client, Config, Options),
@@ -175,7 +175,7 @@ no_node(Config) ->
 
 %% --- leases
 
-%% Ids of many processes, by every function at once.
+%% Many processes take ids at the same time, with every function.
 leased(Config) ->
     client(leased, Config, [{lease, #{size => 3000}}]),
     client(direct, Config, []),
@@ -185,7 +185,7 @@ leased(Config) ->
                  _ <- [1, 2]],
     unique(parallel([fun() -> [Take() || _ <- lists:seq(1, 50)] end || Take <- Takers])).
 
-%% An id is above the one of a process that was before, though that is another.
+%% An id is above the ids in a message that the process received before taking it.
 message_order(Config) ->
     client(order, Config, [{lease, #{size => 50}}]),
     Self = self(),
@@ -206,15 +206,15 @@ message_order(Config) ->
     receive {ids, Ids} -> increasing(lists:reverse(Ids)) end,
     [Pid ! stop || Pid <- Pids].
 
-%% What a lease still holds when it is too old is not handed out, whether ids are
-%% taken all the time or not for long: an id is above all that the node gave to
-%% others longer ago than that.
+%% The remaining ids of a lease that is too old are dropped, whether or not ids were taken
+%% in the meantime: an id is above all ids that the node handed out to other clients more
+%% than max_age ago.
 freshness(Config) ->
     MaxAge = 20,
     client(fresh, Config, [{lease, #{size => 100000, max_age => MaxAge}}]),
     client(direct, Config, []),
     [begin
-         one(fresh), % of a lease that is there, or is now
+         one(fresh), % from a lease, which is fetched if there is none
          [Others] = one(direct),
          Given = erlang:monotonic_time(),
          Old = Given + erlang:convert_time_unit(MaxAge, millisecond, native),
@@ -222,8 +222,8 @@ freshness(Config) ->
          increasing([Others | one(fresh)])
      end || Meanwhile <- [fun() -> one(fresh) end, fun() -> ok end], _ <- lists:seq(1, 25)].
 
-%% A lease that is fetched ahead, and whose answer takes longer than it may be old,
-%% is not for a call that began meanwhile.
+%% If the answer to a lease fetched ahead takes longer than max_age, the lease does not
+%% serve a call that began in the meantime.
 late_lease(_) ->
     MaxAge = 20,
     true = register(slow, self()),
@@ -239,12 +239,12 @@ late_lease(_) ->
     Old = erlang:monotonic_time() + erlang:convert_time_unit(MaxAge, millisecond, native),
     await(fun() -> erlang:monotonic_time() > Old end),
     Second = Call(),
-    timer:sleep(20), % if the call comes after the answer, that is no matter
+    timer:sleep(20), % the test also passes if the answer comes before the call
     Answer(Late, Time2),
     Answer(Asked(), Time3),
     ?assertMatch([<<Time3:64, _:64>>], ended(Second)).
 
-%% A generator of few ids a tick refuses to give many in one call.
+%% A generator with few ids per tick refuses to hand out many in one call.
 few_at_once(_) ->
     Few = spawn_link(fun F() ->
                              receive
@@ -261,13 +261,13 @@ few_at_once(_) ->
     unlink(Few),
     exit(Few, kill).
 
-%% Ids that are too many for a lease are above the leased ones before, and below
-%% those after.
+%% The ids of a call for more than a lease contains are above the ids leased before, and
+%% below those leased after.
 past_the_lease(Config) ->
     client(past, Config, [{lease, #{size => 10}}]),
     increasing(lists:append([one(past) ++ some(past, N) ++ one(past) || N <- [1, 9, 10, 11, 100, 70000, 10, 11, 1]])).
 
-%% However few a lease has, each waiting caller gets its own.
+%% However small the leases are, each waiting caller gets its own id.
 small_leases(Config) ->
     client(small, Config, [{lease, #{size => 1}}]),
     unique(parallel(lists:duplicate(50, fun() -> [one(small) || _ <- lists:seq(1, 10)] end))).
@@ -295,7 +295,7 @@ leases_outlive_the_node(Config) ->
     increasing(First ++ lists:append([one(outlive) || _ <- lists:seq(1, 1000)])),
     ?assertMatch({error, {no_node_available, [{_, nodedown}]}}, flake_client:ids(outlive, 100000)).
 
-%% Of two calls that wait for a node, the later one has its own time.
+%% Two calls wait for a node. The second has its own timeout.
 slow_start(Config) ->
     B = ?config(b, Config),
     {ok, _} = flake_client:start_link(slow, [{nodes, [flake_node:node(B)]}, {timeout, 12000}, {lease, #{}}]),
@@ -318,8 +318,8 @@ killed_under_load(Config) ->
                   end || _ <- [1, 2]]
          end).
 
-%% 100 million leased ids of several callers, and those of others who ask the node
-%% itself, which is killed twice: as runs, none overlaps another.
+%% Several callers take 100 million leased ids, and others ask the node directly, which is
+%% killed twice. No two runs of ids overlap.
 millions(Config) ->
     A = ?config(a, Config),
     Goal = 100000000,
@@ -359,7 +359,7 @@ disjoint([{A, Count} | [{B, _} | _] = Rest]) ->
 disjoint([_]) ->
     ok.
 
-%% The second node takes over, and keeps on when the first is back.
+%% The second node takes over, and stays in use when the first is back.
 failover(Config) ->
     {A, B} = {?config(a, Config), ?config(b, Config)},
     two_clients([flake_node:node(A), flake_node:node(B)], 30000),
@@ -378,7 +378,7 @@ failover(Config) ->
                  ?assertEqual([WorkerA], workers())
          end).
 
-%% Back, forward, and back to a node whose clock is behind.
+%% The clock steps back and forward; then a node whose clock is behind takes over.
 clock_steps(Config) ->
     {A, B} = {?config(a, Config), ?config(b, Config)},
     two_clients([flake_node:node(A), flake_node:node(B)], 30000),
@@ -395,7 +395,7 @@ clock_steps(Config) ->
                  ?assert([WorkerA] =/= workers())
          end).
 
-%% For longer than a call may take.
+%% The clock is set back for longer than a call may take.
 clock_back_for_long(Config) ->
     A = ?config(a, Config),
     Clients = two_clients([a(Config)], 300),
@@ -405,13 +405,13 @@ clock_back_for_long(Config) ->
     ok = flake_node:set_clock(A, 0),
     [true = Id < ahead_of(0, C) || {C, Id} <- lists:zip(Clients, Before)].
 
-%% What the other node gives would be below what was given.
+%% The ids of the other node would be below those returned before.
 other_clock_behind(Config) ->
     {A, B} = {?config(a, Config), ?config(b, Config)},
     Clients = two_clients([flake_node:node(A), flake_node:node(B)], 300),
     ok = flake_node:kill(A),
     ok = flake_node:set_clock(A, 3600000),
-    ok = flake_node:start(A), % a node that runs would not believe it yet
+    ok = flake_node:start(A), % a running node would not trust this clock yet
     [ahead_of(os:system_time(millisecond) + 3000000, C) || C <- Clients],
     ok = flake_node:start(B),
     ok = flake_node:kill(A),
@@ -425,26 +425,26 @@ a(Config) ->
         A -> flake_node:node(A)
     end.
 
-%% A client that ends with the test.
+%% Starts a client that ends with the test.
 client(Client, Config, Options) ->
     {ok, Pid} = flake_client:start_link(Client, Options ++ [{nodes, [a(Config)]}, {timeout, 60000}]),
     Pid.
 
-%% One that asks for each id, and one that has leases.
+%% Starts a client that asks for each id, and one that has leases.
 two_clients(Nodes, Timeout) ->
     [begin
          {ok, _} = flake_client:start_link(Client, [{nodes, Nodes}, {timeout, Timeout}, {lease, Lease}]),
          Client
      end || {Client, Lease} <- [{direct, undefined}, {leasing, #{size => 200}}]].
 
-%% An id of a time past that, as soon as there is one.
+%% Waits for an id whose time is after Ms.
 ahead_of(Ms, Client) ->
     case flake_client:id(Client) of
         {ok, <<Time:64, _:64>> = Id} when Time > Ms -> Id;
         _ -> ahead_of(Ms, Client)
     end.
 
-%% It is refused for these reasons, when there has been time enough to see them.
+%% Waits until Ask fails for these reasons; earlier attempts may fail for others.
 refused(Failed, Ask) ->
     await(fun() ->
                   {error, {no_node_available, Seen}} = Ask(),
@@ -452,7 +452,7 @@ refused(Failed, Ask) ->
                   Seen =:= Failed
           end).
 
-%% When what the client still has is used up.
+%% Like refused, once the client's remaining ids are used up.
 refused_at_last(Failed, Client) ->
     await(fun() -> element(1, flake_client:id(Client)) =:= error end),
     refused(Failed, fun() -> flake_client:id(Client) end).
@@ -469,8 +469,8 @@ some(Client, N) ->
 workers() ->
     lists:usort([Worker || C <- [direct, leasing], <<_:64, Worker:48, _:16>> <- one(C)]).
 
-%% Many processes take ids while something happens; none is to fail, come twice or
-%% be below one before.
+%% Many processes take ids while something happens. No call may fail, no id may repeat, and
+%% none may be below an earlier one.
 load(Happens) ->
     Counter = counters:new(1, []),
     persistent_term:put(progress, Counter),
@@ -479,7 +479,7 @@ load(Happens) ->
                     fun() ->
                             Ids = Take(),
                             counters:add(Counter, 1, 1),
-                            timer:sleep(1), % that there are not too many to sort
+                            timer:sleep(1), % otherwise there would be too many ids to sort
                             Ids
                     end
             end,
@@ -497,7 +497,7 @@ take_until(Stop, Take, Taken) ->
         0 -> take_until(Stop, Take, [Take() | Taken])
     end.
 
-%% Waits until some calls more have been answered.
+%% Waits until 200 more calls have been answered.
 progress() ->
     Counter = persistent_term:get(progress),
     Goal = counters:get(Counter, 1) + 200,
@@ -518,7 +518,7 @@ ended({Pid, Ref}) ->
         {'DOWN', Ref, process, Pid, Why} -> error(Why)
     end.
 
-%% None of several callers' ids comes twice, and each caller's increase.
+%% No id repeats among the callers, and each caller's ids increase.
 unique(Lists) ->
     lists:foreach(fun increasing/1, Lists),
     All = lists:append(Lists),

@@ -1,4 +1,4 @@
-%% What needs no node.
+%% Tests that need no node.
 -module(flake_client_tests).
 -include_lib("eunit/include/eunit.hrl").
 
@@ -36,7 +36,7 @@ not_started_test() ->
     ?assertEqual({error, {not_started, nobody}}, flake_client:ids(nobody, 3)),
     ?assertEqual({error, {not_started, nobody}}, flake_client:notional(nobody, 3)).
 
-%% At once: the calls may take an hour.
+%% The calls fail immediately, although their timeout is an hour.
 not_alive_test_() ->
     [{timeout, 60,
       fun() ->
@@ -88,7 +88,7 @@ lease_test_() ->
     [?_assertEqual({Size, error}, {Size, flake_client_run:from_lease(1, [{<<1:Size/unit:8>>, 1}])})
      || Size <- [0, 6, 7, 9, 11, 15, 17, 32]].
 
-%% Ids of uuidv7 and of ulid ascend by what is before the worker, with random bits of their own.
+%% Leased ids of uuidv7 increase in the bits before the worker, and have their own random bits.
 halves_test() ->
     First = <<16#019fdd9eeeed:48, 7:4, 0:12, 2:2, 9:48, 5:14>>,
     {ok, Runs} = flake_client_run:from_lease(1000, [{First, 1000}]),
@@ -101,14 +101,14 @@ halves_test() ->
     ?assert(length(lists:usort([Random || <<_:114, Random:14>> <- Ids])) > 500),
     ?assertEqual({ok, 16#019fdd9eeeed}, flake_client:time(First)).
 
-%% All 16 random bits of a leased ulid are its own; the first of them are no worker's.
+%% All 16 random bits of a leased ulid are its own. In a uuidv7, the first two would be the worker's.
 ulid_random_test() ->
     {ok, Runs} = flake_client_run:from_lease(200, [{<<16#019fdd9eeeed:48, 0:16, 9:48, 5:16>>, 200}]),
     Bits = [Random || <<16#019fdd9eeeed:48, _:16, 9:48, Random:16>> <- flake_client_run:ids(Runs)],
     ?assertEqual(200, length(Bits)),
     ?assertEqual(16#FFFF, lists:foldl(fun(Random, Changed) -> Changed bor (Random bxor 5) end, 0, Bits)).
 
-%% In each base, text read back is the id.
+%% In each base, the text of an id is read as the same id.
 text_test() ->
     [begin
          {ok, Text} = flake_client:to_text(Id, Base),
@@ -119,7 +119,8 @@ text_test() ->
             N <- [0, 1, 61, 62, (1 bsl 59) - 1, 1 bsl 59, 16#1A1FB177DEE7A0078FFE3D40000, (1 bsl 112) - 1, (1 bsl 128) - 1],
             Id <- [<<N:Bits>>], flake_client:to_text(Id, Base) =/= {error, badarg}].
 
-%% The form of a UUID, and a ULID of its spec's; none of these is a flake's or of another size.
+%% The UUID form and the ULID of an id from the ULID specification. The id has no canonical text, and ids
+%% of other sizes have neither form.
 forms_test_() ->
     Spec = "01ARZ3NDEKTSV4RRFFQ69G5FAV",
     Id = <<16#01563e3ab5d3d6764c61efb99302bd5b:128>>,
@@ -140,7 +141,7 @@ with_meta_test() ->
     ?assertEqual([{ok, <<-1:40, Meta, -1:32>>} || Meta <- [0, 7, 255]],
                  [flake_client:with_meta(<<-1:80>>, Meta) || Meta <- [0, 7, 255]]).
 
-%% Texts of a node's and of muyo/sno, and times.
+%% Texts and times of ids from a node and from muyo/sno.
 canonical_test_() ->
     [?_assertEqual({{ok, Text}, {ok, Id}, {ok, Time}}, {flake_client:to_text(Id, canonical), flake_client:from_text(Text, canonical, byte_size(Id)), When(Id)})
      || {Text, Id, Time, When} <-
@@ -166,7 +167,7 @@ no_text_test_() ->
              {"8ZZZZZZZZZZZZZZZZZZZZZZZZZ", ulid, 16}, {"G000000000000", crockford, 8}, {"000000000000", crockford, 8}, {"0000000000000", crockford, 10}, {"01ARZ3NDEKTSV4RRFFQ69G5FAU", ulid, 16}, {"01ARZ3NDEKTSV4RRFFQ69G5FA", ulid, 16},
              {"01ARZ3NDEKTSV4RRFFQ69G5FA" ++ [16#17F], ulid, 16}, {"01ARZ3NDEKTSV4RRFFQ69G5FAV", ulid, 10}, {"01ARZ3NDEKTSV4RRFFQ69G5FAI", ulid, 16}]].
 
-%% Node, id and whether it is admitted after those before it.
+%% Each step is a node, its id, and whether the id is admitted after the steps before.
 order_test_() ->
     Flake = fun(Ms, Worker, Sequence) -> <<Ms:64, Worker:48, Sequence:16>> end,
     [fun() ->
@@ -182,8 +183,8 @@ order_test_() ->
                       [{1, <<1:48, 7:16>>, true}, {2, <<1:48, 8:16>>, false}, {2, <<2:48, 0:16>>, true}],
                       [{1, <<1:48, 7:32>>, true}, {2, <<1:48, 8:32>>, false}, {2, <<2:48, 0:32>>, true}]]].
 
-%% Calls that overlapped have been at two nodes within a millisecond: neither may
-%% be asked for more of it.
+%% Overlapping calls got ids of the same millisecond from two nodes: no more ids of that
+%% millisecond are admitted from either.
 order_of_overlapping_test() ->
     Order = flake_client_order:open(?FUNCTION_NAME),
     flake_client_order:raise(Order, 1, <<5:64, 9:48, 0:16>>),

@@ -1,7 +1,7 @@
-%% A real node for tests, with a worker id and a clock of its own.
+%% A real node for tests, with its own worker id and clock.
 %%
-%% FLAKE in the environment says where the command is; clients/test builds it so that
-%% it adds to its clock what the file STEPPED_CLOCK holds, nanoseconds in decimal.
+%% The environment variable FLAKE is the command's path. clients/test builds the command
+%% so that it adds the number in the file STEPPED_CLOCK, in nanoseconds, to its clock.
 -module(flake_node).
 -behaviour(gen_server).
 
@@ -10,7 +10,7 @@
 
 -record(flake, {node, home, server}).
 
-%% A node that does not run yet.
+%% Returns a node that has not been started.
 new(Name, Dir) ->
     Home = filename:join(Dir, Name),
     Node = Name ++ "@127.0.0.1",
@@ -24,30 +24,30 @@ new(Name, Dir) ->
     ok = set_clock(Flake, 0),
     Flake.
 
-%% Random and locally administered, so no interface's.
+%% Returns a random, locally administered address, which no interface has.
 worker() ->
     lists:flatten(lists:join($:, [io_lib:format("~2.16.0b", [B]) || <<B>> <= <<2, (crypto:strong_rand_bytes(5))/binary>>])).
 
 node(#flake{node = Node}) -> Node.
 
-%% Returns when the node hands out ids; after a kill that may take it 3 s.
+%% Starts the node and waits until it hands out ids, which may take 3 s after a kill.
 start(#flake{server = Server}) -> gen_server:call(Server, start, infinity).
 
-%% With SIGKILL.
+%% Kills the node with SIGKILL, if it runs.
 kill(#flake{server = Server}) -> gen_server:call(Server, kill, infinity).
 
-%% Whatever it does.
+%% Ends the node, whether it runs or not.
 close(#flake{server = Server} = Flake) ->
     kill(Flake),
     gen_server:stop(Server).
 
-%% How far the node's clock is ahead, from now on.
+%% Sets how far the node's clock is ahead.
 set_clock(#flake{home = Home}, Ms) ->
     New = filename:join(Home, "clock.new"),
     ok = file:write_file(New, integer_to_list(Ms * 1000000)),
     file:rename(New, filename:join(Home, "clock")).
 
-%% --- the process that has the port
+%% --- the process that owns the port
 
 init(Home) -> {ok, {Home, none}}.
 
@@ -71,7 +71,7 @@ handle_cast(_, State) -> {noreply, State}.
 handle_info({Port, {exit_status, Status}}, {_, Port}) -> {stop, {flake, Status}, none};
 handle_info({Port, {data, {_, Line}}}, {_, Port} = State) -> ct:log("~ts", [Line]), {noreply, State}.
 
-%% A line that begins with Prefix, or the end of the command.
+%% Waits for a line that begins with Prefix, or for the end of the command.
 until(Port, Prefix) ->
     receive
         {Port, {data, {_, Line}}} ->

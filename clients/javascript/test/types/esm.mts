@@ -1,4 +1,4 @@
-// Compiled, not run: what users of TypeScript write, and what they must not.
+// Compiled, not run: code that must compile, and code that must not.
 import { FlakeClient, FlakeError, NoNodeError, formats, snowflake, type Id } from 'flake-client'
 import FlakeId from 'flake-client/idgen'
 

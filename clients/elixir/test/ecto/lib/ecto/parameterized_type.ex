@@ -1,5 +1,5 @@
 defmodule Ecto.ParameterizedType do
-  @moduledoc "Stands in for Ecto's, whose callbacks these are, where tests have no Hex."
+  @moduledoc "Stands in for Ecto's module, with the same callbacks, so that tests do not need Hex."
 
   @callback init(keyword) :: term
   @callback type(term) :: atom
