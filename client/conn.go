@@ -224,7 +224,7 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	}
 }
 
-// fail ends, with err, the calls for which which returns true.
+// fail ends with err the calls that which selects.
 func (c *Conn) fail(err error, which func(*call) bool) {
 	for tag, waiting := range c.calls {
 		if which(waiting) {

@@ -115,7 +115,7 @@ func TestSetAccessEndsEvents(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	body := bufio.NewReader(answer.Body)
-	for range 2 { // as a reload changes nothing
+	for range 2 { // a reload with the same token changes nothing
 		for line := ""; line != "\n" && err == nil; {
 			line, err = body.ReadString('\n')
 		}
@@ -169,7 +169,7 @@ func TestPprof(t *testing.T) {
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
 	w := httptest.NewRecorder()
 	if s.ServeHTTP(w, r); w.Code != 403 {
-		t.Errorf("for a page of another site: %d", w.Code)
+		t.Errorf("for a page from another site: %d", w.Code)
 	}
 	s.profiling.Lock()
 	if a := ask("/debug/pprof/heap", tokenA); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {

@@ -93,7 +93,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// few is a source with fewer than 1,024 ids a tick.
+// few is a source with few ids per tick.
 type few struct {
 	formats.Source
 	perTick int
@@ -135,7 +135,7 @@ type pieces struct {
 func (p *pieces) Write(b []byte) (int, error) {
 	p.all = append(p.all, string(b))
 	if p.failing {
-		return 0, errors.New("nobody is there")
+		return 0, errors.New("the caller has gone")
 	}
 	return len(b), nil
 }
@@ -160,7 +160,7 @@ func TestManyIDs(t *testing.T) {
 			want.WriteString(number.SetBytes(id[:]).Text(2) + tt.between)
 		}
 		if strings.Join(w.all, "") != want.String() {
-			t.Errorf("%s: not those that there are", tt.url)
+			t.Errorf("%s: the answer has other ids", tt.url)
 		}
 		if few := 2 + 2*want.Len()/most; len(w.all) > few {
 			t.Errorf("%s: %d pieces of %d bytes", tt.url, len(w.all), want.Len())
@@ -172,7 +172,7 @@ func TestManyIDs(t *testing.T) {
 		}
 		w = &pieces{ResponseWriter: w.ResponseWriter, failing: true}
 		if newHundreds(t, 0).ServeHTTP(w, idsRequest(tt.url, "text/plain")); len(w.all) != 1 {
-			t.Errorf("%s: %d writes, of which none succeeds", tt.url, len(w.all))
+			t.Errorf("%s: %d writes after the first one failed", tt.url, len(w.all)-1)
 		}
 	}
 }

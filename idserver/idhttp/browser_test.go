@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// browser is a headless Chromium, driven as https://www.w3.org/TR/webdriver2/ describes.
+// browser is a headless Chromium, controlled by WebDriver (https://www.w3.org/TR/webdriver2/).
 type browser struct {
 	t       *testing.T
 	session string // its URL
@@ -55,7 +55,7 @@ func newBrowser(t *testing.T) *browser {
 		}
 	}()
 	var session struct{ SessionID string }
-	for end := time.Now().Add(patience); ; { // the driver waits for Chromium no longer than a minute
+	for end := time.Now().Add(patience); ; { // because the driver waits for Chromium for at most a minute
 		err := b.try("POST", "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
 			"browserName": "chrome",
 			"goog:chromeOptions": map[string]any{"args": []string{
@@ -180,12 +180,12 @@ func (b *browser) await(expression string) {
 		if time.Now().After(end) {
 			var body string
 			b.script("document.body.innerText", &body)
-			b.t.Fatalf("never true: %s\n%s", expression, body)
+			b.t.Fatalf("still false after %v: %s\n%s", patience, expression, body)
 		}
 	}
 }
 
-// complaints returns the page's errors on the console, and what its policy has refused.
+// complaints returns the page's errors in the console, including violations of its policy.
 func (b *browser) complaints() []string {
 	b.t.Helper()
 	var lines []struct{ Level, Message string }

@@ -46,7 +46,7 @@ func checkCase(t *testing.T, c idhttptest.Case, w *httptest.ResponseRecorder) {
 	err := json.Unmarshal(w.Body.Bytes(), &p)
 	switch {
 	case err != nil, p.Type == "", p.Title == "", p.Detail == "", p.Status != w.Code:
-		t.Errorf("%v: %v: no problem of RFC 9457: %s", c, err, body)
+		t.Errorf("%v: %v: not a problem of RFC 9457: %s", c, err, body)
 	case strconv.Quote(p.Parameter) != `"`+c.Answer+`"`:
 		t.Errorf("%v: parameter %q, want %q", c, p.Parameter, c.Answer)
 	case (p.Parameter != "" || w.Code == http.StatusNotAcceptable) && p.Allowed == "":

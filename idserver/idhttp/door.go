@@ -223,7 +223,7 @@ func (s *Server) profile(w http.ResponseWriter, r *http.Request, _ parameters) *
 	if a := s.access.Load(); !a.Pprof || a.Token == "" {
 		return missing(r)
 	}
-	if crossSite(r) { // its browser may send the token that it remembers
+	if crossSite(r) { // the browser may send a remembered token
 		return failed(http.StatusForbidden,
 			"profiles are not taken for pages of other sites; send Authorization: Bearer TOKEN")
 	}

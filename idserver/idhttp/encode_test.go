@@ -48,7 +48,7 @@ func TestOthersFirst(t *testing.T) {
 	go close(w.ran)
 	q.writeIDs(w, runs)
 	if w.writes > 3 { // of 8; the scheduler is not always fair
-		t.Errorf("%d pieces were written before another went", w.writes)
+		t.Errorf("%d pieces were written before another goroutine ran", w.writes)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestFigures(t *testing.T) {
 			t.Errorf("%s, want %s", tt.got, tt.want)
 		}
 	}
-	ceiling(math.MaxUint64) // has one
+	ceiling(math.MaxUint64) // returns
 }
 
 // The chart shows the rates of the last two minutes.
@@ -61,7 +61,7 @@ func TestChart(t *testing.T) {
 	add := func(at time.Time, n uint64) { h.add(sample{at: at, errors: n}) }
 	snapshot := func() rates { return ratesOf(h.get(), func(one *sample) uint64 { return one.errors }) }
 	if c := snapshot().chart("Ids"); c.Line != "" || c.Area != "" || c.Top != "10" || c.Half != "5" {
-		t.Errorf("of nothing: %+v", c)
+		t.Errorf("without samples: %+v", c)
 	}
 	awaited := h.awaited()
 	add(noon, 1005)
@@ -107,11 +107,11 @@ func TestTrack(t *testing.T) {
 		}
 	}
 	if got := trackOf(noon, noon, time.Time{}); got.Mark != "" {
-		t.Errorf("no mark is at %s", got.Mark)
+		t.Errorf("without a mark: %s", got.Mark)
 	}
 }
 
-// Generators with the same trouble share an entry, which began when the first of them had it.
+// Generators with the same trouble share an entry, whose time is that of the first of them.
 func TestTroubles(t *testing.T) {
 	troubles := onsets{all: make([]onset, 6)}
 	var all []trouble
@@ -140,11 +140,11 @@ func TestTroubles(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if since := troubles.note(0, flake.ErrTimestampNotSaved, noon.Add(time.Minute)); since != noon.Add(time.Minute) {
-		t.Errorf("another trouble is since %v", since)
+		t.Errorf("another trouble began at %v", since)
 	}
 }
 
-// The weight of a media type is that of the most specific range; of equal types the first is chosen.
+// The weight of a media type is that of the most specific range. Of types with equal weights, the first is chosen.
 func TestNegotiate(t *testing.T) {
 	for _, tt := range []struct{ accept, want string }{
 		{"", "text/plain"},
@@ -159,7 +159,7 @@ func TestNegotiate(t *testing.T) {
 		{"*/*;q=0.1, application/*;q=0.2", "application/json"},
 		{"application/*;q=0.2, */*;q=0.9, text/plain;q=0.1", "application/json"},
 		{"text/plain;q=0.4, APPLICATION/JSON ; charset=utf-8 ; Q = 0.5", "application/json"},
-		{"text/plain;q=1.1, application/json", "text/plain"}, // no weight
+		{"text/plain;q=1.1, application/json", "text/plain"}, // an invalid weight
 		{"text/plain;q=-1, application/json", "text/plain"},
 		{"text/plain;level=0, application/json;q=0.5", "text/plain"},
 		{"text/plain;q=x, application/json", "text/plain"},

@@ -34,7 +34,7 @@ func TestReadiness(t *testing.T) {
 	}{
 		{"at first", 2 * time.Hour, true},
 		{"set back", 0, true},
-		{"past all", 4 * time.Hour, true},
+		{"ahead of all ids", 4 * time.Hour, true},
 		{"set back to where both bits are used", time.Hour, false},
 	} {
 		ahead = uint64(step.ahead.Milliseconds())

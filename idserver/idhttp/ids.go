@@ -116,7 +116,7 @@ func (s *Server) decompose(w http.ResponseWriter, r *http.Request, p parameters)
 		if base == formats.Canonical {
 			others := inspect.Read(makersOf(asked), value, 62, false, time.Now())
 			if len(others) > 0 && others[0].Likely { // such as an id from {get, 62}
-				allowed += "; with base=62 this is one"
+				allowed += "; with base=62, it is one"
 			}
 		}
 		return badParameter("id", value, allowed)
@@ -146,7 +146,7 @@ func textsOf(all []Generator, base int) string {
 	}
 	id := "an id of " + strings.Join(names, " or ")
 	if base == formats.Canonical {
-		return id + " in its own text, or in a base that is given"
+		return id + " in its own text, or in another base if base is given"
 	}
 	return id + " in " + formats.NameOf(base)
 }

@@ -87,7 +87,7 @@ func (v *inspection) read(all, asked []Generator, base int, now time.Time) {
 		return len(asked) > 1 || all[r.Maker].Name == asked[0].Name
 	})
 	if best < 0 {
-		what := strings.TrimSuffix(textsOf(asked, base), ", or in a base that is given")
+		what := strings.TrimSuffix(textsOf(asked, base), ", or in another base if base is given")
 		v.Fault = fmt.Sprintf("%s is not %s", quote(text), what)
 		return
 	}

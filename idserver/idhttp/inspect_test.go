@@ -22,9 +22,9 @@ type maker struct {
 func (m maker) Format() *formats.Format { return m.format }
 func (m maker) Worker() uint64          { return m.worker }
 
-// inspecting returns a server with some of these generators: flake; orders, of snowflake since
-// 2020; bills, of snowflake since 2010; events, of sno; and odd, of flake, whose worker is in an id
-// of orders when that is read in base 62.
+// inspecting returns a server with some of these generators: flake; orders, a snowflake generator
+// since 2020; bills, one since 2010; events, a sno generator; and odd, a flake generator whose
+// worker appears in an id of orders if it is read in base 62.
 func inspecting(names string) *Server {
 	since2010, since2020 := snowflake.Twitter, snowflake.Twitter
 	since2010.Datacenter, since2010.Worker = 5, 5
@@ -99,7 +99,7 @@ func TestInspect(t *testing.T) {
 		r := httptest.NewRequest("GET", "/?"+url.PathEscape(tt.query), nil)
 		v := inspecting(tt.generators).inspect(mustRead(t, r, []string{"id", "base", "generator"}), noon)
 		if strings.Join(v.Generators, " ") != tt.generators || len(v.Bases) < 61 || v.Bases[60] != "2" {
-			t.Errorf("%s: there are %s and %s to choose from", tt.generators, v.Generators, v.Bases)
+			t.Errorf("%s: the form offers %s and %s", tt.generators, v.Generators, v.Bases)
 		}
 		got := v.Fault
 		if v.Reading != nil {

@@ -37,7 +37,7 @@ func listeningWith(t *testing.T, config *tls.Config) string {
 	if config != nil {
 		s.TLS = func() *tls.Config { return config }
 	}
-	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0 // so that no connection ends for its time
+	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0 // so that no connection times out
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func listeningWith(t *testing.T, config *tls.Config) string {
 	return l.Addr().String()
 }
 
-// A TLS handshake is limited in bytes, and what follows it is not.
+// The size of a TLS handshake is limited; the data after it is not.
 func TestTLSLimit(t *testing.T) {
 	ca := certstest.NewCA(t, "ca")
 	cert, err := tls.LoadX509KeyPair(ca.Issue("flake", "127.0.0.1"))
@@ -65,7 +65,7 @@ func TestTLSLimit(t *testing.T) {
 	long.Write(make([]byte, 16<<10-4))
 	long.Write(append([]byte{22, 3, 1, 0x40, 0}, make([]byte, 4<<10)...))
 	if n, err := long.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%d, %v: not ended", n, err)
+		t.Errorf("%d, %v: the connection was not closed", n, err)
 	}
 
 	dialled := 0
@@ -114,8 +114,8 @@ func TestLongHeader(t *testing.T) {
 	}
 }
 
-// Silent connections, and those with half a request, keep no caller out, even if there are more
-// than the limit.
+// Silent connections, and those with half a request, do not keep callers out, even if there are
+// more than the limit.
 func TestManySilent(t *testing.T) {
 	url := listening(t)
 	addr := strings.TrimPrefix(url, "http://")
@@ -139,7 +139,7 @@ func TestManySilent(t *testing.T) {
 	answer.Body.Close()
 	silent[0].SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the oldest is still there: %v", err)
+		t.Errorf("the oldest connection is still open: %v", err)
 	}
 }
 
@@ -175,8 +175,8 @@ func (callers) Addr() net.Addr { return nil }
 func TestLimitListener(t *testing.T) {
 	const most, perHost, spare = 4, 2, 1
 	for _, tt := range []struct {
-		callers string // in order; those with ! are being answered, with + have been last
-		closed  int    // which of them
+		callers string // in order; those with ! are being answered, and those with + have been, most recently
+		closed  int    // the index of the one that is closed
 	}{
 		{"192.0.2.1 192.0.2.2 192.0.2.2 192.0.2.2 192.0.2.2", 1},
 		{"192.0.2.1 192.0.2.2! 192.0.2.2 192.0.2.2 192.0.2.2", 2},
@@ -213,7 +213,7 @@ func TestLimitListener(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.ContainsAny(text, "!+") {
-				l.answer(connOf(tls.Server(c, nil))) // as net/http has it around
+				l.answer(connOf(tls.Server(c, nil))) // net/http passes it in a tls.Conn
 			}
 			if strings.Contains(text, "+") {
 				answered = append(answered, c)
@@ -315,12 +315,12 @@ func testHungUp(t *testing.T) {
 	}
 	synctest.Wait()
 	if got := s.Generators[0].Server.Stats(); got.Refusals != callers-1 {
-		t.Errorf("%+v of %d who hung up", got, callers-1)
+		t.Errorf("%+v, want %d refusals", got, callers-1)
 	}
 	close(ids.gate)
 	synctest.Wait()
 	if got := s.Generators[0].Server.Stats(); got.IDs != 1000 {
-		t.Errorf("%d ids, want those of who is there", got.IDs)
+		t.Errorf("%d ids, want the 1000 of the remaining caller", got.IDs)
 	}
 }
 
@@ -387,12 +387,12 @@ func TestPagesElsewhere(t *testing.T) {
 		header  map[string]string
 		want    int
 	}{
-		"a browser":          {Options{Access: Access{AnyHost: true}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0"}, 403},
-		"its POST":           {Options{Access: Access{AnyHost: true}}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://flake.example"}, 200},
-		"a page elsewhere":   {Options{Access: Access{AnyHost: true}}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://elsewhere.example"}, 403},
-		"no browser":         {Options{Access: Access{AnyHost: true}}, "GET", nil, 200},
-		"its password":       {Options{Access: Access{Token: token}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
-		"one with the token": {Options{Access: Access{Token: token}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Bearer " + token}, 200},
+		"a browser":        {Options{Access: Access{AnyHost: true}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0"}, 403},
+		"a browser's POST": {Options{Access: Access{AnyHost: true}}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://flake.example"}, 200},
+		"another site's":   {Options{Access: Access{AnyHost: true}}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://elsewhere.example"}, 403},
+		"not a browser":    {Options{Access: Access{AnyHost: true}}, "GET", nil, 200},
+		"a wrong password": {Options{Access: Access{Token: token}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
+		"the token":        {Options{Access: Access{Token: token}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Bearer " + token}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.options.Generators = generators

@@ -74,7 +74,7 @@ func TestDashboard(t *testing.T) {
 			t.Errorf("no panel shows %s", m[1])
 		}
 		if !strings.Contains(string(chapter), "`"+m[1]+"`") {
-			t.Errorf("docs/metrics.md does not tell of %s", m[1])
+			t.Errorf("docs/metrics.md does not list %s", m[1])
 		}
 	}
 	if want := `flake_mark_save_seconds_sum{generator="flake"} 2`; !strings.Contains(metrics, want) {
@@ -86,7 +86,7 @@ func TestDashboard(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	s := newHundreds(t, 0)
 	s.Node = idhttptest.Server(t, "up").Node
-	end := time.Now().Add(5e5 * time.Second) // so that the first digit of what is left is known
+	end := time.Now().Add(5e5 * time.Second) // so that the first digits of the time left are known
 	s.Node.TLS = certificate(end)
 	ca := certstest.NewCA(t, "ca")
 	source, err := certs.Open(files(ca.Issue("http", "localhost")), slog.Default())
@@ -99,25 +99,25 @@ func TestMetrics(t *testing.T) {
 	s.ServeHTTP(httptest.NewRecorder(), idsRequest("/v1/ids/none", ""))
 	metrics := get(t, s, "/metrics")
 	if strings.Contains(metrics, "flake_worker_") {
-		t.Error("where the worker came from is told, and not known")
+		t.Error("there are metrics of an unknown worker")
 	}
 	until, failed := time.Time{}, error(nil)
 	s.Generators[0].Server.From = func() idserver.Origin { return idserver.Origin{From: "etcd", Until: until, Err: failed} }
 	if metrics := get(t, s, "/metrics"); !strings.Contains(metrics, `flake_worker_info{from="etcd",generator="flake"} 1`) || strings.Contains(metrics, "flake_worker_left") {
-		t.Error("where the worker came from is not told, or an end is that there is not")
+		t.Error("no origin of the worker, or a time left without an end")
 	}
-	until = time.Now().Add(5e5 * time.Second) // so that the first digit of what is left is known
+	until = time.Now().Add(5e5 * time.Second) // so that the first digits of the time left are known
 	if metrics := get(t, s, "/metrics"); !regexp.MustCompile(`(?m)^flake_worker_left_seconds{generator="flake"} 4999\d\d\.`).MatchString(metrics) ||
 		!strings.Contains(metrics, `flake_worker_extension_failed{generator="flake"} 0`) {
-		t.Error("the worker's end is not told")
+		t.Error("the time left for the worker is missing")
 	}
 	failed = errors.New("no answer")
 	if metrics := get(t, s, "/metrics"); !strings.Contains(metrics, `flake_worker_extension_failed{generator="flake"} 1`) {
-		t.Error("that the worker's end is not extended is not told")
+		t.Error("the failed extension is missing")
 	}
 	s.Generators[0].Server.From = func() idserver.Origin { return idserver.Origin{From: "interface \xff"} }
 	if metrics := get(t, s, "/metrics"); !strings.Contains(metrics, `flake_worker_info{from="interface ?",generator="flake"} 1`) {
-		t.Error("a name that is no UTF-8 is not told")
+		t.Error("an interface name that is not UTF-8 is missing")
 	}
 	for _, want := range []string{
 		`flake_info{node="flake@127.0.0.1",version="0.1.0"} 1`,
@@ -150,21 +150,21 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, left := range []string{`{door="erlang"} 4999\d\d\.`, `{door="http"} [0-9]`} {
 		if !regexp.MustCompile(`(?m)^flake_certificate_left_seconds` + left).MatchString(metrics) {
-			t.Errorf("the certificate is not told: %s in %s", left, metrics)
+			t.Errorf("no certificate %s in %s", left, metrics)
 		}
 	}
 	if strings.Contains(metrics, "flake_mark_ahead_seconds{") || strings.Contains(metrics, "flake_mark_saved") {
-		t.Error("the mark is told of a generator that keeps none")
+		t.Error("there is a mark of a generator that keeps none")
 	}
 	metrics = get(t, idhttptest.Server(t, "unsaved"), "/metrics")
 	if !strings.Contains(metrics, "flake_mark_ahead_seconds{") || !strings.Contains(metrics, `flake_mark_saved_timestamp_seconds{generator="orders"} 0`+"\n") {
-		t.Error("the mark is not told")
+		t.Error("the mark is missing")
 	}
 	if want := `flake_trouble{generator="flake",reason="timestamp_not_saved"} 1` + "\n"; !strings.Contains(metrics, want) {
 		t.Errorf("there is no %s", want)
 	}
 	if strings.Contains(metrics, "flake_certificate") {
-		t.Error("a certificate's end is told, and there is none")
+		t.Error("there is the end of a certificate that does not exist")
 	}
 }
 

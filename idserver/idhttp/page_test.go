@@ -49,9 +49,9 @@ func TestPage(t *testing.T) {
 	b.size(1080, 800, 1)
 	b.open(url)
 
-	b.await("document.getElementById('line').getAttribute('d').includes('L')") // two events have come
+	b.await("document.getElementById('line').getAttribute('d').includes('L')") // two events have arrived
 	if got := b.text(".nodes tbody tr:first-child"); !strings.Contains(got, "payments@127.0.0.1") || !strings.Contains(got, "1,000") {
-		t.Errorf("who takes most is %s", got)
+		t.Errorf("the node that takes the most ids is %s", got)
 	}
 	if got := b.text("#callers-refused"); got != "13" {
 		t.Errorf("%s callers were refused", got)
@@ -93,7 +93,7 @@ func TestPage(t *testing.T) {
 	checkLooks(b, "page")
 	var all []string
 	for _, complaint := range b.complaints() {
-		if !strings.Contains(complaint, "400 (Bad Request)") { // as of <script>
+		if !strings.Contains(complaint, "400 (Bad Request)") { // caused by <script>
 			all = append(all, complaint)
 		}
 	}
@@ -113,7 +113,7 @@ func checkLooks(b *browser, name string) {
 	case testenv.All():
 		b.t.Fatal(err)
 	default:
-		b.t.Log("without axe:", err)
+		b.t.Log("axe-core is not installed:", err)
 	}
 	for _, scheme := range []string{"light", "dark"} {
 		b.scheme(scheme)
@@ -121,7 +121,7 @@ func checkLooks(b *browser, name string) {
 			b.size(width, 800, 1)
 			var wide int
 			if b.script("document.documentElement.scrollWidth", &wide); wide > width {
-				b.t.Errorf("%s: %d pixels wide, of %d", scheme, wide, width)
+				b.t.Errorf("%s: %d pixels wide in a window of %d", scheme, wide, width)
 			}
 			var outside []string
 			if b.script(outsideCards, &outside); len(outside) > 0 {
@@ -171,7 +171,7 @@ func TestPageWithToken(t *testing.T) {
 	url := serve(t, "token")
 	b := newBrowser(t)
 	b.open(strings.Replace(url, "://", "://any:"+idhttptest.Token+"@", 1))
-	b.await("document.getElementById('line')?.getAttribute('d').includes('L')") // two events have come
+	b.await("document.getElementById('line')?.getAttribute('d').includes('L')") // two events have arrived
 	b.click("button[form=take]")
 	b.await("document.querySelector('#reading .parts')")
 	if all := b.complaints(); len(all) > 0 {
@@ -213,14 +213,14 @@ func TestPageInTrouble(t *testing.T) {
 	b := newBrowser(t)
 	b.size(1080, 800, 1)
 	b.open(url)
-	b.await("document.getElementById('line').getAttribute('d').includes('L')") // two events have come
+	b.await("document.getElementById('line').getAttribute('d').includes('L')") // two events have arrived
 	got := b.text(".ill")
 	for _, want := range []string{"flake, orders: the time was last saved at", "Since 20", " UTC, for ", "room on the disk"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q, want %s", got, want)
 		}
 	}
-	b.awaitText(".key.mark dd", "10.0 s behind the clock") // unless this machine is too slow to tell at the moment
+	b.awaitText(".key.mark dd", "10.0 s behind the clock") // at last: a slow machine may show more
 	b.await(`(() => {
 		const bad = getComputedStyle(document.getElementById('status')).color;
 		return getComputedStyle(document.querySelector('.track .ahead')).stroke == bad &&

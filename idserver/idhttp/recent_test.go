@@ -67,11 +67,11 @@ func TestStepCounts(t *testing.T) {
 	for _, tt := range []struct{ wall, passed, want time.Duration }{
 		{0, time.Hour, 0},
 		{time.Second, time.Hour + time.Second, 0},
-		{1999 * time.Millisecond, time.Hour + 2*time.Second, 0}, // it is made slower
+		{1999 * time.Millisecond, time.Hour + 2*time.Second, 0}, // slewed
 		{2999*time.Millisecond + minStep, time.Hour + 3*time.Second, minStep},
 		{3999*time.Millisecond + minStep, time.Hour + 4*time.Second, 0},
 		{-time.Hour, time.Hour + 5*time.Second, -time.Hour - 4999*time.Millisecond - minStep},
-		{-time.Hour + time.Minute, time.Hour + 6*time.Second, 59 * time.Second}, // it slept
+		{-time.Hour + time.Minute, time.Hour + 6*time.Second, 59 * time.Second}, // the machine slept
 	} {
 		if got := s.note(noon.Add(tt.wall), tt.passed); got != tt.want {
 			t.Errorf("at %v after %v: %v, want %v", tt.wall, tt.passed, got, tt.want)
@@ -115,7 +115,7 @@ func TestPeerRates(t *testing.T) {
 		t.Errorf("then: %s", got)
 	}
 	if most, all := new(peerRates).update(noon, nil); most != nil || all != 0 {
-		t.Error("there are nodes, and nobody knows any")
+		t.Error("there are nodes, although they are unknown")
 	}
 }
 

@@ -163,12 +163,12 @@ func testEventsUnread(t *testing.T) {
 	}
 	time.Sleep(writeTime + time.Second)
 	if len(s.streams) != MaxStreams-1 {
-		t.Errorf("%d follow, and one does not read", len(s.streams))
+		t.Errorf("%d streams after one was not read, want %d", len(s.streams), MaxStreams-1)
 	}
 	cancel()
 	synctest.Wait()
 	if len(s.streams) != 0 {
-		t.Errorf("%d follow", len(s.streams))
+		t.Errorf("%d streams, want 0", len(s.streams))
 	}
 }
 
@@ -243,19 +243,19 @@ func testStop(t *testing.T, late bool) {
 	}()
 	if late {
 		if err := <-got; !errors.Is(err, io.EOF) {
-			t.Errorf("who is not answered in time gets %v", err)
+			t.Errorf("a caller that is not answered in time gets %v", err)
 		}
 	}
 	synctest.Wait()
 	select {
 	case <-stopped:
-		t.Error("stopped while a generator is asked")
+		t.Error("stopped while a generator is being called")
 	default:
 	}
 	close(answered)
 	if !late {
 		if err := <-got; err != nil {
-			t.Errorf("who is answered in time gets %v", err)
+			t.Errorf("a caller that is answered in time gets %v", err)
 		}
 	}
 	<-stopped
@@ -278,8 +278,8 @@ func testListenerEnds(t *testing.T) {
 	s.Stop(t.Context())
 }
 
-// However many requests wait for a body that does not come, others are answered. Without the token,
-// requests are refused before their body arrives.
+// However many requests wait for a body that never arrives, other requests are answered. Without the
+// token, requests are refused before their body arrives.
 func TestNoBody(t *testing.T) {
 	for _, token := range []string{"", "0123456789abcdef"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -325,6 +325,6 @@ func testNoBody(t *testing.T, token, method string) {
 // The default logger is used if none is given.
 func TestDefaultLog(t *testing.T) {
 	if New(Options{}).Log != slog.Default() {
-		t.Error("another")
+		t.Error("it is another logger")
 	}
 }

@@ -204,7 +204,7 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// A generator is idle if its mark has not been saved since the last look, whatever the clock shows.
+// A generator is idle if its mark has not been saved since the last check, whatever the clock shows.
 func TestIdle(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ids    formats.Source
@@ -212,10 +212,10 @@ func TestIdle(t *testing.T) {
 		idle   bool
 	}{
 		"no mark":            {savedAt{}, time.Time{}, false},
-		"never looked at":    {savedAt{at: noon}, time.Time{}, false},
-		"saved since":        {savedAt{at: noon}, noon.Add(-1), false},
-		"as it was":          {savedAt{at: noon}, noon, true},
-		"not to be saved":    {savedAt{at: noon, err: flake.ErrTimestampNotSaved}, noon, false},
+		"never checked":      {savedAt{at: noon}, time.Time{}, false},
+		"saved later":        {savedAt{at: noon}, noon.Add(-1), false},
+		"unchanged":          {savedAt{at: noon}, noon, true},
+		"cannot be saved":    {savedAt{at: noon, err: flake.ErrTimestampNotSaved}, noon, false},
 		"saved, in the past": {savedAt{at: noon}, noon.Add(1), false},
 	} {
 		g := Generator{Server: &idserver.Server{IDs: tt.ids}}
@@ -224,7 +224,7 @@ func TestIdle(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 		if at, _ := tt.ids.LastSaved(); !before.Equal(at) {
-			t.Errorf("%s: %v comes next", name, before)
+			t.Errorf("%s: *before is %v", name, before)
 		}
 	}
 }

@@ -275,7 +275,7 @@ test('options are checked', async () => {
     [{ nodes: 'http://x', lease: { maxAge: 0 } }, /lease.maxAge is 0/],
     [{ nodes: 'http://x', format: 'toString' }, /format is toString/],
     [undefined, /node is "undefined"/],
-    [{ nodes: 'http://x', token: 'sec\nret' }, /^TypeError: the token for http:\/\/x\/ has characters/],
+    [{ nodes: 'http://x', token: 'sec\nret' }, /^TypeError: the token for http:\/\/x\/ is empty or has characters/],
     [{ nodes: 'http://x', token: '' }, /the token for/],
     [{ nodes: 'http://x', generater: 'orders' }, /FlakeClient has no option generater/],
     [{ nodes: 'http://x', lease: { age: 1 } }, /lease has no option age/],

@@ -1,9 +1,9 @@
-// The page works without this. With it, the figures are renewed as the node's
-// events come, and ids are taken apart without loading the page anew.
+// The page works without this file. With it, the figures are updated by the node's
+// events, and ids are decoded without reloading the page.
 "use strict";
 
-// merge makes one element like another of the same kind, and touches only what
-// differs, so that focus, selection and scrolling stay.
+// merge makes one element equal to another of the same kind. It changes only what
+// differs, so that focus, selection and scroll position are kept.
 function merge(to, from) {
   for (const { name, value } of from.attributes) {
     if (to.getAttribute(name) !== value) to.setAttribute(name, value);
@@ -32,8 +32,8 @@ const live = document.getElementById("live");
 let events, again;
 let heard = new Date();
 
-// follow has the figures renewed while the page is seen. A browser has six
-// connections for a host, of which each page that followed unseen would hold one.
+// follow keeps the figures up to date while the page is visible. A browser has six
+// connections per host, and hidden pages must not occupy them.
 function follow() {
   events?.close();
   clearTimeout(again);
@@ -54,7 +54,7 @@ function follow() {
 document.addEventListener("visibilitychange", follow);
 follow();
 
-// stale has the figures look like what they are, until others come.
+// stale marks the figures as out of date until the next event.
 function stale() {
   live.className = "stale";
   const status = document.getElementById("status");
@@ -63,12 +63,12 @@ function stale() {
 }
 setInterval(() => { if (!document.hidden && new Date() - heard > 5000) stale(); }, 1000);
 
-// show loads a reading of an id into the page, or what is wrong instead.
+// show loads a decoded id into the page, or shows what is wrong.
 async function show(path, options) {
   const reading = document.getElementById("reading");
   let answer, page;
   try {
-    // Not relative to the page, whose address may bear a password.
+    // Not relative to the page, whose URL may contain a password.
     answer = await fetch(location.origin + path, options);
     page = await answer.text();
   } catch {
@@ -83,7 +83,7 @@ async function show(path, options) {
     field.value = there.querySelector(`[name=${field.name}]`).value;
   }
   addCopy();
-  reading.closest("main").scrollIntoView(); // the reading may be below what is seen
+  reading.closest("main").scrollIntoView(); // the reading may be out of view
 
   function fault(text) {
     const p = document.createElement("p");
@@ -93,7 +93,7 @@ async function show(path, options) {
   }
 }
 
-// problem gives the detail of a problem (RFC 9457), if it is one.
+// problem returns the detail of a problem (RFC 9457), or undefined for other text.
 function problem(text) {
   try {
     return JSON.parse(text).detail;
@@ -122,7 +122,7 @@ document.getElementById("reading").addEventListener("click", (event) => {
   show(link.pathname + link.search);
 });
 
-// addCopy puts a button beside each text.
+// addCopy adds a copy button to each text.
 function addCopy() {
   if (!navigator.clipboard) return;
   for (const cell of document.querySelectorAll(".texts td")) {
