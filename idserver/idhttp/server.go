@@ -40,9 +40,8 @@ import (
 // The limits on requests over HTTP.
 const (
 	// MaxConnections bounds the connections on which a request is being answered, once it has
-	// arrived and is allowed. MaxConnectionsPerHost bounds those of one host; loopback does not
-	// count as a host. One more request is answered with 503, unless it is for /healthz or
-	// /readyz.
+	// arrived and is allowed. MaxConnectionsPerHost bounds those of one host, except loopback. One
+	// more request is answered with 503, unless it is for /healthz or /readyz.
 	MaxConnections        = 512
 	MaxConnectionsPerHost = 256
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/routers/legacy"
-	_ "github.com/oapi-codegen/runtime" // what oapi-codegen generates imports it
+	_ "github.com/oapi-codegen/runtime" // imported by the code that oapi-codegen generates
 
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
 )
@@ -38,7 +38,7 @@ func TestGeneratedGo(t *testing.T) {
 // TestGeneratedTypeScript is like TestGeneratedGo, with openapi-typescript and openapi-fetch.
 func TestGeneratedTypeScript(t *testing.T) {
 	if _, err := os.Stat("testdata/npm/node_modules"); err != nil {
-		t.Fatal("install what it needs: npm install --prefix idserver/idhttp/peertest/testdata/npm --no-save --no-package-lock")
+		t.Fatal("install its packages: npm install --prefix idserver/idhttp/peertest/testdata/npm --no-save --no-package-lock")
 	}
 	dir, err := os.MkdirTemp("testdata/npm", "made-") // where the packages are found
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
 )
 
-// TestOpenAPI sends the requests of all cases. The document must describe every answer, and all
-// that it describes must have been answered. It must allow the requests that idhttp accepts, and
-// refuse those that idhttp refuses, if a document can express that.
+// TestOpenAPI sends the requests of all cases. The document must describe every answer, and every
+// response in the document must have been sent. The document must allow the requests that idhttp
+// accepts, and refuse those that idhttp refuses, if a document can express that.
 func TestOpenAPI(t *testing.T) {
 	for _, media := range []string{"text/plain", "application/octet-stream"} {
 		openapi3filter.RegisterBodyDecoder(media, openapi3filter.FileBodyDecoder)
@@ -48,7 +48,7 @@ func TestOpenAPI(t *testing.T) {
 		servers[c.Server].ServeHTTP(w, c.Request())
 		route, params, err := router.FindRoute(c.Request())
 		if err != nil {
-			continue // nothing of the document: the page, a path or method that is not there
+			continue // not in the document: the page, or a path or method that does not exist
 		}
 		seen[route.Method+" "+route.Path+" "+strconv.Itoa(w.Code)] = true
 		check(t, c, w, route, params)
@@ -57,7 +57,7 @@ func TestOpenAPI(t *testing.T) {
 		for method, operation := range item.Operations() {
 			for code := range operation.Responses.Map() {
 				if what := method + " " + path + " " + code; !seen[what] && !slices.Contains(untried, what) {
-					t.Errorf("%s is in the document, and no case has it", what)
+					t.Errorf("%s is in the document, but no case causes it", what)
 				}
 			}
 		}
@@ -66,12 +66,12 @@ func TestOpenAPI(t *testing.T) {
 
 // untried lists the answers that no single request causes.
 var untried = []string{
-	"GET /metrics 503",    // many at a time do
-	"GET /v1/ids 413",     // the document has the responses of GET and POST in one
+	"GET /metrics 503",    // concurrent requests do
+	"GET /v1/ids 413",     // the document has one list of responses for GET and POST
 	"GET /v1/ids 415",     //
 	"GET /v1/leases 413",  //
 	"GET /v1/leases 415",  //
-	"POST /v1/ids 401",    // as GET
+	"POST /v1/ids 401",    // tried with GET
 	"POST /v1/ids 406",    //
 	"POST /v1/ids 421",    //
 	"POST /v1/leases 401", //
@@ -91,9 +91,9 @@ func check(t *testing.T, c idhttptest.Case, w *httptest.ResponseRecorder, route 
 	err := openapi3filter.ValidateRequest(t.Context(), input)
 	switch {
 	case err != nil && w.Code/100 == 2:
-		t.Errorf("%v: answered, and the document refuses it: %v", c, err)
+		t.Errorf("%v: answered, although the document does not allow it: %v", c, err)
 	case err == nil && c.Described:
-		t.Errorf("%v: the document does not tell that it is wrong", c)
+		t.Errorf("%v: refused, although the document allows it", c)
 	}
 	if err := openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: input, Status: w.Code, Header: w.Header(), Options: input.Options,
