@@ -241,7 +241,7 @@ func (c *Conn) end(err error) {
 	defer c.mu.Unlock()
 	c.cancel(err)
 	c.conn.Close()
-	c.out = nil // never written
+	c.out = nil // the queued frames are never written
 	c.fail(fmt.Errorf("%w: %w", ErrLost, err), func(*call) bool { return true })
 }
 
