@@ -91,7 +91,7 @@ func (c *Conn) Close() error {
 // Name returns the caller's node name, name@host.
 func (c *Conn) Name() string { return string(c.self.Node()) }
 
-// Call calls gen_server:call({Name, Node}, Request). When ctx is done, the call ends, but the
+// Call performs gen_server:call({Name, Node}, Request). When ctx is done, the call ends, but the
 // connection stays open; the node may have performed the call by then.
 func (c *Conn) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {
 	return decoded(c.call(ctx, name, request))
@@ -224,7 +224,7 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	}
 }
 
-// fail ends with err the calls that which selects.
+// fail ends, with err, each call that which accepts.
 func (c *Conn) fail(err error, which func(*call) bool) {
 	for tag, waiting := range c.calls {
 		if which(waiting) {

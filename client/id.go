@@ -184,7 +184,7 @@ func numberOfBytes(id []byte) number {
 }
 
 // sizeOfNumber infers the size of an id from its value, because a program can request texts
-// through an IDs of another format. Ids of 16 bytes begin with 64 or 48 bits that count
+// through an [IDs] of another format. Ids of 16 bytes begin with 64 or 48 bits that count
 // milliseconds since 1970, and sno's with 39 bits that count units of 4 ms.
 func sizeOfNumber(id number) int {
 	switch {

@@ -66,7 +66,7 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// Call calls gen_server:call({Name, Node}, Request). When ctx is done, the call ends, but the
+// Call performs gen_server:call({Name, Node}, Request). When ctx is done, the call ends, but the
 // connection stays open; the node may have performed the call by then.
 func (n *Node) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {
 	return decoded(n.call(ctx, name, request))

@@ -175,7 +175,7 @@ func (callers) Addr() net.Addr { return nil }
 func TestLimitListener(t *testing.T) {
 	const most, perHost, spare = 4, 2, 1
 	for _, tt := range []struct {
-		callers string // in order; those with ! are being answered, and those with + have been, most recently
+		callers string // in order; those with ! are being answered, those with + have just been
 		closed  int    // the index of the one that is closed
 	}{
 		{"192.0.2.1 192.0.2.2 192.0.2.2 192.0.2.2 192.0.2.2", 1},
@@ -391,7 +391,7 @@ func TestPagesElsewhere(t *testing.T) {
 		"a browser's POST": {Options{Access: Access{AnyHost: true}}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://flake.example"}, 200},
 		"another site's":   {Options{Access: Access{AnyHost: true}}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://elsewhere.example"}, 403},
 		"not a browser":    {Options{Access: Access{AnyHost: true}}, "GET", nil, 200},
-		"a wrong password": {Options{Access: Access{Token: token}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
+		"no password":      {Options{Access: Access{Token: token}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
 		"the token":        {Options{Access: Access{Token: token}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Bearer " + token}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {

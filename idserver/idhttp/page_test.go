@@ -220,7 +220,7 @@ func TestPageInTrouble(t *testing.T) {
 			t.Errorf("%q, want %s", got, want)
 		}
 	}
-	b.awaitText(".key.mark dd", "10.0 s behind the clock") // at last: a slow machine may show more
+	b.awaitText(".key.mark dd", "10.0 s behind the clock") // a slow machine may show more at first
 	b.await(`(() => {
 		const bad = getComputedStyle(document.getElementById('status')).color;
 		return getComputedStyle(document.querySelector('.track .ahead')).stroke == bad &&

@@ -36,7 +36,7 @@ defmodule FlakeClient do
       `:canonical`: the format's own text, for flake 22 digits of base 62, which sort
       as ids do; `:uuid` or `:ulid`, for ids of 16 bytes: the own texts of the formats
       uuidv7 and ulid, which also sort as ids do; `:crockford`: Crockford's base 32,
-      which sorts as ids do and can be in either case when read
+      which sorts as ids do and is accepted in either case
 
   Whatever happens to the nodes, functions without `!` do not raise. Functions with
   `!` raise `FlakeClient.Error` instead of returning an error.

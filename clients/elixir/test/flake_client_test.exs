@@ -98,7 +98,7 @@ defmodule FlakeClientTest do
       FlakeClient.notional!(0, client: Nowhere)
     end
 
-    assert_raise FlakeClient.Error, ~r/client Nobody has not been started/, fn ->
+    assert_raise FlakeClient.Error, ~r/client Nobody is not running/, fn ->
       FlakeClient.ids!(2, client: Nobody)
     end
 

@@ -1,4 +1,4 @@
-/** The error of a client. Its code says which one. */
+/** An error of a client, identified by its code. */
 export class FlakeError extends Error {
   constructor (code, message, options) {
     super(message, options)

@@ -23,7 +23,9 @@ export class Format {
 
   id (value) {
     if (typeof value !== 'bigint') throw new TypeError(`an id as a number must be a bigint, not a ${typeof value}`)
-    if (value < 0n || value >> BigInt(this.size * 8)) throw new RangeError(`${value} is not an id of ${this.size} bytes`)
+    if (value < 0n || value >> BigInt(this.size * 8)) {
+      throw new RangeError(`${value} is not an id of ${this.size} bytes`)
+    }
     return this.#checked(value, RangeError)
   }
 

@@ -87,7 +87,7 @@ async function textOf (answer) {
 function runsOf ({ leases }, format, n) {
   let rest = n
   const runs = leases.map(({ first, count }) => {
-    if (!Number.isInteger(count) || count < 1 || count > rest) throw new Error(`a run of ${count} ids, but only ${rest} are missing`)
+    if (!Number.isInteger(count) || count < 1 || count > rest) throw new Error(`a run of ${count} ids: must be 1 to ${rest}`)
     rest -= count
     const { value } = own(first, format)
     format.id(value + format.step * BigInt(count - 1)) // fails if it is beyond the highest id

@@ -20,7 +20,9 @@ export class Nodes {
 
   constructor ({ nodes, token, generator, format, timeout }) {
     const all = Array.isArray(nodes) ? nodes : [nodes]
-    if (all.length < 1 || all.length > maxNodes) throw new RangeError(`${all.length} nodes: must be from 1 to ${maxNodes}`)
+    if (all.length < 1 || all.length > maxNodes) {
+      throw new RangeError(`${all.length} nodes: must be from 1 to ${maxNodes}`)
+    }
     this.#nodes = all.map(node => new Node(node, token))
     this.#generator = generator
     this.#format = format

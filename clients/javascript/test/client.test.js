@@ -55,7 +55,7 @@ test('ids of an old lease are dropped, and an unused lease is not renewed', asyn
   const c = client(node.url, { lease: { size: 10, maxAge: 100 } })
   assert.equal((await c.next()).time, 1n)
   now += 100
-  assert.equal((await c.next()).time, 1n) // the next lease is fetched, because this one has reached half its maximum age
+  assert.equal((await c.next()).time, 1n) // the next lease is fetched, because this one is half its maximum age old
   await until(() => node.requests.length === 2)
   now += 101
   const id = await c.next()
@@ -157,7 +157,7 @@ describe('what nodes answer', { concurrency: true }, () => {
     ['no JSON', body('{'), 'bad_answer', /JSON/],
     ['no leases', body('{}'), 'bad_answer', /generator flake/],
     ['too few ids', lease({ first: text, count: 9 }), 'bad_answer', /9 ids instead of 10/],
-    ['too many ids', lease({ first: text, count: 5 }, { first: text, count: 6 }), 'bad_answer', /a run of 6 ids, but only 5 are missing/],
+    ['too many ids', lease({ first: text, count: 5 }, { first: text, count: 6 }), 'bad_answer', /a run of 6 ids: must be 1 to 5/],
     ['no count', lease({ first: text, count: 0 }), 'bad_answer', /a run of 0 ids/],
     ['ids of another format', lease({ first: '911936766637928448', count: 10 }), 'bad_answer', /22 digits/],
     ['ids of another format that parse accepts', lease({ first: '01a2068f-3d54-7000-b972-cd8c91f86814', count: 10 }), 'bad_answer', /read as flake: "01a2068f.* is not how ids of flake are written/],

@@ -66,7 +66,7 @@ func TestOpenAPI(t *testing.T) {
 
 // untried lists the answers that no single request causes.
 var untried = []string{
-	"GET /metrics 503",    // concurrent requests do
+	"GET /metrics 503",    // only concurrent requests get it
 	"GET /v1/ids 413",     // the document has one list of responses for GET and POST
 	"GET /v1/ids 415",     //
 	"GET /v1/leases 413",  //

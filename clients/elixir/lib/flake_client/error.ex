@@ -21,9 +21,7 @@ defmodule FlakeClient.Error do
       Enum.map_join(nodes, ", ", fn {node, why} -> "#{node} (#{why(why)})" end)
   end
 
-  def message(%{reason: {:not_started, client}}),
-    do: "client #{inspect(client)} has not been started"
-
+  def message(%{reason: {:not_started, client}}), do: "client #{inspect(client)} is not running"
   def message(%{reason: :badarg}), do: "invalid argument"
 
   defp why(:not_alive), do: "not_alive: this node is not distributed; start it with --name"

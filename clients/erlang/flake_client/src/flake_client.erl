@@ -61,8 +61,8 @@
 %% characters of `2-9a-x'; for ids of 8 bytes a decimal number. `crockford' is Crockford's base
 %% 32 in 26, 16 or 13 digits, which sort as ids do and are read in either case. Any id of 16
 %% bytes also has the texts `uuid', the form of a UUID in lower case, and `ulid', the same as
-%% `crockford'; both sort as ids do. They are the own texts of the formats uuidv7 and ulid,
-%% whose ids have no `canonical' text here.
+%% `crockford'; both sort as ids do. They are the formats' own texts for ids of uuidv7 and
+%% ulid, which have no `canonical' text here.
 
 -type text() :: string() | binary().
 
@@ -92,7 +92,7 @@ start_link(Options) ->
 start_link(Client, Options) when ?IS_CLIENT(Client) ->
     flake_client_server:start_link(Client, Options);
 start_link(Client, _) ->
-    {error, {bad_option, client, Client, "an atom other than canonical, crockford, uuid and ulid"}}.
+    {error, {bad_option, client, Client, "an atom other than canonical, crockford, uuid or ulid"}}.
 
 %% @equiv child_spec(flake_client, Options)
 -spec child_spec(options()) -> supervisor:child_spec().

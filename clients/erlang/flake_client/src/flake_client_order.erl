@@ -1,6 +1,6 @@
 %% @private
-%% Remembers the highest id of a client, so that the client does not return an id from
-%% another node that is not above it.
+%% Remembers how high the ids of a client are, so that the client refuses ids from another
+%% node that are not above them.
 %%
 %% The ids of one node increase, but the clocks of two nodes differ. So a client
 %% remembers, in one word, the leading bits of the highest id that it got, and the

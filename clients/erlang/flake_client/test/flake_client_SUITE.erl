@@ -261,7 +261,7 @@ few_at_once(_) ->
     unlink(Few),
     exit(Few, kill).
 
-%% The ids of a call for more than a lease contains are above the ids leased before, and
+%% A call for more ids than a lease contains returns ids above those leased before, and
 %% below those leased after.
 past_the_lease(Config) ->
     client(past, Config, [{lease, #{size => 10}}]),
