@@ -146,7 +146,7 @@ func (c *endsLate) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A dial fails if its context ends before it does, since the connection then has a deadline that is over.
+// A dial fails if its context ends before it does, since the connection then has a deadline that has passed.
 func TestEndsLate(t *testing.T) {
 	p := startPeer(t)
 	p.accept(func(net.Conn) {})

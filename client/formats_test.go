@@ -63,7 +63,7 @@ func testRandomBits[ID randomID](t *testing.T, source formats.Source,
 		bits := make(map[uint16]bool)
 		for i, id := range all {
 			if bits[id.Random()] = true; id.Worker() != worker {
-				t.Fatalf("%s: %v is of another worker", what, id)
+				t.Fatalf("%s: %v has another worker", what, id)
 			}
 			if i > 0 && !numberOf(all[i-1]).below(numberOf(id)) {
 				t.Fatalf("%s: %v after %v", what, id, all[i-1])

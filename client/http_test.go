@@ -123,11 +123,11 @@ func TestOtherServers(t *testing.T) {
 		{"a detail", status(500, `{"detail":"why"}`), "500 Internal Server Error: why", nil},
 		{"a reason", status(503, `{"detail":"why","reason":"timestamp_not_saved"}`), "why", flake.ErrTimestampNotSaved},
 		{"a reason of the future", status(503, `{"detail":"why","reason":"new"}`), "new", nil},
-		{"a reason that a terminal would obey", status(503, `{"detail":"\u001b[2J","reason":"\u001b[2J"}`),
+		{"a reason with a terminal escape sequence", status(503, `{"detail":"\u001b[2J","reason":"\u001b[2J"}`),
 			`{error, \x1b[2J}: \x1b[2J` + "\n", nil},
-		{"a status that a terminal would obey", statusLine("500 \x1b[2J"), `500 \x1b[2J: why` + "\n", nil},
+		{"a status with a terminal escape sequence", statusLine("500 \x1b[2J"), `500 \x1b[2J: why` + "\n", nil},
 		{"an answer cut off", hangUp, "unexpected EOF", ErrLost},
-		{"an answer as long as may be", status(200, strings.Repeat("x", maxBody)), "have 16777216 bytes", nil},
+		{"the longest allowed answer", status(200, strings.Repeat("x", maxBody)), "have 16777216 bytes", nil},
 		{"an endless answer", status(200, strings.Repeat("x", maxBody+1)), "16777216 bytes", nil},
 	} {
 		web := httptest.NewServer(tt.serve)

@@ -6,8 +6,8 @@
 //	ids := client.NewIDs[flake.ID](node, "flake")
 //	id, err := ids.Next(ctx)
 //
-// Start at [NewNode] or [NewHTTP], the two doors to a node, and at [IDs], which is the same
-// for both. [NewFailover] combines several nodes into one door. [IDs.Leased] returns ids
+// Start with [NewNode] or [NewHTTP], which make a [Door] to a node, and with [IDs], which is the
+// same for both. [NewFailover] combines several nodes into one Door. [IDs.Leased] returns ids
 // without a round trip. A function that takes a [flake.Nexter] accepts any of them, or a
 // generator in the program itself. [Node.Call] and [Node.Apply] make other calls to a node.
 // Package clienttest provides a node for tests.

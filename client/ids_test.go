@@ -142,7 +142,7 @@ func testIDs(t *testing.T, ids *IDs[flake.ID]) {
 			t.Fatalf("%v after %v", id, all[i-1])
 		}
 		if id.Worker() != worker {
-			t.Fatalf("%v is of another worker", id)
+			t.Fatalf("%v has another worker", id)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func TestSnowflakeTexts(t *testing.T) {
 			"base 32": {ours.Base32.Text(mine), id.Base32()},
 			"base 36": {ours.Base36.Text(mine), id.Base36()},
 			"base 58": {ours.Base58.Text(mine), id.Base58()},
-			"base 64": {mine.Base64(), id.Base64()},
+			"base64":  {mine.Base64(), id.Base64()},
 		} {
 			if pair[0] != pair[1] {
 				t.Errorf("%d in %s: %q, want %q", id, name, pair[0], pair[1])

@@ -259,7 +259,7 @@ var standard = sync.OnceValue(func() *Generator {
 })
 
 // Overflow reports that the ids of a tick were used up, and that calls waited for the next
-// tick. The generator sends one Overflow per such tick, after the tick is over, and drops it if
+// tick. The generator sends one Overflow per such tick, after the tick has ended, and drops it if
 // the channel cannot take it immediately: use a buffered channel. muyo/sno sends a
 // SequenceOverflowNotification about every ms while calls wait: its Now is the time when it is
 // sent, and its Ticks counts these notifications.

@@ -23,7 +23,7 @@
 //
 // When the clock is set back for the first time, the generator continues immediately at the
 // earlier time, with T flipped. If the clock is set back again, to a time for which both values
-// of T were used, no ids can be made until that time is over: see [Generator.CatchUp].
+// of T were used, no ids can be made until that time has passed: see [Generator.CatchUp].
 //
 // Where muyo/sno returns a meaningless id, this package returns an error: for a clock or time
 // outside the range of ids, and for a text that is not an id. Where muyo/sno waits for a clock

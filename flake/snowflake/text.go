@@ -137,7 +137,7 @@ var (
 	Base58 = newEncoding("123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ")
 )
 
-// Base64 returns the base 64 form of bwmarrin/snowflake, which encodes not the number but its
+// Base64 returns the base64 form of bwmarrin/snowflake, which encodes not the number but its
 // decimal digits. It is padded, and has up to 28 characters.
 func (id ID) Base64() string { return string(id.AppendBase64(nil)) }
 
@@ -151,11 +151,11 @@ func (id ID) AppendBase64(dst []byte) []byte {
 func ParseBase64(text string) (ID, error) {
 	decimal, err := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil || strings.ContainsAny(text, "\r\n") { // which DecodeString skips
-		return 0, digits.Errorf(text, 0, "not base 64")
+		return 0, digits.Errorf(text, 0, "not base64")
 	}
 	id, err := Parse(string(decimal))
 	if err != nil {
-		return 0, digits.Errorf(text, 0, "not base 64 of a decimal number up to the highest id")
+		return 0, digits.Errorf(text, 0, "not the base64 encoding of a decimal number up to the highest id")
 	}
 	return id, nil
 }

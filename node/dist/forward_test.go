@@ -194,7 +194,7 @@ func TestDeliveriesOfManyPeers(t *testing.T) {
 func TestDeliverySize(t *testing.T) {
 	part := make([]byte, 1000)
 	if got := (answer{part, part, part, part, nil}).size(); got < 4*len(part) {
-		t.Errorf("%d bytes are held for %d", got, 4*len(part))
+		t.Errorf("an answer holds %d bytes, want at least %d", got, 4*len(part))
 	}
 }
 

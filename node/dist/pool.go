@@ -298,7 +298,7 @@ func (s *memory) change(n int) {
 	}
 }
 
-// rotate starts the next period of longHeld if this one is over.
+// rotate starts the next period of longHeld if the current one has ended.
 func (s *memory) rotate(now time.Time) {
 	switch since := now.Sub(s.since); {
 	case since >= 2*longHeld:

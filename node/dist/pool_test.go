@@ -340,7 +340,7 @@ func TestHalfFrame(t *testing.T) {
 		f.next()
 	}
 	if held := p.held.Load(); held > 2<<20+accountStep {
-		t.Errorf("%d bytes are held for %d", held, 1<<20)
+		t.Errorf("%d bytes are held after %d were read", held, 1<<20)
 	}
 	f.close()
 	p.nothing(t)
@@ -421,14 +421,14 @@ func TestSharedWatches(t *testing.T) {
 	}
 	held := w.held
 	if !link(both) || w.held != held {
-		t.Errorf("%d bytes are held for the same link", w.held-held)
+		t.Errorf("repeating a link holds %d more bytes", w.held-held)
 	}
 	if w.forget(&w.links, []byte(string(ours)+string(theirsToo))) {
 		t.Error("an unknown link is removed")
 	}
 	long := strings.Repeat("x", 2000)
 	if link(long); w.held-held < len(long) {
-		t.Errorf("%d bytes are held for a link of %d", w.held-held, len(long))
+		t.Errorf("a link holds %d bytes, want at least %d", w.held-held, len(long))
 	}
 	w.forget(&w.links, []byte(long))
 	const many = 100_000

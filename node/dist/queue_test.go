@@ -396,7 +396,7 @@ func TestOneLargeAnswer(t *testing.T) {
 			t.Errorf("while the peer does not read: %q", got)
 		}
 		if got := r.proto.pool.held.Load(); got < 2*size || got > 2*size+functionSize*3+100 {
-			t.Errorf("%d bytes are held for one answer of %d", got, size)
+			t.Errorf("%d bytes are held for an answer of %d bytes", got, size)
 		}
 		small := &Message{conn: r.conn, later: true}
 		if !small.Grow(ownLarge) {

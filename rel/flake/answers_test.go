@@ -56,7 +56,7 @@ func switches(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// Whatever a server answers, the commands end and print nothing that a terminal obeys.
+// Whatever a server answers, the commands end and print no terminal escape sequences.
 func TestHostileAnswers(t *testing.T) {
 	tells := func(report, ids string) http.Handler {
 		mux := http.NewServeMux()

@@ -22,7 +22,7 @@ import (
 
 const etcdHold = 3 * time.Second
 
-// etcdNode is a node with a number from etcd that makes ids all the time.
+// etcdNode is a node with a number from etcd. It makes ids continuously.
 type etcdNode struct {
 	t       *testing.T
 	config  string

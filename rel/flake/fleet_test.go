@@ -333,9 +333,9 @@ func (f *trial) kill(m *etcdtest.Member) {
 }
 
 // TestFleet runs eight nodes with six numbers from a real etcd of three members, so two nodes
-// always wait for a number. Erlang nodes take ids of three formats all the time, while faults hit
+// always wait for a number. Erlang nodes constantly take ids of three formats, while faults hit
 // nodes and etcd one after another. No id repeats, and no two nodes have the same number at the
-// same time. For a longer run, and a table of how long ids stop at each fault:
+// same time. For a longer run, and a table of how long each fault stops the ids:
 //
 //	go test -v -run TestFleet ./rel/flake -fleet.time=3m
 func TestFleet(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// fewThreads returns a command that runs this one as a user with at most n threads.
+// fewThreads returns a command that runs flake as a user with at most n threads.
 func fewThreads(t *testing.T, n int) string {
 	t.Helper()
 	needRoot(t)

@@ -38,7 +38,7 @@ type scene struct {
 	settings []setting
 }
 
-// work is other work for the machine to do until the world is closed.
+// work is a background load on the machine, which lasts until the world is closed.
 type work struct {
 	name  string
 	start func(*world) error
@@ -86,8 +86,8 @@ func overVeth(rate, cpu float64) []setting {
 	}
 }
 
-// measure measures the servers under the load of each of the scene's settings, once while each of
-// the works in sc.beside runs.
+// measure measures the servers under the load of each of the scene's settings, once with each
+// background load in sc.beside.
 func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 	if sc.veth {
 		if w, err = w.overVeth(); err != nil {

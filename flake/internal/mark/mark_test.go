@@ -406,8 +406,8 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// The separate file of a generator is next to this one, whatever the working directory is. A
-// dangling link is an error.
+// The separate file of a generator is next to the node's file, whatever the working directory is.
+// A dangling link is an error.
 func TestFormerPath(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
