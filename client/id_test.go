@@ -61,7 +61,7 @@ func testBytes[ID Format](t *testing.T, sent []byte, want ID) {
 	t.Helper()
 	id, err := fromBytes[ID](sent)
 	if back := bytesOf(numberOf(id), sizeOf[ID]()); id != want || err != nil || !bytes.Equal(back, sent) {
-		t.Errorf("%x is %v, %v, and goes back as %x", sent, id, err, back)
+		t.Errorf("%x is %v, %v, and round-trips to %x", sent, id, err, back)
 	}
 	for _, other := range [][]byte{nil, sent[1:], append(sent, 0)} {
 		if id, err := fromBytes[ID](other); err == nil {

@@ -225,7 +225,7 @@ func TestNumberKeys(t *testing.T) {
 				var want []string
 				for _, key := range strings.Fields(keys) {
 					src += key + " = " + value + "\n"
-					want = append(want, fmt.Sprintf("%s = %s: a key of format ", key, value))
+					want = append(want, fmt.Sprintf("%s = %s: not a key of format %s, only of ", key, value, format))
 				}
 				_, err := Load(write(t, src))
 				if slices.Contains(own[format], keys) {
@@ -235,7 +235,7 @@ func TestNumberKeys(t *testing.T) {
 					continue
 				}
 				for _, want := range want {
-					has := fmt.Sprintf("not of %s, which has %s", format, strings.Fields(own[format][0])[0])
+					has := fmt.Sprintf("; use %s instead", strings.Fields(own[format][0])[0])
 					if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), has) {
 						t.Errorf("%s\n%v, want %s and %s", src, err, want, has)
 					}

@@ -56,7 +56,7 @@ func TestBadHomeCookie(t *testing.T) {
 		{"\nSECRET", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
 		{"SÉCRET\n", 0o600, "HOME: node.cookie = (hidden): must be ASCII, as Erlang requires in this file"},
 		{"SECRET\x7f\n", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
-		{strings.Repeat("SECRET", 1000), 0o600, "HOME: node.cookie: the file has 6000 bytes, more than 4096"},
+		{strings.Repeat("SECRET", 1000), 0o600, "HOME: node.cookie: the file is 6000 bytes long; the limit is 4096"},
 		{"flake\n", 0o600, `HOME: node.cookie = "flake": this cookie is published: set your own, because node.name flake@10.0.0.1 can be reached from other hosts`},
 	} {
 		home := setHome(t, tt.cookie, tt.mode)

@@ -128,7 +128,7 @@ func TestBadEnvironment(t *testing.T) {
 			`FLAKE_GENERATOR_1_WORKER: generator[1].worker = 32: must be an integer from 0 to 31, or "etcd"`},
 		{"FLAKE_GENERATOR_1_WORKER_ID=etcd FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=sno " +
 			"FLAKE_GENERATOR_1_PARTITION=1",
-			`FLAKE_GENERATOR_1_WORKER_ID: generator[1].worker_id = "etcd": a key of format flake, uuidv7 and ulid, not of sno, which has partition`},
+			`FLAKE_GENERATOR_1_WORKER_ID: generator[1].worker_id = "etcd": not a key of format sno, only of flake, uuidv7 and ulid; use partition instead`},
 	} {
 		environ := strings.Split(tt.environ, " FLAKE_")
 		for i := range environ[1:] {

@@ -77,9 +77,9 @@ func (o *option) allowed() (ok bool, must string) {
 	ok = n >= 0
 	switch {
 	case o.foreign():
-		must = fmt.Sprintf("a key of format %s, not of %s", formats.WithKey(o.Name), g.Format)
+		must = fmt.Sprintf("not a key of format %s, only of %s", g.Format, formats.WithKey(o.Name))
 		if formats.IsNumber(o.Name) {
-			must += ", which has " + g.Kind().Numbers[0][0]
+			must += "; use " + g.Kind().Numbers[0][0] + " instead"
 		}
 	case o.Type == formats.Bool:
 		must = mustBeBool

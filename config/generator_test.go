@@ -29,7 +29,7 @@ func TestLoadGenerator(t *testing.T) {
 		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "etcd"}}, true,
 			`-partition "etcd": only nodes can take numbers from etcd`},
 		{[]Flag{{"-format", "format", "sno"}, {"-id", "id", "1"}}, false,
-			`-id "1": a key of format flake-idgen and snowflake, not of sno, which has partition`},
+			`-id "1": not a key of format sno, only of flake-idgen and snowflake; use partition instead`},
 		{[]Flag{{"-format", "format", "flake"}, {"-worker-id", "worker_id", "7"}}, true,
 			`-worker-id "7": must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random"`},
 		{[]Flag{{"-format", "format", "cuid"}}, false, `-format "cuid": must be one of "` +

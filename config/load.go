@@ -82,14 +82,14 @@ func parse(path, src string, flags []Flag) (Config, []*Error) {
 	add := func(key string, v any) { values[key] = given{v, false, path, lineOf(key)} }
 	flatten("", doc, add)
 	if len(values) > maxValues {
-		return Config{}, []*Error{{Want: fmt.Sprintf("%d keys, more than %d", len(values), maxValues)}}
+		return Config{}, []*Error{{Want: fmt.Sprintf("%d keys; the limit is %d", len(values), maxValues)}}
 	}
 	all, isSet := values[generators]
 	switch list, ok := all.value.([]map[string]any); {
 	case isSet && !ok:
 		fault(generators, all.value, "must be a table [[generator]] for each generator")
 	case len(list) > MaxGenerators:
-		fault(generators, nil, fmt.Sprintf("%d tables, more than %d", len(list), MaxGenerators))
+		fault(generators, nil, fmt.Sprintf("%d tables; the limit is %d", len(list), MaxGenerators))
 	default:
 		for i, keys := range list {
 			c.Generators = append(c.Generators, Generator{})

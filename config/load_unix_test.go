@@ -28,7 +28,7 @@ func TestLoadRefusesOtherFiles(t *testing.T) {
 		link:        "cannot be read: not a regular file",
 		dir:         "cannot be read: not a regular file",
 		"/dev/zero": "cannot be read: not a regular file",
-		long:        "the file has 1048577 bytes, more than 1048576",
+		long:        "the file is 1048577 bytes long; the limit is 1048576",
 	} {
 		if _, err := Load(path); err == nil || err.Error() != path+": "+want {
 			t.Errorf("%v, want %s", err, want)
@@ -57,12 +57,12 @@ func TestLoadIsBounded(t *testing.T) {
 		"arrays":          {"a = " + strings.Repeat("[\n", 1<<16), deep},
 		"behind a text":   {`a = {b = """\"""x"""", ` + strings.Repeat("a.", 1<<12) + `a = """"x"""}`, deep},
 		"behind another":  {`a = {b = '''x'''', ` + strings.Repeat("a.", 1<<12) + `a = ''''x'''}`, deep},
-		"many keys":       {many(maxValues + 1), "2049 keys, more than 2048"},
+		"many keys":       {many(maxValues + 1), "2049 keys; the limit is 2048"},
 		"unknown keys":    {many(maxValues), "log.key1: unknown, the nearest known is"},
 		"a long key":      {strings.Repeat("a", 1<<19) + " = 1", strings.Repeat("a", maxKey) + "...: unknown"},
 		"a shorter key":   {strings.Repeat("a", maxKey) + " = 1", strings.Repeat("a", maxKey) + ": unknown"},
 		"as deep as can":  {strings.Repeat("a.", 8) + "a = [[[[[[[[1]]]]]]]]", "a: unknown"},
-		"generators":      {strings.Repeat("[[generator]]\n", 65), ":1: generator: 65 tables, more than 64"},
+		"generators":      {strings.Repeat("[[generator]]\n", 65), ":1: generator: 65 tables; the limit is 64"},
 		"one fewer":       {strings.Repeat("[[generator]]\n", 64), ":64: generator[64].name"},
 		"none of these":   {"'generator[0].format' = 1\n'generator[65].format' = 1", "generator[65].format: unknown"},
 		"a dot in a key":  {"[[generator]]\n'a.b' = 1", "generator[1].a.b: unknown"},

@@ -58,7 +58,7 @@ func ReadFile(path string, most int64) (string, fs.FileInfo, error) {
 	case err != nil:
 		return "", nil, fmt.Errorf("cannot be read: %w", errors.Unwrap(err))
 	case int64(len(b)) > most:
-		return "", nil, fmt.Errorf("the file has %d bytes, more than %d", max(info.Size(), int64(len(b))), most)
+		return "", nil, fmt.Errorf("the file is %d bytes long; the limit is %d", max(info.Size(), int64(len(b))), most)
 	}
 	return string(b), info, nil
 }

@@ -24,7 +24,7 @@ func TestSecret(t *testing.T) {
 		{"\n", "", "the file is empty", 0o600},
 		{"token", "", "the file's mode is 0620: other users must not be able to write it", 0o620},
 		{"token", "", "the file's mode is 0602: other users must not be able to write it", 0o602},
-		{strings.Repeat("t", maxSecret+1), "", "the file has 4097 bytes, more than 4096", 0o600},
+		{strings.Repeat("t", maxSecret+1), "", "the file is 4097 bytes long; the limit is 4096", 0o600},
 	} {
 		path := write(t, tt.content)
 		if err := os.Chmod(path, tt.mode); err != nil {

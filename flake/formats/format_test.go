@@ -136,7 +136,7 @@ func TestOpen(t *testing.T) {
 				drawn |= run.At(0).Lo ^ run.First.Lo
 			}
 			if f := g.Format(); drawn != f.random.Lo {
-				t.Errorf("%s: drawn are bits %x, want %x", k.Name, drawn, f.random.Lo)
+				t.Errorf("%s: the random bits are %x, want %x", k.Name, drawn, f.random.Lo)
 			}
 			kept := in.path != "" || in.marks != nil
 			if at, sequence := g.Last(); at != milli || sequence != 2 || g.Mark().IsZero() == kept {

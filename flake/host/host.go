@@ -81,7 +81,7 @@ type Generators[G io.Closer] struct {
 	stopped chan struct{} // nil before Follow
 }
 
-// Open locks the file of marks and fails as flake.OpenMarks does. If the node needs a number,
+// Open locks the file of marks. It fails if flake.OpenMarks would. If the node needs a number,
 // call Claim next. Then call Add for each generator, and then Follow.
 func Open[G io.Closer](c Config) (*Generators[G], error) {
 	marks, err := durable.OpenMarks(c.Path, c.Log)

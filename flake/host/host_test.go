@@ -523,7 +523,7 @@ func TestMoveLostAgain(t *testing.T) {
 			}
 		}
 		if err := n.Move(context.WithoutCancel(t.Context())); err == nil {
-			t.Error("moved")
+			t.Error("Move succeeded after the number was lost")
 		}
 		if err := n.Move(t.Context()); err != nil || len(w.opened) != 1 {
 			t.Errorf("%v, opened %v", err, w.opened)

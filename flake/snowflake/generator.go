@@ -97,7 +97,7 @@ func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 
 // Open returns a generator whose ids are unique across restarts: each has a later millisecond
 // than all ids that earlier generators made with the same file, layout and machine. Close it
-// when done. Open works as [flake.Open] does, and fails as that and [Layout.NewGenerator] do.
+// when done. Open behaves like [flake.Open], and returns its errors and those of [Layout.NewGenerator].
 func (l Layout) Open(ctx context.Context, path string, m Machine, o Options) (*Generator, error) {
 	g, err := l.NewGenerator(m, o)
 	if err != nil {

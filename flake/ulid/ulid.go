@@ -113,8 +113,8 @@ func NewGenerator(worker flake.Worker, o Options) (*Generator, error) {
 }
 
 // Open returns a generator whose ids are unique across restarts: each is higher than all ids
-// made before with the same file and worker. Close it when done. Open works and fails as
-// [flake.Open] does.
+// made before with the same file and worker. Close it when done. Open behaves like
+// [flake.Open] and returns the same errors.
 func Open(ctx context.Context, path string, worker flake.Worker, o Options) (*Generator, error) {
 	return halves.Open[ID](ctx, path, layout, worker, o)
 }

@@ -141,10 +141,10 @@ func FuzzParse(f *testing.F) {
 		}
 		special := id.IsZero() || id == Max
 		if id.String() != own || !special && (own[14] != '7' || !strings.Contains("89ab", own[19:20])) {
-			t.Errorf("%q comes back as %v", text, id)
+			t.Errorf("%q round-trips to %v", text, id)
 		}
 		if again, err := Make(id.Milli(), id.Worker(), id.Sequence(), id.Random()); err != nil || again != id && !special {
-			t.Errorf("%v comes back as %v, %v", id, again, err)
+			t.Errorf("%v round-trips to %v, %v", id, again, err)
 		}
 		if data, err := id.MarshalBinary(); err != nil || !bytes.Equal(data, id[:]) {
 			t.Errorf("%v is %x, %v", id, data, err)

@@ -62,8 +62,8 @@ func (l *limited) Accept() (net.Conn, error) {
 }
 
 // arrive adds a connection and returns the connection that the caller must close to make room
-// for it, or nil if there is room. If room is needed, some connection can be closed, because
-// fewer connections are being answered than may be open.
+// for it, or nil if there is room. If room is needed, there is always a connection to close,
+// because fewer connections are being answered than may be open.
 func (l *limited) arrive(p *conn) (oldest *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -91,7 +91,7 @@ func plain(text string) string {
 }
 
 // note keeps a line. If there are too many lines with the same message, the line replaces the
-// oldest of them; if there are too many in all, it replaces the oldest of all.
+// oldest of them; if there are too many in total, it replaces the oldest line.
 func (r *Recent) note(at time.Time, level slog.Level, what, more string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

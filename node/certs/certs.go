@@ -72,7 +72,7 @@ func Describe(c *tls.Config) string {
 
 func (f Files) versions() Versions { return VersionsOf(f.Cert, f.Key, f.CA) }
 
-// Versions distinguishes versions of files.
+// Versions tells whether files have changed, by their modification times, sizes and modes.
 type Versions [4]struct {
 	modified time.Time
 	size     int64

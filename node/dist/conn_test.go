@@ -56,7 +56,7 @@ func (f *failing) SetWriteDeadline(d time.Time) error {
 	return errors.Join(f.fails("write deadline"), f.Conn.SetWriteDeadline(d))
 }
 
-// connectFailing returns a rig whose stream fails as f does.
+// connectFailing returns a rig whose stream fails in the same way as f.
 func connectFailing(t *testing.T, f *failing) *rig {
 	r := newRig(t, ticktime)
 	r.stream = func(c net.Conn) net.Conn {

@@ -66,7 +66,7 @@ func TestTakeNothing(t *testing.T) {
 	}
 }
 
-// MaxSmall is for connections that hold little.
+// MaxSmall is reserved for connections that hold little memory.
 func TestSmallShares(t *testing.T) {
 	var p pool
 	p.take(MaxShared)

@@ -279,7 +279,7 @@ func TestSpawnEnds(t *testing.T) {
 			r.conn.aside(func(*Message) { <-gate })
 		}
 		synctest.Wait()
-		if !r.conn.aside(func(*Message) { t.Error("run after the end") }) {
+		if !r.conn.aside(func(*Message) { t.Error("a function ran after its connection ended") }) {
 			t.Error("refused")
 		}
 		r.close()

@@ -58,7 +58,7 @@ func TestLine(t *testing.T) {
 		t.Helper()
 		for _, c := range []*conn{a1, b, home} {
 			if isOf, is := l.Full(c.Host()); isOf != (c.host == ofHost) || is != inAll {
-				t.Errorf("%s: full for %q: %t, in all %t", after, c.host, isOf, is)
+				t.Errorf("%s: full for %q: %t, full overall: %t", after, c.host, isOf, is)
 			}
 		}
 		if !slices.Equal(l.All, all) {
@@ -86,7 +86,7 @@ func TestLineOfAnyHost(t *testing.T) {
 	c := &conn{"192.0.2.1"}
 	l.Add(c)
 	if ofHost, inAll := l.Full(c.Host()); ofHost || !inAll {
-		t.Errorf("full for a host %t, in all %t", ofHost, inAll)
+		t.Errorf("full for a host: %t, full overall: %t", ofHost, inAll)
 	}
 }
 

@@ -63,7 +63,7 @@ func (h *held) duplicate(tcp *net.TCPConn) error {
 func (h *held) read(b []byte) (int, error) {
 	if h.polled == nil {
 		h.pin()
-		h.raw.Read(h.wait) // fails as Read does
+		h.raw.Read(h.wait) // if it fails, so does Read below
 	}
 	n, err := h.file.Read(b)
 	h.octets += n

@@ -269,7 +269,7 @@ func TestShareUnable(t *testing.T) {
 	p.over()
 	m, _ := unjoined(t, nil)
 	if !p.join(m) {
-		t.Error("another one does not join")
+		t.Error("a connection that can be watched does not join")
 	}
 	<-m.back
 	p.over()
@@ -604,7 +604,7 @@ func TestShareAlone(t *testing.T) {
 	defer func(end <-chan error) { theirs.Close(); <-end }(together(ours, nothing))
 	for range 100 {
 		if earn(t, theirs); conns() > 0 {
-			t.Fatal("in the shared poller")
+			t.Fatal("the only busy connection joined the shared poller")
 		}
 		call(t, theirs)
 	}

@@ -240,7 +240,7 @@ func TestCloseReused(t *testing.T) {
 		t.Error(err)
 	}
 	if ours.held.cpuPin.taken {
-		t.Error("follows another's peer")
+		t.Error("the thread follows the peer of another socket")
 	}
 	over()
 	before := sharedPoller.runner
@@ -475,7 +475,7 @@ func TestBusy(t *testing.T) {
 	}
 	ours.giveBack()
 	if read(); ours.held != nil {
-		t.Error("a thread after one read")
+		t.Error("the connection got a thread after one read")
 	}
 }
 

@@ -237,7 +237,7 @@ func TestFollowChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.take(free[0]); p.taken {
-		t.Error("runs where it may no longer")
+		t.Error("the thread was pinned to a processor that it may no longer use")
 	}
 	p.take(free[1])
 	if err := p.leave(); err != nil || affinity(t) != rest {

@@ -76,7 +76,7 @@ func TestGenerateRefuses(t *testing.T) {
 		"-n 0":                               "-n 0: must be 1 or more",
 		"-base 63":                           "-base 63: must be 2 to 62, or canonical, or crockford; for 128 bits uuid; for 64 bits base32, base36, base58 or base64",
 		"-meta 256 -format sno -partition 7": "-meta 256: must be an integer from 0 to 255",
-		"-meta 3":                            `-meta "3": a key of format sno, not of flake`,
+		"-meta 3":                            `-meta "3": not a key of format flake, only of sno`,
 		"-format sno":                        "-partition: set one that no other node has",
 		"-format snowflake -id 5000":         "-id 5000: must be an integer from 0 to 1023",
 		"-format sno -partition 7":           noMark,
@@ -85,7 +85,7 @@ func TestGenerateRefuses(t *testing.T) {
 		"-worker-id 2:0:0:0:0:1":             `-worker-id "2:0:0:0:0:1": must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random"`,
 		"-worker-id 02:00:00:00:00:01":       noMark,
 		"-worker-id etcd -mark m":            `-worker-id "etcd": only nodes can take numbers from etcd`,
-		"-partition 7":                       `-partition "7": a key of format sno, not of flake, which has worker_id`,
+		"-partition 7":                       `-partition "7": not a key of format flake, only of sno; use worker_id instead`,
 	} {
 		stdout, stderr, status := called(t, append([]string{"generate"}, strings.Fields(args)...)...)
 		if stdout != "" || stderr != "flake: "+want+"\n" || status != exitUsage {

@@ -121,7 +121,7 @@ func TestHTTPStops(t *testing.T) {
 		t.Errorf("%v, %q", err, body)
 	}
 	if _, err := http.Get(url); err == nil {
-		t.Error("let in")
+		t.Error("a request after Stop was accepted")
 	}
 	http.DefaultClient.CloseIdleConnections()
 }

@@ -33,8 +33,8 @@ const (
 	nodeName = "flake@127.0.0.1"
 	cookie   = "flake"
 
-	// patience is for hangs: no test should wait that long, except one that kills the command repeatedly, where each
-	// start may take as long as restart, and one that runs for a set time.
+	// patience is how long a test may take before it counts as hanging. Tests that kill the command repeatedly get
+	// restart more for each start, and tests that run for a set time get that time, too.
 	patience = 4 * time.Minute
 	restart  = 20 * time.Second
 )

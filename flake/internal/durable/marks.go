@@ -354,7 +354,7 @@ func Drawn(m *Marks, name string) mark.Worker {
 }
 
 // RaiseMark raises the nameless mark in the file at path to at least milli and returns it.
-// Nothing else in the file changes. It fails as [OpenMarks] does, or if the file cannot be
+// Nothing else in the file changes. It fails if [OpenMarks] would, or if the file cannot be
 // written.
 func RaiseMark(path string, milli uint64) (uint64, error) {
 	file, c, err := mark.Open(mark.OS{}, path)

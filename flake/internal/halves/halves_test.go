@@ -45,7 +45,7 @@ func TestBits(t *testing.T) {
 			sequence, random := uint16(1)<<(i%l.Sequence), uint16(1)<<(i%l.Random)
 			id, err := l.Make(milli, worker, sequence, random)
 			if err != nil || Milli(id) != milli || l.Worker(id) != worker || l.SequenceOf(id) != sequence || l.RandomOf(id) != random {
-				t.Errorf("%s: %d, %v, %d, %d comes back from %x, %v", name, milli, worker, sequence, random, id, err)
+				t.Errorf("%s: %d, %v, %d, %d do not round-trip through %x, %v", name, milli, worker, sequence, random, id, err)
 			}
 			if got := Time(id); uint64(got.UnixMilli()) != milli {
 				t.Errorf("%s: %d is %v", name, milli, got)

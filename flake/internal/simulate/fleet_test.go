@@ -50,7 +50,7 @@ func TestFleetUnattended(t *testing.T) {
 func testFleet(t *testing.T, f Fleet) (r FleetReport) {
 	if *fleetSeed != 0 {
 		if r = RunFleet(f, *fleetSeed, t.Logf); r.Wrong() > 0 {
-			t.Errorf("seed %d: %s; in all %+v", *fleetSeed, r.First, r)
+			t.Errorf("seed %d: %s; report: %+v", *fleetSeed, r.First, r)
 		}
 		return r
 	}

@@ -84,7 +84,7 @@ func Check(t *testing.T, c Config, n int) Report {
 	if *simSeed != 0 {
 		r := Run(c, *simSeed, t.Logf)
 		if r.Wrong() > 0 {
-			t.Errorf("seed %d: %s; in all %+v", *simSeed, r.First, r)
+			t.Errorf("seed %d: %s; report: %+v", *simSeed, r.First, r)
 		}
 		return r
 	}

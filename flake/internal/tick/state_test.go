@@ -181,6 +181,6 @@ func TestZeroValue(t *testing.T) {
 	}
 	milli, used := g.Last()
 	if all := milli + uint64(used) + g.Now() + g.Waits() + g.Behind() + uint64(g.PerTick()) + g.Close(); all != 0 {
-		t.Errorf("%d:%d, in all %d", milli, used, all)
+		t.Errorf("the last id is %d:%d, and the sum %d, want 0", milli, used, all)
 	}
 }

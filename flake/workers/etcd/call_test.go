@@ -34,7 +34,7 @@ func TestSetUser(t *testing.T) {
 	s := open(t, Config{Endpoints: []string{"a"}, User: "u", Password: "p"})
 	was := s.user.Load()
 	if s.SetUser("u", "p"); s.user.Load() != was {
-		t.Error("the same user is another")
+		t.Error("setting the same user and password replaced the user")
 	}
 	for _, other := range [][2]string{{"v", "p"}, {"v", "q"}} {
 		if s.SetUser(other[0], other[1]); s.user.Load() == was {

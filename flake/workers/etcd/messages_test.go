@@ -81,7 +81,7 @@ func TestBadList(t *testing.T) {
 		}
 	}
 	if is(503, `{"header":{"revision":"1"},"kvs":[]}`) {
-		t.Error("an error is a list")
+		t.Error("an error was taken for a list")
 	}
 }
 

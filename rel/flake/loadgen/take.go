@@ -101,5 +101,5 @@ func spanOf[ID client.Format](id ID, count int, format *formats.Format) span {
 	return span{first, first.Plus(count - 1)}
 }
 
-// ID returns the id at a place from a [Result], with all random bits 0.
+// ID returns the id that Example of a [Result] stands for, with all random bits 0.
 func (c Call) ID(place formats.Number) formats.Number { return formatOf(c.Format).AtPlace(place) }

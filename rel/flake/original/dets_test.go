@@ -178,7 +178,7 @@ func TestUnreadable(t *testing.T) {
 		dir:                         dir + ": cannot be read: not a regular file",
 		filepath.Join(dir, "none"):  filepath.Join(dir, "none") + ": cannot be read: no such file or directory",
 		filepath.Join(large, "one"): "not a directory",
-		large:                       large + ": the file has 1048577 bytes, more than 1048576",
+		large:                       large + ": the file is 1048577 bytes long; the limit is 1048576",
 	} {
 		for name, err := range map[string]error{
 			"dets": second(ReadDets(path)), "sys.config": ReadSysConfig(path, &Settings{}),
