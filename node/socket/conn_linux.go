@@ -182,7 +182,7 @@ func (c *conn) Read(b []byte) (int, error) {
 			if c.giveBack(); c.late(&c.readBy) {
 				return 0, c.failed("read", os.ErrDeadlineExceeded)
 			}
-		case err == io.EOF:
+		case err == io.EOF && !c.closed.Load():
 			return 0, io.EOF
 		default:
 			return 0, c.failed("read", err)
@@ -247,8 +247,7 @@ func (c *conn) failed(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
 }
 
-// Close closes the connection, without waiting for a thread blocked in poll: the connection ends
-// with that, after at most idle.
+// Close closes the connection and wakes a thread blocked in poll, without waiting for it.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,6 +260,7 @@ func (c *conn) Close() error {
 	if m := c.held.polled; m != nil {
 		sharedPoller.leave(m)
 	}
+	unix.Shutdown(c.held.fd, unix.SHUT_RDWR) // a blocked thread keeps the descriptor
 	return c.held.file.Close()
 }
 

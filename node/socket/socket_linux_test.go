@@ -215,6 +215,37 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// Close ends the connection even while a thread blocks, and does not reset it for what has not been read.
+func TestCloseBlocked(t *testing.T) {
+	ours, theirs := pair(t)
+	defer dedicate(ours)()
+	ours.takeOver()
+	theirs.Write([]byte("!"))
+	err := ours.held.raw.Control(func(uintptr) { // keeps the descriptor, as poll does
+		ours.Write([]byte("?"))
+		ours.Close()
+		if got, err := io.ReadAll(theirs); string(got) != "?" || err != nil {
+			t.Errorf("the peer reads %q, %v", got, err)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The end that Close makes is not the peer's.
+func TestCloseRead(t *testing.T) {
+	ours, _ := pair(t)
+	defer dedicate(ours)()
+	ours.takeOver()
+	ours.closed.Store(true) // as in the middle of Close
+	unix.Shutdown(ours.held.fd, unix.SHUT_RDWR)
+	if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	ours.closed.Store(false)
+}
+
 // After Close the thread does not follow a socket that reuses the descriptor.
 func TestCloseReused(t *testing.T) {
 	ours, _ := pair(t)
