@@ -131,7 +131,9 @@ func (o *option) set(v any) bool {
 	if g.Options == nil {
 		g.Options = formats.Options{}
 	}
-	g.Options[o.Name] = n // also if v is refused: then it is wrong, but not missing
+	if ok || formats.IsNumber(o.Name) { // a refused number is wrong, but not missing; limits depend on other keys
+		g.Options[o.Name] = n
+	}
 	return ok
 }
 
