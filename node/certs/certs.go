@@ -12,6 +12,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -125,8 +126,33 @@ func (f Files) load() (*tls.Config, error) {
 	return config, nil
 }
 
+// MaxFile bounds the bytes of a certificate file. All public CAs together have about 200 KB.
+const MaxFile = 1 << 20
+
+// ReadFile reads a regular file of at most MaxFile bytes. It refuses other files, such as pipes,
+// which may block the reader or never end. Errors are a [*fs.PathError].
+func ReadFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err == nil && len(b) > MaxFile {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("longer than %d bytes", MaxFile)}
+	}
+	return b, err
+}
+
 func read(what, path string) ([]byte, error) {
-	b, err := os.ReadFile(path)
+	b, err := ReadFile(path)
 	if err != nil {
 		if cause, ok := errors.AsType[*fs.PathError](err); ok {
 			err = cause.Err

@@ -17,7 +17,10 @@ func TestOpen(t *testing.T) {
 	ca := certstest.NewCA(t, "ca")
 	cert, key := ca.Issue("a", "localhost")
 	_, otherKey := ca.Issue("b", "localhost")
-	none := filepath.Join(ca.Dir, "none")
+	none, long := filepath.Join(ca.Dir, "none"), filepath.Join(ca.Dir, "long")
+	if err := os.WriteFile(long, make([]byte, MaxFile+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		files Files
 		want  string
@@ -27,6 +30,9 @@ func TestOpen(t *testing.T) {
 		{Files{none, key, ""}, `cert "DIR/none": cannot be read: no such file or directory`},
 		{Files{cert, none, ""}, `key "DIR/none": cannot be read: no such file or directory`},
 		{Files{cert, key, none}, `ca "DIR/none": cannot be read: no such file or directory`},
+		{Files{os.DevNull, key, ""}, `cert "` + os.DevNull + `": cannot be read: not a regular file`},
+		{Files{cert, ca.Dir, ""}, `key "DIR": cannot be read: not a regular file`},
+		{Files{cert, key, long}, `ca "DIR/long": cannot be read: longer than 1048576 bytes`},
 		{Files{cert, otherKey, ""}, `cert "DIR/a.pem" and key "DIR/b.key": tls: private key does not match public key`},
 		{Files{cert, key, key}, `ca "DIR/a.key": no certificate in PEM form`},
 		{Files{key, key, ""}, `cert "DIR/a.key" and key "DIR/a.key": tls: failed to find certificate PEM data ` +

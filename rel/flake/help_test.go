@@ -67,6 +67,7 @@ func TestGenerated(t *testing.T) {
 func TestUnknownCommand(t *testing.T) {
 	for args, want := range map[string]string{
 		"foo":              "flake: unknown command \"foo\"; see flake help\n",
+		"x":                "flake: unknown command \"x\"; see flake help\n",
 		"stauts -config x": "flake: unknown command \"stauts\", the nearest is status; see flake help\n",
 		"help foo":         "flake: unknown command \"foo\"; see flake help\n",
 		"completion":       "flake: the shell must be bash, zsh or fish\n",

@@ -119,7 +119,9 @@ func find(name string) (int, error) {
 		if c.name == name {
 			return i, nil
 		}
-		names = append(names, c.name)
+		if c.name != "" { // without a command the node runs
+			names = append(names, c.name)
+		}
 	}
 	nearest := config.Nearest(", the nearest is ", name, names, config.Distance)
 	return 0, cli.UsageError(fmt.Errorf("unknown command %q%s; see flake help", name, nearest))

@@ -3,12 +3,12 @@
 package credentials
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/flake-go/flake/config"
@@ -84,7 +84,7 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	if cfg.CA != "" {
-		pem, err := os.ReadFile(cfg.CA)
+		pem, err := certs.ReadFile(cfg.CA)
 		if err != nil {
 			return nil, "", fmt.Errorf("etcd.ca: %w", err)
 		}
@@ -95,7 +95,12 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 	}
 	if cfg.Cert != "" {
 		load := func() (*tls.Certificate, error) { // called for each connection, because certificates are renewed
-			pair, err := tls.LoadX509KeyPair(cfg.Cert, cfg.Key)
+			cert, err1 := certs.ReadFile(cfg.Cert)
+			key, err2 := certs.ReadFile(cfg.Key)
+			if err := cmp.Or(err1, err2); err != nil {
+				return nil, err
+			}
+			pair, err := tls.X509KeyPair(cert, key)
 			return &pair, err
 		}
 		if _, err := load(); err != nil {

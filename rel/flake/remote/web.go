@@ -13,13 +13,13 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/internal/switching"
+	"github.com/flake-go/flake/node/certs"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
@@ -122,7 +122,7 @@ func urlOf(cfg config.HTTP) (string, error) {
 
 // onlyOf returns settings that accept only the first certificate in a file, the node's, whatever names it contains.
 func onlyOf(file string) (*tls.Config, error) {
-	text, err := os.ReadFile(file)
+	text, err := certs.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("http.tls.cert: %w", err)
 	}
