@@ -132,12 +132,8 @@ const MaxFile = 1 << 20
 // ReadFile reads a regular file of at most MaxFile bytes. It refuses other files, such as pipes,
 // which may block the reader or never end. Errors are a [*fs.PathError].
 func ReadFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
-	}
-	if err != nil {
-		return nil, err
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
 	}
 	f, err := os.Open(path)
 	if err != nil {
