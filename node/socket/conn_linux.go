@@ -158,7 +158,7 @@ func (c *conn) giveBack() {
 	if err != nil {
 		return
 	}
-	if reserve.Check(back) != nil {
+	if reserve.Check(back) != nil || back.RemoteAddr() == nil { // the address is gone after a reset
 		back.Close()
 		return
 	}

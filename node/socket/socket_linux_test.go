@@ -762,3 +762,19 @@ func TestAllocs(t *testing.T) {
 		t.Errorf("%v allocations a call or more", least)
 	}
 }
+
+// After a reset the system no longer knows the peer's address, which errors name. The connection is
+// not given back to Go's poller, which would ask for it.
+func TestReset(t *testing.T) {
+	ours, theirs := pair(t)
+	ours.takeOver()
+	theirs.SetLinger(0)
+	theirs.Close()
+	end := []unix.PollFd{{Fd: int32(ours.held.fd), Events: unix.POLLIN}}
+	if n, err := unix.Poll(end, 60_000); n != 1 || err != nil {
+		t.Fatal("no reset", n, err)
+	}
+	if ours.giveBack(); ours.held == nil {
+		t.Errorf("given back, with the peer %v", ours.tcp.RemoteAddr())
+	}
+}
