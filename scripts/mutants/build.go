@@ -71,7 +71,7 @@ var (
 
 // build makes the test program, without the mutants that do not compile.
 func (p *pkg) build(ctx context.Context) error {
-	if err := os.MkdirAll(p.work, 0o700); err != nil {
+	if err := os.MkdirAll(p.work, 0o711); err != nil {
 		return err
 	}
 	for {

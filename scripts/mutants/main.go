@@ -73,6 +73,9 @@ func run(ctx context.Context, paths []string, reviewed, list string) error {
 		return err
 	}
 	defer os.RemoveAll(work)
+	if err := os.Chmod(work, 0o711); err != nil { // PostgreSQL runs as another user than root
+		return err
+	}
 	tree := filepath.Join(work, "tree") // mutants may write files anywhere
 	if err := os.CopyFS(tree, os.DirFS(root)); err != nil {
 		return err

@@ -170,7 +170,7 @@ func (p *pkg) run(ctx context.Context, n int, tests ...test) fate {
 	defer begun.limit.Stop()
 	cmd := p.command(ctx, n, "", "-test.failfast", "-test.v=test2json", "-test.run", pattern(names...))
 	tmp := filepath.Join(p.work, "tmp"+strconv.Itoa(n))
-	os.Mkdir(tmp, 0o700) // for the files that tests leave when they panic or are killed; if this fails, so do they
+	os.Mkdir(tmp, 0o711) // for the files that tests leave when they panic or are killed; if this fails, so do they
 	defer os.RemoveAll(tmp)
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 	cmd.Stdout = begun
