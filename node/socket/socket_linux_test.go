@@ -565,7 +565,18 @@ func TestShareEvicted(t *testing.T) {
 	for i := range 3 {
 		theirs.Write([]byte("?"))
 		before := time.Now()
-		if err := ours.share(step); err != nil || ours.held == nil || steps != i+1 {
+		err := ours.share(step)
+		for range 100 { // on a busy machine it may be dropped before its first step
+			if err != nil || steps > i {
+				break
+			}
+			if ours.held == nil {
+				ours.takeOver()
+			}
+			ours.aloneUntil = time.Now()
+			err = ours.share(step)
+		}
+		if err != nil || ours.held == nil || steps != i+1 {
 			t.Fatalf("%d steps, %v", steps, err)
 		}
 		if ours.held.pinned || ours.held.polled != nil {
