@@ -789,3 +789,20 @@ func TestReset(t *testing.T) {
 		t.Errorf("given back, with the peer %v", ours.tcp.RemoteAddr())
 	}
 }
+
+// A Write without a deadline waits for a peer that reads slowly, even if a thread reads the connection.
+func TestWriteWaits(t *testing.T) {
+	const size = 32 << 20 // more than the kernel buffers
+	ours, theirs := pair(t)
+	ours.takeOver()
+	end := make(chan error, 1)
+	go func() {
+		_, err := ours.Write(make([]byte, size))
+		ours.Close()
+		end <- err
+	}()
+	n, err := io.Copy(io.Discard, theirs)
+	if failed := <-end; n != size || err != nil || failed != nil {
+		t.Errorf("%d of %d bytes arrived, %v, %v", n, size, err, failed)
+	}
+}
