@@ -778,6 +778,7 @@ func TestAllocs(t *testing.T) {
 // not given back to Go's poller, which would ask for it.
 func TestReset(t *testing.T) {
 	ours, theirs := pair(t)
+	defer dedicate(ours)()
 	ours.takeOver()
 	theirs.SetLinger(0)
 	theirs.Close()
@@ -794,6 +795,7 @@ func TestReset(t *testing.T) {
 func TestWriteWaits(t *testing.T) {
 	const size = 32 << 20 // more than the kernel buffers
 	ours, theirs := pair(t)
+	defer dedicate(ours)()
 	ours.takeOver()
 	end := make(chan error, 1)
 	go func() {
