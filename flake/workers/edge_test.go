@@ -192,8 +192,8 @@ func TestFloorAt(t *testing.T) {
 		}
 	}
 	r := w.restored(margin * time.Millisecond)
-	w.data[keys{"p"}.floor()] = r.floor(table{}).String()
-	if f, err := Withdraw(t.Context(), w, "p", r); err != nil || f != r.floor(table{}) {
+	w.data[keys{"p"}.floor()] = r.floor(0).String()
+	if f, err := Withdraw(t.Context(), w, "p", r); err != nil || f != r.floor(0) {
 		t.Errorf("withdrawn in favor of the same floor: %+v, %v", f, err)
 	}
 }

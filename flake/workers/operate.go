@@ -35,10 +35,11 @@ func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floo
 	case t.floor.Mark >= r.Clock() && !r.Again:
 		return t.floor, nil
 	}
-	f := r.floor(t)
-	if r.Again && f.Since <= t.floor.Mark {
-		f = r.above(t.floor.Mark + 1)
+	last := uint64(0)
+	if r.Again {
+		last = t.floor.Mark
 	}
+	f := r.floor(last)
 	return f, t.write(ctx, s, f)
 }
 
@@ -50,7 +51,7 @@ func Withdraw(ctx context.Context, s Store, prefix string, r Restored) (Floor, e
 	if err != nil {
 		return Floor{}, err
 	}
-	f := r.floor(t)
+	f := r.floor(0)
 	if f.Mark >= t.floor.Mark {
 		return t.floor, nil
 	}
@@ -85,11 +86,7 @@ func (o *Owner) mend(ctx context.Context) error {
 		known = c.floor
 	}
 	if t.floor == known || t.floor.Since < o.good { // no floor has been written since the restore
-		f := r.floor(t)
-		if last := max(t.floor.Mark, known.Mark); f.Since <= last {
-			f = r.above(last + 1)
-		}
-		if err := t.write(asking, o.Store, f); err != nil {
+		if err := t.write(asking, o.Store, r.floor(max(t.floor.Mark, known.Mark))); err != nil {
 			return err
 		}
 	}
@@ -129,15 +126,13 @@ func (r *Restored) check(ctx context.Context, s Store, prefix string) (t table, 
 	return t, nil
 }
 
-func (r Restored) floor(t table) Floor {
+// floor returns the floor to write. Its Since is above last, the mark of an earlier floor, or 0.
+func (r Restored) floor(last uint64) Floor {
 	until := r.Clock()
 	if r.Until > 0 {
 		until = min(until, r.Until)
 	}
-	return r.above(until + uint64(r.Margin/time.Millisecond))
-}
-
-func (r Restored) above(since uint64) Floor {
+	since := max(until+uint64(r.Margin/time.Millisecond), last+1)
 	return Floor{Since: since, Mark: since + uint64(r.Hold/time.Millisecond), Nonce: max(r.Nonce, 1)}
 }
 
