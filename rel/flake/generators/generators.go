@@ -175,7 +175,7 @@ func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 		return report, err
 	}
 	var store *etcd.Store
-	if cfg.Etcd.On {
+	if cfg.FromEtcd() {
 		if store, _, err = credentials.OpenEtcd(cfg.Etcd); err != nil {
 			return report, err
 		}

@@ -93,3 +93,14 @@ func TestHandNumbered(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A rehearsal, like startup, leaves etcd alone if no number is from etcd: [etcd] may be for flake workers only.
+func TestRehearseWithoutNumbers(t *testing.T) {
+	cfg := config.Default()
+	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
+	cfg.Flake.Random = true
+	cfg.Etcd.On, cfg.Etcd.Endpoints = true, []string{"127.0.0.1:1"}
+	if r, err := Rehearse(t.Context(), cfg); err != nil || !r.Fits || r.Number != nil {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
