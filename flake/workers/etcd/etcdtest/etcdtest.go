@@ -4,6 +4,7 @@ package etcdtest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -184,12 +185,12 @@ func (m *Member) Pause() {
 func (m *Member) Resume() { m.cmd.Process.Signal(syscall.SIGCONT) }
 
 // Cut keeps other members from reaching this member, until Join. Clients can still reach it.
-func (m *Member) Cut()  { m.proxy.set(cut{connections: true}) }
-func (m *Member) Join() { m.proxy.set(cut{}) }
+func (m *Member) Cut()  { m.proxy.set(connections) }
+func (m *Member) Join() { m.proxy.set(nothing) }
 
 // Mute drops the member's answers on connections that other members opened, until Join. The
 // member still receives what they send, and clients can still reach it.
-func (m *Member) Mute() { m.proxy.set(cut{answers: true}) }
+func (m *Member) Mute() { m.proxy.set(answers) }
 
 // Link is one client's path to all members.
 type Link struct{ proxies []*proxy }
@@ -216,11 +217,11 @@ func (l *Link) Endpoints() (all []string) {
 
 // DropRequests drops what the client sends to any member, until Join. The client can still
 // connect.
-func (l *Link) DropRequests() { l.set(cut{requests: true}) }
+func (l *Link) DropRequests() { l.set(requests) }
 
 // DropAnswers drops what the members answer, until Join. They still receive requests.
-func (l *Link) DropAnswers() { l.set(cut{answers: true}) }
-func (l *Link) Join()        { l.set(cut{}) }
+func (l *Link) DropAnswers() { l.set(answers) }
+func (l *Link) Join()        { l.set(nothing) }
 
 func (l *Link) set(c cut) {
 	for _, p := range l.proxies {
@@ -249,22 +250,26 @@ func free(tb testing.TB) string {
 	return ""
 }
 
-// cut selects what a proxy does not forward.
-type cut struct {
-	connections bool // close all connections
-	requests    bool // drop what the client sends
-	answers     bool // drop what the server sends
-}
+// cut is what a proxy does not forward.
+type cut int
+
+const (
+	nothing     cut = iota
+	connections     // it closes all
+	requests        // what the client sends
+	answers         // what the server sends
+)
 
 // proxy forwards connections to an address.
 type proxy struct {
 	l  net.Listener
 	to string
+	wg sync.WaitGroup
 
-	mu    sync.Mutex
-	cut   cut
-	conns map[net.Conn]bool
-	wg    sync.WaitGroup
+	mu   sync.Mutex
+	cut  cut
+	open context.Context // of the current connections; they close when it is done
+	end  context.CancelFunc
 }
 
 func newProxy(tb testing.TB, to string) *proxy {
@@ -272,7 +277,8 @@ func newProxy(tb testing.TB, to string) *proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &proxy{l: l, to: to, conns: map[net.Conn]bool{}}
+	p := &proxy{l: l, to: to}
+	p.open, p.end = context.WithCancel(context.Background())
 	p.wg.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -289,21 +295,22 @@ func (p *proxy) addr() string { return p.l.Addr().String() }
 
 func (p *proxy) pass(from net.Conn) {
 	defer from.Close()
+	now, open := p.now()
 	to, err := net.Dial("tcp", p.to)
 	if err != nil {
 		return
 	}
 	defer to.Close()
-	if !p.hold(from, to) {
+	if now == connections {
 		return
 	}
-	defer p.drop(from, to)
+	defer context.AfterFunc(open, func() { from.Close(); to.Close() })()
 	done := make(chan struct{}, 2)
-	forward := func(from, to net.Conn, dropped func(cut) bool) {
+	forward := func(from, to net.Conn, dropped cut) {
 		buf := make([]byte, 32<<10)
 		for {
 			n, err := from.Read(buf)
-			if n > 0 && !dropped(p.now()) {
+			if now, _ := p.now(); n > 0 && now != dropped {
 				_, err = to.Write(buf[:n])
 			}
 			if err != nil {
@@ -312,49 +319,29 @@ func (p *proxy) pass(from net.Conn) {
 			}
 		}
 	}
-	p.wg.Go(func() { forward(from, to, func(c cut) bool { return c.requests }) })
-	p.wg.Go(func() { forward(to, from, func(c cut) bool { return c.answers }) })
+	p.wg.Go(func() { forward(from, to, requests) })
+	p.wg.Go(func() { forward(to, from, answers) })
 	<-done
 }
 
-func (p *proxy) hold(conns ...net.Conn) bool {
+func (p *proxy) now() (cut, context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range conns {
-		p.conns[c] = true
-	}
-	return !p.cut.connections
-}
-
-func (p *proxy) drop(conns ...net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range conns {
-		delete(p.conns, c)
-	}
-}
-
-func (p *proxy) now() cut {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.cut
+	return p.cut, p.open
 }
 
 func (p *proxy) set(c cut) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// A connection that has lost bytes cannot be used again.
-	stale := c.connections || p.cut.requests && !c.requests || p.cut.answers && !c.answers
-	p.cut = c
-	for conn := range p.conns {
-		if stale {
-			conn.Close()
-		}
+	if c == connections || p.cut != nothing && p.cut != c { // a connection that has lost bytes cannot be used again
+		p.end()
+		p.open, p.end = context.WithCancel(context.Background())
 	}
+	p.cut = c
 }
 
 func (p *proxy) close() {
 	p.l.Close()
-	p.set(cut{connections: true})
+	p.set(connections)
 	p.wg.Wait()
 }
