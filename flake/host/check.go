@@ -265,7 +265,7 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 		r.refuse(CodeNotClaimed, "", err)
 		return
 	}
-	for err = s.Step(ctx); err != nil; err = s.Step(ctx) {
+	for err = s.owner.Step(ctx); err != nil; err = s.owner.Step(ctx) {
 		until, code := r.judge(err)
 		if advise := r.plan.Advise; advise != nil {
 			err = advise(err)

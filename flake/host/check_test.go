@@ -112,7 +112,7 @@ func (s *scene) start() (n node, err error) {
 		if n.owner, err = workers.New(*n.numbers); err != nil {
 			return n, err
 		}
-		if err := n.Step(s.t.Context()); err != nil {
+		if err := n.owner.Step(s.t.Context()); err != nil {
 			return n, err
 		}
 	}

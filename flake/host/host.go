@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -76,9 +77,9 @@ type Generators[G io.Closer] struct {
 	log     *slog.Logger
 	all     []*Generator[G] // the generators that use the number
 
-	closing atomic.Bool
-	stop    context.CancelFunc
-	stopped chan struct{} // nil before Follow
+	open   context.Context // done once Close has begun
+	stop   context.CancelFunc
+	follow sync.WaitGroup
 }
 
 // Open locks the file of marks. It fails if flake.OpenMarks would. If the node needs a number,
@@ -97,8 +98,8 @@ func (s *Generators[G]) Claim(ctx context.Context) (err error) {
 	return err
 }
 
-// OpenOn is like [Open], but on a simulated machine. The caller must call Step and Move
-// repeatedly, and move the marks ahead.
+// OpenOn is like [Open], but on a simulated machine. The caller must call Move and the owner's
+// Step repeatedly, and move the marks ahead.
 func OpenOn[G io.Closer](disk mark.Disk, sleep tick.Sleeper, linger int, c Config) (*Generators[G], error) {
 	marks, err := durable.OpenMarksOn(disk, c.Path, c.Log, linger)
 	if err != nil {
@@ -113,6 +114,7 @@ func OpenOn[G io.Closer](disk mark.Disk, sleep tick.Sleeper, linger int, c Confi
 
 func newGenerators[G io.Closer](marks *durable.Marks, sleep tick.Sleeper, c Config) *Generators[G] {
 	s := &Generators[G]{marks: marks, clock: c.Clock, sleep: sleep, log: c.Log}
+	s.open, s.stop = context.WithCancel(context.Background())
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -159,7 +161,7 @@ func (g *Generator[G]) Get() G { return *g.now.Load() }
 // Explain returns [ErrMoving] if err is from a generator that Move has closed, and err
 // otherwise.
 func (g *Generator[G]) Explain(err error) error {
-	if g.numbered && errors.Is(err, tick.ErrClosed) && !g.set.closing.Load() {
+	if g.numbered && errors.Is(err, tick.ErrClosed) && g.set.open.Err() == nil {
 		return ErrMoving
 	}
 	return err
@@ -203,18 +205,15 @@ func (s *Generators[G]) Follow() {
 	if s.owner == nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.stop, s.stopped = cancel, make(chan struct{})
-	go func() {
-		defer close(s.stopped)
-		for ctx.Err() == nil {
+	s.follow.Go(func() {
+		for s.open.Err() == nil {
 			claim, changed := s.owner.Claim()
 			lost := claim.Lost()
 			if claim.IsLost() {
 				lost = nil // Move sees the loss
 			}
 			var retry <-chan time.Time
-			if err := s.Move(ctx); err != nil && ctx.Err() == nil {
+			if err := s.Move(s.open); err != nil && s.open.Err() == nil {
 				s.log.Error("cannot move a generator to another number yet", "err", err)
 				retry = time.After(again)
 			}
@@ -222,10 +221,10 @@ func (s *Generators[G]) Follow() {
 			case <-changed:
 			case <-lost:
 			case <-retry:
-			case <-ctx.Done():
+			case <-s.open.Done():
 			}
 		}
-	}()
+	})
 }
 
 // Move closes the generators whose number is lost, and opens them with the next number if the
@@ -270,19 +269,12 @@ func (s *Generators[G]) Move(ctx context.Context) error {
 	return nil
 }
 
-// Step claims a number or moves the mark of the claimed number. Call it only on Generators from
-// [OpenOn].
-func (s *Generators[G]) Step(ctx context.Context) error { return s.owner.Step(ctx) }
-
 // Close closes all generators, saves the time of their latest id, and returns the number to the
 // store with that time as its mark. It waits for the disk and the store; if either does not
 // respond, the next start may have to wait.
 func (s *Generators[G]) Close() error {
-	s.closing.Store(true)
-	if s.stop != nil {
-		s.stop()
-		<-s.stopped
-	}
+	s.stop()
+	s.follow.Wait()
 	err := s.marks.Finish()
 	if s.owner != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), giveBack)

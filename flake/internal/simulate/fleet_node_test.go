@@ -123,7 +123,7 @@ func (m *fleetNode) process(t *task) {
 	m.tasks = append(m.tasks, mover, caller)
 	var had *workers.Claim
 	for !m.stopping {
-		err := m.set.Step(context.Background())
+		err := m.set.Owner().Step(context.Background())
 		f.trace("%d: step: %v", m.index, err)
 		m.count(&had)
 		pause := hold / 3
