@@ -23,9 +23,9 @@ type Claim struct {
 	highest uint64  // the highest mark that may ever have been written
 	resumed bool    // whether the node had the number before its restart
 
-	mark  atomic.Uint64 // the highest confirmed mark
-	lost  chan struct{}
-	clean bool // set before lost is closed
+	mark atomic.Uint64   // the highest confirmed mark
+	lost context.Context // done when the number is lost; its cause is the reason
+	lose context.CancelCauseFunc
 }
 
 // Number returns the number.
@@ -42,22 +42,18 @@ func (c *Claim) After() uint64 { return c.after }
 func (c *Claim) Milli() uint64 { return c.mark.Load() }
 
 // Lost returns a channel that is closed when the number is lost.
-func (c *Claim) Lost() <-chan struct{} { return c.lost }
+func (c *Claim) Lost() <-chan struct{} { return c.lost.Done() }
 
 // Clean reports whether the claim is lost but this node may still make ids up to Milli, because
 // all ids of the next owner are later. If the claim is lost and not clean, the node must stop
 // making ids immediately.
-func (c *Claim) Clean() bool { return c.IsLost() && c.clean }
+func (c *Claim) Clean() bool {
+	l, _ := errors.AsType[loss](context.Cause(c.lost))
+	return l.clean
+}
 
 // IsLost reports whether the number is lost.
-func (c *Claim) IsLost() bool {
-	select {
-	case <-c.lost:
-		return true
-	default:
-		return false
-	}
-}
+func (c *Claim) IsLost() bool { return c.lost.Err() != nil }
 
 // Extend waits until the mark is at least milli, or ctx is done. It fails immediately while the
 // store does not respond.
@@ -187,15 +183,13 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 
 // lose ends a claim and returns the reason as an error.
 func (o *Owner) lose(c *Claim, why error) error {
-	var l loss
-	c.clean = errors.As(why, &l) && l.clean
-	close(c.lost)
+	c.lose(why)
 	if err := o.forget(); err != nil {
 		o.Log.Warn("cannot erase the lost worker id from the file: after a crash the node may reclaim it",
 			"number", c.Number(), "err", err)
 	}
 	err := fmt.Errorf("flake: worker id %d is lost: %w", c.Number(), why)
-	if c.clean {
+	if c.Clean() {
 		o.Log.Error("a worker id is lost: its ids end at the mark; claiming another",
 			"number", c.Number(), "err", err, "mark", show(c.Milli()))
 	} else {

@@ -90,11 +90,12 @@ func copyClaim(old *Claim, o *Owner) *Claim {
 	}
 	c := &Claim{
 		owner: o, key: old.key, entry: old.entry, floor: old.floor, after: old.after,
-		sent: slices.Clone(old.sent), highest: old.highest, resumed: old.resumed, clean: old.clean, lost: make(chan struct{}),
+		sent: slices.Clone(old.sent), highest: old.highest, resumed: old.resumed,
 	}
+	c.lost, c.lose = context.WithCancelCause(context.Background())
 	c.mark.Store(old.mark.Load())
 	if old.IsLost() {
-		close(c.lost)
+		c.lose(context.Cause(old.lost))
 	}
 	return c
 }
@@ -320,7 +321,7 @@ func (x *explorer) make() {
 			continue
 		}
 		c, now := n.o.claim, x.clock()
-		if c.IsLost() && !c.clean || now <= c.after || now > c.Milli() || now <= n.last {
+		if c.IsLost() && !c.Clean() || now <= c.after || now > c.Milli() || now <= n.last {
 			continue
 		}
 		n.last = now
@@ -368,7 +369,7 @@ func (l *lived) hash(seed maphash.Seed) uint64 {
 				after, highest, mark uint64
 				lost, clean          bool
 				sent                 int
-			}{c.entry, c.floor, c.after, c.highest, c.Milli(), c.IsLost(), c.clean, len(c.sent)})
+			}{c.entry, c.floor, c.after, c.highest, c.Milli(), c.IsLost(), c.Clean(), len(c.sent)})
 			for _, v := range c.sent {
 				maphash.WriteComparable(&h, v)
 			}

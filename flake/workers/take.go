@@ -161,7 +161,8 @@ func (o *Owner) nearby(ctx context.Context) {
 
 // try claims the number of an entry. It returns false if another node has changed the entry.
 func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error) {
-	c := &Claim{owner: o, key: t.keys.number(e.Number), floor: t.floor, lost: make(chan struct{})}
+	c := &Claim{owner: o, key: t.keys.number(e.Number), floor: t.floor}
+	c.lost, c.lose = context.WithCancelCause(context.Background())
 	// Ids begin near the clock's time. If the clock is wrong, other nodes can still use the
 	// time before these ids.
 	base := max(e.Mark, 1)

@@ -413,7 +413,8 @@ func TestCopies(t *testing.T) {
 	a := w.owner(t, "a")
 	ca := step(t, a)
 	b := w.owner(t, "a") // a copy of a
-	cb := &Claim{owner: b, key: ca.key, entry: ca.entry, floor: ca.floor, after: ca.after, highest: ca.highest, lost: make(chan struct{})}
+	cb := &Claim{owner: b, key: ca.key, entry: ca.entry, floor: ca.floor, after: ca.after, highest: ca.highest}
+	cb.lost, cb.lose = context.WithCancelCause(t.Context())
 	cb.mark.Store(ca.Milli())
 	b.claim = cb
 	w.now += 1000
