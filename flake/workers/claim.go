@@ -184,7 +184,7 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 // lose ends a claim and returns the reason as an error.
 func (o *Owner) lose(c *Claim, why error) error {
 	c.lose(why)
-	if err := o.forget(); err != nil {
+	if err := o.Memory.Remember(nil); err != nil {
 		o.Log.Warn("cannot erase the lost worker id from the file: after a crash the node may reclaim it",
 			"number", c.Number(), "err", err)
 	}
@@ -203,10 +203,7 @@ func (o *Owner) lose(c *Claim, why error) error {
 func (o *Owner) release(ctx context.Context, c *Claim) error {
 	floorKey := keys{o.Prefix}.floor()
 	want := c.entry.Value
-	want.Free, want.Mark = true, max(c.Milli(), c.highest)
-	if o.Memory != nil {
-		want.Mark = min(c.Milli(), max(o.Memory.Latest(), c.after))
-	}
+	want.Free, want.Mark = true, min(max(c.Milli(), c.highest), max(o.Memory.Latest(), c.after))
 	var failed error
 	for range tries + 1 {
 		texts, err := o.get(ctx, c.key, floorKey)
@@ -219,7 +216,7 @@ func (o *Owner) release(ctx context.Context, c *Claim) error {
 		if o.judge(c, texts[0], texts[1]) != nil {
 			return nil
 		}
-		if err := o.forget(); err != nil {
+		if err := o.Memory.Remember(nil); err != nil {
 			return err
 		}
 		ok, err := o.swap(ctx, map[string]string{c.key: texts[0], floorKey: texts[1]}, c.key, want.String())

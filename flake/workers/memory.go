@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/flake-go/flake/flake/internal/mark"
 )
@@ -21,12 +22,16 @@ type Memory interface {
 // Kept is a claim as stored in a [Memory].
 type Kept = mark.Number
 
+// noMemory is the [Memory] of a node without a disk.
+type noMemory struct{}
+
+func (noMemory) Number() *Kept        { return nil }
+func (noMemory) Remember(*Kept) error { return nil }
+func (noMemory) Latest() uint64       { return math.MaxUint64 }
+
 // remember stores a claim on the node's disk, with the highest mark that may be written for it.
 // If that fails, the node will claim a different number after a crash.
 func (o *Owner) remember(c *Claim, highest uint64) {
-	if o.Memory == nil {
-		return
-	}
 	err := o.Memory.Remember(&Kept{
 		Cluster: o.cluster, Prefix: o.Prefix, Number: c.Number(), Generation: c.entry.Generation, Token: c.entry.Token,
 		After: c.after, Floor: c.floor.Nonce, Mark: highest,
@@ -37,19 +42,11 @@ func (o *Owner) remember(c *Claim, highest uint64) {
 	}
 }
 
-// forget erases the number from the node's disk.
-func (o *Owner) forget() error {
-	if o.Memory == nil {
-		return nil
-	}
-	return o.Memory.Remember(nil)
-}
-
 // resumes reports whether this node had the number before it restarted and no other node has
 // had it since. A number whose mark has passed is claimed like any other. If the mark is higher
 // than the highest that this disk knows, another process has moved it: the disk is a copy.
 func (o *Owner) resumes(t table, e Entry) bool {
-	if o.Memory == nil || e.Mark < o.Clock() {
+	if e.Mark < o.Clock() {
 		return false
 	}
 	if c, _ := o.Claim(); c != nil { // c is lost: otherwise the owner would not claim
@@ -76,9 +73,6 @@ func (o *Owner) elsewhere(ctx context.Context) (err error) {
 		if o.cluster, err = s.Cluster(ctx); err != nil {
 			return err
 		}
-	}
-	if o.Memory == nil {
-		return nil
 	}
 	k := o.Memory.Number()
 	if k == nil || k.Mark < o.Clock() ||

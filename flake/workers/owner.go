@@ -90,6 +90,9 @@ func New(c Config) (*Owner, error) {
 	if c.Random == nil {
 		c.Random = random
 	}
+	if c.Memory == nil {
+		c.Memory = noMemory{}
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
