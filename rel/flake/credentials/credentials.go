@@ -118,9 +118,9 @@ func Advise(err error, cfg config.Etcd) error {
 	switch {
 	case errors.Is(err, workers.ErrNoneFree):
 		advice = "set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"
-	case as[x509.UnknownAuthorityError](err):
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		advice = "set etcd.ca to the CA of etcd's certificate"
-	case as[*tls.CertificateVerificationError](err):
+	case errors.As(err, new(*tls.CertificateVerificationError)):
 		advice = "is this etcd's certificate? See etcd.endpoints"
 	case errors.Is(err, etcd.ErrPassword):
 		advice = "see etcd.user and etcd.password_file"
@@ -128,15 +128,10 @@ func Advise(err error, cfg config.Etcd) error {
 		advice = "set etcd.user and etcd.password_file"
 	case errors.Is(err, etcd.ErrPermission):
 		advice = "etcd.user needs a role that may read and write all keys that begin with " + cfg.Prefix + "/"
-	case as[*etcd.EndpointError](err):
+	case errors.As(err, new(*etcd.EndpointError)):
 		advice = "is it up, and does it require TLS? See etcd.endpoints and etcd.ca"
 	default:
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, advice)
-}
-
-func as[E error](err error) bool {
-	var e E
-	return errors.As(err, &e)
 }
