@@ -57,8 +57,7 @@ func Load(path string, flags ...Flag) (Config, error) {
 type given struct {
 	value any
 	flag  bool
-	file  string // or the flag's name
-	line  int
+	from  string // the flag, or the file and line
 }
 
 func parse(path, src string, flags []Flag) (Config, []*Error) {
@@ -79,7 +78,7 @@ func parse(path, src string, flags []Flag) (Config, []*Error) {
 	}
 	lineOf := linesOf(src)
 	values := make(map[string]given)
-	add := func(key string, v any) { values[key] = given{v, false, path, lineOf(key)} }
+	add := func(key string, v any) { values[key] = given{v, false, place(path, lineOf(key))} }
 	flatten("", doc, add)
 	if len(values) > maxValues {
 		return Config{}, []*Error{{Want: fmt.Sprintf("%d keys; the limit is %d", len(values), maxValues)}}
@@ -115,14 +114,14 @@ func parse(path, src string, flags []Flag) (Config, []*Error) {
 			continue
 		}
 		delete(left, s.key)
-		c.from[s.key] = place(v.file, v.line)
+		c.from[s.key] = v.from
 		if v.flag && !setText(s, v.value.(string)) || !v.flag && !s.set(v.value) {
 			reported[s.key] = true
 			fault(s.key, v.value, s.must)
 		}
 	}
 	if v := values[cookieKey]; v.flag {
-		c.Node.CookieFrom = v.file
+		c.Node.CookieFrom = v.from
 	}
 	for _, key := range slices.Sorted(maps.Keys(left)) {
 		faults = append(faults, unknown(key, left[key].value, settings))
@@ -131,7 +130,7 @@ func parse(path, src string, flags []Flag) (Config, []*Error) {
 	faults = append(faults, c.faults(reported)...)
 	for _, e := range faults {
 		if v := values[e.Key]; v.flag {
-			e.File = v.file
+			e.File = v.from
 		} else {
 			e.Line = lineOf(e.Key)
 		}
@@ -141,7 +140,7 @@ func parse(path, src string, flags []Flag) (Config, []*Error) {
 
 // override adds the flags, and the cookies from files, to values.
 func override(values map[string]given, flags []Flag) (faults []*Error) {
-	set := func(f Flag) { values[f.Key] = given{f.Value, true, f.Name, 0} }
+	set := func(f Flag) { values[f.Key] = given{f.Value, true, f.Name} }
 	for _, f := range flags {
 		if cookie := cookieOf(f.Key); cookie != "" && f.Value != "" { // a cookie or its file overrides both
 			delete(values, cookie)
@@ -370,7 +369,7 @@ func (c *Config) ignore(values map[string]given) {
 			c.Ignored[last].Key += ", " + key
 			continue
 		}
-		c.Ignored = append(c.Ignored, Ignored{key, place(v.file, v.line), retired[key]})
+		c.Ignored = append(c.Ignored, Ignored{key, v.from, retired[key]})
 	}
 }
 

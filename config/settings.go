@@ -265,16 +265,15 @@ func show(key string, v any) string {
 
 // faults returns all faults of c, except those of reported keys, whose values were not stored in c.
 func (c *Config) faults(reported map[string]bool) (faults []*Error) {
-	values := make(map[string]any)
+	values := c.values()
 	for _, s := range c.settings() {
-		values[s.key] = s.value()
 		if !reported[s.key] && !s.ok {
 			faults = append(faults, &Error{Key: s.key, Value: show(s.key, s.value()), Want: s.must})
 		}
 	}
 	fault := func(key, format string, a ...any) {
 		if !reported[key] {
-			faults = append(faults, &Error{Key: key, Value: show("", values[key]), Want: fmt.Sprintf(format, a...)})
+			faults = append(faults, &Error{Key: key, Value: values[key], Want: fmt.Sprintf(format, a...)})
 		}
 	}
 	if beyond := c.beyondLoopback(); beyond != "" {
