@@ -200,14 +200,11 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 	}
 	ps := placed{most: cfg.MaxNumber()}
 	for _, g := range all {
-		_, who, fault := g.plan(0)
-		if fault == nil && !g.Random {
-			fault = ps.add(g)
-		}
-		if fault != nil {
+		if fault := ps.add(g); fault != nil {
 			err = errors.Join(err, g.fault(fault))
 			continue
 		}
+		_, who, _ := g.plan(0)
 		switch {
 		case g.Random:
 			who = "random, kept in " + path

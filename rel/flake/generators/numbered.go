@@ -19,21 +19,19 @@ type numbered struct {
 	owner *workers.Owner
 }
 
-func (g numbered) source() formats.Generator { return g.ids.Get() }
-
 // Reserve tries again if the number changed while it ran.
 func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
-	now := g.source()
+	now := g.ids.Get()
 	run, err := now.Reserve(ctx, n, meta)
-	if errors.Is(err, flake.ErrClosed) && g.source() != now {
-		run, err = g.source().Reserve(ctx, n, meta)
+	if errors.Is(err, flake.ErrClosed) && g.ids.Get() != now {
+		run, err = g.ids.Get().Reserve(ctx, n, meta)
 	}
 	return run, g.ids.Explain(err)
 }
 
 // Ready returns an error before ids run out: once the claim has less time left than it ever has while etcd answers.
 func (g numbered) Ready() error {
-	if err := g.ids.Explain(g.source().Ready()); err != nil {
+	if err := g.ids.Explain(g.ids.Get().Ready()); err != nil {
 		return err
 	}
 	return g.held()
@@ -54,11 +52,11 @@ func (g numbered) origin() idserver.Origin {
 	return idserver.Origin{From: "etcd", Until: time.UnixMilli(int64(claim.Milli())), Err: err}
 }
 
-func (g numbered) Format() *formats.Format               { return g.source().Format() }
-func (g numbered) Last() (milli uint64, sequence uint32) { return g.source().Last() }
-func (g numbered) Behind() time.Duration                 { return g.source().Behind() }
-func (g numbered) Worker() uint64                        { return g.source().Worker() }
-func (g numbered) Waits() uint64                         { return g.source().Waits() }
-func (g numbered) PerTick() int                          { return g.source().PerTick() }
-func (g numbered) Mark() time.Time                       { return g.source().Mark() }
-func (g numbered) LastSaved() (time.Time, error)         { return g.source().LastSaved() }
+func (g numbered) Format() *formats.Format               { return g.ids.Get().Format() }
+func (g numbered) Last() (milli uint64, sequence uint32) { return g.ids.Get().Last() }
+func (g numbered) Behind() time.Duration                 { return g.ids.Get().Behind() }
+func (g numbered) Worker() uint64                        { return g.ids.Get().Worker() }
+func (g numbered) Waits() uint64                         { return g.ids.Get().Waits() }
+func (g numbered) PerTick() int                          { return g.ids.Get().PerTick() }
+func (g numbered) Mark() time.Time                       { return g.ids.Get().Mark() }
+func (g numbered) LastSaved() (time.Time, error)         { return g.ids.Get().LastSaved() }

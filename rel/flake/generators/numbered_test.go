@@ -95,13 +95,13 @@ func TestReserveMeetsMove(t *testing.T) {
 		t.Errorf("before there is another number: %v", err)
 	}
 	set.Follow()
-	first := ids.source()
+	first := ids.ids.Get()
 	moves = func() error {
 		claim, _ := set.Owner().Claim()
 		if _, err := workers.Release(t.Context(), store, "p", claim.Number(), 0); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(time.Minute); ids.source() == first; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); ids.ids.Get() == first; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal("no next number")
 			}
@@ -114,7 +114,7 @@ func TestReserveMeetsMove(t *testing.T) {
 	if err := set.Close(); err != nil {
 		t.Error(err)
 	}
-	ids.source().(*reserving).reserve = func() error { return flake.ErrClosed }
+	ids.ids.Get().(*reserving).reserve = func() error { return flake.ErrClosed }
 	if _, err := ids.Reserve(t.Context(), 1, 0); !errors.Is(err, flake.ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}

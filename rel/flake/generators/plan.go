@@ -112,7 +112,7 @@ func (g *Generator) opener(o flake.Options) host.Opener[formats.Generator] {
 }
 
 func (g *Generator) fault(err error) error {
-	if g.mark == "" || err == nil {
+	if g.mark == "" {
 		return err
 	}
 	return fmt.Errorf("generator %s: %w", g.Name, err)
