@@ -149,10 +149,7 @@ type Generator[G io.Closer] struct {
 	open     Opener[G]
 	numbered bool
 	now      atomic.Pointer[G]
-
-	// Only Add and Move use these fields.
-	claim *workers.Claim
-	ended bool // closed, so it makes no more ids with the claim
+	claim    *workers.Claim // of the number in its ids; nil if it is closed. Only Add and Move use it.
 }
 
 // Get returns the current generator.
@@ -190,10 +187,7 @@ func (g *Generator[G]) begin(ctx context.Context, number uint64, bound durable.B
 }
 
 func (g *Generator[G]) end() {
-	if g.ended {
-		return
-	}
-	g.ended = true
+	g.claim = nil
 	if err := g.Get().Close(); err != nil {
 		g.set.log.Warn("cannot close a generator that is moving to another number",
 			"generator", cmp.Or(g.name, "flake"), "err", err)
@@ -234,7 +228,7 @@ func (s *Generators[G]) Follow() {
 func (s *Generators[G]) Move(ctx context.Context) error {
 	claim, _ := s.owner.Claim()
 	for _, g := range s.all {
-		if g.claim.IsLost() && !g.claim.Clean() {
+		if c := g.claim; c != nil && c.IsLost() && !c.Clean() {
 			g.end()
 		}
 	}
@@ -254,7 +248,7 @@ func (s *Generators[G]) Move(ctx context.Context) error {
 		if g.claim == claim {
 			continue
 		}
-		if !g.ended {
+		if g.claim != nil {
 			lag := func() uint64 { now := s.clock(); return max(claim.After()+1, now) - now }
 			if err := tick.Await(ctx, s.sleep, lag); err != nil {
 				return err
@@ -264,7 +258,7 @@ func (s *Generators[G]) Move(ctx context.Context) error {
 		if err := g.begin(ctx, claim.Number(), claim); err != nil {
 			return fmt.Errorf("generator %s: %w", cmp.Or(g.name, "flake"), err)
 		}
-		g.claim, g.ended = claim, false
+		g.claim = claim
 	}
 	return nil
 }
