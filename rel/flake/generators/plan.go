@@ -1,7 +1,6 @@
 package generators
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -104,7 +103,9 @@ func (g *Generator) opener(o flake.Options) host.Opener[formats.Generator] {
 		if err != nil {
 			return nil, err
 		}
-		g.Who = cmp.Or(g.Who, who)
+		if g.Who == "" { // afterwards it may be read during a move
+			g.Who = who
+		}
 		o := o
 		o.Bound = bound
 		return p.Open(ctx, mark, o)

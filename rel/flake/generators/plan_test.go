@@ -104,3 +104,23 @@ func TestRehearseWithoutNumbers(t *testing.T) {
 		t.Errorf("%v, %+v", err, r)
 	}
 }
+
+// The description of a worker can be read while its generator moves to another number. Needs -race to fail.
+func TestWhoWhileMoving(t *testing.T) {
+	g := &Generator{Generator: config.Generator{Format: "flake", Etcd: []string{"worker_id"}}}
+	open := g.opener(flake.Options{})
+	if _, err := open(t.Context(), "", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	moved := make(chan error)
+	go func() {
+		_, err := open(t.Context(), "", 2, nil)
+		moved <- err
+	}()
+	if want := "01:00:00:00:00:01 (number 1 from etcd)"; g.Who != want {
+		t.Errorf("%s, want %s", g.Who, want)
+	}
+	if err := <-moved; err != nil {
+		t.Error(err)
+	}
+}
