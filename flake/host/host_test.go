@@ -673,14 +673,17 @@ func TestCloseEndsMove(t *testing.T) {
 
 // Without a number, Follow does nothing.
 func TestFollowNothing(t *testing.T) {
-	s, err := Open[*generator](Config{Path: filepath.Join(t.TempDir(), "marks")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.Follow(); s.log == nil { // without an owner, following would panic
-		t.Error("it has no log")
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open[*generator](Config{Path: filepath.Join(t.TempDir(), "marks")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Follow(); s.log == nil {
+			t.Error("it has no log")
+		}
+		synctest.Wait() // without an owner, following would panic by now
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
