@@ -21,8 +21,8 @@ func TestNew(t *testing.T) {
 	}
 	mine := []string{"127.0.0.1:2379"}
 	s := open(t, Config{Endpoints: mine})
-	if mine[0] != "127.0.0.1:2379" || s.config.Endpoints[0] != "http://127.0.0.1:2379" {
-		t.Errorf("%q, %q", mine, s.config.Endpoints)
+	if mine[0] != "127.0.0.1:2379" || s.endpoints[0] != "http://127.0.0.1:2379" {
+		t.Errorf("%q, %q", mine, s.endpoints)
 	}
 	if err := list(open(t, Config{Endpoints: []string{"http://a b"}})); err == nil {
 		t.Error("any URL will do")

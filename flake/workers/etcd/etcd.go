@@ -50,7 +50,7 @@ type Config struct {
 
 // Store is a [workers.Store]. It does not keep connections open.
 type Store struct {
-	config    Config // its endpoints are URLs
+	endpoints []string // URLs
 	transport *http.Transport
 	first     atomic.Int64 // index of the endpoint to ask first: the one after the last to fail
 	user      atomic.Pointer[user]
@@ -81,10 +81,10 @@ func New(c Config) (*Store, error) {
 	if c.TLS != nil {
 		scheme = "https://"
 	}
-	c.Endpoints = slices.Clone(c.Endpoints)
-	for i, e := range c.Endpoints {
+	endpoints := slices.Clone(c.Endpoints)
+	for i, e := range endpoints {
 		if !strings.Contains(e, "://") {
-			c.Endpoints[i] = scheme + e
+			endpoints[i] = scheme + e
 		}
 	}
 	t := &http.Transport{
@@ -92,7 +92,7 @@ func New(c Config) (*Store, error) {
 		TLSClientConfig: c.TLS, Protocols: new(http.Protocols), DisableKeepAlives: true,
 	}
 	t.Protocols.SetHTTP1(true)
-	s := &Store{config: c, transport: t}
+	s := &Store{endpoints: endpoints, transport: t}
 	s.SetUser(c.User, c.Password)
 	return s, nil
 }
@@ -164,7 +164,7 @@ func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Dur
 	defer cancel()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for _, endpoint := range s.config.Endpoints {
+	for _, endpoint := range s.endpoints {
 		wg.Go(func() {
 			asked := time.UnixMilli(int64(now()))
 			got, _, _ := s.post(ctx, endpoint, status, s.user.Load().token.Load(), object{}) // errors have a date too
@@ -209,11 +209,11 @@ func (s *Store) call(ctx context.Context, kind kind, path string, message object
 	all, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	until, _ := all.Deadline()
-	count, begin := len(s.config.Endpoints), int(s.first.Load())
+	count, begin := len(s.endpoints), int(s.first.Load())
 	var failed error
 	for tried := range count {
 		i := (begin + tried) % count
-		endpoint := s.config.Endpoints[i]
+		endpoint := s.endpoints[i]
 		before, err := s.before()
 		if err != nil {
 			return reply{}, err

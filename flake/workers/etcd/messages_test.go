@@ -124,7 +124,7 @@ func TestNextAnswer(t *testing.T) {
 		if ok == tt.heard || (err != nil) != tt.heard || asked == 2 == tt.heard || s.first.Load() != 1 {
 			t.Errorf("%s: a swap: %v, %v; the next was asked %d times, and is %d", name, ok, err, asked, s.first.Load())
 		}
-		s.config.Endpoints = s.config.Endpoints[:1]
+		s.endpoints = s.endpoints[:1]
 		s.first.Store(0)
 		if _, err := s.List(limited(t, time.Minute), "p/"); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: alone: %v", name, err)

@@ -156,7 +156,7 @@ func TestOtherCluster(t *testing.T) {
 	if id, err := s.Cluster(t.Context()); id != "cdf818194e3a8c32" || err != nil {
 		t.Errorf("%q, %v", id, err)
 	}
-	text := s.config.Endpoints[1] + ": the store refuses: it belongs to cluster 2, and the others to cdf818194e3a8c32: set"
+	text := s.endpoints[1] + ": the store refuses: it belongs to cluster 2, and the others to cdf818194e3a8c32: set"
 	s.first.Store(1)
 	if err := list(s); err != nil || other.asked != 1 || one.asked != 2 || s.first.Load() != 0 {
 		t.Errorf("%v, asked %d and %d times; endpoint %d is next", err, one.asked, other.asked, s.first.Load())
