@@ -152,6 +152,25 @@ func TestNotResumed(t *testing.T) {
 	}
 }
 
+// A lost claim is not extended again, even if the store is restored to the claim's last value.
+func TestLostStays(t *testing.T) {
+	w := newWorld()
+	one := func(c *Config) { c.Last = 1 }
+	a := w.owner(t, "a", one)
+	c := step(t, a)
+	before := maps.Clone(w.data)
+	if _, err := Release(t.Context(), w, "p", c.Number(), w.now); err != nil {
+		t.Fatal(err)
+	}
+	a.Step(t.Context())
+	w.data = before
+	was := c.Milli()
+	w.now += 1000
+	if err := a.Step(t.Context()); !errors.Is(err, ErrNoneFree) || !c.Clean() || c.Milli() != was {
+		t.Errorf("%v; the mark moved by %d ms", err, c.Milli()-was)
+	}
+}
+
 func TestElsewhereKnown(t *testing.T) {
 	for _, test := range []struct {
 		kept, now string
