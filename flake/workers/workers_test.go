@@ -407,6 +407,26 @@ func TestGivenBackWithin(t *testing.T) {
 	}
 }
 
+// Without a memory, generators may still be open, and an extension that is heard of only now lets them
+// make ids: the mark that is left is not below it.
+func TestGivenBackUnheard(t *testing.T) {
+	w := newWorld()
+	a := w.owner(t, "a")
+	c := step(t, a)
+	w.now += 1000
+	w.fail = func(string) error { w.down = errNever; return errHappened }
+	if err := a.Step(t.Context()); !errors.Is(err, errNever) {
+		t.Fatal(err)
+	}
+	w.fail, w.down = nil, nil
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v := w.value(t, c.Number()); !v.Free || v.Mark < c.Milli() || c.Milli() != w.now+testHold {
+		t.Errorf("the store has %v, ids end at %d", v, c.Milli())
+	}
+}
+
 // Of a process and its copy, or of a disk and its copy, only one keeps the number.
 func TestCopies(t *testing.T) {
 	w := newWorld()
