@@ -149,7 +149,7 @@ type Generator[G io.Closer] struct {
 	open     Opener[G]
 	numbered bool
 	now      atomic.Pointer[G]
-	claim    *workers.Claim // of the number in its ids; nil if it is closed. Only Add and Move use it.
+	claim    *workers.Claim // of the number in its ids; nil if it has none or is closed. Only Add and Move use it.
 }
 
 // Get returns the current generator.
