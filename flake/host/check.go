@@ -178,10 +178,11 @@ var errLong = fmt.Errorf("more than %v from now", longest)
 // rehearsal is a simulated start of the node.
 type rehearsal[G io.Closer] struct {
 	Report
-	plan Plan[G]
-	all  *Generators[G]
-	kept mark.Content // content of the file
-	now  uint64
+	plan  Plan[G]
+	all   *Generators[G]
+	kept  mark.Content // content of the file
+	now   uint64
+	slept time.Duration // without the wait for a number
 
 	store   *shadowStore // nil if the node needs no number
 	entries []workers.Entry
@@ -204,7 +205,7 @@ func (r *rehearsal[G]) refuse(code Code, generator string, err error) {
 // sleep advances the simulated clock.
 func (r *rehearsal[G]) sleep(_ context.Context, d time.Duration) error {
 	r.now += uint64(d / time.Millisecond)
-	if r.now > r.Clock+uint64(longest/time.Millisecond) {
+	if r.slept += d; r.slept > longest {
 		return errLong
 	}
 	return nil

@@ -387,6 +387,20 @@ func TestCheckIsTheStart(t *testing.T) {
 	}
 }
 
+// However late a number is free, a check reports the whole wait for it and for the floor above it.
+func TestCheckLongWait(t *testing.T) {
+	s := newScene(t, 1)
+	s.other(nil)
+	free := s.now + uint64(longest/time.Millisecond)
+	s.rewrite(func(v *workers.Value) { v.Mark = free })
+	s.data["p/floor"] = workers.Floor{Since: 1, Mark: free + 5000, Nonce: 1}.String()
+	s.config.Numbers.Wait = true
+	got := Check(t.Context(), s.config, s.plan)
+	if got.Start != StartWaits || s.now+uint64(got.Wait) != free+5001 || len(got.Findings) != 2 {
+		t.Errorf("%s for %d ms; %+v", got.Start, got.Wait, got.Findings)
+	}
+}
+
 var errAny = errors.New("any")
 
 // same reports whether err is of the same kind as want.
