@@ -25,7 +25,7 @@ const (
 
 // message is any request or reply of this package.
 type message interface {
-	Append(dst []byte) ([]byte, error)
+	Append(dst []byte) []byte
 	Decode(src []byte) error
 }
 
@@ -33,7 +33,7 @@ type message interface {
 // not registered.
 func Lookup(ctx context.Context, addr, name string) (Node, error) {
 	var resp Port2Resp
-	conn, err := request(ctx, addr, &PortPlease2Req{name}, &resp)
+	conn, err := request(ctx, addr, name, &PortPlease2Req{name}, &resp)
 	if err == nil {
 		conn.Close()
 		if resp.Result != ResultOK {
@@ -46,13 +46,13 @@ func Lookup(ctx context.Context, addr, name string) (Node, error) {
 	return resp.Node, nil
 }
 
-// request makes a request on a new connection, because EPMD answers only one per connection. On
-// success it returns the connection, without a deadline.
-func request(ctx context.Context, addr string, req, resp message) (net.Conn, error) {
-	buf, err := req.Append(make([]byte, 2)) // the length
-	if err != nil {
-		return nil, err
+// request makes a request about a name on a new connection, because EPMD answers only one per
+// connection. On success it returns the connection, without a deadline.
+func request(ctx context.Context, addr, name string, req, resp message) (net.Conn, error) {
+	if cause := badName(name); cause != "" {
+		return nil, fmt.Errorf("name: %s", cause)
 	}
+	buf := req.Append(make([]byte, 2)) // the length
 	binary.BigEndian.PutUint16(buf, uint16(len(buf)-2))
 	conn, err := dial(ctx, addr)
 	if err != nil {
@@ -88,12 +88,11 @@ func receive(r io.Reader, resp message) error {
 	for buf := make([]byte, 512); ; {
 		n, err := r.Read(buf)
 		src = append(src, buf[:n]...)
-		format, failed := errors.AsType[*FormatError](resp.Decode(src))
+		failure := resp.Decode(src)
+		_, truncated := errors.AsType[truncatedError](failure)
 		switch {
-		case !failed:
-			return nil
-		case !format.truncated:
-			return format
+		case !truncated:
+			return failure
 		case errors.Is(err, io.EOF):
 			return fmt.Errorf("connection closed before the end of the reply: %w", err)
 		case err != nil:
@@ -117,7 +116,7 @@ func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
 		n.Highest, n.Lowest = Version6, Version5
 	}
 	var resp Alive2Resp
-	conn, err := request(ctx, addr, &Alive2Req{n}, &resp)
+	conn, err := request(ctx, addr, n.Name, &Alive2Req{n}, &resp)
 	if err == nil {
 		switch {
 		case resp.Result != ResultOK:

@@ -94,11 +94,12 @@ func TestLookupNeedsNoClose(t *testing.T) {
 func TestBadNamesAreNotAsked(t *testing.T) {
 	ctx := testContext(t)
 	addr := startLiar(t, "", true)
-	var format *FormatError
-	if _, err := Lookup(ctx, addr, "a\nb"); !errors.As(err, &format) {
-		t.Errorf("Lookup: %v", err)
-	}
-	if _, err := Register(ctx, addr, Node{Name: strings.Repeat("n", 256)}); !errors.As(err, &format) {
-		t.Errorf("Register: %v", err)
+	for _, name := range []string{"", "a\n", "\xff", strings.Repeat("n", 256)} {
+		if _, err := Lookup(ctx, addr, name); err == nil || !strings.Contains(err.Error(), ": name: ") {
+			t.Errorf("Lookup: %v", err)
+		}
+		if _, err := Register(ctx, addr, Node{Name: name}); err == nil || !strings.Contains(err.Error(), ": name: ") {
+			t.Errorf("Register: %v", err)
+		}
 	}
 }

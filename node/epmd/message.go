@@ -16,7 +16,7 @@ type Node struct {
 	Protocol byte   // TCPv4 or TCPv6; nodes ignore it
 	Highest  uint16 // version of the distribution protocol
 	Lowest   uint16
-	Extra    []byte
+	Extra    []byte // at most maxExtra bytes
 }
 
 // The values of Node.Protocol.
@@ -26,13 +26,7 @@ const (
 )
 
 // append appends the fields of a node, as in ALIVE2_REQ and PORT2_RESP.
-func (n *Node) append(dst []byte, message Tag) ([]byte, error) {
-	if cause := badName(n.Name); cause != "" {
-		return dst, &FormatError{Message: message.String(), Field: "name", Cause: cause}
-	}
-	if len(n.Extra) > maxExtra {
-		return dst, &FormatError{Message: message.String(), Field: "extra", Cause: tooLong(len(n.Extra))}
-	}
+func (n *Node) append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, n.Port)
 	dst = append(dst, byte(n.Type), n.Protocol)
 	dst = binary.BigEndian.AppendUint16(dst, n.Highest)
@@ -40,7 +34,7 @@ func (n *Node) append(dst []byte, message Tag) ([]byte, error) {
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(n.Name)))
 	dst = append(dst, n.Name...)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(n.Extra)))
-	return append(dst, n.Extra...), nil
+	return append(dst, n.Extra...)
 }
 
 // node reads the fields of a node. Like the real daemon, it ignores trailing bytes.
@@ -55,22 +49,18 @@ func (r *reader) node() Node {
 	n.Name = r.name(int(r.uint("name length", 2)))
 	size := int(r.uint("extra length", 2))
 	if size > maxExtra {
-		r.fail("extra", tooLong(size))
+		r.fail("extra", fmt.Sprintf("%d bytes, at most %d allowed", size, maxExtra))
 	}
 	n.Extra = append(n.Extra, r.bytes("extra", size)...)
 	return n
-}
-
-func tooLong(size int) string {
-	return fmt.Sprintf("%d bytes, at most %d allowed", size, maxExtra)
 }
 
 // Alive2Req is ALIVE2_REQ, which registers a node while the connection is open.
 type Alive2Req struct{ Node Node }
 
 // Append appends the request to dst.
-func (m *Alive2Req) Append(dst []byte) ([]byte, error) {
-	return m.Node.append(append(dst, byte(TagAlive2Req)), TagAlive2Req)
+func (m *Alive2Req) Append(dst []byte) []byte {
+	return m.Node.append(append(dst, byte(TagAlive2Req)))
 }
 
 // Decode reads the request from src.
@@ -88,16 +78,13 @@ type Alive2Resp struct {
 }
 
 // Append appends the reply to dst.
-func (m *Alive2Resp) Append(dst []byte) ([]byte, error) {
+func (m *Alive2Resp) Append(dst []byte) []byte {
 	if m.Extended {
 		dst = append(dst, byte(TagAlive2XResp), byte(m.Result))
-		return binary.BigEndian.AppendUint32(dst, m.Creation), nil
-	}
-	if m.Creation > 0xFFFF {
-		return dst, &FormatError{Message: TagAlive2Resp.String(), Field: "creation", Cause: "more than 16 bits"}
+		return binary.BigEndian.AppendUint32(dst, m.Creation)
 	}
 	dst = append(dst, byte(TagAlive2Resp), byte(m.Result))
-	return binary.BigEndian.AppendUint16(dst, uint16(m.Creation)), nil
+	return binary.BigEndian.AppendUint16(dst, uint16(m.Creation))
 }
 
 // Decode reads the reply from src.
@@ -117,11 +104,8 @@ func (m *Alive2Resp) Decode(src []byte) error {
 type PortPlease2Req struct{ Name string }
 
 // Append appends the request to dst.
-func (m *PortPlease2Req) Append(dst []byte) ([]byte, error) {
-	if cause := badName(m.Name); cause != "" {
-		return dst, &FormatError{Message: TagPortPlease2Req.String(), Field: "name", Cause: cause}
-	}
-	return append(append(dst, byte(TagPortPlease2Req)), m.Name...), nil
+func (m *PortPlease2Req) Append(dst []byte) []byte {
+	return append(append(dst, byte(TagPortPlease2Req)), m.Name...)
 }
 
 // Decode reads the request from src. Old C nodes add a zero byte to the name.
@@ -142,12 +126,12 @@ type Port2Resp struct {
 }
 
 // Append appends the reply to dst.
-func (m *Port2Resp) Append(dst []byte) ([]byte, error) {
+func (m *Port2Resp) Append(dst []byte) []byte {
 	dst = append(dst, byte(TagPort2Resp), byte(m.Result))
 	if m.Result != ResultOK {
-		return dst, nil
+		return dst
 	}
-	return m.Node.append(dst, TagPort2Resp)
+	return m.Node.append(dst)
 }
 
 // Decode reads the reply from src.
@@ -229,28 +213,18 @@ const (
 	maxExtra = 1020 // bytes of extra, the real daemon's limit
 )
 
-// FormatError is the error for a malformed message.
-type FormatError struct {
-	Message string // its name in the EPMD protocol
-	Field   string
-	Cause   string
-
-	truncated bool // more bytes might complete the message
-}
-
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("epmd: %s: %s: %s", e.Message, e.Field, e.Cause)
-}
+// truncatedError is the error for a message that more bytes might complete.
+type truncatedError struct{ error }
 
 // reader reads fields from src. Its first failure sticks; fields read after it are zero.
 type reader struct {
-	message string
+	message Tag
 	src     []byte
 	err     error
 }
 
 func newReader(src []byte, want Tag) *reader {
-	r := &reader{message: want.String(), src: src}
+	r := &reader{message: want, src: src}
 	if got := Tag(r.uint("tag", 1)); got != want && r.err == nil {
 		r.fail("tag", fmt.Sprintf("got %s", got))
 	}
@@ -259,14 +233,14 @@ func newReader(src []byte, want Tag) *reader {
 
 func (r *reader) fail(field, cause string) {
 	if r.err == nil {
-		r.err = &FormatError{Message: r.message, Field: field, Cause: cause}
+		r.err = fmt.Errorf("epmd: %s: %s: %s", r.message, field, cause)
 	}
 }
 
 func (r *reader) bytes(field string, n int) []byte {
 	if len(r.src) < n && r.err == nil {
-		cause := fmt.Sprintf("%d bytes needed, but only %d left", n, len(r.src))
-		r.err = &FormatError{r.message, field, cause, true}
+		r.fail(field, fmt.Sprintf("%d bytes needed, but only %d left", n, len(r.src)))
+		r.err = truncatedError{r.err}
 	}
 	if r.err != nil {
 		return nil

@@ -50,9 +50,8 @@ var messages = []struct {
 
 func TestMessages(t *testing.T) {
 	for _, tt := range messages {
-		got, err := tt.m.Append([]byte("before"))
-		if err != nil || string(got) != "before"+tt.wire {
-			t.Errorf("%+v: Append = %q, %v, want %q", tt.m, got, err, tt.wire)
+		if got := tt.m.Append([]byte("before")); string(got) != "before"+tt.wire {
+			t.Errorf("%+v: Append = %q, want %q", tt.m, got, tt.wire)
 		}
 		back := fresh(tt.m)
 		if err := back.Decode([]byte(tt.wire)); err != nil || !reflect.DeepEqual(back, tt.m) {
@@ -100,18 +99,6 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestAppendRefuses(t *testing.T) {
-	bad := Node{Name: "a\n", Port: 1}
-	for _, m := range []message{
-		&Alive2Req{bad}, &Alive2Req{Node{Name: "a", Extra: make([]byte, maxExtra+1)}}, &PortPlease2Req{""},
-		&Port2Resp{Node: bad}, &Alive2Resp{Creation: 1 << 16},
-	} {
-		if _, err := m.Append(nil); err == nil {
-			t.Errorf("%+v is appended", m)
-		}
-	}
-}
-
 func fresh(m message) message {
 	return reflect.New(reflect.TypeOf(m).Elem()).Interface().(message)
 }
@@ -132,10 +119,7 @@ func fuzz(f *testing.F, m message) {
 		if a.Decode(src) != nil {
 			return
 		}
-		wire, err := a.Append(nil)
-		if err != nil {
-			t.Fatalf("%+v decoded from %q, but: %v", a, src, err)
-		}
+		wire := a.Append(nil)
 		if err := b.Decode(wire); err != nil || !reflect.DeepEqual(a, b) {
 			t.Errorf("%q is %+v, then %+v, %v", src, a, b, err)
 		}

@@ -328,9 +328,6 @@ func (s *Server) names(conn net.Conn) error {
 }
 
 func send(conn net.Conn, m message) error {
-	buf, err := m.Append(nil)
-	if err == nil {
-		_, err = conn.Write(buf)
-	}
+	_, err := conn.Write(m.Append(nil))
 	return err
 }
