@@ -18,10 +18,8 @@ var (
 	ErrNotFound = errors.New("no node of that name is registered")
 )
 
-const (
-	requestTimeout = 5 * time.Second // bounds a dial, and a request with its reply
-	keepAlive      = 15 * time.Second
-)
+// requestTimeout bounds a dial, and a request with its reply.
+const requestTimeout = 5 * time.Second
 
 // message is any request or reply of this package.
 type message interface {
@@ -77,7 +75,7 @@ func request(ctx context.Context, addr, name string, req, resp message) (net.Con
 }
 
 func dial(ctx context.Context, addr string) (net.Conn, error) {
-	d := net.Dialer{Timeout: requestTimeout, KeepAlive: keepAlive}
+	d := net.Dialer{Timeout: requestTimeout}
 	return d.DialContext(ctx, "tcp", addr)
 }
 
@@ -102,30 +100,21 @@ func receive(r io.Reader, resp message) error {
 }
 
 // Registration is a node's entry in an EPMD. It lasts as long as its connection.
-type Registration struct {
-	Creation uint32 // assigned by the EPMD, not 0
+type Registration struct{ conn net.Conn }
 
-	conn net.Conn
-}
-
-// Register registers n with the EPMD at addr. It returns ErrNameTaken if the name is in use. A
-// zero Type means Normal, and a zero Highest means versions 5 to 6.
+// Register registers n, which supports versions 5 to 6, with the EPMD at addr. A zero Type means
+// Normal. It returns ErrNameTaken if the name is in use. A node chooses its own creation, so
+// Register ignores the one that the EPMD assigns.
 func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
 	n.Type = cmp.Or(n.Type, Normal)
-	if n.Highest == 0 {
-		n.Highest, n.Lowest = Version6, Version5
-	}
+	n.Highest, n.Lowest = Version6, Version5
 	var resp Alive2Resp
 	conn, err := request(ctx, addr, n.Name, &Alive2Req{n}, &resp)
 	if err == nil {
-		switch {
-		case resp.Result != ResultOK:
-			err = ErrNameTaken
-		case resp.Creation == 0:
-			err = errors.New("EPMD returned creation 0")
-		default:
-			return &Registration{resp.Creation, conn}, nil
+		if resp.Result == ResultOK {
+			return &Registration{conn}, nil
 		}
+		err = ErrNameTaken
 		conn.Close()
 	}
 	return nil, fmt.Errorf("epmd: register %q at %s: %w", n.Name, addr, err)

@@ -53,7 +53,6 @@ func TestClientRefusesLies(t *testing.T) {
 		{register, "", short},
 		{register, "v\x00\x00\x00", short},
 		{register, "HTTP/1.1", "ALIVE2_RESP: tag: got Tag(72)"},
-		{register, "y\x00\x00\x00", "creation 0"},
 		{register, "y\x01\x00\x63", "already registered"},
 		{lookup, "w", short},
 		{lookup, "w\x00\x12\x67M\x00\x00\x06\x00\x05\xff\xffflake", short},

@@ -53,12 +53,11 @@ const (
 // is lost. Set the fields and call Start; call Prepare first if other nodes need the EPMD
 // earlier.
 type Keeper struct {
-	Mode     Mode         // Auto if empty
-	Port     uint16       // the EPMD's port in mode Auto; 0 means DefaultPort
-	Node     Node         // Start sets its name
-	Fixed    bool         // in mode Off, other nodes also listen on Node.Port
-	Log      *slog.Logger // nil means slog.Default
-	OnChange func(State)  // optional; called in order; must not call Close
+	Mode  Mode         // Auto if empty
+	Port  uint16       // the EPMD's port in mode Auto; 0 means DefaultPort
+	Node  Node         // Start sets its name
+	Fixed bool         // in mode Off, other nodes also listen on Node.Port
+	Log   *slog.Logger // nil means slog.Default
 
 	program  string        // OTP's daemon; empty means "epmd"
 	patience time.Duration // 0 means the constant of that name
@@ -111,7 +110,6 @@ func (k *Keeper) Start(ctx context.Context, nodename string) (err error) {
 	}
 	k.state.Addr = k.Mode.addr(k.Port)
 	if k.Mode == Off {
-		k.set(k.state)
 		return nil
 	}
 	ctx, k.cancel = context.WithCancel(ctx)
@@ -156,7 +154,7 @@ func (k *Keeper) run(ctx context.Context, reg *Registration) {
 			k.lostAt = time.Now()
 		}
 		if ctx.Err() == nil {
-			k.lost(nil)
+			k.lost(errors.New("EPMD closed the connection"))
 		}
 		reg = k.renew(ctx)
 	}
@@ -194,7 +192,7 @@ func (k *Keeper) register(ctx context.Context) (*Registration, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := State{Addr: addr, Serving: k.server != nil, Registered: true, Creation: reg.Creation}
+	s := State{Addr: addr, Serving: k.server != nil, Registered: true}
 	k.set(s)
 	k.Log.Info("epmd: registered", "node", k.Node.Name, "port", k.Node.Port, "address", addr, "own", s.Serving)
 	return reg, nil
@@ -208,19 +206,13 @@ func (k *Keeper) lost(err error) {
 		return
 	}
 	k.set(s)
-	if err == nil {
-		err = errors.New("EPMD closed the connection")
-	}
 	k.Log.Warn("epmd: not registered", "node", k.Node.Name, "address", s.Addr, "err", err)
 }
 
 func (k *Keeper) set(s State) {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.state = s
-	k.mu.Unlock()
-	if k.OnChange != nil {
-		k.OnChange(s)
-	}
 }
 
 // State is the state of a node's registration.
@@ -228,8 +220,7 @@ type State struct {
 	Addr       string // the EPMD's address; empty in mode Off
 	Serving    bool   // the EPMD is our own
 	Registered bool
-	Creation   uint32 // assigned by the EPMD
-	Err        error  // the cause if the node is not registered, or nil
+	Err        error // the cause if the node is not registered
 }
 
 // String describes the state for operators.
@@ -241,10 +232,8 @@ func (s State) String() string {
 		return fmt.Sprintf("registered with its own EPMD at %s", s.Addr)
 	case s.Registered:
 		return fmt.Sprintf("registered with the EPMD at %s", s.Addr)
-	case s.Err != nil:
-		return fmt.Sprintf("not registered: %v", s.Err)
 	}
-	return fmt.Sprintf("not registered: the EPMD at %s has ended", s.Addr)
+	return fmt.Sprintf("not registered: %v", s.Err)
 }
 
 // Mode selects the EPMD with which a node registers: Auto, Off or "host:port".
@@ -290,12 +279,9 @@ func joinPort(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-// ErrOff is returned by Find in mode Off.
-var ErrOff = errors.New("EPMD is off")
-
 // Find asks the EPMD on its host for the node name@host. It returns ErrNotFound if the node is
 // not registered. In mode Off it returns our own port if that is fixed, like Erlang with
-// -erl_epmd_port; otherwise it fails with ErrOff.
+// -erl_epmd_port; otherwise it fails.
 func (k *Keeper) Find(ctx context.Context, nodename string) (n Node, host string, err error) {
 	name, host, err := splitName(nodename)
 	if err != nil {
@@ -305,7 +291,7 @@ func (k *Keeper) Find(ctx context.Context, nodename string) (n Node, host string
 	case k.Mode == Off && k.Fixed:
 		return k.Node, host, nil
 	case k.Mode == Off:
-		return Node{}, "", fmt.Errorf("epmd: look up %q: %w", nodename, ErrOff)
+		return Node{}, "", fmt.Errorf("epmd: look up %q: EPMD is off", nodename)
 	}
 	n, err = Lookup(ctx, k.addrOf(host), name)
 	return n, host, err

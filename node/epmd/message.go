@@ -13,17 +13,14 @@ type Node struct {
 	Name     string // up to the @
 	Port     uint16
 	Type     NodeType
-	Protocol byte   // TCPv4 or TCPv6; nodes ignore it
+	Protocol byte   // 0 for IPv4, or TCPv6; nodes ignore it
 	Highest  uint16 // version of the distribution protocol
 	Lowest   uint16
 	Extra    []byte // at most maxExtra bytes
 }
 
-// The values of Node.Protocol.
-const (
-	TCPv4 byte = 0
-	TCPv6 byte = 1
-)
+// TCPv6 is the Protocol of a node that listens only on IPv6.
+const TCPv6 byte = 1
 
 // append appends the fields of a node, as in ALIVE2_REQ and PORT2_RESP.
 func (n *Node) append(dst []byte) []byte {

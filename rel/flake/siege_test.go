@@ -82,7 +82,6 @@ func newSiege(ctx context.Context, t *testing.T, n *flakeNode, url string) *sieg
 	t.Cleanup(func() { dead.Close() })
 	registered, err := epmd.Register(ctx, "127.0.0.1:"+n.port, epmd.Node{
 		Name: "dead", Port: uint16(dead.Addr().(*net.TCPAddr).Port), Type: epmd.Hidden,
-		Highest: epmd.Version6, Lowest: epmd.Version5,
 	})
 	if err != nil {
 		t.Fatal(err)
