@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
-	"github.com/flake-go/flake/node/certs"
 	"github.com/flake-go/flake/node/certs/certstest"
 )
 
@@ -88,12 +86,11 @@ func TestMetrics(t *testing.T) {
 	s.Node = idhttptest.Server(t, "up").Node
 	end := time.Now().Add(5e5 * time.Second) // so that the first digits of the time left are known
 	s.Node.TLS = certificate(end)
-	ca := certstest.NewCA(t, "ca")
-	source, err := certs.Open(files(ca.Issue("http", "localhost")), slog.Default())
+	pair, err := tls.LoadX509KeyPair(certstest.NewCA(t, "ca").Issue("http", "localhost"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.TLS = source.Config
+	s.TLS = func() *tls.Config { return &tls.Config{Certificates: []tls.Certificate{pair}} }
 	get(t, s, "/v1/ids")
 	get(t, s, "/v1/ids?n=150")
 	s.ServeHTTP(httptest.NewRecorder(), idsRequest("/v1/ids/none", ""))
@@ -173,8 +170,6 @@ func certificate(end time.Time) func() *tls.Config {
 	leaf := &x509.Certificate{NotAfter: end}
 	return func() *tls.Config { return &tls.Config{Certificates: []tls.Certificate{{Leaf: leaf}}} }
 }
-
-func files(cert, key string) certs.Files { return certs.Files{Cert: cert, Key: key} }
 
 // Each kind of answer has the headers for browsers and caches.
 func TestHeaders(t *testing.T) {

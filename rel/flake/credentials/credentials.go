@@ -3,45 +3,16 @@
 package credentials
 
 import (
-	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd"
-	"github.com/flake-go/flake/node/certs"
-	"github.com/flake-go/flake/rel/flake/cli"
 )
-
-// NodeCerts reads the files of [node.tls]. If there is no such table, it returns nil.
-func NodeCerts(cfg config.Node, log *slog.Logger) (*certs.Source, error) {
-	files := certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}
-	if cfg.TLS.Verify == config.VerifyPeer {
-		files.CA = cfg.TLS.CA
-	}
-	return open("node.tls", cfg.TLS.On, files, log)
-}
-
-// HTTPCerts reads the files of [http.tls]. If there is no such table, or no HTTP, it returns nil.
-func HTTPCerts(cfg config.HTTP, log *slog.Logger) (*certs.Source, error) {
-	return open("http.tls", cfg.TLS.On && cfg.Listen != "", certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log)
-}
-
-func open(table string, on bool, files certs.Files, log *slog.Logger) (*certs.Source, error) {
-	if !on {
-		return nil, nil
-	}
-	s, err := certs.Open(files, log)
-	if err != nil {
-		return nil, cli.UsageError(fmt.Errorf("%s: %w", table, err))
-	}
-	return s, nil
-}
 
 // minToken is the length of the shortest token accepted: 64 random bits in base 16.
 const minToken = 16
@@ -84,29 +55,19 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	if cfg.CA != "" {
-		pem, err := certs.ReadFile(cfg.CA)
-		if err != nil {
-			return nil, "", fmt.Errorf("etcd.ca: %w", err)
-		}
-		c.TLS.RootCAs = x509.NewCertPool()
-		if !c.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, "", fmt.Errorf("etcd.ca %q: must be a certificate in PEM", cfg.CA)
+		if c.TLS.RootCAs, err = readPool(cfg.CA); err != nil {
+			return nil, "", fmt.Errorf("etcd: %w", err)
 		}
 	}
 	if cfg.Cert != "" {
-		load := func() (*tls.Certificate, error) { // called for each connection, because certificates are renewed
-			cert, err1 := certs.ReadFile(cfg.Cert)
-			key, err2 := certs.ReadFile(cfg.Key)
-			if err := cmp.Or(err1, err2); err != nil {
-				return nil, err
-			}
-			pair, err := tls.X509KeyPair(cert, key)
+		// It is called for each connection, because certificates are renewed.
+		c.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := readPair(cfg.Cert, cfg.Key)
 			return &pair, err
 		}
-		if _, err := load(); err != nil {
-			return nil, "", fmt.Errorf("etcd.cert, etcd.key: %w", err)
+		if _, err := c.TLS.GetClientCertificate(nil); err != nil {
+			return nil, "", fmt.Errorf("etcd: %w", err)
 		}
-		c.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
 	}
 	store, err = etcd.New(c)
 	return store, password, err

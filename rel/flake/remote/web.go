@@ -19,7 +19,6 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/internal/switching"
-	"github.com/flake-go/flake/node/certs"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
@@ -122,9 +121,9 @@ func urlOf(cfg config.HTTP) (string, error) {
 
 // onlyOf returns settings that accept only the first certificate in a file, the node's, whatever names it contains.
 func onlyOf(file string) (*tls.Config, error) {
-	text, err := certs.ReadFile(file)
+	text, err := credentials.ReadPEM("http.tls.cert", file)
 	if err != nil {
-		return nil, fmt.Errorf("http.tls.cert: %w", err)
+		return nil, err
 	}
 	first, _ := pem.Decode(text)
 	if first == nil {

@@ -11,17 +11,17 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
-	"github.com/flake-go/flake/node/certs"
 	"github.com/flake-go/flake/node/reserve"
 	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
 // httpEnd limits how long requests in progress may take when the node stops.
 const httpEnd = 5 * time.Second
 
 type door struct {
-	*idhttp.Server               // nil until the door serves
-	certs          *certs.Source // or nil
+	*idhttp.Server                    // nil until the door serves
+	certs          *credentials.Certs // or nil
 	listener       net.Listener
 	scheme         string
 	metrics        net.Listener // or nil
@@ -29,7 +29,7 @@ type door struct {
 
 // openDoor listens for HTTP if the configuration says so; otherwise it returns nil. If
 // certificates is nil, it serves HTTP without TLS.
-func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*door, error) {
+func openDoor(cfg config.HTTP, certificates *credentials.Certs, log *slog.Logger) (*door, error) {
 	if cfg.Listen == "" {
 		return nil, nil
 	}

@@ -24,12 +24,12 @@ import (
 	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
-	"github.com/flake-go/flake/node/certs"
 	"github.com/flake-go/flake/node/console"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/reserve"
 	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/credentials"
 	"github.com/flake-go/flake/rel/flake/generators"
 	"github.com/flake-go/flake/rel/flake/output"
 	"github.com/flake-go/flake/rel/flake/systemd"
@@ -40,10 +40,10 @@ type Server struct {
 	Node       *node.Node   // nil until it starts
 	keeper     *epmd.Keeper // of Node
 	Generators generators.Set
-	http       *door              // or nil
-	secured    func() *tls.Config // or nil
-	settings   settings           // current
-	seen       certs.Versions     // of the settings' secret files, before they were read
+	http       *door                // or nil
+	secured    func() *tls.Config   // or nil
+	settings   settings             // current
+	seen       credentials.Versions // of the settings' secret files, before they were read
 	log        *slog.Logger
 	level      *slog.LevelVar // of log's lines
 }

@@ -11,14 +11,13 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver/idhttp"
-	"github.com/flake-go/flake/node/certs"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
 // secure returns a function that returns the TLS settings of a node with certificates. It
 // warns about a certificate that other nodes may reject.
-func secure(s *certs.Source, name string, log *slog.Logger) func() *tls.Config {
+func secure(s *credentials.Certs, name string, log *slog.Logger) func() *tls.Config {
 	if s == nil {
 		return nil
 	}
@@ -48,7 +47,7 @@ type settings struct {
 	password string // of etcd's user
 
 	// Each is nil if there are no certificates; otherwise it reads its files again for each connection.
-	node, http *certs.Source
+	node, http *credentials.Certs
 	etcd       *etcd.Store
 }
 
@@ -57,8 +56,9 @@ type settings struct {
 const secretsCheck = 5 * time.Second
 
 // secrets returns the versions of the secret files.
-func secrets(cfg config.Config) certs.Versions {
-	return certs.VersionsOf(cfg.Node.CookieFile, cfg.Node.PreviousCookieFile, cfg.HTTP.TokenFile, cfg.Etcd.PasswordFile)
+func secrets(cfg config.Config) credentials.Versions {
+	n := cfg.Node
+	return credentials.VersionsOf(n.CookieFile, n.PreviousCookieFile, cfg.HTTP.TokenFile, cfg.Etcd.PasswordFile)
 }
 
 // readSettings reads the files that a configuration names. It returns all errors, joined.

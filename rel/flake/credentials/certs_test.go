@@ -1,4 +1,4 @@
-package certs
+package credentials
 
 import (
 	"bytes"
@@ -13,45 +13,50 @@ import (
 	"github.com/flake-go/flake/node/certs/certstest"
 )
 
+// openCerts opens certs that verify other nodes unless ca is empty.
+func openCerts(log *slog.Logger, cert, key, ca string) (*Certs, error) {
+	return (&Certs{cert: cert, key: key, ca: ca, log: log}).open("tls", true)
+}
+
 func TestOpen(t *testing.T) {
 	ca := certstest.NewCA(t, "ca")
 	cert, key := ca.Issue("a", "localhost")
 	_, otherKey := ca.Issue("b", "localhost")
 	none, long := filepath.Join(ca.Dir, "none"), filepath.Join(ca.Dir, "long")
-	if err := os.WriteFile(long, make([]byte, MaxFile+1), 0o600); err != nil {
+	if err := os.WriteFile(long, make([]byte, maxFile+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		files Files
-		want  string
+		cert, key, ca string
+		want          string
 	}{
-		{Files{cert, key, ""}, ""},
-		{Files{cert, key, ca.File}, ""},
-		{Files{none, key, ""}, `cert "DIR/none": cannot be read: no such file or directory`},
-		{Files{cert, none, ""}, `key "DIR/none": cannot be read: no such file or directory`},
-		{Files{cert, key, none}, `ca "DIR/none": cannot be read: no such file or directory`},
-		{Files{os.DevNull, key, ""}, `cert "` + os.DevNull + `": cannot be read: not a regular file`},
-		{Files{cert, ca.Dir, ""}, `key "DIR": cannot be read: not a regular file`},
-		{Files{cert, key, long}, `ca "DIR/long": cannot be read: longer than 1048576 bytes`},
-		{Files{cert, otherKey, ""}, `cert "DIR/a.pem" and key "DIR/b.key": tls: private key does not match public key`},
-		{Files{cert, key, key}, `ca "DIR/a.key": no certificate in PEM form`},
-		{Files{key, key, ""}, `cert "DIR/a.key" and key "DIR/a.key": tls: failed to find certificate PEM data ` +
+		{cert, key, "", ""},
+		{cert, key, ca.File, ""},
+		{none, key, "", `cert "DIR/none": cannot be read: no such file or directory`},
+		{cert, none, "", `key "DIR/none": cannot be read: no such file or directory`},
+		{cert, key, none, `ca "DIR/none": cannot be read: no such file or directory`},
+		{os.DevNull, key, "", `cert "` + os.DevNull + `": cannot be read: not a regular file`},
+		{cert, ca.Dir, "", `key "DIR": cannot be read: not a regular file`},
+		{cert, key, long, `ca "DIR/long": the file is 1048577 bytes long; the limit is 1048576`},
+		{cert, otherKey, "", `cert "DIR/a.pem" and key "DIR/b.key": tls: private key does not match public key`},
+		{cert, key, key, `ca "DIR/a.key": no certificate in PEM form`},
+		{key, key, "", `cert "DIR/a.key" and key "DIR/a.key": tls: failed to find certificate PEM data ` +
 			`in certificate input, but did find a private key; PEM inputs may have been switched`},
 	} {
-		s, err := Open(tt.files, slog.Default())
+		s, err := openCerts(slog.Default(), tt.cert, tt.key, tt.ca)
 		got := ""
 		if err != nil {
-			got = strings.ReplaceAll(err.Error(), ca.Dir, "DIR")
+			got = strings.ReplaceAll(strings.TrimPrefix(err.Error(), "tls: "), ca.Dir, "DIR")
 		}
 		if got != tt.want {
-			t.Errorf("%+v:\ngot  %s\nwant %s", tt.files, got, tt.want)
+			t.Errorf("%+v:\ngot  %s\nwant %s", tt, got, tt.want)
 		}
 		if err != nil {
 			continue
 		}
 		c := s.Config()
-		if verifies := tt.files.CA != ""; (c.ClientAuth == tls.RequireAndVerifyClientCert) != verifies || c.InsecureSkipVerify == verifies {
-			t.Errorf("%+v: ClientAuth %v, InsecureSkipVerify %v", tt.files, c.ClientAuth, c.InsecureSkipVerify)
+		if verifies := tt.ca != ""; (c.ClientAuth == tls.RequireAndVerifyClientCert) != verifies || c.InsecureSkipVerify == verifies {
+			t.Errorf("%+v: ClientAuth %v, InsecureSkipVerify %v", tt, c.ClientAuth, c.InsecureSkipVerify)
 		}
 		if c.MinVersion != tls.VersionTLS12 {
 			t.Errorf("MinVersion %x", c.MinVersion)
@@ -65,7 +70,7 @@ func TestChange(t *testing.T) {
 	ca := certstest.NewCA(t, "ca")
 	cert, key := ca.Issue("first", "localhost")
 	var log bytes.Buffer
-	s, err := Open(Files{cert, key, ca.File}, slog.New(slog.NewTextHandler(&log, nil)))
+	s, err := openCerts(slog.New(slog.NewTextHandler(&log, nil)), cert, key, ca.File)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,159 @@
+package credentials
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/rel/flake/cli"
+)
+
+// Certs holds the TLS settings from certificate files, and makes them again when the files change,
+// so that renewing a certificate needs no restart. Encrypted keys and revocation are not supported.
+type Certs struct {
+	cert, key string // paths of PEM files: the certificate is followed by the intermediate certificates
+	ca        string // the issuer of other nodes' certificates, which are not verified if ca is empty
+	log       *slog.Logger
+
+	mu     sync.Mutex
+	seen   Versions // of the files when they were last read
+	config *tls.Config
+}
+
+// NodeCerts reads the files of [node.tls]. If there is no such table, it returns nil.
+func NodeCerts(cfg config.Node, log *slog.Logger) (*Certs, error) {
+	c := &Certs{cert: cfg.TLS.Cert, key: cfg.TLS.Key, log: log}
+	if cfg.TLS.Verify == config.VerifyPeer {
+		c.ca = cfg.TLS.CA
+	}
+	return c.open("node.tls", cfg.TLS.On)
+}
+
+// HTTPCerts reads the files of [http.tls]. If there is no such table, or no HTTP, it returns nil.
+func HTTPCerts(cfg config.HTTP, log *slog.Logger) (*Certs, error) {
+	c := &Certs{cert: cfg.TLS.Cert, key: cfg.TLS.Key, log: log}
+	return c.open("http.tls", cfg.TLS.On && cfg.Listen != "")
+}
+
+func (c *Certs) open(table string, on bool) (_ *Certs, err error) {
+	if !on {
+		return nil, nil
+	}
+	c.seen = c.versions()
+	if c.config, err = c.load(); err != nil {
+		return nil, cli.UsageError(fmt.Errorf("%s: %w", table, err))
+	}
+	return c, nil
+}
+
+// Config returns the settings for an accepted or dialed connection, after reading files that have
+// changed. If the new files are invalid, it logs an error once and returns the old settings. The
+// dialing side sets ServerName in a clone.
+func (c *Certs) Config() *tls.Config {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.versions()
+	if now == c.seen {
+		return c.config
+	}
+	c.seen = now // before reading, so that a change during the read is noticed
+	settings, err := c.load()
+	if err != nil {
+		c.log.Error("cannot use the changed TLS files; the old certificate stays in use", "err", err)
+		return c.config
+	}
+	c.config = settings
+	leaf := settings.Certificates[0].Leaf
+	c.log.Info("read the changed TLS files", "certificate",
+		fmt.Sprintf("%s, until %s", leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339)))
+	return settings
+}
+
+func (c *Certs) versions() Versions { return VersionsOf(c.cert, c.key, c.ca) }
+
+// Versions tells whether files have changed, by their modification times, sizes and modes.
+type Versions [4]struct {
+	modified time.Time
+	size     int64
+	mode     fs.FileMode
+}
+
+// VersionsOf returns the versions of up to 4 files. All missing files have the same version.
+func VersionsOf(paths ...string) (v Versions) {
+	for i, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			v[i].modified, v[i].size, v[i].mode = info.ModTime(), info.Size(), info.Mode()
+		}
+	}
+	return v
+}
+
+func (c *Certs) load() (*tls.Config, error) {
+	pair, err := readPair(c.cert, c.key)
+	if err != nil {
+		return nil, err
+	}
+	settings := &tls.Config{
+		Certificates: []tls.Certificate{pair},
+		MinVersion:   tls.VersionTLS12,
+		// A resumed session would not verify the peer with the current CA.
+		SessionTicketsDisabled: true,
+	}
+	if c.ca == "" {
+		settings.InsecureSkipVerify = true // when dialing: only the cookie is verified
+		return settings, nil
+	}
+	if settings.RootCAs, err = readPool(c.ca); err != nil {
+		return nil, err
+	}
+	settings.ClientCAs = settings.RootCAs
+	settings.ClientAuth = tls.RequireAndVerifyClientCert
+	return settings, nil
+}
+
+// readPair reads a certificate and its key.
+func readPair(certFile, keyFile string) (pair tls.Certificate, err error) {
+	cert, err := ReadPEM("cert", certFile)
+	if err != nil {
+		return pair, err
+	}
+	key, err := ReadPEM("key", keyFile)
+	if err != nil {
+		return pair, err
+	}
+	if pair, err = tls.X509KeyPair(cert, key); err != nil {
+		err = fmt.Errorf("cert %q and key %q: %w", certFile, keyFile, err)
+	}
+	return pair, err
+}
+
+// readPool reads the certificates of CAs.
+func readPool(file string) (*x509.CertPool, error) {
+	ca, err := ReadPEM("ca", file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, fmt.Errorf("ca %q: no certificate in PEM form", file)
+	}
+	return pool, nil
+}
+
+// maxFile bounds the bytes of a PEM file. All public CAs together have about 200 KB.
+const maxFile = 1 << 20
+
+// ReadPEM reads a PEM file. Errors begin with key.
+func ReadPEM(key, path string) ([]byte, error) {
+	text, _, err := config.ReadFile(path, maxFile)
+	if err != nil {
+		err = fmt.Errorf("%s %q: %w", key, path, err)
+	}
+	return []byte(text), err
+}
