@@ -20,7 +20,7 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
-	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/internal/certstest"
 )
 
 // listening returns the URL of a server.

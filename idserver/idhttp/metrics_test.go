@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
-	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/internal/certstest"
 )
 
 // metricName matches the names of metrics in a PromQL expression.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/internal/certstest"
 )
 
 // endless is a connection on which data always arrives.

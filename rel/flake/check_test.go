@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/internal/certstest"
 )
 
 // checkedConfig runs flake -check-config, and returns its output with dir replaced by DIR.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
-	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/internal/certstest"
 )
 
 // An operator is told what to set if etcd requires TLS and users, and the node's settings do not match.

@@ -17,7 +17,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
-	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/internal/certstest"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/rel/flake/cli"
 )

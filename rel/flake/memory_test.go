@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/internal/certstest"
 	"github.com/flake-go/flake/internal/testenv"
-	"github.com/flake-go/flake/node/certs/certstest"
 	"github.com/flake-go/flake/node/etf"
 )
 

@@ -21,7 +21,7 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/internal/certstest"
 	"github.com/flake-go/flake/node/handshake"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
-	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/internal/certstest"
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/internal/certstest"
 )
 
 const loopback = "127.0.0.1" // of the node and its callers

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/internal/certstest"
 )
 
 // openCerts opens certs that verify other nodes unless ca is empty.

@@ -23,7 +23,7 @@ type CA struct {
 	Pool *x509.CertPool
 
 	t     *testing.T
-	cert  *x509.Certificate
+	cert  *x509.Certificate // its template
 	key   *ecdsa.PrivateKey
 	chain [][]byte // appended to each certificate that it issues
 }
@@ -32,12 +32,9 @@ type CA struct {
 func NewCA(t *testing.T, name string) *CA {
 	t.Helper()
 	dir := t.TempDir()
-	ca := &CA{Dir: dir, File: filepath.Join(dir, "ca.pem"), Pool: x509.NewCertPool(), t: t, key: newKey(t)}
-	template := newCATemplate(name)
-	der := ca.sign(template, template, ca.key)
-	ca.cert = parse(t, der)
-	ca.Pool.AddCert(ca.cert)
-	write(t, ca.File, "CERTIFICATE", der)
+	ca := &CA{Dir: dir, File: filepath.Join(dir, "ca.pem"), Pool: x509.NewCertPool()}
+	ca.t, ca.cert, ca.key = t, newCATemplate(name), newKey(t)
+	ca.Pool.AppendCertsFromPEM(write(t, ca.File, "CERTIFICATE", ca.sign(ca.cert, ca.key)))
 	return ca
 }
 
@@ -45,10 +42,10 @@ func NewCA(t *testing.T, name string) *CA {
 // the new one too.
 func (ca *CA) Under(name string) *CA {
 	ca.t.Helper()
-	key := newKey(ca.t)
-	der := ca.sign(newCATemplate(name), ca.cert, key)
-	return &CA{Dir: ca.t.TempDir(), File: ca.File, Pool: ca.Pool,
-		t: ca.t, cert: parse(ca.t, der), key: key, chain: append([][]byte{der}, ca.chain...)}
+	under := *ca
+	under.Dir, under.cert, under.key = ca.t.TempDir(), newCATemplate(name), newKey(ca.t)
+	under.chain = append([][]byte{ca.sign(under.cert, under.key)}, ca.chain...)
+	return &under
 }
 
 // Issue writes a certificate for a host, and its key, and returns their paths. An IP address is
@@ -68,7 +65,7 @@ func (ca *CA) Issue(name, host string) (cert, key string) {
 		ca.t.Fatal(err)
 	}
 	cert, key = filepath.Join(ca.Dir, name+".pem"), filepath.Join(ca.Dir, name+".key")
-	write(ca.t, cert, "CERTIFICATE", append([][]byte{ca.sign(template, ca.cert, k)}, ca.chain...)...)
+	write(ca.t, cert, "CERTIFICATE", append([][]byte{ca.sign(template, k)}, ca.chain...)...)
 	write(ca.t, key, "PRIVATE KEY", pkcs8)
 	return cert, key
 }
@@ -84,8 +81,8 @@ func (ca *CA) Client(name, host string) *tls.Config {
 	return &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{cert}}
 }
 
-func (ca *CA) sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey) []byte {
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), ca.key)
+func (ca *CA) sign(template *x509.Certificate, key *ecdsa.PrivateKey) []byte {
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
 	if err != nil {
 		ca.t.Fatal(err)
 	}
@@ -107,14 +104,6 @@ func newCATemplate(name string) *x509.Certificate {
 	return template
 }
 
-func parse(t *testing.T, der []byte) *x509.Certificate {
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert
-}
-
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -123,12 +112,12 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-func write(t *testing.T, path, kind string, ders ...[]byte) {
-	var text []byte
+func write(t *testing.T, path, kind string, ders ...[]byte) (text []byte) {
 	for _, der := range ders {
 		text = append(text, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})...)
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return text
 }
