@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/node/host"
 )
 
 // These words may be used instead of a worker id or number.
@@ -296,7 +296,7 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 		c.Generators[i].faults(c.Generators[:i], func(name, want string) { fault(key+name, "%s", want) })
 	}
 	h := &c.HTTP
-	host, _, _ := net.SplitHostPort(h.Listen)
+	address, _, _ := net.SplitHostPort(h.Listen)
 	switch {
 	case h.Metrics != "" && h.Listen == "":
 		fault("http.metrics", "needs http.listen")
@@ -304,7 +304,7 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 		fault("http.pprof", "needs http.token_file: profiles are only for callers with the token")
 	case h.Open && h.TokenFile != "":
 		fault("http.open", "http.token_file is %q: set only one of the two", h.TokenFile)
-	case host != "" && !IsLoopback(host) && !h.Open && h.TokenFile == "":
+	case address != "" && !host.IsLoopback(address) && !h.Open && h.TokenFile == "":
 		fault("http.listen", "this can be reached from other hosts: "+
 			"set http.token_file, or http.open = true if anyone may take ids")
 	}
@@ -315,23 +315,13 @@ const needsEtcd = "needs a table [etcd] with endpoints"
 
 // beyondLoopback returns the valid setting that lets other hosts reach the node, or "".
 func (c *Config) beyondLoopback() string {
-	if _, host, _ := strings.Cut(c.Node.Name, "@"); validName(c.Node.Name) && !IsLoopback(host) {
+	if _, name, _ := strings.Cut(c.Node.Name, "@"); validName(c.Node.Name) && !host.IsLoopback(name) {
 		return "node.name " + c.Node.Name
 	}
-	if host, _, err := net.SplitHostPort(c.Node.Listen); err == nil && !IsLoopback(host) {
+	if address, _, err := net.SplitHostPort(c.Node.Listen); err == nil && !host.IsLoopback(address) {
 		return "node.listen " + c.Node.Listen
 	}
 	return ""
-}
-
-// IsLoopback reports whether host is a loopback name or address: 127.0.0.0/8,
-// ::1, localhost or localhost.localdomain.
-func IsLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") || strings.EqualFold(host, "localhost.localdomain") {
-		return true
-	}
-	ip, _ := netip.ParseAddr(host)
-	return ip.Unmap().IsLoopback()
 }
 
 // nodeName matches the names that net_kernel accepts, except those with a second @, which no peer could dial.

@@ -16,6 +16,7 @@ import (
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
@@ -50,9 +51,9 @@ func Dialer(cfg config.Node) (client.Dialer, error) {
 // SayDigest warns that, without TLS, any host that answers at the name gets a digest of the
 // cookie. A node on loopback needs no warning: only this machine can answer.
 func SayDigest(w io.Writer, cfg config.Node) {
-	_, host, _ := strings.Cut(cfg.Name, "@")
-	if !cfg.TLS.On && !config.IsLoopback(host) {
-		fmt.Fprintf(w, "flake: node.tls is not set: any program that answers at %s gets a digest of the cookie\n", host)
+	_, name, _ := strings.Cut(cfg.Name, "@")
+	if !cfg.TLS.On && !host.IsLoopback(name) {
+		fmt.Fprintf(w, "flake: node.tls is not set: any program that answers at %s gets a digest of the cookie\n", name)
 	}
 }
 

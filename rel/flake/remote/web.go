@@ -19,6 +19,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/internal/switching"
+	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
@@ -97,9 +98,9 @@ func newWeb(cfg config.HTTP, at string) (w *Web, err error) {
 
 // hereOnly reports whether every resolver takes a URL's host to be this machine. For some of these
 // hosts, net/http would send the request, with its token, to the proxy that the environment names.
-func hereOnly(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return config.IsLoopback(host) || strings.HasSuffix(strings.ToLower(host), ".localhost") ||
+func hereOnly(name string) bool {
+	ip, err := netip.ParseAddr(name)
+	return host.IsLoopback(name) || strings.HasSuffix(strings.ToLower(name), ".localhost") ||
 		err == nil && ip.IsUnspecified()
 }
 

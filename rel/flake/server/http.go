@@ -11,6 +11,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
+	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/node/reserve"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/credentials"
@@ -41,7 +42,7 @@ func openDoor(cfg config.HTTP, certificates *credentials.Certs, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("http.listen: %w", err)
 	}
-	if host, _, _ := net.SplitHostPort(cfg.Listen); !config.IsLoopback(host) && !cfg.TLS.On {
+	if address, _, _ := net.SplitHostPort(cfg.Listen); !host.IsLoopback(address) && !cfg.TLS.On {
 		log.Warn("HTTP without TLS: anyone on the network can read requests, answers and the token")
 	}
 	d := &door{nil, certificates, reserve.Listener(l, log), scheme, nil}
