@@ -138,22 +138,17 @@ func (r *Reader) Uint64() uint64 {
 }
 
 // Pid reads a pid and returns its external bytes, a part of the source. Pid(r.Pid()) is a copy.
-func (r *Reader) Pid() []byte {
-	if r.Peek().IsPid() {
-		return r.Raw()
-	}
-	r.next()
-	r.refuse("not a pid")
-	return nil
-}
+func (r *Reader) Pid() []byte { return r.identity(r.Peek().IsPid(), "not a pid") }
 
 // Ref reads a reference and returns its external bytes, a part of the source. Ref(r.Ref()) is a copy.
-func (r *Reader) Ref() []byte {
-	if r.Peek().IsRef() {
+func (r *Reader) Ref() []byte { return r.identity(r.Peek().IsRef(), "not a reference") }
+
+func (r *Reader) identity(expected bool, reason string) []byte {
+	if expected {
 		return r.Raw()
 	}
 	r.next()
-	r.refuse("not a reference")
+	r.refuse(reason)
 	return nil
 }
 
