@@ -98,7 +98,6 @@ func Accept(rw io.ReadWriter, o Options) (Peer, error) {
 	if err := a.recvInto(&a.name); err != nil {
 		return Peer{}, err
 	}
-	a.all = a.name.Flags
 	a.peer = Peer{Name: a.name.Node, Creation: a.name.Creation, Version: a.name.Version}
 	if o.NameReceived != nil {
 		if err := o.NameReceived(); err != nil {
@@ -114,9 +113,8 @@ func Accept(rw io.ReadWriter, o Options) (Peer, error) {
 type acceptor struct {
 	stream
 	o    Options
-	name Name
+	name Name // with all flags that the peer has offered so far
 	peer Peer
-	all  Flags // offered by the peer
 }
 
 func newStream(rw io.ReadWriter, o Options) stream {
@@ -128,7 +126,7 @@ func newStream(rw io.ReadWriter, o Options) stream {
 }
 
 func (a *acceptor) sendStatus() error {
-	if a.all.Has(NameMe) {
+	if a.name.Flags.Has(NameMe) {
 		assign := a.o.AssignName
 		if assign == nil {
 			assign = NewName
@@ -164,7 +162,7 @@ func (a *acceptor) sendStatus() error {
 // assigned name only from a challenge with NAME_ME.
 func (a *acceptor) prove() error {
 	version := a.peer.Version
-	if a.all.Has(Handshake23) {
+	if a.name.Flags.Has(Handshake23) {
 		version = 6
 	}
 	ours, end, err := a.challenges.pose(a.o.Rand)
@@ -173,7 +171,7 @@ func (a *acceptor) prove() error {
 	}
 	defer end()
 	err = a.send(Challenge{
-		Version: version, Flags: Offered | a.all&NameMe, Challenge: ours, Creation: a.o.Creation, Node: a.o.Node,
+		Version: version, Flags: Offered | a.name.Flags&NameMe, Challenge: ours, Creation: a.o.Creation, Node: a.o.Node,
 	})
 	if err != nil {
 		return err
@@ -187,7 +185,7 @@ func (a *acceptor) prove() error {
 		if err := m.Decode(b); err != nil {
 			return err
 		}
-		a.all |= Flags(m.High) << 32
+		a.name.Flags |= Flags(m.High) << 32
 		a.peer.Creation, a.peer.Version = m.Creation, 6
 		if b, err = a.recv(); err != nil {
 			return err
@@ -204,7 +202,7 @@ func (a *acceptor) prove() error {
 	if err != nil {
 		return err
 	}
-	a.peer.settle(a.all)
+	a.peer.settle(a.name.Flags)
 	return a.send(Ack{MakeDigest(cookie, reply.Challenge)})
 }
 

@@ -130,7 +130,6 @@ const (
 	StatusAlive          Status = "alive" // the name is already connected; continue?
 	StatusTrue           Status = "true"  // answer to alive: continue
 	StatusFalse          Status = "false" // answer to alive: keep the connection
-	statusNamed          Status = "named:"
 )
 
 // Append appends the message: 's' and the word.
@@ -161,7 +160,7 @@ type named struct {
 //
 //	's' "named:" len:16 name creation:32
 func (m named) Append(dst []byte) []byte {
-	dst = appendName(statusNamed.Append(dst), m.node)
+	dst = appendName(Status("named:").Append(dst), m.node)
 	return binary.BigEndian.AppendUint32(dst, m.creation)
 }
 
