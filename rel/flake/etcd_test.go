@@ -296,7 +296,7 @@ func TestEtcdRefused(t *testing.T) {
 		"other format":   {c.Members[0].Endpoint, "prefix = 'later'", `later/n/000000000000 has the unknown value "2 1700000000000", perhaps from a later version of flake`},
 		"one number twice": {c.Members[0].Endpoint, "[[generator]]\nname = 'more'\nformat = 'flake'\nworker_id = 'etcd'",
 			`generator more: worker_id "etcd": generator flake has it, and both would hand out the same ids; give one of them another worker_id`},
-		"no certificate":   {c.Members[0].Endpoint, "ca = 'none.pem'", `etcd: ca "none.pem": cannot be read: no such file or directory`},
+		"no certificate":   {c.Members[0].Endpoint, "ca = 'none.pem'", `etcd.ca "none.pem": cannot be read: no such file or directory`},
 		"no password file": {c.Members[0].Endpoint, "user = 'x'\npassword_file = 'none'", `etcd.password_file "none": `},
 	} {
 		t.Run(name, func(t *testing.T) {

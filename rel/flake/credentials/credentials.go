@@ -56,7 +56,7 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 	}
 	if cfg.CA != "" {
 		if c.TLS.RootCAs, err = readPool(cfg.CA); err != nil {
-			return nil, "", fmt.Errorf("etcd: %w", err)
+			return nil, "", fmt.Errorf("etcd.%w", err)
 		}
 	}
 	if cfg.Cert != "" {
@@ -66,7 +66,7 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 			return &pair, err
 		}
 		if _, err := c.TLS.GetClientCertificate(nil); err != nil {
-			return nil, "", fmt.Errorf("etcd: %w", err)
+			return nil, "", fmt.Errorf("etcd.%w", err)
 		}
 	}
 	store, err = etcd.New(c)
