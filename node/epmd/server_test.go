@@ -73,6 +73,22 @@ func TestRegisterLookupNames(t *testing.T) {
 	defer again.Close()
 }
 
+// A name and the extra bytes may be as long as the limits allow.
+func TestLongest(t *testing.T) {
+	noLeak(t)
+	ctx := testContext(t)
+	_, addr := startServer(t, anyPort, nil)
+	name := strings.Repeat("é", maxName/2) + "n"
+	reg, err := Register(ctx, addr, Node{Name: name, Extra: make([]byte, maxExtra)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reg.Close()
+	if n, err := Lookup(ctx, addr, name); err != nil || n.Name != name || len(n.Extra) != maxExtra {
+		t.Errorf("Lookup = %+v, %v", n, err)
+	}
+}
+
 func TestServerCloseEndsRegistrations(t *testing.T) {
 	noLeak(t)
 	s, addr := startServer(t, anyPort, nil)
