@@ -231,7 +231,9 @@ func TestNameMe(t *testing.T) {
 			told, s.err = s.recv()
 			told = bytes.Clone(told)
 			var c Challenge
-			s.hear(&c)
+			if s.hear(&c); s.err == nil && !c.Flags.Has(NameMe) {
+				s.err = errors.New("the challenge has no NAME_ME")
+			}
 			s.finish(c)
 		}))
 		if accepted.err != nil || dialed.err != nil {
