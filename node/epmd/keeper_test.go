@@ -303,8 +303,9 @@ func TestFind(t *testing.T) {
 	if err := off.Start(t.Context(), "flake@127.0.0.1"); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := off.Find(t.Context(), "flake@127.0.0.1"); err == nil || !strings.Contains(err.Error(), "EPMD is off") {
-		t.Errorf("Find: %v", err)
+	_, _, err := off.Find(t.Context(), "flake@127.0.0.1")
+	if want := `epmd: look up "flake@127.0.0.1": EPMD is off`; err == nil || err.Error() != want {
+		t.Errorf("Find: %v, want %s", err, want)
 	}
 	off.Fixed, off.Node.Port = true, 9100
 	if n, host, err := off.Find(t.Context(), "flake@10.0.0.2"); n.Port != 9100 || host != "10.0.0.2" || err != nil {

@@ -25,7 +25,8 @@ func TestOpenEtcd(t *testing.T) {
 		{"", cert, none, `etcd.key "DIR/none": cannot be read: no such file or directory`},
 		{"", cert, otherKey, `etcd.cert "DIR/a.pem" and key "DIR/b.key": tls: private key does not match public key`},
 	} {
-		store, _, err := OpenEtcd(config.Etcd{Endpoints: []string{"127.0.0.1:1"}, CA: tt.ca, Cert: tt.cert, Key: tt.key})
+		cfg := config.Etcd{Endpoints: []string{"127.0.0.1:1"}, CA: tt.ca, Cert: tt.cert, Key: tt.key}
+		store, _, err := OpenEtcd(cfg)
 		got := ""
 		if err != nil {
 			got = strings.ReplaceAll(err.Error(), ca.Dir, "DIR")
