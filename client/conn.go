@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"runtime"
 	"sync"
@@ -27,7 +28,18 @@ const (
 	// maxUnsent limits the bytes of calls that wait to be written. The program reaches this limit
 	// by making tens of thousands of calls while the node does not read.
 	maxUnsent = 16 << 20
+
+	// maxFrame limits the size of a frame from the node; 65,536 ids in base 2 take half of this.
+	maxFrame = 16 << 20
+
+	readBuffer = 64 << 10
 )
+
+// caps lists the external forms of terms that a caller sends. OTP 23 and later support them.
+var caps = etf.AllCaps
+
+// tick is an empty frame.
+var tick = make([]byte, wire.HeaderSize)
 
 var (
 	// ErrNoProcess means that no process on the node is registered under the name.
@@ -37,6 +49,9 @@ var (
 	// before it was answered, so the call may have been performed. A call that fails without
 	// ErrLost because there is no connection was not performed.
 	ErrLost = errors.New("no answer, and the call may have been performed")
+
+	// errEnded means that a call was not sent, because the connection had ended.
+	errEnded = errors.New("not connected")
 
 	errUnsent = fmt.Errorf("the node is not reading: %d bytes of calls are waiting", maxUnsent)
 )
@@ -63,8 +78,8 @@ type Conn struct {
 
 // call is a call that has not been answered.
 type call struct {
-	name etf.Atom
-	done chan struct{} // closed when answer or err is set
+	process etf.Ref       // the monitor of the called process
+	done    chan struct{} // closed when answer or err is set
 
 	answer []byte
 	err    error
@@ -139,19 +154,13 @@ func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (answe
 	}
 }
 
-// endedError is the error of a call that was not sent because the connection had ended.
-type endedError struct{ error }
-
-func (e endedError) Error() string { return "not connected: " + e.error.Error() }
-func (e endedError) Unwrap() error { return e.error }
-
 // send queues a call. The first call to a name also monitors the process, so that its end
 // fails all calls to it.
 func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {
-		return 0, nil, endedError{context.Cause(c.ctx)}
+		return 0, nil, fmt.Errorf("%w: %w", errEnded, context.Cause(c.ctx))
 	}
 	if len(c.out) > maxUnsent {
 		return 0, nil, errUnsent
@@ -170,7 +179,7 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call,
 		return 0, nil, err
 	}
 	c.out, c.watched[name] = out, ref
-	waiting = &call{name: name, done: make(chan struct{})}
+	waiting = &call{process: ref, done: make(chan struct{})}
 	c.calls[tag] = waiting
 	select {
 	case c.wake <- struct{}{}:
@@ -179,32 +188,68 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call,
 	return tag, waiting, nil
 }
 
+// appendCall appends a frame that sends {'$gen_call', {Self, Tag}, Request} to a registered
+// process, whose name must be an atom that etf accepts. OTP uses a reference as Tag, but any term is
+// allowed.
+func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf.Term) ([]byte, error) {
+	b := etf.AppendInt(etf.AppendTupleHeader(wire.Open(dst), 4), int64(wire.OpRegSend))
+	b = etf.MustAppendAtom(append(b, self...), "", caps)
+	b = etf.MustAppendAtom(b, name, caps)
+	b = etf.AppendTupleHeader(append(b, etf.VersionMagic), 3)
+	b = etf.MustAppendAtom(b, "$gen_call", caps)
+	b = append(etf.AppendTupleHeader(b, 2), self...)
+	b, err := etf.Append(etf.AppendUint64(b, tag), request, caps)
+	if err != nil {
+		return dst, err
+	}
+	wire.Close(b, len(dst))
+	return b, nil
+}
+
 // read handles frames until one cannot be read.
 func (c *Conn) read() error {
 	r := bufio.NewReaderSize(c.conn, readBuffer)
+	var m wire.Message
 	for {
 		frame, err := wire.Read(r, maxFrame)
 		if err != nil {
 			return err
 		}
 		c.received.Store(true)
-		s, err := decode(frame)
-		if err != nil {
+		if len(frame) == 0 {
+			continue
+		}
+		if frame[0] != wire.PassThrough {
+			return fmt.Errorf("frame begins with %d, not %d: distribution headers are not supported",
+				frame[0], wire.PassThrough)
+		}
+		if err := m.Decode(frame[1:]); err != nil {
 			return err
 		}
-		switch {
-		case s.answer != nil:
-			c.mu.Lock()
-			waiting := c.calls[s.tag] // nil if its caller has given up
-			delete(c.calls, s.tag)
-			c.mu.Unlock()
-			if waiting != nil {
-				waiting.answer = bytes.Clone(s.answer)
-				close(waiting.done)
+		switch { // callers need no other messages
+		case m.Op == wire.OpSend && m.N == 2:
+			if m.Payload == nil {
+				return errors.New("send without a message")
 			}
-		case s.ref != nil:
-			c.down(etf.Ref(s.ref), s.reason)
+			r := etf.NewReader(m.Payload)
+			r.Tuple()
+			if tag, answer := r.Uint64(), r.Raw(); r.Finish() == nil { // {Tag, Answer}
+				c.answered(tag, bytes.Clone(answer))
+			}
+		case m.Op == wire.OpMonitorPExit && m.N == 4:
+			c.down(etf.Ref(m.Args[2]), m.Args[3])
 		}
+	}
+}
+
+// answered ends a call, unless its caller has given up.
+func (c *Conn) answered(tag uint64, answer []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if waiting := c.calls[tag]; waiting != nil {
+		delete(c.calls, tag)
+		waiting.answer = answer
+		close(waiting.done)
 	}
 }
 
@@ -216,12 +261,8 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for name, watch := range c.watched {
-		if watch == ref {
-			delete(c.watched, name)
-			c.fail(err, func(waiting *call) bool { return waiting.name == name })
-		}
-	}
+	maps.DeleteFunc(c.watched, func(_ etf.Atom, watch etf.Ref) bool { return watch == ref })
+	c.fail(err, func(waiting *call) bool { return waiting.process == ref })
 }
 
 // fail ends, with err, each call that which accepts.

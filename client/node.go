@@ -85,8 +85,8 @@ func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) ([]byt
 			return nil, err
 		}
 		answer, err := conn.call(ctx, name, request)
-		if ended := (endedError{}); errors.As(err, &ended) {
-			continue // the call was not sent, because the connection has just ended
+		if errors.Is(err, errEnded) {
+			continue
 		}
 		if err != nil {
 			err = fmt.Errorf("node %s: %w", n.name, err)
