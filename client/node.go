@@ -31,13 +31,11 @@ type Node struct {
 	dialer Dialer
 	ctx    context.Context // for the attempts
 	cancel context.CancelFunc
-	dials  sync.WaitGroup
 
-	mu      sync.Mutex
-	conn    *Conn    // the latest connection, or nil
-	attempt *attempt // the current attempt, or nil
-	pause   time.Duration
-	failed  time.Time // when the latest attempt failed, if pause is not 0
+	mu     sync.Mutex
+	latest *attempt // or nil
+	pause  time.Duration
+	failed time.Time // when the latest attempt failed, if pause is not 0
 }
 
 // attempt is an attempt to connect.
@@ -57,11 +55,14 @@ func NewNode(name string, d Dialer) *Node {
 // Close closes the connection. Calls waiting for an answer fail.
 func (n *Node) Close() error {
 	n.mu.Lock()
-	n.cancel() // after this, no attempt starts; after Wait, conn does not change
+	n.cancel() // after this, no attempt starts
+	a := n.latest
 	n.mu.Unlock()
-	n.dials.Wait()
-	if n.conn != nil {
-		n.conn.Close()
+	if a == nil {
+		return nil
+	}
+	if <-a.done; a.conn != nil {
+		a.conn.Close()
 	}
 	return nil
 }
@@ -98,20 +99,15 @@ func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) ([]byt
 // connected returns the connection. If there is none, it connects first.
 func (n *Node) connected(ctx context.Context) (*Conn, error) {
 	n.mu.Lock()
-	if n.conn != nil && n.conn.ctx.Err() == nil {
-		defer n.mu.Unlock()
-		return n.conn, nil
-	}
-	a := n.attempt
-	if a == nil {
+	a := n.latest
+	if a == nil || a.err != nil || a.conn != nil && a.conn.ctx.Err() != nil {
 		if n.ctx.Err() != nil {
 			defer n.mu.Unlock()
 			return nil, fmt.Errorf("node %s: %w", n.name, net.ErrClosed)
 		}
 		a = &attempt{done: make(chan struct{})}
-		n.attempt = a
-		wait := time.Until(n.failed.Add(n.pause))
-		n.dials.Go(func() { n.dial(a, wait) })
+		n.latest = a
+		go n.dial(a, time.Until(n.failed.Add(n.pause)))
 	}
 	n.mu.Unlock()
 	select {
@@ -130,16 +126,15 @@ func (n *Node) dial(a *attempt, wait time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, dialTime)
 	defer cancel()
-	a.conn, a.err = n.dialer.Dial(ctx, n.name)
+	conn, err := n.dialer.Dial(ctx, n.name)
 
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.attempt = nil
-	if a.err != nil {
-		n.pause, n.failed = min(max(2*n.pause, minPause), maxPause), time.Now()
+	if a.conn, a.err = conn, err; err == nil {
+		n.pause = 0
 		return
 	}
-	n.conn, n.pause = a.conn, 0
+	n.pause, n.failed = min(max(2*n.pause, minPause), maxPause), time.Now()
 }
 
 var _ Door = (*Node)(nil)

@@ -26,7 +26,7 @@ func TestReconnect(t *testing.T) {
 			if got, err := n.Call(t.Context(), "echo", etf.Atom("a")); err != nil || got != etf.Atom("a") {
 				t.Errorf("life %d: %v, %v", life, got, err)
 			}
-			conns[i] = n.conn
+			conns[i] = n.latest.conn
 		}
 		if conns[0] != conns[1] {
 			t.Errorf("life %d: two connections", life)
@@ -41,7 +41,7 @@ func TestReconnect(t *testing.T) {
 		if err := <-lost; !errors.Is(err, ErrLost) || !strings.HasPrefix(err.Error(), "node "+name) {
 			t.Errorf("life %d: %v", life, err)
 		}
-		<-n.conn.ctx.Done()
+		<-n.latest.conn.ctx.Done()
 		for range 2 {
 			if _, err := n.Call(t.Context(), "echo", etf.Atom("a")); err == nil || errors.Is(err, ErrLost) {
 				t.Errorf("with no node: %v", err)
@@ -111,13 +111,12 @@ func TestClosedNode(t *testing.T) {
 		t.Error(err)
 	}
 	go call(t.Context())
-	await(t, "an attempt", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.attempt != nil })
 	n.Close()
-	n.mu.Lock()
-	if n.attempt != nil {
+	select {
+	case <-n.latest.done:
+	default:
 		t.Error("an attempt continues after Close, and may connect")
 	}
-	n.mu.Unlock()
 	if err := <-ended; err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the attempt under way: %v", err)
 	}
@@ -145,11 +144,11 @@ func TestEndedMeanwhile(t *testing.T) {
 	var first *Conn
 	ctx := atSend{t.Context(), func() {
 		if first == nil {
-			first = n.conn
+			first = n.latest.conn
 			first.Close()
 		}
 	}}
-	if got, err := n.Call(ctx, "echo", etf.Atom("a")); err != nil || got != etf.Atom("a") || n.conn == first {
+	if got, err := n.Call(ctx, "echo", etf.Atom("a")); err != nil || got != etf.Atom("a") || n.latest.conn == first {
 		t.Errorf("%v, %v", got, err)
 	}
 }
