@@ -39,7 +39,7 @@ func (f *fake) ask(ctx context.Context, r request) (answer, error) {
 		return answer{}, *err
 	}
 	first := make([]byte, r.size)
-	if r.size == flakeSize {
+	if r.size == len(flake.ID{}) {
 		first[2] = 1
 	}
 	if f.stuck.Load() {

@@ -29,9 +29,6 @@ const (
 	// by making tens of thousands of calls while the node does not read.
 	maxUnsent = 16 << 20
 
-	// maxFrame limits the size of a frame from the node; 65,536 ids in base 2 take half of this.
-	maxFrame = 16 << 20
-
 	readBuffer = 64 << 10
 )
 
@@ -211,7 +208,7 @@ func (c *Conn) read() error {
 	r := bufio.NewReaderSize(c.conn, readBuffer)
 	var m wire.Message
 	for {
-		frame, err := wire.Read(r, maxFrame)
+		frame, err := wire.Read(r, maxAnswer)
 		if err != nil {
 			return err
 		}

@@ -249,7 +249,7 @@ func TestFrames(t *testing.T) {
 func TestLargeFrame(t *testing.T) {
 	p := startPeer(t)
 	p.accept(func(c net.Conn) {
-		c.Write(binary.BigEndian.AppendUint32(nil, maxFrame+1))
+		c.Write(binary.BigEndian.AppendUint32(nil, maxAnswer+1))
 		io.Copy(io.Discard, c)
 	})
 	c, err := p.dialer().Dial(t.Context(), name)
@@ -404,7 +404,7 @@ func TestMonitors(t *testing.T) {
 			calls[name] = waiting
 			var ops []wire.Op
 			for range want {
-				frame, err := wire.Read(r, maxFrame)
+				frame, err := wire.Read(r, maxAnswer)
 				if err != nil {
 					t.Fatal(err)
 				}

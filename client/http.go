@@ -19,13 +19,8 @@ import (
 	"github.com/flake-go/flake/internal/switching"
 )
 
-const (
-	// maxBody limits the size of an answer; 65,536 ids in base 2 take half of this.
-	maxBody = 16 << 20
-
-	// maxIdle limits the idle connections that are kept open.
-	maxIdle = 64
-)
+// maxIdle limits the idle connections that are kept open.
+const maxIdle = 64
 
 // HTTPOptions configure NewHTTP. The zero value suits a node on this machine.
 type HTTPOptions struct {
@@ -163,12 +158,12 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 		return nil, lost(ctx, err)
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return nil, lost(ctx, err)
-	case len(body) > maxBody:
-		return nil, fmt.Errorf("the answer is larger than %d bytes", maxBody)
+	case len(body) > maxAnswer:
+		return nil, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
 	case answer.StatusCode != http.StatusOK:
 		return nil, problem(answer, body)
 	}

@@ -127,8 +127,8 @@ func TestOtherServers(t *testing.T) {
 			`{error, \x1b[2J}: \x1b[2J` + "\n", nil},
 		{"a status with a terminal escape sequence", statusLine("500 \x1b[2J"), `500 \x1b[2J: why` + "\n", nil},
 		{"an answer cut off", hangUp, "unexpected EOF", ErrLost},
-		{"the longest allowed answer", status(200, strings.Repeat("x", maxBody)), "have 16777216 bytes", nil},
-		{"an endless answer", status(200, strings.Repeat("x", maxBody+1)), "16777216 bytes", nil},
+		{"the longest allowed answer", status(200, strings.Repeat("x", maxAnswer)), "have 16777216 bytes", nil},
+		{"an endless answer", status(200, strings.Repeat("x", maxAnswer+1)), "16777216 bytes", nil},
 	} {
 		web := httptest.NewServer(tt.serve)
 		h, err := NewHTTP(web.URL, HTTPOptions{})

@@ -24,13 +24,6 @@ type Format interface {
 	flake.ID | snowflake.ID | sno.ID | uuidv7.ID | ulid.ID
 }
 
-// The sizes of ids, in bytes.
-const (
-	snowflakeSize = 8 // also flake-idgen
-	snoSize       = 10
-	flakeSize     = 16 // also uuidv7 and ulid
-)
-
 // Run is a run of consecutive ids: First and the Count-1 ids after it. If the format has
 // random bits, all ids share those of First.
 type Run[ID Format] struct {
@@ -100,19 +93,19 @@ func (n number) below(other number) bool {
 	return n.hi < other.hi || n.hi == other.hi && n.lo < other.lo
 }
 
-// follows reports whether a generator whose latest id is last may return n next.
+// follows reports whether a generator whose latest id is last may return n next. It infers the format
+// from last, because a program can request texts through an [IDs] of another format.
 func (n number) follows(last number) bool {
 	const belowTime = 22 // the maximum number of bits below the time in snowflake and flake-idgen; a node may use fewer
-	if last.below(n) {
+	switch {
+	case last.below(n):
 		return true
-	}
-	switch sizeOfNumber(last) {
-	case snowflakeSize: // a millisecond's sequence may start at any value, and wraps around
+	case last.hi == 0: // 8 bytes: a millisecond's sequence may start at any value, and wraps around
 		return n.lo>>belowTime == last.lo>>belowTime
-	case snoSize: // after the clock has been set back, the generator continues with lower times
-		return true
 	}
-	return false
+	// An id of 16 bytes begins with 64 or 48 bits that count milliseconds since 1970; sno's ids, with 10
+	// bytes, continue with lower times after the clock has been set back.
+	return last.hi < 1<<16
 }
 
 func numberOf[ID Format](id ID) (n number) {
@@ -178,28 +171,9 @@ func sizeOf[ID Format]() int { return int(reflect.TypeFor[ID]().Size()) }
 
 // numberOfBytes returns the number of an id of any size.
 func numberOfBytes(id []byte) number {
-	var b [flakeSize]byte
+	var b flake.ID
 	copy(b[max(0, len(b)-len(id)):], id)
-	return numberOf(flake.ID(b))
-}
-
-// sizeOfNumber infers the size of an id from its value, because a program can request texts
-// through an [IDs] of another format. Ids of 16 bytes begin with 64 or 48 bits that count
-// milliseconds since 1970, and sno's with 39 bits that count units of 4 ms.
-func sizeOfNumber(id number) int {
-	switch {
-	case id.hi == 0:
-		return snowflakeSize
-	case id.hi < 1<<16:
-		return snoSize
-	}
-	return flakeSize
-}
-
-// bytesOf returns the id whose number is n, in size bytes.
-func bytesOf(n number, size int) []byte {
-	id := idOf[flake.ID](n)
-	return id[flakeSize-size:]
+	return numberOf(b)
 }
 
 // fromBytes returns the id in a node's answer. It fails if the size is wrong.

@@ -15,6 +15,7 @@ package client
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -36,6 +37,9 @@ const (
 	// refused is repeated for half as many.
 	maxAny = 1024
 )
+
+// maxAnswer limits the bytes of an answer; 65,536 ids in base 2 take half of this.
+const maxAnswer = 16 << 20
 
 // Bases for [IDs.Texts] besides 2 to 62.
 const (
@@ -321,7 +325,8 @@ func (g *IDs[ID]) notional(ctx context.Context, times ...time.Time) (ids []ID, e
 
 // Decompose returns the fields of an id, starting with the most significant.
 func (g *IDs[ID]) Decompose(ctx context.Context, id ID) ([]Field, error) {
-	a, err := g.ask(ctx, request{verb: askDecompose, id: bytesOf(numberOf(id), sizeOf[ID]())})
+	b, _ := binary.Append(nil, binary.BigEndian, id) // never fails
+	a, err := g.ask(ctx, request{verb: askDecompose, id: b})
 	return a.fields, err
 }
 
