@@ -82,7 +82,7 @@ func TestLeasedTooOld(t *testing.T) {
 			t.Fatalf("%v, %v, want %d or more", id, err, 10*want+1)
 		}
 		old := l.current.Load()
-		await(t, "old age", func() bool { return l.now()-old.asked > l.maxAge })
+		await(t, "old age", func() bool { return time.Since(old.asked) > l.maxAge })
 		await(t, "no fetch", func() bool { return !fetching(l) })
 	}
 }

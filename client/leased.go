@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -49,7 +48,6 @@ type Leased[ID Format] struct {
 	ids     *IDs[ID]
 	size    int
 	maxAge  time.Duration
-	start   time.Time
 	ctx     context.Context // for the fetches
 	cancel  context.CancelFunc
 	fetches sync.WaitGroup
@@ -63,7 +61,7 @@ type Leased[ID Format] struct {
 
 // lease is a request for ids, and the ids of its answer.
 type lease struct {
-	asked time.Duration // when it was requested
+	asked time.Time     // when it was requested
 	done  chan struct{} // closed when the ids have arrived or the request has failed
 	err   error
 	runs  []numbers
@@ -83,7 +81,7 @@ func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 	if o.MaxAge < MinLeaseAge || o.MaxAge > MaxLeaseAge {
 		return nil, outOfRange("MaxAge", o.MaxAge, MinLeaseAge, MaxLeaseAge)
 	}
-	l := &Leased[ID]{ids: g, size: o.Size, maxAge: o.MaxAge, start: time.Now()}
+	l := &Leased[ID]{ids: g, size: o.Size, maxAge: o.MaxAge}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l, nil
 }
@@ -101,9 +99,9 @@ func (l *Leased[ID]) Close() {
 // Next returns the next id, immediately unless it must wait for a lease. If the lease cannot be
 // fetched, Next returns the error of the fetch; if ctx is done first, it returns ctx's error.
 func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
-	n, ok, due := l.take(endOfTime)
+	n, ok, due := l.take(time.Time{})
 	if !ok {
-		n, due, err = l.wait(ctx, l.now())
+		n, due, err = l.wait(ctx, time.Now())
 	}
 	if due {
 		l.mu.Lock()
@@ -116,15 +114,10 @@ func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 	return idOf[ID](n.fresh()), nil
 }
 
-func (l *Leased[ID]) now() time.Duration { return time.Since(l.start) }
-
-// endOfTime is later than any request for a lease.
-const endOfTime time.Duration = math.MaxInt64
-
 // take returns the next id of the current lease, unless there is none or it is used up or too old.
-// A lease that was requested after the call began is never too old. due reports, once for each
-// lease, that the next lease should be fetched.
-func (l *Leased[ID]) take(began time.Duration) (n number, ok, due bool) {
+// A lease that was requested after the call began is never too old; began is zero if the call has just
+// begun. due reports, once for each lease, that the next lease should be fetched.
+func (l *Leased[ID]) take(began time.Time) (n number, ok, due bool) {
 	from := l.current.Load()
 	if from == nil {
 		return n, false, false
@@ -133,8 +126,8 @@ func (l *Leased[ID]) take(began time.Duration) (n number, ok, due bool) {
 	if i >= from.total {
 		return n, false, false
 	}
-	age := l.now() - from.asked // read after i was taken, because the goroutine may have been delayed
-	if age > l.maxAge && from.asked < began {
+	age := time.Since(from.asked) // read after i was taken, because the goroutine may have been delayed
+	if age > l.maxAge && (began.IsZero() || from.asked.Before(began)) {
 		return n, false, false
 	}
 	due = i >= from.total/2 || age >= l.maxAge/2
@@ -154,7 +147,7 @@ func (from *lease) at(i uint64) number {
 
 // wait makes the next lease current, once it has arrived, and takes an id from it. It waits at most
 // for the first lease requested after the call began.
-func (l *Leased[ID]) wait(ctx context.Context, began time.Duration) (n number, due bool, err error) {
+func (l *Leased[ID]) wait(ctx context.Context, began time.Time) (n number, due bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting++
@@ -179,7 +172,7 @@ func (l *Leased[ID]) wait(ctx context.Context, began time.Duration) (n number, d
 		switch {
 		case ctx.Err() != nil:
 			return n, false, context.Cause(ctx)
-		case f.err != nil && f.asked >= began:
+		case f.err != nil && !f.asked.Before(began):
 			return n, false, f.err
 		}
 	}
@@ -191,7 +184,7 @@ func (l *Leased[ID]) fetch() *lease {
 	if l.next != nil {
 		return l.next
 	}
-	f := &lease{asked: l.now(), done: make(chan struct{})}
+	f := &lease{asked: time.Now(), done: make(chan struct{})}
 	if l.ctx.Err() != nil {
 		f.err = net.ErrClosed
 		close(f.done)

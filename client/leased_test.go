@@ -195,24 +195,25 @@ func TestLeasedSnoClock(t *testing.T) {
 // Leased ids are returned in order, and dropped only when no caller can use them.
 func TestLeasedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
 		f := &fake{wait: make(chan struct{})} // it does not answer
 		l := leased(t, f, LeaseOptions{MaxAge: time.Second})
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		of := func(first, count uint64) *lease {
-			return &lease{runs: []numbers{{number{lo: first}, count}}, total: count, asked: l.now()}
+			return &lease{runs: []numbers{{number{lo: first}, count}}, total: count, asked: time.Now()}
 		}
 		l.current.Store(of(1, 1))
 		l.next = of(2, 10)
 		l.next.runs = []numbers{{number{lo: 2}, 2}, {number{lo: 9}, 8}}
-		next := func(began time.Duration, want uint64) {
+		next := func(began time.Time, want uint64) {
 			t.Helper()
 			n, due, err := l.wait(ended, began)
 			if taken := want > 0; n.lo != want || (err == nil) != taken || due != taken {
 				t.Errorf("%v, the next due: %t, %v, want %d", n, due, err, want)
 			}
 		}
-		next(l.now(), 1)
+		next(time.Now(), 1)
 		l.mu.Lock()
 		l.fetch()
 		l.mu.Unlock()
@@ -221,9 +222,9 @@ func TestLeasedWait(t *testing.T) {
 			t.Error("a lease is requested, although the next is there")
 		}
 		time.Sleep(2 * time.Second)
-		next(l.now(), 0) // too old
-		next(l.now(), 0)
-		next(0, 9) // but not for a caller that waited for it
+		next(time.Now(), 0) // too old
+		next(time.Now(), 0)
+		next(start, 9) // but not for a caller that waited for it
 		synctest.Wait()
 		if n := f.asked.Load(); n != 1 {
 			t.Errorf("asked for %d leases", n)
