@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"sync"
 	"time"
 
 	"github.com/flake-go/flake/client"
@@ -68,25 +69,18 @@ func show(ctx context.Context, ids *client.IDs[flake.ID]) error {
 	}
 	defer leased.Close()
 	const workers, each = 8, 100_000
-	errs := make(chan error, workers)
+	var all sync.WaitGroup
 	start := time.Now()
 	for range workers {
-		go func() { errs <- takeEach(ctx, leased, each) }()
+		all.Go(func() {
+			for range each {
+				if _, err := leased.Next(ctx); err != nil {
+					log.Fatal(err)
+				}
+			}
+		})
 	}
-	for range workers {
-		if err := <-errs; err != nil {
-			return err
-		}
-	}
+	all.Wait()
 	fmt.Printf("leased:   %d, %d ns each\n", workers*each, time.Since(start).Nanoseconds()/(workers*each))
-	return nil
-}
-
-func takeEach(ctx context.Context, ids flake.Nexter[flake.ID], n int) error {
-	for range n {
-		if _, err := ids.Next(ctx); err != nil {
-			return err
-		}
-	}
 	return nil
 }
