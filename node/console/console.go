@@ -172,8 +172,9 @@ func (c *Console) step(ctx context.Context) error {
 func (c *Console) read() ([]erltext.Expr, string, error) {
 	for {
 		before := c.pending
-		exprs, rest, err := erltext.Parse(before, true)
-		if !errors.Is(err, erltext.ErrIncomplete) {
+		exprs, rest, err := erltext.Parse(before)
+		failed, _ := err.(*erltext.Error)
+		if exprs != nil || failed != nil && !failed.Incomplete {
 			c.pending = rest
 			return exprs, strings.TrimSpace(strings.TrimSuffix(before, rest)), err
 		}

@@ -22,7 +22,7 @@ const defaultWidth = 80
 // commands are not available. Errors in the text are of type *erltext.Error; exceptions that a function raises are of
 // type *Exception.
 func Eval(ctx context.Context, functions Functions, text string) ([]byte, error) {
-	exprs, _, err := erltext.Parse(text, false)
+	exprs, _, err := erltext.Parse(text)
 	switch {
 	case err != nil:
 		return nil, err

@@ -19,13 +19,14 @@ type Position struct{ Line, Column int }
 
 // Errorf returns an error at the position.
 func (p Position) Errorf(format string, args ...any) *Error {
-	return &Error{p, fmt.Sprintf(format, args...)}
+	return &Error{Position: p, Reason: fmt.Sprintf(format, args...)}
 }
 
 // Error is an error in Erlang text.
 type Error struct {
 	Position
-	Reason string
+	Reason     string
+	Incomplete bool // the text has no full stop yet
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason) }

@@ -13,63 +13,61 @@ import (
 // MaxTextBytes bounds the text that Parse reads, and the binaries in it.
 const MaxTextBytes = 1 << 20
 
-// ErrIncomplete means that the text has no full stop yet.
-var ErrIncomplete = errors.New("erltext: incomplete expression")
-
 // Parse reads the expressions before the first full stop, separated by commas. It returns them and the text
-// after the full stop, whose lines count from 1 again. Without a full stop, Parse returns ErrIncomplete if more
-// is set, no expressions if the text is empty, and an error otherwise.
+// after the full stop, whose lines count from 1 again. There are no expressions if the text is empty.
 //
 // Parse does not support funs, records, comprehensions, operators other than the signs of numbers, variables as
 // sizes in binaries, or patterns in maps.
 //
-// All errors except ErrIncomplete are of type *Error. After an *Error, rest begins after the full stop, or on the next
-// line if the text cannot be split into tokens.
-func Parse(text string, more bool) (exprs []Expr, rest string, err error) {
+// All errors are of type *Error. After an error, rest begins after the full stop, or on the next line if the text
+// cannot be split into tokens.
+func Parse(text string) (exprs []Expr, rest string, err error) {
 	switch {
 	case len(text) > MaxTextBytes:
 		return nil, "", Position{1, 1}.Errorf("text of more than %d bytes", MaxTextBytes)
 	case !utf8.ValidString(text):
 		return nil, "", Position{1, 1}.Errorf("not UTF-8")
 	}
-	s := newScanner(text)
-	t := s.next()
-	empty := t.kind == endToken && s.err == nil
-	for s.err == nil && t.kind != endToken && t.kind != dotToken {
-		t = s.next()
-	}
-	switch {
-	case more && (s.more || s.err == nil && t.kind == endToken):
-		return nil, text, ErrIncomplete
-	case s.err != nil:
-		_, rest, _ := strings.Cut(text[s.off:], "\n")
-		return nil, rest, s.err
-	case empty:
+	p := parser{scanner: scanner{text: text, Position: Position{1, 1}}}
+	p.next()
+	if p.err == nil && p.token.kind == endToken {
 		return nil, "", nil
 	}
-	p := parser{scanner: newScanner(text[:s.off])}
-	p.next()
 	exprs = p.sequence()
 	if p.token.kind != dotToken {
 		p.misplaced()
 	}
-	if p.err != nil {
-		return nil, text[s.off:], p.err
+	for p.scanner.err == nil && p.last != dotToken && p.last != endToken {
+		p.last = p.scanner.next().kind
 	}
-	return exprs, text[s.off:], nil
+	rest = text[p.scanner.off:]
+	switch {
+	case p.scanner.err != nil:
+		_, rest, _ = strings.Cut(rest, "\n")
+		return nil, rest, p.scanner.err
+	case p.err != nil:
+		p.err.Incomplete = p.last == endToken
+		return nil, rest, p.err
+	}
+	return exprs, rest, nil
 }
 
-// parser parses text whose tokens are all well-formed. After an error it reads only endTokens.
+// parser parses text. After an error it reads only endTokens.
 type parser struct {
 	scanner scanner
-	token   token // the next token
+	token   token     // the next token
+	last    tokenKind // of the latest token read
 	depth   int
 	err     *Error
 }
 
 func (p *parser) next() {
-	if p.err == nil {
-		p.token = p.scanner.next()
+	if p.err != nil {
+		return
+	}
+	p.token = p.scanner.next()
+	if p.last = p.token.kind; p.scanner.err != nil {
+		p.fail(p.scanner.err)
 	}
 }
 

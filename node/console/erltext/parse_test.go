@@ -31,7 +31,7 @@ func rows(t testing.TB, file string) (all [][]string) {
 // literal parses one term.
 func literal(t testing.TB, text string) etf.Term {
 	t.Helper()
-	exprs, rest, err := Parse(text+" .", false)
+	exprs, rest, err := Parse(text + " .")
 	if err != nil || rest != "" || len(exprs) != 1 {
 		t.Fatalf("%s: %d expressions, rest %q, %v", text, len(exprs), rest, err)
 	}
@@ -53,7 +53,7 @@ func TestSyntax(t *testing.T) {
 		for _, c := range elements {
 			text.WriteRune(rune(c.(int64)))
 		}
-		exprs, _, err := Parse(text.String(), false)
+		exprs, _, err := Parse(text.String())
 		switch {
 		case err == nil && len(exprs) > 0 && row[1] != "ok":
 			t.Errorf("%s: accepted, not %s", row[0], row[1])
@@ -126,37 +126,39 @@ func TestParseLiterals(t *testing.T) {
 func TestParseForms(t *testing.T) {
 	for _, test := range []struct {
 		text string
-		more bool
 		n    int
 		rest string
 		err  string
 	}{
-		{"a, f(X), {m:f([1]), Y = b}. rest", true, 3, "rest", ""},
-		{"a.\nb.\n", true, 1, "b.\n", ""},
-		{"{a,\n", true, 0, "{a,\n", "incomplete"},
-		{"'a.\n", true, 0, "'a.\n", "incomplete"},
-		{" \n", true, 0, " \n", "incomplete"},
-		{" % nothing", false, 0, "", ""},
-		{"a }. b.", true, 0, "b.", "1:3"},
-		{"37#1. b.\nc.", true, 0, "c.", "1:1"},
-		{"\xff.\nc.", true, 0, "", "1:1"},
-		{"a + b.", true, 0, "", "1:3"},
-		{"f() = a.", true, 0, "", "1:1"},
-		{"<<1:9999999999>>.", true, 0, "", "1:5"},
-		{`<<"abc":8388608>>.`, true, 0, "", "1:1"},
-		{strings.Repeat("[", 513) + ".", true, 0, "", "1:513"},
-		{strings.Repeat("#{", 100) + "1" + strings.Repeat("=>1}", 100) + ".", true, 1, "", ""},
-		{strings.Repeat("1", 20000) + ".", true, 0, "", "1:1"},
-		{strings.Repeat(" ", MaxTextBytes) + "1.", true, 0, "", "1:1"},
+		{"a, f(X), {m:f([1]), Y = b}. rest", 3, "rest", ""},
+		{"a.\nb.\n", 1, "b.\n", ""},
+		{"{a,\n", 0, "", "incomplete"},
+		{"'a.\n", 0, "", "incomplete"},
+		{" \n", 0, "", ""},
+		{" % nothing", 0, "", ""},
+		{"a b", 0, "", "incomplete"},
+		{"a b 'c", 0, "", "incomplete"},
+		{"a b 37#1.\nc.", 0, "c.", "1:5"},
+		{"a }. b.", 0, "b.", "1:3"},
+		{"37#1. b.\nc.", 0, "c.", "1:1"},
+		{"\xff.\nc.", 0, "", "1:1"},
+		{"a + b.", 0, "", "1:3"},
+		{"f() = a.", 0, "", "1:1"},
+		{"<<1:9999999999>>.", 0, "", "1:5"},
+		{`<<"abc":8388608>>.`, 0, "", "1:1"},
+		{strings.Repeat("[", 513) + ".", 0, "", "1:513"},
+		{strings.Repeat("#{", 100) + "1" + strings.Repeat("=>1}", 100) + ".", 1, "", ""},
+		{strings.Repeat("1", 20000) + ".", 0, "", "1:1"},
+		{strings.Repeat(" ", MaxTextBytes) + "1.", 0, "", "1:1"},
 	} {
-		exprs, rest, err := Parse(test.text, test.more)
+		exprs, rest, err := Parse(test.text)
 		place := ""
 		var wrong *Error
-		switch {
-		case errors.As(err, &wrong):
+		if errors.As(err, &wrong) {
 			place = fmt.Sprintf("%d:%d", wrong.Line, wrong.Column)
-		case errors.Is(err, ErrIncomplete):
-			place = "incomplete"
+			if wrong.Incomplete {
+				place = "incomplete"
+			}
 		}
 		if len(exprs) != test.n || rest != test.rest || place != test.err {
 			t.Errorf("%.40q: %d, %q, %v", test.text, len(exprs), rest, err)
@@ -173,7 +175,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(row[0] + ".")
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		exprs, rest, err := Parse(text, false)
+		exprs, rest, err := Parse(text)
 		if err == nil && !strings.HasSuffix(text, rest) || err != nil && len(exprs) > 0 {
 			t.Fatalf("%q: %d expressions, rest %q, %v", text, len(exprs), rest, err)
 		}

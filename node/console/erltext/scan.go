@@ -100,11 +100,8 @@ type scanner struct {
 	text string
 	off  int
 	Position
-	err  *Error // the first error
-	more bool   // the error is that the text ends too early
+	err *Error // the first error
 }
-
-func newScanner(text string) scanner { return scanner{text: text, Position: Position{1, 1}} }
 
 // skip moves past n bytes and returns them.
 func (s *scanner) skip(n int) string {
@@ -144,8 +141,9 @@ func (s *scanner) next() token {
 		return t
 	}
 	s.err = t.Errorf("illegal character")
-	if s.more = openQuote.MatchString(rest); s.more {
+	if openQuote.MatchString(rest) {
 		s.err = t.Errorf("unterminated: %.20s", rest)
+		s.err.Incomplete = true
 	}
 	return t
 }

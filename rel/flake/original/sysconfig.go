@@ -87,7 +87,7 @@ func readTerm(path string) (etf.Term, error) {
 		}
 	}
 	term, rest, err := parseTerm(text)
-	if more, _, moreErr := erltext.Parse(rest, false); len(more) > 0 || moreErr != nil {
+	if more, _, moreErr := erltext.Parse(rest); len(more) > 0 || moreErr != nil {
 		err = errors.New("unexpected text after its term")
 	}
 	return term, err
@@ -95,7 +95,7 @@ func readTerm(path string) (etf.Term, error) {
 
 // parseTerm reads one term, up to its full stop, and returns the text after it.
 func parseTerm(text string) (etf.Term, string, error) {
-	exprs, rest, err := erltext.Parse(text, false)
+	exprs, rest, err := erltext.Parse(text)
 	if err != nil {
 		return nil, "", fmt.Errorf("not an Erlang term: %w", err)
 	}
