@@ -7,7 +7,6 @@ package erltext
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -148,9 +147,8 @@ func isPattern(e Expr) bool {
 // Equal reports whether a and b are the same term. It returns false for values that etf.Append
 // refuses.
 func Equal(a, b etf.Term) bool {
-	x, errX := etf.Append(nil, normal(a), etf.AllCaps)
-	y, errY := etf.Append(nil, normal(b), etf.AllCaps)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
+	x := external(normal(a))
+	return x != nil && bytes.Equal(x, external(normal(b)))
 }
 
 // normal returns the normal form of t: its lists are of type etf.List or etf.ImproperList, and its maps are sorted.
@@ -209,23 +207,15 @@ func newList(elements []etf.Term, tail etf.Term) etf.Term {
 // newMap returns the map of pairs, sorted by the external bytes of the keys, which must be in normal form. A later pair
 // replaces an earlier one with the same key.
 func newMap(pairs []etf.Pair) etf.Map {
-	type entry struct {
-		key string
-		etf.Pair
-	}
-	entries := make([]entry, len(pairs))
-	for i, pair := range pairs {
-		key, _ := etf.Append(nil, pair.Key, etf.AllCaps)
-		entries[i] = entry{string(key), pair}
-	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
-	m := etf.Map{}
-	for i, e := range entries {
-		if i > 0 && entries[i-1].key == e.key {
-			m[len(m)-1] = e.Pair
-		} else {
-			m = append(m, e.Pair)
-		}
-	}
-	return m
+	m := etf.Map(slices.Clone(pairs))
+	slices.Reverse(m) // so that of equal keys the last comes first, and is kept
+	compare := func(a, b etf.Pair) int { return bytes.Compare(external(a.Key), external(b.Key)) }
+	slices.SortStableFunc(m, compare)
+	return slices.CompactFunc(m, func(a, b etf.Pair) bool { return compare(a, b) == 0 })
+}
+
+// external returns the external bytes of t, or nil if etf.Append refuses it.
+func external(t etf.Term) []byte {
+	b, _ := etf.Append(nil, t, etf.AllCaps)
+	return b
 }

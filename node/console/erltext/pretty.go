@@ -113,11 +113,11 @@ func listPiece(list etf.Term) piece {
 	}
 	var text []rune
 	for _, e := range elements {
-		if c, ok := e.(int64); ok && printable(c) {
+		if c, ok := e.(int64); ok && c == int64(rune(c)) {
 			text = append(text, rune(c))
 		}
 	}
-	if len(text) > 0 && len(text) == len(elements) {
+	if len(text) > 0 && len(text) == len(elements) && printable(text) {
 		return leaf(quoted(string(text), '"'))
 	}
 	return group("[", pieces(elements), "]")
@@ -125,35 +125,32 @@ func listPiece(list etf.Term) piece {
 
 // binaryPiece returns the piece of a binary. bits is the number of bits in its last byte.
 func binaryPiece(data []byte, bits uint8) piece {
-	if text := string(data); bits == 8 && utf8.Valid(data) && printableText([]rune(text)) {
-		end := ">>"
-		if utf8.RuneCountInString(text) < len(text) {
-			end = "/utf8>>"
-		}
-		return leaf("<<" + quoted(text, '"') + end)
+	text, latin1 := []rune(string(data)), make([]rune, len(data))
+	for i, c := range data {
+		latin1[i] = rune(c)
 	}
-	runes := make([]rune, len(data))
+	switch {
+	case bits < 8 || len(data) == 0:
+	case len(text) < len(data) && printable(text): // U+FFFD, which stands for invalid UTF-8, is not
+		return leaf("<<" + quoted(string(data), '"') + "/utf8>>")
+	case printable(latin1):
+		return leaf("<<" + quoted(string(latin1), '"') + ">>")
+	}
 	parts := make([]piece, len(data))
 	for i, c := range data {
-		runes[i] = rune(c)
 		parts[i] = leaf(strconv.Itoa(int(c)))
 		if i == len(data)-1 && bits < 8 {
 			parts[i] = leaf(fmt.Sprintf("%d:%d", c>>(8-bits), bits))
 		}
 	}
-	if bits == 8 && printableText(runes) {
-		return leaf("<<" + quoted(string(runes), '"') + ">>")
-	}
 	return group("<<", parts, ">>")
 }
 
-func printableText(text []rune) bool {
-	return len(text) > 0 && !slices.ContainsFunc(text, func(c rune) bool { return !printable(int64(c)) })
-}
-
-// printable reports whether a list that contains c can be printed as text.
-func printable(c int64) bool {
-	return c >= '\b' && c <= '\r' || c == '\x1b' || c >= ' ' && c <= '~' || c >= 0xa0 && c <= 0xff
+// printable reports whether a list of these characters can be printed as text.
+func printable(text []rune) bool {
+	return !slices.ContainsFunc(text, func(c rune) bool {
+		return c < '\b' || c > '\r' && c < ' ' && c != '\x1b' || c > '~' && c < 0xa0 || c > 0xff
+	})
 }
 
 var plainAtom = form(lower + letter + `*\z`)
