@@ -79,12 +79,11 @@ const ok = etf.Atom("ok")
 // New returns a Console. It reads nothing before Run.
 func New(options Options) *Console {
 	c := &Console{number: 1, out: options.Out}
-	c.evaluator = evaluator{options.Functions, map[string]etf.Term{}, map[command]builtin{}}
+	c.evaluator = evaluator{options.Functions, map[string]etf.Term{}, map[string]builtin{}}
 	own := Section{Title: "shell internal commands"}
 	for _, b := range []struct {
-		name       etf.Atom
-		args, does string // args has one letter for each argument
-		run        builtin
+		name, args, does string // args has one letter for each argument
+		run              builtin
 	}{
 		{"b", "", "list the variables and their values", c.showBindings},
 		{"f", "", "forget all variables", c.forget},
@@ -93,7 +92,7 @@ func New(options Options) *Console {
 		{"help", "", "list the functions", c.help},
 		{"q", "", "stop the node", func([]erltext.Expr) (etf.Term, error) { return ok, errQuit }},
 	} {
-		c.evaluator.commands[command{b.name, len(b.args)}] = b.run
+		c.evaluator.commands[fmt.Sprintf("%s/%d", b.name, len(b.args))] = b.run
 		own.Functions = append(own.Functions, Help{fmt.Sprintf("%s(%s)", b.name, b.args), b.does})
 	}
 	options.Help = append([]Section{own}, options.Help...)

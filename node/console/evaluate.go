@@ -41,13 +41,7 @@ func Eval(ctx context.Context, functions Functions, text string) ([]byte, error)
 type evaluator struct {
 	functions Functions
 	bindings  map[string]etf.Term
-	commands  map[command]builtin
-}
-
-// command is the name of a command of the prompt and the number of its arguments.
-type command struct {
-	name  etf.Atom
-	arity int
+	commands  map[string]builtin // by name/arity
 }
 
 // builtin runs a command of the prompt.
@@ -134,7 +128,7 @@ func (e *evaluator) match(pattern erltext.Expr, value etf.Term) bool {
 
 // call calls a command of the prompt or one of the functions. The default module is erlang.
 func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error) {
-	if run := e.commands[command{x.Function, len(x.Args)}]; run != nil && x.Module == "" {
+	if run := e.commands[fmt.Sprintf("%s/%d", x.Function, len(x.Args))]; run != nil && x.Module == "" {
 		return run(x.Args)
 	}
 	args, err := e.values(ctx, x.Args)
@@ -159,7 +153,7 @@ func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error)
 	if e, ok := errors.AsType[*Exception](err); ok {
 		raised = *e
 	}
-	raised.call = &call{x.Module, x.Function, args}
+	raised.call, raised.args = x, args
 	return nil, &raised
 }
 
@@ -168,12 +162,8 @@ type Exception struct {
 	Class  string // error, exit or throw
 	Reason etf.Term
 
-	call *call // nil if no call raised it
-}
-
-type call struct {
-	module, function etf.Atom // module is empty if none was typed
-	args             []etf.Term
+	call *erltext.Call // nil if no call raised it
+	args []etf.Term    // of the call
 }
 
 const erlang = etf.Atom("erlang")
@@ -188,18 +178,18 @@ func (e *Exception) text(width int) []byte {
 	switch {
 	case c == nil:
 		return appendReason(text, e, width)
-	case e.Class == "error" && e.Reason == etf.Atom("undef") && c.module == "":
-		return fmt.Appendf(text, "undefined shell command %s/%d", c.name(), len(c.args))
+	case e.Class == "error" && e.Reason == etf.Atom("undef") && c.Module == "":
+		return fmt.Appendf(text, "undefined shell command %s/%d", nameOf(c), len(c.Args))
 	case e.Class == "error" && e.Reason == etf.Atom("undef"):
-		return fmt.Appendf(text, "undefined function %s/%d", c.name(), len(c.args))
+		return fmt.Appendf(text, "undefined function %s/%d", nameOf(c), len(c.Args))
 	}
 	text = appendReason(text, e, width)
-	text = fmt.Appendf(text, "\n     in function  %s/%d", c.name(), len(c.args))
+	text = fmt.Appendf(text, "\n     in function  %s/%d", nameOf(c), len(c.Args))
 	if e.Class != "error" {
 		return text
 	}
-	text = fmt.Appendf(text, "\n        called as %s(", c.name())
-	for i, arg := range c.args {
+	text = fmt.Appendf(text, "\n        called as %s(", nameOf(c))
+	for i, arg := range e.args {
 		if i > 0 {
 			text = append(text, ',')
 		}
@@ -208,13 +198,13 @@ func (e *Exception) text(width int) []byte {
 	return append(text, ')')
 }
 
-// name returns Module:Function, or only the function if the module is erlang.
-func (c *call) name() []byte {
+// nameOf returns Module:Function, or only the function if the module is erlang.
+func nameOf(c *erltext.Call) []byte {
 	var name []byte
-	if c.module != "" && c.module != erlang {
-		name = append(erltext.Pretty(nil, c.module, defaultWidth), ':')
+	if c.Module != "" && c.Module != erlang {
+		name = append(erltext.Pretty(nil, c.Module, defaultWidth), ':')
 	}
-	return erltext.Pretty(name, c.function, defaultWidth)
+	return erltext.Pretty(name, c.Function, defaultWidth)
 }
 
 // reasons holds the texts of reasons. If a reason is a tuple of the atom and a value, the value follows the text.
