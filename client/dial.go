@@ -113,7 +113,8 @@ func joinPort(host string, port uint16) string {
 // shakeHands performs the handshake and returns the caller's pid.
 func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf.Pid, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	name, creation := callerName(conn), random()|1
+	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
+	name, creation := fmt.Sprintf("caller-%08x@%s", random(), host), random()|1
 	_, err := handshake.Start(conn, node, handshake.Options{
 		Node: name, Creation: creation, Cookie: d.Cookie, LongLen: d.TLS != nil, Challenges: &challenges,
 	})
@@ -126,12 +127,6 @@ func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf
 // challenges holds the open challenges of all connections, so that no node can trick us into
 // answering our own.
 var challenges handshake.Challenges
-
-// callerName returns a node name that is unique among callers.
-func callerName(conn net.Conn) string {
-	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
-	return fmt.Sprintf("caller-%08x@%s", random(), host)
-}
 
 // random asks the kernel, so that copies of a virtual machine get different numbers.
 func random() uint32 {

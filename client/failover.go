@@ -71,47 +71,14 @@ func (f *Failover) Close() error {
 	return errors.Join(errs...)
 }
 
-func (f *Failover) ask(ctx context.Context, r request) (a answer, err error) {
+// ask asks one door after another until check accepts an answer.
+func (f *Failover) ask(ctx context.Context, r request) (answer, error) {
 	if r.base == Canonical {
-		return a, fmt.Errorf("%w: a Failover does not support canonical texts", ErrBadArgument)
+		return answer{}, fmt.Errorf("%w: a Failover does not support canonical texts", ErrBadArgument)
 	}
 	f.mu.Lock()
 	before := f.highest[r.generator] // may be zero
 	f.mu.Unlock()
-	err = f.each(ctx, func(ctx context.Context, at int) error {
-		if a, err = f.doors[at].ask(ctx, r); err != nil {
-			return err
-		}
-		taken := slices.Grow(a.runs, len(a.texts))
-		for _, text := range a.texts {
-			id, err := parseBase(text, r.base)
-			if err != nil {
-				return err
-			}
-			taken = append(taken, run{id[:], 1})
-		}
-		var highest number
-		for _, ids := range taken {
-			first := numberOfBytes(ids.first)
-			if !first.follows(before.id) || before.door != at && !before.id.below(first) {
-				return fmt.Errorf("node %d of %d: %w", at+1, len(f.doors), ErrNotAbove)
-			}
-			if last := first.plus(uint64(max(ids.count, 1)) - 1); highest.below(last) {
-				highest = last
-			}
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if last := f.highest[r.generator]; last.id.below(highest) {
-			f.highest[r.generator] = lastID{highest, at}
-		}
-		return nil
-	})
-	return a, err
-}
-
-// each calls do for one door after another until it succeeds.
-func (f *Failover) each(ctx context.Context, do func(ctx context.Context, at int) error) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = time.Now().Add(failoverTime)
@@ -123,30 +90,61 @@ func (f *Failover) each(ctx context.Context, do func(ctx context.Context, at int
 			at := (int(first) + i) % len(f.doors)
 			part := time.Until(deadline) / time.Duration(len(f.doors)-i)
 			bounded, cancel := context.WithTimeout(ctx, part)
-			err := do(bounded, at)
+			a, err := f.doors[at].ask(bounded, r)
 			cancel()
+			if err == nil {
+				err = f.check(r, a, at, before)
+			}
 			switch {
 			case err == nil:
 				f.asked.CompareAndSwap(first, int64(at))
-				return nil
+				return a, nil
 			case errors.Is(err, ErrBadArgument):
-				return err
+				return answer{}, err
 			case errs[at] == nil || !errors.Is(err, context.DeadlineExceeded): // a timeout must not hide an earlier error
 				errs[at] = err
 			}
 			if ctx.Err() != nil {
-				return gaveUp(ctx, errs)
+				return answer{}, gaveUp(ctx, errs)
 			}
 		}
 		if !slices.ContainsFunc(errs, passes) || time.Until(deadline) <= pause {
-			return noneOf(errs)
+			return answer{}, noneOf(errs)
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return gaveUp(ctx, errs)
+			return answer{}, gaveUp(ctx, errs)
 		}
 	}
+}
+
+// check records the highest id in an answer. It fails if the ids are not above those before.
+func (f *Failover) check(r request, a answer, at int, before lastID) error {
+	taken := slices.Grow(a.runs, len(a.texts))
+	for _, text := range a.texts {
+		id, err := parseBase(text, r.base)
+		if err != nil {
+			return err
+		}
+		taken = append(taken, run{id[:], 1})
+	}
+	var highest number
+	for _, ids := range taken {
+		first := numberOfBytes(ids.first)
+		if !first.follows(before.id) || before.door != at && !before.id.below(first) {
+			return fmt.Errorf("node %d of %d: %w", at+1, len(f.doors), ErrNotAbove)
+		}
+		if last := first.plus(uint64(max(ids.count, 1)) - 1); highest.below(last) {
+			highest = last
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if last := f.highest[r.generator]; last.id.below(highest) {
+		f.highest[r.generator] = lastID{highest, at}
+	}
+	return nil
 }
 
 // passes reports whether an error may be temporary.
