@@ -34,16 +34,17 @@ export class FlakeClient {
     this.#nodes = new Nodes({ nodes, token, generator, format: this.#format, timeout })
   }
 
-  async next (options) {
-    return (await this.nextN(1, options))[0]
-  }
+  next (options) { return this.#ids(1, options, true) }
+  nextN (n, options) { return this.#ids(n, options, false) }
 
-  nextN (n, { signal } = {}) {
+  // Resolves to one id, or to a list of n ids.
+  #ids (n, options, one) {
     return new Promise((resolve, reject) => {
       whole('n', n, 1, maxLease)
+      const signal = options?.signal
       signal?.throwIfAborted()
       if (this.#closed) throw closed()
-      const call = { n, began: performance.now(), resolve, reject }
+      const call = { n, one, began: performance.now(), resolve, reject }
       if (this.#waiting.size === 0 && this.#serve(call, call.began)) return
       if (this.#wanted + n > maxWaiting) throw new FlakeError('busy', `calls for ${this.#wanted} ids are already waiting`)
       this.#wait(call, signal)
@@ -82,7 +83,8 @@ export class FlakeClient {
       this.#next = undefined
     }
     const lease = this.#current
-    call.resolve(take(lease, call.n, this.#format))
+    const ids = take(lease, call.n, this.#format)
+    call.resolve(call.one ? ids[0] : ids)
     // An unused lease is not renewed.
     if (!this.#next && (lease.left <= lease.total / 2 || now - lease.asked >= this.#maxAge / 2)) this.#fetch()
     return true
@@ -117,9 +119,9 @@ function take (lease, n, format) {
   const ids = []
   lease.left -= n
   while (ids.length < n) {
-    const { first, count } = lease.runs[lease.run]
-    ids.push(new Id(format, first + format.step * BigInt(lease.used++)))
-    if (lease.used === count) {
+    const run = lease.runs[lease.run]
+    ids.push(new Id(format, undefined, run, lease.used++))
+    if (lease.used === run.count) {
       lease.run++
       lease.used = 0
     }

@@ -87,9 +87,11 @@ export const uuid = {
   }
 }
 
+const pairsOf = alphabet => Array.from({ length: 1024 }, (_, i) => alphabet[i >> 5] + alphabet[i & 31])
+
 // Writes numbers in base 32, ten digits at a time.
 function digits32 (alphabet) {
-  const pairs = Array.from({ length: 1024 }, (_, i) => alphabet[i >> 5] + alphabet[i & 31])
+  const pairs = pairsOf(alphabet)
   return value => {
     let text = ''
     do {
@@ -119,6 +121,16 @@ function fixed (alphabet, size, read = text => text) {
   }
 }
 
+const crockfordPairs = pairsOf(crockford)
+
+// Returns a function that writes the ulid at an index of a run, in which only four of the digits change.
+function ofRun (first) {
+  const text = this.encode(first)
+  const [time, rest] = [text.slice(0, 10), text.slice(14)]
+  const bits = Number(first >> 60n & 0xFFFFFn) // the sequence, and the 4 bits after it
+  return index => time + crockfordPairs[bits + index * 16 >> 10] + crockfordPairs[bits + index * 16 & 1023] + rest
+}
+
 function named (base, size) {
   if (base === 'crockford') return canonicalOf('ulid', size)
   if (base === 'uuid' && size === 16) return uuid
@@ -129,7 +141,7 @@ export function canonicalOf (name, size) {
   switch (name) {
     case 'base62': return fixed(base62, size)
     case 'sno': return fixed(sno, size)
-    case 'ulid': return fixed(crockford, size, text => text.toUpperCase())
+    case 'ulid': return { ...fixed(crockford, size, text => text.toUpperCase()), ofRun }
     case 'uuid': return uuid
     case 'decimal': return { encode: String, decode: text => decode(text, 10, size) }
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test, { after, describe } from 'node:test'
-import { FlakeClient, FlakeError, NoNodeError } from 'flake-client'
+import { FlakeClient, FlakeError, formats, NoNodeError } from 'flake-client'
 import { flakeText, leaser, serve, until } from './node.js'
 
 // A client with a long timeout, unless the test sets another.
@@ -37,6 +37,21 @@ test('calls share a lease, and the next is fetched ahead', async () => {
   const all = [...first, ...more, ...await c.nextN(10)]
   ascend(all)
   assert.equal(new Set(all.map(String)).size, 20)
+})
+
+test('leased ids have the texts of their values', async () => {
+  const count = 5000
+  for (const sequence of [0n, 31n, 0xFFFFn - 4999n]) {
+    const first = String(formats.ulid.id(1795256835068n << 80n | sequence << 64n | 0xEFEDCBA98765n << 16n | 0x4321n))
+    const node = await serve((_, response) => response.end(JSON.stringify({ leases: [{ first, count }] })))
+    const ids = await client(node.url, { format: 'ulid', lease: { size: count, maxAge: 60000 } }).nextN(count)
+    assert.equal(String(ids[0]), first)
+    ascend(ids)
+    ids.forEach((id, i) => {
+      assert.equal(id.sequence, sequence + BigInt(i))
+      assert.equal(String(id), id.toString('crockford'))
+    })
+  }
 })
 
 test('more calls than a lease has ids get a larger lease', async () => {
