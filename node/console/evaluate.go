@@ -89,17 +89,6 @@ func (e *evaluator) value(ctx context.Context, expr erltext.Expr) (etf.Term, err
 	return e.call(ctx, expr.(*erltext.Call))
 }
 
-func (e *evaluator) values(ctx context.Context, exprs []erltext.Expr) ([]etf.Term, error) {
-	values := make([]etf.Term, len(exprs))
-	for i, expr := range exprs {
-		var err error
-		if values[i], err = e.value(ctx, expr); err != nil {
-			return nil, err
-		}
-	}
-	return values, nil
-}
-
 // match binds the variables of a pattern to parts of a value and reports whether the value matches.
 func (e *evaluator) match(pattern erltext.Expr, value etf.Term) bool {
 	switch x := pattern.(type) {
@@ -131,11 +120,14 @@ func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error)
 	if run := e.commands[fmt.Sprintf("%s/%d", x.Function, len(x.Args))]; run != nil && x.Module == "" {
 		return run(x.Args)
 	}
-	args, err := e.values(ctx, x.Args)
-	if err != nil {
-		return nil, err
-	}
+	args := make([]etf.Term, len(x.Args))
 	var value etf.Term
+	var err error
+	for i, arg := range x.Args {
+		if args[i], err = e.value(ctx, arg); err != nil {
+			return nil, err
+		}
+	}
 	done := make(chan struct{})
 	go func() { // an endless call must not keep the prompt from ending
 		value, err = e.functions(cmp.Or(x.Module, erlang), x.Function, args)
