@@ -236,14 +236,3 @@ func (c *Console) help([]erltext.Expr) (etf.Term, error) {
 	io.WriteString(c, text.String())
 	return ok, nil
 }
-
-// completions returns what the tab key can complete: the names of the functions with their opening parenthesis.
-func completions(sections []Section) (names []string) {
-	for _, section := range sections {
-		for _, f := range section.Functions {
-			name, _, _ := strings.Cut(f.Call, "(")
-			names = append(names, name+"(")
-		}
-	}
-	return names
-}

@@ -22,7 +22,7 @@ type terminal struct {
 	file     *os.File
 	state    *term.State // before raw mode
 	keys     keyboard
-	complete []string
+	complete []string // the names of the functions, with their opening parenthesis
 }
 
 // keyboard is the stream that the editor reads and writes.
@@ -39,7 +39,13 @@ func openTerminal(ctx context.Context, options Options, quit func()) (*terminal,
 	if err != nil {
 		return nil, err
 	}
-	t := &terminal{file: options.In, state: state, complete: completions(options.Help)}
+	t := &terminal{file: options.In, state: state}
+	for _, section := range options.Help {
+		for _, f := range section.Functions {
+			name, _, _ := strings.Cut(f.Call, "(")
+			t.complete = append(t.complete, name+"(")
+		}
+	}
 	t.keys = keyboard{options.Out, ctx, make(chan []byte, 1<<12), nil} // room for input during a call; more is lost
 	t.Terminal = term.NewTerminal(&t.keys, "")
 	t.Terminal.History = history{t.Terminal.History}
