@@ -111,13 +111,12 @@ func listPiece(list etf.Term) piece {
 		end.before = "|"
 		return group("[", append(pieces(elements), end), "]")
 	}
-	var text []rune
-	for _, e := range elements {
-		if c, ok := e.(int64); ok && c == int64(rune(c)) {
-			text = append(text, rune(c))
-		}
+	text := make([]rune, len(elements))
+	for i, e := range elements {
+		c, _ := e.(int64) // other terms become 0, which is not printable
+		text[i] = rune(min(max(c, 0), utf8.MaxRune))
 	}
-	if len(text) > 0 && len(text) == len(elements) && printable(text) {
+	if len(text) > 0 && printable(text) {
 		return leaf(quoted(string(text), '"'))
 	}
 	return group("[", pieces(elements), "]")

@@ -29,10 +29,23 @@ func TestPretty(t *testing.T) {
 		{nil, "", 80, "#Error<etf: a <nil> is not a term>"},
 		{etf.Tuple{etf.Atom("a"), etf.List{etf.String("b"), etf.List{}, int64(1)}}, "", 80, `{a,["b",[],1]}`},
 		{[]byte("abc\x00"), "", 80, "<<97,98,99,0>>"},
+		{etf.List{int64(1<<32 + 'a'), int64('a' - 1<<32)}, "", 80, "[4294967393,-4294967199]"},
+		{etf.List{etf.Atom("a")}, "", 80, "[a]"},
 		{etf.NewPid("a@b", 1, 2, 3), "", 80, "<0.1.2>"},
 	} {
 		if got := string(Pretty([]byte(test.dst), test.term, test.width)); got != test.want {
 			t.Errorf("%v: %q, want %q", test.term, got, test.want)
+		}
+	}
+}
+
+// Lists of Latin-1 characters are printed as text, but not those of most control characters.
+func TestPrintable(t *testing.T) {
+	const text = "\b\t\n\v\f\r\x1b !}~\u00a0ÿ"
+	for c := range rune(0x102) {
+		want := strings.ContainsRune(text, c) || c > ' ' && c < '~' || c > 0xa0 && c < 0xff
+		if got := printable([]rune{'a', c}); got != want {
+			t.Errorf("%q: %t", c, got)
 		}
 	}
 }
