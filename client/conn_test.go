@@ -424,8 +424,8 @@ func TestMonitors(t *testing.T) {
 			}
 		}
 		// goesOff reports the end of a monitor, and returns the names whose calls failed.
-		goesOff := func(op wire.Op, ref etf.Ref) (ended []etf.Atom) {
-			b, err := wire.Append(nil, caps, etf.Tuple{int64(op), etf.Atom(""), etf.Atom(""), ref, etf.Atom("killed")})
+		goesOff := func(op wire.Op, args ...etf.Term) (ended []etf.Atom) {
+			b, err := wire.Append(nil, caps, append(etf.Tuple{int64(op), etf.Atom(""), etf.Atom("")}, args...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -446,13 +446,16 @@ func TestMonitors(t *testing.T) {
 		if len(c.watched) != 3 {
 			t.Errorf("%d monitors of 3 names", len(c.watched))
 		}
-		if ended := goesOff(wire.OpExitTT, refs["x"]); ended != nil {
+		if ended := goesOff(wire.OpExitTT, refs["x"], etf.Atom("killed")); ended != nil {
 			t.Errorf("another signal ends %q", ended)
 		}
-		if ended := goesOff(wire.OpMonitorPExit, etf.NewRef("other", 1, 1)); ended != nil {
+		if ended := goesOff(wire.OpMonitorPExit); ended != nil {
+			t.Errorf("the end of a monitor that is not named ends %q", ended)
+		}
+		if ended := goesOff(wire.OpMonitorPExit, etf.NewRef("other", 1, 1), etf.Atom("killed")); ended != nil {
 			t.Errorf("another's monitor ends %q", ended)
 		}
-		if ended := goesOff(wire.OpMonitorPExit, refs["x"]); !slices.Equal(ended, []etf.Atom{"x"}) ||
+		if ended := goesOff(wire.OpMonitorPExit, refs["x"], etf.Atom("killed")); !slices.Equal(ended, []etf.Atom{"x"}) ||
 			len(c.watched) != 2 {
 			t.Errorf("the end of x ends %q, and leaves %d monitors", ended, len(c.watched))
 		}
