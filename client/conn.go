@@ -206,7 +206,6 @@ func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf
 // read handles frames until one cannot be read.
 func (c *Conn) read() error {
 	r := bufio.NewReaderSize(c.conn, readBuffer)
-	var m wire.Message
 	for {
 		frame, err := wire.Read(r, maxAnswer)
 		if err != nil {
@@ -220,6 +219,7 @@ func (c *Conn) read() error {
 			return fmt.Errorf("frame begins with %d, not %d: distribution headers are not supported",
 				frame[0], wire.PassThrough)
 		}
+		var m wire.Message
 		if err := m.Decode(frame[1:]); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -262,6 +263,28 @@ func TestLargeFrame(t *testing.T) {
 		!strings.Contains(err.Error(), "16777217 bytes") {
 		t.Error(err)
 	}
+}
+
+// The memory of a large frame is freed, even if only ticks follow.
+func TestLargeFrameFreed(t *testing.T) {
+	_, peer := piped(t, 0)
+	go io.Copy(io.Discard, peer)
+	const size = 8 << 20
+	frame, err := wire.Append(nil, caps, etf.Tuple{int64(wire.OpSend), etf.Atom(""), etf.Atom("")}, make([]byte, size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap() // which includes our copy of the frame
+	peer.Write(frame)
+	peer.Write(tick)
+	await(t, "the frame freed", func() bool { return heap() < before+size/2 })
+	runtime.KeepAlive(frame)
 }
 
 // A process that ends during a call.
