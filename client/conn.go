@@ -233,7 +233,7 @@ func (c *Conn) read() error {
 			if tag, answer := r.Uint64(), r.Raw(); r.Finish() == nil { // {Tag, Answer}
 				c.answered(tag, bytes.Clone(answer))
 			}
-		case m.Op == wire.OpMonitorPExit && m.N == 4:
+		case m.Op == wire.OpMonitorPExit:
 			c.down(etf.Ref(m.Args[2]), m.Args[3])
 		}
 	}

@@ -483,6 +483,9 @@ func TestMonitors(t *testing.T) {
 			t.Errorf("the end of x ends %q, and leaves %d monitors", ended, len(c.watched))
 		}
 		send("x", wire.OpMonitorP, wire.OpRegSend)
+		if ended := goesOff(wire.OpMonitorPExit, refs["y"]); !slices.Equal(ended, []etf.Atom{"y"}) {
+			t.Errorf("the end of y without a reason ends %q", ended)
+		}
 	})
 }
 
