@@ -123,6 +123,13 @@ func TestParseLiterals(t *testing.T) {
 	}
 }
 
+// A value that is not a term equals nothing, not even itself.
+func TestEqualInvalid(t *testing.T) {
+	if invalid := (etf.Tuple{1}); Equal(invalid, invalid) {
+		t.Errorf("%v is equal", invalid)
+	}
+}
+
 func TestParseForms(t *testing.T) {
 	for _, test := range []struct {
 		text string
