@@ -100,7 +100,11 @@ func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) ([]byt
 func (n *Node) connected(ctx context.Context) (*Conn, error) {
 	n.mu.Lock()
 	a := n.latest
-	if a == nil || a.err != nil || a.conn != nil && a.conn.ctx.Err() != nil {
+	if a != nil && a.conn != nil && a.conn.ctx.Err() == nil {
+		defer n.mu.Unlock()
+		return a.conn, nil
+	}
+	if a == nil || a.conn != nil || a.err != nil {
 		if n.ctx.Err() != nil {
 			defer n.mu.Unlock()
 			return nil, fmt.Errorf("node %s: %w", n.name, net.ErrClosed)

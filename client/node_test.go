@@ -126,6 +126,23 @@ func TestClosedNode(t *testing.T) {
 	n.Close()
 }
 
+// The error of a call that was canceled before it began names the process, if there is a connection.
+func TestCanceledBefore(t *testing.T) {
+	n := NewNode(name, start(t).dialer())
+	defer n.Close()
+	if _, err := n.Call(t.Context(), "echo", etf.Atom("a")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		if _, err := n.Call(ctx, "echo", etf.Atom("a")); !errors.Is(err, context.Canceled) ||
+			err.Error() != "node "+name+": call echo: context canceled" {
+			t.Fatal(err)
+		}
+	}
+}
+
 // atSend is a context that calls a function when a call is about to be sent.
 type atSend struct {
 	context.Context
