@@ -64,6 +64,10 @@ func BenchmarkPairs(b *testing.B) {
 			wg.Wait()
 		}
 	}
+	generator, err := flake.NewGenerator(1, flake.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
 	rows := []struct {
 		name         string
 		ours, theirs func(n int)
@@ -156,6 +160,24 @@ func BenchmarkPairs(b *testing.B) {
 		}, func(n int) {
 			for range n {
 				sinkOklog, _ = oklog.Parse(textULID)
+			}
+		}},
+		{"Generator.Next/google", func(n int) {
+			for range n {
+				sinkFlake, _ = generator.Next(b.Context())
+			}
+		}, func(n int) {
+			for range n {
+				sinkGoogle, _ = google.NewV7()
+			}
+		}},
+		{"Generator.Next/oklog", func(n int) {
+			for range n {
+				sinkFlake, _ = generator.Next(b.Context())
+			}
+		}, func(n int) {
+			for range n {
+				sinkOklog = oklog.Make()
 			}
 		}},
 		{"New/xid", func(n int) {

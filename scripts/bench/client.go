@@ -2,11 +2,9 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,8 +17,7 @@ import (
 )
 
 const (
-	patience = 10 * time.Second     // how long to wait for a silent server
-	again    = 2 * time.Millisecond // the pause between two calls that first makes
+	patience = 10 * time.Second // how long to wait for a silent server
 	maxFrame = 64 << 10
 	maxBare  = 1024 // goroutines that call on one connection
 )
@@ -36,12 +33,12 @@ type bareClient struct {
 
 var bareClients atomic.Uint32
 
-// dialBare connects to the node named peer at addr. Each call is the frame that a C node sends for
+// dialBare connects to a server. Each call is the frame that a C node sends for
 // gen_server:call(flake, get):
 //
 //	{6, Pid, '', flake}    {'$gen_call', {Pid, Ref}, get}
-func dialBare(addr, peer string) (*bareClient, error) {
-	conn, err := net.DialTimeout("tcp", addr, patience)
+func dialBare(s *server) (*bareClient, error) {
+	conn, err := net.DialTimeout("tcp", s.addr, patience)
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +49,11 @@ func dialBare(addr, peer string) (*bareClient, error) {
 		etf.Tuple{int64(wire.OpRegSend), self, etf.Atom(""), etf.Atom("flake")},
 		etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{self, ref}, etf.Atom("get")})
 	if err == nil {
-		_, err = handshake.Start(conn, peer, handshake.Options{Node: node, Creation: 1, Cookie: cookie})
+		_, err = handshake.Start(conn, s.node, handshake.Options{Node: node, Creation: 1, Cookie: cookie})
 	}
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("%s: %w", peer, err)
+		return nil, fmt.Errorf("%s: %w", s.node, err)
 	}
 	conn.SetDeadline(time.Time{})
 	c := &bareClient{conn, make(chan chan error, maxBare), make(chan chan error, maxBare)}
@@ -107,184 +104,99 @@ func (c *bareClient) read() {
 	}
 }
 
-// first connects to a node and calls for an id until one arrives, because a starting node accepts
-// connections before its gen_servers answer.
-func first(ctx context.Context, addr, peer string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	conn, err := client.DialAddr(ctx, addr, peer, cookie)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	for {
-		one, cancel := context.WithTimeout(ctx, again)
-		reply, err := conn.Call(one, "flake", etf.Atom("get"))
-		cancel()
-		switch answer, ok := reply.(etf.Tuple); {
-		case err == nil && (!ok || answer[0] != etf.Atom("ok")):
-			return fmt.Errorf("not an id: %s", etf.Format(nil, reply))
-		case !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
-			return err
-		}
-	}
+// goClients are callers that share one connection of package client. A call gets one id, or a lease.
+var goClients = []struct {
+	callers, ids int
+	target       target
+}{
+	{1, 1, target{}}, {64, 1, atLeast(0.85)}, {1000, 1, target{}}, {4, 65536, atLeast(0.99)},
 }
 
-// A goClient is a way to get ids from package client.
-type goClient struct {
-	what    string
-	callers int
-	echo    bool // whether the way is compared with the echo
-	target  target
-	// take returns a caller's function, which returns how many ids it took.
-	take func(*client.IDs[flake.ID], *client.Leased[flake.ID]) func(context.Context) (int, error)
-}
-
-var goClients = []goClient{
-	{"Next", 1, true, target{}, one},
-	{"Next, 64 callers", 64, true, atLeast(0.85), one},
-	{"Next, 1000 callers", 1000, true, target{}, one},
-	{"Lease of 65,536, 4 callers", 4, false, oursAtLeast(0.99 * ceiling), lease(1 << 16)},
-	{"Leased.Next", 1, false, target{}, next},
-	{"Leased.Next, 8 callers", 8, false, target{}, next},
-}
-
-func one(ids *client.IDs[flake.ID], _ *client.Leased[flake.ID]) func(context.Context) (int, error) {
-	return func(ctx context.Context) (int, error) {
-		_, err := ids.Next(ctx)
-		return 1, err
-	}
-}
-
-func lease(n int) func(*client.IDs[flake.ID], *client.Leased[flake.ID]) func(context.Context) (int, error) {
-	return func(ids *client.IDs[flake.ID], _ *client.Leased[flake.ID]) func(context.Context) (int, error) {
-		return func(ctx context.Context) (int, error) {
-			_, err := ids.Lease(ctx, n)
-			return n, err
-		}
-	}
-}
-
-func next(_ *client.IDs[flake.ID], leased *client.Leased[flake.ID]) func(context.Context) (int, error) {
-	return func(ctx context.Context) (int, error) {
-		const many = 1000 // so that the cost of counting does not matter
-		for range many {
-			if _, err := leased.Next(ctx); err != nil {
-				return 0, err
-			}
-		}
-		return many, nil
-	}
-}
-
-// goClientRates measures package client over one connection and, for comparison, goroutines that
-// call the echo with a bareClient.
-func goClientRates(w *world, p plan) ([]row, error) {
+// goClientRates compares package client with goroutines that call the echo with a bareClient, and
+// leases with the format's ceiling.
+func goClientRates(w *world, p plan) (rows []row, err error) {
 	servers, err := w.all()
 	if err != nil {
 		return nil, err
 	}
-	s, echo := servers[ours], servers[floor]
+	s := servers[ours]
 	node := client.NewNode(s.node, client.Dialer{Cookie: cookie, Addr: s.addr})
 	defer node.Close()
 	ids := client.NewIDs[flake.ID](node, "flake")
-	leased, err := ids.Leased(client.LeaseOptions{Size: 100_000})
+	bare, err := dialBare(servers[floor])
 	if err != nil {
 		return nil, err
 	}
-	defer leased.Close()
-
-	shared, err := dialBare(echo.addr, echo.node)
-	if err != nil {
-		return nil, err
-	}
-	defer shared.close()
-	bare := func(context.Context) (int, error) { return 1, shared.call() }
-	rates := newVersus[float64](len(goClients), 2)
-	for round := range p.rounds {
-		for i, c := range goClients {
-			err := rates[i].add(round, func(side int) (float64, error) {
-				switch {
-				case side == ours:
-					return c.run(w.ctx, c.take(ids, leased), p.client)
-				case c.echo:
-					return c.run(w.ctx, bare, p.client)
-				}
-				return 0, nil
-			})
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", c.what, err)
-			}
+	defer bare.close()
+	rates, err := inTurn(p.rounds, len(goClients), 2, func(i, side int) (float64, error) {
+		c := goClients[i]
+		call := func() error { _, err := ids.Next(w.ctx); return err }
+		switch {
+		case side == theirs && c.ids > 1:
+			return ceiling, nil
+		case side == theirs:
+			call = bare.call
+		case c.ids > 1:
+			call = func() error { _, err := ids.Lease(w.ctx, c.ids); return err }
 		}
+		var calls atomic.Int64
+		begin := time.Now()
+		err := together(c.callers, func() bool { return time.Since(begin) < p.client },
+			func() error { calls.Add(1); return call() })
+		return float64(int(calls.Load())*c.ids) / time.Since(begin).Seconds(), err
+	})
+	if err != nil {
+		return nil, err
 	}
-	var rows []row
 	for i, c := range goClients {
-		const section, unit = "client in Go, one connection", "ids/s"
-		r := compare(section, c.what, unit, "a bare echo", rates[i][theirs], rates[i][ours])
-		if !c.echo {
-			r = row{
-				Section: section, What: c.what, Unit: unit,
-				Ours: r.Ours, Low: slices.Min(rates[i][ours]), High: slices.Max(rates[i][ours]),
-			}
+		what, than := fmt.Sprintf("Next, %d callers", c.callers), "a bare echo"
+		if c.ids > 1 {
+			what, than = fmt.Sprintf("Lease of %d, %d callers", c.ids, c.callers), "the format's ceiling"
 		}
-		rows = append(rows, r.aim(c.target))
+		rows = append(rows, compare("client in Go, one connection", what, "ids/s", than,
+			rates[i][theirs], rates[i][ours]).aim(c.target))
 	}
 	return rows, nil
 }
 
-// run returns the callers' ids per second.
-func (c goClient) run(ctx context.Context, take func(context.Context) (int, error), d time.Duration) (float64, error) {
-	var (
-		stop    atomic.Bool
-		total   atomic.Int64
-		errs    = make([]error, c.callers)
-		callers sync.WaitGroup
-	)
-	start := time.Now()
-	time.AfterFunc(d, func() { stop.Store(true) })
-	for i := range c.callers {
-		callers.Go(func() {
-			for !stop.Load() && errs[i] == nil {
-				n, err := take(ctx)
-				total.Add(int64(n))
-				errs[i] = err
+// together makes callers call as long as more returns true.
+func together(callers int, more func() bool, call func() error) error {
+	errs := make([]error, callers)
+	var running sync.WaitGroup
+	for i := range callers {
+		running.Go(func() {
+			for errs[i] == nil && more() {
+				errs[i] = call()
 			}
 		})
 	}
-	callers.Wait()
-	return float64(total.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
+	running.Wait()
+	return errors.Join(errs...)
 }
 
 // birth holds the measurements of a server that was just started.
 type birth struct {
-	first time.Duration // from spawning to the first id
-	idle  float64       // memory before any calls
-	used  float64       // memory after many calls
+	first  time.Duration // from spawning to the first id
+	memory float64       // after the calls
 }
 
 // begin measures how fast both servers start, and how much memory they use.
 func begin(w *world, p plan) ([]row, error) {
-	births := make(versus[birth], 2)
-	for round := range p.starts {
-		err := births.add(round, func(side int) (birth, error) {
-			calls := 0
-			if round == p.starts-1 {
-				calls = p.calls
-			}
-			return w.birth(side, p, calls)
-		})
-		if err != nil {
-			return nil, err
-		}
+	idle, err := inTurn(p.starts, 1, 2, func(_, side int) (birth, error) { return w.birth(side, p, 0) })
+	if err != nil {
+		return nil, err
 	}
-	last := versus[birth]{births[theirs][p.starts-1:], births[ours][p.starts-1:]}
+	used, err := inTurn(1, 1, 2, func(_, side int) (birth, error) { return w.birth(side, p, p.calls) })
+	if err != nil {
+		return nil, err
+	}
+	const section = "start and memory"
+	memory := func(b birth) float64 { return b.memory / 1e6 }
 	return []row{
-		births.row("start and memory", "spawned to first id", "ms",
+		idle[0].row(section, "spawned to first id", "ms",
 			atMost(0.1), func(b birth) float64 { return b.first.Seconds() * 1e3 }),
-		births.row("start and memory", "resident, idle", "MB",
-			atMost(0.5), func(b birth) float64 { return b.idle / 1e6 }),
-		last.row("start and memory", "resident, after "+short(float64(p.calls))+" calls", "MB",
-			atMost(0.5), func(b birth) float64 { return b.used / 1e6 }),
+		idle[0].row(section, "resident, idle", "MB", atMost(0.5), memory),
+		used[0].row(section, "resident, after "+short(float64(p.calls))+" calls", "MB", atMost(0.5), memory),
 	}, nil
 }
 
@@ -300,28 +212,17 @@ func (w *world) birth(side int, p plan, calls int) (b birth, err error) {
 		return b, err
 	}
 	time.Sleep(p.idle)
-	if b.idle, err = resident(s.pid()); err != nil || calls == 0 {
-		return b, err
+	if calls > 0 {
+		c, err := dialBare(s)
+		if err != nil {
+			return b, err
+		}
+		defer c.close()
+		var made atomic.Int64
+		if err := together(64, func() bool { return made.Add(1) <= int64(calls) }, c.call); err != nil {
+			return b, err
+		}
 	}
-	c, err := dialBare(s.addr, s.node)
-	if err != nil {
-		return b, err
-	}
-	defer c.close()
-	const callers = 64
-	errs := make([]error, callers)
-	var running sync.WaitGroup
-	for i := range callers {
-		running.Go(func() {
-			for n := i; n < calls && errs[i] == nil; n += callers {
-				errs[i] = c.call()
-			}
-		})
-	}
-	running.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return b, err
-	}
-	b.used, err = resident(s.pid())
+	b.memory, err = resident(s.pid())
 	return b, err
 }

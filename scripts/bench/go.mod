@@ -3,14 +3,8 @@ module github.com/flake-go/flake/scripts/bench
 go 1.26.0
 
 require (
-	github.com/bwmarrin/snowflake v0.3.0
 	github.com/flake-go/flake v0.0.0
-	github.com/google/uuid v1.6.0
-	github.com/muyo/sno v1.2.1
-	github.com/oklog/ulid/v2 v2.1.2
-	github.com/rs/xid v1.6.0
+	golang.org/x/sys v0.49.0
 )
-
-require golang.org/x/sys v0.49.0
 
 replace github.com/flake-go/flake => ../..

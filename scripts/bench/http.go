@@ -46,14 +46,11 @@ func overHTTP(w *world, p plan) (rows []row, err error) {
 		return nil, err
 	}
 	urls := [2]string{theirs: "http://" + bare.addr + "/", ours: "http://" + node.addr + "/v1/ids"}
-	loads := newVersus[float64](len(httpSettings), 2)
-	for round := range p.rounds {
-		for i, set := range httpSettings {
-			err := loads[i].add(round, func(side int) (float64, error) { return w.wrk(urls[side], set.conns, p.http) })
-			if err != nil {
-				return nil, err
-			}
-		}
+	loads, err := inTurn(p.rounds, len(httpSettings), 2, func(i, side int) (float64, error) {
+		return w.wrk(urls[side], httpSettings[i].conns, p.http)
+	})
+	if err != nil {
+		return nil, err
 	}
 	for i, set := range httpSettings {
 		what := fmt.Sprintf("GET /v1/ids, %d connections", set.conns)

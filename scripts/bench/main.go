@@ -1,18 +1,18 @@
 // Bench measures flake against an OTP gen_server that does the same job, and against an
 // echo that does nothing. The callers are real Erlang nodes, with or without a virtual
-// network link (which needs root), and with or without other load. It also measures package
-// flake against other generators of ids:
+// network link (which needs root), and with or without other load. It also runs benchmarks of
+// package flake, and those that compare it with other libraries:
 //
 //	scripts/bench/run                                 # everything, in half an hour
 //	scripts/bench/run -short                          # everything, in five minutes
 //	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
-//	scripts/bench/run -md figures.md                  # also as the table of docs/figures.md
 //	scripts/bench/run -only ids                       # some of the sections
+//
+// It needs Linux, which is why it is a separate module, and Erlang, iproute2, util-linux and wrk.
+// A section that fails does not stop the others.
 //
 // All sides are measured in turn, round by round, on one machine. The result is the median of
 // the rounds' ratios, since absolute figures depend on the machine.
-//
-// Bench is a separate module, so that flake does not depend on its rivals.
 package main
 
 import (
@@ -29,7 +29,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 )
 
@@ -43,23 +42,20 @@ type plan struct {
 	starts         int
 	idle           time.Duration // the wait before memory is measured
 	calls          int           // how many calls are made before memory is measured again
-	idRounds       int           // rounds of ids: many and short, so that some are undisturbed
-	benchtime      string        // for one function, in one round
-	bulkRounds     int
-	bulkTime       time.Duration // a round makes all ids of this much time
-	duplicates     int           // how many ids to search for duplicates
+	idRounds       int           // rounds of a benchmark of one call: many and short, so that some are undisturbed
+	bulkRounds     int           // rounds of a benchmark of many ids a call
 }
 
 var (
 	fullPlan = plan{
 		rounds: 15, erlang: time.Second, latency: 2 * time.Second, client: 300 * time.Millisecond,
 		http: 2 * time.Second, starts: 15, idle: 2 * time.Second, calls: 10_000_000,
-		idRounds: 200, benchtime: "2ms", bulkRounds: 200, bulkTime: 32 * time.Millisecond, duplicates: 100_000_000,
+		idRounds: 200, bulkRounds: 20,
 	}
 	shortPlan = plan{
 		rounds: 7, erlang: 150 * time.Millisecond, latency: 400 * time.Millisecond, client: 40 * time.Millisecond,
 		http: time.Second, starts: 5, idle: 300 * time.Millisecond, calls: 200_000,
-		idRounds: 30, benchtime: "1ms", bulkRounds: 20, bulkTime: 16 * time.Millisecond, duplicates: 4_000_000,
+		idRounds: 30, bulkRounds: 3,
 	}
 )
 
@@ -76,7 +72,6 @@ func main() {
 			serveBare()
 		}
 	}
-	testing.Init()
 	var names []string
 	for _, s := range sections {
 		names = append(names, s.name)
@@ -85,7 +80,6 @@ func main() {
 		quick    = flag.Bool("short", false, "measure for five minutes instead of thirty")
 		root     = flag.String("root", "../..", "the `directory` of the tree to measure")
 		jsonFile = flag.String("json", "", "write the result to `FILE`")
-		mdFile   = flag.String("md", "", "write the figures that have targets to `FILE`, as a table in Markdown")
 		svgFile  = flag.String("svg", "", "draw the ratios to `FILE`")
 		only     = flag.String("only", strings.Join(names, ","), "the `sections` to measure")
 	)
@@ -94,7 +88,6 @@ func main() {
 	if *quick {
 		p = shortPlan
 	}
-	flag.Set("test.benchtime", p.benchtime)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r, failed := measure(ctx, *root, p, strings.Split(*only, ","))
@@ -102,8 +95,7 @@ func main() {
 		log.Fatal(failed)
 	}
 	r.print(os.Stdout)
-	for file, encode := range map[string]func(io.Writer) error{*jsonFile: r.json, *mdFile: r.markdown,
-		*svgFile: r.svg} {
+	for file, encode := range map[string]func(io.Writer) error{*jsonFile: r.json, *svgFile: r.svg} {
 		if file == "" {
 			continue
 		}
@@ -119,9 +111,6 @@ func main() {
 // measure measures the sections. The error names the sections that failed, and the result has the
 // other sections. The result is nil if no section could start.
 func measure(ctx context.Context, root string, p plan, only []string) (*result, error) {
-	if err := missing(only); err != nil {
-		return nil, err
-	}
 	release, err := exec.CommandContext(ctx, "erl", "-noinput", "-eval",
 		`io:put_chars(erlang:system_info(otp_release)), halt().`).Output()
 	if err != nil {
@@ -150,7 +139,7 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 			if ctx.Err() != nil {
 				break
 			}
-			log.Printf("%s failed; continuing with the other sections", section.name)
+			log.Printf("%s: %v; continuing with the other sections", section.name, err)
 			continue
 		}
 		log.Printf("%s measured in %.0f s", section.name, time.Since(begin).Seconds())
@@ -172,47 +161,3 @@ var sections = func() (all []section) {
 	return append(all, section{"many", many}, section{"http", overHTTP}, section{"client", goClientRates},
 		section{"begin", begin}, section{"ids", ids})
 }()
-
-// need lists the programs that sections run, and their packages in Debian.
-var need = []struct {
-	program, from string
-	sections      []string // nil means all
-}{
-	{"go", "golang", nil}, {"erl", "erlang-base", nil}, {"erlc", "erlang-base", nil}, {"epmd", "erlang-base", nil},
-	{"ip", "iproute2", overVethSections}, {"nsenter", "util-linux", overVethSections},
-	{"wrk", "wrk", []string{"http"}},
-}
-
-var overVethSections = []string{"veth", "busy", "nodes", "latency"}
-
-// missing returns an error if a program, or the right to a network namespace, is missing.
-func missing(only []string) error {
-	var errs []error
-	for _, n := range need {
-		if n.sections != nil && !needs(only, n.sections) {
-			continue
-		}
-		if _, err := exec.LookPath(n.program); err != nil {
-			errs = append(errs, fmt.Errorf("%s is missing: apt-get install %s%s",
-				n.program, n.from, without(only, n.sections)))
-		}
-	}
-	if os.Geteuid() != 0 && needs(only, overVethSections) {
-		errs = append(errs, fmt.Errorf("a network namespace for the callers needs root%s",
-			without(only, overVethSections)))
-	}
-	return errors.Join(errs...)
-}
-
-func needs(only, sections []string) bool {
-	return slices.ContainsFunc(only, func(s string) bool { return slices.Contains(sections, s) })
-}
-
-// without returns advice on how to leave out sections.
-func without(only, sections []string) string {
-	if sections == nil {
-		return ""
-	}
-	rest := slices.DeleteFunc(slices.Clone(only), func(s string) bool { return slices.Contains(sections, s) })
-	return fmt.Sprintf(", or leave out %s: -only %s", strings.Join(sections, ", "), strings.Join(rest, ","))
-}

@@ -46,7 +46,6 @@ func (t target) String() string {
 func atLeast(ratio float64) target { return target{Number: ratio} }
 func atMost(ratio float64) target  { return target{Number: ratio, Less: true} }
 func oursAtMost(n float64) target  { return target{Number: n, Less: true, OfOurs: true} }
-func oursAtLeast(n float64) target { return target{Number: n, OfOurs: true} }
 
 func (r row) aim(t target) row {
 	if t == (target{}) {
@@ -75,25 +74,26 @@ const (
 // versus holds the measurements of all sides, or of the first two, round by round.
 type versus[T any] [][]T
 
-func newVersus[T any](n, sides int) []versus[T] {
+// inTurn measures n things in rounds, all sides of one after the other. Each round starts with a
+// different side.
+func inTurn[T any](rounds, n, sides int, measure func(i, side int) (T, error)) ([]versus[T], error) {
 	all := make([]versus[T], n)
 	for i := range all {
 		all[i] = make(versus[T], sides)
 	}
-	return all
-}
-
-// add measures the sides one after the other. Each round starts with a different side.
-func (v versus[T]) add(round int, measure func(side int) (T, error)) error {
-	for i := range v {
-		side := (i + round) % len(v)
-		m, err := measure(side)
-		if err != nil {
-			return err
+	for round := range rounds {
+		for i, v := range all {
+			for turn := range sides {
+				side := (turn + round) % sides
+				m, err := measure(i, side)
+				if err != nil {
+					return nil, err
+				}
+				v[side] = append(v[side], m)
+			}
 		}
-		v[side] = append(v[side], m)
 	}
-	return nil
+	return all, nil
 }
 
 func (v versus[T]) row(section, what, unit string, t target, of func(T) float64) row {
@@ -192,27 +192,6 @@ func (r row) verdict() string {
 		met = "met"
 	}
 	return fmt.Sprintf("%s %s%s  %s", sign, t, unit, met)
-}
-
-// markdown writes the figures that have a target, in the form of docs/figures.md. It leaves out
-// those of other formats and of allocations.
-func (r *result) markdown(w io.Writer) error {
-	fmt.Fprintf(w, "| %s, %d processors, %s, OTP %s | target | measured | |\n|---|---|---|---|\n",
-		r.Machine, r.Processors, r.Go, r.OTP)
-	for _, row := range r.Rows {
-		if t := row.Target; t != nil && row.Section != otherFormats && row.Unit != "allocs" {
-			measured, of, met := row.Ratio, " × "+row.Than, "**missed**"
-			if t.OfOurs {
-				measured, of = row.Ours, " "+row.Unit
-			}
-			if *row.Met {
-				met = "met"
-			}
-			fmt.Fprintf(w, "| %s: %s, %s | %s%s | %s | %s |\n",
-				row.Section, row.What, row.Unit, t, of, shortOrZero(measured), met)
-		}
-	}
-	return nil
 }
 
 // short returns a number with three digits, or "" for 0, which means that it was not measured.

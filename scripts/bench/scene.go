@@ -141,18 +141,15 @@ func measureScene(section string, servers [sides]*server, nodes []*callers, sets
 			}
 		}
 	}
-	loads := newVersus[load](len(sets), sides)
-	for round := range p.rounds {
-		for i, s := range sets {
-			d := p.erlang
-			if s.half {
-				d = p.latency
-			}
-			err := loads[i].add(round, func(side int) (load, error) { return call(servers[side], nodes, s, d) })
-			if err != nil {
-				return nil, err
-			}
+	loads, err := inTurn(p.rounds, len(sets), sides, func(i, side int) (load, error) {
+		d := p.erlang
+		if sets[i].half {
+			d = p.latency
 		}
+		return call(servers[side], nodes, sets[i], d)
+	})
+	if err != nil {
+		return nil, err
 	}
 	for i, s := range sets {
 		rows = append(rows, s.rows(section, loads[i])...)
@@ -369,17 +366,15 @@ func many(w *world, p plan) ([]row, error) {
 		text string
 		ids  float64
 	}{{"{lease,1048576}", 1 << 20}, {"{get_many,1000}", 1000}, {"{get_binary,1000}", 1000}, {"get", 1}}
-	rates := make([][]float64, len(requests))
-	for range p.rounds {
-		for i, r := range requests {
-			l, err := call(s, nodes, setting{processes: 1, nodes: 1, depth: 1, request: r.text}, p.erlang)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", r.text, err)
-			}
-			rates[i] = append(rates[i], l.rate*r.ids)
-		}
+	all, err := inTurn(p.rounds, 1, len(requests), func(_, i int) (float64, error) {
+		l, err := call(s, nodes, setting{processes: 1, nodes: 1, depth: 1, request: requests[i].text}, p.erlang)
+		return l.rate * requests[i].ids, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	const section, unit = "many ids a call", "ids/s"
+	rates := all[0]
 	ceilings, gets := slices.Repeat([]float64{ceiling}, p.rounds), rates[3]
 	return []row{
 		compare(section, requests[0].text, unit, "the format's ceiling", ceilings, rates[0]).aim(atLeast(0.99)),

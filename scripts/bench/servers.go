@@ -16,7 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/etf"
 )
 
 const cookie = "bench"
@@ -24,7 +26,7 @@ const cookie = "bench"
 // world holds what the servers and callers of a run share: a directory for all files, and EPMDs.
 type world struct {
 	ctx       context.Context
-	dir       string
+	root, dir string // the tree to measure, and a directory for all files
 	self      string // the path of this program
 	near, far site   // where the servers are, and where their callers are
 	port      string // EPMD's port
@@ -45,12 +47,12 @@ func newWorld(ctx context.Context, root string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{ctx: ctx, dir: dir, near: here, far: here, ends: new([]func())}
+	w := &world{ctx: ctx, root: root, dir: dir, near: here, far: here, ends: new([]func())}
 	w.later(func() { os.RemoveAll(dir) })
 	if w.self, err = os.Executable(); err != nil {
 		return w, err
 	}
-	if err := w.build(root); err != nil {
+	if err := w.build(); err != nil {
 		return w, err
 	}
 	return w.at(here, here)
@@ -104,10 +106,10 @@ func (w *world) at(near, far site) (*world, error) {
 	return &v, v.configure()
 }
 
-func (w *world) build(root string) error {
-	sources := root + "/scripts/bench/erl/"
+func (w *world) build() error {
+	sources := w.root + "/scripts/bench/erl/"
 	for _, args := range [][]string{
-		{"go", "-C", root, "build", "-o", w.path("flake"), "./rel/flake"},
+		{"go", "-C", w.root, "build", "-o", w.path("flake"), "./rel/flake"},
 		{"erlc", "-Werror", "-o", w.dir, sources + "bench_server.erl", sources + "bench_caller.erl",
 			sources + "bench_work.erl"},
 	} {
@@ -207,12 +209,23 @@ func (w *world) start(s *server) (time.Duration, error) {
 }
 
 func (w *world) firstID(s *server) error {
-	found, err := epmd.Lookup(w.ctx, "127.0.0.1:"+w.port, shortName(s.node))
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	defer cancel()
+	found, err := epmd.Lookup(ctx, "127.0.0.1:"+w.port, shortName(s.node))
 	if err != nil {
 		return err
 	}
 	s.addr = net.JoinHostPort(w.near.host, strconv.Itoa(int(found.Port)))
-	return first(w.ctx, s.addr, s.node)
+	conn, err := client.DialAddr(ctx, s.addr, s.node, cookie)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	reply, err := conn.Call(ctx, "flake", etf.Atom("get"))
+	if answer, ok := reply.(etf.Tuple); err == nil && (!ok || answer[0] != etf.Atom("ok")) {
+		err = fmt.Errorf("not an id: %s", etf.Format(nil, reply))
+	}
+	return err
 }
 
 // shortName returns a node's name up to the @, as in EPMD.
