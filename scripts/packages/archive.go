@@ -27,19 +27,19 @@ func archives(r release) error {
 	for _, p := range r.platforms {
 		dir := r.name(p)
 		files := []file{
-			{name: "CHANGELOG.md", from: filepath.Join(r.root, "CHANGELOG.md"), mode: 0o644},
-			{name: "LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644},
-			{name: "NOTICE", from: filepath.Join(r.stage, "NOTICE"), mode: 0o644},
-			{name: "README.md", from: filepath.Join(r.root, "README.md"), mode: 0o644},
-			{name: "alerts.yml", from: filepath.Join(r.root, "rel/files/alerts.yml"), mode: 0o644},
-			{name: "completions/_flake", from: filepath.Join(r.stage, "completion.zsh"), mode: 0o644},
-			{name: "completions/flake.bash", from: filepath.Join(r.stage, "completion.bash"), mode: 0o644},
-			{name: "completions/flake.fish", from: filepath.Join(r.stage, "completion.fish"), mode: 0o644},
-			{name: "flake", from: r.binary(p), mode: 0o755},
-			{name: "grafana.json", from: filepath.Join(r.root, "rel/files/grafana.json"), mode: 0o644},
-			{name: "ids.sql", from: filepath.Join(r.root, "rel/files/ids.sql"), mode: 0o644},
-			{name: "man/flake.1", from: filepath.Join(r.stage, "flake.1"), mode: 0o644},
-			{name: "sys.toml", from: filepath.Join(r.root, "rel/files/sys.toml"), mode: 0o644},
+			{name: "CHANGELOG.md", from: "source/CHANGELOG.md", mode: 0o644},
+			{name: "LICENSE", from: "source/LICENSE", mode: 0o644},
+			{name: "NOTICE", from: "NOTICE", mode: 0o644},
+			{name: "README.md", from: "source/README.md", mode: 0o644},
+			{name: "alerts.yml", from: "source/rel/files/alerts.yml", mode: 0o644},
+			{name: "completions/_flake", from: "completion.zsh", mode: 0o644},
+			{name: "completions/flake.bash", from: "completion.bash", mode: 0o644},
+			{name: "completions/flake.fish", from: "completion.fish", mode: 0o644},
+			{name: "flake", from: p.binary(), mode: 0o755},
+			{name: "grafana.json", from: "source/rel/files/grafana.json", mode: 0o644},
+			{name: "ids.sql", from: "source/rel/files/ids.sql", mode: 0o644},
+			{name: "man/flake.1", from: "flake.1", mode: 0o644},
+			{name: "sys.toml", from: "source/rel/files/sys.toml", mode: 0o644},
 		}
 		if err := writeArchive(filepath.Join(r.out, dir+".tar.gz"), dir, files, r.time); err != nil {
 			return err
@@ -103,7 +103,7 @@ func writeTar(out io.Writer, prefix string, files []file, at time.Time) error {
 
 // chart packs the chart for Kubernetes, as helm package does.
 func chart(r release) error {
-	files, err := filesBelow(filepath.Join(r.root, "rel/helm/flake"))
+	files, err := filesBelow("source/rel/helm/flake")
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func filesBelow(top string) (files []file, err error) {
 // npm packs the client library for JavaScript, as npm pack does. Its CommonJS modules must
 // already have been built.
 func npm(r release) error {
-	top := filepath.Join(r.root, "clients/javascript")
+	top := "source/clients/javascript"
 	text, err := os.ReadFile(filepath.Join(top, "package.json"))
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func npm(r release) error {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return err
 	}
-	files := []file{{name: "LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644}}
+	files := []file{{name: "LICENSE", from: "source/LICENSE", mode: 0o644}}
 	for _, pattern := range []string{"README.md", "cjs/*", "idgen/*", "package.json", "src/*"} {
 		found, _ := fs.Glob(os.DirFS(top), pattern) // fails only for a bad pattern
 		if len(found) == 0 {

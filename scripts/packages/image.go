@@ -136,9 +136,9 @@ func (r release) layer(p platform) ([]byte, error) {
 		file{name: stateDir[1:] + "/", mode: 0o700, owner: imageUser},
 		file{name: "etc/passwd", text: passwd, mode: 0o644},
 		file{name: "etc/group", text: group, mode: 0o644},
-		file{name: "usr/bin/flake", from: r.binary(p), mode: 0o755},
-		file{name: "usr/share/doc/flake/LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644},
-		file{name: "usr/share/doc/flake/NOTICE", from: filepath.Join(r.stage, "NOTICE"), mode: 0o644})
+		file{name: "usr/bin/flake", from: p.binary(), mode: 0o755},
+		file{name: "usr/share/doc/flake/LICENSE", from: "source/LICENSE", mode: 0o644},
+		file{name: "usr/share/doc/flake/NOTICE", from: "NOTICE", mode: 0o644})
 	var text bytes.Buffer
 	err := writeTar(&text, "", files, r.time)
 	return text.Bytes(), err

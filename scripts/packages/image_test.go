@@ -18,15 +18,13 @@ import (
 // imageFile writes an image that contains small files, and returns its path.
 func imageFile(t *testing.T, platforms ...platform) string {
 	t.Helper()
-	r := release{version: "1.2.3", commit: "c0ffee", time: time.Unix(1_795_000_000, 0).UTC(), root: t.TempDir(), stage: t.TempDir(), out: t.TempDir(), platforms: platforms}
+	r := release{version: "1.2.3", commit: "c0ffee", time: time.Unix(1_795_000_000, 0).UTC(), out: t.TempDir(), platforms: platforms}
+	t.Chdir(t.TempDir())
 	for _, p := range platforms {
-		if err := os.MkdirAll(filepath.Dir(r.binary(p)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		write(t, r.binary(p), "of "+p.arch)
+		write(t, p.binary(), "of "+p.arch)
 	}
-	write(t, filepath.Join(r.root, "LICENSE"), "license")
-	write(t, filepath.Join(r.stage, "NOTICE"), "notice")
+	write(t, "source/LICENSE", "license")
+	write(t, "NOTICE", "notice")
 	if err := image(r); err != nil {
 		t.Fatal(err)
 	}
@@ -35,6 +33,9 @@ func imageFile(t *testing.T, platforms ...platform) string {
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -69,9 +70,6 @@ func read(t *testing.T, name string) v1.ImageIndex {
 	}
 	dir := t.TempDir()
 	for name, content := range entries(t, text) {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
 		write(t, filepath.Join(dir, name), content)
 	}
 	top, err := layout.ImageIndexFromPath(dir)

@@ -1,6 +1,8 @@
 // Command packages makes the packages of a release: archives, deb and rpm packages, bills of
 // materials, a container image, a chart for Kubernetes, and a client library for npm.
-// scripts/release builds their contents, and runs this command. The same input makes the same bytes.
+// scripts/release builds their contents, and runs this command in their directory, which has the
+// source in source, and the builds: GOOS-GOARCH/flake, flake.1 and completion.SHELL. The same input
+// makes the same bytes.
 package main
 
 import (
@@ -16,8 +18,6 @@ type release struct {
 	version string    // such as 1.2.3, without a v
 	commit  string    // the commit of the source
 	time    time.Time // the time of the commit, and of every file in a package
-	root    string    // the directory of the source
-	stage   string    // the directory of the builds: GOOS-GOARCH/flake, flake.1, completion.SHELL
 	out     string    // the directory of the packages
 
 	platforms []platform // the platforms of the binaries
@@ -27,9 +27,7 @@ type release struct {
 type platform struct{ os, arch string }
 
 // binary returns the path of the command for a platform.
-func (r release) binary(p platform) string {
-	return fmt.Sprintf("%s/%s-%s/flake", r.stage, p.os, p.arch)
-}
+func (p platform) binary() string { return p.os + "-" + p.arch + "/flake" }
 
 // name returns the base name of the files for a platform.
 func (r release) name(p platform) string {
@@ -43,8 +41,6 @@ func main() {
 	seconds := flag.Int64("time", 0, "the commit's time, in `seconds` since 1970")
 	flag.StringVar(&r.version, "version", "", "the release's version, such as 1.2.3")
 	flag.StringVar(&r.commit, "commit", "", "the commit of the source")
-	flag.StringVar(&r.root, "root", ".", "the `directory` of the source")
-	flag.StringVar(&r.stage, "stage", "", "the `directory` of the builds")
 	flag.StringVar(&r.out, "out", "", "the `directory` of the packages")
 	built := flag.String("platforms", "", "the platforms of the binaries, such as `linux/amd64,darwin/arm64`")
 	flag.Parse()

@@ -21,13 +21,13 @@ func notice(r release) error {
 	if err := appendLicenses(&text, "Go's standard library, https://go.dev", strings.TrimSpace(string(root))); err != nil {
 		return err
 	}
-	built, err := buildinfo.ReadFile(r.binary(r.platforms[0]))
+	built, err := buildinfo.ReadFile(r.platforms[0].binary())
 	if err != nil {
 		return err
 	}
 	for _, m := range built.Deps {
 		list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", m.Path)
-		list.Dir = r.root
+		list.Dir = "source"
 		dir, err := list.Output()
 		if err != nil {
 			return fmt.Errorf("%v: %w", list, err)
@@ -36,7 +36,7 @@ func notice(r release) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(r.stage, "NOTICE"), text.Bytes(), 0o644)
+	return os.WriteFile("NOTICE", text.Bytes(), 0o644)
 }
 
 // appendLicenses appends the licenses in a module's directory.

@@ -17,11 +17,11 @@ import (
 // sboms writes a bill of materials for each binary, from its build information.
 func sboms(r release) error {
 	for _, p := range r.platforms {
-		binary, err := os.ReadFile(r.binary(p))
+		binary, err := os.ReadFile(p.binary())
 		if err != nil {
 			return err
 		}
-		built, err := buildinfo.ReadFile(r.binary(p))
+		built, err := buildinfo.ReadFile(p.binary())
 		if err != nil {
 			return err
 		}
