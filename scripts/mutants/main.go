@@ -3,7 +3,6 @@
 //
 //	scripts/mutants/run                       # all maintained packages
 //	scripts/mutants/run ./flake/sno ./client  # some packages
-//	scripts/mutants/run -list DIR ./flake/... # also writes the survivors to files in DIR
 //
 // A change is called a mutant. It leaves out a statement or a side of && or ||; makes a condition
 // false or true; turns == into !=, < into <=, + into -, and so on. All mutants of a package are
@@ -25,6 +24,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"log"
 	"os"
@@ -42,10 +42,7 @@ var maintained = []string{"./flake/...", "./genserver", "./node/dist", "./node/h
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("mutants: ")
-	var (
-		reviewed = flag.String("reviewed", "", "the `file` of mutants that may live")
-		list     = flag.String("list", "", "write the mutants that live to `DIR`, in a file for each package")
-	)
+	reviewed := flag.String("reviewed", "", "the `file` of mutants that may live")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -53,13 +50,13 @@ func main() {
 	if len(paths) == 0 {
 		paths = maintained
 	}
-	if err := run(ctx, paths, *reviewed, *list); err != nil {
+	if err := run(ctx, os.Stdout, paths, *reviewed); err != nil {
 		stop()
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, paths []string, reviewed, list string) error {
+func run(ctx context.Context, out io.Writer, paths []string, reviewed string) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -86,7 +83,7 @@ func run(ctx context.Context, paths []string, reviewed, list string) error {
 	}
 	fresh := 0
 	for _, p := range pkgs {
-		n, err := p.measure(ctx, known, list)
+		n, err := p.measure(ctx, out, known)
 		if err != nil {
 			return err
 		}
@@ -100,12 +97,12 @@ func run(ctx context.Context, paths []string, reviewed, list string) error {
 }
 
 // measure tries a package's mutants and returns how many unknown ones lived.
-func (p *pkg) measure(ctx context.Context, known map[string]bool, list string) (int, error) {
+func (p *pkg) measure(ctx context.Context, out io.Writer, known map[string]bool) (fresh int, err error) {
 	begin := time.Now()
 	if err := p.build(ctx); err != nil {
 		return 0, err
 	}
-	tests, err := p.tests(ctx)
+	tests, err := p.tests(ctx, out)
 	if err != nil {
 		return 0, err
 	}
@@ -114,38 +111,29 @@ func (p *pkg) measure(ctx context.Context, known map[string]bool, list string) (
 		return 0, ctx.Err()
 	}
 	var count [unreached + 1]int
-	var raw strings.Builder
-	fresh := 0
 	for i, m := range p.mutants {
 		f := fates[i]
 		count[f]++
 		named := known[m.key()]
 		delete(known, m.key())
 		switch {
-		case f < lived && named:
-			fmt.Printf("named, but %s now: %s\n", f, m.key())
-		case f >= lived:
-			fmt.Fprintf(&raw, "%s:%d: %s: %s\n", m.file, m.line, f, m.key())
-			if !named {
-				fresh++
-				fmt.Printf("%s:%d: %s: %s\n", m.file, m.line, f, m.key())
-			}
+		case f == killed && named:
+			fmt.Fprintf(out, "named, but killed now: %s\n", m.key())
+		case f != killed && !named:
+			fresh++
+			fmt.Fprintf(out, "%s:%d: %s: %s\n", m.file, m.line, f, m.key())
 		}
 	}
 	for key := range known {
 		if name, _, _ := strings.Cut(key, " "); filepath.Dir(name) == p.rel() {
-			fmt.Printf("named, but no mutant now: %s\n", key)
+			fmt.Fprintf(out, "named, but no mutant now: %s\n", key)
 		}
 	}
 	total := max(1, len(p.mutants))
-	fmt.Printf("%s: %d mutants, %d killed (%d of them hung), %d lived, %d not reached: %.1f %% killed, in %.0f s\n",
-		p.rel(), len(p.mutants), count[killed]+count[hung], count[hung], count[lived], count[unreached],
-		100*float64(count[killed]+count[hung])/float64(total), time.Since(begin).Seconds())
-	if list == "" {
-		return fresh, nil
-	}
-	name := strings.ReplaceAll(p.rel(), "/", "-") + ".txt"
-	return fresh, os.WriteFile(filepath.Join(list, name), []byte(raw.String()), 0o644)
+	fmt.Fprintf(out, "%s: %d mutants, %d killed, %d lived, %d not reached: %.1f %% killed, in %.0f s\n",
+		p.rel(), len(p.mutants), count[killed], count[lived], count[unreached],
+		100*float64(count[killed])/float64(total), time.Since(begin).Seconds())
+	return fresh, nil
 }
 
 // read reads the keys of the known survivors: one per line, followed by a tab and the reason. A

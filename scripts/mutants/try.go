@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,27 +25,20 @@ type test struct {
 	reaches map[int]bool
 }
 
-// Tests that take less than fast run together, before the other tests, which run one by one.
-const fast = 300 * time.Millisecond
-
-// patience returns how long tests may take with a mutant, given how long they take without one.
-func patience(d time.Duration) time.Duration { return 3*time.Second + 5*d }
-
 type fate int
 
 const (
 	killed fate = iota
-	hung        // killed by the timeout
 	lived
 	unreached
 )
 
-func (f fate) String() string { return [...]string{"killed", "hung", "lived", "not reached"}[f] }
+func (f fate) String() string { return [...]string{"killed", "lived", "not reached"}[f] }
 
 var testName = regexp.MustCompile(`^(Test|Fuzz|Example)`)
 
 // tests runs each test separately, without a mutant.
-func (p *pkg) tests(ctx context.Context) ([]test, error) {
+func (p *pkg) tests(ctx context.Context, log io.Writer) ([]test, error) {
 	out, err := p.command(ctx, 0, "", "-test.list", ".").Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: the list of tests: %w", p.rel(), err)
@@ -67,7 +60,7 @@ func (p *pkg) tests(ctx context.Context) ([]test, error) {
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			fmt.Printf("%s: %s fails without a mutant, and is not used: %v\n%s", p.rel(), name, err, out)
+			fmt.Fprintf(log, "%s: %s fails without a mutant, and is not used: %v\n%s", p.rel(), name, err, out)
 			continue
 		}
 		t := test{name: name, takes: time.Since(begin), reaches: map[int]bool{}}
@@ -105,7 +98,7 @@ func endGroup(cmd *exec.Cmd) error {
 	return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 }
 
-func pattern(names ...string) string { return "^(" + strings.Join(names, "|") + ")$" }
+func pattern(name string) string { return "^" + name + "$" }
 
 // try tries all mutants, one at a time on each processor, and returns their fates in order.
 func (p *pkg) try(ctx context.Context, tests []test) []fate {
@@ -129,71 +122,30 @@ func (p *pkg) try(ctx context.Context, tests []test) []fate {
 
 // one tries one mutant with the tests that reach it, the fast ones first.
 func (p *pkg) one(ctx context.Context, n int, tests []test) fate {
-	var together, slow []test
+	f := unreached
 	for _, t := range tests {
-		switch {
-		case !t.reaches[n]:
-		case t.takes < fast:
-			together = append(together, t)
-		default:
-			slow = append(slow, t)
+		if !t.reaches[n] {
+			continue
 		}
-	}
-	if len(together)+len(slow) == 0 {
-		return unreached
-	}
-	if len(together) > 0 {
-		if f := p.run(ctx, n, together...); f != lived {
-			return f
+		if !p.passes(ctx, n, t) {
+			return killed
 		}
+		f = lived
 	}
-	for _, t := range slow {
-		if f := p.run(ctx, n, t); f != lived {
-			return f
-		}
-	}
-	return lived
+	return f
 }
 
-// run runs tests with a mutant until one fails. They hang if together they take longer than they
-// may, or if the next one does not begin for longer than the slowest of them may take.
-func (p *pkg) run(ctx context.Context, n int, tests ...test) fate {
-	var names []string
-	var all, most time.Duration
-	for _, t := range tests {
-		names = append(names, t.name)
-		all, most = all+t.takes, max(most, t.takes)
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience(all))
+// passes reports whether a test passes with a mutant, in at most five times the time that it takes
+// without one, and 3 s.
+func (p *pkg) passes(ctx context.Context, n int, t test) bool {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second+5*t.takes)
 	defer cancel()
-	begun := begins{time.AfterFunc(patience(most), cancel), patience(most)}
-	defer begun.limit.Stop()
-	cmd := p.command(ctx, n, "", "-test.failfast", "-test.v=test2json", "-test.run", pattern(names...))
+	cmd := p.command(ctx, n, "", "-test.run", pattern(t.name))
 	tmp := filepath.Join(p.work, "tmp"+strconv.Itoa(n))
 	os.Mkdir(tmp, 0o711) // for the files that tests leave when they panic or are killed; if this fails, so do they
 	defer os.RemoveAll(tmp)
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-	cmd.Stdout = begun
 	err := cmd.Run()
 	endGroup(cmd)
-	switch {
-	case ctx.Err() != nil:
-		return hung
-	case err != nil:
-		return killed
-	}
-	return lived
-}
-
-// begins restarts the limit when the output that it is given says that a test begins.
-type begins struct {
-	limit *time.Timer
-	most  time.Duration
-}
-
-func (b begins) Write(output []byte) (int, error) {
-	if bytes.Contains(output, []byte("\x16=== RUN ")) { // the octet marks lines of package testing
-		b.limit.Reset(b.most)
-	}
-	return len(output), nil
+	return err == nil
 }
