@@ -41,17 +41,17 @@ func archives(r release) error {
 			{name: "man/flake.1", from: "flake.1", mode: 0o644},
 			{name: "sys.toml", from: "source/rel/files/sys.toml", mode: 0o644},
 		}
-		if err := writeArchive(filepath.Join(r.out, dir+".tar.gz"), dir, files, r.time); err != nil {
+		if err := r.archive(dir+".tar.gz", dir, files); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeArchive writes files below dir to a tar.gz.
-func writeArchive(name, dir string, files []file, at time.Time) error {
-	return create(name, func(out io.Writer) error {
-		return gzipped(out, func(w io.Writer) error { return writeTar(w, dir+"/", files, at) })
+// archive makes an archive of files, which are below dir in it.
+func (r release) archive(name, dir string, files []file) error {
+	return create(filepath.Join(r.out, name), func(out io.Writer) error {
+		return gzipped(out, func(w io.Writer) error { return writeTar(w, dir+"/", files, r.time) })
 	})
 }
 
@@ -107,7 +107,7 @@ func chart(r release) error {
 	if err != nil {
 		return err
 	}
-	return writeArchive(filepath.Join(r.out, "flake-chart-"+r.version+".tgz"), "flake", files, r.time)
+	return r.archive("flake-chart-"+r.version+".tgz", "flake", files)
 }
 
 // filesBelow returns all files below a directory, named by their paths from there.
@@ -145,5 +145,5 @@ func npm(r release) error {
 			files = append(files, file{name: name, from: filepath.Join(top, name), mode: 0o644})
 		}
 	}
-	return writeArchive(filepath.Join(r.out, p.Name+"-"+r.version+".tgz"), "package", files, r.time)
+	return r.archive(p.Name+"-"+r.version+".tgz", "package", files)
 }
