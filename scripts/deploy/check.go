@@ -104,9 +104,6 @@ func Check(manifests []byte) error {
 	}
 	w.secure(fault)
 	w.configured(fault)
-	for _, p := range w.pod.Containers[0].Ports {
-		w.ports = append(w.ports, p.Name)
-	}
 	o.selects(w, fault)
 	return errors.Join(faults...)
 }
@@ -118,7 +115,6 @@ type workload struct {
 	pod      *core.PodSpec
 	service  string // the service of a StatefulSet, which names its pods
 	claims   []string
-	ports    []string
 }
 
 func (o *Objects) workload() (w workload, err error) {
@@ -174,16 +170,16 @@ func (o *Objects) selects(w workload, fault func(string, ...any)) {
 			fault("%s: its selector, %v, does not match %v: %v", what, selector, set, err)
 		}
 	}
+	c := w.pod.Containers[0]
 	port := func(what, name string) {
-		if !slices.Contains(w.ports, name) {
-			fault("%s: the pod has no port %q, only %q", what, name, w.ports)
+		if !slices.ContainsFunc(c.Ports, func(p core.ContainerPort) bool { return p.Name == name }) {
+			fault("%s: the pod has no port %q", what, name)
 		}
 	}
 	matches("workload", w.selector, pod)
 	for _, t := range w.pod.TopologySpreadConstraints {
 		matches("topologySpreadConstraints", t.LabelSelector, pod)
 	}
-	c := w.pod.Containers[0]
 	for _, p := range []*core.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
 		if p == nil || p.HTTPGet == nil {
 			fault("a probe over HTTP is missing")
