@@ -101,7 +101,7 @@ func TestMachine(t *testing.T) {
 		"datacenter below 0":       {l: Idgen, datacenter: -1, says: "datacenter -1"},
 		"worker too high":          {l: Idgen, worker: 32, says: "worker 32 is out of range: must be 0 to 31"},
 		"worker below 0":           {l: Idgen, worker: math.MinInt, says: "worker -9"},
-		"a datacenter for Twitter": {l: Twitter, datacenter: 9, worker: 7, says: "copy it with bits for one"},
+		"a datacenter for Twitter": {l: Twitter, datacenter: 9, worker: 7, says: "one number from 0 to 1023"},
 		"no layout":                {says: "0 bits of time"},
 	} {
 		m, err := c.l.Machine(c.datacenter, c.worker)
