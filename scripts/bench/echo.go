@@ -23,7 +23,7 @@ import (
 
 func (w *world) echo() *server {
 	s := &server{node: "echo@" + w.near.host}
-	s.cmd = w.command(w.self, "echo", s.node)
+	s.cmd = w.command(self, "echo", s.node)
 	return s
 }
 

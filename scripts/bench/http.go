@@ -62,7 +62,7 @@ func overHTTP(w *world, p plan) (rows []row, err error) {
 
 // bare starts the bare handler.
 func (w *world) bare() (*server, error) {
-	s := &server{cmd: w.command(w.self, "bare")}
+	s := &server{cmd: w.command(self, "bare")}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

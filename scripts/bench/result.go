@@ -36,13 +36,6 @@ type target struct {
 	OfOurs bool    `json:"of_ours"` // the limit is on our figure instead of on the ratio
 }
 
-func (t target) String() string {
-	if t.Number >= 1e4 {
-		return short(t.Number)
-	}
-	return strconv.FormatFloat(t.Number, 'g', -1, 64)
-}
-
 func atLeast(ratio float64) target { return target{Number: ratio} }
 func atMost(ratio float64) target  { return target{Number: ratio, Less: true} }
 func oursAtMost(n float64) target  { return target{Number: n, Less: true, OfOurs: true} }
@@ -153,7 +146,7 @@ type result struct {
 
 func (r *result) print(w io.Writer) {
 	fmt.Fprintf(w, "%s, %d processors, %s, OTP %s\n"+
-		"medians of %d rounds; the best of each in process; per call, of the server: CPU, sleeps (waits of a thread)\n",
+		"medians of %d rounds; the best of each in process; CPU is the server's, per call\n",
 		r.Machine, r.Processors, r.Go, r.OTP, r.Rounds)
 	section := ""
 	for _, row := range r.Rows {
@@ -191,7 +184,7 @@ func (r row) verdict() string {
 	if *r.Met {
 		met = "met"
 	}
-	return fmt.Sprintf("%s %s%s  %s", sign, t, unit, met)
+	return fmt.Sprintf("%s %v%s  %s", sign, t.Number, unit, met)
 }
 
 // short returns a number with three digits, or "" for 0, which means that it was not measured.
@@ -262,7 +255,7 @@ func (r *result) svg(w io.Writer) error {
 	var bars strings.Builder
 	y, section := svgTop, ""
 	for _, row := range r.Rows {
-		if row.Than != "OTP" || row.Unit == "sleeps" || row.Target == nil && strings.HasPrefix(row.Unit, "µs p") {
+		if row.Than != "OTP" || row.Target == nil && strings.HasPrefix(row.Unit, "µs p") {
 			continue
 		}
 		if row.Section != section {

@@ -189,7 +189,6 @@ func (s setting) rows(section string, loads versus[load]) (rows []row) {
 		add("calls/s", s.rate, func(l load) float64 { return l.rate })
 	}
 	add("µs CPU", s.cpu, func(l load) float64 { return l.cpu })
-	add("sleeps", target{}, func(l load) float64 { return l.sleeps })
 	for i, q := range quantiles {
 		add(q.unit, s.late[i], func(l load) float64 { return l.quantile(q.of) })
 	}
@@ -206,7 +205,7 @@ func (w *world) loops() error {
 		if !all.IsSet(cpu) {
 			continue
 		}
-		if err := w.run(w.command(w.self, "loop", strconv.Itoa(cpu))); err != nil {
+		if err := w.run(w.command(self, "loop", strconv.Itoa(cpu))); err != nil {
 			return err
 		}
 	}
@@ -274,16 +273,7 @@ type load struct {
 	calls   float64
 	rate    float64         // calls per second
 	cpu     float64         // the server's CPU time per call, in microseconds
-	sleeps  float64         // how often the server slept, per call
 	latency map[int]float64 // numbers of calls by microseconds
-}
-
-// spent adds what the server has used since before.
-func (l *load) spent(s *server, before usage) error {
-	after, err := usageOf(s.pid())
-	l.cpu = float64(after.cpu-before.cpu) / 1e3 / l.calls
-	l.sleeps = (after.sleeps - before.sleeps) / l.calls
-	return err
 }
 
 // call makes the setting's nodes and processes call s for a time.
@@ -294,7 +284,7 @@ func call(s *server, nodes []*callers, set setting, d time.Duration) (load, erro
 		how = fmt.Sprintf("{every,%d}", set.every)
 	}
 	all := load{latency: make(map[int]float64)}
-	before, err := usageOf(s.pid())
+	before, err := cpuTime(s.pid())
 	if err != nil {
 		return all, err
 	}
@@ -314,7 +304,9 @@ func call(s *server, nodes []*callers, set setting, d time.Duration) (load, erro
 			return all, fmt.Errorf("caller %d of %s: %w: %s", i, s.node, err, s.log.Bytes())
 		}
 	}
-	return all, all.spent(s, before)
+	after, err := cpuTime(s.pid())
+	all.cpu = float64(after-before) / 1e3 / all.calls
+	return all, err
 }
 
 // add adds the line of one node: calls, nanoseconds, microseconds:calls...

@@ -27,7 +27,6 @@ const cookie = "bench"
 type world struct {
 	ctx       context.Context
 	root, dir string // the tree to measure, and a directory for all files
-	self      string // the path of this program
 	near, far site   // where the servers are, and where their callers are
 	port      string // EPMD's port
 	env       []string
@@ -40,21 +39,19 @@ type site struct {
 	enter []string // the prefix of a command in its network namespace, or nil
 }
 
-var here = site{host: "127.0.0.1"}
+const self = "/proc/self/exe" // this program
 
 func newWorld(ctx context.Context, root string) (*world, error) {
 	dir, err := os.MkdirTemp("", "flake-bench-")
 	if err != nil {
 		return nil, err
 	}
-	w := &world{ctx: ctx, root: root, dir: dir, near: here, far: here, ends: new([]func())}
+	w := &world{ctx: ctx, root: root, dir: dir, ends: new([]func())}
 	w.later(func() { os.RemoveAll(dir) })
-	if w.self, err = os.Executable(); err != nil {
-		return w, err
-	}
 	if err := w.build(); err != nil {
 		return w, err
 	}
+	here := site{host: "127.0.0.1"}
 	return w.at(here, here)
 }
 
@@ -103,7 +100,7 @@ func (w *world) at(near, far site) (*world, error) {
 			return &v, err
 		}
 	}
-	return &v, v.configure()
+	return &v, nil
 }
 
 func (w *world) build() error {
@@ -159,7 +156,10 @@ func (w *world) otp() *server {
 }
 
 func (w *world) flake() *server {
-	return &server{node: "flake@" + w.near.host, cmd: w.command(w.path("flake"), "-noinput", "-config", w.config())}
+	s := &server{node: "flake@" + w.near.host, cmd: w.command(w.path("flake"), "-noinput")}
+	s.cmd.Env = append(s.cmd.Environ(), "FLAKE_NODE_NAME="+s.node, "FLAKE_NODE_COOKIE="+cookie,
+		"FLAKE_WORKER_ID=02:00:00:00:00:01", "FLAKE_TIMESTAMP_PATH="+w.path("timestamp"))
+	return s
 }
 
 // all starts all servers.
@@ -171,22 +171,6 @@ func (w *world) all() (servers [sides]*server, err error) {
 		}
 	}
 	return servers, nil
-}
-
-const flakeConfig = `
-[node]
-name   = "flake@%s"
-cookie = "` + cookie + `"
-[flake]
-worker_id      = "02:00:00:00:00:01"
-timestamp_path = %q
-`
-
-func (w *world) config() string { return w.path(w.near.host + ".toml") }
-
-func (w *world) configure() error {
-	text := fmt.Sprintf(flakeConfig, w.near.host, w.path("timestamp"))
-	return os.WriteFile(w.config(), []byte(text), 0o600)
 }
 
 // start starts a server, which close stops, and returns the time until a polling caller gets its
@@ -275,26 +259,6 @@ func (w *world) overVeth() (*world, error) {
 	return w.at(site{host: nearEnd}, there)
 }
 
-// usage says how much a process has used so far.
-type usage struct {
-	cpu    time.Duration
-	sleeps float64 // how often its threads slept
-}
-
-func usageOf(pid int) (u usage, err error) {
-	if u.cpu, err = cpuTime(pid); err != nil {
-		return u, err
-	}
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
-	for _, task := range tasks {
-		n, err := statusOf(task, "voluntary_ctxt_switches:")
-		if err == nil { // otherwise the thread has ended
-			u.sleeps += n
-		}
-	}
-	return u, err
-}
-
 // cpuTime returns the sum of utime and stime in /proc/PID/stat, but in nanoseconds instead of
 // hundredths of a second.
 func cpuTime(pid int) (time.Duration, error) {
@@ -308,22 +272,13 @@ func cpuTime(pid int) (time.Duration, error) {
 
 // resident returns the resident memory of a process, in bytes.
 func resident(pid int) (float64, error) {
-	kb, err := statusOf(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:")
-	return kb * 1024, err
-}
-
-// statusOf returns a number from a status file in /proc.
-func statusOf(file, key string) (float64, error) {
-	status, err := os.ReadFile(file)
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(status)) {
-		if f := strings.Fields(line); len(f) >= 2 && f[0] == key {
-			return strconv.ParseFloat(f[1], 64)
-		}
-	}
-	return 0, fmt.Errorf("no %s in %s", key, file)
+	var size, pages int
+	_, err = fmt.Sscan(string(statm), &size, &pages)
+	return float64(pages * os.Getpagesize()), err
 }
 
 // machine describes the machine, and its load before the run.
