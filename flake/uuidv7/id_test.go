@@ -49,6 +49,9 @@ func TestParse(t *testing.T) {
 	if got, err := Parse(Max.String()); got != Max || err != nil || got.Compare(id) <= 0 {
 		t.Errorf("the max UUID: %v, %v", got, err)
 	}
+	if got, err := Parse(ID{}.String()); !got.IsZero() || err != nil {
+		t.Errorf("the nil UUID: %v, %v", got, err)
+	}
 	with := func(at int, digit string) string { return own[:at] + digit + own[at+1:] }
 	for text, at := range map[string]int{
 		"":                                     0,
