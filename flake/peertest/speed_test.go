@@ -225,6 +225,27 @@ func BenchmarkPairs(b *testing.B) {
 	}
 }
 
+// BenchmarkTwins counts the ids that eight goroutines get twice from one generator of muyo/sno. Run
+// it with -benchtime 16000000x.
+func BenchmarkTwins(b *testing.B) {
+	g, err := muyo.NewGenerator(nil, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ids := make([]muyo.ID, b.N)
+	var wg sync.WaitGroup
+	for part := range slices.Chunk(ids, (b.N+7)/8) {
+		wg.Go(func() {
+			for i := range part {
+				part[i] = g.New(0)
+			}
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(ids, func(a, b muyo.ID) int { return a.Compare(b) })
+	b.ReportMetric(float64(b.N-len(slices.Compact(ids))), "duplicates")
+}
+
 // cpu returns the CPU time of the process in n calls.
 func cpu(calls func(n int), n int) time.Duration {
 	begin := used()

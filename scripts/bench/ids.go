@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 const ceiling = 65536 * 1000 // ids of the format flake per second
@@ -25,7 +26,7 @@ var lenient = map[string]float64{
 // ids runs benchmarks of package flake, and those that compare all formats with other libraries.
 func ids(w *world, p plan) (rows []row, err error) {
 	single, err1 := w.benchmark("flake", "^Benchmark(Next|AppendBase62|ParseBase62)$", "2ms", p.idRounds)
-	bulk, err2 := w.benchmark("flake", "^BenchmarkNextN$//^size=(1|16|1024)$", "200ms", p.bulkRounds)
+	bulk, err2 := w.benchmark("flake", "^BenchmarkNextN$//^size=(1|16|1024)$", "1048576x", p.bulkRounds)
 	pairs, err3 := w.benchmark("flake/peertest", "^BenchmarkPairs$", "60x", 1)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
@@ -65,8 +66,12 @@ var processors = regexp.MustCompile(`-\d+$`) // what go test appends to a benchm
 
 // benchmark runs the benchmarks of a package that match a pattern.
 func (w *world) benchmark(dir, pattern, benchtime string, count int) (all []benchmark, err error) {
-	out, err := exec.CommandContext(w.ctx, "go", "-C", filepath.Join(w.root, dir), "test", "-run", "^$",
-		"-bench", pattern, "-benchtime", benchtime, "-count", strconv.Itoa(count), ".").CombinedOutput()
+	cmd := exec.CommandContext(w.ctx, "go", "-C", filepath.Join(w.root, dir), "test", "-run", "^$",
+		"-bench", pattern, "-benchtime", benchtime, "-count", strconv.Itoa(count), ".")
+	cmd.Env = append(cmd.Environ(), "GOTMPDIR="+w.dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // to kill its children too
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("benchmarks of %s: %w\n%s", dir, err, out)
 	}
@@ -89,6 +94,9 @@ func (w *world) benchmark(dir, pattern, benchtime string, count int) (all []benc
 				best[f[1]] = value
 			}
 		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has no benchmarks %s", dir, pattern)
 	}
 	return all, nil
 }

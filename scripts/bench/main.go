@@ -50,12 +50,12 @@ var (
 	fullPlan = plan{
 		rounds: 15, erlang: time.Second, latency: 2 * time.Second, client: 300 * time.Millisecond,
 		http: 2 * time.Second, starts: 15, idle: 2 * time.Second, calls: 10_000_000,
-		idRounds: 200, bulkRounds: 20,
+		idRounds: 200, bulkRounds: 200,
 	}
 	shortPlan = plan{
 		rounds: 7, erlang: 150 * time.Millisecond, latency: 400 * time.Millisecond, client: 40 * time.Millisecond,
 		http: time.Second, starts: 5, idle: 300 * time.Millisecond, calls: 200_000,
-		idRounds: 30, bulkRounds: 3,
+		idRounds: 30, bulkRounds: 20,
 	}
 )
 
