@@ -18,7 +18,9 @@ import (
 // imageFile writes an image that contains small files, and returns its path.
 func imageFile(t *testing.T, platforms ...platform) string {
 	t.Helper()
-	r := release{version: "1.2.3", commit: "c0ffee", time: time.Unix(1_795_000_000, 0).UTC(), out: t.TempDir(), platforms: platforms}
+	r := release{
+		version: "1.2.3", commit: "c0ffee", time: time.Unix(1_795_000_000, 0).UTC(), out: t.TempDir(), platforms: platforms,
+	}
 	t.Chdir(t.TempDir())
 	for _, p := range platforms {
 		write(t, p.binary(), "of "+p.arch)
