@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -197,27 +198,30 @@ func TestRate(t *testing.T) {
 
 // Percentiles are at most 1.6 % above those of the sorted times.
 func TestLatency(t *testing.T) {
-	var l latency
-	if got := l.percentiles(0.5); got[0] != 0 {
+	r := &run{times: make(map[time.Duration]uint64)}
+	if got := r.percentile(nil, 0.5); got != 0 {
 		t.Errorf("of nothing: %v", got)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	var all []time.Duration
 	for range 10_000 {
 		all = append(all, time.Duration(random.ExpFloat64()*float64(time.Millisecond)))
-		l.add(all[len(all)-1])
+		r.answered(all[len(all)-1], nil)
 	}
 	slices.Sort(all)
-	for i, got := range l.percentiles(0.0001, 0.5, 0.9, 0.99, 0.999, 1) {
-		want := all[[]int{0, 4999, 8999, 9899, 9989, 9999}[i]]
-		if got < want || got > want+want/steps+1 {
-			t.Errorf("%d: %v, want %v", i, got, want)
+	times := slices.Sorted(maps.Keys(r.times))
+	if len(times) > 1500 {
+		t.Errorf("%d different times", len(times))
+	}
+	for part, i := range map[float64]int{0.0001: 0, 0.5: 4999, 0.9: 8999, 0.99: 9899, 0.999: 9989, 1: 9999} {
+		if got, want := r.percentile(times, part), all[i]; got < want || got > want+want/64+1 {
+			t.Errorf("%v: %v, want %v", part, got, want)
 		}
 	}
 	for n := range uint64(63) {
 		for _, d := range []time.Duration{1<<n - 1, 1 << n, 1<<n + 1} {
-			if step := stepOf(d); endOf(step) < d || step > 0 && endOf(step-1) >= d {
-				t.Errorf("%d is in step %d, which ends at %d", d, step, endOf(step))
+			if up := roundUp(d); up < d || up > d+d/64 || roundUp(up) != up || roundUp(up+1) == up {
+				t.Errorf("%d is rounded up to %d", d, up)
 			}
 		}
 	}
