@@ -30,18 +30,17 @@ type Call struct {
 
 // Taker returns a Taker that makes this call through a door.
 func (c Call) Taker(door client.Door) Taker {
-	format := formatOf(c.Format)
 	switch c.Format {
 	case "flake":
-		return takerOf[flake.ID](c, door, format)
+		return takerOf[flake.ID](c, door)
 	case "sno":
-		return takerOf[sno.ID](c, door, format)
+		return takerOf[sno.ID](c, door)
 	case "uuidv7":
-		return takerOf[uuidv7.ID](c, door, format)
+		return takerOf[uuidv7.ID](c, door)
 	case "ulid":
-		return takerOf[ulid.ID](c, door, format)
+		return takerOf[ulid.ID](c, door)
 	}
-	return takerOf[snowflake.ID](c, door, format)
+	return takerOf[snowflake.ID](c, door)
 }
 
 // formatOf returns the format with the given name. It treats unknown formats as snowflakes of any
@@ -54,23 +53,20 @@ func formatOf(name string) *formats.Format {
 	return k.Format(nil)
 }
 
-func takerOf[ID client.Format](c Call, door client.Door, format *formats.Format) Taker {
-	// Each call gets a new IDs, because an IDs refuses repeated ids, and this program looks for them.
-	source := func() *client.IDs[ID] { return client.NewIDs[ID](door, c.Generator) }
-	switch {
-	case c.Base != 0:
-		return func(ctx context.Context) (ids, error) {
-			texts, err := source().Texts(ctx, c.N, c.Base)
+func takerOf[ID client.Format](c Call, door client.Door) Taker {
+	format := formatOf(c.Format)
+	return func(ctx context.Context) (ids, error) {
+		// Each call gets a new IDs, because an IDs refuses repeated ids, and this program looks for them.
+		source := client.NewIDs[ID](door, c.Generator)
+		switch {
+		case c.Base != 0:
+			texts, err := source.Texts(ctx, c.N, c.Base)
 			return func(dst []span) ([]span, error) { return spansOfTexts(dst, texts, format, c.Base) }, err
-		}
-	case c.N == 1:
-		return func(ctx context.Context) (ids, error) {
-			id, err := source().Next(ctx)
+		case c.N == 1:
+			id, err := source.Next(ctx)
 			return func(dst []span) ([]span, error) { return append(dst, spanOf(id, 1, format)), nil }, err
 		}
-	}
-	return func(ctx context.Context) (ids, error) {
-		runs, err := source().Lease(ctx, c.N)
+		runs, err := source.Lease(ctx, c.N)
 		return func(dst []span) ([]span, error) {
 			for _, r := range runs {
 				dst = append(dst, spanOf(r.First, r.Count, format))
@@ -80,10 +76,8 @@ func takerOf[ID client.Format](c Call, door client.Door, format *formats.Format)
 	}
 }
 
+// spansOfTexts appends the ids with these texts. base is one of the client's, which have the same numbers in formats.
 func spansOfTexts(dst []span, texts []string, format *formats.Format, base int) ([]span, error) {
-	if base == client.Canonical {
-		base = formats.Canonical
-	}
 	for _, text := range texts {
 		id, err := format.Parse(text, base)
 		if err != nil {
