@@ -47,8 +47,6 @@ type Handover struct {
 	Worker     flake.Worker // the original's
 	last       time.Time    // the time of the original's last id
 
-	suspending, tell etf.Term // guard and tell, parsed by the original
-
 	guard     etf.Pid   // the process that suspends the original
 	suspended time.Time // when the original stopped returning ids
 	halted    bool      // the original was told to halt, and may have done so
@@ -98,7 +96,7 @@ receive
   {'DOWN', Watch, _, _, Why} -> {failed, Why}
 end.`
 
-// warm loads the modules that guard needs, because loading them for the first time is slow.
+// warm loads the modules that guard and tell need, because loading them for the first time is slow.
 const warm = `[code:ensure_loaded(M) || M <- [sys, timer, erl_eval, erl_internal, orddict]],
 spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} -> ok end.`
 
@@ -144,21 +142,11 @@ func (h *Handover) tryListening(cfg config.Node) error {
 	return l.Close()
 }
 
-// Prepare parses the orders in the original and loads the modules that they need.
+// Prepare loads the modules that the original needs to suspend its server and to halt.
 func (h *Handover) Prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
-	self := etf.Format(nil, etf.Atom(h.Conn.Name()))
-	warmed, err := h.parse(ctx, warm)
-	if err == nil {
-		h.suspending, err = h.parse(ctx, fmt.Sprintf(guard, MostSuspended.Milliseconds(), self))
-	}
-	if err == nil {
-		h.tell, err = h.parse(ctx, tell)
-	}
-	if err == nil {
-		_, err = h.eval(ctx, warmed)
-	}
+	_, err := h.eval(ctx, warm)
 	return err
 }
 
@@ -166,7 +154,8 @@ func (h *Handover) Prepare(ctx context.Context) error {
 func (h *Handover) Suspend(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, MostSuspended, fmt.Errorf("no answer within %v", MostSuspended))
 	defer cancel()
-	answer, err := h.eval(ctx, h.suspending)
+	self := etf.Format(nil, etf.Atom(h.Conn.Name()))
+	answer, err := h.eval(ctx, fmt.Sprintf(guard, MostSuspended.Milliseconds(), self))
 	status, _ := answer.(etf.Tuple)
 	if len(status) == 2 {
 		h.guard, _ = status[0].(etf.Pid)
@@ -269,22 +258,22 @@ func (h *Handover) tagged(ctx context.Context, tag, module, function etf.Atom, a
 	return nil, fmt.Errorf("%s:%s/%d: %s", module, function, len(args), brief(result))
 }
 
-// parse asks the original to parse text, and returns the result.
-func (h *Handover) parse(ctx context.Context, text string) (etf.Term, error) {
-	tokens, err := h.tagged(ctx, "ok", "erl_scan", "string", etf.String(text))
+// eval evaluates Erlang expressions in the original.
+func (h *Handover) eval(ctx context.Context, code string, bindings ...etf.Term) (etf.Term, error) {
+	tokens, err := h.tagged(ctx, "ok", "erl_scan", "string", etf.String(code))
 	if err != nil {
 		return nil, err
 	}
-	return h.tagged(ctx, "ok", "erl_parse", "parse_exprs", tokens)
-}
-
-func (h *Handover) eval(ctx context.Context, expressions etf.Term, bindings ...etf.Term) (etf.Term, error) {
+	expressions, err := h.tagged(ctx, "ok", "erl_parse", "parse_exprs", tokens)
+	if err != nil {
+		return nil, err
+	}
 	return h.tagged(ctx, "value", "erl_eval", "exprs", expressions, etf.List(bindings))
 }
 
 // order sends the guard an order and returns why the guard ended.
 func (h *Handover) order(ctx context.Context, order etf.Atom) (why etf.Term, err error) {
-	return h.eval(ctx, h.tell, etf.Tuple{etf.Atom("Guard"), h.guard}, etf.Tuple{etf.Atom("Order"), order})
+	return h.eval(ctx, tell, etf.Tuple{etf.Atom("Guard"), h.guard}, etf.Tuple{etf.Atom("Order"), order})
 }
 
 // use asks which nodes are connected to the original, which processes with local or global names would end with it,
@@ -304,11 +293,7 @@ const use = `[nodes(visible), nodes(hidden),
 func (h *Handover) tellUse(ctx context.Context, w io.Writer) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
-	var answer etf.Term
-	parsed, err := h.parse(ctx, use)
-	if err == nil {
-		answer, err = h.eval(ctx, parsed)
-	}
+	answer, err := h.eval(ctx, use)
 	all, _ := etf.Elements(answer)
 	if err == nil && len(all) != 5 {
 		err = errors.New(brief(answer))
