@@ -81,7 +81,7 @@ func limit(next slog.Handler) *limiter {
 }
 
 type limiter struct {
-	next     slog.Handler
+	slog.Handler
 	messages *messages
 }
 
@@ -100,23 +100,19 @@ type kind struct {
 	level slog.Level
 }
 
-func (l *limiter) Enabled(ctx context.Context, level slog.Level) bool {
-	return l.next.Enabled(ctx, level)
-}
-
 func (l *limiter) Handle(ctx context.Context, r slog.Record) error {
 	if !l.messages.take(&r) {
 		return nil
 	}
-	return l.next.Handle(ctx, r)
+	return l.Handler.Handle(ctx, r)
 }
 
 func (l *limiter) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &limiter{l.next.WithAttrs(attrs), l.messages}
+	return &limiter{l.Handler.WithAttrs(attrs), l.messages}
 }
 
 func (l *limiter) WithGroup(name string) slog.Handler {
-	return &limiter{l.next.WithGroup(name), l.messages}
+	return &limiter{l.Handler.WithGroup(name), l.messages}
 }
 
 // take reports whether a line may be written now.
