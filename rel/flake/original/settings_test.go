@@ -183,7 +183,8 @@ func TestComments(t *testing.T) {
 [flake]
 # no interface was set: the original uses eth0, or in later versions the first interface with a MAC; this node
 # chooses a random worker id. To keep the original's, set interface, or set worker_id to bytes 9 to 14 of its ids
-`: {},
+timestamp_path = "/t"  # not its dets file: this node has its own format
+`: {TimestampPath: "/t"},
 		head + `# Not taken: +A
 
 [node]
@@ -202,7 +203,8 @@ listen = "0.0.0.0:9100"
 
 [flake]
 worker_id = "02:00:00:00:00:01"  # the original's
-`: {Cookie: "c", ListenMin: 9100, ListenMax: 9100, WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}},
+timestamp_path = "/t"  # not its dets file: this node has its own format
+`: {Cookie: "c", ListenMin: 9100, ListenMax: 9100, TimestampPath: "/t", WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}},
 	} {
 		if got, err := s.TOML(); string(got) != want || err != nil {
 			t.Errorf("got  %s, %v\nwant %s", got, err, want)
