@@ -135,9 +135,6 @@ func IsUsageError(err error) bool { return errors.As(err, new(usageError)) }
 // An Action runs a command. args are the arguments that are not flags.
 type Action func(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
-// rootState is where programs that run as root keep state across restarts (FHS 5.8).
-const rootState = "/var/lib"
-
 // TimestampPath returns the default path of the file of marks, and creates its directory,
 // which only this user can write to.
 func TimestampPath() (string, error) {
@@ -150,7 +147,7 @@ func TimestampPath() (string, error) {
 
 // DefaultTimestamp returns the same path as TimestampPath, but creates nothing.
 func DefaultTimestamp() (string, error) {
-	state := rootState
+	state := "/var/lib" // where programs that run as root keep state across restarts (FHS 5.8)
 	if os.Getuid() != 0 {
 		state = os.Getenv("XDG_STATE_HOME")
 		if !filepath.IsAbs(state) { // a relative path must be ignored (XDG Base Directory)
