@@ -130,19 +130,18 @@ func (t *takeoverFlags) meet(ctx context.Context) (*Handover, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
-	h := &Handover{Node: *t.from, settings: s}
+	h := &Handover{Node: *t.from, settings: s, mark: cfg.Flake.TimestampPath}
 	if h.Conn, err = h.dial(ctx, cfg.Node); err != nil {
 		return nil, err
 	}
-	if err := h.read(ctx); err != nil {
-		h.Conn.Close()
-		return nil, fmt.Errorf("node %s: %w", h.Node, err)
+	if err = h.read(ctx); err != nil {
+		err = fmt.Errorf("node %s: %w", h.Node, err)
+	} else if h.mark == "" { // always written: a service's default path may differ
+		h.mark, err = cli.TimestampPath()
 	}
-	if h.mark = cfg.Flake.TimestampPath; h.mark == "" { // always written: a service's default path may differ
-		if h.mark, err = cli.TimestampPath(); err != nil {
-			h.Conn.Close()
-			return nil, err
-		}
+	if err != nil {
+		h.Conn.Close()
+		return nil, err
 	}
 	h.settings.Name, h.settings.TimestampPath = h.Node, h.mark
 	if filepath.Base(cfg.Node.CookieFrom) != config.HomeCookieFile { // this node reads that file at every startup
