@@ -52,7 +52,7 @@ type benchFlags struct {
 // Bench puts load on a running node and measures it.
 func Bench(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
-	b := benchFlags{way: remote.NewChoice(f, "over the distribution, unless -url is set")}
+	b := benchFlags{way: remote.NewChoice(f, false)}
 	f.StringVar(&b.Generator, "generator", "flake", "take ids from the generator `NAME`")
 	b.base = f.String("base", "", "request ids in this `base`, 2 to 62 or canonical; "+
 		"without it they are bytes, and leased if -ids is more than 1")
@@ -154,7 +154,7 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 // connect returns the doors that callers share, and asks for the generator's format.
 func (b *benchFlags) connect(ctx context.Context, cfg config.Config, stderr io.Writer) (
 	doors []client.Door, err error) {
-	w, err := b.way.Web(cfg.HTTP, false)
+	w, err := b.way.Web(cfg.HTTP)
 	if err != nil {
 		return nil, err
 	}

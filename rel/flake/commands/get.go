@@ -32,7 +32,7 @@ func Get(f *cli.Flags) cli.Action {
 	in := f.String("base", canonical, writeBase)
 	meta := f.Int("meta", 0, "the metabyte of sno ids, a `NUMBER` from 0 to 255; without it, the generator's")
 	generator := f.String("generator", "flake", "ask the generator `NAME`, from a [[generator]] table of the node")
-	way := remote.NewChoice(f, remote.PreferHTTP)
+	way := remote.NewChoice(f, true)
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
 		base, err := textBaseOf(*in)
 		withMeta := f.Given("meta") != ""

@@ -17,6 +17,7 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/internal/switching"
 	"github.com/flake-go/flake/node/host"
@@ -25,27 +26,32 @@ import (
 )
 
 // Choice holds the flags that choose how to query a running node.
-type Choice struct{ over, url *string }
+type Choice struct {
+	over, url  *string
+	preferHTTP bool
+}
 
-// PreferHTTP describes the default of commands that work equally well over HTTP, which needs no
-// cookie and reveals no digest of one.
-const PreferHTTP = "over HTTP if -url or http.listen says where"
-
-// NewChoice adds the flags. usual describes what happens if neither flag is given.
-func NewChoice(f *cli.Flags, usual string) Choice {
+// NewChoice adds the flags. Commands that work equally well over HTTP prefer it where the configuration says where,
+// because it needs no cookie and reveals no digest of one.
+func NewChoice(f *cli.Flags, preferHTTP bool) Choice {
+	usual := "over the distribution, unless -url is set"
+	if preferHTTP {
+		usual = "over HTTP if -url or http.listen says where"
+	}
 	return Choice{
 		f.String("over", "", "ask over `erlang|http`, the distribution or HTTP; without it "+usual),
 		f.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465"),
+		preferHTTP,
 	}
 }
 
-// Web returns a client of the node's HTTP if the flags choose HTTP, otherwise nil. If neither flag
-// is given, usual decides.
-func (w *Choice) Web(cfg config.HTTP, usual bool) (*Web, error) {
+// Web returns a client of the node's HTTP if the flags or the configuration choose HTTP, otherwise nil.
+func (w *Choice) Web(cfg config.HTTP) (*Web, error) {
+	_, unset := urlOf(cfg)
 	switch {
 	case *w.over == "erlang" && *w.url != "":
 		return nil, cli.UsageError(errors.New("-url is for -over http"))
-	case *w.over == "http", *w.over == "" && (*w.url != "" || usual):
+	case *w.over == "http", *w.over == "" && (*w.url != "" || w.preferHTTP && unset == nil):
 		return newWeb(cfg, *w.url)
 	case *w.over != "" && *w.over != "erlang":
 		return nil, cli.UsageError(fmt.Errorf("-over %s: must be erlang or http", *w.over))
@@ -53,17 +59,37 @@ func (w *Choice) Web(cfg config.HTTP, usual bool) (*Web, error) {
 	return nil, nil
 }
 
+// Door returns the node's door that the flags choose.
+func (w *Choice) Door(cfg config.Config) (client.Door, error) {
+	web, err := w.Web(cfg.HTTP)
+	switch {
+	case err != nil:
+		return nil, err
+	case web == nil:
+		return NewNode(cfg.Node)
+	}
+	return web.Door, nil
+}
+
+// Report returns a node's report, and an error if the node is not ready. If not even its
+// readiness is known, the report is nil.
+func (w *Choice) Report(ctx context.Context, cfg config.Config, stderr io.Writer) (*idhttp.Report, error) {
+	web, err := w.Web(cfg.HTTP)
+	switch {
+	case err != nil:
+		return nil, err
+	case web == nil:
+		return reportOfNode(ctx, cfg)
+	}
+	defer web.Door.Close()
+	return web.Report(ctx, stderr)
+}
+
 // Web is a client of a node's HTTP.
 type Web struct {
 	URL, token string
 	Client     *http.Client
 	Door       client.Door // for its ids
-}
-
-// fixedHTTP reports whether the configuration sets the port of the node's HTTP.
-func fixedHTTP(cfg config.HTTP) bool {
-	_, port, err := net.SplitHostPort(cfg.Listen)
-	return err == nil && port != "0"
 }
 
 // newWeb returns a client of the node's HTTP at a URL or, if the URL is empty, at the address in
@@ -104,12 +130,12 @@ func hereOnly(name string) bool {
 		err == nil && ip.IsUnspecified()
 }
 
-// urlOf returns the URL of the configured node, as seen from the node's machine.
+// urlOf returns the URL of the configured node, as seen from the node's machine. It fails if the port is not fixed.
 func urlOf(cfg config.HTTP) (string, error) {
-	if !fixedHTTP(cfg) {
+	host, port, err := net.SplitHostPort(cfg.Listen)
+	if err != nil || port == "0" {
 		return "", errors.New("HTTP needs -url, or http.listen with a port in the configuration")
 	}
-	host, port, _ := net.SplitHostPort(cfg.Listen)
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
 		host = "127.0.0.1" // for [::] too, because containers may lack ::1
 	}
@@ -181,14 +207,22 @@ func (w *Web) get(ctx context.Context, path string) ([]byte, error) {
 	return nil, refused{answer.StatusCode, escape.Text(problem.Detail)}
 }
 
-// Door returns the node's door that the flags choose.
-func (w *Choice) Door(cfg config.Config) (client.Door, error) {
-	web, err := w.Web(cfg.HTTP, fixedHTTP(cfg.HTTP))
-	switch {
-	case err != nil:
+// Report first asks whether the node is ready, since the node answers this question even if it is
+// busy or the token is wrong.
+func (w *Web) Report(ctx context.Context, stderr io.Writer) (*idhttp.Report, error) {
+	_, err := w.get(ctx, "readyz")
+	if not, _ := errors.AsType[refused](err); not.status == http.StatusServiceUnavailable {
+		err = fmt.Errorf("not ready: %s", not.detail)
+	} else if err != nil {
 		return nil, err
-	case web == nil:
-		return NewNode(cfg.Node)
 	}
-	return web.Door, nil
+	r := &idhttp.Report{Ready: err == nil}
+	body, untold := w.get(ctx, "v1/info")
+	if untold == nil {
+		untold = json.Unmarshal(body, r)
+	}
+	if untold != nil {
+		fmt.Fprintf(stderr, "flake: only the node's readiness is known: %s\n", escape.Text(untold.Error()))
+	}
+	return r, err
 }
