@@ -235,12 +235,12 @@ var serverOptions = []string{"server_cacertfile", "server_certfile", "server_fai
 // addTLS passes the options of distribution over TLS to once: from the command line, where
 // each option may have a separate flag, or from the file that the command line names.
 func (s *Settings) addTLS(what, flag string, values []string, once func(name, value string) error) error {
-	found := false
+	why := "no server option that this node supports"
 	add := func(name, value string) error {
 		if !slices.Contains(serverOptions, name) {
 			return nil
 		}
-		found = true
+		why = ""
 		return once(name, value)
 	}
 	if flag == "-ssl_dist_opt" {
@@ -257,10 +257,6 @@ func (s *Settings) addTLS(what, flag string, values []string, once func(name, va
 				return fmt.Errorf("%s %s: %w", flag, name, err)
 			}
 		}
-	}
-	why := ""
-	if !found {
-		why = "no server option that this node supports"
 	}
 	s.report(what, why)
 	return nil
