@@ -102,16 +102,13 @@ func generatorsToRead(f *cli.Flags) (all []config.Generator, err error) {
 		own := cfg.Flake.Generator
 		own.Random = len(own.Options) == 0
 		return append([]config.Generator{own}, cfg.Generators...), err
+	case f.Given("format") != "":
+		g, err := config.LoadGenerator(false, layout...)
+		return []config.Generator{g}, err
 	}
 	load := func(format string) (config.Generator, error) {
 		return config.LoadGenerator(false, append(layout, config.Flag{Name: "-format", Key: "format",
 			Value: format})...)
-	}
-	for _, l := range layout {
-		if l.Key == "format" {
-			g, err := load(l.Value)
-			return []config.Generator{g}, err
-		}
 	}
 	for _, format := range formats.Names() {
 		if g, err := load(format); err == nil {
