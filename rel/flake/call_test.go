@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"syscall"
@@ -28,12 +27,6 @@ func TestOriginal(t *testing.T) {
 	if got := n.output(); !regexp.MustCompile(`(?m)^generating ids: [0-9]+\.[0-9]{3} s$`).MatchString(got) {
 		t.Error("timed_generate printed nothing")
 	}
-}
-
-func TestHiddenErlang(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, "")
-	n.erl([]string{"-hidden", "-name", "caller@127.0.0.1"}, "ping", "get")
 }
 
 // A node without a name gets one from the node that it connects to: a name used before, if it is free. The
@@ -71,19 +64,6 @@ func TestPassedOn(t *testing.T) {
 	proxy.await("READY")
 	n.erl(nil, "proxied=proxy@127.0.0.1")
 	wantChecks(t, proxy, "proxy")
-}
-
-func TestManyNodes(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, "")
-	var callers []*process
-	for i := range 4 {
-		flags := []string{"-name", fmt.Sprintf("caller%d@127.0.0.1", i)}
-		callers = append(callers, spawnErl(t, n.port, flags, "concurrent", "monitors"))
-	}
-	for _, p := range callers {
-		wantChecks(t, p, "concurrent", "monitors")
-	}
 }
 
 func TestWrongCookie(t *testing.T) {

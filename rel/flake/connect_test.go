@@ -38,19 +38,6 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// A node with long names does not dial a node with a short name, and vice versa. This
-// shows that the caller decides.
-func TestNamesMixed(t *testing.T) {
-	t.Parallel()
-	for name, flags := range map[string][]string{
-		nodeName:          {"-sname", "caller@localhost"},
-		"flake@localhost": {"-name", "caller@127.0.0.1"},
-	} {
-		n := startNode(t, "", "-name", name)
-		n.erl(flags, "refused")
-	}
-}
-
 // Neither side uses EPMD, because both know the port.
 func TestNoEPMD(t *testing.T) {
 	t.Parallel()

@@ -15,38 +15,19 @@ import (
 	"github.com/flake-go/flake/node/epmd"
 )
 
+// Silent connections to our EPMD do not keep other nodes from finding this one.
 func TestOwnEPMD(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
 	if want := "registered with its own EPMD at 127.0.0.1:" + n.port; n.epmd != want {
 		t.Errorf("announced %q, want %q", n.epmd, want)
 	}
-	wantNames(t, n)
-	n.erl(nil, "ping")
-}
-
-// Silent connections to our EPMD do not keep other nodes from finding this one.
-func TestOwnEPMDSilentPeers(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, "")
 	for range 1200 { // more than may wait to be accepted
 		c, err := net.Dial("tcp", "127.0.0.1:"+n.port)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-	}
-	wantNames(t, n)
-	n.erl(nil, "ping")
-}
-
-func TestRunningEPMD(t *testing.T) {
-	t.Parallel()
-	port := freePort(t)
-	startDaemon(t, port)
-	n := startNode(t, port)
-	if want := "registered with the EPMD at 127.0.0.1:" + port; n.epmd != want {
-		t.Errorf("announced %q, want %q", n.epmd, want)
 	}
 	wantNames(t, n)
 	n.erl(nil, "ping")

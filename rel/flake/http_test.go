@@ -2,22 +2,17 @@ package main
 
 import (
 	"bufio"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/flake-go/flake/client"
-	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
-	"github.com/flake-go/flake/internal/certstest"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/rel/flake/cli"
 )
@@ -75,33 +70,6 @@ func TestHTTP(t *testing.T) {
 		if !regexp.MustCompile("(?m)^" + want).MatchString(metrics) {
 			t.Errorf("no %s in\n%s", want, metrics)
 		}
-	}
-}
-
-// With a token and TLS, HTTP serves ids only to callers that have the token.
-func TestHTTPS(t *testing.T) {
-	ca := certstest.NewCA(t, "ca")
-	cert, key := ca.Issue("http", "127.0.0.1")
-	file := filepath.Join(t.TempDir(), "token")
-	const token = "0123456789abcdef0123456789abcdef"
-	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	listen := "127.0.0.1:" + freePort(t)
-	url := "https://" + listen + "/"
-	s, _ := startHere(t, func(c *config.Config) {
-		c.HTTP = config.HTTP{Listen: listen, TokenFile: file, TLS: config.HTTPTLS{On: true, Cert: cert, Key: key}}
-	})
-	defer s.Stop()
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool}}}
-	defer client.CloseIdleConnections()
-	for token, want := range map[string]int{token: http.StatusOK, "": http.StatusUnauthorized, "another": http.StatusUnauthorized} {
-		if status, body := fetch(t, client, url+"v1/ids", token); status != want {
-			t.Errorf("%q: %d, %s, want %d", token, status, body, want)
-		}
-	}
-	if status, _ := fetch(t, client, url+"healthz", ""); status != http.StatusOK {
-		t.Errorf("healthz without the token: %d", status)
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -106,14 +105,6 @@ func TestStatusOfURL(t *testing.T) {
 			t.Errorf("%s: exit status %d, want %d, %q,\n%s", condition, status, want.status, errs, out)
 		}
 		h.Close()
-	}
-	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprint(w, `{"detail":"\u001b[2J"}`)
-	}))
-	defer h.Close()
-	if _, errs, status := called(t, "status", "-config", file, "-url", h.URL); status != exitFailure || strings.Contains(errs, "\x1b") {
-		t.Errorf("a node that writes to the terminal: exit status %d, %q", status, errs)
 	}
 	for args, want := range map[string]string{
 		"-over x":                         "flake: -over x: must be erlang or http\n",
