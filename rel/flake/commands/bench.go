@@ -35,12 +35,6 @@ how many ids were compared.
 
 The exit status is 1 if there were duplicate ids, or no call was answered.`
 
-// Limits of the flags.
-const (
-	mostCallers     = 10_000
-	mostConnections = 1000
-)
-
 type benchFlags struct {
 	benchResult
 	way      remote.Choice
@@ -135,8 +129,7 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 		name      string
 		got, most int
 	}{
-		{"callers", b.Callers, mostCallers}, {"connections", b.Connections, mostConnections},
-		{"ids", c.N, client.MaxLeaseSize},
+		{"callers", b.Callers, 10_000}, {"connections", b.Connections, 1000}, {"ids", c.N, client.MaxLeaseSize},
 	} {
 		if n.got < 1 || n.got > n.most {
 			return c, cli.UsageError(fmt.Errorf("-%s %d: must be 1 to %d", n.name, n.got, n.most))
@@ -196,7 +189,7 @@ func (r *benchResult) note() {
 		r.Notes = append(r.Notes, fmt.Sprintf("could not keep up: %.0f calls a second were due, and %.0f were made",
 			r.Rate, r.CallsPerS))
 	}
-	if r.Busy > busy {
+	if r.Busy > 0.9 { // this program may itself be the bottleneck
 		r.Notes = append(r.Notes, "this program used nearly all of its processors: "+
 			"the node may do more if other machines call it")
 	}
@@ -204,9 +197,6 @@ func (r *benchResult) note() {
 		r.Notes = append(r.Notes, fmt.Sprintf("only %d ids were compared: more do not fit in memory", r.Compared))
 	}
 }
-
-// busy is the fraction of the available processor time above which this program may itself be the bottleneck.
-const busy = 0.9
 
 func (r *benchResult) text() string {
 	var latencies []string

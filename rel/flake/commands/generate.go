@@ -86,17 +86,15 @@ func generatorOf(given []config.Flag, mark string) (config.Generator, error) {
 	return g, err
 }
 
-// generateMany is the number of ids that are reserved at a time.
-const generateMany = 1000
-
 func printIDs(ctx context.Context, stdout io.Writer, ids formats.Source, n, base int, meta uint8) error {
+	const many = 1000 // the number of ids that are reserved at a time
 	w := bufio.NewWriterSize(stdout, 64<<10)
 	var line []byte
 	for n > 0 {
 		if ctx.Err() != nil { // Reserve checks it only when it waits
 			return errors.Join(context.Cause(ctx), w.Flush())
 		}
-		run, err := ids.Reserve(ctx, min(n, generateMany), meta)
+		run, err := ids.Reserve(ctx, min(n, many), meta)
 		for i := range run.Count {
 			line = append(ids.Format().Append(line[:0], run.At(i), base), '\n')
 			if _, fault := w.Write(line); fault != nil {
