@@ -232,43 +232,39 @@ func (h *Handover) resume(why error, log *slog.Logger) error {
 	return why
 }
 
-func (h *Handover) apply(ctx context.Context, module, function etf.Atom, args ...etf.Term) (etf.Term, error) {
+// apply calls a function of the original. If tag is not empty, the function must return a tuple that begins with it,
+// and apply returns what follows.
+func (h *Handover) apply(ctx context.Context, tag, module, function etf.Atom, args ...etf.Term) (etf.Term, error) {
 	result, err := h.Conn.Apply(ctx, module, function, args)
 	if err != nil {
 		return nil, err
 	}
-	if reason, failed := remote.BadRPC(result); failed {
-		return nil, fmt.Errorf("%s:%s/%d: %s", module, function, len(args), brief(reason))
-	}
-	return result, nil
-}
-
-// brief returns a term from the original as short text for an error.
-func brief(t etf.Term) string { return fmt.Sprintf("%.300s", etf.Format(nil, t)) }
-
-// tagged calls a function of the original that returns a tagged tuple, and returns what follows the tag.
-func (h *Handover) tagged(ctx context.Context, tag, module, function etf.Atom, args ...etf.Term) (etf.Term, error) {
-	result, err := h.apply(ctx, module, function, args...)
-	if err != nil {
-		return nil, err
-	}
-	if t, ok := result.(etf.Tuple); ok && len(t) > 1 && t[0] == tag {
+	t, _ := result.(etf.Tuple)
+	switch reason, failed := remote.BadRPC(result); {
+	case failed:
+		result = reason
+	case tag == "":
+		return result, nil
+	case len(t) > 1 && t[0] == tag:
 		return t[1], nil
 	}
 	return nil, fmt.Errorf("%s:%s/%d: %s", module, function, len(args), brief(result))
 }
 
+// brief returns a term from the original as short text for an error.
+func brief(t etf.Term) string { return fmt.Sprintf("%.300s", etf.Format(nil, t)) }
+
 // eval evaluates Erlang expressions in the original.
 func (h *Handover) eval(ctx context.Context, code string, bindings ...etf.Term) (etf.Term, error) {
-	tokens, err := h.tagged(ctx, "ok", "erl_scan", "string", etf.String(code))
+	tokens, err := h.apply(ctx, "ok", "erl_scan", "string", etf.String(code))
 	if err != nil {
 		return nil, err
 	}
-	expressions, err := h.tagged(ctx, "ok", "erl_parse", "parse_exprs", tokens)
+	expressions, err := h.apply(ctx, "ok", "erl_parse", "parse_exprs", tokens)
 	if err != nil {
 		return nil, err
 	}
-	return h.tagged(ctx, "value", "erl_eval", "exprs", expressions, etf.List(bindings))
+	return h.apply(ctx, "value", "erl_eval", "exprs", expressions, etf.List(bindings))
 }
 
 // order sends the guard an order and returns why the guard ended.
@@ -329,7 +325,7 @@ const noMesh = "nodes that start later do not meet through this node: connect th
 
 // read gets the worker and the settings from the original.
 func (h *Handover) read(ctx context.Context) error {
-	status, err := h.apply(ctx, "sys", "get_status", etf.Atom("flake"))
+	status, err := h.apply(ctx, "", "sys", "get_status", etf.Atom("flake"))
 	if err != nil {
 		return fmt.Errorf("it has no server named flake that reports its state (%w); "+
 			"is it a node of boundary/flake?", err)
@@ -341,7 +337,7 @@ func (h *Handover) read(ctx context.Context) error {
 	s.WorkerID, _ = net.ParseMAC(h.Worker.String()) // never fails
 	s.Taken = append(s.Taken, "running: worker id "+h.Worker.String())
 	for _, application := range []etf.Atom{"flake", "kernel"} {
-		env, err := h.apply(ctx, "application", "get_all_env", application)
+		env, err := h.apply(ctx, "", "application", "get_all_env", application)
 		if err != nil {
 			return err
 		}
