@@ -256,11 +256,10 @@ func (w *writer) table(name string) { fmt.Fprintf(w, "\n[%s]\n", name) }
 func (w *writer) comment(text string) { fmt.Fprintf(w, "# %s\n", escape.Text(text)) }
 
 func (w *writer) set(key string, value any, why string) {
-	if text, ok := value.(string); ok && !utf8.ValidString(text) {
+	if text, _ := value.(string); !utf8.ValidString(text) {
 		w.err = errors.Join(w.err, fmt.Errorf("%s: its value is not UTF-8", key))
 	}
-	line, err := toml.Marshal(map[string]any{key: value})
-	w.err = errors.Join(w.err, err)
+	line, _ := toml.Marshal(map[string]any{key: value}) // never fails for text and numbers
 	w.Write(bytes.TrimSuffix(line, []byte("\n")))
 	if why != "" {
 		w.WriteString("  # " + escape.Text(why))

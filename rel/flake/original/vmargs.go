@@ -117,7 +117,6 @@ const space = " \t\n\v\f\r"
 
 // reasons holds the reason that is reported for each flag that this node has no setting for.
 var reasons = map[string]string{
-	"--":             "",
 	"-hidden":        "this node is hidden",
 	"-config":        "name the file with -sys-config",
 	"-start_epmd":    `this node starts EPMD unless one is running: set node.epmd to "off" or to another host's EPMD`,
@@ -142,6 +141,7 @@ func (s *Settings) takeFlag(from, flag string, values []string, seen map[string]
 		return nil
 	}
 	switch flag {
+	case "--": // only ends the values of the flag before it
 	case "-name", "-sname", "-setcookie", "-proto_dist":
 		if len(values) != 1 {
 			s.report(what, fmt.Sprintf("with %d values", len(values)))
@@ -171,9 +171,7 @@ func (s *Settings) takeFlag(from, flag string, values []string, seen map[string]
 		case !ok:
 			why = unlike
 		}
-		if why != "" {
-			s.report(what, why)
-		}
+		s.report(what, why)
 	}
 	return nil
 }
