@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -137,55 +135,6 @@ const setupTime = 7 * time.Second
 
 // tooSlow reports whether a handshake has taken so long, on a busy machine, that the node may end it.
 func tooSlow(begun time.Time) bool { return time.Since(begun) >= setupTime }
-
-// A recorded handshake is useless, whether its caller is still connected or not, because the
-// challenge differs each time.
-func TestReplay(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, "")
-	said := &recorder{Conn: dial(t, n.addr)}
-	o := handshake.Options{Node: "caller@127.0.0.1", Creation: 1, Cookie: cookie}
-	if _, err := handshake.Start(said, nodeName, o); err != nil {
-		t.Fatal(err)
-	}
-	again := func() {
-		t.Helper()
-		c := dial(t, n.addr)
-		c.Write(said.messages[0])
-		c.Write(said.messages[1])
-		got, _ := io.ReadAll(c)
-		if n := len(handshake.Ack{}.Append(nil)); len(got) > n && got[len(got)-n] == 'a' {
-			t.Errorf("acknowledged: %q", got)
-		}
-	}
-	again()
-	call(t, said)
-	hangUp(t, said.Conn)
-	again()
-	await(t, "both are refused because of the cookie", func() bool { return strings.Count(n.output(), "wrong cookie") == 2 })
-}
-
-// recorder keeps what is written, message by message.
-type recorder struct {
-	net.Conn
-	messages [][]byte
-}
-
-func (r *recorder) Write(b []byte) (int, error) {
-	r.messages = append(r.messages, bytes.Clone(b))
-	return r.Conn.Write(b)
-}
-
-// call shows that a connection is served: it asks for a missing name.
-func call(t *testing.T, c net.Conn) {
-	t.Helper()
-	a := &attacker{Conn: c, self: etf.NewPid("caller@127.0.0.1", 1, 0, 1)}
-	a.frame(a.control(19, a.self, etf.Atom("nobody"), a.ref(1)))
-	a.flush()
-	if n, err := c.Read(make([]byte, 100)); n == 0 {
-		t.Errorf("not served: %v", err)
-	}
-}
 
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
