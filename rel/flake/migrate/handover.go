@@ -47,6 +47,8 @@ type Handover struct {
 	Worker     flake.Worker // the original's
 	last       time.Time    // the time of the original's last id
 
+	suspending, tell etf.Term // guard and tell, parsed by the original
+
 	guard     etf.Pid   // the process that suspends the original
 	suspended time.Time // when the original stopped returning ids
 	halted    bool      // the original was told to halt, and may have done so
@@ -96,7 +98,7 @@ receive
   {'DOWN', Watch, _, _, Why} -> {failed, Why}
 end.`
 
-// warm loads the modules that guard and tell need, because loading them for the first time is slow.
+// warm loads the modules that guard needs, because loading them for the first time is slow.
 const warm = `[code:ensure_loaded(M) || M <- [sys, timer, erl_eval, erl_internal, orddict]],
 spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} -> ok end.`
 
@@ -142,11 +144,21 @@ func (h *Handover) tryListening(cfg config.Node) error {
 	return l.Close()
 }
 
-// Prepare loads the modules that the original needs to suspend its server and to halt.
+// Prepare parses the orders in the original and loads the modules that they need.
 func (h *Handover) Prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
-	_, err := h.eval(ctx, warm)
+	self := etf.Format(nil, etf.Atom(h.Conn.Name()))
+	warmed, err := h.parse(ctx, warm)
+	if err == nil {
+		h.suspending, err = h.parse(ctx, fmt.Sprintf(guard, MostSuspended.Milliseconds(), self))
+	}
+	if err == nil {
+		h.tell, err = h.parse(ctx, tell)
+	}
+	if err == nil {
+		_, err = h.eval(ctx, warmed)
+	}
 	return err
 }
 
@@ -154,8 +166,7 @@ func (h *Handover) Prepare(ctx context.Context) error {
 func (h *Handover) Suspend(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, MostSuspended, fmt.Errorf("no answer within %v", MostSuspended))
 	defer cancel()
-	self := etf.Format(nil, etf.Atom(h.Conn.Name()))
-	answer, err := h.eval(ctx, fmt.Sprintf(guard, MostSuspended.Milliseconds(), self))
+	answer, err := h.eval(ctx, h.suspending)
 	status, _ := answer.(etf.Tuple)
 	if len(status) == 2 {
 		h.guard, _ = status[0].(etf.Pid)
@@ -254,22 +265,22 @@ func (h *Handover) apply(ctx context.Context, tag, module, function etf.Atom, ar
 // brief returns a term from the original as short text for an error.
 func brief(t etf.Term) string { return fmt.Sprintf("%.300s", etf.Format(nil, t)) }
 
-// eval evaluates Erlang expressions in the original.
-func (h *Handover) eval(ctx context.Context, code string, bindings ...etf.Term) (etf.Term, error) {
-	tokens, err := h.apply(ctx, "ok", "erl_scan", "string", etf.String(code))
+// parse asks the original to parse text, and returns the result.
+func (h *Handover) parse(ctx context.Context, text string) (etf.Term, error) {
+	tokens, err := h.apply(ctx, "ok", "erl_scan", "string", etf.String(text))
 	if err != nil {
 		return nil, err
 	}
-	expressions, err := h.apply(ctx, "ok", "erl_parse", "parse_exprs", tokens)
-	if err != nil {
-		return nil, err
-	}
+	return h.apply(ctx, "ok", "erl_parse", "parse_exprs", tokens)
+}
+
+func (h *Handover) eval(ctx context.Context, expressions etf.Term, bindings ...etf.Term) (etf.Term, error) {
 	return h.apply(ctx, "value", "erl_eval", "exprs", expressions, etf.List(bindings))
 }
 
 // order sends the guard an order and returns why the guard ended.
 func (h *Handover) order(ctx context.Context, order etf.Atom) (why etf.Term, err error) {
-	return h.eval(ctx, tell, etf.Tuple{etf.Atom("Guard"), h.guard}, etf.Tuple{etf.Atom("Order"), order})
+	return h.eval(ctx, h.tell, etf.Tuple{etf.Atom("Guard"), h.guard}, etf.Tuple{etf.Atom("Order"), order})
 }
 
 // use asks which nodes are connected to the original, which processes with local or global names would end with it,
@@ -289,7 +300,11 @@ const use = `[nodes(visible), nodes(hidden),
 func (h *Handover) tellUse(ctx context.Context, w io.Writer) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
-	answer, err := h.eval(ctx, use)
+	var answer etf.Term
+	parsed, err := h.parse(ctx, use)
+	if err == nil {
+		answer, err = h.eval(ctx, parsed)
+	}
 	all, _ := etf.Elements(answer)
 	if err == nil && len(all) != 5 {
 		err = errors.New(brief(answer))
