@@ -63,6 +63,9 @@ func startLiar(t *testing.T, step string, lie func(l *liar) (etf.Term, error)) *
 				return etf.Tuple{etf.Atom("ok"), args[0], int64(1)}, nil
 			},
 			{Module: "erl_parse", Function: "parse_exprs", Arity: 1}: func(args []etf.Term) (etf.Term, error) {
+				if text, _ := args[0].(etf.String); step == "parse" && strings.Contains(string(text), "Guard ! Order") {
+					return lie(l)
+				}
 				return etf.Tuple{etf.Atom("ok"), args[0]}, nil
 			},
 			{Module: "erl_eval", Function: "exprs", Arity: 2}: func(args []etf.Term) (etf.Term, error) {
@@ -178,6 +181,7 @@ func TestTakeoverOfLiar(t *testing.T) {
 	}{
 		{"status", "LIST_EXT: more than", func(*liar) (etf.Term, error) { return slices.Repeat(etf.List{etf.Atom("a")}, etf.MaxElements+1), nil }},
 		{"status", "is it a node of boundary/flake?", (*liar).end},
+		{"parse", "flake: node " + nodeName + ": erl_parse:parse_exprs/1: odd", func(*liar) (etf.Term, error) { return etf.Atom("odd"), nil }},
 		{"guard", "the original's server was not suspended: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
 		{"guard", "the original's server was not suspended: ", (*liar).end},
 		{"guard", "the original's worker id has changed", func(l *liar) (etf.Term, error) { s := l.state(); s[2] = int64(1); return l.suspended(s), nil }},
