@@ -99,6 +99,11 @@ func TestReplay(t *testing.T) {
 		if bytes.Contains(s.out.Bytes(), r.ack) {
 			t.Errorf("%s: acknowledged", file)
 		}
+		again := stubOf(r.name, r.reply)
+		Accept(again, Options{Node: here, Cookie: cookie})
+		if bytes.Equal(again.out.Bytes(), s.out.Bytes()) {
+			t.Errorf("%s: the same challenge twice", file)
+		}
 	}
 }
 
