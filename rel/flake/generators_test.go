@@ -77,6 +77,10 @@ func TestGeneratorsRefused(t *testing.T) {
 	for name, test := range map[string]struct{ tables, want string }{
 		"the same machine": {own + strings.Replace(orders, `name = "`, `name = "other_`, 1),
 			" ms): generator orders has it, and both would hand out the same ids; give one of them another id"},
+		"some of the same sequences": {"[[generator]]\nname = \"low\"\nformat = \"sno\"\npartition = 7\nsequence_max = 99\n" +
+			"[[generator]]\nname = \"next\"\nformat = \"sno\"\npartition = 7\nsequence_min = 100\nsequence_max = 199\n" +
+			"[[generator]]\nname = \"within\"\nformat = \"sno\"\npartition = 7\nsequence_min = 199\nsequence_max = 299\n",
+			"generator within: partition 7 of format sno with sequence numbers 199 to 299: generator next has it, and both would hand out the same ids; give one of them another partition"},
 		"the time has run out": {"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\ntime_bits = 38\n",
 			"generator orders: 38 bits of time end at 2019-07-21T12:41:21.6Z"},
 		"the epoch is in the future": {"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\nepoch = 2999-01-01T00:00:00Z\n",
