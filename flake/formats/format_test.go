@@ -10,13 +10,13 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// options are valid options of the kinds that need some.
-var options = map[string]Options{"flake-idgen": {"id": 7}, "snowflake": {"id": 7}, "sno": {"partition": 7}}
+// options returns valid options of a kind.
+func options(k *Kind) Options { return k.Numbered(nil, k.Numbers[0], 7) }
 
 // planned returns a kind's plan for valid options.
 func planned(t *testing.T, k *Kind) Plan {
 	t.Helper()
-	p, err := k.Plan(options[k.Name])
+	p, err := k.Plan(options(k))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func planned(t *testing.T, k *Kind) Plan {
 // Every kind is complete, and its format's fields are contiguous and end at the lowest bit.
 func TestKinds(t *testing.T) {
 	for i, k := range Kinds {
-		f := k.Format(options[k.Name])
+		f := k.Format(options(k))
 		if KindOf(k.Name) != k || slices.Index(Names(), k.Name) != i || f.Name != k.Name || f.String() != k.Name {
 			t.Errorf("kind %d is %s, of format %s", i, k.Name, f)
 		}
@@ -72,14 +72,19 @@ func TestKinds(t *testing.T) {
 		}
 		named[key.Name] = true
 	}
+	if KindOf("cuid") != nil || flakes.Key("id") != nil || IsNumber("meta") {
+		t.Error("found a kind, key or number that does not exist")
+	}
+}
+
+func TestWithKey(t *testing.T) {
+	defer func(all []*Kind) { Kinds = all }(Kinds)
+	Kinds = []*Kind{flakes, idgens, snowflakes, snos, uuidv7s, ulids}
 	for key, want := range map[string]string{"partition": "sno", "epoch": "flake-idgen and snowflake",
 		"worker_id": "flake, uuidv7 and ulid"} {
 		if got := WithKey(key); got != want {
 			t.Errorf("%s is a key of %s, want %s", key, got, want)
 		}
-	}
-	if KindOf("cuid") != nil || flakes.Key("id") != nil || IsNumber("meta") {
-		t.Error("found a kind, key or number that does not exist")
 	}
 }
 
@@ -158,7 +163,7 @@ func TestOpen(t *testing.T) {
 // Span accepts the times that a format's bits can represent, and no others.
 func TestSpan(t *testing.T) {
 	for _, k := range Kinds {
-		f := k.Format(options[k.Name])
+		f := k.Format(options(k))
 		first := f.Fields(Number{})[0].Value
 		last := f.Fields(highest(f.Size))[0].Value
 		low, high, err := f.Span(first, last)
@@ -178,21 +183,26 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// Ids of the next millisecond do not continue a run, even if they are the next numbers.
+// Only the next sequence of the same tick and generator continues a run. Ids of the next tick do not,
+// even if they are the next numbers. Random bits do not matter.
 func TestFollowedBy(t *testing.T) {
-	for f, last := range map[*Format]Number{
-		uuidv7Format: {0x1_7fff, 1 << 63}, ulidFormat: {0x1_ffff, 7 << 16},
-		flakeFormat: {1, 7<<16 | 0xffff}, snoFormat: {1, 7<<16 | 0xffff},
-	} {
-		run := Run{Number{}, 1, f}
-		run.First = last.add(Number{math.MaxUint64, 0})
-		other := Run{Number{last.Hi, last.Lo + 1<<20}, 1, f}
-		if f.step == 0 {
-			run.First, other.First = Number{last.Hi, last.Lo - 1}, Number{last.Hi, last.Lo + 1<<20}
+	for _, k := range Kinds {
+		f := k.Format(options(k))
+		milli := f.Fields(Number{})[0].Value + 1e10
+		low, _, err := f.Span(milli, milli)
+		if err != nil {
+			t.Fatal(err)
 		}
-		later := Run{Number{last.Hi + 1<<32, last.Lo}, 1, f}
-		if !run.FollowedBy(Run{last, 1, f}) || run.FollowedBy(other) || run.FollowedBy(later) {
-			t.Errorf("%s: %v, then %v", f, run, last)
+		bit := func(field Field) Number { return Number{Lo: 1}.shifted(f.shift(&field)) }
+		one := Number{Lo: 1}.shifted(f.step)
+		run := Run{low.add(Number{f.sequence.Hi &^ one.Hi, f.sequence.Lo &^ one.Lo}), 1, f} // the last but one of its tick
+		last := run.First.add(one)
+		other, later := last.add(bit(Who(f.fields)[0])), last.add(bit(f.fields[0]))
+		again := Number{last.Hi, last.Lo ^ f.random.Lo}
+		for id, want := range map[Number]bool{last: true, again: true, other: false, later: false, run.First: false} {
+			if run.FollowedBy(Run{id, 1, f}) != want {
+				t.Errorf("%s: %v, then %v, want %t", f, run, id, want)
+			}
 		}
 		run.Count = 2
 		if next := (Run{run.At(2), 1, f}); run.FollowedBy(next) {

@@ -15,59 +15,59 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// On a real PostgreSQL, the functions of rel/files/ids.sql read ids as the formats do.
+// On a real PostgreSQL, the functions of rel/files/ids.sql read ids as the formats do. A format has
+// NAME_time, NAME_worker and, unless its text is id::text, NAME_text.
 func TestSQL(t *testing.T) {
 	testenv.Need(t, "psql")
 	crockford, _ := BaseOf("crockford")
 	random := rand.New(rand.NewPCG(1, 2))
-	mac := func(worker uint64) string { return flake.Worker(worker).String() }
-	decimal := func(worker uint64) string { return strconv.FormatUint(worker, 10) }
 	query, want := strings.Builder{}, strings.Builder{}
-	for _, tt := range []struct {
-		format *Format
-		column string // SQL for a value of the column's type, from hexadecimal digits
-		shows  string // SQL for the time, worker and text, and for the bytes of ids_crockford
-		worker func(uint64) string
-	}{
-		{flakeFormat, "'%s'::uuid", "flake_time(id), flake_worker(id), flake_text(id), uuid_send(id)", mac},
-		{uuidv7Format, "'%s'::uuid", "uuidv7_time(id), uuidv7_worker(id), id::text, uuid_send(id)", mac},
-		{ulidFormat, "'%s'::uuid", "ulid_time(id), ulid_worker(id), ulid_text(id), uuid_send(id)", mac},
-		{SnowflakeFormat(snowflake.Twitter), "x'%s'::bigint", "snowflake_time(id), snowflake_worker(id), id::text, int8send(id)", decimal},
-		{SnowflakeFormat(snowflake.Idgen), "x'%s'::bigint", "snowflake_time(id, 0), snowflake_worker(id), id::text, int8send(id)", decimal},
-		{snoFormat, `'\x%s'::bytea`, "sno_time(id), sno_worker(id), sno_text(id), id", decimal},
-	} {
-		first := tt.format.epoch
+	columns := map[int]struct{ value, octets string }{ // by size: SQL for a value, from hexadecimal digits, and for its bytes
+		8: {"x'%x'::bigint", "int8send(id)"}, 10: {`'\x%x'::bytea`, "id"}, 16: {"'%x'::uuid", "uuid_send(id)"},
+	}
+	for _, k := range Kinds {
+		f := k.Format(nil)
+		first := f.epoch
 		last := first + 1<<38 // 8 years later, when no 64-bit id is negative yet
-		low, high, err := tt.format.Span(first, last)
+		low, high, err := f.Span(first, last)
 		if err != nil {
 			t.Fatal(err)
+		}
+		show, column := strings.ReplaceAll(k.Name, "-", "_"), columns[f.Size]
+		shows := fmt.Sprintf("%[1]s_time(id)) * 1000)::bigint, %[1]s_worker(id), ", show)
+		if k == idgens {
+			shows = "snowflake_time(id, 0)) * 1000)::bigint, snowflake_worker(id), "
+		}
+		if text := string(f.Append(nil, low, Canonical)); text == string(low.AppendDigits(nil, 10)) || text == low.flake().UUID() {
+			shows += "id::text"
+		} else {
+			shows += show + "_text(id)"
 		}
 		for i := range 50 {
 			id := []Number{low, high, low.Plus(1), {low.Hi, high.Lo}}[i%4]
 			if i >= 4 {
-				at, _ := tt.format.at(first + random.Uint64N(last-first))
-				id = at.add(tt.format.lowest)
-				for _, f := range tt.format.fields[1:] {
-					if f.Value == 0 {
-						id = id.add(Number{Lo: random.Uint64N(1 << f.Width)}.shifted(tt.format.shift(&f)))
+				at, _ := f.at(first + random.Uint64N(last-first))
+				id = at.add(f.lowest)
+				for _, field := range f.fields[1:] {
+					if field.Value == 0 {
+						id = id.add(Number{Lo: random.Uint64N(1 << field.Width)}.shifted(f.shift(&field)))
 					}
 				}
 			}
-			shows := strings.Split(tt.shows, ", ")
-			column := fmt.Sprintf(tt.column, fmt.Sprintf("%x", id.AppendOctets(nil, tt.format.Size)))
-			last := len(shows) - 1
-			fmt.Fprintf(&query, "SELECT (extract(epoch FROM %s) * 1000)::bigint, %s, ids_crockford(%s) FROM (SELECT %s) AS t(id);\n",
-				strings.Join(shows[:last-2], ", "), strings.Join(shows[last-2:last], ", "), shows[last], column)
-			fields, who := tt.format.Fields(id), uint64(0)
-			for _, f := range Who(fields) {
-				who = who<<f.Width | f.Value
+			fmt.Fprintf(&query, "SELECT (extract(epoch FROM %s, ids_crockford(%s) FROM (SELECT %s) AS t(id);\n",
+				shows, column.octets, fmt.Sprintf(column.value, id.AppendOctets(nil, f.Size)))
+			fields, who := f.Fields(id), uint64(0)
+			for _, field := range Who(fields) {
+				who = who<<field.Width | field.Value
 			}
-			fmt.Fprintf(&want, "%d|%s|%s|%s\n", fields[0].Value, tt.worker(who),
-				tt.format.Append(nil, id, Canonical), tt.format.Append(nil, id, crockford))
+			worker := strconv.FormatUint(who, 10)
+			if k.Random() {
+				worker = flake.Worker(who).String()
+			}
+			fmt.Fprintf(&want, "%d|%s|%s|%s\n", fields[0].Value, worker, f.Append(nil, id, Canonical), f.Append(nil, id, crockford))
 		}
 	}
 	psql := postgres(t)

@@ -86,7 +86,7 @@ func TestTexts(t *testing.T) {
 func TestCrockford(t *testing.T) {
 	base, _ := BaseOf("crockford")
 	for _, k := range Kinds {
-		f := k.Format(options[k.Name])
+		f := k.Format(options(k))
 		low, high, err := f.Span(f.Fields(Number{})[0].Value+1e11, 17e11)
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestUUID(t *testing.T) {
 	const text = "018bcfe5-6800-702a-8080-00000000491e"
 	base, _ := BaseOf("uuid")
 	for _, k := range Kinds {
-		f := k.Format(options[k.Name])
+		f := k.Format(options(k))
 		id, err := f.Parse(text, base)
 		switch {
 		case f.HasBase(base) != (f.Size == 16) || f.HasBase(base) != (err == nil):
@@ -166,7 +166,8 @@ func TestNumber(t *testing.T) {
 	if got, want := (Number{1, math.MaxUint64}).Plus(2), (Number{2, 1}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	for _, f := range []*Format{flakeFormat, snoFormat, SnowflakeFormat(snowflake.Twitter), uuidv7Format, ulidFormat} {
+	for _, k := range Kinds {
+		f := k.Format(options(k))
 		digits := strings.Repeat("F", 2*f.Size)
 		want := NumberOf(strings.Repeat("\xff", f.Size))
 		if f == uuidv7Format { // whose version and variant are fixed
