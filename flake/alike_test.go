@@ -28,6 +28,7 @@ type idOf[ID any] interface {
 	AppendBase(dst []byte, base int) ([]byte, error)
 	IsZero() bool
 	Compare(ID) int
+	Plus(i int) ID
 	encoding.TextAppender
 	encoding.TextMarshaler
 	encoding.BinaryMarshaler
@@ -42,8 +43,9 @@ type pointerTo[ID any] interface {
 }
 
 // generatorOf is the method set that the generators of all formats share.
-type generatorOf[ID any, S sequence] interface {
+type generatorOf[ID idOf[ID], S sequence] interface {
 	flake.Nexter[ID]
+	Reserve(ctx context.Context, n int) (flake.RunOf[ID], error)
 	NextN(ctx context.Context, dst []ID) (int, error)
 	CatchUp(ctx context.Context) error
 	Ready() error
@@ -61,7 +63,6 @@ type sequence interface{ uint16 | uint32 }
 // format holds the functions of a format's package.
 type format[ID idOf[ID], P pointerTo[ID], G generatorOf[ID, S], S sequence] struct {
 	open      func(ctx context.Context, path string, clock func() uint64) (G, error)
-	reserve   func(g G, n int) (count int, err error)
 	parse     func(text string) (ID, error)
 	mustParse func(text string) ID
 	parseBase func(text string, base int) (ID, error)
@@ -73,41 +74,26 @@ func TestAlike(t *testing.T) {
 	t.Run("flake", format[flake.ID, *flake.ID, *flake.Generator, uint16]{
 		func(ctx context.Context, path string, clock func() uint64) (*flake.Generator, error) {
 			return flake.Open(ctx, path, 7, flake.Options{Clock: clock})
-		}, func(g *flake.Generator, n int) (int, error) {
-			run, err := g.Reserve(context.Background(), n)
-			return run.Count, err
 		}, flake.Parse, flake.MustParse, flake.ParseBase, flake.Width, new(flake.Generator),
 	}.test)
 	t.Run("snowflake", format[snowflake.ID, *snowflake.ID, *snowflake.Generator, uint32]{
 		func(ctx context.Context, path string, clock func() uint64) (*snowflake.Generator, error) {
 			return snowflake.Twitter.Open(ctx, path, 7, snowflake.Options{Clock: clock})
-		}, func(g *snowflake.Generator, n int) (int, error) {
-			run, err := g.Reserve(context.Background(), n)
-			return run.Count, err
 		}, snowflake.Parse, snowflake.MustParse, snowflake.ParseBase, snowflake.Width, new(snowflake.Generator),
 	}.test)
 	t.Run("sno", format[sno.ID, *sno.ID, *sno.Generator, uint16]{
 		func(ctx context.Context, path string, clock func() uint64) (*sno.Generator, error) {
 			return sno.Open(ctx, path, &sno.Snapshot{Partition: sno.Partition{0, 7}}, sno.Options{Clock: clock})
-		}, func(g *sno.Generator, n int) (int, error) {
-			run, err := g.Reserve(context.Background(), n)
-			return run.Count, err
 		}, sno.Parse, sno.MustParse, sno.ParseBase, sno.Width, new(sno.Generator),
 	}.test)
 	t.Run("uuidv7", format[uuidv7.ID, *uuidv7.ID, *uuidv7.Generator, uint16]{
 		func(ctx context.Context, path string, clock func() uint64) (*uuidv7.Generator, error) {
 			return uuidv7.Open(ctx, path, 7, uuidv7.Options{Clock: clock})
-		}, func(g *uuidv7.Generator, n int) (int, error) {
-			run, err := g.Reserve(context.Background(), n)
-			return run.Count, err
 		}, uuidv7.Parse, uuidv7.MustParse, uuidv7.ParseBase, uuidv7.Width, new(uuidv7.Generator),
 	}.test)
 	t.Run("ulid", format[ulid.ID, *ulid.ID, *ulid.Generator, uint16]{
 		func(ctx context.Context, path string, clock func() uint64) (*ulid.Generator, error) {
 			return ulid.Open(ctx, path, 7, ulid.Options{Clock: clock})
-		}, func(g *ulid.Generator, n int) (int, error) {
-			run, err := g.Reserve(context.Background(), n)
-			return run.Count, err
 		}, ulid.Parse, ulid.MustParse, ulid.ParseBase, ulid.Width, new(ulid.Generator),
 	}.test)
 }
@@ -179,12 +165,12 @@ func (f format[ID, P, G, S]) testClosed(t *testing.T, g G, milli uint64) {
 
 func (f format[ID, P, G, S]) testReserve(t *testing.T, g G) {
 	for _, n := range []int{0, -1} {
-		if count, err := f.reserve(g, n); count != 0 || err == nil {
-			t.Errorf("%d ids: %d, %v", n, count, err)
+		if run, err := g.Reserve(t.Context(), n); run.Count != 0 || err == nil {
+			t.Errorf("%d ids: %d, %v", n, run.Count, err)
 		}
 	}
-	if count, err := f.reserve(g, 2); count != 2 || err != nil {
-		t.Errorf("2 ids: %d, %v", count, err)
+	if run, err := g.Reserve(t.Context(), 2); run.Count != 2 || err != nil {
+		t.Errorf("2 ids: %d, %v", run.Count, err)
 	}
 }
 
@@ -193,9 +179,9 @@ func (f format[ID, P, G, S]) testZero(t *testing.T) {
 	g := f.zero
 	id, err := g.Next(t.Context())
 	n, errN := g.NextN(t.Context(), make([]ID, 2))
-	count, errRun := f.reserve(g, 2)
-	if !id.IsZero() || n != 0 || count != 0 || err == nil || errN == nil || errRun == nil || g.Ready() == nil {
-		t.Errorf("%v, %v; %d, %v; %d, %v", id, err, n, errN, count, errRun)
+	run, errRun := g.Reserve(t.Context(), 2)
+	if !id.IsZero() || n != 0 || run.Count != 0 || err == nil || errN == nil || errRun == nil || g.Ready() == nil {
+		t.Errorf("%v, %v; %d, %v; %d, %v", id, err, n, errN, run.Count, errRun)
 	}
 	if _, sequence := g.Last(); sequence != 0 || g.Waits() != 0 || g.Behind() != 0 || g.PerTick() != 0 {
 		t.Errorf("the last id is %d of %d, %d waits, %v behind", sequence, g.PerTick(), g.Waits(), g.Behind())
@@ -222,7 +208,7 @@ func (f format[ID, P, G, S]) testAllocation(t *testing.T) {
 	for name, do := range map[string]func(){
 		"Next":       func() { g.Next(t.Context()) },
 		"NextN":      func() { g.NextN(t.Context(), ids) },
-		"Reserve":    func() { f.reserve(g, 16) },
+		"Reserve":    func() { g.Reserve(t.Context(), 16) },
 		"AppendText": func() { id.AppendText(text) },
 		"AppendBase": func() { id.AppendBase(text, 62) },
 		"ParseBase":  func() { f.parseBase(short, 62) },
