@@ -209,16 +209,17 @@ func TestDerived(t *testing.T) {
 // A number has a key of its own in each format, and those of other formats are refused,
 // whatever they say.
 func TestNumberKeys(t *testing.T) {
-	own := map[string][]string{}
+	own, random := map[string][]string{}, map[string]bool{}
 	for _, k := range formats.Kinds {
 		for _, keys := range k.Numbers {
 			own[k.Name] = append(own[k.Name], strings.Join(keys, " "))
+			random[strings.Join(keys, " ")] = k.Random()
 		}
 	}
 	for _, format := range formats.Names() {
-		for _, keys := range []string{"id", "datacenter worker", "worker_id", "partition"} {
+		for keys, random := range random {
 			for _, value := range []string{"7", `"etcd"`} {
-				if keys == "worker_id" && value == "7" {
+				if random && value == "7" {
 					value = `"02:00:00:00:00:07"`
 				}
 				src := fmt.Sprintf("[etcd]\nendpoints = ['a:1']\n[[generator]]\nname = 'a'\nformat = %q\n", format)
@@ -245,13 +246,18 @@ func TestNumberKeys(t *testing.T) {
 	}
 }
 
-// TestBadFiles reads testdata/bad: of each X.toml, X.txt holds the error, with FILE for its path and FORMATS for
-// those that there are.
+// TestBadFiles reads testdata/bad: of each X.toml, X.txt holds the error, with FILE for its path, FORMATS for
+// those that there are, and FORMATS(KEY) for those that have a key.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.toml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no testdata/bad/*.toml: %v", err)
 	}
+	var pairs []string
+	for _, key := range formats.Keys() {
+		pairs = append(pairs, "FORMATS("+key.Name+")", formats.WithKey(key.Name))
+	}
+	withKey := strings.NewReplacer(pairs...)
 	for _, path := range files {
 		golden := strings.TrimSuffix(path, ".toml") + ".txt"
 		want, err := os.ReadFile(golden)
@@ -266,7 +272,7 @@ func TestBadFiles(t *testing.T) {
 		}
 		got := strings.NewReplacer(path, "FILE", `"`+strings.Join(formats.Names(), `", "`)+`"`,
 			"FORMATS").Replace(err.Error()) + "\n"
-		if got != string(want) {
+		if want := withKey.Replace(string(want)); got != want {
 			t.Errorf("%s:\ngot  %swant %s", path, got, want)
 		}
 		if e := (*Error)(nil); !errors.As(err, &e) || e.File != path {

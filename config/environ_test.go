@@ -128,7 +128,8 @@ func TestBadEnvironment(t *testing.T) {
 			`FLAKE_GENERATOR_1_WORKER: generator[1].worker = 32: must be an integer from 0 to 31, or "etcd"`},
 		{"FLAKE_GENERATOR_1_WORKER_ID=etcd FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=sno " +
 			"FLAKE_GENERATOR_1_PARTITION=1",
-			`FLAKE_GENERATOR_1_WORKER_ID: generator[1].worker_id = "etcd": not a key of format sno, only of flake, uuidv7 and ulid; use partition instead`},
+			`FLAKE_GENERATOR_1_WORKER_ID: generator[1].worker_id = "etcd": not a key of format sno, only of ` +
+				formats.WithKey("worker_id") + "; use partition instead"},
 	} {
 		environ := strings.Split(tt.environ, " FLAKE_")
 		for i := range environ[1:] {

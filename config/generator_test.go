@@ -33,7 +33,7 @@ func TestLoadGenerator(t *testing.T) {
 		{[]Flag{{"-format", "format", "snowflake"}, {"-sequence-bits", "sequence_bits", "23"}}, false,
 			"-sequence-bits 23: must be an integer from 0 to 22"},
 		{[]Flag{{"-format", "format", "sno"}, {"-id", "id", "1"}}, false,
-			`-id "1": not a key of format sno, only of flake-idgen and snowflake; use partition instead`},
+			`-id "1": not a key of format sno, only of ` + formats.WithKey("id") + "; use partition instead"},
 		{[]Flag{{"-format", "format", "flake"}, {"-worker-id", "worker_id", "7"}}, true,
 			`-worker-id "7": must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random"`},
 		{[]Flag{{"-format", "format", "cuid"}}, false, `-format "cuid": must be one of "` +

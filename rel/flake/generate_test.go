@@ -13,16 +13,24 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// withNumber holds, by format, the flags that give generate a number.
-var withNumber = map[string]string{
-	"flake": "", "flake-idgen": " -datacenter 9 -worker 7", "snowflake": " -id 295 -epoch 2020-01-01T00:00:00Z", "sno": " -partition 7 -meta 3",
-	"uuidv7": " -worker-id 02:00:00:00:00:09", "ulid": "",
-}
-
 // With a mark, the ids of successive runs ascend in each format, and inspect decodes them.
 func TestGenerate(t *testing.T) {
-	for _, format := range formats.Names() {
-		args := "generate -n 3000 -format " + format + withNumber[format] + " -base 16 -mark " + filepath.Join(t.TempDir(), "mark")
+	for _, k := range formats.Kinds {
+		var layout []string
+		if k.Key("epoch") != nil {
+			layout = []string{"-epoch", "2020-01-01T00:00:00Z"}
+		}
+		args := "generate -n 3000 -format " + k.Name + " -base 16 -mark " + filepath.Join(t.TempDir(), "mark") + " " + strings.Join(layout, " ")
+		for _, key := range k.Numbers[len(k.Numbers)-1] {
+			value := " 7"
+			if k.Random() {
+				value = " 02:00:00:00:00:09"
+			}
+			args += " -" + strings.ReplaceAll(key, "_", "-") + value
+		}
+		if k.Key("meta") != nil {
+			args += " -meta 3"
+		}
 		var all []string
 		for range 2 {
 			stdout, stderr, status := called(t, strings.Fields(args)...)
@@ -34,12 +42,9 @@ func TestGenerate(t *testing.T) {
 		if len(all) != 6000 || !slices.IsSorted(all) || len(slices.Compact(all)) != 6000 {
 			t.Errorf("%s: %d ids, or they do not ascend", args, len(all))
 		}
-		inspect := []string{"inspect", "-format", format, "-base", "16", all[0]}
-		if format == "snowflake" {
-			inspect = slices.Insert(inspect, 1, "-epoch", "2020-01-01T00:00:00Z")
-		}
+		inspect := slices.Concat([]string{"inspect", "-format", k.Name, "-base", "16"}, layout, all[:1])
 		stdout, _, status := called(t, inspect...)
-		if status != 0 || !strings.HasPrefix(stdout, all[0]+": "+format+", read as base 16\n") || !strings.Contains(stdout, " s ago\n") && !strings.Contains(stdout, " ms ago\n") {
+		if status != 0 || !strings.HasPrefix(stdout, all[0]+": "+k.Name+", read as base 16\n") || !strings.Contains(stdout, " s ago\n") && !strings.Contains(stdout, " ms ago\n") {
 			t.Errorf("%q: exit status %d: %s", inspect, status, stdout)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 
@@ -110,8 +111,7 @@ func TestInspectTexts(t *testing.T) {
 		{"-format uuidv7", "019b76daa8004001808000000001e345", "not an id of uuidv7"},
 		{"", "hello", "hello: not an id of flake"}, // as digits, it has a time on its format's first day
 		{"-config " + file, "?", "?: not an id of flake, snowflake"},
-		{"", strings.Repeat("!", 1000), "!... (1000 bytes): not an id of flake, flake-idgen, snowflake, " +
-			"sno, uuidv7, ulid"},
+		{"", strings.Repeat("!", 1000), "!... (1000 bytes): not an id of " + strings.Join(formats.Names(), ", ")},
 	} {
 		v, out := inspecting(t, strings.Fields(tt.args)...)
 		err := v.inspect(t.Context(), []string{` "` + tt.text + `" `}, nil)

@@ -61,9 +61,10 @@ func TestClockOfGenerators(t *testing.T) {
 	}
 	const milli = 1_700_000_000_000
 	o := flake.Options{Clock: func() uint64 { return milli }}
-	for _, format := range formats.Names() {
-		g := Generator{Generator: config.Generator{Format: format, Options: formats.Options{"id": 1, "partition": 1, "worker_id": 1}}}
-		p, _, err := g.plan(0)
+	for _, k := range formats.Kinds {
+		format := k.Name
+		g := Generator{Generator: config.Generator{Format: format, Etcd: k.Numbers[0]}}
+		p, _, err := g.plan(1)
 		if err != nil {
 			t.Fatal(err)
 		}
