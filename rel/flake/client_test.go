@@ -9,13 +9,18 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // The client commands work with a running node through both doors.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"\n%s", cookie, generatorsOf(t)))
+	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"\n%s", cookie, generatorsOf()))
 	url := n.await("  HTTP ")
+	var names []string
+	for _, k := range formats.Kinds {
+		names = append(names, generatorOf(k))
+	}
 	example := filepath.Join(built, "example")
 	need(t, buildRace(example, "../../client/example"))
 	for _, tt := range []struct {
@@ -24,7 +29,7 @@ func TestClients(t *testing.T) {
 		unknown string   // the message about a missing generator
 	}{
 		{"distribution", nil, "noproc"},
-		{"HTTP", []string{"-url", url}, "one of flake, orders, items, events, uuids, ulids"},
+		{"HTTP", []string{"-url", url}, "one of " + strings.Join(names, ", ")},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			p := spawn(t, n.port, example, append([]string{"-cookie", cookie, "-most", patience.String()}, tt.args...)...)
@@ -46,26 +51,34 @@ func TestClients(t *testing.T) {
 				}
 				last = id
 			}
-			p = spawn(t, n.port, command, append([]string{"get", "-n", "3", "-base", "16", "-generator", "events"}, tt.args...)...)
+			p = spawn(t, n.port, command, append([]string{"get", "-n", "3", "-base", "16", "-generator", "snos"}, tt.args...)...)
 			if status := p.wait(); status != 0 || !regexp.MustCompile(`^([0-9A-F]{20}\n){3}$`).MatchString(p.output()) {
-				t.Errorf("get -generator events: exit status %d, %q", status, p.output())
+				t.Errorf("get -generator snos: exit status %d, %q", status, p.output())
+			}
+			for _, k := range formats.Kinds {
+				f := k.Format(nil)
+				p = spawn(t, n.port, command, slices.Concat([]string{"get", "-n", "2", "-generator", generatorOf(k)}, tt.args)...)
+				status, texts := p.wait(), strings.Fields(p.output())
+				for _, text := range texts {
+					if id, err := f.Parse(text, formats.Canonical); err != nil || string(f.Append(nil, id, formats.Canonical)) != text {
+						t.Errorf("get of %s: %q, %v", k.Name, text, err)
+					}
+				}
+				if status != 0 || len(texts) != 2 {
+					t.Errorf("get of %s: exit status %d, %q", k.Name, status, p.output())
+				}
 			}
 			for args, want := range map[string]string{
-				"-generator flake":                           `([0-9A-Za-z]{22}\n){2}`,
-				"-generator orders":                          `([1-9][0-9]{10,18}\n){2}`,
-				"-generator items":                           `([1-9][0-9]{10,19}\n){2}`,
-				"-generator orders -base base58":             `([1-9A-HJ-NP-Za-km-z]{9,11}\n){2}`,
-				"-generator items -base base32":              `([13-9a-km-uw-z]{11,13}\n){2}`,
-				"-generator uuids":                           `([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\n){2}`,
-				"-generator ulids":                           `([0-7][0-9A-HJKMNP-TV-Z]{25}\n){2}`,
-				"-generator events -base canonical":          `([2-9a-x]{16}\n){2}`,
-				"-generator events -meta 77":                 `([2-9a-x]{16}\n){2}`,
-				"-generator flake -base uuid":                `(00000[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\n){2}`,
-				"-generator flake -base crockford":           `(0000[0-9A-HJKMNP-TV-Z]{22}\n){2}`,
-				"-generator orders -base crockford":          `([0-9A-F][0-9A-HJKMNP-TV-Z]{12}\n){2}`,
-				"-generator events -meta 77 -base crockford": `([0-9A-HJKMNP-TV-Z]{16}\n){2}`,
-				"-generator events -meta 77 -base 16":        `([0-9A-F]{10}4D[0-9A-F]{8}\n){2}`,
-				"-generator events -meta 255 -base 16":       `([0-9A-F]{10}FF[0-9A-F]{8}\n){2}`,
+				"-generator snowflakes -base base58":       `([1-9A-HJ-NP-Za-km-z]{9,11}\n){2}`,
+				"-generator flake_idgens -base base32":     `([13-9a-km-uw-z]{11,13}\n){2}`,
+				"-generator snos -base canonical":          `([2-9a-x]{16}\n){2}`,
+				"-generator snos -meta 77":                 `([2-9a-x]{16}\n){2}`,
+				"-generator flake -base uuid":              `(00000[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\n){2}`,
+				"-generator flake -base crockford":         `(0000[0-9A-HJKMNP-TV-Z]{22}\n){2}`,
+				"-generator snowflakes -base crockford":    `([0-9A-F][0-9A-HJKMNP-TV-Z]{12}\n){2}`,
+				"-generator snos -meta 77 -base crockford": `([0-9A-HJKMNP-TV-Z]{16}\n){2}`,
+				"-generator snos -meta 77 -base 16":        `([0-9A-F]{10}4D[0-9A-F]{8}\n){2}`,
+				"-generator snos -meta 255 -base 16":       `([0-9A-F]{10}FF[0-9A-F]{8}\n){2}`,
 			} {
 				p = spawn(t, n.port, command, slices.Concat([]string{"get", "-n", "2"}, strings.Fields(args), tt.args)...)
 				if status := p.wait(); status != 0 || !regexp.MustCompile("^"+want+"$").MatchString(p.output()) {
@@ -78,7 +91,7 @@ func TestClients(t *testing.T) {
 					t.Errorf("get %s: exit status %d, %q, want %d", args, status, p.output(), exitUsage)
 				}
 			}
-			for _, args := range []string{"-generator orders -meta 1", "-generator events -base base58"} {
+			for _, args := range []string{"-generator snowflakes -meta 1", "-generator snos -base base58"} {
 				p = spawn(t, n.port, command, slices.Concat([]string{"get"}, strings.Fields(args), tt.args)...)
 				if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), "the generator has another format") {
 					t.Errorf("get %s: exit status %d, %q, want %d", args, status, p.output(), exitFailure)

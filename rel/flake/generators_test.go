@@ -10,37 +10,38 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
+// generatorOf returns the name of the generator of a format on a node with generatorsOf.
+func generatorOf(k *formats.Kind) string {
+	if k.Name == "flake" {
+		return k.Name
+	}
+	return strings.ReplaceAll(k.Name, "-", "_") + "s"
+}
+
 // generatorsOf returns [[generator]] tables of all formats, with places that no other test uses.
-func generatorsOf(t *testing.T) string {
-	t.Helper()
-	n := rand.IntN(1 << 10)
-	return fmt.Sprintf(`
-[[generator]]
-name = "orders"
-format = "snowflake"
-epoch = %s
-datacenter = 9
-worker = 7
-[[generator]]
-name = "items"
-format = "flake-idgen"
-epoch = %[1]s
-id = %[2]d
-[[generator]]
-name = "events"
-format = "sno"
-partition = %[3]d
-[[generator]]
-name = "uuids"
-format = "uuidv7"
-worker_id = "random"
-[[generator]]
-name = "ulids"
-format = "ulid"
-worker_id = "random"
-`, time.UnixMilli(rand.Int64N(1<<40)).UTC().Format("2006-01-02T15:04:05.000Z"), n, rand.IntN(1<<16))
+func generatorsOf() string {
+	var b strings.Builder
+	for _, k := range formats.Kinds {
+		if k.Name == "flake" {
+			continue
+		}
+		fmt.Fprintf(&b, "[[generator]]\nname = %q\nformat = %q\n", generatorOf(k), k.Name)
+		if k.Key("epoch") != nil {
+			fmt.Fprintf(&b, "epoch = %s\n", time.UnixMilli(rand.Int64N(1<<40)).UTC().Format("2006-01-02T15:04:05.000Z"))
+		}
+		for _, key := range k.Numbers[len(k.Numbers)-1] {
+			if k.Random() {
+				fmt.Fprintf(&b, "%s = \"random\"\n", key)
+			} else {
+				fmt.Fprintf(&b, "%s = %d\n", key, rand.Int64N(k.Key(key).Most(nil)+1))
+			}
+		}
+	}
+	return b.String()
 }
 
 // One node hands out ids of all formats, to Erlang and Elixir. After SIGKILL, new ids are above all
@@ -49,15 +50,19 @@ func TestGenerators(t *testing.T) {
 	t.Parallel()
 	lives := max(4, *kills/4)
 	port, config := freePort(t), configFile(t, "")
-	appendTo(t, config, generatorsOf(t))
+	appendTo(t, config, generatorsOf())
 	startDaemon(t, port)
-	caller := spawnErl(t, port, nil, fmt.Sprintf("formats=%d,flake/16,orders/8,items/8,events/10,uuids/16,ulids/16", lives))
+	var names string
+	for _, k := range formats.Kinds {
+		names += fmt.Sprintf(",%s/%d", generatorOf(k), k.Format(nil).Size)
+	}
+	caller := spawnErl(t, port, nil, fmt.Sprintf("formats=%d%s", lives, names))
 	for life := range lives {
 		n := spawn(t, port, command, "-noinput", "-config", config)
 		caller.await(fmt.Sprintf("CALLING %d", life+1))
 		if life == 0 {
 			p := spawn(t, port, "elixir", "--name", "elixir@127.0.0.1", "--cookie", cookie,
-				"--erl", "-start_epmd false", "testdata/formats.exs", nodeName)
+				"--erl", "-start_epmd false", "testdata/formats.exs", nodeName, names)
 			wantChecks(t, p, "formats")
 		}
 		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // so that the kill comes at a random moment
@@ -72,11 +77,10 @@ func TestGenerators(t *testing.T) {
 // format does not allow its settings.
 func TestGeneratorsRefused(t *testing.T) {
 	t.Parallel()
-	own := generatorsOf(t)
-	orders, _, _ := strings.Cut(own, "[[generator]]\nname = \"items\"")
+	own := generatorsOf()
 	for name, test := range map[string]struct{ tables, want string }{
-		"the same machine": {own + strings.Replace(orders, `name = "`, `name = "other_`, 1),
-			" ms): generator orders has it, and both would hand out the same ids; give one of them another id"},
+		"the same machine": {own + strings.ReplaceAll(own, `name = "`, `name = "other_`),
+			" ms): generator flake_idgens has it, and both would hand out the same ids; give one of them another id"},
 		"some of the same sequences": {"[[generator]]\nname = \"low\"\nformat = \"sno\"\npartition = 7\nsequence_max = 99\n" +
 			"[[generator]]\nname = \"next\"\nformat = \"sno\"\npartition = 7\nsequence_min = 100\nsequence_max = 199\n" +
 			"[[generator]]\nname = \"within\"\nformat = \"sno\"\npartition = 7\nsequence_min = 199\nsequence_max = 299\n",
@@ -101,12 +105,12 @@ func TestGeneratorsRefused(t *testing.T) {
 func TestMarksOfBefore(t *testing.T) {
 	t.Parallel()
 	config := configFile(t, `epmd = "off"`)
-	appendTo(t, config, generatorsOf(t))
+	appendTo(t, config, generatorsOf())
 	path := filepath.Join(filepath.Dir(config), "timestamp")
-	before := func(at time.Time) { rewrite(t, path+"-orders", markOfBefore(at)) }
+	before := func(at time.Time) { rewrite(t, path+"-snowflakes", markOfBefore(at)) }
 	before(time.Now().Add(time.Hour))
 	p := spawn(t, freePort(t), command, "-noinput", "-config", config)
-	want := "generator orders: the clock is behind the last id"
+	want := "generator snowflakes: the clock is behind the last id"
 	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), want) {
 		t.Errorf("exit status %d, want %d and %q", status, exitFailure, want)
 	}
@@ -117,8 +121,8 @@ func TestMarksOfBefore(t *testing.T) {
 		p.signal(syscall.SIGKILL)
 		p.wait()
 		marks, err := os.ReadFile(path)
-		for _, name := range []string{"flake-mark 4 ", `"orders":`, `"items":`, `"events":`, `"uuids":`, `"ulids":`} {
-			if !strings.Contains(lastSlot(string(marks)), name) {
+		for _, k := range formats.Kinds {
+			if name := generatorOf(k); name != "flake" && !strings.Contains(lastSlot(string(marks)), `"`+name+`":`) {
 				t.Errorf("%q, %v, without %q", marks, err, name)
 			}
 		}

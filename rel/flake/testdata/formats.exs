@@ -1,10 +1,12 @@
-# Takes ids of all formats: elixir ... formats.exs NODE
-node = System.argv() |> hd() |> String.to_atom()
+# Takes ids of all formats: elixir ... formats.exs NODE ,NAME/OCTETS,...
+[node, generators] = System.argv()
+node = String.to_atom(node)
 
-for {name, octets} <- [flake: 16, orders: 8, items: 8, events: 10, uuids: 16, ulids: 16] do
-  server = {name, node}
+for generator <- String.split(generators, ",", trim: true) do
+  [name, octets] = String.split(generator, "/")
+  server = {String.to_atom(name), node}
   {:ok, id} = GenServer.call(server, :get, :infinity)
-  ^octets = byte_size(id)
+  ^octets = id |> byte_size() |> Integer.to_string()
   {:ok, text} = GenServer.call(server, {:get, :canonical}, :infinity)
   {:ok, [{:time, ms} | _]} = GenServer.call(server, {:decompose, List.to_string(text)}, :infinity)
   true = abs(ms - System.os_time(:millisecond)) < 60_000
@@ -14,12 +16,12 @@ end
 
 metas =
   for meta <- [0, 7, 255] do
-    {:ok, id} = GenServer.call({:events, node}, {:get, :meta, meta}, :infinity)
-    {:ok, fields} = GenServer.call({:events, node}, {:decompose, id}, :infinity)
+    {:ok, id} = GenServer.call({:snos, node}, {:get, :meta, meta}, :infinity)
+    {:ok, fields} = GenServer.call({:snos, node}, {:decompose, id}, :infinity)
     fields[:meta]
   end
 
 [0, 7, 255] = metas
-{:error, :badarg} = GenServer.call({:events, node}, {:get, :meta, 256}, :infinity)
-{:error, :badarg} = GenServer.call({:orders, node}, {:get, :meta, 1}, :infinity)
+{:error, :badarg} = GenServer.call({:snos, node}, {:get, :meta, 256}, :infinity)
+{:error, :badarg} = GenServer.call({:snowflakes, node}, {:get, :meta, 1}, :infinity)
 IO.puts("CHECK formats ok")
