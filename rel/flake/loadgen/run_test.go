@@ -16,8 +16,6 @@ import (
 	"github.com/flake-go/flake/client/clienttest"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
-	"github.com/flake-go/flake/flake/sno"
-	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/flake/ulid"
 	"github.com/flake-go/flake/flake/uuidv7"
 )
@@ -40,36 +38,22 @@ func until(calls int64, end context.CancelFunc, take Taker) Taker {
 func TestRun(t *testing.T) {
 	node := clienttest.New()
 	defer node.Close()
-	twitter, err := snowflake.Twitter.NewGenerator(7, snowflake.Options{})
-	if err != nil {
-		t.Fatal(err)
+	var all []Call
+	for _, k := range formats.Kinds {
+		plan, err := k.Plan(k.Numbered(nil, k.Numbers[0], 7))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := plan.Open(t.Context(), "", flake.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "of " + k.Name
+		node.Add(name, ids)
+		all = append(all, Call{name, k.Name, 1, 0}, Call{name, k.Name, 1000, 0}, Call{name, k.Name, 20, 36},
+			Call{name, k.Name, 3, client.Canonical})
 	}
-	snapshot := sno.Snapshot{SequenceMax: 0xffff}
-	events, err := sno.NewGenerator(&snapshot, sno.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	node.Add("orders", formats.Snowflake(twitter))
-	node.Add("events", formats.Sno(events))
-	uuids, err1 := uuidv7.NewGenerator(7, uuidv7.Options{})
-	ulids, err2 := ulid.NewGenerator(7, ulid.Options{})
-	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
-	}
-	node.Add("uuids", formats.UUIDv7(uuids))
-	node.Add("ulids", formats.ULID(ulids))
-	for _, c := range []Call{
-		{"flake", "flake", 1, 0}, {"flake", "flake", 1000, 0}, {"flake", "flake", 1, 62},
-		{"flake", "flake", 20, client.Canonical},
-		{"orders", "snowflake", 1, 0}, {"orders", "snowflake", 1000, 0}, {"orders", "flake-idgen", 20, 36},
-		{"orders", "snowflake", 3, client.Canonical},
-		{"events", "sno", 1, 0}, {"events", "sno", 1000, 0}, {"events", "sno", 20, 16},
-		{"events", "sno", 20, client.Canonical},
-		{"uuids", "uuidv7", 1, 0}, {"uuids", "uuidv7", 1000, 0}, {"uuids", "uuidv7", 20, 16},
-		{"uuids", "uuidv7", 3, client.Canonical},
-		{"ulids", "ulid", 1, 0}, {"ulids", "ulid", 1000, 0}, {"ulids", "ulid", 20, 36},
-		{"ulids", "ulid", 3, client.Canonical},
-	} {
+	for _, c := range append(all, Call{"flake", "flake", 1, 62}) {
 		const callers, calls = 4, 400
 		ctx, end := context.WithCancel(t.Context())
 		take := until(calls, end, c.Taker(node))
