@@ -36,7 +36,7 @@
 //	door        a way for calls to reach the generators: the Erlang door, the HTTP door
 //
 //	generator   makes ids of one format as one worker
-//	format      the fields of an id and its text forms: flake, flake-idgen, snowflake, sno, uuidv7, ulid
+//	format      the fields of an id and its text forms, such as flake, snowflake or ulid
 //	worker      the field that identifies who made an id; called machine in snowflake, partition in sno
 //	sequence    the field that distinguishes the ids of one tick
 //	tick        the unit of a format's time; an empty frame of the distribution is a net tick
