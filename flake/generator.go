@@ -164,9 +164,6 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 // Reserve returns 1 to n ids of one millisecond, at the cost of a single id. It waits and fails
 // like [Generator.Next], and also fails if n is less than 1.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
-	if n < 1 {
-		return Run{}, fmt.Errorf("flake: cannot reserve %d ids: must be at least 1", n)
-	}
 	milli, first, count, err := g.core.Source.Reserve(ctx, n)
 	if err != nil {
 		return Run{}, err

@@ -111,7 +111,7 @@ func (g *Generator) Next(ctx context.Context) (id ID, err error) {
 			return id, nil
 		}
 	}
-	run, err := g.reserve(ctx, 1)
+	run, err := g.Reserve(ctx, 1)
 	return run.First, err
 }
 
@@ -120,7 +120,7 @@ func (g *Generator) Next(ctx context.Context) (id ID, err error) {
 func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	done := 0
 	for done < len(dst) {
-		run, err := g.reserve(ctx, len(dst)-done)
+		run, err := g.Reserve(ctx, len(dst)-done)
 		if err != nil {
 			return done, err
 		}
@@ -134,14 +134,7 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 
 // Reserve returns 1 to n ids of one tick, at the cost of a single id. It waits and fails like
 // [Generator.Next], and also fails if n is less than 1.
-func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
-	if n < 1 {
-		return Run{}, fmt.Errorf("flake: cannot reserve %d ids: must be at least 1", n)
-	}
-	return g.reserve(ctx, n)
-}
-
-func (g *Generator) reserve(ctx context.Context, n int) (run Run, err error) {
+func (g *Generator) Reserve(ctx context.Context, n int) (run Run, err error) {
 	for {
 		p := g.core.Source.pass()
 		milli, first, count, err := g.take(ctx, p, n)

@@ -160,9 +160,6 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 // [Options.RandomStart] it ends at the highest sequence, and ids that would continue from 0 are
 // lost.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
-	if n < 1 {
-		return Run{}, fmt.Errorf("flake: cannot reserve %d ids: must be at least 1", n)
-	}
 	milli, used, count, err := g.core.Source.Reserve(ctx, n)
 	if err != nil {
 		return Run{}, g.explain(err)

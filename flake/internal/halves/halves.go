@@ -216,9 +216,6 @@ func (g *Generator[T]) NextN(ctx context.Context, dst []T) (int, error) {
 
 // Reserve returns 1 to n ids of one millisecond, like [flake.Generator.Reserve].
 func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], err error) {
-	if n < 1 {
-		return r, fmt.Errorf("flake: cannot reserve %d ids: must be at least 1", n)
-	}
 	milli, used, count, err := g.core.Source.ReserveBelow(ctx, n, g.inRuns)
 	if err == nil {
 		g.set(&r.First, milli, used)

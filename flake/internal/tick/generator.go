@@ -200,11 +200,10 @@ func (g *Generator) Ready() error {
 	return nil
 }
 
-// Reserve takes 1 to n ids of one tick; n must be at least 1. It returns the start of the
-// tick, the index of the first id, and the number of ids. If all ids of the tick are used, it
-// waits for the next tick, yielding the processor, until ctx is done. It fails with
-// [ErrClockBackwards] while the clock is behind the last id, or with [ErrTimestampNotSaved],
-// [ErrClosed], or the cause of ctx.
+// Reserve takes 1 to n ids of one tick. It returns the start of the tick, the index of the first
+// id, and the number of ids. If all ids of the tick are used, it waits for the next tick, yielding
+// the processor, until ctx is done. It fails with [ErrClockBackwards] while the clock is behind the
+// last id, with [ErrTimestampNotSaved], [ErrClosed], or the cause of ctx, or if n is less than 1.
 //
 // The clock is read before the word. Between the two reads, other goroutines may move the word
 // to a later tick. So if the clock seems behind, it is read again, after the word: the clock has
@@ -218,6 +217,9 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 func (g *Generator) ReserveBelow(ctx context.Context, n, end int) (milli uint64, first, count int, err error) {
 	if g == nil {
 		return 0, 0, 0, ErrZero
+	}
+	if n < 1 {
+		return 0, 0, 0, fmt.Errorf("flake: cannot reserve %d ids: must be at least 1", n)
 	}
 	waited := false
 	now := g.clock()
