@@ -89,6 +89,11 @@ func TestReserve(t *testing.T) {
 			t.Errorf("beyond the last tick, at %d: %v", late, got)
 		}
 	}
+	for _, n := range []int{0, -1} {
+		if got, err := g.try(n); got != (run{}) || !strings.Contains(fmt.Sprint(err), "must be at least 1") {
+			t.Errorf("%d ids: %v, %v", n, got, err)
+		}
+	}
 	if milli, used := g.Last(); milli != 1100 || used != 3 || g.Waits() != 0 {
 		t.Errorf("the last is %d:%d, after %d waits", milli, used, g.Waits())
 	}
