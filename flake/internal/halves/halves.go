@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/digits"
 	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/internal/tick"
 )
@@ -158,19 +159,9 @@ func Open[T ID[T]](
 // of them. Their times come from a clock that is never set back.
 func Fresh[T ID[T]](l Layout) func() T {
 	standard := sync.OnceValue(func() *Generator[T] {
-		g, err := New[T](l, flake.RandomWorker(), flake.Options{Clock: tick.ForwardClock()})
-		if err != nil {
-			panic(err)
-		}
-		return g
+		return digits.Must(New[T](l, flake.RandomWorker(), flake.Options{Clock: tick.ForwardClock()}))
 	})
-	return func() T {
-		id, err := standard().Next(context.Background())
-		if err != nil { // never happens with this clock
-			panic(err)
-		}
-		return id
-	}
+	return func() T { return digits.Must(standard().Next(context.Background())) } // never fails with this clock
 }
 
 // Next returns the next id. It waits and fails like [flake.Generator.Next].
