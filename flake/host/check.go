@@ -222,12 +222,13 @@ func (r *rehearsal[G]) look(ctx context.Context) error {
 }
 
 func (r *rehearsal[G]) open(disk mark.Disk, c Config) error {
-	marks, kept, path, err := durable.Rehearse(disk, c.Path, r.sleep)
+	marks, err := durable.OpenMarksOn(disk, r.sleep, c.Path, nil, 0)
 	if err != nil {
 		return err
 	}
-	r.File, r.kept, r.all = path, kept, newGenerators[G](marks, r.sleep, c)
-	if reflect.DeepEqual(kept, mark.Content{}) {
+	r.kept, r.File = marks.Saved()
+	r.all = newGenerators[G](marks, r.sleep, c)
+	if reflect.DeepEqual(r.kept, mark.Content{}) {
 		r.note(CodeNoFile, "", "there is no file yet; if this node has made ids before, put its file back")
 	}
 	return nil

@@ -103,7 +103,7 @@ func (s *scene) opener(g *Generators[*generator], open open) Opener[*generator] 
 
 // start starts the node, and returns the first error.
 func (s *scene) start() (n node, err error) {
-	marks, err := durable.OpenMarksOn(disk{}, s.config.Path, nil, 0)
+	marks, err := durable.OpenMarksOn(disk{}, s.sleep, s.config.Path, nil, 0)
 	if err != nil {
 		return n, err
 	}
@@ -116,11 +116,8 @@ func (s *scene) start() (n node, err error) {
 			return n, err
 		}
 	}
-	onDisk := func(ctx context.Context, name string, source durable.Source, o durable.Options) (*durable.Marker, error) {
-		return durable.OpenOn(ctx, disk{}, s.sleep, name, source, o)
-	}
 	for _, name := range s.names {
-		if _, err := n.Add(s.t.Context(), name, n.numbers != nil && !s.plain, s.opener(n.Generators, onDisk)); err != nil {
+		if _, err := n.Add(s.t.Context(), name, n.numbers != nil && !s.plain, s.opener(n.Generators, durable.OpenOn)); err != nil {
 			return n, err
 		}
 	}

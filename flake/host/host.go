@@ -101,7 +101,7 @@ func (s *Generators[G]) Claim(ctx context.Context) (err error) {
 // OpenOn is like [Open], but on a simulated machine. The caller must call Move and the owner's
 // Step repeatedly, and move the marks ahead.
 func OpenOn[G io.Closer](disk mark.Disk, sleep tick.Sleeper, linger int, c Config) (*Generators[G], error) {
-	marks, err := durable.OpenMarksOn(disk, c.Path, c.Log, linger)
+	marks, err := durable.OpenMarksOn(disk, sleep, c.Path, c.Log, linger)
 	if err != nil {
 		return nil, err
 	}

@@ -182,7 +182,7 @@ func (n node) add(t *testing.T, name string, numbered bool) *Generator[*generato
 		if bound != nil {
 			o.Bound = bound
 		}
-		k, err := durable.OpenOn(ctx, disk{}, n.w.sleep, name, ids, o)
+		k, err := durable.OpenOn(ctx, name, ids, o)
 		return &generator{ids, k, number, n.w}, err
 	})
 	if err != nil {

@@ -67,14 +67,21 @@ func (b *bench) try(t *testing.T, s *Snapshot) (*Generator, error) {
 	naps := 0
 	sleep := b.sleeper(&naps, &b.waited)
 	d := &disk{broken: &b.broken}
-	k, err := durable.OpenOn(t.Context(), d, sleep, b.path, g.core.Source,
-		durable.Options{Logger: slog.New(slog.NewTextHandler(&b.log, nil))})
+	if b.disk != nil {
+		b.kill() // Close leaves the file of marks open
+	}
+	log := slog.New(slog.NewTextHandler(&b.log, nil))
+	marks, err := durable.OpenMarksOn(d, sleep, b.path, log, 0)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { d.lock.Close() })
+	b.disk = d
+	k, err := durable.OpenOn(t.Context(), "", g.core.Source, durable.Options{Logger: log, Marks: marks})
 	if err != nil {
 		return nil, err
 	}
 	g.core.Source.now.Load().ids.Limit().Extend = func(context.Context, uint64) error { return k.Renew() }
-	b.disk = d
-	t.Cleanup(func() { d.lock.Close() })
 	g.core.Marker = k
 	return g, nil
 }
@@ -254,6 +261,7 @@ func TestOpenOn(t *testing.T) {
 		{[]uint64{1 << 16, 0, 9, 0, Epoch}, "word 1 "}, {[]uint64{1, 0, 9, 1 << 32, Epoch}, "word 4 "},
 		{[]uint64{1, 5, 5, 0, Epoch}, "from 5 to 5"}, {[]uint64{1, 0, 9, 0, lastTick + 1}, "word 5 "},
 	} {
+		b.kill()
 		f, _, err := mark.Open(mark.OS{}, b.path)
 		if err != nil {
 			t.Fatal(err)

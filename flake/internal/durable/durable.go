@@ -3,7 +3,7 @@
 // clock, the next process finds a mark that no id has passed.
 //
 // [Core] is the part that the generators of all formats have in common: it opens and closes
-// them. [OpenOn] opens a generator on a simulated machine.
+// them. [OpenMarksOn] and [OpenOn] are for simulated machines.
 package durable
 
 import (
@@ -20,7 +20,6 @@ import (
 type Marker struct {
 	marks  *Marks
 	name   string     // the name of its mark
-	alone  bool       // whether the file has only this mark
 	at     string     // the file and name, for people
 	former *mark.File // the generator's former file, or nil; closed by begin
 	source Source
@@ -145,7 +144,7 @@ func (k *Marker) Close() error { return k.close() }
 
 func (k *Marker) end() error {
 	k.stop()
-	if k.alone {
+	if k.marks.alone {
 		return k.marks.Close()
 	}
 	return k.marks.drop(k)

@@ -90,12 +90,22 @@ func (n *node) next(t *testing.T) id {
 	return id
 }
 
+// alone is like Open, but does not keep the mark ahead.
+func (b *bench) alone(ctx context.Context, disk mark.Disk, s Source, o Options) (*Marker, error) {
+	m, err := OpenMarksOn(disk, b.sleep, b.path, o.Logger, 0)
+	if err != nil {
+		return nil, err
+	}
+	m.alone, o.Marks = true, m
+	return OpenOn(ctx, "", s, o)
+}
+
 func (b *bench) node(ctx context.Context, disk mark.Disk, o Options) (*node, error) {
 	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 16}, b.clock.Load)
 	if err != nil {
 		return nil, err
 	}
-	k, err := OpenOn(ctx, disk, b.sleep, b.path, ids, o)
+	k, err := b.alone(ctx, disk, ids, o)
 	if err != nil {
 		return nil, err
 	}
@@ -377,7 +387,7 @@ func TestRewind(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &stateful{Generator: ids, words: []uint64{2}, safe: c.safe}
-		k, err := OpenOn(t.Context(), mark.OS{}, b.sleep, b.path, s, b.options())
+		k, err := b.alone(t.Context(), mark.OS{}, s, b.options())
 		if errors.Is(err, tick.ErrClockBackwards) != c.refused || (s.rewound == before) != c.rewound || b.waited != c.waited {
 			t.Errorf("%s: %v, rewound at %d, waited %v", name, err, s.rewound, b.waited)
 		}
@@ -430,7 +440,7 @@ func TestWordsAreKept(t *testing.T) {
 	run := func(s *stateful) *Marker {
 		t.Helper()
 		s.Generator, _ = tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
-		k, err := OpenOn(t.Context(), mark.OS{}, b.sleep, b.path, s, b.options())
+		k, err := b.alone(t.Context(), mark.OS{}, s, b.options())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -456,7 +466,7 @@ func TestWordsAreKept(t *testing.T) {
 	}
 	refused := errors.New("refused")
 	third := &stateful{Generator: second.Generator, refuse: refused}
-	if _, err := OpenOn(t.Context(), mark.OS{}, b.sleep, b.path, third, b.options()); !errors.Is(err, refused) || !slices.Equal(third.restored, []uint64{4}) {
+	if _, err := b.alone(t.Context(), mark.OS{}, third, b.options()); !errors.Is(err, refused) || !slices.Equal(third.restored, []uint64{4}) {
 		t.Errorf("%v, restored %v", err, third.restored)
 	}
 	if _, err := b.try(t.Context()); err == nil || !strings.Contains(err.Error(), "another id format") {

@@ -160,7 +160,7 @@ func TestFormerFileElsewhere(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path+"-orders", alone(someTime+1000))
 	t.Chdir(filepath.Dir(b.path))
-	m, err := OpenMarksOn(mark.OS{}, filepath.Base(b.path), nil, linger)
+	m, err := OpenMarksOn(mark.OS{}, b.sleep, filepath.Base(b.path), nil, linger)
 	if err != nil {
 		t.Fatal(err)
 	}

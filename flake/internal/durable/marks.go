@@ -33,8 +33,9 @@ type Marks struct {
 	linger  int                    // beats without ids until marks no longer move; 0 means they always move
 	quiet   int                    // beats since the last id; guarded by saving
 
+	alone    bool // whether the file is one generator's, which closes it
 	attempts *attempt.Attempts
-	sleep    tick.Sleeper // for generators opened on the file; nil means tick.Sleep
+	sleep    tick.Sleeper // for generators opened on the file
 
 	open    context.Context // done after Finish
 	stop    context.CancelFunc
@@ -47,7 +48,7 @@ type Marks struct {
 // fails if the file is locked, damaged, or not a file of marks. A nil logger discards all
 // records.
 func OpenMarks(path string, log *slog.Logger) (*Marks, error) {
-	m, err := OpenMarksOn(mark.OS{}, path, log, linger)
+	m, err := OpenMarksOn(mark.OS{}, tick.Sleep, path, log, linger)
 	if err == nil {
 		m.begin(time.Tick(renewal))
 	}
@@ -62,10 +63,10 @@ func CheckMarks(path string) error {
 	return nil
 }
 
-// OpenMarksOn is like [OpenMarks], but on a simulated disk; the caller must keep the marks
-// ahead. After linger beats without ids the marks no longer move; if linger is 0, they always
-// move.
-func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Marks, error) {
+// OpenMarksOn is like [OpenMarks], but on a simulated machine, where generators wait by calling
+// sleep; the caller must keep the marks ahead. After linger beats without ids the marks no longer
+// move; if linger is 0, they always move.
+func OpenMarksOn(disk mark.Disk, sleep tick.Sleeper, path string, log *slog.Logger, linger int) (*Marks, error) {
 	file, saved, err := mark.Open(disk, path)
 	if err != nil {
 		return nil, fmt.Errorf("flake: %w", err)
@@ -74,7 +75,7 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 		log = slog.New(slog.DiscardHandler)
 	}
 	m := &Marks{
-		file: file, log: log, saved: saved, latest: latest(saved),
+		file: file, log: log, sleep: sleep, saved: saved, latest: latest(saved),
 		workers: map[string]mark.Worker{}, names: map[string]bool{}, linger: linger, quiet: linger,
 	}
 	maps.Copy(m.workers, saved.Workers)
@@ -85,15 +86,11 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 	return m, nil
 }
 
-// Rehearse is like [OpenMarksOn], but for generators that wait by calling sleep. It also returns
-// the content and the path of the file.
-func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, mark.Content, string, error) {
-	m, err := OpenMarksOn(disk, path, nil, 0)
-	if err != nil {
-		return nil, mark.Content{}, path, err
-	}
-	m.sleep = sleep
-	return m, m.saved, m.file.Path(), nil
+// Saved returns the content and the path of the file.
+func (m *Marks) Saved() (mark.Content, string) {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	return m.saved, m.file.Path()
 }
 
 // reserve reserves k's name until drop. It returns the last mark under that name, or nil if
@@ -111,7 +108,7 @@ func (m *Marks) reserve(k *Marker) (last *mark.Mark, before uint64, err error) {
 	case m.names[k.name]:
 		err = fmt.Errorf("%s: another generator keeps its mark as %q", m.file.Path(), k.name)
 	case found:
-	case k.alone && len(m.saved.Marks) > 0:
+	case m.alone && len(m.saved.Marks) > 0:
 		err = m.file.Refuse("it has only marks with names; open it with OpenMarks")
 	case nameless && len(m.saved.Marks) == 1 && !m.names[""]:
 		err = m.file.Refuse("it has one mark, without a name; open that with the empty name first, or use another file")

@@ -70,7 +70,7 @@ func (c *counting) did(t *testing.T, saves int, when string) {
 
 func (b *bench) marks(t *testing.T, disk mark.Disk) *Marks {
 	t.Helper()
-	m, err := OpenMarksOn(disk, b.path, b.options().Logger, linger)
+	m, err := OpenMarksOn(disk, b.sleep, b.path, b.options().Logger, linger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func (b *bench) tryIn(t *testing.T, m *Marks, name string) (*node, error) {
 	}
 	o := b.options()
 	o.Marks = m
-	k, err := OpenOn(t.Context(), nil, b.sleep, name, ids, o)
+	k, err := OpenOn(t.Context(), name, ids, o)
 	return &node{k, ids}, err
 }
 
@@ -280,7 +280,7 @@ func TestIdleWithLittleDowntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := b.marks(t, c)
-	if _, err := OpenOn(t.Context(), nil, b.sleep, "", ids, Options{Marks: m, AllowableDowntime: 100 * time.Second}); err != nil {
+	if _, err := OpenOn(t.Context(), "", ids, Options{Marks: m, AllowableDowntime: 100 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	c.did(t, 1, "at the start")
@@ -355,10 +355,11 @@ func TestCloseWhileOneBegins(t *testing.T) {
 		}
 		o := b.options()
 		o.Marks = m
-		_, err = OpenOn(t.Context(), nil, func(ctx context.Context, d time.Duration) error {
+		m.sleep = func(ctx context.Context, d time.Duration) error {
 			m.Close()
 			return wait(ctx, d)
-		}, "a", ids, o)
+		}
+		_, err = OpenOn(t.Context(), "a", ids, o)
 		if !errors.Is(err, errEnded) || strings.Contains(err.Error(), "free the disk") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -373,7 +374,7 @@ func TestCloseWhileOneBegins(t *testing.T) {
 // After a failed save the next beat retries, even without calls. No logger is needed.
 func TestFailedSaveIsTriedAgain(t *testing.T) {
 	b := newBench(t)
-	m, err := OpenMarksOn(disk{broken: &b.broken}, b.path, nil, linger)
+	m, err := OpenMarksOn(disk{broken: &b.broken}, b.sleep, b.path, nil, linger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -423,28 +424,30 @@ func TestAskedAndStale(t *testing.T) {
 	}
 }
 
-// Generators of a rehearsal wait by calling its sleep; others really wait.
-func TestRehearse(t *testing.T) {
+// Generators on a simulated machine wait by calling its sleep; others really wait.
+func TestWaitsOfTheMachine(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, named("a", someTime+1000))
 	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, content, path, err := Rehearse(mark.OS{}, b.path, b.sleep)
-	if err != nil || path != b.path || content.Marks["a"].Milli != someTime+1000 {
-		t.Fatal(path, content, err)
+	m := b.marks(t, mark.OS{})
+	if content, path := m.Saved(); path != b.path || content.Marks["a"].Milli != someTime+1000 {
+		t.Fatal(path, content)
 	}
 	if _, err := Open(t.Context(), "a", ids, Options{Marks: m}); err != nil || b.waited != 1001*time.Millisecond {
 		t.Errorf("%v, after %v", err, b.waited)
 	}
-	if _, _, _, err := Rehearse(mark.OS{}, b.path, b.sleep); err == nil {
-		t.Error("a file that is in use is opened")
-	}
 	m.file.Close()
 	b.clock.Add(1)
-	if _, err := Open(done(t), "a", ids, Options{Marks: b.marks(t, mark.OS{})}); !errors.Is(err, context.Canceled) {
-		t.Errorf("not rehearsed: %v", err)
+	m, err = OpenMarks(b.path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if _, err := Open(done(t), "a", ids, Options{Marks: m}); !errors.Is(err, context.Canceled) {
+		t.Errorf("on the real machine: %v", err)
 	}
 }
 

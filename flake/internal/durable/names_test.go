@@ -114,7 +114,7 @@ func TestNoMarkWithoutBeginning(t *testing.T) {
 	o := b.options()
 	o.Marks, o.Saved = m, func(time.Duration) { b.broken.Store(false) }
 	b.broken.Store(true)
-	if _, err := OpenOn(t.Context(), nil, b.sleep, "a", ids, o); !errors.Is(err, errFull) {
+	if _, err := OpenOn(t.Context(), "a", ids, o); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
 	if names := m.Names(); len(names) > 0 {
@@ -136,10 +136,11 @@ func TestNameIsReserved(t *testing.T) {
 		}
 		o := b.options()
 		o.Marks = m
-		_, err = OpenOn(t.Context(), nil, func(ctx context.Context, d time.Duration) error {
+		m.sleep = func(ctx context.Context, d time.Duration) error {
 			wait()
 			return b.sleep(ctx, d)
-		}, "a", ids, o)
+		}
+		_, err = OpenOn(t.Context(), "a", ids, o)
 		return err
 	}
 	if err := waits(func() { first.Close() }); err == nil || !strings.Contains(err.Error(), `as "a"`) {
@@ -159,10 +160,11 @@ func TestNameIsReserved(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
 	o := b.options()
-	o.Marks = m
-	if _, err := OpenOn(ctx, nil, tick.Sleep, "a", first.ids, o); !errors.Is(err, why) {
+	o.Marks, m.sleep = m, tick.Sleep
+	if _, err := OpenOn(ctx, "a", first.ids, o); !errors.Is(err, why) {
 		t.Errorf("one whose context is done: %v", err)
 	}
+	m.sleep = b.sleep
 	b.openIn(t, m, "a").Close()
 	b.openIn(t, m, "a")
 }

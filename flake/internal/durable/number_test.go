@@ -95,7 +95,7 @@ func TestFinish(t *testing.T) {
 	if _, err := b.tryIn(t, m, "b"); !errors.Is(err, errEnded) {
 		t.Errorf("opened after Finish: %v", err)
 	}
-	if _, err := OpenMarksOn(mark.OS{}, b.path, nil, linger); !errors.Is(err, mark.ErrLocked) {
+	if _, err := OpenMarksOn(mark.OS{}, b.sleep, b.path, nil, linger); !errors.Is(err, mark.ErrLocked) {
 		t.Errorf("the lock after Finish: %v", err)
 	}
 	if err := errors.Join(m.Close(), m.Close(), m.Finish()); err != nil {
@@ -127,7 +127,7 @@ func TestLatest(t *testing.T) {
 	s := &stateful{Generator: ids, safe: 0}
 	o := b.options()
 	o.Marks = m
-	turning, err := OpenOn(t.Context(), nil, b.sleep, "turning", s, o)
+	turning, err := OpenOn(t.Context(), "turning", s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestLatest(t *testing.T) {
 	}
 	b.clock.Add(1)
 	o.Marks = m
-	if _, err := OpenOn(t.Context(), nil, b.sleep, "turning", &stateful{Generator: ids}, o); err != nil {
+	if _, err := OpenOn(t.Context(), "turning", &stateful{Generator: ids}, o); err != nil {
 		t.Fatal(err)
 	}
 	if latest("turning") != high {
@@ -186,7 +186,7 @@ func TestNewNameWithBound(t *testing.T) {
 		s := &stateful{Generator: ids}
 		o := b.options()
 		o.Marks, o.Bound = m, bound
-		k, err := OpenOn(t.Context(), nil, b.sleep, name, s, o)
+		k, err := OpenOn(t.Context(), name, s, o)
 		if err != nil {
 			t.Fatal(err)
 		}

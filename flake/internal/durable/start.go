@@ -26,11 +26,14 @@ import (
 // written; the error's text says what to do. It never ignores a file that exists. A new name
 // in [Options.Marks] starts a new mark.
 func Open(ctx context.Context, path string, source Source, o Options) (*Marker, error) {
-	sleep := tick.Sleep
-	if o.Marks != nil && o.Marks.sleep != nil {
-		sleep = o.Marks.sleep
+	if o.Marks == nil {
+		marks, err := OpenMarksOn(mark.OS{}, tick.Sleep, path, o.Logger, 0)
+		if err != nil {
+			return nil, err
+		}
+		marks.alone, o.Marks, path = true, marks, ""
 	}
-	k, err := OpenOn(ctx, mark.OS{}, sleep, path, source, o)
+	k, err := OpenOn(ctx, path, source, o)
 	if err != nil {
 		return nil, err
 	}
@@ -41,21 +44,17 @@ func Open(ctx context.Context, path string, source Source, o Options) (*Marker, 
 // keep starts keeping the mark ahead of ids.
 func (k *Marker) keep(beat <-chan time.Time) {
 	k.source.Limit().Extend = k.await
-	if k.alone {
+	if k.marks.alone {
 		k.marks.begin(beat)
 	}
 }
 
-// OpenOn is like [Open], but on a simulated machine. The caller must keep the mark ahead with
-// [Marker.Renew] or [Marker.Beat].
-func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper,
-	path string, source Source, o Options) (*Marker, error) {
-	if o.AllowableDowntime < 0 {
-		return nil, fmt.Errorf("flake: allowable_downtime is %v: must be at least 0", o.AllowableDowntime)
-	}
-	if o.Marks != nil && strings.ContainsFunc(path, unfit) {
+// OpenOn is like [Open], but needs [Options.Marks], which may be on a simulated machine. The caller
+// must keep the mark ahead with [Marker.Renew] or [Marker.Beat].
+func OpenOn(ctx context.Context, name string, source Source, o Options) (*Marker, error) {
+	if strings.ContainsFunc(name, unfit) {
 		return nil, fmt.Errorf("flake: %q cannot be the name of a mark: "+
-			"it has a space, a slash, or a character that cannot be printed", path)
+			"it has a space, a slash, or a character that cannot be printed", name)
 	}
 	if o.AllowableDowntime == 0 {
 		o.AllowableDowntime = DefaultDowntime
@@ -67,26 +66,19 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper,
 		o.Saved = func(time.Duration) {}
 	}
 	k := &Marker{
-		marks: o.Marks, name: path, source: source, bound: o.Bound, log: o.Logger, report: o.Saved,
+		marks: o.Marks, name: name, source: source, bound: o.Bound, log: o.Logger, report: o.Saved,
 		old: uint64(min(o.AllowableDowntime/100, idle) / time.Millisecond),
 	}
 	k.close = sync.OnceValue(k.end)
-	if k.alone = o.Marks == nil; k.alone {
-		marks, err := OpenMarksOn(disk, path, o.Logger, 0)
-		if err != nil {
-			return nil, err
-		}
-		k.marks, k.name = marks, ""
-	}
 	k.open, k.stop = context.WithCancel(k.marks.open)
 	k.at = k.marks.file.Path()
 	if k.log = k.log.With("file", k.at); k.name != "" {
 		k.log = k.log.With("generator", k.name)
 		k.at = fmt.Sprintf("%s (%s)", k.at, k.name)
 	}
-	if err := k.begin(ctx, sleep, o.AllowableDowntime); err != nil {
+	if err := k.begin(ctx, o.AllowableDowntime); err != nil {
 		k.stop()
-		if k.alone {
+		if k.marks.alone {
 			err = errors.Join(err, k.marks.file.Close())
 		}
 		return nil, err
@@ -95,7 +87,10 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper,
 }
 
 // begin waits until the clock has passed the last mark, and saves a new mark.
-func (k *Marker) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Duration) (err error) {
+func (k *Marker) begin(ctx context.Context, allowed time.Duration) (err error) {
+	if allowed < 0 {
+		return fmt.Errorf("flake: allowable_downtime is %v: must be at least 0", allowed)
+	}
 	last, before, err := k.marks.reserve(k)
 	if err != nil {
 		return err
@@ -118,11 +113,11 @@ func (k *Marker) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 		floor = before
 	} else if err := k.restore(last.Words); err != nil {
 		return err
-	} else if after, err = k.resume(ctx, sleep, last.Milli, allowed); err != nil {
+	} else if after, err = k.resume(ctx, last.Milli, allowed); err != nil {
 		return err
 	}
 	if k.bound != nil {
-		if after, err = k.within(ctx, sleep, after, max(floor, k.bound.After())); err != nil {
+		if after, err = k.within(ctx, after, max(floor, k.bound.After())); err != nil {
 			return err
 		}
 	}
@@ -139,7 +134,7 @@ func unfit(r rune) bool { return r == '/' || r == ' ' || r == utf8.RuneError || 
 
 // within waits until the clock has passed the start of the bound, however long that takes. It
 // returns an exclusive lower bound on the times of ids.
-func (k *Marker) within(ctx context.Context, sleep tick.Sleeper, after, bound uint64) (uint64, error) {
+func (k *Marker) within(ctx context.Context, after, bound uint64) (uint64, error) {
 	if s, ok := k.source.(Stateful); ok {
 		s.Bound(bound)
 	}
@@ -148,7 +143,7 @@ func (k *Marker) within(ctx context.Context, sleep tick.Sleeper, after, bound ui
 		k.log.Info("waiting until the clock has passed the last id that another node may have made with this worker id",
 			"wait", tick.Milliseconds(behind), "mark", show(bound))
 	}
-	if err := tick.Await(ctx, sleep, lag); err != nil {
+	if err := tick.Await(ctx, k.marks.sleep, lag); err != nil {
 		return 0, fmt.Errorf("flake: gave up waiting for the clock to pass %s, "+
 			"the last time at which another node may have made ids with this worker id: %w", show(bound), err)
 	}
@@ -169,11 +164,10 @@ func (k *Marker) restore(words []uint64) error {
 
 // resume waits until the clock has passed the last run's mark, and returns an exclusive lower
 // bound on the times of ids. That is the mark, unless a [Stateful] source rewinds.
-func (k *Marker) resume(ctx context.Context, sleep tick.Sleeper, last uint64,
-	allowed time.Duration) (after uint64, err error) {
+func (k *Marker) resume(ctx context.Context, last uint64, allowed time.Duration) (after uint64, err error) {
 	if s, ok := k.source.(Stateful); ok && last > k.source.Now()+window {
 		after = s.Rewind(last)
-		now, err := k.wait(ctx, sleep, after)
+		now, err := k.wait(ctx, after)
 		if err == nil {
 			k.log.Warn("the clock is behind the last run's timestamp: "+
 				"continuing at that time, with ids that differ from those made then",
@@ -181,7 +175,7 @@ func (k *Marker) resume(ctx context.Context, sleep tick.Sleeper, last uint64,
 		}
 		return after, err
 	}
-	now, err := k.wait(ctx, sleep, last)
+	now, err := k.wait(ctx, last)
 	if err != nil {
 		return 0, err
 	}
@@ -195,7 +189,7 @@ func (k *Marker) resume(ctx context.Context, sleep tick.Sleeper, last uint64,
 
 // wait waits until the clock has passed last and returns the clock's time. It fails if last is
 // more than Window ahead.
-func (k *Marker) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now uint64, err error) {
+func (k *Marker) wait(ctx context.Context, last uint64) (now uint64, err error) {
 	for logged := false; ; logged = true {
 		now := k.source.Now()
 		if now > last {
@@ -210,7 +204,7 @@ func (k *Marker) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now
 		if !logged {
 			k.log.Info("waiting until the clock has passed the last run's timestamp", "wait", tick.Milliseconds(behind+1))
 		}
-		if err := sleep(ctx, tick.Milliseconds(behind+1)); err != nil {
+		if err := k.marks.sleep(ctx, tick.Milliseconds(behind+1)); err != nil {
 			return now, fmt.Errorf("flake: gave up waiting for the clock to pass %s, the time in %s: %w", show(last), k.at, err)
 		}
 	}

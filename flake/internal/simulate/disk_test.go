@@ -102,7 +102,7 @@ func TestNumberSurvives(t *testing.T) {
 		m := newMachine(rand.New(rand.NewPCG(seed, 3)))
 		var sure, tried uint64
 		life := func() {
-			marks, err := durable.OpenMarksOn(m.Disk, Path, nil, 0)
+			marks, err := durable.OpenMarksOn(m.Disk, m.Sleep, Path, nil, 0)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}

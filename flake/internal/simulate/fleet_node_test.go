@@ -269,7 +269,7 @@ func (m *fleetNode) opener(format int) host.Opener[*generator] {
 		if err != nil {
 			return nil, err
 		}
-		k, err := durable.OpenOn(ctx, m.machine.Disk, m.sleep, name, ids,
+		k, err := durable.OpenOn(ctx, name, ids,
 			durable.Options{Marks: m.set.Marks(), Bound: bound, AllowableDowntime: 1000 * time.Hour})
 		if err != nil {
 			return nil, err

@@ -61,7 +61,7 @@ type kept struct {
 func (n *kept) Start(allowable time.Duration) (err error) {
 	// linger is often shorter than the time between two events.
 	linger := []int{0, 1, 3, 60}[n.m.rng.IntN(4)]
-	if n.marks, err = durable.OpenMarksOn(n.m.Disk, Path, nil, linger); err != nil {
+	if n.marks, err = durable.OpenMarksOn(n.m.Disk, n.m.Sleep, Path, nil, linger); err != nil {
 		return err
 	}
 	// The number takes up several sectors, so that every write to the file can be torn.
@@ -82,7 +82,7 @@ func (n *kept) open(i int) error {
 	if err != nil {
 		return err
 	}
-	k, err := durable.OpenOn(context.Background(), n.m.Disk, n.m.Sleep, NameOf(i), g.Source,
+	k, err := durable.OpenOn(context.Background(), NameOf(i), g.Source,
 		durable.Options{AllowableDowntime: n.allowable, Marks: n.marks})
 	if err != nil {
 		return err
