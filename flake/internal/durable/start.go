@@ -26,6 +26,9 @@ import (
 // written; the error's text says what to do. It never ignores a file that exists. A new name
 // in [Options.Marks] starts a new mark.
 func Open(ctx context.Context, path string, source Source, o Options) (*Marker, error) {
+	if o.AllowableDowntime < 0 {
+		return nil, fmt.Errorf("flake: allowable_downtime is %v: must be at least 0", o.AllowableDowntime)
+	}
 	if o.Marks == nil {
 		marks, err := OpenMarksOn(mark.OS{}, tick.Sleep, path, o.Logger, 0)
 		if err != nil {
@@ -88,9 +91,6 @@ func OpenOn(ctx context.Context, name string, source Source, o Options) (*Marker
 
 // begin waits until the clock has passed the last mark, and saves a new mark.
 func (k *Marker) begin(ctx context.Context, allowed time.Duration) (err error) {
-	if allowed < 0 {
-		return fmt.Errorf("flake: allowable_downtime is %v: must be at least 0", allowed)
-	}
 	last, before, err := k.marks.reserve(k)
 	if err != nil {
 		return err
