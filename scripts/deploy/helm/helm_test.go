@@ -187,12 +187,18 @@ func TestBadValues(t *testing.T) {
 		{"replica: 3", "replica"},
 		{"settings: {nodes.name: a}", "nodes.name"},
 		{"generators: [{name: a}]", "format"},
+		{"generators: [{name: a, format: snowflakes}]", "/generators/0/format"},
+		{"generators: [{name: a, format: flake-idgen, id: 1, seq_mask: number}]", `seq_mask = "number"`}, // by the node
 		{"ordinalsStart: -1", "ordinalsStart"},
 		{"service: {type: Other}", "service"},
 		{"readinessGenerators: ['a&b']", "readinessGenerators"},
 		{"drainTime: 30", "must be greater than drainTime"},
 	} {
-		if _, _, err := render(t, tt.values); err == nil || !strings.Contains(err.Error(), tt.want) {
+		manifests, _, err := render(t, tt.values)
+		if err == nil {
+			err = deploy.Check([]byte(manifests))
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", tt.values, err, tt.want)
 		}
 	}

@@ -82,7 +82,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- range $key := concat (list "name" "format") (without (keys $generator | sortAlpha) "name" "format") }}
 - name: FLAKE_GENERATOR_{{ add1 $i }}_{{ upper $key }}
 {{- $value := get $generator $key }}
-{{- if and (eq (toString $value) "number") (not (has $key (list "name" "format"))) }}
+{{- if and (eq (toString $value) "number") (has $key (list "id" "worker" "datacenter" "partition")) }}
 {{- if eq $.Values.numbers "etcd" }}
   value: etcd
 {{- else }}
