@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/snowflake"
 )
 
 // options returns valid options of a kind.
@@ -143,8 +144,11 @@ func TestOpen(t *testing.T) {
 			if f := g.Format(); drawn != f.random.Lo {
 				t.Errorf("%s: the random bits are %x, want %x", k.Name, drawn, f.random.Lo)
 			}
+			if next, err := g.Reserve(t.Context(), 1, 9); err != nil || !run.FollowedBy(next) {
+				t.Errorf("%s: %v, then %v, %v", k.Name, run, next, err)
+			}
 			kept := in.path != "" || in.marks != nil
-			if at, sequence := g.Last(); at != milli || sequence != 2 || g.Mark().IsZero() == kept {
+			if at, sequence := g.Last(); at != milli || sequence != 3 || g.Mark().IsZero() == kept {
 				t.Errorf("%s: the last id is %d:%d, the mark at %v", k.Name, at, sequence, g.Mark())
 			}
 			if err := g.Close(); err != nil {
@@ -274,6 +278,10 @@ func TestSnowflakeBits(t *testing.T) {
 	idgen, err := idgens.Plan(Options{"id": 3})
 	if err != nil || usual.Overlaps(idgen.Place) {
 		t.Errorf("%+v, %+v, %v", usual, idgen.Place, err)
+	}
+	idgen, err = idgens.Plan(Options{"id": 3, "epoch": int64(snowflake.Twitter.Epoch)})
+	if err != nil || !usual.Overlaps(idgen.Place) {
+		t.Errorf("with one epoch: %+v, %+v, %v", usual, idgen.Place, err)
 	}
 	if text := usual.String(); text != "id 3 (10 bits, epoch 1288834974657 ms)" {
 		t.Error(text)
