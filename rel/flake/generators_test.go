@@ -22,22 +22,26 @@ func generatorOf(k *formats.Kind) string {
 	return strings.ReplaceAll(k.Name, "-", "_") + "s"
 }
 
-// generatorsOf returns [[generator]] tables of all formats, with places that no other test uses.
+// generatorsOf returns [[generator]] tables of all formats, with places that no other test uses. The epochs are the
+// same, so that only the numbers distinguish 64-bit ids.
 func generatorsOf() string {
 	var b strings.Builder
-	for _, k := range formats.Kinds {
+	epoch := time.UnixMilli(rand.Int64N(1 << 40)).UTC().Format("2006-01-02T15:04:05.000Z")
+	for i, k := range formats.Kinds {
 		if k.Name == "flake" {
 			continue
 		}
 		fmt.Fprintf(&b, "[[generator]]\nname = %q\nformat = %q\n", generatorOf(k), k.Name)
 		if k.Key("epoch") != nil {
-			fmt.Fprintf(&b, "epoch = %s\n", time.UnixMilli(rand.Int64N(1<<40)).UTC().Format("2006-01-02T15:04:05.000Z"))
+			fmt.Fprintf(&b, "epoch = %s\n", epoch)
 		}
-		for _, key := range k.Numbers[len(k.Numbers)-1] {
+		keys, all := k.Numbers[len(k.Numbers)-1], uint64(len(formats.Kinds))
+		number := rand.Uint64N((k.MaxNumber(nil, keys)+1)/all)*all + uint64(i) // of no other format
+		for _, key := range keys {
 			if k.Random() {
 				fmt.Fprintf(&b, "%s = \"random\"\n", key)
 			} else {
-				fmt.Fprintf(&b, "%s = %d\n", key, rand.Int64N(k.Key(key).Most(nil)+1))
+				fmt.Fprintf(&b, "%s = %d\n", key, k.Numbered(nil, keys, number)[key])
 			}
 		}
 	}
