@@ -25,7 +25,8 @@ func TestSQL(t *testing.T) {
 	crockford, _ := BaseOf("crockford")
 	random := rand.New(rand.NewPCG(1, 2))
 	query, want := strings.Builder{}, strings.Builder{}
-	columns := map[int]struct{ value, octets string }{ // by size: SQL for a value, from hexadecimal digits, and for its bytes
+	// By size: SQL for a value, from hexadecimal digits, and for its bytes.
+	columns := map[int]struct{ value, octets string }{
 		8: {"x'%x'::bigint", "int8send(id)"}, 10: {`'\x%x'::bytea`, "id"}, 16: {"'%x'::uuid", "uuid_send(id)"},
 	}
 	for _, k := range Kinds {
@@ -36,15 +37,14 @@ func TestSQL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		show, column := strings.ReplaceAll(k.Name, "-", "_"), columns[f.Size]
-		shows := fmt.Sprintf("%[1]s_time(id)) * 1000)::bigint, %[1]s_worker(id), ", show)
+		name, column := strings.ReplaceAll(k.Name, "-", "_"), columns[f.Size]
+		time, worker, text := name+"_time(id)", name+"_worker(id)", name+"_text(id)"
 		if k == idgens {
-			shows = "snowflake_time(id, 0)) * 1000)::bigint, snowflake_worker(id), "
+			time, worker = "snowflake_time(id, 0)", "snowflake_worker(id)"
 		}
-		if text := string(f.Append(nil, low, Canonical)); text == string(low.AppendDigits(nil, 10)) || text == low.flake().UUID() {
-			shows += "id::text"
-		} else {
-			shows += show + "_text(id)"
+		switch string(f.Append(nil, low, Canonical)) {
+		case string(low.AppendDigits(nil, 10)), low.flake().UUID():
+			text = "id::text"
 		}
 		for i := range 50 {
 			id := []Number{low, high, low.Plus(1), {low.Hi, high.Lo}}[i%4]
@@ -57,17 +57,19 @@ func TestSQL(t *testing.T) {
 					}
 				}
 			}
-			fmt.Fprintf(&query, "SELECT (extract(epoch FROM %s, ids_crockford(%s) FROM (SELECT %s) AS t(id);\n",
-				shows, column.octets, fmt.Sprintf(column.value, id.AppendOctets(nil, f.Size)))
+			fmt.Fprintf(&query, "SELECT (extract(epoch FROM %s) * 1000)::bigint, %s, %s, ids_crockford(%s) ",
+				time, worker, text, column.octets)
+			fmt.Fprintf(&query, "FROM (SELECT "+column.value+") AS t(id);\n", id.AppendOctets(nil, f.Size))
 			fields, who := f.Fields(id), uint64(0)
 			for _, field := range Who(fields) {
 				who = who<<field.Width | field.Value
 			}
-			worker := strconv.FormatUint(who, 10)
+			shown := strconv.FormatUint(who, 10)
 			if k.Random() {
-				worker = flake.Worker(who).String()
+				shown = flake.Worker(who).String()
 			}
-			fmt.Fprintf(&want, "%d|%s|%s|%s\n", fields[0].Value, worker, f.Append(nil, id, Canonical), f.Append(nil, id, crockford))
+			fmt.Fprintf(&want, "%d|%s|%s|%s\n", fields[0].Value, shown,
+				f.Append(nil, id, Canonical), f.Append(nil, id, crockford))
 		}
 	}
 	psql := postgres(t)
