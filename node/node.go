@@ -172,8 +172,8 @@ func (n *Node) stop() {
 		n.listener.Close()
 		n.epmd.Close()
 	}
-	if n.ergo != nil && n.ctx.Err() == nil { // otherwise the processes end by themselves
-		n.ergo.Shutdown()
+	if n.ergo != nil {
+		n.ergo.Stop()
 	}
 	n.registry.awaitEmpty()
 	var shutdown sync.WaitGroup
@@ -182,9 +182,6 @@ func (n *Node) stop() {
 	}
 	shutdown.Wait()
 	n.cancel()
-	if n.ergo != nil {
-		n.ergo.Stop()
-	}
 	n.proto.Wait()
 }
 

@@ -284,12 +284,24 @@ func TestStop(t *testing.T) {
 		t.Error(err)
 	}
 	p := dial(t, n, "a@127.0.0.1")
-	p.send(monitor(p.pid, etf.Atom("flake"), ref))
+	names := []etf.Atom{"flake", "flake_sup", "kernel_sup"}
+	for i, name := range names {
+		p.send(monitor(p.pid, name, etf.NewRef("a@127.0.0.1", 77, uint32(i))))
+	}
 	p.get()
 	silent := dialRaw(t, n)
 
 	n.Stop()
-	p.want("{21,flake,<0.9.0>,#Ref<0.5.4.3.2.1>,shutdown}", none)
+	told := make(map[string]bool)
+	for range names {
+		control, _ := p.recv()
+		told[control] = true
+	}
+	for i, name := range names {
+		if want := fmt.Sprintf("{21,%s,<0.9.0>,#Ref<0.%d>,shutdown}", name, i); !told[want] {
+			t.Errorf("the peer is told %v, not %s", told, want)
+		}
+	}
 	p.ended()
 	silent.Close()
 	awaitGoroutines(t, before)

@@ -11,7 +11,6 @@ import (
 	"io"
 	"math"
 	"net"
-	"slices"
 	"sync"
 
 	ergoetf "github.com/ergo-services/ergo/etf"
@@ -37,14 +36,9 @@ type Process struct {
 
 // Node is an Ergo node without its network.
 type Node struct {
-	ctx         context.Context
-	node        ergonode.Node
-	supervisors []gen.Process
-
-	// ending is read-locked once for each process that was ended by its end function, until the
-	// process is restarted or ctx ends. Shutdown locks it for good, because Ergo has a data race
-	// if a process ends while its supervisor stops it.
-	ending sync.RWMutex
+	ctx      context.Context
+	node     ergonode.Node
+	children []*process
 }
 
 // Start starts a node, which runs until ctx ends or [Node.Stop] is called.
@@ -66,34 +60,35 @@ func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
 // it ends, without limit: a peer that kills it repeatedly must not end the service for other
 // peers.
 func (n *Node) Supervise(supervisor Process, children ...Process) error {
-	s := &supervisorProcess{spec: supervisor, children: children, node: n}
-	p, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{}, s)
+	s := &supervisorProcess{spec: supervisor}
+	for _, child := range children {
+		s.children = append(s.children, &process{child, make(chan struct{}, 1)})
+	}
+	_, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{}, s)
 	if err == nil {
-		n.supervisors = append(n.supervisors, p)
+		n.children = append(n.children, s.children...)
 	}
 	return err
 }
 
-// Shutdown ends all processes with the reason shutdown, without waiting for them to end. It
-// first waits for processes that are being restarted.
-func (n *Node) Shutdown() {
-	n.ending.Lock()
-	for _, s := range slices.Backward(n.supervisors) {
-		s.Exit(shutdown)
+// Stop ends the node and its processes, without waiting for them to end. It first waits for
+// processes that are being restarted, because Ergo has a data race if a supervisor ends while it
+// learns that a child has ended.
+func (n *Node) Stop() {
+	for _, p := range n.children {
+		select {
+		case <-p.running:
+		case <-n.ctx.Done():
+		}
 	}
+	n.node.Stop()
 }
-
-// Stop ends the node immediately.
-func (n *Node) Stop() { n.node.Stop() }
-
-const shutdown = "shutdown"
 
 // supervisorProcess is a supervisor for Ergo.
 type supervisorProcess struct {
 	gen.Supervisor
 	spec     Process
-	children []Process
-	node     *Node
+	children []*process
 }
 
 // Ergo calls ProcessInit before the supervisor runs.
@@ -103,8 +98,8 @@ func (s *supervisorProcess) ProcessInit(p gen.Process, args ...ergoetf.Term) (ge
 }
 
 // ProcessLoop runs the supervisor.
-func (s *supervisorProcess) ProcessLoop(p gen.ProcessState, started chan<- bool) (reason string) {
-	defer func() { s.spec.Down(p.Self().ID, etf.Atom(reason)) }()
+func (s *supervisorProcess) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
+	defer s.spec.Down(p.Self().ID, shutdown)
 	return s.Supervisor.ProcessLoop(p, started)
 }
 
@@ -120,8 +115,7 @@ func (s *supervisorProcess) Init(...ergoetf.Term) (gen.SupervisorSpec, error) {
 		},
 	}
 	for _, child := range s.children {
-		p := &process{Process: child, node: s.node}
-		spec.Children = append(spec.Children, gen.SupervisorChildSpec{Name: child.Name, Child: p})
+		spec.Children = append(spec.Children, gen.SupervisorChildSpec{Name: child.Name, Child: child})
 	}
 	return spec, nil
 }
@@ -137,79 +131,48 @@ func (*closed) Accept(net.Addr, lib.NetReadWriter, bool, string) (ergonode.Hands
 	return ergonode.HandshakeDetails{}, io.EOF
 }
 
-// process is a Process for Ergo. It traps exits, so that only its end function and its
-// supervisor can end it.
+// process is a Process for Ergo. Only its end function and the end of the node can end it.
 type process struct {
 	Process
-	node      *Node
-	restarted func() // called after the restart if the end function ended the last run
+	running chan struct{} // holds an element while the end function can end the process
 }
 
 var _ gen.ProcessBehavior = (*process)(nil)
 
 // Ergo calls ProcessInit before the process runs.
 func (s *process) ProcessInit(p gen.Process, _ ...ergoetf.Term) (gen.ProcessState, error) {
-	p.SetTrapExit(true)
 	return gen.ProcessState{Process: p}, nil
 }
 
 // ProcessLoop runs the process and returns its exit reason.
 func (s *process) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
-	id := p.Self().ID
-	ends := make(chan etf.Term, 1) // Ergo's own Kill is not safe once the process ends
+	id, done := p.Self().ID, p.Context().Done() // when the node or the supervisor ends
+	ends := make(chan etf.Term, 1)              // Ergo's own Kill is not safe once the process ends
 	var once sync.Once
-	restarted := s.restarted
 	s.Up(id, func(reason etf.Term) {
 		once.Do(func() {
-			ending := &s.node.ending
-			if ending.TryRLock() {
-				stop := context.AfterFunc(s.node.ctx, ending.RUnlock)
-				s.restarted = func() {
-					if stop() {
-						ending.RUnlock()
-					}
-				}
+			select {
+			case <-s.running:
 				ends <- reason
+			case <-done:
 			}
 		})
 	})
-	if restarted != nil {
-		restarted()
+	s.running <- struct{}{}
+	started <- true
+	var reason etf.Term = shutdown
+	select {
+	case reason = <-ends:
+	case <-done:
 	}
-	reason := s.await(ends, p, started)
 	s.Down(id, reason)
 	text, _ := reason.(etf.Atom)
 	return string(text)
 }
 
-// await waits for the end of the process and returns the reason. Only the supervisor
-// calls the process's Exit, and then ends too, which ends the process's context. await
-// waits for that, because Ergo has a data race if a child ends while its supervisor does.
-func (s *process) await(ends <-chan etf.Term, p gen.ProcessState, started chan<- bool) (reason etf.Term) {
-	channels, ctx := p.ProcessChannels(), p.Context()
-	started <- true
-	for {
-		select {
-		case reason := <-ends:
-			return reason
-		case exit := <-channels.GracefulExit:
-			if exit.From == p.Self() {
-				<-ctx.Done()
-				return etf.Atom(exit.Reason)
-			}
-		case <-channels.Mailbox:
-		case direct := <-channels.Direct:
-			p.PutSyncReply(direct.Ref, nil, lib.ErrUnsupportedRequest)
-		case <-ctx.Done():
-			for len(channels.GracefulExit) > 0 { // both may be ready
-				if exit := <-channels.GracefulExit; exit.From == p.Self() {
-					return etf.Atom(exit.Reason)
-				}
-			}
-			return Killed
-		}
-	}
-}
+const (
+	// Killed is the exit reason of a process that exit(Pid, kill) ended.
+	Killed = etf.Atom("killed")
 
-// Killed is the exit reason of a process that exit(Pid, kill) ended.
-const Killed = etf.Atom("killed")
+	shutdown = etf.Atom("shutdown")
+)
