@@ -66,6 +66,7 @@ type Node struct {
 	ergo      *ergo.Node
 	proto     *dist.Proto
 	registry  *registry
+	processes sync.WaitGroup // the processes whose end is not reported yet
 	epmd      *epmd.Keeper
 	handshake handshake.Options // without a cookie
 	cookies   atomic.Pointer[cookies]
@@ -175,7 +176,7 @@ func (n *Node) stop() {
 	if n.ergo != nil {
 		n.ergo.Stop()
 	}
-	n.registry.awaitEmpty()
+	n.processes.Wait()
 	var shutdown sync.WaitGroup
 	for _, c := range n.connections() {
 		shutdown.Go(c.Shutdown)

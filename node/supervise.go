@@ -28,38 +28,36 @@ type Server struct {
 // supervise starts a supervisor and its servers as processes, which are registered while they
 // are alive.
 func (n *Node) supervise(s Supervisor) error {
-	var self etf.Pid
-	server := func(id uint64, name, module etf.Atom, h genserver.Handler) *genserver.Server {
-		return &genserver.Server{Name: name, Module: module, Pid: n.pid(id), Parent: self, Family: s.Name, Handler: h}
-	}
-	children := make([]ergo.Process, len(s.Servers))
-	for i, child := range s.Servers {
-		children[i] = ergo.Process{
-			Name: string(child.Name),
-			Up: func(id uint64, end func(reason etf.Term)) {
-				instance := server(id, child.Name, child.Module, child.Handler)
-				instance.End = func(reason etf.Term) {
-					n.log.Warn("process terminated on request and restarted", "process", child.Name)
+	var self etf.Pid // of the supervisor
+	process := func(v Server) ergo.Process {
+		return ergo.Process{Name: string(v.Name), Down: n.ended, Up: func(id uint64, end func(reason etf.Term)) {
+			var kill func() // nil for the supervisor: killing it would end its servers
+			var terminate func(etf.Term)
+			if end == nil {
+				self = n.pid(id)
+			} else {
+				kill = func() { end(ergo.Killed) }
+				terminate = func(reason etf.Term) {
+					n.log.Warn("process terminated on request and restarted", "process", v.Name)
 					end(reason)
 				}
-				n.registry.add(instance, id, func() { end(ergo.Killed) })
-			},
-			Down: n.ended,
-		}
+			}
+			n.processes.Add(1)
+			n.registry.add(&genserver.Server{
+				Name: v.Name, Module: v.Module, Pid: n.pid(id), Parent: self, Family: s.Name, Handler: v.Handler, End: terminate,
+			}, id, kill)
+		}}
 	}
-	return n.ergo.Supervise(ergo.Process{
-		Name: string(s.Name),
-		Up: func(id uint64, _ func(etf.Term)) {
-			self = n.pid(id)
-			instance := server(id, s.Name, s.Module, supervisor{spec: s, registry: n.registry})
-			n.registry.add(instance, id, nil) // killing it would end its servers
-		},
-		Down: n.ended,
-	}, children...)
+	var children []ergo.Process
+	for _, v := range s.Servers {
+		children = append(children, process(v))
+	}
+	return n.ergo.Supervise(process(Server{s.Name, s.Module, supervisor{spec: s, registry: n.registry}}), children...)
 }
 
 // ended removes a process and reports its end to peers.
 func (n *Node) ended(id uint64, reason etf.Term) {
+	defer n.processes.Done()
 	n.registry.remove(id)
 	n.proto.Ended(id, reason)
 }
@@ -111,7 +109,6 @@ func (s supervisor) HandleCall(c genserver.Call) {
 // list, because calls are far more frequent than process starts. The list is short.
 type registry struct {
 	mu      sync.Mutex // held for changes
-	changed sync.Cond
 	current atomic.Pointer[[]*process]
 }
 
@@ -130,7 +127,6 @@ func (c caller) Later(f func(genserver.Caller)) {
 
 func newRegistry() *registry {
 	r := &registry{}
-	r.changed.L = &r.mu
 	r.current.Store(new([]*process))
 	return r
 }
@@ -140,16 +136,6 @@ func (r *registry) change(edit func([]*process) []*process) {
 	defer r.mu.Unlock()
 	next := edit(slices.Clone(*r.current.Load()))
 	r.current.Store(&next)
-	r.changed.Broadcast()
-}
-
-// awaitEmpty waits until all processes have ended.
-func (r *registry) awaitEmpty() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for len(*r.current.Load()) > 0 {
-		r.changed.Wait()
-	}
 }
 
 // add registers a server by name and by the ID of its pid. The server answers on the

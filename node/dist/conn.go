@@ -122,10 +122,8 @@ func (c *Conn) Ending() Ending { return c.ending }
 // Octets returns how many bytes were received from the peer and how many were written to it.
 func (c *Conn) Octets() (in, out uint64) { return c.in.octets.Load(), c.out.octets.Load() }
 
-// Shutdown reports the end of our processes to the peer, waits briefly for pending output to
-// be written, and closes the connection.
+// Shutdown waits briefly for pending output to be written, and closes the connection.
 func (c *Conn) Shutdown() {
-	c.tell(c.atom("shutdown"), func(uint64) bool { return true })
 	time.AfterFunc(shutdownTime, c.Close) // the peer can delay the end of flush by reading slowly
 	c.out.flush()
 	c.Close()

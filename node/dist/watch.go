@@ -200,19 +200,14 @@ func (c *Conn) ended(id uint64, reason etf.Term) {
 	if err != nil || len(b) > maxReason {
 		b = c.atom("killed")
 	}
-	c.tell(b, func(process uint64) bool { return process == id })
-}
-
-// tell reports the end of processes with a reason, which is an encoded term.
-func (c *Conn) tell(reason []byte, of func(process uint64) bool) {
 	w := &c.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, set := range []*watchSet{&w.monitors, &w.links} {
 		for hash, s := range set.all {
-			if of(s.process) {
+			if s.process == id {
 				w.remove(set, hash)
-				c.sendTerms(set.end, set.elements, s.terms, reason)
+				c.sendTerms(set.end, set.elements, s.terms, b)
 			}
 		}
 	}

@@ -238,12 +238,12 @@ func TestMaxWatches(t *testing.T) {
 	}
 }
 
-// When the node ends, the end of its processes is reported.
+// When the node ends, the end of its processes is reported before the connection is closed.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)
 		r.send(monitorP(ours, ref3), frame(etf.Tuple{number(wire.OpLink), theirs, ours}))
-		synctest.Wait()
+		r.end(ourID, "shutdown")
 		r.conn.Shutdown()
 		r.want(
 			down(ours, ref3, "shutdown"),
