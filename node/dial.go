@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/host"
@@ -76,16 +75,16 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 }
 
 // introduce performs the handshake with a node that we dialed. If that node's own dial
-// replaces ours, introduce waits for it and returns a session without a Conn.
-func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, err error) {
+// replaces ours, introduce waits for it and returns a nil Conn.
+func (n *Node) introduce(plain net.Conn, peer, cookie string) (c net.Conn, p handshake.Peer, err error) {
 	stop := context.AfterFunc(n.ctx, func() { plain.Close() })
 	defer stop()
 	plain.SetDeadline(time.Now().Add(n.options.setup))
 	m, end := n.meetings.begin(peer, plain)
 	defer end()
-	c, err := n.security.dial(n.ctx, plain, peer)
+	c, err = n.security.dial(n.ctx, plain, peer)
 	if err != nil {
-		return s, fmt.Errorf("TLS: %w", err)
+		return nil, p, fmt.Errorf("TLS: %w", err)
 	}
 	o := n.handshake
 	o.Cookie = cookie
@@ -96,10 +95,10 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, e
 		}
 		return handshake.StatusTrue // the connection has been lost
 	}
-	p, err := handshake.Start(c, peer, o)
+	p, err = handshake.Start(c, peer, o)
 	if err == nil {
 		plain.SetDeadline(time.Time{})
-		return dist.Session{Conn: c, Peer: p}, nil
+		return c, p, nil
 	}
 	if errors.Is(err, handshake.ErrSimultaneous) || n.meetings.hasYielded(m) {
 		select {
@@ -109,7 +108,7 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, e
 		case <-time.After(n.options.setup):
 		}
 	}
-	return s, err
+	return nil, p, err
 }
 
 // cookies are the accepted cookies. previous is empty unless a fleet is changing its cookie.
@@ -123,16 +122,16 @@ func (n *Node) SetCookies(current, previous string) {
 // reach dials a node, performs the handshake with a cookie and serves the connection. If the
 // node's own dial replaces ours, reach waits for it.
 func (n *Node) reach(peer, cookie string) error {
-	c, err := n.dial(peer)
+	plain, err := n.dial(peer)
 	if err != nil {
 		return err
 	}
-	s, err := n.introduce(c, peer, cookie)
-	if err != nil || s.Conn == nil {
-		c.Close()
+	c, p, err := n.introduce(plain, peer, cookie)
+	if c == nil {
+		plain.Close()
 		return err
 	}
-	return n.serve(s)
+	return n.serve(c, p)
 }
 
 // listen listens for other nodes: on Options.Listen if set, otherwise on loopback if the node's

@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/reserve"
@@ -94,7 +93,7 @@ func TestServeOnce(t *testing.T) {
 	p := dial(t, n, "a@127.0.0.1")
 	p.get()
 	ours, theirs := net.Pipe()
-	if err := n.serve(dist.Session{Conn: ours, Peer: n.connection("a@127.0.0.1").Peer()}); err == nil {
+	if err := n.serve(ours, n.connection("a@127.0.0.1").Peer()); err == nil {
 		t.Error("served")
 	}
 	if _, err := theirs.Read(make([]byte, 1)); err == nil {

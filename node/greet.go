@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -49,21 +50,21 @@ func (n *Node) greet(v *attempt) {
 		}
 	}()
 	c.SetDeadline(time.Now().Add(n.options.setup))
-	s, err := n.shakeHands(v)
+	stream, peer, err := n.shakeHands(v)
 	if errors.Is(err, handshake.ErrCookie) {
 		n.gate.offended(v.host)
 	}
 	if err == nil {
 		c.SetDeadline(time.Time{})
-		err = n.enter(s, v)
+		err = n.enter(v, stream, peer)
 	}
 	if err != nil {
-		n.refused(v, s.Peer.Name, err)
+		n.refused(v, peer.Name, err)
 		c.Close()
 		return
 	}
-	if s.Peer.PreviousCookie {
-		n.log.Info("a node connected with the previous cookie", "peer", s.Peer.Name, "address", c.RemoteAddr())
+	if peer.PreviousCookie {
+		n.log.Info("a node connected with the previous cookie", "peer", peer.Name, "address", c.RemoteAddr())
 	}
 	v.assigned = ""
 }
@@ -89,14 +90,14 @@ func (n *Node) hold(v *attempt) error {
 
 // shakeHands performs the handshake. A panic becomes an error, so that no peer can stop
 // the node.
-func (n *Node) shakeHands(v *attempt) (s dist.Session, err error) {
+func (n *Node) shakeHands(v *attempt) (stream net.Conn, peer handshake.Peer, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("%w: %v\n%s", errFault, fault, debug.Stack())
 		}
 	}()
-	if s.Conn, err = n.security.accept(n.ctx, v.conn); err != nil {
-		return s, fmt.Errorf("%w: %w", errTLS, err)
+	if stream, err = n.security.accept(n.ctx, v.conn); err != nil {
+		return stream, peer, fmt.Errorf("%w: %w", errTLS, err)
 	}
 	o, c := n.handshake, n.cookies.Load()
 	o.Cookie, o.PreviousCookie = c.current, c.previous
@@ -106,8 +107,8 @@ func (n *Node) shakeHands(v *attempt) (s dist.Session, err error) {
 		v.assigned, creation = n.names.assign(host, func(node string) bool { return n.connection(node) != nil })
 		return v.assigned, creation
 	}
-	s.Peer, err = handshake.Accept(s.Conn, o)
-	return s, err
+	peer, err = handshake.Accept(stream, o)
+	return stream, peer, err
 }
 
 var (
@@ -160,10 +161,10 @@ func (n *Node) admit(v *attempt, peer handshake.Name) handshake.Status {
 // for another. An Erlang node reconnects automatically when it makes a call.
 const idleTime = time.Minute
 
-// enter serves a session after closing the connection that it replaces, if any. It does
+// enter serves a peer after closing the connection that it replaces, if any. It does
 // not hold the lock while that connection ends, so that other callers do not wait.
-func (n *Node) enter(s dist.Session, v *attempt) error {
-	before, err := n.gate.proved(v, s.Peer.Name)
+func (n *Node) enter(v *attempt, stream net.Conn, peer handshake.Peer) error {
+	before, err := n.gate.proved(v, peer.Name)
 	if err != nil {
 		return err
 	}
@@ -177,13 +178,13 @@ func (n *Node) enter(s dist.Session, v *attempt) error {
 		if !n.gate.counted(v) { // the connection to replace may be that of a later attempt under this name
 			return errBrokenOff
 		}
-		old, err := n.connToReplace(s.Peer.Name, v)
+		old, err := n.connToReplace(peer.Name, v)
 		if err != nil {
 			return err
 		}
 		if old == nil {
 			n.gate.leave(v) // so that no later attempt under this name breaks it off
-			return n.serve(s)
+			return n.serve(stream, peer)
 		}
 		n.entering.Unlock()
 		old.Close()

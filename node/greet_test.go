@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/genserver"
-	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
@@ -97,7 +96,7 @@ func TestBrokenOffClosesNone(t *testing.T) {
 	}
 	n.breakOff(before, failedAgain)
 	n.gate.leave(next)
-	err = n.serve(dist.Session{Conn: nodes, Peer: handshake.Peer{Name: "a@127.0.0.1"}})
+	err = n.serve(nodes, handshake.Peer{Name: "a@127.0.0.1"})
 	n.entering.Unlock()
 	if err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ type Node struct {
 	functions rpc.Table
 	options   Options
 
-	entering sync.Mutex // held while enter checks the limits and serves a session
+	entering sync.Mutex // held while enter checks the limits and serves a peer
 	nextIdle time.Time  // before this time, no connection can have been idle for idleTime
 	stopped  sync.Once
 
@@ -201,23 +201,24 @@ func (n *Node) EPMD() epmd.State { return n.epmd.State() }
 // Functions returns the functions that other nodes may call.
 func (n *Node) Functions() rpc.Table { return n.functions }
 
-// serve starts serving a session, or closes it and fails if its node is already connected.
-func (n *Node) serve(s dist.Session) error {
-	c := n.proto.New(n.ctx, s)
-	if _, another := n.conns.LoadOrStore(s.Peer.Name, c); another {
+// serve starts serving a stream after the handshake, or closes it and fails if its node is already
+// connected.
+func (n *Node) serve(stream net.Conn, peer handshake.Peer) error {
+	c := n.proto.New(n.ctx, stream, peer)
+	if _, another := n.conns.LoadOrStore(peer.Name, c); another {
 		c.Close()
-		s.Conn.Close()
-		return fmt.Errorf("there is another connection to %s", s.Peer.Name)
+		stream.Close()
+		return fmt.Errorf("there is another connection to %s", peer.Name)
 	}
 	n.gate.up(host.Of(c.Addr()))
-	n.meetings.up(s.Peer.Name)
+	n.meetings.up(peer.Name)
 	n.proto.Go(func() { n.proto.Serve(c) })
 	return nil
 }
 
-func (n *Node) down(c *dist.Conn) {
+func (n *Node) down(c *dist.Conn, blame string) {
 	n.gate.down(host.Of(c.Addr()))
-	n.history.down(c, func() { n.conns.CompareAndDelete(c.Peer().Name, c) })
+	n.history.down(c, blame, func() { n.conns.CompareAndDelete(c.Peer().Name, c) })
 	n.names.takeBack(c.Peer().Name)
 }
 

@@ -92,15 +92,16 @@ func newHistory() *history {
 	}}
 }
 
-// down adds a connection that has ended, and calls forget, which removes it from the
-// current ones. It does both under mu, so that Traffic counts the connection only once.
-func (h *history) down(c *dist.Conn, forget func()) {
+// down adds a connection that has ended, with the reason if the peer is to blame, and calls forget,
+// which removes it from the current ones. It does both under mu, so that Traffic counts the connection
+// only once.
+func (h *history) down(c *dist.Conn, blame string, forget func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	forget()
 	h.add(c)
-	if e := c.Ending(); e.Hostile() {
-		h.Closes[string(e)]++
+	if blame != "" {
+		h.Closes[blame]++
 	}
 }
 

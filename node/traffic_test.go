@@ -89,7 +89,7 @@ func TestNoAllocationUnderLock(t *testing.T) {
 	for what, do := range map[string]func(){
 		"adding up":               func() { sum := newHistory().Traffic; n.sumTo(&sum) },
 		"a failed handshake":      func() { p := newHistory(); p.failed(failedCookie); p.failed(failedFull) },
-		"the end of a connection": func() { p := newHistory(); p.down(c, func() {}) },
+		"the end of a connection": func() { p := newHistory(); p.down(c, "frame_too_long", func() {}) },
 	} {
 		empty := testing.AllocsPerRun(100, func() { kept = newHistory() })
 		if got := testing.AllocsPerRun(100, do); got > empty {

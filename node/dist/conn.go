@@ -29,7 +29,6 @@ type Conn struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	done     chan struct{} // closed when the node has forgotten the connection
-	ending   Ending        // valid once done is closed
 	since    time.Time
 	passedOn atomic.Bool  // whether answers to calls that the peer forwarded were sent to other nodes
 	asked    atomic.Int64 // time of the last frame that is not a tick, in nanoseconds after since
@@ -52,13 +51,14 @@ type Conn struct {
 	large   chan struct{} // holds an element while a large answer is sent
 }
 
-// New returns a connection that is not served yet. It ends when ctx ends, if not before.
-func (p *Proto) New(ctx context.Context, s Session) *Conn {
+// New returns a connection over a stream on which the handshake is done. The connection is not
+// served yet, and ends when ctx ends, if not before.
+func (p *Proto) New(ctx context.Context, stream net.Conn, peer handshake.Peer) *Conn {
 	c := &Conn{
 		proto: p,
-		peer:  s.Peer,
-		caps:  capsOf(s.Peer.Flags),
-		conn:  s.Conn,
+		peer:  peer,
+		caps:  capsOf(peer.Flags),
+		conn:  stream,
 		done:  make(chan struct{}),
 		since: time.Now(),
 	}
@@ -68,8 +68,8 @@ func (p *Proto) New(ctx context.Context, s Session) *Conn {
 		c.cancel(errShared)
 		go p.disown(c)
 	}}
-	c.in = newFrames(s.Conn, &c.memory)
-	c.out.init(s.Conn, p.Go, c.cancel, func() { c.extend(true, true) }, &c.memory)
+	c.in = newFrames(stream, &c.memory)
+	c.out.init(stream, p.Go, c.cancel, func() { c.extend(true, true) }, &c.memory)
 	c.kept = account{memory: &c.memory, own: ownSpare, spare: true}
 	c.watches.init(&c.memory)
 	c.queues.init(&c.memory)
@@ -116,9 +116,6 @@ func (c *Conn) Since() time.Time { return c.since }
 // no such frame, Asked returns the same time as Since.
 func (c *Conn) Asked() time.Time { return c.since.Add(time.Duration(c.asked.Load())) }
 
-// Ending returns why the connection ended. Call it only after Done is closed.
-func (c *Conn) Ending() Ending { return c.ending }
-
 // Octets returns how many bytes were received from the peer and how many were written to it.
 func (c *Conn) Octets() (in, out uint64) { return c.in.octets.Load(), c.out.octets.Load() }
 
@@ -141,9 +138,9 @@ func (p *Proto) Serve(c *Conn) {
 	set.Go(c.setOut)
 	set.Wait()
 	c.cancel(socket.Serve(c.conn, c.step))
-	c.finish()
+	blame := c.finish()
 	p.served.Delete(c)
-	p.Down(c)
+	p.Down(c, blame)
 	close(c.done)
 }
 
@@ -155,9 +152,9 @@ func (c *Conn) setOut() {
 	c.proto.Log.Info("connected", "peer", c.peer.Name, "version", c.peer.Version, "hidden", c.peer.Hidden)
 }
 
-func (c *Conn) finish() {
-	var why string
-	c.ending, why = endingOf(context.Cause(c.ctx)) // the first cause
+// finish releases the connection's memory. It returns why the peer is to blame for the end, or "".
+func (c *Conn) finish() string {
+	blame, why := endingOf(context.Cause(c.ctx)) // the first cause
 	c.proto.Log.Info("disconnected", "peer", c.peer.Name, "why", why)
 
 	c.in.close()
@@ -167,6 +164,7 @@ func (c *Conn) finish() {
 	c.out.close()
 	c.watches.clear()
 	c.memory.freed()
+	return blame
 }
 
 // step reads once and handles the frames that have arrived.
@@ -284,58 +282,29 @@ func (p *Proto) Latency() (all latency.Counts) {
 // histogram returns the histogram for the next connection.
 func (p *Proto) histogram() *latency.Histogram { return &p.took[p.made.Add(1)%histograms] }
 
-// Ending is the reason, in one word, for the end of a connection.
-type Ending string
-
-const (
-	EndedHere    Ending = "closed_here"
-	EndedThere   Ending = "closed_by_peer"
-	EndedNetwork Ending = "network" // the connection was lost
-
-	// What the peer did or failed to do.
-	EndedSilent Ending = "net_tick_timeout"
-	EndedFrame  Ending = "frame_too_long"
-	EndedHeader Ending = "distribution_header"
-	EndedUnread Ending = "answers_not_read"
-	EndedShared Ending = "shared_memory"
-
-	EndedFault Ending = "fault" // a panic in this node
-)
-
-// Hostile reports whether the peer is to blame.
-func (e Ending) Hostile() bool {
-	switch e {
-	case EndedSilent, EndedFrame, EndedHeader, EndedUnread, EndedShared:
-		return true
-	}
-	return false
-}
-
 var (
 	errClosed = errors.New("closed by us")
 	errUnread = errors.New("the peer does not read its answers")
 )
 
-// endingOf returns the Ending for the error that ended a connection, and text for the log.
-func endingOf(err error) (e Ending, text string) {
+// endingOf returns text for the log about the error that ended a connection, and, if the peer is to
+// blame, the reason in one word.
+func endingOf(err error) (blame, text string) {
 	for _, known := range []struct {
-		err  error
-		word Ending
-		text string // "" means the error's text
+		err         error
+		blame, text string // "" as text means the error's text
 	}{
-		{errClosed, EndedHere, ""},
-		{context.Canceled, EndedHere, errClosed.Error()}, // the node has stopped
-		{io.EOF, EndedThere, "closed by peer"},
-		{os.ErrDeadlineExceeded, EndedSilent, string(EndedSilent)},
-		{errLong, EndedFrame, ""},
-		{errPassThrough, EndedHeader, ""},
-		{errUnread, EndedUnread, ""},
-		{errShared, EndedShared, ""},
-		{errFault, EndedFault, ""},
+		{context.Canceled, "", errClosed.Error()}, // the node has stopped
+		{io.EOF, "", "closed by peer"},
+		{os.ErrDeadlineExceeded, "net_tick_timeout", "net_tick_timeout"},
+		{errLong, "frame_too_long", ""},
+		{errPassThrough, "distribution_header", ""},
+		{errUnread, "answers_not_read", ""},
+		{errShared, "shared_memory", ""},
 	} {
 		if errors.Is(err, known.err) {
-			return known.word, cmp.Or(known.text, err.Error())
+			return known.blame, cmp.Or(known.text, err.Error())
 		}
 	}
-	return EndedNetwork, err.Error()
+	return "", err.Error()
 }

@@ -130,7 +130,7 @@ func serving(t testing.TB, w *stream) *Conn {
 	local := newLocals()
 	local.names["flake"].Receive = func(m *Message) error { return server.Receive(m.Term(), sender{m}) }
 	p := newProto(local, slog.DiscardHandler)
-	return p.New(context.Background(), Session{Conn: w, Peer: handshake.Peer{Name: there, Flags: flags}})
+	return p.New(context.Background(), w, handshake.Peer{Name: there, Flags: flags})
 }
 
 // sender is a genserver.Caller.

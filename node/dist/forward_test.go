@@ -362,8 +362,8 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 		}
 		left := MaxShared - int(by.proto.pool.held.Load())
 		by.proto.pool.take(left)
-		if other.conn.memory.take(1 << 20); by.alive() || !hasEnded && by.conn.Ending() != EndedShared {
-			t.Errorf("ended by %q", by.conn.Ending())
+		if other.conn.memory.take(1 << 20); by.alive() || !hasEnded && by.blame != "shared_memory" {
+			t.Errorf("blamed for %q", by.blame)
 		}
 		other.conn.memory.give(1 << 20)
 		by.proto.pool.give(left)

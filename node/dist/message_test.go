@@ -81,8 +81,8 @@ func TestDown(t *testing.T) {
 		events := new(journal)
 		p := quiet().proto
 		p.NetTicktime = ticktime
-		p.Down = func(c *Conn) { events.note("down %s", c.Peer().Name) }
-		c := p.New(t.Context(), Session{Conn: ours, Peer: handshake.Peer{Name: there}})
+		p.Down = func(c *Conn, _ string) { events.note("down %s", c.Peer().Name) }
+		c := p.New(t.Context(), ours, handshake.Peer{Name: there})
 		go p.Serve(c)
 		if got := events.take(); got != "" {
 			t.Errorf("while it is served: %q", got)

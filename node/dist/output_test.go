@@ -57,8 +57,8 @@ func TestOutputWithoutRoom(t *testing.T) {
 		if r.alive() {
 			t.Error("not closed")
 		}
-		if got := r.conn.Ending(); got != EndedUnread || !got.Hostile() {
-			t.Errorf("ended by %s, want %s", got, EndedUnread)
+		if want := "answers_not_read"; r.blame != want {
+			t.Errorf("blamed for %q, want %q", r.blame, want)
 		}
 		if held := r.proto.pool.held.Load(); held != everything {
 			t.Errorf("%d bytes are held, want %d", held, everything)

@@ -376,7 +376,7 @@ func TestEndedReadsNoMore(t *testing.T) {
 		stream, peer := net.Pipe()
 		defer peer.Close()
 		p := newProto(newLocals(), slog.DiscardHandler)
-		c := p.New(t.Context(), Session{Conn: stream, Peer: handshake.Peer{Name: there, Flags: flags}})
+		c := p.New(t.Context(), stream, handshake.Peer{Name: there, Flags: flags})
 		go peer.Write(monitorP(etf.Atom("flake"), ref3))
 		if err := c.in.fill(); err != nil {
 			t.Fatal(err)

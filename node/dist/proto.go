@@ -37,39 +37,36 @@ package dist
 
 import (
 	"log/slog"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
-	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/latency"
 )
 
-// Session is a stream after the handshake.
-type Session struct {
-	Conn net.Conn
-	Peer handshake.Peer
-}
-
-// Proto makes connections from sessions and serves them.
+// Proto makes connections and serves them.
 type Proto struct {
 	// Node and Creation belong to the local node.
 	Node     string
 	Creation uint32
 
 	Processes   Processes
-	Spawn       Spawn
 	NetTicktime time.Duration // a peer silent for this long is down
 	Log         *slog.Logger
+
+	// Spawn runs the function of a process that a peer spawned, and returns its exit reason.
+	Spawn func(module, function etf.Atom, args []etf.Term) (reason etf.Term)
 
 	// Refuse returns the error for a spawn, or "" to allow it.
 	Refuse func(module, function etf.Atom, args []etf.Term) etf.Atom
 
 	Connection func(node string) *Conn // returns the connection to a node, or nil
 	Connect    func(node string) error // connects to a node
-	Down       func(*Conn)             // called with each connection after it has ended
+
+	// Down is called with each connection after it has ended. If the peer is to blame, blame says
+	// why in one word.
+	Down func(c *Conn, blame string)
 
 	spawned    atomic.Uint32 // number of the last spawned process
 	running    sync.WaitGroup

@@ -73,6 +73,7 @@ type rig struct {
 	local  *locals
 	log    *journal
 	stream func(net.Conn) net.Conn // wraps the stream, unless nil
+	blame  string                  // why the connection ended, if the peer is to blame
 	up     func(*Conn)             // called with a connection before it is served, or nil
 
 	mu sync.Mutex
@@ -102,6 +103,11 @@ func newRig(t *testing.T, ticktime time.Duration) *rig {
 	r := &rig{t: t, local: newLocals(), log: new(journal)}
 	r.proto = newProto(r.local, slog.NewTextHandler(r.log, nil))
 	r.proto.NetTicktime = ticktime
+	r.proto.Down = func(c *Conn, blame string) {
+		if c == r.conn {
+			r.blame = blame
+		}
+	}
 	return r
 }
 
@@ -112,7 +118,7 @@ func newProto(local *locals, log slog.Handler) *Proto {
 		Refuse:     func(_, _ etf.Atom, _ []etf.Term) etf.Atom { return "" },
 		Connection: func(string) *Conn { return nil },
 		Connect:    func(string) error { return errors.New("no such node") },
-		Down:       func(*Conn) {},
+		Down:       func(*Conn, string) {},
 	}
 }
 
@@ -133,8 +139,7 @@ func (r *rig) connectTo(name string, flags handshake.Flags) {
 	if r.stream != nil {
 		stream = r.stream(ourEnd)
 	}
-	s := Session{Conn: stream, Peer: handshake.Peer{Name: name, Creation: 5, Version: 6, Flags: flags}}
-	r.conn = r.proto.New(r.t.Context(), s)
+	r.conn = r.proto.New(r.t.Context(), stream, handshake.Peer{Name: name, Creation: 5, Version: 6, Flags: flags})
 	go func() {
 		if r.up != nil {
 			r.up(r.conn)
@@ -289,7 +294,7 @@ func (c *Conn) aside(f func(*Message)) bool {
 // quiet returns a connection that reads, writes and ticks only when the test makes it.
 func quiet() *Conn {
 	p := newProto(newLocals(), slog.DiscardHandler)
-	c := p.New(context.Background(), Session{Peer: handshake.Peer{Name: there, Flags: flags}})
+	c := p.New(context.Background(), nil, handshake.Peer{Name: there, Flags: flags})
 	c.out.reminded.Store(true) // so that no goroutine writes
 	return c
 }

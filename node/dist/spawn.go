@@ -21,9 +21,6 @@ const MaxArguments = 1 << 20
 // functionSize is the memory of a function's goroutine, or of a queue and its goroutine.
 const functionSize = 8 << 10
 
-// Spawn runs the function of a process that a peer spawned, and returns its exit reason.
-type Spawn func(module, function etf.Atom, args []etf.Term) (reason etf.Term)
-
 // The flags of a SPAWN_REPLY.
 const (
 	spawnedLink    = 1

@@ -80,8 +80,8 @@ func TestSilentPeer(t *testing.T) {
 			t.Error("not closed")
 		}
 		r.logged("net_tick_timeout")
-		if got := r.conn.Ending(); got != EndedSilent || !got.Hostile() {
-			t.Errorf("ended by %s, want %s", got, EndedSilent)
+		if want := "net_tick_timeout"; r.blame != want {
+			t.Errorf("blamed for %q, want %q", r.blame, want)
 		}
 	})
 }
