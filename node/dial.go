@@ -74,17 +74,12 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 	return c, nil
 }
 
-// introduce performs the handshake with a node that we dialed. If that node's own dial
-// replaces ours, introduce waits for it and returns a nil Conn.
+// introduce performs the handshake with a node that we dialed.
 func (n *Node) introduce(plain net.Conn, peer, cookie string) (c net.Conn, p handshake.Peer, err error) {
-	stop := context.AfterFunc(n.ctx, func() { plain.Close() })
-	defer stop()
 	plain.SetDeadline(time.Now().Add(n.options.setup))
-	m, end := n.meetings.begin(peer, plain)
-	defer end()
 	c, err = n.security.dial(n.ctx, plain, peer)
 	if err != nil {
-		return nil, p, fmt.Errorf("TLS: %w", err)
+		return c, p, fmt.Errorf("TLS: %w", err)
 	}
 	o := n.handshake
 	o.Cookie = cookie
@@ -96,19 +91,8 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (c net.Conn, p han
 		return handshake.StatusTrue // the connection has been lost
 	}
 	p, err = handshake.Start(c, peer, o)
-	if err == nil {
-		plain.SetDeadline(time.Time{})
-		return c, p, nil
-	}
-	if errors.Is(err, handshake.ErrSimultaneous) || n.meetings.hasYielded(m) {
-		select {
-		case <-m.up:
-			err = nil
-		case <-n.ctx.Done():
-		case <-time.After(n.options.setup):
-		}
-	}
-	return nil, p, err
+	plain.SetDeadline(time.Time{})
+	return c, p, err
 }
 
 // cookies are the accepted cookies. previous is empty unless a fleet is changing its cookie.
@@ -126,12 +110,25 @@ func (n *Node) reach(peer, cookie string) error {
 	if err != nil {
 		return err
 	}
+	stop := context.AfterFunc(n.ctx, func() { plain.Close() })
+	defer stop()
+	m, end := n.meetings.begin(peer, plain)
+	defer end()
 	c, p, err := n.introduce(plain, peer, cookie)
-	if c == nil {
-		plain.Close()
+	if err == nil {
+		return n.serve(c, p)
+	}
+	plain.Close()
+	if !errors.Is(err, handshake.ErrSimultaneous) && !n.meetings.hasYielded(m) {
 		return err
 	}
-	return n.serve(c, p)
+	select {
+	case <-m.up:
+		return nil
+	case <-n.ctx.Done():
+	case <-time.After(n.options.setup):
+	}
+	return err
 }
 
 // listen listens for other nodes: on Options.Listen if set, otherwise on loopback if the node's

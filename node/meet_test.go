@@ -1,10 +1,15 @@
 package node
 
 import (
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -23,7 +28,9 @@ type dialed struct {
 }
 
 // startDialed starts a node, and registers with its EPMD a name whose port the test listens on.
-func startDialed(t *testing.T, short string) *dialed {
+func startDialed(t *testing.T, short string) *dialed { return startDialedTLS(t, short, nil) }
+
+func startDialedTLS(t *testing.T, short string, secured func() *tls.Config) *dialed {
 	t.Helper()
 	var ls [2]net.Listener
 	for i := range ls {
@@ -45,7 +52,7 @@ func startDialed(t *testing.T, short string) *dialed {
 		t.Fatal(err)
 	}
 	t.Cleanup(reg.Close)
-	n := start(t, Options{Keeper: &epmd.Keeper{Mode: epmd.Mode(addr), Log: quiet}})
+	n := start(t, Options{Keeper: &epmd.Keeper{Mode: epmd.Mode(addr), Log: quiet}, TLS: secured})
 	return &dialed{t, short + "@127.0.0.1", n, ls[1]}
 }
 
@@ -134,6 +141,49 @@ func TestSimultaneousTold(t *testing.T) {
 	d.accept(c, func(handshake.Name) handshake.Status { return handshake.StatusNOK })
 	theirs := dialRaw(t, d.node)
 	if _, err := handshake.Start(theirs, name, d.options()); err != nil {
+		t.Fatal(err)
+	}
+	d.want(outcome, theirs)
+}
+
+// The other name is greater: our dial is dropped before the other side has answered its TLS handshake.
+func TestSimultaneousTLS(t *testing.T) {
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	certificate, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &tls.Config{
+		Certificates:       []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}},
+		InsecureSkipVerify: true,
+	}
+	d := startDialedTLS(t, "z", func() *tls.Config { return config })
+	outcome := d.connect()
+	dropped := d.take()
+	await(t, "the node knows of its dial", func() bool {
+		d.node.meetings.mu.Lock()
+		defer d.node.meetings.mu.Unlock()
+		return d.node.meetings.dials[d.name] != nil
+	})
+	theirs := &paused{Conn: tls.Client(dialRaw(t, d.node), config), at: make(chan struct{}), resume: make(chan struct{})}
+	shaken := make(chan error, 1)
+	go func() {
+		o := d.options()
+		o.LongLen = true
+		_, err := handshake.Start(theirs, name, o)
+		shaken <- err
+	}()
+	<-theirs.at
+	io.Copy(io.Discard, dropped) // until our dial is dropped
+	for range 1000 {
+		runtime.Gosched() // lets the dial fail too early
+	}
+	close(theirs.resume)
+	if err := <-shaken; err != nil {
 		t.Fatal(err)
 	}
 	d.want(outcome, theirs)
