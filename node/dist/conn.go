@@ -163,6 +163,7 @@ func (c *Conn) finish() string {
 	c.ticker.Stop()
 	c.out.close()
 	c.watches.clear()
+	c.queues.clear()
 	c.memory.freed()
 	return blame
 }

@@ -78,6 +78,14 @@ func (s *queues) end(l *queue) {
 	s.grow(-l.size)
 }
 
+// clear releases the map. The functions that still run release the rest.
+func (s *queues) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slimMap[string, *queue]{}
+	s.grow(0)
+}
+
 func (s *queues) remove(l *queue) {
 	if s.all.all[l.key] == l {
 		s.all.remove(l.key)

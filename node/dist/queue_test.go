@@ -486,3 +486,22 @@ func TestTurnEnds(t *testing.T) {
 		}
 	})
 }
+
+// A connection that has had many queues holds no memory for them when it has ended.
+func TestManyQueuesEnd(t *testing.T) {
+	const queues = slimMin
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		gate := make(chan struct{})
+		r.answersLate(gate)
+		for i := range queues {
+			r.send(ask("$gen_call", etf.NewPid(there, uint32(i), 0, 1), "flake", i, "late"))
+		}
+		close(gate)
+		if got := len(strings.Fields(r.tags())); got != queues {
+			t.Errorf("%d answers, want %d", got, queues)
+		}
+		if taken := r.conn.queues.account.taken; taken == 0 {
+			t.Error("the map is not counted")
+		}
+	})
+}
