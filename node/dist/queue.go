@@ -67,21 +67,16 @@ func (s *queues) next(l *queue) func() {
 	return w.serve
 }
 
-// end removes a queue and the messages in it.
-func (s *queues) end(l *queue) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range l.waiting {
-		s.grow(-w.size)
-	}
-	s.remove(l)
-	s.grow(-l.size)
-}
-
-// clear releases the map. The functions that still run release the rest.
+// clear removes all queues and their messages. Functions that still run release the rest.
 func (s *queues) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, l := range s.all.all {
+		for _, w := range l.waiting {
+			s.held -= w.size
+		}
+		l.waiting = nil
+	}
 	s.all = slimMap[string, *queue]{}
 	s.grow(0)
 }
@@ -119,19 +114,16 @@ func queueKey(p *Process, message []byte) string {
 // spawnInOrder spawns f, with a queue for the key unless the key is "".
 func (c *Conn) spawnInOrder(key string, f func(), taken int) bool {
 	if key == "" {
-		return c.spawn(f, func() {}, taken)
+		return c.spawn(taken, func() {}, f)
 	}
-	l := c.queues.open(key)
-	end := func() { c.queues.end(l) }
-	runs := c.spawn(func() {
-		for ; f != nil && c.ctx.Err() == nil; f = c.queues.next(l) {
-			c.guard(func() error { f(); return nil })
+	var l *queue
+	return c.spawn(taken, func() { l = c.queues.open(key) }, func() {
+		for ; f != nil; f = c.queues.next(l) {
+			if c.ctx.Err() == nil {
+				c.guard(func() error { f(); return nil })
+			}
 		}
-	}, end, taken)
-	if !runs {
-		end()
-	}
-	return runs
+	})
 }
 
 // enqueue adds a message to its queue and reports whether it did. If the message has no queue,

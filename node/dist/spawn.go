@@ -27,18 +27,18 @@ const (
 	spawnedMonitor = 2
 )
 
-// spawn starts a goroutine that calls f, unless the connection has ended by then, and finally
-// done. It takes functionSize bytes from the pool until the goroutine ends; if there is no room
-// for them, it starts nothing and returns false. In either case, the taken bytes, which the caller
-// took, are returned to the pool too.
-func (c *Conn) spawn(f, done func(), taken int) bool {
+// spawn calls started and then f on a new goroutine, unless the connection has ended by then. It
+// takes functionSize bytes from the pool until the goroutine ends; if there is no room for them, it
+// calls neither and returns false. In either case, the taken bytes, which the caller took, are
+// returned to the pool too.
+func (c *Conn) spawn(taken int, started, f func()) bool {
 	if !c.memory.take(functionSize) {
 		c.memory.give(taken)
 		return false
 	}
 	taken += functionSize
+	started()
 	c.proto.Go(func() {
-		defer done()
 		select {
 		case c.places <- struct{}{}:
 			defer func() { <-c.places }()
@@ -63,48 +63,22 @@ type spawnRequest struct {
 	module, function etf.Atom
 	args             []etf.Term
 	flags            int64
+	taken            int // bytes taken from the pool for args
 }
 
 func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	ref, from := m.Args[0], m.Args[1]
-	decode := func() (spawnRequest, string, error) { return c.decodeSpawn(m) }
-	why, err := c.spawnProcess(m.Payload, decode, func(q spawnRequest) {
-		c.sendControl(wire.OpSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid)
-	})
+	q, why, err := c.decodeSpawn(m)
+	started := func() { c.sendControl(wire.OpSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid) }
+	if err != nil {
+		c.memory.give(q.taken)
+	} else if !c.spawn(q.taken, started, func() { c.run(q) }) {
+		why = "system_limit"
+	}
 	if why != "" {
 		c.sendControl(wire.OpSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom(why))
 	}
 	return err
-}
-
-// spawnProcess calls started with the request that decode returned and then runs it, if there is
-// room for it and its arguments. Otherwise why is OTP's error and err its cause; err is nil if
-// there was no room for a goroutine.
-func (c *Conn) spawnProcess(arguments []byte, decode func() (spawnRequest, string, error),
-	started func(spawnRequest)) (why string, err error) {
-	if len(arguments) > MaxArguments {
-		err := fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(arguments), MaxArguments)
-		return "system_limit", err
-	}
-	taken, err := c.weigh(arguments, 0)
-	if err != nil {
-		return "system_limit", err
-	}
-	q, why, err := decode()
-	if err != nil {
-		c.memory.give(taken)
-		return why, err
-	}
-	announced := make(chan struct{})
-	defer close(announced)
-	if !c.spawn(func() {
-		<-announced
-		c.run(q)
-	}, func() {}, taken) {
-		return "system_limit", nil
-	}
-	started(q)
-	return "", nil
 }
 
 // SpawnFor spawns a function for a process of the peer, linked to it if link is set, as
@@ -119,24 +93,36 @@ func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, a
 	if _, ok := spawnFlags(options); !ok {
 		return "badarg"
 	}
-	refused, _ = c.spawnProcess(arguments, func() (spawnRequest, string, error) {
-		args, why, err := decodeArguments(arguments)
-		q := spawnRequest{from: bytes.Clone(owner), pid: c.spawnedPid(), module: module, function: function, args: args}
-		if link {
-			q.flags = spawnedLink
-		}
-		return q, why, err
-	}, func(q spawnRequest) {
+	taken, err := c.weighArguments(arguments)
+	if err != nil {
+		return "system_limit"
+	}
+	args, refused, err := decodeArguments(arguments)
+	if err != nil {
+		c.memory.give(taken)
+		return refused
+	}
+	q := spawnRequest{from: bytes.Clone(owner), pid: c.spawnedPid(), module: module, function: function, args: args}
+	if link {
+		q.flags = spawnedLink
+	}
+	linked := func() {
 		if link {
 			c.sendControl(wire.OpLink, q.pid, q.from)
 		}
 		started(q.pid)
-	})
-	return refused
+	}
+	if !c.spawn(taken, linked, func() { c.run(q) }) {
+		return "system_limit"
+	}
+	return ""
 }
 
-// decodeSpawn decodes a SPAWN_REQUEST. why is OTP's error.
+// decodeSpawn decodes a SPAWN_REQUEST. why is OTP's error; the caller must return q.taken in any case.
 func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err error) {
+	if q.taken, err = c.weighArguments(m.Payload); err != nil {
+		return q, "system_limit", err
+	}
 	r := etf.NewReader(m.Args[3])
 	r.Tuple()
 	q.module, q.function = etf.Atom(r.Atom()), etf.Atom(r.Atom())
@@ -160,6 +146,14 @@ func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err err
 	q.ref, q.from = bytes.Clone(m.Args[0]), bytes.Clone(m.Args[1])
 	q.pid = c.spawnedPid()
 	return q, "", nil
+}
+
+// weighArguments takes room for the terms of arguments. The caller must return it.
+func (c *Conn) weighArguments(b []byte) (taken int, err error) {
+	if len(b) > MaxArguments {
+		return 0, fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(b), MaxArguments)
+	}
+	return c.weigh(b, 0)
 }
 
 // decodeArguments decodes a list of arguments. why is OTP's error: badarg for malformed
