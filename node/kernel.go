@@ -29,43 +29,33 @@ type netKernel struct {
 //
 // Like OTP's net_kernel, it does not answer other requests.
 func (k *netKernel) HandleCall(c genserver.Call) {
-	if reply := k.reply(c.Begin(), c.Request, c.Caps()); reply != nil {
-		c.Reply(reply)
-	} else if refused := k.spawn(c); refused != "" {
-		exit := etf.Tuple{etf.Atom("EXIT"), etf.Tuple{etf.Atom(refused), etf.List{}}}
-		reply, _ := etf.Append(c.Begin(), exit, c.Caps())
-		c.Reply(reply)
-	}
-}
-
-// reply appends the reply to a request other than a spawn, or returns nil.
-func (k *netKernel) reply(dst, request []byte, caps etf.Caps) []byte {
-	r := etf.NewReader(request)
-	if r.Peek() == etf.SmallTupleExt {
-		if r.Tuple() == 2 && string(r.Atom()) == "is_auth" {
-			return etf.MustAppendAtom(dst, "yes", caps)
-		}
-		return nil
-	}
-	switch string(r.Atom()) {
-	case "nodename":
-		return etf.MustAppendAtom(dst, k.name, caps)
-	case "longnames":
-		return etf.MustAppendAtom(dst, k.longNames(), caps)
-	case "ticktime":
-		return etf.AppendInt(dst, k.ticktime)
-	}
-	return nil
-}
-
-// spawn spawns a process. It returns OTP's error, or "" on success and for other requests.
-func (k *netKernel) spawn(c genserver.Call) (refused string) {
+	var reply etf.Term
 	r := etf.NewReader(c.Request)
-	if r.Peek() != etf.SmallTupleExt {
-		return ""
+	if r.Peek() == etf.SmallTupleExt {
+		if arity, word := r.Tuple(), string(r.Atom()); arity == 2 && word == "is_auth" {
+			reply = etf.Atom("yes")
+		} else if refused := k.spawn(c, &r, arity, word); refused != "" {
+			reply = etf.Tuple{etf.Atom("EXIT"), etf.Tuple{etf.Atom(refused), etf.List{}}}
+		}
+	} else {
+		switch string(r.Atom()) {
+		case "nodename":
+			reply = k.name
+		case "longnames":
+			reply = k.longNames()
+		case "ticktime":
+			reply = k.ticktime
+		}
 	}
-	arity := r.Tuple()
-	word := string(r.Atom())
+	if reply != nil {
+		b, _ := etf.Append(c.Begin(), reply, c.Caps()) // every peer can read these
+		c.Reply(b)
+	}
+}
+
+// spawn spawns a process for a request whose arity and first element are read. It returns OTP's error,
+// or "" on success and for other requests.
+func (k *netKernel) spawn(c genserver.Call, r *etf.Reader, arity int, word string) (refused string) {
 	module, function := etf.Atom(r.Atom()), etf.Atom(r.Atom())
 	arguments := r.Raw()
 	options, link := etf.AppendNil(nil), word == "spawn_link"

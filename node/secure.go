@@ -18,33 +18,25 @@ import (
 // long instead of 2; frames do not change.
 type security func() *tls.Config
 
-// accept performs the TLS handshake, if any, with a node that dialed us.
-func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
+// handshake performs the TLS handshake, if any, with the node dialed, whose certificate must name its
+// host, or with a node that dialed us if dialed is empty.
+func (s security) handshake(ctx context.Context, c net.Conn, dialed string) (net.Conn, error) {
 	c = socket.Adopt(c)
 	if s == nil {
 		return c, nil
 	}
-	below := tlslimit.New(c)
-	t := tls.Server(below, s())
+	below, config := tlslimit.New(c), s()
+	t := tls.Server(below, config)
+	if dialed != "" {
+		config = config.Clone()
+		_, config.ServerName, _ = strings.Cut(dialed, "@")
+		t = tls.Client(below, config)
+	}
 	err := t.HandshakeContext(ctx)
-	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
+	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain && dialed == "" {
 		err = fmt.Errorf("%w: the caller must speak TLS (-proto_dist inet_tls)", err)
 	}
 	return secured{t, below}, err
-}
-
-// dial performs the TLS handshake, if any, with the node peer, whose certificate must
-// name its host.
-func (s security) dial(ctx context.Context, c net.Conn, peer string) (net.Conn, error) {
-	c = socket.Adopt(c)
-	if s == nil {
-		return c, nil
-	}
-	config := s().Clone()
-	_, config.ServerName, _ = strings.Cut(peer, "@")
-	below := tlslimit.New(c)
-	t := tls.Client(below, config)
-	return secured{t, below}, t.HandshakeContext(ctx)
 }
 
 // secured is a connection with TLS.
