@@ -161,8 +161,8 @@ func (n *Node) admit(v *attempt, peer handshake.Name) handshake.Status {
 // for another. An Erlang node reconnects automatically when it makes a call.
 const idleTime = time.Minute
 
-// enter serves a peer after closing the connection that it replaces, if any. It does
-// not hold the lock while that connection ends, so that other callers do not wait.
+// enter serves a peer after closing the connection that it replaces, if any. Other callers do not wait
+// while that connection ends.
 func (n *Node) enter(v *attempt, stream net.Conn, peer handshake.Peer) error {
 	before, err := n.gate.proved(v, peer.Name)
 	if err != nil {
@@ -172,33 +172,33 @@ func (n *Node) enter(v *attempt, stream net.Conn, peer handshake.Peer) error {
 		n.breakOff(before, failedAgain)
 	}
 	tooLate := time.After(n.options.setup)
-	n.entering.Lock()
-	defer n.entering.Unlock()
 	for {
-		if !n.gate.counted(v) { // the connection to replace may be that of a later attempt under this name
-			return errBrokenOff
-		}
-		old, err := n.connToReplace(peer.Name, v)
-		if err != nil {
+		old, err := n.serveOrReplace(v, stream, peer)
+		if old == nil {
 			return err
 		}
-		if old == nil {
-			n.gate.leave(v) // so that no later attempt under this name breaks it off
-			return n.serve(stream, peer)
-		}
-		n.entering.Unlock()
 		old.Close()
 		select {
 		case <-old.Done():
 		case <-v.broken:
 		case <-tooLate:
-			err = fmt.Errorf("the previous connection to %s has not ended: %w", old.Peer().Name, os.ErrDeadlineExceeded)
-		}
-		n.entering.Lock()
-		if err != nil {
-			return err
+			return fmt.Errorf("the previous connection to %s has not ended: %w", old.Peer().Name, os.ErrDeadlineExceeded)
 		}
 	}
+}
+
+// serveOrReplace serves a peer, unless it returns the connection that must end before.
+func (n *Node) serveOrReplace(v *attempt, stream net.Conn, peer handshake.Peer) (old *dist.Conn, err error) {
+	n.entering.Lock()
+	defer n.entering.Unlock()
+	if !n.gate.counted(v) { // the connection to replace may be that of a later attempt under this name
+		return nil, errBrokenOff
+	}
+	if old, err = n.connToReplace(peer.Name, v); old == nil && err == nil {
+		n.gate.leave(v) // so that no later attempt under this name breaks it off
+		err = n.serve(stream, peer)
+	}
+	return old, err
 }
 
 // connToReplace returns the connection that must end before a caller can be served, if any:

@@ -80,7 +80,7 @@ type Node struct {
 	functions rpc.Table
 	options   Options
 
-	entering sync.Mutex // held while enter checks the limits and serves a peer
+	entering sync.Mutex // held while serveOrReplace checks the limits and serves a peer
 	nextIdle time.Time  // before this time, no connection can have been idle for idleTime
 	stopped  sync.Once
 

@@ -36,13 +36,7 @@ type Peer struct {
 // Traffic returns the traffic of all connections.
 func (n *Node) Traffic() Traffic {
 	t := newHistory().Traffic
-	n.sumTo(&t)
 	t.Latency = n.proto.Latency()
-	return t
-}
-
-// sumTo adds all traffic to t, which is zero except for maps with room for all reasons.
-func (n *Node) sumTo(t *Traffic) {
 	n.history.mu.Lock()
 	defer n.history.mu.Unlock()
 	h := &n.history.Traffic
@@ -53,6 +47,7 @@ func (n *Node) sumTo(t *Traffic) {
 		t.add(c.(*dist.Conn))
 		t.Connections++
 	}
+	return t
 }
 
 // Connections returns the number of connected nodes.
