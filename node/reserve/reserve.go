@@ -36,12 +36,17 @@ const (
 // ErrFew means that only reserved descriptors are left.
 var ErrFew = errors.New("too few file descriptors left")
 
-// Enough fails if the limit on descriptors is below the sum of Needed and more.
+// Enough fails if the limit on descriptors is below the sum of Needed and more, or the limit on threads
+// below the number that is reserved.
 func Enough(more int) error {
-	need := uint64(Needed + more)
-	if most := limit(); most < need {
+	if most, need := limit(), uint64(Needed+more); most < need {
 		return fmt.Errorf("the limit of %d open files is below the %d that the node needs; "+
 			"raise it with ulimit -n 20000 or LimitNOFILE=20000 in a systemd unit", most, need)
+	}
+	if most, need := allThreads(), threadsKept(); most < need {
+		return fmt.Errorf("the limit of %d threads is below the %d that the node needs (%d and one per processor); "+
+			"raise it with ulimit -u, TasksMax of a systemd unit or --pids-limit of a container, or lower GOMAXPROCS",
+			most, need, ThreadsKept)
 	}
 	return nil
 }
@@ -149,16 +154,6 @@ func threadsKept() int64 { return ThreadsKept + int64(runtime.GOMAXPROCS(0)) }
 
 // Threads returns the number of threads for connections.
 func Threads() int64 { return max(allThreads()-threadsKept(), 0) }
-
-// EnoughThreads fails if the limit on threads is below the number that is reserved.
-func EnoughThreads() error {
-	if most, need := allThreads(), threadsKept(); most < need {
-		return fmt.Errorf("the limit of %d threads is below the %d that the node needs (%d and one per processor); "+
-			"raise it with ulimit -u, TasksMax of a systemd unit or --pids-limit of a container, or lower GOMAXPROCS",
-			most, need, ThreadsKept)
-	}
-	return nil
-}
 
 // Memory returns how many bytes of memory this process can use: nine tenths of the limit of
 // its control groups when Memory was first called, or math.MaxInt64 if there is no limit.

@@ -56,7 +56,7 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (s *Ser
 		return nil, err
 	}
 	// Each generator keeps one file open: its claim.
-	if err := cmp.Or(reserve.Enough(len(cfg.Generators)), reserve.EnoughThreads()); err != nil {
+	if err := reserve.Enough(len(cfg.Generators)); err != nil {
 		return nil, err
 	}
 	s.secured = secure(s.settings.node, cfg.Node.Name, s.log)
