@@ -77,7 +77,7 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 // introduce performs the handshake with a node that we dialed.
 func (n *Node) introduce(plain net.Conn, peer, cookie string) (c net.Conn, p handshake.Peer, err error) {
 	plain.SetDeadline(time.Now().Add(n.options.setup))
-	c, err = n.security.handshake(n.ctx, plain, peer)
+	c, err = n.secure(plain, peer)
 	if err != nil {
 		return c, p, fmt.Errorf("TLS: %w", err)
 	}

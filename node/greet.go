@@ -96,7 +96,7 @@ func (n *Node) shakeHands(v *attempt) (stream net.Conn, peer handshake.Peer, err
 			err = fmt.Errorf("%w: %v\n%s", errFault, fault, debug.Stack())
 		}
 	}()
-	if stream, err = n.security.handshake(n.ctx, v.conn, ""); err != nil {
+	if stream, err = n.secure(v.conn, ""); err != nil {
 		return stream, peer, fmt.Errorf("%w: %w", errTLS, err)
 	}
 	o, c := n.handshake, n.cookies.Load()

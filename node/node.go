@@ -70,7 +70,6 @@ type Node struct {
 	epmd      *epmd.Keeper
 	handshake handshake.Options // without a cookie
 	cookies   atomic.Pointer[cookies]
-	security  security
 	meetings  *meetings
 	names     *names
 	gate      *gate
@@ -112,7 +111,6 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		Node: o.Name, Creation: n.creation, LongLen: o.TLS != nil, Challenges: new(handshake.Challenges),
 	}
 	n.SetCookies(o.Cookie, o.Previous)
-	n.security = o.TLS
 	n.functions = n.standardFunctions()
 	maps.Copy(n.functions, o.Functions)
 	n.functions.AddModuleInfo()

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -13,26 +12,22 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// security returns the TLS configuration for the next connection to another node; nil means no
-// TLS. With TLS, as in OTP with -proto_dist inet_tls, lengths in the handshake are 4 bytes
-// long instead of 2; frames do not change.
-type security func() *tls.Config
-
-// handshake performs the TLS handshake, if any, with the node dialed, whose certificate must name its
-// host, or with a node that dialed us if dialed is empty.
-func (s security) handshake(ctx context.Context, c net.Conn, dialed string) (net.Conn, error) {
+// secure performs the TLS handshake, if any, with the node dialed, whose certificate must name its host,
+// or with a node that dialed us if dialed is empty. With TLS, as in OTP with -proto_dist inet_tls,
+// lengths in the handshake are 4 bytes long instead of 2; frames do not change.
+func (n *Node) secure(c net.Conn, dialed string) (net.Conn, error) {
 	c = socket.Adopt(c)
-	if s == nil {
+	if n.options.TLS == nil {
 		return c, nil
 	}
-	below, config := tlslimit.New(c), s()
+	below, config := tlslimit.New(c), n.options.TLS()
 	t := tls.Server(below, config)
 	if dialed != "" {
 		config = config.Clone()
 		_, config.ServerName, _ = strings.Cut(dialed, "@")
 		t = tls.Client(below, config)
 	}
-	err := t.HandshakeContext(ctx)
+	err := t.HandshakeContext(n.ctx)
 	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain && dialed == "" {
 		err = fmt.Errorf("%w: the caller must speak TLS (-proto_dist inet_tls)", err)
 	}
