@@ -66,23 +66,6 @@ func TestOutputWithoutRoom(t *testing.T) {
 	})
 }
 
-// MaxOutput bytes may wait. One more byte closes the connection and drops all of them.
-func TestMaxOutputExactly(t *testing.T) {
-	var p pool
-	var o output
-	overflows := 0
-	o.init(nil, nil, func(error) { overflows++ }, nil, newMemory(&p))
-	b := o.begin()
-	o.end(append(b, make([]byte, MaxOutput-len(b))...))
-	if overflows != 0 || o.waits() != MaxOutput {
-		t.Errorf("%d bytes wait, %d overflows", o.waits(), overflows)
-	}
-	o.end(o.begin())
-	if held := p.held.Load(); overflows != 1 || o.waits() != 0 || held != 0 {
-		t.Errorf("%d bytes wait, %d are held, %d overflows", o.waits(), held, overflows)
-	}
-}
-
 // When more than fullOutput waits, the reader writes all of it before it handles more calls.
 func TestFullOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
