@@ -62,6 +62,7 @@ func (s *queues) next(l *queue) func() {
 		return nil
 	}
 	w := l.waiting[0]
+	l.waiting[0] = waiter{} // the array outlives it
 	l.waiting = l.waiting[1:]
 	l.size = w.size
 	return w.serve

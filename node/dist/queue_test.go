@@ -118,6 +118,23 @@ func TestEmptyQueueEnds(t *testing.T) {
 	}
 }
 
+// A queue keeps no reference to a message that was served, because the message no longer counts.
+func TestQueueForgets(t *testing.T) {
+	c := quiet()
+	l := c.queues.open("key")
+	for range 3 {
+		l.waiting = append(l.waiting, waiter{serve: func() {}})
+	}
+	all := l.waiting
+	for c.queues.next(l) != nil {
+	}
+	for i, w := range all {
+		if w.serve != nil {
+			t.Errorf("message %d is still referred to", i)
+		}
+	}
+}
+
 // An answer for which there is no room is refused, and does not delay others.
 func TestQueueRefused(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
