@@ -72,7 +72,7 @@ func (p *Proto) New(ctx context.Context, stream net.Conn, peer handshake.Peer) *
 	c.out.init(stream, p.Go, c.cancel, func() { c.extend(true, true) }, &c.memory)
 	c.kept = account{memory: &c.memory, own: ownSpare, spare: true}
 	c.watches.init(&c.memory)
-	c.queues.init(&c.memory)
+	c.queues.account = account{memory: &c.memory, own: ownQueues}
 	c.places = make(chan struct{}, MaxSpawned)
 	c.large = make(chan struct{}, 1)
 	c.self = c.encode(1)

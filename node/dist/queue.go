@@ -29,8 +29,7 @@ type queues struct {
 
 type queue struct {
 	key     string
-	waiting []waiter
-	size    int           // size of the waiter being served
+	waiting []waiter      // the first is being served
 	ended   chan struct{} // closed when the queue is removed
 }
 
@@ -39,10 +38,9 @@ type waiter struct {
 	size  int
 }
 
-func (s *queues) init(sh *memory) { s.account = account{memory: sh, own: ownQueues} }
-
+// open adds a queue for the key of a message that is served next.
 func (s *queues) open(key string) *queue {
-	l := &queue{key: key, ended: make(chan struct{})}
+	l := &queue{key: key, waiting: make([]waiter, 1), ended: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all.set(key, l)
@@ -55,17 +53,13 @@ func (s *queues) open(key string) *queue {
 func (s *queues) next(l *queue) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.grow(-l.size)
-	l.size = 0
-	if len(l.waiting) == 0 {
+	defer s.grow(-l.waiting[0].size)
+	l.waiting[0] = waiter{} // the array outlives it
+	if l.waiting = l.waiting[1:]; len(l.waiting) == 0 {
 		s.remove(l)
 		return nil
 	}
-	w := l.waiting[0]
-	l.waiting[0] = waiter{} // the array outlives it
-	l.waiting = l.waiting[1:]
-	l.size = w.size
-	return w.serve
+	return l.waiting[0].serve
 }
 
 // clear removes all queues and their messages. Functions that still run release the rest.
@@ -73,10 +67,11 @@ func (s *queues) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.all.all {
-		for _, w := range l.waiting {
+		for _, w := range l.waiting[1:] {
 			s.held -= w.size
 		}
-		l.waiting = nil
+		clear(l.waiting[1:])
+		l.waiting = l.waiting[:1]
 	}
 	s.all = slimMap[string, *queue]{}
 	s.grow(0)
