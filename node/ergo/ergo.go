@@ -91,14 +91,9 @@ type supervisorProcess struct {
 	children []*process
 }
 
-// Ergo calls ProcessInit before the supervisor runs.
-func (s *supervisorProcess) ProcessInit(p gen.Process, args ...ergoetf.Term) (gen.ProcessState, error) {
-	s.spec.Up(p.Self().ID, nil)
-	return s.Supervisor.ProcessInit(p, args...)
-}
-
 // ProcessLoop runs the supervisor.
 func (s *supervisorProcess) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
+	s.spec.Up(p.Self().ID, nil) // before those of its children
 	defer s.spec.Down(p.Self().ID, shutdown)
 	return s.Supervisor.ProcessLoop(p, started)
 }
