@@ -59,7 +59,7 @@ func (n *Node) fnApply(args []etf.Term) (etf.Term, error) {
 	return result, nil
 }
 
-func (n *Node) fnNode([]etf.Term) (etf.Term, error) { return etf.Atom(n.name), nil }
+func (n *Node) fnNode([]etf.Term) (etf.Term, error) { return etf.Atom(n.options.Name), nil }
 
 // fnNodes implements nodes(), and nodes(Kind) for one kind or a list of kinds. A node that is
 // visible to other nodes counts as visible, even though its connection to us is hidden. The
@@ -91,7 +91,7 @@ func (n *Node) fnNodes(args []etf.Term) (etf.Term, error) {
 	}
 	var list etf.List
 	if this {
-		list = append(list, etf.Atom(n.name))
+		list = append(list, etf.Atom(n.options.Name))
 	}
 	for _, c := range n.connections() {
 		if c.Peer().Hidden && hidden || !c.Peer().Hidden && visible {
@@ -125,7 +125,7 @@ func (n *Node) fnPing(args []etf.Term) (etf.Term, error) {
 	if !ok {
 		return nil, rpc.BadArgument()
 	}
-	if string(peer) == n.name || n.Connect(string(peer)) == nil {
+	if string(peer) == n.options.Name || n.Connect(string(peer)) == nil {
 		return etf.Atom("pong"), nil
 	}
 	return etf.Atom("pang"), nil
@@ -180,7 +180,7 @@ func exited(why etf.Term, module, function etf.Atom, args []etf.Term) error {
 // server, the error is exit(reason) with OTP's reason.
 func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.Server, error) {
 	var p *process
-	node := etf.Atom(n.name)
+	node := etf.Atom(n.options.Name)
 	switch ref := ref.(type) {
 	case etf.Atom:
 		p = n.registry.named(ref)
@@ -200,7 +200,7 @@ func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.S
 		return nil, rpc.BadArgument()
 	}
 	switch {
-	case string(node) == n.name:
+	case string(node) == n.options.Name:
 	case n.connection(string(node)) != nil: // servers of other nodes cannot be called
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("notsup")}
 	default:
@@ -215,7 +215,7 @@ func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.S
 // local returns this node's process with the pid, or nil.
 func (n *Node) local(pid etf.Pid) *process {
 	node, id, creation := etf.PidParts([]byte(pid))
-	if string(node) != n.name || creation != n.creation {
+	if string(node) != n.options.Name || creation != n.creation {
 		return nil
 	}
 	return n.registry.byID(id)
@@ -224,7 +224,7 @@ func (n *Node) local(pid etf.Pid) *process {
 // fnIsProcessAlive returns false for processes spawned by peers.
 func (n *Node) fnIsProcessAlive(args []etf.Term) (etf.Term, error) {
 	pid, ok := args[0].(etf.Pid)
-	if !ok || string(pid.Node()) != n.name {
+	if !ok || string(pid.Node()) != n.options.Name {
 		return nil, rpc.BadArgument()
 	}
 	if n.local(pid) != nil {
@@ -241,7 +241,7 @@ func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 		return false
 	}
 	if err := p.server.Receive(message, c); err != nil {
-		n.log.Warn("message dropped", "process", name, "err", err)
+		n.options.Log.Warn("message dropped", "process", name, "err", err)
 	}
 	return true
 }

@@ -94,11 +94,11 @@ func (s *session) nobody() etf.Pid {
 	n := s.f.node
 	switch id := 1<<30 + s.f.number(); s.random.IntN(3) {
 	case 0:
-		return etf.NewPid(etf.Atom(n.name), id, 0, n.creation+4)
+		return etf.NewPid(etf.Atom(n.Name()), id, 0, n.creation+4)
 	case 1:
 		return etf.NewPid("other@127.0.0.1", id, 0, n.creation)
 	default:
-		return etf.NewPid(etf.Atom(n.name), id, 0, n.creation)
+		return etf.NewPid(etf.Atom(n.Name()), id, 0, n.creation)
 	}
 }
 

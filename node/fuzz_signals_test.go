@@ -25,7 +25,7 @@ func (s *session) cast() {
 
 // tellRex sends rex a message that it answers with a message.
 func (s *session) tellRex() {
-	by, n, name := s.proc(), int64(s.f.number()), etf.Atom(s.f.node.name)
+	by, n, name := s.proc(), int64(s.f.number()), etf.Atom(s.f.node.Name())
 	var message, answer etf.Term
 	switch s.random.IntN(3) {
 	case 0:

@@ -331,7 +331,7 @@ func (n *Node) SetConnections(most, perHost int) {
 func (n *Node) limit(o Options) (percent int) {
 	connections, percent, lacks := o.room()
 	if lacks != "" {
-		n.log.Warn("fewer nodes can be connected than the limit allows", "most", connections,
+		n.options.Log.Warn("fewer nodes can be connected than the limit allows", "most", connections,
 			"limit", cmp.Or(o.Connections, MaxConnections), "why", lacks)
 	}
 	handshakes := MaxHandshakes

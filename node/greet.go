@@ -64,7 +64,7 @@ func (n *Node) greet(v *attempt) {
 		return
 	}
 	if peer.PreviousCookie {
-		n.log.Info("a node connected with the previous cookie", "peer", peer.Name, "address", c.RemoteAddr())
+		n.options.Log.Info("a node connected with the previous cookie", "peer", peer.Name, "address", c.RemoteAddr())
 	}
 	v.assigned = ""
 }
@@ -120,7 +120,7 @@ var (
 
 // breakOff closes the connection of a caller that the gate no longer counts.
 func (n *Node) breakOff(v *attempt, why string) {
-	n.log.Warn("handshake broken off", "why", why, "address", v.conn.RemoteAddr())
+	n.options.Log.Warn("handshake broken off", "why", why, "address", v.conn.RemoteAddr())
 	n.history.failed(why)
 	close(v.broken)
 	v.conn.Close()
@@ -133,10 +133,10 @@ func (n *Node) refused(v *attempt, peer string, err error) {
 	addr := v.conn.RemoteAddr()
 	if peer == "" && errors.Is(err, io.EOF) || n.ctx.Err() != nil {
 		// The caller only checked whether the port is open, or the node is stopping.
-		n.log.Debug("connection without a handshake", "address", addr, "err", err)
+		n.options.Log.Debug("connection without a handshake", "address", addr, "err", err)
 		return
 	}
-	n.log.Warn("connection refused", "peer", peer, "address", addr, "err", err)
+	n.options.Log.Warn("connection refused", "peer", peer, "address", addr, "err", err)
 }
 
 // admit returns the status for a name. A caller whose name is already connected may continue,
@@ -144,10 +144,10 @@ func (n *Node) refused(v *attempt, peer string, err error) {
 // distribution headers, is told that its name is connected. Other implementations (Scalang, ei,
 // JInterface) fail on any status but ok.
 func (n *Node) admit(v *attempt, peer handshake.Name) handshake.Status {
-	if peer.Node == n.name {
+	if peer.Node == n.options.Name {
 		return handshake.StatusNotAllowed
 	}
-	status := n.meetings.greet(n.name, peer.Node)
+	status := n.meetings.greet(n.options.Name, peer.Node)
 	if status != handshake.StatusNOK {
 		v.admitted = peer.Node
 	}
@@ -230,6 +230,6 @@ func (n *Node) connToReplace(name string, v *attempt) (old *dist.Conn, err error
 	if old == nil {
 		return nil, err
 	}
-	n.log.Warn("idle connection closed to make room for another peer", "peer", old.Peer().Name, "by", name)
+	n.options.Log.Warn("idle connection closed to make room for another peer", "peer", old.Peer().Name, "by", name)
 	return old, nil
 }

@@ -57,9 +57,8 @@ type Options struct {
 
 // Node is a running node.
 type Node struct {
-	name     string
+	options  Options // with defaults
 	creation uint32
-	log      *slog.Logger
 
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -77,7 +76,6 @@ type Node struct {
 	listener  net.Listener
 
 	functions rpc.Table
-	options   Options
 
 	entering sync.Mutex // held while serveOrReplace checks the limits and serves a peer
 	nextIdle time.Time  // before this time, no connection can have been idle for idleTime
@@ -96,9 +94,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		return nil, fmt.Errorf("node name %q: must be name@host", o.Name)
 	}
 	n := &Node{
-		name:     o.Name,
 		creation: newCreation(),
-		log:      o.Log,
 		registry: newRegistry(),
 		gate:     newGate(),
 		history:  newHistory(),
@@ -185,7 +181,7 @@ func (n *Node) stop() {
 }
 
 // Name returns the node's name.
-func (n *Node) Name() string { return n.name }
+func (n *Node) Name() string { return n.options.Name }
 
 // Running reports whether a server is registered under a name.
 func (n *Node) Running(server string) bool { return n.registry.named(etf.Atom(server)) != nil }

@@ -62,7 +62,7 @@ func oldDial(t *testing.T, n *Node, name string, flags handshake.Flags) *old {
 	case got != "sok":
 		t.Fatalf("status %q", got)
 	}
-	c := p.challenge(p.hear(), n.name)
+	c := p.challenge(p.hear(), n.Name())
 	reply := binary.BigEndian.AppendUint32([]byte{'r'}, oldChallenge)
 	p.say(append(reply, oldDigest(c)...))
 	if got, want := p.hear(), append([]byte{'a'}, oldDigest(oldChallenge)...); !bytes.Equal(got, want) {

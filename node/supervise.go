@@ -38,7 +38,7 @@ func (n *Node) supervise(s Supervisor) error {
 			} else {
 				kill = func() { end(ergo.Killed) }
 				terminate = func(reason etf.Term) {
-					n.log.Warn("process terminated on request and restarted", "process", v.Name)
+					n.options.Log.Warn("process terminated on request and restarted", "process", v.Name)
 					end(reason)
 				}
 			}
@@ -64,7 +64,7 @@ func (n *Node) ended(id uint64, reason etf.Term) {
 
 // pid returns the pid of a process of this node.
 func (n *Node) pid(id uint64) etf.Pid {
-	return etf.NewPid(etf.Atom(n.name), uint32(id), uint32(id>>32), n.creation)
+	return etf.NewPid(etf.Atom(n.options.Name), uint32(id), uint32(id>>32), n.creation)
 }
 
 // supervisor answers the requests of module supervisor.
