@@ -11,6 +11,7 @@ import (
 	"net"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -276,5 +277,16 @@ func TestNames(t *testing.T) {
 	}
 	if len(n.free) != keptNames {
 		t.Errorf("%d are kept, want %d", len(n.free), keptNames)
+	}
+}
+
+// A node without TLS that we dial is not taken for a caller.
+func TestDialPlain(t *testing.T) {
+	d := startDialedTLS(t, "a", func() *tls.Config { return &tls.Config{InsecureSkipVerify: true} })
+	outcome := d.connect()
+	io.WriteString(d.take(), "no TLS record")
+	err := <-outcome
+	if _, plain := errors.AsType[tls.RecordHeaderError](err); !plain || strings.Contains(err.Error(), "caller") {
+		t.Error(err)
 	}
 }

@@ -118,19 +118,27 @@ func TestEmptyQueueEnds(t *testing.T) {
 	}
 }
 
-// A queue keeps no reference to a message that was served, because the message no longer counts.
+// A queue keeps no reference to a message that was served or removed, because the message no longer
+// counts.
 func TestQueueForgets(t *testing.T) {
-	c := quiet()
-	l := c.queues.open("key")
-	for range 3 {
-		l.waiting = append(l.waiting, waiter{serve: func() {}})
-	}
-	all := l.waiting
-	for c.queues.next(l) != nil {
-	}
-	for i, w := range all {
-		if w.serve != nil {
-			t.Errorf("message %d is still referred to", i)
+	for name, leave := range map[string]func(s *queues, l *queue){
+		"served": func(s *queues, l *queue) {
+			for s.next(l) != nil {
+			}
+		},
+		"removed": func(s *queues, _ *queue) { s.clear() },
+	} {
+		c := quiet()
+		l := c.queues.open("key")
+		for range 3 {
+			l.waiting = append(l.waiting, waiter{serve: func() {}})
+		}
+		all := l.waiting
+		leave(&c.queues, l)
+		for i, w := range all {
+			if w.serve != nil {
+				t.Errorf("%s: message %d is still referred to", name, i)
+			}
 		}
 	}
 }
