@@ -458,7 +458,7 @@ func TestLittleMemory(t *testing.T) {
 	if err := one(); err != nil {
 		t.Error(err)
 	}
-	if got := n.Traffic().HandshakeFailures[failedFull]; got != 1 {
+	if got := n.Traffic().HandshakeFailures["too_many_connections"]; got != 1 {
 		t.Errorf("%d are refused, want 1", got)
 	}
 	last.conn.Close()

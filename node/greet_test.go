@@ -114,7 +114,7 @@ func TestNameWaitsNotForEver(t *testing.T) {
 	defer release()
 	p := comeBack(t, n)
 	p.ended()
-	if got := n.Traffic().HandshakeFailures[failedTime]; got != 1 {
+	if got := n.Traffic().HandshakeFailures["timeout"]; got != 1 {
 		t.Errorf("%d gave up, want 1", got)
 	}
 }
@@ -140,7 +140,7 @@ func TestIdleGivesPlace(t *testing.T) {
 	}
 
 	dial(t, n, "early@127.0.0.1").ended()
-	if got := n.Traffic().HandshakeFailures[failedFull]; got != 1 {
+	if got := n.Traffic().HandshakeFailures["too_many_connections"]; got != 1 {
 		t.Errorf("%d refused, want 1", got)
 	}
 	busy.get()

@@ -107,18 +107,10 @@ func (h *history) failed(reason string) {
 	h.HandshakeFailures[reason]++
 }
 
-// Reasons for a failed handshake.
+// Why handshakes are broken off.
 const (
-	failedCookie    = "wrong_cookie"
-	failedRefused   = "refused" // the name is our own, or that of a node that we are dialing
-	failedTLS       = "tls"
-	failedTime      = "timeout"
-	failedHungUp    = "hung_up"
-	failedMalformed = "malformed"
-	failedMany      = "too_many_handshakes"
-	failedAgain     = "came_again" // another attempt under its name arrived before it was connected
-	failedFull      = "too_many_connections"
-	failedFault     = "fault" // a panic in this node
+	failedMany  = "too_many_handshakes"
+	failedAgain = "came_again" // another attempt under its name arrived before it was connected
 )
 
 // failureOf returns the reason, in one word, for the error that ended a handshake.
@@ -127,20 +119,20 @@ func failureOf(err error) string {
 		err  error
 		word string
 	}{
-		{errFault, failedFault},
-		{handshake.ErrCookie, failedCookie},
-		{handshake.ErrRefused, failedRefused},
-		{os.ErrDeadlineExceeded, failedTime},
-		{errTLS, failedTLS},
-		{io.EOF, failedHungUp},
-		{io.ErrUnexpectedEOF, failedHungUp},
-		{syscall.ECONNRESET, failedHungUp},
-		{errFull, failedFull},
-		{errHostFull, failedFull},
+		{errFault, "fault"}, // a panic in this node
+		{handshake.ErrCookie, "wrong_cookie"},
+		{handshake.ErrRefused, "refused"}, // the name is our own, or that of a node that we are dialing
+		{os.ErrDeadlineExceeded, "timeout"},
+		{errTLS, "tls"},
+		{io.EOF, "hung_up"},
+		{io.ErrUnexpectedEOF, "hung_up"},
+		{syscall.ECONNRESET, "hung_up"},
+		{errFull, "too_many_connections"},
+		{errHostFull, "too_many_connections"},
 	} {
 		if errors.Is(err, known.err) {
 			return known.word
 		}
 	}
-	return failedMalformed
+	return "malformed"
 }

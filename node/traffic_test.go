@@ -88,7 +88,7 @@ func TestNoAllocationUnderLock(t *testing.T) {
 	}
 	for what, do := range map[string]func(){
 		"adding up":               func() { n.Traffic() },
-		"a failed handshake":      func() { p := newHistory(); p.failed(failedCookie); p.failed(failedFull) },
+		"a failed handshake":      func() { p := newHistory(); p.failed("wrong_cookie"); p.failed("refused") },
 		"the end of a connection": func() { p := newHistory(); p.down(c, "frame_too_long", func() {}) },
 	} {
 		empty := testing.AllocsPerRun(100, func() { kept = newHistory() })
