@@ -250,12 +250,6 @@ type calls struct {
 	answered uint64
 }
 
-// arrive records the arrival of the first frame of a read that is not a tick.
-func (c *Conn) arrive() {
-	c.calls.began = time.Since(c.since)
-	c.asked.Store(int64(c.calls.began))
-}
-
 // written records in the histogram the durations of the calls whose answers the reader has written.
 func (c *Conn) written() {
 	if c.calls.answered > 0 {

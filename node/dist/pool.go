@@ -143,7 +143,8 @@ func (a *account) hold(n int) bool {
 	case more == 0, more == -accountStep && n > a.own/2: // keep a step that may soon be needed again
 		return true
 	case a.spare:
-		if !a.memory.pool.addSpare(more) {
+		if p := a.memory.pool; p.spare.Add(int64(more)) > int64(p.part(MaxSpare)) && more > 0 {
+			p.spare.Add(-int64(more))
 			return false
 		}
 	case more > 0:
@@ -154,15 +155,6 @@ func (a *account) hold(n int) bool {
 		a.memory.give(-more)
 	}
 	a.taken = want
-	return true
-}
-
-// addSpare adds n to the bytes that count against MaxSpare, unless n > 0 and there is no room.
-func (p *pool) addSpare(n int) bool {
-	if p.spare.Add(int64(n)) > int64(p.part(MaxSpare)) && n > 0 {
-		p.spare.Add(-int64(n))
-		return false
-	}
 	return true
 }
 

@@ -56,7 +56,9 @@ func (s *queues) next(l *queue) func() {
 	defer s.grow(-l.waiting[0].size)
 	l.waiting[0] = waiter{} // the array outlives it
 	if l.waiting = l.waiting[1:]; len(l.waiting) == 0 {
-		s.remove(l)
+		s.all.remove(l.key)
+		s.n.Add(-1)
+		close(l.ended)
 		return nil
 	}
 	return l.waiting[0].serve
@@ -75,14 +77,6 @@ func (s *queues) clear() {
 	}
 	s.all = slimMap[string, *queue]{}
 	s.grow(0)
-}
-
-func (s *queues) remove(l *queue) {
-	if s.all.all[l.key] == l {
-		s.all.remove(l.key)
-		s.n.Add(-1)
-		close(l.ended)
-	}
 }
 
 func (s *queues) grow(n int) bool {

@@ -3,6 +3,7 @@ package dist
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/wire"
@@ -71,7 +72,8 @@ func (c *Conn) handle(frame []byte) error {
 		return nil
 	}
 	if c.calls.began == 0 {
-		c.arrive()
+		c.calls.began = time.Since(c.since)
+		c.asked.Store(int64(c.calls.began))
 	}
 	if frame[0] != wire.PassThrough {
 		return errPassThrough
