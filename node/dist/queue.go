@@ -79,12 +79,13 @@ func (s *queues) clear() {
 	s.grow(0)
 }
 
+// grow adds n to the bytes held, unless n > 0 and there is no room.
 func (s *queues) grow(n int) bool {
-	if !s.account.hold(s.held + n + s.all.idle()) {
-		return false
+	room := s.account.hold(s.held+n+s.all.idle()) || n <= 0
+	if room {
+		s.held += n
 	}
-	s.held += n
-	return true
+	return room
 }
 
 // queueKey returns the key of a message's queue: the calling process and the server. It

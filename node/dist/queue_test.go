@@ -143,6 +143,36 @@ func TestQueueForgets(t *testing.T) {
 	}
 }
 
+// A served message is no longer held, even if the pool has no room for a map that has grown.
+func TestQueueReleases(t *testing.T) {
+	c := quiet()
+	s, pool := &c.queues, &c.proto.pool
+	l := s.open("key")
+	for _, size := range []int{1, ownQueues + accountStep - slimEntry - 1} {
+		if !s.grow(size) {
+			t.Fatal("no room")
+		}
+		l.waiting = append(l.waiting, waiter{size: size, serve: func() {}})
+	}
+	others := everything - int(pool.held.Load())
+	pool.take(others)
+	var more []*queue
+	for i := range 10 {
+		more = append(more, s.open(fmt.Sprint(i)))
+	}
+	for _, m := range more {
+		s.next(m)
+	}
+	for s.next(l) != nil {
+	}
+	if s.held != 0 {
+		t.Errorf("%d bytes are held", s.held)
+	}
+	pool.give(others)
+	s.clear()
+	pool.nothing(t)
+}
+
 // An answer for which there is no room is refused, and does not delay others.
 func TestQueueRefused(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
