@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"runtime/metrics"
 	"slices"
+	"strconv"
 
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
@@ -227,10 +228,7 @@ func (n *Node) fnIsProcessAlive(args []etf.Term) (etf.Term, error) {
 	if !ok || string(pid.Node()) != n.options.Name {
 		return nil, rpc.BadArgument()
 	}
-	if n.local(pid) != nil {
-		return etf.Atom("true"), nil
-	}
-	return etf.Atom("false"), nil
+	return etf.Atom(strconv.FormatBool(n.local(pid) != nil)), nil
 }
 
 // send delivers a message from a connection to the server registered under a name and reports

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/flake-go/flake/genserver"
@@ -42,7 +43,8 @@ func (k *netKernel) HandleCall(c genserver.Call) {
 		case "nodename":
 			reply = k.name
 		case "longnames":
-			reply = k.longNames()
+			_, host, _ := strings.Cut(string(k.name), "@")
+			reply = etf.Atom(strconv.FormatBool(strings.ContainsAny(host, ".:")))
 		case "ticktime":
 			reply = k.ticktime
 		}
@@ -75,14 +77,6 @@ func (k *netKernel) spawn(c genserver.Call, r *etf.Reader, arity int, word strin
 	return m.SpawnFor(c.From.Pid, link, module, function, arguments, options, func(pid []byte) {
 		c.Reply(append(c.Begin(), pid...))
 	})
-}
-
-func (k *netKernel) longNames() etf.Atom {
-	_, host, _ := strings.Cut(string(k.name), "@")
-	if strings.ContainsAny(host, ".:") {
-		return "true"
-	}
-	return "false"
 }
 
 // globalNameServer is the server global_name_server, which answers every call with false. This

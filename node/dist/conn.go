@@ -63,7 +63,7 @@ func (p *Proto) New(ctx context.Context, stream net.Conn, peer handshake.Peer) *
 		since: time.Now(),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	c.calls.took = p.histogram()
+	c.calls.took = &p.took[p.made.Add(1)%histograms]
 	c.memory = memory{pool: &p.pool, end: func() {
 		c.cancel(errShared)
 		go p.disown(c)
@@ -273,9 +273,6 @@ func (p *Proto) Latency() (all latency.Counts) {
 	}
 	return all
 }
-
-// histogram returns the histogram for the next connection.
-func (p *Proto) histogram() *latency.Histogram { return &p.took[p.made.Add(1)%histograms] }
 
 var (
 	errClosed = errors.New("closed by us")

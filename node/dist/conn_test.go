@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/latency"
 	"github.com/flake-go/flake/node/wire"
 )
@@ -270,9 +271,9 @@ func TestScratch(t *testing.T) {
 
 // Consecutive connections use different histograms.
 func TestHistograms(t *testing.T) {
-	p, seen := &Proto{}, map[*latency.Histogram]bool{}
+	p, seen := quiet().proto, map[*latency.Histogram]bool{}
 	for range 2 * histograms {
-		seen[p.histogram()] = true
+		seen[p.New(t.Context(), nil, handshake.Peer{Name: there}).calls.took] = true
 	}
 	if len(seen) != histograms {
 		t.Errorf("%d histograms are used, want %d", len(seen), histograms)
