@@ -182,7 +182,8 @@ func (n *Node) enter(v *attempt, stream net.Conn, peer handshake.Peer) error {
 		case <-old.Done():
 		case <-v.broken:
 		case <-tooLate:
-			return fmt.Errorf("the previous connection to %s has not ended: %w", old.Peer().Name, os.ErrDeadlineExceeded)
+			return fmt.Errorf("the previous connection to %s has not ended: %w",
+				old.Peer().Name, os.ErrDeadlineExceeded)
 		}
 	}
 }

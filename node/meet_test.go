@@ -170,7 +170,8 @@ func TestSimultaneousTLS(t *testing.T) {
 		defer d.node.meetings.mu.Unlock()
 		return d.node.meetings.dials[d.name] != nil
 	})
-	theirs := &paused{Conn: tls.Client(dialRaw(t, d.node), config), at: make(chan struct{}), resume: make(chan struct{})}
+	secured := tls.Client(dialRaw(t, d.node), config)
+	theirs := &paused{Conn: secured, at: make(chan struct{}), resume: make(chan struct{})}
 	shaken := make(chan error, 1)
 	go func() {
 		o := d.options()

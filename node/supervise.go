@@ -44,7 +44,8 @@ func (n *Node) supervise(s Supervisor) error {
 			}
 			n.processes.Add(1)
 			n.registry.add(&genserver.Server{
-				Name: v.Name, Module: v.Module, Pid: n.pid(id), Parent: self, Family: s.Name, Handler: v.Handler, End: terminate,
+				Name: v.Name, Module: v.Module, Pid: n.pid(id), Parent: self, Family: s.Name,
+				Handler: v.Handler, End: terminate,
 			}, id, kill)
 		}}
 	}

@@ -72,7 +72,8 @@ func (r *rig) overTCP() (peer net.Conn) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	c := r.proto.New(r.t.Context(), socket.Adopt(stream), handshake.Peer{Name: there, Creation: 5, Version: 6, Flags: flags})
+	their := handshake.Peer{Name: there, Creation: 5, Version: 6, Flags: flags}
+	c := r.proto.New(r.t.Context(), socket.Adopt(stream), their)
 	go r.proto.Serve(c)
 	r.t.Cleanup(func() { peer.Close(); <-c.Done() })
 	return peer
