@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"runtime/debug"
@@ -146,7 +147,9 @@ func (p *Proto) Serve(c *Conn) {
 
 func (c *Conn) setOut() {
 	context.AfterFunc(c.ctx, func() { c.conn.Close() })
-	if err := c.startTicks(); err != nil {
+	c.ticker.Timer = time.AfterFunc(math.MaxInt64, c.tickNow) // not before Reset: tickNow uses the field
+	c.ticker.Reset(c.pause())
+	if err := c.extend(true, true); err != nil {
 		c.cancel(err)
 	}
 	c.proto.Log.Info("connected", "peer", c.peer.Name, "version", c.peer.Version, "hidden", c.peer.Hidden)

@@ -54,13 +54,14 @@ func (m *Message) Buffer() []byte {
 // handled.
 func (m *Message) Send(pid, alias, term []byte) {
 	c, a := m.conn, answer{pid, alias, m.token, term, m.conn}
+	if string(nodeOf(pid)) == c.peer.Name || !c.forward(a) {
+		c.sendHere(a)
+	}
 	if m.later {
-		c.send(a)
 		c.out.poke()
 		c.answered(m.began, 1)
 		return
 	}
-	c.send(a)
 	c.calls.answered++
 	if cap(term) <= fullOutput && c.kept.hold(cap(term)) { // for the next Send
 		c.scratch = term
@@ -172,12 +173,6 @@ const (
 	roomTime  = 2 * longHeld
 	roomPause = 20 * time.Millisecond
 )
-
-func (c *Conn) send(a answer) {
-	if string(nodeOf(a.pid)) == c.peer.Name || !c.forward(a) {
-		c.sendHere(a)
-	}
-}
 
 // sendHere sends an answer to the peer, even if the process belongs to another node.
 func (c *Conn) sendHere(a answer) { c.out.end(c.appendAnswer(c.out.beginWith(a.size()), a)) }

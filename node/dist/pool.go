@@ -82,15 +82,6 @@ func (p *pool) part(bound int) int {
 	return bound * p.percent / 100
 }
 
-// limit returns the bound on p.held for a connection that holds the given number of bytes.
-func (p *pool) limit(held int) int {
-	limit := p.part(MaxShared)
-	if held <= smallMemory {
-		limit += p.part(MaxSmall)
-	}
-	return limit
-}
-
 // makeRoom stops and returns the heaviest holder, if it weighs more than asks would if asks held
 // the given number of bytes. A holder's weight is the bytes it holds plus the bytes it has long
 // held. So among many connections that hold about the same amount, a frequent caller that holds
@@ -206,7 +197,11 @@ func (s *memory) take(n int) bool {
 	for {
 		p.mu.Lock()
 		var stopped *memory
-		room := !s.ended && int(p.held.Load())+n <= p.limit(s.held+n)
+		limit := p.part(MaxShared)
+		if s.held+n <= smallMemory {
+			limit += p.part(MaxSmall)
+		}
+		room := !s.ended && int(p.held.Load())+n <= limit
 		if room {
 			s.change(n)
 		} else if !s.ended {

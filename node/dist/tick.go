@@ -1,9 +1,6 @@
 package dist
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // maxTick bounds the time between two of our ticks, because some peers disconnect
 // after 30 s of silence, whatever our net_ticktime.
@@ -15,12 +12,6 @@ const maxTick = 15 * time.Second
 type ticker struct {
 	*time.Timer
 	received, written uint64
-}
-
-func (c *Conn) startTicks() error {
-	c.ticker.Timer = time.AfterFunc(math.MaxInt64, c.tickNow) // not before Reset: tickNow uses the field
-	c.ticker.Reset(c.pause())
-	return c.extend(true, true)
 }
 
 func (c *Conn) tickNow() {
