@@ -163,22 +163,19 @@ func (g *gate) nameReceived(v *attempt) time.Duration {
 		g.move(v, named)
 		return 0
 	}
-	if n, first := g.held(); n >= min(maxHeld, g.handshakes.Most/2) {
-		g.move(first, named)
-		close(first.released)
-	}
-	g.move(v, held)
-	return delay
-}
-
-// held returns the number of delayed handshakes, and the one that has waited longest.
-func (g *gate) held() (n int, first *attempt) {
+	var first *attempt // the delayed handshake that has waited longest
+	n := 0
 	for _, v := range slices.Backward(g.handshakes.All) {
 		if v.stage == held {
 			n, first = n+1, v
 		}
 	}
-	return n, first
+	if n >= min(maxHeld, g.handshakes.Most/2) {
+		g.move(first, named)
+		close(first.released)
+	}
+	g.move(v, held)
+	return delay
 }
 
 // delayOver records the end of a caller's delay.
