@@ -29,37 +29,41 @@ type Server struct {
 // are alive.
 func (n *Node) supervise(s Supervisor) error {
 	var self etf.Pid // of the supervisor
-	process := func(v Server) ergo.Process {
+	processOf := func(v Server) ergo.Process {
 		return ergo.Process{Name: string(v.Name), Down: n.ended, Up: func(id uint64, end func(reason etf.Term)) {
+			server := &genserver.Server{Name: v.Name, Module: v.Module, Handler: v.Handler, Family: s.Name}
+			server.Pid = n.pid(id)
 			var kill func() // nil for the supervisor: killing it would end its servers
-			var terminate func(etf.Term)
 			if end == nil {
-				self = n.pid(id)
+				self = server.Pid
 			} else {
 				kill = func() { end(ergo.Killed) }
-				terminate = func(reason etf.Term) {
+				server.End = func(reason etf.Term) {
 					n.options.Log.Warn("process terminated on request and restarted", "process", v.Name)
 					end(reason)
 				}
 			}
+			server.Parent = self
+			receive := func(m *dist.Message) error { return server.Receive(m.Term(), caller{m}) }
 			n.processes.Add(1)
-			n.registry.add(&genserver.Server{
-				Name: v.Name, Module: v.Module, Pid: n.pid(id), Parent: self, Family: s.Name,
-				Handler: v.Handler, End: terminate,
-			}, id, kill)
+			n.registry.change(func(all []*process) []*process {
+				return append(all, &process{dist.Process{ID: id, Receive: receive, Kill: kill}, server})
+			})
 		}}
 	}
 	var children []ergo.Process
 	for _, v := range s.Servers {
-		children = append(children, process(v))
+		children = append(children, processOf(v))
 	}
-	return n.ergo.Supervise(process(Server{s.Name, s.Module, supervisor{spec: s, registry: n.registry}}), children...)
+	return n.ergo.Supervise(processOf(Server{s.Name, s.Module, supervisor{spec: s, registry: n.registry}}), children...)
 }
 
 // ended removes a process and reports its end to peers.
 func (n *Node) ended(id uint64, reason etf.Term) {
 	defer n.processes.Done()
-	n.registry.remove(id)
+	n.registry.change(func(all []*process) []*process {
+		return slices.DeleteFunc(all, func(p *process) bool { return p.ID == id })
+	})
 	n.proto.Ended(id, reason)
 }
 
@@ -137,20 +141,6 @@ func (r *registry) change(edit func([]*process) []*process) {
 	defer r.mu.Unlock()
 	next := edit(slices.Clone(*r.current.Load()))
 	r.current.Store(&next)
-}
-
-// add registers a server by name and by the ID of its pid. The server answers on the
-// goroutine that reads a connection. If kill is nil, peers cannot kill the server.
-func (r *registry) add(s *genserver.Server, id uint64, kill func()) {
-	receive := func(m *dist.Message) error { return s.Receive(m.Term(), caller{m}) }
-	p := &process{dist.Process{ID: id, Receive: receive, Kill: kill}, s}
-	r.change(func(all []*process) []*process { return append(all, p) })
-}
-
-func (r *registry) remove(id uint64) {
-	r.change(func(all []*process) []*process {
-		return slices.DeleteFunc(all, func(p *process) bool { return p.ID == id })
-	})
 }
 
 // find returns a process that satisfies is, or nil.
