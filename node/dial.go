@@ -41,11 +41,11 @@ func (n *Node) Connect(peer string) error {
 	if n.connection(peer) != nil {
 		return nil
 	}
-	c := n.cookies.Load()
-	err := n.reach(peer, c.current)
+	o := n.handshake.Load()
+	err := n.reach(peer, o.Cookie)
 	wrong := errors.Is(err, handshake.ErrCookie) && !errors.Is(err, os.ErrDeadlineExceeded)
-	if wrong && c.previous != "" {
-		err = n.reach(peer, c.previous)
+	if wrong && o.PreviousCookie != "" {
+		err = n.reach(peer, o.PreviousCookie)
 	}
 	if n.connection(peer) != nil { // over this connection, or one that the peer dialed at the same time
 		return nil
@@ -81,7 +81,7 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (c net.Conn, p han
 	if err != nil {
 		return c, p, fmt.Errorf("TLS: %w", err)
 	}
-	o := n.handshake
+	o := *n.handshake.Load()
 	o.Cookie = cookie
 	o.Alive = func() handshake.Status { // the node reports that we are already connected
 		n.meetings.awaitGreeted(peer)
@@ -95,12 +95,12 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (c net.Conn, p han
 	return c, p, err
 }
 
-// cookies are the accepted cookies. previous is empty unless a fleet is changing its cookie.
-type cookies struct{ current, previous string }
-
-// SetCookies replaces the cookies for later handshakes. It does not close connections.
+// SetCookies replaces the cookies for later handshakes. It does not close connections. previous is empty
+// unless a fleet is changing its cookie.
 func (n *Node) SetCookies(current, previous string) {
-	n.cookies.Store(&cookies{current, previous})
+	o := *n.handshake.Load()
+	o.Cookie, o.PreviousCookie = current, previous
+	n.handshake.Store(&o)
 }
 
 // reach dials a node, performs the handshake with a cookie and serves the connection. If the

@@ -78,8 +78,8 @@ func TestRecordedCallers(t *testing.T) {
 			}
 			ids := &sequence{generator(t), idsIn(t, lines[5:])}
 			n := start(t, Options{Name: c.Node, Supervisors: flakeSup(ids)})
-			n.handshake.Creation = c.Creation
-			n.handshake.Rand = bytes.NewReader(binary.BigEndian.AppendUint32(nil, c.Challenge))
+			n.handshake.Load().Creation = c.Creation
+			n.handshake.Load().Rand = bytes.NewReader(binary.BigEndian.AppendUint32(nil, c.Challenge))
 			c.Flags = handshake.Offered // the only difference from the recorded challenge
 			copy(lines[2].bytes[2:], c.Append(nil))
 

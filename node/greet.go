@@ -99,8 +99,7 @@ func (n *Node) shakeHands(v *attempt) (stream net.Conn, peer handshake.Peer, err
 	if stream, err = n.secure(v.conn, ""); err != nil {
 		return stream, peer, fmt.Errorf("%w: %w", errTLS, err)
 	}
-	o, c := n.handshake, n.cookies.Load()
-	o.Cookie, o.PreviousCookie = c.current, c.previous
+	o := *n.handshake.Load()
 	o.NameReceived = func() error { return n.hold(v) }
 	o.Admit = func(peer handshake.Name) handshake.Status { return n.admit(v, peer) }
 	o.AssignName = func(host string) (_ string, creation uint32) {

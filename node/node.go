@@ -67,8 +67,7 @@ type Node struct {
 	registry  *registry
 	processes sync.WaitGroup // the processes whose end is not reported yet
 	epmd      *epmd.Keeper
-	handshake handshake.Options // without a cookie
-	cookies   atomic.Pointer[cookies]
+	handshake atomic.Pointer[handshake.Options]
 	meetings  *meetings
 	names     *names
 	gate      *gate
@@ -103,10 +102,10 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		options:  o,
 	}
 	n.ctx, n.cancel = context.WithCancel(ctx)
-	n.handshake = handshake.Options{
-		Node: o.Name, Creation: n.creation, LongLen: o.TLS != nil, Challenges: new(handshake.Challenges),
-	}
-	n.SetCookies(o.Cookie, o.Previous)
+	n.handshake.Store(&handshake.Options{
+		Node: o.Name, Creation: n.creation, Cookie: o.Cookie, PreviousCookie: o.Previous,
+		LongLen: o.TLS != nil, Challenges: new(handshake.Challenges),
+	})
 	n.functions = n.standardFunctions()
 	maps.Copy(n.functions, o.Functions)
 	n.functions.AddModuleInfo()
