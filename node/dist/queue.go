@@ -73,7 +73,6 @@ func (s *queues) clear() {
 			s.held -= w.size
 		}
 		clear(l.waiting[1:])
-		l.waiting = l.waiting[:1]
 	}
 	s.all = slimMap[string, *queue]{}
 	s.grow(0)

@@ -59,6 +59,20 @@ func TestSpawnRefused(t *testing.T) {
 	}
 }
 
+// A spawn is refused if there is room for its arguments, but not for its goroutine.
+func TestSpawnWithoutRoom(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		arguments := external(etf.List{int64(1)})
+		others := everything - weight(arguments, 0) - functionSize + 1
+		r.proto.pool.take(others)
+		r.send(frame(etf.Tuple{
+			number(wire.OpSpawnRequest), ref5, theirs, theirs, etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(1)}, etf.List{},
+		}, arguments))
+		r.want(frame(etf.Tuple{number(wire.OpSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
+		r.proto.pool.give(others)
+	})
+}
+
 // The start and then the end of a spawned function are reported to the process that
 // monitors it or is linked to it.
 func TestSpawned(t *testing.T) {
