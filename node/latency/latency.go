@@ -3,7 +3,6 @@
 package latency
 
 import (
-	"math"
 	"sync/atomic"
 	"time"
 )
@@ -20,8 +19,9 @@ var Bounds = [...]time.Duration{
 // Histogram counts calls. It is safe for concurrent use.
 type Histogram struct {
 	calls [len(Bounds) + 1]atomic.Uint64 // by bucket
-	sum   atomic.Uint64                  // total duration in seconds, as a float64, because it can be centuries
-	_     [32]byte                       // fills the cache line, because histograms are in arrays
+	sum   atomic.Int64                   // total duration, below maxSum
+	wraps atomic.Int64                   // how often maxSum was subtracted from sum
+	_     [24]byte                       // fills the cache line, because histograms are in arrays
 }
 
 // Add counts calls that each took the given time.
@@ -31,11 +31,15 @@ func (h *Histogram) Add(took time.Duration, calls uint64) {
 		i++
 	}
 	h.calls[i].Add(calls)
-	for added := false; !added; {
-		sum := h.sum.Load()
-		added = h.sum.CompareAndSwap(sum, math.Float64bits(math.Float64frombits(sum)+took.Seconds()*float64(calls)))
+	if h.sum.Add(int64(took)*int64(calls)) >= maxSum {
+		h.sum.Add(-maxSum)
+		h.wraps.Add(1)
 	}
 }
+
+// maxSum is half of the largest possible sum, 146 years. Calls that wait for each other can add
+// up to it within hours.
+const maxSum = 1 << 62
 
 // Counts holds what histograms have counted.
 type Counts struct {
@@ -48,7 +52,7 @@ func (c *Counts) Collect(h *Histogram) {
 	for i := range h.calls {
 		c.Calls[i] += h.calls[i].Load()
 	}
-	c.Sum += math.Float64frombits(h.sum.Load())
+	c.Sum += time.Duration(h.sum.Load()).Seconds() + float64(h.wraps.Load())*time.Duration(maxSum).Seconds()
 }
 
 // Since returns what was counted since the earlier counts in before.

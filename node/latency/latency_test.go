@@ -56,6 +56,25 @@ func TestHistogramLong(t *testing.T) {
 	}
 }
 
+// Short calls still count after centuries.
+func TestHistogramShortAfterLong(t *testing.T) {
+	var h Histogram
+	const year = 365 * 24 * time.Hour
+	for range 3000 {
+		h.Add(year, 1)
+	}
+	var before, after Counts
+	before.Collect(&h)
+	const calls = 1_000_000
+	for range calls {
+		h.Add(2*time.Microsecond, 1)
+	}
+	after.Collect(&h)
+	if got, want := after.Since(before).Sum, 2e-6*calls; math.Abs(got-want) > want/100 {
+		t.Errorf("%v s, want %v s", got, want)
+	}
+}
+
 // Within returns a bound if enough calls were answered within it.
 func TestWithin(t *testing.T) {
 	for _, tt := range []struct {
