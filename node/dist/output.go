@@ -10,6 +10,12 @@ import (
 )
 
 const (
+	// MaxOutput bounds the bytes that wait to be written to a peer. Only signals sent from
+	// outside the connection's reader can exceed it, because the reader does not read while its
+	// answers wait. A connection that exceeds it is closed, as is one whose next output has no
+	// room in [MaxShared] while earlier output waits.
+	MaxOutput = 32 << 20
+
 	// fullOutput is the size at which the reader writes its answers even if more calls have
 	// arrived; it writes earlier if MaxShared has no room left. A larger buffer takes no more
 	// frames, because growing it would briefly take twice its memory.
@@ -81,14 +87,23 @@ func (o *output) end(buf []byte) {
 		o.full.Store(true)
 	}
 	o.short = !room
-	if o.closed {
-		o.drop()
-	}
+	o.bound(MaxOutput)
 	o.mu.Unlock()
 }
 
 // waits returns the number of bytes that wait to be written.
 func (o *output) waits() int { return o.queued + len(o.buf) }
+
+// bound closes the connection if more than most bytes wait.
+func (o *output) bound(most int) {
+	if o.waits() > most {
+		o.closed = true
+		o.fail(errUnread)
+	}
+	if o.closed {
+		o.drop()
+	}
+}
 
 // allow lets n bytes wait without counting them, because the caller has already taken room for
 // them. A negative n undoes that.
@@ -100,15 +115,13 @@ func (o *output) allow(n int) {
 }
 
 // poke starts another goroutine that writes the appended frames. It closes the connection if
-// [MaxShared] has no room for them while earlier ones wait: unlike the reader, the callers of poke append
-// even while the peer does not read.
+// too many bytes wait: unlike the reader, the callers of poke append even while the peer does
+// not read.
 func (o *output) poke() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.short && o.writing && o.waits() > 2*ownOutput {
-		o.closed = true
-		o.drop()
-		o.fail(errUnread)
+	if o.short && o.writing {
+		o.bound(2 * ownOutput)
 	}
 	o.remind()
 }

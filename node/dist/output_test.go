@@ -2,8 +2,10 @@ package dist
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -62,6 +64,45 @@ func TestOutputWithoutRoom(t *testing.T) {
 		}
 		if held := r.proto.pool.held.Load(); held != everything {
 			t.Errorf("%d bytes are held, want %d", held, everything)
+		}
+	})
+}
+
+// MaxOutput bytes may wait. One more byte closes the connection and drops all of them.
+func TestMaxOutputExactly(t *testing.T) {
+	var p pool
+	var o output
+	overflows := 0
+	o.init(nil, nil, func(error) { overflows++ }, nil, newMemory(&p))
+	b := o.begin()
+	o.end(append(b, make([]byte, MaxOutput-len(b))...))
+	if overflows != 0 || o.waits() != MaxOutput {
+		t.Errorf("%d bytes wait, %d overflows", o.waits(), overflows)
+	}
+	o.end(o.begin())
+	if held := p.held.Load(); overflows != 1 || o.waits() != 0 || held != 0 {
+		t.Errorf("%d bytes wait, %d are held, %d overflows", o.waits(), held, overflows)
+	}
+}
+
+// The reports of one end count against MaxOutput together, although none is written before the last one.
+func TestMaxOutputOfEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connectDeaf(t, flags)
+		terms := make([]byte, 40)
+		w := &r.conn.watches
+		w.mu.Lock()
+		for _, set := range []*watchSet{&w.monitors, &w.links} {
+			for i := range MaxWatches {
+				w.add(set, ourID, binary.BigEndian.AppendUint32(nil, uint32(i)), terms, terms, nil)
+			}
+		}
+		w.mu.Unlock()
+		if r.end(ourID, etf.Atom(strings.Repeat("x", maxReason-10))); r.alive() {
+			t.Error("not closed")
+		}
+		if want := "answers_not_read"; r.blame != want {
+			t.Errorf("blamed for %q, want %q", r.blame, want)
 		}
 	})
 }

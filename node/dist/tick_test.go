@@ -198,18 +198,18 @@ func TestSlowPeerLargeAnswer(t *testing.T) {
 	}
 }
 
-// Output waiting for a peer is bounded by the room for it.
-func TestOutputBounded(t *testing.T) {
+// Output waiting for a peer is bounded.
+func TestMaxOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
 		megabyte := make([]byte, 1<<20)
 		r.tell(etf.Atom("first")) // is being written
-		for range MaxShared / len(megabyte) {
+		for range MaxOutput/len(megabyte) - 1 {
 			synctest.Wait()
 			r.tell(megabyte)
 		}
 		if !r.alive() {
-			t.Error("closed, although there is room")
+			t.Error("closed before MaxOutput")
 		}
 		r.tell(megabyte)
 		if r.alive() {

@@ -67,7 +67,7 @@ var behind = map[string]string{
 	"a connection's own memory":         "node/dist ownInput ownOutput ownQueues",
 	"shared memory":                     "node/dist MaxShared MaxSmall smallMemory longHeld maxUnfreed",
 	"spare buffers":                     "node/dist MaxSpare",
-	"replies waiting for one peer":      "node/dist fullOutput MaxShared",
+	"replies waiting for one peer":      "node/dist fullOutput MaxOutput",
 	"kernel buffers":                    "node/reserve MaxUnsent",
 	"monitors, links of one peer":       "node/dist MaxWatches",
 	"functions of one peer":             "node/dist MaxSpawned functionSize",
