@@ -321,6 +321,25 @@ func TestQueuesEnd(t *testing.T) {
 	})
 }
 
+// Once a connection is ending, queued messages are not handled, even before its queues are removed.
+func TestQueueEnding(t *testing.T) {
+	c := quiet()
+	began, gate := make(chan struct{}), make(chan struct{})
+	c.spawnInOrder("key", func() { close(began); <-gate }, 0)
+	<-began
+	l := c.queues.all.all["key"]
+	for range 2 {
+		c.queues.grow(queuedSize)
+		l.waiting = append(l.waiting, waiter{size: queuedSize, serve: func() { t.Error("handled after the end") }})
+	}
+	c.cancel(errClosed)
+	close(gate)
+	c.proto.Wait()
+	if held := c.proto.pool.held.Load(); held != 0 || c.queues.held != 0 || c.queues.n.Load() != 0 {
+		t.Errorf("%d bytes are still held, %d of the pool", c.queues.held, held)
+	}
+}
+
 // Answers carry the trace token of their request, with its serial incremented.
 func TestTraceToken(t *testing.T) {
 	token := func(serial, last int, from etf.Pid) etf.Tuple {
