@@ -41,7 +41,7 @@ func TestTerminate(t *testing.T) {
 // answer returns the answer of a server to a system message, as Erlang text.
 func answer(t *testing.T, s *Server, tag etf.Term, request string) string {
 	t.Helper()
-	exprs, _, err := erltext.Parse(request+".")
+	exprs, _, err := erltext.Parse(request + ".")
 	if err != nil {
 		t.Fatalf("%s: %v", request, err)
 	}

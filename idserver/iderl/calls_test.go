@@ -72,7 +72,7 @@ func call(t *testing.T, h *Handler, request string) string {
 
 func external(t *testing.T, text string, caps etf.Caps) []byte {
 	t.Helper()
-	exprs, _, err := erltext.Parse(text+".")
+	exprs, _, err := erltext.Parse(text + ".")
 	if err != nil || len(exprs) != 1 {
 		t.Fatalf("%s: %v", text, err)
 	}

@@ -21,7 +21,7 @@ import (
 func apply(t *testing.T, s *idserver.Server, call string, config map[etf.Atom]etf.Term, output io.Writer) string {
 	t.Helper()
 	name, list, _ := strings.Cut(call, "[")
-	exprs, _, err := erltext.Parse("["+list+".")
+	exprs, _, err := erltext.Parse("[" + list + ".")
 	if err != nil {
 		t.Fatalf("%s: %v", call, err)
 	}
