@@ -1,6 +1,7 @@
 package idhttp
 
 import (
+	"bufio"
 	"encoding/binary"
 	"net/http"
 	"strconv"
@@ -14,70 +15,56 @@ import (
 // they are written.
 const chunk = 16 << 10
 
-var buffers = sync.Pool{New: func() any { return new([chunk]byte) }}
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, chunk) }}
 
-// body collects an answer and writes it in chunks. A failed write means that the caller has
-// gone, and ends the answer.
+// body writes an answer in chunks. After a write has failed, because the caller has gone, it
+// writes nothing.
 type body struct {
 	question
-	w      http.ResponseWriter
-	whole  *[chunk]byte
-	buf    []byte // a prefix of whole
-	failed bool
+	*bufio.Writer
 }
 
 func (q *question) body(w http.ResponseWriter) body {
 	h := w.Header()
-	h["Content-Type"] = mediaHeader[q.media]
-	h["Cache-Control"] = noStore
-	whole := buffers.Get().(*[chunk]byte)
-	return body{question: *q, w: w, whole: whole, buf: whole[:0]}
+	h["Content-Type"], h["Cache-Control"] = mediaHeader[q.media], noStore
+	b := body{*q, writers.Get().(*bufio.Writer)}
+	b.Reset(w)
+	return b
 }
 
 // add appends an id and, unless it is 0, a count: as a line, as bytes, or in JSON, preceded by
 // before. It reports whether the caller is still connected.
 func (b *body) add(before string, id formats.Number, count int) bool {
-	const most = formats.MaxText + 64 // bytes of an id, a count and the text around them
-	if cap(b.buf)-len(b.buf) < most {
-		if b.flush(); b.failed {
-			return false
-		}
-	}
+	buf := b.AvailableBuffer()
 	if b.media == asJSON {
-		b.buf = append(b.buf, before...)
+		buf = append(buf, before...)
 	}
-	b.buf = b.format.Append(b.buf, id, b.base)
+	buf = b.format.Append(buf, id, b.base)
 	if count > 0 {
 		switch b.media {
 		case octets:
-			b.buf = binary.BigEndian.AppendUint32(b.buf, uint32(count))
+			buf = binary.BigEndian.AppendUint32(buf, uint32(count))
 		case asJSON:
-			b.buf = strconv.AppendInt(append(b.buf, `","count":`...), int64(count), 10)
+			buf = strconv.AppendInt(append(buf, `","count":`...), int64(count), 10)
 		case text:
-			b.buf = strconv.AppendInt(append(b.buf, ' '), int64(count), 10)
+			buf = strconv.AppendInt(append(buf, ' '), int64(count), 10)
 		}
 	}
 	if b.media == text {
-		b.buf = append(b.buf, '\n')
+		buf = append(buf, '\n')
 	}
-	return true
-}
-
-func (b *body) flush() {
-	if len(b.buf) > 0 && !b.failed {
-		_, err := b.w.Write(b.buf)
-		b.failed = err != nil
-	}
-	b.buf = b.buf[:0]
+	_, err := b.Write(buf)
+	return err == nil
 }
 
 // end appends after, if the body is JSON, and writes what is left.
 func (b *body) end(after string) {
 	if b.media == asJSON {
-		b.buf = append(append(b.buf, after...), '\n')
+		b.WriteString(after)
+		b.WriteByte('\n')
 	}
-	b.flush()
-	buffers.Put(b.whole)
+	b.Flush()
+	writers.Put(b.Writer)
 }
 
 // writeIDs writes one id per line, or {"ids":["...",...]}, or the bytes of all ids.
