@@ -195,7 +195,7 @@ func TestLimitListener(t *testing.T) {
 		{"127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1!", 4},
 	} {
 		inner := make(callers, 1)
-		l := limitListener(inner, most, perHost, spare)
+		l := &limited{inner, false, newLines(most, perHost, spare)}
 		all := strings.Fields(tt.callers)
 		var conns []*from
 		var answered []net.Conn
@@ -224,6 +224,23 @@ func TestLimitListener(t *testing.T) {
 				t.Errorf("%s: %d closed: %t", tt.callers, i, f.closed.Load())
 			}
 		}
+	}
+}
+
+// A request on a connection that has just been closed does not count it as open again.
+func TestRequestOnClosed(t *testing.T) {
+	inner := make(callers, 1)
+	l := &limited{inner, false, newLines(1, 1, 1)}
+	inner <- &from{addr: "192.0.2.1"}
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	l.answer(connOf(c))
+	noteState(c, http.StateIdle)
+	if n := len(l.open.All); n != 0 {
+		t.Errorf("%d connections are open", n)
 	}
 }
 

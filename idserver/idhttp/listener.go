@@ -16,32 +16,29 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// limited is a listener that bounds the number of open connections, and the number of those with
-// a request being answered. When one connection too many arrives, it closes the connection that
-// has been silent the longest, from the same host if that host has too many.
+// limited is a listener that adds its connections to lines.
 type limited struct {
 	net.Listener
-	secure  bool // TLS runs above it
 	metrics bool // serves only metrics and health, without the token
-	log     *slog.Logger
 	*lines
 }
 
-// lines are the connections of a server's listeners.
+// lines bound the number of a server's open connections, and the number of those with a request
+// being answered. When one connection too many arrives, the one that has been silent the longest
+// is closed, from the same host if that host has too many.
 type lines struct {
+	secure bool // TLS runs above the connections
+	log    *slog.Logger
+
 	mu       sync.Mutex
-	open     host.Line[*conn]
+	open     host.Line[*conn] // the longest silent first
 	answered host.Line[*conn] // those being answered
-	events   int              // counts accepts, requests and answers
 }
 
-func limitListener(l net.Listener, most, perHost, spare int) *limited {
-	return &limited{
-		Listener: l,
-		lines: &lines{
-			open:     host.Line[*conn]{Most: most + spare, PerHost: perHost + spare},
-			answered: host.Line[*conn]{Most: most, PerHost: perHost},
-		},
+func newLines(most, perHost, spare int) *lines {
+	return &lines{
+		open:     host.Line[*conn]{Most: most + spare, PerHost: perHost + spare},
+		answered: host.Line[*conn]{Most: most, PerHost: perHost},
 	}
 }
 
@@ -64,32 +61,28 @@ func (l *limited) Accept() (net.Conn, error) {
 // arrive adds a connection and returns the connection that the caller must close to make room
 // for it, or nil if there is room. If room is needed, there is always a connection to close,
 // because fewer connections are being answered than may be open.
-func (l *limited) arrive(p *conn) (oldest *conn) {
+func (l *lines) arrive(p *conn) (oldest *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ofHost, inAll := l.open.Full(p.host)
-	for _, other := range l.open.All {
-		canClose := !other.answered && (ofHost && other.host == p.host || !ofHost && inAll)
-		if canClose && (oldest == nil || other.lastEvent < oldest.lastEvent) {
-			oldest = other
-		}
+	if ofHost, inAll := l.open.Full(p.host); ofHost || inAll {
+		oldest = l.open.First(func(c *conn) bool { return !c.answered && (!ofHost || c.host == p.host) })
 	}
 	l.open.Add(p)
-	l.note(p)
 	return oldest
 }
 
-// note records an event on a connection.
-func (l *limited) note(p *conn) {
-	l.events++
-	p.lastEvent = l.events
+// heard moves a connection to the end of the open ones, unless it has been closed.
+func (l *lines) heard(p *conn) {
+	if l.open.Remove(p) {
+		l.open.Add(p)
+	}
 }
 
 // answer counts a connection as being answered and reports whether there was room.
-func (l *limited) answer(p *conn) bool {
+func (l *lines) answer(p *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.note(p)
+	l.heard(p)
 	if ofHost, inAll := l.answered.Full(p.host); !ofHost && !inAll {
 		p.answered = true
 		l.answered.Add(p)
@@ -98,10 +91,10 @@ func (l *limited) answer(p *conn) bool {
 }
 
 // finish ends what answer began.
-func (l *limited) finish(p *conn) {
+func (l *lines) finish(p *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.note(p)
+	l.heard(p)
 	l.answered.Remove(p)
 	p.answered = false
 }
@@ -109,10 +102,9 @@ func (l *limited) finish(p *conn) {
 // conn is a connection of a limited listener.
 type conn struct {
 	net.Conn
-	of        *limited
-	host      netip.Addr
-	lastEvent int // limited.events at its last event
-	answered  bool
+	of       *limited
+	host     netip.Addr
+	answered bool
 }
 
 func (p *conn) Host() netip.Addr { return p.host }

@@ -160,21 +160,20 @@ func New(o Options) *Server {
 func (s *Server) Serve(l, metrics net.Listener) {
 	all := cmp.Or(s.Connections, MaxConnections+SpareConnections)
 	spare := min(SpareConnections, all/3)
-	main := limitListener(l, all-spare, min(MaxConnectionsPerHost, all-spare), spare)
+	lines := newLines(all-spare, min(MaxConnectionsPerHost, all-spare), spare)
+	lines.secure, lines.log = s.TLS != nil, s.Log
 	if s.Recent != nil {
 		s.Recent.note(time.Now(), slog.LevelInfo, "started", "version="+s.Node.Version)
 	}
 	s.served.Go(s.sample)
-	s.serve(main)
+	s.serve(&limited{l, false, lines})
 	if metrics != nil {
-		s.serve(&limited{Listener: metrics, metrics: true, lines: main.lines})
+		s.serve(&limited{metrics, true, lines})
 	}
 }
 
-func (s *Server) serve(limited *limited) {
-	limited.log = s.Log
-	var l net.Listener = limited
-	if limited.secure = s.TLS != nil; limited.secure {
+func (s *Server) serve(l net.Listener) {
+	if s.TLS != nil {
 		l = tls.NewListener(l, &tls.Config{
 			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.TLS(), nil },
 		})
