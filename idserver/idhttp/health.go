@@ -29,7 +29,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request, _ parameters) *
 // if not, why.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, p parameters) *problem {
 	var asked []string
-	if list, given := p.get("generators"); given {
+	if list, given := p["generators"]; given {
 		asked = strings.Split(list, ",")
 	}
 	for _, name := range asked {

@@ -58,20 +58,19 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request, p parameters) 
 	if fault != nil {
 		return fault
 	}
-	first, given, fault := q.time("from")
+	first, given, fault := p.time("from")
 	if fault == nil && !given {
 		fault = badParameter("from", "", "a time")
 	}
 	if fault != nil {
 		return fault
 	}
-	last, given, fault := q.time("to")
+	last, given, fault := p.time("to")
 	if fault != nil {
 		return fault
 	}
 	if given && last < first {
-		to, _ := q.get("to")
-		return badParameter("to", to, "a time not before from")
+		return badParameter("to", p["to"], "a time not before from")
 	}
 	kind := idserver.KindSpan
 	if !given {
@@ -95,11 +94,11 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request, p parameters) 
 // decompose decodes an id: /v1/ids/{id}?base=&generator=. If no generator is named, the id
 // is read as one from the generator that most likely made it.
 func (s *Server) decompose(w http.ResponseWriter, r *http.Request, p parameters) *problem {
-	asked, fault := s.asked(&p)
+	asked, fault := s.asked(p)
 	if fault != nil {
 		return fault
 	}
-	base, fault := baseOf(&p, formatsOf(asked)...)
+	base, fault := baseOf(p, formatsOf(asked)...)
 	if fault != nil {
 		return fault
 	}
@@ -154,7 +153,6 @@ func textsOf(all []Generator, base int) string {
 // question is a request for ids, or about ids: which generator it means, and how ids are
 // written.
 type question struct {
-	parameters
 	generator *Generator
 	format    *formats.Format
 	media     string
@@ -166,8 +164,7 @@ type question struct {
 // ask reads the generator; the base, which is the format's own text by default; and, unless
 // most is 0, the metabyte and the number of ids, which is at most most.
 func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault *problem) {
-	q.parameters = p
-	asked, fault := s.asked(&q.parameters)
+	asked, fault := s.asked(p)
 	if fault != nil {
 		return q, fault
 	}
@@ -177,13 +174,13 @@ func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault
 		return q, fault
 	}
 	if q.media != octets {
-		q.base, fault = baseOf(&q.parameters, q.format)
-	} else if base, given := q.get("base"); given {
+		q.base, fault = baseOf(p, q.format)
+	} else if base, given := p["base"]; given {
 		fault = badParameter("base", base, "left out with Accept: "+octets)
 	}
 	if fault == nil && most > 0 {
-		if q.n, fault = q.number("n", 0, 1, q.generator.Server.Most(most)); fault == nil {
-			fault = q.readMeta()
+		if q.n, fault = p.number("n", 1, q.generator.Server.Most(most)); fault == nil {
+			fault = q.readMeta(p)
 		}
 	}
 	return q, fault
@@ -191,8 +188,8 @@ func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault
 
 // asked returns the named generator or, if none is named, all generators. The first of all
 // generators is the default.
-func (s *Server) asked(p *parameters) ([]Generator, *problem) {
-	name, given := p.get("generator")
+func (s *Server) asked(p parameters) ([]Generator, *problem) {
+	name, given := p["generator"]
 	if !given {
 		return s.Generators, nil
 	}
@@ -208,8 +205,8 @@ func (s *Server) asked(p *parameters) ([]Generator, *problem) {
 
 // baseOf returns the base in the parameters. A base with a name must be one that some of the
 // given formats have.
-func baseOf(p *parameters, all ...*formats.Format) (int, *problem) {
-	value, given := p.get("base")
+func baseOf(p parameters, all ...*formats.Format) (int, *problem) {
+	value, given := p["base"]
 	if !given {
 		return formats.Canonical, nil
 	}
@@ -233,12 +230,12 @@ func formatsOf(all []Generator) (of []*formats.Format) {
 }
 
 // readMeta reads the metabyte, which is allowed only if the format has one.
-func (q *question) readMeta() *problem {
-	value, given := q.get("meta")
+func (q *question) readMeta(p parameters) *problem {
+	value, given := p["meta"]
 	if given && !q.format.Meta {
 		return badParameter("meta", value, "left out with ids of "+q.format.Name)
 	}
-	number, fault := q.number("meta", 0, 0, math.MaxUint8)
+	number, fault := p.number("meta", 0, math.MaxUint8)
 	q.meta = idserver.Meta{Byte: uint8(number), Given: given}
 	return fault
 }

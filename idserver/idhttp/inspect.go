@@ -2,6 +2,7 @@ package idhttp
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -53,11 +54,8 @@ type other struct{ As, Generator, Time, URL string }
 
 // inspect reads the values in the form. An empty value counts as not given.
 func (s *Server) inspect(p parameters, now time.Time) *inspection {
-	v := &inspection{}
-	for name, value := range map[string]*string{"id": &v.ID, "base": &v.Base, "generator": &v.Generator} {
-		*value, _ = p.get(name)
-		p.given[slices.Index(p.known, name)] = *value != ""
-	}
+	v := &inspection{ID: p["id"], Base: p["base"], Generator: p["generator"]}
+	maps.DeleteFunc(p, func(_, value string) bool { return value == "" })
 	for i := range s.Generators {
 		v.Generators = append(v.Generators, s.Generators[i].Name)
 	}
@@ -65,10 +63,10 @@ func (s *Server) inspect(p parameters, now time.Time) *inspection {
 		v.Bases = append(v.Bases, strconv.Itoa(base))
 	}
 	v.Bases = append(v.Bases, formats.BaseNames(formatsOf(s.Generators)...)[1:]...) // not canonical, the default
-	asked, fault := s.asked(&p)
+	asked, fault := s.asked(p)
 	if fault == nil && v.ID != "" {
 		var base int
-		if base, fault = baseOf(&p, formatsOf(asked)...); fault == nil {
+		if base, fault = baseOf(p, formatsOf(asked)...); fault == nil {
 			v.read(s.Generators, asked, base, now)
 		}
 	}

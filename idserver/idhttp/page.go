@@ -64,7 +64,7 @@ func unauthorized(w http.ResponseWriter) {
 
 // take takes an id and shows it on the page.
 func (s *Server) take(w http.ResponseWriter, r *http.Request, p parameters) *problem {
-	asked, fault := s.asked(&p)
+	asked, fault := s.asked(p)
 	if fault != nil {
 		return fault
 	}
@@ -74,7 +74,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, p parameters) *pro
 		return refused(g, err)
 	}
 	query := url.Values{"id": {string(g.format().Append(nil, id, formats.Canonical))}}
-	if _, given := p.get("generator"); given {
+	if _, given := p["generator"]; given {
 		query.Set("generator", g.Name)
 	}
 	http.Redirect(w, r, "/?"+query.Encode()+"#inspector", http.StatusSeeOther)

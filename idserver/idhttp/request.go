@@ -18,15 +18,8 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// maxParameters is the maximum number of parameters of an endpoint.
-const maxParameters = 5
-
-// parameters are the parameters that an endpoint accepts, with their values in a request.
-type parameters struct {
-	known []string
-	value [maxParameters]string
-	given [maxParameters]bool
-}
+// parameters are the values of a request's parameters, by name.
+type parameters map[string]string
 
 // readBody reads the whole body. A request counts as being answered only after that.
 func readBody(r *http.Request) (body []byte, fault *problem) {
@@ -45,25 +38,23 @@ func readBody(r *http.Request) (body []byte, fault *problem) {
 
 // readParameters reads the parameters in the query and, if it is a POST, in a form in the
 // body.
-func readParameters(r *http.Request, body []byte, known []string) (parameters, *problem) {
-	p := parameters{known: known}
-	if fault := p.read(r.URL.RawQuery); fault != nil {
+func readParameters(r *http.Request, body []byte, known []string) (p parameters, fault *problem) {
+	fault = p.read(r.URL.RawQuery, known)
+	if fault != nil || r.Method != http.MethodPost || len(body) == 0 {
 		return p, fault
-	}
-	if r.Method != http.MethodPost || len(body) == 0 {
-		return p, nil
 	}
 	const form = "application/x-www-form-urlencoded"
 	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != form {
 		return p, failed(http.StatusUnsupportedMediaType, "the body is %s: must be %s, or empty",
 			quote(r.Header.Get("Content-Type")), form)
 	}
-	return p, p.read(string(body))
+	fault = p.read(string(body), known)
+	return p, fault
 }
 
 // read reads the parameters in a query or form, which is encoded as
 // application/x-www-form-urlencoded (URL standard).
-func (p *parameters) read(query string) *problem {
+func (p *parameters) read(query string, known []string) *problem {
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
 			continue
@@ -71,34 +62,30 @@ func (p *parameters) read(query string) *problem {
 		name, value, _ := strings.Cut(pair, "=")
 		name, errName := url.QueryUnescape(name)
 		value, errValue := url.QueryUnescape(value)
-		i := slices.Index(p.known, name)
+		_, twice := (*p)[name]
 		switch {
 		case errName != nil || errValue != nil:
 			return failed(http.StatusBadRequest,
 				"%s is not encoded as a query: two hexadecimal digits must follow each %%", quote(pair))
-		case i < 0:
-			fault := badParameter(name, value, cmp.Or(strings.Join(p.known, ", "), "no parameters"))
+		case !slices.Contains(known, name):
+			fault := badParameter(name, value, cmp.Or(strings.Join(known, ", "), "no parameters"))
 			fault.Detail = quote(name) + " is unknown here"
 			return fault
-		case p.given[i]:
+		case twice:
 			return badParameter(name, value, "given once")
+		case *p == nil:
+			*p = make(parameters)
 		}
-		p.value[i], p.given[i] = value, true
+		(*p)[name] = value
 	}
 	return nil
 }
 
-func (p *parameters) get(name string) (value string, given bool) {
-	i := slices.Index(p.known, name)
-	return p.value[i], p.given[i]
-}
-
-// number returns an integer parameter, which must be in the given range. If the parameter is not
-// given, number returns otherwise, its default.
-func (p *parameters) number(name string, otherwise, from, to int) (int, *problem) {
-	value, given := p.get(name)
+// number returns an integer parameter, which must be in the given range, or 0 if it is not given.
+func (p parameters) number(name string, from, to int) (int, *problem) {
+	value, given := p[name]
 	if !given {
-		return otherwise, nil
+		return 0, nil
 	}
 	n, err := strconv.ParseUint(value, 10, 31)
 	if err != nil || int(n) < from || int(n) > to {
@@ -108,8 +95,8 @@ func (p *parameters) number(name string, otherwise, from, to int) (int, *problem
 }
 
 // time returns a parameter that is a time, in milliseconds since 1970-01-01 UTC.
-func (p *parameters) time(name string) (milli uint64, given bool, fault *problem) {
-	value, given := p.get(name)
+func (p parameters) time(name string) (milli uint64, given bool, fault *problem) {
+	value, given := p[name]
 	if !given {
 		return 0, false, nil
 	}
@@ -161,22 +148,13 @@ func negotiate(r *http.Request, offered []string) (string, *problem) {
 
 // quality returns the caller's weight for a media type, from 0 to 1: the weight of the most
 // specific range that matches.
-func quality(accept, media string) float64 {
+func quality(accept, media string) (q float64) {
 	media = bare(media)
 	kind, _, _ := strings.Cut(media, "/")
-	q, rank := 0.0, 0
+	ranges, rank := []string{"*/*", kind + "/*", media}, -1
 	for element := range strings.SplitSeq(accept, ",") {
 		among, weight, _ := strings.Cut(element, ";")
-		r := 0
-		switch strings.ToLower(strings.TrimSpace(among)) {
-		case media:
-			r = 3
-		case kind + "/*":
-			r = 2
-		case "*/*":
-			r = 1
-		}
-		if r > rank {
+		if r := slices.Index(ranges, strings.ToLower(strings.TrimSpace(among))); r > rank {
 			q, rank = weightOf(weight), r
 		}
 	}

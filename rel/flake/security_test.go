@@ -43,7 +43,6 @@ var noLimits = map[string]string{
 	"node/epmd.maxOldCreation":       "a number of the protocol",
 	"node/epmd.maxName":              "a length of the protocol",
 	"node/epmd.maxExtra":             "a length of the protocol",
-	"idserver/idhttp.maxParameters":  "the number of parameters that exist",
 	"idserver/idhttp.maxPeers":       "how many nodes the page lists",
 	"flake/workers/etcd.maxShown":    "what is shown of an answer",
 }
