@@ -167,26 +167,17 @@ type GeneratorReport struct {
 }
 
 func (s *Server) info(w http.ResponseWriter, _ *http.Request, _ parameters) *problem {
-	return writeJSON(w, s.report())
-}
-
-func (s *Server) report() *Report {
 	v := &Report{
 		Node: s.Node.Name, Version: s.Node.Version, Ready: !s.draining.Load(), Connections: new(s.traffic().Connections),
 	}
 	for i := range s.Generators {
-		g := s.Generators[i].report()
-		v.Ready = v.Ready && g.Ready
-		v.Generators = append(v.Generators, g)
+		g := &s.Generators[i]
+		detail, err := g.trouble() // advances a mark that is behind, so this comes before Info
+		r := GeneratorReport{Name: g.Name, Info: g.Server.Info(), Ready: err == nil, Detail: detail}
+		if err != nil {
+			v.Ready, r.Reason = false, idserver.Reason(err)
+		}
+		v.Generators = append(v.Generators, r)
 	}
-	return v
-}
-
-func (g *Generator) report() GeneratorReport {
-	detail, err := g.trouble() // advances a mark that is behind, so this comes before Info
-	v := GeneratorReport{Name: g.Name, Info: g.Server.Info(), Ready: err == nil, Detail: detail}
-	if err != nil {
-		v.Reason = idserver.Reason(err)
-	}
-	return v
+	return writeJSON(w, v)
 }
