@@ -6,7 +6,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"html/template"
-	"mime"
 	"net/http"
 	"net/url"
 	"path"
@@ -96,7 +95,7 @@ func (*Server) file(w http.ResponseWriter, r *http.Request, _ parameters) *probl
 	}
 	sum := sha256.Sum256(content)
 	h := w.Header()
-	h.Set("Content-Type", mime.FormatMediaType(media, map[string]string{"charset": "utf-8"}))
+	h.Set("Content-Type", media+"; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("ETag", `"`+hex.EncodeToString(sum[:8])+`"`)
