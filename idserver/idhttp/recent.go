@@ -25,7 +25,7 @@ const (
 // Recent keeps the latest lines of a log, of level INFO and above.
 type Recent struct {
 	mu  sync.Mutex
-	all []event // oldest first
+	all []event // latest first
 }
 
 // event is a line in the form that the page shows.
@@ -95,26 +95,25 @@ func plain(text string) string {
 func (r *Recent) note(at time.Time, level slog.Level, what, more string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	alike, first := 0, 0
-	for i := range slices.Backward(r.all) {
+	alike, oldest := 0, 0
+	for i := range r.all {
 		if r.all[i].What == what {
-			alike, first = alike+1, i
+			alike, oldest = alike+1, i
 		}
 	}
 	switch {
 	case alike == maxRecentAlike:
-		r.all = slices.Delete(r.all, first, first+1)
+		r.all = slices.Delete(r.all, oldest, oldest+1)
 	case len(r.all) == maxRecent:
-		r.all = slices.Delete(r.all, 0, 1)
+		r.all = r.all[:maxRecent-1]
 	}
-	r.all = append(r.all, event{at.UTC().Format("01-02 15:04:05"), strings.ToLower(level.String()), plain(what), more})
+	line := event{at.UTC().Format("01-02 15:04:05"), strings.ToLower(level.String()), plain(what), more}
+	r.all = slices.Insert(r.all, 0, line)
 }
 
 // state returns the lines, latest first.
 func (r *Recent) state() []event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := slices.Clone(r.all)
-	slices.Reverse(all)
-	return all
+	return slices.Clone(r.all)
 }

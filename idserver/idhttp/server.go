@@ -88,7 +88,7 @@ type Options struct {
 	// SpareConnections.
 	Connections int
 
-	Recent *Recent      // the lines of the log that the page shows, or nil
+	Recent *Recent      // the lines of the log that the page shows; nil: none but the start
 	Log    *slog.Logger // nil: slog.Default
 }
 
@@ -128,7 +128,7 @@ type Server struct {
 
 // New returns a server that does not listen yet.
 func New(o Options) *Server {
-	o.Log = cmp.Or(o.Log, slog.Default())
+	o.Log, o.Recent = cmp.Or(o.Log, slog.Default()), cmp.Or(o.Recent, new(Recent))
 	s := &Server{
 		Options: o,
 		started: time.Now(),
@@ -162,9 +162,7 @@ func (s *Server) Serve(l, metrics net.Listener) {
 	spare := min(SpareConnections, all/3)
 	lines := newLines(all-spare, min(MaxConnectionsPerHost, all-spare), spare)
 	lines.secure, lines.log = s.TLS != nil, s.Log
-	if s.Recent != nil {
-		s.Recent.note(time.Now(), slog.LevelInfo, "started", "version="+s.Node.Version)
-	}
+	s.Recent.note(time.Now(), slog.LevelInfo, "started", "version="+s.Node.Version)
 	s.served.Go(s.sample)
 	s.serve(&limited{l, false, lines})
 	if metrics != nil {

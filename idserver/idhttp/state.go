@@ -153,9 +153,7 @@ func (s *Server) state(now time.Time) *state {
 	errors := ratesOf(all, func(one *sample) uint64 { return one.errors })
 	v.Errors = errorState{errors.chart("Errors"), thousands(errors.rate()), thousands(refusals), thousands(t.refused())}
 	v.Latencies = lastMinute(all)
-	if s.Recent != nil {
-		v.Recent = s.Recent.state()
-	}
+	v.Recent = s.Recent.state()
 	top, count := s.peers.update(now, s.Node.Peers)
 	for _, p := range top {
 		since := inspect.Span(now.Sub(p.Since).Milliseconds())
