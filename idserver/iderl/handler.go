@@ -62,14 +62,15 @@ func (h *Handler) HandleCall(c genserver.Call) {
 
 // reply performs the request, replies with the result, and counts the ids returned.
 func (h *Handler) reply(c genserver.Call, q *request) {
-	turn := idserver.NoTurn
 	// Make room before taking ids. Small requests are never refused for lack of room.
-	if q.n == 0 || c.Grow(h.sizeOf(q)) || q.n <= idserver.MaxInline {
-		turn = h.Server.TurnOfNode(q.n)
-		defer turn.End()
-	}
+	room := q.n == 0 || c.Grow(h.sizeOf(q)) || q.n <= idserver.MaxInline
+	turn := h.Server.TurnOfNode(q.n)
+	defer turn.End()
 	t := terms{dst: c.Begin(), caps: c.Caps(), format: h.Server.IDs.Format(), base: q.base}
-	if h.answer(c.Context(), q, turn, &t) {
+	switch {
+	case !room:
+		t.result(h.Server.Count(q.kind, idserver.ErrBusy))
+	case h.answer(c.Context(), q, turn, &t):
 		c.Count(max(q.n, 1))
 	}
 	c.Reply(t.dst)
@@ -88,9 +89,9 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 		if runs, err := s.Take(ctx, q.kind, q.n, q.meta, turn); t.result(err) {
 			switch q.kind {
 			case idserver.KindGetMany:
-				t.ids(runs)
+				t.ids(q.n, runs)
 			case idserver.KindGetBinary:
-				t.packed(runs)
+				t.packed(q.n, runs)
 			default:
 				t.runs(runs)
 			}
