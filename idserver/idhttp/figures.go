@@ -41,6 +41,7 @@ func (r rates) peak() uint64 {
 
 // chart is a drawing that is window wide and 100 high.
 type chart struct {
+	Rate, Peak string // the rate now, and the highest one
 	Line, Area string // the data of SVG paths
 	Top, Half  string // the rate at the top, and half that rate
 	Width      int
@@ -51,10 +52,9 @@ type chart struct {
 func (r rates) chart(of string) chart {
 	top := ceiling(r.peak())
 	c := chart{
-		Top: short(top), Half: short(top / 2), Width: window,
-		Label: fmt.Sprintf("%s a second over the last two minutes: at most %s, now %s.",
-			of, thousands(r.peak()), thousands(r.rate())),
+		Rate: thousands(r.rate()), Peak: thousands(r.peak()), Top: short(top), Half: short(top / 2), Width: window,
 	}
+	c.Label = fmt.Sprintf("%s a second over the last two minutes: at most %s, now %s.", of, c.Peak, c.Rate)
 	if len(r) == 0 {
 		return c
 	}

@@ -77,6 +77,7 @@ func TestChart(t *testing.T) {
 		t.Errorf("%d now, %d at most", r.rate(), r.peak())
 	}
 	want := chart{
+		Rate: "10", Peak: "35",
 		Line: "M119 12.50 L120 75.00", Area: "M119 12.50 L120 75.00 V100 H119 Z", Top: "40", Half: "20", Width: 120,
 		Label: "Ids a second over the last two minutes: at most 35, now 10.",
 	}

@@ -59,9 +59,10 @@ type state struct {
 	Name, Address, Version string
 	Uptime                 string
 	Troubles               []trouble
-	Rate, Peak, Total      string // ids per second now and at the peak, and ids in total
-	Chart                  chart
-	Errors                 errorState
+	Total                  string // of ids
+	Chart, Errors          chart  // of ids and of errors
+	CallsRefused           string
+	CallersRefused         string
 	Latencies              []latencyState // for the doors that were called in the last minute
 	Recent                 []event
 	Generators             []generatorState
@@ -73,7 +74,7 @@ type state struct {
 type generatorState struct {
 	Name, Format           string
 	Who                    []inspect.Text // the worker, one element per field of the format
-	Origin                 originState
+	From, Until, Left, Err string         // of the worker; empty if unknown
 	IDs, Rate              string
 	Calls, Waits, Refusals string
 	Clock, Last, LastAgo   string
@@ -82,23 +83,6 @@ type generatorState struct {
 	InTrouble              bool
 	Track                  track
 }
-
-// originState describes where the worker came from. An unknown field is empty.
-type originState struct{ From, Until, Left, Err string }
-
-func originOf(o idserver.Origin, now time.Time) (v originState) {
-	v.From = o.From
-	if !o.Until.IsZero() {
-		v.Until, v.Left = clock(o.Until), inspect.Span(o.Until.Sub(now).Milliseconds())
-	}
-	if o.Err != nil {
-		v.Err = o.Err.Error()
-	}
-	return v
-}
-
-// Tabled reports whether there are enough generators to show them in a table.
-func (v *state) Tabled() bool { return len(v.Generators) >= 4 }
 
 // Status describes the state of the generators in a few words.
 func (v *state) Status() string {
@@ -129,9 +113,7 @@ func (s *Server) state(now time.Time) *state {
 	})
 	v := &state{
 		Name: s.Node.Name, Address: s.Node.Address, Version: s.Node.Version,
-		Uptime: inspect.Span(now.Sub(s.started).Milliseconds()),
-		Rate:   thousands(ids.rate()), Peak: thousands(ids.peak()),
-		Chart: ids.chart("Ids"),
+		Uptime: inspect.Span(now.Sub(s.started).Milliseconds()), Chart: ids.chart("Ids"),
 	}
 	total, refusals := uint64(0), uint64(0)
 	for i := range s.Generators {
@@ -151,7 +133,7 @@ func (s *Server) state(now time.Time) *state {
 	t := s.traffic()
 	v.Received, v.Sent = size(t.Received), size(t.Sent)
 	errors := ratesOf(all, func(one *sample) uint64 { return one.errors })
-	v.Errors = errorState{errors.chart("Errors"), thousands(errors.rate()), thousands(refusals), thousands(t.refused())}
+	v.Errors, v.CallsRefused, v.CallersRefused = errors.chart("Errors"), thousands(refusals), thousands(t.refused())
 	v.Latencies = lastMinute(all)
 	v.Recent = s.Recent.state()
 	top, count := s.peers.update(now, s.Node.Peers)
@@ -182,12 +164,6 @@ func lastMinute(all []sample) (states []latencyState) {
 	return states
 }
 
-// errorState describes how many calls and callers were refused.
-type errorState struct {
-	Chart                chart
-	Rate, Calls, Callers string // errors per second now, and refused calls and callers in total
-}
-
 // refused returns how many callers were refused, or were disconnected because of their behavior.
 func (t Traffic) refused() (n uint64) {
 	for _, by := range []map[string]uint64{t.HandshakeFailures, t.Closes} {
@@ -204,9 +180,16 @@ func (g *Generator) state(now time.Time, stats idserver.Stats) generatorState {
 		calls += c.Calls
 	}
 	v := generatorState{
-		Name: g.Name, Format: ids.Format().Name, Who: who(ids), Origin: originOf(g.Server.Origin(), now),
+		Name: g.Name, Format: ids.Format().Name, Who: who(ids),
 		IDs: thousands(stats.IDs), Calls: thousands(calls),
 		Waits: thousands(stats.Waits), Refusals: thousands(stats.Refusals),
+	}
+	o := g.Server.Origin()
+	if v.From = o.From; !o.Until.IsZero() {
+		v.Until, v.Left = clock(o.Until), inspect.Span(o.Until.Sub(now).Milliseconds())
+	}
+	if o.Err != nil {
+		v.Err = o.Err.Error()
 	}
 	milli, _ := ids.Last()
 	last, mark := time.UnixMilli(int64(milli)), ids.Mark()

@@ -70,13 +70,13 @@ func TestState(t *testing.T) {
 	v := s.state(noon)
 	const who = " Who:[{Name:worker Text:02:fc:00:00:0a:01}]"
 	for i, want := range []string{
-		"{Name:well Format:flake" + who + " Origin:{From:etcd Until:12:01:30.000 Left:1 min 30 s Err:no answer} IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
+		"{Name:well Format:flake" + who + " From:etcd Until:12:01:30.000 Left:1 min 30 s Err:no answer IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
 			"Last:11:59:59.000 LastAgo:1 s ago Mark:12:00:02.500 MarkAhead:2.5 s ahead Late:false InTrouble:false Track:{Last:0.0 Now:20.0 Mark:70.0}}",
-		"{Name:edge Format:flake" + who + " Origin:{From:etcd Until:11:59:59.000 Left:0 ms Err:} IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
+		"{Name:edge Format:flake" + who + " From:etcd Until:11:59:59.000 Left:0 ms Err: IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
 			"Last:12:00:01.000 LastAgo:ahead of the clock Mark:12:00:00.000 MarkAhead:0.0 s ahead Late:false InTrouble:false Track:{Last:40.0 Now:20.0 Mark:20.0}}",
-		"{Name:late Format:flake" + who + " Origin:{From:interface eth0 Until: Left: Err:} IDs:0 Rate:0 Calls:3 Waits:1,234 Refusals:3 Clock:12:00:00.000 " +
+		"{Name:late Format:flake" + who + " From:interface eth0 Until: Left: Err: IDs:0 Rate:0 Calls:3 Waits:1,234 Refusals:3 Clock:12:00:00.000 " +
 			"Last:12:00:00.000 LastAgo:0 ms ago Mark:11:59:59.000 MarkAhead:1.0 s behind the clock Late:true InTrouble:true Track:{Last:20.0 Now:20.0 Mark:0.0}}",
-		"{Name:fresh Format:flake" + who + " Origin:{From: Until: Left: Err:} IDs:0 Rate:0 Calls:0 Waits:1,234 Refusals:0 Clock:12:00:00.000 " +
+		"{Name:fresh Format:flake" + who + " From: Until: Left: Err: IDs:0 Rate:0 Calls:0 Waits:1,234 Refusals:0 Clock:12:00:00.000 " +
 			"Last: LastAgo:none yet Mark: MarkAhead: Late:false InTrouble:false Track:{Last:0.0 Now:20.0 Mark:}}",
 	} {
 		if got := fmt.Sprintf("%+v", v.Generators[i]); got != want {
@@ -86,11 +86,14 @@ func TestState(t *testing.T) {
 	if status := v.Status(); status != "1 of 4 generators in trouble" || len(v.Troubles) != 1 || v.Troubles[0].What != "the clock is 1m0s behind" {
 		t.Errorf("%s: %+v", status, v.Troubles)
 	}
-	v.Generators, v.Troubles, v.Chart, v.Errors.Chart, v.Peers = nil, nil, chart{}, chart{}, v.Peers[:2]
+	if v.Chart.Rate != "2,002" || v.Chart.Peak != "2,002" || v.Errors.Rate != "10" {
+		t.Errorf("%+v, %+v", v.Chart, v.Errors)
+	}
+	v.Generators, v.Troubles, v.Chart, v.Errors, v.Peers = nil, nil, chart{}, chart{}, v.Peers[:2]
 	want := &state{
 		Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3", Uptime: "1 h 0 min",
-		Rate: "2,002", Peak: "2,002", Total: "2,002", Received: "1.5 kB", Sent: "15 B",
-		Errors: errorState{Rate: "10", Calls: "5", Callers: "5"}, Latencies: []latencyState{{"HTTP", "50", "1 ms", "1 ms"}},
+		Total: "2,002", Received: "1.5 kB", Sent: "15 B",
+		CallsRefused: "5", CallersRefused: "5", Latencies: []latencyState{{"HTTP", "50", "1 ms", "1 ms"}},
 		Peers: []peerState{{`"a@\u202eb"`, "10.0.0.2:2", "1 min 0 s", "2"}, {"idle@b", "10.0.0.2:3", "0 ms", "0"}}, PeerCount: 101, MorePeers: 1,
 	}
 	if !reflect.DeepEqual(v, want) {
@@ -115,17 +118,22 @@ func make100(p Peer) (all []Peer) {
 func TestStatus(t *testing.T) {
 	ill, well := generatorState{InTrouble: true}, generatorState{}
 	for _, tt := range []struct {
-		all    []generatorState
-		status string
-		tabled bool
+		all      []generatorState
+		status   string
+		sections int
 	}{
-		{[]generatorState{well, well, well}, "Handing out ids", false},
-		{[]generatorState{ill}, "In trouble", false},
-		{[]generatorState{ill, well, ill, well}, "2 of 4 generators in trouble", true},
+		{[]generatorState{well, well, well}, "Handing out ids", 3},
+		{[]generatorState{ill}, "In trouble", 1},
+		{[]generatorState{ill, well, ill, well}, "2 of 4 generators in trouble", 0},
 	} {
 		v := state{Generators: tt.all}
-		if v.Status() != tt.status || v.Tabled() != tt.tabled {
-			t.Errorf("%d: %s, %t", len(tt.all), v.Status(), v.Tabled())
+		var page strings.Builder
+		if err := templates.ExecuteTemplate(&page, "live", &v); err != nil {
+			t.Fatal(err)
+		}
+		sections := strings.Count(page.String(), `<section class="generator"`)
+		if v.Status() != tt.status || sections != tt.sections {
+			t.Errorf("%d: %s, %d sections", len(tt.all), v.Status(), sections)
 		}
 	}
 }
