@@ -2,7 +2,6 @@ package genserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/flake-go/flake/node/etf"
@@ -76,25 +75,21 @@ func readFrom(r *etf.Reader) (f From) {
 // MaxLocal bounds the size of an answer to Server.Call.
 const MaxLocal = 64 << 10
 
-// ErrNoReply is returned by Server.Call if the server does not reply.
-var ErrNoReply = errors.New("the server does not reply")
-
-// Call is like gen_server:call, for callers that are not peers, such as a prompt.
-func (s *Server) Call(request etf.Term) (reply etf.Term, err error) {
+// Call is like gen_server:call, for callers that are not peers, such as a prompt. It reports whether the
+// server replied.
+func (s *Server) Call(request etf.Term) (reply etf.Term, ok bool) {
 	b, err := etf.Append(nil, request, etf.AllCaps)
 	if err != nil {
-		return nil, err
+		return nil, false
 	}
 	var c local
 	s.Handler.HandleCall(Call{&c, From{Pid: []byte(s.Pid), Tag: etf.AppendNil(nil)}, b})
-	if c.answer == nil {
-		return nil, ErrNoReply
+	answer, _ := etf.Decode(c.answer)
+	t, ok := answer.(etf.Tuple)
+	if !ok {
+		return nil, false
 	}
-	answer, err := etf.Decode(c.answer)
-	if err != nil {
-		return nil, err
-	}
-	return answer.(etf.Tuple)[1], nil
+	return t[1], true
 }
 
 // local is the Caller of Server.Call.

@@ -149,8 +149,8 @@ func (n *Node) fnCall(args []etf.Term) (etf.Term, error) {
 	if _, nests := p.Handler.(*rpc.Rex); nests {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("notsup")}
 	}
-	reply, err := p.Call(args[1])
-	if err != nil {
+	reply, ok := p.Call(args[1])
+	if !ok {
 		return nil, exit(etf.Atom("timeout"))
 	}
 	return reply, nil
