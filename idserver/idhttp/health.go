@@ -28,12 +28,10 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request, _ parameters) *
 // readyz reports whether all generators, or those listed in the parameter, can return ids, and
 // if not, why.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, p parameters) *problem {
-	var asked []string
-	if list, given := p["generators"]; given {
-		asked = strings.Split(list, ",")
-	}
+	list, given := p["generators"]
+	asked := strings.Split(list, ",")
 	for _, name := range asked {
-		if !slices.ContainsFunc(s.Generators, func(g Generator) bool { return g.Name == name }) {
+		if given && !slices.ContainsFunc(s.Generators, func(g Generator) bool { return g.Name == name }) {
 			return badParameter("generators", name, "names of generators, with commas between them")
 		}
 	}
@@ -42,7 +40,7 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, p parameters) *p
 	}
 	for i := range s.Generators {
 		g := &s.Generators[i]
-		if asked != nil && !slices.Contains(asked, g.Name) {
+		if given && !slices.Contains(asked, g.Name) {
 			continue
 		}
 		if detail, err := g.trouble(); err != nil {
