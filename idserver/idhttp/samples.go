@@ -134,8 +134,7 @@ type peerRates struct {
 	mu     sync.Mutex
 	at     time.Time // time of the last update
 	before map[connection]uint64
-	top    []peerRate // the nodes that take the most ids
-	count  int        // the number of all nodes
+	all    []peerRate // the nodes that take the most ids first
 }
 
 type connection struct {
@@ -148,16 +147,16 @@ type peerRate struct {
 	rate uint64 // since the last update, or since the node connected
 }
 
-// update returns the nodes that take the most ids, and the number of all nodes. Within a
-// second it returns the same result again, however many pages are open.
-func (r *peerRates) update(now time.Time, peers func() []Peer) (top []peerRate, count int) {
+// update returns all nodes, those that take the most ids first. Within a second it returns the
+// same result again, however many pages are open.
+func (r *peerRates) update(now time.Time, peers func() []Peer) []peerRate {
 	if peers == nil {
-		return nil, 0
+		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Sub(r.at) < interval*3/4 {
-		return r.top, r.count
+		return r.all
 	}
 	found := peers()
 	all, seen := make([]peerRate, len(found)), make(map[connection]uint64, len(found))
@@ -175,7 +174,6 @@ func (r *peerRates) update(now time.Time, peers func() []Peer) (top []peerRate, 
 	slices.SortFunc(all, func(a, b peerRate) int {
 		return cmp.Or(cmp.Compare(b.rate, a.rate), cmp.Compare(a.Name, b.Name))
 	})
-	r.at, r.before, r.count = now, seen, len(found)
-	r.top = slices.Clone(all[:min(len(all), maxPeers)])
-	return r.top, r.count
+	r.at, r.before, r.all = now, seen, all
+	return all
 }

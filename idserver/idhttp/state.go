@@ -136,12 +136,12 @@ func (s *Server) state(now time.Time) *state {
 	v.Errors, v.CallsRefused, v.CallersRefused = errors.chart("Errors"), thousands(refusals), thousands(t.refused())
 	v.Latencies = lastMinute(all)
 	v.Recent = s.Recent.state()
-	top, count := s.peers.update(now, s.Node.Peers)
-	for _, p := range top {
+	peers := s.peers.update(now, s.Node.Peers)
+	for _, p := range peers[:min(len(peers), maxPeers)] {
 		since := inspect.Span(now.Sub(p.Since).Milliseconds())
 		v.Peers = append(v.Peers, peerState{plain(p.Name), p.Address.String(), since, thousands(p.rate)})
 	}
-	v.PeerCount, v.MorePeers = count, count-len(top)
+	v.PeerCount, v.MorePeers = len(peers), len(peers)-len(v.Peers)
 	return v
 }
 
