@@ -110,11 +110,7 @@ func (t *terms) info(i idserver.Info) {
 	if i.WorkerError != "" {
 		list = append(list, property("worker_error", etf.String(i.WorkerError)))
 	}
-	dst, err := etf.Append(t.dst, list, t.caps)
-	if err != nil {
-		panic(err) // every peer can read these terms
-	}
-	t.dst = dst
+	t.dst, _ = etf.Append(t.dst, list, t.caps) // every peer can read these terms
 }
 
 func property(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }

@@ -29,19 +29,14 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 func (s *Server) page(w http.ResponseWriter, r *http.Request, p parameters) *problem {
 	now := time.Now()
 	inspected := s.inspect(p, now)
-	var page bytes.Buffer
-	err := templates.ExecuteTemplate(&page, "page.html", struct {
-		State   *state
-		Inspect *inspection
-	}{s.state(now), inspected})
-	if err != nil {
-		return failed(http.StatusInternalServerError, "cannot make the page: %v", err)
-	}
 	setHTML(w.Header(), policy)
 	if inspected.Fault != "" {
 		w.WriteHeader(http.StatusBadRequest)
 	}
-	w.Write(page.Bytes())
+	templates.ExecuteTemplate(w, "page.html", struct {
+		State   *state
+		Inspect *inspection
+	}{s.state(now), inspected})
 	return nil
 }
 
