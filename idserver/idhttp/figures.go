@@ -15,29 +15,20 @@ import (
 // rates are the rates of the seconds that a chart shows, with the current second last.
 type rates []uint64
 
-// ratesOf returns the rate at which a count rose from each sample to the next.
-func ratesOf(all []sample, count func(*sample) uint64) rates {
-	var r rates
+// ratesOf returns the rate at which a count rose from each sample to the next. Until there are
+// two samples, it is 0.
+func ratesOf(all []sample, count func(*sample) uint64) (r rates) {
 	for i := 1; i < len(all); i++ {
 		n := count(&all[i]) - count(&all[i-1])
 		r = append(r, uint64(math.Round(float64(n)/all[i].at.Sub(all[i-1].at).Seconds())))
 	}
+	if r == nil {
+		return rates{0}
+	}
 	return r
 }
 
-func (r rates) rate() uint64 {
-	if len(r) == 0 {
-		return 0
-	}
-	return r[len(r)-1]
-}
-
-func (r rates) peak() uint64 {
-	if len(r) == 0 {
-		return 0
-	}
-	return slices.Max(r)
-}
+func (r rates) rate() uint64 { return r[len(r)-1] }
 
 // chart is a drawing that is window wide and 100 high.
 type chart struct {
@@ -50,14 +41,12 @@ type chart struct {
 
 // chart draws the rates. of names what is counted.
 func (r rates) chart(of string) chart {
-	top := ceiling(r.peak())
+	peak := slices.Max(r)
+	top := ceiling(peak)
 	c := chart{
-		Rate: thousands(r.rate()), Peak: thousands(r.peak()), Top: short(top), Half: short(top / 2), Width: window,
+		Rate: thousands(r.rate()), Peak: thousands(peak), Top: short(top), Half: short(top / 2), Width: window,
 	}
 	c.Label = fmt.Sprintf("%s a second over the last two minutes: at most %s, now %s.", of, c.Peak, c.Rate)
-	if len(r) == 0 {
-		return c
-	}
 	var line strings.Builder
 	first := window - len(r) + 1
 	for i, n := range r {
