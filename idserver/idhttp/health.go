@@ -166,7 +166,8 @@ type GeneratorReport struct {
 
 func (s *Server) info(w http.ResponseWriter, _ *http.Request, _ parameters) *problem {
 	v := &Report{
-		Node: s.Node.Name, Version: s.Node.Version, Ready: !s.draining.Load(), Connections: new(s.traffic().Connections),
+		Node: s.Node.Name, Version: s.Node.Version, Ready: !s.draining.Load(),
+		Connections: new(s.Node.Traffic().Connections),
 	}
 	for i := range s.Generators {
 		g := &s.Generators[i]

@@ -190,7 +190,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for i := range c.Generators {
 		c.Generators[i].collect(now, send)
 	}
-	t := c.traffic()
+	t := c.Node.Traffic()
 	for door, counts := range c.latencies(t) {
 		sendLatency(ch, doors[door], counts)
 	}

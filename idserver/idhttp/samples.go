@@ -65,7 +65,7 @@ func (s *Server) sample() {
 	saved := make([]time.Time, len(s.Generators))
 	for n := 0; ; n++ {
 		now := time.Now()
-		t := s.traffic()
+		t := s.Node.Traffic()
 		one := sample{at: now, errors: t.refused(), latencies: s.latencies(t)}
 		for i := range s.Generators {
 			g := &s.Generators[i]

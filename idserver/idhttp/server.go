@@ -129,6 +129,9 @@ type Server struct {
 // New returns a server that does not listen yet.
 func New(o Options) *Server {
 	o.Log, o.Recent = cmp.Or(o.Log, slog.Default()), cmp.Or(o.Recent, new(Recent))
+	if o.Node.Traffic == nil {
+		o.Node.Traffic = func() (none Traffic) { return none }
+	}
 	s := &Server{
 		Options: o,
 		started: time.Now(),

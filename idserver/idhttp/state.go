@@ -44,13 +44,6 @@ type Traffic struct {
 	Latency           latency.Counts    // of answers to calls
 }
 
-func (s *Server) traffic() Traffic {
-	if s.Node.Traffic == nil {
-		return Traffic{}
-	}
-	return s.Node.Traffic()
-}
-
 // maxPeers bounds the nodes that the page lists.
 const maxPeers = 100
 
@@ -130,7 +123,7 @@ func (s *Server) state(now time.Time) *state {
 		v.Generators = append(v.Generators, g)
 	}
 	v.Total = thousands(total)
-	t := s.traffic()
+	t := s.Node.Traffic()
 	v.Received, v.Sent = size(t.Received), size(t.Sent)
 	errors := ratesOf(all, func(one *sample) uint64 { return one.errors })
 	v.Errors, v.CallsRefused, v.CallersRefused = errors.chart("Errors"), thousands(refusals), thousands(t.refused())

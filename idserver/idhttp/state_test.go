@@ -62,7 +62,7 @@ func TestState(t *testing.T) {
 	}
 	for i, ids := range []uint64{0, 0, 1001} {
 		one := sample{at: noon.Add(time.Duration(i-2) * time.Second), ids: []uint64{ids, ids, 0, 0}, errors: ids / 100}
-		one.latencies = s.latencies(s.traffic())
+		one.latencies = s.latencies(s.Node.Traffic())
 		s.samples.add(one)
 		s.took.Add(time.Millisecond, 50)
 	}
