@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -128,16 +129,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ parameters) *p
 }
 
 func (s *Server) writeEvent(w http.ResponseWriter, c *http.ResponseController) {
-	var html, event bytes.Buffer
+	var html bytes.Buffer
 	templates.ExecuteTemplate(&html, "live", s.state(time.Now()))
 	for line := range bytes.Lines(html.Bytes()) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			event.WriteString("data: ")
-			event.Write(line)
-			event.WriteByte('\n')
+			fmt.Fprintf(w, "data: %s\n", line)
 		}
 	}
-	event.WriteByte('\n')
-	w.Write(event.Bytes())
+	fmt.Fprintln(w)
 	c.Flush()
 }
