@@ -16,7 +16,6 @@ import (
 // inspection is the form for decoding an id, with its result.
 type inspection struct {
 	ID, Base, Generator string // as given
-	Generators          []string
 	Bases               []string
 	Fault               string
 	Reading             *reading
@@ -56,9 +55,6 @@ type other struct{ As, Generator, Time, URL string }
 func (s *Server) inspect(p parameters, now time.Time) *inspection {
 	v := &inspection{ID: p["id"], Base: p["base"], Generator: p["generator"]}
 	maps.DeleteFunc(p, func(_, value string) bool { return value == "" })
-	for i := range s.Generators {
-		v.Generators = append(v.Generators, s.Generators[i].Name)
-	}
 	for base := 62; base >= 2; base-- {
 		v.Bases = append(v.Bases, strconv.Itoa(base))
 	}

@@ -98,8 +98,8 @@ func TestInspect(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/?"+url.PathEscape(tt.query), nil)
 		v := inspecting(tt.generators).inspect(mustRead(t, r, []string{"id", "base", "generator"}), noon)
-		if strings.Join(v.Generators, " ") != tt.generators || len(v.Bases) < 61 || v.Bases[60] != "2" {
-			t.Errorf("%s: the form offers %s and %s", tt.generators, v.Generators, v.Bases)
+		if len(v.Bases) < 61 || v.Bases[60] != "2" {
+			t.Errorf("%s: the form offers %s", tt.generators, v.Bases)
 		}
 		got := v.Fault
 		if v.Reading != nil {
