@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -94,7 +93,7 @@ func (*Server) file(w http.ResponseWriter, r *http.Request, _ parameters) *probl
 	h.Set("Content-Type", media+"; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("ETag", `"`+hex.EncodeToString(sum[:8])+`"`)
+	h.Set("ETag", fmt.Sprintf(`"%x"`, sum[:8]))
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 	return nil
 }
