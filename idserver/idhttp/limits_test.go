@@ -227,6 +227,33 @@ func TestLimitListener(t *testing.T) {
 	}
 }
 
+// A request for which there is no room, such as one for /healthz, counts as heard.
+func TestRequestWithoutRoom(t *testing.T) {
+	inner := make(callers, 1)
+	l := &limited{inner, false, newLines(1, 1, 2)}
+	var conns []*from
+	accept := func() *conn {
+		f := &from{addr: "127.0.0.1"}
+		conns = append(conns, f)
+		inner <- f
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return connOf(c)
+	}
+	first, second, _ := accept(), accept(), accept()
+	if !l.answer(first) || l.answer(second) {
+		t.Error("there is not room for one")
+	}
+	accept()
+	for i, f := range conns {
+		if f.closed.Load() != (i == 2) {
+			t.Errorf("%d closed: %t", i, f.closed.Load())
+		}
+	}
+}
+
 // A request on a connection that has just been closed does not count it as open again.
 func TestRequestOnClosed(t *testing.T) {
 	inner := make(callers, 1)
