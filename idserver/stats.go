@@ -67,8 +67,7 @@ type counts struct {
 }
 
 // Count counts a request by its kind and its result, err, and returns err. The methods that answer
-// requests call it. No method answers KindUnknown, KindInvalid and what there is no room for: for
-// these, call Count itself.
+// requests call it. No method answers KindUnknown and KindInvalid: for these, call Count itself.
 func (s *Server) Count(kind Kind, err error) error {
 	s.counts.calls[kind][resultOf(err)].Add(1)
 	return err

@@ -42,6 +42,9 @@ type Turn struct {
 	ready chan struct{} // receives when the turn comes
 }
 
+// NoTurn is the Turn of a request for which there is no room: the request fails with ErrBusy.
+var NoTurn = new(Turn)
+
 // TurnOfNode returns the turn of a node's request for n ids. The caller must call End.
 func (s *Server) TurnOfNode(n int) *Turn { return s.turns.turn(ofNodes, n) }
 
@@ -61,6 +64,9 @@ func (s *turns) turn(queue, n int) *Turn {
 // next ends the turn that t holds, if any, and waits for t's next turn. It fails when ctx ends; then
 // only End may follow.
 func (t *Turn) next(ctx context.Context) error {
+	if t.turns == nil {
+		return ErrBusy
+	}
 	t.turns.enter(t)
 	select {
 	case <-t.ready:
@@ -71,7 +77,7 @@ func (t *Turn) next(ctx context.Context) error {
 
 // End passes the turn on, or stops waiting for it. Call it when the reply is ready to be sent.
 func (t *Turn) End() {
-	if t == nil {
+	if t == nil || t.turns == nil {
 		return
 	}
 	s := t.turns

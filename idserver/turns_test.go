@@ -198,5 +198,5 @@ func TestNoTurn(t *testing.T) {
 	if s.TurnOfNode(MaxInline) != nil || s.TurnOfOther(MaxInline) != nil || s.TurnOfNode(MaxInline+1) == nil {
 		t.Error("MaxInline is not the limit")
 	}
-	s.TurnOfNode(MaxInline).End()
+	NoTurn.End()
 }

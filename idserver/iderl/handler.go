@@ -62,15 +62,14 @@ func (h *Handler) HandleCall(c genserver.Call) {
 
 // reply performs the request, replies with the result, and counts the ids returned.
 func (h *Handler) reply(c genserver.Call, q *request) {
+	turn := idserver.NoTurn
 	// Make room before taking ids. Small requests are never refused for lack of room.
-	room := q.n == 0 || c.Grow(h.sizeOf(q)) || q.n <= idserver.MaxInline
-	turn := h.Server.TurnOfNode(q.n)
-	defer turn.End()
+	if q.n == 0 || c.Grow(h.sizeOf(q)) || q.n <= idserver.MaxInline {
+		turn = h.Server.TurnOfNode(q.n)
+		defer turn.End()
+	}
 	t := terms{dst: c.Begin(), caps: c.Caps(), format: h.Server.IDs.Format(), base: q.base}
-	switch {
-	case !room:
-		t.result(h.Server.Count(q.kind, idserver.ErrBusy))
-	case h.answer(c.Context(), q, turn, &t):
+	if h.answer(c.Context(), q, turn, &t) {
 		c.Count(max(q.n, 1))
 	}
 	c.Reply(t.dst)
@@ -89,9 +88,9 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 		if runs, err := s.Take(ctx, q.kind, q.n, q.meta, turn); t.result(err) {
 			switch q.kind {
 			case idserver.KindGetMany:
-				t.ids(q.n, runs)
+				t.ids(runs)
 			case idserver.KindGetBinary:
-				t.packed(q.n, runs)
+				t.packed(runs)
 			default:
 				t.runs(runs)
 			}
