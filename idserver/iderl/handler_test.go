@@ -147,6 +147,17 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
+// What is refused anyway is refused for that reason, even if there is no room.
+func TestNoRoomForInvalid(t *testing.T) {
+	c := &caller{ctx: t.Context(), caps: etf.AllCaps, full: true}
+	h := handlerOf(&stock{perTick: 1, left: 100})
+	c.ask(h, external(t, "{lease,1048576}", etf.AllCaps)) // more than the format's ticks hold
+	c.run()
+	if want := before + "h\x02w\x05errorw\x06badarg"; len(c.answers) != 1 || c.answers[0] != want {
+		t.Errorf("%q, want %q", c.answers, want)
+	}
+}
+
 // alone is a source that accepts one large request at a time.
 type alone struct {
 	formats.Source
