@@ -88,9 +88,9 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 		if runs, err := s.Take(ctx, q.kind, q.n, q.meta, turn); t.result(err) {
 			switch q.kind {
 			case idserver.KindGetMany:
-				t.ids(runs)
+				t.ids(q.n, runs)
 			case idserver.KindGetBinary:
-				t.packed(runs)
+				t.packed(q.n, runs)
 			default:
 				t.runs(runs)
 			}

@@ -47,19 +47,19 @@ func (t *terms) id(id formats.Number) {
 	t.dst[start-1] = byte(len(t.dst) - start)
 }
 
-// ids appends the ids of runs as a list.
-func (t *terms) ids(runs []formats.Run) {
-	t.list(count(runs))
+// ids appends the n ids of runs as a list.
+func (t *terms) ids(n int, runs []formats.Run) {
+	t.list(n)
 	for id := range idserver.All(runs) {
 		t.id(id)
 	}
 	t.end()
 }
 
-// packed appends the ids of runs as one binary.
-func (t *terms) packed(runs []formats.Run) {
+// packed appends the n ids of runs as one binary.
+func (t *terms) packed(n int, runs []formats.Run) {
 	size := t.format.Size
-	t.dst = binary.BigEndian.AppendUint32(append(t.dst, byte(etf.BinaryExt)), uint32(size*count(runs)))
+	t.dst = binary.BigEndian.AppendUint32(append(t.dst, byte(etf.BinaryExt)), uint32(size*n))
 	for id := range idserver.All(runs) {
 		t.dst = id.AppendOctets(t.dst, size)
 	}
@@ -114,11 +114,3 @@ func (t *terms) info(i idserver.Info) {
 }
 
 func property(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }
-
-// count returns the number of ids in runs.
-func count(runs []formats.Run) (n int) {
-	for _, run := range runs {
-		n += run.Count
-	}
-	return n
-}
