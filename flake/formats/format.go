@@ -31,12 +31,12 @@ type Format struct {
 	step, meta       int    // positions of the lowest bits of sequence and metabyte
 }
 
-// A Field is a part of an id. In JSON its value is a string, because it may exceed 2^53.
+// A Field is a part of an id.
 type Field struct {
-	Name   string `json:"name"`         // "time", "worker", "sequence" or a name from the format
-	Value  uint64 `json:"value,string"` // for the time: ms since 1970
-	Offset int    `json:"offset"`       // from the id's most significant bit to the field's, in bits
-	Width  int    `json:"width"`        // in bits
+	Name   string // "time", "worker", "sequence" or a name from the format
+	Value  uint64 // for the time: ms since 1970
+	Offset int    // from the id's most significant bit to the field's, in bits
+	Width  int    // in bits
 }
 
 // made returns the format with the values computed from its fields. Only the first field's

@@ -10,20 +10,31 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// Parts is a decoded id, as JSON.
+// Parts is a decoded id, as JSON. Numbers are strings, because they may exceed 2^53.
 type Parts struct {
-	ID        string          `json:"id"` // the format's own text
-	Format    string          `json:"format"`
-	Generator string          `json:"generator,omitempty"` // the generator that may have made the id
-	Time      string          `json:"time,omitempty"`      // RFC 3339, up to the year 9999
-	Fields    []formats.Field `json:"fields"`
+	ID        string  `json:"id"` // the format's own text
+	Format    string  `json:"format"`
+	Generator string  `json:"generator,omitempty"` // the generator that may have made the id
+	Time      string  `json:"time,omitempty"`      // RFC 3339, up to the year 9999
+	Fields    []Field `json:"fields"`
+}
+
+// Field is a part of an id, like [formats.Field].
+type Field struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Offset int    `json:"offset"` // the place of the first bit; the most significant bit of the id is 0
+	Width  int    `json:"width"`  // in bits
 }
 
 // PartsOf decodes an id.
 func PartsOf(f *formats.Format, id formats.Number) Parts {
-	p := Parts{ID: string(f.Append(nil, id, formats.Canonical)), Format: f.Name, Fields: f.Fields(id)}
-	if milli := p.Fields[0].Value; milli < uint64(endOfTime) {
-		p.Time = time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339Nano)
+	p := Parts{ID: string(f.Append(nil, id, formats.Canonical)), Format: f.Name}
+	for _, f := range f.Fields(id) {
+		if f.Name == "time" && f.Value < uint64(endOfTime) {
+			p.Time = time.UnixMilli(int64(f.Value)).UTC().Format(time.RFC3339Nano)
+		}
+		p.Fields = append(p.Fields, Field{f.Name, strconv.FormatUint(f.Value, 10), f.Offset, f.Width})
 	}
 	return p
 }
