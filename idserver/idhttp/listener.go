@@ -31,8 +31,9 @@ type lines struct {
 	log    *slog.Logger
 
 	mu       sync.Mutex
-	open     host.Line[*conn] // the longest silent first
+	open     host.Line[*conn]
 	answered host.Line[*conn] // those being answered
+	events   int              // counts accepts, requests and answers
 }
 
 func newLines(most, perHost, spare int) *lines {
@@ -64,25 +65,29 @@ func (l *limited) Accept() (net.Conn, error) {
 func (l *lines) arrive(p *conn) (oldest *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if ofHost, inAll := l.open.Full(p.host); ofHost || inAll {
-		oldest = l.open.First(func(c *conn) bool { return !c.answered && (!ofHost || c.host == p.host) })
+	ofHost, inAll := l.open.Full(p.host)
+	for _, other := range l.open.All {
+		canClose := !other.answered && (ofHost && other.host == p.host || !ofHost && inAll)
+		if canClose && (oldest == nil || other.lastEvent < oldest.lastEvent) {
+			oldest = other
+		}
 	}
 	l.open.Add(p)
+	l.note(p)
 	return oldest
 }
 
-// heard moves a connection to the end of the open ones, unless it has been closed.
-func (l *lines) heard(p *conn) {
-	if l.open.Remove(p) {
-		l.open.Add(p)
-	}
+// note records an event on a connection.
+func (l *lines) note(p *conn) {
+	l.events++
+	p.lastEvent = l.events
 }
 
 // answer counts a connection as being answered and reports whether there was room.
 func (l *lines) answer(p *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.heard(p)
+	l.note(p)
 	if ofHost, inAll := l.answered.Full(p.host); !ofHost && !inAll {
 		p.answered = true
 		l.answered.Add(p)
@@ -94,7 +99,7 @@ func (l *lines) answer(p *conn) bool {
 func (l *lines) finish(p *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.heard(p)
+	l.note(p)
 	l.answered.Remove(p)
 	p.answered = false
 }
@@ -102,9 +107,10 @@ func (l *lines) finish(p *conn) {
 // conn is a connection of a limited listener.
 type conn struct {
 	net.Conn
-	of       *limited
-	host     netip.Addr
-	answered bool
+	of        *limited
+	host      netip.Addr
+	lastEvent int // lines.events at its last event
+	answered  bool
 }
 
 func (p *conn) Host() netip.Addr { return p.host }
