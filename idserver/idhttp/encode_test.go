@@ -1,6 +1,7 @@
 package idhttp
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -50,6 +51,21 @@ func TestOthersFirst(t *testing.T) {
 	if w.writes > 3 { // of 8; the scheduler is not always fair
 		t.Errorf("%d pieces were written before another goroutine ran", w.writes)
 	}
+}
+
+// gone is a ResponseWriter whose caller has gone.
+type gone struct{ http.ResponseWriter }
+
+func (gone) Write([]byte) (int, error) { return 0, net.ErrClosed }
+
+// Once the caller has gone, no more ids are encoded.
+func TestCallerGone(t *testing.T) {
+	generator, err := flake.NewGenerator(1, flake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &question{format: formats.Flake(generator).Format(), media: text, base: formats.Canonical}
+	q.writeIDs(gone{httptest.NewRecorder()}, []formats.Run{{Count: 1 << 50}}) // would take years
 }
 
 // mustRead returns the parameters of a request.

@@ -56,7 +56,9 @@ func TestRecentFlood(t *testing.T) {
 	for i := range maxRecent {
 		log.Error(fmt.Sprint("new ", i))
 	}
-	if all = r.state(); len(all) != maxRecent || all[0].What != "new 49" || all[maxRecent-1].What != "new 0" {
+	all = r.state()
+	log.Error("not in the lines so far")
+	if len(all) != maxRecent || all[0].What != "new 49" || all[maxRecent-1].What != "new 0" {
 		t.Errorf("of many kinds: %+v", all)
 	}
 }
