@@ -113,3 +113,25 @@ func TestInspect(t *testing.T) {
 		}
 	}
 }
+
+// The form offers the generators, if there are several, and keeps the chosen one.
+func TestFormGenerators(t *testing.T) {
+	for generators, want := range map[string]string{
+		"flake":        "",
+		"flake orders": "<option>flake</option><option selected>orders</option>",
+	} {
+		var all []generatorState
+		for _, name := range strings.Fields(generators) {
+			all = append(all, generatorState{Name: name})
+		}
+		var html strings.Builder
+		err := templates.ExecuteTemplate(&html, "inspector", struct {
+			State   *state
+			Inspect *inspection
+		}{&state{Generators: all}, &inspection{Generator: "orders"}})
+		_, form, offered := strings.Cut(html.String(), `<select name="generator">`)
+		if err != nil || offered != (want != "") || !strings.Contains(form, want) {
+			t.Errorf("%s: %v, the form is %s", generators, err, html.String())
+		}
+	}
+}

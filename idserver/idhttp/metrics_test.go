@@ -185,6 +185,7 @@ func TestHeaders(t *testing.T) {
 		{"GET /healthz", "Content-Type", "text/plain"},
 		{"GET /assets/page.js", "Cache-Control", "no-cache"},
 		{"GET /assets/page.js", "X-Content-Type-Options", "nosniff"},
+		{"GET /assets/page.js", "Content-Type", "text/javascript; charset=utf-8"},
 		{"GET /assets/page.js", "ETag", `"`},
 		{"POST /take", "Location", "/?id=0000"},
 		{"POST /take?generator=orders", "Location", "/?generator=orders&id=0000"},
