@@ -64,11 +64,11 @@ func TestDialFewFiles(t *testing.T) {
 	}()
 	n := &Node{ctx: t.Context(), epmd: &epmd.Keeper{Mode: epmd.Mode(l.Addr().String())}}
 	if _, err := n.dial("b@127.0.0.1"); err == nil || asked.Load() != 1 {
-		t.Errorf("EPMD is asked %d times, want once; %v", asked.Load(), err)
+		t.Errorf("EPMD was asked %d times, want 1; %v", asked.Load(), err)
 	}
 	reserveAll(t)
 	if _, err := n.dial("b@127.0.0.1"); !errors.Is(err, reserve.ErrFew) || asked.Load() != 1 {
-		t.Errorf("EPMD is asked %d times, want once; %v", asked.Load(), err)
+		t.Errorf("EPMD was asked %d times, want 1; %v", asked.Load(), err)
 	}
 }
 

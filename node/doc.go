@@ -52,5 +52,5 @@
 //	pool        the memory that all connections share
 //	host        an address or, for IPv6, a /64 network, to which limits apply
 //	thread      an operating system thread; what Go schedules is a goroutine
-//	byte        eight bits; OTP's documents say byte
+//	original    boundary/flake, the Erlang server that this node replaces
 package node

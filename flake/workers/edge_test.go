@@ -256,7 +256,7 @@ func TestSigns(t *testing.T) {
 	s.sign = "lower"
 	step(t, a)
 	if f, err := parseFloor(w.data[key]); err != nil || f.Since != first.Mark+1 {
-		t.Errorf("restored to that floor: %v, %v", f, err)
+		t.Errorf("floor after a restore to floor %v: %v, %v", first, f, err)
 	}
 
 	for _, test := range []struct {

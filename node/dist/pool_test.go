@@ -413,7 +413,7 @@ func TestSharedWatches(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		refused = refused && !w.add(&w.links, 1, pids, pids, nil, nil)
 	}); n != 0 || !refused {
-		t.Errorf("a link without room: refused: %t, with %v allocations", refused, n)
+		t.Errorf("adding a link without room: refused %t, %v allocations; want true, 0", refused, n)
 	}
 	p.give(everything)
 	if !monitor(n) || !link(both) {

@@ -145,6 +145,6 @@ func TestElements(t *testing.T) {
 		}
 	}
 	if _, ok := Elements(ImproperList{List{int64(1)}, int64(2)}); ok {
-		t.Error("an improper list has elements")
+		t.Error("Elements accepted an improper list")
 	}
 }

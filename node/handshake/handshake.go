@@ -237,7 +237,7 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 	}
 	if err := recvStatus(&s, o.Alive); err != nil {
 		if errors.Is(err, io.EOF) && !o.LongLen {
-			err = fmt.Errorf("status: %w (as from a node that requires TLS)", err)
+			err = fmt.Errorf("status: %w (the node may require TLS)", err)
 		}
 		return Peer{}, err
 	}
@@ -262,7 +262,7 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 	}
 	var ack Ack
 	if err := s.recvInto(&ack); err != nil {
-		return p, fmt.Errorf("challenge_ack: %w (as after a %w)", err, ErrCookie)
+		return p, fmt.Errorf("challenge_ack: %w (possible cause: %w)", err, ErrCookie)
 	}
 	if !ack.Digest.equal(MakeDigest(o.Cookie, ours)) {
 		return p, ErrCookie

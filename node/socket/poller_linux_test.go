@@ -294,7 +294,7 @@ func TestOverloaded(t *testing.T) {
 		}
 	}
 	if cpuTime() <= 0 {
-		t.Error("this thread has not worked")
+		t.Error("the thread that runs this test has used no CPU time")
 	}
 }
 

@@ -123,7 +123,7 @@ func (o *originalNode) goesOn(what string) {
 		o.t.Fatalf("%s: the original: %v", what, err)
 	}
 	if now := o.list(); !slices.Equal(now, o.files) {
-		o.t.Errorf("%s: the folder has %q, and had %q", what, now, o.files)
+		o.t.Errorf("%s: the folder has %q, want %q as before", what, now, o.files)
 	}
 }
 
@@ -195,7 +195,7 @@ func (o *originalNode) refusals() {
 		status     int
 		want       string
 	}{
-		"wrong cookie":        {"", "-setcookie wrong", exitFailure, "as after a wrong cookie); set -setcookie, FLAKE_COOKIE, or node.cookie in the -config file"},
+		"wrong cookie":        {"", "-setcookie wrong", exitFailure, "possible cause: wrong cookie); set -setcookie, FLAKE_COOKIE, or node.cookie in the -config file"},
 		"no such node":        {"", "-from nosuch@127.0.0.1", exitFailure, "run this on the original's machine, while the original runs"},
 		"another machine":     {"", "-from flake@192.0.2.1 -setcookie 9b014e1514494868", exitFailure, "192.0.2.1 is another machine; run this on the original's machine, while the original runs"},
 		"no name":             {"", "-from flake", exitUsage, "must be name@host"},
