@@ -230,7 +230,11 @@ func (r RunOf[ID]) At(i int) ID { return r.First.Plus(i) }
 // ids may be lower than earlier ones. If a system must not rely on chance, or relies on
 // ascending ids, use [Open].
 func New() ID {
-	return digits.Must(standard().Next(context.Background())) // never fails with this clock
+	id, err := standard().Next(context.Background())
+	if err != nil { // never happens with this clock
+		panic(err)
+	}
+	return id
 }
 
 var standard = sync.OnceValue(func() *Generator {

@@ -239,7 +239,11 @@ type Run = flake.RunOf[ID]
 // with a probability of about 1 in 2^31, or 1 in 2^16 if each makes tens of thousands of ids.
 // That suffices for tests and traces. For ids that must never repeat, use [Open].
 func New(meta byte) ID {
-	return digits.Must(standard().Next(context.Background())).WithMeta(meta)
+	id, err := standard().Next(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	return id.WithMeta(meta)
 }
 
 var standard = sync.OnceValue(func() *Generator {

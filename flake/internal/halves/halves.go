@@ -26,7 +26,6 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/internal/digits"
 	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/internal/tick"
 )
@@ -159,9 +158,19 @@ func Open[T ID[T]](
 // of them. Their times come from a clock that is never set back.
 func Fresh[T ID[T]](l Layout) func() T {
 	standard := sync.OnceValue(func() *Generator[T] {
-		return digits.Must(New[T](l, flake.RandomWorker(), flake.Options{Clock: tick.ForwardClock()}))
+		g, err := New[T](l, flake.RandomWorker(), flake.Options{Clock: tick.ForwardClock()})
+		if err != nil {
+			panic(err)
+		}
+		return g
 	})
-	return func() T { return digits.Must(standard().Next(context.Background())) } // never fails with this clock
+	return func() T {
+		id, err := standard().Next(context.Background())
+		if err != nil { // never happens with this clock
+			panic(err)
+		}
+		return id
+	}
 }
 
 // Next returns the next id. It waits and fails like [flake.Generator.Next].
