@@ -52,8 +52,8 @@ type Conn struct {
 	large   chan struct{} // holds an element while a large answer is sent
 }
 
-// New returns a connection over a stream on which the handshake is done. The connection is not
-// served yet, and ends when ctx ends, if not before.
+// New returns a connection over a stream whose handshake is done. The connection is not served
+// until Serve is called. It ends no later than ctx.
 func (p *Proto) New(ctx context.Context, stream net.Conn, peer handshake.Peer) *Conn {
 	c := &Conn{
 		proto: p,
@@ -147,7 +147,7 @@ func (p *Proto) Serve(c *Conn) {
 
 func (c *Conn) setOut() {
 	context.AfterFunc(c.ctx, func() { c.conn.Close() })
-	c.ticker.Timer = time.AfterFunc(math.MaxInt64, c.tickNow) // not before Reset: tickNow uses the field
+	c.ticker.Timer = time.AfterFunc(math.MaxInt64, c.tickNow) // not before Reset, because tickNow uses the field
 	c.ticker.Reset(c.pause())
 	if err := c.extend(true, true); err != nil {
 		c.cancel(err)
@@ -155,7 +155,8 @@ func (c *Conn) setOut() {
 	c.proto.Log.Info("connected", "peer", c.peer.Name, "version", c.peer.Version, "hidden", c.peer.Hidden)
 }
 
-// finish releases the connection's memory. It returns why the peer is to blame for the end, or "".
+// finish releases the connection's memory. If the peer is to blame for the end, finish returns the
+// reason, otherwise "".
 func (c *Conn) finish() string {
 	blame, why := endingOf(context.Cause(c.ctx)) // the first cause
 	c.proto.Log.Info("disconnected", "peer", c.peer.Name, "why", why)
@@ -243,13 +244,14 @@ var errFault = errors.New("fault in the node")
 const histograms = 8
 
 // calls measures the calls of a connection, from their arrival until their answers are
-// written. It reads the clock twice per read, no matter how many calls arrive in it.
+// written. It reads the clock twice per read from the stream, however many calls arrive in that
+// read.
 type calls struct {
 	took  *latency.Histogram
 	given atomic.Uint64 // total of Message.Count
 
 	// Used only by the reader, and reset at each of its writes.
-	began    time.Duration // when the first frame arrived, as the time since Conn.since; 0 if none has
+	began    time.Duration // when the first frame arrived, counted from Conn.since; 0 if none has
 	answered uint64
 }
 
@@ -282,8 +284,8 @@ var (
 	errUnread = errors.New("the peer does not read its answers")
 )
 
-// endingOf returns text for the log about the error that ended a connection, and, if the peer is to
-// blame, the reason in one word.
+// endingOf describes the error that ended a connection. blame is the reason in one word, or "" if
+// the peer is not to blame. text is for the log.
 func endingOf(err error) (blame, text string) {
 	for _, known := range []struct {
 		err         error

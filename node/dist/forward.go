@@ -16,8 +16,9 @@ import (
 // different node name in their pids.
 
 const (
-	// maxDeliveries bounds how many nodes this node connects to at a time to deliver answers, and
-	// maxDeliveriesOfPeer how many of these connections a single peer's forwarded calls may cause.
+	// maxDeliveries bounds the nodes that this node connects to at the same time to deliver
+	// answers. maxDeliveriesOfPeer bounds how many of these connections one peer may cause by
+	// forwarding calls.
 	maxDeliveries       = 16
 	maxDeliveriesOfPeer = 4
 
@@ -179,8 +180,8 @@ func (c *Conn) passOn(a answer) {
 // them. They are written after its own answers, count against the peer that forwarded the
 // calls, and are dropped if there is no room.
 
-// maxPassedOn bounds the bytes of answers that wait for a given peer and count against a given
-// other peer. A single answer may be larger.
+// maxPassedOn bounds, for each pair of peers, the bytes of answers that wait for the one and count
+// against the other. A single answer may be larger.
 const maxPassedOn = 4 << 20
 
 // passed holds frames that wait for a peer, and counts their bytes by the peer that forwarded

@@ -32,7 +32,7 @@ type frames struct {
 
 	largest int // the length of the largest frame that next has returned since the last fill; -1 if none
 
-	account account       // counts buf while a frame needs it this large
+	account account       // counts buf while it is sized for a large frame
 	gather  account       // counts buf otherwise
 	octets  atomic.Uint64 // bytes received
 }
@@ -79,10 +79,10 @@ func (f *frames) fill() error {
 	return err
 }
 
-// makeRoom makes room to read: it moves the unhandled bytes to the front, or grows the buffer,
-// up to the end of the frame that is arriving. The buffer stays large while large frames
+// makeRoom makes room to read. It moves the unhandled bytes to the front, or grows the buffer: for
+// a large frame, at most to the size of the frame. The buffer stays large while large frames
 // arrive, because a new buffer for each of them would create garbage faster than it is collected.
-// It becomes small again when only ticks arrive.
+// The buffer becomes small again when only ticks arrive.
 func (f *frames) makeRoom() error {
 	rest := f.w - f.r
 	size := len(f.buf)

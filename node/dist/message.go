@@ -23,7 +23,7 @@ type Message struct {
 	later  bool   // the message is not handled by the reader
 	began  time.Duration
 	size   int    // as passed to Grow
-	undo   func() // returns what Grow took; nil if it took nothing
+	undo   func() // releases what Grow took; nil if Grow took nothing
 	refuse bool   // Grow must return false
 }
 
@@ -97,10 +97,11 @@ func (m *Message) Later(f func(*Message)) {
 // all callers.
 var largeAnswers = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-// Grow makes room for a term of up to size bytes in the next Buffer. If the term is large,
-// Grow waits: on the reader, for other readers; and in [Message.Later], for room and for the
-// peer's earlier large terms to be written. It returns false if the connections held too much
-// memory throughout roomTime, or if this connection has ended.
+// Grow makes room for a term of up to size bytes in the next Buffer. If the term is large, Grow may
+// wait. On the reader, it waits for other readers that build large terms. In a function passed to
+// [Message.Later], it waits for room, and until the peer's earlier large terms are written. Grow
+// returns false if the connections held too much memory throughout roomTime, or if this connection
+// has ended.
 func (m *Message) Grow(size int) bool {
 	c := m.conn
 	if m.refuse || c.ctx.Err() != nil {
@@ -120,7 +121,7 @@ func (m *Message) Grow(size int) bool {
 	return true
 }
 
-// release returns what Grow took, once the term is written.
+// release undoes Grow, once the term is written.
 func (m *Message) release() {
 	if m.undo != nil {
 		m.undo()
@@ -128,9 +129,9 @@ func (m *Message) release() {
 	}
 }
 
-// takeLarge waits until a large term of up to size bytes may be built, and returns a function to call
-// once it is built, or nil if it may not be built. Only one large term at a time may delay a
-// connection's other output.
+// takeLarge waits until a large term of up to size bytes may be built. It returns a function to
+// call once the term is built, or nil if the term may not be built. Only one large term at a time
+// may delay a connection's other output.
 func (c *Conn) takeLarge(size int) (undo func()) {
 	select {
 	case c.large <- struct{}{}:
@@ -168,8 +169,8 @@ func (c *Conn) awaitRoom(n int) bool {
 }
 
 const (
-	// roomTime is how long a large answer waits for room: long enough that memory held by other
-	// connections counts as long held and can be reclaimed.
+	// roomTime is how long a large answer waits for room. By then, memory that other connections
+	// hold counts as long held and can be reclaimed.
 	roomTime  = 2 * longHeld
 	roomPause = 20 * time.Millisecond
 )
@@ -177,8 +178,8 @@ const (
 // sendHere sends an answer to the peer, even if the process belongs to another node.
 func (c *Conn) sendHere(a answer) { c.out.end(c.appendAnswer(c.out.beginWith(a.size()), a)) }
 
-// appendAnswer appends the control message and the answer. SEND ignores its first element, but
-// peers that check it expect the empty atom.
+// appendAnswer appends the control message and the answer. The first element of SEND is unused, but
+// some peers check that it is the empty atom.
 func (c *Conn) appendAnswer(b []byte, a answer) []byte {
 	elements, op, traced, to := 3, wire.OpSend, wire.OpSendTT, a.pid
 	toAlias := a.alias != nil && c.peer.Flags.Has(handshake.Alias)
@@ -216,8 +217,8 @@ func (c *Conn) sendTerms(o wire.Op, elements int, terms ...[]byte) {
 	c.out.end(b)
 }
 
-// encode returns the pid of a local process, whose serial is in the upper 32 bits of id, in a
-// form that the peer can read.
+// encode returns the pid of a local process in a form that the peer can read. The upper 32 bits of
+// id are the serial of the pid.
 func (c *Conn) encode(id uint64) []byte {
 	p := etf.NewPid(etf.Atom(c.proto.Node), uint32(id), uint32(id>>32), c.proto.Creation)
 	b, err := etf.Append(nil, p, c.caps)

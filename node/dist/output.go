@@ -12,13 +12,13 @@ import (
 const (
 	// MaxOutput bounds the bytes that wait to be written to a peer. Only signals sent from
 	// outside the connection's reader can exceed it, because the reader does not read while its
-	// answers wait. A connection that exceeds it is closed, as is one whose next output has no
-	// room in [MaxShared] while earlier output waits.
+	// answers wait. A connection that exceeds it is closed. A connection is also closed if its next
+	// output has no room in [MaxShared] while earlier output waits.
 	MaxOutput = 32 << 20
 
 	// fullOutput is the size at which the reader writes its answers even if more calls have
-	// arrived; it writes earlier if MaxShared has no room left. A larger buffer takes no more
-	// frames, because growing it would briefly take twice its memory.
+	// arrived. It writes earlier if MaxShared has no room left. No frame is added to a larger
+	// buffer, because growing it would briefly take twice its memory.
 	fullOutput = 128 << 10
 
 	// largeFrame is the size above which the reader writes a frame immediately. Otherwise
@@ -31,7 +31,7 @@ const (
 type output struct {
 	dst      net.Conn
 	reminded atomic.Bool  // a goroutine will write the frames that were appended outside the reader
-	full     atomic.Bool  // more than fullOutput waits, or more than there is room for, or a large frame
+	full     atomic.Bool  // a large frame waits, or more bytes than fullOutput or the pool allows
 	start    func(func()) // starts a goroutine
 	fail     func(error)  // called when a write outside the reader fails, or too many bytes wait
 	taken    func()       // called when the peer has taken a part of a large write
@@ -43,7 +43,7 @@ type output struct {
 	buf     []byte    // whole frames, except between begin and end
 	flying  int       // bytes of the current write
 	account account   // counts waiting and flying bytes
-	short   bool      // account has no room for these bytes
+	short   bool      // account has no room for the waiting and flying bytes
 	kept    account   // counts buf when it is empty
 	passed  passed    // answers to calls that other peers forwarded
 	frame   int       // start of the frame between begin and end
@@ -94,7 +94,7 @@ func (o *output) end(buf []byte) {
 // waits returns the number of bytes that wait to be written.
 func (o *output) waits() int { return o.queued + len(o.buf) }
 
-// bound closes the connection if more than most bytes wait.
+// bound closes the connection if the number of waiting bytes exceeds most.
 func (o *output) bound(most int) {
 	if o.waits() > most {
 		o.closed = true
@@ -168,8 +168,8 @@ func (o *output) offer() error {
 	return o.write()
 }
 
-// write writes all waiting frames and wakes another goroutine if more were appended in the
-// meantime.
+// write writes the waiting frames. If more frames wait after that, it starts a goroutine to write
+// them.
 func (o *output) write() error {
 	if o.waits() == 0 && len(o.passed.waiting) == 0 {
 		return nil

@@ -47,15 +47,15 @@ const (
 	// pool. Any call to our servers fits, even with the longest node names.
 	ownMessage = 3 << 10
 
-	// ownArguments is the same limit for a queued message.
+	// ownArguments is the size up to which a queued message takes room only for its bytes, not for
+	// the terms decoded from it.
 	ownArguments = 512
 )
 
 var errShared = errors.New("no room: the connections hold too much memory")
 
-// pool counts the bytes held within MaxShared and MaxSmall, and within MaxSpare. When there is
-// no room, it ends the connection that holds the most memory and has held it for a long time, if
-// that connection holds more than the one that needs room.
+// pool counts the bytes held within MaxShared and MaxSmall, and within MaxSpare. When there is no
+// room, it may end a connection that holds more than the one that needs room: see makeRoom.
 type pool struct {
 	percent int // applied to the bounds; 0 means 100
 
@@ -82,11 +82,11 @@ func (p *pool) part(bound int) int {
 	return bound * p.percent / 100
 }
 
-// makeRoom stops and returns the heaviest holder, if it weighs more than asks would if asks held
-// the given number of bytes. A holder's weight is the bytes it holds plus the bytes it has long
-// held. So among many connections that hold about the same amount, a frequent caller that holds
-// little between calls is spared. If asks would hold more than smallMemory, makeRoom stops only a
-// holder that has long held more than asks would hold.
+// makeRoom makes room for asks; all is the number of bytes that asks would then hold. It stops and
+// returns the heaviest holder, if that holder weighs more than asks would then. A holder's weight
+// is the bytes it holds plus the bytes it has long held. So among many connections that hold about
+// the same amount, a frequent caller that holds little between calls is spared. If asks would hold
+// more than smallMemory, makeRoom stops only a holder that has long held more than asks would hold.
 func (p *pool) makeRoom(asks *memory, all int) *memory {
 	now := time.Now()
 	than := all + asks.steady(now)
@@ -160,7 +160,7 @@ func weight(message []byte, own int) int {
 	return len(message) + min(perOctet*len(message), most)
 }
 
-// weigh takes room for a message's terms. The caller must return it.
+// weigh takes room for a message's terms. The caller must return taken to the pool.
 func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 	taken = weight(message, own)
 	if !c.memory.take(taken) {
@@ -258,8 +258,8 @@ func (s *memory) stop() {
 	s.change(-n)
 }
 
-// freed records that a connection has ended and released its memory. Bytes that others hold for
-// it may still be counted.
+// freed records that a connection has ended and released its memory. Bytes that others hold for the
+// connection may still be counted.
 func (s *memory) freed() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Answers to one process are sent in the order of its requests, as a gen_server does. While a
-// server builds an answer on another goroutine, later requests from that process to that
+// A process receives answers in the order of its requests, as it does from a gen_server in Erlang.
+// While a server builds an answer on another goroutine, later requests from that process to that
 // server are queued; requests from other processes are not.
 
 // queuedSize is the memory that a queued message takes in addition to its bytes.
@@ -54,7 +54,7 @@ func (s *queues) next(l *queue) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.grow(-l.waiting[0].size)
-	l.waiting[0] = waiter{} // the array outlives it
+	l.waiting[0] = waiter{} // so that the array does not keep the message
 	if l.waiting = l.waiting[1:]; len(l.waiting) == 0 {
 		s.all.remove(l.key)
 		s.n.Add(-1)
@@ -78,7 +78,8 @@ func (s *queues) clear() {
 	s.grow(0)
 }
 
-// grow adds n to the bytes held, unless n > 0 and there is no room.
+// grow adds n to the bytes held and reports whether it did. It adds a positive n only if there is
+// room.
 func (s *queues) grow(n int) bool {
 	room := s.account.hold(s.held+n+s.all.idle()) || n <= 0
 	if room {

@@ -27,10 +27,10 @@ const (
 	spawnedMonitor = 2
 )
 
-// spawn calls started and then f on a new goroutine, unless the connection has ended by then. It
-// takes functionSize bytes from the pool until the goroutine ends; if there is no room for them, it
-// calls neither and returns false. In either case, the taken bytes, which the caller took, are
-// returned to the pool too.
+// spawn calls started, and then f on a new goroutine unless the connection has ended by then. For
+// the goroutine, spawn takes functionSize bytes from the pool. If there is no room for them, it
+// calls neither function and returns false. The bytes in taken, which the caller has taken from the
+// pool, are returned when the goroutine ends, or immediately if spawn returns false.
 func (c *Conn) spawn(taken int, started, f func()) bool {
 	if !c.memory.take(functionSize) {
 		c.memory.give(taken)
@@ -81,9 +81,9 @@ func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	return err
 }
 
-// SpawnFor spawns a function for a process of the peer, linked to it if link is set, as
-// net_kernel does for nodes that do not send spawn requests. It calls started with the new
-// pid, or returns OTP's error.
+// SpawnFor spawns a function for owner, a process of the peer, as net_kernel does for nodes that do
+// not send spawn requests. If link is true, the new process is linked to owner. SpawnFor calls
+// started with the new pid, or returns OTP's error.
 func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, arguments, options []byte,
 	started func(pid []byte)) (refused string) {
 	c := m.conn
@@ -118,7 +118,8 @@ func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, a
 	return ""
 }
 
-// decodeSpawn decodes a SPAWN_REQUEST. why is OTP's error; the caller must return q.taken in any case.
+// decodeSpawn decodes a SPAWN_REQUEST. why is OTP's error; the caller must return q.taken to the
+// pool in any case.
 func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err error) {
 	if q.taken, err = c.weighArguments(m.Payload); err != nil {
 		return q, "system_limit", err
@@ -148,7 +149,7 @@ func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err err
 	return q, "", nil
 }
 
-// weighArguments takes room for the terms of arguments. The caller must return it.
+// weighArguments takes room for the terms of arguments. The caller must return taken to the pool.
 func (c *Conn) weighArguments(b []byte) (taken int, err error) {
 	if len(b) > MaxArguments {
 		return 0, fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(b), MaxArguments)

@@ -7,8 +7,8 @@ import "time"
 const maxTick = 15 * time.Second
 
 // ticker is the timer for ticks, with the counts of received bytes and of writes at the last tick.
-// A goroutine that waits for the next tick would need about as much memory as the rest of the
-// connection.
+// It is not a goroutine, because one that waits for the next tick would need about as much memory
+// as the rest of the connection.
 type ticker struct {
 	*time.Timer
 	received, written uint64

@@ -63,8 +63,8 @@ func (w *watches) clear() {
 	w.account.hold(0)
 }
 
-// settle counts the bytes held, and more, and reports whether there is room. It includes those kept
-// for later watches, so that not every call changes the pool.
+// settle counts the bytes held plus more bytes, and reports whether there is room. The bytes kept
+// for later watches count too, so that not every call changes the pool.
 func (w *watches) settle(more int) bool {
 	return w.account.hold(w.held + more + w.monitors.idle() + w.links.idle())
 }
@@ -80,7 +80,8 @@ func (w *watches) shrink() {
 	w.settle(0)
 }
 
-// add adds a watch, in place of any with the same key, and reports whether there is room for it.
+// add adds a watch and reports whether there is room for it. The watch replaces any earlier one
+// with the same key.
 func (w *watches) add(set *watchSet, process uint64, key, first, second, third []byte) bool {
 	hash := maphash.Bytes(w.seed, key)
 	w.remove(set, hash)
@@ -149,8 +150,8 @@ func (c *Conn) recvLink(m *wire.Message) error {
 	return nil
 }
 
-// watch adds a watch on the process that the first term names. If it cannot, it reports the end of
-// the process.
+// watch adds a watch on the process that the first term names. If it cannot, it reports to the peer
+// that the process has ended.
 func (c *Conn) watch(set *watchSet, key, first, second, third []byte) {
 	w, reason := &c.watches, "noproc"
 	w.mu.Lock()
