@@ -147,7 +147,8 @@ func (p *Proto) Serve(c *Conn) {
 
 func (c *Conn) setOut() {
 	context.AfterFunc(c.ctx, func() { c.conn.Close() })
-	c.ticker.Timer = time.AfterFunc(math.MaxInt64, c.tickNow) // not before Reset, because tickNow uses the field
+	// The timer must not fire before Reset, because tickNow uses the field.
+	c.ticker.Timer = time.AfterFunc(math.MaxInt64, c.tickNow)
 	c.ticker.Reset(c.pause())
 	if err := c.extend(true, true); err != nil {
 		c.cancel(err)

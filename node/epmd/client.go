@@ -44,8 +44,8 @@ func Lookup(ctx context.Context, addr, name string) (Node, error) {
 	return resp.Node, nil
 }
 
-// request makes a request about a name on a new connection, because EPMD answers only one per
-// connection. On success it returns the connection, without a deadline.
+// request makes a request about a name on a new connection, because EPMD answers only one request
+// per connection. On success it returns the connection, without a deadline.
 func request(ctx context.Context, addr, name string, req, resp message) (net.Conn, error) {
 	if cause := badName(name); cause != "" {
 		return nil, fmt.Errorf("name: %s", cause)
@@ -102,9 +102,9 @@ func receive(r io.Reader, resp message) error {
 // Registration is a node's entry in an EPMD. It lasts as long as its connection.
 type Registration struct{ conn net.Conn }
 
-// Register registers n, which supports versions 5 to 6, with the EPMD at addr. A zero Type means
-// Normal. It returns ErrNameTaken if the name is in use. A node chooses its own creation, so
-// Register ignores the one that the EPMD assigns.
+// Register registers n with the EPMD at addr, as a node that supports versions 5 and 6. A zero Type
+// means Normal. Register returns ErrNameTaken if the name is in use. A node chooses its own
+// creation, so Register ignores the one that the EPMD assigns.
 func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
 	n.Type = cmp.Or(n.Type, Normal)
 	n.Highest, n.Lowest = Version6, Version5

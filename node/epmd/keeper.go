@@ -60,7 +60,7 @@ type Keeper struct {
 	Log   *slog.Logger // nil means slog.Default
 
 	program  string        // OTP's daemon; empty means "epmd"
-	patience time.Duration // 0 means the constant of that name
+	patience time.Duration // 0 means the constant patience
 
 	host    string    // the node's host
 	lostAt  time.Time // when the connection to another program's EPMD was lost
@@ -280,8 +280,8 @@ func joinPort(host string, port uint16) string {
 }
 
 // Find asks the EPMD on its host for the node name@host. It returns ErrNotFound if the node is
-// not registered. In mode Off it returns our own port if that is fixed, like Erlang with
-// -erl_epmd_port; otherwise it fails.
+// not registered. In mode Off it returns our own port if Fixed is set, like Erlang with
+// -erl_epmd_port, and fails if not.
 func (k *Keeper) Find(ctx context.Context, nodename string) (n Node, host string, err error) {
 	name, host, err := splitName(nodename)
 	if err != nil {
@@ -313,9 +313,9 @@ func splitName(nodename string) (name, host string, err error) {
 	return name, host, nil
 }
 
-// provide starts an EPMD on a port on which none listens. Like erl, it starts OTP's daemon,
-// because the daemon outlives this process; if the daemon is not installed or does not start,
-// provide starts our own EPMD.
+// provide starts an EPMD on Port, on which none listens. Like erl, it starts OTP's daemon, because
+// the daemon outlives this process; if the daemon is not installed or does not start, provide
+// starts our own EPMD.
 func (k *Keeper) provide(ctx context.Context) error {
 	if path, err := exec.LookPath(k.program); err == nil {
 		err := k.startDaemon(ctx, path)
@@ -365,9 +365,9 @@ func (k *Keeper) serve() error {
 	return nil
 }
 
-// listen listens on the addresses in ERL_EPMD_ADDRESS and on loopback or, if that variable is not
-// set, on all addresses, as the daemon does. The IPv6 loopback address is optional unless the
-// variable contains it, because the system may not have it.
+// listen listens, like the daemon, on the addresses in ERL_EPMD_ADDRESS and on loopback, or on all
+// addresses if that variable is not set. The IPv6 loopback address is optional unless the variable
+// contains it, because the system may not have it.
 func listen(port uint16) (ls []net.Listener, err error) {
 	env := os.Getenv("ERL_EPMD_ADDRESS")
 	var hosts []string

@@ -52,7 +52,7 @@ func (r *reader) node() Node {
 	return n
 }
 
-// Alive2Req is ALIVE2_REQ, which registers a node while the connection is open.
+// Alive2Req is ALIVE2_REQ, which registers a node for as long as the connection stays open.
 type Alive2Req struct{ Node Node }
 
 // Append appends the request to dst.
@@ -105,7 +105,7 @@ func (m *PortPlease2Req) Append(dst []byte) []byte {
 	return append(append(dst, byte(TagPortPlease2Req)), m.Name...)
 }
 
-// Decode reads the request from src. Old C nodes add a zero byte to the name.
+// Decode reads the request from src. It ignores the zero byte that old C nodes add to the name.
 func (m *PortPlease2Req) Decode(src []byte) error {
 	r := newReader(src, TagPortPlease2Req)
 	n := len(r.src)

@@ -20,7 +20,7 @@ import (
 const (
 	maxRegistered = 1024                  // nodes
 	maxWaiting    = 1024                  // connections without a registration; each further one closes another
-	maxPerHost    = 256                   // of these, connections from one host
+	maxPerHost    = 256                   // those of them that come from one host
 	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ takes 1288
 	answerTime    = 5 * time.Second       // bounds a request with its reply
 	grace         = 50 * time.Millisecond // a connection younger than this is not closed to make room
@@ -94,7 +94,8 @@ func (s *Server) Close() {
 	s.wg.Wait()
 }
 
-// accept serves conn on a new goroutine. If there are too many connections, it closes another.
+// accept serves conn on a new goroutine. If there are too many connections, it first closes
+// another.
 func (s *Server) accept(conn net.Conn) {
 	v := &client{Conn: conn, host: host.Of(conn.RemoteAddr()), local: isLocal(conn), since: time.Now()}
 	out, ok := s.enter(v)
@@ -132,8 +133,9 @@ func (s *Server) enter(v *client) (out *client, ok bool) {
 }
 
 // tooMany returns nil if one more connection is within the limits. Otherwise it returns the
-// longest-waiting connection from host, if host has too many connections, or from the host with
-// the most connections. Well-behaved peers send their request immediately.
+// longest-waiting connection of one host: of the given host, if that has too many connections, or
+// else of the host with the most. Well-behaved peers send their request immediately, so that theirs
+// do not wait long.
 func (s *Server) tooMany(host netip.Addr) (out *client) {
 	ofHost, inAll := s.waiting.Full(host)
 	if !ofHost && !inAll {
@@ -295,7 +297,7 @@ func (s *Server) register(v *client, req []byte) error {
 	return nil
 }
 
-// refusedCreation is the creation in a refusal, as from the real daemon.
+// refusedCreation is the creation in a refusal, the same as in the real daemon's refusals.
 const refusedCreation = 99
 
 func (s *Server) lookup(conn net.Conn, req []byte) error {
@@ -312,8 +314,8 @@ func (s *Server) lookup(conn net.Conn, req []byte) error {
 	return send(conn, &resp)
 }
 
-// names sends NAMES_RESP, which ends with the connection: this EPMD's port, and a line per
-// node.
+// names sends NAMES_RESP: this EPMD's port, and a line per node. The end of the connection ends the
+// reply.
 func (s *Server) names(conn net.Conn) error {
 	port := 0
 	if addr, ok := conn.LocalAddr().(*net.TCPAddr); ok {

@@ -93,7 +93,7 @@ type supervisorProcess struct {
 
 // ProcessLoop runs the supervisor.
 func (s *supervisorProcess) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
-	s.spec.Up(p.Self().ID, nil) // before those of its children
+	s.spec.Up(p.Self().ID, nil) // before the Up of any child
 	defer s.spec.Down(p.Self().ID, shutdown)
 	return s.Supervisor.ProcessLoop(p, started)
 }
@@ -141,7 +141,7 @@ func (s *process) ProcessInit(p gen.Process, _ ...ergoetf.Term) (gen.ProcessStat
 
 // ProcessLoop runs the process and returns its exit reason.
 func (s *process) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
-	id, done := p.Self().ID, p.Context().Done() // when the node or the supervisor ends
+	id, done := p.Self().ID, p.Context().Done() // closed when the node or the supervisor ends
 	ends := make(chan etf.Term, 1)              // Ergo's own Kill is not safe once the process ends
 	var once sync.Once
 	s.Up(id, func(reason etf.Term) {

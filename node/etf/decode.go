@@ -87,7 +87,7 @@ func (d *decoder) term(depth int) Term {
 	return nil
 }
 
-// count adds n elements and returns n, or 0 if that makes too many.
+// count adds n elements and returns n. If there are then too many, it fails and returns 0.
 func (d *decoder) count(n int) int {
 	d.elements += n
 	if d.elements > MaxElements {

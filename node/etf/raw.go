@@ -239,9 +239,9 @@ func (r *Reader) float(tag Tag) float64 {
 	return f
 }
 
-// leaf returns the length of the term at the start of src if the term is of a kind that makes up most calls: an
-// ASCII atom, a pid or reference of a node with an ASCII name, or a small integer, complete and in its newest form.
-// For all other terms it returns 0, and head must be called.
+// leaf is a fast path for the terms that make up most calls: ASCII atoms, pids and references of nodes with ASCII
+// names, and small integers, in their newest forms. It returns the length of the term at the start of src if that is
+// one of these and complete. Otherwise it returns 0, and head must read the term.
 func leaf(src []byte) int {
 	if len(src) < 2 {
 		return 0
@@ -315,10 +315,10 @@ func (r *Reader) identifier(tag Tag) identifier {
 	return id
 }
 
-// layouts are the layouts of pids, ports and references. A reference that begins with the number of its words has the
-// words after the creation.
+// layouts are the layouts of pids, ports and references. In a reference that begins with the number of its words, the
+// words follow the creation.
 var layouts = [256]struct {
-	words    int // number before the creation, or 0
+	words    int // number of words before the creation; 0 if they follow it
 	creation int // size in bytes
 	old      Tag // the tag of the form with a creation of 1 byte
 }{

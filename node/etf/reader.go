@@ -28,8 +28,8 @@ func (e *SyntaxError) Error() string {
 
 // Reader is a cursor over the bytes of one or more terms. The first failure sticks: after it, the Reader is at the
 // end of the source and every method returns a zero value. So a message can be parsed without a check at each step;
-// [Reader.Finish] returns the error. Unless it fails, a Reader allocates only for Latin-1 atoms, see [Reader.Atom],
-// and for funs nested more than four deep.
+// [Reader.Finish] returns the error. Unless it fails, a Reader allocates only for Latin-1 atoms (see [Reader.Atom]) and
+// for funs nested more than four deep.
 type Reader struct {
 	src  []byte
 	off  int         // offset of the next byte
@@ -173,7 +173,7 @@ func (r *Reader) next() Tag {
 	return Tag(r.uint8())
 }
 
-// expect reads a tag and fails with reason unless it is tag.
+// expect reads a tag. It fails with reason if that is not the expected tag.
 func (r *Reader) expect(tag Tag, reason string) {
 	if r.next() != tag {
 		r.refuse(reason)

@@ -6,9 +6,9 @@
 //
 // [FormatRaw] and [Format] print a term on one line for logs. Package erltext prints terms like the Erlang shell.
 //
-// All tags of that document can be read, including old ones; the [Caps] of a peer decide which tags are written.
-// Compressed terms, atom cache references (of distribution headers) and LOCAL_EXT are refused. A map may contain
-// equal keys.
+// Compressed terms, atom cache references (of distribution headers) and LOCAL_EXT are refused. All other tags of that
+// document can be read, including old ones. The [Caps] of a peer decide which tags are written. A map may contain equal
+// keys.
 //
 // Input may be hostile. Any input results in a value or a [SyntaxError], a length is refused unless the remaining
 // bytes can hold it, and no function recurses deeper than [MaxDepth].
@@ -38,15 +38,15 @@ import (
 //	Encoded       any term, already encoded; Append accepts it, Decode never returns it
 type Term any
 
-// Encoded is a well-formed term in external bytes that every peer can read. It avoids building a large term from the
-// other types.
+// Encoded is a well-formed term that is already encoded, in a form that every peer can read. With it, a large term need
+// not be built from the other types.
 type Encoded []byte
 
 // Atom is the text of an atom in UTF-8.
 type Atom string
 
-// Bitstring is a binary whose last byte has only Bits (1 to 7) bits: the upper bits of the byte. Its
-// other bits are zero.
+// Bitstring is a binary whose last byte has only Bits (1 to 7) bits. They are the upper bits of the byte; the other
+// bits are zero.
 type Bitstring struct {
 	Bytes []byte
 	Bits  uint8
@@ -120,7 +120,7 @@ func PidParts(pid []byte) (node []byte, id uint64, creation uint32) {
 // Node returns the name of the process's node.
 func (p Pid) Node() Atom { return Atom(takeApart([]byte(p)).node) }
 
-// Creation returns the creation of the node, which identifies a run of it.
+// Creation returns the creation of the node, which identifies one run of the node.
 func (p Pid) Creation() uint32 { return takeApart([]byte(p)).creation }
 
 // NewRef returns a reference of 1 to MaxReferenceWords words as a NEWER_REFERENCE_EXT. It does not check its arguments:

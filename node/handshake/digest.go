@@ -37,13 +37,14 @@ func (d Digest) equal(other Digest) bool {
 	return subtle.ConstantTimeCompare(d[:], other[:]) == 1
 }
 
-// Challenges holds the challenges of handshakes in progress. A digest names neither side, so a
-// peer without the cookie could send a node's challenge back to it on another connection, and
-// use the resulting digest on the first. The zero value is empty.
+// Challenges holds the challenges of handshakes in progress. A digest names neither side. So a peer
+// without the cookie could send a node's challenge back to that node on a second connection, and
+// use the resulting digest on the first. For this reason a peer that sends an open challenge is
+// refused. The zero value is empty.
 type Challenges struct{ open sync.Map }
 
-// pose returns a new random challenge, so that a recorded handshake cannot be replayed, and
-// a function that closes the challenge.
+// pose returns a new challenge and a function that closes it. The challenge is random, so that a
+// recorded handshake cannot be replayed.
 func (c *Challenges) pose(random io.Reader) (challenge uint32, end func(), err error) {
 	if random == nil {
 		random = rand.Reader

@@ -49,7 +49,7 @@ const mandatory25 = ExtendedReferences | FunTags | ExtendedPidsPorts | UTF8Atoms
 //
 // PUBLISHED is not offered, so that we are a hidden node, like a C or Java node. A published
 // node would join the meshes of its callers: global would connect all callers to each other,
-// and from OTP 25 on disconnect us whenever two of them lose their connection
+// and from OTP 25 on disconnect us whenever two of them lose the connection to each other
 // (prevent_overlapping_partitions).
 const Offered = mandatory25 | Mandatory25Digest | DistMonitor | DistMonitorName |
 	SmallAtomTags | UnlinkID | Spawn | V4NC | Alias

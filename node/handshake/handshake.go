@@ -157,9 +157,9 @@ func (a *acceptor) sendStatus() error {
 	return fmt.Errorf("%w: status %s", ErrRefused, status)
 }
 
-// prove exchanges the challenges. A node that supports version 6 but sent an old name (OTP
-// 23 and 24, if they could not ask EPMD) is sent a version 6 challenge. A peer accepts an
-// assigned name only from a challenge with NAME_ME.
+// prove exchanges the challenges. A node that supports version 6 but sent a version 5 name is sent
+// a version 6 challenge. OTP 23 and 24 send such a name if they could not ask EPMD. A peer accepts
+// the name assigned to it only if the challenge has NAME_ME.
 func (a *acceptor) prove() error {
 	version := a.peer.Version
 	if a.name.Flags.Has(Handshake23) {

@@ -129,7 +129,7 @@ const (
 	StatusNotAllowed     Status = "not_allowed"
 	StatusAlive          Status = "alive" // the name is already connected; continue?
 	StatusTrue           Status = "true"  // answer to alive: continue
-	StatusFalse          Status = "false" // answer to alive: keep the connection
+	StatusFalse          Status = "false" // answer to alive: keep the earlier connection
 )
 
 // Append appends the message: 's' and the word.

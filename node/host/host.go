@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Of returns the host of an address: the address, or for IPv6 its /64 network, because one host
-// commonly owns all of it. It returns the zero Addr for loopback addresses, which all callers
-// on this machine share, and for addresses that are not TCP addresses.
+// Of returns the host of an address: the address itself or, for IPv6, its /64 network, because a
+// single host commonly owns a whole /64. It returns the zero Addr for loopback addresses, which all
+// callers on this machine share, and for addresses that are not TCP addresses.
 func Of(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -67,7 +67,8 @@ func (l *Line[C]) Full(host netip.Addr) (ofHost, inAll bool) {
 	return ofHost, len(l.All) >= l.Most
 }
 
-// Crowd returns the host with the most connections that counted accepts, and their number.
+// Crowd counts the connections for which counted returns true. It returns the host with the most of
+// them, and their number.
 func (l *Line[C]) Crowd(counted func(C) bool) (host netip.Addr, n int) {
 	if l.counts == nil {
 		l.counts = make(map[netip.Addr]int)
@@ -84,7 +85,7 @@ func (l *Line[C]) Crowd(counted func(C) bool) (host netip.Addr, n int) {
 	return host, n
 }
 
-// First returns the first connection that accept accepts, or the zero C.
+// First returns the first connection for which accept returns true, or the zero C.
 func (l *Line[C]) First(accept func(C) bool) (first C) {
 	if i := slices.IndexFunc(l.All, accept); i >= 0 {
 		first = l.All[i]

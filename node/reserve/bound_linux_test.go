@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The kernel buffers no more for a peer than Bound sets, which Linux doubles.
+// The kernel buffers no more for a peer than twice what Bound sets: Linux doubles the value.
 func TestBound(t *testing.T) {
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -36,8 +36,8 @@ const (
 // ErrFew means that only reserved descriptors are left.
 var ErrFew = errors.New("too few file descriptors left")
 
-// Enough fails if the limit on descriptors is below the sum of Needed and more, or the limit on threads
-// below the number that is reserved.
+// Enough fails if the limit on descriptors is below Needed+more, or if the limit on threads is
+// below the number of reserved threads.
 func Enough(more int) error {
 	if most, need := limit(), uint64(Needed+more); most < need {
 		return fmt.Errorf("the limit of %d open files is below the %d that the node needs; "+
@@ -155,8 +155,9 @@ func threadsKept() int64 { return ThreadsKept + int64(runtime.GOMAXPROCS(0)) }
 // Threads returns the number of threads for connections.
 func Threads() int64 { return max(allThreads()-threadsKept(), 0) }
 
-// Memory returns how many bytes of memory this process can use: nine tenths of the limit of
-// its control groups when Memory was first called, or math.MaxInt64 if there is no limit.
+// Memory returns how many bytes of memory this process can use: nine tenths of the limit of its
+// control groups, or math.MaxInt64 if there is no limit. The limit is read when Memory is first
+// called.
 var Memory = sync.OnceValue(func() int64 {
 	return memoryOf(groups("/proc/self/cgroup", "/sys/fs/cgroup", "memory"))
 })

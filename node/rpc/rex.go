@@ -24,7 +24,7 @@ type Rex struct {
 	Node  etf.Atom
 	Table Table
 
-	// Send sends a message to the process registered as name and reports whether it exists.
+	// Send sends a message to the process registered as name, and reports whether there is one.
 	Send func(name etf.Atom, message []byte, c genserver.Caller) bool
 }
 
@@ -32,7 +32,8 @@ type Rex struct {
 func (x *Rex) HandleCall(c genserver.Call) {
 	caps := c.Caps()
 	if r := etf.NewReader(c.Request); string(r.Atom()) == "stop" {
-		c.Reply(etf.MustAppendAtom(c.Begin(), "stopped", caps)) // it has no state, so a restart changes nothing
+		// This rex has no state, so a restart would change nothing.
+		c.Reply(etf.MustAppendAtom(c.Begin(), "stopped", caps))
 		return
 	}
 	if run := x.decode(c.Request, "call", "block_call"); run != nil {

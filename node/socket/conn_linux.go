@@ -23,12 +23,13 @@ type conn struct {
 
 	dedicated  bool      // the reading goroutine may have a thread
 	quick      int       // number of consecutive reads shorter than idle
-	evictions  int       // number of times that the poller has evicted it
-	aloneUntil time.Time // the poller does not read it before this time
+	evictions  int       // number of times that the shared poller has evicted it
+	aloneUntil time.Time // the shared poller does not read it before this time
 
 	writing sync.Mutex
 
-	// Only the reader changes tcp and held, under both locks, so that no writer is using them.
+	// Only the reader changes tcp and held. It then holds both locks, so that no writer is using
+	// them.
 	mu              sync.Mutex
 	tcp             *net.TCPConn
 	held            *held // if not nil, tcp is closed
@@ -46,7 +47,7 @@ func Adopt(c net.Conn) net.Conn {
 }
 
 // Serve calls step until it fails, and returns its error. Only step may read c. If c is an adopted
-// connection, or a layer above one that has a method NetConn, it gets a thread while it is busy.
+// connection, or a layer with a NetConn method above one, it gets a thread while it is busy.
 //
 // A step must read once and handle the data. If c is one of several busy connections, the shared
 // poller calls step; then Read does not wait: it returns 0 and no error if there is no data. A step
@@ -169,7 +170,7 @@ func (c *conn) giveBack() {
 	c.tcp, c.held = back.(*net.TCPConn), nil
 }
 
-// Read may return up to idle after the deadline if a thread reads the connection.
+// Read may return up to idle later than the deadline if a thread reads the connection.
 func (c *conn) Read(b []byte) (int, error) {
 	for c.held != nil {
 		n, err := c.held.read(b)

@@ -11,15 +11,16 @@
 // on another machine it is the processor that handles the network card's interrupts.
 //
 // Several busy connections share one thread, the shared poller, because each additional thread
-// has to wake up. If a peer does not read, or handling its data takes a long time, its connection
-// keeps the blocked goroutine, and the other connections continue on a new one after at most 20
-// ms. If the work exceeds one processor, the connection that sends most is evicted. In both
-// cases that connection gets its own thread for a while. A TLS connection always has its own.
+// would have to be woken up. If a peer does not read, or handling its data takes a long time, its
+// connection keeps the blocked goroutine, and the other connections continue on a new one after at
+// most 20 ms. If the work is too much for one processor, the connection that sends most is evicted.
+// In both cases that connection gets its own thread for a while. A TLS connection always has its
+// own.
 //
 // A quiet connection needs no thread: Go's poller watches it like any other. A thread that
-// takes it over duplicates its descriptor and closes the poller's, so that a segment does not
-// wake up both. When the connection has been quiet for a moment, the poller watches a new
-// duplicate. So a peer that rarely calls needs one descriptor and no thread.
+// takes it over duplicates its descriptor and closes the poller's, so that a segment wakes up only
+// the thread. When the connection has been quiet for a moment, the poller watches a new duplicate.
+// So a peer that rarely calls needs one descriptor and no thread.
 //
 // All this applies to Linux. On other systems the package does not change connections.
 //
@@ -49,8 +50,8 @@
 //	64            14.2       13.7   0.90 (0.69-1.05)   1.08 (0.91-1.26)
 //	64, loops     14.4       13.4   0.94 (0.67-1.07)   1.06 (0.94-1.17)
 //
-// The last table compares threads that yield to Go's scheduler, see yieldTime, with threads
-// that do not, over veth, with one node, in 11 rounds:
+// The last table compares threads that yield to Go's scheduler (see yieldTime) with threads that do
+// not. It was measured over veth, with one node, in 11 rounds:
 //
 //	callers              without   with   ratio              calls/s
 //	1                       22.1   17.9   0.90 (0.63-1.02)   1.09 (0.90-1.43)
@@ -70,13 +71,13 @@ const (
 	// connections.
 	MaxThreads = 64
 
-	// idle is how long a connection must be quiet before its thread gives it back, and busy how
-	// many consecutive reads must take less than that before a thread takes it over. A call
-	// needs up to three reads.
+	// idle is how long a connection must be quiet before its thread gives it back. busy is the
+	// number of consecutive reads, each shorter than idle, after which a thread takes the
+	// connection over. A call needs up to three reads.
 	idle = 10 * time.Millisecond
 	busy = 8
 
-	// firstAlone is how long an evicted connection has its own thread. It doubles with each
+	// firstAlone is how long an evicted connection has its own thread. The time doubles with each
 	// additional eviction, up to maxEvictions.
 	firstAlone   = time.Second
 	maxEvictions = 6

@@ -103,7 +103,8 @@ func (p *poller) run(runner, epoll int) {
 	}
 }
 
-// overloaded reports whether a runner that worked for so long in the time that passed was always busy.
+// overloaded reports whether a runner was always busy. worked is its CPU time in the time that
+// passed.
 func overloaded(worked, passed time.Duration) bool { return worked > passed*9/10 }
 
 // cpuTime returns the CPU time of the calling thread.
@@ -145,9 +146,9 @@ func (p *poller) end(runner int, m *pollConn, err error) bool {
 	return true
 }
 
-// sweep drops connections that are quiet, and a single busy one. If the runner was always busy,
-// sweep evicts the connection that sends most, because its own thread can use another
-// processor. When no connections are left, sweep closes the poller and returns false.
+// sweep drops the connections that are quiet, and a busy one if no other has a thread. If the
+// runner was always busy, sweep evicts the connection that sends most, because its own thread can
+// use another processor. When no connections are left, sweep closes the poller and returns false.
 func (p *poller) sweep(always bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,7 +211,7 @@ func (p *poller) leave(m *pollConn) {
 	p.drop(m)
 }
 
-// drop removes m, so that share returns: immediately, or after the current step.
+// drop removes m, so that share returns: immediately, or after m's step if the runner is in it.
 func (p *poller) drop(m *pollConn) {
 	if m.gone {
 		return

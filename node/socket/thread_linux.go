@@ -245,7 +245,7 @@ type runQueue struct {
 // openRunQueue opens the schedstat file of the calling thread: see proc(5).
 func openRunQueue() runQueue {
 	f, _ := os.Open("/proc/thread-self/schedstat")
-	if reserve.Check(f) != nil { // also without a file
+	if reserve.Check(f) != nil { // fails without a file too
 		f.Close()
 		f = nil
 	}
