@@ -57,7 +57,7 @@ func (f *failing) SetWriteDeadline(d time.Time) error {
 	return errors.Join(f.fails("write deadline"), f.Conn.SetWriteDeadline(d))
 }
 
-// connectFailing returns a rig whose stream fails in the same way as f.
+// connectFailing returns a rig whose stream is f.
 func connectFailing(t *testing.T, f *failing) *rig {
 	r := newRig(t, ticktime)
 	r.stream = func(c net.Conn) net.Conn {
@@ -208,7 +208,7 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-// A call is timed from the first call that arrived in the same read, not in an earlier one.
+// A call is timed from the arrival of the first call in the same read, not in an earlier read.
 func TestLatencyOfRead(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.local.flake.receive = func(m *Message) error {

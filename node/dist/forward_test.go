@@ -99,8 +99,8 @@ func testErrand(t *testing.T, r *rig, err error) {
 	other.close()
 }
 
-// Answers waiting for nodes are bounded in number and in size. Answers to an unreachable
-// node, or to this one, are sent to the peer that forwarded the calls.
+// Answers waiting for nodes are bounded in number and in size. Answers to an unreachable node, or
+// to this node, are sent to the peer that forwarded the calls.
 func TestDeliveriesFail(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		open := make(chan struct{})
@@ -248,7 +248,7 @@ func TestPassOn(t *testing.T) {
 	})
 }
 
-// passOn passes on an answer for r's peer to a call that by's peer forwarded.
+// passOn passes on an answer to r's peer. The peer of by forwarded the call.
 func (r *rig) passOn(by *rig, a answer) {
 	a.pid = []byte(etf.NewPid(etf.Atom(r.conn.peer.Name), 9, 0, 1))
 	a.by = by.conn

@@ -19,8 +19,8 @@ func (r *rig) sendOctets(n int) {
 	synctest.Wait()
 }
 
-// Waiting output and output being written count against the pool, except for the connection's
-// floor and what allow allows.
+// Waiting output and output being written count against the pool, except for the connection's floor
+// and the bytes that allow adds to it.
 func TestOutputHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -85,7 +85,8 @@ func TestMaxOutputExactly(t *testing.T) {
 	}
 }
 
-// The reports of one end count against MaxOutput together, although none is written before the last one.
+// The reports of the end of one process are all appended before any is written. Together they count
+// against MaxOutput.
 func TestMaxOutputOfEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -235,7 +236,7 @@ func TestWaitForWrites(t *testing.T) {
 	})
 }
 
-// writer counts writes. Each write returns the error that each returns.
+// writer counts writes. A write returns the error from calling each.
 type writer struct {
 	net.Conn
 	each   func() error

@@ -20,8 +20,9 @@ func ask(word etf.Atom, by etf.Pid, server etf.Atom, tag int, request etf.Atom) 
 	return frame(etf.Tuple{number(wire.OpRegSend), by, etf.Atom(""), server}, external(message))
 }
 
-// answersLate makes the rig's processes answer a request with its tag: a request "late"
-// after a receive from gate, any other at once. The answer to a refused request is -1.
+// answersLate makes the rig's processes answer each request with its tag. They answer the request
+// "late" after a receive from gate, and other requests at once. If there is no room, the answer is
+// -1.
 func (r *rig) answersLate(gate <-chan struct{}) {
 	r.local.flake.receive = func(m *Message) error {
 		term, err := etf.Decode(m.Term())
@@ -118,8 +119,8 @@ func TestEmptyQueueEnds(t *testing.T) {
 	}
 }
 
-// A queue keeps no reference to a message that was served or removed, because the message no longer
-// counts.
+// A queue keeps no reference to a message that was served or removed, because such a message no
+// longer counts against the pool.
 func TestQueueForgets(t *testing.T) {
 	for name, leave := range map[string]func(s *queues, l *queue){
 		"served": func(s *queues, l *queue) {
@@ -183,7 +184,7 @@ func TestQueueRefused(t *testing.T) {
 		if got, n := r.tags(), r.conn.queues.n.Load(); got != "-1 2" || n != 0 {
 			t.Errorf("answered %s, want -1 2; %d queues", got, n)
 		}
-		r.proto.pool.give(functionSize - 1) // for the message alone
+		r.proto.pool.give(functionSize - 1) // room for the message alone
 		r.send(ask("$gen_call", theirs, "flake", 3, "late"))
 		if got, n := r.tags(), r.conn.queues.n.Load(); got != "-1" || n != 0 {
 			t.Errorf("answered %s, want -1; %d queues", got, n)
@@ -388,8 +389,8 @@ func TestTraceToken(t *testing.T) {
 	}
 }
 
-// While a reader builds a large answer, it holds an element of largeAnswers and a buffer of that
-// size.
+// While a reader builds a large answer, it holds an element of largeAnswers and a buffer of the
+// answer's size.
 func TestLargeAnswers(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		for size, places := range map[int]int{1: 0, largeFrame: 0, largeFrame + 1: 1, ownLarge + 1: 1} {
@@ -407,7 +408,8 @@ func TestLargeAnswers(t *testing.T) {
 	})
 }
 
-// The room for a large answer is returned when its function returns or calls Grow again.
+// The room for a large answer is returned when the function that builds it returns or calls Grow
+// again.
 func TestGrow(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		calls := 0
@@ -425,7 +427,7 @@ func TestGrow(t *testing.T) {
 			})
 			return nil
 		}
-		for range 2 { // the second of each is queued
+		for range 2 { // the second request of each round is queued
 			r.send(ask("$gen_call", theirs, "flake", 1, "late"), ask("$gen_call", theirs, "flake", 2, "late"))
 			if synctest.Wait(); len(r.conn.large) != 0 || r.conn.out.account.own != ownOutput {
 				t.Errorf("%d large answers are sent, %d bytes allowed", len(r.conn.large), r.conn.out.account.own)

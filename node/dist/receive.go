@@ -128,8 +128,8 @@ func (c *Conn) recvFor(i int, m *wire.Message) error {
 	return c.hand(p, token, m.Payload)
 }
 
-// maxToken bounds the bytes of a trace token. A longer token, with a large label, is dropped,
-// because tokens are kept while their messages are handled.
+// maxToken bounds the bytes of a trace token. A longer token, which must have a large label, is
+// dropped, because tokens are kept while their messages are handled.
 const maxToken = 4 << 10
 
 // hand delivers a message to a process. token is the message's trace token or nil.

@@ -128,7 +128,7 @@ func TestSpawned(t *testing.T) {
 	}
 }
 
-// SpawnFor returns OTP's error, or reports the link, then the pid, before the function runs.
+// SpawnFor returns OTP's error, or it reports the link and then the pid, before the function runs.
 func TestSpawnFor(t *testing.T) {
 	list := func(octets int) []byte { return external(etf.List{make([]byte, octets)}) }
 	none, long, most := external(etf.List{}), list(2*ownArguments), list(MaxArguments-len(list(0)))
@@ -184,8 +184,8 @@ func TestSpawnFor(t *testing.T) {
 	}
 }
 
-// Old peers can read spawned pids, no registered process has them, and they are reused
-// only after many others.
+// Old peers can read the pids of spawned processes. No registered process has such a pid, and each
+// is reused only after many others.
 func TestSpawnedPids(t *testing.T) {
 	c := quiet()
 	seen := make(map[string]bool)

@@ -139,8 +139,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// The end of a process is reported even if it ends while the watch is being set. Earlier watches
-// receive its reason.
+// The end of a process is reported even if the process ends while the watch is being set. Earlier
+// watches receive the exit reason.
 func TestWatchRace(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(monitorP(ours, ref5))

@@ -168,7 +168,7 @@ func TestIdlePeerIsClosed(t *testing.T) {
 	}
 }
 
-// farListener changes the addresses of peers to those of other hosts, in turn.
+// farListener gives the peer of each connection the next address from hosts.
 type farListener struct {
 	net.Listener
 	hosts func() net.IP

@@ -97,8 +97,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// Stop waits for a process that its end function ended until it runs again or ctx ends. Then end
-// functions have no effect.
+// If an end function has ended a process, Stop waits until the process runs again or ctx ends.
+// After that, end functions have no effect.
 func TestStopWaits(t *testing.T) {
 	for name, restarts := range map[string]bool{"restarted": true, "the node ends": false} {
 		t.Run(name, func(t *testing.T) {

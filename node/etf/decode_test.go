@@ -126,7 +126,7 @@ func TestIdentifiers(t *testing.T) {
 	}
 }
 
-// The elements of a String are its bytes, even if they are UTF-8 text.
+// The elements of a String are its bytes, not its characters, even if it is UTF-8 text.
 func TestElements(t *testing.T) {
 	every := make([]byte, 256)
 	for i := range every {

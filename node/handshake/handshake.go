@@ -78,8 +78,9 @@ type Peer struct {
 // Errors that callers check for. Other errors come from the stream or report malformed
 // messages.
 var (
-	// ErrCookie means that the peer has a different cookie, or closed the stream at the point
-	// where such a peer would. In the latter case the error also wraps the stream's error.
+	// ErrCookie means that the peer has a different cookie, or closed the stream at the point where
+	// a peer with a different cookie would. In the latter case the error also wraps the stream's
+	// error.
 	ErrCookie  = errors.New("wrong cookie")
 	ErrRefused = errors.New("refused")
 

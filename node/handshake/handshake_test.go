@@ -221,7 +221,7 @@ func TestStartVersion5(t *testing.T) {
 	}
 }
 
-// A peer without a name is assigned a new one with its host each time.
+// A peer without a name is assigned a new name with its host each time.
 func TestNameMe(t *testing.T) {
 	seen, creations := make(map[string]bool), make(map[uint32]bool)
 	for range 3 {
@@ -307,7 +307,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// Each side detects a wrong cookie. Accept then does not send a digest of the right one.
+// Each side detects a wrong cookie. Accept then does not send a digest of its own cookie.
 func TestWrongCookie(t *testing.T) {
 	accepted, started := shake(Options{Node: there, Cookie: cookie}, with(Options{Node: here, Cookie: "guess"}))
 	if accepted.err != ErrCookie || accepted.peer.Name != here {

@@ -17,8 +17,8 @@ import (
 //	{Pid, features_request}                     {features_reply, Node, [erpc]} to Pid
 //	stop                                        as a call: stopped
 //
-// An exception results in {badrpc, {'EXIT', Reason}}, a throw in the thrown value. The group
-// leader is not used.
+// An exception results in {badrpc, {'EXIT', Reason}}, and a throw results in the thrown value. The
+// group leader is not used.
 type Rex struct {
 	genserver.Plain
 	Node  etf.Atom

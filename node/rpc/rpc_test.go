@@ -167,7 +167,7 @@ func TestSbcast(t *testing.T) {
 	}
 }
 
-// No call runs on the goroutine that reads the connection, whatever its size.
+// No call, whatever its size, runs on the goroutine that reads the connection.
 func TestRexRunsAside(t *testing.T) {
 	rex := &Rex{Node: "n@h", Table: Table{{"m", "run", 1}: func([]etf.Term) (etf.Term, error) {
 		t.Error("the reader ran the function")

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// together starts a goroutine that echoes bytes, possibly in the shared poller, and returns
-// the error that ended it. Before each answer it calls meanwhile.
+// together starts a goroutine that echoes bytes, possibly in the shared poller, and returns a
+// channel for the error that ends it. Before each answer, the goroutine calls meanwhile.
 func together(c *conn, meanwhile func()) <-chan error {
 	end := make(chan error, 1)
 	go func() {
@@ -34,7 +34,7 @@ func together(c *conn, meanwhile func()) <-chan error {
 
 func nothing() {}
 
-// members returns the number of connections in the shared poller.
+// conns returns the number of connections in the shared poller.
 func conns() int {
 	sharedPoller.mu.Lock()
 	defer sharedPoller.mu.Unlock()
@@ -110,7 +110,8 @@ func unjoined(t *testing.T, step func() error) (*pollConn, *net.TCPConn) {
 	return &pollConn{held: h, fd: int32(h.fd), step: step, back: make(chan error, 1)}, theirs
 }
 
-// unwatched returns a poller without a runner, which nothing replaces. A sweep closes it.
+// unwatched returns a poller that has no runner and whose timer does not call check. A sweep closes
+// the poller.
 func unwatched(t *testing.T) *poller {
 	t.Helper()
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
@@ -132,7 +133,8 @@ func TestSweepQuiet(t *testing.T) {
 	}
 }
 
-// A step that takes from one check to the next is left to its runner. Others begin in between.
+// A step that lasts from one check to the next is left to its runner, and another runner is
+// started. A runner that has begun other steps in between is not replaced.
 func TestCheck(t *testing.T) {
 	p := unwatched(t)
 	m, _ := unjoined(t, nil)
@@ -171,7 +173,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A connection that is about to wait has its runner replaced if that is in its step.
+// When a connection is about to wait, the runner is replaced if it is in that connection's step.
 func TestHold(t *testing.T) {
 	p := unwatched(t)
 	one, _ := unjoined(t, nil)
@@ -213,7 +215,7 @@ func TestHoldEnds(t *testing.T) {
 	}
 }
 
-// An event is ignored if its connection was dropped in the step of the event before.
+// An event is ignored if its connection was dropped during the step for the previous event.
 func TestShareStale(t *testing.T) {
 	p := unwatched(t)
 	var both [2]*pollConn
@@ -237,7 +239,7 @@ func TestShareStale(t *testing.T) {
 	p.over()
 }
 
-// Without a descriptor that is not kept there is no poller.
+// If only reserved descriptors are left, there is no poller.
 func TestShareFewFiles(t *testing.T) {
 	m, _ := unjoined(t, nil)
 	another, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC) // its number may have been a poller's
@@ -275,7 +277,7 @@ func TestShareUnable(t *testing.T) {
 	p.over()
 }
 
-// The poller's connections have one thread together.
+// Together, the poller's connections count as one thread that reads.
 func TestReading(t *testing.T) {
 	quiet()
 	threads.Add(5)
@@ -597,7 +599,7 @@ func TestShareOthers(t *testing.T) {
 	}
 }
 
-// A busy connection without others has its own thread.
+// If only one connection is busy, it has its own thread.
 func TestShareAlone(t *testing.T) {
 	over()
 	ours, theirs := pair(t)

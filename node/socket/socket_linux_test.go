@@ -49,7 +49,8 @@ func pair(t testing.TB) (ours *conn, theirs *net.TCPConn) {
 	return ours, theirs
 }
 
-// echo starts a dedicated goroutine that echoes bytes, and returns the error that ended it.
+// echo starts a dedicated goroutine that echoes bytes, and returns a channel for the error that
+// ends it.
 func echo(c *conn) <-chan error {
 	end := make(chan error, 1)
 	go func() {
@@ -215,7 +216,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Close ends the connection even while a thread blocks, and does not reset it for what has not been read.
+// Close ends the connection even while a thread blocks. It does not reset the connection, although
+// data has not been read.
 func TestCloseBlocked(t *testing.T) {
 	ours, theirs := pair(t)
 	defer dedicate(ours)()
@@ -233,7 +235,7 @@ func TestCloseBlocked(t *testing.T) {
 	}
 }
 
-// The end that Close makes is not the peer's.
+// A Read that Close interrupts returns net.ErrClosed, not the end of the stream.
 func TestCloseRead(t *testing.T) {
 	ours, _ := pair(t)
 	defer dedicate(ours)()
@@ -283,7 +285,8 @@ func TestCloseReused(t *testing.T) {
 
 func second(_ int, err error) error { return err }
 
-// Adopt returns other connections unchanged, and dedicate supports TLS above an adopted one.
+// Adopt returns connections other than TCP unchanged. dedicate supports TLS above an adopted
+// connection.
 func TestAdoptOthers(t *testing.T) {
 	pipe, _ := net.Pipe()
 	if Adopt(pipe) != pipe {
@@ -303,7 +306,7 @@ func TestAdoptOthers(t *testing.T) {
 	}
 }
 
-// fewFiles leaves some descriptors that are not kept.
+// fewFiles leaves only the given number of descriptors that are not reserved.
 func fewFiles(t *testing.T, left int) {
 	t.Helper()
 	over() // the shared poller of other tests has a descriptor
@@ -337,7 +340,7 @@ func noFiles(t *testing.T) {
 	}
 }
 
-// When few descriptors are left, connections do not use kept ones.
+// When few descriptors are left, connections do not use reserved ones.
 func TestFewFiles(t *testing.T) {
 	ours, theirs := pair(t)
 	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))
@@ -371,7 +374,7 @@ func TestFewFilesLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ours.held.runQueue.Close()
 			leave(t)
-			if f, err := os.Open(os.DevNull); err == nil { // instead of the queue
+			if f, err := os.Open(os.DevNull); err == nil { // uses the descriptor of the queue
 				defer f.Close()
 			}
 			if ours.giveBack(); ours.held == nil {
@@ -409,7 +412,8 @@ func TestFewFilesShare(t *testing.T) {
 	})
 }
 
-// A connection is not taken over without a descriptor, and given back with that of its queue.
+// Without a descriptor, a connection is not taken over, but it can be given back: its queue's
+// descriptor becomes free.
 func TestNoFiles(t *testing.T) {
 	ours, _ := pair(t)
 	defer dedicate(ours)()
@@ -483,7 +487,8 @@ func TestReadBehindWrite(t *testing.T) {
 	ours.writing.Unlock()
 }
 
-// A connection has a thread after busy quick reads, again when it had none meanwhile.
+// A connection gets a thread after busy quick reads, and after as many again once it has been given
+// back.
 func TestBusy(t *testing.T) {
 	ours, theirs := pair(t)
 	read := func() {
@@ -510,7 +515,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// In the shared poller a read does not wait. Afterwards it does.
+// In the shared poller a read does not wait, and the bytes read are counted.
 func TestReadShared(t *testing.T) {
 	ours, theirs := pair(t)
 	defer dedicate(ours)()
@@ -538,7 +543,7 @@ func TestShareQuiet(t *testing.T) {
 	ours, _ := pair(t)
 	defer dedicate(ours)()
 	ours.takeOver()
-	threads.Add(1) // another's, without which it would be dropped for that
+	threads.Add(1) // a second thread, because the poller drops a connection that has the only one
 	defer threads.Add(-1)
 	if err := ours.share(func() error { return nil }); err != nil || ours.held != nil {
 		t.Errorf("it has a thread, %v", err)
@@ -549,7 +554,7 @@ func TestShareQuiet(t *testing.T) {
 	over()
 }
 
-// A connection that delays others in the shared poller is read alone, the longer the more often.
+// A connection that delays others in the shared poller is read alone, for longer each time.
 func TestShareEvicted(t *testing.T) {
 	ours, theirs := pair(t)
 	defer dedicate(ours)()
@@ -756,8 +761,8 @@ func TestMaxThreads(t *testing.T) {
 	}
 }
 
-// Reading and writing do not allocate while the connection keeps its thread or the poller. On
-// a busy machine it may change often.
+// Reading and writing do not allocate while the connection stays with its thread or with Go's
+// poller. On a busy machine it may often change from one to the other.
 func TestAllocs(t *testing.T) {
 	ours, theirs := pair(t)
 	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))
@@ -774,8 +779,8 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// After a reset the system no longer knows the peer's address, which errors name. The connection is
-// not given back to Go's poller, which would ask for it.
+// After a reset the system no longer knows the peer's address, which errors contain. So the
+// connection is not given back to Go's poller, because that would ask for the address.
 func TestReset(t *testing.T) {
 	ours, theirs := pair(t)
 	defer dedicate(ours)()

@@ -84,7 +84,7 @@ func policy(t *testing.T) unix.SchedAttr {
 	return *attr
 }
 
-// nicer returns policy with another nice value if possible; only root may lower it.
+// nicer returns policy with a higher nice value if possible; only root may lower the value.
 func nicer(t *testing.T) unix.SchedAttr {
 	t.Helper()
 	const nicest = 19
@@ -123,7 +123,8 @@ func TestFollowElsewhere(t *testing.T) {
 	}
 }
 
-// moved reports whether the calling goroutine changes its thread while others want to keep one.
+// moved reports whether the calling goroutine moves to another thread while other goroutines lock
+// theirs.
 func moved() bool {
 	begun, end := make(chan struct{}), make(chan struct{})
 	var others sync.WaitGroup
@@ -145,7 +146,7 @@ func moved() bool {
 	return now != thread
 }
 
-// A goroutine has a thread of its own while it is pinned, and if its caller has given it one.
+// A goroutine keeps its thread while it is pinned, or if its caller has locked it to the thread.
 func TestPin(t *testing.T) {
 	var th thread
 	if !th.enter() {
@@ -248,7 +249,7 @@ func TestFollowChanged(t *testing.T) {
 	}
 }
 
-// A thread that may run on one processor follows a peer there.
+// A thread that may run on only one processor follows a peer there.
 func TestFollowOne(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	cpu := processors(t)[0]
@@ -257,7 +258,7 @@ func TestFollowOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := policy(t)
-	p := cpuPin{cpu: cpu} // of a peer before
+	p := cpuPin{cpu: cpu} // as left by an earlier peer
 	if err := p.leave(); err != nil || p.taken {
 		t.Errorf("%v, taken: %t", err, p.taken)
 	}
@@ -375,7 +376,7 @@ func TestAffordable(t *testing.T) {
 	}
 }
 
-// If the system does not report the wait of threads, they do not follow.
+// If the system does not report how long threads wait, they do not follow their peers.
 func TestAffordableUnknown(t *testing.T) {
 	if new(thread).affordable() {
 		t.Error("affordable at an unknown cost")

@@ -31,7 +31,7 @@ func TestRead(t *testing.T) {
 func TestHandshake(t *testing.T) {
 	ca := certstest.NewCA(t, "ca")
 	for name, tt := range map[string]struct {
-		protocols, certificates int // each of 100 bytes, and of about 500
+		protocols, certificates int // counts; 100 bytes per protocol, about 500 per certificate
 		want                    error
 	}{
 		"usual":             {1, 1, nil},
