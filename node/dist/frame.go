@@ -32,7 +32,7 @@ type frames struct {
 
 	largest int // the length of the largest frame that next has returned since the last fill; -1 if none
 
-	account account       // counts buf while it is sized for a large frame
+	account account       // counts buf after it has grown for a frame that did not fit
 	gather  account       // counts buf otherwise
 	octets  atomic.Uint64 // bytes received
 }
@@ -80,9 +80,9 @@ func (f *frames) fill() error {
 }
 
 // makeRoom makes room to read. It moves the unhandled bytes to the front, or grows the buffer: for
-// a large frame, at most to the size of the frame. The buffer stays large while large frames
-// arrive, because a new buffer for each of them would create garbage faster than it is collected.
-// The buffer becomes small again when only ticks arrive.
+// a frame that does not fit, at most to the size of that frame. The buffer stays large while large
+// frames arrive, because a new buffer for each of them would create garbage faster than it is
+// collected. The buffer becomes small again when only ticks arrive.
 func (f *frames) makeRoom() error {
 	rest := f.w - f.r
 	size := len(f.buf)

@@ -47,15 +47,16 @@ const (
 	// pool. Any call to our servers fits, even with the longest node names.
 	ownMessage = 3 << 10
 
-	// ownArguments is the size up to which a queued message takes room only for its bytes, not for
-	// the terms decoded from it.
+	// ownArguments is the size up to which a queued message takes no room for the terms decoded
+	// from it. It takes room for its bytes in any case.
 	ownArguments = 512
 )
 
 var errShared = errors.New("no room: the connections hold too much memory")
 
 // pool counts the bytes held within MaxShared and MaxSmall, and within MaxSpare. When there is no
-// room, it may end a connection that holds more than the one that needs room: see makeRoom.
+// room, it may end the connection that weighs most, if that weighs more than the one that needs
+// room. Memory that a connection has long held counts twice in its weight: see makeRoom.
 type pool struct {
 	percent int // applied to the bounds; 0 means 100
 

@@ -9,9 +9,9 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// A process receives answers in the order of its requests, as it does from a gen_server in Erlang.
-// While a server builds an answer on another goroutine, later requests from that process to that
-// server are queued; requests from other processes are not.
+// A process receives a server's answers in the order of its requests, as it does from a gen_server
+// in Erlang. While a server builds an answer on another goroutine, later requests from that process
+// to that server are queued; requests from other processes are not.
 
 // queuedSize is the memory that a queued message takes in addition to its bytes.
 const queuedSize = 256

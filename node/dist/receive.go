@@ -128,7 +128,7 @@ func (c *Conn) recvFor(i int, m *wire.Message) error {
 	return c.hand(p, token, m.Payload)
 }
 
-// maxToken bounds the bytes of a trace token. A longer token, which must have a large label, is
+// maxToken bounds the bytes of a trace token. A longer token, such as one with a large label, is
 // dropped, because tokens are kept while their messages are handled.
 const maxToken = 4 << 10
 

@@ -27,10 +27,10 @@ const (
 	spawnedMonitor = 2
 )
 
-// spawn calls started, and then f on a new goroutine unless the connection has ended by then. For
-// the goroutine, spawn takes functionSize bytes from the pool. If there is no room for them, it
-// calls neither function and returns false. The bytes in taken, which the caller has taken from the
-// pool, are returned when the goroutine ends, or immediately if spawn returns false.
+// spawn calls started, and then f on a new goroutine unless the connection has ended by then. It
+// takes functionSize bytes from the pool until the goroutine ends. If there is no room for them, it
+// calls neither function and returns false. taken is the number of bytes that the caller has taken
+// from the pool; they are returned when the goroutine ends, or immediately if spawn returns false.
 func (c *Conn) spawn(taken int, started, f func()) bool {
 	if !c.memory.take(functionSize) {
 		c.memory.give(taken)

@@ -134,8 +134,8 @@ func (s *Server) enter(v *client) (out *client, ok bool) {
 
 // tooMany returns nil if one more connection is within the limits. Otherwise it returns the
 // longest-waiting connection of one host: of the given host, if that has too many connections, or
-// else of the host with the most. Well-behaved peers send their request immediately, so that theirs
-// do not wait long.
+// else of the host with the most. Well-behaved peers send their request immediately, so theirs do
+// not wait long.
 func (s *Server) tooMany(host netip.Addr) (out *client) {
 	ofHost, inAll := s.waiting.Full(host)
 	if !ofHost && !inAll {

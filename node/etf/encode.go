@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Append appends a term, without a version byte, in the form that the peer supports. It refuses values that are not
-// terms, terms deeper than MaxDepth, and terms that the peer does not support. If it refuses t, it returns dst
-// unchanged.
+// Append appends a term, without a version byte, in the form that the peer supports. It refuses
+// values that are not terms, terms deeper than MaxDepth, and terms that the peer does not support.
+// If it refuses t, it returns dst unchanged.
 //
 // Pids, references and ports are appended unchanged if the peer supports their form, and otherwise in the old form,
 // with only the lowest byte of Creation. Funs are always appended unchanged.
@@ -227,7 +227,7 @@ func (e *encoder) identifier(external string, tags ...Tag) {
 	}
 }
 
-// tagFor returns the tag of the form in which the peer is sent an identifier that has the given tag.
+// tagFor returns the tag of the form in which an identifier with the given tag is sent to the peer.
 func (c Caps) tagFor(tag Tag) Tag {
 	if tag == V4PortExt && !c.V4NC {
 		tag = NewPortExt

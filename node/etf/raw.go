@@ -239,9 +239,10 @@ func (r *Reader) float(tag Tag) float64 {
 	return f
 }
 
-// leaf is a fast path for the terms that make up most calls: ASCII atoms, pids and references of nodes with ASCII
-// names, and small integers, in their newest forms. It returns the length of the term at the start of src if that is
-// one of these and complete. Otherwise it returns 0, and head must read the term.
+// leaf is a fast path for the terms that make up most calls: ASCII atoms, pids and references of
+// nodes with ASCII names, and small integers, in their newest forms. It returns the length of the
+// term at the start of src if that is one of these and complete. Otherwise it returns 0, and head
+// must read the term.
 func leaf(src []byte) int {
 	if len(src) < 2 {
 		return 0
@@ -315,8 +316,8 @@ func (r *Reader) identifier(tag Tag) identifier {
 	return id
 }
 
-// layouts are the layouts of pids, ports and references. In a reference that begins with the number of its words, the
-// words follow the creation.
+// layouts are the layouts of pids, ports and references. In a reference that begins with the number
+// of its words, the words follow the creation.
 var layouts = [256]struct {
 	words    int // number of words before the creation; 0 if they follow it
 	creation int // size in bytes

@@ -26,10 +26,10 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("etf: byte %d: %s: %s", e.Offset, e.Tag, e.Reason)
 }
 
-// Reader is a cursor over the bytes of one or more terms. The first failure sticks: after it, the Reader is at the
-// end of the source and every method returns a zero value. So a message can be parsed without a check at each step;
-// [Reader.Finish] returns the error. Unless it fails, a Reader allocates only for Latin-1 atoms (see [Reader.Atom]) and
-// for funs nested more than four deep.
+// Reader is a cursor over the bytes of one or more terms. The first failure sticks: after it, the
+// Reader is at the end of the source and every method returns a zero value. So a message can be
+// parsed without a check at each step; [Reader.Finish] returns the error. Unless it fails, a Reader
+// allocates only for Latin-1 atoms (see [Reader.Atom]) and for funs nested more than four deep.
 type Reader struct {
 	src  []byte
 	off  int         // offset of the next byte

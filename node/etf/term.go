@@ -6,9 +6,9 @@
 //
 // [FormatRaw] and [Format] print a term on one line for logs. Package erltext prints terms like the Erlang shell.
 //
-// Compressed terms, atom cache references (of distribution headers) and LOCAL_EXT are refused. All other tags of that
-// document can be read, including old ones. The [Caps] of a peer decide which tags are written. A map may contain equal
-// keys.
+// Compressed terms, atom cache references (of distribution headers) and LOCAL_EXT are refused. All
+// other tags of that document can be read, including old ones. The [Caps] of a peer decide which
+// tags are written. A map may contain equal keys.
 //
 // Input may be hostile. Any input results in a value or a [SyntaxError], a length is refused unless the remaining
 // bytes can hold it, and no function recurses deeper than [MaxDepth].
@@ -38,15 +38,15 @@ import (
 //	Encoded       any term, already encoded; Append accepts it, Decode never returns it
 type Term any
 
-// Encoded is a well-formed term that is already encoded, in a form that every peer can read. With it, a large term need
-// not be built from the other types.
+// Encoded is a well-formed term that is already encoded, in a form that every peer can read. With
+// it, a large term need not be built from the other types.
 type Encoded []byte
 
 // Atom is the text of an atom in UTF-8.
 type Atom string
 
-// Bitstring is a binary whose last byte has only Bits (1 to 7) bits. They are the upper bits of the byte; the other
-// bits are zero.
+// Bitstring is a binary whose last byte has only Bits (1 to 7) bits. They are the upper bits of the
+// byte; the other bits are zero.
 type Bitstring struct {
 	Bytes []byte
 	Bits  uint8

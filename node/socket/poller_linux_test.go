@@ -134,7 +134,7 @@ func TestSweepQuiet(t *testing.T) {
 }
 
 // A step that lasts from one check to the next is left to its runner, and another runner is
-// started. A runner that has begun other steps in between is not replaced.
+// started. A runner is not replaced in a step that began after the last check, or between steps.
 func TestCheck(t *testing.T) {
 	p := unwatched(t)
 	m, _ := unjoined(t, nil)
@@ -239,7 +239,7 @@ func TestShareStale(t *testing.T) {
 	p.over()
 }
 
-// If only reserved descriptors are left, there is no poller.
+// If all descriptors that are not reserved are in use, there is no poller.
 func TestShareFewFiles(t *testing.T) {
 	m, _ := unjoined(t, nil)
 	another, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC) // its number may have been a poller's
