@@ -43,8 +43,8 @@ var (
 	ErrNoProcess = errors.New("noproc: no process is registered under that name")
 
 	// ErrLost means that the connection or the called process ended after a call was sent and
-	// before it was answered, so the call may have been performed. A call that fails without
-	// ErrLost because there is no connection was not performed.
+	// before it was answered, so the call may have been performed. If a call fails because there is
+	// no connection, and the error is not ErrLost, the call was not performed.
 	ErrLost = errors.New("no answer, and the call may have been performed")
 
 	// errEnded means that a call was not sent, because the connection had ended.
@@ -185,9 +185,9 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call,
 	return tag, waiting, nil
 }
 
-// appendCall appends a frame that sends {'$gen_call', {Self, Tag}, Request} to a registered
-// process, whose name must be an atom that etf accepts. OTP uses a reference as Tag, but any term is
-// allowed.
+// appendCall appends a frame that sends {'$gen_call', {Self, Tag}, Request} to the process
+// registered as name, which must be an atom that etf accepts. OTP uses a reference as Tag, but any
+// term is allowed.
 func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf.Term) ([]byte, error) {
 	b := etf.AppendInt(etf.AppendTupleHeader(wire.Open(dst), 4), int64(wire.OpRegSend))
 	b = etf.MustAppendAtom(append(b, self...), "", caps)
@@ -262,7 +262,7 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	c.fail(err, func(waiting *call) bool { return waiting.process == ref })
 }
 
-// fail ends, with err, each call that which accepts.
+// fail ends the calls for which the function which returns true. Their error is err.
 func (c *Conn) fail(err error, which func(*call) bool) {
 	for tag, waiting := range c.calls {
 		if which(waiting) {

@@ -22,16 +22,17 @@ const (
 )
 
 // Failover combines several nodes. It uses one node until that node fails, then switches to the
-// next, and from the last to the first.
+// next. After the last node comes the first.
 //
 // If no node answers a call, the Failover repeats it, with pauses, until the context's
 // deadline, or for 5 s if there is none. A silent node uses up only part of that time. The
 // error wraps the errors of all nodes. After [ErrBadArgument] no other node is tried.
 //
-// Ids ascend across nodes as [IDs] and [Leased] describe for one node. If the clock of the next
-// node, or of a node that replaces another at the same address, is behind, its ids are dropped
-// until they are above the earlier ones. If time runs out first, the error is [ErrNotAbove]. A
-// Failover remembers the highest id of each generator but does not share it with other Failovers.
+// Ids ascend across nodes as [IDs] and [Leased] describe for one node. The clock of the next node,
+// or of a node that replaces another at the same address, may be behind. The ids of such a node are
+// dropped until they are above the earlier ones. If time runs out first, the error is
+// [ErrNotAbove]. A Failover remembers the highest id of each generator but does not share it with
+// other Failovers.
 //
 // A Failover does not compare the workers of nodes. Two nodes with the same worker may make
 // duplicate ids.
@@ -119,7 +120,8 @@ func (f *Failover) ask(ctx context.Context, r request) (answer, error) {
 	}
 }
 
-// check records the highest id in an answer. It fails if the ids are not above those before.
+// check records the highest id in an answer from the door with index at. It fails if an id may not
+// follow before, or if before came from another door and the id is not above it.
 func (f *Failover) check(r request, a answer, at int, before lastID) error {
 	taken := slices.Grow(a.runs, len(a.texts))
 	for _, text := range a.texts {

@@ -27,8 +27,8 @@ type HTTPOptions struct {
 	// Token is the bearer token, if the node requires one.
 	Token string
 	// Client makes the requests. Nil means a client without a timeout; the context limits
-	// each call. Unless its CheckRedirect is set, redirects are not followed: a node sends
-	// none, and net/http would send the token to other ports of the same host.
+	// each call. If its CheckRedirect is nil, redirects are not followed, because net/http
+	// would send the token to other ports of the same host. A node sends no redirects.
 	Client *http.Client
 }
 
@@ -170,7 +170,8 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 	return body, nil
 }
 
-// lost wraps an error in ErrLost, unless the request was not sent.
+// lost returns the error of a request that has failed: ctx's error if ctx is done, otherwise err,
+// which it wraps in ErrLost if the request may have been sent.
 func lost(ctx context.Context, err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // without the URL, which ask adds
@@ -186,7 +187,8 @@ func lost(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-// problem returns the error in a refusal (RFC 9457), in the form that openapi.yaml specifies.
+// problem returns the error in a refusal, which is a problem document (RFC 9457) in the form that
+// openapi.yaml specifies.
 func problem(answer *http.Response, body []byte) error {
 	var p struct{ Detail, Reason string }
 	if json.Unmarshal(body, &p) != nil || p.Detail == "" {

@@ -120,8 +120,8 @@ type Field struct {
 // There are two exceptions: snowflakes with random_start are not ordered within a millisecond,
 // and sno's ids are lower after the node's clock has been set back. If a node is replaced at
 // the same address by another whose clock is behind, calls fail with [ErrNotAbove] until the
-// new node's ids are above the earlier ones. An IDs remembers the highest id it has returned;
-// it does not share it with other IDs.
+// new node's ids are above the earlier ones. Each IDs remembers only the highest
+// id that it has returned itself.
 //
 // A failed call can be repeated safely: at worst, some ids are never used.
 type IDs[ID Format] struct {
@@ -275,8 +275,8 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	return all, nil
 }
 
-// isNoDigit reports whether r cannot be part of an id's text, which in a UUID contains hyphens.
-// Other characters may be unsafe on a terminal.
+// isNoDigit reports whether r cannot be part of an id's text: r is not a letter or digit, nor a
+// hyphen, as in a UUID. Such characters may be unsafe on a terminal.
 func isNoDigit(r rune) bool {
 	return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }

@@ -114,9 +114,10 @@ func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 	return idOf[ID](n.fresh()), nil
 }
 
-// take returns the next id of the current lease, unless there is none or it is used up or too old.
-// A lease that was requested after the call began is never too old; began is zero if the call has just
-// begun. due reports, once for each lease, that the next lease should be fetched.
+// take returns the next id of the current lease. ok is false if there is no current lease, or if it
+// is used up or too old. A lease that was requested after the call of Next began is never too old;
+// began is zero if that call has just begun. due is true once for each lease, when the next lease
+// should be fetched.
 func (l *Leased[ID]) take(began time.Time) (n number, ok, due bool) {
 	from := l.current.Load()
 	if from == nil {
@@ -126,7 +127,7 @@ func (l *Leased[ID]) take(began time.Time) (n number, ok, due bool) {
 	if i >= from.total {
 		return n, false, false
 	}
-	age := time.Since(from.asked) // read after i was taken, because the goroutine may have been delayed
+	age := time.Since(from.asked) // read after i was taken, so that a delay of the goroutine before that counts
 	if age > l.maxAge && (began.IsZero() || from.asked.Before(began)) {
 		return n, false, false
 	}

@@ -58,8 +58,8 @@ type Caller interface {
 	// Count adds n to the number of things, such as ids, that a Handler has sent to the peer.
 	Count(n int)
 
-	// Grow makes room for a term of up to size bytes in the next Buffer. It may wait. If it
-	// returns false, because too much memory is in use, only a short refusal may be sent.
+	// Grow makes room for a term of up to size bytes in the next Buffer. It may wait. It returns
+	// false if too much memory is in use; then only a short refusal may be sent.
 	Grow(size int) bool
 	// Buffer returns an empty buffer for the term of the next Send.
 	Buffer() []byte

@@ -83,7 +83,7 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (c net.Conn, p han
 	}
 	o := *n.handshake.Load()
 	o.Cookie = cookie
-	o.Alive = func() handshake.Status { // the node reports that we are already connected
+	o.Alive = func() handshake.Status { // called if the node reports that we are already connected
 		n.meetings.awaitGreeted(peer)
 		if n.connection(peer) != nil {
 			return handshake.StatusFalse // it has just dialed us
@@ -104,7 +104,7 @@ func (n *Node) SetCookies(current, previous string) {
 }
 
 // reach dials a node, performs the handshake with a cookie and serves the connection. If the
-// node's own dial replaces ours, reach waits for it.
+// node's own dial replaces ours, reach waits until the node has connected.
 func (n *Node) reach(peer, cookie string) error {
 	plain, err := n.dial(peer)
 	if err != nil {
@@ -132,8 +132,9 @@ func (n *Node) reach(peer, cookie string) error {
 }
 
 // listen listens for other nodes: on Options.Listen if set, otherwise on loopback if the node's
-// host is loopback, otherwise on all addresses. It does not resolve the host, because the result
-// may be a virtual address on another machine, or loopback, as in Debian's /etc/hosts.
+// host is loopback, otherwise on all addresses. It does not look up the address of the host,
+// because the result may be a virtual address that another machine has, or loopback, as in
+// Debian's /etc/hosts.
 func listen(ctx context.Context, o Options) (net.Listener, error) {
 	addr := o.Listen
 	if addr == "" {
@@ -151,8 +152,8 @@ func listen(ctx context.Context, o Options) (net.Listener, error) {
 	return reserve.Listener(l, o.Log), nil
 }
 
-// Network returns the network for listening on addr, a host:port. It is tcp4 if host is an IPv4
-// address, because with tcp and 0.0.0.0 package net listens on IPv6 too.
+// Network returns the network for listening on addr, a host:port: tcp4 if the host is an IPv4
+// address, otherwise tcp. For tcp and 0.0.0.0, package net would listen on IPv6 too.
 func Network(addr string) string {
 	host, _, _ := net.SplitHostPort(addr)
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {

@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// The limits on connections. Hosts are those of [host.Of]; loopback does not count as one.
+// The limits on connections. A host is what [host.Of] returns; loopback does not count as a host.
 const (
 	// MaxConnections bounds the connected nodes, and MaxPerHost those on one host, unless Options
 	// set other bounds. The connection of any additional node is closed after its handshake. A
@@ -26,8 +26,8 @@ const (
 	// is broken off: see [gate.stalled].
 	MaxHandshakes = 1024
 
-	// maxHeld bounds the handshakes delayed because of a wrong cookie. One more ends the delay of
-	// the handshake that has waited longest.
+	// maxHeld bounds the handshakes delayed because of a wrong cookie. To delay one more, the gate
+	// ends the delay of the handshake that has waited longest.
 	maxHeld = MaxHandshakes / 2
 
 	// maxOffenders bounds the hosts remembered because of a wrong cookie. To remember one more,
@@ -35,8 +35,8 @@ const (
 	maxOffenders = 4096
 )
 
-// After a wrong cookie, the next handshake from the host is delayed by firstDelay, which
-// doubles with each additional wrong cookie up to maxDelay. maxDelay is less than the 7 s that OTP
+// After a wrong cookie, the next handshake from the same host is delayed by firstDelay. The delay
+// doubles with each additional wrong cookie, up to maxDelay. maxDelay is less than the 7 s that OTP
 // allows a handshake, so a caller with the right cookie at the same address can still connect.
 // On loopback, which many callers share, the delay is too short to notice.
 const (
@@ -77,7 +77,7 @@ type attempt struct {
 
 func (v *attempt) Host() netip.Addr { return v.host }
 
-// connectedHost is a connection in a [host.Line], which needs to know only its host.
+// connectedHost is a connection in a [host.Line], which needs only the host of each element.
 type connectedHost netip.Addr
 
 func (h connectedHost) Host() netip.Addr { return netip.Addr(h) }
@@ -88,7 +88,7 @@ type stage int
 const (
 	arrived stage = iota // the caller has not sent its name
 	named                // the caller has sent its name, but not proved that it has the cookie
-	held                 // the caller has sent its name, and is delayed for a wrong cookie from its host
+	held                 // like named, but the caller is delayed because its host has sent a wrong cookie
 )
 
 type offender struct {
@@ -129,9 +129,10 @@ func (g *gate) arrive(c net.Conn) (v, out *attempt) {
 	return v, out
 }
 
-// stalled returns the handshake to break off: the one that has kept us waiting longest. It considers
-// only callers that have not sent their name, if they outnumber those that have; and only callers on
-// one host, if most of the candidates are on that host, so that other hosts are not affected.
+// stalled returns the handshake to break off: of the candidates, the one that has kept us waiting
+// longest. Delayed callers are not candidates. If the callers that have not sent their name
+// outnumber those that have, only the former are candidates. If most candidates are on one host,
+// only these are considered, so that other hosts are not affected.
 func (g *gate) stalled() *attempt {
 	var n [held + 1]int
 	for _, v := range g.handshakes.All {
@@ -187,10 +188,10 @@ func (g *gate) delayOver(v *attempt) {
 	}
 }
 
-// proved records that a caller has the cookie and waits for its connection. Only the latest
-// attempt under a name waits; proved also returns the previous one, to be broken off. The number
-// of attempts that may wait is the number of connections left or the bound on handshakes,
-// whichever is greater.
+// proved records that a caller has proved that it has the cookie, and now waits to be connected.
+// Only the latest attempt under a name may wait; the previous one, if any, is returned and must be
+// broken off. The number of attempts that may wait is the number of connections left or the bound
+// on handshakes, whichever is greater.
 func (g *gate) proved(v *attempt, name string) (out *attempt, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -292,16 +293,16 @@ func (g *gate) down(host netip.Addr) {
 }
 
 const (
-	// memoryIdle is the memory that the program takes without connections, memoryPerConnection
-	// what each connection takes, including uncollected garbage, and memoryPerTLS what TLS adds
-	// to that.
+	// memoryIdle is the memory that the program takes without connections. Each connection takes
+	// memoryPerConnection, which includes uncollected garbage. TLS adds memoryPerTLS to that.
 	memoryIdle          = 14 << 20
 	memoryPerConnection = 24 << 10
 	memoryPerTLS        = 64 << 10
 )
 
-// room returns the bound on connected nodes, the percentage of dist's bounds on shared
-// memory, and, if the bound is below Options.Connections, the resource that is lacking.
+// room returns the bound on connected nodes, and the percentage of dist's bounds on shared memory
+// that the node may use. If the bound on nodes is below Options.Connections, lacks is the resource
+// that is lacking; otherwise it is empty.
 func (o Options) room() (connections, percent int, lacks string) {
 	connections, percent = cmp.Or(o.Connections, MaxConnections), 100
 	if o.Memory > 0 {
@@ -324,7 +325,7 @@ func (n *Node) SetConnections(most, perHost int) {
 	n.limit(o)
 }
 
-// limit sets the limits on connections and returns the percentage of dist's bounds.
+// limit sets the limits on connections. It returns the percentage of dist's bounds, as room does.
 func (n *Node) limit(o Options) (percent int) {
 	connections, percent, lacks := o.room()
 	if lacks != "" {
@@ -339,11 +340,11 @@ func (n *Node) limit(o Options) (percent int) {
 	return percent
 }
 
-// filesOfOthers is how many descriptors are reserved for handshakes, HTTP and EPMD.
+// filesOfOthers is the number of descriptors reserved for handshakes, HTTP and EPMD.
 const filesOfOthers = 3 * MaxHandshakes
 
-// within returns the number of nodes that can be connected with this memory, and the
-// percentage of dist's bounds. Shared memory gets up to half of the memory that is left.
+// within returns the number of nodes that can be connected with this memory, and the percentage
+// of dist's bounds. Shared memory gets up to half of what is left after memoryIdle.
 func within(memory int64, tls bool) (connections, percent int) {
 	const shared = dist.MaxShared + dist.MaxSmall + dist.MaxSpare
 	rest := max(memory-memoryIdle, 2<<20)

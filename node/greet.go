@@ -31,8 +31,8 @@ func (n *Node) accept() {
 			n.breakOff(out, failedMany)
 		}
 		n.proto.Go(func() { n.greet(v) })
-		// Go runs a new goroutine before waiting ones, so many simultaneous callers, whose TLS
-		// handshakes take a long time, would otherwise delay the connected peers.
+		// Go runs a new goroutine before waiting ones. Without this call, the long TLS handshakes
+		// of many simultaneous callers would delay the connected peers.
 		runtime.Gosched()
 	}
 }
@@ -141,7 +141,7 @@ func (n *Node) refused(v *attempt, peer string, err error) {
 // admit returns the status for a name. A caller whose name is already connected may continue,
 // because only the cookie shows whether it is the same node. A BEAM, recognized by the flag for
 // distribution headers, is told that its name is connected. Other implementations (Scalang, ei,
-// JInterface) fail on any status but ok.
+// JInterface) are not, because they fail on any status but ok.
 func (n *Node) admit(v *attempt, peer handshake.Name) handshake.Status {
 	if peer.Node == n.options.Name {
 		return handshake.StatusNotAllowed
@@ -160,8 +160,8 @@ func (n *Node) admit(v *attempt, peer handshake.Name) handshake.Status {
 // for another. An Erlang node reconnects automatically when it makes a call.
 const idleTime = time.Minute
 
-// enter serves a peer after closing the connection that it replaces, if any. Other callers do not wait
-// while that connection ends.
+// enter closes the connection that a peer replaces, if any, and then serves the peer. Other
+// callers do not wait while that connection ends.
 func (n *Node) enter(v *attempt, stream net.Conn, peer handshake.Peer) error {
 	before, err := n.gate.proved(v, peer.Name)
 	if err != nil {
@@ -187,7 +187,7 @@ func (n *Node) enter(v *attempt, stream net.Conn, peer handshake.Peer) error {
 	}
 }
 
-// serveOrReplace serves a peer, unless it returns the connection that must end before.
+// serveOrReplace serves a peer, or returns the connection that must end first.
 func (n *Node) serveOrReplace(v *attempt, stream net.Conn, peer handshake.Peer) (old *dist.Conn, err error) {
 	n.entering.Lock()
 	defer n.entering.Unlock()
@@ -201,8 +201,9 @@ func (n *Node) serveOrReplace(v *attempt, stream net.Conn, peer handshake.Peer) 
 	return old, err
 }
 
-// connToReplace returns the connection that must end before a caller can be served, if any:
-// the one with its name or, at a limit on connections, the one that has been idle longest.
+// connToReplace returns the connection that must end before a caller can be served, if any: the
+// one with the caller's name or, if a limit on connections is reached, the one that has been idle
+// longest.
 func (n *Node) connToReplace(name string, v *attempt) (old *dist.Conn, err error) {
 	if old = n.connection(name); old != nil {
 		return old, nil

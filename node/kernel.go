@@ -17,7 +17,7 @@ type netKernel struct {
 
 // HandleCall answers these requests as OTP does:
 //
-//	{is_auth, Node}   yes; net_adm:ping sends it
+//	{is_auth, Node}   yes; net_adm:ping sends this request
 //	nodename          the node's name
 //	longnames         whether the node's host has a dot or is an IPv6 address
 //	ticktime          net_ticktime in seconds
@@ -55,8 +55,8 @@ func (k *netKernel) HandleCall(c genserver.Call) {
 	}
 }
 
-// spawn spawns a process for a request whose arity and first element are read. It returns OTP's error,
-// or "" on success and for other requests.
+// spawn spawns a process for a request whose arity and first element have been read. If that
+// fails, it returns OTP's error. On success, and if the request is of another kind, it returns "".
 func (k *netKernel) spawn(c genserver.Call, r *etf.Reader, arity int, word string) (refused string) {
 	module, function := etf.Atom(r.Atom()), etf.Atom(r.Atom())
 	arguments := r.Raw()
@@ -79,9 +79,9 @@ func (k *netKernel) spawn(c genserver.Call, r *etf.Reader, arity int, word strin
 	})
 }
 
-// globalNameServer is the server global_name_server, which answers every call with false. This
-// answer refuses all locks of module global, which would take the server's absence for consent.
-// The node keeps no global names.
+// globalNameServer is the server global_name_server. It answers every call with false and so
+// refuses all locks of module global; without the server, global would assume consent. The node
+// keeps no global names.
 type globalNameServer struct{ genserver.Plain }
 
 // HandleCall replies false.

@@ -47,8 +47,8 @@ func (m *meetings) begin(peer string, c net.Conn) (d *meeting, end func()) {
 	}
 }
 
-// greet returns the status for a node that dials us: StatusOK unless we dial it too. Unless the
-// status is StatusNOK, the caller must call done at the end of the handshake.
+// greet returns the status for a node that dials us: StatusOK unless we dial it too. If the
+// status is not StatusNOK, the caller must call done at the end of the handshake.
 func (m *meetings) greet(self, peer string) handshake.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *meetings) up(peer string) {
 	}
 }
 
-// hasYielded reports whether the node dialed us and that dial replaces ours.
+// hasYielded reports whether d, our dial, has yielded to a dial by the other node.
 func (m *meetings) hasYielded(d *meeting) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -41,7 +41,7 @@ type Options struct {
 	Connections, ConnectionsPerHost int
 
 	// Memory is the number of bytes that the node may use; 0 means no limit. With little memory,
-	// fewer nodes can be connected, and they share less.
+	// fewer nodes can be connected, and less memory is shared by their connections.
 	Memory int64
 
 	// Functions are functions that other nodes may call, in addition to the standard ones.
@@ -65,7 +65,7 @@ type Node struct {
 	ergo      *ergo.Node
 	proto     *dist.Proto
 	registry  *registry
-	processes sync.WaitGroup // the processes whose end is not reported yet
+	processes sync.WaitGroup // the processes whose end has not been reported
 	epmd      *epmd.Keeper
 	handshake atomic.Pointer[handshake.Options]
 	meetings  *meetings
@@ -80,7 +80,7 @@ type Node struct {
 	nextIdle time.Time  // before this time, no connection can have been idle for idleTime
 	stopped  sync.Once
 
-	conns sync.Map // by name; not under a lock, because an allocation may wait for the garbage collector
+	conns sync.Map // by name; a lock could be held while the garbage collector delays an allocation
 }
 
 // Start starts a node, registers it with EPMD and accepts connections. Stop shuts the node
@@ -194,8 +194,8 @@ func (n *Node) EPMD() epmd.State { return n.epmd.State() }
 // Functions returns the functions that other nodes may call.
 func (n *Node) Functions() rpc.Table { return n.functions }
 
-// serve starts serving a stream after the handshake, or closes it and fails if its node is already
-// connected.
+// serve starts serving a stream after the handshake. If the peer is already connected, serve
+// closes the stream and returns an error.
 func (n *Node) serve(stream net.Conn, peer handshake.Peer) error {
 	c := n.proto.New(n.ctx, stream, peer)
 	if _, another := n.conns.LoadOrStore(peer.Name, c); another {

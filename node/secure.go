@@ -12,9 +12,10 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// secure performs the TLS handshake, if any, with the node dialed, whose certificate must name its host,
-// or with a node that dialed us if dialed is empty. With TLS, as in OTP with -proto_dist inet_tls,
-// lengths in the handshake are 4 bytes long instead of 2; frames do not change.
+// secure performs the TLS handshake if Options.TLS is set. dialed is the node that we dialed, whose
+// certificate must name its host; it is empty if a node dialed us. With TLS, as in OTP with
+// -proto_dist inet_tls, lengths in the distribution handshake are 4 bytes long instead of 2; frames
+// do not change.
 func (n *Node) secure(c net.Conn, dialed string) (net.Conn, error) {
 	c = socket.Adopt(c)
 	if n.options.TLS == nil {

@@ -87,9 +87,9 @@ func newHistory() *history {
 	}}
 }
 
-// down adds a connection that has ended, with the reason if the peer is to blame, and calls forget,
-// which removes it from the current ones. It does both under mu, so that Traffic counts the connection
-// only once.
+// down adds a connection that has ended. blame is the reason if the peer is to blame, otherwise it
+// is empty. down also calls forget, which removes the connection from the current ones. It does
+// both under mu, so that Traffic counts the connection only once.
 func (h *history) down(c *dist.Conn, blame string, forget func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +110,7 @@ func (h *history) failed(reason string) {
 // Why handshakes are broken off.
 const (
 	failedMany  = "too_many_handshakes"
-	failedAgain = "came_again" // another attempt under its name arrived before it was connected
+	failedAgain = "came_again" // a later attempt under the same name arrived before this one was connected
 )
 
 // failureOf returns the reason, in one word, for the error that ended a handshake.

@@ -50,7 +50,7 @@ type Console struct {
 	pending   string     // text read but not yet parsed
 	answers   []answer   // the latest answers
 	mu        sync.Mutex // guards out
-	out       io.Writer  // the terminal's editor while Run uses it
+	out       io.Writer  // during Run, the terminal's editor
 }
 
 // editor reads lines.

@@ -314,7 +314,7 @@ func (p *parser) binary(start token) Expr {
 
 func (p *parser) segment() (value Expr, s segment) {
 	s = segment{size: -1, typ: "integer"}
-	if t := p.token; t.kind == atomToken { // not a call, because a colon begins the size
+	if t := p.token; t.kind == atomToken { // not a call, because a colon after it begins the size
 		value = &Literal{etf.Atom(t.text)}
 		p.next()
 	} else {
