@@ -345,8 +345,8 @@ defmodule FlakeClient do
     if Keyword.keyword?(options), do: Keyword.pop(options, key, default), else: {default, options}
   end
 
-  # The base of a text to make here, because a node does not return texts of notional ids;
-  # nil if no text is requested.
+  # Takes the base out of the options. It is nil if no text is requested. Texts in that base
+  # are made here, because a node does not return texts of notional ids.
   defp pop_base(options, default \\ nil) do
     {base, options} = pop(options, :base, default)
 

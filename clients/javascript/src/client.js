@@ -74,7 +74,7 @@ export class FlakeClient {
     this.#fetch()
   }
 
-  // Returns a call's ids, all from one lease, if a lease has enough ids.
+  // If a lease has enough ids for a call, resolves the call with ids of that lease. Returns whether it did.
   #serve (call, now = performance.now()) {
     const usable = lease => lease && lease.left >= call.n && (now - lease.asked <= this.#maxAge || lease.asked >= call.began)
     if (!usable(this.#current)) {
@@ -90,8 +90,8 @@ export class FlakeClient {
     return true
   }
 
-  // Fetches a lease. While calls wait, it keeps trying for them; otherwise it fetches ahead, with
-  // the timeout of a call.
+  // Fetches a lease. It keeps trying while calls wait. If none wait, it fetches ahead, and gives up
+  // after the timeout of a call.
   async #fetch () {
     if (this.#fetching) return
     this.#fetching = new AbortController()

@@ -84,7 +84,7 @@ function bytes (time, low) {
   return id
 }
 
-// flake-idgen masks values that do not fit, so two of its generators could have the same generator id.
+// Refuses values that do not fit. flake-idgen masks them, so two of its generators could have the same generator id.
 function whole (what, value, from, to) {
   const number = Number(value ?? 0)
   if (!Number.isInteger(number) || number < from || number > to) {

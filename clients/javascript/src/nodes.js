@@ -30,9 +30,8 @@ export class Nodes {
   }
 
   /**
-   * Asks for n() ids until a node answers, or until wanted() is false; then it returns
-   * undefined. It fails if no node will ever answer. Each node may use up its share of the
-   * timeout.
+   * Asks for n() ids until a node answers. It returns undefined when wanted() is false, and
+   * fails if no node will ever answer. Each node may use up its share of the timeout.
    */
   async lease (n, wanted, signal) {
     this.#errors = []

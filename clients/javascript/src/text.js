@@ -3,8 +3,8 @@ const crockford = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const sno = '23456789abcdefghijklmnopqrstuvwx'
 
 /**
- * The text of a number in a base from 2 to 62, with digits 0-9A-Za-z and no leading zeros; or
- * of an id in a named base, where size is the size of the id in bytes.
+ * The text of a number in a base. In a base from 2 to 62, it has digits 0-9A-Za-z and no leading
+ * zeros. In a named base, the number is an id, and size is its size in bytes.
  */
 export function encode (value, base, size) {
   const text = named(base, size)

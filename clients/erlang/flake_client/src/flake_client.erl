@@ -22,8 +22,8 @@
 %% <ul>
 %% <li>No id is returned twice.</li>
 %% <li>An id is above the ids of all calls, in any process, that had returned before its
-%%   call began. This includes calls from before the client was restarted, calls of both
-%%   {@link id/0} and {@link ids/1}, and calls from before a node was killed or restarted.</li>
+%%   call began. This includes calls of both {@link id/0} and {@link ids/1}, and calls from
+%%   before the client was restarted or a node was killed or restarted.</li>
 %% <li>After a failover ids come from a different node. If that node's clock is behind the
 %%   first node's, calls wait until that clock has caught up; calls for which this takes
 %%   longer than `timeout' fail with the reason `clock_behind'.</li>
@@ -61,8 +61,8 @@
 %% characters of `2-9a-x'; for ids of 8 bytes a decimal number. `crockford' is Crockford's base
 %% 32 in 26, 16 or 13 digits, which sort as ids do and are read in either case. Any id of 16
 %% bytes also has the texts `uuid', the form of a UUID in lower case, and `ulid', the same as
-%% `crockford'; both sort as ids do. They are the formats' own texts for ids of uuidv7 and
-%% ulid, which have no `canonical' text here.
+%% `crockford'; both sort as ids do. For ids of uuidv7 and ulid they are the formats' own
+%% texts; these ids have no `canonical' text here.
 
 -type text() :: string() | binary().
 

@@ -1,6 +1,6 @@
 %% @private
-%% The application. It supervises the client `flake_client', if its environment says which
-%% nodes to ask. Clients with other names run under their users' own supervisors.
+%% The application. It supervises the client `flake_client' if the application's environment
+%% lists nodes to ask. Clients with other names run under their users' own supervisors.
 -module(flake_client_app).
 -behaviour(application).
 -behaviour(supervisor).

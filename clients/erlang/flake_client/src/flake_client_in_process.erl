@@ -1,5 +1,5 @@
 %% @private
-%% Stands in for a node in tests that have none, under the name `in_process': it makes
+%% Stands in, under the name `in_process', for a node in tests that have none. It makes
 %% ids of the format flake in the caller's process. It has a random worker id, and keeps
 %% the time and sequence of the last id in one word. When the ids of a millisecond are
 %% used up, it continues with the ids of the next millisecond.

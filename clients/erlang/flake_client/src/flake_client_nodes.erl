@@ -72,7 +72,7 @@ rounds(#{nodes := Nodes, order := Order} = Config, Request, Deadline, Accept, Pa
             {error, badarg}
     end.
 
-%% The last round may have been too short for anything but a timeout: keep the earlier reason.
+%% The last round may have been too short for an answer. If it timed out, keep the earlier reason.
 telling({Node, timeout}, Before) -> {Node, proplists:get_value(Node, Before, timeout)};
 telling(Failed, _) -> Failed.
 
@@ -112,8 +112,8 @@ call(Node, #{name := Name}, Request, Timeout) ->
         exit:_ -> {error, crashed}
     end.
 
-%% To a caller, a node that refuses the connection because it has a different cookie looks
-%% like a node that is down. But the port of the former is open.
+%% A node that refuses the connection because it has a different cookie seems to be down.
+%% But its port is open.
 look(Reasons, Deadline) ->
     [case Why =:= nodedown andalso listens(Node, Deadline) of
          true -> {Node, refused};

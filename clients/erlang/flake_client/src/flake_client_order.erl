@@ -1,6 +1,6 @@
 %% @private
-%% Remembers how high the ids of a client are, so that the client refuses ids from another
-%% node that are not above them.
+%% Remembers how high the ids of a client are. The client refuses ids from another node if
+%% they are not above these.
 %%
 %% The ids of one node increase, but the clocks of two nodes differ. So a client
 %% remembers, in one word, the leading bits of the highest id that it got, and the
@@ -10,8 +10,9 @@
 %%     | the id's leading 48 bits of time   | node; 0: several |
 %%     +------------------------------------+------------------+
 %%
-%% A call reads the word before it asks a node, and accepts an id with higher bits, or
-%% with the same bits from the same node. If the call refuses an id, a later id will do.
+%% A call reads the word before it asks a node. It accepts an id whose bits are higher than
+%% those in the word, or are the same if the node is the same too. If it refuses an id, it
+%% can accept a later one.
 %%
 %% The word exists as long as the Erlang node runs, so that the order holds across
 %% restarts of the client.
@@ -48,7 +49,7 @@ open(Client) ->
 mark(Order) ->
     atomics:get(Order, ?HIGHEST).
 
-%% Returns whether a node's id is above all ids returned before the mark was read.
+%% Reports whether a node's id is above all ids returned before the mark was read.
 -spec admits(mark(), index(), flake_client:id()) -> boolean().
 admits(Mark, Node, Id) ->
     Bits = leading(Id),

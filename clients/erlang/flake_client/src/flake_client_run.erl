@@ -1,8 +1,8 @@
 %% @private
 %% Runs of ids with consecutive sequences. A lease consists of such runs.
 %%
-%% The 56 bits that end with the sequence are kept as an integer, which fits in a word
-%% instead of a bignum. Only a snowflake's sequence may have more than 16 bits, and only
+%% The 56 bits that end with the sequence are kept as an integer. It fits in a word, so it
+%% is not a bignum. Only a snowflake's sequence may have more than 16 bits, and only
 %% its node knows how many. In ids of uuidv7 and ulid, worker and random bits follow the
 %% sequence. These ids begin with a time of 48 bits; among ids of 16 bytes, only those
 %% of flake begin with two bytes of 0.
@@ -41,7 +41,7 @@ run(Size, {Id, Count}) when byte_size(Id) =:= Size, is_integer(Count), Count >= 
     true = Tail rem (1 bsl Bits) + Count =< 1 bsl Bits,
     {Prefix, Tail, Count, Rest}.
 
-%% Returns the part up to the sequence, and the part after it.
+%% Returns the part of an id that ends with the sequence, and the part after it.
 halves(<<0:16, _:14/binary>> = Id) -> {Id, <<>>};
 halves(<<Head:8/binary, Rest:8/binary>>) -> {Head, Rest};
 halves(Id) when byte_size(Id) =:= 8; byte_size(Id) =:= 10 -> {Id, <<>>}.
@@ -58,7 +58,7 @@ last(Runs) ->
     {Prefix, Tail, Count, Rest} = lists:last(Runs),
     id(Prefix, Tail + Count - 1, Rest).
 
-%% Returns N ids of the run, after its first From ids.
+%% Returns the N ids that follow the first From ids of the run.
 -spec slice(run(), non_neg_integer(), pos_integer()) -> run().
 slice({Prefix, Tail, Count, Rest}, From, N) when From + N =< Count ->
     {Prefix, Tail + From, N, Rest}.
@@ -82,7 +82,8 @@ split(N, [{_, _, Count, _} = Run | Rest]) ->
 ids(Runs) ->
     [id(Prefix, I, fresh(I, Rest)) || {Prefix, Tail, Count, Rest} <- Runs, I <- lists:seq(Tail, Tail + Count - 1)].
 
-%% With the version and variant of uuidv7, only 14 bits are random: the two before them may be the worker's.
+%% If the id has the version and variant of uuidv7, only the last 14 bits are random: the two bits before
+%% them may belong to the worker.
 fresh(_, <<>>) -> <<>>;
 fresh(I, <<2:2, Kept:48, _:14>>) when (I bsr 12) band 15 =:= 7 -> <<2:2, Kept:48, (random(14)):14>>;
 fresh(_, <<Kept:48, _:16>>) -> <<Kept:48, (random(16)):16>>.

@@ -11,8 +11,8 @@
 %% order, and a replaced run is never used again, so ids increase in the order in which
 %% callers begin to take them.
 %%
-%% A separate process fetches runs: as soon as the last fetched run is put in place, and
-%% again when half of max_age has passed, if ids were taken in that time.
+%% A separate process fetches runs as soon as the last fetched run is put in place. It
+%% fetches again when half of max_age has passed, if ids were taken in that time.
 -module(flake_client_server).
 -behaviour(gen_server).
 
@@ -178,8 +178,8 @@ handle_info(_, State) ->
     {noreply, State}.
 
 %% A new lease serves the callers that were waiting when it was asked for, however long it
-%% took: no lease can be fresher for them. If callers wait, the previous lease is used up or
-%% too old.
+%% took to arrive, because they could not get a fresher one. If callers wait, the previous
+%% lease is used up or too old.
 arrive(Runs, Asked, #state{config = #{lease := #{max_age := MaxAge}}, above = Above, waiting = Waiting} = State) ->
     Deadline = Asked + erlang:convert_time_unit(MaxAge, millisecond, native),
     Arrived = State#state{next = [Run || Run <- Runs, flake_client_run:first([Run]) > Above],
