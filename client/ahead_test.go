@@ -14,14 +14,14 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// fake is a door that leases the ids 1, 2, 3 and so on; those of 16 bytes have a later time.
+// fake is a door that leases the ids 1, 2, 3 and so on. In ids of 16 bytes the time is not 0.
 type fake struct {
 	Door
 	asked atomic.Int32
 	last  atomic.Uint64
 	fail  atomic.Pointer[error]
-	stuck atomic.Bool   // it leases the same ids again
-	wait  chan struct{} // unless nil, it waits for this before an answer
+	stuck atomic.Bool   // each lease has the same ids
+	wait  chan struct{} // if not nil, ask waits for this before it answers
 	size  atomic.Int32  // of the last lease
 }
 
@@ -179,7 +179,7 @@ func TestLeasedSlowly(t *testing.T) {
 	})
 }
 
-// A caller that starts during a fetch does not fail with it, but fetches again.
+// A caller that starts during a fetch does not fail if that fetch fails, but fetches again.
 func TestLeasedLaterCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, down := &fake{wait: make(chan struct{})}, errors.New("down")

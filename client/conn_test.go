@@ -360,7 +360,8 @@ func piped(t *testing.T, ticktime time.Duration) (c *Conn, peer net.Conn) {
 	return c, peer
 }
 
-// The connection sends ticks at any ticktime, and ends within a tick after that time of silence.
+// The connection sends ticks, whatever the ticktime. If the peer is silent for the ticktime, the
+// connection ends by the next tick.
 func TestTick(t *testing.T) {
 	for _, tt := range []struct{ ticktime, silent, every time.Duration }{
 		{0, time.Minute, 15 * time.Second},

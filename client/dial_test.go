@@ -146,7 +146,8 @@ func (c *endsLate) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A dial fails if its context ends before it does, since the connection then has a deadline that has passed.
+// A dial fails if its context ends before the dial does, because the connection then has a deadline
+// in the past.
 func TestEndsLate(t *testing.T) {
 	p := startPeer(t)
 	p.accept(func(net.Conn) {})

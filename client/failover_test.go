@@ -156,8 +156,8 @@ func TestFailoverOrder(t *testing.T) {
 	})
 }
 
-// If a node is replaced by another at the same address whose clock is behind, its ids are
-// dropped until they are above, or another node is used.
+// If a node is replaced at the same address by another whose clock is behind, the new node's ids
+// are dropped until they are above the earlier ones, or a node at another address is used.
 func TestFailoverReplaced(t *testing.T) {
 	const late = 1900 * time.Millisecond
 	down := errors.New("down")

@@ -103,7 +103,7 @@ func testRandomBits[ID randomID](t *testing.T, source formats.Source,
 	}
 }
 
-// A run may reach the last sequence of its time, but not continue: later ids have another
+// A run may reach the last sequence of its time, but not go beyond it: the next ids have another
 // time, worker or version, and another generator may make them.
 func TestRunTooLong(t *testing.T) {
 	const milli = 1_700_000_000_000

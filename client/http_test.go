@@ -309,7 +309,7 @@ func TestHTTPConnections(t *testing.T) {
 	await(t, "the end of the connections", func() bool { return ended.Load() == opened.Load() })
 }
 
-// A call that is lost on a kept connection that was about to end is repeated.
+// A call is repeated if it was lost because a kept connection was about to end.
 func TestHTTPRepeats(t *testing.T) {
 	var used sync.Map
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

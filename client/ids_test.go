@@ -304,7 +304,8 @@ func (o *odd) ask(_ context.Context, r request) (answer, error) {
 	return answer{runs: o.runs, texts: o.strings, ids: ids[:len(r.millis)]}, o.err
 }
 
-// Fewer or more ids than requested are refused, because they could be returned twice.
+// An answer with fewer or more ids than requested is refused, because ids could otherwise be
+// returned twice.
 func TestOddAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		runs []run
@@ -493,8 +494,8 @@ func TestDecomposeDigits(t *testing.T) {
 	}
 }
 
-// If a node is replaced by another at the same address whose clock is behind, all methods fail
-// until its ids are above.
+// If a node is replaced at the same address by another whose clock is behind, all methods fail
+// until the new node's ids are above the earlier ones.
 func TestReplaced(t *testing.T) {
 	ways := map[string]func(context.Context, *IDs[flake.ID]) error{
 		"Next": func(ctx context.Context, ids *IDs[flake.ID]) error { _, err := ids.Next(ctx); return err },

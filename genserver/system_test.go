@@ -104,7 +104,7 @@ type stateful struct{ server }
 
 func (*stateful) State() etf.Term { return etf.Atom("idle") }
 
-// From OTP 26.1 on, whose aliases have five words, sys:get_state expects {ok, State}.
+// If the caller's alias has five words, its sys:get_state expects {ok, State}.
 func TestState(t *testing.T) {
 	s := &Server{
 		Name: "flake", Module: "flake_server", Pid: etf.NewPid("a@b", 7, 0, 1),
@@ -127,7 +127,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// A caller that cannot read the answer, which contains its request, gets none.
+// The answer contains the request. A caller that cannot read such an answer gets none.
 func TestSystemUnreadable(t *testing.T) {
 	var c caller
 	message := "h\x03w\x06systemh\x02" + oldPid + "a\x01t\x00\x00\x00\x00"

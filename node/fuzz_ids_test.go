@@ -136,7 +136,7 @@ func readIDs(a asked, base int, reply []byte) (runs []idRun, err error) {
 	return runs, err
 }
 
-// idOf returns the id in bytes, or an impossible one if they are not an id.
+// idOf returns the id in b, or the zero id if b does not have the size of an id.
 func idOf(b []byte) (id flake.ID) {
 	if len(b) == len(id) {
 		id = flake.ID(b)

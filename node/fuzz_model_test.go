@@ -37,7 +37,7 @@ func newModel() model {
 // pair is a process of the node and a process of the peer.
 type pair struct{ ours, theirs string }
 
-// suspect records a fault, unless the server has been replaced since.
+// suspect is a fault, unless the server has been replaced since it was recorded in before.
 type suspect struct {
 	server etf.Atom
 	before servers

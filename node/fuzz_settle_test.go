@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// settle waits until everything expected has been received, and nothing else.
+// settle waits until everything expected has been received, and fails if anything else has been.
 func (s *session) settle() {
 	s.flush()
 	s.await(s.unanswered)
@@ -61,8 +61,8 @@ func same(server etf.Atom, before, now servers) bool {
 	return before[server] != "" && before[server] == now[server]
 }
 
-// unanswered describes the requests that still need an answer. Requests to a server that has
-// ended since do not need one.
+// unanswered describes the requests that still need an answer. A request does not need one if its
+// server has ended since the request was sent.
 func (s *session) unanswered(now servers) string {
 	s.lose(now)
 	var what strings.Builder
@@ -86,7 +86,7 @@ func (s *session) unanswered(now servers) string {
 	return what.String()
 }
 
-// lose drops requests to servers that have ended since.
+// lose drops the requests whose servers have ended since the requests were sent.
 func (s *session) lose(now servers) {
 	for _, c := range s.calls {
 		if !c.lost && !same(c.server, c.before, now) {

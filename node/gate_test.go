@@ -35,8 +35,8 @@ func left(g *gate, v *attempt) bool {
 	return was && !g.counted(v)
 }
 
-// Callers that send their name can connect despite any number of concurrent silent
-// handshakes from their host or another.
+// Callers that send their name can connect despite any number of concurrent silent handshakes
+// from the same host or from another.
 func TestHandshakes(t *testing.T) {
 	const callers = 200
 	var many []string

@@ -24,8 +24,8 @@ func (s stuck) HandleCast([]byte, genserver.Caller) {
 	<-s.release
 }
 
-// heldUp returns a node whose handshakes may take setup, and which has a connection to
-// a@127.0.0.1 that does not end until release is called.
+// heldUp returns a node with a connection to a@127.0.0.1 that does not end until release is
+// called. The node's handshakes may take setup.
 func heldUp(t *testing.T, setup time.Duration) (n *Node, release func()) {
 	t.Helper()
 	s := stuck{taken: make(chan struct{}), release: make(chan struct{})}

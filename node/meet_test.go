@@ -28,7 +28,8 @@ type dialed struct {
 	listener net.Listener
 }
 
-// startDialed starts a node, and registers with its EPMD a name whose port the test listens on.
+// startDialed starts a node. It registers the name short with the node's EPMD, under a port on
+// which the test listens.
 func startDialed(t *testing.T, short string) *dialed { return startDialedTLS(t, short, nil) }
 
 func startDialedTLS(t *testing.T, short string, secured func() *tls.Config) *dialed {
@@ -182,7 +183,7 @@ func TestSimultaneousTLS(t *testing.T) {
 	<-theirs.at
 	io.Copy(io.Discard, dropped) // until our dial is dropped
 	for range 1000 {
-		runtime.Gosched() // lets the dial fail too early
+		runtime.Gosched() // gives a faulty node time to fail the dial
 	}
 	close(theirs.resume)
 	if err := <-shaken; err != nil {
@@ -281,7 +282,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A node without TLS that we dial is not taken for a caller.
+// If we dial a node without TLS, the error does not call the node a caller.
 func TestDialPlain(t *testing.T) {
 	d := startDialedTLS(t, "a", func() *tls.Config { return &tls.Config{InsecureSkipVerify: true} })
 	outcome := d.connect()

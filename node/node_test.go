@@ -58,7 +58,7 @@ func TestGlobalNameServer(t *testing.T) {
 	}
 }
 
-// erlang:apply calls the functions of the table, itself included.
+// erlang:apply calls the functions of the table, which include erlang:apply itself.
 func TestApply(t *testing.T) {
 	n := start(t, Options{})
 	external := func(module, function string, arity byte) etf.Export {

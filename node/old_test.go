@@ -30,8 +30,8 @@ type old struct {
 // scalang holds the flags that Scalang sends.
 const scalang handshake.Flags = 0x4DBC
 
-// otp25 holds the flags of OTP 25 without MANDATORY_25_DIGEST, which implies flags that a peer
-// must lack.
+// otp25 holds the flags of OTP 25 without MANDATORY_25_DIGEST. That flag implies others, which some
+// of the peers must lack.
 const otp25 = 0xD07DF7FBC &^ handshake.Mandatory25Digest
 
 const (
@@ -78,7 +78,7 @@ func oldDigest(challenge uint32) []byte {
 	return sum[:]
 }
 
-// challenge reads a challenge in the peer's version. Its name must be the dialed one.
+// challenge reads a challenge in the peer's version. The challenge must contain the dialed name.
 func (p *old) challenge(b []byte, dialed string) uint32 {
 	p.t.Helper()
 	tag, at, name := "n\x00\x05", 7, 11
@@ -227,7 +227,7 @@ func (p *old) get() {
 	}
 }
 
-// oldPeers are Scalang, and peers with OTP 25's flags except one.
+// oldPeers are Scalang, peers that lack a flag of OTP 25, and a peer with only three flags.
 var oldPeers = []struct {
 	name  string
 	flags handshake.Flags

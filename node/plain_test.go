@@ -17,8 +17,8 @@ import (
 
 var writePlain = flag.Bool("plain.write", false, "write testdata/plain")
 
-// testdata/plain is testdata/recorded with atoms instead of distribution headers and references to an
-// atom cache, and with every frame a pass-through.
+// testdata/plain holds the conversations of testdata/recorded with every frame as a pass-through:
+// atoms take the place of distribution headers and references to an atom cache.
 func TestPlain(t *testing.T) {
 	files, err := filepath.Glob("testdata/recorded/*.txt")
 	if err != nil || len(files) == 0 {

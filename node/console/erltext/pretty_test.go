@@ -39,7 +39,7 @@ func TestPretty(t *testing.T) {
 	}
 }
 
-// Lists of Latin-1 characters are printed as text, but not those of most control characters.
+// Lists of Latin-1 characters are printed as text. Lists with most control characters are not.
 func TestPrintable(t *testing.T) {
 	const text = "\b\t\n\v\f\r\x1b !}~\u00a0ÿ"
 	for c := range rune(0x102) {

@@ -24,8 +24,8 @@ init_per_suite(Config) ->
 end_per_suite(_) ->
     net_kernel:stop().
 
-%% The tests of group one share a node. Those of group in_process use its stand-in. Those
-%% of group own have two nodes each; only the first is started for them.
+%% The tests of group one share a node. Those of group in_process use the stand-in for a
+%% node. Those of group own have two nodes each; only the first is started for them.
 init_per_group(one, Config) -> start_nodes("one", Config);
 init_per_group(in_process, Config) -> [{a, in_process} | Config];
 init_per_group(own, Config) -> Config.
@@ -207,8 +207,8 @@ message_order(Config) ->
     [Pid ! stop || Pid <- Pids].
 
 %% The remaining ids of a lease that is too old are dropped, whether or not ids were taken
-%% in the meantime: an id is above all ids that the node handed out to other clients more
-%% than max_age ago.
+%% in the meantime. So an id is above all ids that the node handed out to other clients
+%% more than max_age ago.
 freshness(Config) ->
     MaxAge = 20,
     client(fresh, Config, [{lease, #{size => 100000, max_age => MaxAge}}]),
