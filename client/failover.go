@@ -25,7 +25,7 @@ const (
 // next. After the last node comes the first.
 //
 // If no node answers a call, the Failover repeats it, with pauses, until the context's
-// deadline, or for 5 s if there is none. A silent node uses up only part of that time. The
+// deadline, or for 5 s if the context has none. A silent node uses up only part of that time. The
 // error wraps the errors of all nodes. After [ErrBadArgument] no other node is tried.
 //
 // Ids ascend across nodes as [IDs] and [Leased] describe for one node. The clock of the next node,
@@ -120,8 +120,8 @@ func (f *Failover) ask(ctx context.Context, r request) (answer, error) {
 	}
 }
 
-// check records the highest id in an answer from the door with index at. It fails if an id may not
-// follow before, or if before came from another door and the id is not above it.
+// check records the highest id in an answer from the door with index at. It fails if an id
+// cannot follow before, or if before came from another door and the id is not above it.
 func (f *Failover) check(r request, a answer, at int, before lastID) error {
 	taken := slices.Grow(a.runs, len(a.texts))
 	for _, text := range a.texts {

@@ -275,8 +275,8 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	return all, nil
 }
 
-// isNoDigit reports whether r cannot be part of an id's text: r is not a letter or digit, nor a
-// hyphen, as in a UUID. Such characters may be unsafe on a terminal.
+// isNoDigit reports whether r cannot be part of an id's text, because it is not a letter, a digit
+// or a hyphen (as in a UUID). Such characters may be unsafe on a terminal.
 func isNoDigit(r rune) bool {
 	return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }

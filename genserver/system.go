@@ -79,8 +79,8 @@ func debug(request etf.Term) etf.Term {
 }
 
 // wantsOK reports whether the caller's sys:get_state expects {ok, State}, as it has since OTP
-// 26.1, instead of State. The caller's release is unknown, but its alias shows whether it is OTP
-// 26 or later: there, an alias reference has five words.
+// 26.1, instead of State. The caller's release is unknown, but only from OTP 26 on does an alias
+// reference have five words.
 func (f From) wantsOK() bool {
 	const pidReference = 5
 	return len(etf.Ref(f.Alias).Words()) == pidReference

@@ -154,8 +154,9 @@ type linkOf struct {
 	exits int
 }
 
-// mayEnd reports whether the number of exits received is possible if our process ended after
-// some of the operations, or before all of them.
+// mayEnd reports whether the number of exits received is possible, given that our process has
+// ended. It may have ended before, between or after the operations; if it never existed, it counts
+// as ended before them.
 func (l *linkOf) mayEnd(never bool) bool {
 	for end := range len(l.done) + 1 {
 		linked, exits := false, 0

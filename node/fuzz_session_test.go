@@ -109,8 +109,8 @@ func (s *session) known(is bool) {
 	}
 }
 
-// leave ends the session in a random way, or returns it if the peer's next connection must
-// replace it.
+// leave ends the session in a random way. It may instead return the session, which the peer's next
+// connection must then replace.
 func (s *session) leave() *session {
 	s.known(false)
 	if s.random.IntN(2) == 0 {

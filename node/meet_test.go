@@ -135,7 +135,7 @@ func TestSimultaneousTheirs(t *testing.T) {
 	d.want(outcome, theirs.conn)
 }
 
-// The other side reports that its dial continues before that dial has arrived.
+// Before the other side's dial has arrived, the other side reports that this dial continues.
 func TestSimultaneousTold(t *testing.T) {
 	d := startDialed(t, "z")
 	outcome := d.connect()
@@ -148,7 +148,8 @@ func TestSimultaneousTold(t *testing.T) {
 	d.want(outcome, theirs)
 }
 
-// The other name is greater: our dial is dropped before the other side has answered its TLS handshake.
+// The other name is greater: our dial is dropped before the other side has answered our TLS
+// handshake.
 func TestSimultaneousTLS(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {

@@ -5,8 +5,8 @@
 //	ids := client.NewIDs[flake.ID](node, "flake")
 //	id, err := ids.Next(ctx)
 //
-// The ids are made, and the calls answered, by the code of a real node: ids are unique, ascend
-// and can be leased, and arguments out of range are refused. [Node.Step] changes the clock, and
+// The code of a real node makes the ids and answers the calls. So ids are unique, ascend and can
+// be leased, and arguments out of range are refused. [Node.Step] changes the clock, and
 // [Node.Fail] makes calls fail.
 package clienttest
 
