@@ -262,7 +262,7 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	c.fail(err, func(waiting *call) bool { return waiting.process == ref })
 }
 
-// fail ends the calls for which the function which returns true. Their error is err.
+// fail ends the calls that the function which selects. Their error is err.
 func (c *Conn) fail(err error, which func(*call) bool) {
 	for tag, waiting := range c.calls {
 		if which(waiting) {

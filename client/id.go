@@ -103,9 +103,9 @@ func (n number) follows(last number) bool {
 	case last.hi == 0: // 8 bytes: a millisecond's sequence may start at any value, and wraps around
 		return n.lo>>belowTime == last.lo>>belowTime
 	}
-	// Only the ids of sno, which have 10 bytes, may be lower: after the clock has been set back,
-	// they continue with lower times. An id of 16 bytes begins with 64 or 48 bits that count
-	// milliseconds since 1970, so its hi is higher than that of any sno id.
+	// Of the longer ids, only those of sno, which have 10 bytes, may be lower: after the clock has
+	// been set back, they continue with lower times. An id of 16 bytes begins with 64 or 48 bits
+	// that count milliseconds since 1970, so its hi is higher than that of any sno id.
 	return last.hi < 1<<16
 }
 
@@ -188,8 +188,8 @@ func fromBytes[ID Format](b []byte) (id ID, err error) {
 
 // handedOut returns the first id of a run in a node's answer, and the maximum length of the run.
 // The length is limited because all ids of a run share worker and time. For snowflakes the maximum
-// is too high, because the number of bits of the sequence depends on the node's configuration.
-// handedOut fails if no generator of the format could have made the id.
+// is only a bound that no run exceeds, because the number of bits of the sequence depends on the
+// node's configuration. handedOut fails if no generator of the format could have made the id.
 func handedOut[ID Format](b []byte) (n number, most uint64, err error) {
 	id, err := fromBytes[ID](b)
 	if err != nil {

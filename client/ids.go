@@ -120,8 +120,8 @@ type Field struct {
 // There are two exceptions: snowflakes with random_start are not ordered within a millisecond,
 // and sno's ids are lower after the node's clock has been set back. If a node is replaced at
 // the same address by another whose clock is behind, calls fail with [ErrNotAbove] until the
-// new node's ids are above the earlier ones. Each IDs remembers only the highest
-// id that it has returned itself.
+// new node's ids are above the earlier ones. An IDs remembers the highest id that it has
+// returned, but does not share it with other IDs.
 //
 // A failed call can be repeated safely: at worst, some ids are never used.
 type IDs[ID Format] struct {

@@ -127,7 +127,7 @@ func (l *Leased[ID]) take(began time.Time) (n number, ok, due bool) {
 	if i >= from.total {
 		return n, false, false
 	}
-	age := time.Since(from.asked) // read after taking i, so that a delay before that counts
+	age := time.Since(from.asked) // read after taking i, to include a delay of the goroutine
 	if age > l.maxAge && (began.IsZero() || from.asked.Before(began)) {
 		return n, false, false
 	}

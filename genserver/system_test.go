@@ -104,7 +104,8 @@ type stateful struct{ server }
 
 func (*stateful) State() etf.Term { return etf.Atom("idle") }
 
-// If the caller's alias has five words, its sys:get_state expects {ok, State}.
+// A caller whose alias has five words is taken for OTP 26.1 or later, where sys:get_state expects
+// {ok, State}.
 func TestState(t *testing.T) {
 	s := &Server{
 		Name: "flake", Module: "flake_server", Pid: etf.NewPid("a@b", 7, 0, 1),

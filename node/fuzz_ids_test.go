@@ -136,7 +136,8 @@ func readIDs(a asked, base int, reply []byte) (runs []idRun, err error) {
 	return runs, err
 }
 
-// idOf returns the id in b, or the zero id if b does not have the size of an id.
+// idOf returns the id in b. If b does not have the size of an id, it returns the zero id, which
+// runOf refuses.
 func idOf(b []byte) (id flake.ID) {
 	if len(b) == len(id) {
 		id = flake.ID(b)

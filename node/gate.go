@@ -88,7 +88,7 @@ type stage int
 const (
 	arrived stage = iota // the caller has not sent its name
 	named                // the caller has sent its name, but not proved that it has the cookie
-	held                 // like named, but the caller is delayed because its host has sent a wrong cookie
+	held                 // like named, but delayed, because the host has sent a wrong cookie
 )
 
 type offender struct {
@@ -130,9 +130,9 @@ func (g *gate) arrive(c net.Conn) (v, out *attempt) {
 }
 
 // stalled returns the handshake to break off: of the candidates, the one that has kept us waiting
-// longest. Delayed callers are not candidates. If the callers that have not sent their name
-// outnumber those that have, only the former are candidates. If most candidates are on one host,
-// only these are considered, so that other hosts are not affected.
+// longest. Delayed callers are ignored. If the callers that have not sent their name outnumber
+// those that have, only the former are candidates. If most candidates are on one host, only these
+// are considered, so that other hosts are not affected.
 func (g *gate) stalled() *attempt {
 	var n [held + 1]int
 	for _, v := range g.handshakes.All {

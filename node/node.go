@@ -80,7 +80,9 @@ type Node struct {
 	nextIdle time.Time  // before this time, no connection can have been idle for idleTime
 	stopped  sync.Once
 
-	conns sync.Map // by name; a lock could be held while the garbage collector delays an allocation
+	// conns holds the connections by name. It is not a map under a lock, because an allocation
+	// under the lock may wait for the garbage collector.
+	conns sync.Map
 }
 
 // Start starts a node, registers it with EPMD and accepts connections. Stop shuts the node

@@ -22,8 +22,8 @@ export interface Format {
   fromBytes (bytes: Uint8Array): Id
   /**
    * The id that a text stands for. Without a base, the text is the format's own, or a UUID if ids
-   * have 16 bytes. In a base from 2 to 62, its digits are 0-9A-Za-z. Throws SyntaxError if the text
-   * is not an id.
+   * have 16 bytes. With a base, the text is in that base; from 2 to 62, its digits are 0-9A-Za-z.
+   * Throws SyntaxError if the text is not an id.
    */
   parse (text: string, base?: Base): Id
   /** The lowest and the highest id of the milliseconds from first to last, both included, for range scans. */
@@ -50,7 +50,7 @@ export class Id {
   private constructor ()
   readonly format: Format
   readonly value: bigint
-  /** The format's own text or, given a base, the text in it: for 2 to 62, digits 0-9A-Za-z without leading zeros. */
+  /** The format's own text, or the text in a base: from 2 to 62, with digits 0-9A-Za-z and no leading zeros. */
   toString (base?: Base): string
   /** The bytes in hexadecimal, in lower case. */
   toHex (): string
@@ -83,7 +83,7 @@ export interface Options {
   format?: keyof typeof formats | Format
   /** The time limit of a call in ms: 1 to 3,600,000, default 5000. */
   timeout?: number
-  /** The number of ids in a lease, 1 to 1,048,576, default 1000; and its maximum age in ms, 1 to 60,000, default 100. */
+  /** The ids per lease, 1 to 1,048,576, default 1000; and its maximum age in ms, 1 to 60,000, default 100. */
   lease?: { size?: number, maxAge?: number }
   /** @deprecated Never called: numbers from etcd keep the workers of nodes apart. */
   onWarning?: (err: FlakeError) => void

@@ -70,7 +70,7 @@ test('ids of an old lease are dropped, and an unused lease is not renewed', asyn
   const c = client(node.url, { lease: { size: 10, maxAge: 100 } })
   assert.equal((await c.next()).time, 1n)
   now += 100
-  assert.equal((await c.next()).time, 1n) // the next lease is fetched, because this one has reached half its maximum age
+  assert.equal((await c.next()).time, 1n) // the next lease is fetched, because half the maximum age has passed
   await until(() => node.requests.length === 2)
   now += 101
   const id = await c.next()

@@ -51,8 +51,8 @@ type Call struct {
 	Args             []Expr
 }
 
-// Compound is a tuple, list, map or binary that is not a literal. Parts holds the elements. In a list, the tail is the
-// last part; in a map, each key is followed by its value.
+// Compound is a tuple, list, map or binary that is not a literal. Parts holds the elements. In a
+// list, the tail is the last part; in a map, each key is followed by its value.
 type Compound struct {
 	Parts    []Expr
 	kind     kind
@@ -99,8 +99,9 @@ func (c *Compound) Term(value func(part Expr) (etf.Term, error)) (etf.Term, erro
 	return newMap(pairs), nil
 }
 
-// Values is the reverse of Term: it returns the values of the parts of t, and reports whether t has the form of c. In
-// binaries, it also compares the parts that are literals. It does not support maps.
+// Values is the reverse of Term: it returns the values of the parts of t, and reports whether t has
+// the form of c. In binaries, it also compares the parts that are literals. It does not support
+// maps.
 func (c *Compound) Values(t etf.Term) (values []etf.Term, ok bool) {
 	switch c.kind {
 	case aTuple:
@@ -204,8 +205,8 @@ func newList(elements []etf.Term, tail etf.Term) etf.Term {
 	return etf.ImproperList{Elements: elements, Tail: end}
 }
 
-// newMap returns the map of pairs, sorted by the external bytes of the keys. The keys must be in normal form. A later
-// pair replaces an earlier one with the same key.
+// newMap returns the map of pairs, sorted by the external bytes of the keys. The keys must be in
+// normal form. A later pair replaces an earlier one with the same key.
 func newMap(pairs []etf.Pair) etf.Map {
 	m := etf.Map(slices.Clone(pairs))
 	slices.Reverse(m) // so that of equal keys the last comes first, and is kept

@@ -42,12 +42,12 @@ func literal(t testing.TB, text string) etf.Term {
 	return l.Term
 }
 
-// refused matches texts that Parse refuses as syntax or type errors. The shell refuses them only when it evaluates
-// them.
+// refused matches texts that Parse refuses as syntax or type errors. The shell refuses them only
+// when it evaluates them.
 var refused = regexp.MustCompile(`a:1\(|a:\(b\)|:b\.|#a\{|\|\||<<\{\}>>|<<1\.5>>`)
 
-// Parse refuses what the Erlang shell refuses. What the shell accepts, Parse accepts or reports as not
-// supported.
+// Parse refuses what the Erlang shell refuses. What the shell accepts, Parse accepts or reports as
+// not supported.
 func TestSyntax(t *testing.T) {
 	for _, row := range rows(t, "testdata/syntax.tsv") {
 		var text strings.Builder

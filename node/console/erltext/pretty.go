@@ -11,10 +11,10 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Pretty appends the text of t, on one line if it fits into width columns. Otherwise it breaks lines between the
-// parts of lists, tuples, maps and binaries, and indents them to the opening bracket. The text continues the last
-// line of dst. Lists and binaries of printable Latin-1 are printed as text. Values that are not terms are
-// printed as etf.Format prints them.
+// Pretty appends the text of t, on one line if it fits into width columns. Otherwise it breaks
+// lines between the parts of lists, tuples, maps and binaries, and indents them to the opening
+// bracket. The text continues the last line of dst. Lists and binaries of printable Latin-1 are
+// printed as text. Values that are not terms are printed as etf.Format prints them.
 func Pretty(dst []byte, t etf.Term, width int) []byte {
 	p := printer{dst: dst, width: width}
 	p.column = utf8.RuneCount(dst[bytes.LastIndexByte(dst, '\n')+1:])
@@ -130,7 +130,7 @@ func binaryPiece(data []byte, bits uint8) piece {
 	}
 	switch {
 	case bits < 8 || len(data) == 0:
-	case len(text) < len(data) && printable(text): // invalid UTF-8 becomes U+FFFD, which is not printable
+	case len(text) < len(data) && printable(text): // U+FFFD, for invalid UTF-8, is not printable
 		return leaf("<<" + quoted(string(data), '"') + "/utf8>>")
 	case printable(latin1):
 		return leaf("<<" + quoted(string(latin1), '"') + ">>")
