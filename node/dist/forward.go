@@ -262,21 +262,21 @@ func (p *passed) give(frames []passedFrame) {
 	clear(frames)
 }
 
-// pass adds a frame that counts against by, and reports whether there was room for it.
-func (o *output) pass(by *memory, frame []byte) bool {
+// pass adds a frame that counts against owner, and reports whether there was room for it.
+func (o *output) pass(owner *memory, frame []byte) bool {
 	wire.Close(frame, 0)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || !o.passed.add(passedFrame{by, frame}) {
+	if o.closed || !o.passed.add(passedFrame{owner, frame}) {
 		return false
 	}
 	o.remind()
 	return true
 }
 
-// forget drops the waiting frames that count against by.
-func (o *output) forget(by *memory) {
+// forget drops the waiting frames that count against owner.
+func (o *output) forget(owner *memory) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.passed.drop(by)
+	o.passed.drop(owner)
 }

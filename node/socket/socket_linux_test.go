@@ -378,7 +378,7 @@ func TestFewFilesLater(t *testing.T) {
 				defer f.Close()
 			}
 			if ours.giveBack(); ours.held == nil {
-				t.Fatal("it has a kept descriptor")
+				t.Fatal("it has a reserved descriptor")
 			}
 			theirs.Write([]byte("!"))
 			if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
