@@ -67,8 +67,8 @@ var (
 
 const perMilli = 1 << 16 // ids per millisecond
 
-// Nexter returns ids one by one. The generators of all formats implement it, and so do package
-// client's IDs, which requests ids from a node, and Leased, which leases them.
+// Nexter returns ids one by one. The generators of all formats implement it. So do two types of
+// package client: IDs, which requests ids from a node, and Leased, which leases them.
 type Nexter[ID any] interface {
 	// Next returns the next id. It may wait until ctx is done.
 	Next(ctx context.Context) (ID, error)
@@ -100,11 +100,11 @@ func NewGenerator(worker Worker, o Options) (*Generator, error) {
 // made before with the same file and worker. Close it when done.
 //
 // Open locks the file at path, which it creates if it does not exist. The generator makes only
-// ids later than the mark in the file, which stays up to 3 s ahead of the clock, so after a
+// ids later than the mark in the file. The mark stays up to 3 s ahead of the clock, so after a
 // crash Open may wait that long, unless ctx is done first.
 //
 // Open fails with [ErrClockBackwards] if the mark is more than 3 s ahead of the clock, and
-// with [ErrClockAdvanced] if it is older than the allowable downtime. It also fails if the
+// with [ErrClockAdvanced] if the mark is older than the allowable downtime. It also fails if the
 // file is locked, does not hold a mark, is damaged, or cannot be written; the error text says
 // what to do. Open never overwrites a file that it cannot use.
 func Open(ctx context.Context, path string, worker Worker, o Options) (*Generator, error) {
@@ -176,7 +176,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
 // Ready returns nil if Next would succeed and the file, if any, can be written. Otherwise it
-// returns Next's error or the file's: if the file cannot be written, Next soon fails.
+// returns the error of Next or of the file: if the file cannot be written, Next soon fails.
 func (g *Generator) Ready() error { return g.core.Ready() }
 
 // Behind returns how far the clock is behind the last id, or 0 if it is not behind. Next
@@ -241,15 +241,15 @@ var standard = sync.OnceValue(func() *Generator {
 	return digits.Must(NewGenerator(RandomWorker(), Options{Clock: tick.ForwardClock()}))
 })
 
-// SystemClock returns a clock that follows the machine's wall clock but costs only about half as
-// much to read, the same as the monotonic clock. A step of the wall clock takes effect within a
-// millisecond of running time. If the wall clock is never stepped, the readings never decrease
-// and are never ahead of it.
+// SystemClock returns a clock that follows the machine's wall clock. Reading it costs only about
+// half as much as reading the wall clock, and the same as reading the monotonic clock. A step of
+// the wall clock takes effect within a millisecond of running time. If the wall clock is never
+// stepped, the readings never decrease and are never ahead of it.
 //
 // A forward step of more than 3 s takes effect only after the wall clock has stayed that far
-// ahead for a minute: if ids had a time far ahead and the wall clock were then corrected, no
-// more ids could be made until that time. On Linux, time that the machine spends asleep does
-// not count as a step.
+// ahead for a minute. Otherwise ids could have a time far ahead; if the wall clock were then
+// corrected, no more ids could be made until that time. On Linux, time that the machine spends
+// asleep does not count as a step.
 func SystemClock() func() uint64 { return tick.SystemClock() }
 
 // MonotonicClock reads the machine's wall clock once and returns a clock that continues from
@@ -261,10 +261,10 @@ func SystemClock() func() uint64 { return tick.SystemClock() }
 // generator may find its mark ahead of its clock; [Open] then waits or fails, so no id repeats.
 func MonotonicClock() func() uint64 { return tick.MonotonicClock() }
 
-// Marks is a file that holds the marks of a program's generators, of any format, each under a
-// name. One write per second covers all of them. Writes stop while no ids are made; the next
-// call for an id then waits for the disk or, if the method called never waits, fails. Close
-// also closes the generators.
+// Marks is a file that holds the marks of a program's generators, each under a name. The
+// generators can have any format. One write per second covers all marks. Writes stop while no
+// ids are made. The next call for an id then waits for the disk; if its method never waits, the
+// call fails. Close also closes the generators.
 type Marks = durable.Marks
 
 // OpenMarks locks the file at path, which the first generator creates if it does not exist. It
@@ -273,8 +273,8 @@ type Marks = durable.Marks
 //
 // A file that [Open] made for one generator can be used too: its mark has the empty name. Open
 // the generator with that name before any other. A mark stays in the file even if its name is
-// no longer used. A new name starts without a mark or, if an earlier version left the file
-// path + "-" + name, after the mark in that file.
+// no longer used. A new name starts without a mark; but if an earlier version left the file
+// path + "-" + name, it starts after the mark in that file.
 func OpenMarks(path string, log *slog.Logger) (*Marks, error) { return durable.OpenMarks(path, log) }
 
 // CheckMarks returns the error that [OpenMarks] would return for the file at path, but ignores

@@ -225,10 +225,10 @@ func notUUID(text string) error {
 // columns sort as the ids do. MariaDB's type uuid rejects or missorts ids.
 func (id ID) Value() (driver.Value, error) { return id.UUID(), nil }
 
-// Scan implements sql.Scanner. It accepts what drivers return for a uuid column (36 characters
-// as a string or bytes, or 16 bytes, which they also return for bytea) and the 22 digits of
-// [ID.String]. NULL is an error: scan a nullable column into a [database/sql.Null] of ID. If
-// Scan fails, the id is unchanged.
+// Scan implements sql.Scanner. It accepts what drivers return for a uuid column: 36 characters
+// as a string or bytes, or 16 bytes. It also accepts the 16 bytes of a bytea column, and the 22
+// digits of [ID.String]. NULL is an error: scan a nullable column into a [database/sql.Null] of
+// ID. If Scan fails, the id is unchanged.
 func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
 	case []byte:

@@ -120,7 +120,7 @@ type Card struct {
 	Name   string
 	Worker Worker // the MAC
 
-	// Doubts are the reasons why another machine may have the same MAC, or this machine may
+	// Doubts are the reasons why another machine may have the same MAC, or why this machine may
 	// have a different MAC after its next boot: "is down", "is virtual". Doubts is empty for a
 	// network card that is up and has its manufacturer's address. Even then, a copy of a
 	// virtual machine may have the same MAC.
@@ -207,9 +207,9 @@ func thisMachine() (string, error) {
 	return identify(id, host, all, os.DirFS("/sys/class/net")), nil
 }
 
-// identify returns a hash of the machine-id, which must not be published (machine-id(5)), the
-// host name, and the MACs of the physical cards or, if all are virtual, as in a container, of
-// all cards.
+// identify returns a hash of the machine-id, the host name, and the MACs of the physical cards.
+// If all cards are virtual, as in a container, it uses the MACs of all cards. The machine-id
+// itself must not be published: see machine-id(5).
 func identify(id []byte, host string, all []net.Interface, sys fs.FS) string {
 	var macs, permanent []string
 	for _, i := range all {

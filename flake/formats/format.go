@@ -96,8 +96,8 @@ func Who(fields []Field) (who []Field) {
 	return who
 }
 
-// Span returns the lowest and highest ids that any generator can make from first to last, both
-// included, in ms since 1970. It fails if either time is outside the format's range.
+// Span returns the lowest and highest ids that any generator can make from first to last. Both
+// times are included, and are in ms since 1970. Span fails if either is outside the format's range.
 func (f *Format) Span(first, last uint64) (lowest, highest Number, err error) {
 	low, err1 := f.at(first)
 	high, err2 := f.at(last)

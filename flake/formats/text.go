@@ -154,8 +154,8 @@ var errText = errors.New("flake: not an id of the format")
 
 // Parse parses what Append appends for the base. With Canonical it accepts any of the format's
 // text forms, the id in base 16 as other programs write it and, for 128-bit ids, 26 Crockford
-// digits that begin with 0. With Octets it accepts the bytes of the id, and parses text of any
-// other length as with Canonical.
+// digits that begin with 0. With Octets it accepts the bytes of the id; text of any other length
+// it parses as with Canonical.
 func (f *Format) Parse(text string, base int) (id Number, err error) {
 	switch {
 	case base == Octets && len(text) == f.Size:
@@ -206,8 +206,9 @@ func parseDigits(text string, base int) (Number, error) {
 	return ofText128(flake.ParseBase(text, base))
 }
 
-// parseHex parses text that is certainly base 16: it begins with 0x, has a letter among its
-// digits or, perhaps after Postgres' \x, has all digits of an id, as a UUID without hyphens does.
+// parseHex parses text that is certainly base 16. Such a text begins with 0x, has a letter among
+// its digits, or has all digits of an id, as a UUID without hyphens does. In the last case, \x may
+// precede the digits, as in Postgres.
 func parseHex(text string, size int) (Number, error) {
 	digits, bytea := strings.CutPrefix(text, `\x`)
 	whole := len(digits) == 2*size

@@ -25,7 +25,7 @@ type Options struct {
 	Overflows chan<- Overflow
 
 	// Clock and the fields after it are like those of [flake.Options]. Logger also receives a
-	// record for a clock that Open finds set back.
+	// record if Open finds that the clock was set back.
 	Clock             func() uint64
 	AllowableDowntime time.Duration
 	Logger            *slog.Logger
@@ -70,7 +70,7 @@ func NewGenerator(s *Snapshot, o Options) (*Generator, error) {
 // when done.
 //
 // Open locks the file at path, which it creates if it does not exist, and continues from the
-// snapshot in the file, which stays ahead of the ids. The partition and the sequence numbers
+// snapshot in it. That snapshot stays ahead of the ids. The partition and the sequence numbers
 // are those of s or, if s is nil, those in the file; the other fields of s are used only if there
 // is no file.
 //
@@ -99,9 +99,9 @@ func (g *Generator) Close() error { return g.core.Close() }
 
 // Next returns the next id, with metabyte 0; use [ID.WithMeta] to set it. If the ids of a tick
 // are used up, it waits for the next tick, yielding the processor; if ctx is done first, it
-// returns ctx's cause. It fails with [flake.ErrClockBackwards] while the clock is at a time
-// for which both tick-tock bits were used, with [flake.ErrTimestampNotSaved] or
-// [flake.ErrClosed], or if the clock is before [Epoch] or after [MaxMilli].
+// returns ctx's cause. It fails with [flake.ErrTimestampNotSaved] or [flake.ErrClosed]; with
+// [flake.ErrClockBackwards] while the clock is at a time for which both tick-tock bits were
+// used; or if the clock is before [Epoch] or after [MaxMilli].
 func (g *Generator) Next(ctx context.Context) (id ID, err error) {
 	if g.overflow == nil { // the common case, inlined
 		p := g.core.Source.pass()
@@ -168,10 +168,10 @@ func (g *Generator) take(ctx context.Context, p *pass, n int) (milli uint64, fir
 }
 
 // NewWithTime returns an id with a past time, for example for a record that had a different kind of
-// id. Such ids share a separate sequence, which wraps within the generator's bounds whatever their
-// time; their tick-tock bit is 0. NewWithTime never waits. The caller must make sure that these ids
-// do not collide with those of [Generator.Next], and that at most [Generator.PerTick] of them have
-// the same time. A time before [Epoch] or after [MaxMilli] is an error.
+// id. All such ids, whatever their time, share a separate sequence that wraps within the bounds of
+// the generator. Their tick-tock bit is 0. NewWithTime never waits. The caller must make sure that
+// these ids do not collide with those of [Generator.Next], and that at most [Generator.PerTick] of
+// them have the same time. A time before [Epoch] or after [MaxMilli] is an error.
 func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 	milli := tick.MilliOf(t)
 	if milli < Epoch || milli > MaxMilli {
@@ -234,7 +234,7 @@ type Run = flake.RunOf[ID]
 //
 // New saves nothing on disk, and a random partition of 16 bits does not suffice to separate
 // the processes of a fleet: two of 100 processes have the same partition with a probability of
-// 1 in 14. So the sequence of a tick begins at a random number in its lower half, which adds
+// 1 in 14. So each tick begins at a random number in the lower half of the sequence, which adds
 // 15 bits if few ids are made: two processes that make ids in the same tick make the same id
 // with a probability of about 1 in 2^31, or 1 in 2^16 if each makes tens of thousands of ids.
 // That suffices for tests and traces. For ids that must never repeat, use [Open].
@@ -361,8 +361,8 @@ func (s *Snapshot) bounds() (low, high uint16, err error) {
 	return low, high, err
 }
 
-// Snapshot returns the generator's state. To continue from it in another generator, take it
-// after this one has made its last id.
+// Snapshot returns the generator's state. If another generator will continue from the snapshot,
+// call Snapshot after this generator has made its last id.
 func (g *Generator) Snapshot() Snapshot {
 	s := g.core.Source.done()
 	s.Now = unitsOf(g.core.Source.Now())

@@ -12,10 +12,10 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// A pass is the life of a generator until the clock is set back. The ids of a pass differ from
-// those of the previous pass in the tick-tock bit, and are later than the previous pass's safe
-// field, an upper bound on ids of still earlier passes. So a pass's last id is the latest with
-// its bit, and its safe field is an upper bound on ids with the other bit.
+// A pass is the life of a generator until the clock is set back. The next pass has the other
+// tick-tock bit. The safe field of a pass is an upper bound on all earlier ids with the other
+// bit. The ids of the next pass, which has that bit, are later than this bound. So the last id
+// of a pass is the latest id with its bit.
 type pass struct {
 	ids    *tick.Generator
 	drifts uint32 // number of earlier passes; its lowest bit is the tick-tock bit
@@ -46,9 +46,9 @@ func (p *pass) max() uint16 { return p.min + uint16(p.ids.PerTick()-1) }
 
 // passes is the source of a generator's ids: the current pass, and what the next one needs.
 // For package durable, the mark is an upper bound on the ids of the current pass. When the
-// clock is set back, a new pass begins, with a separate limit that must be raised before it
-// makes ids. So it makes no id before its mark and words are saved, and the mark need not stay
-// ahead of earlier passes.
+// clock is set back, a new pass begins, with a separate limit that must be raised before the
+// pass makes ids. So a pass makes no id before its mark and words are saved, and the mark need
+// not stay ahead of earlier passes.
 type passes struct {
 	now        atomic.Pointer[pass]
 	clock      func() uint64

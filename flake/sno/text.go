@@ -38,7 +38,7 @@ func ascii(values uint64) uint64 {
 }
 
 // values is the reverse of ascii. ok is false if a byte is not a digit: such a byte gets the
-// value of some digit, which ascii does not turn back into that byte.
+// value of some digit, but ascii turns that value into the digit, not into the byte.
 func values(text uint64) (values uint64, ok bool) {
 	letters := text >> 6 & each
 	values = (text - digit0 - letters*letter0) & (31 * each)

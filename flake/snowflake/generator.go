@@ -156,9 +156,9 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 }
 
 // Reserve returns 1 to n ids of one millisecond, at the cost of a single id. It waits and fails
-// like [Generator.Next], and also fails if n is less than 1. A run never wraps around: with
-// [Options.RandomStart] it ends at the highest sequence, and ids that would continue from 0 are
-// lost.
+// like [Generator.Next], and also fails if n is less than 1. A run never wraps around. With
+// [Options.RandomStart] it ends at the highest sequence at the latest; the reserved ids that
+// would continue from 0 are lost.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	milli, used, count, err := g.core.Source.Reserve(ctx, n)
 	if err != nil {
@@ -211,9 +211,9 @@ func (g *Generator) id(milli uint64, used int) ID {
 	return ID(milli<<(g.low&63) + g.base + sequence)
 }
 
-// start returns a number whose low bits are the sequence at which a millisecond begins: a hash
-// of the millisecond and the generator's key, the same for all goroutines (splitmix64's
-// finalizer).
+// start returns a number whose low bits are the sequence at which a millisecond begins. The
+// number is a hash (splitmix64's finalizer) of the millisecond and the generator's key, so it is
+// the same for all goroutines.
 func (g *Generator) start(milli uint64) uint64 {
 	h := milli ^ g.key
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9

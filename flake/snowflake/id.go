@@ -112,9 +112,9 @@ func (id ID) Value() (driver.Value, error) {
 	return int64(id), nil
 }
 
-// Scan implements sql.Scanner. It accepts a number, and decimal text as a string or bytes; it
-// never reads bytes as those of [ID.Bytes]. NULL is an error: scan a nullable column into a
-// [database/sql.Null] of ID. If Scan fails, the id is unchanged.
+// Scan implements sql.Scanner. It accepts a number, and decimal text as a string or bytes. It
+// always reads bytes as text, never as the bytes from [ID.Bytes]. NULL is an error: scan a
+// nullable column into a [database/sql.Null] of ID. If Scan fails, the id is unchanged.
 func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
 	case int64:
@@ -139,10 +139,10 @@ const (
 	maxTicks = 63 // time and sequence
 )
 
-// Layout holds the number of bits of each field of an id: Time, then Datacenter, Worker and
-// Sequence, which have at most 22 bits together. The bits above the time are 0, so ids with
-// fewer bits are smaller numbers: ids of 53 bits fit in a JavaScript number. Datacenter and
-// Worker together are the machine; a layout without datacenters has Datacenter 0.
+// Layout holds the number of bits of each field of an id, highest field first. Datacenter, Worker
+// and Sequence have at most 22 bits together. The bits above the time are 0, so ids with fewer
+// bits are smaller numbers: ids of 53 bits fit in a JavaScript number. Datacenter and Worker
+// together are the machine; a layout without datacenters has Datacenter 0.
 type Layout struct {
 	Time       uint8  // 1 to 46; 41 lasts for 69 years
 	Datacenter uint8  // 0 to 22

@@ -203,9 +203,9 @@ func (e *Encoding) put(buf *[maxWidth]byte, id ID) int {
 	return at
 }
 
-// Parse parses what [Encoding.Text] returns, also with leading zero digits of the encoding, up
-// to the length of the highest id's text. It returns a [*flake.ParseError] if the text is
-// empty, too long, above the highest id, or contains anything but digits of the encoding.
+// Parse parses what [Encoding.Text] returns. It also accepts leading zeros, as digits of the
+// encoding, up to the length of the highest id's text. It returns a [*flake.ParseError] if the
+// text is empty, too long, above the highest id, or contains anything but digits of the encoding.
 func (e *Encoding) Parse(text string) (ID, error) {
 	base := uint64(len(e.alphabet))
 	if len(text) == 0 || len(text) > e.width {

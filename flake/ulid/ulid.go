@@ -24,8 +24,8 @@
 // nothing; and [ID]. The errors are those of package flake.
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators share a
-// worker id. There are two costs compared with ULIDs whose 80 bits are random: ids show their
-// worker, which may be a MAC address, and they can be guessed, with only 16 random bits.
+// worker id. There are two costs compared with ULIDs whose 80 bits are random. Ids show their
+// worker, which may be a MAC address. Ids can also be guessed: they have only 16 random bits.
 // They are names, not secrets.
 package ulid
 
@@ -127,7 +127,8 @@ func New() ID { return fresh() }
 
 var fresh = halves.Fresh[ID](layout)
 
-// Run is a run of consecutive ids: First and the Count-1 after it, with First's random bits.
+// Run is a run of consecutive ids: First and the Count-1 ids after it. All of them have First's
+// random bits.
 type Run = flake.RunOf[ID]
 
 const (

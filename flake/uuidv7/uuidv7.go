@@ -27,9 +27,9 @@
 // nothing; and [ID]. The errors are those of package flake.
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators share a
-// worker id. There are two costs compared with UUIDs whose 74 bits are random: ids show their
-// worker, which may be a MAC address, and they can be guessed, with only 14 random bits, and none
-// after 4,095 ids in a millisecond. They are names, not secrets.
+// worker id. There are two costs compared with UUIDs whose 74 bits are random. Ids show their
+// worker, which may be a MAC address. Ids can also be guessed: they have only 14 random bits,
+// and none after the first 4,095 ids of a millisecond. They are names, not secrets.
 package uuidv7
 
 import (
@@ -71,7 +71,8 @@ func (id ID) Time() time.Time { return halves.Time(id) }
 // sequence and random may all be random.
 func (id ID) Worker() flake.Worker { return layout.Worker(id) }
 
-// Sequence returns the id's number within its millisecond, starting at 0, or 4095 if that is lower.
+// Sequence returns the id's number within its millisecond, starting at 0, or 4095 if the number
+// is higher.
 func (id ID) Sequence() uint16 { return layout.SequenceOf(id) }
 
 // Random returns the id's random bits. With the sequence 4095 they are a counter.
@@ -134,8 +135,8 @@ func New() ID { return fresh() }
 
 var fresh = halves.Fresh[ID](layout)
 
-// Run is a run of consecutive ids: First and the Count-1 after it, with First's random bits, which
-// may be replaced in each of them.
+// Run is a run of consecutive ids: First and the Count-1 ids after it. All of them have First's
+// random bits, which may be replaced in each id.
 type Run = flake.RunOf[ID]
 
 // encodedLen is the length of an id's text.
@@ -202,8 +203,8 @@ func Validate(text string) error {
 	return err
 }
 
-// checked returns the id if it is a version 7 UUID, the nil UUID or Max. The arguments version
-// and variant are the indexes of those digits in text, for the error.
+// checked returns the id if it is a version 7 UUID, the nil UUID or Max. Otherwise it returns an
+// error; version and variant are the indexes in text of the digits that the error points to.
 func checked[T string | []byte](id ID, text T, version, variant int) (ID, error) {
 	switch {
 	case id[6]>>4 == 7 && id[8]>>6 == 2:
@@ -217,8 +218,8 @@ func checked[T string | []byte](id ID, text T, version, variant int) (ID, error)
 	return id, nil
 }
 
-// ParseBase parses what [ID.Text] and [ID.Padded] return, like [flake.ParseBase]. For a number that
-// [Parse] would not accept as a UUID it returns a [*flake.ParseError].
+// ParseBase parses what [ID.Text] and [ID.Padded] return, like [flake.ParseBase]. If the number is
+// not a UUID that [Parse] accepts, ParseBase returns a [*flake.ParseError].
 func ParseBase(text string, base int) (ID, error) {
 	id, err := flake.ParseBase(text, base)
 	if err != nil {

@@ -5,8 +5,8 @@
 // Time and disk are virtual, and everything follows from a seed, so a failure can be repeated
 // exactly. [Run] runs one life, [Many] several. The simulated server is a [Node]. The tests of
 // each format use [Kept] to run its generators with durable marks. The tests of package flake also
-// use nodes that must repeat ids, such as a model of the Erlang server: if they do not, the
-// simulation is too lenient.
+// use nodes that must repeat ids, such as a model of the Erlang server. If those nodes repeat no
+// id, the simulation is too lenient.
 //
 // Type ledger lists the rules that a node must obey. The tests of this package also simulate
 // fleets: several nodes with numbers from a store.
@@ -37,8 +37,8 @@ type Got func(milli uint64, sequence uint32)
 type Config struct {
 	New func(*Machine) Node
 
-	// Marks returns the durable marks, from the content of the file at [Path], as a function that
-	// returns the mark for ids with the given sequence. Marks is nil if the node has no marks.
+	// Marks parses the durable content of the file at [Path]. It returns a function that returns
+	// the mark for ids with the given sequence. Marks is nil if the node has no marks.
 	Marks func(file []byte) func(sequence uint32) (milli uint64, err error)
 
 	// Unit is the length of a tick in milliseconds; 0 means 1.

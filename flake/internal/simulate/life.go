@@ -450,8 +450,8 @@ func (l *life) answers() bool {
 //   - an id is a duplicate;
 //   - an id is not above the caller's last id from the same generator, unless Unordered;
 //   - an id is later than the mark that would survive a power cut;
-//   - the clock did not show the time of an id during the call. So ids of several nodes are not
-//     out of order by more than the nodes' clocks differ.
+//   - the clock did not show the time of an id during the call. This rule keeps ids of several
+//     nodes from being out of order by more than the nodes' clocks differ.
 type ledger struct {
 	runs   runs[uint64] // by millisecond
 	last   map[int]id   // by caller and generator

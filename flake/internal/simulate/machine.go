@@ -109,8 +109,9 @@ func millis(t time.Duration) uint64 { return uint64(max(t, 0) / time.Millisecond
 // times is a range of times, from low to high.
 type times struct{ low, high uint64 }
 
-// view returns what a node's clock may show: the machine's time and, if doubtful is set, the times
-// that continue from before each step, since a node doubts a step far ahead for a while. A node may
+// view returns the times that a node's clock may show. The first is the machine's time. If doubtful
+// is set, the others are the times that the clock would show now if it had gone on from before each
+// step, since a node doubts a step far ahead for a while. They are ranges, because a node may
 // believe that a frozen clock has continued since it was last read.
 func (m *Machine) view(doubtful bool) []times {
 	now, mono := m.milli(), m.now+m.gained
@@ -180,7 +181,8 @@ func (m *Machine) glitch(by, lasts time.Duration) {
 	m.ends, m.undo = m.now+lasts, -by
 }
 
-// span returns a random duration up to most, whose order of magnitude is random too.
+// span returns a random duration of at most most. It first chooses an order of magnitude at
+// random.
 func (m *Machine) span(most time.Duration) time.Duration {
 	size := time.Millisecond
 	for size < most && m.rng.IntN(5) > 0 {

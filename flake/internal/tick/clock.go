@@ -23,8 +23,8 @@ func MilliOf(t time.Time) uint64 {
 	return uint64(t.UnixMilli())
 }
 
-// SystemClock returns a clock that follows the machine's wall clock but costs only about half as
-// much to read, the same as the monotonic clock.
+// SystemClock returns a clock that follows the machine's wall clock. Reading it costs only about
+// half as much as reading the wall clock, and the same as reading the monotonic clock.
 //
 // It returns monotonic time plus an offset. The offset changes only if the wall clock is
 // stepped or the machine sleeps (the kernel slews both clocks alike). The first reading after
@@ -159,8 +159,8 @@ func (c *systemClock) measure(before, wall, after int64) {
 
 // believe returns the new offset. It is the measured offset, unless that is more than MaxStep
 // ahead of the settled one. Then the settled offset stays, as if the clock had not been
-// stepped, until the machine's clock has stayed ahead for [Doubt]: if ids had a time far ahead
-// and the clock were then corrected, no more ids could be made until that time.
+// stepped, until the machine's clock has stayed ahead for [Doubt]. Otherwise ids could have a
+// time far ahead; if the clock were then corrected, no more ids could be made until that time.
 //
 // An offset that is behind by more than MaxStep is believed immediately, but settled only when
 // the clock has caught up, so that undoing the step does not count as a jump ahead. Time that

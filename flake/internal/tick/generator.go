@@ -40,11 +40,11 @@ const (
 )
 
 // usedBits returns the number of bits of the word that count used ids. They can count one more
-// than the ids in a tick, so that no open generator has the word closed.
+// than the ids in a tick, so the word of an open generator never equals closed.
 func (s Shape) usedBits() uint8 { return uint8(bits.Len(uint(s.PerTick) + 1)) }
 
 // check returns an error if the shape is invalid or the word cannot hold it. Formats define
-// the shapes, so users see this error only because of an epoch.
+// the shapes; users can cause this error only by configuring a wrong epoch.
 func (s Shape) check() error {
 	switch {
 	case bits.OnesCount64(s.Unit) != 1:
@@ -129,9 +129,10 @@ func (g *Generator) used(word uint64) uint64   { return word & g.mask }
 func (g *Generator) begin(milli uint64) uint64 { return (milli - g.first) << (g.bits & 63) }
 
 // Successor returns a generator with the same shape and clock that returns only ids of ticks
-// after that of last. It does not know the ids of g, and has a separate limit, which must be
-// raised before ids are made, unless it is fixed. Successor is for a format in which other
-// bits distinguish ids made after the clock was set back from earlier ids. Close g first.
+// after that of last. The new generator does not know the ids of g. It has a separate limit;
+// unless that limit is fixed, it must be raised before ids are made. Successor is for a format
+// that uses other bits to distinguish ids made after the clock was set back from earlier ids.
+// Close g first.
 func (g *Generator) Successor(last uint64) *Generator {
 	limit := newLimit(g.limit.last)
 	if limit.Extend = g.limit.Extend; limit.Extend != nil {
@@ -153,8 +154,8 @@ func (g *Generator) Now() uint64 {
 	return g.clock()
 }
 
-// Doubted returns how far the machine's clock is ahead of the generator's, if it has gone too
-// far ahead to be believed yet, or 0: see [Doubt].
+// Doubted returns how far the machine's clock is ahead of the generator's clock, while that is
+// too far to be believed: see [Doubt]. Otherwise it returns 0.
 func (g *Generator) Doubted() time.Duration {
 	if g == nil || g.system == nil {
 		return 0
@@ -203,7 +204,7 @@ func (g *Generator) Ready() error {
 // Reserve takes 1 to n ids of one tick. It returns the start of the tick, the index of the first
 // id, and the number of ids. If all ids of the tick are used, it waits for the next tick, yielding
 // the processor, until ctx is done. It fails with [ErrClockBackwards] while the clock is behind the
-// last id, with [ErrTimestampNotSaved], [ErrClosed], or the cause of ctx, or if n is less than 1.
+// last id; with [ErrTimestampNotSaved], [ErrClosed] or the cause of ctx; or if n is less than 1.
 //
 // The clock is read before the word. Between the two reads, other goroutines may move the word
 // to a later tick. So if the clock seems behind, it is read again, after the word: the clock has
@@ -267,8 +268,8 @@ func (g *Generator) ReserveBelow(ctx context.Context, n, end int) (milli uint64,
 }
 
 // One is like [Generator.Reserve] for one id, the most frequent request. It has a fast path
-// for the common case: the clock's tick is the last one and has ids left, and the clock is the
-// machine's, which need not be compared with wall time during a tick.
+// for the common case: the clock is the machine's, and its current tick already has ids and
+// has some left. During such a tick, the clock need not be compared with wall time again.
 func (g *Generator) One(ctx context.Context) (milli uint64, first int, err error) {
 	if g == nil {
 		return 0, 0, ErrZero
