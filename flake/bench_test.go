@@ -25,8 +25,8 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// BenchmarkNextN measures the time per id, in whole milliseconds if it uses up all ids of each. The
-// format allows one id per 15.26 ns.
+// BenchmarkNextN measures the time per id. If the ids of each millisecond are used up, it measures
+// whole milliseconds. The format allows one id per 15.26 ns.
 func BenchmarkNextN(b *testing.B) {
 	for _, threads := range []int{1, 2} {
 		for _, size := range []int{1, 4, 16, 256, 1024} {

@@ -14,7 +14,8 @@ import (
 )
 
 // A monotonic clock continues from its first reading of the wall clock, however the wall clock is
-// then set, and ids follow it. A start with the wall clock behind the mark waits or fails.
+// then set. Ids follow the monotonic clock. A start with the wall clock behind the mark waits or
+// fails.
 func TestMonotonicClock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,8 +71,8 @@ func TestMonotonicClockOfTheMachine(t *testing.T) {
 	}
 }
 
-// A clock that is a day ahead for a second neither stops ids nor makes them wrong: not in the same
-// process, and not in the next one after a crash in that second.
+// If the clock is a day ahead for a second, ids neither stop nor become wrong, neither in the same
+// process nor in the next process after a crash in that second.
 func (f format[ID, P, G, S]) testDayAhead(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) { f.dayAhead(t, filepath.Join(dir, "timestamp")) })

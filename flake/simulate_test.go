@@ -69,8 +69,8 @@ func TestSimulateMonotonic(t *testing.T) { simulate.Check(t, simMonotonic(), sim
 
 func TestSimulateSeveral(t *testing.T) { simulate.Check(t, simSeveral(), simLives/4) }
 
-// A simulation that finds no fault proves something only if the same lives do find the faults of
-// faulty nodes. These nodes repeat ids, or make ids that do not ascend.
+// A simulation that finds no fault proves something only if the same lives reveal the faults of
+// faulty nodes. The nodes of this test repeat ids, or make ids that do not ascend.
 func TestSimulateFinds(t *testing.T) {
 	lying, lyingToSeveral := simConfig(), simSeveral()
 	lying.LyingDisk, lyingToSeveral.LyingDisk = true, true

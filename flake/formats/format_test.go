@@ -286,7 +286,7 @@ func TestSnowflakeBits(t *testing.T) {
 	if text := usual.String(); text != "id 3 (10 bits, epoch 1288834974657 ms)" {
 		t.Error(text)
 	}
-	if usual.Space != "snowflake since 1288834974657" { // by which other builds know it
+	if usual.Space != "snowflake since 1288834974657" { // other builds use this name
 		t.Error(usual.Space)
 	}
 	if f := idgens.Format(Options{"epoch": 1}); f.Name != idgens.Name || f.Fields(Number{})[0].Value != 1 {
@@ -305,7 +305,7 @@ func TestSnowflakeBits(t *testing.T) {
 	}
 }
 
-// Options that do not go together name one key, and what would do.
+// If options do not go together, the fault names one key and says what its value must be.
 func TestCheck(t *testing.T) {
 	for _, tt := range []struct {
 		kind      *Kind

@@ -18,14 +18,14 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// On a real PostgreSQL, the functions of rel/files/ids.sql read ids as the formats do. A format has
-// NAME_time, NAME_worker and, unless its text is id::text, NAME_text.
+// On a real PostgreSQL, the functions of rel/files/ids.sql read ids as the formats do. Each format
+// has the functions NAME_time and NAME_worker. It also has NAME_text, unless its text is id::text.
 func TestSQL(t *testing.T) {
 	testenv.Need(t, "psql")
 	crockford, _ := BaseOf("crockford")
 	random := rand.New(rand.NewPCG(1, 2))
 	query, want := strings.Builder{}, strings.Builder{}
-	// By size: SQL for a value, from hexadecimal digits, and for its bytes.
+	// By size: the SQL for a value, given its hexadecimal digits, and the SQL for its bytes.
 	columns := map[int]struct{ value, octets string }{
 		8: {"x'%x'::bigint", "int8send(id)"}, 10: {`'\x%x'::bytea`, "id"}, 16: {"'%x'::uuid", "uuid_send(id)"},
 	}

@@ -294,8 +294,8 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 	r.Number.Claim = &ClaimReport{c.Number(), c.Resumed(), random, c.After()}
 }
 
-// judge returns the time until which claims will fail, or 0 if unknown, and why this one
-// failed.
+// judge returns the time until which claims will fail, or 0 if it is unknown, and the code of the
+// reason why the claim failed with err.
 func (r *rehearsal[G]) judge(err error) (until uint64, code Code) {
 	var elsewhere workers.ElsewhereError
 	switch {

@@ -384,7 +384,8 @@ func TestCheckIsTheStart(t *testing.T) {
 	}
 }
 
-// However late a number is free, a check reports the whole wait for it and for the floor above it.
+// However late a number becomes free, a check reports the whole wait: for the number, and for the
+// floor above it.
 func TestCheckLongWait(t *testing.T) {
 	s := newScene(t, 1)
 	s.other(nil)

@@ -16,9 +16,9 @@
 //	          |                  the latest id of all generators; a clean stop returns the number here
 //	          the highest mark of the previous claim, the floor, and the disk
 //
-// If a number is lost to a claim that begins above its mark, the generators continue to use it
-// up to the mark while they wait for the next number. If a copy of this node has the number, or
-// a restored store has assigned it again, the generators stop immediately.
+// A number may be lost to a claim that begins above this node's mark. Then the generators continue
+// to use the number, up to that mark, while they wait for the next number. If a copy of this node
+// has the number, or a restored store has assigned it again, the generators stop immediately.
 //
 // [Check] reports what the node would do if it started now, and changes nothing.
 package host
@@ -149,7 +149,7 @@ type Generator[G io.Closer] struct {
 	open     Opener[G]
 	numbered bool
 	now      atomic.Pointer[G]
-	claim    *workers.Claim // of the number in its ids; nil if it has none or is closed. Only Add and Move use it.
+	claim    *workers.Claim // of the number in ids; nil if none or closed; only for Add and Move
 }
 
 // Get returns the current generator.

@@ -508,7 +508,8 @@ func TestMoveCanceled(t *testing.T) {
 	n.id(t, g)
 }
 
-// A move ends at once if its number is lost, and does not begin if it was lost before.
+// A move ends at once if the number to which it moves is lost. If that number was lost before, the
+// move does not begin.
 func TestMoveLostAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n, _ := moving(t, true)
@@ -565,8 +566,8 @@ func TestEndIsLogged(t *testing.T) {
 	}
 }
 
-// following returns generators that follow the number. It calls again before each reopening of a
-// generator.
+// following returns generators that follow the number. Whenever a generator is reopened, the
+// function again is called first.
 func following(t *testing.T, numbers uint64, again func(context.Context) error) (
 	w *world, s *Generators[*generator], g *Generator[*generator], logs *counter,
 ) {

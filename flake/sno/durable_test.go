@@ -174,8 +174,8 @@ func TestClockSetBackAcrossCrashes(t *testing.T) {
 	}
 }
 
-// The clock is set back to 1 s before the last use of the other bit: after that second, the bit can
-// be used again.
+// The clock is set back to 1 s before the last use of the other bit. Once that second has passed,
+// the bit can be used again.
 func TestStartWaitsForSafeTime(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t, nil)

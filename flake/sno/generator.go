@@ -189,7 +189,7 @@ func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 // [flake.ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
-// Ready returns nil, Next's error or the file's, like [flake.Generator.Ready].
+// Ready returns nil, or the error of Next or of the file, like [flake.Generator.Ready].
 func (g *Generator) Ready() error { return g.core.Ready() }
 
 // Behind returns the minimum time until the clock is at a time for which ids can be made, or 0
@@ -234,9 +234,10 @@ type Run = flake.RunOf[ID]
 //
 // New saves nothing on disk, and a random partition of 16 bits does not suffice to separate
 // the processes of a fleet: two of 100 processes have the same partition with a probability of
-// 1 in 14. So each tick begins at a random number in the lower half of the sequence, which adds
-// 15 bits if few ids are made: two processes that make ids in the same tick make the same id
-// with a probability of about 1 in 2^31, or 1 in 2^16 if each makes tens of thousands of ids.
+// 1 in 14. So each process begins the sequence of its ticks at a random number, in the lower half
+// of the range. That adds 15 bits if few ids are made: two processes that make ids in the same tick
+// make the same id with a probability of about 1 in 2^31, or 1 in 2^16 if each makes tens of
+// thousands of ids.
 // That suffices for tests and traces. For ids that must never repeat, use [Open].
 func New(meta byte) ID {
 	id, err := standard().Next(context.Background())

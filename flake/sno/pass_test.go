@@ -52,8 +52,8 @@ func TestCaughtUpMeanwhile(t *testing.T) {
 	}
 }
 
-// The clock is set back by one more tick, to the last tick in which the other bit was used, at each
-// of a call's readings of the clock.
+// At each of a call's readings of the clock in turn, the clock is set back by one more tick: to the
+// last tick in which the other bit was used.
 func TestBackAgainWhileTurning(t *testing.T) {
 	for looks := range 10 {
 		clock, left := newClock(), -1
@@ -151,8 +151,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// At each of the clock readings of a call that begins a pass, another call makes a later id. That
-// id counts as one of the previous pass.
+// While a call begins a pass, another call makes a later id, at each of the first call's readings
+// of the clock in turn. That id counts as one of the previous pass.
 func TestIDWhileTurning(t *testing.T) {
 	for looks := range 10 {
 		clock, left := newClock(), -1

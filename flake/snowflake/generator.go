@@ -171,7 +171,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 // CatchUp sleeps until the clock is no longer behind the last id, like [flake.Generator.CatchUp].
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
-// Ready returns nil, Next's error or the file's, like [flake.Generator.Ready].
+// Ready returns nil, or the error of Next or of the file, like [flake.Generator.Ready].
 func (g *Generator) Ready() error { return g.explain(g.core.Ready()) }
 
 // Behind returns how far the clock is behind the last id, or 0, like [flake.Generator.Behind].

@@ -198,8 +198,9 @@ func (o *Owner) lose(c *Claim, why error) error {
 	return err
 }
 
-// release returns a number to the store. First the node erases it from its disk, because a
-// restored store may have the token again after other nodes have had the number.
+// release returns a number to the store. First it erases the number from the node's disk.
+// Otherwise, if the store were later restored and had the claim's token again, the node would
+// resume the claim, although other nodes may have had the number.
 func (o *Owner) release(ctx context.Context, c *Claim) error {
 	floorKey := keys{o.Prefix}.floor()
 	want := c.entry.Value

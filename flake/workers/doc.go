@@ -16,9 +16,9 @@
 //     above the old mark, at most hold behind its clock, and never pass the new mark.
 //   - Three times per hold the node moves the mark, by compare-and-swap with the value it knows.
 //   - If a write gets no answer, the node reads the value. A value with the node's token is its own.
-//   - If the value belongs to another node, the number is lost, and the node claims another.
-//     It may still make ids up to its mark if the other node's ids begin above that;
-//     otherwise it makes no more ids with the number.
+//   - If the value belongs to another node, the number is lost, and this node claims another.
+//     If the other node's ids begin above this node's mark, this node may still make ids up to
+//     its mark; otherwise it makes no more ids with the number.
 //   - If the value has the node's token but the node never wrote it, it belongs to a copy of
 //     the node, and the number is lost.
 //
@@ -26,8 +26,8 @@
 // process may be paused anywhere, for any time. Clocks decide only which nodes count as
 // dead: if a node's clock is far ahead, it takes numbers that are in use and their owners lose
 // them, but no id repeats. [Release] frees such a number. The ids of its claim began near the
-// wrong clock's time, so other nodes can use the time before that; the time from there to the
-// claim's mark stays recorded in the value as spent.
+// wrong clock's time, so other nodes can use the time before these ids. The time from there to
+// the claim's mark stays recorded in the value as spent.
 //
 // A swap compares values, not revisions, because a store restored from a snapshot repeats
 // revisions.
@@ -45,8 +45,8 @@
 //
 // Such a store has forgotten marks. An owner that finds an older value in place of its own
 // rewrites its own. [AfterRestore] makes up for other lost marks, if called before nodes reach the
-// store: it writes the floor, a mark for all numbers. Every claim begins above the floor, every
-// claim and extension compares it, and an owner whose mark had passed when the floor was written
-// claims again. An owner whose store is [Restorable] writes the floor itself when it notices the
-// restore; ids of claims made before that may repeat.
+// store: it writes the floor, a mark for all numbers. Every claim begins above the floor. Every
+// write of a claim or an extension compares the floor too. An owner whose mark had passed when the
+// floor was written claims again. An owner whose store is [Restorable] writes the floor itself when
+// it notices the restore; ids of claims made before that may repeat.
 package workers

@@ -378,7 +378,7 @@ func (l *lived) hash(seed maphash.Seed) uint64 {
 	return h.Sum64()
 }
 
-// sum returns a hash of a map's entries, in any order.
+// sum returns a hash of a map's entries that does not depend on their order.
 func sum[K, V comparable](seed maphash.Seed, entries iter.Seq2[K, V]) (total uint64) {
 	for k, v := range entries {
 		total += maphash.Comparable(seed, struct {
@@ -457,8 +457,8 @@ func TestExhaustive(t *testing.T) {
 	}
 }
 
-// farAhead leads to a number that a clock far ahead has claimed, that was released, and that
-// another node has had up to hold before the spent time.
+// farAhead leads to this state: a node whose clock is far ahead claimed the number, the number was
+// released, and another node has had it up to hold before the spent time.
 var farAhead = []string{"ahead", "start 0", "step  0", "release", "start 1", "step  1", "years", "step  1"}
 
 // No id repeats if a node whose clock is far ahead claims the number, which is then released.

@@ -23,10 +23,11 @@ type Restored struct {
 // r.Again is set.
 //
 // An owner whose mark is later than r.Until plus the margin keeps its number: no other node can
-// have claimed it, because the mark had not passed on any clock. All other owners claim again, and
-// their ids begin one hold after that time. This assumes that owners had read the store
-// until the restore. So after a second restore within hold, the floor must be above the mark of
-// the first floor: no owner can have passed that mark without having read the first floor.
+// have claimed it, because at r.Until the mark had not passed on any clock. All other owners claim
+// again, and their ids begin one hold after r.Until plus the margin. This assumes that owners had
+// read the store until the restore. So after a second restore within hold, the floor must be above
+// the mark of the first floor: no owner can have passed that mark without having read the first
+// floor.
 func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
 	switch {
@@ -43,9 +44,9 @@ func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floo
 	return f, t.write(ctx, s, f)
 }
 
-// Withdraw replaces a floor that was written by mistake, or with a wrong clock or margin, with a
-// lower one, which it returns. Owners that wait for the old floor claim again, and their ids
-// begin one hold after r.Until plus the margin.
+// Withdraw replaces a floor with a lower one, which it returns. It is for a floor that was written
+// by mistake, or with a wrong clock or margin. Owners that wait for the old floor claim again, and
+// their ids begin one hold after r.Until plus the margin.
 func Withdraw(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
 	if err != nil {
@@ -159,8 +160,8 @@ func (t table) write(ctx context.Context, s Store, f Floor) error {
 	return fmt.Errorf("flake: the floor was not written in %d attempts: %w", tries, failed)
 }
 
-// Release takes a number from its owner, which then claims another, and returns the new value.
-// The mark stays; other nodes may claim the number once the mark has passed.
+// Release takes a number from its owner and returns the number's new value. The owner then claims
+// another number. The mark stays; other nodes may claim the number once the mark has passed.
 //
 // If the claim was made by a clock far ahead of now, other nodes may claim the number
 // immediately. The time that the claim may have used counts as spent, and no other claim may
@@ -194,8 +195,8 @@ func Release(ctx context.Context, s Store, prefix string, number, now uint64) (V
 }
 
 // ahead reports whether the claim began so far in the future that other nodes can claim the time
-// before it. It returns false for a value that an earlier release of flake released, whose After
-// is its mark.
+// before it. It returns false if an earlier version of flake released the number, because such a
+// value has After equal to Mark.
 func (v Value) ahead(now uint64) bool {
 	return v.Base > 0 && v.After < v.Mark && now+v.Hold <= v.After
 }

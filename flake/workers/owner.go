@@ -33,7 +33,7 @@ type Config struct {
 	Prefix      string        // the prefix of all keys
 	First, Last uint64        // the numbers that may be claimed
 	Hold        time.Duration // 0 means DefaultHold
-	Name        string        // the node's name, shown to people; a node prefers the number that its name last had
+	Name        string        // for people; a node prefers the number last claimed with its name
 	Memory      Memory        // the node's disk, or nil if it has none
 	Wait        bool          // whether to wait for a number if none is free
 

@@ -34,14 +34,15 @@ type Clustered interface {
 
 // Restorable is a [Store] that notices when it was restored to an earlier state.
 type Restorable interface {
-	// Restored returns the evidence of a restore, once. From when the store notices the restore
-	// until Restored has returned the evidence, all other calls fail.
+	// Restored returns the evidence of a restore, once. After the store has noticed the restore,
+	// all other calls fail until Restored has returned the evidence.
 	Restored() (sign string, ok bool)
 }
 
 // Dated is a [Store] that knows the time on its machines.
 type Dated interface {
 	// Clocks compares now, in milliseconds since 1970-01-01 UTC, with the clock of each machine
-	// that answers. It returns the least by which now is ahead of each; negative means behind.
+	// that answers. For each of them it returns the least by which now can be ahead; negative
+	// means behind.
 	Clocks(ctx context.Context, now func() uint64) []time.Duration
 }

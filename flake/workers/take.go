@@ -127,15 +127,15 @@ func (o *Owner) unused(t table) (some []Entry) {
 	return some
 }
 
-// wrote reports whether the pending claim has been written to e, though no answer came. The
-// number must be claimed again, because a copy of this process may have the same pending claim.
+// wrote reports whether the pending claim has been written to e, though no answer came. Even then
+// the number must be claimed again, because a copy of this process may have the same pending claim.
 func (o *Owner) wrote(t table, e Entry) bool {
 	p := o.pending
 	return p != nil && p.entry.text == e.text && p.entry.Spent == e.Spent && p.floor == t.floor
 }
 
-// nearby warns of numbers under a longer or shorter prefix. Two fleets may have such prefixes,
-// but a node with a different prefix from the rest of its fleet repeats their ids.
+// nearby warns of numbers under a longer or shorter prefix. Two fleets may have such prefixes. But
+// a node whose prefix differs from that of the rest of its fleet repeats the fleet's ids.
 func (o *Owner) nearby(ctx context.Context) {
 	ctx, cancel := o.asking(ctx)
 	defer cancel()

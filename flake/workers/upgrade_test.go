@@ -72,8 +72,8 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 }
 
-// Older nodes treat a number with a spent time as taken until then, and keep the unknown
-// fields when they release it.
+// Older nodes treat a number with a spent time as taken until the end of that time. They keep the
+// unknown fields when they release it.
 func TestRollingUpgradeSpent(t *testing.T) {
 	w := newWorld()
 	v := Value{Mark: w.now - 1, Generation: 3, Token: 7, Name: "a b", After: w.now - 9, Hold: testHold, Nonce: 8, Base: 5, Spent: Span{w.now + 2*testHold, w.now + years}}

@@ -343,8 +343,9 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A node erases a number from its disk before returning it: a store restored to an earlier state has
-// the token again, although other nodes may have made ids.
+// A node erases a number from its disk before returning it. If the store is then restored to an
+// earlier state, it has the token of the claim again, although other nodes may have made ids. With
+// the same token on its disk, the node would resume the claim.
 func TestForget(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	one := func(c *Config) { c.Last = 1 }
@@ -407,8 +408,9 @@ func TestGivenBackWithin(t *testing.T) {
 	}
 }
 
-// Without a memory, generators may still be open, and an extension that is heard of only now lets them
-// make ids: the mark that is left is not below it.
+// Without a memory, generators may still be open when the number is returned. If the node learns
+// only then that an extension was written, they may make ids up to that extension's mark. So the
+// mark that Close leaves is not lower.
 func TestGivenBackUnheard(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
@@ -1120,7 +1122,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// brokenOff is a store whose Get returns nothing before ctx is done if the deadline is near.
+// brokenOff is a store. If the deadline of ctx is near, Get returns only when ctx is done.
 type brokenOff struct{ *world }
 
 func (s brokenOff) Get(ctx context.Context, keys ...string) ([]string, error) {

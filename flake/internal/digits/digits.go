@@ -245,8 +245,8 @@ func hexOf(value uint32) uint64 {
 
 // Parse parses a number in a base from 2 to 62, of at most [Size.Width] digits, with or
 // without leading zeros. Upper and lower case are different digits in every base. It fails
-// with [ErrBase] for any other base, and with a *flake.ParseError if the text is empty, too long, above
-// the highest number, or contains anything but digits of the base.
+// with [ErrBase] for any other base, and with a *flake.ParseError if the text is empty, too long,
+// above the highest number, or contains anything but digits of the base.
 func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 	if base < MinBase || base > MaxBase {
 		return 0, 0, ErrBase
@@ -291,8 +291,9 @@ func word(text string, base int) (v uint64, ok bool) {
 
 func (s *Size) wrong(text string, base int) error { return Wrong(text, base, s.Width(base), &values) }
 
-// Wrong returns the error for a text that is not a number in the base, of 1 to width digits with
-// the given values. If it has only such digits, it must be above the highest number.
+// Wrong returns the error for a text that is not a number of 1 to width digits in the base, where
+// values holds the value of each digit. A text of 1 to width digits must be above the highest
+// number.
 func Wrong(text string, base, width int, values *[256]byte) error {
 	if len(text) == 0 || len(text) > width {
 		return Errorf(text, 0, "%d digits; must be 1 to %d in base %d", len(text), width, base)

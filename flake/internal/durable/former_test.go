@@ -88,7 +88,7 @@ func TestFormerFileInUse(t *testing.T) {
 	}
 }
 
-// An existing file is never ignored: one that may belong to another generator is refused, and
+// An existing file is never ignored. If it may belong to another generator, it is refused, and
 // stays.
 func TestNeverAnew(t *testing.T) {
 	for name, c := range map[string]struct {

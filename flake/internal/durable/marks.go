@@ -149,7 +149,7 @@ func latest(c mark.Content) (milli uint64) {
 	return milli
 }
 
-// Number returns the number in the file, or nil. After a crash this may be a number whose
+// Number returns the number in the file, or nil. After a crash this may be a number for which
 // Remember did not return; the next save makes it durable.
 func (m *Marks) Number() *mark.Number {
 	m.saving.Lock()
@@ -283,8 +283,9 @@ func (m *Marks) report(before, err error) {
 	}
 }
 
-// drop closes one generator and releases its name, or closes all if one is nil. It lowers their
-// marks to the clock and saves. If one has not begun, drop only releases its name.
+// drop closes the generator of one and releases its name; if one is nil, drop closes all
+// generators. It lowers the marks of the closed generators to the clock and saves. If the
+// generator has not begun, drop only releases its name.
 func (m *Marks) drop(one *Marker) (err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -320,8 +321,8 @@ func (m *Marks) end() error {
 	return err
 }
 
-// StoredWorker returns the random worker id stored under a mark's name, which must be at most
-// limit, and whether it is already in the file. If the file has no worker id, or one drawn on
+// StoredWorker returns the random worker id stored under a mark's name, and whether it is already
+// in the file. A worker id above limit is an error. If the file has no worker id, or one drawn on
 // another or an unknown machine, StoredWorker draws one with fresh. The new worker id is written
 // with the next mark, and so before any id is made with it. If the file is lost, the mark and the
 // worker id are lost together.

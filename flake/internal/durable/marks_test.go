@@ -113,7 +113,8 @@ func (b *bench) inFile(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(c.Marks))
 }
 
-// However many generators there are, a second costs one write, or none after a while without calls.
+// There is one write per second, however many generators there are, and none after a while without
+// calls.
 func TestWrites(t *testing.T) {
 	for _, n := range []int{1, 64} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

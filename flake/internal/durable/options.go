@@ -17,8 +17,8 @@ const (
 	renewal = time.Second // the time between moves of the mark
 
 	// Patience is the longest time that a call waits for a save when the clock has passed the
-	// mark because there were no calls for a while, the machine slept, or the clock was set
-	// ahead.
+	// mark. That happens if there were no calls for a while, the machine slept, or the clock
+	// was set ahead.
 	Patience = time.Second
 
 	// linger is the number of beats without ids after which marks no longer move.

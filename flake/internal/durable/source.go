@@ -15,8 +15,8 @@ type Source interface {
 	Begin(last uint64)
 	// Last returns the last tick in which ids were used, and the number of ids used in it.
 	Last() (milli uint64, used int)
-	// Limit returns the limit of ids. A later call may return a different limit, which must be
-	// raised in turn.
+	// Limit returns the limit of ids. A later call may return a different limit, which must then
+	// be raised as well.
 	Limit() *tick.Limit
 	// Lower lowers the limit to milli, unless an id is later.
 	Lower(milli uint64)

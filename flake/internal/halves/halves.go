@@ -13,7 +13,7 @@
 // previous id. The random bits make an id harder to guess; it is unique without them.
 //
 // A version 7 UUID with the last sequence is an exception: Next and NextN make many of them in a
-// millisecond, which count up in the random bits (RFC 9562 section 6.2). Reserve makes none, because
+// millisecond, whose random bits are a counter (RFC 9562 section 6.2). Reserve makes none, because
 // clients of a node may replace the random bits of its ids.
 package halves
 
@@ -228,7 +228,7 @@ func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], er
 // [flake.Generator.CatchUp].
 func (g *Generator[T]) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
-// Ready returns nil, Next's error or the file's, like [flake.Generator.Ready].
+// Ready returns nil, or the error of Next or of the file, like [flake.Generator.Ready].
 func (g *Generator[T]) Ready() error { return g.core.Ready() }
 
 // Behind returns how far the clock is behind the last id, or 0.

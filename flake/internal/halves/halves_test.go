@@ -78,7 +78,7 @@ func TestMakeRefuses(t *testing.T) {
 	}
 }
 
-// After a restart with the clock set back there are no ids until it has passed the mark.
+// After a restart with the clock set back, there are no ids until the clock has passed the mark.
 func TestOpen(t *testing.T) {
 	for name, l := range layouts {
 		path, milli := filepath.Join(t.TempDir(), "timestamp"), uint64(1_700_000_000_000)
@@ -154,7 +154,7 @@ func TestBounds(t *testing.T) {
 }
 
 // Until the ids for runs are used up, a millisecond has every sequence once. Single ids and those
-// of NextN have different random bits, those of a run the same.
+// of NextN have different random bits; all ids of a run have the same.
 func TestRuns(t *testing.T) {
 	for name, l := range layouts {
 		milli := uint64(1_700_000_000_000)

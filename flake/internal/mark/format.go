@@ -270,9 +270,10 @@ func parseMark(fields []string) (m Mark, err error) {
 // errDets means that the file was written by the Erlang server; "flake import" reads it.
 var errDets = errors.New("it is the dets file of boundary/flake, the Erlang server")
 
-// foreign returns an error that describes data without a mark. It may be the dets file of the
-// Erlang server, with its cookie at byte 4, or an integer in the External Term Format (131, 110,
-// length, sign, little-endian), which has 6 bytes for any time since 2004.
+// foreign returns an error that describes data without a mark. The data may be the dets file of
+// the Erlang server, which has its cookie at byte 4. It may also be an integer in the External
+// Term Format: 131, 110, the length, the sign and the little-endian value, which has 6 bytes for
+// any time since 2004.
 func foreign(data []byte) error {
 	if bytes.HasPrefix(data[min(len(data), 4):], []byte{0, 0xab, 0xcd, 0xef}) {
 		return errDets

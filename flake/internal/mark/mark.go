@@ -31,7 +31,7 @@ type Disk interface {
 	Read(path string, max int64) ([]byte, error)
 	// Overwrite overwrites a file with data at an offset, and makes that durable.
 	Overwrite(path string, offset int64, data []byte) error
-	// Create creates a file and removes any that is already there.
+	// Create creates a file. It first removes any file that is already there.
 	Create(path string) (Writer, error)
 	// Rename atomically replaces one file with another.
 	Rename(from, to string) error
@@ -207,8 +207,9 @@ var errChanged = errors.New("another program has changed the file")
 
 // overwrite writes the slot that is not current. A crash or a failed write may leave it torn.
 //
-// The image that Open read may not be durable, if its writer was killed: a power cut could then
-// lose both slots. So overwrite first makes that image durable, and the file's name too.
+// If its writer was killed, the image that Open read may not be durable. A power cut during the
+// overwrite could then lose both slots. So overwrite first makes that image and the file's name
+// durable.
 func (f *File) overwrite(next image) error {
 	there, err := f.disk.Read(f.path, maxSize)
 	if err != nil {

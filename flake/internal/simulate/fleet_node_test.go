@@ -200,7 +200,7 @@ func (m memory) Number() *workers.Kept          { return m.set.Marks().Number() 
 func (m memory) Remember(k *workers.Kept) error { return m.set.Marks().Remember(k) }
 func (m memory) Latest() uint64                 { return m.set.Marks().Latest() }
 
-// sleep sleeps. It fails if on waking the number has changed or the process is stopping.
+// sleep sleeps. It fails if the number has changed during the sleep, or the process is stopping.
 func (m *fleetNode) sleep(_ context.Context, d time.Duration) error {
 	claim, _ := m.set.Owner().Claim()
 	m.task.wait(d)

@@ -347,8 +347,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// Found by the simulator: the clock was set back while the limit was raised, so it was raised
-// to less than requested.
+// Found by the simulator: the clock was set back while the limit was raised, so the limit was
+// raised to less than requested.
 func TestLimitRaisedTooLittle(t *testing.T) {
 	clock := &handClock{2000}
 	g := newTest(t, whole, clock.now)
@@ -476,7 +476,7 @@ func TestMilliOf(t *testing.T) {
 	}
 }
 
-// Also in the very last tick.
+// A generator can also resume in the very last tick.
 func TestResumeAtLastTick(t *testing.T) {
 	g := newTest(t, whole, nil)
 	if g.Resume(g.shape.Last, 1); g.word.Load() != g.begin(g.shape.Last)|1 {

@@ -18,7 +18,7 @@ func TestLastOfWhatIsClosed(t *testing.T) {
 	}
 }
 
-// At any moment.
+// A generator returns the last id at any moment while it is being closed.
 func TestLastWhileClosing(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4000 {

@@ -4,8 +4,8 @@
 // Reads are linearizable. An error from a write does not say whether etcd wrote: after a
 // timeout, a change of the leader or a missing leader the write may have happened, or may
 // still happen. So a write is sent to another endpoint only if there was no connection to the
-// first. net/http must not repeat a write either: each connection carries one request, and
-// shouldRetryRequest in net/http/transport.go does not repeat a request on a new connection.
+// first. net/http must not repeat a write either. So each connection carries one request:
+// shouldRetryRequest in net/http/transport.go does not repeat a request whose connection was new.
 // Only requests that etcd refuses because of the user's token are sent again, with a new
 // token; etcd checks the token before it writes.
 //
@@ -52,7 +52,7 @@ type Config struct {
 type Store struct {
 	endpoints []string // URLs
 	transport *http.Transport
-	first     atomic.Int64 // index of the endpoint to ask first: the one after the last to fail
+	first     atomic.Int64 // index of the endpoint to ask first, after the one that failed last
 	user      atomic.Pointer[user]
 
 	mu      sync.Mutex
@@ -158,7 +158,7 @@ func (s *Store) Cluster(ctx context.Context) (string, error) {
 
 // Clocks asks all endpoints in parallel and returns, for each that answers, how far now (in
 // milliseconds since 1970) is certainly ahead of the endpoint's clock; negative means behind.
-// Clocks allows for the time that the answer took and for etcd's dates having only seconds.
+// Clocks allows for the time that the answer took, and for dates in answers having whole seconds.
 func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()

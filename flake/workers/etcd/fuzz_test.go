@@ -8,8 +8,8 @@ import (
 	"testing/iotest"
 )
 
-// FuzzDecode decodes an answer as a list and as another reply: within the limits, and with the
-// same result however it is split.
+// FuzzDecode decodes an answer as a list and as another reply. Decoding stays within the limits,
+// and has the same result however the answer is split.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"header":{"cluster_id":"1","revision":"3","raft_term":"4"},"kvs":[{"key":"YQ==","value":"Yg==","lease":"0"}],"more":true,"count":"1"}`,

@@ -152,8 +152,8 @@ var errs = map[string]error{
 	"etcdserver: authentication is not enabled": errNoAuth,
 	"etcdserver: invalid auth token":            errToken,
 	"etcdserver: revision of auth store is old": errToken,
-	// These answers are not JSON. They mean that etcd has no gateway, that the client certificate
-	// has a name although etcd has users, and that etcd does not accept the host.
+	// These answers are not JSON. In this order, they mean: etcd has no gateway; the client
+	// certificate has a name although etcd has users; etcd does not accept the host.
 	"404 Not Found": fmt.Errorf("%w: it has no JSON gateway; start it with --enable-grpc-gateway",
 		workers.ErrRefused),
 	"CommonName of client":         workers.ErrRefused,

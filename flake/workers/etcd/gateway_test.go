@@ -37,8 +37,8 @@ func answer(status int, text string) http.HandlerFunc {
 	}
 }
 
-// A read is sent to the next endpoint. A write is too if the first certainly did not receive
-// it; otherwise the next call begins there.
+// If an endpoint fails, a read is sent to the next one. So is a write, if the failed endpoint
+// certainly did not receive it; otherwise only the next call begins at the next endpoint.
 func TestNextEndpoint(t *testing.T) {
 	good := etcdtest.Start(t, 1).Endpoints()[0]
 	hangs, err := net.Listen("tcp", "127.0.0.1:0")

@@ -37,8 +37,8 @@ func (s *Store) Restored() (sign string, ok bool) {
 	return h.sign, h.sign != ""
 }
 
-// before returns the history with which to compare the answer to a new request. Answers that
-// arrive during the request must not be compared with it, since their order is unknown.
+// before returns the history with which to compare the answer to a new request. That history must
+// not contain answers that arrive during the request, since the order of answers is unknown.
 func (s *Store) before() (history, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -104,7 +104,7 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// An answer is compared with those that were there when the request was sent.
+// An answer is compared with the answers that had arrived when its request was sent.
 func TestRestoredInFlight(t *testing.T) {
 	for name, tt := range map[string]struct {
 		meanwhile uint64 // of another answer during the request
