@@ -229,7 +229,7 @@ type Run = flake.RunOf[ID]
 // in a process chooses a partition. No generator that [NewGenerator] makes with a nil snapshot in
 // this process has the same partition. Any number of goroutines may call New. Ids ascend while the
 // process runs, even if the clock is set back; their time is then ahead of the clock. If the ids
-// of a tick, at least 32,768, are used up, New waits for the next tick. It panics if this process
+// of a tick, at least 32,768, are used up, New waits for the next tick. New panics if this process
 // has used all partitions, or if the clock is before [Epoch] or after [MaxMilli].
 //
 // New saves nothing on disk, and a random partition of 16 bits does not suffice to separate
@@ -255,8 +255,8 @@ var standard = sync.OnceValue(func() *Generator {
 // Overflow reports that the ids of a tick were used up, and that calls waited for the next
 // tick. The generator sends one Overflow per such tick, after the tick has ended, and drops it if
 // the channel cannot take it immediately: use a buffered channel. muyo/sno sends a
-// SequenceOverflowNotification about every ms while calls wait: its Now is the time when it is
-// sent, and its Ticks counts these notifications.
+// SequenceOverflowNotification about every ms while calls wait. In that type, Now is the time
+// of sending, and Ticks counts the notifications.
 type Overflow struct {
 	Now   time.Time // when the tick began
 	Count uint32    // number of calls that waited

@@ -134,7 +134,8 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// A claim can be resumed at its mark, but not after it was lost, even if the disk still has it.
+// A claim can be resumed even when the clock is at its mark. A claim that was lost cannot be
+// resumed, even if the disk still has it.
 func TestNotResumed(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	c := step(t, w.owner(t, "a", d.use))

@@ -948,8 +948,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// Base is kept when a claim is resumed, and when it is found after its answer was lost. A claim that
-// is found only at the spent time does not count.
+// Base is kept when a claim is resumed, and when a claim is found in the store after the answer to
+// its write was lost. A claim that is found only at the spent time does not count.
 func TestSpentLater(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	one := func(c *Config) { c.First, c.Last = 1, 1 }

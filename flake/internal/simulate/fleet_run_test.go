@@ -170,8 +170,7 @@ func (f *fleet) wrong(count *int, format string, args ...any) {
 	f.report.note(count, f.seed, fmt.Sprintf(format, args...))
 }
 
-// span returns a random duration of at most most. It first chooses an order of magnitude at
-// random.
+// span returns a random duration up to most. It first chooses an order of magnitude at random.
 func (f *fleet) span(most time.Duration) time.Duration {
 	size := 10 * time.Millisecond
 	for size < most && f.rng.IntN(6) > 0 {

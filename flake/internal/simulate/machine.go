@@ -181,8 +181,7 @@ func (m *Machine) glitch(by, lasts time.Duration) {
 	m.ends, m.undo = m.now+lasts, -by
 }
 
-// span returns a random duration of at most most. It first chooses an order of magnitude at
-// random.
+// span returns a random duration up to most. It first chooses an order of magnitude at random.
 func (m *Machine) span(most time.Duration) time.Duration {
 	size := time.Millisecond
 	for size < most && m.rng.IntN(5) > 0 {

@@ -130,9 +130,9 @@ func (g *Generator) begin(milli uint64) uint64 { return (milli - g.first) << (g.
 
 // Successor returns a generator with the same shape and clock that returns only ids of ticks
 // after that of last. The new generator does not know the ids of g. It has a separate limit;
-// unless that limit is fixed, it must be raised before ids are made. Successor is for a format
-// that uses other bits to distinguish ids made after the clock was set back from earlier ids.
-// Close g first.
+// unless that limit is fixed, it must be raised before ids are made. Successor is for use after
+// the clock was set back, in a format that distinguishes the new ids from earlier ones by other
+// bits. Close g first.
 func (g *Generator) Successor(last uint64) *Generator {
 	limit := newLimit(g.limit.last)
 	if limit.Extend = g.limit.Extend; limit.Extend != nil {
@@ -268,8 +268,8 @@ func (g *Generator) ReserveBelow(ctx context.Context, n, end int) (milli uint64,
 }
 
 // One is like [Generator.Reserve] for one id, the most frequent request. It has a fast path
-// for the common case: the clock is the machine's, and its current tick already has ids and
-// has some left. During such a tick, the clock need not be compared with wall time again.
+// for the common case: the clock is the machine's, and of the ids of its current tick some are
+// used and some are left. Then the clock need not be compared with wall time again.
 func (g *Generator) One(ctx context.Context) (milli uint64, first int, err error) {
 	if g == nil {
 		return 0, 0, ErrZero
@@ -384,9 +384,9 @@ func (l *Limit) Last() uint64 { return l.last }
 // Set sets the limit to milli, or to Last if that is lower.
 func (l *Limit) Set(milli uint64) { l.milli.Store(min(milli, l.last)) }
 
-// Lower lowers the limit to milli, unless there are later ids. It is for a clock that was
-// ahead: the limit followed it, but no ids were made. Only one goroutine at a time may change
-// the limit.
+// Lower lowers the limit to milli, unless there are later ids. It is for a clock that was ahead
+// and was corrected: the limit followed the clock ahead, but no ids were made then. Only one
+// goroutine at a time may change the limit.
 func (g *Generator) Lower(milli uint64) {
 	before := g.limit.Milli()
 	if before <= milli {
