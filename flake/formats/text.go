@@ -154,8 +154,8 @@ var errText = errors.New("flake: not an id of the format")
 
 // Parse parses what Append appends for the base. With Canonical it accepts any of the format's
 // text forms, the id in base 16 as other programs write it and, for 128-bit ids, 26 Crockford
-// digits that begin with 0. With Octets it accepts the bytes of the id; text of any other length
-// it parses as with Canonical.
+// digits that begin with 0. With Octets it accepts the bytes of the id, and reads text of any
+// other length as with Canonical.
 func (f *Format) Parse(text string, base int) (id Number, err error) {
 	switch {
 	case base == Octets && len(text) == f.Size:

@@ -237,8 +237,7 @@ type Run = flake.RunOf[ID]
 // 1 in 14. So each process begins the sequence of its ticks at a random number, in the lower half
 // of the range. That adds 15 bits if few ids are made: two processes that make ids in the same tick
 // make the same id with a probability of about 1 in 2^31, or 1 in 2^16 if each makes tens of
-// thousands of ids.
-// That suffices for tests and traces. For ids that must never repeat, use [Open].
+// thousands of ids. That suffices for tests and traces. For ids that must never repeat, use [Open].
 func New(meta byte) ID {
 	id, err := standard().Next(context.Background())
 	if err != nil {

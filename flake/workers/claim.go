@@ -199,7 +199,7 @@ func (o *Owner) lose(c *Claim, why error) error {
 }
 
 // release returns a number to the store. First it erases the number from the node's disk.
-// Otherwise, if the store were later restored and had the claim's token again, the node would
+// Otherwise, if the store were later restored and had the claim's token again, the node could
 // resume the claim, although other nodes may have had the number.
 func (o *Owner) release(ctx context.Context, c *Claim) error {
 	floorKey := keys{o.Prefix}.floor()

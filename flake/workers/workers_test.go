@@ -345,7 +345,7 @@ func TestResume(t *testing.T) {
 
 // A node erases a number from its disk before returning it. If the store is then restored to an
 // earlier state, it has the token of the claim again, although other nodes may have made ids. With
-// the same token on its disk, the node would resume the claim.
+// the same token on its disk, the node could resume the claim.
 func TestForget(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	one := func(c *Config) { c.Last = 1 }

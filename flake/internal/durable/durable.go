@@ -49,8 +49,8 @@ type Marker struct {
 }
 
 // next returns the next mark to save. When a generator is closed, its mark is lowered to the
-// clock's time. It is not lowered further if the last id is older, because the mark also shows
-// when the generator last ran.
+// clock's time. It is not lowered further, even if the last id is older, because the mark also
+// shows when the generator last ran.
 func (k *Marker) next() (m mark.Mark) {
 	if k.ended { // close the source before lowering the mark, so that no id can follow
 		last := k.source.Close()

@@ -20,7 +20,7 @@ type Generator struct {
 	IDs func(n int, got Got) error
 }
 
-// whose is the position of the bits of a sequence that hold the number of the id's generator.
+// whose is the position, in a sequence, of the bits that hold the number of the id's generator.
 const whose = 24
 
 // NameOf returns the name of the mark of a node's i-th generator. The first name is empty.

@@ -268,8 +268,8 @@ func (g *Generator) ReserveBelow(ctx context.Context, n, end int) (milli uint64,
 }
 
 // One is like [Generator.Reserve] for one id, the most frequent request. It has a fast path
-// for the common case: the clock is the machine's, and of the ids of its current tick some are
-// used and some are left. Then the clock need not be compared with wall time again.
+// for the common case: the clock is the machine's, and its current tick is the last tick with
+// ids and has ids left. Within a tick, that clock need not be compared with wall time again.
 func (g *Generator) One(ctx context.Context) (milli uint64, first int, err error) {
 	if g == nil {
 		return 0, 0, ErrZero

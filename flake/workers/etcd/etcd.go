@@ -52,7 +52,7 @@ type Config struct {
 type Store struct {
 	endpoints []string // URLs
 	transport *http.Transport
-	first     atomic.Int64 // index of the endpoint to ask first, after the one that failed last
+	first     atomic.Int64 // index of the endpoint to ask first: the one after the last to fail
 	user      atomic.Pointer[user]
 
 	mu      sync.Mutex
