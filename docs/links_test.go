@@ -61,8 +61,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestChapters checks that each chapter begins with whom it is for, and that the pages of the
-// operating guide are short.
+// TestChapters checks that each chapter begins by saying whom it is for, and that the pages of
+// the operating guide are short.
 func TestChapters(t *testing.T) {
 	for _, name := range chapters(t) {
 		text, err := os.ReadFile(name)
@@ -209,8 +209,8 @@ func resolve(from, target string) (file, anchor string) {
 	return path.Join(path.Dir(from), file), anchor
 }
 
-// targets returns the link targets in a file, except other sites. Code links to chapters by their
-// paths.
+// targets returns the link targets in a file, except those on other sites. Code links to chapters
+// by their paths.
 func targets(name, text string) (all []string) {
 	if path.Ext(name) == ".go" {
 		if strings.HasSuffix(name, "_test.go") {

@@ -126,8 +126,9 @@ func testHalvesRuns(t *testing.T, s *Server) {
 	}
 }
 
-// testLastSequence uses up a millisecond. No id has the last sequence, in which the library's ids
-// count in the random bits: a client may replace the random bits of any id.
+// testLastSequence uses up a millisecond. No id has the last sequence. With that sequence the
+// library counts in the random bits, but a client may replace the random bits of any id that it
+// gets from a server.
 func testLastSequence(t *testing.T, s *Server) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -18,9 +18,9 @@ const (
 	MaxMany  = 1 << 16 // KindGetMany and KindGetBinary
 	MaxLease = 1 << 20 // KindLease
 
-	// MaxTicks limits how long a request takes: it may ask for the ids of at most this
-	// many ticks, or for MaxInline ids if that is more. This limit is below MaxLease only
-	// for a generator that makes fewer than 1,024 ids a tick.
+	// MaxTicks limits how long a request takes: it may ask for at most the ids of this many
+	// ticks, or for MaxInline ids if that is more. This limit is below MaxLease only for a
+	// generator that makes fewer than 1,024 ids a tick.
 	MaxTicks = 1024
 )
 

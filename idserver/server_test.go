@@ -38,7 +38,7 @@ func (s *stock) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) 
 func (s *stock) PerTick() int { return s.perTick }
 func (*stock) Waits() uint64  { return 5 }
 
-// serverOf returns a server for s. It makes s like a generator of worker 7 without a mark.
+// serverOf returns a server for s. It makes s behave like a generator of worker 7 without a mark.
 func serverOf(t *testing.T, s *stock) *Server {
 	t.Helper()
 	ids, err := flake.NewGenerator(7, flake.Options{Clock: func() uint64 { return 3000 }})

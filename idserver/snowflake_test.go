@@ -97,7 +97,7 @@ func TestSnowflakeRandomStart(t *testing.T) {
 	for i := range 10 {
 		run, err := s.IDs.Reserve(t.Context(), 1<<12, 0)
 		last := run.First.Plus(run.Count-1).Lo % (1 << 12)
-		if err != nil || i > 0 && last != 1<<12-1 { // what was left of a millisecond ends before its start
+		if err != nil || i > 0 && last != 1<<12-1 { // the rest of a millisecond ends before its start
 			t.Errorf("%+v, %v: ends with sequence %d", run, err, last)
 		}
 	}

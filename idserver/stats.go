@@ -74,7 +74,7 @@ func (s *Server) Count(kind Kind, err error) error {
 }
 
 // Info is the state and the counts of a server. Times are in ms since 1970, and durations in ms.
-// The names in JSON are also those of the properties that the Erlang call info returns.
+// Erlang callers get properties with the same names as the JSON fields.
 type Info struct {
 	Format      string `json:"format"`
 	Worker      uint64 `json:"worker"`
@@ -116,7 +116,7 @@ func (s *Server) Info() Info {
 		Uptime: time.Since(s.Started).Milliseconds(), Version: s.Version,
 	}
 	i.Last, _ = s.IDs.Last()
-	origin := s.Origin() // read after Last, so that Last is not above its mark
+	origin := s.Origin() // read after Last, so that Last is not above Until
 	i.WorkerFrom = origin.From
 	if mark := s.IDs.Mark(); !mark.IsZero() {
 		i.Mark = mark.UnixMilli()

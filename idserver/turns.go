@@ -17,7 +17,7 @@ func (s *Server) share() int { return max(share, s.IDs.PerTick()/4) }
 func (s *Server) MaxRuns(n int) int { return 2 + n/s.share() }
 
 // turns makes large requests take turns, with a share of ids in each turn, so that together they
-// use at most one processor. The queues alternate too: smaller requests finish first, and
+// use at most one processor. The queues alternate too, so that smaller requests finish first, and
 // callers that are not nodes get as many turns as nodes do, however many nodes there are.
 type turns struct {
 	mu      sync.Mutex
@@ -61,8 +61,8 @@ func (s *turns) turn(queue, n int) *Turn {
 	return &Turn{turns: s, queue: queue, ready: make(chan struct{}, 1)}
 }
 
-// next ends the turn that t holds, if any, and waits for t's next turn. It fails when ctx ends; then
-// only End may follow.
+// next ends the turn that t holds, if any, and waits for t's next turn. If ctx ends, it fails,
+// and only End may be called after that.
 func (t *Turn) next(ctx context.Context) error {
 	if t.turns == nil {
 		return ErrBusy

@@ -79,7 +79,7 @@ func testLessIsSooner(t *testing.T) {
 	close(a.ids.open)
 	synctest.Wait()
 	for _, tt := range []struct{ last, most int }{
-		{*some, 3 * (many + 3) * 4 * share}, // in two turns, or three: a tick may end
+		{*some, 3 * (many + 3) * 4 * share}, // in two turns, or in three if a tick ends
 		{*little, 3 * 4 * share},
 		{*less, 3 * 4 * share},
 	} {
@@ -89,8 +89,8 @@ func testLessIsSooner(t *testing.T) {
 	}
 }
 
-// The longest requests finish one at a time, one from nodes and one from others, however many
-// smaller ones wait.
+// The longest requests of nodes finish one at a time, and so do those of others, however many
+// smaller requests wait.
 func TestLongest(t *testing.T) { synctest.Test(t, testLongest) }
 
 func testLongest(t *testing.T) {

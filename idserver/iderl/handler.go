@@ -26,8 +26,8 @@ type Handler struct {
 	Log    *slog.Logger
 }
 
-// HandleCall answers a gen_server:call, immediately or, if it asks for more than
-// [idserver.MaxInline] ids, when its turn comes:
+// HandleCall answers a gen_server:call. A call for more than [idserver.MaxInline] ids is answered
+// when its turn comes, and any other call immediately:
 //
 //	get, {get, Base}, {get, meta, 0..255}             {ok, Id}
 //	{get_many, N}, {get_many, N, Base}                {ok, [Id]}

@@ -147,7 +147,7 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// What is refused anyway is refused for that reason, even if there is no room.
+// An invalid request is refused as invalid, even if there is no room.
 func TestNoRoomForInvalid(t *testing.T) {
 	c := &caller{ctx: t.Context(), caps: etf.AllCaps, full: true}
 	h := handlerOf(&stock{perTick: 1, left: 100})

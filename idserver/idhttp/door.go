@@ -20,8 +20,8 @@ type Access struct {
 	Token string
 
 	// AnyHost allows requests to name any host. If it is false and there is no token, the host
-	// must be a loopback name or address: otherwise the name of another site could
-	// resolve to this machine.
+	// must be a loopback name or address. Otherwise another site could make its name resolve to
+	// this machine, and its pages could read the answers.
 	AnyHost bool
 
 	// Pprof allows requests for profiles of the program, provided that there is a token.
@@ -166,9 +166,9 @@ func hostMatters(a *Access, metrics bool, r *http.Request) bool {
 }
 
 // crossSite reports whether a request is, or may be, from another site's page. Over plain HTTP,
-// except on loopback, browsers send no Sec-Fetch-Site, and send Origin only with a POST: a
-// GET shows only that it is from a browser. Older browsers, such as Safari before 16.4, do the
-// same on loopback.
+// except on loopback, browsers send no Sec-Fetch-Site, and Origin only with a POST. A GET then
+// shows only that it comes from a browser, so it may be from another site. Older browsers, such
+// as Safari before 16.4, do the same on loopback.
 func crossSite(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site"

@@ -32,8 +32,8 @@ func (q *question) body(w http.ResponseWriter) body {
 	return b
 }
 
-// add appends an id and, unless it is 0, a count: as a line, as bytes, or in JSON, preceded by
-// before. It reports whether the caller is still connected.
+// add appends an id and, unless it is 0, a count, as a line, as bytes or in JSON. In JSON, the
+// argument before precedes the id. It reports whether the caller is still connected.
 func (b *body) add(before string, id formats.Number, count int) bool {
 	buf := b.AvailableBuffer()
 	if b.media == asJSON {
@@ -57,7 +57,7 @@ func (b *body) add(before string, id formats.Number, count int) bool {
 	return err == nil
 }
 
-// end appends after, if the body is JSON, and writes what is left.
+// end writes what is left. A JSON body ends with the argument after.
 func (b *body) end(after string) {
 	if b.media == asJSON {
 		b.WriteString(after)

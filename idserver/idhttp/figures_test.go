@@ -109,7 +109,8 @@ func TestTrack(t *testing.T) {
 	}
 }
 
-// Generators with the same trouble share an entry, whose time is that of the first of them.
+// Generators with the same trouble share an entry. Its time is when the first of them got into
+// trouble.
 func TestTroubles(t *testing.T) {
 	troubles := onsets{all: make([]onset, 6)}
 	var all []trouble

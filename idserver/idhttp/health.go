@@ -154,8 +154,8 @@ type Report struct {
 	Generators  []GeneratorReport `json:"generators"`
 }
 
-// GeneratorReport contains the properties that the Erlang call info returns, and whether the
-// generator can return ids.
+// GeneratorReport contains the properties that Erlang callers get by calling info, and whether
+// the generator can return ids.
 type GeneratorReport struct {
 	Name string `json:"name"`
 	idserver.Info
@@ -171,7 +171,7 @@ func (s *Server) info(w http.ResponseWriter, _ *http.Request, _ parameters) *pro
 	}
 	for i := range s.Generators {
 		g := &s.Generators[i]
-		detail, err := g.trouble() // advances a mark that is behind, so this comes before Info
+		detail, err := g.trouble() // before Info, because it advances a mark that is behind
 		r := GeneratorReport{Name: g.Name, Info: g.Server.Info(), Ready: err == nil, Detail: detail}
 		if err != nil {
 			v.Ready, r.Reason = false, idserver.Reason(err)

@@ -16,8 +16,9 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// When the clock is set back, a sno generator continues with the other tick-tock bit. It has no ids
-// only at times for which both bits may be used. /readyz, the metrics and the page say the same.
+// When the clock is set back, a sno generator continues with the other tick-tock bit. It has no
+// ids only at times for which both bits may have been used. /readyz, the metrics and the page say
+// the same.
 func TestReadiness(t *testing.T) {
 	system, ahead := flake.SystemClock(), uint64(0)
 	ids, err := sno.NewGenerator(&sno.Snapshot{}, sno.Options{Clock: func() uint64 { return system() + ahead }})
@@ -79,7 +80,7 @@ func TestReadinessOfTheServer(t *testing.T) {
 	}
 }
 
-// A generator in trouble makes the node unready for requests that name it, or no generator.
+// A generator in trouble makes the node unready for requests that name it or name no generator.
 func TestReadinessOfSome(t *testing.T) {
 	system, ahead := flake.SystemClock(), uint64(time.Hour.Milliseconds())
 	behind, err1 := flake.NewGenerator(1, flake.Options{Clock: func() uint64 { return system() + ahead }})

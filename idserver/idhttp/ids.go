@@ -161,8 +161,8 @@ type question struct {
 	meta      idserver.Meta
 }
 
-// ask reads the generator; the base, which is the format's own text by default; and, unless
-// most is 0, the metabyte and the number of ids, which is at most most.
+// ask reads the generator and the base, which is the format's own text by default. If most is not
+// 0, ask also reads the metabyte and the number of ids, which must not exceed most.
 func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault *problem) {
 	asked, fault := s.asked(p)
 	if fault != nil {

@@ -24,7 +24,7 @@ func (m maker) Worker() uint64          { return m.worker }
 
 // inspecting returns a server with some of these generators: flake; orders, a snowflake generator
 // since 2020; bills, one since 2010; events, a sno generator; and odd, a flake generator whose
-// worker appears in an id of orders if it is read in base 62.
+// worker appears in an id of orders if that id is read in base 62.
 func inspecting(names string) *Server {
 	since2010, since2020 := snowflake.Twitter, snowflake.Twitter
 	since2010.Datacenter, since2010.Worker = 5, 5

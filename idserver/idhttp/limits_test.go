@@ -114,8 +114,8 @@ func TestLongHeader(t *testing.T) {
 	}
 }
 
-// Silent connections, and those with half a request, do not keep callers out, even if there are
-// more than the limit.
+// Silent connections, and those with half a request, do not keep callers out, even if they exceed
+// the limit.
 func TestManySilent(t *testing.T) {
 	url := listening(t)
 	addr := strings.TrimPrefix(url, "http://")
@@ -170,8 +170,9 @@ func (c callers) Accept() (net.Conn, error) {
 func (c callers) Close() error { close(c); return nil }
 func (callers) Addr() net.Addr { return nil }
 
-// If there are too many connections, the one that has been silent the longest is closed: of the
-// host if it has too many, otherwise of all. Connections being answered stay, up to the limit.
+// If there are too many connections, the one that has been silent the longest is closed. If one
+// host has too many, only its connections are considered. Connections being answered stay, up to
+// the limit.
 func TestLimitListener(t *testing.T) {
 	const most, perHost, spare = 4, 2, 1
 	for _, tt := range []struct {
@@ -228,7 +229,8 @@ func TestLimitListener(t *testing.T) {
 	}
 }
 
-// A request for which there is no room, such as one for /healthz, counts as heard.
+// Even a request for which there is no room, such as one for /healthz, ends the silence of its
+// connection.
 func TestRequestWithoutRoom(t *testing.T) {
 	inner := make(callers, 1)
 	l := &limited{inner, false, newLines(1, 1, 2)}
@@ -255,7 +257,7 @@ func TestRequestWithoutRoom(t *testing.T) {
 	}
 }
 
-// A request on a connection that has just been closed does not count it as open again.
+// A request on a connection that has just been closed does not make it count as open again.
 func TestRequestOnClosed(t *testing.T) {
 	inner := make(callers, 1)
 	l := &limited{inner, false, newLines(1, 1, 1)}

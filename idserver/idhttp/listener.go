@@ -25,7 +25,7 @@ type limited struct {
 
 // lines bound the number of a server's open connections, and the number of those with a request
 // being answered. When one connection too many arrives, the one that has been silent the longest
-// is closed, from the same host if that host has too many.
+// is closed. If the new connection's host has too many, only that host's are considered.
 type lines struct {
 	secure bool // TLS runs above the connections
 	log    *slog.Logger

@@ -36,7 +36,7 @@ func readBody(r *http.Request) (body []byte, fault *problem) {
 	return body, nil
 }
 
-// readParameters reads the parameters in the query and, if it is a POST, in a form in the
+// readParameters reads the parameters in the query and, for a POST, those in the form in the
 // body.
 func readParameters(r *http.Request, body []byte, known []string) (p parameters, fault *problem) {
 	fault = p.read(r.URL.RawQuery, known)
@@ -120,8 +120,8 @@ const (
 	html      = "text/html; charset=utf-8"
 )
 
-// negotiate returns the offered media type that the caller prefers, or the first of several
-// that it likes equally (RFC 9110, section 12.5.1).
+// negotiate returns the offered media type that the caller prefers, or, if it prefers several
+// equally, the first of them (RFC 9110, section 12.5.1).
 func negotiate(r *http.Request, offered []string) (string, *problem) {
 	list := strings.Join(r.Header["Accept"], ",")
 	if list == "" {

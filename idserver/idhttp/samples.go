@@ -147,8 +147,8 @@ type peerRate struct {
 	rate uint64 // since the last update, or since the node connected
 }
 
-// update returns all nodes, those that take the most ids first. Within a second it returns the
-// same result again, however many pages are open.
+// update returns all nodes, those that take the most ids first. If it is called again within
+// three quarters of interval, it returns the same result, so more pages cause no more work.
 func (r *peerRates) update(now time.Time, peers func() []Peer) []peerRate {
 	if peers == nil {
 		return nil

@@ -39,15 +39,16 @@ import (
 
 // The limits on requests over HTTP.
 const (
-	// MaxConnections bounds the connections on which a request is being answered, once it has
-	// arrived and is allowed. MaxConnectionsPerHost bounds those of one host, except loopback. One
-	// more request is answered with 503, unless it is for /healthz or /readyz.
+	// MaxConnections bounds the connections on which a request is being answered. A request
+	// counts once it has arrived and is allowed. MaxConnectionsPerHost bounds those of one host,
+	// except loopback. Beyond these limits, a request is answered with 503, unless it is for
+	// /healthz or /readyz.
 	MaxConnections        = 512
 	MaxConnectionsPerHost = 256
 
 	// SpareConnections is the number of other connections that may be open. When one more is
-	// opened, the connection that has been silent the longest, from its host or overall, is
-	// closed.
+	// opened, the connection that has been silent the longest is closed: of all or, if the host
+	// of the new one has too many, of that host.
 	SpareConnections = 256
 
 	// MaxStreams bounds the pages that follow events at one time; one more is answered with 503.

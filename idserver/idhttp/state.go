@@ -110,7 +110,7 @@ func (s *Server) state(now time.Time) *state {
 	}
 	total, refusals := uint64(0), uint64(0)
 	for i := range s.Generators {
-		what, err := s.Generators[i].trouble() // advances a mark that is behind, so this comes before state
+		what, err := s.Generators[i].trouble() // before state, because it advances a mark that is behind
 		stats := s.Generators[i].Server.Stats()
 		g := s.Generators[i].state(now, stats)
 		since := s.onsets.note(i, err, now)

@@ -29,8 +29,8 @@ type Reading struct {
 	rank   int    // lower means likelier
 }
 
-// These are added to the rank of an id: foreign if its worker is not the Maker's or the Maker's
-// worker is unknown, and unlikely if its time is not likely.
+// These are added to the rank of an id: foreign unless its worker is known to be the Maker's, and
+// unlikely unless its time is likely.
 const (
 	foreign  = 100
 	unlikely = 1000

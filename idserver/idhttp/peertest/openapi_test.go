@@ -64,7 +64,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// untried lists the answers that no single request causes.
+// untried lists the answers in the document that no case causes.
 var untried = []string{
 	"GET /metrics 503",    // only concurrent requests get it
 	"GET /v1/ids 413",     // the document has one list of responses for GET and POST
