@@ -139,8 +139,8 @@ var (
 	skipped = []string{".git", "_build", "bin", "deps", "node_modules"}
 )
 
-// follow returns the links in a tree that lead nowhere, and the documents to which their index
-// has no link.
+// follow returns the links in a tree that lead nowhere, and the documents that their index does
+// not link to.
 func follow(t *testing.T, tree fs.FS) (faults []string) {
 	t.Helper()
 	texts := map[string]string{}

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// TestMessages searches the code for the messages that the troubleshooting page explains: a row
-// whose message has changed would never be found. A row quotes only the distinctive part of its
-// message.
+// TestMessages searches the code for the messages that the troubleshooting page explains, because
+// nobody would find the row of a message that has changed. A row quotes only the distinctive part
+// of its message.
 func TestMessages(t *testing.T) {
 	rows := rowsOf(t, "operating/troubleshooting.md")
 	texts := textsOf(t)

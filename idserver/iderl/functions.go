@@ -193,7 +193,7 @@ func (f *functions) timedGenerate(args []etf.Term) (etf.Term, error) {
 	return list, err
 }
 
-// maxDigits limits the integer that asList accepts, in bits.
+// maxDigits is the maximum size, in bits, of the integer that asList accepts.
 const maxDigits = 1 << 13
 
 // asList returns the digits of an integer in a base from 2 to 62.

@@ -179,8 +179,8 @@ func TestPageWithToken(t *testing.T) {
 	}
 }
 
-// TestPageUnauthorized opens the page without the password. Chromium would ask for it
-// before it shows anything.
+// TestPageUnauthorized opens the page without the password. Chromium would ask for the password
+// before it shows anything, so unasked prevents that.
 func TestPageUnauthorized(t *testing.T) {
 	s := idhttptest.Server(t, "token")
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -206,8 +206,8 @@ func (w unasked) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// TestPageInTrouble checks that the page shows what is wrong, since when, what to do, and that no id
-// can be taken; and that figures look stale when the node has stopped.
+// TestPageInTrouble checks that the page shows what is wrong, since when, and what to do. No id
+// can be taken then, and figures look stale once the node has stopped.
 func TestPageInTrouble(t *testing.T) {
 	url, s := served(t, "unsaved")
 	b := newBrowser(t)
