@@ -206,8 +206,8 @@ func (w unasked) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// TestPageInTrouble checks that the page shows what is wrong, since when, and what to do. No id
-// can be taken then, and figures look stale once the node has stopped.
+// TestPageInTrouble checks that the page shows what is wrong, since when, and what to do. It
+// also checks that no id can be taken then, and that figures look stale once the node has stopped.
 func TestPageInTrouble(t *testing.T) {
 	url, s := served(t, "unsaved")
 	b := newBrowser(t)
