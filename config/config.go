@@ -26,7 +26,7 @@ type Config struct {
 
 	Ignored []Ignored
 
-	from map[string]string // by key: the source of its value, unless it has its default
+	from map[string]string // the source of each value, by key; a key with its default is absent
 }
 
 // Node is the table [node]: how the node appears to Erlang.
@@ -47,8 +47,8 @@ type Node struct {
 	DrainTime      time.Duration // from SIGTERM until the node stops; seconds in the file
 	MemoryLimit    int64         // in bytes; 0: the limit of the node's control groups
 
-	CookieFile         string // contains Cookie, or empty
-	PreviousCookieFile string // contains PreviousCookie, or empty
+	CookieFile         string // the file that contains Cookie, or empty
+	PreviousCookieFile string // the file that contains PreviousCookie, or empty
 }
 
 // FixedPort returns the port of Listen, or "" if any free port will do.
@@ -186,5 +186,5 @@ func (c *Config) MaxNumber() uint64 {
 			most = min(most, g.Kind().MaxNumber(g.Options, g.Etcd))
 		}
 	}
-	return min(most, uint64(c.Etcd.Numbers)-1) // 0 numbers leave most as it is
+	return min(most, uint64(c.Etcd.Numbers)-1) // if Numbers is 0, this is most
 }

@@ -25,7 +25,8 @@ var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?` +
 
 // Environ returns the variables in environ, the result of [os.Environ], that set keys. An
 // empty variable counts as unset. An unknown variable is an error if its name begins with FLAKE_
-// and a table, or is a key without its table, unless Kubernetes sets the variable for a service.
+// and a table, or is FLAKE_ and a key without its table. Variables that Kubernetes sets for a
+// service are not errors.
 func Environ(environ []string) ([]Flag, error) {
 	environ = slices.DeleteFunc(slices.Sorted(slices.Values(environ)), func(line string) bool {
 		return !strings.HasPrefix(line, ours)
@@ -56,7 +57,7 @@ func Environ(environ []string) ([]Flag, error) {
 				return min(Distance(ours+name, known), Distance(ours+name, short(keys[known]))+1)
 			}
 			known := slices.Sorted(maps.Keys(keys))
-			slices.Reverse(known) // of equally near ones, FLAKE_NODE_NAME is before FLAKE_GENERATOR_1_NAME
+			slices.Reverse(known) // if both are equally near, FLAKE_NODE_NAME wins over FLAKE_GENERATOR_1_NAME
 			nearest := Nearest(", the nearest known variable is ", name[len(ours):], known, far)
 			faults = append(faults, &Error{File: name, Want: "unknown" + nearest})
 		}

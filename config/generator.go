@@ -131,7 +131,7 @@ func (o *option) set(v any) bool {
 	if g.Options == nil {
 		g.Options = formats.Options{}
 	}
-	if ok || formats.IsNumber(o.Name) { // a refused number is wrong, but not missing; limits depend on other keys
+	if ok || formats.IsNumber(o.Name) { // a wrong number is kept, so that it does not count as missing
 		g.Options[o.Name] = n
 	}
 	return ok
@@ -185,7 +185,7 @@ var taken = []string{
 var generatorName = regexp.MustCompile(`^[a-z][0-9A-Za-z_]{0,63}$`)
 
 // faults reports the faults of the table, except those of single values. others are the
-// tables that precede it.
+// tables before this one.
 func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 	if k := g.Kind(); k != nil {
 		g.numberFaults(k, fault)
@@ -202,7 +202,7 @@ func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 	}
 }
 
-// numberFaults reports faults in the keys that set the generator's number, which no other generator may have.
+// numberFaults reports faults in the choice of the keys that set the generator's number.
 func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string)) {
 	var all []string
 	var given [][]string
@@ -223,7 +223,7 @@ func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string))
 }
 
 // LoadGenerator returns the generator that flags describe in place of a [[generator]] table.
-// Each flag must set a key of that table, except name, to a value that is not empty. If
+// Each flag must set a key of that table other than name, and its value must not be empty. If
 // numbered is false, only the layout matters, and the number may be missing. The error joins an
 // Error for each fault.
 func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {

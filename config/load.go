@@ -17,7 +17,7 @@ const (
 	maxFile   = 1 << 20
 	maxDepth  = 8
 	maxValues = 2048 // 64 generators with all their keys need fewer
-	maxKey    = 100  // bytes; only unknown keys that are not longer are compared with the known keys
+	maxKey    = 100  // in bytes; a longer unknown key is not compared with the known keys
 )
 
 // generators is the key of the [[generator]] tables.
@@ -142,7 +142,7 @@ func parse(path, src string, flags []Flag) (Config, []*Error) {
 func override(values map[string]given, flags []Flag) (faults []*Error) {
 	set := func(f Flag) { values[f.Key] = given{f.Value, true, f.Name} }
 	for _, f := range flags {
-		if cookie := cookieOf(f.Key); cookie != "" && f.Value != "" { // a cookie or its file overrides both
+		if cookie := cookieOf(f.Key); cookie != "" && f.Value != "" { // it replaces both an earlier cookie and its file
 			delete(values, cookie)
 			delete(values, cookie+ofFile)
 		}
@@ -269,8 +269,9 @@ func unknown(key string, v any, settings []setting) *Error {
 // base returns a key without its table.
 func base(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
-// Nearest returns before, followed by the name that is nearest to word. It returns "" if every
-// name differs from word by more than half of word's length, and by more than two bytes.
+// Nearest returns the name that is nearest to word, with the text before in front of it. It
+// returns "" if every name differs from word by more than half of word's length, and by more than
+// two bytes.
 func Nearest(before, word string, names []string, far func(word, name string) int) (nearest string) {
 	most := max(2, len(word)/2)
 	for _, name := range names {

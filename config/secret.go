@@ -63,8 +63,8 @@ func ReadFile(path string, most int64) (string, fs.FileInfo, error) {
 	return string(b), info, nil
 }
 
-// guarded returns an error if a file's mode gives other users too much access to a secret of
-// a process that runs as user self.
+// guarded returns an error if the mode of a secret's file gives other users too much access.
+// self is the user that this process runs as.
 func guarded(mode fs.FileMode, owner, self int) error {
 	const root = 0
 	err := checkMode(mode, 0o022, "be able to write it")
@@ -74,7 +74,8 @@ func guarded(mode fs.FileMode, owner, self int) error {
 	return err
 }
 
-// checkMode returns an error if a file's mode has any of bits, which let other users do what.
+// checkMode returns an error if a file's mode has any of bits. what says what these bits let other
+// users do.
 func checkMode(mode, bits fs.FileMode, what string) error {
 	if mode&bits != 0 && runtime.GOOS != "windows" { // Windows files have no such mode
 		return fmt.Errorf("the file's mode is %04o: other users must not %s", mode.Perm(), what)
@@ -89,7 +90,8 @@ const (
 	ofFile = "_file" // the suffix of keys that name a cookie's file
 )
 
-// cookieOf returns the key of the cookie that key sets, directly or from a file, or "".
+// cookieOf returns the key of the cookie that key sets, directly or by naming a file. For any other
+// key, it returns "".
 func cookieOf(key string) string {
 	if cookie := strings.TrimSuffix(key, ofFile); cookie == cookieKey || cookie == previousKey {
 		return cookie

@@ -202,8 +202,7 @@ func (c *Config) Take(key string, from *Config) {
 	}
 }
 
-// Check returns the faults of a configuration that was combined from configurations that
-// [Load] returned.
+// Check returns the faults of a configuration that was combined from several results of [Load].
 func (c *Config) Check() error { return join(c.faults(nil)) }
 
 // A Value is the value of a key, and its source.
@@ -329,7 +328,7 @@ var nodeName = regexp.MustCompile(`^[0-9A-Za-z_-]+@[!-?A-~¡-ÿ]+$`)
 
 func validName(s string) bool { return len(s) <= 255 && nodeName.MatchString(s) }
 
-// validCookie reports whether s is an atom that Erlang can digest, in which all characters are Latin-1.
+// validCookie reports whether s is an atom that Erlang can digest: all its characters must be Latin-1.
 func validCookie(s string) bool {
 	return s != "" && utf8.RuneCountInString(s) <= 255 && isPrintable(s) &&
 		!strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxLatin1 })

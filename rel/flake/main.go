@@ -52,7 +52,7 @@ type subcommand struct {
 	set func(f *cli.Flags) cli.Action
 }
 
-// table returns the table of commands. It is a function because the help command, one of its rows, uses it.
+// table returns the table of commands. It is a function, because one of its rows, the help command, uses the table.
 func table() []subcommand {
 	return []subcommand{
 		{"", "", 0, "runs the node", "", serve},

@@ -37,8 +37,8 @@ func NewFlags() *Flags {
 	return f
 }
 
-// Identify adds the flags that identify the node, which most commands share. If none of them names a node, the node is
-// the one that the file at path installed configures, unless installed is empty or the file does not exist.
+// Identify adds the flags that identify the node, which most commands share. If none of them names a node, the file at
+// path installed does, if it exists. installed may be empty.
 func (f *Flags) Identify(installed string) {
 	f.installed = installed
 	without := "the defaults apply"

@@ -26,7 +26,7 @@ const answerOfEtcd = 5 * time.Second
 var errWorkers = errors.New("flake workers: must have no argument, or release NUMBER, after-restore or withdraw")
 
 // Workers shows which node has which number in etcd, releases a number, or records in etcd
-// that etcd was restored, or that it was not.
+// whether etcd was restored.
 func Workers(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	margin := f.Duration("margin", 0, "after-restore, withdraw: how far nodes' clocks may be ahead; "+

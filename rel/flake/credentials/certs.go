@@ -77,7 +77,7 @@ func (c *Certs) Config() *tls.Config {
 
 func (c *Certs) versions() Versions { return VersionsOf(c.cert, c.key, c.ca) }
 
-// Versions tells whether files have changed, by their modification times, sizes and modes.
+// Versions shows whether files have changed: it holds their modification times, sizes and modes.
 type Versions [4]struct {
 	modified time.Time
 	size     int64

@@ -60,7 +60,7 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 		}
 	}
 	if cfg.Cert != "" {
-		// It is called for each connection, because certificates are renewed.
+		// This function reads the files for each connection, because certificates are renewed.
 		c.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			pair, err := readPair(cfg.Cert, cfg.Key)
 			return &pair, err

@@ -18,7 +18,8 @@ import (
 // namespace, named after the place. It vanishes with the process, however the process ends.
 //
 // Any user can make such a socket, but must not be able to keep the node from starting. So if the configuration
-// chose the place, a claim of another user, except root, or of a process that does not answer, only causes a warning.
+// chose the place, two kinds of claims only cause a warning: those of other users, except root, and those of
+// processes that do not answer.
 func claim(p formats.Place, chosen bool, log *slog.Logger) (release func() error, err error) {
 	name := fmt.Sprintf("%s%s/%x-%x/%s", claimPrefix, p.Space, p.First, p.Last, rand.Text())
 	l, err := net.Listen("unix", name)

@@ -148,7 +148,8 @@ func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, 
 	return run, g.ids.Explain(err)
 }
 
-// Ready returns an error before ids run out: once the claim has less time left than it ever has while etcd answers.
+// Ready returns an error before ids run out: when etcd does not answer and the claim has less than half of Hold left.
+// While etcd answers, the claim always has more left.
 func (g numbered) Ready() error {
 	if err := g.ids.Explain(g.ids.Get().Ready()); err != nil {
 		return err

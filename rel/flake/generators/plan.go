@@ -66,8 +66,8 @@ func plans(cfg config.Config, log *slog.Logger) (all []*Generator, err error) {
 
 func (g *Generator) fromEtcd() bool { return len(g.Etcd) > 0 }
 
-// plan returns the generator's plan, with number if its number is from etcd, and a description of
-// its worker, such as "id 5 (worker_id)". It fails if no id can have the current time.
+// plan returns the generator's plan and a description of its worker, such as "id 5 (worker_id)".
+// If the generator's number is from etcd, it is number. plan fails if no id can have the current time.
 func (g *Generator) plan(number uint64) (p formats.Plan, who string, err error) {
 	if g.Random && g.Options == nil {
 		w, made := flake.RandomWorker(), false
@@ -103,7 +103,7 @@ func (g *Generator) opener(o flake.Options) host.Opener[formats.Generator] {
 		if err != nil {
 			return nil, err
 		}
-		if g.Who == "" { // afterwards it may be read during a move
+		if g.Who == "" { // set only once: later, a move may run while Who is read
 			g.Who = who
 		}
 		o := o

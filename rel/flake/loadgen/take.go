@@ -76,7 +76,8 @@ func takerOf[ID client.Format](c Call, door client.Door) Taker {
 	}
 }
 
-// spansOfTexts appends the ids with these texts. base is one of the client's, which have the same numbers in formats.
+// spansOfTexts appends the ids with these texts. base is one of package client's bases, which have the same numbers
+// in package formats.
 func spansOfTexts(dst []span, texts []string, format *formats.Format, base int) ([]span, error) {
 	for _, text := range texts {
 		id, err := format.Parse(text, base)

@@ -26,8 +26,8 @@ import (
 var errNoAnswer = fmt.Errorf("no answer within %v", remote.CallTime)
 
 const (
-	// MostSuspended is how long the original's server may stay suspended before it is resumed,
-	// unless the original is halted.
+	// MostSuspended is how long the original's server may stay suspended. If the original is not
+	// halted by then, the server is resumed.
 	MostSuspended = 2 * time.Second
 
 	// haltTime is how long the original may take to stop.
@@ -58,8 +58,8 @@ type Handover struct {
 	made   []string // the other files that were created
 }
 
-// guard is the code that the original evaluates. It starts a process there, the guard, that suspends the
-// server and always resumes it, unless the guard is ordered in time to halt the original. So the server
+// guard is the code that the original evaluates. It starts a process there, the guard, which suspends the
+// server. The guard then resumes it, unless an order to halt the original arrives in time. So the server
 // continues even if this process ends or hangs, and late orders are ignored. The guard tells heart not
 // to restart the original. It sends the message that heart:set_cmd sends, since heart:set_cmd itself
 // would wait forever. The guard's registered name keeps a second guard from starting.
@@ -105,7 +105,8 @@ spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} ->
 // tell sends the guard an order and waits until the guard ends. An original that halts does not answer.
 const tell = `Watch = monitor(process, Guard), Guard ! Order, receive {'DOWN', Watch, _, _, Why} -> Why end.`
 
-// end halts the original, after raising the mark to its last id, so that later ids are above that id.
+// end raises the mark to the time of the original's last id, so that later ids are above that id, and then
+// halts the original.
 func (h *Handover) end(ctx context.Context, log *slog.Logger) (err error) {
 	if err := h.Prepare(ctx); err != nil {
 		return fmt.Errorf("node %s: %w", h.Node, err)
@@ -144,7 +145,7 @@ func (h *Handover) tryListening(cfg config.Node) error {
 	return l.Close()
 }
 
-// Prepare parses the orders in the original and loads the modules that they need.
+// Prepare makes the original parse the orders and load the modules that they need.
 func (h *Handover) Prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
@@ -213,8 +214,8 @@ func (h *Handover) Halt(ctx context.Context) error {
 	return nil
 }
 
-// Gone reports whether the original has stopped: EPMD has forgotten it, or has stopped too (as
-// happens if one service started both), and nothing listens at the original's address.
+// Gone reports whether the original has stopped. If so, nothing listens at its address. EPMD has
+// forgotten it, or has stopped too, as happens if one service started both.
 func (h *Handover) Gone(ctx context.Context) bool {
 	_, err := epmd.Lookup(ctx, h.Epmd, h.Name)
 	if !errors.Is(err, epmd.ErrNotFound) && !errors.Is(err, syscall.ECONNREFUSED) {
@@ -227,7 +228,7 @@ func (h *Handover) Gone(ctx context.Context) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// resume resumes the original's server. It returns why, with its own error added if it fails.
+// resume resumes the original's server and returns why. If it fails, it adds its own error.
 // If there is no guard, resume sends nothing: closing the connection has the same effect.
 func (h *Handover) resume(why error, log *slog.Logger) error {
 	if h.guard == "" {

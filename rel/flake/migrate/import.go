@@ -229,8 +229,8 @@ func writeNew(name string, text []byte) error {
 	return nil
 }
 
-// pass waits until the clock is past the mark, if that takes at most the margin: a starting node
-// may refuse to wait that long.
+// pass waits until the clock is past the mark, because a starting node may refuse to wait that
+// long. If the wait would be longer than the margin, pass prints its length instead.
 func pass(ctx context.Context, stdout io.Writer, end time.Time) error {
 	wait := time.Until(end)
 	switch {

@@ -136,7 +136,7 @@ func (t *takeoverFlags) meet(ctx context.Context) (*Handover, error) {
 	}
 	if err = h.read(ctx); err != nil {
 		err = fmt.Errorf("node %s: %w", h.Node, err)
-	} else if h.mark == "" { // always written: a service's default path may differ
+	} else if h.mark == "" { // named in the configuration, since a service's default path may differ
 		h.mark, err = cli.TimestampPath()
 	}
 	if err != nil {
@@ -150,7 +150,7 @@ func (t *takeoverFlags) meet(ctx context.Context) (*Handover, error) {
 	return h, nil
 }
 
-// provisional returns the configuration that is known before the original is queried, which is
+// provisional returns the configuration that is known before the original is queried. It is
 // enough to connect.
 func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) {
 	if *t.File == "" {

@@ -21,7 +21,7 @@ type State struct {
 // to 3 s later.
 const Margin = 5 * time.Second
 
-// Mark returns a time, in ms since 1970, that is not before the time of any of the original's ids.
+// Mark returns a time, in ms since 1970, that no id of the original is later than.
 func (s State) Mark() uint64 {
 	return max(s.Last, uint64(max(s.Modified.UnixMilli(), 0))) + uint64(Margin/time.Millisecond)
 }

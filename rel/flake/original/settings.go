@@ -40,7 +40,7 @@ type Settings struct {
 	NetTicktime          time.Duration
 	TLS                  config.TLS // with -proto_dist inet_tls; file names may be missing
 
-	Interface         string           // its MAC is the worker id; empty: eth0, in later versions the first with a MAC
+	Interface         string           // its MAC is the worker id; empty: eth0; in later versions, the first with a MAC
 	WorkerID          net.HardwareAddr // nil: unknown, because no file contains it
 	DetsPath          string           // its timestamp_path, which is a dets file; empty: DefaultDets
 	AllowableDowntime time.Duration    // 0: not set
@@ -66,7 +66,7 @@ func (s *Settings) report(what, why string) {
 // known lists the applications that have keys with an equivalent in this node.
 var known = []string{"flake", "kernel"}
 
-// unlike is the reason for leaving a key without an equivalent in this node, whatever its value is.
+// unlike is the reason for leaving a key that has no equivalent in this node.
 const unlike = "this node has nothing like it"
 
 // takeValue takes the value of an application's key, or returns the reason for leaving it.

@@ -55,7 +55,7 @@ func readSysConfig(path string, s *Settings, include bool) error {
 	return nil
 }
 
-// beside returns the path of a file whose name is in the file by. A relative name is relative to by's directory.
+// beside returns the path of a file that another file, by, names. A relative name is relative to by's directory.
 func beside(by, name string) string {
 	if filepath.IsAbs(name) {
 		return name

@@ -260,7 +260,8 @@ func (s *Settings) addTLS(what, flag string, values []string, once func(name, va
 	return nil
 }
 
-// addFile passes the server's options in a file, [{server, Options}, {client, Options}], to add.
+// addFile passes the server's options in a file to add. The file contains
+// [{server, Options}, {client, Options}].
 func addFile(path string, add func(name, value string) error) error {
 	term, err := readTerm(path)
 	if err != nil {

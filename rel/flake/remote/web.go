@@ -31,8 +31,8 @@ type Choice struct {
 	preferHTTP bool
 }
 
-// NewChoice adds the flags. Commands that work equally well over HTTP prefer it where the configuration says where,
-// because it needs no cookie and reveals no digest of one.
+// NewChoice adds the flags. preferHTTP is for commands that work equally well over HTTP. They use HTTP if the
+// configuration says where, because HTTP needs no cookie and reveals no digest of one.
 func NewChoice(f *cli.Flags, preferHTTP bool) Choice {
 	usual := "over the distribution, unless -url is set"
 	if preferHTTP {
@@ -146,7 +146,7 @@ func urlOf(cfg config.HTTP) (string, error) {
 	return u.String(), nil
 }
 
-// onlyOf returns settings that accept only the first certificate in a file, the node's, whatever names it contains.
+// onlyOf returns settings that accept only the node's certificate, the first in a file. The names in it do not matter.
 func onlyOf(file string) (*tls.Config, error) {
 	text, err := credentials.ReadPEM("http.tls.cert", file)
 	if err != nil {

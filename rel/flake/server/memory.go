@@ -56,8 +56,8 @@ func boundMemory(ctx context.Context, connections func() int, most int64, tls bo
 	}
 }
 
-// memoryFor returns the limit for a number of connections, in steps, because changing it
-// stops the program for a moment.
+// memoryFor returns the limit for a number of connections. The limit changes in steps, because
+// each change stops the program for a moment.
 func memoryFor(connections int, most int64, tls bool) int64 {
 	steps := int64(max(connections-memoryConnections, 0)+memorySteps-1) / memorySteps
 	want := memoryLimit + steps*memorySteps*memoryPerConnection
@@ -100,7 +100,8 @@ func releaseMemory(ctx context.Context) {
 // taken is the number of garbage collections so far, and the size of all stacks in bytes.
 type taken struct{ cycles, stacks uint64 }
 
-// leaves reports whether more memory may have become free to release since the last release.
+// leaves reports whether there may be memory to release: since the last release, garbage was
+// collected or the stacks have grown by more than releaseStacks.
 func (u taken) leaves(released taken) bool {
 	return u.cycles != released.cycles || u.stacks > released.stacks+releaseStacks
 }

@@ -271,7 +271,7 @@ func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
 func Run(ctx context.Context, load func() (config.Config, error), noinput bool, stdout, stderr io.Writer) error {
 	var hup <-chan os.Signal
 	if !output.IsTerminal(os.Stdin) && !output.IsTerminal(stdout) && !output.IsTerminal(stderr) {
-		hup = cli.Hangups() // before the configuration is read, so that a change after that is noticed
+		hup = cli.Hangups() // before the configuration is read, so that a SIGHUP after a later change is not lost
 	}
 	cfg, err := load()
 	if err != nil {

@@ -77,8 +77,9 @@ func readSettings(cfg config.Config, log *slog.Logger) (s settings, err error) {
 	return s, nil
 }
 
-// with returns s with the settings from file that a running node can change. changed lists the
-// keys whose values change, and later lists the keys whose new values need a restart.
+// with returns a copy of s that takes from file the settings that a running node can change.
+// changed lists the keys whose values change, and later lists the keys whose new values need a
+// restart.
 func (s settings) with(file config.Config) (next settings, changed, later []string, err error) {
 	// The whole file must be valid, and so must its new values combined with the values that cannot change.
 	all, err := readSettings(file, slog.New(slog.DiscardHandler))
@@ -103,7 +104,7 @@ func (s settings) with(file config.Config) (next settings, changed, later []stri
 		unchanged := errors.New("with the current values of the keys that need a restart: " + strings.Join(later, ", "))
 		return s, nil, nil, errors.Join(unchanged, err)
 	}
-	if next.access, err = access(merged.HTTP); err != nil { // the file may not set http.listen
+	if next.access, err = access(merged.HTTP); err != nil { // of merged: file may lack http.listen
 		return s, nil, nil, err
 	}
 	if err := unlocked(s, next); err != nil {
