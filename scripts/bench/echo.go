@@ -17,9 +17,9 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// The echo is the floor: a node that answers each call with as many bytes as flake does, over a
-// connection that it reads as flake does, but that neither checks nor stores anything. It is this
-// program, run with the arguments echo and the node's name.
+// The echo is the floor: a node that reads connections as flake does and answers each call with as
+// many bytes, but checks and stores nothing. It is this program, run with the arguments echo and
+// the node's name.
 
 func (w *world) echo() *server {
 	s := &server{node: "echo@" + w.near.host}

@@ -17,13 +17,14 @@ const ceiling = 65536 * 1000 // ids of the format flake per second
 // singles holds the targets of benchmarks of one call, in nanoseconds.
 var singles = map[string]float64{"Next": 45, "AppendBase62": 16, "ParseBase62": 25}
 
-// lenient holds the targets of pairs in which our call checks more than theirs. Those of the others
-// are 1.
+// lenient holds the targets of pairs in which our call checks more than theirs. The target of any
+// other pair is 1.
 var lenient = map[string]float64{
 	"Pairs/snowflake.Base58.Parse/bwmarrin": 1.2, "Pairs/ulid.Parse/oklog": 1.2, "Pairs/sno.Parse/muyo": 1.5,
 }
 
-// ids runs benchmarks of package flake, and those that compare all formats with other libraries.
+// ids runs benchmarks of package flake, and benchmarks that compare all formats with other
+// libraries.
 func ids(w *world, p plan) (rows []row, err error) {
 	single, err1 := w.benchmark("flake", "^Benchmark(Next|AppendBase62|ParseBase62)$", "2ms", p.idRounds)
 	bulk, err2 := w.benchmark("flake", "^BenchmarkNextN$//^size=(1|16|1024)$", "1048576x", p.bulkRounds)

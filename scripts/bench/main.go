@@ -1,14 +1,14 @@
 // Bench measures flake against an OTP gen_server that does the same job, and against an
 // echo that does nothing. The callers are real Erlang nodes, with or without a virtual
 // network link (which needs root), and with or without other load. It also runs benchmarks of
-// package flake, and those that compare it with other libraries:
+// package flake, and benchmarks that compare the package with other libraries:
 //
 //	scripts/bench/run                                 # everything, in half an hour
 //	scripts/bench/run -short                          # everything, in five minutes
 //	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
 //	scripts/bench/run -only ids                       # some of the sections
 //
-// It needs Linux, which is why it is a separate module, and Erlang, iproute2, util-linux and wrk.
+// It needs Erlang, iproute2, util-linux and wrk. It is a separate module because it needs Linux.
 // A section that fails does not stop the others.
 //
 // All sides are measured in turn, round by round, on one machine. The result is the median of

@@ -67,8 +67,8 @@ const (
 // versus holds the measurements of all sides, or of the first two, round by round.
 type versus[T any] [][]T
 
-// inTurn measures n things in rounds, all sides of one after the other. Each round starts with a
-// different side.
+// inTurn measures n things in rounds. A round measures one thing after the other, each on all
+// sides. Each round starts with a different side.
 func inTurn[T any](rounds, n, sides int, measure func(i, side int) (T, error)) ([]versus[T], error) {
 	all := make([]versus[T], n)
 	for i := range all {
@@ -249,7 +249,7 @@ const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]
 </style>
 `
 
-// svg draws how many times better than OTP flake is, on a logarithmic scale. Each row has a bar,
+// svg draws, on a logarithmic scale, how many times better flake is than OTP. Each row has a bar,
 // below the name of its section, with a mark at the target.
 func (r *result) svg(w io.Writer) error {
 	var bars strings.Builder

@@ -30,7 +30,7 @@ type world struct {
 	near, far site   // where the servers are, and where their callers are
 	port      string // EPMD's port
 	env       []string
-	ends      *[]func() // for close, the latest first
+	ends      *[]func() // close calls them, the latest first
 }
 
 // site is where nodes run.

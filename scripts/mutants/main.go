@@ -7,16 +7,16 @@
 // A change is called a mutant. It leaves out a statement or a side of && or ||; makes a condition
 // false or true; turns == into !=, < into <=, + into -, and so on. All mutants of a package are
 // compiled into one test program, each behind a switch, so trying a mutant only runs the tests that
-// reach it. A test in which the mutant makes no difference, such as that of a < whose sides are
-// never equal, does not reach it. A mutant that makes a test hang counts as killed.
+// reach it. If a mutant makes no difference in a test, the test does not reach it: for example, a <
+// that became <= and whose sides are never equal. A mutant that makes a test hang counts as killed.
 //
 // On two busy cores a package took from 10 s to 2 minutes, except node/dist (5 minutes), node/socket
 // (6 minutes) and client (10 minutes), where more mutants hang than elsewhere, and
 // flake/workers/etcd (5 minutes), whose tests take 30 s.
 //
 // Mutants that live are compared with survivors.txt, which names each survivor and the reason why
-// tests cannot notice it, or need not. A survivor that the file does not name is a failure. Names of
-// mutants that are killed, or that there are no longer, are printed.
+// tests cannot notice it, or need not. A survivor that the file does not name is a failure. If a
+// mutant that the file names is killed or no longer exists, its name is printed.
 package main
 
 import (
@@ -70,7 +70,7 @@ func run(ctx context.Context, out io.Writer, paths []string, reviewed string) er
 		return err
 	}
 	defer os.RemoveAll(work)
-	if err := os.Chmod(work, 0o711); err != nil { // PostgreSQL runs as another user than root
+	if err := os.Chmod(work, 0o711); err != nil { // PostgreSQL does not run as root
 		return err
 	}
 	tree := filepath.Join(work, "tree") // mutants may write files anywhere

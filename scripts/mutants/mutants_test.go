@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The sample's tests notice some of its mutants. The others are listed, and may be named. No
-// child of a test that panicked is left.
+// The sample's tests notice some of its mutants. The others are listed, unless survivors.txt names
+// them with a reason. No child of a test that panicked is left.
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{

@@ -78,8 +78,8 @@ func (p *pkg) tests(ctx context.Context, log io.Writer) ([]test, error) {
 	return tests, nil
 }
 
-// command returns a command that runs the test program with one mutant, in a new process group: tests
-// that panic or are killed leave children.
+// command returns a command that runs the test program with one mutant. The command has its own
+// process group, because tests that panic or are killed leave children.
 func (p *pkg) command(ctx context.Context, n int, trace string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.program(), args...)
 	cmd.Dir = p.Dir
@@ -135,14 +135,14 @@ func (p *pkg) one(ctx context.Context, n int, tests []test) fate {
 	return f
 }
 
-// passes reports whether a test passes with a mutant, in at most five times the time that it takes
-// without one, and 3 s.
+// passes reports whether a test passes with a mutant. The test may take 3 s longer than five times
+// its time without a mutant.
 func (p *pkg) passes(ctx context.Context, n int, t test) bool {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second+5*t.takes)
 	defer cancel()
 	cmd := p.command(ctx, n, "", "-test.run", pattern(t.name))
 	tmp := filepath.Join(p.work, "tmp"+strconv.Itoa(n))
-	os.Mkdir(tmp, 0o711) // for the files that tests leave when they panic or are killed; if this fails, so do they
+	os.Mkdir(tmp, 0o711) // for files that tests leave when they panic or are killed; without it, the tests fail
 	defer os.RemoveAll(tmp)
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 	err := cmd.Run()

@@ -22,7 +22,7 @@ main([Cookie]) ->
               [length(Ids), Twice, Fell, lists:sum([F || {_, F, _} <- All]), lists:max([G || {_, _, G} <- All])]),
     halt(case {Ids, Twice, Fell} of {[_ | _], 0, 0} -> 0; _ -> 1 end).
 
-%% A caller. It exits with its ids, the last first, the number of failed calls, and the longest
+%% A caller. It exits with its ids (the last first), the number of failed calls, and the longest
 %% time between two ids in ms.
 call(Ids, Failed, Gap, Last) ->
     receive stop -> exit({Ids, Failed, Gap}) after 1 -> ok end,

@@ -1,8 +1,8 @@
 // Command packages makes the packages of a release: archives, deb and rpm packages, bills of
 // materials, a container image, a chart for Kubernetes, and a client library for npm.
-// scripts/release builds their contents, and runs this command in their directory, which has the
-// source in source, and the builds: GOOS-GOARCH/flake, flake.1 and completion.SHELL. The same input
-// makes the same bytes.
+// scripts/release builds their contents in a directory, and runs this command there. The directory
+// contains the source, in source, and what was built: GOOS-GOARCH/flake, flake.1 and
+// completion.SHELL. The same input makes the same bytes.
 package main
 
 import (

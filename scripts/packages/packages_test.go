@@ -116,7 +116,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// Package checkers find nothing.
+// Package checkers find no faults.
 func TestLint(t *testing.T) {
 	t.Parallel()
 	rpm, _ := filepath.Glob(filepath.Join(dist, "*.rpm"))

@@ -41,7 +41,7 @@ func TestHex(t *testing.T) {
 	}
 }
 
-// npm installs the tarball, which has what npm itself packs, and both kinds of modules run.
+// npm installs the tarball. It contains what npm itself packs, and both kinds of modules run.
 func TestNPM(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()

@@ -1,7 +1,7 @@
 %% Callers of a gen_server. For each term {run, Node, Processes, Depth, Milliseconds, Request} on
 %% standard input, Processes processes call {flake, Node} for that time. Then one line is printed:
 %% calls, nanoseconds, and the latencies, as MICROSECONDS:CALLS. If Depth is above 1, each process
-%% keeps that many calls of gen_server:send_request in flight. If it is {every, Nanoseconds}, each
+%% keeps that many calls of gen_server:send_request in flight. If Depth is {every, Nanoseconds}, each
 %% process makes a call whenever that much time has passed.
 -module(bench_caller).
 -export([start/0]).
@@ -49,8 +49,8 @@ call(To, Request, End, Now, Latencies) ->
     counters:add(Latencies, slot((Then - Now) div 1000), 1),
     call(To, Request, End, Then, Latencies).
 
-%% The latency of a call counts from when it was due if the previous call delayed it, but from
-%% when it was made if only a coarse timer did.
+%% If the previous call delayed a call, its latency counts from when it was due. If only a coarse
+%% timer delayed it, its latency counts from when it was made.
 regular(_, _, _, End, Due, _) when Due >= End -> ok;
 regular(Every, To, Request, End, Due, Latencies) ->
     Began = case Due - now_ns() of
