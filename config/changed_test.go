@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Every key that changes is named, and none else.
+// Changed names every key that changes, and no other.
 func TestChanged(t *testing.T) {
 	const generator = "[[generator]]\nname = 'a'\nformat = 'snowflake'\n"
 	for _, test := range []struct{ before, after, want string }{
@@ -49,7 +49,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// A configuration put together of two is checked as one is.
+// A configuration that is combined from two is checked like any other.
 func TestCheck(t *testing.T) {
 	c := Default()
 	if err := c.Check(); err != nil {
@@ -70,7 +70,7 @@ func TestPreviousCookieHidden(t *testing.T) {
 	}
 }
 
-// What is taken over is as in the other, for each key of one table.
+// Take copies one key at a time from the other configuration.
 func TestTake(t *testing.T) {
 	a := Default()
 	b, err := Load(write(t, `[node]

@@ -27,7 +27,7 @@ func TestShippedFileHoldsTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Default()
-	want.HTTP.Listen = "127.0.0.1:8465" // which without a file is not opened
+	want.HTTP.Listen = "127.0.0.1:8465" // without a file, HTTP is off
 	if c.from = nil; !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v\nwant   %+v", c, want)
 	}
@@ -180,7 +180,7 @@ format = "json"
 	}
 }
 
-// What others ask of a configuration follows from its keys.
+// FixedPort, FromEtcd and MaxNumber follow from the keys.
 func TestDerived(t *testing.T) {
 	const etcd = "[etcd]\nendpoints = ['a:1']\n"
 	const snowflake = "[[generator]]\nname = 'a'\nformat = 'snowflake'\nid = "
@@ -206,8 +206,8 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// A number has a key of its own in each format, and those of other formats are refused,
-// whatever they say.
+// Each format has its own keys for the number. The keys of other formats are refused, whatever
+// their values.
 func TestNumberKeys(t *testing.T) {
 	own, random := map[string][]string{}, map[string]bool{}
 	for _, k := range formats.Kinds {
@@ -246,8 +246,8 @@ func TestNumberKeys(t *testing.T) {
 	}
 }
 
-// TestBadFiles reads testdata/bad: of each X.toml, X.txt holds the error, with FILE for its path, FORMATS for
-// those that there are, and FORMATS(KEY) for those that have a key.
+// TestBadFiles reads testdata/bad. For each X.toml, X.txt holds the error, in which FILE stands for the path,
+// FORMATS for the list of all formats, and FORMATS(KEY) for the list of formats that have the key.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.toml")
 	if err != nil || len(files) == 0 {
@@ -376,7 +376,7 @@ func write(t *testing.T, src string) string {
 	return path
 }
 
-// A key that is retired keeps nobody from starting, whatever its value.
+// A retired key does not keep the node from starting, whatever its value.
 func TestIgnored(t *testing.T) {
 	const wait = "[etcd]\nendpoints = ['10.0.0.1:2379']\nclaim_wait = "
 	const peers = "flake.peers, flake.peers_interval of "

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The order of a cookie's sources: flags, the later first, then the file, then the home
-// directory, then the published one.
+// A cookie comes from the last flag that sets it, or else from the file, or else from the home
+// directory. If none has one, it is the published one.
 func TestCookieSources(t *testing.T) {
 	env := Flag{"FLAKE_COOKIE", cookieKey, "of the environment"}
 	flag := Flag{"-setcookie", cookieKey, "of the flag"}
@@ -42,7 +42,8 @@ func TestCookieSources(t *testing.T) {
 	}
 }
 
-// A home cookie usable only by others is refused, unless none is needed.
+// A home cookie that is invalid, or that others can read, is refused, unless a cookie is set
+// elsewhere.
 func TestBadHomeCookie(t *testing.T) {
 	for _, tt := range []struct {
 		cookie string
@@ -79,7 +80,7 @@ func TestBadHomeCookie(t *testing.T) {
 	}
 }
 
-// Erlang makes a digest of a cookie's characters as bytes, so there are none beyond ÿ.
+// Erlang makes a digest of a cookie's characters as bytes, so characters beyond ÿ are refused.
 func TestCookieCharacters(t *testing.T) {
 	for cookie, ok := range map[string]bool{"café": true, "ÿ": true, "Ā": false, "日本": false,
 		strings.Repeat("é", 255): true} {
@@ -89,7 +90,8 @@ func TestCookieCharacters(t *testing.T) {
 	}
 }
 
-// setHome makes a home directory with a cookie, unless that is empty, and returns its path.
+// setHome makes a home directory and returns the path of its cookie. If cookie is empty, the
+// directory has none.
 func setHome(t *testing.T, cookie string, mode os.FileMode) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -106,8 +108,8 @@ func setHome(t *testing.T, cookie string, mode os.FileMode) string {
 	return path
 }
 
-// A cookie can be in a file that any source names. It overrides those of lesser sources,
-// in files or not.
+// Any source can name a file that contains the cookie. This cookie overrides the cookies and files
+// of lesser sources.
 func TestCookieFiles(t *testing.T) {
 	path := write(t, "of its file\n")
 	env := Flag{"FLAKE_COOKIE", cookieKey, "of the environment"}

@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// Each key has a variable, and no two have the same.
+// Each key has its own variable.
 func TestVariables(t *testing.T) {
 	all := Default()
 	all.Generators = make([]Generator, MaxGenerators)
@@ -86,7 +86,7 @@ worker = 31
 	}
 }
 
-// What is wrong names the variable.
+// Errors name the variable.
 func TestBadEnvironment(t *testing.T) {
 	const mustBeSize = `must be at least 32 MiB, as a number of bytes or as in "256MiB" or "2GiB", or 0 for none`
 	for _, tt := range []struct{ environ, want string }{
@@ -145,8 +145,8 @@ func TestBadEnvironment(t *testing.T) {
 	}
 }
 
-// A text in the file is no number, though one of the environment may be. What is wrong in the file
-// is wrong with flags too.
+// In the file, text is not accepted as a number, unlike in the environment. A fault of the file is
+// reported even if flags are set.
 func TestFileBesideFlags(t *testing.T) {
 	for _, tt := range []struct {
 		file string

@@ -8,7 +8,7 @@ import (
 )
 
 func TestLoadGenerator(t *testing.T) {
-	setHome(t, "SECRET", 0o440) // a cookie that a node refuses, and a generator does not need
+	setHome(t, "SECRET", 0o440) // a node refuses this cookie; a generator needs none
 	for _, tt := range []struct {
 		flags    []Flag
 		numbered bool

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// What is no file of keys is refused, and does not keep the node waiting.
+// Anything but a regular file is refused, and so is a file that is too long. Neither makes the node wait.
 func TestLoadRefusesOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
@@ -39,7 +39,7 @@ func TestLoadRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-// A file costs no more than its length is worth, which the work that it makes shows as memory.
+// No file takes much work, whatever it contains. The memory allocated is the measure.
 func TestLoadIsBounded(t *testing.T) {
 	const deep = "tables or arrays nested deeper than 8: no key is that deep"
 	many := func(n int) (text string) {

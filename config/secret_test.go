@@ -49,7 +49,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// Root's files may be read by all: so are the secrets of Docker and Kubernetes.
+// Everybody may read root's files, as is the case for the secrets of Docker and Kubernetes.
 func TestGuarded(t *testing.T) {
 	const root, node, other = 0, 1000, 1001
 	for _, tt := range []struct {

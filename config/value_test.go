@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Values tell from where each is, and no secret.
+// Values returns each value with its source, and no secret.
 func TestValues(t *testing.T) {
 	secret := write(t, "S3CRET\n")
 	flags, err := Environ([]string{"FLAKE_COOKIE_FILE=" + secret, "FLAKE_NODE_NET_TICKTIME=15",
@@ -71,7 +71,7 @@ endpoints = ["a:1"]
 	}
 }
 
-// A home cookie is from its file; a flag that is overridden leaves nothing behind.
+// The source of a home cookie is its file. A flag that is overridden leaves nothing behind.
 func TestValuesOfCookies(t *testing.T) {
 	home := setHome(t, "S3CRET", 0o400)
 	for _, tt := range []struct {

@@ -124,8 +124,8 @@ func (a *attacker) frame(terms ...[]byte) {
 	}
 }
 
-// numbered sends what send would write for each number below n. It calls send only once, because send is
-// slow, and replaces the number wherever it appears as 32 bits.
+// numbered sends what send would write for each number below n. Since send is slow, numbered calls it only
+// once, and then replaces the number wherever it appears as 32 bits.
 func (a *attacker) numbered(n int, send func(i int)) {
 	const sample = 0x5eedf00d
 	a.flush()

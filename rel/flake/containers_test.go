@@ -131,8 +131,8 @@ func (c *crowd) call(conn *client.Conn) error {
 	return err
 }
 
-// inGroup returns a command that runs flake in a new control group, whose processes together may use at
-// most limit bytes, and a function that returns their peak use.
+// inGroup returns a command that runs flake in a new control group, and a function that returns the group's
+// peak use of memory. The processes in the group may together use at most limit bytes.
 func inGroup(t *testing.T, limit int) (command string, peak func() string) {
 	t.Helper()
 	flake, err := plain()

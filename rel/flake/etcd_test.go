@@ -160,8 +160,8 @@ func (n *etcdNode) wantMetric(want string) {
 	}
 }
 
-// Four nodes share three numbers, in three formats. One node is paused for long and loses its
-// number, one is killed, and etcd's leader is killed and paused. No id repeats.
+// Four nodes share three numbers, in three formats. One node is paused for so long that it loses its
+// number, another is killed, and etcd's leader is killed and paused. No id repeats.
 func TestEtcd(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
@@ -198,7 +198,7 @@ func TestEtcd(t *testing.T) {
 	leader.Pause()
 	third.goesOn("while the leader is paused")
 	leader.Resume()
-	waits.process.signal(syscall.SIGTERM) // which frees a number for another
+	waits.process.signal(syscall.SIGTERM) // frees its number for another node
 	if status := waits.process.wait(); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
@@ -217,7 +217,7 @@ func TestEtcd(t *testing.T) {
 	differ(t, nodes...)
 }
 
-// differ fails if two ids of any nodes are equal.
+// differ fails if any two ids of the nodes are equal.
 func differ(t *testing.T, nodes ...*etcdNode) {
 	t.Helper()
 	for _, generator := range etcdGenerators {

@@ -111,7 +111,7 @@ func (g *given) add(node, generator string, data []byte) bool {
 // findings counts errors in ids.
 type findings struct {
 	twice  int
-	shared int // ids with the same number and time as one of another node
+	shared int // ids whose number and time an id of another node also has
 }
 
 func judge(ids []givenID, f format) (found findings) {

@@ -26,12 +26,12 @@ const (
 	fleetNumbers = 6
 	fleetCallers = 4 // Erlang nodes
 
-	// settled is the minimum time for which all nodes have had ids when settle returns.
+	// settled is how long all nodes must have had ids before settle returns.
 	settled = 100 * time.Millisecond
 )
 
-// trial is a set of nodes with numbers from a real etcd, and of Erlang nodes that call them all
-// the time.
+// trial is a set of nodes with numbers from a real etcd, and of Erlang nodes that constantly call
+// them.
 type trial struct {
 	t       *testing.T
 	etcd    *etcdtest.Cluster
@@ -100,7 +100,7 @@ func (n *trialNode) end(s syscall.Signal) int {
 func (n *trialNode) losses() int { return strings.Count(n.output(), `msg="a worker id is lost`) }
 
 // loses calls done, and waits until the node has lost the number that it had when settle began.
-// On a slow machine, it may have lost that number before loses is called.
+// On a slow machine, the node may have lost that number before loses is called.
 func (n *trialNode) loses(done func()) {
 	before := n.lost
 	done()
@@ -125,8 +125,8 @@ func (n *trialNode) cut(drop func(), d time.Duration) {
 	n.link.Join()
 }
 
-// settle waits until a number of nodes have handed out ids of all formats since it began, and
-// returns these nodes.
+// settle waits until the given number of nodes have handed out ids of all formats since settle
+// began, and returns these nodes.
 func (f *trial) settle(nodes int) (serving []*trialNode) {
 	f.t.Helper()
 	for _, n := range f.nodes {
@@ -156,8 +156,8 @@ func (f *trial) settle(nodes int) (serving []*trialNode) {
 	return serving
 }
 
-// answered waits until each generator of each node has answered the first caller at least that
-// often.
+// answered waits until each generator of each node has answered the first caller at least least
+// times.
 func (f *trial) answered(least int) {
 	f.t.Helper()
 	p := f.callers[0]
@@ -165,7 +165,7 @@ func (f *trial) answered(least int) {
 	defer p.mu.Unlock()
 	for ; !p.ended; p.changed.Wait() {
 		lines := strings.Split(p.out.String(), "\n")
-		if len(lines) > 1 && slices.Min(answers(lines[len(lines)-2])) >= least { // the last is empty or incomplete
+		if len(lines) > 1 && slices.Min(answers(lines[len(lines)-2])) >= least { // the last line is empty or incomplete
 			return
 		}
 	}
@@ -263,8 +263,8 @@ func (f *trial) follower() *etcdtest.Member {
 	return f.etcd.Members[slices.IndexFunc(f.etcd.Members, func(m *etcdtest.Member) bool { return m != leader })]
 }
 
-// crashAndStop kills a node and starts it, with the same number, and then stops it cleanly and
-// starts it again.
+// crashAndStop kills a node and starts it again, with the same number. Then it stops the node
+// cleanly and starts it once more.
 func (f *trial) crashAndStop(n *trialNode) {
 	n.end(syscall.SIGKILL)
 	n.start()
@@ -335,7 +335,7 @@ func (f *trial) kill(m *etcdtest.Member) {
 // TestFleet runs eight nodes with six numbers from a real etcd of three members, so two nodes
 // always wait for a number. Erlang nodes constantly take ids of three formats, while faults hit
 // nodes and etcd one after another. No id repeats, and no two nodes have the same number at the
-// same time. For a longer run, and a table of how long each fault stops the ids:
+// same time. This runs it for longer, and prints how long each fault stops the ids:
 //
 //	go test -v -run TestFleet ./rel/flake -fleet.time=3m
 func TestFleet(t *testing.T) {

@@ -23,7 +23,8 @@ import (
 )
 
 // mayGrow, mayGrowPerConnection and mayGrowPerTLS limit the growth of the node's resident memory, whatever peers
-// do: for up to mayGrowConnections connections, for each one beyond that, and for each with TLS.
+// do. mayGrow is for up to mayGrowConnections connections, mayGrowPerConnection for each connection beyond that, and
+// mayGrowPerTLS for each connection with TLS.
 const (
 	mayGrow              = 100_000_000
 	mayGrowPerConnection = 32 << 10
@@ -192,7 +193,7 @@ func (l latencies) String() string {
 	return fmt.Sprintf("%d, p99 %v", len(l), l[(len(l)-1)*99/100].Round(time.Millisecond))
 }
 
-// repeated measures do repeatedly until over is closed, but leaves some processor time to others.
+// repeated calls do repeatedly until over is closed, and measures each call. It leaves some processor time to others.
 func repeated(over <-chan struct{}, do func()) (all latencies) {
 	for {
 		start := time.Now()

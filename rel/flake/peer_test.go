@@ -34,7 +34,7 @@ const (
 	cookie   = "flake"
 
 	// patience is how long a test may take before it counts as hanging. Tests that kill the command repeatedly get
-	// restart more for each start, and tests that run for a set time get that time, too.
+	// restart in addition for each start, and tests that run for a set time get that time in addition.
 	patience = 4 * time.Minute
 	restart  = 20 * time.Second
 )
@@ -83,7 +83,7 @@ func buildAndRun(m *testing.M) (code int, err error) {
 	}
 	os.Setenv("HOME", filepath.Join(built, "home"))
 	flag.Parse()
-	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue { // many tests wait most of their time
+	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue { // many tests mostly wait
 		n.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0)))
 	}
 	return m.Run(), nil
@@ -205,7 +205,7 @@ func (p *process) await(prefix string) string {
 	}
 }
 
-// wait waits for the end and returns the exit status, -1 if it was killed.
+// wait waits until the process ends and returns its exit status, or -1 if it was killed.
 func (p *process) wait() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -262,8 +262,8 @@ func startCommand(t *testing.T, command, port, node string, flags ...string) *fl
 	return n
 }
 
-// configFile writes a file with these settings for [node], and with its own timestamp and
-// worker id for [flake], which nodes on one machine need.
+// configFile writes a file with these settings for [node]. Each file has its own timestamp and
+// worker id for [flake], because nodes on one machine must not share them.
 func configFile(t *testing.T, node string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -328,7 +328,7 @@ func wantChecks(t *testing.T, p *process, checks ...string) {
 
 var ports atomic.Int64 // the number of ports that freePort has tried
 
-// freePort returns a port that is not in use, and that the system assigns to no dialer.
+// freePort returns a port that is not in use, and that the system does not assign to dialers.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {

@@ -58,8 +58,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// A Prometheus that scrapes a node answers each query of the dashboard, accepts the alerts, and fires none
-// except those for a wrong cookie and the like.
+// A Prometheus that scrapes a node answers each query of the dashboard and accepts the alerts. The only
+// alerts that fire are those for a wrong cookie and the like.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	n, node := startHTTP(t, command)
@@ -176,8 +176,8 @@ type prometheus struct {
 	url string
 }
 
-// startPrometheus makes Prometheus scrape these addresses every two seconds, which is also the limit on the
-// time of an answer.
+// startPrometheus makes Prometheus scrape these addresses every two seconds. An answer may take just as
+// long.
 func startPrometheus(t *testing.T, targets ...string) *prometheus {
 	t.Helper()
 	dir := t.TempDir()

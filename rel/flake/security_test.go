@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// noLimits are constants that are named like limits on peers but are not, or whose values
-// other limits bound.
+// noLimits are constants that are named like limits on peers but are not limits, or are bounded by
+// other limits.
 var noLimits = map[string]string{
 	"node/handshake.MaxNameLength":   "a length of the protocol",
 	"node/dist.maxReason":            "how long an exit reason may be",
@@ -47,8 +47,8 @@ var noLimits = map[string]string{
 	"flake/workers/etcd.maxShown":    "what is shown of an answer",
 }
 
-// behind maps the first cell of each row of SECURITY.md's tables to packages, each followed by the constants whose values
-// the row states, in order, or by other names in it: files, functions, tests.
+// behind maps the first cell of each row of SECURITY.md's tables to packages. Each package is followed by the constants
+// whose values the row states, in order, or by other names in the package: files, functions, tests.
 var behind = map[string]string{
 	"handshake":                         "node setupTime",
 	"bytes below TLS":                   "node/tlslimit MaxRaw",
@@ -112,8 +112,8 @@ var behind = map[string]string{
 }
 
 // TestSecurityTable compares the tables of SECURITY.md with the code behind them, which must exist. Each number in the
-// second column is the value of a constant behind the row, unless "about" precedes it or code other than constants is
-// behind the row, too. No limit and no row may be missing.
+// second column is the value of a constant behind the row. There are two exceptions: a number after "about", and a row
+// that also has code other than constants behind it. No limit and no row may be missing.
 func TestSecurityTable(t *testing.T) {
 	source := newSource(t, "../..")
 	told, found := map[string]bool{}, map[string]bool{}
@@ -234,8 +234,8 @@ func quantities(text string) (all []quantity) {
 	return all
 }
 
-// lacks returns the first value that is not stated after those before it. A value
-// stated once may stand for several in a row.
+// lacks returns the first of values that told does not contain in the same order. A number in told
+// may stand for several equal values in a row.
 func lacks(told, values []quantity) *quantity {
 	for i, v := range values {
 		if i > 0 && v == values[i-1] {
@@ -250,7 +250,7 @@ func lacks(told, values []quantity) *quantity {
 	return nil
 }
 
-// source is the module's code, as far as requested.
+// source is the module's code, as far as it has been loaded.
 type source struct {
 	root     string
 	files    *gotoken.FileSet
@@ -272,7 +272,7 @@ func newSource(t *testing.T, root string) *source {
 	return &source{root, gotoken.NewFileSet(), map[string]*code{}}
 }
 
-// A mention refers to something in a package. If that is a constant, value is its value.
+// A mention refers to something in a package. value is the value of a constant, and nil for anything else.
 type mention struct {
 	dir, name string
 	value     *quantity
@@ -338,7 +338,7 @@ func (s *source) load(dir string) (*code, error) {
 			return true
 		})
 	}
-	// Declarations of other modules are unknown; only their types are missing.
+	// Other modules are not loaded, so only types from them are missing.
 	check := types.Config{Importer: s, IgnoreFuncBodies: true, Error: func(error) {}}
 	p.types, _ = check.Check("./"+dir, s.files, files, nil)
 	for _, name := range p.types.Scope().Names() {

@@ -28,7 +28,7 @@ import (
 var soakTime = flag.Duration("soak.time", 2*time.Minute, "how long TestSoak runs")
 
 // TestSoak runs two nodes through an operator's day in fast motion. At the end, the node that was never
-// stopped uses no more resources than before, and no id has repeated.
+// stopped does not use more resources than earlier, and no id has repeated.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t)
@@ -124,7 +124,7 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// withClock builds the command with a clock that is ahead by the number of ns in a file. The command
+// withClock builds the command with a clock that is ahead by as many ns as a file says. The command
 // also writes its number of goroutines to a file.
 func withClock(t *testing.T, file string) string {
 	t.Helper()
@@ -169,7 +169,7 @@ func init() {
 	return command
 }
 
-// take takes ids until ctx is done, from a node that may be down at times if mortal is set.
+// take takes ids from a node until ctx is done. If mortal is set, the node may be down at times.
 func (s *soak) take(ctx context.Context, ids *client.IDs[flake.ID], mortal bool) {
 	var last flake.ID
 	for ctx.Err() == nil {

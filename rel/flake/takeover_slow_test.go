@@ -30,8 +30,8 @@ func (o *originalNode) signals() {
 	o.trick(etf.Atom("none"))
 }
 
-// late tells the original to halt once the guard's time has passed since the guard began, but not yet since it
-// began to wait.
+// late tells the original to halt when the guard's time is up. The time counts from the start of the guard; counted
+// from when the guard began to wait, it would not be up yet.
 func (o *originalNode) late() {
 	t := o.t
 	ctx, cancel := context.WithTimeout(t.Context(), patience/4)

@@ -127,7 +127,7 @@ func (o *originalNode) goesOn(what string) {
 	}
 }
 
-// TestTakeover takes over from the original while an Erlang node calls, after takeovers that fail in every
+// TestTakeover takes over from the original while an Erlang node calls. Before that, takeovers fail in every
 // way. Calls may fail only at the end, and each caller's connection ends once.
 func TestTakeover(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ const (
 	// arriving is how many connect at a time.
 	arriving = 256
 
-	// few is how many call first, so that their calls can be compared with those of all.
+	// few is how many callers call before all do, for comparison.
 	few = beams + 10
 )
 

@@ -37,7 +37,7 @@ type distConf struct {
 	trusts *certstest.CA // nil: anyone
 	shows  *certstest.CA // nil: no certificate
 	more   string        // options for both directions
-	host   string        // in the certificate; empty: its own
+	host   string        // in the certificate; empty: loopback
 }
 
 // flags returns the flags of an Erlang node with this configuration.

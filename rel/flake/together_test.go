@@ -27,8 +27,8 @@ var (
 
 // TestTogether attacks the command in many ways at once, while an Erlang node calls it
 // from 32 processes and leases from four, and other nodes come and go. All calls are
-// answered, and when the attackers have gone, everything is as before. This shows what
-// the node promises:
+// answered, and when the attackers have gone, everything is as before. The following shows
+// what the node promises:
 //
 //	go test -v -run TestTogether ./rel/flake -attack.time=2m -attack.bound=2s -attack.percent=100
 func TestTogether(t *testing.T) {
@@ -113,7 +113,7 @@ func (n *flakeNode) state(t *testing.T) state {
 	return state{entries("fd"), entries("task"), memory(t, n, "VmRSS")}
 }
 
-// alone takes ids, and reports whether they are consecutive. They need not be at first, because
+// alone takes ids, and reports whether they are consecutive. At first they may not be, because
 // the node may still perform calls of peers that have gone.
 func alone(t *testing.T, n *flakeNode) bool {
 	t.Helper()
