@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// Anything but a regular file is refused, and so is a file that is too long. Neither makes the node wait.
+// Anything but a regular file is refused, and so is a file that is too long. Neither makes the node
+// wait.
 func TestLoadRefusesOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")

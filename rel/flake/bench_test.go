@@ -25,7 +25,7 @@ func benched(t *testing.T, args ...string) (stdout, stderr string, status int) {
 
 var idle = regexp.MustCompile(`calls    0 in .*\n(.*\n)*errors   none\n|"calls":0,.*"errors":{}`)
 
-// bench puts load on a node through both doors, and the result says what was done.
+// bench puts load on a node through either door, and the result says what was done.
 func TestBench(t *testing.T) {
 	listen, url := onHTTP(t)
 	s, _ := startHere(t, listen)

@@ -13,7 +13,7 @@ func TestErlang(t *testing.T) {
 	n.erl(nil, "ping", "get", "bases", "bad_bases", "many", "texts", "fields", "info", "held_up", "ordered", "traced", "bad_calls", "unknown", "cast", "message", "terms",
 		"concurrent", "pipelined", "send_request", "alias", "monitors", "noproc")
 	n.signal(syscall.SIGTERM)
-	n.wait() // until its log is written
+	n.wait() // until all of its log is written
 	if got := strings.Count(n.output(), "msg=connected"); got != 1 {
 		t.Errorf("%d connections, want 1", got)
 	}
@@ -29,8 +29,8 @@ func TestOriginal(t *testing.T) {
 	}
 }
 
-// A node without a name gets one from the node that it connects to: a name used before, if it is free. The
-// test uses short names so that it does not depend on the host's name.
+// A node without a name gets one from the node that it connects to. If its earlier name is free, it gets
+// that one. The test uses short names, so that it does not depend on the host's name.
 func TestDynamicName(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "", "-name", "flake@localhost")

@@ -120,7 +120,7 @@ func TestCheckConfigFaults(t *testing.T) {
 	}
 }
 
-// -check-config can run beside the node, which has claimed its places and locked its files.
+// -check-config works while the node runs, with its places claimed and its files locked.
 func TestCheckConfigOfRunning(t *testing.T) {
 	n := startNode(t, "")
 	check := spawn(t, n.port, command, "-check-config", "-config", n.cmd.Args[slices.Index(n.cmd.Args, "-config")+1])

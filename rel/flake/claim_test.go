@@ -12,8 +12,8 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// The second of two nodes with the same worker id but different timestamp files is refused. It starts
-// once the first has ended, however the first ended.
+// If a node has the worker id of a running node but a different timestamp file, it is refused. It can
+// start once the other node has ended, in whatever way.
 func TestOneWorkerTwice(t *testing.T) {
 	t.Parallel()
 	worker := flake.RandomWorker()

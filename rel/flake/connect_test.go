@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Ways to connect with an OTP node, whose flags decide which one is used.
+// There are several ways to connect with an OTP node. The node's flags decide which one is used.
 
 func TestConnect(t *testing.T) {
 	const long, short, six = nodeName, "flake@localhost", "flake@::1"

@@ -51,7 +51,7 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// When the EPMD ends and starts again, its port is free, and the node registers again.
+// When the EPMD ends, the node leaves its port free. When the EPMD starts again, the node registers again.
 func TestEPMDRestarted(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
@@ -99,7 +99,7 @@ func TestEPMDBeforeStart(t *testing.T) {
 	}
 }
 
-// While our EPMD has the port, Erlang's own, which each Erlang node starts, ends by itself.
+// Each Erlang node starts Erlang's own EPMD. While our EPMD has the port, Erlang's ends by itself.
 // Once ours has ended, Erlang's is used.
 func TestEPMDLater(t *testing.T) {
 	t.Parallel()

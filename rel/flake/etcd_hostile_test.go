@@ -103,8 +103,8 @@ func otherPairs(w io.Writer, i int) error {
 	return err
 }
 
-// No answer from etcd takes much memory, neither in a running node nor during startup, even if
-// startup times out.
+// No answer from etcd takes much memory, in a running node or during startup, even if startup times
+// out.
 func TestHostileMemoryOfEtcd(t *testing.T) {
 	t.Parallel()
 	member := etcdtest.Start(t, 1).Endpoints()[0]
@@ -143,7 +143,7 @@ func TestHostileMemoryOfEtcd(t *testing.T) {
 		}
 		front.begin(ofEtcd["pairs"], pathOfList)
 		number, _ := strconv.ParseUint(regexp.MustCompile(`\(number (\d+) from etcd\)`).FindStringSubmatch(n.output())[1], 10, 64)
-		if _, err := workers.Release(t.Context(), direct, "flake", number, uint64(time.Now().UnixMilli())); err != nil { // so that it lists the numbers to find another
+		if _, err := workers.Release(t.Context(), direct, "flake", number, uint64(time.Now().UnixMilli())); err != nil { // so that the node lists the numbers to find another
 			t.Fatal(err)
 		}
 		for what := range ofEtcd {
@@ -169,5 +169,5 @@ func TestHostileMemoryOfEtcd(t *testing.T) {
 	})
 }
 
-// pathOfList is the end of the path of a list.
+// pathOfList is the end of the path of a request for a list.
 const pathOfList = "range"

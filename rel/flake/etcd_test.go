@@ -160,8 +160,8 @@ func (n *etcdNode) wantMetric(want string) {
 	}
 }
 
-// Four nodes share three numbers, in three formats. One node is paused for so long that it loses its
-// number, another is killed, and etcd's leader is killed and paused. No id repeats.
+// Four nodes share three numbers, in three formats. One node is paused for so long that it loses
+// its number, another is killed, and etcd's leader is killed and paused. No id repeats.
 func TestEtcd(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 3)

@@ -15,8 +15,8 @@ import (
 )
 
 // However many connections are opened, at any port, the time is saved and connected callers
-// get ids. Other callers are admitted once these connections are closed or, if they are to
-// HTTP or EPMD, even before.
+// get ids. Other callers are admitted once these connections are closed. If the connections
+// are to HTTP or EPMD, others are admitted even before.
 func TestFewFiles(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, script(t, "ulimit -n %d; exec %q \"$@\"", reserve.Needed, command), "",

@@ -156,8 +156,8 @@ func (f *trial) settle(nodes int) (serving []*trialNode) {
 	return serving
 }
 
-// answered waits until each generator of each node has answered the first caller at least least
-// times.
+// answered waits until the first caller has at least the given number of answers from each generator
+// of each node.
 func (f *trial) answered(least int) {
 	f.t.Helper()
 	p := f.callers[0]

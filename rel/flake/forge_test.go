@@ -64,8 +64,8 @@ func helloRecords(size, each int) (b []byte) {
 	return b
 }
 
-// forge is admitted and sends the first size bytes of a TLS handshake message, 256 KB of
-// certificates, which no library would send.
+// forge is admitted, and then sends the first size bytes of a TLS handshake message that no library
+// would send: 256 KB of certificates.
 func (a *attacker) forge(size int) {
 	var secrets strings.Builder
 	raw := &countedWrites{Conn: a.Conn}

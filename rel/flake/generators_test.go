@@ -77,8 +77,8 @@ func TestGenerators(t *testing.T) {
 	wantChecks(t, caller, "formats")
 }
 
-// Two generators that would hand out the same ids are refused, and so is a generator whose
-// format does not allow its settings.
+// Two generators that would hand out the same ids are refused. So is a generator with settings that
+// its format does not allow.
 func TestGeneratorsRefused(t *testing.T) {
 	t.Parallel()
 	own := generatorsOf()
@@ -105,7 +105,7 @@ func TestGeneratorsRefused(t *testing.T) {
 	}
 }
 
-// A generator that an earlier build gave its own file begins after the mark in that file.
+// If an earlier build kept a generator's mark in a separate file, the generator begins after that mark.
 func TestMarksOfBefore(t *testing.T) {
 	t.Parallel()
 	config := configFile(t, `epmd = "off"`)
@@ -133,7 +133,7 @@ func TestMarksOfBefore(t *testing.T) {
 	}
 }
 
-// markOfBefore returns a file of version 1, as earlier builds wrote it for one mark.
+// markOfBefore returns a file of version 1, in which earlier builds kept one mark.
 func markOfBefore(at time.Time) string {
 	mark := fmt.Sprintf("flake-mark 1 %d %s ", at.UnixMilli(), at.UTC().Format("2006-01-02T15:04:05.000Z"))
 	return fmt.Sprintf("%s%08x\n", mark, crc32.Checksum([]byte(mark), crc32.MakeTable(crc32.Castagnoli)))

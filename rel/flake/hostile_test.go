@@ -63,8 +63,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// A caller that died silently has left a connection behind. When it reconnects, it is admitted
-// immediately.
+// A caller that ended without closing its connection can reconnect, and is admitted immediately.
 func TestComeBack(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -130,7 +129,7 @@ func TestSilentAndDripping(t *testing.T) {
 	}
 }
 
-// setupTime is how long the node allows a handshake.
+// setupTime is how long the node lets a handshake take.
 const setupTime = 7 * time.Second
 
 // tooSlow reports whether a handshake has taken so long, on a busy machine, that the node may end it.

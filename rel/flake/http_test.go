@@ -116,8 +116,8 @@ func ask(t *testing.T, url, path string, conns int) (all []net.Conn) {
 	return all
 }
 
-// An Erlang caller that leases some ids is not delayed by hundreds that lease as many as they can over
-// HTTP.
+// An Erlang caller that leases some ids is not delayed by hundreds of callers that lease as many as they
+// can over HTTP.
 func TestHTTPLeases(t *testing.T) {
 	const conns, calls = 400, 10
 	n, url := startHTTP(t, command)

@@ -161,7 +161,7 @@ func TestImportTells(t *testing.T) {
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DIR", exitUsage, "-out DIR: is a directory"},
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -out DIR/a -timestamp DIR/mark", 0, "before starting, change it:\nDIR/a:.*node.cookie.*published"},
 	} {
-		synctest.Test(t, func(t *testing.T) { // its clock stands still, however slow the machine is
+		synctest.Test(t, func(t *testing.T) { // the clock in the bubble stands still, however slow the machine is
 			time.Sleep(time.Until(time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)))
 			dets := detsOf(t, c.how, time.Now().Add(-c.ago))
 			dir := filepath.Dir(dets)

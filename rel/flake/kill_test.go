@@ -27,7 +27,7 @@ var (
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	port, config, ids := freePort(t), configFile(t, ""), t.TempDir()
-	// The test has its own EPMD, because otherwise callers would wait for the node's, which is killed.
+	// The test starts an EPMD. Otherwise callers would wait for the EPMD of the node, which is killed.
 	startDaemon(t, port)
 	caller := spawnErl(t, port, nil, fmt.Sprintf("collect=%d,%s", *kills, ids))
 	for life := range *kills {

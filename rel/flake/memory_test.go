@@ -193,7 +193,7 @@ func (l latencies) String() string {
 	return fmt.Sprintf("%d, p99 %v", len(l), l[(len(l)-1)*99/100].Round(time.Millisecond))
 }
 
-// repeated calls do repeatedly until over is closed, and measures each call. It leaves some processor time to others.
+// repeated runs do until over is closed, and measures each run. It leaves some processor time to others.
 func repeated(over <-chan struct{}, do func()) (all latencies) {
 	for {
 		start := time.Now()

@@ -47,8 +47,8 @@ func (m manager) want(pattern string) (message string, before []string) {
 	}
 }
 
-// The service manager is told about startup, ids, a reload and shutdown, even if only its watchdog takes
-// ids.
+// The service manager is told about startup, ids, a reload and shutdown, even if nothing but the watchdog
+// takes ids.
 func TestNotify(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{"a path": filepath.Join(t.TempDir(), "notify"), "an abstract socket": "@flake-notify-" + freePort(t)} {
@@ -107,7 +107,7 @@ func TestNotifyStart(t *testing.T) {
 	defer c.Close()
 	fmt.Fprint(c, "END")
 	_, before := m.want("END")
-	for _, said := range before { // more than one if startup took a long time
+	for _, said := range before { // there are several if startup took a long time
 		if said != starting {
 			t.Errorf("at the end: %q", said)
 		}

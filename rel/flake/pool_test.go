@@ -51,7 +51,7 @@ func (a *attacker) answer() (tag etf.Ref, err error) {
 	}
 }
 
-// Unfinished frames do not keep large answers from others for long.
+// Unfinished frames do not delay large answers to other callers for long.
 func TestHalfFrames(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -120,8 +120,7 @@ func TestPassedOnUnread(t *testing.T) {
 	}
 }
 
-// Slow functions, however many, do not delay the end of the connection that called
-// them.
+// However many slow functions a connection has called, it ends without delay.
 func TestPingsOfDeadHost(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")

@@ -176,8 +176,7 @@ type prometheus struct {
 	url string
 }
 
-// startPrometheus makes Prometheus scrape these addresses every two seconds. An answer may take just as
-// long.
+// startPrometheus makes Prometheus scrape these addresses every two seconds. An answer may take as long.
 func startPrometheus(t *testing.T, targets ...string) *prometheus {
 	t.Helper()
 	dir := t.TempDir()

@@ -16,10 +16,10 @@ import (
 	"github.com/flake-go/flake/rel/flake/server"
 )
 
-// The tests in this file look inside the server, so it runs in the test's process.
+// The tests in this file look inside the server, so the server runs in their process.
 
-// startHere starts a server with its own EPMD port, which it returns. Tests that use
-// it are not parallel.
+// startHere starts a server with its own EPMD port, and returns both. Tests that call
+// startHere must not be parallel.
 func startHere(t *testing.T, changes ...func(*config.Config)) (s *server.Server, port string) {
 	t.Helper()
 	port = freePort(t)
@@ -108,8 +108,8 @@ func awaitGoroutines(t *testing.T, want int) {
 	await(t, "goroutines gone", func() bool { return runtime.NumGoroutine() <= want })
 }
 
-// A peer that falsely reports the end of one of our processes is not believed, and the server survives the end of a
-// process that is linked to it.
+// The node ignores a peer that falsely reports the end of one of the node's processes. The server survives the end of
+// a process that is linked to it.
 func TestForgedEnds(t *testing.T) {
 	s, port := startHere(t)
 	defer s.Stop()

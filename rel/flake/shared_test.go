@@ -20,7 +20,7 @@ type sharedNode struct {
 	host string
 }
 
-// sharedCookie is its cookie.
+// sharedCookie is the cookie of a sharedNode.
 const sharedCookie = "S3CRET"
 
 func startShared(t *testing.T) *sharedNode {
@@ -82,8 +82,8 @@ func (n *sharedNode) erlComes() (await func()) {
 	return func() { wantChecks(n.t, caller, checks...) }
 }
 
-// ownAddress returns the machine's own address, or a loopback one if it has no other:
-// here the node treats them alike.
+// ownAddress returns the machine's own address, or a loopback address if the machine has no other.
+// In these tests, the node treats them alike.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()
@@ -98,8 +98,8 @@ func ownAddress(t *testing.T) string {
 	return "127.0.0.1"
 }
 
-// All callers behind one address are admitted at once, although another peer there opens thousands of
-// silent connections.
+// All callers at one address are admitted at once, although another peer at that address opens thousands
+// of silent connections.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	n := startShared(t)
@@ -110,7 +110,7 @@ func TestManyAtOnce(t *testing.T) {
 	n.erlComes()()
 }
 
-// A host that tries wrong cookies and starts more handshakes than allowed does not keep out callers at the
+// A peer that tries wrong cookies and starts more handshakes than allowed does not keep out callers at the
 // same address.
 func TestSharedAddress(t *testing.T) {
 	t.Parallel()

@@ -93,7 +93,7 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// Errors are counted by kind. Only a limited number of errors with arbitrary texts are counted separately.
+// Errors are counted by kind. Errors with arbitrary texts count as separate kinds only up to a limit.
 func TestErrors(t *testing.T) {
 	node := clienttest.New()
 	defer node.Close()

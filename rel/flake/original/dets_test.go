@@ -97,7 +97,7 @@ func TestReadDets(t *testing.T) {
 	}
 }
 
-// The mark is above both times, by more than the delay of dets.
+// The mark is above the time in the file and the time of its last write, by more than the delay of dets.
 func TestMark(t *testing.T) {
 	for _, c := range []struct {
 		last     uint64
@@ -193,8 +193,8 @@ func TestUnreadable(t *testing.T) {
 
 func second(_ State, err error) error { return err }
 
-// A file with any two words replaced, and cut anywhere, is read or refused, and appended bytes change nothing. Only
-// two words vary, because a fuzzer gets nowhere with all 6 kB of a file.
+// A file is read or refused, whichever two of its words are replaced and wherever it is cut. Appended bytes change
+// nothing. Only two words vary, because a fuzzer gets nowhere with all 6 kB of a file.
 func FuzzDets(f *testing.F) {
 	files := detsFiles(f)
 	names := slices.Sorted(maps.Keys(files))

@@ -28,7 +28,7 @@ func write(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// The settings are from the original's release, and from what its users add.
+// The settings are those of the original's release, and those that its users add.
 func TestSettings(t *testing.T) {
 	t.Setenv("HOME", t.TempDir()) // the cookie is read from here
 	dir := write(t, map[string]string{
@@ -282,7 +282,7 @@ func TestSysConfig(t *testing.T) {
 	}
 }
 
-// Any sys.config is read or refused, and adds no table to sys.toml beyond the expected ones.
+// Any sys.config is read or refused. It adds no unexpected table to sys.toml.
 func FuzzSysConfig(f *testing.F) {
 	f.Add([]byte(`["sys", {flake,[{interface,"a\"\n[http]"},{timestamp_path,"/t"},{allowable_downtime,7}]}].`))
 	f.Add([]byte(`[{kernel,[{net_ticktime,15},{inet_dist_listen_min,1},{inet_dist_listen_max,2},{inet_dist_use_interface,{10,0,0,1}}]}].`))

@@ -171,7 +171,7 @@ func TestLimitOfHosts(t *testing.T) {
 	})
 }
 
-// Too many different messages share one limit.
+// If there are too many different messages, the rest share one limit.
 func TestLimitOfMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlood()

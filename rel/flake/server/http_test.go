@@ -58,7 +58,7 @@ func TestHTTPIPv4(t *testing.T) {
 	}
 }
 
-// A node that cannot listen does not start, names the key, and leaves nothing behind.
+// A node that cannot listen does not start. Its error names the key, and it leaves nothing behind.
 func TestTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

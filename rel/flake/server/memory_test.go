@@ -8,8 +8,8 @@ import (
 	"github.com/flake-go/flake/node"
 )
 
-// The limit is above what connections hold, because otherwise the collector would run all the time, and at
-// most the container's.
+// The limit is at most the container's. It is above what connections hold, because otherwise the collector
+// would run all the time.
 func TestMemoryFor(t *testing.T) {
 	for _, test := range []struct {
 		connections int

@@ -74,8 +74,8 @@ func TestWarnOf(t *testing.T) {
 	}
 }
 
-// New values must be valid together with the values that cannot change: a file that is valid by itself
-// may open the node's address to everybody.
+// New values must be valid together with the values that cannot change. Otherwise a file that is valid by
+// itself could open the node's address to everybody.
 func TestSettingsWith(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("0123456789abcdef"), 0o600); err != nil {

@@ -138,8 +138,8 @@ func TestOtherShells(t *testing.T) {
 	}
 }
 
-// The manual page has only macros of man(7), and no text that looks like one. If groff is installed, it
-// warns about nothing.
+// The manual page has only macros of man(7), and no text that looks like a macro. If groff is installed, it
+// gives no warning.
 func TestMan(t *testing.T) {
 	page := Man(table(), "1.2", "makes - ids", []Section{{"SEE ALSO", "it"}})
 	for _, want := range []string{
