@@ -49,7 +49,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// Everybody may read root's files, as is the case for the secrets of Docker and Kubernetes.
+// A secret that root owns may be readable by everybody, as in Docker and Kubernetes.
 func TestGuarded(t *testing.T) {
 	const root, node, other = 0, 1000, 1001
 	for _, tt := range []struct {

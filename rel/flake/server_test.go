@@ -42,7 +42,7 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server.Server,
 	return s, port
 }
 
-// onHTTP returns a change that makes a server listen for HTTP, and its URL.
+// onHTTP returns a change that makes a server listen for HTTP, and the URL of that server.
 func onHTTP(t *testing.T) (change func(*config.Config), url string) {
 	addr := "127.0.0.1:" + freePort(t)
 	return func(c *config.Config) { c.HTTP.Listen = addr }, "http://" + addr + "/"

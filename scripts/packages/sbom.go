@@ -63,7 +63,7 @@ func (r release) bom(built *debug.BuildInfo, sum [sha256.Size]byte) *cyclonedx.B
 	return b
 }
 
-// goModule returns a Go module as a component, whose package URL escapes any + in the version.
+// goModule returns a Go module as a component. Its package URL escapes any + in the version.
 func goModule(kind cyclonedx.ComponentType, path, version string) cyclonedx.Component {
 	purl := "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
 	return cyclonedx.Component{Type: kind, BOMRef: purl, Name: path, Version: version, PackageURL: purl}

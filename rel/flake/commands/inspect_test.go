@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 
-// inspecting returns an inspector with these flags, whose clock is at noon, and its output.
+// inspecting returns an inspector with these flags, and its output. The inspector's clock is at noon.
 func inspecting(t *testing.T, args ...string) (v *inspector, out *bytes.Buffer) {
 	t.Helper()
 	f := cli.NewFlags()

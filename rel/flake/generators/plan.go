@@ -67,7 +67,8 @@ func plans(cfg config.Config, log *slog.Logger) (all []*Generator, err error) {
 func (g *Generator) fromEtcd() bool { return len(g.Etcd) > 0 }
 
 // plan returns the generator's plan and a description of its worker, such as "id 5 (worker_id)".
-// If the generator's number is from etcd, it is number. plan fails if no id can have the current time.
+// number is the generator's number if that is from etcd. plan fails if no id can have the current
+// time.
 func (g *Generator) plan(number uint64) (p formats.Plan, who string, err error) {
 	if g.Random && g.Options == nil {
 		w, made := flake.RandomWorker(), false

@@ -214,8 +214,8 @@ func (h *Handover) Halt(ctx context.Context) error {
 	return nil
 }
 
-// Gone reports whether the original has stopped. If so, nothing listens at its address. EPMD has
-// forgotten it, or has stopped too, as happens if one service started both.
+// Gone reports whether the original has stopped. It has if nothing listens at its address and EPMD has
+// either forgotten it or stopped too, as happens if one service started both.
 func (h *Handover) Gone(ctx context.Context) bool {
 	_, err := epmd.Lookup(ctx, h.Epmd, h.Name)
 	if !errors.Is(err, epmd.ErrNotFound) && !errors.Is(err, syscall.ECONNREFUSED) {
