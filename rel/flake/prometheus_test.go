@@ -176,7 +176,8 @@ type prometheus struct {
 	url string
 }
 
-// startPrometheus makes Prometheus scrape these addresses every two seconds. An answer may take as long.
+// startPrometheus makes Prometheus scrape these addresses every two seconds. An answer may take two seconds
+// at most.
 func startPrometheus(t *testing.T, targets ...string) *prometheus {
 	t.Helper()
 	dir := t.TempDir()

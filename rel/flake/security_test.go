@@ -338,7 +338,7 @@ func (s *source) load(dir string) (*code, error) {
 			return true
 		})
 	}
-	// Other modules are not loaded, so only types from them are missing.
+	// Other modules are not loaded. Only the types that they declare are missing.
 	check := types.Config{Importer: s, IgnoreFuncBodies: true, Error: func(error) {}}
 	p.types, _ = check.Check("./"+dir, s.files, files, nil)
 	for _, name := range p.types.Scope().Names() {
