@@ -42,8 +42,8 @@ func TestCookieSources(t *testing.T) {
 	}
 }
 
-// A home cookie that is invalid, or that others can read, is refused, unless a cookie is set
-// elsewhere.
+// A home cookie that is invalid or published, or that others can read, is refused, unless a cookie
+// is set elsewhere.
 func TestBadHomeCookie(t *testing.T) {
 	for _, tt := range []struct {
 		cookie string

@@ -131,7 +131,9 @@ func (o *option) set(v any) bool {
 	if g.Options == nil {
 		g.Options = formats.Options{}
 	}
-	if ok || formats.IsNumber(o.Name) { // a wrong number is kept, so that it does not count as missing
+	// A wrong number is kept, so that it does not count as missing. Wrong values of other keys are
+	// not kept, because limits depend on these keys.
+	if ok || formats.IsNumber(o.Name) {
 		g.Options[o.Name] = n
 	}
 	return ok
@@ -202,7 +204,8 @@ func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 	}
 }
 
-// numberFaults reports faults in the choice of the keys that set the generator's number.
+// numberFaults reports a fault if the generator's number is set in more than one way, is needed but
+// missing, or is only partly from etcd.
 func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string)) {
 	var all []string
 	var given [][]string

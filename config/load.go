@@ -142,7 +142,8 @@ func parse(path, src string, flags []Flag) (Config, []*Error) {
 func override(values map[string]given, flags []Flag) (faults []*Error) {
 	set := func(f Flag) { values[f.Key] = given{f.Value, true, f.Name} }
 	for _, f := range flags {
-		if cookie := cookieOf(f.Key); cookie != "" && f.Value != "" { // it replaces both an earlier cookie and its file
+		// A flag that sets a cookie or its file replaces an earlier cookie and an earlier file.
+		if cookie := cookieOf(f.Key); cookie != "" && f.Value != "" {
 			delete(values, cookie)
 			delete(values, cookie+ofFile)
 		}

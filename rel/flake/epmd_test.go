@@ -51,7 +51,8 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// When the EPMD ends, the node leaves its port free. When the EPMD starts again, the node registers again.
+// When the EPMD ends, the node leaves the EPMD's port free for a while. When the EPMD starts again,
+// the node registers again.
 func TestEPMDRestarted(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)

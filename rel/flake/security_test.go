@@ -234,8 +234,8 @@ func quantities(text string) (all []quantity) {
 	return all
 }
 
-// lacks returns the first of values that told does not contain in the same order. A number in told
-// may stand for several equal values in a row.
+// lacks returns the first of values that is missing from told, which must contain them in order. A
+// number in told may stand for several equal values in a row.
 func lacks(told, values []quantity) *quantity {
 	for i, v := range values {
 		if i > 0 && v == values[i-1] {

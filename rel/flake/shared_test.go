@@ -83,7 +83,7 @@ func (n *sharedNode) erlComes() (await func()) {
 }
 
 // ownAddress returns the machine's own address, or a loopback address if the machine has no other.
-// The limits on handshakes apply to both.
+// The limits on handshakes in progress apply to both.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()

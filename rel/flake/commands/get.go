@@ -74,7 +74,7 @@ func Get(f *cli.Flags) cli.Action {
 	})
 }
 
-// namedBases lists, for help, the bases that have names instead of numbers.
+// namedBases lists, for help and for errors, the bases that have names instead of numbers.
 const namedBases = "crockford; for 128 bits uuid; for 64 bits base32, base36, base58 or base64"
 
 // writeBase is the help for -base in commands that write ids.

@@ -66,7 +66,7 @@ func (s *Settings) report(what, why string) {
 // known lists the applications that have keys with an equivalent in this node.
 var known = []string{"flake", "kernel"}
 
-// unlike is the reason for leaving a key that has no equivalent in this node.
+// unlike is the reason for leaving a key that has no equivalent in this node, whatever its value is.
 const unlike = "this node has nothing like it"
 
 // takeValue takes the value of an application's key, or returns the reason for leaving it.

@@ -17,8 +17,9 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
-// CheckConfig shows what would run, and checks the configuration. It changes no file, takes no lock
-// and makes no connection, because a node with the same configuration may be running.
+// CheckConfig shows what would run, and checks as much of the configuration as it can. It changes no
+// file, takes no lock and makes no connection, because a node with the same configuration may be
+// running.
 func CheckConfig(load func() (config.Config, error), stdout, stderr io.Writer) error {
 	cfg, err := load()
 	if err != nil {
