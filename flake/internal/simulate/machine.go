@@ -181,13 +181,13 @@ func (m *Machine) glitch(by, lasts time.Duration) {
 	m.ends, m.undo = m.now+lasts, -by
 }
 
-// span returns a random duration up to most. It first chooses an order of magnitude at random.
-func (m *Machine) span(most time.Duration) time.Duration {
+// span returns a random duration up to limit. It first chooses an order of magnitude at random.
+func (m *Machine) span(limit time.Duration) time.Duration {
 	size := time.Millisecond
-	for size < most && m.rng.IntN(5) > 0 {
+	for size < limit && m.rng.IntN(5) > 0 {
 		size *= 4
 	}
-	return time.Duration(m.rng.Int64N(int64(min(size, most)))) + 1
+	return time.Duration(m.rng.Int64N(int64(min(size, limit)))) + 1
 }
 
 // fault makes the clock misbehave, or corrects it. It returns a description.
