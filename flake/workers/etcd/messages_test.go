@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -173,9 +174,12 @@ func TestAsUser(t *testing.T) {
 		"silent": {answer(200, token), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil,
 			[]string{"authenticate", "range t", "authenticate", "range t"}, true},
 	} {
+		var mu sync.Mutex
 		var asked []string
 		first := tt.first
 		front := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
 			if strings.HasSuffix(r.URL.Path, "authenticate") {
 				var got map[string]string
 				if err := json.NewDecoder(r.Body).Decode(&got); err != nil || got["name"] != "u" || got["password"] != "p" {
@@ -201,8 +205,10 @@ func TestAsUser(t *testing.T) {
 		if err := list(s); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+		mu.Lock()
 		if !slices.Equal(asked, tt.asked) {
 			t.Errorf("%s: asked %q", name, asked)
 		}
+		mu.Unlock()
 	}
 }
