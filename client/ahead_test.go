@@ -87,7 +87,8 @@ func TestLeasedTooOld(t *testing.T) {
 	}
 }
 
-// The next lease is requested once, at half the age or half the ids, even if it fails.
+// At half the age or half the ids of a lease, the next is requested, and only once, even if the
+// request fails.
 func TestLeasedRenewedOnce(t *testing.T) {
 	for _, tt := range []struct {
 		what  string

@@ -388,7 +388,7 @@ func TestNotAbove(t *testing.T) {
 	}
 }
 
-// The ids that may follow another depend on the format.
+// Which ids may follow a given id depends on the format.
 func TestFollows(t *testing.T) {
 	const milli = 1_700_000_000_000
 	uuid := func(milli uint64) number {

@@ -97,7 +97,7 @@ func (id ID) Binary() string {
 	return string(text[:])
 }
 
-// ParseBinary parses what [ID.Binary] returns, and fails with a [*flake.ParseError] otherwise.
+// ParseBinary parses what [ID.Binary] returns, and fails with a [*flake.ParseError] on any other text.
 func ParseBinary(text string) (id ID, err error) {
 	if len(text) != binaryLen {
 		return 0, digits.Errorf(text, 0, "%d bytes; must be %d, for 16 groups of 4 bits",
@@ -147,7 +147,7 @@ func (id ID) AppendBase64(dst []byte) []byte {
 	return base64.StdEncoding.AppendEncode(dst, strconv.AppendUint(decimal[:0], uint64(id), 10))
 }
 
-// ParseBase64 parses what [ID.Base64] returns, and fails with a [*flake.ParseError] otherwise.
+// ParseBase64 parses what [ID.Base64] returns, and fails with a [*flake.ParseError] on any other text.
 func ParseBase64(text string) (ID, error) {
 	decimal, err := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil || strings.ContainsAny(text, "\r\n") { // which DecodeString skips

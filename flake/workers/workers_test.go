@@ -547,12 +547,12 @@ func TestForgottenMark(t *testing.T) {
 			t.Errorf("%s: the store has %v", name, w.data)
 		}
 	}
-	// Once its mark has passed, another node may have had the number.
+	// Once its mark has passed, the claim must not continue: another node may have had the number.
 	w.data, w.now = maps.Clone(old), c.Milli()+1
 	if step(t, a) == c || c.Clean() {
 		t.Error("the claim continues")
 	}
-	// Nor may the owner overwrite the value of a node that may have ids above the owner's mark.
+	// The owner must not overwrite the value of a node that may have ids above the owner's mark.
 	w = newWorld()
 	b := w.owner(t, "b")
 	cb := step(t, b)

@@ -20,8 +20,9 @@ import (
 )
 
 // MaxGenerate limits the number of ids that one call to flake_harness makes, and MaxGenerateBytes
-// limits their bytes or digits. A call for more raises system_limit, because as terms the ids
-// take four times as much memory. For the same reason only one such call runs at a time.
+// limits their bytes or digits. A call for more raises system_limit, because ids take four
+// times as much memory as terms as they do in the reply. For the same reason only one such call
+// runs at a time.
 const (
 	MaxGenerate      = 100_000
 	MaxGenerateBytes = 5 << 19

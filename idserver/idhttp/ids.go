@@ -161,9 +161,9 @@ type question struct {
 	meta      idserver.Meta
 }
 
-// ask reads the generator and the base, which is the format's own text by default. If most is not
-// 0, ask also reads the metabyte and the number of ids, which must not exceed most.
-func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault *problem) {
+// ask reads the generator and the base; without a base, ids are in the format's own text. If limit
+// is not 0, ask also reads the metabyte and the number of ids, which must not exceed limit.
+func (s *Server) ask(r *http.Request, p parameters, limit int) (q question, fault *problem) {
 	asked, fault := s.asked(p)
 	if fault != nil {
 		return q, fault
@@ -178,8 +178,8 @@ func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault
 	} else if base, given := p["base"]; given {
 		fault = badParameter("base", base, "left out with Accept: "+octets)
 	}
-	if fault == nil && most > 0 {
-		if q.n, fault = p.number("n", 1, q.generator.Server.Most(most)); fault == nil {
+	if fault == nil && limit > 0 {
+		if q.n, fault = p.number("n", 1, q.generator.Server.Most(limit)); fault == nil {
 			fault = q.readMeta(p)
 		}
 	}

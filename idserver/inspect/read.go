@@ -29,8 +29,8 @@ type Reading struct {
 	rank   int    // lower means likelier
 }
 
-// These are added to the rank of an id: foreign unless its worker is known to be the Maker's, and
-// unlikely unless its time is likely.
+// These are added to the rank of a reading: foreign unless the id's worker is known to be the
+// Maker's, and unlikely unless the id's time is likely.
 const (
 	foreign  = 100
 	unlikely = 1000

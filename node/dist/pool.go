@@ -47,8 +47,8 @@ const (
 	// pool. Any call to our servers fits, even with the longest node names.
 	ownMessage = 3 << 10
 
-	// ownArguments is the size up to which a queued message takes no room for the terms decoded
-	// from it. It takes room for its bytes in any case.
+	// ownArguments is the size up to which a queued message takes room from the pool only for its
+	// bytes. A larger one also takes room for the terms decoded from it.
 	ownArguments = 512
 )
 

@@ -19,8 +19,8 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// Tests of connections run in bubbles of testing/synctest: time is virtual, and a bubble
-// fails if a goroutine is left.
+// Tests of connections run in bubbles of testing/synctest: time is virtual, and a test
+// fails if a goroutine is left in its bubble.
 
 const (
 	here     = "flake@127.0.0.1"

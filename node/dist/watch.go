@@ -194,8 +194,8 @@ func (c *Conn) unlink(from, to []byte) bool {
 // maxReason bounds the bytes of an exit reason, because it is sent to every watching process.
 const maxReason = 200
 
-// ended reports the end of a local process to the peer's processes that watch it, with the reason
-// killed if the reason is large or the peer cannot read it.
+// ended reports the end of a local process to the peer's processes that watch it. A reason that is
+// larger than maxReason, or that the peer cannot read, is replaced by the atom killed.
 func (c *Conn) ended(id uint64, reason etf.Term) {
 	b, err := etf.Append(nil, reason, c.caps)
 	if err != nil || len(b) > maxReason {

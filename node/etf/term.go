@@ -110,8 +110,8 @@ func NewPid(node Atom, id, serial, creation uint32) Pid {
 	return Pid(binary.BigEndian.AppendUint32(b, creation))
 }
 
-// PidParts parses the external bytes of a pid. It returns the name of the node (a part of pid, unless the name is
-// converted from Latin-1), the ID with the Serial in the upper 32 bits, and the creation.
+// PidParts parses the external bytes of a pid. It returns the name of the node (a subslice of pid, or a
+// copy if it was converted from Latin-1), the ID with the Serial in the upper 32 bits, and the creation.
 func PidParts(pid []byte) (node []byte, id uint64, creation uint32) {
 	i := takeApart(pid)
 	return i.node, uint64(i.word(1))<<32 | uint64(i.word(0)), i.creation

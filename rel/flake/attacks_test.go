@@ -166,7 +166,7 @@ func (a *attacker) deaf() {
 	}
 }
 
-// bulk asks for as many ids as a call returns, in the largest forms.
+// bulk asks for as many ids as one call can return, by the calls with the largest replies.
 func (a *attacker) bulk(more func() bool) {
 	for i := 0; more(); i++ {
 		for _, request := range []etf.Term{

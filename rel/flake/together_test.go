@@ -98,7 +98,7 @@ const (
 	spareMemory  = 32 << 10
 )
 
-// state is what a node uses.
+// state counts what a node uses: open files, threads, and kB of memory.
 type state struct{ files, threads, memory int }
 
 func (n *flakeNode) state(t *testing.T) state {

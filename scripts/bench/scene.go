@@ -234,7 +234,7 @@ type callers struct {
 	out *bufio.Scanner
 }
 
-// callers starts n nodes.
+// callers starts n Erlang nodes of callers.
 func (w *world) callers(n int) (nodes []*callers, err error) {
 	for i := range n {
 		cmd := w.erl(w.far, fmt.Sprintf("caller%d", i), "bench_caller", "-noshell")

@@ -1,5 +1,5 @@
-// Mutants changes the code of packages in small ways, one at a time, and reports which changes
-// none of the package's own tests notices:
+// Mutants changes the code of packages in small ways, one at a time, and reports the changes
+// that a package's own tests do not notice:
 //
 //	scripts/mutants/run                       # all maintained packages
 //	scripts/mutants/run ./flake/sno ./client  # some packages

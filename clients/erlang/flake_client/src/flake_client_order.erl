@@ -10,9 +10,9 @@
 %%     | the id's leading 48 bits of time   | node; 0: several |
 %%     +------------------------------------+------------------+
 %%
-%% A call reads the word before it asks a node. It accepts an id whose bits are higher than
-%% those in the word, or are the same if the node is the same too. If it refuses an id, it
-%% can accept a later one.
+%% A call reads the word before it asks a node. It accepts an id whose leading bits are
+%% greater than those in the word, or equal to them if the same node made both. After it has
+%% refused an id, it can ask again and accept a later one.
 %%
 %% The word exists as long as the Erlang node runs, so that the order holds across
 %% restarts of the client.
