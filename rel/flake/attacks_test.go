@@ -229,9 +229,10 @@ func (a *attacker) kills() {
 			a.frame(a.control(8, a.self, name, etf.Atom("kill")))
 		}
 	}
-	flake := a.whereis("flake")
-	for id := range uint32(2000) {
-		a.frame(a.control(8, a.self, etf.NewPid(nodeName, id, 0, flake.Creation()), etf.Atom("kill")))
+	if flake, ok := a.whereis("flake"); ok {
+		for id := range uint32(2000) {
+			a.frame(a.control(8, a.self, etf.NewPid(nodeName, id, 0, flake.Creation()), etf.Atom("kill")))
+		}
 	}
 	a.flush()
 }

@@ -101,7 +101,10 @@ func TestHostileMemory(t *testing.T) {
 				resetPeak(t, n)
 				var flake etf.Pid
 				if kind.cookie != "" {
-					flake = (&attacker{node: n}).whereis("flake")
+					var ok bool
+					if flake, ok = (&attacker{node: n}).whereis("flake"); !ok {
+						t.Fatal("flake is not registered")
+					}
 				}
 				all := make([]*attacker, conns) // they begin together
 				for i := range all {
@@ -161,12 +164,12 @@ func newAttacker(t *testing.T, n *flakeNode, i int, cookie string) *attacker {
 }
 
 // whereis returns the pid of a registered process.
-func (a *attacker) whereis(name etf.Atom) etf.Pid {
-	for {
-		if pid, ok := a.lookup(name); ok {
-			return pid
-		}
+// whereis looks a process up until it is found, since it may be restarting.
+func (a *attacker) whereis(name etf.Atom) (pid etf.Pid, ok bool) {
+	for over := time.Now().Add(patience); !ok && time.Now().Before(over); {
+		pid, ok = a.lookup(name)
 	}
+	return pid, ok
 }
 
 func (a *attacker) lookup(name etf.Atom) (etf.Pid, bool) {
