@@ -160,8 +160,8 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 
 func (id *ID) encode(text *[encodedLen]byte) {
 	high, low := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
-	put8(text[:8], high>>26)
-	put8(text[2:10], high>>16) // writes the first 6 digits again
+	text[0], text[1] = crockford[high>>61], crockford[high>>56&31]
+	put8(text[2:10], high>>16)
 	put8(text[10:18], high<<24|low>>40)
 	put8(text[18:], low)
 }
@@ -204,14 +204,14 @@ func Parse(text string) (id ID, err error) {
 	return id, err
 }
 
-// fives returns the value of up to 12 digits. If wrong is above 31, a byte is not a digit.
-func fives(text []byte) (v uint64, wrong byte) {
-	for _, digit := range text {
-		value := values[digit]
-		wrong |= value
-		v = v<<5 | uint64(value)
-	}
-	return v, wrong
+// read8 returns the value of 8 digits. If wrong is above 31, a byte is not a digit.
+func read8(text []byte) (v uint64, wrong byte) {
+	_ = text[7]
+	a, b, c, d := values[text[0]], values[text[1]], values[text[2]], values[text[3]]
+	e, f, g, h := values[text[4]], values[text[5]], values[text[6]], values[text[7]]
+	v = uint64(a)<<35 | uint64(b)<<30 | uint64(c)<<25 | uint64(d)<<20 |
+		uint64(e)<<15 | uint64(f)<<10 | uint64(g)<<5 | uint64(h)
+	return v, a | b | c | d | e | f | g | h
 }
 
 // ParseBase parses what [ID.Text] and [ID.Padded] return, like [flake.ParseBase].
@@ -235,16 +235,17 @@ func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) != encodedLen {
 		return digits.Errorf(text, 0, "%d bytes; must be %d digits", len(text), encodedLen)
 	}
-	first, wrong1 := fives(text[:10]) // 2 bits that must be 0, then 48 bits
-	mid, wrong2 := fives(text[10:18])
-	last, wrong3 := fives(text[18:])
+	first, second := values[text[0]], values[text[1]]
+	high, wrong1 := read8(text[2:10])
+	mid, wrong2 := read8(text[10:18])
+	last, wrong3 := read8(text[18:])
 	switch {
-	case wrong1|wrong2|wrong3 > 31:
+	case first|second|wrong1|wrong2|wrong3 > 31:
 		return digits.Wrong(string(text), 32, encodedLen, &values)
-	case values[text[0]] > 7:
+	case first > 7:
 		return digits.Errorf(text, 0, "%q is above the highest first digit, 7", text[0])
 	}
-	binary.BigEndian.PutUint64(id[:8], first<<16|mid>>24)
+	binary.BigEndian.PutUint64(id[:8], uint64(first)<<61|uint64(second)<<56|high<<16|mid>>24)
 	binary.BigEndian.PutUint64(id[8:], mid<<40|last)
 	return nil
 }
