@@ -2,9 +2,9 @@
 // OTP's gen_server:call and cast, and sends the replies.
 //
 // A [Handler] corresponds to a callback module. [Server.Receive] parses a message and calls
-// the Handler. Receive and the methods of the Handler may be called concurrently. A [Call] is
-// answered immediately or later; its [Caller], a connection, schedules later answers and bounds
-// their size.
+// the Handler. Receive and the methods of the Handler may be called concurrently. A [Call] can be
+// answered immediately or later. Its [Caller], a connection, schedules later answers and bounds the
+// size of answers.
 //
 // The messages are those of OTP's gen.erl and gen_server.erl:
 //

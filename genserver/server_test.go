@@ -14,7 +14,7 @@ type server struct {
 	Plain
 	calls []string
 	reply string
-	later int // the size of replies sent later; 0 means that replies are sent at once
+	later int // the size of replies sent later; 0 means that replies are sent immediately
 }
 
 func (s *server) HandleCall(c Call) {
@@ -187,7 +187,7 @@ func TestLocalCallLater(t *testing.T) {
 	}
 }
 
-// HandleInfo receives messages that are neither calls nor casts.
+// HandleCast receives casts, and HandleInfo receives messages that are neither calls nor casts.
 func TestCastAndInfo(t *testing.T) {
 	for message, want := range map[string]string{
 		"h\x02w\x09$gen_cast" + get:             "cast",

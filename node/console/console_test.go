@@ -71,7 +71,7 @@ func run(t *testing.T, input string) string {
 
 var prompts = regexp.MustCompile(`(?m)^\d+> (\*\*\* Terminating .*\n)?`)
 
-// A Console prints what erl, in testdata, printed for the same input.
+// For the same input, a Console prints what erl printed; its output is in testdata.
 func TestSessions(t *testing.T) {
 	sessions, _ := filepath.Glob("testdata/*.txt")
 	if len(sessions) == 0 {

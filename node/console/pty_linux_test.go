@@ -182,7 +182,6 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
-// The tab key completes a word to the longest common prefix of the functions that begin with it.
 func TestCompletion(t *testing.T) {
 	names := &terminal{complete: []string{"b(", "help(", "h(", "flake:start(", "flake_server:id(", "flake:stop("}}
 	for _, tt := range []struct{ line, want string }{

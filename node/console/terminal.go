@@ -56,7 +56,7 @@ func openTerminal(ctx context.Context, options Options, quit func()) (*terminal,
 
 func (t *terminal) close() { term.Restore(int(t.file.Fd()), t.state) }
 
-// pump reads keys at all times, because Ctrl-C also ends a call.
+// pump reads keys even while a call runs, so that Ctrl-C can stop the node then too.
 func (t *terminal) pump(quit func()) {
 	defer close(t.keys.typed)
 	buf := make([]byte, 1<<12)
@@ -127,8 +127,8 @@ func (h history) Add(line string) {
 	}
 }
 
-// completed handles the tab key: it extends the word before the cursor to the longest common prefix of the
-// functions that begin with it.
+// completed handles the tab key. It extends the word before the cursor to the longest common prefix
+// of the functions whose names begin with the word.
 func (t *terminal) completed(line string, pos int, key rune) (string, int, bool) {
 	if key != '\t' {
 		return "", 0, false
@@ -138,8 +138,8 @@ func (t *terminal) completed(line string, pos int, key rune) (string, int, bool)
 	})
 	word := line[start:pos]
 	common := word
-	others := func(name string) bool { return !strings.HasPrefix(name, word) }
-	if names := slices.DeleteFunc(slices.Clone(t.complete), others); len(names) > 0 {
+	differs := func(name string) bool { return !strings.HasPrefix(name, word) }
+	if names := slices.DeleteFunc(slices.Clone(t.complete), differs); len(names) > 0 {
 		common = slices.Min(names)
 		for last := slices.Max(names); !strings.HasPrefix(last, common); { // all names between them share this prefix
 			common = common[:len(common)-1]

@@ -120,8 +120,8 @@ func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
 	return nil, fmt.Errorf("epmd: register %q at %s: %w", n.Name, addr, err)
 }
 
-// Wait waits until the EPMD ends the registration, and ends it if ctx ends first. EPMD sends
-// nothing to a registered node, so receiving a byte also ends the registration.
+// Wait returns when the EPMD has ended the registration, or ends it itself when ctx ends. An EPMD
+// sends nothing to a registered node, so a byte from it also ends the registration.
 func (r *Registration) Wait(ctx context.Context) {
 	stop := context.AfterFunc(ctx, r.Close)
 	defer stop()

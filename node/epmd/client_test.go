@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// startLiar starts a server that answers every request with the same bytes and then closes the
-// connection, unless hang is set. It returns the server's address.
+// startLiar starts a server that answers every request with the same bytes, and then closes the
+// connection unless hang is set. It returns the server's address.
 func startLiar(t *testing.T, answer string, hang bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp", anyPort)
@@ -90,7 +90,7 @@ func TestLookupNeedsNoClose(t *testing.T) {
 	}
 }
 
-func TestBadNamesAreNotAsked(t *testing.T) {
+func TestBadNamesAreNotSent(t *testing.T) {
 	ctx := testContext(t)
 	addr := startLiar(t, "", true)
 	for _, name := range []string{"", "a\n", "\xff", strings.Repeat("n", 256)} {

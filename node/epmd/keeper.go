@@ -40,8 +40,8 @@ const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 10 * time.Second
 
-	// nameTime is how long Start waits for the name, because an EPMD may be slow to notice that a
-	// node with that name has just ended.
+	// nameTime is how long Start waits for a name that is taken. An EPMD may be slow to notice that
+	// the last node with that name has ended.
 	nameTime = time.Second
 
 	// patience is how long another program's EPMD must be down before mode Auto starts one. Until

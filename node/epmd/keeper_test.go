@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// reports is the log of a keeper, which logs each change of its state.
+// reports is the log of a keeper. It calls changed for each line, as a keeper logs each change of state.
 type reports struct {
 	slog.Handler
 	changed func()
@@ -193,7 +193,7 @@ func TestKeeperIsPatient(t *testing.T) {
 }
 
 // When our own EPMD stops, the other nodes registered with it are logged.
-func TestKeeperTellsWhoLosesItsEPMD(t *testing.T) {
+func TestStopLogsOtherNodes(t *testing.T) {
 	noLeak(t)
 	for _, others := range [][]string{nil, {"other", "another"}} {
 		var log strings.Builder
@@ -217,7 +217,7 @@ func TestKeeperTellsWhoLosesItsEPMD(t *testing.T) {
 	}
 }
 
-func TestKeeperSaysThatItsNameWasTaken(t *testing.T) {
+func TestStateWhenNameIsTaken(t *testing.T) {
 	noLeak(t)
 	old, addr := startServer(t, anyPort, nil)
 	k, states := newKeeper(t, "flake", 1)
@@ -249,7 +249,7 @@ func TestKeeperOff(t *testing.T) {
 	}
 }
 
-func TestKeeperFailsWithoutTheEPMDItWasGiven(t *testing.T) {
+func TestStartFailsWithoutEPMD(t *testing.T) {
 	noLeak(t)
 	k, _ := newKeeper(t, "flake", 1)
 	k.Mode = Mode(joinPort(loopback, freePort(t)))
@@ -313,7 +313,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Start succeeds even if EPMD is slow to notice the end of an earlier node of the same name.
+// Start succeeds even if the EPMD is slow to notice that an earlier node of the same name has ended.
 func TestKeeperWaitsForItsName(t *testing.T) {
 	noLeak(t)
 	l, err := net.Listen("tcp", joinPort(loopback, 0))

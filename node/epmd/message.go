@@ -13,7 +13,7 @@ type Node struct {
 	Name     string // up to the @
 	Port     uint16
 	Type     NodeType
-	Protocol byte   // 0 for IPv4, or TCPv6; nodes ignore it
+	Protocol byte   // 0 means TCP over IPv4; nodes ignore it
 	Highest  uint16 // version of the distribution protocol
 	Lowest   uint16
 	Extra    []byte // at most maxExtra bytes

@@ -19,8 +19,8 @@ import (
 // Limits of the server. Hosts are those of [host.Of]; loopback does not count as one.
 const (
 	maxRegistered = 1024                  // nodes
-	maxWaiting    = 1024                  // connections without a registration; each further one closes another
-	maxPerHost    = 256                   // those of them that come from one host
+	maxWaiting    = 1024                  // connections without a registration; a further one replaces another
+	maxPerHost    = 256                   // connections of one host without a registration
 	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ takes 1288
 	answerTime    = 5 * time.Second       // bounds a request with its reply
 	grace         = 50 * time.Millisecond // a connection younger than this is not closed to make room
@@ -114,8 +114,8 @@ func (s *Server) accept(conn net.Conn) {
 	})
 }
 
-// enter adds a connection. If there are too many, it waits until one of them has had time to send
-// its request, and returns that one to be closed.
+// enter adds a connection. If there are too many, it returns the one to close, after waiting until
+// that one has had time to send its request.
 func (s *Server) enter(v *client) (out *client, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,9 +133,8 @@ func (s *Server) enter(v *client) (out *client, ok bool) {
 }
 
 // tooMany returns nil if one more connection is within the limits. Otherwise it returns the
-// longest-waiting connection of one host: of the given host, if that has too many connections, or
-// else of the host with the most. Well-behaved peers send their request immediately, so theirs do
-// not wait long.
+// longest-waiting connection of the given host, if that has too many, or else of the host with the
+// most. It is rarely one of a well-behaved peer, because such peers send their request immediately.
 func (s *Server) tooMany(host netip.Addr) (out *client) {
 	ofHost, inAll := s.waiting.Full(host)
 	if !ofHost && !inAll {
@@ -152,9 +151,9 @@ var (
 	errFull   = fmt.Errorf("the limit of %d registered nodes is reached", maxRegistered)
 )
 
-// add makes a waiting connection the registration of n; from then on it is not closed to make
-// room for other connections. It returns n's creation, or 0 if the name is taken. Consecutive
-// creations differ in every form in which they are sent.
+// add turns a waiting connection into the registration of n, which is never closed to make room for
+// other connections. It returns n's creation, or 0 if the name is taken. Consecutive creations
+// differ in every form in which they are sent.
 func (s *Server) add(v *client, n *Node) (creation uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -189,7 +189,8 @@ func (l farListener) Accept() (net.Conn, error) {
 
 func (c farConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.host, Port: 9} }
 
-// serveFar lets s serve callers from other hosts at the address that it returns.
+// serveFar starts another listener of s, whose callers appear to be on other hosts. It returns the
+// listener's address.
 func serveFar(t *testing.T, s *Server, hosts func() net.IP) string {
 	t.Helper()
 	l, err := net.Listen("tcp", anyPort)
@@ -222,12 +223,12 @@ func TestOtherHostsMayOnlyLookUp(t *testing.T) {
 	}
 }
 
-// Silent connections, however many and from whichever hosts, do not prevent answers to others and
-// do not end registrations.
+// Any number of silent connections, from any hosts, neither keeps other peers from being answered
+// nor ends registrations.
 func TestSilentPeers(t *testing.T) {
 	for name, test := range map[string]struct {
 		hosts func() net.IP // nil means this host
-		most  int           // number of connections that are kept
+		kept  int           // connections that are not closed
 	}{
 		"of this host":     {nil, maxWaiting},
 		"of another host":  {oneHost(9), maxPerHost},
@@ -249,7 +250,7 @@ func TestSilentPeers(t *testing.T) {
 			}
 			defer reg.Close()
 			var conns []net.Conn
-			for range test.most + 100 {
+			for range test.kept + 100 {
 				conns = append(conns, dialTest(t, silent))
 			}
 			for i, conn := range conns[:100] {

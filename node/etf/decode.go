@@ -87,7 +87,7 @@ func (d *decoder) term(depth int) Term {
 	return nil
 }
 
-// count adds n elements and returns n. If there are then too many, it fails and returns 0.
+// count adds n to the elements and returns n. It fails and returns 0 if the sum exceeds MaxElements.
 func (d *decoder) count(n int) int {
 	d.elements += n
 	if d.elements > MaxElements {
@@ -97,7 +97,7 @@ func (d *decoder) count(n int) int {
 	return n
 }
 
-// list reads a list whose tail may be another list, and so on.
+// list reads a list. The elements of a tail that is also a list belong to it.
 func (d *decoder) list(depth int) Term {
 	r := &d.r
 	var elements List

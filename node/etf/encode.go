@@ -227,7 +227,7 @@ func (e *encoder) identifier(external string, tags ...Tag) {
 	}
 }
 
-// tagFor returns the tag of the form in which an identifier with the given tag is sent to the peer.
+// tagFor returns the tag under which the peer can read an identifier that was received under tag.
 func (c Caps) tagFor(tag Tag) Tag {
 	if tag == V4PortExt && !c.V4NC {
 		tag = NewPortExt
@@ -244,7 +244,7 @@ type Caps struct {
 	UTF8Atoms     bool // UTF8_ATOMS: SMALL_ATOM_UTF8_EXT, ATOM_UTF8_EXT; otherwise Latin-1
 	SmallAtomTags bool // SMALL_ATOM_TAGS: SMALL_ATOM_EXT; otherwise ATOM_EXT
 	BigCreation   bool // BIG_CREATION: NEW_PID_EXT, NEW_PORT_EXT, NEWER_REFERENCE_EXT; otherwise the forms with 1 byte
-	V4NC          bool // V4_NC: V4_PORT_EXT; otherwise NEW_PORT_EXT, for a number that fits
+	V4NC          bool // V4_NC: V4_PORT_EXT; otherwise NEW_PORT_EXT, if the number fits in it
 	NewFloats     bool // NEW_FLOATS: NEW_FLOAT_EXT; otherwise FLOAT_EXT
 	MapTag        bool // MAP_TAG: MAP_EXT; otherwise maps are errors
 	ExportPtrTag  bool // EXPORT_PTR_TAG: EXPORT_EXT; otherwise external funs are errors

@@ -19,9 +19,9 @@ func Format(dst []byte, t Term) []byte {
 }
 
 // FormatRaw appends the text of an external term, with or without a version byte, for logs and
-// errors. The text has one line and is similar to Erlang's. But the first number of a pid, port or
-// reference is always 0; in Erlang it depends on the node that prints it. FormatRaw never fails and
-// appends at most limit bytes. "..." replaces text beyond limit, terms deeper than MaxDepth,
+// errors. The text has one line and is similar to Erlang's, but the first number of a pid, port or
+// reference, which in Erlang depends on the node that prints it, is always 0. FormatRaw never fails
+// and appends at most limit bytes. "..." replaces text beyond limit, terms deeper than MaxDepth,
 // integers beyond MaxIntegerBytes, and bytes that are not a term.
 func FormatRaw(dst, src []byte, limit int) []byte {
 	limit = max(limit, 0)

@@ -87,7 +87,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// The text of a term is within the limit, and is the same for its bytes and for the decoded term.
+// FormatRaw keeps to its limit, and prints the bytes of a term as Format prints the decoded term.
 func FuzzFormatRaw(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, src []byte) {

@@ -240,9 +240,9 @@ func (r *Reader) float(tag Tag) float64 {
 }
 
 // leaf is a fast path for the terms that make up most calls: ASCII atoms, pids and references of
-// nodes with ASCII names, and small integers, in their newest forms. It returns the length of the
-// term at the start of src if that is one of these and complete. Otherwise it returns 0, and head
-// must read the term.
+// nodes with ASCII names, and small integers, in their newest forms. If src begins with such a term
+// and contains all of it, leaf returns the term's length. Otherwise it returns 0, and head must read
+// the term.
 func leaf(src []byte) int {
 	if len(src) < 2 {
 		return 0
@@ -271,7 +271,7 @@ func leaf(src []byte) int {
 	return 0
 }
 
-// smallAtom is like leaf, for atoms.
+// smallAtom is leaf for atoms alone.
 func smallAtom(src []byte) int {
 	if len(src) < 2 || Tag(src[0]) != SmallAtomUTF8Ext {
 		return 0

@@ -159,7 +159,7 @@ func TestWellFormed(t *testing.T) {
 	}
 }
 
-// A forged length does not allocate more memory than the bytes can fill.
+// A length that exceeds the bytes left is refused before memory is allocated for it.
 func TestForgedLengthsAllocateNothing(t *testing.T) {
 	var before, after runtime.MemStats
 	for name, text := range ill {

@@ -10,8 +10,8 @@
 // other tags of that document can be read, including old ones. The [Caps] of a peer decide which
 // tags are written. A map may contain equal keys.
 //
-// Input may be hostile. Any input results in a value or a [SyntaxError], a length is refused unless the remaining
-// bytes can hold it, and no function recurses deeper than [MaxDepth].
+// Input may be hostile. Any input results in a value or a [SyntaxError]. A length is refused unless
+// the remaining bytes can hold it. No function recurses deeper than [MaxDepth].
 //
 // The slices that a Reader returns are parts of its source. A Term owns its bytes. The Append functions extend dst
 // and do not keep it.
@@ -38,8 +38,8 @@ import (
 //	Encoded       any term, already encoded; Append accepts it, Decode never returns it
 type Term any
 
-// Encoded is a well-formed term that is already encoded, in a form that every peer can read. With
-// it, a large term need not be built from the other types.
+// Encoded is a well-formed term that is already encoded, in a form that every peer can read. It
+// spares the caller of Append from building a large term out of the other types.
 type Encoded []byte
 
 // Atom is the text of an atom in UTF-8.
@@ -158,7 +158,7 @@ func (p Port) String() string { return string(Format(nil, p)) }
 // String returns the text of the fun, as Format does.
 func (f Fun) String() string { return string(Format(nil, f)) }
 
-// String returns the text of the fun, as Format does.
+// String returns the text of the external fun, as Format does.
 func (e Export) String() string { return string(Format(nil, e)) }
 
 // Parts returns the module, the function and the arity of the fun.

@@ -90,9 +90,8 @@ func (x *Rex) sbcast(r *etf.Reader, c genserver.Caller) etf.Term {
 	return etf.Tuple{etf.Atom("rex"), x.Node, from}
 }
 
-// MaxRequest bounds the bytes of a request, because its arguments can be part of the
-// result or of the stack of an exception. A longer request is not decoded; its result
-// is system_limit.
+// MaxRequest bounds the bytes of a request, because its arguments can be part of the result or of
+// the stack of an exception. A longer request is not decoded, and its result is system_limit.
 const MaxRequest = 1 << 20
 
 // decode returns a function that performs a request and returns its result. It returns

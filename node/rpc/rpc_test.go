@@ -135,8 +135,8 @@ func TestRex(t *testing.T) {
 	}
 }
 
-// A message from rpc:sbcast reaches the process with the name, and its sender learns whether
-// the process exists. Messages nested for rex are unwrapped only once.
+// A message from rpc:sbcast is sent to the process with the given name, and the answer says whether
+// that process exists. A message to rex itself is dropped.
 func TestSbcast(t *testing.T) {
 	var sent []string
 	rex := &Rex{Node: "n@h", Send: func(name etf.Atom, message []byte, _ genserver.Caller) bool {
@@ -167,7 +167,7 @@ func TestSbcast(t *testing.T) {
 	}
 }
 
-// No call, whatever its size, runs on the goroutine that reads the connection.
+// No function runs on the goroutine that reads the connection, however small the request.
 func TestRexRunsAside(t *testing.T) {
 	rex := &Rex{Node: "n@h", Table: Table{{"m", "run", 1}: func([]etf.Term) (etf.Term, error) {
 		t.Error("the reader ran the function")
@@ -211,13 +211,13 @@ func TestMaxRequest(t *testing.T) {
 	request := func(octets int) etf.Term {
 		return etf.Tuple{etf.Atom("call"), etf.Atom("m"), etf.Atom("size"), etf.List{make([]byte, octets)}, etf.Atom("user")}
 	}
-	most := MaxRequest - len(external(t, request(0)))
+	largest := MaxRequest - len(external(t, request(0)))
 	for _, test := range []struct {
 		octets int
 		want   string
 	}{
-		{most, fmt.Sprint(most)},
-		{most + 1, "{badrpc,{'EXIT',system_limit}}"},
+		{largest, fmt.Sprint(largest)},
+		{largest + 1, "{badrpc,{'EXIT',system_limit}}"},
 	} {
 		if got, want := call(t, rex, request(test.octets), &caller{}), "{tag,"+test.want+"}"; got != want {
 			t.Errorf("call: %s, want %s", got, want)

@@ -116,9 +116,9 @@ func Value(list etf.List, key etf.Term) (etf.Term, error) {
 // Run runs the function of a process that another node spawned and returns the process's exit
 // reason.
 //
-// erpc spawns one of its own functions, which calls the function in its arguments and
-// exits with the outcome as the reason: {Ref, return, Result},
-// {Ref, throw | exit, Reason} or {Ref, error, Reason, Stack}, with the caller's Ref.
+// erpc spawns one of its own functions, which calls the function named in its arguments. The exit
+// reason is the outcome: {Ref, return, Result}, {Ref, throw | exit, Reason} or
+// {Ref, error, Reason, Stack}. Ref is the caller's.
 func (t Table) Run(module, function etf.Atom, args []etf.Term) (reason etf.Term) {
 	if module == "erpc" {
 		switch {

@@ -104,7 +104,7 @@ func (s segment) bits(value etf.Term) (bitString, bool) {
 	return bits, s.typ == "bitstring" || len(bits)%8 == 0
 }
 
-// width returns the number of bits that a number takes.
+// width returns the size of a number in bits.
 func (s segment) width() int {
 	switch {
 	case s.size >= 0:

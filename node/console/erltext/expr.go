@@ -209,7 +209,7 @@ func newList(elements []etf.Term, tail etf.Term) etf.Term {
 // normal form. A later pair replaces an earlier one with the same key.
 func newMap(pairs []etf.Pair) etf.Map {
 	m := etf.Map(slices.Clone(pairs))
-	slices.Reverse(m) // so that of equal keys the last comes first, and is kept
+	slices.Reverse(m) // so that the last of equal keys comes first and is kept
 	compare := func(a, b etf.Pair) int { return bytes.Compare(external(a.Key), external(b.Key)) }
 	slices.SortStableFunc(m, compare)
 	return slices.CompactFunc(m, func(a, b etf.Pair) bool { return compare(a, b) == 0 })

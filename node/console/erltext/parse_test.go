@@ -42,8 +42,7 @@ func literal(t testing.TB, text string) etf.Term {
 	return l.Term
 }
 
-// refused matches texts that Parse refuses as syntax or type errors. The shell refuses them only
-// when it evaluates them.
+// refused matches texts that Parse refuses, but that the shell refuses only when it evaluates them.
 var refused = regexp.MustCompile(`a:1\(|a:\(b\)|:b\.|#a\{|\|\||<<\{\}>>|<<1\.5>>`)
 
 // Parse refuses what the Erlang shell refuses. What the shell accepts, Parse accepts or reports as
