@@ -89,8 +89,8 @@ func (r *Reader) head() (inside, end int) {
 		f := r.fun(tag)
 		return f.free, f.end
 	case ExportExt:
-		r.inner()
-		r.inner()
+		r.Atom()
+		r.Atom()
 		r.expect(SmallIntegerExt, "arity is not a SMALL_INTEGER_EXT")
 		r.uint8()
 	default:
@@ -167,14 +167,6 @@ func ascii(text []byte) bool {
 		}
 	}
 	return true
-}
-
-// inner reads an atom, tag included, that is a field of the current term.
-func (r *Reader) inner() (text []byte) {
-	outer := r.at
-	text = r.atom(r.next())
-	r.at = outer
-	return text
 }
 
 // integer reads an integer of at most 64 bits, tag included.
@@ -301,7 +293,9 @@ func (r *Reader) identifier(tag Tag) identifier {
 			r.refuse("reference does not have 1 to 5 words")
 		}
 	}
-	id.node = r.inner()
+	start := r.at
+	id.node = r.Atom()
+	r.at = start
 	if layout.words > 0 {
 		id.words = r.take(4 * layout.words)
 	}
@@ -389,7 +383,7 @@ func (r *Reader) fun(tag Tag) (f fun) {
 		r.take(1 + 16 + 4)
 		f.free = r.count(r.uint32(), 1, 0)
 	}
-	f.module = r.inner()
+	f.module = r.Atom()
 	f.index = r.Int()
 	f.uniq = r.Int()
 	if tag == NewFunExt {
