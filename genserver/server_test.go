@@ -223,6 +223,8 @@ func TestMalformed(t *testing.T) {
 	tests := map[string]string{
 		"from not a tuple":     "h\x03w\x09$gen_call" + pid + get,
 		"from without a pid":   call("a\x01", ref, get),
+		"from of one":          "h\x03w\x09$gen_callh\x01" + pid + get,
+		"from of three":        "h\x03w\x09$gen_callh\x03" + pid + ref + "j" + get,
 		"cut request":          call(pid, ref, "w\x03ge"),
 		"unknown tag":          call(pid, ref, "\xc8"),
 		"trailing bytes":       whole + "j",
@@ -243,19 +245,6 @@ func TestMalformed(t *testing.T) {
 		}
 		check(t, s.calls)
 		check(t, c.sent)
-	}
-}
-
-// A call whose From is not a pair is refused.
-func TestFromArity(t *testing.T) {
-	for name, from := range map[string]string{
-		"one":   "h\x01" + pid,
-		"three": "h\x03" + pid + ref + "j",
-	} {
-		s, c := &server{reply: "j"}, new(caller)
-		if err := (&Server{Handler: s}).Receive([]byte("h\x03w\x09$gen_call"+from+get), c); err == nil {
-			t.Errorf("%s: no error; sent %q", name, c.sent)
-		}
 	}
 }
 

@@ -71,13 +71,19 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// caller records its answers. If it is full, no function runs for it.
+// caller records its answers. If it is full, no function runs for it. If it is old, it cannot read maps.
 type caller struct {
-	answers []string
-	full    bool
+	answers   []string
+	full, old bool
 }
 
-func (*caller) Caps() etf.Caps                   { return etf.AllCaps }
+func (c *caller) Caps() etf.Caps {
+	if c.old {
+		return etf.Caps{}
+	}
+	return etf.AllCaps
+}
+
 func (*caller) Buffer() []byte                   { return nil }
 func (*caller) Count(int)                        {}
 func (*caller) Context() context.Context         { return context.Background() }
@@ -233,33 +239,23 @@ func TestMaxRequest(t *testing.T) {
 var pid = etf.NewPid("c@h", 9, 0, 1)
 
 // call sends rex a call and returns the answer, or "".
-func call(t *testing.T, rex *Rex, request etf.Term, c interface {
-	genserver.Caller
-	said() []string
-}) string {
+func call(t *testing.T, rex *Rex, request etf.Term, c *caller) string {
 	t.Helper()
 	message := etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{pid, etf.Atom("tag")}, request}
 	if err := (&genserver.Server{Handler: rex}).Receive(external(t, message), c); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.said()) == 0 {
+	if len(c.answers) == 0 {
 		return ""
 	}
-	return strings.TrimPrefix(c.said()[0], pid.String()+" ")
+	return strings.TrimPrefix(c.answers[0], pid.String()+" ")
 }
-
-func (c *caller) said() []string { return c.answers }
-
-// old is a caller that does not support maps.
-type old struct{ caller }
-
-func (*old) Caps() etf.Caps { return etf.Caps{} }
 
 // A result that the peer cannot read is answered with an error.
 func TestUnreadableResult(t *testing.T) {
 	rex := &Rex{Table: Table{{"m", "map", 0}: func([]etf.Term) (etf.Term, error) { return etf.Map{}, nil }}}
 	request := etf.Tuple{etf.Atom("call"), etf.Atom("m"), etf.Atom("map"), etf.List(nil), etf.Atom("user")}
-	if got := call(t, rex, request, &old{}); !strings.HasPrefix(got, "{tag,{badrpc,") {
+	if got := call(t, rex, request, &caller{old: true}); !strings.HasPrefix(got, "{tag,{badrpc,") {
 		t.Error(got)
 	}
 }
