@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// startLiar starts a server that answers every request with the same bytes, and then closes the
+// startFakeEPMD starts a server that answers every request with the same bytes, and then closes the
 // connection unless hang is set. It returns the server's address.
-func startLiar(t *testing.T, answer string, hang bool) string {
+func startFakeEPMD(t *testing.T, answer string, hang bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp", anyPort)
 	if err != nil {
@@ -36,7 +36,7 @@ func startLiar(t *testing.T, answer string, hang bool) string {
 	return l.Addr().String()
 }
 
-func TestClientRefusesLies(t *testing.T) {
+func TestClientRefusesBadReplies(t *testing.T) {
 	noLeak(t)
 	ctx := testContext(t)
 	register := func(addr string) error {
@@ -60,7 +60,7 @@ func TestClientRefusesLies(t *testing.T) {
 		{lookup, "v\x00", "PORT2_RESP: tag: got ALIVE2_X_RESP"},
 		{lookup, "w\x07", "no node of that name"},
 	} {
-		err := tt.ask(startLiar(t, tt.answer, false))
+		err := tt.ask(startFakeEPMD(t, tt.answer, false))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%.30q: %v, want %s", tt.answer, err, tt.want)
 		}
@@ -71,7 +71,7 @@ func TestClientStopsWithItsContext(t *testing.T) {
 	noLeak(t)
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	addr := startLiar(t, "w", true)
+	addr := startFakeEPMD(t, "w", true)
 	done := make(chan error)
 	go func() {
 		_, err := Lookup(ctx, addr, "flake")
@@ -83,8 +83,9 @@ func TestClientStopsWithItsContext(t *testing.T) {
 	}
 }
 
+// Lookup returns even if the EPMD keeps the connection open after its reply.
 func TestLookupNeedsNoClose(t *testing.T) {
-	addr := startLiar(t, "w\x00\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00", true)
+	addr := startFakeEPMD(t, "w\x00\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00", true)
 	if n, err := Lookup(testContext(t), addr, "flake"); err != nil || n.Port != 4711 {
 		t.Errorf("Lookup = %+v, %v", n, err)
 	}
@@ -92,7 +93,7 @@ func TestLookupNeedsNoClose(t *testing.T) {
 
 func TestBadNamesAreNotSent(t *testing.T) {
 	ctx := testContext(t)
-	addr := startLiar(t, "", true)
+	addr := startFakeEPMD(t, "", true)
 	for _, name := range []string{"", "a\n", "\xff", strings.Repeat("n", 256)} {
 		if _, err := Lookup(ctx, addr, name); err == nil || !strings.Contains(err.Error(), ": name: ") {
 			t.Errorf("Lookup: %v", err)

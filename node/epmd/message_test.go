@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTagsAreThoseOfTheChapter(t *testing.T) {
+func TestTags(t *testing.T) {
 	data, err := os.ReadFile("testdata/tags.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestDecodeTakesWhatTheDaemonTakes(t *testing.T) {
+func TestDecodeAcceptsWhatTheDaemonAccepts(t *testing.T) {
 	var alive Alive2Req
 	if err := alive.Decode([]byte("x\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00tail")); err != nil {
 		t.Error(err)

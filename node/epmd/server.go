@@ -151,9 +151,9 @@ var (
 	errFull   = fmt.Errorf("the limit of %d registered nodes is reached", maxRegistered)
 )
 
-// add turns a waiting connection into the registration of n, which is never closed to make room for
-// other connections. It returns n's creation, or 0 if the name is taken. Consecutive creations
-// differ in every form in which they are sent.
+// add turns a waiting connection into the registration of n. Registrations are never closed to make
+// room for other connections. add returns n's creation, or 0 if the name is taken. Consecutive
+// creations differ in every form in which they are sent.
 func (s *Server) add(v *client, n *Node) (creation uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

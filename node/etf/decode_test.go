@@ -97,13 +97,13 @@ func TestIdentifiers(t *testing.T) {
 			t.Errorf("%s: %s %s %#x %d %d", p, p.Node(), name, n, p.Creation(), creation)
 		}
 		r := NewRef(node, 0xfedcba98, 3, 4, 5)
-		id := takeApart([]byte(r))
+		id := parseIdentifier([]byte(r))
 		if Atom(id.node) != node || id.creation != 0xfedcba98 || !reflect.DeepEqual(r.Words(), []uint32{3, 4, 5}) {
 			t.Errorf("%s: %+v %v", r, id, r.Words())
 		}
 	}
 	port := Port("x" + node + "\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03")
-	if id := takeApart([]byte(port)); string(id.node) != "a@b" || id.number() != 1<<32+2 || id.creation != 3 {
+	if id := parseIdentifier([]byte(port)); string(id.node) != "a@b" || id.number() != 1<<32+2 || id.creation != 3 {
 		t.Errorf("%s: %+v", port, id)
 	}
 	old := Pid("gd\x00\x03\xe9@b\x00\x00\x00\x01\x00\x00\x00\x02\x03")

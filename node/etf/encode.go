@@ -196,7 +196,7 @@ func (e *encoder) identifier(external string, tags ...Tag) {
 	if e.note(check(external, tags...)); e.err != nil {
 		return
 	}
-	id := takeApart([]byte(external))
+	id := parseIdentifier([]byte(external))
 	tag := e.caps.tagFor(id.tag)
 	if tag == id.tag && e.caps.UTF8Atoms {
 		e.dst = append(e.dst, external...)

@@ -186,7 +186,7 @@ func (p *printer) bytes(data []byte, bits uint8) {
 
 // identifier prints a pid, port or reference. It fails for any other tag.
 func (p *printer) identifier() {
-	id := takeApart(p.r.Raw())
+	id := parseIdentifier(p.r.Raw())
 	switch id.tag {
 	case PidExt, NewPidExt:
 		p.text(fmt.Sprintf("<0.%d.%d>", id.word(0), id.word(1)))

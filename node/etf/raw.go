@@ -327,8 +327,8 @@ var layouts = [256]struct {
 	NewerReferenceExt: {0, 4, NewReferenceExt},
 }
 
-// takeApart decodes the external bytes of a pid, port or reference. For other bytes it returns the zero value.
-func takeApart(external []byte) identifier {
+// parseIdentifier decodes the external bytes of a pid, port or reference. For other bytes it returns the zero value.
+func parseIdentifier(external []byte) identifier {
 	r := NewReader(external)
 	id := r.identifier(r.next())
 	if r.Finish() != nil || layouts[id.tag].creation == 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestReaderTakesACallApart(t *testing.T) {
+func TestReaderParsesCall(t *testing.T) {
 	pid, ref := NewPid("c27@127.0.0.1", 10, 0, 0x27bc9209), NewRef("c27@127.0.0.1", 0x27bc9209, 1, 2, 3)
 	src, err := Append([]byte{VersionMagic}, Tuple{
 		Atom("$gen_call"),

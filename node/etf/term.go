@@ -113,15 +113,15 @@ func NewPid(node Atom, id, serial, creation uint32) Pid {
 // PidParts parses the external bytes of a pid. It returns the name of the node (a subslice of pid, or a
 // copy if it was converted from Latin-1), the ID with the Serial in the upper 32 bits, and the creation.
 func PidParts(pid []byte) (node []byte, id uint64, creation uint32) {
-	i := takeApart(pid)
+	i := parseIdentifier(pid)
 	return i.node, uint64(i.word(1))<<32 | uint64(i.word(0)), i.creation
 }
 
 // Node returns the name of the process's node.
-func (p Pid) Node() Atom { return Atom(takeApart([]byte(p)).node) }
+func (p Pid) Node() Atom { return Atom(parseIdentifier([]byte(p)).node) }
 
 // Creation returns the creation of the node, which identifies one run of the node.
-func (p Pid) Creation() uint32 { return takeApart([]byte(p)).creation }
+func (p Pid) Creation() uint32 { return parseIdentifier([]byte(p)).creation }
 
 // NewRef returns a reference of 1 to MaxReferenceWords words as a NEWER_REFERENCE_EXT. It does not check its arguments:
 // Append refuses a malformed reference.
@@ -138,7 +138,7 @@ func NewRef(node Atom, creation uint32, words ...uint32) Ref {
 
 // Words returns the numbers of a reference in the order received, the reverse of the printed order.
 func (r Ref) Words() []uint32 {
-	id := takeApart([]byte(r))
+	id := parseIdentifier([]byte(r))
 	words := make([]uint32, len(id.words)/4)
 	for i := range words {
 		words[i] = id.word(i)

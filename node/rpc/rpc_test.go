@@ -174,7 +174,7 @@ func TestSbcast(t *testing.T) {
 }
 
 // No function runs on the goroutine that reads the connection, however small the request.
-func TestRexRunsAside(t *testing.T) {
+func TestReaderRunsNoFunction(t *testing.T) {
 	rex := &Rex{Node: "n@h", Table: Table{{"m", "run", 1}: func([]etf.Term) (etf.Term, error) {
 		t.Error("the reader ran the function")
 		return nil, nil
