@@ -39,9 +39,9 @@ type Marks struct {
 
 	open    context.Context // done after Finish
 	stop    context.CancelFunc
-	stopped chan struct{} // closed when run has ended; nil if run was not started
-	finish  func() error  // runs once
-	close   func() error  // runs once
+	running sync.WaitGroup // for run
+	finish  func() error   // runs once
+	close   func() error   // runs once
 }
 
 // OpenMarks locks the file at path; if it does not exist, the first generator creates it. It
@@ -248,14 +248,10 @@ func (m *Marks) beat() {
 }
 
 // begin starts keeping the marks ahead.
-func (m *Marks) begin(beat <-chan time.Time) {
-	m.stopped = make(chan struct{})
-	go m.run(beat)
-}
+func (m *Marks) begin(beat <-chan time.Time) { m.running.Go(func() { m.run(beat) }) }
 
 // run calls beat at each beat, and moves the marks immediately when a caller waits for that.
 func (m *Marks) run(beat <-chan time.Time) {
-	defer close(m.stopped)
 	for {
 		select {
 		case <-m.open.Done():
@@ -313,9 +309,7 @@ func (m *Marks) Close() error { return m.close() }
 
 func (m *Marks) end() error {
 	m.stop()
-	if m.stopped != nil {
-		<-m.stopped
-	}
+	m.running.Wait()
 	err := m.drop(nil)
 	m.attempts.End(err)
 	return err

@@ -126,7 +126,7 @@ func TestCloseEndsTheRenewal(t *testing.T) {
 		b := newBench(t)
 		d := b.run(t, beat)
 		err := d.Close()
-		<-d.marks.stopped
+		d.marks.running.Wait()
 		if _, trouble := d.LastSaved(); err != nil || trouble != nil || strings.Contains(b.logged(), "ERROR") {
 			t.Fatalf("%v, %v, logged %q", err, trouble, b.logged())
 		}
