@@ -42,6 +42,21 @@ const sector = 512
 // A crash ends the process: the disk panics with it, and the life recovers.
 type crash struct{}
 
+// crashed calls do and reports whether it crashed.
+func crashed(do func()) (crashed bool) {
+	defer func() {
+		switch r := recover(); r.(type) {
+		case nil:
+		case crash:
+			crashed = true
+		default:
+			panic(r)
+		}
+	}()
+	do()
+	return false
+}
+
 func newDisk(m *Machine) *Disk {
 	return &Disk{m: m, live: map[string]*inode{}, durable: map[string]*inode{}, locked: map[string]bool{}}
 }

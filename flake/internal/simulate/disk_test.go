@@ -138,17 +138,3 @@ func TestNumberSurvives(t *testing.T) {
 		t.Errorf("only %d crashes", crashes)
 	}
 }
-
-func crashed(do func()) (crashed bool) {
-	defer func() {
-		switch r := recover(); r.(type) {
-		case nil:
-		case crash:
-			crashed = true
-		default:
-			panic(r)
-		}
-	}()
-	do()
-	return false
-}

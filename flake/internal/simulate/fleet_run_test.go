@@ -170,13 +170,8 @@ func (f *fleet) wrong(count *int, format string, args ...any) {
 	f.report.note(count, f.seed, fmt.Sprintf(format, args...))
 }
 
-// span returns a random duration up to most. It first chooses an order of magnitude at random.
-func (f *fleet) span(most time.Duration) time.Duration {
-	size := 10 * time.Millisecond
-	for size < most && f.rng.IntN(6) > 0 {
-		size *= 4
-	}
-	return time.Duration(f.rng.Int64N(int64(min(size, most)))) + 1
+func (f *fleet) span(limit time.Duration) time.Duration {
+	return span(f.rng, 10*time.Millisecond, 6, limit)
 }
 
 // faults is the task that causes faults.
@@ -315,17 +310,9 @@ func (f *fleet) spawn(m *fleetNode, do func(*task)) *task {
 	t := &task{f: f, m: m, at: f.now}
 	t.next, t.stop = iter.Pull(func(yield func(time.Duration) bool) {
 		t.yield = yield
-		defer func() {
-			if r := recover(); r != nil {
-				if _, ok := r.(crash); !ok {
-					panic(r)
-				}
-				if m != nil && !t.over {
-					m.crashed = true
-				}
-			}
-		}()
-		do(t)
+		if crashed(func() { do(t) }) && m != nil && !t.over {
+			m.crashed = true
+		}
 	})
 	f.tasks = append(f.tasks, t)
 	return t

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -28,9 +29,6 @@ type Report struct {
 
 	Finding
 }
-
-// Crashes returns the number of kills and power cuts.
-func (r Report) Crashes() int { return r.Kills + r.PowerCuts }
 
 // Wrong returns the number of violations.
 func (r Report) Wrong() int {
@@ -94,8 +92,8 @@ func Check(t *testing.T, c Config, n int) Report {
 	if r.Wrong() > 0 {
 		t.Errorf("seed %d: %s; run it again with -run %s$ -v -simulate.seed=%d", r.Seed, r.First, t.Name(), r.Seed)
 	}
-	if r.Crashes() < 6*n || r.ClockFaults < 6*n || r.Glitches < n {
-		t.Errorf("only %d crashes, %d clock faults and %d glitches of the clock", r.Crashes(), r.ClockFaults, r.Glitches)
+	if crashes := r.Kills + r.PowerCuts; crashes < 6*n || r.ClockFaults < 6*n || r.Glitches < n {
+		t.Errorf("only %d crashes, %d clock faults and %d glitches of the clock", crashes, r.ClockFaults, r.Glitches)
 	}
 	return r
 }
@@ -184,16 +182,9 @@ func Run(c Config, seed uint64, trace func(format string, args ...any)) Report {
 
 // alive calls do, during which the process may crash.
 func (l *life) alive(do func()) {
-	defer func() {
-		switch r := recover(); r.(type) {
-		case nil:
-		case crash:
-			l.crash()
-		default:
-			panic(r)
-		}
-	}()
-	do()
+	if crashed(do) {
+		l.crash()
+	}
 }
 
 // crash kills the process or, half of the time, cuts the power.
@@ -293,11 +284,8 @@ func (l *life) event() {
 	case p < 41 && !l.NoBursts && rng.IntN(5) == 0:
 		l.report.Bursts++
 		l.m.hurry = true
-		most := l.PerTick
-		if most == 0 {
-			most = 1 << 16
-		}
-		l.ids(0, most+most/16+1+rng.IntN(most))
+		perTick := cmp.Or(l.PerTick, 1<<16)
+		l.ids(0, perTick+perTick/16+1+rng.IntN(perTick))
 		l.m.hurry = false
 	case p < 46 && !l.NoBadCalls:
 		l.report.BadCalls++

@@ -181,13 +181,17 @@ func (m *Machine) glitch(by, lasts time.Duration) {
 	m.ends, m.undo = m.now+lasts, -by
 }
 
-// span returns a random duration up to limit. It first chooses an order of magnitude at random.
 func (m *Machine) span(limit time.Duration) time.Duration {
-	size := time.Millisecond
-	for size < limit && m.rng.IntN(5) > 0 {
+	return span(m.rng, time.Millisecond, 5, limit)
+}
+
+// span returns a random duration up to limit. It first chooses an order of magnitude at random:
+// that of size or, with a chance of 1-1/odds each time, a higher one.
+func span(rng *rand.Rand, size time.Duration, odds int, limit time.Duration) time.Duration {
+	for size < limit && rng.IntN(odds) > 0 {
 		size *= 4
 	}
-	return time.Duration(m.rng.Int64N(int64(min(size, limit)))) + 1
+	return time.Duration(rng.Int64N(int64(min(size, limit)))) + 1
 }
 
 // fault makes the clock misbehave, or corrects it. It returns a description.
