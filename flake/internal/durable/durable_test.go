@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/flake/internal/digits"
 	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/internal/tick"
 )
@@ -100,11 +101,12 @@ func (b *bench) alone(ctx context.Context, disk mark.Disk, s Source, o Options) 
 	return OpenOn(ctx, "", s, o)
 }
 
+func (b *bench) ids() *tick.Generator {
+	return digits.Must(tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 16}, b.clock.Load))
+}
+
 func (b *bench) node(ctx context.Context, disk mark.Disk, o Options) (*node, error) {
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 16}, b.clock.Load)
-	if err != nil {
-		return nil, err
-	}
+	ids := b.ids()
 	k, err := b.alone(ctx, disk, ids, o)
 	if err != nil {
 		return nil, err
@@ -323,11 +325,8 @@ func TestStartRefused(t *testing.T) {
 // An invalid option is refused before a lock file is created.
 func TestInvalidOption(t *testing.T) {
 	b := newBench(t)
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Open(t.Context(), b.path, ids, Options{AllowableDowntime: -1})
+	ids := b.ids()
+	_, err := Open(t.Context(), b.path, ids, Options{AllowableDowntime: -1})
 	if err == nil || !strings.Contains(err.Error(), "allowable_downtime is -1ns: must be at least 0") {
 		t.Error(err)
 	}
@@ -397,10 +396,7 @@ func TestRewind(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.clock.Store(c.clock)
-		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ids := b.ids()
 		s := &stateful{Generator: ids, words: []uint64{2}, safe: c.safe}
 		k, err := b.alone(t.Context(), mark.OS{}, s, b.options())
 		if errors.Is(err, tick.ErrClockBackwards) != c.refused || (s.rewound == before) != c.rewound || b.waited != c.waited {
@@ -454,7 +450,7 @@ func TestWordsAreKept(t *testing.T) {
 	b := newBench(t)
 	run := func(s *stateful) *Marker {
 		t.Helper()
-		s.Generator, _ = tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
+		s.Generator = b.ids()
 		k, err := b.alone(t.Context(), mark.OS{}, s, b.options())
 		if err != nil {
 			t.Fatal(err)

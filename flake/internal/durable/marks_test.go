@@ -80,10 +80,7 @@ func (b *bench) marks(t *testing.T, disk mark.Disk) *Marks {
 
 // tryIn opens a generator whose mark is in m, under a name.
 func (b *bench) tryIn(t *testing.T, m *Marks, name string) (*node, error) {
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 16}, b.clock.Load)
-	if err != nil {
-		return nil, err
-	}
+	ids := b.ids()
 	o := b.options()
 	o.Marks = m
 	k, err := OpenOn(t.Context(), name, ids, o)
@@ -276,10 +273,7 @@ func TestIdleWithTheClockSetBack(t *testing.T) {
 func TestIdleWithLittleDowntime(t *testing.T) {
 	b := newBench(t)
 	c := &counting{disk: disk{broken: &b.broken}}
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := b.ids()
 	m := b.marks(t, c)
 	if _, err := OpenOn(t.Context(), "", ids, Options{Marks: m, AllowableDowntime: 100 * time.Second}); err != nil {
 		t.Fatal(err)
@@ -350,17 +344,14 @@ func TestCloseWhileOneBegins(t *testing.T) {
 		"one that has waited": func(_ context.Context, d time.Duration) error { return b.sleep(t.Context(), d) },
 	} {
 		m = b.marks(t, mark.OS{})
-		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ids := b.ids()
 		o := b.options()
 		o.Marks = m
 		m.sleep = func(ctx context.Context, d time.Duration) error {
 			m.Close()
 			return wait(ctx, d)
 		}
-		_, err = OpenOn(t.Context(), "a", ids, o)
+		_, err := OpenOn(t.Context(), "a", ids, o)
 		if !errors.Is(err, errEnded) || strings.Contains(err.Error(), "free the disk") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -429,10 +420,7 @@ func TestAskedAndStale(t *testing.T) {
 func TestWaitsOfTheMachine(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, named("a", someTime+1000))
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := b.ids()
 	m := b.marks(t, mark.OS{})
 	if content, path := m.Saved(); path != b.path || content.Marks["a"].Milli != someTime+1000 {
 		t.Fatal(path, content)
@@ -442,7 +430,7 @@ func TestWaitsOfTheMachine(t *testing.T) {
 	}
 	m.file.Close()
 	b.clock.Add(1)
-	m, err = OpenMarks(b.path, nil)
+	m, err := OpenMarks(b.path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

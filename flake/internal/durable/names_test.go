@@ -107,10 +107,7 @@ func TestOneThatCannotBegin(t *testing.T) {
 func TestNoMarkWithoutBeginning(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, disk{broken: &b.broken})
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := b.ids()
 	o := b.options()
 	o.Marks, o.Saved = m, func(time.Duration) { b.broken.Store(false) }
 	b.broken.Store(true)
@@ -130,17 +127,14 @@ func TestNameIsReserved(t *testing.T) {
 	m := b.marks(t, mark.OS{})
 	first := b.openIn(t, m, "a")
 	waits := func(wait func()) error {
-		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ids := b.ids()
 		o := b.options()
 		o.Marks = m
 		m.sleep = func(ctx context.Context, d time.Duration) error {
 			wait()
 			return b.sleep(ctx, d)
 		}
-		_, err = OpenOn(t.Context(), "a", ids, o)
+		_, err := OpenOn(t.Context(), "a", ids, o)
 		return err
 	}
 	if err := waits(func() { first.Close() }); err == nil || !strings.Contains(err.Error(), `as "a"`) {

@@ -120,10 +120,7 @@ func TestLatest(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, mark.OS{})
 	plain := b.openIn(t, m, "plain")
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := b.ids()
 	s := &stateful{Generator: ids, safe: 0}
 	o := b.options()
 	o.Marks = m
@@ -156,10 +153,7 @@ func TestLatest(t *testing.T) {
 	if m.Latest() != high {
 		t.Errorf("read from the file: %d", m.Latest())
 	}
-	ids, err = tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids = b.ids()
 	b.clock.Add(1)
 	o.Marks = m
 	if _, err := OpenOn(t.Context(), "turning", &stateful{Generator: ids}, o); err != nil {
@@ -179,10 +173,7 @@ func TestNewNameWithBound(t *testing.T) {
 	bound.milli.Store(someTime + 1_000_000)
 	open := func(m *Marks, name string, bound Bound) *stateful {
 		t.Helper()
-		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 16}, b.clock.Load)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ids := b.ids()
 		s := &stateful{Generator: ids}
 		o := b.options()
 		o.Marks, o.Bound = m, bound
