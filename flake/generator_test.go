@@ -50,25 +50,6 @@ func TestNextCountsFromZero(t *testing.T) {
 	}
 }
 
-func TestNextWaitsForTheNextMillisecond(t *testing.T) {
-	reads := 0
-	g := newGenerator(t, func() uint64 { // a millisecond takes 70,000 reads
-		reads++
-		return uint64(1000 + reads/70_000)
-	})
-	last := next(t, g)
-	for range 3 * perMilli {
-		id := next(t, g)
-		if id.Compare(last) <= 0 {
-			t.Fatalf("%v after %v", id, last)
-		}
-		if now := uint64(1000 + reads/70_000); id.Milli() > now {
-			t.Fatalf("%v is ahead of the clock, %d", id, now)
-		}
-		last = id
-	}
-}
-
 func TestClockBackwards(t *testing.T) {
 	clock := &handClock{1000}
 	g := newGenerator(t, clock.now)
@@ -88,7 +69,7 @@ func TestClockBackwards(t *testing.T) {
 	}
 }
 
-func TestNextNTellsHowFarItCame(t *testing.T) {
+func TestNextNReturnsCountOnError(t *testing.T) {
 	reads := 0
 	g := newGenerator(t, func() uint64 {
 		if reads++; reads > 1 {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// However long a measurement takes, the clock never goes back and is never ahead while the
-// wall clock is not stepped. The first measurement that is shorter than a step finds the step.
+// While the wall clock is not stepped, the clock never goes back and is never ahead, however long
+// a measurement takes. The first measurement that is shorter than a step finds the step.
 func TestMeasure(t *testing.T) {
 	for name, settled := range map[string]time.Duration{"at the settled offset": 0, "an hour behind it": time.Hour} {
 		t.Run(name, func(t *testing.T) { testMeasure(t, int64(settled)) })
@@ -56,23 +56,24 @@ func testMeasure(t *testing.T, settled int64) {
 	}
 }
 
-// Of concurrent measurements one counts, and none that is older than the last.
+// Only one of several concurrent measurements counts. A measurement older than the last does not
+// count.
 func TestMeasureAtATime(t *testing.T) {
 	c := systemClock{slept: func() int64 { return 0 }}
 	c.measuring.Lock()
 	c.measure(100, 1100, 100)
 	c.measuring.Unlock()
 	if got := c.offset.Load(); got != 0 {
-		t.Errorf("while another measures: %d", got)
+		t.Errorf("during another measurement the offset is %d", got)
 	}
 	c.measure(100, 1100, 100)
 	c.measure(99, 2100, 100)
 	if got := c.offset.Load(); got != 1000 {
-		t.Errorf("after one that is older: %d", got)
+		t.Errorf("after an older measurement the offset is %d", got)
 	}
 }
 
-// A machine that is awake does not sleep.
+// While the machine is awake, slept returns the same time.
 func TestSlept(t *testing.T) {
 	for range 1000 {
 		start, before := time.Now(), slept()
@@ -82,7 +83,7 @@ func TestSlept(t *testing.T) {
 			return
 		}
 	}
-	t.Error("it seems always to sleep")
+	t.Error("the time asleep grows while the machine is awake")
 }
 
 func abs(n int64) int64 { return max(n, -n) }
@@ -148,11 +149,11 @@ func (m *machine) clock() *systemClock {
 // which is the machine's time at the start.
 func TestFarAheadIsDoubted(t *testing.T) {
 	const day, hour, second = 24 * time.Hour, time.Hour, time.Second
-	type what struct {
+	type change struct {
 		step, pass, sleep time.Duration
 		off               time.Duration
 	}
-	for name, whats := range map[string][]what{
+	for name, changes := range map[string][]change{
 		"a second a day ahead":        {{step: day}, {pass: second}, {step: -day}, {step: day}, {pass: Doubt - second}, {step: -day}},
 		"it stays":                    {{step: day}, {pass: Doubt - 1}, {pass: 1, off: day}, {step: -second, off: day - second}},
 		"as far as allowed":           {{step: MaxStep, off: MaxStep}, {step: MaxStep, off: 2 * MaxStep}},
@@ -162,7 +163,7 @@ func TestFarAheadIsDoubted(t *testing.T) {
 		"slewed as far as allowed":    {{step: day}, {pass: Doubt / 2}, {step: MaxStep}, {pass: Doubt / 2, off: day + MaxStep}},
 		"back as far as allowed":      {{step: -MaxStep, off: -MaxStep}, {step: 2 * MaxStep, off: -MaxStep}},
 		"slept, and set":              {{sleep: day, step: MaxStep, off: day + MaxStep}, {sleep: day, step: MaxStep + 1, off: day + MaxStep}},
-		"slewed meanwhile":            {{step: day}, {pass: Doubt / 2}, {step: second}, {pass: Doubt / 2, off: day + second}},
+		"slewed while doubted":        {{step: day}, {pass: Doubt / 2}, {step: second}, {pass: Doubt / 2, off: day + second}},
 		"back, and ahead to it":       {{step: -day, off: -day}, {pass: hour, off: -day}, {step: day}, {step: day}},
 		"back, and ahead beyond it":   {{step: -day, off: -day}, {step: 3 * day}, {pass: Doubt, off: 2 * day}},
 		"ahead, and back beyond":      {{step: day}, {step: -2 * day, off: -day}, {step: 2 * day}, {pass: Doubt, off: day}},
@@ -175,7 +176,7 @@ func TestFarAheadIsDoubted(t *testing.T) {
 		m := &machine{wall: 1_700_000_000_000_000_000, mono: 12345}
 		c := m.clock()
 		right := m.wall
-		for i, w := range whats {
+		for i, w := range changes {
 			right += int64(w.pass)
 			m.pass(w.pass)
 			m.step(w.step + w.sleep)
@@ -194,7 +195,7 @@ func TestFarAheadIsDoubted(t *testing.T) {
 func TestMonotonicOf(t *testing.T) {
 	wall, mono := int64(5_000_000_000), int64(2_000_000_000)
 	clock := MonotonicOf(func() int64 { return wall }, func() int64 { return mono })
-	wall = 0 // which is not read any more
+	wall = 0 // it is no longer read
 	for _, c := range []struct {
 		mono int64
 		want uint64

@@ -17,8 +17,8 @@ type handClock struct{ milli uint64 }
 
 func (c *handClock) now() uint64 { return c.milli }
 
-// whole and wide are the most time and the most ids that a word can count; narrow is a part of
-// them, as a format may use.
+// whole has the longest time that a word can count, and wide the most ids per tick. narrow, like
+// some formats, uses only part of the word.
 var (
 	whole  = Shape{Last: MaxLast, Unit: 1, PerTick: 1 << 16}
 	wide   = Shape{First: 1000, Last: 1000 + 1<<41 - 1, Unit: 1, PerTick: MaxPerTick}
@@ -122,7 +122,7 @@ func TestReserveWaits(t *testing.T) {
 	}
 }
 
-// The machine's clock, in ticks of one and of several milliseconds.
+// One follows the machine's clock, whether a tick takes one millisecond or several.
 func TestOne(t *testing.T) {
 	for _, shape := range []Shape{whole, wide, {Last: MaxLast, Unit: 4, PerTick: 1000}, {Last: MaxLast, Unit: 1, PerTick: 10}} {
 		g := newTest(t, shape, nil)
@@ -141,7 +141,7 @@ func TestOne(t *testing.T) {
 	}
 }
 
-// A clock of the caller.
+// One also works with a clock that is not the machine's.
 func TestOneOfAnotherClock(t *testing.T) {
 	g := newTest(t, whole, (&handClock{1000}).now)
 	for want := range 3 {
@@ -151,7 +151,7 @@ func TestOneOfAnotherClock(t *testing.T) {
 	}
 }
 
-// The first id, before which no clock was read.
+// The time of the first id is right, although nothing has read the clock before.
 func TestFirstOne(t *testing.T) {
 	before := uint64(time.Now().UnixMilli())
 	for range 100 {
@@ -168,8 +168,7 @@ func TestSmallestShape(t *testing.T) {
 	}
 }
 
-// At the end all bits of the word are in use, and it still differs from that of a closed
-// generator.
+// Even if the ids of the last tick are used up, the word differs from that of a closed generator.
 func TestWholeWord(t *testing.T) {
 	for _, shape := range []Shape{
 		whole, wide, narrow,
@@ -198,7 +197,7 @@ func TestWholeWord(t *testing.T) {
 			t.Errorf("%+v: closed at %d", shape, last)
 		}
 		if g.Lower(shape.First); g.word.Load() != closed {
-			t.Errorf("%+v: what is closed has the word %#x", shape, g.word.Load())
+			t.Errorf("%+v: closed, the word is %#x", shape, g.word.Load())
 		}
 		if r, err := g.try(1); !errors.Is(err, ErrClosed) {
 			t.Errorf("%+v: closed: %v, %v", shape, r, err)
@@ -209,7 +208,7 @@ func TestWholeWord(t *testing.T) {
 	}
 }
 
-// Beyond the last time there are no ids.
+// A generator that begins after the last tick makes no ids.
 func TestBeginAfterTheEnd(t *testing.T) {
 	for _, last := range []uint64{wide.Last, wide.Last + 1, MaxLast, 1<<64 - 1} {
 		g := newTest(t, wide, (&handClock{wide.Last}).now)
@@ -229,7 +228,7 @@ func TestShapesThatCannotBeCounted(t *testing.T) {
 		"a unit of 3":            func(s *Shape) { s.Unit = 3 },
 		"no ids":                 func(s *Shape) { s.PerTick = 0 },
 		"more ids than fit":      func(s *Shape) { s.PerTick = MaxPerTick + 1 },
-		"a crooked epoch":        func(s *Shape) { s.First = 1001 },
+		"an odd epoch":           func(s *Shape) { s.First = 1001 },
 		"the end first":          func(s *Shape) { s.First, s.Last = 1104, 1100 },
 		"beyond what is counted": func(s *Shape) { s.Last = MaxLast + 1 },
 		"more than the word has": func(s *Shape) { *s = wide; s.Last++ },
@@ -261,7 +260,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// A clock read before another caller took a later tick has not gone back.
+// If another caller takes an id of a later tick after this caller has read the clock, that does not
+// count as a clock that went back.
 func TestOldReadingIsNotBackwards(t *testing.T) {
 	var g *Generator
 	clock, held := &handClock{1000}, true
@@ -476,11 +476,11 @@ func TestMilliOf(t *testing.T) {
 	}
 }
 
-// A generator can also resume in the very last tick.
+// A generator can resume in the last tick.
 func TestResumeAtLastTick(t *testing.T) {
 	g := newTest(t, whole, nil)
 	if g.Resume(g.shape.Last, 1); g.word.Load() != g.begin(g.shape.Last)|1 {
 		milli, used := g.Last()
-		t.Errorf("it goes on at %d, behind %d ids", milli, used)
+		t.Errorf("the last is %d:%d", milli, used)
 	}
 }

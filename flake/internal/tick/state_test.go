@@ -8,17 +8,7 @@ import (
 	"time"
 )
 
-// A closed generator still returns the last id.
-func TestLastOfWhatIsClosed(t *testing.T) {
-	g := newTest(t, narrow, (&handClock{1040}).now)
-	take(t, g, 2)
-	g.Close()
-	if milli, used := g.Last(); milli != 1040 || used != 2 {
-		t.Errorf("the last is %d:%d", milli, used)
-	}
-}
-
-// A generator returns the last id at any moment while it is being closed.
+// Last returns the last id at any moment while the generator is being closed, and afterwards.
 func TestLastWhileClosing(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4000 {
@@ -80,25 +70,25 @@ func TestReady(t *testing.T) {
 // If the limit is lowered, a concurrent call that is about to take an id above it fails.
 func TestLower(t *testing.T) {
 	for name, c := range map[string]struct {
-		at    uint64 // of the last id
-		ids   int    // of its tick
-		clock uint64 // afterwards
-		to    uint64
-		want  uint64 // the limit
+		at    uint64 // the tick of the last id
+		ids   int    // the number of ids used in that tick
+		clock uint64 // the time when the limit is lowered
+		to    uint64 // the argument of Lower
+		want  uint64 // the limit afterwards
 	}{
-		"one of this tick":            {at: 1020, ids: 1, clock: 1020, to: 1032, want: 1032},
-		"to the clock":                {at: 1020, ids: 3, clock: 1032, to: 1032, want: 1032},
-		"no id":                       {clock: 1020, to: 1032, want: 1032},
-		"before the clock":            {at: 1020, ids: 3, clock: 1024, to: 1032, want: 1032},
-		"of this tick":                {at: 1020, ids: 2, clock: 1020, to: 1032, want: 1032},
-		"all of this tick":            {at: 1020, ids: 3, clock: 1020, to: 1032, want: 1060},
-		"ahead of the clock":          {at: 1024, ids: 1, clock: 1020, to: 1032, want: 1032},
-		"all ahead of the clock":      {at: 1024, ids: 3, clock: 1020, to: 1032, want: 1060},
-		"at the limit":                {at: 1032, ids: 1, clock: 1020, to: 1032, want: 1032},
-		"later":                       {at: 1036, ids: 1, clock: 1020, to: 1032, want: 1060},
-		"no higher":                   {clock: 1020, to: 1064, want: 1060},
-		"a clock that is past it":     {clock: 1040, to: 1032, want: 1060},
-		"and one that is, with an id": {at: 1020, ids: 1, clock: 1040, to: 1032, want: 1032},
+		"1 of 3 ids in the clock's tick":       {at: 1020, ids: 1, clock: 1020, to: 1032, want: 1032},
+		"the clock at the new limit":           {at: 1020, ids: 3, clock: 1032, to: 1032, want: 1032},
+		"no ids":                               {clock: 1020, to: 1032, want: 1032},
+		"the last id before the clock":         {at: 1020, ids: 3, clock: 1024, to: 1032, want: 1032},
+		"2 of 3 ids in the clock's tick":       {at: 1020, ids: 2, clock: 1020, to: 1032, want: 1032},
+		"all ids in the clock's tick":          {at: 1020, ids: 3, clock: 1020, to: 1032, want: 1060},
+		"the clock before the last id":         {at: 1024, ids: 1, clock: 1020, to: 1032, want: 1032},
+		"the clock before a used-up tick":      {at: 1024, ids: 3, clock: 1020, to: 1032, want: 1060},
+		"the last id at the new limit":         {at: 1032, ids: 1, clock: 1020, to: 1032, want: 1032},
+		"the last id after the new limit":      {at: 1036, ids: 1, clock: 1020, to: 1032, want: 1060},
+		"a new limit above the old":            {clock: 1020, to: 1064, want: 1060},
+		"the clock after the limit, no ids":    {clock: 1040, to: 1032, want: 1060},
+		"the clock after the limit, and an id": {at: 1020, ids: 1, clock: 1040, to: 1032, want: 1032},
 	} {
 		clock := &handClock{c.at}
 		g := newTest(t, narrow, clock.now)
@@ -137,7 +127,7 @@ func TestLower(t *testing.T) {
 	}
 }
 
-// A limit that is not higher does not change, and no id is skipped.
+// Lowering a limit to its present value skips no id.
 func TestLowerToWhatItIs(t *testing.T) {
 	g := newTest(t, narrow, (&handClock{1020}).now)
 	g.Limit().Set(1060)
