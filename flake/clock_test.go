@@ -71,8 +71,8 @@ func TestMonotonicClockOfTheMachine(t *testing.T) {
 	}
 }
 
-// If the clock is a day ahead for a second, ids neither stop nor become wrong, neither in the same
-// process nor in the next process after a crash in that second.
+// If the clock is a day ahead for a second, ids do not stop and their times stay right. This also
+// holds for the next process after a crash in that second.
 func (f format[ID, P, G, S]) testDayAhead(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) { f.dayAhead(t, filepath.Join(dir, "timestamp")) })

@@ -91,7 +91,7 @@ func TestSnoVectors(t *testing.T) {
 	}
 }
 
-// snoConfigurations are snapshots in JSON, which both can read.
+// snoConfigurations are snapshots in JSON, which both libraries can read.
 var snoConfigurations = []string{
 	`{}`,
 	`{"partition": [65, 10]}`,
@@ -117,8 +117,8 @@ func snoPair(t *testing.T, config []byte, clock func() uint64) (*sno.Generator, 
 	return must(sno.NewGenerator(&ours, sno.Options{Clock: clock})), must(peer.NewGenerator(&theirs, nil))
 }
 
-// Both accept and reject the same bounds of the sequence, in either order. Constants in different
-// units are equal.
+// Both libraries accept and reject the same bounds of the sequence, in either order. Their constants
+// are equal once converted to the same unit.
 func TestSnoBounds(t *testing.T) {
 	for _, low := range []int{0, 1, 10, 65520, 65535} {
 		for _, width := range []int{1, 2, 3, 4, 5, 6, 7, 100, 65536} {
@@ -198,7 +198,7 @@ func TestSnoNew(t *testing.T) {
 	}
 	t.Log(kinds)
 	if len(kinds) != 3 {
-		t.Error("not all kinds were met")
+		t.Error("not all kinds of ids occurred")
 	}
 }
 

@@ -22,8 +22,8 @@ func split(t *testing.T, worker, sequence uint8, epoch int64) ours.Layout {
 	return l
 }
 
-// Both libraries decode an id alike, and Make reverses Decompose: for a million ids of either, in all
-// splits, including the first and the last of each.
+// Both libraries decode an id alike, and Make reverses Decompose. The ids are a million from both
+// libraries, in all splits, including the first and the last id of each split.
 func TestSnowflake(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	read := 0

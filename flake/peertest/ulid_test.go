@@ -11,11 +11,11 @@ import (
 	"github.com/flake-go/flake/flake/ulid"
 )
 
-// ourULIDs returns ids with the extremes of all fields, and then ids that a generator makes, one by
-// one and in runs.
+// ourULIDs returns ids with the lowest and highest values of all fields, and then ids from a
+// generator's Reserve and NextN.
 func ourULIDs(t *testing.T) (ids []ulid.ID) {
 	for i := range 1 << 4 {
-		high := func(bit int, most uint64) uint64 { return most * uint64(i>>bit&1) }
+		high := func(bit int, highest uint64) uint64 { return highest * uint64(i>>bit&1) }
 		id, err := ulid.Make(high(0, ulid.MaxMilli), flake.Worker(high(1, uint64(flake.MaxWorker))), uint16(high(2, 1<<16-1)), uint16(high(3, 1<<16-1)))
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func ourULIDs(t *testing.T) (ids []ulid.ID) {
 	return ids
 }
 
-// oklog/ulid reads our ids in every form that both have, also with ParseStrict.
+// oklog/ulid's ParseStrict, Scan and UnmarshalBinary read our ids.
 func TestULIDOfOurs(t *testing.T) {
 	ids := ourULIDs(t)
 	for i, id := range ids {

@@ -13,16 +13,16 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-var peerIDs = flag.Int("peer.ids", 100_000, "how many ids of each library the other reads")
+var peerIDs = flag.Int("peer.ids", 100_000, "how many ids of each library the other library reads")
 
 // someWorker has its highest and its lowest bit set.
 const someWorker flake.Worker = 0x8200_0000_0001
 
-// ourUUIDs returns ids with the extremes of all fields, and then ids that a generator makes, one by
-// one and in runs.
+// ourUUIDs returns ids with the lowest and highest values of all fields, and then ids from a
+// generator's Reserve and NextN.
 func ourUUIDs(t *testing.T) (ids []uuidv7.ID) {
 	for i := range 1 << 4 {
-		high := func(bit int, most uint64) uint64 { return most * uint64(i>>bit&1) }
+		high := func(bit int, highest uint64) uint64 { return highest * uint64(i>>bit&1) }
 		id, err := uuidv7.Make(high(0, uuidv7.MaxMilli), flake.Worker(high(1, uint64(flake.MaxWorker))), uint16(high(2, 1<<12-1)), uint16(high(3, 1<<14-1)))
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // Attempts coordinates one goroutine, which makes attempts, with any number of callers. The
-// goroutine may make an attempt at any time, and must make one when [Attempts.Asked] receives.
+// goroutine may make an attempt at any time, and must make one when [Attempts.Asked] has a value.
 // It reports each result with [Attempts.Settle]. Callers wait in [Attempts.Await].
 type Attempts struct {
 	patience time.Duration
@@ -38,7 +38,7 @@ func New(patience time.Duration, what string, changed func(before, now error)) *
 	}
 }
 
-// Asked returns a channel that receives when a caller waits.
+// Asked returns a channel that has a value when a caller waits for an attempt.
 func (a *Attempts) Asked() <-chan struct{} { return a.asked }
 
 // Slow returns the error that callers get when they have waited too long.
@@ -56,7 +56,7 @@ func (a *Attempts) state() (round chan struct{}, err error) {
 	return a.round, a.err
 }
 
-// Settle records the result of an attempt and wakes callers.
+// Settle records the result of an attempt and wakes the callers that wait.
 func (a *Attempts) Settle(err error) {
 	a.mu.Lock()
 	before := a.err

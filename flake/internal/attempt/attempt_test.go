@@ -55,7 +55,7 @@ func TestAwait(t *testing.T) {
 		all.Wait()
 		select {
 		case <-a.Asked():
-			t.Error("another attempt is requested without need")
+			t.Error("an unnecessary attempt is requested")
 		default:
 		}
 		if !slices.Equal(*got, results{{}, {}, {}}) || a.Err() != nil {
@@ -64,7 +64,7 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// After a failed attempt, callers fail at once, unless their condition is true.
+// After a failed attempt, callers fail immediately, unless their condition is true.
 func TestAwaitFails(t *testing.T) {
 	a, got := newAttempts()
 	a.Settle(errFailed)
@@ -92,7 +92,7 @@ func TestAwaitFails(t *testing.T) {
 	}
 }
 
-// An attempt that takes too long fails later callers too, until it ends.
+// While an attempt takes too long, later callers fail too.
 func TestAwaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, got := newAttempts()
@@ -119,8 +119,8 @@ func TestAwaitEnds(t *testing.T) {
 	})
 }
 
-// A caller that was suspended until its patience ran out gets the result as of then, and does not
-// affect a later attempt.
+// A caller may be suspended until after its patience has run out. It then gets the result as of that
+// moment, and does not affect a later attempt.
 func TestHeldUp(t *testing.T) {
 	a, got := newAttempts()
 	yes, no := func() bool { return true }, func() bool { return false }

@@ -67,8 +67,8 @@ type doubting struct {
 
 func (d *doubting) Doubted() time.Duration { return d.ahead }
 
-// A clock that goes far ahead or back is logged when it does, with what to do, and when it is right
-// again.
+// When the clock goes far ahead or back, the log says what to do. It also says when the clock is
+// right again.
 func TestClockIsReported(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)

@@ -30,7 +30,7 @@ type Marks struct {
 	names   map[string]bool        // the names in use; guarded by saving
 	kept    []*Marker              // the markers whose marks are kept ahead; guarded by saving
 	ended   bool                   // guarded by saving
-	linger  int                    // beats without ids until marks no longer move; 0 means they always move
+	linger  int                    // beats without ids after which marks no longer move; 0 means they always move
 	quiet   int                    // beats since the last id; guarded by saving
 
 	alone    bool // whether the file is one generator's, which closes it

@@ -59,7 +59,7 @@ func (w countingWriter) Sync() error {
 	return w.Writer.Sync()
 }
 
-// did fails unless there were that many saves since the last call.
+// did fails the test unless the number of saves since the last call is saves.
 func (c *counting) did(t *testing.T, saves int, when string) {
 	t.Helper()
 	if c.overwrites+c.writes != saves || c.writes > 2 || c.syncs != c.writes || c.renames != c.writes || c.folders != c.writes {
@@ -110,8 +110,8 @@ func (b *bench) inFile(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(c.Marks))
 }
 
-// There is one write per second, however many generators there are, and none after a while without
-// calls.
+// There is one write per second for any number of generators. After a while without calls there are
+// no writes.
 func TestWrites(t *testing.T) {
 	for _, n := range []int{1, 64} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -120,8 +120,8 @@ func TestNoMarkWithoutBeginning(t *testing.T) {
 	b.openIn(t, m, "a")
 }
 
-// A name is reserved from before its mark is read until its generator is closed: otherwise the
-// mark might be older than the last ids.
+// A name is reserved before its mark is read, and until its generator is closed. Otherwise the mark
+// that was read might be older than the last ids.
 func TestNameIsReserved(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, mark.OS{})
@@ -163,7 +163,7 @@ func TestNameIsReserved(t *testing.T) {
 	b.openIn(t, m, "a")
 }
 
-// If several generators are opened at once under one name, one succeeds.
+// If several generators are opened under one name at the same time, exactly one succeeds.
 func TestNameAtOnce(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, mark.OS{})

@@ -220,7 +220,7 @@ func TestCloseOnAFullDisk(t *testing.T) {
 	}
 }
 
-// hung is a disk on which each operation waits for answer.
+// hung is a disk that hangs in each operation until answer has a value.
 type hung struct {
 	mark.OS
 	answer chan struct{}
@@ -261,8 +261,8 @@ func TestHungDiskHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// A call that does not wait fails at once, and a call whose context is done fails with the context's
-// cause.
+// While the disk hangs, a call that does not wait fails immediately. A call whose context is done
+// fails with the context's cause.
 func TestHungDiskAndContexts(t *testing.T) {
 	b := newBench(t)
 	h := hung{answer: make(chan struct{}, 1)}

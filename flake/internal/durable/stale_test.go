@@ -8,8 +8,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// As the guide says of a mark that was lost or restored from a backup: no id repeats if the clock is
-// past the last id, however old the mark is.
+// If the mark is lost or restored from a backup, no id repeats as long as the clock is past the last
+// id. The guide says so.
 func TestStaleMark(t *testing.T) {
 	const step, steps = 60_000, 6 // ms between ids
 	for name, c := range map[string]struct {

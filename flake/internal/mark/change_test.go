@@ -171,8 +171,8 @@ func TestChangedInASave(t *testing.T) {
 	}
 }
 
-// If a save fails in place and no new file can be written, the confirmed content stays, and the next
-// save is in place again.
+// If a save in place fails and no new file can be written, the content of the last successful save
+// stays. The next save is in place again.
 func TestSaveThatFailsInPlace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	torn := &tearing{}
@@ -187,14 +187,14 @@ func TestSaveThatFailsInPlace(t *testing.T) {
 		saved(t, path, milli)
 		before, err := os.ReadFile(path)
 		if err != nil || !bytes.Equal(f.now.at(f.now.slot), image{data: before, size: f.now.size}.at(f.now.slot)) {
-			t.Fatalf("the confirmed content has changed, %v", err)
+			t.Fatalf("the content of the last successful save has changed, %v", err)
 		}
 	}
 	save(t, f, 20)
 	saved(t, path, 20)
 }
 
-// tearing is a disk that overwrites only the first bytes, and creates no file.
+// If at is above 0, tearing is a disk that overwrites only the first at bytes and creates no file.
 type tearing struct {
 	OS
 	at int

@@ -50,10 +50,10 @@ func TestFormat(t *testing.T) {
 }
 
 func TestContentComesBack(t *testing.T) {
-	most := slices.Repeat([]uint64{math.MaxUint64}, MaxWords)
+	words := slices.Repeat([]uint64{math.MaxUint64}, MaxWords)
 	for _, c := range []Content{
 		{}, alone(0), alone(1), alone(Max),
-		{Marks: map[string]Mark{"a": {1, Max, most}, "": {}, `<">ä`: {Latest: 1}}},
+		{Marks: map[string]Mark{"a": {1, Max, words}, "": {}, `<">ä`: {Latest: 1}}},
 		{Number: &Number{}},
 		{
 			Number:  &Number{"a", "/b/", math.MaxUint64, 2, 3, 4, 5, 6},

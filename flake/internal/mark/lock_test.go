@@ -132,7 +132,7 @@ func TestLockIsLostInASave(t *testing.T) {
 	}
 }
 
-// If the kernel does not lock, Lock fails.
+// If the system call fails, so does flock.
 func TestLockThatFails(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "lock"))
 	if err != nil {
@@ -158,7 +158,7 @@ func TestLockIsKeptYoung(t *testing.T) {
 	}
 }
 
-// A lock is not kept if its file or folder cannot be read.
+// Keep fails if the lock file is closed, or if its directory is gone.
 func TestLockThatIsClosed(t *testing.T) {
 	lock, err := OS{}.Lock(filepath.Join(t.TempDir(), "mark.lock"))
 	if err == nil {
@@ -186,7 +186,8 @@ func TestLockThatIsClosed(t *testing.T) {
 	}
 }
 
-// unread is a disk whose files cannot be read, and its lock, which may have to be taken again.
+// unread is a disk that fails to read files while err is set. It is also its own lock, whose next
+// Keep returns again.
 type unread struct {
 	OS
 	again bool

@@ -134,8 +134,8 @@ func (w *failingWriter) Close() error {
 	return w.d.step("close", func() error { return err })
 }
 
-// A save is durable once it returns, and fails if any step does; until the rename, the file has the
-// old mark. A mark that cannot be written in place is written to a new file.
+// A mark that cannot be written in place is written to a new file, in steps that make it durable. If
+// a step fails, so does the save. Until the rename, the file has the old mark.
 func TestSaveStepByStep(t *testing.T) {
 	d := &failing{}
 	path := filepath.Join(t.TempDir(), "mark")

@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// The simulation must find repeated ids if nodes do not follow one of the rules.
+// If nodes break one of the rules, the simulation must find ids that repeat.
 func TestFleetFinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		Fleet
@@ -25,8 +25,8 @@ func TestFleetFinds(t *testing.T) {
 		"a number that is returned below its ids":   {Fleet{Stops: true, Memory: func(m workers.Memory) workers.Memory { return lower{m} }}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const most = 500
-			for seed := c.first; seed < c.first+most; seed += 2 {
+			const seeds = 500
+			for seed := c.first; seed < c.first+seeds; seed += 2 {
 				r := ManyFleets(c.Fleet, seed, 2*fleetSize)
 				t.Logf("%+v", r)
 				if r.Duplicates+r.Overlaps > 0 {

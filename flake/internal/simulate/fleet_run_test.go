@@ -52,9 +52,9 @@ const (
 	hold      = time.Minute
 	fleetSize = 5
 	numbers   = 4
-	formats   = 4         // each process has generators of at least one of them
-	lasts     = 14 * hold // the length of a life
-	answer    = 5 * time.Second
+	formats   = 4 // each process has generators of at least one of them
+	lifetime  = 14 * hold
+	timeout   = 5 * time.Second // of a request to the store
 
 	// fleetUnit is the length of a tick in ms. It is long, so that two nodes with the same
 	// number repeat ids if they make any at about the same time.
@@ -125,7 +125,7 @@ func RunFleet(of Fleet, seed uint64, trace func(format string, args ...any)) Fle
 		f.nodes = append(f.nodes, newFleetNode(f, i))
 	}
 	f.spawn(nil, f.faults)
-	f.run(born + lasts)
+	f.run(born + lifetime)
 	f.settle()
 	for _, t := range f.tasks {
 		t.end()

@@ -147,7 +147,7 @@ func (m *fleetNode) ask(late bool, do func()) error {
 	t.wait(f.span(100 * time.Millisecond))
 	silent := func() error {
 		f.report.Unanswered++
-		t.wait(answer)
+		t.wait(timeout)
 		return errNoAnswer
 	}
 	chance := 100

@@ -26,9 +26,9 @@ func TestFleetFar(t *testing.T) {
 	}
 }
 
-// Without an operator, the nodes notice most restores. Ids repeat if a node claims a number before
-// any node has seen a sign. It takes many fleets to show the difference, since most restores do no
-// harm.
+// Without an operator, the nodes notice most restores by signs in the store. Ids repeat if a node
+// claims a number before any node has seen a sign. Since most restores do no harm, only many fleets
+// show that signs help.
 func TestFleetUnattended(t *testing.T) {
 	lives := *fleetLives
 	r := ManyFleets(Fleet{Restore: Nothing}, 1, lives)

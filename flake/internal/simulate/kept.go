@@ -20,8 +20,8 @@ type Generator struct {
 	IDs func(n int, got Got) error
 }
 
-// whose is the position, in a sequence, of the bits that hold the number of the id's generator.
-const whose = 24
+// generatorBit is the lowest bit of a sequence that holds the number of the id's generator.
+const generatorBit = 24
 
 // NameOf returns the name of the mark of a node's i-th generator. The first name is empty.
 func NameOf(i int) string {
@@ -39,9 +39,9 @@ func Kept(generators ...func(*Machine) (Generator, error)) Config {
 		Marks: func(file []byte) func(uint32) (uint64, error) {
 			c, err := mark.Parse(file)
 			return func(sequence uint32) (uint64, error) {
-				at, found := c.Marks[NameOf(int(sequence>>whose))]
+				at, found := c.Marks[NameOf(int(sequence>>generatorBit))]
 				if err == nil && !found {
-					return 0, fmt.Errorf("no mark of generator %d", sequence>>whose)
+					return 0, fmt.Errorf("no mark of generator %d", sequence>>generatorBit)
 				}
 				return at.Milli, err
 			}
@@ -108,7 +108,7 @@ func (n *kept) IDs(count int, got Got) error {
 			g.Now()
 		}
 	}
-	return n.now[i].IDs(count, func(milli uint64, sequence uint32) { got(milli, uint32(i)<<whose|sequence) })
+	return n.now[i].IDs(count, func(milli uint64, sequence uint32) { got(milli, uint32(i)<<generatorBit|sequence) })
 }
 
 // BadCall closes one of several generators and opens it again.

@@ -136,7 +136,7 @@ func each[R any](n uint64, run func(i uint64) R) (total R) {
 	return total
 }
 
-// A life is the life of one node, throughout all its processes.
+// life is the life of one node, across all its processes.
 type life struct {
 	Config
 	m      *Machine
@@ -386,8 +386,8 @@ func (l *life) mark(sequence uint32) (milli uint64, err error) {
 	return l.sure(sequence)
 }
 
-// glitch sets the clock far ahead, for less time than a node takes to believe it. In that time
-// the node may be called and killed. If it could make ids before, it must make ids afterwards.
+// glitch sets the clock far ahead, and back before a node believes it. In between, the node may be
+// called and killed. A node that could make ids before the glitch must make ids after it.
 func (l *life) glitch() {
 	rng := l.m.rng
 	fit := l.fit()
@@ -441,12 +441,12 @@ func (l *life) answers() bool {
 //   - the clock did not show the time of an id during the call. This rule keeps ids of several
 //     nodes from being out of order by more than the nodes' clocks differ.
 type ledger struct {
-	runs   runs[uint64] // by millisecond
-	last   map[int]id   // by caller and generator
-	report *Report
-	m      *Machine
-	seed   uint64
-	any    bool // whether ids may come in any order: Unordered
+	runs      runs[uint64] // by millisecond
+	last      map[int]id   // by caller and generator
+	report    *Report
+	m         *Machine
+	seed      uint64
+	unordered bool // as in Config
 }
 
 // runs are the used sequences, keyed by the other parts that identify an id.
@@ -490,12 +490,12 @@ func (l *ledger) add(caller int, now id) {
 	if l.runs.add(now.milli, run{now.sequence, now.sequence}) {
 		l.wrong(&l.report.Duplicates, "id %d:%d twice", now.milli, now.sequence)
 	}
-	of := caller<<8 | int(now.sequence>>whose)
-	if last, ok := l.last[of]; ok && !l.any && !now.above(last) {
+	key := caller<<8 | int(now.sequence>>generatorBit)
+	if last, ok := l.last[key]; ok && !l.unordered && !now.above(last) {
 		l.wrong(&l.report.Disorders, "caller %d: %d:%d after %d:%d",
 			caller, now.milli, now.sequence, last.milli, last.sequence)
 	}
-	l.last[of] = now
+	l.last[key] = now
 }
 
 func (l *ledger) wrong(count *int, format string, args ...any) {

@@ -13,22 +13,22 @@ import (
 type Machine struct {
 	Disk *Disk
 
-	rng    *rand.Rand
-	now    time.Duration // true time since 1970
-	off    time.Duration // how far the clock is ahead of true time
-	drift  int64         // the drift of the clock, in parts per million
-	gained time.Duration // the total drift, which monotonic time shares
-	frozen time.Duration // until when (true time) the clock stands still
-	stands time.Duration // the time that the frozen clock shows
-	armed  int           // the number of clock reads until a step; 0 means no step
-	step   time.Duration // the size of that step
-	steps  int           // the number of steps so far
-	ends   time.Duration // when (true time) the step undo happens; 0 means never
-	undo   time.Duration
-	jumped time.Duration      // when (true time) the clock last went far ahead
-	shown  [][2]time.Duration // the range of clock minus monotonic time, before each step
-	top    time.Duration      // the latest time shown before a step back, in this process
-	hurry  bool               // whether ids are made faster than ticks allow
+	rng     *rand.Rand
+	now     time.Duration // true time since 1970
+	off     time.Duration // how far the clock is ahead of true time
+	drift   int64         // the drift of the clock, in parts per million
+	gained  time.Duration // the total drift, which monotonic time shares
+	frozen  time.Duration // until when (true time) the clock stands still
+	stopped time.Duration // the time that the frozen clock shows
+	armed   int           // the number of clock reads until a step; 0 means no step
+	step    time.Duration // the size of that step
+	steps   int           // the number of steps so far
+	ends    time.Duration // when (true time) the step undo happens; 0 means never
+	undo    time.Duration
+	jumped  time.Duration      // when (true time) the clock last went far ahead
+	shown   [][2]time.Duration // the range of clock minus monotonic time, before each step
+	top     time.Duration      // the latest time shown before a step back, in this process
+	hurry   bool               // whether ids are made faster than ticks allow
 
 	// preempt runs after the clock was read and before the reader continues. It models other
 	// goroutines.
@@ -97,7 +97,7 @@ func (m *Machine) Sleep(_ context.Context, d time.Duration) error {
 
 func (m *Machine) wall() time.Duration {
 	if m.now < m.frozen {
-		return m.stands
+		return m.stopped
 	}
 	return m.now + m.off
 }
@@ -165,7 +165,7 @@ func (m *Machine) shift(by time.Duration) {
 	}
 	shown := m.wall() - m.now
 	if m.frozen > 0 { // the clock may not have been read since the freeze ended
-		shown = min(shown, m.stands-m.frozen)
+		shown = min(shown, m.stopped-m.frozen)
 	}
 	if m.off+by-shown > tick.MaxStep {
 		m.jumped = m.now
@@ -175,10 +175,10 @@ func (m *Machine) shift(by time.Duration) {
 	m.steps++
 }
 
-// glitch steps the clock, and steps it back after lasts.
-func (m *Machine) glitch(by, lasts time.Duration) {
+// glitch steps the clock, and steps it back after the given time.
+func (m *Machine) glitch(by, after time.Duration) {
 	m.shift(by)
-	m.ends, m.undo = m.now+lasts, -by
+	m.ends, m.undo = m.now+after, -by
 }
 
 func (m *Machine) span(limit time.Duration) time.Duration {
@@ -205,9 +205,9 @@ func (m *Machine) fault() string {
 		m.drift = m.rng.Int64N(1001) - 500
 		return fmt.Sprintf("slew of %d ppm", m.drift)
 	case 2:
-		m.stands = m.now + m.off
+		m.stopped = m.now + m.off
 		m.frozen = m.now + m.span(tick.MaxStep)
-		m.shown = append(m.shown, [2]time.Duration{m.stands - m.frozen - m.gained, m.off - m.gained})
+		m.shown = append(m.shown, [2]time.Duration{m.stopped - m.frozen - m.gained, m.off - m.gained})
 		m.steps++
 		return fmt.Sprintf("freeze of %v", m.frozen-m.now)
 	case 3:
