@@ -93,11 +93,11 @@ func (m *Marks) Saved() (mark.Content, string) {
 	return m.saved, m.file.Path()
 }
 
-// reserve reserves k's name until drop. It returns the last mark under that name, or nil if
-// there is none, and an upper bound on the times of the ids of closed generators. If the mark is
-// in a separate file, as in early releases, reserve sets k.former to that file. It fails rather
-// than start a new mark if the file may already have one for this generator.
-func (m *Marks) reserve(k *Marker) (last *mark.Mark, before uint64, err error) {
+// reserve reserves k's name until drop. It returns the last mark under that name or, if there is
+// none, an upper bound on the times of the ids of closed generators. If the mark is in a separate
+// file, as in early releases, reserve sets k.former to that file. It fails rather than start a new
+// mark if the file may already have one for this generator.
+func (m *Marks) reserve(k *Marker) (last *mark.Mark, floor uint64, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
 	own, found := m.saved.Marks[k.name]
@@ -124,7 +124,7 @@ func (m *Marks) reserve(k *Marker) (last *mark.Mark, before uint64, err error) {
 		return nil, m.latest, nil
 	}
 	k.latest = own.Latest
-	return &own, m.latest, nil
+	return &own, 0, nil
 }
 
 // Names returns the names of the marks in the file, sorted.

@@ -91,7 +91,7 @@ func OpenOn(ctx context.Context, name string, source Source, o Options) (*Marker
 
 // begin waits until the clock has passed the last mark, and saves a new mark.
 func (k *Marker) begin(ctx context.Context, allowed time.Duration) (err error) {
-	last, before, err := k.marks.reserve(k)
+	last, floor, err := k.marks.reserve(k)
 	if err != nil {
 		return err
 	}
@@ -107,10 +107,9 @@ func (k *Marker) begin(ctx context.Context, allowed time.Duration) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(k.marks.open, func() { cancel(errEnded) })()
-	after, floor := uint64(0), uint64(0)
+	after := uint64(0)
 	if last == nil {
 		k.log.Warn("no timestamp is kept yet: starting a new one")
-		floor = before
 	} else if err := k.restore(last.Words); err != nil {
 		return err
 	} else if after, err = k.resume(ctx, last.Milli, allowed); err != nil {
