@@ -7,38 +7,15 @@ import (
 
 	theirs "github.com/oklog/ulid/v2"
 
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/ulid"
 )
 
-// ourULIDs returns ids with the lowest and highest values of all fields, and then ids from a
-// generator's Reserve and NextN.
-func ourULIDs(t *testing.T) (ids []ulid.ID) {
-	for i := range 1 << 4 {
-		high := func(bit int, highest uint64) uint64 { return highest * uint64(i>>bit&1) }
-		id, err := ulid.Make(high(0, ulid.MaxMilli), flake.Worker(high(1, uint64(flake.MaxWorker))), uint16(high(2, 1<<16-1)), uint16(high(3, 1<<16-1)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, id)
-	}
+func ourULIDs(t *testing.T) []ulid.ID {
 	g, err := ulid.NewGenerator(someWorker, ulid.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for some := make([]ulid.ID, 100); len(ids) < *peerIDs; ids = append(ids, some...) {
-		run, err := g.Reserve(t.Context(), len(some))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n, err := g.NextN(t.Context(), some[run.Count:]); err != nil {
-			t.Fatal(n, err)
-		}
-		for i := range run.Count {
-			some[i] = run.At(i)
-		}
-	}
-	return ids
+	return ourIDs(t, g, ulid.Make, ulid.MaxMilli, 1<<16-1, 1<<16-1)
 }
 
 // oklog/ulid's ParseStrict, Scan and UnmarshalBinary read our ids.

@@ -1,6 +1,7 @@
 package peertest
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"math/rand/v2"
@@ -18,32 +19,41 @@ var peerIDs = flag.Int("peer.ids", 100_000, "how many ids of each library the ot
 // someWorker has its highest and its lowest bit set.
 const someWorker flake.Worker = 0x8200_0000_0001
 
-// ourUUIDs returns ids with the lowest and highest values of all fields, and then ids from a
-// generator's Reserve and NextN.
-func ourUUIDs(t *testing.T) (ids []uuidv7.ID) {
-	for i := range 1 << 4 {
-		high := func(bit int, highest uint64) uint64 { return highest * uint64(i>>bit&1) }
-		id, err := uuidv7.Make(high(0, uuidv7.MaxMilli), flake.Worker(high(1, uint64(flake.MaxWorker))), uint16(high(2, 1<<12-1)), uint16(high(3, 1<<14-1)))
+func ourUUIDs(t *testing.T) []uuidv7.ID {
+	g, err := uuidv7.NewGenerator(someWorker, uuidv7.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ourIDs(t, g, uuidv7.Make, uuidv7.MaxMilli, 1<<12-1, 1<<14-1)
+}
+
+type generator[ID interface{ Plus(i int) ID }] interface {
+	Reserve(ctx context.Context, n int) (flake.RunOf[ID], error)
+	NextN(ctx context.Context, dst []ID) (int, error)
+}
+
+// ourIDs returns ids with the lowest and the given highest values of all fields, and then ids from
+// g's Reserve and NextN.
+func ourIDs[ID interface{ Plus(i int) ID }](t *testing.T, g generator[ID],
+	parts func(milli uint64, worker flake.Worker, sequence, random uint16) (ID, error),
+	milli uint64, sequence, random uint16) (ids []ID) {
+	for i := range uint64(1 << 4) {
+		id, err := parts(milli*(i&1), flake.MaxWorker*flake.Worker(i>>1&1), sequence*uint16(i>>2&1), random*uint16(i>>3))
 		if err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, id)
 	}
-	g, err := uuidv7.NewGenerator(someWorker, uuidv7.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for some := make([]uuidv7.ID, 100); len(ids) < *peerIDs; ids = append(ids, some...) {
+	for some := make([]ID, 100); len(ids) < *peerIDs; ids = append(ids, some...) {
 		run, err := g.Reserve(t.Context(), len(some))
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := g.NextN(t.Context(), some[run.Count:])
-		if err != nil {
-			t.Fatal(n, err)
-		}
 		for i := range run.Count {
 			some[i] = run.At(i)
+		}
+		if n, err := g.NextN(t.Context(), some[run.Count:]); err != nil {
+			t.Fatal(n, err)
 		}
 	}
 	return ids
