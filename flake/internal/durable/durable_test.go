@@ -154,7 +154,8 @@ func (b *bench) open(t *testing.T) *node {
 // kill ends a node like kill -9: nothing is written, and the lock is released.
 func kill(d *node) { d.marks.file.Close() }
 
-func (b *bench) saved(t *testing.T) uint64 {
+// content returns the content of the file.
+func (b *bench) content(t *testing.T) mark.Content {
 	t.Helper()
 	data, err := os.ReadFile(b.path)
 	if err != nil {
@@ -164,7 +165,13 @@ func (b *bench) saved(t *testing.T) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.Marks[""].Milli
+	return c
+}
+
+// saved returns the nameless mark in the file.
+func (b *bench) saved(t *testing.T) uint64 {
+	t.Helper()
+	return b.content(t).Marks[""].Milli
 }
 
 func TestFirstStart(t *testing.T) {

@@ -99,15 +99,7 @@ func (b *bench) openIn(t *testing.T, m *Marks, name string) *node {
 // inFile returns the names in the file.
 func (b *bench) inFile(t *testing.T) []string {
 	t.Helper()
-	data, err := os.ReadFile(b.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := mark.Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.Sorted(maps.Keys(c.Marks))
+	return slices.Sorted(maps.Keys(b.content(t).Marks))
 }
 
 // There is one write per second for any number of generators. After a while without calls there are

@@ -26,13 +26,8 @@ func TestRemember(t *testing.T) {
 	}
 	inFile := func(want uint64) {
 		t.Helper()
-		data, err := os.ReadFile(b.path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := mark.Parse(data)
-		if err != nil || c.Number == nil && want > 0 || c.Number != nil && c.Number.Number != want {
-			t.Errorf("the file has %v, %v, not %d", c, err, want)
+		if c := b.content(t); c.Number == nil && want > 0 || c.Number != nil && c.Number.Number != want {
+			t.Errorf("the file has %v, not %d", c, want)
 		}
 	}
 	inFile(1)
@@ -129,14 +124,7 @@ func TestLatest(t *testing.T) {
 		t.Fatal(err)
 	}
 	const high = someTime + window
-	latest := func(name string) uint64 {
-		data, err := os.ReadFile(b.path)
-		c, parseErr := mark.Parse(data)
-		if err := errors.Join(err, parseErr); err != nil {
-			t.Fatal(err)
-		}
-		return c.Marks[name].Latest
-	}
+	latest := func(name string) uint64 { return b.content(t).Marks[name].Latest }
 	if m.Latest() != high || latest("plain") != high || latest("turning") != high {
 		t.Errorf("%d, %d and %d, not %d", m.Latest(), latest("plain"), latest("turning"), high)
 	}
