@@ -157,6 +157,13 @@ func TestFarTimes(t *testing.T) {
 	if lowest, highest := Span(before, far); lowest != (ID{}) || highest != Make(last, MaxWorker, 1<<16-1) {
 		t.Errorf("%x to %x", lowest, highest)
 	}
+	path := filepath.Join(t.TempDir(), "timestamp")
+	if mark, err := RaiseMark(path, before); mark.UnixMilli() != 0 || err != nil {
+		t.Errorf("the mark is raised to %v, %v", mark, err)
+	}
+	if mark, err := RaiseMark(path, far); err == nil {
+		t.Errorf("the mark is raised to %v, not %v, without an error", mark, far)
+	}
 }
 
 func TestNew(t *testing.T) {
