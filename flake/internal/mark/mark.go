@@ -180,7 +180,7 @@ func (f *File) save(c Content) error {
 	if len(next.data) >= maxSize {
 		return errLarge
 	}
-	if err := f.hold(); err != nil {
+	if err := f.checkHeld(); err != nil {
 		return err
 	}
 	var inPlace error
@@ -195,7 +195,7 @@ func (f *File) save(c Content) error {
 			return err
 		}
 	}
-	if err := f.hold(); err != nil {
+	if err := f.checkHeld(); err != nil {
 		return err
 	}
 	f.now, f.sure = next, true
@@ -260,7 +260,7 @@ func (f *File) replace(next image) error {
 	if err != nil {
 		return err
 	}
-	if err := f.hold(); err != nil {
+	if err := f.checkHeld(); err != nil {
 		return err
 	}
 	f.sure = false // until the directory is synced
@@ -270,9 +270,9 @@ func (f *File) replace(next image) error {
 	return f.disk.SyncDir(filepath.Dir(f.path))
 }
 
-// hold checks that no other process holds the file or has changed it since the last save;
+// checkHeld checks that no other process holds the file or has changed it since the last save;
 // otherwise the marks might be older than the other process's ids.
-func (f *File) hold() error {
+func (f *File) checkHeld() error {
 	again, err := f.lock.Keep()
 	f.doubt = f.doubt || again
 	if err != nil || !f.doubt {
