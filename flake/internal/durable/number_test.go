@@ -119,21 +119,21 @@ func TestLatest(t *testing.T) {
 	s := &stateful{Generator: ids, safe: 0}
 	o := b.options()
 	o.Marks = m
-	turning, err := OpenOn(t.Context(), "turning", s, o)
+	rewinding, err := OpenOn(t.Context(), "rewinding", s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const high = someTime + window
 	latest := func(name string) uint64 { return b.content(t).Marks[name].Latest }
-	if m.Latest() != high || latest("plain") != high || latest("turning") != high {
-		t.Errorf("%d, %d and %d, not %d", m.Latest(), latest("plain"), latest("turning"), high)
+	if m.Latest() != high || latest("plain") != high || latest("rewinding") != high {
+		t.Errorf("%d, %d and %d, not %d", m.Latest(), latest("plain"), latest("rewinding"), high)
 	}
 	b.clock.Store(someTime - 3600_000)
-	if err := errors.Join(plain.Renew(), turning.Close(), plain.Close()); err != nil {
+	if err := errors.Join(plain.Renew(), rewinding.Close(), plain.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if m.Latest() != high || latest("plain") != someTime-3600_000 || latest("turning") != high {
-		t.Errorf("set back: %d, %d and %d, not %d", m.Latest(), latest("plain"), latest("turning"), high)
+	if m.Latest() != high || latest("plain") != someTime-3600_000 || latest("rewinding") != high {
+		t.Errorf("set back: %d, %d and %d, not %d", m.Latest(), latest("plain"), latest("rewinding"), high)
 	}
 	m.Close()
 
@@ -144,11 +144,11 @@ func TestLatest(t *testing.T) {
 	ids = b.ids()
 	b.clock.Add(1)
 	o.Marks = m
-	if _, err := OpenOn(t.Context(), "turning", &stateful{Generator: ids}, o); err != nil {
+	if _, err := OpenOn(t.Context(), "rewinding", &stateful{Generator: ids}, o); err != nil {
 		t.Fatal(err)
 	}
-	if latest("turning") != high {
-		t.Errorf("opened again: %d", latest("turning"))
+	if latest("rewinding") != high {
+		t.Errorf("opened again: %d", latest("rewinding"))
 	}
 }
 

@@ -81,8 +81,8 @@ func TestGrowth(t *testing.T) {
 	saved(t, path, 1)
 }
 
-// Whatever other programs do to the file, the next save leaves an intact one, and later saves
-// need no space again.
+// Whatever other programs do to the file, the next save leaves an intact file. Later saves are in
+// place again.
 func TestChangedByOthers(t *testing.T) {
 	write := func(path string, data []byte) error { return os.WriteFile(path, data, 0o644) }
 	for name, change := range map[string]func(path string, old []byte) error{

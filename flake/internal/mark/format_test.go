@@ -182,7 +182,7 @@ func TestSlotWrittenOtherwise(t *testing.T) {
 	for name, c := range map[string]struct {
 		slot     []byte
 		old, new string
-		whole    bool
+		intact   bool
 	}{
 		"as it is":           {good, "", "", true},
 		"full":               {full, "", "", true},
@@ -200,8 +200,8 @@ func TestSlotWrittenOtherwise(t *testing.T) {
 		header, _, _ := bytes.Cut(slot, []byte{'\n'})
 		start := header[:len(header)-8]
 		copy(header[len(start):], fmt.Sprintf("%08x", checksum(start, slot[len(header):])))
-		if _, _, whole := parseSlot(slot); whole != c.whole {
-			t.Errorf("%s: whole %v", name, whole)
+		if _, _, intact := parseSlot(slot); intact != c.intact {
+			t.Errorf("%s: intact %v", name, intact)
 		}
 	}
 	if c, err := Parse(append(newSlot(0, []byte("{}"), block), good[:block-1]...)); err == nil {
@@ -249,8 +249,8 @@ func TestSlotSize(t *testing.T) {
 		if fits != want {
 			t.Errorf("%d bytes fit: %v", n, fits)
 		}
-		if _, text, whole := parseSlot(newSlot(2, bytes.Repeat([]byte{'x'}, n), block)); fits && (!whole || len(text) != n || len(next.data) != 2*block) {
-			t.Errorf("%d bytes round-trip to %d, %v", n, len(text), whole)
+		if _, text, intact := parseSlot(newSlot(2, bytes.Repeat([]byte{'x'}, n), block)); fits && (!intact || len(text) != n || len(next.data) != 2*block) {
+			t.Errorf("%d bytes round-trip to %d, %v", n, len(text), intact)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func TestLockIsLostInASave(t *testing.T) {
 			}
 			for range 2 {
 				if err := f.Save(alone(2000)); err == nil {
-					t.Errorf("saved, although another process came before %s; it ended: %v", step, ends)
+					t.Errorf("saved, although another process ran before %s; it had ended: %v", step, ends)
 				}
 			}
 			data, err := os.ReadFile(path)

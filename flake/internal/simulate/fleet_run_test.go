@@ -135,7 +135,7 @@ func RunFleet(of Fleet, seed uint64, trace func(format string, args ...any)) Fle
 	return report
 }
 
-// settle ends all faults, then checks that as many nodes make ids as there are numbers.
+// settle ends all faults. Then at least one node per number must make ids.
 func (f *fleet) settle() {
 	f.calm = true
 	f.trace("all is well from here on")

@@ -27,8 +27,8 @@ type Shape struct {
 	PerTick int    // number of ids in a tick, 1 to MaxPerTick
 }
 
-// The generator's state is one word: the time from the first tick to the last tick with ids,
-// in ms, and in the bits below it the number of ids used in that last tick.
+// The generator's state is one word. Its high bits are the time from the first tick to the last
+// tick with ids, in ms. Its low bits are the number of ids used in that last tick.
 const (
 	closed = ^uint64(0) // the word of a closed generator
 
