@@ -46,9 +46,9 @@ func TestHalves(t *testing.T) {
 			if err != nil || text(id) != test.text || s.IDs.Format() != f || f.Name != name || f.Size != 16 {
 				t.Errorf("%v, %v, %s", id, err, text(id))
 			}
-			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.text, formats.Canonical))
-			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.uuid, formats.Canonical))
-			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(string(id.AppendOctets(nil, 16)), formats.Octets))
+			expect(t, fmt.Sprint(id)+" "+test.fields)(s.decompose(test.text, formats.Canonical))
+			expect(t, fmt.Sprint(id)+" "+test.fields)(s.decompose(test.uuid, formats.Canonical))
+			expect(t, fmt.Sprint(id)+" "+test.fields)(s.decompose(string(id.AppendOctets(nil, 16)), formats.Octets))
 			expect(t, "badarg")(s.Get(t.Context(), Meta{0, true}))
 			_, err = formats.KindOf("uuidv7").Format(nil).Parse(string(f.Append(nil, id, 62)), 62) // fails unless it is a UUID of version 7
 			if (err == nil) != (f == formats.KindOf("uuidv7").Format(nil)) {

@@ -82,14 +82,12 @@ func (s *Server) Span(kind Kind, first, last uint64) (lowest, highest formats.Nu
 	return lowest, highest, s.Count(kind, err)
 }
 
-// Decompose parses an id, as [formats.Format.Parse] does, and returns it and its fields.
-func (s *Server) Decompose(text string, base int) (id formats.Number, fields []formats.Field, err error) {
-	if id, err = s.IDs.Format().Parse(text, base); err == nil {
-		fields = s.IDs.Format().Fields(id)
-	} else {
+// Decompose parses an id, as [formats.Format.Parse] does, for a caller that asks for its fields.
+func (s *Server) Decompose(text string, base int) (id formats.Number, err error) {
+	if id, err = s.IDs.Format().Parse(text, base); err != nil {
 		err = ErrBadArgument
 	}
-	return id, fields, s.Count(KindDecompose, err)
+	return id, s.Count(KindDecompose, err)
 }
 
 // Most returns the largest number of ids that one request may ask for; limit is the maximum for

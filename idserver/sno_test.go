@@ -33,10 +33,10 @@ func TestSno(t *testing.T) {
 	expect(t, "[{{15047 15427081619865468939} 1 sno}]")(s.Take(t.Context(), KindLease, 1, Meta{}, nil))        // 3AC7D61800FF410A000B
 	expect(t, "[{{15047 15427080524648808460} 1 sno}]")(s.Take(t.Context(), KindLease, 1, Meta{0, true}, nil)) // 3AC7D6180000410A000C
 	expect(t, "{15047 15427080524648808450} [{time 1767225600000 0 39} {tick_tock 0 39 1} {meta 0 40 8} "+
-		"{partition 16650 48 16} {sequence 2 64 16}]")(s.Decompose("9d5ve822232im224", formats.Canonical))
+		"{partition 16650 48 16} {sequence 2 64 16}]")(s.decompose("9d5ve822232im224", formats.Canonical))
 	id := formats.Number{Hi: 0x3ac7, Lo: 0xd6180101ffffffff}
 	expect(t, fmt.Sprint(id)+" [{time 1767225600000 0 39} {tick_tock 1 39 1} {meta 1 40 8} "+
-		"{partition 65535 48 16} {sequence 65535 64 16}]")(s.Decompose("9d5ve82329xxxxxx", formats.Canonical))
+		"{partition 65535 48 16} {sequence 65535 64 16}]")(s.decompose("9d5ve82329xxxxxx", formats.Canonical))
 	lowest, highest := formats.Number{Hi: 0x3ac7, Lo: 0xd618000000000000}, formats.Number{Hi: 0x3ac7, Lo: 0xd61803ffffffffff}
 	expect(t, fmt.Sprint(lowest, highest))(s.Span(KindSpan, milli, milli+4))
 	expect(t, "{0 0} {65535 18446744073709551615}")(s.Span(KindSpan, sno.Epoch, sno.MaxMilli))

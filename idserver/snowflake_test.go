@@ -38,7 +38,7 @@ func TestSnowflake(t *testing.T) {
 			expect(t, fmt.Sprintf("{0 %d}", test.first))(s.Get(t.Context(), Meta{}))
 			expect(t, fmt.Sprintf("[{{0 %d} 3 %s}]", test.first+1, f.Name))(s.Take(t.Context(), KindLease, 3, Meta{}, nil))
 			expect(t, "badarg")(s.Get(t.Context(), Meta{0, true}))
-			expect(t, fmt.Sprintf("{0 %d} [%s {sequence 0 52 12}]", test.first, test.who))(s.Decompose(canonical, formats.Canonical))
+			expect(t, fmt.Sprintf("{0 %d} [%s {sequence 0 52 12}]", test.first, test.who))(s.decompose(canonical, formats.Canonical))
 			expect(t, canonical)(string(f.Append(nil, formats.Number{Lo: test.first}, formats.Canonical)), nil)
 			if got := f.Name; (got == "flake-idgen") != (name == "flake-idgen") {
 				t.Errorf("format %s", got)

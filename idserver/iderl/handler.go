@@ -107,8 +107,8 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 			t.id(highest)
 		}
 	case idserver.KindDecompose:
-		if _, fields, err := s.Decompose(q.text, q.base); t.result(err) {
-			t.fields(fields)
+		if id, err := s.Decompose(q.text, q.base); t.result(err) {
+			t.fields(t.format.Fields(id))
 		}
 	case idserver.KindInfo:
 		t.info(s.Info())

@@ -109,7 +109,7 @@ func (s *Server) decompose(w http.ResponseWriter, r *http.Request, p parameters)
 	if all := inspect.Read(makersOf(asked), value, base, false, time.Now()); len(all) > 0 {
 		g, value, as = &asked[all[0].Maker], all[0].Text, all[0].Base
 	}
-	id, _, err := g.Server.Decompose(value, as)
+	id, err := g.Server.Decompose(value, as)
 	if err != nil {
 		allowed := textsOf(asked, base)
 		if base == formats.Canonical {
