@@ -10,10 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/formats"
-	"github.com/flake-go/flake/idserver"
 )
 
 const (
@@ -24,11 +20,7 @@ const (
 // accessed returns a server, and a function that sends it a request with a token.
 func accessed(t *testing.T, a Access) (s *Server, ask func(path, token string) *http.Response) {
 	t.Helper()
-	g, err := flake.NewGenerator(1, flake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = New(Options{Access: a, Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: formats.Flake(g)}}}})
+	s = New(Options{Access: a, Generators: flakes(t)})
 	return s, func(path, token string) *http.Response {
 		r := httptest.NewRequest(http.MethodGet, "http://flake.example"+path, nil)
 		if token != "" {

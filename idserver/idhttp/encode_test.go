@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 )
@@ -31,11 +30,7 @@ func (w *watched) Write(b []byte) (int, error) {
 // A long answer lets other goroutines run.
 func TestOthersFirst(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	generator, err := flake.NewGenerator(1, flake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := New(Options{Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: formats.Flake(generator)}}}})
+	s := New(Options{Generators: flakes(t)})
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/v1/ids?n=1000&base=2", nil)
 	w := &watched{ResponseWriter: httptest.NewRecorder(), ran: make(chan struct{})}
 	q, fault := s.ask(r, mustRead(t, r, ofIDs), idserver.MaxMany)
@@ -59,12 +54,8 @@ type gone struct{ http.ResponseWriter }
 func (gone) Write([]byte) (int, error) { return 0, net.ErrClosed }
 
 // Once the caller has gone, no more ids are encoded.
-func TestCallerGone(t *testing.T) {
-	generator, err := flake.NewGenerator(1, flake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := &question{format: formats.Flake(generator).Format(), media: text, base: formats.Canonical}
+func TestCallerGone(*testing.T) {
+	q := &question{format: formats.KindOf("flake").Format(nil), media: text, base: formats.Canonical}
 	q.writeIDs(gone{httptest.NewRecorder()}, []formats.Run{{Count: 1 << 50}}) // would take years
 }
 

@@ -17,9 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
-	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/internal/certstest"
 )
 
@@ -29,11 +27,7 @@ func listening(t *testing.T) string { return "http://" + listeningWith(t, nil) }
 // listeningWith returns the address of a server, with TLS unless config is nil.
 func listeningWith(t *testing.T, config *tls.Config) string {
 	t.Helper()
-	generator, err := flake.NewGenerator(1, flake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := New(Options{Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: formats.Flake(generator)}}}})
+	s := New(Options{Generators: flakes(t)})
 	if config != nil {
 		s.TLS = func() *tls.Config { return config }
 	}
@@ -282,11 +276,7 @@ type slow struct {
 
 func newSlow(t *testing.T) slow {
 	t.Helper()
-	generator, err := flake.NewGenerator(1, flake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slow{formats.Flake(generator), make(chan struct{})}
+	return slow{flakes(t)[0].Server.IDs, make(chan struct{})}
 }
 
 func (s slow) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
@@ -422,12 +412,7 @@ func TestNetHTTPIsLogged(t *testing.T) {
 
 // Over plain HTTP, except on loopback, browsers do not say which page a GET is from.
 func TestPagesElsewhere(t *testing.T) {
-	generator, err := flake.NewGenerator(1, flake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const token = "0123456789abcdef"
-	generators := []Generator{{Name: "flake", Server: &idserver.Server{IDs: formats.Flake(generator)}}}
+	generators := flakes(t)
 	for name, test := range map[string]struct {
 		options Options
 		method  string
@@ -438,8 +423,8 @@ func TestPagesElsewhere(t *testing.T) {
 		"a browser's POST": {Options{Access: Access{AnyHost: true}}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://flake.example"}, 200},
 		"another site's":   {Options{Access: Access{AnyHost: true}}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://elsewhere.example"}, 403},
 		"not a browser":    {Options{Access: Access{AnyHost: true}}, "GET", nil, 200},
-		"no password":      {Options{Access: Access{Token: token}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
-		"the token":        {Options{Access: Access{Token: token}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Bearer " + token}, 200},
+		"no password":      {Options{Access: Access{Token: tokenA}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
+		"the token":        {Options{Access: Access{Token: tokenA}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Bearer " + tokenA}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.options.Generators = generators

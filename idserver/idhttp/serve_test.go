@@ -52,6 +52,16 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return here, nil
 }
 
+// flakes returns a list of one generator, flake.
+func flakes(t *testing.T) []Generator {
+	t.Helper()
+	ids, err := flake.NewGenerator(1, flake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []Generator{{Name: "flake", Server: &idserver.Server{IDs: formats.Flake(ids)}}}
+}
+
 // source is a source whose readiness the test sets.
 type source struct {
 	formats.Source
@@ -63,11 +73,7 @@ func (s source) Ready() error { return s.ready() }
 // server returns a server that serves pipes, and a client for it.
 func server(t *testing.T, o Options, ready func() error) (*Server, *pipes, *http.Client) {
 	t.Helper()
-	generator, err := flake.NewGenerator(1, flake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serving(o, source{formats.Flake(generator), ready})
+	return serving(o, source{flakes(t)[0].Server.IDs, ready})
 }
 
 // serving is like server, with the given source.
@@ -281,7 +287,7 @@ func testListenerEnds(t *testing.T) {
 // However many requests wait for a body that never arrives, other requests are answered. Without the
 // token, requests are refused before their body arrives.
 func TestNoBody(t *testing.T) {
-	for _, token := range []string{"", "0123456789abcdef"} {
+	for _, token := range []string{"", tokenA} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			t.Run(method+" "+token, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { testNoBody(t, token, method) })
