@@ -126,9 +126,8 @@ func testHalvesRuns(t *testing.T, s *Server) {
 	}
 }
 
-// testLastSequence uses up a millisecond. No id has the last sequence. With that sequence the
-// library counts in the random bits, but a client may replace the random bits of any id that it
-// gets from a server.
+// testLastSequence uses up the ids of a millisecond. The server returns no id with the last
+// sequence: there the library counts on in the random bits, which clients may replace.
 func testLastSequence(t *testing.T, s *Server) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

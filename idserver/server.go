@@ -56,16 +56,16 @@ func (s *Server) Get(ctx context.Context, meta Meta) (formats.Number, error) {
 	return run.First, s.Count(KindGet, err)
 }
 
-// Take takes n ids in ascending order for a request of kind KindGetMany, KindGetBinary or
-// KindLease. n must be from 1 to MaxMany, or for a lease to MaxLease. Take takes all ids or fails.
-// A request for more than MaxInline ids takes turns with other requests. If a metabyte is
+// Take takes n ids in ascending order, or fails and takes none. kind is KindGetMany, KindGetBinary
+// or KindLease. n must be from 1 to s.Most(MaxMany), or for a lease to s.Most(MaxLease). A request
+// for more than MaxInline ids takes turns with other requests; t is its Turn. If a metabyte is
 // given, the format must have one.
 func (s *Server) Take(ctx context.Context, kind Kind, n int, meta Meta, t *Turn) (runs []formats.Run, err error) {
-	most := MaxMany
+	limit := MaxMany
 	if kind == KindLease {
-		most = MaxLease
+		limit = MaxLease
 	}
-	if b, ok := s.metabyte(meta); !ok || n < 1 || n > s.Most(most) {
+	if b, ok := s.metabyte(meta); !ok || n < 1 || n > s.Most(limit) {
 		err = ErrBadArgument
 	} else if runs, err = s.reserve(ctx, n, b, t); err == nil {
 		s.counts.ids.Add(uint64(n))
@@ -125,7 +125,7 @@ func (s *Server) reserve(ctx context.Context, n int, meta uint8, t *Turn) (runs 
 			runs = append(runs, run)
 		}
 	}
-	// If the sequence starts at random, the runs of a tick come in any order.
+	// If the sequence starts at random, the runs of a tick are in any order.
 	slices.SortFunc(runs, func(a, b formats.Run) int { return a.First.Compare(b.First) })
 	return runs, nil
 }

@@ -17,8 +17,8 @@ func (s *Server) share() int { return max(share, s.IDs.PerTick()/4) }
 func (s *Server) MaxRuns(n int) int { return 2 + n/s.share() }
 
 // turns makes large requests take turns, with a share of ids in each turn, so that together they
-// use at most one processor. The queues alternate too, so that smaller requests finish first, and
-// callers that are not nodes get as many turns as nodes do, however many nodes there are.
+// use at most one processor. The queues take turns too. So smaller requests finish first, and
+// nodes, however many there are, get no more turns than other callers.
 type turns struct {
 	mu      sync.Mutex
 	holder  *Turn // the request whose turn it is, or nil
@@ -61,8 +61,8 @@ func (s *turns) turn(queue, n int) *Turn {
 	return &Turn{turns: s, queue: queue, ready: make(chan struct{}, 1)}
 }
 
-// next ends the turn that t holds, if any, and waits for t's next turn. If ctx ends, it fails,
-// and only End may be called after that.
+// next ends the turn that t holds, if any, and waits for t's next turn. If ctx ends first, next
+// fails. After an error, only End may be called.
 func (t *Turn) next(ctx context.Context) error {
 	if t.turns == nil {
 		return ErrBusy

@@ -40,8 +40,8 @@ func newAsked(t *testing.T) asked {
 	return asked{s, ids}
 }
 
-// lease starts taking n ids in a turn. It returns pointers to variables that later hold the positions of
-// its first and its last id among all ids.
+// lease starts a lease of n ids. Once it ends, *first and *last are the positions of its first and
+// last ids among all ids.
 func (a asked) lease(t *testing.T, n int, turn *Turn) (first, last *int) {
 	first, last = new(int), new(int)
 	go func() {
@@ -61,7 +61,7 @@ func (a asked) lease(t *testing.T, n int, turn *Turn) (first, last *int) {
 func (a asked) node(t *testing.T, n int) (first, last *int)  { return a.lease(t, n, a.TurnOfNode(n)) }
 func (a asked) other(t *testing.T, n int) (first, last *int) { return a.lease(t, n, a.TurnOfOther(n)) }
 
-// A small request finishes before larger ones that came earlier, from nodes and from others.
+// A small request finishes before larger ones that arrived earlier, whether from nodes or others.
 func TestLessIsSooner(t *testing.T) { synctest.Test(t, testLessIsSooner) }
 
 func testLessIsSooner(t *testing.T) {
@@ -111,7 +111,7 @@ func testLongest(t *testing.T) {
 	}
 }
 
-// Long requests finish in the order in which they came. Shorter ones in one queue alternate.
+// Long requests finish in the order in which they arrived. Shorter ones in one queue alternate.
 func TestQueues(t *testing.T) { synctest.Test(t, testQueues) }
 
 func testQueues(t *testing.T) {

@@ -297,7 +297,7 @@ func TestNoCalls(t *testing.T) {
 	}
 }
 
-// An answer is complete, or an error with one of the known reasons.
+// A request that fails midway is answered with only an error.
 func TestNoPartialAnswer(t *testing.T) {
 	for _, request := range []string{"{get_many,7}", "{get_many,7,62}", "{get_binary,7}", "{lease,7}"} {
 		h := handlerOf(&stock{perTick: 3, left: 2, err: flake.ErrTimestampNotSaved})

@@ -20,9 +20,9 @@ import (
 )
 
 // MaxGenerate limits the number of ids that one call to flake_harness makes, and MaxGenerateBytes
-// limits their bytes or digits. A call for more raises system_limit, because ids take four
-// times as much memory as terms as they do in the reply. For the same reason only one such call
-// runs at a time.
+// limits their bytes or digits. A call for more raises system_limit. The limits are low, and only
+// one such call runs at a time, because ids take four times as much memory as terms than as bytes
+// of the reply.
 const (
 	MaxGenerate      = 100_000
 	MaxGenerateBytes = 5 << 19
@@ -136,7 +136,7 @@ func ok(value etf.Term) etf.Tuple { return etf.Tuple{etf.Atom("ok"), value} }
 
 func failed(err error) etf.Tuple { return etf.Tuple{etf.Atom("error"), etf.Atom(idserver.Reason(err))} }
 
-// digitsOf is like digits, but takes a term. A term that is not an integer is not a valid base.
+// digitsOf is like digits, for a term. Only an integer can be a valid base.
 func digitsOf(t etf.Term) (base int, ok bool) {
 	n, _ := t.(int64)
 	return digits(n)
@@ -261,8 +261,8 @@ func getDefaultIf([]etf.Term) (etf.Term, error) {
 	return etf.String(name), nil
 }
 
-// getIfHwInt returns the MAC address of an interface as {ok, Integer}; for a loopback interface
-// the integer is 0. Any other interface without an address raises badarg, as in the original.
+// getIfHwInt returns the MAC address of an interface as {ok, Integer}. Without an address, it
+// returns {ok, 0} for a loopback interface, and raises badarg for others, as in the original.
 func getIfHwInt(args []etf.Term) (etf.Term, error) {
 	name, _ := args[0].(etf.String)
 	i, err := net.InterfaceByName(string(name))

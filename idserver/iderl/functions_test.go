@@ -166,7 +166,7 @@ func TestTimedGenerate(t *testing.T) {
 	}
 }
 
-// get_if_hw_int returns 0 for a loopback interface without an address; for others without one it raises badarg.
+// Without an address, get_if_hw_int returns 0 for a loopback interface, and raises badarg for others.
 func TestInterfaceAddress(t *testing.T) {
 	mac := net.HardwareAddr{2, 0, 0, 0, 1, 1}
 	for _, test := range []struct {

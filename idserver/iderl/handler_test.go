@@ -167,14 +167,14 @@ type alone struct {
 
 func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
 	if a.busy.Swap(true) {
-		a.t.Errorf("%d ids are taken while others are", n)
+		a.t.Errorf("%d ids are taken during another Reserve", n)
 	}
 	runtime.Gosched()
 	defer a.busy.Store(false)
 	return a.Source.Reserve(ctx, n, meta)
 }
 
-// Large requests take turns, whoever makes them.
+// Large requests take turns, whether they come from calls, functions or callers that are not nodes.
 func TestLargeAlone(t *testing.T) {
 	const each, n = 8, 10 << 10
 	h := handlerOf(&stock{perTick: 1 << 12, left: 100})

@@ -143,7 +143,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 // An answer with many long ids is complete, and is written in pieces that take little memory. It
 // ends at the first write that fails.
 func TestManyIDs(t *testing.T) {
-	const n, most = 60000, 16 << 10
+	const n, maxPiece = 60000, 16 << 10
 	for _, tt := range []struct {
 		url, between string
 		step         int
@@ -162,11 +162,11 @@ func TestManyIDs(t *testing.T) {
 		if strings.Join(w.all, "") != want.String() {
 			t.Errorf("%s: the answer has other ids", tt.url)
 		}
-		if few := 2 + 2*want.Len()/most; len(w.all) > few {
+		if few := 2 + 2*want.Len()/maxPiece; len(w.all) > few {
 			t.Errorf("%s: %d pieces of %d bytes", tt.url, len(w.all), want.Len())
 		}
 		for _, piece := range w.all {
-			if len(piece) > most {
+			if len(piece) > maxPiece {
 				t.Errorf("%s: a piece of %d bytes", tt.url, len(piece))
 			}
 		}

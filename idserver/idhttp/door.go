@@ -168,7 +168,7 @@ func hostMatters(a *Access, metrics bool, r *http.Request) bool {
 // crossSite reports whether a request is, or may be, from another site's page. Over plain HTTP,
 // except on loopback, browsers send no Sec-Fetch-Site, and Origin only with a POST. A GET then
 // shows only that it comes from a browser, so it may be from another site. Older browsers, such
-// as Safari before 16.4, do the same on loopback.
+// as Safari before 16.4, never send Sec-Fetch-Site.
 func crossSite(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site"
@@ -181,8 +181,8 @@ func crossSite(r *http.Request) bool {
 	return r.Method == http.MethodGet && !withToken && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
-// knows reports whether a request contains the token. The time that this takes does not depend
-// on how much of the token is right.
+// knows reports whether a request contains the token. How long it takes does not depend on how
+// much of the token is right.
 func (a *Access) knows(r *http.Request) bool {
 	_, given, ok := r.BasicAuth()
 	if !ok {

@@ -11,13 +11,13 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// chunk is the number of bytes of ids written at a time. Ids of a run take no memory before
-// they are written.
+// chunk is the number of bytes of ids written at a time. Until then, the ids of a run take no
+// memory.
 const chunk = 16 << 10
 
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, chunk) }}
 
-// body writes an answer in chunks. After a write has failed, because the caller has gone, it
+// body writes an answer in chunks. A failed write means that the caller has gone; after it, body
 // writes nothing.
 type body struct {
 	question

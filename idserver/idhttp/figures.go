@@ -15,8 +15,8 @@ import (
 // rates are the rates of the seconds that a chart shows, with the current second last.
 type rates []uint64
 
-// ratesOf returns the rate at which a count rose from each sample to the next. Until there are
-// two samples, it is 0.
+// ratesOf returns the rate at which a count rose from each sample to the next. With fewer than
+// two samples, it returns a single rate of 0.
 func ratesOf(all []sample, count func(*sample) uint64) (r rates) {
 	for i := 1; i < len(all); i++ {
 		n := count(&all[i]) - count(&all[i-1])

@@ -111,9 +111,9 @@ func addTrouble(all []trouble, name, what string, err error, since, now time.Tim
 
 // Names lists the first few generators, and how many more there are.
 func (t trouble) Names() string {
-	const most = 3
-	if more := len(t.names) - most; more > 0 {
-		return strings.Join(t.names[:most], ", ") + " and " + strconv.Itoa(more) + " more"
+	const shown = 3
+	if more := len(t.names) - shown; more > 0 {
+		return strings.Join(t.names[:shown], ", ") + " and " + strconv.Itoa(more) + " more"
 	}
 	return strings.Join(t.names, ", ")
 }

@@ -222,11 +222,11 @@ func baseOf(p parameters, all ...*formats.Format) (int, *problem) {
 	return int(base), nil
 }
 
-func formatsOf(all []Generator) (of []*formats.Format) {
+func formatsOf(all []Generator) (list []*formats.Format) {
 	for i := range all {
-		of = append(of, all[i].format())
+		list = append(list, all[i].format())
 	}
-	return of
+	return list
 }
 
 // readMeta reads the metabyte, which is allowed only if the format has one.

@@ -22,9 +22,13 @@ type maker struct {
 func (m maker) Format() *formats.Format { return m.format }
 func (m maker) Worker() uint64          { return m.worker }
 
-// inspecting returns a server with some of these generators: flake; orders, a snowflake generator
-// since 2020; bills, one since 2010; events, a sno generator; and odd, a flake generator whose
-// worker appears in an id of orders if that id is read in base 62.
+// inspecting returns a server with the named generators:
+//
+//	flake   flake
+//	orders  snowflake, with an epoch in 2020
+//	bills   snowflake, with Twitter's epoch, in 2010
+//	events  sno
+//	odd     flake, with the worker that an id of orders has if it is read in base 62
 func inspecting(names string) *Server {
 	since2010, since2020 := snowflake.Twitter, snowflake.Twitter
 	since2010.Datacenter, since2010.Worker = 5, 5

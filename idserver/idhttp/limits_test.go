@@ -223,8 +223,8 @@ func TestLimitListener(t *testing.T) {
 	}
 }
 
-// Even a request for which there is no room, such as one for /healthz, ends the silence of its
-// connection.
+// After a request, its connection no longer counts as silent, even if there was no room for the
+// request, as for one for /healthz.
 func TestRequestWithoutRoom(t *testing.T) {
 	inner := make(callers, 1)
 	l := &limited{inner, false, newLines(1, 1, 2)}
@@ -241,7 +241,7 @@ func TestRequestWithoutRoom(t *testing.T) {
 	}
 	first, second, _ := accept(), accept(), accept()
 	if !l.answer(first) || l.answer(second) {
-		t.Error("there is not room for one")
+		t.Error("there is not room for exactly one request")
 	}
 	accept()
 	for i, f := range conns {
@@ -251,7 +251,7 @@ func TestRequestWithoutRoom(t *testing.T) {
 	}
 }
 
-// A request on a connection that has just been closed does not make it count as open again.
+// After a request on a connection that was just closed, the connection does not count as open.
 func TestRequestOnClosed(t *testing.T) {
 	inner := make(callers, 1)
 	l := &limited{inner, false, newLines(1, 1, 1)}

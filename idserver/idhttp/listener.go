@@ -23,9 +23,9 @@ type limited struct {
 	*lines
 }
 
-// lines bound the number of a server's open connections, and the number of those with a request
-// being answered. When one connection too many arrives, the one that has been silent the longest
-// is closed. If the new connection's host has too many, only that host's are considered.
+// lines limits a server's open connections, and how many of them have a request being answered.
+// When one connection too many arrives, the one that has been silent the longest is closed. If the
+// new connection's host has too many, only that host's connections are considered.
 type lines struct {
 	secure bool // TLS runs above the connections
 	log    *slog.Logger

@@ -121,7 +121,7 @@ func TestPeerRates(t *testing.T) {
 	}
 }
 
-// The latencies of the last minute are those of its samples.
+// lastMinute counts only the calls of the last minute, for the doors that had any.
 func TestLastMinute(t *testing.T) {
 	var all []sample
 	if got := lastMinute(all); got != nil {

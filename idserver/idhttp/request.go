@@ -81,8 +81,8 @@ func (p *parameters) read(query string, known []string) *problem {
 	return nil
 }
 
-// number returns an integer parameter, or 0 if it is not given. The integer must be in the given
-// range.
+// number returns an integer parameter, or 0 if it is not given. The integer must be between from
+// and to.
 func (p parameters) number(name string, from, to int) (int, *problem) {
 	value, given := p[name]
 	if !given {

@@ -81,8 +81,8 @@ func (s *Server) sample() {
 			s.peers.update(now, s.Node.Peers)
 		}
 		wall := now.Round(0) // strips the monotonic time
-		if by := s.steps.note(wall, now.Sub(s.started)); by != 0 {
-			s.Log.Info("the clock was set, or the machine slept", "by", by.Round(time.Millisecond))
+		if step := s.steps.note(wall, now.Sub(s.started)); step != 0 {
+			s.Log.Info("the clock was set, or the machine slept", "by", step.Round(time.Millisecond))
 		}
 		s.samples.add(one)
 		select {
@@ -110,23 +110,23 @@ type stepCounts struct {
 	back, forward atomic.Uint64
 }
 
-// note compares the clock with the time that has passed, and returns by how much the clock was
-// set since the last call.
-func (s *stepCounts) note(wall time.Time, passed time.Duration) (by time.Duration) {
+// note compares the clock with the time that has passed since the start. It returns by how much
+// the clock was set since the last call, or 0 if that is less than minStep.
+func (s *stepCounts) note(wall time.Time, passed time.Duration) (step time.Duration) {
 	start := wall.Add(-passed)
 	if !s.start.IsZero() {
-		by = start.Sub(s.start)
+		step = start.Sub(s.start)
 	}
 	s.start = start
 	switch {
-	case by <= -minStep:
+	case step <= -minStep:
 		s.back.Add(1)
-	case by >= minStep:
+	case step >= minStep:
 		s.forward.Add(1)
 	default:
 		return 0
 	}
-	return by
+	return step
 }
 
 // peerRates tracks how many ids per second each connected node takes.

@@ -89,8 +89,8 @@ type Options struct {
 	// SpareConnections.
 	Connections int
 
-	Recent *Recent      // the lines of the log that the page shows; nil: none but the start
-	Log    *slog.Logger // nil: slog.Default
+	Recent *Recent      // the lines of the log that the page shows; if nil, only the start
+	Log    *slog.Logger // if nil, slog.Default
 }
 
 // Generator is an id server and its name.
@@ -211,8 +211,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answers.Put(a)
 }
 
-// httpLog logs all lines of net/http with the same message. The lines contain the caller's address,
-// so a log that is limited by message would let all of them through if each line were a message.
+// httpLog logs all lines of net/http with the same message. As messages, the lines would all
+// differ, because they contain the caller's address, and a log that limits each message would let
+// all of them through.
 type httpLog struct{ *slog.Logger }
 
 func (l httpLog) Write(line []byte) (int, error) {

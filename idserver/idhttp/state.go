@@ -159,9 +159,9 @@ func lastMinute(all []sample) (states []latencyState) {
 
 // refused returns how many callers were refused, or were disconnected because of their behavior.
 func (t Traffic) refused() (n uint64) {
-	for _, by := range []map[string]uint64{t.HandshakeFailures, t.Closes} {
-		for _, times := range by {
-			n += times
+	for _, counts := range []map[string]uint64{t.HandshakeFailures, t.Closes} {
+		for _, count := range counts {
+			n += count
 		}
 	}
 	return n

@@ -68,15 +68,15 @@ func Read(all []Maker, text string, base int, guess bool, now time.Time) []Readi
 	return found
 }
 
-// mostOthers is the maximum number of readings that Others returns.
-const mostOthers = 4
+// maxOthers limits the readings that Others returns.
+const maxOthers = 4
 
 // Others returns the readings that cast doubt on the one at index best.
 func Others(all []Reading, best int) (others []Reading) {
 	chosen := &all[best]
 	for i, r := range all {
 		switch {
-		case len(others) == mostOthers || !r.Likely:
+		case len(others) == maxOthers || !r.Likely:
 			return others
 		case i == best || r.ID == chosen.ID && r.Milli == chosen.Milli && r.rank > chosen.rank: // the same id again
 		case !chosen.InBase() && r.InBase() && r.rank >= foreign: // digits cast no doubt on a format's own text
