@@ -73,7 +73,7 @@ type Conn struct {
 	watched map[etf.Atom]etf.Ref // the monitors of called processes, by name
 }
 
-// call is a call that has not been answered.
+// call is an unanswered call.
 type call struct {
 	process etf.Ref       // the monitor of the called process
 	done    chan struct{} // closed when answer or err is set
@@ -262,10 +262,10 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	c.fail(err, func(waiting *call) bool { return waiting.process == ref })
 }
 
-// fail ends the calls that the function which selects. Their error is err.
-func (c *Conn) fail(err error, which func(*call) bool) {
+// fail ends each call for which match returns true, with the error err.
+func (c *Conn) fail(err error, match func(*call) bool) {
 	for tag, waiting := range c.calls {
-		if which(waiting) {
+		if match(waiting) {
 			delete(c.calls, tag)
 			waiting.err = err
 			close(waiting.done)

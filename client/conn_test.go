@@ -36,7 +36,7 @@ func TestCall(t *testing.T) {
 	for range 2 {
 		if _, err := c.Call(t.Context(), "nobody", etf.Atom("a")); !errors.Is(err, ErrNoProcess) ||
 			!strings.HasPrefix(err.Error(), "call nobody: ") {
-			t.Errorf("call of no name: %v", err)
+			t.Errorf("call of a name that is not registered: %v", err)
 		}
 	}
 	if _, err := c.Call(t.Context(), "echo", struct{}{}); err == nil {
@@ -202,7 +202,7 @@ func TestTicktime(t *testing.T) {
 	}
 }
 
-// Frames that a node may send.
+// Frames that a caller does not need are ignored. Malformed ones end the connection.
 func TestFrames(t *testing.T) {
 	const answers = "\x70\x83\x68\x03\x61\x02\x77\x00\x77\x00\x83" // {2,'',''} and the version byte of the message
 	for _, tt := range []struct {
@@ -215,14 +215,14 @@ func TestFrames(t *testing.T) {
 		{"an answer to another call", answers + "\x68\x02\x61\xFF\x77\x01a", ""},
 		{"an answer with a reference",
 			answers + "\x68\x02\x5A\x00\x01\x77\x01a\x00\x00\x00\x01\x00\x00\x00\x01\x77\x01a", ""},
-		{"an operation of no interest", "\x70\x83\x68\x01\x61\x63", ""},
-		{"one as long as a message", "\x70\x83\x68\x03\x61\x01\x77\x00\x77\x00", ""},
-		{"a message as a later release may have it", "\x70\x83\x68\x02\x61\x02\x77\x00", ""},
-		{"an end of a process likewise", "\x70\x83\x68\x02\x61\x15\x77\x00", ""},
+		{"an operation that callers ignore", "\x70\x83\x68\x01\x61\x63", ""},
+		{"another operation with as many elements as a send", "\x70\x83\x68\x03\x61\x01\x77\x00\x77\x00", ""},
+		{"a send as a later release may write it", "\x70\x83\x68\x02\x61\x02\x77\x00", ""},
+		{"the end of a process as a later release may write it", "\x70\x83\x68\x02\x61\x15\x77\x00", ""},
 		{"the end of a process that is not watched", "\x70\x83\x68\x05\x61\x15\x77\x00\x77\x00" +
 			"\x5A\x00\x01\x77\x01a\x00\x00\x00\x01\x00\x00\x00\x01\x77\x01a", ""},
 		{"a distribution header", "\x83\x44\x00", "distribution header"},
-		{"no term", "\x70\x83\xFF", "etf"},
+		{"not a term", "\x70\x83\xFF", "etf"},
 		{"nothing after the control message", "\x70\x83\x68\x03\x61\x02\x77\x00\x77\x00", "without a message"},
 	} {
 		p := startPeer(t)
@@ -287,7 +287,7 @@ func TestLargeFrameFreed(t *testing.T) {
 	runtime.KeepAlive(frame)
 }
 
-// A process that ends during a call.
+// A call fails if its process ends.
 func TestDown(t *testing.T) {
 	p := startPeer(t)
 	p.accept(func(c net.Conn) {
@@ -319,7 +319,7 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// The data that waits for a node that does not read is bounded.
+// If a node does not read, the bytes that wait for it are limited.
 func TestUnsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := piped(t, 0)
@@ -338,7 +338,7 @@ func TestUnsent(t *testing.T) {
 		c.out = c.out[:maxUnsent]
 		c.mu.Unlock()
 		if _, _, err := c.send("echo", etf.Atom("a")); err != nil {
-			t.Errorf("the maximum of bytes: %v", err)
+			t.Errorf("with the maximum number of bytes waiting: %v", err)
 		}
 		c.Close()
 		c.mu.Lock()
@@ -535,7 +535,7 @@ func TestCloseWaits(t *testing.T) {
 	})
 }
 
-// Answers of a generator.
+// Answers of a generator are read, or become errors.
 func TestReadAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		answer etf.Term

@@ -121,8 +121,8 @@ func TestCallers(t *testing.T) {
 	}
 }
 
-// endsLate is a connection that ends its dialer's context when the last message of the handshake has
-// arrived.
+// endsLate is a connection that ends its dialer's context when the last message of the handshake
+// has arrived.
 type endsLate struct {
 	net.Conn
 	writes int

@@ -60,10 +60,10 @@ func changes(err, then error) func(context.Context) (uint64, error) {
 	}
 }
 
-func slow(by time.Duration) func(context.Context) (uint64, error) {
+func slow(delay time.Duration) func(context.Context) (uint64, error) {
 	return func(ctx context.Context) (uint64, error) {
 		select {
-		case <-time.After(by):
+		case <-time.After(delay):
 			return 1, nil
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
@@ -75,9 +75,9 @@ func counts(from uint64) func(context.Context) (uint64, error) {
 	return func(context.Context) (uint64, error) { from++; return from - 1, nil }
 }
 
-// behind makes the snowflakes of a node whose clock is behind.
-func behind(by time.Duration) func(context.Context) (uint64, error) {
-	return func(context.Context) (uint64, error) { return uint64(time.Now().Add(-by).UnixMilli()) << 22, nil }
+// behind makes the snowflakes of a node whose clock is behind by lag.
+func behind(lag time.Duration) func(context.Context) (uint64, error) {
+	return func(context.Context) (uint64, error) { return uint64(time.Now().Add(-lag).UnixMilli()) << 22, nil }
 }
 
 func silent(ctx context.Context) (uint64, error) {
@@ -269,8 +269,8 @@ func TestFailoverTime(t *testing.T) {
 		{"both are silent", silent, silent, 0, context.DeadlineExceeded, failoverTime},
 		{"both are silent, with a context", silent, silent, time.Second, context.DeadlineExceeded, time.Second},
 		{"both are down", fails(down), fails(down), time.Second, down, time.Second},
-		{"the first errors, although both are silent since", once(down), once(down), time.Second, down, time.Second},
-		{"why it failed last", changes(ErrBusy, down), fails(down), time.Second, down, time.Second},
+		{"the first errors, although both are silent afterwards", once(down), once(down), time.Second, down, time.Second},
+		{"the latest error of a node", changes(ErrBusy, down), fails(down), time.Second, down, time.Second},
 		{"an argument", fails(ErrBadArgument), counts(1), 0, ErrBadArgument, 0},
 		{"an unknown call", fails(ErrUnknown), fails(ErrUnknown), 0, ErrUnknown, 0},
 		{"a closed door", fails(net.ErrClosed), fails(net.ErrClosed), 0, net.ErrClosed, 0},

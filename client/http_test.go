@@ -88,7 +88,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// Other servers may answer at a URL.
+// If a different server, or a later version, answers at the URL, calls fail with a clear error.
 func TestOtherServers(t *testing.T) {
 	hangUp := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "16")
@@ -331,7 +331,7 @@ func TestHTTPRepeats(t *testing.T) {
 	}
 }
 
-// Text from a node must not control terminals.
+// Errors show text from a node without its control characters.
 func TestHTTPForTerminals(t *testing.T) {
 	const escape = "\x1b[2J"
 	status := http.StatusOK

@@ -93,8 +93,8 @@ func (n number) below(other number) bool {
 	return n.hi < other.hi || n.hi == other.hi && n.lo < other.lo
 }
 
-// follows reports whether a generator whose latest id is last may return n next. It infers the format
-// from last, because a program can request texts through an [IDs] of another format.
+// follows reports whether a generator whose latest id is last may return n next. It infers the
+// format from last, because a program can request texts through an [IDs] of another format.
 func (n number) follows(last number) bool {
 	const belowTime = 22 // the maximum number of bits below the time in snowflake and flake-idgen; a node may use fewer
 	switch {
@@ -187,10 +187,11 @@ func fromBytes[ID Format](b []byte) (id ID, err error) {
 }
 
 // handedOut returns the first id of a run in a node's answer, and the maximum length of the run.
-// The length is limited because all ids of a run share worker and time. For snowflakes the maximum
-// is only a bound that no run exceeds, because the number of bits of the sequence depends on the
-// node's configuration. handedOut fails if no generator of the format could have made the id.
-func handedOut[ID Format](b []byte) (n number, most uint64, err error) {
+// All ids of a run share worker and time, so the sequence limits the length. How many bits a
+// snowflake's sequence has depends on the node's configuration, so for snowflakes maxCount only
+// keeps a run from overflowing. handedOut fails if no generator of the format could have made the
+// id.
+func handedOut[ID Format](b []byte) (n number, maxCount uint64, err error) {
 	id, err := fromBytes[ID](b)
 	if err != nil {
 		return n, 0, err

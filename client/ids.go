@@ -153,10 +153,10 @@ func (g *IDs[ID]) ask(ctx context.Context, r request) (answer, error) {
 	return g.door.ask(ctx, r)
 }
 
-// take requests n new ids, at most the given number per request, and returns them. read appends
-// the ids in an answer. The error is [ErrNotAbove] if the ids are not in order, or do not follow the
-// id that was the highest when the call started.
-func (g *IDs[ID]) take(ctx context.Context, r request, n, most int,
+// take requests n new ids, at most limit per request, and returns them. read appends the ids in an
+// answer. The error is [ErrNotAbove] if the ids are not in order, or do not follow the id that was
+// the highest when the call started.
+func (g *IDs[ID]) take(ctx context.Context, r request, n, limit int,
 	read func([]numbers, request, answer) ([]numbers, error)) (all []numbers, err error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
@@ -165,10 +165,10 @@ func (g *IDs[ID]) take(ctx context.Context, r request, n, most int,
 	last := g.highest
 	g.mu.Unlock()
 	for n > 0 {
-		r.n = min(n, most)
+		r.n = min(n, limit)
 		a, err := g.ask(ctx, r)
 		if errors.Is(err, ErrBadArgument) && r.n > maxAny {
-			most = max(r.n/2, maxAny)
+			limit = max(r.n/2, maxAny)
 			continue
 		}
 		if err != nil {
@@ -197,16 +197,16 @@ func (g *IDs[ID]) take(ctx context.Context, r request, n, most int,
 func runsOf[ID Format](ids []numbers, r request, a answer) ([]numbers, error) {
 	left := r.n
 	for _, got := range a.runs {
-		first, most, err := handedOut[ID](got.first)
+		first, maxCount, err := handedOut[ID](got.first)
 		switch {
 		case err != nil:
 			return nil, err
 		case got.count < 1 || got.count > left:
 			return nil, fmt.Errorf("requested %d ids, but the node answered with a run of %d", r.n, got.count)
-		case uint64(got.count) > most:
+		case uint64(got.count) > maxCount:
 			return nil, fmt.Errorf("the node answered with a run of %d ids from %x, "+
 				"but only %d have that worker and time",
-				got.count, got.first, most)
+				got.count, got.first, maxCount)
 		}
 		ids = append(ids, numbers{first, uint64(got.count)})
 		left -= got.count

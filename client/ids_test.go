@@ -227,7 +227,7 @@ func TestBadArguments(t *testing.T) {
 				_, err := ids.Notional(ctx, time.Unix(1<<61, 0))
 				return err
 			}},
-			{"Notional, nearly so", func(ctx context.Context) error {
+			{"Notional, just beyond the limit", func(ctx context.Context) error {
 				_, err := ids.Notional(ctx, time.Unix(math.MaxInt64/1000, 0))
 				return err
 			}},
@@ -273,7 +273,7 @@ func TestFailures(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := ids.Next(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: a context at its end: %v", what, err)
+			t.Errorf("%s: a canceled context: %v", what, err)
 		}
 		if _, err := ids.Next(t.Context()); err != nil {
 			t.Error(err)
@@ -420,8 +420,8 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// Texts may be of a format other than ID's: `flake get` asks any generator for them. Their order is checked by
-// the rule of their own format, here of snowflakes with random_start.
+// Texts may be of a format other than ID's: `flake get` asks any generator for them. Their order is
+// checked by the rule of their own format, here of snowflakes with random_start.
 func TestTextsOfOthers(t *testing.T) {
 	door := &odd{strings: []string{strconv.Itoa(7<<22 + 9), strconv.Itoa(7<<22 + 3)}}
 	ids := NewIDs[flake.ID](door, "ids")
@@ -497,7 +497,7 @@ func TestDecomposeDigits(t *testing.T) {
 // If a node is replaced at the same address by another whose clock is behind, all methods fail
 // until the new node's ids are above the earlier ones.
 func TestReplaced(t *testing.T) {
-	ways := map[string]func(context.Context, *IDs[flake.ID]) error{
+	methods := map[string]func(context.Context, *IDs[flake.ID]) error{
 		"Next": func(ctx context.Context, ids *IDs[flake.ID]) error { _, err := ids.Next(ctx); return err },
 		"NextN": func(ctx context.Context, ids *IDs[flake.ID]) error {
 			_, err := ids.NextN(ctx, make([]flake.ID, 9))
@@ -519,7 +519,7 @@ func TestReplaced(t *testing.T) {
 		}
 		return webDoor(t, formats.Flake(ids))
 	}
-	for what, take := range ways {
+	for what, take := range methods {
 		var behind atomic.Int64
 		address := &struct{ Door }{node(worker, &behind)}
 		ids := NewIDs[flake.ID](address, "ids")

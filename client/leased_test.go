@@ -192,7 +192,7 @@ func TestLeasedSnoClock(t *testing.T) {
 	}
 }
 
-// Leased ids are returned in order, and dropped only when no caller can use them.
+// Leased ids are returned in order. They are dropped only when they are too old for all callers.
 func TestLeasedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -126,7 +126,8 @@ func TestClosedNode(t *testing.T) {
 	n.Close()
 }
 
-// The error of a call that was canceled before it began names the process, if there is a connection.
+// The error of a call that was canceled before it began names the process, if there is a
+// connection.
 func TestCanceledBefore(t *testing.T) {
 	n := NewNode(name, start(t).dialer())
 	defer n.Close()

@@ -113,7 +113,7 @@ func (p *peer) accept(play func(net.Conn)) {
 	}()
 }
 
-// await polls a condition that cannot be waited for.
+// await polls until done returns true.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {

@@ -87,7 +87,7 @@ func TestFailures(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := ids.Next(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("a context at its end: %v", err)
+		t.Errorf("a canceled context: %v", err)
 	}
 	if _, err := ids.Leased(client.LeaseOptions{Size: -1}); !errors.Is(err, client.ErrBadArgument) {
 		t.Error(err)

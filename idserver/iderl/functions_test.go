@@ -166,7 +166,8 @@ func TestTimedGenerate(t *testing.T) {
 	}
 }
 
-// Without an address, get_if_hw_int returns 0 for a loopback interface, and raises badarg for others.
+// Without an address, get_if_hw_int returns 0 for a loopback interface, and raises badarg for
+// others.
 func TestInterfaceAddress(t *testing.T) {
 	mac := net.HardwareAddr{2, 0, 0, 0, 1, 1}
 	for _, test := range []struct {

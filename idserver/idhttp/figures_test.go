@@ -143,7 +143,8 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// The weight of a media type is that of the most specific range. Of types with equal weights, the first is chosen.
+// The weight of a media type is that of the most specific range. Of types with equal weights, the
+// first is chosen.
 func TestNegotiate(t *testing.T) {
 	for _, tt := range []struct{ accept, want string }{
 		{"", "text/plain"},

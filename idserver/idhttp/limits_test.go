@@ -389,8 +389,8 @@ func testNoTurn(t *testing.T) {
 	}
 }
 
-// The log limits lines by message, so all lines from net/http have the same message. The address is in
-// an attribute.
+// The log limits lines by message, so all lines from net/http have the same message. The address is
+// in an attribute.
 func TestNetHTTPIsLogged(t *testing.T) {
 	var out strings.Builder
 	s := New(Options{Log: slog.New(slog.NewTextHandler(&out, nil))})

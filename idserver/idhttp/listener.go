@@ -139,7 +139,8 @@ func connOf(c net.Conn) *conn {
 	return c.(*conn)
 }
 
-// noteState is the [http.Server.ConnState] hook. A connection becomes idle once an answer is written.
+// noteState is the [http.Server.ConnState] hook. A connection becomes idle once an answer is
+// written.
 func noteState(c net.Conn, state http.ConnState) {
 	p := connOf(c)
 	if below, ok := p.Conn.(*tlslimit.Conn); ok && state != http.StateNew {

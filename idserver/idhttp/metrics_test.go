@@ -28,7 +28,8 @@ var metricName = regexp.MustCompile(`\b(?:flake|process|go)_[a-z_]+\b`)
 // notShown lists the metrics that do not change over time, or repeat others.
 var notShown = []string{"flake_info", "flake_build_info", "flake_worker_info", "flake_last_id_timestamp_seconds", "flake_refusals_total", "flake_connections_established_total"}
 
-// The dashboard uses only metrics that exist, and all of ours except notShown. docs/metrics.md lists them.
+// The dashboard uses only metrics that exist, and all of ours except notShown. docs/metrics.md
+// lists them.
 func TestDashboard(t *testing.T) {
 	source, err := os.ReadFile("../../rel/files/grafana.json")
 	if err != nil {

@@ -284,8 +284,8 @@ func testListenerEnds(t *testing.T) {
 	s.Stop(t.Context())
 }
 
-// However many requests wait for a body that never arrives, other requests are answered. Without the
-// token, requests are refused before their body arrives.
+// However many requests wait for a body that never arrives, other requests are answered. Without
+// the token, requests are refused before their body arrives.
 func TestNoBody(t *testing.T) {
 	for _, token := range []string{"", tokenA} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {

@@ -212,7 +212,8 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// A generator is idle if its mark has not been saved since the last check, whatever the clock shows.
+// A generator is idle if its mark has not been saved since the last check, whatever the clock
+// shows.
 func TestIdle(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ids    formats.Source

@@ -163,7 +163,8 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// Others returns at most 4 readings. Another reading of the same id is included only if it is as likely.
+// Others returns at most 4 readings. Another reading of the same id is included only if it is as
+// likely.
 func TestOthers(t *testing.T) {
 	const own = foreign - 1
 	at := func(as string, lo uint64, milli uint64, base, rank int) Reading {
@@ -226,7 +227,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// A time beyond the year 9999 has no text, a worker's number is written as a MAC address, and bits count from 0.
+// A time beyond the year 9999 has no text, a worker's number is written as a MAC address, and bits
+// count from 0.
 func TestFields(t *testing.T) {
 	for text, want := range map[string]string{"0000e677-d21f-dbff-0000-000000000000": "9999-12-31T23:59:59.999Z", "0000e677-d21f-dc00-0000-000000000000": ""} {
 		id, err := formats.KindOf("flake").Format(nil).Parse(text, formats.Canonical)

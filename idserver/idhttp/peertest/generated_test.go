@@ -19,7 +19,8 @@ import (
 
 const document = "../openapi.yaml"
 
-// TestGeneratedGo generates a client from the document with oapi-codegen, and calls every operation.
+// TestGeneratedGo generates a client from the document with oapi-codegen, and calls every
+// operation.
 func TestGeneratedGo(t *testing.T) {
 	dir := t.TempDir()
 	api, overlay := filepath.Join(dir, "api.go"), filepath.Join(dir, "overlay.json")
