@@ -46,7 +46,7 @@ func serverOf(t *testing.T, s *stock) *Server {
 		t.Fatal(err)
 	}
 	s.Source = formats.Flake(ids)
-	return &Server{IDs: s, Version: "1.2"}
+	return &Server{IDs: s}
 }
 
 // lease takes a lease like a caller that is not a node.
@@ -102,7 +102,7 @@ func TestServer(t *testing.T) {
 	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.decompose("0x10000000000070002", formats.Canonical))
 	expect(t, "badarg")(s.Count(KindInvalid, ErrBadArgument))
 	expect(t, "")(s.Count(KindUnknown, nil))
-	if i := s.Info(); i.Format != "flake" || i.Worker != 7 || i.IDs != 10 || i.Version != "1.2" || i.Mark != 0 {
+	if i := s.Info(); i.Format != "flake" || i.Worker != 7 || i.IDs != 10 || i.Mark != 0 {
 		t.Errorf("%+v", i)
 	}
 	expect(t, "{10 5 5 [{unknown ok 1} {get ok 1} {get badarg 1} {get clock_running_backwards 1} {invalid badarg 1} "+

@@ -74,7 +74,7 @@ func (s *Server) Count(kind Kind, err error) error {
 }
 
 // Info is the state and the counts of a server. Times are in ms since 1970, and durations in ms.
-// Erlang callers get properties with the same names as the JSON fields.
+// Erlang callers get properties with the same names as the JSON fields, and the version.
 type Info struct {
 	Format      string `json:"format"`
 	Worker      uint64 `json:"worker"`
@@ -88,7 +88,6 @@ type Info struct {
 	Last        uint64 `json:"last"`           // the time of the last id
 	Mark        int64  `json:"mark,omitempty"` // no id is later; 0 if no mark is kept
 	Uptime      int64  `json:"uptime"`
-	Version     string `json:"-"`
 }
 
 // Origin is where a worker came from.
@@ -113,7 +112,7 @@ func (s *Server) Info() Info {
 	i := Info{
 		Format: s.IDs.Format().Name, Worker: s.IDs.Worker(),
 		IDs: stats.IDs, Waits: stats.Waits, Refusals: stats.Refusals,
-		Uptime: time.Since(s.Started).Milliseconds(), Version: s.Version,
+		Uptime: time.Since(s.Started).Milliseconds(),
 	}
 	i.Last, _ = s.IDs.Last()
 	origin := s.Origin() // read after Last, so that Last is not above Until

@@ -111,7 +111,7 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 			t.fields(t.format.Fields(id))
 		}
 	case idserver.KindInfo:
-		t.info(s.Info())
+		t.info(s.Info(), s.Version)
 	case idserver.KindInvalid:
 		t.result(s.Count(q.kind, idserver.ErrBadArgument))
 	default:

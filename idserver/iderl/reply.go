@@ -88,7 +88,7 @@ func (t *terms) fields(fields []formats.Field) {
 }
 
 // info appends a list of {Property, Value}, leaving out unknown properties.
-func (t *terms) info(i idserver.Info) {
+func (t *terms) info(i idserver.Info, version string) {
 	list := etf.List{
 		property("format", etf.Atom(i.Format)),
 		property("worker", int64(i.Worker)),
@@ -100,7 +100,7 @@ func (t *terms) info(i idserver.Info) {
 	if i.Mark != 0 {
 		list = append(list, property("mark", i.Mark))
 	}
-	list = append(list, property("uptime", i.Uptime), property("version", etf.String(i.Version)))
+	list = append(list, property("uptime", i.Uptime), property("version", etf.String(version)))
 	if i.WorkerFrom != "" {
 		list = append(list, property("worker_from", etf.String(i.WorkerFrom)))
 	}
