@@ -1,8 +1,8 @@
 %% @private
-%% Stands in, under the name `in_process', for a node in tests that have none. It makes
-%% ids of the format flake in the caller's process. It has a random worker id, and keeps
-%% the time and sequence of the last id in one word. When the ids of a millisecond are
-%% used up, it continues with the ids of the next millisecond.
+%% Stands in for a node, under the name `in_process', in tests that have none. It makes
+%% ids of the format flake in the caller's process, with a random worker id. One word keeps
+%% the time and sequence of the last id. When the ids of a millisecond are used up, it
+%% continues with the ids of the next millisecond.
 -module(flake_client_in_process).
 
 -export([open/0, call/2]).

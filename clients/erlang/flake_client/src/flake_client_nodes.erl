@@ -12,7 +12,7 @@
 -define(MAX_PAUSE, 500). % ms
 
 %% The minimum time for checking whether nodes are listening, even past the deadline.
--define(LOOK, 50). % ms
+-define(CHECK_TIME, 50). % ms
 
 -type config() :: #{nodes := tuple(), % of node()
                     name := atom(),
@@ -60,21 +60,22 @@ rounds(#{nodes := Nodes, order := Order} = Config, Request, Deadline, Accept, Pa
             Index =/= Current andalso moved(Config, Current, Index, Failed),
             {ok, Answer, Asked};
         {none, Failed} ->
-            Reasons = [telling(F, Before) || F <- Failed],
+            Reasons = [reason(F, Before) || F <- Failed],
             case lists:any(fun passes/1, Failed) andalso left(Deadline) > Pause of
                 true ->
                     timer:sleep(Pause),
                     rounds(Config, Request, Deadline, Accept, min(2 * Pause, ?MAX_PAUSE), Reasons);
                 false ->
-                    {error, {no_node_available, look(Reasons, max(Deadline, now_ms() + ?LOOK))}}
+                    {error, {no_node_available, check_ports(Reasons, max(Deadline, now_ms() + ?CHECK_TIME))}}
             end;
         badarg ->
             {error, badarg}
     end.
 
-%% The last round may have been too short for an answer. If it timed out, keep the earlier reason.
-telling({Node, timeout}, Before) -> {Node, proplists:get_value(Node, Before, timeout)};
-telling(Failed, _) -> Failed.
+%% The last round may have been too short for an answer. After a timeout, keeps the earlier
+%% reason.
+reason({Node, timeout}, Before) -> {Node, proplists:get_value(Node, Before, timeout)};
+reason(Failed, _) -> Failed.
 
 %% Retrying does not help if the answer makes no sense, or if this node is not
 %% distributed.
@@ -112,9 +113,9 @@ call(Node, #{name := Name}, Request, Timeout) ->
         exit:_ -> {error, crashed}
     end.
 
-%% A node that refuses the connection because it has a different cookie seems to be down.
-%% But its port is open.
-look(Reasons, Deadline) ->
+%% A node that refuses the connection because it has a different cookie seems to be down,
+%% but its port is open.
+check_ports(Reasons, Deadline) ->
     [case Why =:= nodedown andalso listens(Node, Deadline) of
          true -> {Node, refused};
          false -> {Node, Why}

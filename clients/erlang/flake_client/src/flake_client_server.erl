@@ -25,7 +25,7 @@
 -type taken() :: atomics:atomics_ref().
 -type monotonic() :: integer(). % erlang:monotonic_time()
 -type deadline() :: integer().  % erlang:monotonic_time(millisecond)
--type waiting() :: {gen_server:from(), N :: pos_integer(), deadline(), Came :: monotonic()}.
+-type waiting() :: {gen_server:from(), N :: pos_integer(), deadline(), Since :: monotonic()}.
 
 -record(state,
         {config :: flake_client_nodes:config(),
@@ -103,10 +103,10 @@ one(Config) ->
 %% If the node refuses to hand out that many ids, asks for half as many.
 many(0, _, _, _, Leases) ->
     {ok, lists:append(lists:reverse(Leases))};
-many(N, Most, Config, Deadline, Leases) ->
-    Ask = min(N, Most),
+many(N, Limit, Config, Deadline, Leases) ->
+    Ask = min(N, Limit),
     case flake_client_nodes:ids(Config, {lease, Ask}, Deadline) of
-        {ok, Runs, _} -> many(N - Ask, Most, Config, Deadline, [Runs | Leases]);
+        {ok, Runs, _} -> many(N - Ask, Limit, Config, Deadline, [Runs | Leases]);
         {error, badarg} when Ask > ?MAX_ANY -> many(N, max(Ask div 2, ?MAX_ANY), Config, Deadline, Leases);
         {error, _} = Error -> Error
     end.
@@ -200,8 +200,8 @@ serve(#state{waiting = Waiting, asked = Asked} = State) ->
     case queue:out(Waiting) of
         {empty, _} ->
             State;
-        {{value, {From, N, _, Came}}, Others} ->
-            Now = case Came =< Asked of
+        {{value, {From, N, _, Since}}, Others} ->
+            Now = case Since =< Asked of
                       true -> Asked;
                       false -> erlang:monotonic_time()
                   end,
