@@ -16,7 +16,7 @@ export class Format {
     this.bits = BigInt(shift)
     this.fields = Object.freeze(fields.map(({ name, width, fixed }) => {
       shift -= width
-      return Object.freeze({ name, fixed, shift: BigInt(shift), most: (1n << BigInt(width)) - 1n })
+      return Object.freeze({ name, fixed, shift: BigInt(shift), mask: (1n << BigInt(width)) - 1n })
     }))
     Object.freeze(this)
   }
@@ -43,7 +43,7 @@ export class Format {
 
   // Except for the nil UUID, a UUID with another version or variant is not an id of the format.
   #checked (value, Failure) {
-    const unfit = value && this.fields.find(({ fixed, shift, most }) => fixed !== undefined && (value >> shift & most) !== fixed)
+    const unfit = value && this.fields.find(({ fixed, shift, mask }) => fixed !== undefined && (value >> shift & mask) !== fixed)
     if (unfit) throw new Failure(`${this.text.encode(value)} is not an id of ${this.name}, whose ${unfit.name} is ${unfit.fixed}`)
     return new Id(this, value)
   }
@@ -51,25 +51,25 @@ export class Format {
   span (first, last = first) {
     const low = this.#ticks(first)
     const high = this.#ticks(last)
-    const bound = (ticks, open) => this.id(this.fields.reduce((value, { name, fixed, shift, most }) =>
-      value | (name === 'time' ? ticks : fixed ?? (open && most)) << shift, 0n))
+    const bound = (ticks, open) => this.id(this.fields.reduce((value, { name, fixed, shift, mask }) =>
+      value | (name === 'time' ? ticks : fixed ?? (open && mask)) << shift, 0n))
     return [bound(low, 0n), bound(high, -1n)]
   }
 
   #ticks (time) {
     const ms = typeof time === 'bigint' ? time : BigInt(+time) // fails if it is not an integer
     const ticks = (ms - this.epoch) / this.unit
-    const { most } = this.fields.find(({ name }) => name === 'time')
-    if (ms < this.epoch || ticks > most) {
-      throw new RangeError(`${ms} ms since 1970 is not a time of ${this.name}: must be from ${this.epoch} to ${this.epoch + (most + 1n) * this.unit - 1n}`)
+    const { mask } = this.fields.find(({ name }) => name === 'time')
+    if (ms < this.epoch || ticks > mask) {
+      throw new RangeError(`${ms} ms since 1970 is not a time of ${this.name}: must be from ${this.epoch} to ${this.epoch + (mask + 1n) * this.unit - 1n}`)
     }
     return ticks
   }
 
   /** The fields of an id: the time in ms since 1970, the other fields unchanged. */
   decompose (value) {
-    return Object.fromEntries(this.fields.map(({ name, shift, most }) => {
-      const field = value >> shift & most
+    return Object.fromEntries(this.fields.map(({ name, shift, mask }) => {
+      const field = value >> shift & mask
       return [name, name === 'time' ? this.epoch + field * this.unit : field]
     }))
   }
@@ -77,7 +77,7 @@ export class Format {
   /** The maximum length of a run that starts with an id and keeps its time. For 8 bytes only the node knows it. */
   left (value) {
     const { sequence } = this.decompose(value)
-    return this.size === 8 ? Infinity : this.fields.find(({ name }) => name === 'sequence').most - sequence + 1n
+    return this.size === 8 ? Infinity : this.fields.find(({ name }) => name === 'sequence').mask - sequence + 1n
   }
 
   /** Whether an id may come after the highest id of its node. */

@@ -57,7 +57,7 @@ export class Id {
     const field = this.#format.fields.find(({ name }) => name === 'meta')
     if (!field) throw new TypeError(`ids of ${this.#format.name} have no metabyte`)
     if (!Number.isInteger(meta) || meta < 0 || meta > 255) throw new RangeError(`the metabyte is ${String(meta)}: must be from 0 to 255`)
-    return new Id(this.#format, this.value & ~(field.most << field.shift) | BigInt(meta) << field.shift)
+    return new Id(this.#format, this.value & ~(field.mask << field.shift) | BigInt(meta) << field.shift)
   }
 
   toJSON () { return this.toString() }

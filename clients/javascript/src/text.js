@@ -38,8 +38,8 @@ export function decode (text, base, size) {
   if (own) return own.decode(text)
   checkBase(base)
   const highest = highestOf(size)
-  const most = encode(highest, base).length
-  if (text.length < 1 || text.length > most) throw none(text, `1 to ${most} digits`)
+  const maxLength = encode(highest, base).length
+  if (text.length < 1 || text.length > maxLength) throw none(text, `1 to ${maxLength} digits`)
   if (base === 16) text = text.toUpperCase()
   const value = number(text, base62.slice(0, base))
   if (value > highest) throw none(text, `a number up to ${highest}`)
