@@ -170,7 +170,7 @@ func TestLeasedCloseWaits(t *testing.T) {
 	})
 }
 
-// An answer that takes longer than a lease's age is used for waiting callers.
+// A lease that arrives when it is already too old is still used for the callers that waited for it.
 func TestLeasedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{wait: make(chan struct{})}

@@ -22,7 +22,7 @@ const (
 )
 
 // Failover combines several nodes. It uses one node until that node fails, then switches to the
-// next. After the last node comes the first.
+// next, and from the last to the first.
 //
 // If no node answers a call, the Failover repeats it, with pauses, until the context's
 // deadline, or for 5 s if the context has none. A silent node uses up only part of that time. The
@@ -120,8 +120,8 @@ func (f *Failover) ask(ctx context.Context, r request) (answer, error) {
 	}
 }
 
-// check records the highest id in an answer from the door with index at. It fails if an id
-// cannot follow before, or if before came from another door and the id is not above it.
+// check records the highest id in an answer from the door with index at. It fails if an id cannot
+// follow the id in before, or if before is from another door and the id is not above it.
 func (f *Failover) check(r request, a answer, at int, before lastID) error {
 	taken := slices.Grow(a.runs, len(a.texts))
 	for _, text := range a.texts {

@@ -41,7 +41,7 @@ const (
 // maxAnswer limits the bytes of an answer; 65,536 ids in base 2 take half of this.
 const maxAnswer = 16 << 20
 
-// Bases for [IDs.Texts] besides 2 to 62.
+// Bases for [IDs.Texts], in addition to 2 to 62.
 const (
 	Canonical = -1 // the format's own form; a [Failover] refuses it, because it cannot compare such texts
 	UUID      = -2 // the form of a UUID, for ids of 16 bytes

@@ -442,7 +442,7 @@ func TestIsNoDigit(t *testing.T) {
 	}
 }
 
-// slower is a door whose first answer comes after another call.
+// slower is a door that makes another call before it returns its first answer.
 type slower struct {
 	odd
 	first func()

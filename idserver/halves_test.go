@@ -82,8 +82,8 @@ func TestHalves(t *testing.T) {
 	expect(t, "shutdown")((&Server{IDs: formats.ULID(ulids)}).Get(t.Context(), Meta{}))
 }
 
-// testHalvesRuns takes 2,001 ids. Consecutive ids form one run, whatever shares they were taken in.
-// They differ only in the sequence and in their random bits.
+// testHalvesRuns takes 2,001 ids. Consecutive ids form one run, even if they were taken in several
+// shares. They differ only in the sequence and in their random bits.
 func testHalvesRuns(t *testing.T, s *Server) {
 	field := func(id formats.Number, name string) uint64 {
 		for _, f := range s.IDs.Format().Fields(id) {

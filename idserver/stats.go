@@ -90,7 +90,7 @@ type Info struct {
 	Uptime      int64  `json:"uptime"`
 }
 
-// Origin is where a worker came from.
+// Origin says where a worker came from, and how long it can be used.
 type Origin struct {
 	From  string    // "worker_id", "interface eth0", "etcd", ...; empty if unknown
 	Until time.Time // the worker's mark, which no id passes; the zero Time if there is none

@@ -130,7 +130,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// Only a request for ids takes an id.
+// If the source fails, only requests for ids fail.
 func TestOnlyIDsFail(t *testing.T) {
 	for request, want := range map[string]string{
 		"get": "{error,shutdown}", "{get,16}": "{error,shutdown}", "{get,1}": "{error,badarg}", "hello": "ok",

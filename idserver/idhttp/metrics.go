@@ -80,8 +80,8 @@ func (a *answer) WriteHeader(status int) {
 // Unwrap is for [http.ResponseController].
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// count counts an answer. Answers that come from http.ServeMux itself count for the endpoint
-// that it found, or for nowhere if it found none.
+// count counts an answer. If http.ServeMux itself answers, the answer counts for the endpoint that
+// it found, or for nowhere if it found none.
 func (m *metrics) count(endpoint string, status int) {
 	ok, known := m.ok[endpoint]
 	switch {

@@ -127,8 +127,8 @@ func traffic() idhttp.Traffic {
 	return t
 }
 
-// peers returns two nodes. The second takes more ids: 1,000 a second. This is the average over so
-// long a time that delays in a test do not change it.
+// peers returns two nodes. The second takes more ids: 1,000 a second, on average over so long a
+// time that delays in a test do not change the rate.
 func peers() []idhttp.Peer {
 	now := time.Now()
 	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
