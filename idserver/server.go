@@ -56,10 +56,11 @@ func (s *Server) Get(ctx context.Context, meta Meta) (formats.Number, error) {
 	return run.First, s.Count(KindGet, err)
 }
 
-// Take takes n ids in ascending order, or fails and takes none. kind is KindGetMany, KindGetBinary
-// or KindLease. n must be from 1 to s.Most(MaxMany), or for a lease to s.Most(MaxLease). A request
-// for more than MaxInline ids takes turns with other requests; t is its Turn. If a metabyte is
-// given, the format must have one.
+// Take takes n ids and returns all of them, in ascending order, or an error. If it fails midway,
+// the ids taken until then are lost. kind is KindGetMany, KindGetBinary or KindLease. n must be
+// from 1 to s.Most(MaxMany), or for a lease to s.Most(MaxLease). A request for more than MaxInline
+// ids takes turns with other requests; t is its Turn. If a metabyte is given, the format must have
+// one.
 func (s *Server) Take(ctx context.Context, kind Kind, n int, meta Meta, t *Turn) (runs []formats.Run, err error) {
 	limit := MaxMany
 	if kind == KindLease {

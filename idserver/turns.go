@@ -61,8 +61,8 @@ func (s *turns) turn(queue, n int) *Turn {
 	return &Turn{turns: s, queue: queue, ready: make(chan struct{}, 1)}
 }
 
-// next ends the turn that t holds, if any, and waits for t's next turn. If ctx ends first, next
-// fails. After an error, only End may be called.
+// next ends the turn that t holds, if any, and waits for t's next turn. It fails if ctx ends, or if
+// t is NoTurn. After an error, only End may be called.
 func (t *Turn) next(ctx context.Context) error {
 	if t.turns == nil {
 		return ErrBusy
