@@ -21,8 +21,7 @@ import (
 
 // MaxGenerate limits the number of ids that one call to flake_harness makes, and MaxGenerateBytes
 // limits their bytes or digits. A call for more raises system_limit. The limits are low, and only
-// one such call runs at a time, because ids take four times as much memory as terms than as bytes
-// of the reply.
+// one such call runs at a time, because the whole list is in memory before it is sent.
 const (
 	MaxGenerate      = 100_000
 	MaxGenerateBytes = 5 << 19
