@@ -166,9 +166,9 @@ func hostMatters(a *Access, metrics bool, r *http.Request) bool {
 }
 
 // crossSite reports whether a request is, or may be, from another site's page. Over plain HTTP,
-// except on loopback, browsers send no Sec-Fetch-Site, and Origin only with a POST. A GET then
-// shows only that it comes from a browser, so it may be from another site. Older browsers, such
-// as Safari before 16.4, never send Sec-Fetch-Site.
+// except on loopback, browsers send no Sec-Fetch-Site, and Origin only with a POST. Older browsers,
+// such as Safari before 16.4, do the same everywhere. A GET then shows only that it comes from a
+// browser, so it may be from another site.
 func crossSite(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site"

@@ -11,8 +11,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// chunk is the number of bytes of ids written at a time. Until then, the ids of a run take no
-// memory.
+// chunk is the number of bytes of ids written at a time. The other ids of a run take no memory.
 const chunk = 16 << 10
 
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, chunk) }}

@@ -16,9 +16,8 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// When the clock is set back, a sno generator continues with the other tick-tock bit. It is not
-// ready only at times for which both bits may have been used. /readyz, the metrics and the page
-// agree.
+// When the clock is set back, a sno generator continues with the other tick-tock bit. It is ready
+// except at times for which both bits may have been used. /readyz, the metrics and the page agree.
 func TestReadiness(t *testing.T) {
 	system, ahead := flake.SystemClock(), uint64(0)
 	ids, err := sno.NewGenerator(&sno.Snapshot{}, sno.Options{Clock: func() uint64 { return system() + ahead }})

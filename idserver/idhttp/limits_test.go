@@ -223,8 +223,8 @@ func TestLimitListener(t *testing.T) {
 	}
 }
 
-// After a request, its connection no longer counts as silent, even if there was no room for the
-// request, as for one for /healthz.
+// A request ends the silence of its connection, even a request for which there is no room, such as
+// one for /healthz.
 func TestRequestWithoutRoom(t *testing.T) {
 	inner := make(callers, 1)
 	l := &limited{inner, false, newLines(1, 1, 2)}
@@ -251,7 +251,7 @@ func TestRequestWithoutRoom(t *testing.T) {
 	}
 }
 
-// After a request on a connection that was just closed, the connection does not count as open.
+// A request on a connection that was just closed does not make the connection count as open again.
 func TestRequestOnClosed(t *testing.T) {
 	inner := make(callers, 1)
 	l := &limited{inner, false, newLines(1, 1, 1)}
