@@ -202,7 +202,8 @@ func TestTicktime(t *testing.T) {
 	}
 }
 
-// Frames that a caller does not need are ignored. Malformed ones end the connection.
+// Frames that a caller does not need are ignored. Frames that cannot be read end the
+// connection.
 func TestFrames(t *testing.T) {
 	const answers = "\x70\x83\x68\x03\x61\x02\x77\x00\x77\x00\x83" // {2,'',''} and the version byte of the message
 	for _, tt := range []struct {

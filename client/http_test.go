@@ -331,7 +331,7 @@ func TestHTTPRepeats(t *testing.T) {
 	}
 }
 
-// Errors show text from a node without its control characters.
+// Errors that show text from a node escape its control characters.
 func TestHTTPForTerminals(t *testing.T) {
 	const escape = "\x1b[2J"
 	status := http.StatusOK

@@ -192,7 +192,8 @@ func TestLeasedSnoClock(t *testing.T) {
 	}
 }
 
-// Leased ids are returned in order. They are dropped only when they are too old for all callers.
+// Leased ids are returned in order. Ids that are too old for new calls can still be returned to a
+// caller that waited for them.
 func TestLeasedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
