@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	patience = 10 * time.Second // how long to wait for a silent server
+	timeout  = 10 * time.Second // how long to wait for a silent server
 	maxFrame = 64 << 10
 	maxBare  = 1024 // goroutines that call on one connection
 )
@@ -38,11 +38,11 @@ var bareClients atomic.Uint32
 //
 //	{6, Pid, '', flake}    {'$gen_call', {Pid, Ref}, get}
 func dialBare(s *server) (*bareClient, error) {
-	conn, err := net.DialTimeout("tcp", s.addr, patience)
+	conn, err := net.DialTimeout("tcp", s.addr, timeout)
 	if err != nil {
 		return nil, err
 	}
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(timeout))
 	node := fmt.Sprintf("bare%d@127.0.0.1", bareClients.Add(1))
 	self, ref := etf.NewPid(etf.Atom(node), 1, 0, 1), etf.NewRef(etf.Atom(node), 1, 1, 2, 3)
 	call, err := wire.Append(nil, etf.AllCaps,
@@ -174,34 +174,34 @@ func together(callers int, more func() bool, call func() error) error {
 	return errors.Join(errs...)
 }
 
-// birth holds the measurements of a server that was just started.
-type birth struct {
+// startup holds the measurements of a server that was just started.
+type startup struct {
 	first  time.Duration // from spawning to the first id
 	memory float64       // after the calls
 }
 
 // begin measures how fast both servers start, and how much memory they use.
 func begin(w *world, p plan) ([]row, error) {
-	idle, err := inTurn(p.starts, 1, 2, func(_, side int) (birth, error) { return w.birth(side, p, 0) })
+	idle, err := inTurn(p.starts, 1, 2, func(_, side int) (startup, error) { return w.startup(side, p, 0) })
 	if err != nil {
 		return nil, err
 	}
-	used, err := inTurn(1, 1, 2, func(_, side int) (birth, error) { return w.birth(side, p, p.calls) })
+	used, err := inTurn(1, 1, 2, func(_, side int) (startup, error) { return w.startup(side, p, p.calls) })
 	if err != nil {
 		return nil, err
 	}
 	const section = "start and memory"
-	memory := func(b birth) float64 { return b.memory / 1e6 }
+	memory := func(s startup) float64 { return s.memory / 1e6 }
 	return []row{
 		idle[0].row(section, "spawned to first id", "ms",
-			atMost(0.1), func(b birth) float64 { return b.first.Seconds() * 1e3 }),
+			atMost(0.1), func(s startup) float64 { return s.first.Seconds() * 1e3 }),
 		idle[0].row(section, "resident, idle", "MB", atMost(0.5), memory),
 		used[0].row(section, "resident, after "+short(float64(p.calls))+" calls", "MB", atMost(0.5), memory),
 	}, nil
 }
 
-// birth starts a server, lets it idle, calls it and stops it.
-func (w *world) birth(side int, p plan, calls int) (b birth, err error) {
+// startup starts a server, lets it idle, calls it and stops it.
+func (w *world) startup(side int, p plan, calls int) (b startup, err error) {
 	w = w.scope()
 	defer w.close()
 	s := w.otp()

@@ -4,7 +4,7 @@
 // package flake, and benchmarks that compare the package with other libraries:
 //
 //	scripts/bench/run                                 # everything, in half an hour
-//	scripts/bench/run -short                          # everything, in five minutes
+//	scripts/bench/run -short                          # everything, in a few minutes
 //	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
 //	scripts/bench/run -only ids                       # some of the sections
 //
@@ -17,10 +17,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"os"
 	"os/exec"
@@ -33,9 +33,9 @@ import (
 )
 
 // plan says how long everything is measured. Many short rounds are better than a few long ones,
-// since other load on the machine spoils only some of them.
+// because other load on the machine spoils only some of them.
 type plan struct {
-	rounds         int           // how many rounds there are; their median counts
+	rounds         int           // the result is their median
 	erlang, client time.Duration // for one server, in one round, in one setting
 	latency        time.Duration // like erlang, but at half of the highest load
 	http           time.Duration // for one run of wrk, in whole seconds
@@ -77,7 +77,7 @@ func main() {
 		names = append(names, s.name)
 	}
 	var (
-		quick    = flag.Bool("short", false, "measure for five minutes instead of thirty")
+		quick    = flag.Bool("short", false, "measure for a few minutes instead of thirty")
 		root     = flag.String("root", "../..", "the `directory` of the tree to measure")
 		jsonFile = flag.String("json", "", "write the result to `FILE`")
 		svgFile  = flag.String("svg", "", "draw the ratios to `FILE`")
@@ -95,21 +95,20 @@ func main() {
 		log.Fatal(failed)
 	}
 	r.print(os.Stdout)
-	for file, encode := range map[string]func(io.Writer) error{*jsonFile: r.json, *svgFile: r.svg} {
-		if file == "" {
-			continue
-		}
-		if err := r.write(file, encode); err != nil {
-			log.Fatal(err)
-		}
+	if *jsonFile != "" {
+		text, err := json.MarshalIndent(r, "", "  ")
+		failed = errors.Join(failed, err, os.WriteFile(*jsonFile, append(text, '\n'), 0o666))
+	}
+	if *svgFile != "" {
+		failed = errors.Join(failed, os.WriteFile(*svgFile, r.svg(), 0o666))
 	}
 	if failed != nil {
 		log.Fatal(failed)
 	}
 }
 
-// measure measures the sections. The error names the sections that failed, and the result has the
-// other sections. The result is nil if no section could start.
+// measure measures the sections whose names are in only. The result contains those that succeeded,
+// and the error names the others. The result is nil if no section could start.
 func measure(ctx context.Context, root string, p plan, only []string) (*result, error) {
 	release, err := exec.CommandContext(ctx, "erl", "-noinput", "-eval",
 		`io:put_chars(erlang:system_info(otp_release)), halt().`).Output()

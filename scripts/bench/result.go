@@ -1,12 +1,11 @@
 package main
 
 import (
-	"encoding/json"
+	"bytes"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +22,7 @@ type row struct {
 	Floor   float64 `json:"floor,omitempty"`    // the median of the echo
 	OfFloor float64 `json:"of_floor,omitempty"` // the median of ours / floor, round by round
 	Ratio   float64 `json:"ratio"`              // the median of ours / theirs, round by round
-	Low     float64 `json:"low"`                // the lowest of these ratios
+	Low     float64 `json:"low"`                // the lowest of these ratios; High is the highest
 	High    float64 `json:"high"`
 	Target  *target `json:"target,omitempty"`
 	Met     *bool   `json:"met,omitempty"`
@@ -211,29 +210,12 @@ func shortOrZero(f float64) string {
 	return strconv.FormatFloat(f, 'f', 2, 64)
 }
 
-func (r *result) write(file string, encode func(io.Writer) error) error {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	if err := encode(f); err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-func (r *result) json(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
-
 const (
 	svgLabels = 260 // x position at which the bars begin
-	svgBars   = 460 // the width of a ratio of svgMost
+	svgBars   = 460 // the width of a ratio of svgMax
 	svgLine   = 22
 	svgTop    = 56
-	svgMost   = 100.0
+	svgMax    = 100.0
 )
 
 const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" role="img" aria-label="flake beside OTP">
@@ -249,10 +231,10 @@ const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]
 </style>
 `
 
-// svg draws, on a logarithmic scale, how many times better flake is than OTP. Each row has a bar,
-// below the name of its section, with a mark at the target.
-func (r *result) svg(w io.Writer) error {
-	var bars strings.Builder
+// svg returns a chart of how many times better flake is than OTP, on a logarithmic scale. Each row
+// has a bar, below the name of its section, with a mark at the target.
+func (r *result) svg() []byte {
+	var bars bytes.Buffer
 	y, section := svgTop, ""
 	for _, row := range r.Rows {
 		if row.Than != "OTP" || row.Target == nil && strings.HasPrefix(row.Unit, "µs p") {
@@ -266,7 +248,7 @@ func (r *result) svg(w io.Writer) error {
 		row.draw(&bars, y)
 		y += svgLine
 	}
-	var b strings.Builder
+	var b bytes.Buffer
 	height := y + 12
 	fmt.Fprintf(&b, svgHead, svgLabels+svgBars+70, height)
 	b.WriteString(`<text x="8" y="20">Times better than an OTP gen_server: ` +
@@ -276,11 +258,12 @@ func (r *result) svg(w io.Writer) error {
 			`<text class="small" x="%[1]d" y="%[4]d" text-anchor="middle">%[5]v×</text>`+"\n",
 			svgX(tick), svgTop-6, height-8, svgTop-12, tick)
 	}
-	_, err := fmt.Fprintf(w, "%s%s</svg>\n", &b, &bars)
-	return err
+	bars.WriteTo(&b)
+	b.WriteString("</svg>\n")
+	return b.Bytes()
 }
 
-func (r row) draw(b *strings.Builder, y int) {
+func (r row) draw(b *bytes.Buffer, y int) {
 	times := r.times(r.Ratio)
 	class, from, to := "bar", svgX(1), svgX(times)
 	if times < 1 {
@@ -309,6 +292,6 @@ func (r row) times(ratio float64) float64 {
 
 // svgX returns the x position of a ratio. The scale starts at one half.
 func svgX(times float64) int {
-	part := math.Log(2*times) / math.Log(2*svgMost)
+	part := math.Log(2*times) / math.Log(2*svgMax)
 	return svgLabels + int(svgBars*min(max(part, 0), 1))
 }

@@ -22,7 +22,7 @@ import (
 type setting struct {
 	processes, nodes int
 	depth            int           // the concurrent calls of a process; it uses send_request if more than 1
-	half             bool          // whether processes pause between calls, to make half of OTP's highest load
+	half             bool          // whether processes pause between calls, for half of OTP's highest load
 	every            time.Duration // the time between two calls of a process; 0 means no pause
 	request          string
 	rate, cpu        target
@@ -33,8 +33,8 @@ type setting struct {
 type scene struct {
 	section  string // its name for -only
 	name     string
-	veth     bool // whether callers are in another network namespace
-	beside   []work
+	veth     bool   // whether callers are in another network namespace
+	loads    []work // each in turn
 	settings []setting
 }
 
@@ -86,8 +86,7 @@ func overVeth(rate, cpu float64) []setting {
 	}
 }
 
-// measure measures the servers under the load of each of the scene's settings, once with each
-// background load in sc.beside.
+// measure measures the servers with the scene's settings, once with each of its background loads.
 func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 	if sc.veth {
 		if w, err = w.overVeth(); err != nil {
@@ -99,31 +98,31 @@ func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 		return nil, err
 	}
 	sets := slices.Clone(sc.settings)
-	most := 0
+	maxNodes := 0
 	for i := range sets {
 		s := &sets[i]
 		s.nodes, s.depth, s.request = max(s.nodes, 1), max(s.depth, 1), cmp.Or(s.request, "get")
-		most = max(most, s.nodes)
+		maxNodes = max(maxNodes, s.nodes)
 	}
-	nodes, err := w.callers(most)
+	nodes, err := w.callers(maxNodes)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range servers { // connect all callers
-		if _, err := call(s, nodes, setting{processes: most, nodes: most, depth: 1, request: "get"},
+		if _, err := call(s, nodes, setting{processes: maxNodes, nodes: maxNodes, depth: 1, request: "get"},
 			p.erlang); err != nil {
 			return nil, err
 		}
 	}
-	for _, other := range sc.beside {
-		beside := w.scope()
-		err := other.start(beside)
+	for _, other := range sc.loads {
+		v := w.scope()
+		err := other.start(v)
 		if err == nil {
 			var more []row
 			more, err = measureScene(sc.name+other.name, servers, nodes, sets, p)
 			rows = append(rows, more...)
 		}
-		beside.close()
+		v.close()
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +156,7 @@ func measureScene(section string, servers [sides]*server, nodes []*callers, sets
 	return rows, nil
 }
 
-// halfOf returns the time between two calls of a process that makes half of a server's highest load.
+// halfOf returns the time between two calls of each process that makes half of s's highest load.
 func halfOf(s *server, nodes []*callers, set setting, p plan) (time.Duration, error) {
 	set.every = 0
 	var rates []float64

@@ -30,7 +30,7 @@ type world struct {
 	near, far site   // where the servers are, and where their callers are
 	port      string // EPMD's port
 	env       []string
-	ends      *[]func() // close calls them, the latest first
+	ends      *[]func() // called by close, the last one first
 }
 
 // site is where nodes run.
@@ -47,7 +47,7 @@ func newWorld(ctx context.Context, root string) (*world, error) {
 		return nil, err
 	}
 	w := &world{ctx: ctx, root: root, dir: dir, ends: new([]func())}
-	w.later(func() { os.RemoveAll(dir) })
+	w.atClose(func() { os.RemoveAll(dir) })
 	if err := w.build(); err != nil {
 		return w, err
 	}
@@ -62,8 +62,8 @@ func (w *world) scope() *world {
 	return &v
 }
 
-// later makes close call end.
-func (w *world) later(end func()) { *w.ends = append(*w.ends, end) }
+// atClose registers a function for close to call.
+func (w *world) atClose(end func()) { *w.ends = append(*w.ends, end) }
 
 // close ends everything that was started.
 func (w *world) close() {
@@ -76,7 +76,7 @@ func (w *world) close() {
 func (w *world) run(cmd *exec.Cmd) error {
 	err := cmd.Start()
 	if err == nil {
-		w.later(func() { cmd.Process.Kill(); cmd.Wait() })
+		w.atClose(func() { cmd.Process.Kill(); cmd.Wait() })
 	}
 	return err
 }
@@ -181,7 +181,7 @@ func (w *world) start(s *server) (time.Duration, error) {
 	if err := s.cmd.Start(); err != nil {
 		return 0, err
 	}
-	w.later(func() { s.cmd.Process.Signal(syscall.SIGTERM); s.cmd.Wait() })
+	w.atClose(func() { s.cmd.Process.Signal(syscall.SIGTERM); s.cmd.Wait() })
 	var err error
 	for time.Since(begin) < 20*time.Second {
 		if err = w.firstID(s); err == nil {
@@ -193,7 +193,7 @@ func (w *world) start(s *server) (time.Duration, error) {
 }
 
 func (w *world) firstID(s *server) error {
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	ctx, cancel := context.WithTimeout(w.ctx, timeout)
 	defer cancel()
 	found, err := epmd.Lookup(ctx, "127.0.0.1:"+w.port, shortName(s.node))
 	if err != nil {
@@ -237,7 +237,7 @@ func (w *world) overVeth() (*world, error) {
 		return nil, err
 	}
 	// A process left over from a node may keep the namespace, and so the link.
-	w.later(func() { w.command("ip", "link", "del", link).Run() })
+	w.atClose(func() { w.command("ip", "link", "del", link).Run() })
 	pid := fmt.Sprint(holder.Process.Pid)
 	there := site{farEnd, []string{"nsenter", "-t", pid, "-n"}}
 	for _, step := range []struct {
