@@ -73,7 +73,7 @@ func run(ctx context.Context, out io.Writer, paths []string, reviewed string) er
 	if err := os.Chmod(work, 0o711); err != nil { // PostgreSQL does not run as root
 		return err
 	}
-	tree := filepath.Join(work, "tree") // mutants may write files anywhere
+	tree := filepath.Join(work, "tree") // a copy, because mutants may write files anywhere
 	if err := os.CopyFS(tree, os.DirFS(root)); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func run(ctx context.Context, out io.Writer, paths []string, reviewed string) er
 	return nil
 }
 
-// measure tries a package's mutants and returns how many unknown ones lived.
+// measure tries a package's mutants and returns how many lived that are not known.
 func (p *pkg) measure(ctx context.Context, out io.Writer, known map[string]bool) (fresh int, err error) {
 	begin := time.Now()
 	if err := p.build(ctx); err != nil {
@@ -144,15 +144,13 @@ func read(name string) (known map[string]bool, err error) {
 		return nil, err
 	}
 	known = map[string]bool{}
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
+	for i, line := range strings.Split(string(text), "\n") {
 		key, reason, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		if key == "" || strings.HasPrefix(key, "#") {
 			continue
 		}
 		if reason == "" {
-			return nil, fmt.Errorf("%s:%d: no reason after a tab", name, n)
+			return nil, fmt.Errorf("%s:%d: no reason after a tab", name, i+1)
 		}
 		known[key] = true
 	}

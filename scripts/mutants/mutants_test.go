@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The sample's tests notice some of its mutants. The others are listed, unless survivors.txt names
-// them with a reason. No child of a test that panicked is left.
+// run lists the mutants that the sample's tests do not notice, and accepts them once survivors.txt names
+// them with a reason. It kills the child of a test that panicked.
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{

@@ -21,7 +21,7 @@ type mutant struct {
 	code   string // the code before the change, on one line
 	change string
 
-	operator bool // whether it compiles only for two numbers of one type
+	operator bool // whether it compiles only if both operands have one number type
 }
 
 // key names a mutant without its line number, which changes with each edit above it.
@@ -121,7 +121,9 @@ func (f *file) visit(n ast.Node) bool {
 		f.statements(n.Body)
 	case *ast.ReturnStmt:
 		if f.predicate && len(n.Results) == 1 {
-			f.result(n.Results[0])
+			if _, ok := n.Results[0].(*ast.BinaryExpr); !ok { // which has its own mutants
+				f.negate(n.Results[0])
+			}
 		}
 	case *ast.IfStmt:
 		f.condition(n.Cond)
@@ -171,7 +173,7 @@ func passes(s *ast.SelectStmt) bool {
 	return !waits && !returns
 }
 
-// condition makes two mutants of an if: one in which it is never taken, one in which it always is.
+// condition makes two mutants of an if: one whose condition is never true, one whose always is.
 func (f *file) condition(e ast.Expr) {
 	f.decided[e] = true
 	if n, ok := f.add(e, "never"); ok {
@@ -182,11 +184,8 @@ func (f *file) condition(e ast.Expr) {
 	}
 }
 
-// result makes a mutant that negates the result, unless binary makes mutants of it.
-func (f *file) result(e ast.Expr) {
-	if _, ok := e.(*ast.BinaryExpr); ok {
-		return
-	}
+// negate makes a mutant in which a condition has the opposite value.
+func (f *file) negate(e ast.Expr) {
 	if n, ok := f.add(e, "not"); ok {
 		f.wrap(e, "((", fmt.Sprintf(") != mutantOn(%d))", n))
 	}
@@ -206,11 +205,8 @@ func (f *file) binary(e *ast.BinaryExpr) {
 			}
 		}
 	case token.EQL, token.NEQ:
-		if f.decided[e] {
-			return
-		}
-		if n, ok := f.add(e, "not"); ok {
-			f.wrap(e, "((", fmt.Sprintf(") != mutantOn(%d))", n))
+		if !f.decided[e] {
+			f.negate(e)
 		}
 	default:
 		op, ok := operators[e.Op]
@@ -225,7 +221,7 @@ func (f *file) binary(e *ast.BinaryExpr) {
 	}
 }
 
-// add numbers a mutant. It returns false if the mutant is refused and must not be made.
+// add adds a mutant and returns its number. It returns false if the mutant is refused.
 func (f *file) add(n ast.Node, change string) (int, bool) {
 	*f.next++
 	if f.refused[*f.next] {
@@ -248,10 +244,10 @@ func (f *file) offset(p token.Pos) int { return f.fset.Position(p).Offset }
 
 // text returns a node's source with single spaces, cut short if it is long.
 func (f *file) text(n ast.Node) string {
-	const most = 100
+	const limit = 100
 	s := strings.Join(strings.Fields(string(f.src[f.offset(n.Pos()):f.offset(n.End())])), " ")
-	if len(s) > most {
-		s = s[:most] + "..."
+	if len(s) > limit {
+		s = s[:limit] + "..."
 	}
 	return s
 }

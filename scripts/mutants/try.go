@@ -120,7 +120,7 @@ func (p *pkg) try(ctx context.Context, tests []test) []fate {
 	return fates
 }
 
-// one tries one mutant with the tests that reach it, the fast ones first.
+// one tries one mutant with the tests that reach it, the fastest first.
 func (p *pkg) one(ctx context.Context, n int, tests []test) fate {
 	f := unreached
 	for _, t := range tests {
@@ -135,14 +135,14 @@ func (p *pkg) one(ctx context.Context, n int, tests []test) fate {
 	return f
 }
 
-// passes reports whether a test passes with a mutant. The test may take 3 s longer than five times
-// its time without a mutant.
+// passes reports whether a test passes with a mutant, within 3 s plus five times its time without a
+// mutant.
 func (p *pkg) passes(ctx context.Context, n int, t test) bool {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second+5*t.takes)
 	defer cancel()
 	cmd := p.command(ctx, n, "", "-test.run", pattern(t.name))
 	tmp := filepath.Join(p.work, "tmp"+strconv.Itoa(n))
-	os.Mkdir(tmp, 0o711) // for files that tests leave when they panic or are killed; without it, the tests fail
+	os.Mkdir(tmp, 0o711) // for files that killed tests leave; without this directory, the tests fail
 	defer os.RemoveAll(tmp)
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 	err := cmd.Run()
