@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// TestMessages searches the code for the messages that the troubleshooting page explains, because
-// nobody would find the row of a message that has changed. A row quotes only the distinctive part
-// of its message.
+// TestMessages searches the code for the messages that the troubleshooting page explains: nobody
+// would find the row of a message that has changed. A row quotes only the distinctive part of its
+// message.
 func TestMessages(t *testing.T) {
 	rows := rowsOf(t, "operating/troubleshooting.md")
 	texts := textsOf(t)
@@ -24,21 +24,21 @@ func TestMessages(t *testing.T) {
 		t.Fatalf("found only %d rows and %d texts", len(rows), len(texts))
 	}
 	for _, row := range rows {
-		ours := func(text string) bool { return has(text, row) }
-		if !slices.Contains(ofOthers, row) && !slices.ContainsFunc(texts, ours) {
+		matching := func(text string) bool { return matches(text, row) }
+		if !slices.Contains(foreign, row) && !slices.ContainsFunc(texts, matching) {
 			t.Errorf("the code has no message %q", row)
 		}
 	}
 }
 
-// ofOthers lists messages of the operating system and of other modules, and replies of OTP.
-var ofOthers = []string{
+// foreign lists messages of the operating system and of other modules, and replies of OTP.
+var foreign = []string{
 	"address already in use", "bind: permission denied", "permission denied", "no such file or directory",
 	"certificate signed by unknown authority", "failed to verify certificate", "{nodedown, Node}",
 }
 
-// has reports whether text matches row, in which "..." stands for anything.
-func has(text, row string) bool {
+// matches reports whether text contains row, in which "..." stands for anything.
+func matches(text, row string) bool {
 	for part := range strings.SplitSeq(row, "...") {
 		_, after, found := strings.Cut(text, strings.TrimSpace(part))
 		if !found {

@@ -27,7 +27,7 @@ func build(t *testing.T, dir string, files filesys.FileSystem) string {
 	return string(text)
 }
 
-// all returns the manifests of rel/kubernetes, each with its optional additions.
+// all returns the manifests of rel/kubernetes by folder, each with the ServiceMonitor.
 func all(t *testing.T) map[string]string {
 	disk := filesys.MakeFsOnDisk()
 	monitor, err := disk.ReadFile("../../rel/kubernetes/monitoring/servicemonitor.yaml")
@@ -82,7 +82,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// The kustomization in the manual does what the manual says.
+// The kustomization in docs/kubernetes.md builds valid manifests with its changes.
 func TestManual(t *testing.T) {
 	const top = "../../rel/kubernetes"
 	manual, err := os.ReadFile("../../docs/kubernetes.md")

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A file is part of an archive.
+// A file is a member of an archive.
 type file struct {
 	name  string // its name in the archive; a directory's ends with a slash
 	from  string // the path that it is read from, or empty
@@ -123,8 +123,8 @@ func filesBelow(top string) (files []file, err error) {
 	return files, err
 }
 
-// npm packs the client library for JavaScript, as npm pack does. Its CommonJS modules must
-// already have been built.
+// npm packs the client library for JavaScript, as npm pack does. Its CommonJS modules must have
+// been built.
 func npm(r release) error {
 	top := "source/clients/javascript"
 	text, err := os.ReadFile(filepath.Join(top, "package.json"))

@@ -21,7 +21,7 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// What scripts/release makes of this tree, for Linux on this machine's processor.
+// What scripts/release makes from this tree, for Linux on this machine's processor.
 var (
 	source  string // a repository that holds this tree
 	dist    string // the packages
@@ -84,7 +84,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// An archive contains the command and the files that belong to it.
+// The archive contains the command and the files that belong to it.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	name := fmt.Sprintf("flake-%s-linux-%s", version, arch)
@@ -116,7 +116,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// Package checkers find no faults.
+// lintian and rpmlint find no faults.
 func TestLint(t *testing.T) {
 	t.Parallel()
 	rpm, _ := filepath.Glob(filepath.Join(dist, "*.rpm"))
@@ -139,7 +139,7 @@ func TestStart(t *testing.T) {
 	if binary, err := elf.Open(flake); err != nil {
 		t.Error(err)
 	} else if libs, err := binary.ImportedLibraries(); len(libs) > 0 || err != nil {
-		t.Errorf("it is linked with %q, %v", libs, err)
+		t.Errorf("the command is linked with %q, %v", libs, err)
 	}
 	commit := strings.TrimSpace(run(t, source, "git", "rev-parse", "HEAD"))
 	if said := run(t, "", flake, "version"); !strings.HasPrefix(said, "flake "+version+"\ncommit "+commit+"\n") {
@@ -163,7 +163,7 @@ func TestStart(t *testing.T) {
 	if err := node.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { node.Process.Kill() }) // if the test fails
+	t.Cleanup(func() { node.Process.Kill() }) // unless it has stopped
 	url := ""
 	lines := bufio.NewScanner(said)
 	for url == "" && lines.Scan() {
@@ -172,7 +172,7 @@ func TestStart(t *testing.T) {
 		}
 	}
 	if url == "" {
-		t.Fatalf("it ended: %v", node.Wait())
+		t.Fatalf("the node ended without a URL: %v", node.Wait())
 	}
 	reply, err := http.Get(url + "v1/ids")
 	if err != nil {
@@ -181,16 +181,16 @@ func TestStart(t *testing.T) {
 	id, err := io.ReadAll(reply.Body)
 	reply.Body.Close()
 	if err != nil || !regexp.MustCompile(`^[0-9A-Za-z]{22}\n?$`).Match(id) {
-		t.Errorf("an id is %q, %v", id, err)
+		t.Errorf("GET /v1/ids returned %q, %v", id, err)
 	}
 	node.Process.Signal(syscall.SIGTERM)
 	io.Copy(io.Discard, said)
 	if err := node.Wait(); err != nil {
-		t.Errorf("it stopped: %v", err)
+		t.Errorf("after SIGTERM: %v", err)
 	}
 }
 
-// The cookie that an installation makes is one line.
+// An installation makes a cookie of one line.
 func TestCookie(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"deb/postinst", "rpm/post"} {
@@ -229,7 +229,7 @@ func TestUnit(t *testing.T) {
 	run(t, "", "systemd-analyze", "security", "--offline=true", "--threshold=20", unit) // in tenths
 }
 
-// A bill of materials lists what Go says the command was built from.
+// The bill of materials lists the modules that the command was built from, as Go reports them.
 func TestBOM(t *testing.T) {
 	t.Parallel()
 	text, err := os.Open(filepath.Join(dist, fmt.Sprintf("flake-%s-linux-%s.cdx.json", version, arch)))

@@ -18,7 +18,7 @@ func hex(t *testing.T, name string) (dir, metadata string) {
 	return dir, run(t, "", "escript", "hex.escript", "unpack", filepath.Join(dist, name+"-"+version+".tar"), dir)
 }
 
-// The tarballs for Hex compile, the Elixir one with the Erlang one.
+// The tarballs for Hex compile; the Elixir one uses the Erlang one.
 func TestHex(t *testing.T) {
 	t.Parallel()
 	erlang, _ := hex(t, "flake_client")
@@ -28,7 +28,7 @@ func TestHex(t *testing.T) {
 	}
 	elixir, metadata := hex(t, "flake_client_elixir")
 	if want := `<<"requirement">> => <<"~> ` + version + `">>`; !strings.Contains(metadata, want) {
-		t.Errorf("it does not require %s:\n%s", want, metadata)
+		t.Errorf("flake_client_elixir does not require %s:\n%s", want, metadata)
 	}
 	ebin := filepath.Join(erlang, "_build/default/lib/flake_client/ebin")
 	run(t, elixir, "sh", "-c", `mkdir ebin && elixirc --warnings-as-errors -pa "$1" -o ebin $(find lib -name '*.ex' ! -name ecto_type.ex)`, "sh", ebin)
@@ -37,11 +37,11 @@ func TestHex(t *testing.T) {
 		{:ok, _} = FlakeClient.start_link(nodes: [:in_process])
 		IO.inspect({byte_size(FlakeClient.id!()), Mix.Project.config()[:deps]})`)
 	if want := `{16, [flake_client: "~> ` + version + `"]}` + "\n"; said != want {
-		t.Errorf("it says %q, want %q", said, want)
+		t.Errorf("got %q, want %q", said, want)
 	}
 }
 
-// npm installs the tarball. It contains what npm itself packs, and both kinds of modules run.
+// npm installs the tarball, which contains what npm itself packs. Both kinds of modules run.
 func TestNPM(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
@@ -64,7 +64,7 @@ func TestNPM(t *testing.T) {
 		return run(t, work, "sh", "-c", `tar -tzf "$1" | sort`, "sh", name)
 	}
 	if got, want := list(tarball), list(filepath.Join(theirs, filepath.Base(tarball))); got != want {
-		t.Errorf("it has\n%swant\n%s", got, want)
+		t.Errorf("the tarball contains\n%swant\n%s", got, want)
 	}
 }
 

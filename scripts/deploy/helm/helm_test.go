@@ -52,7 +52,7 @@ func render(t *testing.T, values string) (manifests, notes string, err error) {
 
 const etcd = "numbers: etcd\netcd: {endpoints: ['etcd.etcd.svc.cluster.local:2379']}\n"
 
-// The chart makes the same objects as kustomize.
+// The chart and kustomize make the same objects.
 func TestSame(t *testing.T) {
 	for dir, values := range map[string]string{"base": "", "etcd": etcd} {
 		all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
@@ -122,7 +122,7 @@ func plain(t *testing.T, manifests string) string {
 	return string(text)
 }
 
-// For all values, the manifests are valid and contain what the values say.
+// Each value results in valid manifests that contain it.
 func TestValues(t *testing.T) {
 	for _, tt := range []struct{ values, want string }{
 		{"serviceMonitor: {enabled: true, labels: {release: p}}", "release: p"},
