@@ -74,8 +74,8 @@ func TestAdd(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "5 lived") {
 		t.Error(err)
 	}
-	if said, err := io.ReadAll(children); len(said) == 0 || err != nil { // until no child can write
-		t.Errorf("%q, %v", said, err)
+	if output, err := io.ReadAll(children); len(output) == 0 || err != nil { // until no child can write
+		t.Errorf("%q, %v", output, err)
 	}
 	want := `s.go:8: lived: s.go counter.add: n > 0 && n < 10: without n < 10
 s.go:8: lived: s.go counter.add: n > 0: >=

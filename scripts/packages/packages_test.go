@@ -74,13 +74,13 @@ func run(t *testing.T, dir, name string, args ...string) string {
 
 func TestSums(t *testing.T) {
 	t.Parallel()
-	said := run(t, dist, "sha256sum", "-c", "SHA256SUMS")
+	output := run(t, dist, "sha256sum", "-c", "SHA256SUMS")
 	files, err := os.ReadDir(dist)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Count(said, ": OK\n"), len(files)-1; got != want || want < 6 {
-		t.Errorf("%d sums of %d files:\n%s", got, want, said)
+	if got, want := strings.Count(output, ": OK\n"), len(files)-1; got != want || want < 6 {
+		t.Errorf("%d sums of %d files:\n%s", got, want, output)
 	}
 }
 
@@ -124,8 +124,8 @@ func TestLint(t *testing.T) {
 		t.Fatalf("the rpm packages are %q", rpm)
 	}
 	run(t, "", "./rpmlint", rpm[0])
-	if said := run(t, "", "rpm", "-qip", rpm[0]); !strings.Contains(said, "License     : Apache-2.0") {
-		t.Errorf("rpm -qip:\n%s", said)
+	if output := run(t, "", "rpm", "-qip", rpm[0]); !strings.Contains(output, "License     : Apache-2.0") {
+		t.Errorf("rpm -qip:\n%s", output)
 	}
 	run(t, "", "lintian", "--allow-root", "--fail-on", "error,warning", debian)
 }
@@ -142,8 +142,8 @@ func TestStart(t *testing.T) {
 		t.Errorf("the command is linked with %q, %v", libs, err)
 	}
 	commit := strings.TrimSpace(run(t, source, "git", "rev-parse", "HEAD"))
-	if said := run(t, "", flake, "version"); !strings.HasPrefix(said, "flake "+version+"\ncommit "+commit+"\n") {
-		t.Errorf("flake version prints %q", said)
+	if output := run(t, "", flake, "version"); !strings.HasPrefix(output, "flake "+version+"\ncommit "+commit+"\n") {
+		t.Errorf("flake version prints %q", output)
 	}
 	if err := os.Mkdir(filepath.Join(root, "state"), 0o755); err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestStart(t *testing.T) {
 	node.Env = append(os.Environ(), "FLAKE_NODE_COOKIE_FILE="+cookie, "FLAKE_NODE_EPMD=off", "FLAKE_HTTP_LISTEN=127.0.0.1:0",
 		"FLAKE_WORKER_ID=random", "FLAKE_TIMESTAMP_PATH="+filepath.Join(root, "state/timestamp"))
 	node.Stderr = os.Stderr
-	said, err := node.StdoutPipe()
+	output, err := node.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestStart(t *testing.T) {
 	}
 	t.Cleanup(func() { node.Process.Kill() }) // unless it has stopped
 	url := ""
-	lines := bufio.NewScanner(said)
+	lines := bufio.NewScanner(output)
 	for url == "" && lines.Scan() {
 		if found := regexp.MustCompile(`http://[0-9.:]+/`).FindString(lines.Text()); found != "" {
 			url = found
@@ -184,7 +184,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("GET /v1/ids returned %q, %v", id, err)
 	}
 	node.Process.Signal(syscall.SIGTERM)
-	io.Copy(io.Discard, said)
+	io.Copy(io.Discard, output)
 	if err := node.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
@@ -198,10 +198,10 @@ func TestCookie(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, made, _ := strings.Cut(string(text), "if [ ! -e /etc/flake/cookie ]; then\n")
-		made, _, _ = strings.Cut(made, "\nfi\n")
+		_, commands, _ := strings.Cut(string(text), "if [ ! -e /etc/flake/cookie ]; then\n")
+		commands, _, _ = strings.Cut(commands, "\nfi\n")
 		dir := t.TempDir()
-		run(t, "", "sh", "-ec", "chown() { :; }\n"+strings.ReplaceAll(made, "/etc/flake", dir))
+		run(t, "", "sh", "-ec", "chown() { :; }\n"+strings.ReplaceAll(commands, "/etc/flake", dir))
 		cookie, err := os.ReadFile(filepath.Join(dir, "cookie"))
 		if err != nil || !regexp.MustCompile(`^[0-9a-f]{40}\n$`).Match(cookie) {
 			t.Errorf("%s: %q, %v", script, cookie, err)
@@ -223,8 +223,8 @@ func TestUnit(t *testing.T) {
 	if err := os.WriteFile(unit, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if said := run(t, "", "systemd-analyze", "verify", "--man=no", unit); said != "" {
-		t.Error(said)
+	if output := run(t, "", "systemd-analyze", "verify", "--man=no", unit); output != "" {
+		t.Error(output)
 	}
 	run(t, "", "systemd-analyze", "security", "--offline=true", "--threshold=20", unit) // in tenths
 }

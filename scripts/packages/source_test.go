@@ -32,12 +32,12 @@ func TestHex(t *testing.T) {
 	}
 	ebin := filepath.Join(erlang, "_build/default/lib/flake_client/ebin")
 	run(t, elixir, "sh", "-c", `mkdir ebin && elixirc --warnings-as-errors -pa "$1" -o ebin $(find lib -name '*.ex' ! -name ecto_type.ex)`, "sh", ebin)
-	said := run(t, elixir, "elixir", "-pa", ebin, "-pa", "ebin", "-e",
+	output := run(t, elixir, "elixir", "-pa", ebin, "-pa", "ebin", "-e",
 		`Mix.start(); Code.require_file("mix.exs")
 		{:ok, _} = FlakeClient.start_link(nodes: [:in_process])
 		IO.inspect({byte_size(FlakeClient.id!()), Mix.Project.config()[:deps]})`)
-	if want := `{16, [flake_client: "~> ` + version + `"]}` + "\n"; said != want {
-		t.Errorf("got %q, want %q", said, want)
+	if want := `{16, [flake_client: "~> ` + version + `"]}` + "\n"; output != want {
+		t.Errorf("got %q, want %q", output, want)
 	}
 }
 
@@ -56,14 +56,14 @@ func TestNPM(t *testing.T) {
 	} {
 		run(t, work, "node", args...)
 	}
-	theirs := filepath.Join(work, "theirs")
-	run(t, "", "cp", "-r", filepath.Join(source, "clients/javascript"), theirs)
-	run(t, "", "cp", filepath.Join(source, "LICENSE"), theirs)
-	run(t, theirs, "npm", "pack", "--offline", "--silent")
+	packed := filepath.Join(work, "packed")
+	run(t, "", "cp", "-r", filepath.Join(source, "clients/javascript"), packed)
+	run(t, "", "cp", filepath.Join(source, "LICENSE"), packed)
+	run(t, packed, "npm", "pack", "--offline", "--silent")
 	list := func(name string) string {
 		return run(t, work, "sh", "-c", `tar -tzf "$1" | sort`, "sh", name)
 	}
-	if got, want := list(tarball), list(filepath.Join(theirs, filepath.Base(tarball))); got != want {
+	if got, want := list(tarball), list(filepath.Join(packed, filepath.Base(tarball))); got != want {
 		t.Errorf("the tarball contains\n%swant\n%s", got, want)
 	}
 }
@@ -100,15 +100,15 @@ func TestGoInstall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	had := strings.TrimSpace(run(t, "", "go", "env", "GOMODCACHE"))
+	cache := strings.TrimSpace(run(t, "", "go", "env", "GOMODCACHE"))
 	install := exec.Command("go", "install", "-trimpath", "-modcacherw", m.Path+"/rel/flake@latest")
 	install.Dir = work
 	install.Env = append(os.Environ(), "GOBIN="+work, "GOMODCACHE="+filepath.Join(work, "modules"), "CGO_ENABLED=0", "GOWORK=off",
-		"GOPROXY=file://"+filepath.Join(work, "proxy")+",file://"+filepath.Join(had, "cache/download"), "GOSUMDB=off", "GOFLAGS=")
+		"GOPROXY=file://"+filepath.Join(work, "proxy")+",file://"+filepath.Join(cache, "cache/download"), "GOSUMDB=off", "GOFLAGS=")
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", install, err, out)
 	}
-	if said := run(t, work, "./flake", "version"); !strings.HasPrefix(said, "flake 0.0.0-test\n") {
-		t.Errorf("flake version prints %q", said)
+	if output := run(t, work, "./flake", "version"); !strings.HasPrefix(output, "flake 0.0.0-test\n") {
+		t.Errorf("flake version prints %q", output)
 	}
 }
