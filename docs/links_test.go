@@ -15,7 +15,8 @@ import (
 	"testing/fstest"
 )
 
-// TestLinks follows the links in all documents of the repository, and those from its code to chapters.
+// TestLinks follows the links in all documents of the repository, and those from its code to
+// chapters.
 func TestLinks(t *testing.T) {
 	for _, fault := range follow(t, os.DirFS("..")) {
 		t.Error(fault)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// run lists the mutants that the sample's tests do not notice, and accepts them once survivors.txt names
-// them with a reason. It kills the child of a test that panicked.
+// run lists the mutants that the sample's tests do not notice, and accepts them once survivors.txt
+// names them with a reason. It kills the child of a test that panicked.
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{

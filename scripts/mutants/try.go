@@ -142,7 +142,7 @@ func (p *pkg) passes(ctx context.Context, n int, t test) bool {
 	defer cancel()
 	cmd := p.command(ctx, n, "", "-test.run", pattern(t.name))
 	tmp := filepath.Join(p.work, "tmp"+strconv.Itoa(n))
-	os.Mkdir(tmp, 0o711) // for files that killed tests leave; without this directory, the tests fail
+	os.Mkdir(tmp, 0o711) // for files left by tests that panic or are killed; without it, tests fail
 	defer os.RemoveAll(tmp)
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 	err := cmd.Run()

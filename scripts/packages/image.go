@@ -27,8 +27,8 @@ const (
 	group     = "root:x:0:\nflake:x:65532:\n"
 )
 
-// image writes an OCI image layout with an image for each Linux platform, as one tar file that tools
-// can load or push.
+// image writes an OCI image layout with an image for each Linux platform, as one tar file that
+// tools can load or push.
 func image(r release) error {
 	all := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range r.platforms {
