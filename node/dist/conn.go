@@ -31,8 +31,8 @@ type Conn struct {
 	cancel   context.CancelCauseFunc
 	done     chan struct{} // closed when the node has forgotten the connection
 	since    time.Time
-	passedOn atomic.Bool  // whether answers to calls that the peer forwarded were sent to other nodes
-	asked    atomic.Int64 // time of the last frame that is not a tick, in nanoseconds after since
+	passedOn atomic.Bool  // set once an answer to a call that the peer forwarded was sent to another node
+	asked    atomic.Int64 // nanoseconds from since to the last frame that was not a tick
 	self     []byte       // one of our pids, for sender fields that the protocol ignores
 
 	ticker ticker
@@ -52,8 +52,8 @@ type Conn struct {
 	large   chan struct{} // holds an element while a large answer is sent
 }
 
-// New returns a connection over a stream whose handshake is done. The connection is not served
-// until Serve is called. It ends no later than ctx.
+// New returns a connection over a stream on which the handshake has finished. The connection is
+// not served until Serve is called. It ends when ctx ends, or earlier.
 func (p *Proto) New(ctx context.Context, stream net.Conn, peer handshake.Peer) *Conn {
 	c := &Conn{
 		proto: p,
@@ -133,8 +133,8 @@ const shutdownTime = time.Second
 func (p *Proto) Serve(c *Conn) {
 	p.served.Store(c, nil)
 	p.deliver(c.peer.Name, c)
-	// Before the first call, only setOut needs a large stack. It runs on another goroutine,
-	// because a stack that has grown beyond 2 KiB does not shrink back to 2 KiB.
+	// Before the first call, only setOut needs a stack of more than 2 KiB. It runs on another
+	// goroutine, because a stack that has grown never shrinks to 2 KiB again.
 	var set sync.WaitGroup
 	set.Go(c.setOut)
 	set.Wait()
@@ -156,8 +156,8 @@ func (c *Conn) setOut() {
 	c.proto.Log.Info("connected", "peer", c.peer.Name, "version", c.peer.Version, "hidden", c.peer.Hidden)
 }
 
-// finish releases the connection's memory. If the peer is to blame for the end, finish returns the
-// reason, otherwise "".
+// finish releases the connection's memory. It returns what the peer is to blame for, or "" if the
+// peer did not cause the end.
 func (c *Conn) finish() string {
 	blame, why := endingOf(context.Cause(c.ctx)) // the first cause
 	c.proto.Log.Info("disconnected", "peer", c.peer.Name, "why", why)
@@ -209,8 +209,8 @@ func (c *Conn) handleAll() error {
 	return context.Cause(c.ctx)
 }
 
-// forget releases the handled frame, because its buffer may be large and the next frame
-// may arrive much later.
+// forget drops the references to the handled frame, because its buffer may be large and the next
+// frame may arrive much later.
 func (c *Conn) forget() {
 	c.message, c.control = Message{}, wire.Message{}
 }
@@ -244,9 +244,8 @@ var errFault = errors.New("fault in the node")
 // fewer connections write to the same one.
 const histograms = 8
 
-// calls measures the calls of a connection, from their arrival until their answers are
-// written. It reads the clock twice per read from the stream, however many calls arrive in that
-// read.
+// calls measures how long a connection's calls take, from their arrival until their answers are
+// written. It reads the clock only twice for all calls that arrive in one read from the stream.
 type calls struct {
 	took  *latency.Histogram
 	given atomic.Uint64 // total of Message.Count
@@ -256,7 +255,7 @@ type calls struct {
 	answered uint64
 }
 
-// written records in the histogram the durations of the calls whose answers the reader has written.
+// written records how long the calls took whose answers the reader has just written.
 func (c *Conn) written() {
 	if c.calls.answered > 0 {
 		c.answered(c.calls.began, c.calls.answered)
@@ -285,8 +284,8 @@ var (
 	errUnread = errors.New("the peer does not read its answers")
 )
 
-// endingOf describes the error that ended a connection. blame is the reason in one word, or "" if
-// the peer is not to blame. text is for the log.
+// endingOf describes the error that ended a connection. blame is what the peer did, in one word,
+// or "" if the peer is not to blame. text is for the log.
 func endingOf(err error) (blame, text string) {
 	for _, known := range []struct {
 		err         error

@@ -128,7 +128,7 @@ func TestEndsAfterWrite(t *testing.T) {
 	})
 }
 
-// A connection that has ended holds no memory and takes no more.
+// An ended connection holds no memory, and takes none for later messages or signals.
 func TestEndHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -163,7 +163,7 @@ func TestEndHoldsNothing(t *testing.T) {
 	})
 }
 
-// A fault in an answer built on another goroutine is only logged.
+// A panic while an answer is built on another goroutine is only logged.
 func TestFaultAside(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.conn.aside(func(*Message) {})
@@ -178,7 +178,7 @@ func TestFaultAside(t *testing.T) {
 	})
 }
 
-// Calls are timed until they are answered, at once or later.
+// The time of a call ends when its answer is sent, whether the reader or another goroutine built it.
 func TestLatency(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
@@ -228,7 +228,8 @@ func TestLatencyOfRead(t *testing.T) {
 	})
 }
 
-// The buffer of an answer is kept for the next one if it is not large and there is room, until a tick arrives.
+// The buffer of an answer is kept for the next answer until a tick arrives, unless it is large or
+// there is no room.
 func TestScratch(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		answer := func(size int) (kept int) {

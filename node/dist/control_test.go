@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// An error within a frame drops the frame; the connection stays open.
+// A frame with an error inside is dropped, and the connection stays open.
 func TestIllFormedIsDropped(t *testing.T) {
 	atom := external(etf.Atom("x"))
 	regSend := etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}

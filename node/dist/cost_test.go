@@ -83,7 +83,6 @@ func TestCost(t *testing.T) {
 			if got := int(allocs) / (segments * calls); got != c.want.allocs {
 				t.Errorf("allocations per call: got %d, want %d", got, c.want.allocs)
 			}
-			// A round begins with a read that finds something, and ends with one write.
 			if w.reads != segments || w.writes != segments {
 				t.Errorf("%d segments took %d reads and %d writes, want one of each per segment", segments, w.reads, w.writes)
 			}

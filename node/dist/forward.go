@@ -11,14 +11,13 @@ import (
 )
 
 // An answer is sent to the node of the calling process. If that node is not the peer, the peer
-// has forwarded the call. If the node is not connected, the answer waits until it is, as on a
-// BEAM. If connecting to it fails, the answer is sent to the peer, because some peers put a
-// different node name in their pids.
+// has forwarded the call. As on a BEAM, the answer then waits until that node is connected. If
+// connecting fails, the answer is sent to the peer after all, because some peers put another
+// node's name in their pids.
 
 const (
-	// maxDeliveries bounds the nodes that this node connects to at the same time to deliver
-	// answers. maxDeliveriesOfPeer bounds how many of these connections one peer may cause by
-	// forwarding calls.
+	// maxDeliveries bounds the nodes to which answers wait for a connection at the same time.
+	// maxDeliveriesOfPeer bounds how many of them one peer may cause by forwarding calls.
 	maxDeliveries       = 16
 	maxDeliveriesOfPeer = 4
 
@@ -29,13 +28,13 @@ const (
 )
 
 // answer is a message to a process: to its alias or, if that is nil, to its pid. token is a trace
-// token or nil. All are encoded terms. by is the connection on which the call arrived.
+// token or nil. These are encoded terms. by is the connection on which the call arrived.
 type answer struct {
 	pid, alias, token, message []byte
 	by                         *Conn
 }
 
-// size returns the memory that the answer takes while it waits.
+// size returns the memory that the answer uses while it waits.
 func (a answer) size() int {
 	return queuedSize + len(a.pid) + len(a.alias) + len(a.token) + len(a.message)
 }
@@ -82,7 +81,8 @@ func (s *deliveries) fail(node string) {
 	s.unreachable[node] = time.Now()
 }
 
-// forward sends an answer to its node or adds it to a delivery, and reports whether it could.
+// forward sends an answer to the node of its process, or adds it to a delivery to that node. It
+// returns false if it can do neither.
 func (c *Conn) forward(a answer) bool {
 	p, node := c.proto, string(nodeOf(a.pid))
 	p.deliveries.mu.Lock()
@@ -121,8 +121,8 @@ func (p *Proto) connect(node string) {
 	} // otherwise Serve delivers the answers
 }
 
-// deliver sends the answers that wait for a node to that node or, if to is nil, to the peers
-// that forwarded the calls.
+// deliver sends the answers that wait for a node over the new connection to it. If to is nil,
+// connecting has failed: the answers are sent to the peers that forwarded the calls.
 func (p *Proto) deliver(node string, to *Conn) {
 	p.deliveries.mu.Lock()
 	defer p.deliveries.mu.Unlock()
@@ -176,16 +176,16 @@ func (c *Conn) passOn(a answer) {
 	}
 }
 
-// Answers to calls that another peer forwarded do not count against the connection that sends
-// them. They are written after its own answers, count against the peer that forwarded the
-// calls, and are dropped if there is no room.
+// An answer to a call that another peer forwarded counts against that peer, not against the
+// connection that sends it. It is written after the connection's own answers, and is dropped if
+// there is no room.
 
-// maxPassedOn bounds, for each pair of peers, the bytes of answers that wait for the one and count
-// against the other. A single answer may be larger.
+// maxPassedOn bounds the bytes of answers that wait for one peer and count against one other
+// peer. A single answer may be larger.
 const maxPassedOn = 4 << 20
 
-// passed holds frames that wait for a peer, and counts their bytes by the peer that forwarded
-// the calls.
+// passed holds the frames of such answers to one peer. held counts their bytes by the connection
+// on which the calls arrived.
 type passed struct {
 	waiting []passedFrame
 	flying  []passedFrame // in the current write
@@ -197,7 +197,7 @@ type passedFrame struct {
 	frame []byte
 }
 
-// passedSize is the memory that a frame takes in addition to its bytes.
+// passedSize is the memory that a frame uses in addition to its bytes.
 const passedSize = 64
 
 func (f *passedFrame) size() int { return passedSize + cap(f.frame) }
@@ -213,7 +213,7 @@ func (p *passed) add(f passedFrame) bool {
 	return true
 }
 
-// next appends the frames for the next write to b.
+// next appends to b the frames for the next write.
 func (p *passed) next(b []byte) []byte {
 	n := 0
 	for _, f := range p.waiting {

@@ -19,7 +19,8 @@ func passedOn(node string, tag int) []byte {
 	return ask("$gen_call", etf.NewPid(etf.Atom(node), 9, 0, 1), "flake", tag, "soon")
 }
 
-// network makes the rig's node connect to others when gate is closed.
+// network makes the rig's node look up its connections, and connect to other nodes with connect
+// once gate is closed.
 func (r *rig) network(gate <-chan struct{}, connect func(node string) (*rig, error)) {
 	synctest.Wait() // until Serve has delivered
 	peers := make(map[string]*Conn)
@@ -40,17 +41,17 @@ func (r *rig) network(gate <-chan struct{}, connect func(node string) (*rig, err
 	}
 }
 
-// An answer to a process of an unconnected node waits for the connection. Other answers
-// do not wait.
+// An answer to a process of an unconnected node waits for the connection to that node. Other
+// answers do not wait.
 func TestDelivery(t *testing.T) {
 	for name, err := range map[string]error{"we connect": nil, "it connects first": errors.New("connected")} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, flags, func(t *testing.T, r *rig) { testErrand(t, r, err) })
+			bubble(t, flags, func(t *testing.T, r *rig) { testDelivery(t, r, err) })
 		})
 	}
 }
 
-func testErrand(t *testing.T, r *rig, err error) {
+func testDelivery(t *testing.T, r *rig, err error) {
 	const third = "third@127.0.0.1"
 	open := make(chan struct{})
 	close(open)
@@ -99,8 +100,9 @@ func testErrand(t *testing.T, r *rig, err error) {
 	other.close()
 }
 
-// Answers waiting for nodes are bounded in number and in size. Answers to an unreachable node, or
-// to this node, are sent to the peer that forwarded the calls.
+// The nodes to which one peer's answers wait are bounded, and so is the memory of these answers.
+// Answers beyond the bounds, to an unreachable node or to this node are sent to the peer that
+// forwarded the calls.
 func TestDeliveriesFail(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		open := make(chan struct{})
@@ -141,7 +143,7 @@ func TestDeliveriesFail(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		r.send(passedOn("n0@h", 53))
 		if got := r.tags(); got != "" {
-			t.Errorf("answered at once: %s, want none: the pause is over", got)
+			t.Errorf("answered at once: %s, want none after the pause", got)
 		}
 		close(gate)
 		if got := r.tags(); got != "53" {
@@ -153,8 +155,8 @@ func TestDeliveriesFail(t *testing.T) {
 	})
 }
 
-// Many peers cannot exceed the bound on nodes being connected. If a node is unreachable,
-// each answer is sent to the peer that forwarded its call.
+// Many peers together cannot exceed maxDeliveries. If a node is unreachable, each answer is sent to
+// the peer that forwarded its call.
 func TestDeliveriesOfManyPeers(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		open := make(chan struct{})
@@ -213,8 +215,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A peer receives answers to forwarded calls in terms that it can read. They are dropped
-// while it does not read.
+// A peer receives answers to forwarded calls in terms that it can read. Answers that it cannot read
+// are dropped, and so are those for which it leaves no room by not reading.
 func TestPassOn(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
 		by.network(nil, nil)
@@ -305,8 +307,8 @@ func TestPassedApart(t *testing.T) {
 	}
 }
 
-// A peer that forwards calls does not use another peer's room. A single answer may have any
-// size.
+// Calls that one peer forwards do not use up the room for those of another. A single answer may be
+// larger than maxPassedOn.
 func TestPassedByMany(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
 		by.network(nil, nil)
@@ -382,7 +384,7 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 	})
 }
 
-// Answers that are written no longer count against maxPassedOn, but those that wait do.
+// Answers count against maxPassedOn until they are written.
 func TestPassedBound(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
 		by.network(nil, nil)
@@ -405,7 +407,8 @@ func TestPassedBound(t *testing.T) {
 	})
 }
 
-// Frames for a peer count against the peers that forwarded the calls until they are written or dropped.
+// Frames for one peer count against the peers that forwarded the calls, until they are written or
+// dropped.
 func TestPassedFrames(t *testing.T) {
 	var p pool
 	a, b := newMemory(&p), newMemory(&p)

@@ -18,7 +18,7 @@ const MaxFrame = 16 << 20
 // The sizes of a read buffer.
 const (
 	idleBuffer  = 512      // of a new or idle connection
-	firstBuffer = 4 << 10  // of a connection with few calls, at most
+	firstBuffer = 4 << 10  // the most for a connection with few calls
 	fullBuffer  = 64 << 10 // of a busy connection, unless a frame is larger
 )
 
@@ -30,7 +30,7 @@ type frames struct {
 	buf  []byte
 	r, w int // buf[r:w] has arrived and is not handled yet
 
-	largest int // the length of the largest frame that next has returned since the last fill; -1 if none
+	largest int // length of the largest frame returned by next since the last fill; -1 if there was none
 
 	account account       // counts buf after it has grown for a frame that did not fit
 	gather  account       // counts buf otherwise
@@ -79,10 +79,10 @@ func (f *frames) fill() error {
 	return err
 }
 
-// makeRoom makes room to read. It moves the unhandled bytes to the front, or grows the buffer: for
-// a frame that does not fit, at most to the size of that frame. The buffer stays large while large
-// frames arrive, because a new buffer for each of them would create garbage faster than it is
-// collected. The buffer becomes small again when only ticks arrive.
+// makeRoom makes room to read. It moves the unhandled bytes to the front or changes the size of
+// the buffer. For a frame that does not fit, the size doubles, at most to that of the frame. The
+// buffer stays large while large frames arrive, because a new buffer for each of them would create
+// garbage faster than it is collected. It becomes small again when only ticks arrive.
 func (f *frames) makeRoom() error {
 	rest := f.w - f.r
 	size := len(f.buf)

@@ -76,7 +76,7 @@ func TestBufferShrinks(t *testing.T) {
 	}
 }
 
-// A large buffer is kept only if the next frame is large too.
+// A large buffer is kept while large frames arrive, but not while only ticks do.
 func TestLargeFrames(t *testing.T) {
 	large := append(binary.BigEndian.AppendUint32(nil, 3<<20), make([]byte, 3<<20)...)
 	var p pool
@@ -119,7 +119,7 @@ func TestLargeFrames(t *testing.T) {
 }
 
 // When only ticks follow a large frame, its bytes are released.
-func TestLargeFrameIsLetGo(t *testing.T) {
+func TestLargeFrameIsReleased(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var large weak.Pointer[byte]
 		r.local.flake.receive = func(c *Message) error {

@@ -92,8 +92,8 @@ func (m *Message) Later(f func(*Message)) {
 	}
 }
 
-// largeAnswers lets readers build only one large answer per processor at a time. More would not
-// be built any sooner but would take more memory, and the garbage collector would then delay
+// largeAnswers limits how many large answers readers build at a time to one per processor. More
+// would not be finished any sooner, but would use so much memory that garbage collection delayed
 // all callers.
 var largeAnswers = make(chan struct{}, runtime.GOMAXPROCS(0))
 
@@ -138,7 +138,7 @@ func (c *Conn) takeLarge(size int) (undo func()) {
 	case <-c.ctx.Done():
 		return nil
 	}
-	// The term takes memory while it is built, and again while it waits to be written.
+	// The term uses memory while it is built, and again while it waits to be written.
 	if !c.awaitRoom(2 * size) {
 		<-c.large
 		return nil
@@ -169,8 +169,8 @@ func (c *Conn) awaitRoom(n int) bool {
 }
 
 const (
-	// roomTime is how long a large answer waits for room. By then, memory that other connections
-	// hold counts as long held and can be reclaimed.
+	// roomTime is how long a large answer waits for room. Memory that other connections hold all
+	// that time counts as long held, so they can be ended to make room.
 	roomTime  = 2 * longHeld
 	roomPause = 20 * time.Millisecond
 )

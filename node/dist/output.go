@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// MaxOutput bounds the bytes that wait to be written to a peer. Only signals sent from
-	// outside the connection's reader can exceed it, because the reader does not read while its
-	// answers wait. A connection that exceeds it is closed. A connection is also closed if its next
-	// output has no room in [MaxShared] while earlier output waits.
+	// MaxOutput bounds the bytes that wait to be written to a peer. A connection that exceeds it
+	// is closed. Only signals sent from outside the connection's reader can exceed it, because the
+	// reader does not read while its answers wait. Such signals also close the connection if they
+	// have no room in [MaxShared] while earlier output is written.
 	MaxOutput = 32 << 20
 
 	// fullOutput is the size at which the reader writes its answers even if more calls have
 	// arrived. It writes earlier if MaxShared has no room left. No frame is added to a larger
-	// buffer, because growing it would briefly take twice its memory.
+	// buffer, because growing it would briefly need twice its memory.
 	fullOutput = 128 << 10
 
 	// largeFrame is the size above which the reader writes a frame immediately. Otherwise
@@ -64,7 +64,7 @@ func (o *output) init(dst net.Conn, start func(func()), fail func(error), taken 
 func (o *output) begin() []byte { return o.beginWith(0) }
 
 // beginWith is begin for a frame of about size bytes. It allocates a large frame in one step,
-// because growing a buffer gradually takes several times its memory.
+// because growing a buffer gradually needs several times its memory.
 func (o *output) beginWith(size int) []byte {
 	o.mu.Lock()
 	large := size > ownOutput
@@ -94,9 +94,9 @@ func (o *output) end(buf []byte) {
 // waits returns the number of bytes that wait to be written.
 func (o *output) waits() int { return o.queued + len(o.buf) }
 
-// bound closes the connection if the number of waiting bytes exceeds most.
-func (o *output) bound(most int) {
-	if o.waits() > most {
+// bound closes the connection if more than limit bytes wait.
+func (o *output) bound(limit int) {
+	if o.waits() > limit {
 		o.closed = true
 		o.fail(errUnread)
 	}
@@ -114,8 +114,8 @@ func (o *output) allow(n int) {
 	o.account.hold(o.waits() + o.flying)
 }
 
-// poke starts another goroutine that writes the appended frames. It closes the connection if
-// too many bytes wait: unlike the reader, the callers of poke append even while the peer does
+// poke starts another goroutine that writes the appended frames. If too many bytes wait, it closes
+// the connection, because the callers of poke, unlike the reader, append even while the peer does
 // not read.
 func (o *output) poke() {
 	o.mu.Lock()
@@ -139,9 +139,9 @@ func (o *output) remind() {
 	}
 }
 
-// flush writes all appended frames. If another goroutine is writing, flush waits for it, so
-// that the reader appends no more frames. It does not wait for frames appended after the call,
-// because others may append frames without end.
+// flush writes all appended frames, or waits until another goroutine has written them. So the
+// reader appends nothing while its answers wait. flush does not wait for frames appended after the
+// call, because others may append frames without end.
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

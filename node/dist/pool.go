@@ -19,7 +19,7 @@ const (
 	MaxShared = 32 << 20
 
 	// MaxSmall is additional room for connections that hold at most smallMemory each, so that
-	// connections that hold more cannot use up all room.
+	// the others cannot use up all room.
 	MaxSmall    = 4 << 20
 	smallMemory = 128 << 10
 
@@ -83,33 +83,32 @@ func (p *pool) part(bound int) int {
 	return bound * p.percent / 100
 }
 
-// makeRoom makes room for asks; all is the number of bytes that asks would then hold. It stops and
-// returns the heaviest holder, if that holder weighs more than asks would then. A holder's weight
-// is the bytes it holds plus the bytes it has long held. So among many connections that hold about
-// the same amount, a frequent caller that holds little between calls is spared. If asks would hold
-// more than smallMemory, makeRoom stops only a holder that has long held more than asks would hold.
-func (p *pool) makeRoom(asks *memory, all int) *memory {
+// makeRoom makes room for asker, which would then hold total bytes. It stops and returns the
+// heaviest holder, if that weighs more than asker would then. A holder's weight is the bytes it
+// holds plus the bytes it has long held. So among many connections that hold about the same amount,
+// a frequent caller that holds little between calls is spared. If total exceeds smallMemory, only
+// holders that have long held more than total may be stopped.
+func (p *pool) makeRoom(asker *memory, total int) *memory {
 	now := time.Now()
-	than := all + asks.steady(now)
-	if now.Before(p.futile) && than >= p.futileMore || p.unfreed > p.part(maxUnfreed) {
+	heaviest := total + asker.steady(now) // so asker itself is never chosen
+	if now.Before(p.futile) && heaviest >= p.futileMore || p.unfreed > p.part(maxUnfreed) {
 		return nil
 	}
-	var most *memory
-	weight := than // so asks itself is never chosen
+	var chosen *memory
 	for _, s := range p.holders {
 		steady := s.steady(now)
-		mayGo := !s.ended && (all <= smallMemory || steady > all)
-		if w := s.held + steady; mayGo && w > weight {
-			most, weight = s, w
+		eligible := !s.ended && (total <= smallMemory || steady > total)
+		if w := s.held + steady; eligible && w > heaviest {
+			chosen, heaviest = s, w
 		}
 	}
-	if most == nil {
+	if chosen == nil {
 		const pause = 10 * time.Millisecond // the search reads every holder
-		p.futile, p.futileMore = now.Add(pause), than
+		p.futile, p.futileMore = now.Add(pause), heaviest
 		return nil
 	}
-	most.stop()
-	return most
+	chosen.stop()
+	return chosen
 }
 
 // account counts the bytes held by one part of a connection, under the lock of that part.
@@ -150,9 +149,9 @@ func (a *account) hold(n int) bool {
 	return true
 }
 
-// weight returns the memory that a message may need once decoded, or 0 if the message is at most
-// own bytes long. The smallest element takes two bytes in the message and up to 40 as a term;
-// decoding needs half as much again.
+// weight returns the memory that a message may need once decoded, or 0 if it has at most own bytes.
+// The smallest element has two bytes in the message and up to 40 as a term. Decoding needs half as
+// much again.
 func weight(message []byte, own int) int {
 	const perOctet, most = 30, 60 * etf.MaxElements
 	if len(message) <= own {
@@ -161,7 +160,7 @@ func weight(message []byte, own int) int {
 	return len(message) + min(perOctet*len(message), most)
 }
 
-// weigh takes room for a message's terms. The caller must return taken to the pool.
+// weigh takes the weight of a message from the pool. The caller must return taken to the pool.
 func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 	taken = weight(message, own)
 	if !c.memory.take(taken) {
@@ -189,7 +188,8 @@ type memory struct {
 	least [2]int    // the minimum of held in this period of longHeld and in the previous one
 }
 
-// take takes n bytes from the pool and reports whether there was room. Like give, it ignores n <= 0.
+// take takes n bytes from the pool and reports whether there was room. Like give, it ignores
+// n <= 0.
 func (s *memory) take(n int) bool {
 	if n <= 0 {
 		return true
@@ -302,14 +302,14 @@ func (s *memory) steady(now time.Time) int {
 	return min(s.least[0], s.least[1])
 }
 
-// slimMap is a map that, unlike Go's maps, frees memory when most of its entries are removed.
+// slimMap is a map that frees memory when most of its entries are removed. Go's maps do not.
 type slimMap[K comparable, V any] struct {
 	all  map[K]V
 	most int // the largest number of entries that all has had
 }
 
 const (
-	slimMin   = 512 // a map that never had more entries than this does not shrink on remove
+	slimMin   = 512 // remove does not shrink a map that never had more entries than this
 	slimEntry = 64  // approximate bytes of an entry
 )
 

@@ -80,8 +80,8 @@ func TestSmallShares(t *testing.T) {
 	small.give(smallMemory)
 }
 
-// When the pool is full, the connection that has long held the most is ended to make room for
-// one that needs less.
+// When the pool is full, the connection that has long held the most is ended to make room for a
+// connection that needs less.
 func TestMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pool
@@ -218,7 +218,8 @@ func TestMakeRoomAmongMany(t *testing.T) {
 	})
 }
 
-// A connection that needs little takes room at once from one that holds more.
+// For a connection that needs little, one that holds more than smallMemory is ended immediately,
+// even if it has not held that memory for long.
 func TestMakeRoomForLittle(t *testing.T) {
 	for held, want := range map[int]bool{smallMemory + 1: true, smallMemory: false} {
 		var p pool
@@ -299,7 +300,7 @@ func TestMaxArguments(t *testing.T) {
 	})
 }
 
-// A frame for which the pool has no room ends its connection before all of it has arrived.
+// A connection ends when the pool has no room for a part of a frame, before all of it has arrived.
 func TestSharedFrames(t *testing.T) {
 	var p pool
 	stream := append(binary.BigEndian.AppendUint32(nil, MaxFrame), make([]byte, MaxFrame)...)
@@ -481,7 +482,7 @@ func TestLimit(t *testing.T) {
 }
 
 // Removing entries keeps the others, and frees memory.
-func TestLean(t *testing.T) {
+func TestSlimMap(t *testing.T) {
 	var l slimMap[int, int]
 	const n = 10 * slimMin
 	for i := range n {

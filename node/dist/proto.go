@@ -64,8 +64,8 @@ type Proto struct {
 	Connection func(node string) *Conn // returns the connection to a node, or nil
 	Connect    func(node string) error // connects to a node
 
-	// Down is called with each connection after it has ended. If the peer is to blame, blame says
-	// why in one word.
+	// Down is called with each connection after it has ended. If the peer is to blame, blame is
+	// what it did, in one word.
 	Down func(c *Conn, blame string)
 
 	spawned    atomic.Uint32 // number of the last spawned process
@@ -81,8 +81,7 @@ type Proto struct {
 // before the first connection is made.
 func (p *Proto) Limit(percent int) { p.pool.percent = percent }
 
-// Held returns how many of the bytes that the connections hold count against [MaxShared],
-// [MaxSmall] and [MaxSpare].
+// Held returns how many bytes count against [MaxShared], [MaxSmall] and [MaxSpare].
 func (p *Proto) Held() int64 { return p.pool.held.Load() + p.pool.spare.Load() }
 
 // Go runs f on a new goroutine. Call it before [Proto.Wait], or from a function that Go runs.

@@ -10,13 +10,13 @@ import (
 )
 
 // A process receives a server's answers in the order of its requests, as it does from a gen_server
-// in Erlang. While a server builds an answer on another goroutine, later requests from that process
-// to that server are queued; requests from other processes are not.
+// in Erlang. While an answer is built on another goroutine, later requests from the same process to
+// the same server are queued.
 
-// queuedSize is the memory that a queued message takes in addition to its bytes.
+// queuedSize is the memory that a queued message uses in addition to its bytes.
 const queuedSize = 256
 
-// queues holds the queues of a connection. The memory that their messages take beyond ownQueues
+// queues holds the queues of a connection. The memory that their messages use beyond ownQueues
 // counts against MaxShared; if there is no room, the reader waits.
 type queues struct {
 	n atomic.Int32 // len(all); only the reader increases it
@@ -78,8 +78,7 @@ func (s *queues) clear() {
 	s.grow(0)
 }
 
-// grow adds n to the bytes held and reports whether it did. It adds a positive n only if there is
-// room.
+// grow adds n to the bytes held. If n is positive and there is no room, it returns false instead.
 func (s *queues) grow(n int) bool {
 	room := s.account.hold(s.held+n+s.all.idle()) || n <= 0
 	if room {
@@ -117,9 +116,9 @@ func (c *Conn) spawnInOrder(key string, f func(), taken int) bool {
 	})
 }
 
-// enqueue adds a message to its queue and reports whether it did. If the message has no queue,
-// it returns false immediately; if there is no room, it returns false after the queue has
-// ended.
+// enqueue adds a message to its queue and returns true. If the message has no queue, enqueue
+// returns false. If there is no room, it waits until the queue or the connection has ended, and
+// then returns false.
 func (c *Conn) enqueue(p *Process, token, message []byte) bool {
 	s := &c.queues
 	key := queueKey(p, message)

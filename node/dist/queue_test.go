@@ -21,8 +21,8 @@ func ask(word etf.Atom, by etf.Pid, server etf.Atom, tag int, request etf.Atom) 
 }
 
 // answersLate makes the rig's processes answer each request with its tag. They answer the request
-// "late" after a receive from gate, and other requests at once. If there is no room, the answer is
-// -1.
+// "late" on another goroutine, after a receive from gate, or with -1 if there is no room. The
+// request "wrong" returns an error.
 func (r *rig) answersLate(gate <-chan struct{}) {
 	r.local.flake.receive = func(m *Message) error {
 		term, err := etf.Decode(m.Term())
@@ -69,8 +69,9 @@ func (r *rig) tags() string {
 	return strings.Join(tags, " ")
 }
 
-// Requests from a process that arrive while a server builds an answer for it are answered after
-// that answer, in order. Requests from other processes and to other servers are answered at once.
+// While a server builds an answer on another goroutine, later requests from the same process to it
+// wait, and are then answered in order. Requests from other processes, and to other servers, do not
+// wait.
 func TestInOrder(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
@@ -144,7 +145,8 @@ func TestQueueForgets(t *testing.T) {
 	}
 }
 
-// A served message is no longer held, even if the pool has no room for a map that has grown.
+// A served message is no longer counted, even if the pool has no room for the map of queues, which
+// has grown meanwhile.
 func TestQueueReleases(t *testing.T) {
 	c := quiet()
 	s, pool := &c.queues, &c.proto.pool
@@ -174,7 +176,7 @@ func TestQueueReleases(t *testing.T) {
 	pool.nothing(t)
 }
 
-// An answer for which there is no room is refused, and does not delay others.
+// A request for whose answer there is no room is refused, and does not delay later ones.
 func TestQueueRefused(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
@@ -253,8 +255,8 @@ func TestQueueHolds(t *testing.T) {
 	})
 }
 
-// Queued messages are bounded: without room, nothing more is read until the queue has ended.
-// No message is lost or out of order.
+// When there is no room for another queued message, nothing is read until the queue has ended. No
+// message is lost, and all are answered in order.
 func TestQueuesAreBounded(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		const calls = 2 * ownQueues / queuedSize
@@ -501,9 +503,9 @@ func TestOneLargeAnswer(t *testing.T) {
 	})
 }
 
-// A large answer waits until the connections that hold all room have held it for long enough to
-// be ended.
-func TestTurnAwaitsRoom(t *testing.T) {
+// A large answer waits until the connections that hold all room have held it for so long that they
+// can be ended.
+func TestLargeAnswerAwaitsRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal
 		holders := []*memory{newMemory(&r.proto.pool), newMemory(&r.proto.pool)}
@@ -528,7 +530,7 @@ func TestTurnAwaitsRoom(t *testing.T) {
 }
 
 // Without room, a large answer is refused after roomTime, but a small one is not.
-func TestTurnWithoutRoom(t *testing.T) {
+func TestLargeAnswerWithoutRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal
 		r.proto.pool.take(everything - functionSize)
@@ -546,7 +548,7 @@ func TestTurnWithoutRoom(t *testing.T) {
 }
 
 // Large answers that wait end with the connection, and their memory is returned.
-func TestTurnEnds(t *testing.T) {
+func TestLargeAnswersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log journal
 		r := connectDeaf(t, flags)

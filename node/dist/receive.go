@@ -18,9 +18,8 @@ type operation struct {
 	receive func(*Conn, *wire.Message) error
 }
 
-// operations lists the control messages that a peer may send with the flags that we offer in
-// the handshake. Messages with a trace token come from traced processes; the answers to
-// them also carry a token.
+// operations lists the control messages that a peer may send, given the flags that we offer in the
+// handshake. A message from a traced process carries a trace token, and so do the answers to it.
 var operations = [...]operation{
 	wire.OpLink:           {"pp", false, (*Conn).recvLink},
 	wire.OpSend:           {".p", true, (*Conn).recvSend},

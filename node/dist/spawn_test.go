@@ -73,7 +73,7 @@ func TestSpawnWithoutRoom(t *testing.T) {
 	})
 }
 
-// The start and then the end of a spawned function are reported to the process that
+// The start of a spawned function is reported to the caller, and then its end if the caller
 // monitors it or is linked to it.
 func TestSpawned(t *testing.T) {
 	args := etf.List{int64(1), etf.Atom("x")}
@@ -128,7 +128,8 @@ func TestSpawned(t *testing.T) {
 	}
 }
 
-// SpawnFor returns OTP's error, or it reports the link and then the pid, before the function runs.
+// SpawnFor returns OTP's error; or it sends the link and then reports the pid, before the function
+// runs.
 func TestSpawnFor(t *testing.T) {
 	list := func(octets int) []byte { return external(etf.List{make([]byte, octets)}) }
 	none, long, most := external(etf.List{}), list(2*ownArguments), list(MaxArguments-len(list(0)))
@@ -184,8 +185,8 @@ func TestSpawnFor(t *testing.T) {
 	}
 }
 
-// Old peers can read the pids of spawned processes. No registered process has such a pid, and each
-// is reused only after many others.
+// The pids of spawned processes are small enough for old peers, differ from those of registered
+// processes, and are not soon reused.
 func TestSpawnedPids(t *testing.T) {
 	c := quiet()
 	seen := make(map[string]bool)
@@ -305,9 +306,9 @@ func TestSpawnEnds(t *testing.T) {
 	})
 }
 
-// A function holds the memory of its message's terms until it ends. Without room, it is
-// refused.
-func TestGoHoldsItsMessage(t *testing.T) {
+// A function passed to Later holds the memory of its message's terms until it ends. Without room,
+// it is refused.
+func TestLaterHoldsMessage(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
 		runs := false

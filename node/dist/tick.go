@@ -7,8 +7,8 @@ import "time"
 const maxTick = 15 * time.Second
 
 // ticker is the timer for ticks, with the counts of received bytes and of writes at the last tick.
-// It is not a goroutine, because one that waits for the next tick would need about as much memory
-// as the rest of the connection.
+// It is not a goroutine, because a waiting goroutine needs about as much memory as the rest of the
+// connection.
 type ticker struct {
 	*time.Timer
 	received, written uint64
@@ -28,9 +28,9 @@ func (c *Conn) pause() time.Duration { return min(c.proto.NetTicktime/4, maxTick
 // tick sends a tick if nothing else was sent since the last call of tick, which was at most a
 // quarter of net_ticktime ago.
 //
-// It also moves the deadlines, because moving them at each read would cost more. So a peer that sends
-// or reads nothing is considered down after net_ticktime, or at most a quarter of net_ticktime later.
-// The deadline for writes also moves as the peer reads each part of a large write.
+// It also moves the deadlines, because moving them at each read would cost more. So a peer that
+// sends or reads nothing is considered down after 1 to 1.25 times net_ticktime. The write deadline
+// also moves when the peer has read a part of a large write.
 func (c *Conn) tick() error {
 	t := &c.ticker
 	heard := c.in.octets.Load()

@@ -135,7 +135,7 @@ func TestDeafPeer(t *testing.T) {
 	})
 }
 
-// A slow reader stays connected.
+// A peer that reads slowly stays connected.
 func TestSlowPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)

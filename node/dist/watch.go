@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxWatches bounds the monitors that one peer has on our processes, and likewise its links.
+// MaxWatches bounds the monitors that one peer can have on our processes, and also its links.
 // A monitor or link beyond that, or for which [MaxShared] has no room, is answered as if the
 // process had ended with reason system_limit. The first dozen do not count against MaxShared.
 const MaxWatches = 1 << 17
@@ -20,7 +20,7 @@ type watch struct {
 	terms   []byte // the elements of the signal that reports the end, between the operation and the reason
 }
 
-// watchSize is the memory that a watch takes in addition to its terms, as measured.
+// watchSize is the memory, as measured, that a watch uses in addition to its terms.
 const watchSize = 160
 
 func (w *watch) size() int { return watchSize + cap(w.terms) }
@@ -36,9 +36,9 @@ type watchSet struct {
 	elements int     // of that signal
 }
 
-// watches holds the monitors and links that the peer's processes have on ours. A call that sets
-// and removes a monitor takes only the lock mu. Most monitors last for one call, so removed
-// watches are reused.
+// watches holds the monitors and links that the peer's processes have on ours. Most monitors last
+// for one call, so removed watches are reused. A call that sets and removes a monitor locks only
+// mu, not the pool.
 type watches struct {
 	mu              sync.Mutex
 	seed            maphash.Seed
@@ -63,8 +63,8 @@ func (w *watches) clear() {
 	w.account.hold(0)
 }
 
-// settle counts the bytes held plus more bytes, and reports whether there is room. The bytes kept
-// for later watches count too, so that not every call changes the pool.
+// settle updates the account for the bytes held and for more bytes, and reports whether there is
+// room. Memory kept for later watches counts too, so that not every call changes the pool.
 func (w *watches) settle(more int) bool {
 	return w.account.hold(w.held + more + w.monitors.idle() + w.links.idle())
 }
@@ -163,7 +163,7 @@ func (c *Conn) watch(set *watchSet, key, first, second, third []byte) {
 		reason = "system_limit"
 	case c.proto.Processes.ByID(p.ID) != nil:
 		return
-	default: // it has ended, and its end may have been reported before the watch was added
+	default: // the process has ended, perhaps before the watch was added
 		w.remove(set, maphash.Bytes(w.seed, key))
 	}
 	c.sendTerms(set.end, set.elements, first, second, third, c.atom(reason))

@@ -256,11 +256,10 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// Shutdown takes at most shutdownTime, however slowly the peer reads, and whenever ticks
-// are sent.
+// Shutdown ends after shutdownTime even if the peer reads slowly or not at all, and a tick is due.
 func TestShutdownEnds(t *testing.T) {
 	for name, pause := range map[string]time.Duration{
-		"takes nothing": time.Hour, "takes little": shutdownTime / 2,
+		"reads nothing": time.Hour, "reads slowly": shutdownTime / 2,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -352,8 +351,8 @@ func TestSpares(t *testing.T) {
 	}
 }
 
-// Three connections add, remove and release watches near the end of the pool. What their accounts
-// have taken matches what they hold, within two steps.
+// Three connections add and remove watches, and release spare memory, while the pool is almost full.
+// What their accounts have taken stays within two steps of what they hold.
 func TestWatchAccounts(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -72,10 +72,10 @@ func (c Counts) Total() (n uint64) {
 	return n
 }
 
-// Within returns the lowest bound within which the given fraction of the calls was answered,
-// and reports whether there is one.
-func (c Counts) Within(part float64) (bound time.Duration, ok bool) {
-	want, n := part*float64(c.Total()), uint64(0)
+// Within returns the lowest bound within which at least the given fraction of the calls was
+// answered. ok is false if there is none.
+func (c Counts) Within(fraction float64) (bound time.Duration, ok bool) {
+	want, n := fraction*float64(c.Total()), uint64(0)
 	for i, bound := range Bounds {
 		if n += c.Calls[i]; n > 0 && float64(n) >= want {
 			return bound, true

@@ -1,9 +1,9 @@
 // Package reserve keeps file descriptors free for the files that ids depend on, so that these
 // files can be opened no matter how many peers connect.
 //
-// A new descriptor has the lowest free number. If the number is among the last below the limit,
-// few descriptors are left, and a peer's connection with such a number is closed. Files that
-// are open only briefly, or must not fail, may use these descriptors.
+// A new descriptor has the lowest free number. So when a connection has one of the last [Kept]
+// numbers below the limit, few descriptors are left, and the connection is closed. Those numbers
+// are reserved for files that are open only briefly or that must not fail to open.
 //
 // The package also keeps threads free and reports the memory limit.
 package reserve
@@ -85,14 +85,14 @@ func Left() error {
 	return Check(w)
 }
 
-// Quarter returns a quarter of the descriptors for peers, or most if most is less. It is the limit
-// on peers of one kind, each with one descriptor.
-func Quarter(most int) int {
+// Quarter returns a quarter of the descriptors for peers, but at most ceiling. It is the limit on
+// peers of one kind, each with one descriptor.
+func Quarter(ceiling int) int {
 	const parts = 4
-	if all := limit(); all < uint64(Kept+parts*most) {
+	if all := limit(); all < uint64(Kept+parts*ceiling) {
 		return max(int(all)-Kept, parts) / parts
 	}
-	return most
+	return ceiling
 }
 
 // Rest returns the number of descriptors for peers, less Quarter(others).
@@ -143,8 +143,8 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// ThreadsKept is the number of threads reserved from connections, in addition to one per
-// processor. They are reserved because Go ends a process that cannot start a thread.
+// ThreadsKept is the number of threads, in addition to one per processor, that connections may not
+// use. They are reserved because a Go process that cannot start a thread crashes.
 const ThreadsKept = 24
 
 // allThreads returns the limit on this process's threads at the time of its first call.
@@ -186,15 +186,15 @@ func tasksOf(groups []string) int64 {
 	return left
 }
 
-// number reads a number from a file, which contains "max" if there is no limit.
+// number reads a number from a file. ok is false if the file contains "max", which means no limit.
 func number(dir, file string) (n int64, ok bool) {
 	text, _ := os.ReadFile(filepath.Join(dir, file))
 	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	return n, err == nil
 }
 
-// groups returns the directories of a process's control groups for a controller and of the
-// groups above them: see cgroups(7).
+// groups returns the directories of a process's control groups for a controller, and those of all
+// groups above: see cgroups(7).
 func groups(self, root, controller string) (dirs []string) {
 	text, _ := os.ReadFile(self) // it exists only on Linux
 	for line := range strings.Lines(string(text)) {

@@ -1,6 +1,6 @@
-// Package tlslimit bounds the bytes that crypto/tls buffers for a peer that sends no data:
-// without this package, crypto/tls accepts messages of up to 256 KiB from any peer, during the
-// handshake and after it.
+// Package tlslimit bounds the bytes that crypto/tls buffers for a peer that sends no data.
+// By itself, crypto/tls accepts messages of up to 256 KiB from any peer, during the handshake and
+// after it.
 //
 // Start at [New], which returns the connection to use below TLS. Call [Conn.Used] after each
 // read of data from TLS.

@@ -49,16 +49,16 @@ func Append(dst []byte, caps etf.Caps, control etf.Term, payload ...etf.Term) ([
 	return b, nil
 }
 
-// Read returns the next frame without its length prefix. A length above most is an error. The
+// Read returns the next frame without its length prefix. A length above limit is an error. The
 // frame is valid until the next read from r.
-func Read(r *bufio.Reader, most int) ([]byte, error) {
+func Read(r *bufio.Reader, limit int) ([]byte, error) {
 	header, err := r.Peek(HeaderSize)
 	if err != nil {
 		return nil, err
 	}
 	n := int(binary.BigEndian.Uint32(header))
-	if n > most {
-		return nil, fmt.Errorf("frame of %d bytes, at most %d allowed", n, most)
+	if n > limit {
+		return nil, fmt.Errorf("frame of %d bytes, at most %d allowed", n, limit)
 	}
 	r.Discard(HeaderSize)
 	if n <= r.Size() {
