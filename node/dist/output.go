@@ -43,7 +43,6 @@ type output struct {
 	buf     []byte    // whole frames, except between begin and end
 	flying  int       // bytes of the current write
 	account account   // counts waiting and flying bytes
-	short   bool      // account has no room for the waiting and flying bytes
 	kept    account   // counts buf when it is empty
 	passed  passed    // answers to calls that other peers forwarded
 	frame   int       // start of the frame between begin and end
@@ -82,17 +81,18 @@ func (o *output) beginWith(size int) []byte {
 func (o *output) end(buf []byte) {
 	wire.Close(buf, o.frame)
 	o.buf = buf
-	room := o.account.hold(o.waits() + o.flying)
-	if o.waits() > fullOutput || len(buf)-o.frame > largeFrame || !room {
+	if room := o.count(); o.waits() > fullOutput || len(buf)-o.frame > largeFrame || !room {
 		o.full.Store(true)
 	}
-	o.short = !room
 	o.bound(MaxOutput)
 	o.mu.Unlock()
 }
 
 // waits returns the number of bytes that wait to be written.
 func (o *output) waits() int { return o.queued + len(o.buf) }
+
+// count counts the waiting and flying bytes, and reports whether there is room for them.
+func (o *output) count() bool { return o.account.hold(o.waits() + o.flying) }
 
 // bound closes the connection if more than limit bytes wait.
 func (o *output) bound(limit int) {
@@ -111,7 +111,7 @@ func (o *output) allow(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.account.own += n
-	o.account.hold(o.waits() + o.flying)
+	o.count()
 }
 
 // poke starts another goroutine that writes the appended frames. If too many bytes wait, it closes
@@ -120,7 +120,7 @@ func (o *output) allow(n int) {
 func (o *output) poke() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.short && o.writing {
+	if o.writing && !o.count() {
 		o.bound(2 * ownOutput)
 	}
 	o.remind()
@@ -187,7 +187,7 @@ func (o *output) write() error {
 	err := o.writeAll(ahead, last)
 	o.mu.Lock()
 	o.flying = 0
-	o.account.hold(o.waits())
+	o.count()
 	o.passed.written()
 	o.keep(last)
 	o.writing = false
@@ -272,7 +272,7 @@ func (o *output) close() {
 
 func (o *output) drop() {
 	o.ahead, o.queued, o.buf = nil, 0, nil
-	o.account.hold(o.flying)
+	o.count()
 	o.kept.hold(0)
 	o.passed.drop(nil)
 }
