@@ -232,13 +232,11 @@ func (c *Conn) guard(f func() error) (err error) {
 		if fault := recover(); fault != nil {
 			c.proto.Log.Error("fault in the node; please report it", "peer", c.peer.Name,
 				"err", fault, "stack", string(debug.Stack()))
-			err = errFault
+			err = errors.New("fault in the node")
 		}
 	}()
 	return f()
 }
-
-var errFault = errors.New("fault in the node")
 
 // histograms is the number of histograms that the connections share. There are several so that
 // fewer connections write to the same one.
