@@ -133,9 +133,6 @@ const maxToken = 4 << 10
 
 // hand delivers a message to a process. token is the message's trace token or nil.
 func (c *Conn) hand(p *Process, token, message []byte) error {
-	if len(token) > maxToken {
-		token = nil
-	}
 	if token != nil {
 		token = c.answerToken(p, token)
 	}
@@ -216,7 +213,7 @@ func text(term []byte) string {
 }
 
 // answerToken returns the seq_trace token for the answer to a message with this token, or nil
-// if the token is malformed. As on a BEAM, the new token has the next serial number, and names the
+// if the token is malformed or too long. As on a BEAM, the new token has the next serial number, and names the
 // sender of the answer and the last serial number that the sender saw.
 //
 //	{Flags, Label, Serial, From, LastSerial}
@@ -227,7 +224,7 @@ func (c *Conn) answerToken(p *Process, token []byte) []byte {
 	serial := r.Int()
 	r.Pid()
 	r.Int()
-	if r.Finish() != nil {
+	if r.Finish() != nil || len(token) > maxToken {
 		return nil
 	}
 	b := append(append(etf.AppendTupleHeader(nil, 5), flags...), label...)
