@@ -1,9 +1,7 @@
 package dist
 
 import (
-	"net"
 	"testing"
-	"testing/synctest"
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
@@ -72,25 +70,4 @@ func TestOldPeer(t *testing.T) {
 			})
 		})
 	}
-}
-
-// An ended connection is reported once.
-func TestDown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ours, theirs := net.Pipe()
-		events := new(journal)
-		p := quiet().proto
-		p.NetTicktime = ticktime
-		p.Down = func(c *Conn, _ string) { events.note("down %s", c.Peer().Name) }
-		c := p.New(t.Context(), ours, handshake.Peer{Name: there})
-		go p.Serve(c)
-		if got := events.take(); got != "" {
-			t.Errorf("while it is served: %q", got)
-		}
-		theirs.Close()
-		<-c.Done()
-		if got, want := events.take(), "down "+there+"\n"; got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	})
 }

@@ -57,27 +57,22 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// There is always room for zero bytes.
-func TestTakeNothing(t *testing.T) {
+// MaxSmall is reserved for connections that hold little memory. Without room, a connection can
+// still take zero bytes.
+func TestMaxSmall(t *testing.T) {
 	var p pool
-	p.take(everything)
-	if !newMemory(&p).take(0) {
-		t.Error("refused")
-	}
-}
-
-// MaxSmall is reserved for connections that hold little memory.
-func TestSmallShares(t *testing.T) {
-	var p pool
-	p.take(MaxShared)
 	large, small := newMemory(&p), newMemory(&p)
-	if large.take(smallMemory + 1) {
+	large.take(smallMemory + 1)
+	p.take(MaxShared - smallMemory - 1)
+	if large.take(1) {
 		t.Error("a large connection takes room from MaxSmall")
 	}
 	if !small.take(smallMemory) || small.take(1) {
 		t.Error("want room for a small connection, within MaxSmall")
 	}
-	small.give(smallMemory)
+	if !large.take(0) {
+		t.Error("refused zero bytes")
+	}
 }
 
 // When the pool is full, the connection that has long held the most is ended to make room for a

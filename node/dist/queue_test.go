@@ -112,14 +112,6 @@ func TestInOrder(t *testing.T) {
 	})
 }
 
-// A queue is removed as soon as it is empty, because nothing would serve later messages in it.
-func TestEmptyQueueEnds(t *testing.T) {
-	c := quiet()
-	if serve := c.queues.next(c.queues.open("key")); serve != nil || c.queues.n.Load() != 0 || len(c.queues.all.all) != 0 {
-		t.Errorf("%d queues", c.queues.n.Load())
-	}
-}
-
 // A queue keeps no reference to a message that was served or removed, because such a message no
 // longer counts against the pool.
 func TestQueueForgets(t *testing.T) {
@@ -146,7 +138,7 @@ func TestQueueForgets(t *testing.T) {
 }
 
 // A served message is no longer counted, even if the pool has no room for the map of queues, which
-// has grown meanwhile.
+// has grown.
 func TestQueueReleases(t *testing.T) {
 	c := quiet()
 	s, pool := &c.queues, &c.proto.pool

@@ -40,27 +40,6 @@ func TestToHandler(t *testing.T) {
 	}
 }
 
-// Signals that answer monitors, aliases or spawns are dropped silently, because our processes
-// use none of these.
-func TestNotAskedFor(t *testing.T) {
-	why := etf.Atom("why")
-	bubble(t, flags, func(t *testing.T, r *rig) {
-		r.log.take()
-		r.send(
-			frame(etf.Tuple{number(wire.OpAliasSend), theirs, ref3}, old),
-			frame(etf.Tuple{number(wire.OpAliasSendTT), theirs, ref5, traceToken}, old),
-			frame(etf.Tuple{number(wire.OpMonitorPExit), theirs, ours, ref3, why}),
-			frame(etf.Tuple{number(wire.OpMonitorPExit), ours, ours, ref3, why}),
-			frame(etf.Tuple{number(wire.OpExit), ours, ours, why}),
-			frame(etf.Tuple{number(wire.OpExitTT), ours, ours, etf.Atom("token"), why}),
-		)
-		if got := r.local.flake.take() + r.log.take(); got != "" {
-			t.Errorf("got %s", got)
-		}
-		r.want()
-	})
-}
-
 // A pid of an earlier run of the node is not ours.
 func TestStranger(t *testing.T) {
 	for name, pid := range map[string]etf.Pid{

@@ -74,6 +74,7 @@ type rig struct {
 	log    *journal
 	stream func(net.Conn) net.Conn // wraps the stream, unless nil
 	blame  string                  // why the connection ended, if the peer is to blame
+	downs  int                     // how often its end was reported
 	up     func(*Conn)             // called with a connection before it is served, or nil
 
 	mu sync.Mutex
@@ -106,6 +107,7 @@ func newRig(t *testing.T, ticktime time.Duration) *rig {
 	r.proto.Down = func(c *Conn, blame string) {
 		if c == r.conn {
 			r.blame = blame
+			r.downs++
 		}
 	}
 	return r
@@ -324,7 +326,9 @@ func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)
 		r := connect(t, flags)
 		test(t, r)
 		r.close()
-		r.proto.pool.nothing(t)
+		if r.proto.pool.nothing(t); r.downs != 1 {
+			t.Errorf("its end was reported %d times, want once", r.downs)
+		}
 		if left := len(r.proto.deliveries.all); left != 0 {
 			t.Errorf("%d deliveries are left", left)
 		}

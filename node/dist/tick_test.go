@@ -197,26 +197,3 @@ func TestSlowPeerLargeAnswer(t *testing.T) {
 		})
 	}
 }
-
-// Output waiting for a peer is bounded.
-func TestMaxOutput(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := connectDeaf(t, flags)
-		megabyte := make([]byte, 1<<20)
-		r.tell(etf.Atom("first")) // is being written
-		for range MaxOutput/len(megabyte) - 1 {
-			synctest.Wait()
-			r.tell(megabyte)
-		}
-		if !r.alive() {
-			t.Error("closed before MaxOutput")
-		}
-		r.tell(megabyte)
-		if r.alive() {
-			t.Error("not closed")
-		}
-		if r.tell(megabyte); r.conn.out.waits() > 0 {
-			t.Errorf("%d bytes kept", r.conn.out.waits())
-		}
-	})
-}

@@ -333,24 +333,6 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// At most maxSpares removed watches are kept for reuse.
-func TestSpares(t *testing.T) {
-	const octets = 512
-	w := &quiet().watches
-	for i := range maxSpares + 1 {
-		w.add(&w.monitors, 1, []byte(refOf(i)), make([]byte, octets), nil, nil)
-	}
-	for i := range maxSpares + 1 {
-		w.forget(&w.monitors, []byte(refOf(i)))
-	}
-	if got, want := w.held, maxSpares*(watchSize+octets); len(w.spares) != maxSpares || got != want {
-		t.Errorf("%d are kept, want %d; %d bytes are held, want %d", len(w.spares), maxSpares, got, want)
-	}
-	if w.shrink(); w.held != 0 || len(w.spares) != 0 || w.account.taken != 0 {
-		t.Errorf("%d bytes are held, %d spares, %d taken", w.held, len(w.spares), w.account.taken)
-	}
-}
-
 // Three connections add and remove watches, and release spare memory, while the pool is almost full.
 // What their accounts have taken stays within two steps of what they hold.
 func TestWatchAccounts(t *testing.T) {
