@@ -48,7 +48,8 @@ func TestIllFormedIsDropped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
-				r.send(frame(regSend, atom), test.frame, monitorP(gone, ref3)) // an earlier frame's arguments must not be used again
+				// The arguments of the first frame must not be used again.
+				r.send(frame(regSend, atom), test.frame, monitorP(gone, ref3))
 				r.want(down(gone, ref3, "noproc"))
 				r.logged("message dropped")
 				r.logged(test.log)

@@ -68,7 +68,7 @@ func TestOutputWithoutRoom(t *testing.T) {
 	})
 }
 
-// MaxOutput bytes may wait. One more byte closes the connection and drops all of them.
+// MaxOutput bytes may wait. Another frame closes the connection, and all of them are dropped.
 func TestMaxOutputExactly(t *testing.T) {
 	var p pool
 	var o output

@@ -94,7 +94,7 @@ func TestInOrder(t *testing.T) {
 		}
 		gate <- struct{}{}
 		if got := r.tags(); got != "7 9" {
-			t.Errorf("answered at last: %s, want 7 9", got)
+			t.Errorf("answered after the fourth: %s, want 7 9", got)
 		}
 		if n, held := r.conn.queues.n.Load(), r.conn.queues.held; n != 0 || held != 0 {
 			t.Errorf("%d queues, %d bytes in them", n, held)
@@ -104,7 +104,7 @@ func TestInOrder(t *testing.T) {
 		}
 		r.send(ask("$gen_call", theirs, "flake", 10, "soon"))
 		if got := r.tags(); got != "10" {
-			t.Errorf("answered in the end: %s, want 10", got)
+			t.Errorf("answered after the queue: %s, want 10", got)
 		}
 		r.send(ask("$gen_call", theirs, "flake", 11, "late"), ask("$gen_call", theirs, "flake", 12, "wrong"))
 		gate <- struct{}{}

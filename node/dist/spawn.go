@@ -147,7 +147,8 @@ func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err err
 // system_limit for arguments beyond a limit. The caller must return taken to the pool in any case.
 func (c *Conn) decodeArguments(b []byte) (args []etf.Term, taken int, why string, err error) {
 	if len(b) > MaxArguments {
-		return nil, 0, "system_limit", fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(b), MaxArguments)
+		err = fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(b), MaxArguments)
+		return nil, 0, "system_limit", err
 	}
 	if taken, err = c.weigh(b, 0); err != nil {
 		return nil, 0, "system_limit", err
