@@ -112,19 +112,19 @@ func TestDeliveriesFail(t *testing.T) {
 		r.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
 		r.send(passedOn(here, 99))
 		if got := r.tags(); got != "99" {
-			t.Errorf("answered at once: %s, want 99", got)
+			t.Errorf("answered immediately: %s, want 99", got)
 		}
 		for i := range maxDeliveriesOfPeer + 1 {
 			r.send(passedOn(fmt.Sprintf("n%d@h", i), i))
 		}
 		if got, want := r.tags(), fmt.Sprint(maxDeliveriesOfPeer); got != want {
-			t.Errorf("answered at once: %s, want %s", got, want)
+			t.Errorf("answered immediately: %s, want %s", got, want)
 		}
 		left := everything - int(r.proto.pool.held.Load())
 		r.proto.pool.take(left)
 		r.send(passedOn("n0@h", 50)) // without room
 		if got := r.tags(); got != "50" {
-			t.Errorf("answered at once: %s, want 50", got)
+			t.Errorf("answered immediately: %s, want 50", got)
 		}
 		r.proto.pool.give(left)
 		r.send(passedOn("n0@h", 51)) // the node is being connected already
@@ -138,12 +138,12 @@ func TestDeliveriesFail(t *testing.T) {
 		time.Sleep(deliveryPause - 1)
 		r.send(passedOn("n0@h", 52)) // the node is remembered as unreachable
 		if got := r.tags(); got != "52" {
-			t.Errorf("answered at once: %s, want 52", got)
+			t.Errorf("answered immediately: %s, want 52", got)
 		}
 		time.Sleep(time.Nanosecond)
 		r.send(passedOn("n0@h", 53))
 		if got := r.tags(); got != "" {
-			t.Errorf("answered at once: %s, want none after the pause", got)
+			t.Errorf("answered immediately: %s, want none after the pause", got)
 		}
 		close(gate)
 		if got := r.tags(); got != "53" {
@@ -179,7 +179,7 @@ func TestDeliveriesOfManyPeers(t *testing.T) {
 			peer.want() // their answers wait
 		}
 		if got := peers[len(peers)-1].tags(); got != "0 1 2 3" {
-			t.Errorf("answered at once: %s, want all of the last", got)
+			t.Errorf("answered immediately: %s, want all of the last", got)
 		}
 		close(gate)
 		synctest.Wait()

@@ -250,7 +250,7 @@ func (w *writer) Write(b []byte) (int, error) {
 
 // Without room, or after a large answer, the reader writes after each call, and waits for
 // the write.
-func TestReaderWritesAtOnce(t *testing.T) {
+func TestReaderWritesImmediately(t *testing.T) {
 	for _, c := range []struct{ taken, answer int }{{everything, ownOutput}, {0, largeFrame}} {
 		synctest.Test(t, func(t *testing.T) {
 			r := connectDeaf(t, flags)

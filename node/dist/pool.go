@@ -153,11 +153,11 @@ func (a *account) hold(n int) bool {
 // The smallest element has two bytes in the message and up to 40 as a term. Decoding needs half as
 // much again.
 func weight(message []byte, own int) int {
-	const perOctet, most = 30, 60 * etf.MaxElements
+	const perOctet, ceiling = 30, 60 * etf.MaxElements
 	if len(message) <= own {
 		return 0
 	}
-	return len(message) + min(perOctet*len(message), most)
+	return len(message) + min(perOctet*len(message), ceiling)
 }
 
 // weigh takes the weight of a message from the pool. The caller must return taken to the pool.
@@ -305,7 +305,7 @@ func (s *memory) steady(now time.Time) int {
 // slimMap is a map that frees memory when most of its entries are removed. Go's maps do not.
 type slimMap[K comparable, V any] struct {
 	all  map[K]V
-	most int // the largest number of entries that all has had
+	peak int // the largest number of entries that all has had
 }
 
 const (
@@ -318,25 +318,25 @@ func (l *slimMap[K, V]) set(k K, v V) {
 		l.all = make(map[K]V)
 	}
 	l.all[k] = v
-	l.most = max(l.most, len(l.all))
+	l.peak = max(l.peak, len(l.all))
 }
 
 func (l *slimMap[K, V]) remove(k K) {
 	delete(l.all, k)
-	if l.most > slimMin && len(l.all) < l.most/8 {
+	if l.peak > slimMin && len(l.all) < l.peak/8 {
 		l.shrink()
 	}
 }
 
 // shrink frees unused memory if it is at least half of the total.
 func (l *slimMap[K, V]) shrink() {
-	if l.most <= 2*len(l.all) {
+	if l.peak <= 2*len(l.all) {
 		return
 	}
 	all := make(map[K]V, len(l.all))
 	maps.Copy(all, l.all)
-	l.all, l.most = all, len(all)
+	l.all, l.peak = all, len(all)
 }
 
 // idle returns the approximate number of unused bytes.
-func (l *slimMap[K, V]) idle() int { return (l.most - len(l.all)) * slimEntry }
+func (l *slimMap[K, V]) idle() int { return (l.peak - len(l.all)) * slimEntry }

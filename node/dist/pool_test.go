@@ -21,9 +21,9 @@ import (
 func TestAccount(t *testing.T) {
 	for name, spare := range map[string]bool{"needed": false, "spare": true} {
 		t.Run(name, func(t *testing.T) {
-			most, of := MaxShared, func(p *pool) int { return int(p.held.Load()) }
+			bound, of := MaxShared, func(p *pool) int { return int(p.held.Load()) }
 			if spare {
-				most, of = MaxSpare, func(p *pool) int { return int(p.spare.Load()) }
+				bound, of = MaxSpare, func(p *pool) int { return int(p.spare.Load()) }
 			}
 			const step = accountStep
 			var p pool
@@ -40,10 +40,10 @@ func TestAccount(t *testing.T) {
 				{&a, step / 2, true, 0},
 				{&a, 3 * step, true, 2 * step},
 				{&a, step, true, 0},
-				{&a, step + most, true, most},
-				{&b, step, true, most},
-				{&b, step + most, false, most},
-				{&a, step + most + 1, false, most},
+				{&a, step + bound, true, bound},
+				{&b, step, true, bound},
+				{&b, step + bound, false, bound},
+				{&a, step + bound + 1, false, bound},
 				{&a, step / 2, true, 0},
 				{&b, 3 * step, true, 2 * step},
 				{&b, 0, true, 0},
@@ -489,8 +489,8 @@ func TestSlimMap(t *testing.T) {
 			t.Fatalf("%d left of %d", len(l.all), n-i)
 		}
 	}
-	if l.most > slimMin {
-		t.Errorf("size of %d entries", l.most)
+	if l.peak > slimMin {
+		t.Errorf("size of %d entries", l.peak)
 	}
 	l.set(1, 1)
 	l.shrink()

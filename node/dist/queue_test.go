@@ -84,7 +84,7 @@ func TestInOrder(t *testing.T) {
 			ask("$gen_call", theirs, "flake", 9, "soon"),
 		)
 		if got, want := r.tags(), "4 5"; got != want {
-			t.Errorf("answered at once: %s, want %s", got, want)
+			t.Errorf("answered immediately: %s, want %s", got, want)
 		}
 		gate <- struct{}{}
 		gate <- struct{}{}
@@ -340,7 +340,7 @@ func TestTraceToken(t *testing.T) {
 	token := func(serial, last int, from etf.Pid) etf.Tuple {
 		return etf.Tuple{int64(1), etf.Atom("label"), int64(serial), from, int64(last)}
 	}
-	for name, late := range map[string]etf.Atom{"at once": "soon", "late": "late"} {
+	for name, late := range map[string]etf.Atom{"immediately": "soon", "late": "late"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
 				gate := make(chan struct{})
@@ -508,7 +508,7 @@ func TestLargeAnswerAwaitsRoom(t *testing.T) {
 		}
 		r.large(1, 1<<20, &log)
 		if got := log.take(); got != "" {
-			t.Errorf("at once: %q", got)
+			t.Errorf("immediately: %q", got)
 		}
 		time.Sleep(roomTime)
 		if got := log.take(); got != "begin\ndone\n" || !holders[0].ended && !holders[1].ended {

@@ -132,7 +132,7 @@ func TestSpawned(t *testing.T) {
 // runs.
 func TestSpawnFor(t *testing.T) {
 	list := func(octets int) []byte { return external(etf.List{make([]byte, octets)}) }
-	none, long, most := external(etf.List{}), list(2*ownArguments), list(MaxArguments-len(list(0)))
+	none, long, longest := external(etf.List{}), list(2*ownArguments), list(MaxArguments-len(list(0)))
 	for name, test := range map[string]struct {
 		owner              etf.Pid
 		arguments, options []byte
@@ -140,8 +140,8 @@ func TestSpawnFor(t *testing.T) {
 		want               string
 	}{
 		"ordinary":      {theirs, none, none, 0, "began\nruns 0\n"},
-		"at the limit":  {theirs, most, none, 0, "began\nruns 1\n"},
-		"too much":      {theirs, append(most, 0), none, 0, "system_limit"},
+		"at the limit":  {theirs, longest, none, 0, "began\nruns 1\n"},
+		"too much":      {theirs, append(longest, 0), none, 0, "system_limit"},
 		"another owner": {etf.NewPid("third@h", 9, 0, 1), none, none, 0, "notsup"},
 		"bad options":   {theirs, none, external(etf.Atom("x")), 0, "badarg"},
 		"not a list":    {theirs, external(make([]byte, 2*ownArguments)), none, 0, "badarg"},
@@ -261,14 +261,14 @@ func TestMaxSpawned(t *testing.T) {
 		r.proto.pool.take(MaxShared - functions*functionSize)
 		for round := range 2 {
 			gate := make(chan struct{})
-			var ran, most atomic.Int32
+			var ran, started atomic.Int32
 			for i := range functions + 3 {
-				if runs := r.conn.aside(func(*Message) { most.Add(1); <-gate; ran.Add(1) }); runs != (i < functions) {
+				if runs := r.conn.aside(func(*Message) { started.Add(1); <-gate; ran.Add(1) }); runs != (i < functions) {
 					t.Errorf("round %d: function %d: %t", round, i, runs)
 				}
 			}
-			if synctest.Wait(); most.Load() != MaxSpawned {
-				t.Errorf("round %d: %d functions run at a time", round, most.Load())
+			if synctest.Wait(); started.Load() != MaxSpawned {
+				t.Errorf("round %d: %d functions run at a time", round, started.Load())
 			}
 			request := etf.Tuple{
 				number(wire.OpSpawnRequest), ref5, theirs, theirs, etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(0)}, etf.List{},

@@ -319,7 +319,7 @@ func TestWatches(t *testing.T) {
 			}
 			delete(want, i)
 		}
-		if got, want := w.monitors.idle(), (w.monitors.most-len(w.monitors.all))*slimEntry; got != want {
+		if got, want := w.monitors.idle(), (w.monitors.peak-len(w.monitors.all))*slimEntry; got != want {
 			t.Fatalf("step %d: %d bytes idle, want %d", step, got, want)
 		}
 		held := 0

@@ -39,14 +39,14 @@ var ErrFew = errors.New("too few file descriptors left")
 // Enough fails if the limit on descriptors is below Needed+more, or if the limit on threads is
 // below the number of reserved threads.
 func Enough(more int) error {
-	if most, need := limit(), uint64(Needed+more); most < need {
+	if allowed, need := limit(), uint64(Needed+more); allowed < need {
 		return fmt.Errorf("the limit of %d open files is below the %d that the node needs; "+
-			"raise it with ulimit -n 20000 or LimitNOFILE=20000 in a systemd unit", most, need)
+			"raise it with ulimit -n 20000 or LimitNOFILE=20000 in a systemd unit", allowed, need)
 	}
-	if most, need := allThreads(), threadsKept(); most < need {
+	if allowed, need := allThreads(), threadsKept(); allowed < need {
 		return fmt.Errorf("the limit of %d threads is below the %d that the node needs (%d and one per processor); "+
 			"raise it with ulimit -u, TasksMax of a systemd unit or --pids-limit of a container, or lower GOMAXPROCS",
-			most, need, ThreadsKept)
+			allowed, need, ThreadsKept)
 	}
 	return nil
 }
@@ -162,24 +162,24 @@ var Memory = sync.OnceValue(func() int64 {
 })
 
 func memoryOf(groups []string) int64 {
-	most := int64(math.MaxInt64)
+	usable := int64(math.MaxInt64)
 	for _, dir := range groups {
 		for _, file := range []string{"memory.max", "memory.limit_in_bytes"} { // in cgroup versions 2 and 1
 			if n, ok := number(dir, file); ok {
-				most = min(most, n/10*9)
+				usable = min(usable, n/10*9)
 			}
 		}
 	}
-	return most
+	return usable
 }
 
 // tasksOf returns how many more processes and threads the groups can have.
 func tasksOf(groups []string) int64 {
 	left := int64(math.MaxInt64)
 	for _, dir := range groups {
-		most, limited := number(dir, "pids.max")
+		allowed, limited := number(dir, "pids.max")
 		if now, ok := number(dir, "pids.current"); limited && ok {
-			left = min(left, most-now)
+			left = min(left, allowed-now)
 		}
 	}
 	return left

@@ -147,10 +147,10 @@ func TestEnough(t *testing.T) {
 }
 
 func TestQuarter(t *testing.T) {
-	for most, want := range map[int]int{20: 20, (Needed - Kept) / 4: 32, 512: 32} {
+	for ceiling, want := range map[int]int{20: 20, (Needed - Kept) / 4: 32, 512: 32} {
 		atMost(t, Needed)
-		if got := Quarter(most); got != want {
-			t.Errorf("%d of at most %d, want %d", got, most, want)
+		if got := Quarter(ceiling); got != want {
+			t.Errorf("%d of at most %d, want %d", got, ceiling, want)
 		}
 	}
 	for others, want := range map[int]int{20: Needed - Kept - 20, 512: Needed - Kept - 32} {

@@ -24,20 +24,20 @@ func limit() uint64 {
 }
 
 // maxThreads returns how many threads this process can have.
-func maxThreads() (most int64) {
-	most = math.MaxInt64
+func maxThreads() (threads int64) {
+	threads = math.MaxInt64
 	if runtime.GOOS != "linux" {
-		return most
+		return threads
 	}
 	own := threadsOf("/proc/self")
-	if left := tasksOf(groups("/proc/self/cgroup", "/sys/fs/cgroup", "pids")); left < most-own {
-		most = own + left
+	if left := tasksOf(groups("/proc/self/cgroup", "/sys/fs/cgroup", "pids")); left < threads-own {
+		threads = own + left
 	}
 	var l unix.Rlimit
 	if os.Getuid() != 0 && unix.Getrlimit(unix.RLIMIT_NPROC, &l) == nil && l.Cur < math.MaxInt64 {
-		most = min(most, int64(l.Cur)-tasksOfOthers("/proc", os.Getuid()))
+		threads = min(threads, int64(l.Cur)-tasksOfOthers("/proc", os.Getuid()))
 	}
-	return most
+	return threads
 }
 
 // tasksOfOthers returns the number of threads of the user's other visible processes.

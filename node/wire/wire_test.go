@@ -19,22 +19,22 @@ import (
 
 // Read returns frames of all sizes, and does not allocate for frames that fit its buffer.
 func TestRead(t *testing.T) {
-	const buffer, most = 64 << 10, 1 << 20
-	for _, size := range []int{0, 1, buffer - HeaderSize, buffer, buffer + 1, most} {
+	const buffer, limit = 64 << 10, 1 << 20
+	for _, size := range []int{0, 1, buffer - HeaderSize, buffer, buffer + 1, limit} {
 		frame := bytes.Repeat([]byte{7}, size)
 		b := append(binary.BigEndian.AppendUint32(nil, uint32(size)), frame...)
 		stream := bytes.NewReader(append(b, b...))
 		r := bufio.NewReaderSize(stream, buffer)
 		for range 2 {
-			if got, err := Read(r, most); err != nil || !bytes.Equal(got, frame) {
+			if got, err := Read(r, limit); err != nil || !bytes.Equal(got, frame) {
 				t.Errorf("a frame of %d bytes: %d, %v", size, len(got), err)
 			}
 		}
-		if _, err := Read(r, most); err != io.EOF {
+		if _, err := Read(r, limit); err != io.EOF {
 			t.Errorf("after frames of %d bytes: %v", size, err)
 		}
 		for _, cut := range []int{1, len(b) - 1} {
-			if _, err := Read(bufio.NewReader(bytes.NewReader(b[:cut])), most); err == nil {
+			if _, err := Read(bufio.NewReader(bytes.NewReader(b[:cut])), limit); err == nil {
 				t.Errorf("%d bytes of a frame of %d: no error", cut, size)
 			}
 		}
@@ -44,14 +44,14 @@ func TestRead(t *testing.T) {
 		cost := testing.AllocsPerRun(10, func() {
 			stream.Seek(0, io.SeekStart)
 			r.Reset(stream)
-			Read(r, most)
+			Read(r, limit)
 		})
 		if cost > 0 {
 			t.Errorf("a frame of %d bytes needs %v allocations", size, cost)
 		}
 	}
-	long := binary.BigEndian.AppendUint32(nil, most+1)
-	if _, err := Read(bufio.NewReader(bytes.NewReader(long)), most); err == nil {
+	long := binary.BigEndian.AppendUint32(nil, limit+1)
+	if _, err := Read(bufio.NewReader(bytes.NewReader(long)), limit); err == nil {
 		t.Error("a frame beyond the limit: no error")
 	}
 }
