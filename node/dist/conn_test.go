@@ -178,7 +178,7 @@ func TestFaultAside(t *testing.T) {
 	})
 }
 
-// The time of a call ends when its answer is sent, whether the reader or another goroutine built it.
+// A call is timed until its answer is sent, whether the reader or another goroutine built it.
 func TestLatency(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})

@@ -333,7 +333,7 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// Three connections add and remove watches, and release spare memory, while the pool is almost full.
+// Three connections add and remove watches and release spare memory while the pool is almost full.
 // What their accounts have taken stays within two steps of what they hold.
 func TestWatchAccounts(t *testing.T) {
 	for seed := range uint64(20) {
