@@ -93,7 +93,11 @@ func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, a
 	if _, ok := spawnFlags(options); !ok {
 		return "badarg"
 	}
-	args, taken, refused, err := c.decodeArguments(arguments)
+	taken, err := c.weighArguments(arguments)
+	if err != nil {
+		return "system_limit"
+	}
+	args, refused, err := decodeArguments(arguments)
 	if err != nil {
 		c.memory.give(taken)
 		return refused
@@ -117,9 +121,8 @@ func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, a
 // decodeSpawn decodes a SPAWN_REQUEST. why is OTP's error; the caller must return q.taken to the
 // pool in any case.
 func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err error) {
-	q.args, q.taken, why, err = c.decodeArguments(m.Payload)
-	if err != nil {
-		return q, why, err
+	if q.taken, err = c.weighArguments(m.Payload); err != nil {
+		return q, "system_limit", err
 	}
 	r := etf.NewReader(m.Args[3])
 	r.Tuple()
@@ -127,6 +130,9 @@ func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err err
 	arity := r.Int()
 	if err := r.Finish(); err != nil {
 		return q, "badarg", err
+	}
+	if q.args, why, err = decodeArguments(m.Payload); err != nil {
+		return q, why, err
 	}
 	if int64(len(q.args)) != arity {
 		return q, "badarg", fmt.Errorf("spawn of %s:%s/%d with %d arguments", q.module, q.function, arity, len(q.args))
@@ -143,30 +149,31 @@ func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err err
 	return q, "", nil
 }
 
-// decodeArguments decodes a list of arguments. why is OTP's error: badarg for malformed arguments,
-// system_limit for arguments beyond a limit. The caller must return taken to the pool in any case.
-func (c *Conn) decodeArguments(b []byte) (args []etf.Term, taken int, why string, err error) {
+// weighArguments takes room for the terms of arguments. The caller must return taken to the pool.
+func (c *Conn) weighArguments(b []byte) (taken int, err error) {
 	if len(b) > MaxArguments {
-		err = fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(b), MaxArguments)
-		return nil, 0, "system_limit", err
+		return 0, fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(b), MaxArguments)
 	}
-	if taken, err = c.weigh(b, 0); err != nil {
-		return nil, 0, "system_limit", err
-	}
+	return c.weigh(b, 0)
+}
+
+// decodeArguments decodes a list of arguments. why is OTP's error: badarg for malformed
+// arguments, system_limit for arguments beyond the limits of etf.Decode.
+func decodeArguments(b []byte) (args []etf.Term, why string, err error) {
 	r := etf.NewReader(b)
 	r.Raw()
 	if err := r.Finish(); err != nil {
-		return nil, taken, "badarg", err
+		return nil, "badarg", err
 	}
 	term, err := etf.Decode(b)
 	if err != nil {
-		return nil, taken, "system_limit", err
+		return nil, "system_limit", err
 	}
 	args, ok := etf.Elements(term)
 	if !ok {
-		return nil, taken, "badarg", errors.New("arguments are not a list")
+		return nil, "badarg", errors.New("arguments are not a list")
 	}
-	return args, taken, "", nil
+	return args, "", nil
 }
 
 // run runs a spawned process and reports its end.
