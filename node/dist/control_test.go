@@ -68,8 +68,8 @@ func cut(b []byte) []byte {
 	return b
 }
 
-// Signals to processes that do not exist are dropped silently, and so are signals that answer
-// monitors, aliases or links, because our processes use none of these.
+// Some signals are dropped silently: those to processes that do not exist; answers to monitors,
+// aliases and links, because our processes use none of these; and changes of the group leader.
 func TestIgnored(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		why := etf.Atom("why")

@@ -213,8 +213,8 @@ func TestMakeRoomAmongMany(t *testing.T) {
 	})
 }
 
-// For a connection that needs little, one that holds more than smallMemory is ended immediately,
-// even if it has not held that memory for long.
+// A connection that needs at most smallMemory immediately takes room from one that holds more than
+// it needs, even if that one has not held its memory for long.
 func TestMakeRoomForLittle(t *testing.T) {
 	for held, want := range map[int]bool{smallMemory + 1: true, smallMemory: false} {
 		var p pool

@@ -105,6 +105,9 @@ func newRig(t *testing.T, ticktime time.Duration) *rig {
 	r.proto = newProto(r.local, slog.NewTextHandler(r.log, nil))
 	r.proto.NetTicktime = ticktime
 	r.proto.Down = func(c *Conn, blame string) {
+		if c.Context().Err() == nil {
+			t.Error("the end of a connection was reported while it was served")
+		}
 		if c == r.conn {
 			r.blame = blame
 			r.downs++
@@ -326,7 +329,8 @@ func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)
 		r := connect(t, flags)
 		test(t, r)
 		r.close()
-		if r.proto.pool.nothing(t); r.downs != 1 {
+		r.proto.pool.nothing(t)
+		if r.downs != 1 {
 			t.Errorf("its end was reported %d times, want once", r.downs)
 		}
 		if left := len(r.proto.deliveries.all); left != 0 {

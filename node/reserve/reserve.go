@@ -186,7 +186,8 @@ func tasksOf(groups []string) int64 {
 	return left
 }
 
-// number reads a number from a file. ok is false if the file contains "max", which means no limit.
+// number reads a number from a file. ok is false if there is none: the file is missing, or it
+// contains "max", which means no limit.
 func number(dir, file string) (n int64, ok bool) {
 	text, _ := os.ReadFile(filepath.Join(dir, file))
 	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
