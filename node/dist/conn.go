@@ -156,8 +156,8 @@ func (c *Conn) setOut() {
 	c.proto.Log.Info("connected", "peer", c.peer.Name, "version", c.peer.Version, "hidden", c.peer.Hidden)
 }
 
-// finish releases the connection's memory. It returns what the peer is to blame for, or "" if the
-// peer did not cause the end.
+// finish releases the connection's memory. If the peer is to blame for the end, finish returns the
+// reason, otherwise "".
 func (c *Conn) finish() string {
 	blame, why := endingOf(context.Cause(c.ctx)) // the first cause
 	c.proto.Log.Info("disconnected", "peer", c.peer.Name, "why", why)
@@ -282,8 +282,8 @@ var (
 	errUnread = errors.New("the peer does not read its answers")
 )
 
-// endingOf describes the error that ended a connection. blame is what the peer did, in one word,
-// or "" if the peer is not to blame. text is for the log.
+// endingOf describes the error that ended a connection. blame is the reason in one word, or "" if
+// the peer is not to blame. text is for the log.
 func endingOf(err error) (blame, text string) {
 	for _, known := range []struct {
 		err         error

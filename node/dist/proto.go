@@ -64,8 +64,8 @@ type Proto struct {
 	Connection func(node string) *Conn // returns the connection to a node, or nil
 	Connect    func(node string) error // connects to a node
 
-	// Down is called with each connection after it has ended. If the peer is to blame, blame is
-	// what it did, in one word.
+	// Down is called with each connection after it has ended. If the peer is to blame, blame says
+	// why in one word.
 	Down func(c *Conn, blame string)
 
 	spawned    atomic.Uint32 // number of the last spawned process

@@ -212,9 +212,9 @@ func text(term []byte) string {
 	return string(etf.FormatRaw(nil, term, shown))
 }
 
-// answerToken returns the seq_trace token for the answer to a message with this token, or nil if the
-// token is malformed or too long. As on a BEAM, the new token has the next serial number, and names
-// the sender of the answer and the last serial number that the sender saw.
+// answerToken returns the seq_trace token for the answer to a message with this token, or nil if
+// the token is malformed or too long. As on a BEAM, the new token has the next serial number, and
+// names the sender of the answer and the last serial number that the sender saw.
 //
 //	{Flags, Label, Serial, From, LastSerial}
 func (c *Conn) answerToken(p *Process, token []byte) []byte {
