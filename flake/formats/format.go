@@ -39,8 +39,8 @@ type Field struct {
 	Width  int    // in bits
 }
 
-// made returns the format with the values computed from its fields. Only the first field's
-// offset must be set.
+// made returns the format with the values that are computed from its fields. Of the fields'
+// offsets, only the first must be set.
 func (f Format) made() *Format {
 	offset := f.fields[0].Offset
 	for i := range f.fields {
@@ -110,15 +110,15 @@ func (f *Format) Span(first, last uint64) (lowest, highest Number, err error) {
 // at returns the time's bits, shifted to their position in an id.
 func (f *Format) at(milli uint64) (Number, error) {
 	field := f.fields[0]
-	ticks := (milli - f.epoch) / f.unit // too many if milli is before the epoch
+	ticks := (milli - f.epoch) / f.unit // wraps to a huge number if milli is before the epoch
 	if ticks > 1<<field.Width-1 {
 		return Number{}, fmt.Errorf("flake: format %s has no ids at %d ms since 1970", f.Name, milli)
 	}
 	return Number{Lo: ticks}.shifted(f.shift(&field)), nil
 }
 
-// Place returns a number for comparing ids of the format. The places of the ids in a run are
-// consecutive. A place omits the random bits, because an id is unique without them.
+// Place returns a number for comparing ids of the format. Consecutive ids of a run have
+// consecutive places. Random bits are left out, because an id is unique without them.
 func (f *Format) Place(id Number) Number {
 	id.Lo &^= f.random.Lo
 	return id.shifted(-f.step).add(id.shifted(128 - f.step))
@@ -195,17 +195,17 @@ func (n Number) add(m Number) Number {
 	return Number{n.Hi + m.Hi + carry, lo}
 }
 
-// shifted returns n shifted left by the given number of bits, or right if by is negative.
-func (n Number) shifted(by int) Number {
+// shifted returns n shifted left by a number of bits or, if that is negative, right.
+func (n Number) shifted(left int) Number {
 	switch {
-	case by >= 64:
-		return Number{Hi: n.Lo << (by - 64)}
-	case by >= 0:
-		return Number{n.Hi<<by | n.Lo>>(64-by), n.Lo << by}
-	case by > -64:
-		return Number{n.Hi >> -by, n.Lo>>-by | n.Hi<<(64+by)}
+	case left >= 64:
+		return Number{Hi: n.Lo << (left - 64)}
+	case left >= 0:
+		return Number{n.Hi<<left | n.Lo>>(64-left), n.Lo << left}
+	case left > -64:
+		return Number{n.Hi >> -left, n.Lo>>-left | n.Hi<<(64+left)}
 	}
-	return Number{Lo: n.Hi >> (-by - 64)}
+	return Number{Lo: n.Hi >> (-left - 64)}
 }
 
 // Compare returns -1, 0 or 1 as n is less than, equal to or greater than m.

@@ -187,8 +187,8 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// Only the next sequence of the same tick and generator continues a run. Ids of the next tick do not,
-// even if they are the next numbers. Random bits do not matter.
+// Only the next id of the same tick and generator continues a run. An id of the next tick does not,
+// even if it is the next number. Random bits do not matter.
 func TestFollowedBy(t *testing.T) {
 	for _, k := range Kinds {
 		f := k.Format(options(k))
@@ -199,7 +199,7 @@ func TestFollowedBy(t *testing.T) {
 		}
 		bit := func(field Field) Number { return Number{Lo: 1}.shifted(f.shift(&field)) }
 		one := Number{Lo: 1}.shifted(f.step)
-		run := Run{low.add(Number{f.sequence.Hi &^ one.Hi, f.sequence.Lo &^ one.Lo}), 1, f} // the last but one of its tick
+		run := Run{low.add(Number{f.sequence.Hi &^ one.Hi, f.sequence.Lo &^ one.Lo}), 1, f} // the second to last of its tick
 		last := run.First.add(one)
 		other, later := last.add(bit(Who(f.fields)[0])), last.add(bit(f.fields[0]))
 		again := Number{last.Hi, last.Lo ^ f.random.Lo}
@@ -224,7 +224,7 @@ func TestNumbered(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		keys []string
-		most uint64
+		max  uint64
 		who  string
 	}{
 		{"flake", []string{"worker_id"}, 65535, "01:00:00:00:01:27"},
@@ -236,8 +236,8 @@ func TestNumbered(t *testing.T) {
 	} {
 		k := KindOf(tt.name)
 		p, err := k.Plan(k.Numbered(nil, tt.keys, 295))
-		if most := k.MaxNumber(nil, tt.keys); err != nil || p.Who != tt.who || most != tt.most {
-			t.Errorf("%s: %s, %v, up to %d, want %s up to %d", tt.name, p.Who, err, most, tt.who, tt.most)
+		if highest := k.MaxNumber(nil, tt.keys); err != nil || p.Who != tt.who || highest != tt.max {
+			t.Errorf("%s: %s, %v, up to %d, want %s up to %d", tt.name, p.Who, err, highest, tt.who, tt.max)
 		}
 		other, err1 := k.Plan(k.Numbered(nil, tt.keys, 296))
 		if err1 != nil || !p.Place.Overlaps(p.Place) || p.Place.Overlaps(other.Place) || other.Place.Overlaps(p.Place) {
@@ -248,8 +248,8 @@ func TestNumbered(t *testing.T) {
 		t.Errorf("1024 in 10 bits: %s", p.Who)
 	}
 	o := Options{"machine_bits": 20, "sequence_bits": 2}
-	if most := snowflakes.MaxNumber(o, []string{"id"}); most != 65535 || len(o) != 2 {
-		t.Errorf("with 20 bits, up to %d", most)
+	if highest := snowflakes.MaxNumber(o, []string{"id"}); highest != 65535 || len(o) != 2 {
+		t.Errorf("with 20 bits, up to %d", highest)
 	}
 }
 
@@ -266,14 +266,14 @@ func TestSnowflakeBits(t *testing.T) {
 	}
 	_, usual := bits(Options{})
 	_, other := bits(Options{"machine_bits": 10, "sequence_bits": 12})
-	_, most := bits(Options{"machine_bits": 2, "sequence_bits": 20})
+	_, wide := bits(Options{"machine_bits": 2, "sequence_bits": 20})
 	who, few := bits(Options{"time_bits": 40, "machine_bits": 9, "sequence_bits": 12})
 	if who != "id 3, until 2045-09-06T21:36:42Z" || few.Last != 3<<12|4095 {
 		t.Errorf("%s, up to %d", who, few.Last)
 	}
-	if !usual.Overlaps(other) || usual.Overlaps(most) || most.Last != 1<<22-1 ||
-		usual.Overlaps(few) || few.Overlaps(most) {
-		t.Errorf("%+v, %+v, %+v", usual, most, few)
+	if !usual.Overlaps(other) || usual.Overlaps(wide) || wide.Last != 1<<22-1 ||
+		usual.Overlaps(few) || few.Overlaps(wide) {
+		t.Errorf("%+v, %+v, %+v", usual, wide, few)
 	}
 	idgen, err := idgens.Plan(Options{"id": 3})
 	if err != nil || usual.Overlaps(idgen.Place) {
@@ -281,7 +281,7 @@ func TestSnowflakeBits(t *testing.T) {
 	}
 	idgen, err = idgens.Plan(Options{"id": 3, "epoch": int64(snowflake.Twitter.Epoch)})
 	if err != nil || !usual.Overlaps(idgen.Place) {
-		t.Errorf("with one epoch: %+v, %+v, %v", usual, idgen.Place, err)
+		t.Errorf("with the same epoch: %+v, %+v, %v", usual, idgen.Place, err)
 	}
 	if text := usual.String(); text != "id 3 (10 bits, epoch 1288834974657 ms)" {
 		t.Error(text)
@@ -305,7 +305,7 @@ func TestSnowflakeBits(t *testing.T) {
 	}
 }
 
-// If options do not go together, the fault names one key and says what its value must be.
+// If options conflict, the fault names one key and says what its value must be.
 func TestCheck(t *testing.T) {
 	for _, tt := range []struct {
 		kind      *Kind

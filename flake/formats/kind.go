@@ -58,8 +58,8 @@ type Kind struct {
 	Name string
 	Keys []*Key // of the options
 
-	// Numbers are alternative lists of keys. The keys of a list together set the number, which
-	// no two generators may share.
+	// Numbers are alternatives. The keys of each together set the number, which no two
+	// generators may share.
 	Numbers [][]string
 
 	// Format returns the format that the options select.
@@ -95,13 +95,13 @@ type Key struct {
 	Layout   bool  // whether the option changes the layout of ids
 	Does     string
 
-	most func(o Options) int64 // used instead of To, unless nil
+	limit func(o Options) int64 // if not nil, replaces To
 }
 
 // Most returns the highest allowed value, which may depend on other options.
 func (k *Key) Most(o Options) int64 {
-	if k.most != nil {
-		return k.most(o)
+	if k.limit != nil {
+		return k.limit(o)
 	}
 	return k.To
 }
@@ -120,12 +120,12 @@ const (
 // Options are the values of keys.
 type Options map[string]int64
 
-// or returns the value of a key, or the second argument if the key is not set.
-func (o Options) or(key string, otherwise int64) int64 {
+// or returns the value of a key, or fallback if the key is not set.
+func (o Options) or(key string, fallback int64) int64 {
 	if v, ok := o[key]; ok {
 		return v
 	}
-	return otherwise
+	return fallback
 }
 
 func (o Options) has(key string) bool {
@@ -199,8 +199,8 @@ type Plan struct {
 	Open func(ctx context.Context, path string, o flake.Options) (Generator, error)
 }
 
-// A Place is the set of ids that a generator can make, without their time: those from First to
-// Last in a space. Ids in different spaces are never compared.
+// A Place is the set of ids that a generator can make, without their time: from First to Last
+// in a space. Places in different spaces never overlap.
 type Place struct {
 	Key, Value  string // the number, for people
 	Space       string
@@ -279,7 +279,8 @@ func (g *generator[ID, S]) Last() (milli uint64, sequence uint32) {
 	return milli, uint32(last)
 }
 
-// Reserve never calls Next: clients may replace an id's random bits, in which Next may count.
+// Reserve never calls Next, which may use the random bits of an id as a counter: clients may
+// replace those bits.
 func (g *generator[ID, S]) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
 	run, err := g.generatorOf.Reserve(ctx, n)
 	if err != nil {

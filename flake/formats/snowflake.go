@@ -23,7 +23,7 @@ var (
 	keyEpoch = &Key{Name: "epoch", Type: Time, Layout: true,
 		Does: "the `TIME` that ids count from, such as 2020-01-01T00:00:00Z"}
 	keyID = &Key{Name: "id", Does: "the machine's `NUMBER`",
-		most: func(o Options) int64 { return 1<<bitsOf(o, "machine_bits") - 1 }}
+		limit: func(o Options) int64 { return 1<<bitsOf(o, "machine_bits") - 1 }}
 	keyDatacenter = &Key{Name: "datacenter", To: 31, Does: "the upper half of the machine's `NUMBER`"}
 	keyWorker     = &Key{Name: "worker", To: 31, Does: "the lower half of the machine's `NUMBER`"}
 )

@@ -31,8 +31,8 @@ type text struct {
 	parse  func(text string, size int) (Number, error)
 }
 
-// texts are the text forms. All but the first two come from bwmarrin/snowflake, under the same
-// names. Their bases are the numbers below Canonical.
+// texts are the text forms, whose bases are the numbers below Canonical. All but the first two
+// are those of bwmarrin/snowflake, under the same names.
 var texts = [...]text{
 	{"uuid", maxOctets, appendUUID, parseUUID},
 	{"crockford", 0, appendCrockford, parseCrockford},
@@ -188,7 +188,7 @@ func (f *Format) read(text string) (id Number, as string, err error) {
 	if id, err = f.parse(text); err == nil {
 		return id, "", nil
 	}
-	// The only other text of a 128-bit id with 26 digits and a leading 0 is hexadecimal with needless zeros.
+	// In any other form, a text of 26 digits with a leading 0 would be hexadecimal with needless zeros.
 	if f.Size == maxOctets && len(text) == len(crockfordZeros) && text[0] == '0' && text[1]|' ' != 'x' {
 		id, err = parseCrockford(text, f.Size)
 		return id, "crockford", err
@@ -206,9 +206,9 @@ func parseDigits(text string, base int) (Number, error) {
 	return ofText128(flake.ParseBase(text, base))
 }
 
-// parseHex parses text that is certainly base 16. Such a text begins with 0x, has a letter among
-// its digits, or has all digits of an id, as a UUID without hyphens does. In the last case, \x may
-// precede the digits, as in Postgres.
+// parseHex parses text in base 16. To be recognized, the text must begin with 0x, have a letter
+// among its digits, or have as many digits as an id, as a UUID without hyphens does. In the last
+// case, \x may precede the digits, as in Postgres.
 func parseHex(text string, size int) (Number, error) {
 	digits, bytea := strings.CutPrefix(text, `\x`)
 	whole := len(digits) == 2*size

@@ -81,8 +81,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// The Crockford text of every format is as wide as that of its highest id, sorts as the ids do, and
-// is read in either case. For 128-bit ids, Parse with Canonical reads it too.
+// In every format, all Crockford texts have the same width and sort as the ids do, and are read in
+// either case. For 128-bit ids, Parse with Canonical reads them too.
 func TestCrockford(t *testing.T) {
 	base, _ := BaseOf("crockford")
 	for _, k := range Kinds {
@@ -181,13 +181,13 @@ func TestNumber(t *testing.T) {
 			t.Errorf("%s: %v, %v", f.Name, got, err)
 		}
 	}
-	for by := range 128 {
-		one := Number{Lo: 1}.shifted(by)
-		if want := new(big.Int).Lsh(big.NewInt(1), uint(by)).Text(62); string(one.AppendDigits(nil, 62)) != swapCase(want) {
-			t.Errorf("1 shifted left by %d is %v", by, one)
+	for left := range 128 {
+		one := Number{Lo: 1}.shifted(left)
+		if want := new(big.Int).Lsh(big.NewInt(1), uint(left)).Text(62); string(one.AppendDigits(nil, 62)) != swapCase(want) {
+			t.Errorf("1 shifted left by %d is %v", left, one)
 		}
-		if back := one.shifted(-by); back != (Number{Lo: 1}) {
-			t.Errorf("shifted left and right by %d: %v", by, back)
+		if back := one.shifted(-left); back != (Number{Lo: 1}) {
+			t.Errorf("shifted left and right by %d: %v", left, back)
 		}
 	}
 	defer func() {

@@ -24,7 +24,7 @@ const (
 	someTime = 1_700_000_000_000
 )
 
-// world is a store that answers at once, and the clock of all nodes.
+// world is a store that never waits, and the clock of all nodes.
 type world struct {
 	mu   sync.Mutex
 	data map[string]string
@@ -262,7 +262,7 @@ func TestNoIDs(t *testing.T) {
 }
 
 // Ids with a released number continue up to its mark while the next number is prepared. If the
-// number is in doubt, they stop at once.
+// number is in doubt, they stop immediately.
 func TestMove(t *testing.T) {
 	for _, clean := range []bool{true, false} {
 		w := newWorld()
@@ -438,8 +438,7 @@ func TestMoveNothing(t *testing.T) {
 	n.id(t, g)
 }
 
-// moving returns a node that has lost its number, and has claimed the next, which begins in a
-// second.
+// moving returns a node that has lost its number and claimed another, whose ids begin in a second.
 func moving(t *testing.T, clean bool) (*world, node, *Generator[*generator]) {
 	w := newWorld()
 	n := w.start(t, filepath.Join(t.TempDir(), "marks"), 2)
@@ -464,7 +463,7 @@ func moving(t *testing.T, clean bool) (*world, node, *Generator[*generator]) {
 }
 
 // The old generator is used until the next one may begin. If the number is in doubt, the next one is
-// opened at once, and waits while it opens. The old one is closed only once.
+// opened immediately, and waits while it opens. The old one is closed only once.
 func TestMoveWaits(t *testing.T) {
 	for _, clean := range []bool{true, false} {
 		w, n, g := moving(t, clean)
@@ -508,7 +507,7 @@ func TestMoveCanceled(t *testing.T) {
 	n.id(t, g)
 }
 
-// A move ends at once if the number to which it moves is lost. If that number was lost before, the
+// A move ends immediately if the number to which it moves is lost. If that number was lost before, the
 // move does not begin.
 func TestMoveLostAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

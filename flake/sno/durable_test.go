@@ -98,7 +98,7 @@ func (b *bench) open(t *testing.T, s *Snapshot) *Generator {
 // kill does what kill -9 does to the generator: nothing is written, and the lock is released.
 func (b *bench) kill() { b.disk.lock.Close() }
 
-func TestDurableGoesOn(t *testing.T) {
+func TestReopen(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t, &Snapshot{Partition: Partition{1, 2}, SequenceMin: 10, SequenceMax: 20})
 	first := take(t, d, 0)
@@ -174,8 +174,8 @@ func TestClockSetBackAcrossCrashes(t *testing.T) {
 	}
 }
 
-// The clock is set back to 1 s before the last use of the other bit. Once that second has passed,
-// the bit can be used again.
+// After a crash, the clock is set back to 1 s before the last use of the other bit. Open waits for
+// that second, and then uses the bit again.
 func TestStartWaitsForSafeTime(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t, nil)

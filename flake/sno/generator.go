@@ -271,7 +271,8 @@ type overflow struct {
 	ticks uint32
 }
 
-// end removes a call that has waited for the tick after milli's, and reports milli's tick once.
+// end records that a call no longer waits for the tick after milli. The first call of end for a
+// tick reports it.
 func (o *overflow) end(milli uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -126,7 +126,7 @@ func TestDefaultPartitionsDiffer(t *testing.T) {
 
 // No id repeats, however the clock is set and whichever call sees that first.
 func TestClockThatSwings(t *testing.T) {
-	const most = 10_000_000 // readings of the clock; about 135,000 suffice
+	const maxReads = 10_000_000 // of the clock; about 135,000 suffice
 	var reads atomic.Uint64
 	g := newGenerator(t, &Snapshot{}, func() uint64 { // 400 ms forward, then 100 or 700 back
 		n := reads.Add(1)
@@ -147,7 +147,7 @@ func TestClockThatSwings(t *testing.T) {
 				} else if ids[done], err = g.Next(t.Context()); err != nil {
 					n = 0
 				}
-				if n == 0 && !errors.Is(err, flake.ErrClockBackwards) || reads.Load() > most {
+				if n == 0 && !errors.Is(err, flake.ErrClockBackwards) || reads.Load() > maxReads {
 					t.Errorf("%d ids after %d readings of the clock: %v", done, reads.Load(), err)
 					return
 				}
@@ -267,7 +267,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func TestSnapshotGoesOn(t *testing.T) {
+func TestSnapshotContinues(t *testing.T) {
 	clock := newClock()
 	g := newGenerator(t, &Snapshot{Partition: Partition{1, 2}, SequenceMin: 10, SequenceMax: 20}, clock.now)
 	seen := map[ID]bool{}
@@ -302,7 +302,7 @@ func TestSnapshotGoesOn(t *testing.T) {
 
 // A snapshot from muyo/sno that was taken after the last id's tick does not contain that id's
 // sequence.
-func TestSnapshotOfLater(t *testing.T) {
+func TestLaterSnapshot(t *testing.T) {
 	clock := newClock()
 	units := unitsOf(someTime)
 	g := newGenerator(t, &Snapshot{Now: units + 1, WallHi: units, SequenceMax: 9}, clock.now)
@@ -372,8 +372,8 @@ func TestNew(t *testing.T) {
 
 func TestOverflow(t *testing.T) {
 	var reads atomic.Uint64
-	told := make(chan Overflow, 10)
-	g, err := NewGenerator(&Snapshot{SequenceMax: 9}, Options{Overflows: told,
+	events := make(chan Overflow, 10)
+	g, err := NewGenerator(&Snapshot{SequenceMax: 9}, Options{Overflows: events,
 		Clock: func() uint64 { return someTime + reads.Add(1)/100 }})
 	if err != nil {
 		t.Fatal(err)
@@ -392,9 +392,9 @@ func TestOverflow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	close(told)
+	close(events)
 	ticks := []uint32{1, 2, 1, 1}
-	for o := range told {
+	for o := range events {
 		if o.Now.UnixMilli()%4 != 0 || o.Count != 1 || len(ticks) == 0 || o.Ticks != ticks[0] {
 			t.Fatalf("%+v, want ticks %v", o, ticks)
 		}
@@ -407,14 +407,14 @@ func TestOverflow(t *testing.T) {
 
 // Calls that wait for the same tick are reported once, together.
 func TestOverflowOfManyCalls(t *testing.T) {
-	told := make(chan Overflow, 2)
-	o := &overflow{events: told}
+	events := make(chan Overflow, 2)
+	o := &overflow{events: events}
 	o.waiting.Add(2)
 	for range 2 {
 		o.end(someTime)
 	}
-	if got := <-told; got.Count != 2 || got.Ticks != 1 || len(told) != 0 || o.waiting.Load() != 0 {
-		t.Errorf("%+v, and %d more, %+v", got, len(told), o)
+	if got := <-events; got.Count != 2 || got.Ticks != 1 || len(events) != 0 || o.waiting.Load() != 0 {
+		t.Errorf("%+v, and %d more, %+v", got, len(events), o)
 	}
 }
 

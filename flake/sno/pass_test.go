@@ -10,8 +10,8 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// The tick-tock bit flips at once when the clock is first set back, and again when the clock is set
-// back to a safe time.
+// The tick-tock bit flips immediately when the clock is first set back, and again when the clock is
+// set back to a safe time.
 func TestTickTock(t *testing.T) {
 	clock := newClock()
 	g := newGenerator(t, &Snapshot{}, clock.now)
@@ -34,7 +34,7 @@ func TestTickTock(t *testing.T) {
 }
 
 // If the clock catches up before the next pass begins, the bit does not flip.
-func TestCaughtUpMeanwhile(t *testing.T) {
+func TestCatchUpBeforeNextPass(t *testing.T) {
 	reads := 0
 	g := newGenerator(t, &Snapshot{}, func() uint64 {
 		if reads++; 2 <= reads && reads <= 5 { // Next reads it twice, and then reserve twice
@@ -52,8 +52,8 @@ func TestCaughtUpMeanwhile(t *testing.T) {
 	}
 }
 
-// At each of a call's readings of the clock in turn, the clock is set back by one more tick: to the
-// last tick in which the other bit was used.
+// During a call, the clock is set back further, to the last tick in which the other bit was used:
+// in each round, at the call's next reading of the clock.
 func TestBackAgainWhileTurning(t *testing.T) {
 	for looks := range 10 {
 		clock, left := newClock(), -1
@@ -96,7 +96,7 @@ func TestTurnOnce(t *testing.T) {
 }
 
 // A call that is held up while another call begins the next pass still gets an id.
-func TestTurnedMeanwhile(t *testing.T) {
+func TestTurnedByOtherCall(t *testing.T) {
 	clock, held := newClock(), false
 	var g *Generator
 	g = newGenerator(t, &Snapshot{}, func() uint64 {
@@ -151,8 +151,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// While a call begins a pass, another call makes a later id, at each of the first call's readings
-// of the clock in turn. That id counts as one of the previous pass.
+// While a call begins a pass, another call makes a later id: in each round, at the first call's next
+// reading of the clock. That id counts as one of the previous pass.
 func TestIDWhileTurning(t *testing.T) {
 	for looks := range 10 {
 		clock, left := newClock(), -1

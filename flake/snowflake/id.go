@@ -212,8 +212,8 @@ func (l Layout) Machine(datacenter, worker int) (Machine, error) {
 }
 
 func (l Layout) checkMachine(m Machine) error {
-	if most := Machine(1)<<(l.Datacenter+l.Worker) - 1; m > most {
-		return fmt.Errorf("flake: machine %d is out of range: must be 0 to %d", m, most)
+	if highest := Machine(1)<<(l.Datacenter+l.Worker) - 1; m > highest {
+		return fmt.Errorf("flake: machine %d is out of range: must be 0 to %d", m, highest)
 	}
 	return nil
 }

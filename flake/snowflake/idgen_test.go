@@ -13,19 +13,19 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// theirs describes a generator of flake-idgen: its options, and the time of each call.
-type theirs struct {
+// randomCase describes a generator: flake-idgen's options, and the time of each call.
+type randomCase struct {
 	Options map[string]int64 `json:"options"`
 	Times   []uint64         `json:"times"`
 }
 
-type called struct {
+type outcome struct {
 	Hex, Number, Decimal, Binary, Error string
 }
 
-// idgenCase chooses random options, and times that advance, stand still, go back, and stand still
+// newCase chooses random options, and times that advance, stand still, go back, and stand still
 // for more calls than a millisecond has ids.
-func idgenCase(rng *rand.Rand) theirs {
+func newCase(rng *rand.Rand) randomCase {
 	options := map[string]int64{}
 	switch rng.IntN(4) {
 	case 0:
@@ -64,11 +64,11 @@ func idgenCase(rng *rand.Rand) theirs {
 		}
 		now = min(max(now, epoch+1), last)
 	}
-	return theirs{options, times}
+	return randomCase{options, times}
 }
 
 // machine returns the machine that the options specify.
-func (c theirs) machine() (Machine, error) {
+func (c randomCase) machine() (Machine, error) {
 	if id, ok := c.Options["id"]; ok {
 		return Machine(id), nil
 	}
@@ -85,12 +85,12 @@ func TestIdgen(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	cases := make([]theirs, 200)
+	cases := make([]randomCase, 200)
 	for i := range cases {
-		cases[i] = idgenCase(rng)
+		cases[i] = newCase(rng)
 	}
-	// the random cases alone may make too few ids, though rarely
-	cases[0] = theirs{map[string]int64{}, slices.Repeat([]uint64{someTime}, 4100)}
+	// Alone, the random cases would sometimes make too few ids.
+	cases[0] = randomCase{map[string]int64{}, slices.Repeat([]uint64{someTime}, 4100)}
 	in, err := json.Marshal(cases)
 	if err != nil {
 		t.Fatal(err)
@@ -104,8 +104,8 @@ func TestIdgen(t *testing.T) {
 		t.Fatalf("%v: %s", err, said.String())
 	}
 	var results []struct {
-		ID    Machine  `json:"id"`
-		Calls []called `json:"calls"`
+		ID    Machine   `json:"id"`
+		Calls []outcome `json:"calls"`
 	}
 	if err := json.Unmarshal(out, &results); err != nil || len(results) != len(cases) {
 		t.Fatalf("%d results, %v", len(results), err)
@@ -122,13 +122,13 @@ func TestIdgen(t *testing.T) {
 		g := newTest(t, l, machine, Options{SequenceMask: int(c.Options["seqMask"]), Clock: clock.now})
 		for n, want := range results[i].Calls {
 			clock.milli = c.Times[n]
-			var got called
+			var got outcome
 			if id, err := g.TryNext(); err != nil {
-				got = called{Error: err.Error()}
+				got = outcome{Error: err.Error()}
 				failures[strings.Fields(got.Error)[0]]++
 			} else {
 				short := strings.TrimLeft(id.Hex(), "0")
-				got = called{id.Hex(), "0x" + short, id.String(), id.Binary(), ""}
+				got = outcome{id.Hex(), "0x" + short, id.String(), id.Binary(), ""}
 				ids++
 			}
 			for _, text := range []string{want.Hex, want.Number} {

@@ -101,8 +101,8 @@ func TestEverySplit(t *testing.T) {
 	}
 }
 
-// With the highest machine, only the machine's bits are set in a layout's first id, and all bits in
-// its last.
+// With the highest machine, only the machine's bits are set in the first id of a layout, and all
+// bits in the last.
 func TestExtremes(t *testing.T) {
 	for _, l := range []Layout{
 		Twitter, Idgen, {Time: 41, Sequence: 22}, {Time: 41, Worker: 22}, {Time: 41, Worker: 8, Sequence: 4},
@@ -110,10 +110,10 @@ func TestExtremes(t *testing.T) {
 		{Time: 46, Worker: 5}, {Time: 31, Datacenter: 1, Worker: 2, Sequence: 3, Epoch: someTime},
 		{Time: 46, Epoch: 1 << 40},
 	} {
-		most := Machine(1)<<(l.Datacenter+l.Worker) - 1
+		highest := Machine(1)<<(l.Datacenter+l.Worker) - 1
 		clock := &handClock{l.Epoch}
-		g := newTest(t, l, most, Options{Clock: clock.now})
-		if id := next(t, g); id != ID(most)<<l.Sequence {
+		g := newTest(t, l, highest, Options{Clock: clock.now})
+		if id := next(t, g); id != ID(highest)<<l.Sequence {
 			t.Errorf("%+v: the first id is %#x", l, uint64(id))
 		}
 		clock.milli = uint64(l.Last().UnixMilli())

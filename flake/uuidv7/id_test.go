@@ -83,7 +83,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Whatever an id is read from, it is of version 7.
+// However an id is read, it must be a version 7 UUID; otherwise the id is unchanged.
 func TestVersion(t *testing.T) {
 	four := flake.ID(MustParse("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"))
 	four[6] = 0x4c
@@ -97,7 +97,7 @@ func TestVersion(t *testing.T) {
 		_, none := ParseBase("", 62)
 		for what, err := range map[string]error{
 			"text": id.UnmarshalText([]byte(bad.UUID())), "bytes": id.UnmarshalBinary(bad[:]), "a number": err,
-			"no number": none, "15 bytes": id.UnmarshalBinary(kept[1:]),
+			"empty text": none, "15 bytes": id.UnmarshalBinary(kept[1:]),
 			"a column": id.Scan(bad.UUID()), "its bytes": id.Scan(bad[:]), "an array": id.Scan([16]byte(bad)),
 		} {
 			if !errors.As(err, new(*flake.ParseError)) || id != kept {

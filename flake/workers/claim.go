@@ -68,13 +68,13 @@ func (c *Claim) Extend(ctx context.Context, milli uint64) error {
 	return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
 }
 
-// most limits the number of values sent but not confirmed.
-const most = 64
+// maxSent limits the number of values sent but not confirmed.
+const maxSent = 64
 
 // next returns the value to write: one with a mark of at least milli, unless sent is full.
 func (c *Claim) next(milli, nonce uint64) Value {
-	if len(c.sent) == most {
-		return c.sent[most-1]
+	if len(c.sent) == maxSent {
+		return c.sent[maxSent-1]
 	}
 	v := c.entry.Value
 	v.Mark, v.Nonce = max(c.highest, milli), nonce

@@ -38,8 +38,8 @@ func TestJudged(t *testing.T) {
 	}
 }
 
-// A claim that the store has forgotten continues up to its mark. A confirmed value replaces the
-// values sent before it. A failed write is not mistaken for a mark that the store has forgotten.
+// A claim that the store has forgotten continues up to its mark. After an answer, values sent
+// before it are dropped. A failed write is not mistaken for a mark that the store has forgotten.
 func TestConfirmed(t *testing.T) {
 	w, logs := newWorld(), &warns{}
 	a := w.owner(t, "a", logs.use)
@@ -186,7 +186,7 @@ func TestElsewhereKnown(t *testing.T) {
 	}
 }
 
-// AfterRestore with a former floor just within and just outside its limits.
+// A former floor is kept or replaced, depending on its mark and on Again and Until.
 func TestFloorAt(t *testing.T) {
 	const margin = 1000
 	w := newWorld()

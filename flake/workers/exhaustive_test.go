@@ -50,12 +50,12 @@ type write struct {
 	key, value string
 }
 
-// living is a node. It makes one id at each time of its clock, if it may.
+// living is a node. It makes one id at each time of its clock at which its claim permits ids.
 type living struct {
 	o      *Owner // nil: the node is down
 	kept   *Kept
 	last   uint64 // time of the last id, on its disk
-	copied bool   // a copy or its original: makes no ids before it moves the mark, as documented
+	copied bool   // a copy or its original that has not moved the mark since: makes no ids, as documented
 }
 
 const (
@@ -113,7 +113,7 @@ type explorer struct {
 	forget bool                 // a control: a release forgets the spent time
 	all    []action
 	count  int
-	most   int
+	limit  int            // of count
 	seen   map[uint64]int // remaining depth, by state
 	found  string
 }
@@ -392,7 +392,7 @@ func sum[K, V comparable](seed maphash.Seed, entries iter.Seq2[K, V]) (total uin
 // explore visits all states that follow, up to a depth.
 func (x *explorer) explore(from *lived, depth int, seed maphash.Seed) {
 	for i := range x.all {
-		if x.found != "" || x.count >= x.most {
+		if x.found != "" || x.count >= x.limit {
 			return
 		}
 		a := &x.all[i]
@@ -423,19 +423,19 @@ func (x *explorer) explore(from *lived, depth int, seed maphash.Seed) {
 	}
 }
 
-// search explores one depth after another until an id repeats, or a depth has at least most states.
-// It returns the last depth that was searched completely.
-func (x *explorer) search(most int, first ...string) (depth int) {
+// search explores one depth after another until an id repeats, or a depth has at least limit
+// states. It returns the last depth that was searched completely.
+func (x *explorer) search(limit int, first ...string) (depth int) {
 	seed := maphash.MakeSeed()
 	from := &lived{data: map[string]string{}, now: 1_700_000_000_000, ids: map[uint64]bool{}}
-	x.all, x.most = x.actions(), most
+	x.all, x.limit = x.actions(), limit
 	for _, name := range first {
 		x.lived = from
 		x.all[slices.IndexFunc(x.all, func(a action) bool { return a.name == name })].do()
 		x.make()
 		from.path = &did{name, from.path}
 	}
-	for ; x.count < most && x.found == ""; depth++ {
+	for ; x.count < limit && x.found == ""; depth++ {
 		x.count, x.seen = 0, map[uint64]int{}
 		x.explore(from, depth+1, seed)
 	}

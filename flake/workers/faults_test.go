@@ -24,7 +24,7 @@ func (s *deaf) Swap(context.Context, map[string]string, string, string) (bool, e
 	return false, nil
 }
 
-// If no attempt writes, there is an error, and no new claim, mark or floor.
+// If all attempts to write fail, so does the call, and there is no new claim, mark or floor.
 func TestNotWritten(t *testing.T) {
 	for _, want := range []error{errNever, errContended} {
 		w := newWorld()

@@ -24,10 +24,10 @@ type Restored struct {
 //
 // An owner whose mark is later than r.Until plus the margin keeps its number: no other node can
 // have claimed it, because at r.Until the mark had not passed on any clock. All other owners claim
-// again, and their ids begin one hold after r.Until plus the margin. This assumes that owners had
-// read the store until the restore. So after a second restore within hold, the floor must be above
-// the mark of the first floor: no owner can have passed that mark without having read the first
-// floor.
+// again, and their ids begin one hold after r.Until plus the margin. This assumes that owners read
+// the store until it was restored. After a second restore within hold, some may not have, so the
+// floor must be above the mark of the first floor: no owner can have passed that mark without
+// having read the first floor.
 func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
 	switch {

@@ -100,14 +100,14 @@ func (t table) sorted(compare func(a, b Entry) int) []Entry {
 // noneFree returns an error that names the owners of the numbers from first to last. Each of these
 // numbers must have an entry.
 func (t table) noneFree(first, last uint64) error {
-	const most = 8
+	const maxNamed = 8
 	all := slices.DeleteFunc(t.sorted(byMark), func(e Entry) bool { return e.Number < first || e.Number > last })
 	var owners []string
-	for _, e := range all[:min(len(all), most)] {
+	for _, e := range all[:min(len(all), maxNamed)] {
 		owners = append(owners, fmt.Sprintf("%d by %s until %s", e.Number, e.Name, show(e.Mark)))
 	}
-	if len(all) > most {
-		owners = append(owners, fmt.Sprintf("and %d more", len(all)-most))
+	if len(all) > maxNamed {
+		owners = append(owners, fmt.Sprintf("and %d more", len(all)-maxNamed))
 	}
 	return fmt.Errorf("%w from %d to %d; the first may be free at %s; held: %s",
 		ErrNoneFree, first, last, show(all[0].Mark), strings.Join(owners, ", "))

@@ -21,9 +21,9 @@ const (
 	// ends would leave the table larger.
 	idle = 10
 
-	// A clock may differ from the clocks of the store's machines by leastOff, or by a third of
+	// A clock may differ from the clocks of the store's machines by minOffset, or by a third of
 	// hold if that is more.
-	leastOff = 10 * time.Second
+	minOffset = 10 * time.Second
 )
 
 var errContended = errors.New("flake: other nodes claimed the worker ids first")
@@ -75,7 +75,7 @@ func (o *Owner) clockOff(ctx context.Context) error {
 	if len(offsets) == 0 {
 		return nil
 	}
-	bound := max(leastOff, o.Hold/3)
+	bound := max(minOffset, o.Hold/3)
 	if low, high := offsets[(len(offsets)-1)/2], offsets[len(offsets)/2]; low > bound || high < -bound {
 		return ClockError{fmt.Errorf("flake: the clock is off by %v, compared with most of the store's machines, "+
 			"and %v is allowed: this node would take numbers that are in use, or use up its own; correct the clock",
@@ -134,8 +134,8 @@ func (o *Owner) wrote(t table, e Entry) bool {
 	return p != nil && p.entry.text == e.text && p.entry.Spent == e.Spent && p.floor == t.floor
 }
 
-// nearby warns of numbers under a longer or shorter prefix. Two fleets may have such prefixes. But
-// a node whose prefix differs from that of the rest of its fleet repeats the fleet's ids.
+// nearby warns if there are numbers under a longer or shorter prefix. That prefix may be another
+// fleet's; but if it is the fleet's own and this node's is wrong, this node repeats the fleet's ids.
 func (o *Owner) nearby(ctx context.Context) {
 	ctx, cancel := o.asking(ctx)
 	defer cancel()

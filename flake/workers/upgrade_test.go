@@ -16,8 +16,8 @@ func (b before) String() string {
 	return fmt.Sprintf("1 %d %d %016x %s %s", b.mark, b.generation, b.token, b.state, b.name)
 }
 
-// Older and newer nodes share a store and take each other's numbers; ids continue after the
-// former owner's. So a fleet can be upgraded and downgraded.
+// Older and newer nodes share a store and take over each other's numbers. Ids of the new owner are
+// later than the former owner's. So a fleet can be upgraded and downgraded node by node.
 func TestRollingUpgrade(t *testing.T) {
 	w := newWorld()
 	only := func(c *Config) { c.First, c.Last = 1, 1 }

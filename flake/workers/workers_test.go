@@ -232,8 +232,8 @@ func TestClaimHeardOfLater(t *testing.T) {
 	}
 }
 
-// A claim that was not written does not count, even if no call failed. Nor does a written claim if
-// the floor changes before the node reads it.
+// A claim that was not written does not count, even if no call failed. A written claim does not
+// count if the floor changes before the node reads the value.
 func TestNoClaim(t *testing.T) {
 	w := newWorld()
 	one := func(c *Config) { c.First, c.Last = 1, 1 }
@@ -483,7 +483,7 @@ func TestManyLostAnswers(t *testing.T) {
 	c := step(t, a)
 	var last string
 	w.fail = func(value string) error { last, w.down = value, errNever; return nil }
-	for range 3 * most {
+	for range 3 * maxSent {
 		w.now += 1000
 		w.down = nil
 		if err := a.Step(t.Context()); err == nil {
@@ -492,7 +492,7 @@ func TestManyLostAnswers(t *testing.T) {
 	}
 	w.down, w.fail = nil, nil
 	w.data[c.key] = last // a late write
-	if len(c.sent) > most || step(t, a) != c {
+	if len(c.sent) > maxSent || step(t, a) != c {
 		t.Errorf("%d values are remembered", len(c.sent))
 	}
 }
@@ -869,8 +869,8 @@ func TestRelease(t *testing.T) {
 // years is how far a wrong clock is ahead, in ms.
 const years = 10 * 365 * 24 * 3600_000
 
-// If a number claimed by a clock ten years ahead is released, other nodes can claim it at once, for
-// times up to the spent time, and again after that. Older nodes do not claim it.
+// If a number claimed by a clock ten years ahead is released, other nodes can claim it
+// immediately, for times up to the spent time, and again after that. Older nodes do not claim it.
 func TestSpent(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	one := func(c *Config) { c.First, c.Last = 1, 1 }
@@ -1075,7 +1075,7 @@ func TestConfig(t *testing.T) {
 }
 
 // An owner from Open moves the mark by itself. Callers at the mark wait until it has moved, and fail
-// at once while it cannot be moved.
+// immediately while it cannot be moved.
 func TestOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -88,7 +88,7 @@ func TestBases(t *testing.T) {
 	}
 }
 
-func TestTextsThatAreNoNumbers(t *testing.T) {
+func TestParseRefuses(t *testing.T) {
 	ones := strings.Repeat("1", 128)
 	for _, c := range []struct {
 		text string

@@ -12,9 +12,9 @@
 // Within a millisecond, the first half of a generator's id is one more than that of its
 // previous id. The random bits make an id harder to guess; it is unique without them.
 //
-// A version 7 UUID with the last sequence is an exception: Next and NextN make many of them in a
-// millisecond, whose random bits are a counter (RFC 9562 section 6.2). Reserve makes none, because
-// clients of a node may replace the random bits of its ids.
+// Version 7 UUIDs with the last sequence are an exception: Next and NextN can make many of them in
+// a millisecond, and their random bits are a counter (RFC 9562 section 6.2). Reserve makes none of
+// them, because clients of a node may replace the random bits of its ids.
 package halves
 
 import (

@@ -25,20 +25,20 @@ var layouts = map[string]Layout{"uuidv7": UUIDv7, "ulid": ULID}
 // Each bit of an id belongs to one field, or is constant.
 func TestBits(t *testing.T) {
 	for name, l := range layouts {
-		most, err := l.Make(MaxMilli, flake.MaxWorker, 1<<l.Sequence-1, 1<<l.Random-1)
-		least, err0 := l.Make(0, 0, 0, 0)
+		highest, err := l.Make(MaxMilli, flake.MaxWorker, 1<<l.Sequence-1, 1<<l.Random-1)
+		lowest, err0 := l.Make(0, 0, 0, 0)
 		if err != nil || err0 != nil {
 			t.Fatal(err, err0)
 		}
-		high, low := binary.BigEndian.Uint64(least[:8]), binary.BigEndian.Uint64(least[8:])
+		high, low := binary.BigEndian.Uint64(lowest[:8]), binary.BigEndian.Uint64(lowest[8:])
 		if high != l.High || low != l.Low {
-			t.Errorf("%s: the lowest is %x", name, least)
+			t.Errorf("%s: the lowest is %x", name, lowest)
 		}
 		if name == "uuidv7" {
 			high, low = 8<<12, 1<<62 // constant bits that are 0
 		}
-		if binary.BigEndian.Uint64(most[:8]) != ^high || binary.BigEndian.Uint64(most[8:]) != ^low {
-			t.Errorf("%s: the highest is %x", name, most)
+		if binary.BigEndian.Uint64(highest[:8]) != ^high || binary.BigEndian.Uint64(highest[8:]) != ^low {
+			t.Errorf("%s: the highest is %x", name, highest)
 		}
 		for i := range 48 {
 			milli, worker := uint64(1)<<i, flake.Worker(1)<<(47-i)
@@ -197,7 +197,7 @@ func TestRuns(t *testing.T) {
 			bits |= l.RandomOf(id)
 		}
 		if len(random) < g.PerTick()/4 || bits != 1<<l.Random-1 {
-			t.Errorf("%s: %d ids have only %d times random bits", name, len(ids), len(random))
+			t.Errorf("%s: %d ids have only %d different random bits", name, len(ids), len(random))
 		}
 		if at, last := g.Last(); at != milli || int(last) != g.PerTick()-1 || g.Worker() != flake.MaxWorker {
 			t.Errorf("%s: the last is %d:%d", name, at, last)
@@ -218,8 +218,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// testBeyond takes the ids after the last one for a run: they have the last sequence, and every
-// value of the random bits once. No run can contain them, even if its random bits are replaced.
+// testBeyond makes all ids that a millisecond has in addition to those that runs can contain. They
+// have the last sequence, which runs do not use, and each value of the random bits once.
 func testBeyond(t *testing.T, name string, l Layout, g *Generator[anID], last anID) {
 	milli, ids := Milli(last), make([]anID, l.PerMilli-l.InRuns)
 	done := 0
@@ -265,8 +265,8 @@ func TestNextN(t *testing.T) {
 	}
 }
 
-// simulated returns generators without a file, which a caller asks for single ids and for runs.
-// Package flake shows that such simulations find errors.
+// simulated simulates generators that make single ids and runs. Tests of package flake show that
+// such simulations find errors.
 func simulated(l Layout) simulate.Config {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
 		g, err := New[anID](l, 7, flake.Options{Clock: m.NewClock()})

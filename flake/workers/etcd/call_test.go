@@ -17,7 +17,7 @@ import (
 
 func TestNew(t *testing.T) {
 	if _, err := New(Config{}); err == nil {
-		t.Error("no endpoint will do")
+		t.Error("a store without endpoints")
 	}
 	mine := []string{"127.0.0.1:2379"}
 	s := open(t, Config{Endpoints: mine})
@@ -25,11 +25,11 @@ func TestNew(t *testing.T) {
 		t.Errorf("%q, %q", mine, s.endpoints)
 	}
 	if err := list(open(t, Config{Endpoints: []string{"http://a b"}})); err == nil {
-		t.Error("any URL will do")
+		t.Error("an invalid URL is accepted")
 	}
 }
 
-// A former user's token stays.
+// Only a different user or password discards the user's token.
 func TestSetUser(t *testing.T) {
 	s := open(t, Config{Endpoints: []string{"a"}, User: "u", Password: "p"})
 	was := s.user.Load()
@@ -44,7 +44,7 @@ func TestSetUser(t *testing.T) {
 	}
 }
 
-// HTTP/2 has one connection for many requests, and repeats some.
+// The store does not use HTTP/2, in which requests share a connection and some are repeated.
 func TestHTTP1(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 1 {
@@ -81,7 +81,7 @@ func TestTimeOfEndpoints(t *testing.T) {
 		return nil, errors.New("no way")
 	}
 	if _, err := s.List(ctx, "p/"); err == nil || strings.Contains(err.Error(), "http://b") {
-		t.Errorf("asked the next for a caller that has gone: %v", err)
+		t.Errorf("the next endpoint was asked although the caller had gone: %v", err)
 	}
 }
 

@@ -59,7 +59,6 @@ type Store struct {
 	history history
 }
 
-// user is a user of etcd.
 type user struct {
 	name, password string
 	token          atomic.Pointer[string] // nil if one must be requested
@@ -158,7 +157,7 @@ func (s *Store) Cluster(ctx context.Context) (string, error) {
 
 // Clocks asks all endpoints in parallel and returns, for each that answers, how far now (in
 // milliseconds since 1970) is certainly ahead of the endpoint's clock; negative means behind.
-// Clocks allows for the time that the answer took, and for dates in answers having whole seconds.
+// Clocks allows for the time that the answer took, and for the whole seconds of its date.
 func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -172,10 +171,10 @@ func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Dur
 			if got.date.IsZero() {
 				return
 			}
-			least, most := asked.Sub(got.date.Add(time.Second)), answered.Sub(got.date)
+			low, high := asked.Sub(got.date.Add(time.Second)), answered.Sub(got.date)
 			mu.Lock()
 			defer mu.Unlock()
-			ahead = append(ahead, max(least, min(most, 0)))
+			ahead = append(ahead, max(low, min(high, 0)))
 		})
 	}
 	wg.Wait()
@@ -185,7 +184,6 @@ func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Dur
 // status is the path of a member's status, which needs no permission.
 const status = "maintenance/status"
 
-// kind is the kind of a call.
 type kind int
 
 const (

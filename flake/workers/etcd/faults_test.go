@@ -118,7 +118,7 @@ func TestFaults(t *testing.T) {
 		nodes = append(nodes, n)
 		wg.Go(func() { n.run(ctx) })
 	}
-	shared := open(t, Config{Endpoints: c.Endpoints()}) // for many callers at once
+	shared := open(t, Config{Endpoints: c.Endpoints()}) // by many callers
 	var answered atomic.Int64
 	for range 8 {
 		wg.Go(func() {

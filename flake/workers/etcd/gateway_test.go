@@ -216,7 +216,7 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// A short answer must not take much memory.
+// Refusing a long answer of many short elements must not allocate more memory than its length.
 func TestMemoryOfAnswer(t *testing.T) {
 	const size = 16 << 20
 	for _, begin := range []string{`{"kvs":[{}`, `{"responses":[{}`, `{"header":{"revision":"1"},"kvs":[{}`, `{"other":[{}`, `[{}`} {
@@ -288,7 +288,7 @@ func TestSwitchingProtocols(t *testing.T) {
 	}
 }
 
-// A message is part of a line.
+// A message from etcd cannot forge a log line.
 func TestMessageIsEscaped(t *testing.T) {
 	for _, status := range []int{200, 500} {
 		for _, text := range []string{`{"message":"no\nflake: forged \u001b[2J"}`, "no\nflake: forged \x1b[2J"} {
@@ -300,7 +300,7 @@ func TestMessageIsEscaped(t *testing.T) {
 	}
 }
 
-// Each request requires that a member without a leader does not answer.
+// Each request has the header that makes a member without a leader refuse it.
 func TestHasLeader(t *testing.T) {
 	var asked []string
 	s := open(t, Config{User: "u", Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -322,8 +322,7 @@ func TestHasLeader(t *testing.T) {
 	}
 }
 
-// The offset of a clock is rounded toward zero by the duration of the request and by one
-// second.
+// The duration of the request, and the whole seconds of the date, count in favor of the clock.
 func TestClocks(t *testing.T) {
 	const date = 1_700_000_000_000
 	for _, tt := range []struct {
@@ -365,7 +364,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// All endpoints are asked at once, for as long as the context allows.
+// All endpoints are asked at the same time, for as long as the context allows.
 func TestClocksOfAll(t *testing.T) {
 	var together sync.WaitGroup
 	together.Add(2)

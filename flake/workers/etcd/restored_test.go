@@ -107,9 +107,9 @@ func TestRestored(t *testing.T) {
 // An answer is compared with the answers that had arrived when its request was sent.
 func TestRestoredInFlight(t *testing.T) {
 	for name, tt := range map[string]struct {
-		meanwhile uint64 // of another answer during the request
-		heard     bool   // the other answer is a sign, which Restored returns
-		want      bool   // the answer is accepted
+		revision uint64 // in another answer, which arrives during the request
+		heard    bool   // the other answer is a sign, which Restored returns
+		want     bool   // the answer is accepted
 	}{
 		"a higher revision":             {9, false, true},
 		"a sign":                        {3, false, false},
@@ -125,8 +125,8 @@ func TestRestoredInFlight(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- list(s) }()
 		end := <-busy
-		f.busy, f.revision = nil, tt.meanwhile
-		if err := list(s); (err != nil) != (tt.meanwhile == 3) {
+		f.busy, f.revision = nil, tt.revision
+		if err := list(s); (err != nil) != (tt.revision == 3) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if tt.heard {
@@ -174,8 +174,8 @@ func TestOtherCluster(t *testing.T) {
 	wantSign(t, s, "")
 }
 
-// A copy of etcd's folder is put back. It has had one more election since, but fewer than
-// before.
+// etcd is restored from a copy of its directory. The term is still lower than before, since there
+// were more elections between the copy and the restore than after it.
 func TestRestoredEtcd(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	m := c.Members[0]

@@ -229,10 +229,10 @@ func (l *Link) set(c cut) {
 	}
 }
 
-// free returns a free address. Its port is outside the range from which systems choose ports,
-// because a killed member needs its port again. Other tests choose ports below 30000, so free
-// does not. It holds the UDP port with the same number until the test ends, so that it returns
-// each address once.
+// free returns a free address. A killed member needs its port again, so the port is outside the
+// range from which systems choose ports; and above 30000, below which other tests choose theirs.
+// free holds the UDP port with the same number until the test ends, so that it returns each
+// address once.
 func free(tb testing.TB) string {
 	for range 100 {
 		addr := fmt.Sprint("127.0.0.1:", 30000+rand.IntN(2700))
@@ -255,7 +255,7 @@ type cut int
 
 const (
 	nothing     cut = iota
-	connections     // it closes all
+	connections     // nothing is forwarded, and connections are closed
 	requests        // what the client sends
 	answers         // what the server sends
 )
