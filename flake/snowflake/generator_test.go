@@ -272,22 +272,6 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// Ids can be made in a layout's last millisecond, but not after it.
-func TestEndOfTime(t *testing.T) {
-	for _, l := range []Layout{Twitter, Idgen} {
-		last := l.Epoch + l.span()
-		milli := last
-		g := newTest(t, l, 1, Options{Clock: func() uint64 { return milli }})
-		if p := l.Decompose(next(t, g)); p.Milli != last || p.Machine != 1 {
-			t.Errorf("%+v", p)
-		}
-		milli++
-		if id, err := g.Next(t.Context()); err == nil {
-			t.Errorf("after the last millisecond: %v", id)
-		}
-	}
-}
-
 // With random starts, a millisecond has every sequence once, whether ids are made one by one or
 // several at a time, and the starts differ.
 func TestRandomStart(t *testing.T) {

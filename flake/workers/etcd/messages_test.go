@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/flake-go/flake/flake/workers"
 )
@@ -83,53 +81,6 @@ func TestBadList(t *testing.T) {
 	}
 	if is(503, `{"header":{"revision":"1"},"kvs":[]}`) {
 		t.Error("an error was taken for a list")
-	}
-}
-
-// The next endpoint is asked after each fault, except for a write that may have arrived.
-func TestNextAnswer(t *testing.T) {
-	gone := httptest.NewServer(nil)
-	gone.Close()
-	for name, tt := range map[string]struct {
-		endpoint, want string
-		heard          bool
-	}{
-		"gone": {gone.URL, "connection refused", false},
-		"ends": {serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-			"it closed the connection", true},
-		"cut off": {serve(t, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "1000")
-			io.WriteString(w, `{"header":`)
-		}), "its answer is cut off", true},
-		"switches": {serve(t, func(w http.ResponseWriter, r *http.Request) {
-			conn, _, err := http.NewResponseController(w).Hijack()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer conn.Close()
-			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h\r\n\r\n")
-		}), "101 Switching Protocols", true},
-		"no leader": {serve(t, answer(503, `{"message":"etcdserver: no leader"}`)), "no leader", true},
-	} {
-		asked := 0
-		s := open(t, Config{Endpoints: []string{tt.endpoint, serve(t, func(w http.ResponseWriter, r *http.Request) {
-			asked++
-			answer(200, `{"header":{"revision":"1"},"succeeded":true}`)(w, r)
-		})}})
-		if _, err := s.List(limited(t, time.Minute), "p/"); err != nil || asked != 1 || s.first.Load() != 1 {
-			t.Errorf("%s: a list: %v; the next was asked %d times, and is %d", name, err, asked, s.first.Load())
-		}
-		s.first.Store(0)
-		ok, err := s.Swap(limited(t, time.Minute), nil, "a", "1")
-		if ok == tt.heard || (err != nil) != tt.heard || asked == 2 == tt.heard || s.first.Load() != 1 {
-			t.Errorf("%s: a swap: %v, %v; the next was asked %d times, and is %d", name, ok, err, asked, s.first.Load())
-		}
-		s.endpoints = s.endpoints[:1]
-		s.first.Store(0)
-		if _, err := s.List(limited(t, time.Minute), "p/"); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: alone: %v", name, err)
-		}
 	}
 }
 
