@@ -195,22 +195,11 @@ func TestSpan(t *testing.T) {
 		time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC):            (1<<41 - 1) << 22,
 		time.UnixMilli(int64(Twitter.Epoch) + 1<<41).UTC():     (1<<41 - 1) << 22,
 		time.UnixMilli(int64(Twitter.Epoch) + 1<<41 - 2).UTC(): (1<<41 - 2) << 22,
+		time.Unix(math.MinInt64, 0):                            0,
+		time.Unix(1<<63-62135596801, 999_999_999):              (1<<41 - 1) << 22, // the latest time.Time
 	} {
 		if got := Twitter.Notional(at); got != want {
 			t.Errorf("at %v: %v, want %v", at, got, want)
-		}
-	}
-}
-
-func TestFarTimes(t *testing.T) {
-	for _, l := range []Layout{Twitter, Idgen} {
-		last, _ := l.Make(l.Epoch+l.span(), 0, 0)
-		far, before := time.Unix(1<<63-62135596801, 999_999_999), time.Unix(math.MinInt64, 0)
-		if id := l.Notional(far); id != last {
-			t.Errorf("%v, want %v", id, last)
-		}
-		if lowest, highest := l.Span(before, far); lowest != 0 || highest != last+1<<l.low()-1 {
-			t.Errorf("%v to %v", lowest, highest)
 		}
 	}
 }
