@@ -23,7 +23,7 @@ var (
 	keyEpoch = &Key{Name: "epoch", Type: Time, Layout: true,
 		Does: "the `TIME` that ids count from, such as 2020-01-01T00:00:00Z"}
 	keyID = &Key{Name: "id", Does: "the machine's `NUMBER`",
-		limit: func(o Options) int64 { return 1<<bitsOf(o, "machine_bits") - 1 }}
+		limit: func(o Options) int64 { _, machine, _ := bitsOf(o); return 1<<machine - 1 }}
 	keyDatacenter = &Key{Name: "datacenter", To: 31, Does: "the upper half of the machine's `NUMBER`"}
 	keyWorker     = &Key{Name: "worker", To: 31, Does: "the lower half of the machine's `NUMBER`"}
 )
@@ -60,19 +60,15 @@ var snowflakes = &Kind{
 	},
 }
 
-// bitsOf returns the number of bits of the time, machine or sequence, within its limits.
-func bitsOf(o Options, key string) int64 {
-	switch key {
-	case "time_bits":
-		return min(max(o.or(key, defaultTimeBits), 0), maxTimeBits)
-	case "machine_bits":
-		return min(max(o.or(key, defaultMachineBits), 0), maxLowBits)
-	}
-	return min(max(o.or(key, maxLowBits-bitsOf(o, "machine_bits")), 0), maxLowBits)
+// bitsOf returns the number of bits of each field, within its limits.
+func bitsOf(o Options) (time, machine, sequence int64) {
+	time = min(max(o.or("time_bits", defaultTimeBits), 0), maxTimeBits)
+	machine = min(max(o.or("machine_bits", defaultMachineBits), 0), maxLowBits)
+	return time, machine, min(max(o.or("sequence_bits", maxLowBits-machine), 0), maxLowBits)
 }
 
 func checkSnowflake(o Options) (faults []Fault) {
-	time, machine, sequence := bitsOf(o, "time_bits"), bitsOf(o, "machine_bits"), bitsOf(o, "sequence_bits")
+	time, machine, sequence := bitsOf(o)
 	if machine != defaultMachineBits && (o.has(keyDatacenter.Name) || o.has(keyWorker.Name)) && !o.has(keyID.Name) {
 		faults = append(faults, Fault{"machine_bits",
 			fmt.Sprintf("datacenter and worker have %d bits together: set id instead", defaultMachineBits)})
@@ -91,9 +87,10 @@ func checkSnowflake(o Options) (faults []Fault) {
 }
 
 func twitterLayout(o Options) snowflake.Layout {
+	time, machine, sequence := bitsOf(o)
 	l := snowflake.Layout{
-		Time: uint8(bitsOf(o, "time_bits")), Worker: uint8(bitsOf(o, "machine_bits")),
-		Sequence: uint8(bitsOf(o, "sequence_bits")), Epoch: uint64(o.or(keyEpoch.Name, int64(snowflake.Twitter.Epoch))),
+		Time: uint8(time), Worker: uint8(machine), Sequence: uint8(sequence),
+		Epoch: uint64(o.or(keyEpoch.Name, int64(snowflake.Twitter.Epoch))),
 	}
 	if !o.has(keyID.Name) {
 		l.Datacenter, l.Worker = 5, 5
