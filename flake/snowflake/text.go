@@ -2,6 +2,7 @@ package snowflake
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"math"
 	"strconv"
 	"strings"
@@ -56,12 +57,8 @@ func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
 // Hex returns the id's bytes as 16 hexadecimal digits, lower case.
 func (id ID) Hex() string {
-	const lower = "0123456789abcdef"
-	var text [16]byte
-	for i := len(text) - 1; i >= 0; i-- {
-		text[i] = lower[id&0xf]
-		id >>= 4
-	}
+	b, text := id.Bytes(), [16]byte{}
+	hex.Encode(text[:], b[:])
 	return string(text[:])
 }
 
