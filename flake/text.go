@@ -248,5 +248,5 @@ func (id *ID) Scan(src any) error {
 		*id = src
 		return nil
 	}
-	return digits.CannotScan(src)
+	return &digits.ScanError{Value: src}
 }

@@ -163,5 +163,5 @@ func (id *ID) Scan(src any) error {
 	case string:
 		return id.UnmarshalText([]byte(src))
 	}
-	return digits.CannotScan(src)
+	return &digits.ScanError{Value: src}
 }

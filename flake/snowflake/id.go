@@ -128,7 +128,7 @@ func (id *ID) Scan(src any) error {
 	case string:
 		return id.UnmarshalText([]byte(src))
 	}
-	return digits.CannotScan(src)
+	return &digits.ScanError{Value: src}
 }
 
 // Limits of a layout, in bits.

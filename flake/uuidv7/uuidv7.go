@@ -272,7 +272,7 @@ func (id *ID) Scan(src any) error {
 	case [16]byte:
 		return id.UnmarshalBinary(src[:])
 	}
-	return digits.CannotScan(src)
+	return &digits.ScanError{Value: src}
 }
 
 func (id *ID) to(read ID, err error) error {

@@ -338,9 +338,6 @@ func (e *ScanError) Error() string {
 	return fmt.Sprintf("flake: cannot scan %T into an id", e.Value)
 }
 
-// CannotScan returns a [*ScanError].
-func CannotScan(src any) error { return &ScanError{src} }
-
 // Must returns id, or panics with err if it is not nil.
 func Must[ID any](id ID, err error) ID {
 	if err != nil {

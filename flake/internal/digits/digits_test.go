@@ -231,7 +231,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	for src, want := range map[any]string{nil: "sql.Null", 1.5: "float64"} {
-		if err := CannotScan(src); !strings.Contains(err.Error(), want) {
+		if err := (&ScanError{src}); !strings.Contains(err.Error(), want) {
 			t.Error(err)
 		}
 	}
