@@ -125,6 +125,7 @@ func TestExtremes(t *testing.T) {
 		if milli, sequence := g.Last(); milli != clock.milli || sequence != 1<<l.Sequence-1 {
 			t.Errorf("%+v: the last id is %d:%d", l, milli, sequence)
 		}
+		newTest(t, l, 0, Options{Clock: clock.now}) // does not fail yet
 		clock.milli++
 		if id, err := g.Next(t.Context()); err == nil {
 			t.Errorf("%+v: after the last: %v", l, id)
