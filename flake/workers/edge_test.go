@@ -186,28 +186,25 @@ func TestElsewhereKnown(t *testing.T) {
 	}
 }
 
-// A former floor is kept or replaced, depending on its mark and on Again and Until.
+// A former floor is kept or replaced, depending on its mark and on Again.
 func TestFloorAt(t *testing.T) {
 	const margin = 1000
 	w := newWorld()
-	until := w.now - 5000
 	for name, test := range map[string]struct {
 		was   Floor
 		again bool
-		until uint64
-		want  Floor // without its nonce; zero: unchanged
+		since uint64 // of the new floor; 0 if the former floor stays
 	}{
-		"is not past":        {Floor{1, w.now, 7}, false, 0, Floor{}},
-		"is past":            {Floor{1, w.now - 1, 7}, false, 0, Floor{Since: w.now + margin}},
-		"is past, Again set": {Floor{1, w.now - 1, 7}, true, 0, Floor{Since: w.now + margin}},
-		"is past, Until set": {Floor{1, w.now - 1, 7}, false, until, Floor{Since: until + margin}},
-		"is just ahead":      {Floor{1, w.now + margin, 7}, true, 0, Floor{Since: w.now + margin + 1}},
+		"is not past":        {Floor{1, w.now, 7}, false, 0},
+		"is past":            {Floor{1, w.now - 1, 7}, false, w.now + margin},
+		"is past, Again set": {Floor{1, w.now - 1, 7}, true, w.now + margin},
+		"is just ahead":      {Floor{1, w.now + margin, 7}, true, w.now + margin + 1},
 	} {
 		w.data = map[string]string{keys{"p"}.floor(): test.was.String()}
 		r := w.restored(margin * time.Millisecond)
-		r.Again, r.Until = test.again, test.until
+		r.Again = test.again
 		f, err := AfterRestore(t.Context(), w, "p", r)
-		if want := test.want.Since; err != nil || f.Since != want && want > 0 || (f == test.was) != (want == 0) {
+		if err != nil || f.Since != test.since && test.since > 0 || (f == test.was) != (test.since == 0) {
 			t.Errorf("%s: %+v, %v", name, f, err)
 		}
 	}
