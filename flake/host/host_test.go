@@ -469,7 +469,7 @@ func TestMoveWaits(t *testing.T) {
 		w, n, g := moving(t, clean)
 		old, begin, asked := g.Get(), w.now, 0
 		w.sleeps = func(context.Context) {
-			waits := len(w.opened) == 1 // the next generator does not wait
+			waits := len(w.opened) == 1 // the next generator is not open yet, so it is Move that waits
 			if waits {
 				asked++
 			}
@@ -576,7 +576,7 @@ func following(t *testing.T, numbers uint64, again func(context.Context) error) 
 		Numbers: &workers.Config{Store: w, Prefix: "p", Last: numbers - 1, Hold: hold},
 	})
 	if err == nil {
-		s.log = slog.New(logs) // the number has another log
+		s.log = slog.New(logs) // only here, so that records of the owner are not counted
 		err = s.Claim(t.Context())
 	}
 	if err != nil {
@@ -681,7 +681,7 @@ func TestFollowNothing(t *testing.T) {
 		if s.Follow(); s.log == nil {
 			t.Error("it has no log")
 		}
-		synctest.Wait() // without an owner, following would panic by now
+		synctest.Wait() // a goroutine that follows would have panicked, as there is no owner
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}

@@ -347,7 +347,7 @@ func TestRange(t *testing.T) {
 	for _, n := range []uint64{0, 12} {
 		w.data[keys{"p"}.number(n)] = Value{Mark: 1, Generation: 1, Token: 1, Name: "a"}.String()
 	}
-	w.random = 10 // so that unused numbers begin at the first
+	w.random = 10 // so that the search for an unused number begins at the first
 	if c := step(t, w.owner(t, "a", func(c *Config) { c.First, c.Last = 1, 11 })); c.Number() != 11 {
 		t.Errorf("%d is claimed", c.Number())
 	}

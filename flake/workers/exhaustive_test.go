@@ -259,7 +259,7 @@ func (x *explorer) actions() (all []action) {
 		add("years", func() bool { x.now += ahead - testHold - tickOf; return true })
 	} else {
 		add("restore", func() bool {
-			// A restore may remove the value by which a copy notices the other.
+			// A restore may remove the value from which one copy learns of the other.
 			if x.lived.snapshot == nil || x.copies {
 				return false
 			}

@@ -21,7 +21,7 @@ var rounds = flag.Int("faults.rounds", 1, "how often etcd has each of its faults
 
 const hold = 3 * time.Second
 
-// patient is a store that, once set, waits as long as an answer takes.
+// patient is a store that, once waits is set, ignores the deadlines of requests.
 type patient struct {
 	workers.Store
 	waits atomic.Bool

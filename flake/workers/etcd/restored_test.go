@@ -62,21 +62,21 @@ func TestRestored(t *testing.T) {
 		want                    string // the sign
 	}
 	for name, steps := range map[string][]step{
-		"all goes on":         {{list, 1, 5, 5, ""}, {swap, 1, 6, 5, ""}, {swap, 1, 6, 6, ""}, {list, 1, 6, 6, ""}},
+		"no restore":          {{list, 1, 5, 5, ""}, {swap, 1, 6, 5, ""}, {swap, 1, 6, 6, ""}, {list, 1, 6, 6, ""}},
 		"the revision, read":  {{list, 1, 5, 5, ""}, {list, 1, 4, 5, "the revision at"}, {list, 1, 3, 5, ""}},
-		"again":               {{list, 1, 5, 5, ""}, {list, 1, 4, 5, "is 4"}, {list, 1, 4, 5, ""}, {list, 1, 3, 5, "was 4"}},
+		"two restores":        {{list, 1, 5, 5, ""}, {list, 1, 4, 5, "is 4"}, {list, 1, 4, 5, ""}, {list, 1, 3, 5, "was 4"}},
 		"the revision, write": {{list, 1, 5, 5, ""}, {swap, 1, 4, 5, "is 4, but was 5"}},
 		"after a higher one":  {{list, 1, 5, 5, ""}, {list, 1, 7, 5, ""}, {list, 1, 6, 5, "is 6, but was 7"}},
-		"the term of two": {
+		"the term, two writes": {
 			{list, 1, 5, 5, ""}, {swap, 1, 6, 3, ""}, {list, 1, 6, 3, ""},
 			{swap, 1, 6, 4, "the raft term at"},
 		},
-		"the term of one": {{swap, 1, 5, 5, ""}, {swap, 1, 6, 3, ""}, {swap, 1, 7, 5, ""}, {swap, 1, 8, 4, ""}},
-		"a snapshot is sent": {
+		"the term, one write": {{swap, 1, 5, 5, ""}, {swap, 1, 6, 3, ""}, {swap, 1, 7, 5, ""}, {swap, 1, 8, 4, ""}},
+		"a member received a snapshot": {
 			{swap, 1, 5, 5, ""}, {list, 1, 6, 0, ""}, {list, 1, 6, 3, ""},
 			{swap, 1, 6, 3, ""}, {swap, 1, 6, 5, ""},
 		},
-		"what one member says": {
+		"the status of one member": {
 			{list, 1, 5, 5, ""}, {cluster, 1, 3, 3, ""}, {cluster, 1, 9, 9, ""},
 			{swap, 1, 5, 5, ""}, {swap, 1, 5, 5, ""},
 		},
@@ -95,7 +95,7 @@ func TestRestored(t *testing.T) {
 			}
 			if asked := f.asked; step.want != "" {
 				if err := swap(s); !errors.Is(err, errRestored) || f.asked != asked {
-					t.Errorf("%s: step %d: before the sign is heard of: %v", name, i, err)
+					t.Errorf("%s: step %d: before Restored returned the sign: %v", name, i, err)
 				}
 			}
 			wantSign(t, s, step.want)
@@ -111,9 +111,9 @@ func TestRestoredInFlight(t *testing.T) {
 		heard    bool   // the other answer is a sign, which Restored returns
 		want     bool   // the answer is accepted
 	}{
-		"a higher revision":             {9, false, true},
-		"a sign":                        {3, false, false},
-		"a sign that has been heard of": {3, true, false},
+		"a higher revision":               {9, false, true},
+		"a sign":                          {3, false, false},
+		"a sign, which Restored returned": {3, true, false},
 	} {
 		f := &fake{cluster: 1, revision: 5, term: 5}
 		s := fakes(t, f)
@@ -134,7 +134,7 @@ func TestRestoredInFlight(t *testing.T) {
 		}
 		close(end)
 		if err := <-done; (err == nil) != tt.want || err != nil && !errors.Is(err, errRestored) {
-			t.Errorf("%s: the answer that was asked for before: %v", name, err)
+			t.Errorf("%s: the answer to the earlier request: %v", name, err)
 		}
 		if !tt.heard && !tt.want {
 			wantSign(t, s, "is 3, but was 5")
