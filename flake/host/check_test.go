@@ -216,7 +216,7 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartRefuses, 0, []Code{CodeBackwards}, tick.ErrClockBackwards},
 		"clock set ahead": {0, func(s *scene) { s.stopped(); s.pass(2 * durable.DefaultDowntime) },
 			StartRefuses, 0, []Code{CodeAdvanced}, tick.ErrClockAdvanced},
-		"names and none": {0, func(s *scene) { s.stopped(); s.names = []string{"a"}; s.pass(time.Second) },
+		"one with a name after one without": {0, func(s *scene) { s.stopped(); s.names = []string{"a"}; s.pass(time.Second) },
 			StartRefuses, 0, []Code{CodeGenerator}, errAny},
 		"damaged": {0, func(s *scene) { s.stopped(); s.write([]byte("flake-mark 4 1 4096 00000000\n")) },
 			StartRefuses, 0, []Code{CodeFile}, errAny},
@@ -227,11 +227,11 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartsAtOnce, 0, []Code{CodeDrawn}, nil},
 		"on the same machine": {0, func(s *scene) { s.machine = "a"; s.stopped(); s.pass(time.Second) },
 			StartsAtOnce, 0, nil, nil},
-		"no number wanted": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.names = nil },
+		"no number needed": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.names = nil },
 			StartsAtOnce, 0, []Code{CodeNotWanted}, nil},
-		"no number wanted, just past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.now++; s.names = nil },
+		"no number needed, just past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.now++; s.names = nil },
 			StartsAtOnce, 0, nil, nil},
-		"no number wanted, not just past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.names = nil },
+		"no number needed, not just past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.names = nil },
 			StartsAtOnce, 0, []Code{CodeNotWanted}, nil},
 		"of another prefix, before the timeout": {1, func(s *scene) {
 			s.killed()

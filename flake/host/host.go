@@ -41,11 +41,8 @@ import (
 )
 
 const (
-	// giveBack limits how long Close waits for the store to take back the number.
-	giveBack = 5 * time.Second
-
-	// again is the pause before Follow retries a failed Move.
-	again = time.Second
+	closeTimeout = 5 * time.Second // how long Close waits for the store to take back the number
+	retryAfter   = time.Second     // the pause before Follow retries a failed Move
 )
 
 // ErrMoving means that a generator has lost its number and does not have a new one yet.
@@ -209,7 +206,7 @@ func (s *Generators[G]) Follow() {
 			var retry <-chan time.Time
 			if err := s.Move(s.open); err != nil && s.open.Err() == nil {
 				s.log.Error("cannot move a generator to another number yet", "err", err)
-				retry = time.After(again)
+				retry = time.After(retryAfter)
 			}
 			select {
 			case <-changed:
@@ -271,7 +268,7 @@ func (s *Generators[G]) Close() error {
 	s.follow.Wait()
 	err := s.marks.Finish()
 	if s.owner != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), giveBack)
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		if err := s.owner.Close(ctx); err != nil {
 			s.log.Warn("the number was not returned: no other node can claim it before its mark", "err", err)

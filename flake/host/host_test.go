@@ -623,7 +623,7 @@ func TestFollow(t *testing.T) {
 			return nil
 		})
 		released(t, w, s.Owner())
-		time.Sleep(2 * again)
+		time.Sleep(2 * retryAfter)
 		synctest.Wait()
 		claim, _ := s.Owner().Claim()
 		if got := g.Get().number; got != claim.Number() || tried != 2 || logs.Load() != 1 {

@@ -203,7 +203,7 @@ func TestUnsafePast(t *testing.T) {
 			}
 		}
 		if naps != 0 {
-			t.Errorf("%s: slept before", name)
+			t.Errorf("%s: it slept before the clock was behind", name)
 		}
 		_, err1 := g.Next(t.Context())
 		_, err2 := g.NextN(t.Context(), make([]ID, 1))

@@ -285,8 +285,8 @@ func TestSigns(t *testing.T) {
 
 // Defaults of the configuration.
 func TestDefaults(t *testing.T) {
-	o, err := New(Config{Hold: shortest, Random: func() uint64 { return 7 }})
-	if err != nil || o.Random() != 7 || o.sixth != shortest/6 {
+	o, err := New(Config{Hold: minHold, Random: func() uint64 { return 7 }})
+	if err != nil || o.Random() != 7 || o.sixth != minHold/6 {
 		t.Error(err)
 	}
 	if a, b := random(), random(); a == b {

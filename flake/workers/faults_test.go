@@ -78,7 +78,7 @@ func TestFloorAnswers(t *testing.T) {
 	}{
 		"it happened":            {func(w *world) error { return errHappened }, true},
 		"it did not, once":       {func(w *world) error { w.fail = nil; return errNever }, true},
-		"nothing is heard":       {func(w *world) error { w.down = errNever; return errNever }, false},
+		"no more answers":        {func(w *world) error { w.down = errNever; return errNever }, false},
 		"another was faster":     {func(w *world) error { w.data[key] = other; return nil }, false},
 		"another, and no answer": {func(w *world) error { w.data[key] = other; return errNever }, false},
 	} {

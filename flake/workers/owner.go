@@ -20,11 +20,10 @@ const (
 	// ids while the store does not respond, and the number of a crashed node stays reserved.
 	DefaultHold = 10 * time.Minute
 
-	// shortest is the minimum of Config.Hold.
-	shortest = time.Second
+	minHold = time.Second // the minimum of Config.Hold
 
-	patience = 5 * time.Second // the longest wait for an answer from the store; at most a sixth of hold
-	retry    = time.Second     // the pause after a failed step; at most a sixth of hold
+	patience = 5 * time.Second // the longest wait for an answer from the store, or a sixth of hold if that is less
+	retry    = time.Second     // the pause after a failed step, or a sixth of hold if that is less
 )
 
 // Config configures an [Owner].
@@ -76,8 +75,8 @@ func New(c Config) (*Owner, error) {
 		c.Hold = DefaultHold
 	}
 	switch {
-	case c.Hold < shortest:
-		return nil, fmt.Errorf("flake: hold is %v, but must be %v or more", c.Hold, shortest)
+	case c.Hold < minHold:
+		return nil, fmt.Errorf("flake: hold is %v, but must be %v or more", c.Hold, minHold)
 	case c.First > c.Last || c.Last >= 1<<48:
 		return nil, fmt.Errorf("flake: worker ids from %d to %d cannot be claimed", c.First, c.Last)
 	}
