@@ -205,8 +205,8 @@ func (n node) id(t *testing.T, g *Generator[*generator]) uint64 {
 	return milli
 }
 
-// A number is returned with a mark above all ids made with it, even by generators that are no longer
-// opened, by a killed process, or before a failed start.
+// A number is returned with a mark above all ids made with it. Some of them are from a generator
+// that is no longer configured or from a process that was killed, or the last start has failed.
 func TestGivenBackAboveAll(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		w, path := newWorld(), filepath.Join(t.TempDir(), "marks")

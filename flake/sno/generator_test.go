@@ -301,7 +301,7 @@ func TestSnapshotContinues(t *testing.T) {
 }
 
 // A snapshot from muyo/sno that was taken after the last id's tick does not contain that id's
-// sequence.
+// sequence, so all sequence numbers of the tick count as used.
 func TestLaterSnapshot(t *testing.T) {
 	clock := newClock()
 	units := unitsOf(someTime)

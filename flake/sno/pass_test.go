@@ -52,8 +52,8 @@ func TestCatchUpBeforeNextPass(t *testing.T) {
 	}
 }
 
-// During a call, the clock is set back further, to the last tick in which the other bit was used:
-// in each round, at the call's next reading of the clock.
+// During a call, the clock is set back further, to the last tick in which the other bit was used.
+// Each round does so at a later one of the call's readings of the clock.
 func TestBackAgainWhileTurning(t *testing.T) {
 	for looks := range 10 {
 		clock, left := newClock(), -1
@@ -151,8 +151,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// While a call begins a pass, another call makes a later id: in each round, at the first call's next
-// reading of the clock. That id counts as one of the previous pass.
+// While a call begins a pass, another call makes a later id, which counts as one of the previous
+// pass. Each round does so at a later one of the first call's readings of the clock.
 func TestIDWhileTurning(t *testing.T) {
 	for looks := range 10 {
 		clock, left := newClock(), -1

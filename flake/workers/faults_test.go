@@ -269,7 +269,7 @@ func TestNoneFree(t *testing.T) {
 	}
 }
 
-// A caller that waits for a mark fails with the error of a failed step, and if the number is lost.
+// A caller that waits for a mark fails if a step fails, with its error, or if the number is lost.
 func TestExtendFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

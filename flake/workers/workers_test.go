@@ -786,8 +786,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// A node that claims the first number of a prefix warns of numbers under longer and shorter
-// prefixes, once.
+// A node that claims the first number of a prefix warns, once, if there are numbers under longer or
+// shorter prefixes.
 func TestNearby(t *testing.T) {
 	for prefix, warned := range map[string]int{"p": 0, "p/eu/x": 1, "p/eu": 1, "q": 1, "r": 0, "pp": 0, "p/config": 1} {
 		w := newWorld()
@@ -846,7 +846,7 @@ func TestRelease(t *testing.T) {
 const years = 10 * 365 * 24 * 3600_000
 
 // If a number claimed by a clock ten years ahead is released, other nodes can claim it
-// immediately, for times up to the spent time, and again after that. Older nodes do not claim it.
+// immediately, for times before the spent period, and later for times after it. Older nodes do not.
 func TestSpent(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	one := func(c *Config) { c.First, c.Last = 1, 1 }

@@ -103,8 +103,8 @@ func TestNextEndpoint(t *testing.T) {
 	}
 }
 
-// A write whose answer is lost has happened, once. The token is requested again, since it may
-// have been the cause.
+// If the answer to a write is lost, the write has happened once. The token is requested again, since
+// it may be why there was no answer.
 func TestLostAnswer(t *testing.T) {
 	target, err := url.Parse("http://" + etcdtest.Start(t, 1).Endpoints()[0])
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// Requests, and the results of answers. In base64 "a" is YQ==, "b" Yg==, "p/" cC8=, "p0" cDA=
+// What each call sends, and what it returns for an answer. In base64 "a" is YQ==, "b" Yg==, "p/" cC8=, "p0" cDA=
 // and "1" MQ==.
 func TestMessages(t *testing.T) {
 	var path, asked, text string
