@@ -149,7 +149,6 @@ func TestUUID(t *testing.T) {
 	}
 }
 
-// Texts are appended without allocations.
 func TestAppendAllocates(t *testing.T) {
 	f, dst := SnowflakeFormat(snowflake.Twitter), make([]byte, 0, MaxText)
 	for _, base := range append(TextBases(), Canonical, 62) {
@@ -161,7 +160,6 @@ func TestAppendAllocates(t *testing.T) {
 	}
 }
 
-// A Number has 128 bits.
 func TestNumber(t *testing.T) {
 	if got, want := (Number{1, math.MaxUint64}).Plus(2), (Number{2, 1}); got != want {
 		t.Errorf("%v, want %v", got, want)

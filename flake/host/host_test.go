@@ -347,7 +347,6 @@ func (s swapping) Swap(ctx context.Context, have map[string]string, key, value s
 	return s.world.Swap(ctx, have, key, value)
 }
 
-// Open and Claim return errors.
 func TestOpenFails(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing", "marks")
 	if _, err := Open[*generator](Config{Path: missing}); err == nil {
@@ -412,7 +411,6 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Move does nothing if nothing has changed.
 func TestMoveNothing(t *testing.T) {
 	w := newWorld()
 	s, err := OpenOn[*generator](disk{}, w.sleep, 0, Config{
@@ -671,7 +669,6 @@ func TestCloseEndsMove(t *testing.T) {
 	})
 }
 
-// Without a number, Follow does nothing.
 func TestFollowNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Open[*generator](Config{Path: filepath.Join(t.TempDir(), "marks")})

@@ -17,7 +17,6 @@ import (
 
 const someTime = 1_700_000_000_000
 
-// handClock is a clock that is set by hand.
 type handClock struct{ milli, reads atomic.Uint64 }
 
 func newClock() *handClock {

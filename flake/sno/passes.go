@@ -61,7 +61,6 @@ type passes struct {
 // none is the pass of a zero Generator.
 var none pass
 
-// pass returns the current pass.
 func (s *passes) pass() *pass {
 	if s == nil {
 		return &none

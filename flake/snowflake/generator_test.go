@@ -16,7 +16,6 @@ import (
 
 const someTime = 1_700_000_000_000
 
-// handClock is a clock that is set by hand.
 type handClock struct{ milli uint64 }
 
 func (c *handClock) now() uint64 { return c.milli }

@@ -283,7 +283,6 @@ func TestSigns(t *testing.T) {
 	}
 }
 
-// Defaults of the configuration.
 func TestDefaults(t *testing.T) {
 	o, err := New(Config{Hold: minHold, Random: func() uint64 { return 7 }})
 	if err != nil || o.Random() != 7 || o.sixth != minHold/6 {

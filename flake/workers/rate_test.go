@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// counted counts the calls of a store.
 type counted struct {
 	Store
 	reads, writes int

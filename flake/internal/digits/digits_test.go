@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// sizes are the sizes of the formats, by number of bits.
 var sizes = map[int]*Size{64: NewSize(64), 80: NewSize(80), 128: NewSize(128)}
 
 func number(hi, lo uint64) *big.Int {

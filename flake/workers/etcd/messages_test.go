@@ -17,8 +17,8 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// What each call sends, and what it returns for an answer. In base64 "a" is YQ==, "b" Yg==, "p/" cC8=, "p0" cDA=
-// and "1" MQ==.
+// What each call sends, and what it returns for an answer. In base64, "a" is YQ==, "b" Yg==,
+// "p/" cC8=, "p0" cDA= and "1" MQ==.
 func TestMessages(t *testing.T) {
 	var path, asked, text string
 	s := open(t, Config{Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +84,6 @@ func TestBadList(t *testing.T) {
 	}
 }
 
-// Errors are mapped to their meaning.
 func TestExplain(t *testing.T) {
 	other := errors.New("other")
 	for _, tt := range []struct {

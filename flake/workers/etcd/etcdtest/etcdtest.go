@@ -140,7 +140,6 @@ func (m *Member) Start() {
 	}
 }
 
-// Kill kills the process.
 func (m *Member) Kill() {
 	if m.cmd == nil {
 		return
