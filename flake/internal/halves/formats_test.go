@@ -43,21 +43,12 @@ type format[ID idOf[ID], G generatorOf[ID]] struct {
 	newGenerator func(flake.Worker, flake.Options) (G, error)
 	makeID       func(milli uint64, w flake.Worker, sequence, random uint16) (ID, error)
 	parse        func(text string) (ID, error)
-	reserve      func(g G, n int) (first ID, count int, at func(i int) ID, err error)
 	bits         int // of the sequence
 }
 
 var (
-	uuids = format[uuidv7.ID, *uuidv7.Generator]{uuidv7.New, uuidv7.NewGenerator, uuidv7.Make, uuidv7.Parse,
-		func(g *uuidv7.Generator, n int) (uuidv7.ID, int, func(int) uuidv7.ID, error) {
-			run, err := g.Reserve(context.Background(), n)
-			return run.First, run.Count, run.At, err
-		}, 12}
-	ulids = format[ulid.ID, *ulid.Generator]{ulid.New, ulid.NewGenerator, ulid.Make, ulid.Parse,
-		func(g *ulid.Generator, n int) (ulid.ID, int, func(int) ulid.ID, error) {
-			run, err := g.Reserve(context.Background(), n)
-			return run.First, run.Count, run.At, err
-		}, 16}
+	uuids = format[uuidv7.ID, *uuidv7.Generator]{uuidv7.New, uuidv7.NewGenerator, uuidv7.Make, uuidv7.Parse, 12}
+	ulids = format[ulid.ID, *ulid.Generator]{ulid.New, ulid.NewGenerator, ulid.Make, ulid.Parse, 16}
 )
 
 func (f format[ID, G]) generator(t testing.TB, clock func() uint64) G {
@@ -126,16 +117,6 @@ func (f format[ID, G]) testGenerator(t *testing.T) {
 				t.Errorf("at %d: %v, %v, want %v", milli, id, err, want)
 			}
 		}
-	}
-	first, count, at, err := f.reserve(g, 3)
-	if err != nil || count != 3 || at(0) != first || at(2).Sequence() != 5 || at(2).Random() != first.Random() {
-		t.Errorf("%v and %d, %v", first, count, err)
-	}
-	if _, count, _, err := f.reserve(g, 1); count != 1 || err != nil {
-		t.Errorf("%d, %v", count, err)
-	}
-	if _, count, _, err := f.reserve(g, 0); count != 0 || err == nil {
-		t.Errorf("%d, %v", count, err)
 	}
 	var none ID
 	for _, milli = range []uint64{someTime, 0} {

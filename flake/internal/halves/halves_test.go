@@ -162,6 +162,9 @@ func TestRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if run, err := g.Reserve(t.Context(), 0); run.Count != 0 || err == nil {
+			t.Errorf("%s: 0 ids: %v, %v", name, run, err)
+		}
 		var ids []anID
 		random, bits := map[uint16]bool{}, uint16(0)
 		for len(ids) < g.PerTick() {
