@@ -346,7 +346,6 @@ func (e *BoundsError) Error() string {
 	return fmt.Sprintf("flake: sequence numbers from %d to %d, last used %d: %s", e.Min, e.Max, e.Sequence, e.What)
 }
 
-// bounds returns the lowest and the highest sequence number.
 func (s *Snapshot) bounds() (low, high uint16, err error) {
 	low, high = s.SequenceMin, s.SequenceMax
 	if high == 0 && low != math.MaxUint16 {

@@ -55,7 +55,6 @@ import (
 // ID is one id. Any 10 bytes are an ID; the zero value is the lowest.
 type ID [SizeBinary]byte
 
-// maxID is the highest id.
 var maxID = ID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255}
 
 const (

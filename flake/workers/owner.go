@@ -207,7 +207,6 @@ func (o *Owner) State() (time.Time, error) {
 	return at, o.steps.Err()
 }
 
-// settle records the result of a step.
 func (o *Owner) settle(err error) {
 	o.steps.Settle(err)
 	if err == nil {

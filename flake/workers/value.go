@@ -130,7 +130,6 @@ func parseFloor(text string) (f Floor, err error) {
 	return f, err
 }
 
-// keys makes the keys under a prefix.
 type keys struct{ prefix string }
 
 func (k keys) floor() string { return k.prefix + "/floor" }
