@@ -587,10 +587,12 @@ func TestAfterRestore(t *testing.T) {
 	}
 }
 
-// Until limits the floor, and the longest hold in the store counts.
+// Until limits the floor, and the longest hold in the store counts. A former floor that has passed
+// has no effect.
 func TestAfterRestoreUntil(t *testing.T) {
 	w := newWorld()
 	step(t, w.owner(t, "a", func(c *Config) { c.Hold = 2 * testHold * time.Millisecond }))
+	w.data[keys{"p"}.floor()] = Floor{1, w.now - 1, 7}.String()
 	r := w.restored(time.Second)
 	r.Until = w.now - 5000
 	f, err := AfterRestore(t.Context(), w, "p", r)
