@@ -219,7 +219,7 @@ func TestFollowedBy(t *testing.T) {
 	}
 }
 
-// Numbered sets the given keys to a fleet's number. The places of different numbers do not overlap.
+// Numbered splits a node's number over the given keys. The places of different numbers do not overlap.
 func TestNumbered(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -146,7 +146,7 @@ type Generator[G io.Closer] struct {
 	open     Opener[G]
 	numbered bool
 	now      atomic.Pointer[G]
-	claim    *workers.Claim // of the number in ids; nil if none or closed; only for Add and Move
+	claim    *workers.Claim // of the current generator; nil if it is closed or has no number; only for Add and Move
 }
 
 // Get returns the current generator.

@@ -120,7 +120,7 @@ type generator struct {
 	*tick.Generator
 	*durable.Marker
 	number uint64
-	w      *world // nil: do not count
+	w      *world // counts the closes, unless nil
 }
 
 func (g *generator) Close() error {

@@ -24,7 +24,7 @@
 //
 // A node compares the time in each id with the mark, never a clock with a deadline. So a
 // process may be paused anywhere, for any time. Clocks decide only which nodes count as
-// dead: if a node's clock is far ahead, it takes numbers that are in use and their owners lose
+// dead: a node whose clock is far ahead claims numbers that are in use, and their owners lose
 // them, but no id repeats. [Release] frees such a number. The ids of its claim began near the
 // wrong clock's time, so other nodes can use the time before these ids. The time from there to
 // the claim's mark stays recorded in the value as spent.

@@ -52,7 +52,7 @@ type write struct {
 
 // living is a node. It makes one id at each time of its clock at which its claim permits ids.
 type living struct {
-	o      *Owner // nil: the node is down
+	o      *Owner // nil while the node is down
 	kept   *Kept
 	last   uint64 // time of the last id, on its disk
 	copied bool   // a copy or its original that has not moved the mark since: makes no ids, as documented
@@ -104,7 +104,7 @@ func copyClaim(old *Claim, o *Owner) *Claim {
 type explorer struct {
 	*lived
 	node    int
-	answers string // lost, late, unheard or silent: what the store does with a write; empty if it answers
+	answers string // what the store does with a write: lost, late, unheard or silent; if empty, it answers
 
 	latest func(*living) uint64 // replaces Memory.Latest, unless nil
 	adopts bool                 // a control: owners accept every value with their token
