@@ -30,10 +30,12 @@ type idOf[ID any] interface {
 	Sequence() uint16
 	Random() uint16
 	Compare(ID) int
+	Plus(i int) ID
 }
 
-type generatorOf[ID any] interface {
+type generatorOf[ID idOf[ID]] interface {
 	duplicates.Generator[ID]
+	Reserve(ctx context.Context, n int) (flake.RunOf[ID], error)
 	Worker() flake.Worker
 }
 
@@ -117,6 +119,10 @@ func (f format[ID, G]) testGenerator(t *testing.T) {
 				t.Errorf("at %d: %v, %v, want %v", milli, id, err, want)
 			}
 		}
+	}
+	run, err := g.Reserve(t.Context(), 3)
+	if err != nil || run.Count != 3 || run.At(0) != run.First || run.At(2).Sequence() != 5 || run.At(2).Random() != run.First.Random() {
+		t.Errorf("%v, %v", run, err)
 	}
 	var none ID
 	for _, milli = range []uint64{someTime, 0} {
