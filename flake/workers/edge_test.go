@@ -190,22 +190,22 @@ func TestElsewhereKnown(t *testing.T) {
 func TestFloorAt(t *testing.T) {
 	const margin = 1000
 	w := newWorld()
+	from := func(since uint64) Floor { return Floor{since, since + testHold, w.now} }
 	for name, test := range map[string]struct {
 		was   Floor
 		again bool
-		since uint64 // of the new floor; 0 if the former floor stays
+		want  Floor
 	}{
-		"is not past":        {Floor{1, w.now, 7}, false, 0},
-		"is past":            {Floor{1, w.now - 1, 7}, false, w.now + margin},
-		"is past, Again set": {Floor{1, w.now - 1, 7}, true, w.now + margin},
-		"is just ahead":      {Floor{1, w.now + margin, 7}, true, w.now + margin + 1},
+		"is not past":        {Floor{1, w.now, 7}, false, Floor{1, w.now, 7}},
+		"is past":            {Floor{1, w.now - 1, 7}, false, from(w.now + margin)},
+		"is past, Again set": {Floor{1, w.now - 1, 7}, true, from(w.now + margin)},
+		"is just ahead":      {Floor{1, w.now + margin, 7}, true, from(w.now + margin + 1)},
 	} {
 		w.data = map[string]string{keys{"p"}.floor(): test.was.String()}
 		r := w.restored(margin * time.Millisecond)
 		r.Again = test.again
-		f, err := AfterRestore(t.Context(), w, "p", r)
-		if err != nil || f.Since != test.since && test.since > 0 || (f == test.was) != (test.since == 0) {
-			t.Errorf("%s: %+v, %v", name, f, err)
+		if f, err := AfterRestore(t.Context(), w, "p", r); err != nil || f != test.want {
+			t.Errorf("%s: %+v, %v, want %+v", name, f, err, test.want)
 		}
 	}
 	r := w.restored(margin * time.Millisecond)
