@@ -157,7 +157,7 @@ func (s *Store) Cluster(ctx context.Context) (string, error) {
 
 // Clocks asks all endpoints in parallel and returns, for each that answers, how far now (in
 // milliseconds since 1970) is certainly ahead of the endpoint's clock; negative means behind.
-// Clocks allows for the time that the answer took, and for the whole seconds of its date.
+// Clocks allows for the time that the answer took, and for its date having only whole seconds.
 func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()

@@ -80,7 +80,7 @@ func TestNextEndpoint(t *testing.T) {
 			}
 			defer conn.Close()
 			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h\r\n\r\n")
-			io.Copy(io.Discard, conn) // until the client closes it: net/http would give it no deadline
+			io.Copy(io.Discard, conn) // until the client closes it; net/http gives it no deadline
 		}), "101 Switching Protocols"},
 	} {
 		s := open(t, Config{Endpoints: []string{tt.endpoint, good}})
@@ -90,21 +90,22 @@ func TestNextEndpoint(t *testing.T) {
 		}
 		asked = 0
 		if _, err := s.List(limited(t, patience), "p/"); err != nil || asked != 1 || s.first.Load() != 1 {
-			t.Errorf("%s: list: %v; endpoint %d is next", tt.endpoint, err, s.first.Load())
+			t.Errorf("%s: list: %v; the next was asked %d times; endpoint %d is next", tt.endpoint, err, asked, s.first.Load())
 		}
 		s.first.Store(0)
 		ok, err := s.Swap(limited(t, patience), nil, "a", "1")
 		sent := tt.want != ""
 		if ok == sent || (err != nil) != sent || asked == 2 == sent || errors.Is(err, workers.ErrRefused) || s.first.Load() != 1 {
-			t.Errorf("%s: swap: %v, %v; endpoint %d is next", tt.endpoint, ok, err, s.first.Load())
+			t.Errorf("%s: swap: %v, %v; both calls asked the next %d times; endpoint %d is next",
+				tt.endpoint, ok, err, asked, s.first.Load())
 		} else if sent && (!strings.Contains(err.Error(), tt.endpoint+": ") || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("got %v\nwant %s", err, tt.want)
 		}
 	}
 }
 
-// If the answer to a write is lost, the write has happened once. The token is requested again, since
-// it may be why there was no answer.
+// If the answer to a write is lost, the write has happened once. The token is requested again,
+// since it may be why there was no answer.
 func TestLostAnswer(t *testing.T) {
 	target, err := url.Parse("http://" + etcdtest.Start(t, 1).Endpoints()[0])
 	if err != nil {
@@ -306,7 +307,8 @@ func TestHasLeader(t *testing.T) {
 	}
 }
 
-// The duration of the request, and the whole seconds of the date, count in favor of the clock.
+// Of the offsets that the duration of the request and the whole seconds of the date allow, Clocks
+// returns the one nearest to zero.
 func TestClocks(t *testing.T) {
 	const date = 1_700_000_000_000
 	for _, tt := range []struct {

@@ -67,11 +67,11 @@ func TestRestored(t *testing.T) {
 		"two restores":        {{list, 1, 5, 5, ""}, {list, 1, 4, 5, "is 4"}, {list, 1, 4, 5, ""}, {list, 1, 3, 5, "was 4"}},
 		"the revision, write": {{list, 1, 5, 5, ""}, {swap, 1, 4, 5, "is 4, but was 5"}},
 		"after a higher one":  {{list, 1, 5, 5, ""}, {list, 1, 7, 5, ""}, {list, 1, 6, 5, "is 6, but was 7"}},
-		"the term, two writes": {
+		"the term, twice in a row": {
 			{list, 1, 5, 5, ""}, {swap, 1, 6, 3, ""}, {list, 1, 6, 3, ""},
 			{swap, 1, 6, 4, "the raft term at"},
 		},
-		"the term, one write": {{swap, 1, 5, 5, ""}, {swap, 1, 6, 3, ""}, {swap, 1, 7, 5, ""}, {swap, 1, 8, 4, ""}},
+		"the term, never twice in a row": {{swap, 1, 5, 5, ""}, {swap, 1, 6, 3, ""}, {swap, 1, 7, 5, ""}, {swap, 1, 8, 4, ""}},
 		"a member received a snapshot": {
 			{swap, 1, 5, 5, ""}, {list, 1, 6, 0, ""}, {list, 1, 6, 3, ""},
 			{swap, 1, 6, 3, ""}, {swap, 1, 6, 5, ""},

@@ -229,7 +229,7 @@ func (l *Link) set(c cut) {
 }
 
 // free returns a free address. A killed member needs its port again, so the port is outside the
-// range from which systems choose ports; and above 30000, below which other tests choose theirs.
+// range from which systems choose ports. It is not below 30000, where other tests choose ports.
 // free holds the UDP port with the same number until the test ends, so that it returns each
 // address once.
 func free(tb testing.TB) string {
