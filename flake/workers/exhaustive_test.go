@@ -55,7 +55,7 @@ type living struct {
 	o      *Owner // nil while the node is down
 	kept   *Kept
 	last   uint64 // time of the last id, on its disk
-	copied bool   // a copy or its original that has not moved the mark since: makes no ids, as documented
+	copied bool   // a copy or its original: makes no ids before it moves the mark, as documented
 }
 
 const (
@@ -104,7 +104,7 @@ func copyClaim(old *Claim, o *Owner) *Claim {
 type explorer struct {
 	*lived
 	node    int
-	answers string // what the store does with a write: lost, late, unheard or silent; if empty, it answers
+	answers string // what the store does with a write: lost, late, unheard or silent; empty if it answers
 
 	latest func(*living) uint64 // replaces Memory.Latest, unless nil
 	adopts bool                 // a control: owners accept every value with their token

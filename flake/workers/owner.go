@@ -22,8 +22,8 @@ const (
 
 	minHold = time.Second // the minimum of Config.Hold
 
-	patience = 5 * time.Second // the longest wait for an answer from the store, or a sixth of hold if that is less
-	retry    = time.Second     // the pause after a failed step, or a sixth of hold if that is less
+	patience = 5 * time.Second // the longest wait for the store; a sixth of hold if that is less
+	retry    = time.Second     // the pause after a failed step; a sixth of hold if that is less
 )
 
 // Config configures an [Owner].

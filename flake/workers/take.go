@@ -134,8 +134,9 @@ func (o *Owner) wrote(t table, e Entry) bool {
 	return p != nil && p.entry.text == e.text && p.entry.Spent == e.Spent && p.floor == t.floor
 }
 
-// nearby warns if there are numbers under a longer or shorter prefix. That prefix may be another
-// fleet's; but if it is the fleet's own and this node's is wrong, this node repeats the fleet's ids.
+// nearby warns if there are numbers under a longer or shorter prefix. Two fleets may have such
+// prefixes. But a node whose prefix differs from that of the rest of its fleet repeats the fleet's
+// ids.
 func (o *Owner) nearby(ctx context.Context) {
 	ctx, cancel := o.asking(ctx)
 	defer cancel()
