@@ -271,8 +271,8 @@ type overflow struct {
 	ticks uint32
 }
 
-// end records that a call no longer waits for the tick after milli. The first call of end for a
-// tick reports it.
+// end records that a call no longer waits for the tick after milli's. The first such call reports
+// milli's tick.
 func (o *overflow) end(milli uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

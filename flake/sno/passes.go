@@ -12,10 +12,10 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// A pass is the part of a generator's life in which the clock is not set back. Each pass flips
-// the tick-tock bit. Its safe field is an upper bound on the times of all earlier ids with the
-// other bit. The next pass has that bit, and makes only later ids. So the last id of a pass is
-// the latest id with its bit.
+// A pass is the life of a generator until the clock is set back. The next pass has the other
+// tick-tock bit. The safe field of a pass is an upper bound on the times of all earlier ids with
+// the other bit. The ids of the next pass, which has that bit, are later than this bound. So the
+// last id of a pass is the latest id with its bit.
 type pass struct {
 	ids    *tick.Generator
 	drifts uint32 // number of earlier passes; its lowest bit is the tick-tock bit
