@@ -195,7 +195,7 @@ func (n Number) add(m Number) Number {
 	return Number{n.Hi + m.Hi + carry, lo}
 }
 
-// shifted returns n shifted left by a number of bits or, if that is negative, right.
+// shifted returns n shifted left by the given number of bits, or right if the number is negative.
 func (n Number) shifted(left int) Number {
 	switch {
 	case left >= 64:

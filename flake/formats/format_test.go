@@ -199,7 +199,8 @@ func TestFollowedBy(t *testing.T) {
 		}
 		bit := func(field Field) Number { return Number{Lo: 1}.shifted(f.shift(&field)) }
 		one := Number{Lo: 1}.shifted(f.step)
-		run := Run{low.add(Number{f.sequence.Hi &^ one.Hi, f.sequence.Lo &^ one.Lo}), 1, f} // the second to last of its tick
+		// run is the second to last id of its tick.
+		run := Run{low.add(Number{f.sequence.Hi &^ one.Hi, f.sequence.Lo &^ one.Lo}), 1, f}
 		last := run.First.add(one)
 		other, later := last.add(bit(Who(f.fields)[0])), last.add(bit(f.fields[0]))
 		again := Number{last.Hi, last.Lo ^ f.random.Lo}
@@ -219,7 +220,7 @@ func TestFollowedBy(t *testing.T) {
 	}
 }
 
-// Numbered splits a node's number over the given keys. The places of different numbers do not overlap.
+// Numbered splits a number over the given keys. The places of different numbers do not overlap.
 func TestNumbered(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -58,8 +58,8 @@ type Kind struct {
 	Name string
 	Keys []*Key // of the options
 
-	// Numbers are alternatives. The keys of each together set the number, which no two
-	// generators may share.
+	// Numbers are alternative lists of keys. The keys of a list together set the number, which
+	// no two generators may share.
 	Numbers [][]string
 
 	// Format returns the format that the options select.

@@ -188,7 +188,7 @@ func (f *Format) read(text string) (id Number, as string, err error) {
 	if id, err = f.parse(text); err == nil {
 		return id, "", nil
 	}
-	// In any other form, a text of 26 digits with a leading 0 would be hexadecimal with needless zeros.
+	// 26 digits with a leading 0 are Crockford's: as hexadecimal they would have needless zeros.
 	if f.Size == maxOctets && len(text) == len(crockfordZeros) && text[0] == '0' && text[1]|' ' != 'x' {
 		id, err = parseCrockford(text, f.Size)
 		return id, "crockford", err
