@@ -41,7 +41,7 @@ import (
 )
 
 const (
-	closeTimeout = 5 * time.Second // how long Close waits for the store to take back the number
+	closeTimeout = 5 * time.Second // limits Close's wait for the store to take back the number
 	retryAfter   = time.Second     // the pause before Follow retries a failed Move
 )
 
@@ -146,7 +146,7 @@ type Generator[G io.Closer] struct {
 	open     Opener[G]
 	numbered bool
 	now      atomic.Pointer[G]
-	claim    *workers.Claim // of the current generator; nil if it is closed or has no number; only for Add and Move
+	claim    *workers.Claim // of the generator; nil if closed or unnumbered; only for Add and Move
 }
 
 // Get returns the current generator.

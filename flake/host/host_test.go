@@ -205,8 +205,8 @@ func (n node) id(t *testing.T, g *Generator[*generator]) uint64 {
 	return milli
 }
 
-// A number is returned with a mark above all ids made with it. Some of them are from a generator
-// that is no longer configured or from a process that was killed, or the last start has failed.
+// A number is returned with a mark above all ids made with it: also those of a generator that is no
+// longer opened, those of a process that was killed, and those made before a failed start.
 func TestGivenBackAboveAll(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		w, path := newWorld(), filepath.Join(t.TempDir(), "marks")
@@ -467,7 +467,7 @@ func TestMoveWaits(t *testing.T) {
 		w, n, g := moving(t, clean)
 		old, begin, asked := g.Get(), w.now, 0
 		w.sleeps = func(context.Context) {
-			waits := len(w.opened) == 1 // the next generator is not open yet, so it is Move that waits
+			waits := len(w.opened) == 1 // if not, the next generator waits while it opens
 			if waits {
 				asked++
 			}
@@ -505,8 +505,8 @@ func TestMoveCanceled(t *testing.T) {
 	n.id(t, g)
 }
 
-// A move ends immediately if the number to which it moves is lost. If that number was lost before, the
-// move does not begin.
+// A move ends immediately if the number to which it moves is lost. If that number was lost before,
+// the move does not begin.
 func TestMoveLostAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n, _ := moving(t, true)
@@ -574,7 +574,7 @@ func following(t *testing.T, numbers uint64, again func(context.Context) error) 
 		Numbers: &workers.Config{Store: w, Prefix: "p", Last: numbers - 1, Hold: hold},
 	})
 	if err == nil {
-		s.log = slog.New(logs) // only here, so that records of the owner are not counted
+		s.log = slog.New(logs) // not in the Config, so that records of the owner are not counted
 		err = s.Claim(t.Context())
 	}
 	if err != nil {
