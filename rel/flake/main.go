@@ -33,20 +33,20 @@ const (
 )
 
 func main() {
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
-	ends = slices.DeleteFunc(ends, signal.Ignored) // such as SIGHUP under nohup
+	stops := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+	stops = slices.DeleteFunc(stops, signal.Ignored) // such as SIGHUP under nohup
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, ends...)
+	signal.Notify(signals, stops...)
 	os.Exit(run(cli.UntilSignal(signals, os.Exit), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // A subcommand is a row of the table: the command "flake NAME". Its help is generated from the row.
 type subcommand struct {
-	name string // empty for the command that runs the node
-	args string // the arguments after the flags, in the notation of [usage.Command]
-	most int    // the maximum number of arguments
-	does string // one line, a predicate whose subject is the command
-	more string // more paragraphs, or empty
+	name    string // empty for the command that runs the node
+	args    string // the arguments after the flags, in the notation of [usage.Command]
+	maxArgs int
+	does    string // one line, a predicate whose subject is the command
+	more    string // more paragraphs, or empty
 
 	// set adds the command's flags to f and returns the action to run once they are parsed.
 	set func(f *cli.Flags) cli.Action
@@ -98,7 +98,7 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	f, command := cli.NewFlags(), table()[i]
 	act := command.set(f)
-	err = f.ParseArgs(args, command.most)
+	err = f.ParseArgs(args, command.maxArgs)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return printHelp(name, stdout)

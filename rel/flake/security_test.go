@@ -104,7 +104,7 @@ var behind = map[string]string{
 	"etcd calls":                        "flake/workers/etcd longest connect",
 	"Go's memory":                       "rel/flake/server memoryLimit memoryConnections memorySteps memoryPerConnection memoryPerTLS",
 	"memory in a container":             "node memoryIdle memoryPerConnection memoryPerTLS rel/flake/server memoryPerHTTP",
-	"log lines of one message":          "rel/flake/output maxKinds burst interval crowd tellAfter",
+	"log lines of one message":          "rel/flake/output maxKinds burst interval crowd reportAfter",
 	"hosts in the log":                  "rel/flake/output maxHosts",
 	"log lines waiting":                 "rel/flake/output maxQueued",
 	"imported files":                    "rel/flake/original MaxFile maxFiles",

@@ -37,8 +37,8 @@ func NewFlags() *Flags {
 	return f
 }
 
-// Identify adds the flags that identify the node, which most commands share. If none of them names a node, the file at
-// path installed does, if it exists. installed may be empty.
+// Identify adds the flags that identify the node; most commands have them. If they name no node, the configuration
+// file at installed does, if there is one. installed may be empty.
 func (f *Flags) Identify(installed string) {
 	f.installed = installed
 	without := "the defaults apply"
@@ -51,11 +51,11 @@ func (f *Flags) Identify(installed string) {
 		"the `cookie` that callers must have; other users can see it in ps, so prefer FLAKE_COOKIE")
 }
 
-// ParseArgs parses args: flags, followed by at most most arguments.
-func (f *Flags) ParseArgs(args []string, most int) error {
+// ParseArgs parses args: flags, followed by at most maxArgs arguments.
+func (f *Flags) ParseArgs(args []string, maxArgs int) error {
 	err := f.Parse(args)
-	if err == nil && f.NArg() > most {
-		err = fmt.Errorf("unexpected argument %q", f.Arg(most))
+	if err == nil && f.NArg() > maxArgs {
+		err = fmt.Errorf("unexpected argument %q", f.Arg(maxArgs))
 	}
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return err
@@ -80,11 +80,11 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 	if err != nil {
 		return cfg, UsageError(err)
 	}
-	won := slices.Concat(f.Before, environ)
+	overrides := slices.Concat(f.Before, environ)
 	named := slices.ContainsFunc(environ, func(set config.Flag) bool { return set.Key == "node.name" })
 	for name, key := range map[string]string{"name": "node.name", "setcookie": "node.cookie"} {
 		if f.Given(name) != "" {
-			won = append(won, config.Flag{Name: "-" + name, Key: key, Value: f.Lookup(name).Value.String()})
+			overrides = append(overrides, config.Flag{Name: "-" + name, Key: key, Value: f.Lookup(name).Value.String()})
 		}
 	}
 	file := *f.File
@@ -92,7 +92,7 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 	if _, err := os.Stat(f.installed); err == nil && !named && f.Given("config", "name", "url") == "" {
 		file = f.installed
 	}
-	if cfg, err = config.Load(file, won...); err != nil {
+	if cfg, err = config.Load(file, overrides...); err != nil {
 		if file != *f.File {
 			err = fmt.Errorf("%w; this file is read because -config, -name and -url are not set: "+
 				"run flake as root or in group flake", err)

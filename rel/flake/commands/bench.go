@@ -37,7 +37,7 @@ The exit status is 1 if there were duplicate ids, or no call was answered.`
 
 type benchFlags struct {
 	benchResult
-	way      remote.Choice
+	choice   remote.Choice
 	base     *string
 	duration *time.Duration
 	asJSON   *bool
@@ -46,7 +46,7 @@ type benchFlags struct {
 // Bench puts load on a running node and measures it.
 func Bench(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
-	b := benchFlags{way: remote.NewChoice(f, false)}
+	b := benchFlags{choice: remote.NewChoice(f, false)}
 	f.StringVar(&b.Generator, "generator", "flake", "take ids from the generator `NAME`")
 	b.base = f.String("base", "", "request ids in this `base`, 2 to 62 or canonical; "+
 		"without it they are bytes, and leased if -ids is more than 1")
@@ -126,13 +126,13 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 		}
 	}
 	for _, n := range []struct {
-		name      string
-		got, most int
+		name       string
+		got, limit int
 	}{
 		{"callers", b.Callers, 10_000}, {"connections", b.Connections, 1000}, {"ids", c.N, client.MaxLeaseSize},
 	} {
-		if n.got < 1 || n.got > n.most {
-			return c, cli.UsageError(fmt.Errorf("-%s %d: must be 1 to %d", n.name, n.got, n.most))
+		if n.got < 1 || n.got > n.limit {
+			return c, cli.UsageError(fmt.Errorf("-%s %d: must be 1 to %d", n.name, n.got, n.limit))
 		}
 	}
 	switch {
@@ -144,10 +144,10 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 	return c, nil
 }
 
-// connect returns the doors that callers share, and asks for the generator's format.
+// connect returns the doors that callers share. In b, it sets what the result says about the node.
 func (b *benchFlags) connect(ctx context.Context, cfg config.Config, stderr io.Writer) (
 	doors []client.Door, err error) {
-	w, err := b.way.Web(cfg.HTTP)
+	w, err := b.choice.Web(cfg.HTTP)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func Check(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	asJSON := f.Bool("json", false, "print the report as JSON")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
-		ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)
+		ctx, cancel := context.WithTimeout(ctx, etcdTime)
 		defer cancel()
 		report, err := generators.Rehearse(ctx, cfg)
 		if err != nil {
@@ -64,7 +64,7 @@ func textOfCheck(r host.Report) string {
 	fmt.Fprintf(&text, "%s, at %s\n", escape.Text(r.File), output.Seconds(r.Clock))
 	if len(r.Generators) > 0 {
 		fmt.Fprintln(&text)
-		tellGenerators(&text, r.Generators)
+		printGenerators(&text, r.Generators)
 	}
 	if n := r.Number; n != nil {
 		fmt.Fprintf(&text, "\netcd, cluster %s, prefix %s\n",
@@ -118,7 +118,7 @@ func markTime(milli uint64) string {
 	return output.Seconds(milli)
 }
 
-func tellGenerators(w io.Writer, all []host.GeneratorReport) {
+func printGenerators(w io.Writer, all []host.GeneratorReport) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "generator\tmark\tlatest of any run\tbounded by\tstartup waits for")
 	for _, g := range all {

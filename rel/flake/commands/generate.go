@@ -60,7 +60,7 @@ func Generate(f *cli.Flags) cli.Action {
 		if err != nil {
 			return err
 		}
-		// A reader that closes the pipe must not end the process before the mark is exact.
+		// If the reader closes the pipe, SIGPIPE must not end the process before the exact mark is saved.
 		broken := make(chan os.Signal, 1)
 		signal.Notify(broken, syscall.SIGPIPE)
 		err = printIDs(ctx, stdout, ids, *n, base, uint8(g.Options["meta"]))
@@ -87,14 +87,14 @@ func generatorOf(given []config.Flag, mark string) (config.Generator, error) {
 }
 
 func printIDs(ctx context.Context, stdout io.Writer, ids formats.Source, n, base int, meta uint8) error {
-	const many = 1000 // the number of ids that are reserved at a time
+	const batch = 1000 // how many ids are reserved at a time
 	w := bufio.NewWriterSize(stdout, 64<<10)
 	var line []byte
 	for n > 0 {
 		if ctx.Err() != nil { // Reserve checks it only when it waits
 			return errors.Join(context.Cause(ctx), w.Flush())
 		}
-		run, err := ids.Reserve(ctx, min(n, many), meta)
+		run, err := ids.Reserve(ctx, min(n, batch), meta)
 		for i := range run.Count {
 			line = append(ids.Format().Append(line[:0], run.At(i), base), '\n')
 			if _, fault := w.Write(line); fault != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/flake-go/flake/rel/flake/remote"
 )
 
-// getMany is the number of ids that get requests at a time.
-const getMany = 10_000
+// getBatch is how many ids Get requests in one call.
+const getBatch = 10_000
 
 // canonical is the value of -base for the text that a format itself defines.
 const canonical = "canonical"
@@ -32,7 +32,7 @@ func Get(f *cli.Flags) cli.Action {
 	in := f.String("base", canonical, writeBase)
 	meta := f.Int("meta", 0, "the metabyte of sno ids, a `NUMBER` from 0 to 255; without it, the generator's")
 	generator := f.String("generator", "flake", "ask the generator `NAME`, from a [[generator]] table of the node")
-	way := remote.NewChoice(f, true)
+	choice := remote.NewChoice(f, true)
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
 		base, err := textBaseOf(*in)
 		withMeta := f.Given("meta") != ""
@@ -47,7 +47,7 @@ func Get(f *cli.Flags) cli.Action {
 		case withMeta && !snos.HasBase(base):
 			return cli.UsageError(fmt.Errorf("-base %s: -meta is for sno ids, which have no text in this base", *in))
 		}
-		door, err := way.Door(cfg)
+		door, err := choice.Door(cfg)
 		if err != nil {
 			return err
 		}
@@ -67,8 +67,8 @@ func Get(f *cli.Flags) cli.Action {
 			})
 		}
 		w := bufio.NewWriter(stdout)
-		for left := *n; left > 0 && err == nil; left -= getMany {
-			err = printSome(ctx, w, take, min(left, getMany))
+		for left := *n; left > 0 && err == nil; left -= getBatch {
+			err = printSome(ctx, w, take, min(left, getBatch))
 		}
 		return errors.Join(err, w.Flush())
 	})

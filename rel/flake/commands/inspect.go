@@ -63,7 +63,7 @@ func Inspect(f *cli.Flags) cli.Action {
 // inspector decodes ids that one of the makers may have made.
 type inspector struct {
 	makers []inspect.Maker
-	names  []string // the makers' generators; empty: the makers are formats
+	names  []string // of the makers' generators; empty if the makers are formats
 	base   int
 	asJSON bool
 	out    io.Writer

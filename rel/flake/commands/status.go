@@ -33,12 +33,12 @@ does not answer, and 2 if flags or the configuration are wrong.`
 // Status shows the state of a running node.
 func Status(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
-	way := remote.NewChoice(f, true)
+	choice := remote.NewChoice(f, true)
 	asJSON := f.Bool("json", false, "print JSON, as /v1/info does over HTTP")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, stderr io.Writer) error {
 		ctx, cancel := context.WithTimeout(ctx, remote.CallTime)
 		defer cancel()
-		report, err := way.Report(ctx, cfg, stderr)
+		report, err := choice.Report(ctx, cfg, stderr)
 		if report != nil {
 			err = cmp.Or(show(stdout, *asJSON, "  ", report, textOf(report, time.Now())), err)
 		}

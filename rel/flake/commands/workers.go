@@ -20,8 +20,8 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
-// answerOfEtcd limits how long a command waits for etcd in total.
-const answerOfEtcd = 5 * time.Second
+// etcdTime limits how long a command waits for etcd in total.
+const etcdTime = 5 * time.Second
 
 var errWorkers = errors.New("flake workers: must have no argument, or release NUMBER, after-restore or withdraw")
 
@@ -61,7 +61,7 @@ func askEtcd(ctx context.Context, cfg config.Config, args []string, r workers.Re
 	if err != nil {
 		return cli.UsageError(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)
+	ctx, cancel := context.WithTimeout(ctx, etcdTime)
 	defer cancel()
 	var floor workers.Floor
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 
-// Certs holds the TLS settings from certificate files, and makes them again when the files change,
+// Certs holds the TLS settings from certificate files, and replaces them when the files change,
 // so that renewing a certificate needs no restart. Encrypted keys and revocation are not supported.
 type Certs struct {
 	cert, key string // paths of PEM files: the certificate is followed by the intermediate certificates

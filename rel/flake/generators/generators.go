@@ -62,7 +62,7 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 			return gs, credentials.Advise(err, cfg.Etcd)
 		}
 	}
-	ps := placed{most: cfg.MaxNumber()}
+	ps := placed{maxNumber: cfg.MaxNumber()}
 	for _, g := range all {
 		g.marks = gs.host.Marks()
 		err := ps.add(g)
@@ -247,7 +247,7 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 	if err != nil {
 		return nil, err
 	}
-	ps := placed{most: cfg.MaxNumber()}
+	ps := placed{maxNumber: cfg.MaxNumber()}
 	for _, g := range all {
 		if fault := ps.add(g); fault != nil {
 			err = errors.Join(err, g.fault(fault))

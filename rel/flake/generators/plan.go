@@ -122,8 +122,8 @@ func (g *Generator) fault(err error) error {
 
 // placed holds generators whose places do not overlap.
 type placed struct {
-	most uint64 // the highest number from etcd
-	all  []*Generator
+	maxNumber uint64 // the highest that etcd assigns
+	all       []*Generator
 }
 
 // add adds g. It returns an error if another generator makes, or might make, ids in g's place.
@@ -137,9 +137,9 @@ func (ps *placed) add(g *Generator) error {
 		how := "has it"
 		switch {
 		case g.fromEtcd() == other.fromEtcd() && g.place.Overlaps(other.place): // those from etcd share one number
-		case g.fromEtcd() && !other.fromEtcd() && g.meets(other.place, ps.most):
+		case g.fromEtcd() && !other.fromEtcd() && g.mayOverlap(other.place, ps.maxNumber):
 			how = "has one of these numbers"
-		case !g.fromEtcd() && other.fromEtcd() && other.meets(g.place, ps.most):
+		case !g.fromEtcd() && other.fromEtcd() && other.mayOverlap(g.place, ps.maxNumber):
 			how = "may get it from etcd"
 		default:
 			continue
@@ -155,12 +155,12 @@ func (ps *placed) add(g *Generator) error {
 	return nil
 }
 
-// meets reports whether the place of any number from etcd, up to most, overlaps p. Places ascend with the numbers.
-func (g *Generator) meets(p formats.Place, most uint64) bool {
+// mayOverlap reports whether p overlaps g's place for any number up to maxNumber. Places ascend with the numbers.
+func (g *Generator) mayOverlap(p formats.Place, maxNumber uint64) bool {
 	of := func(number int) formats.Place {
 		p, _, _ := g.plan(uint64(number))
 		return p.Place
 	}
-	n := sort.Search(int(most), func(n int) bool { return of(n).Last >= p.First })
+	n := sort.Search(int(maxNumber), func(n int) bool { return of(n).Last >= p.First })
 	return of(n).Overlaps(p)
 }

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	callTime  = 10 * time.Second      // limit for one call
-	errorRest = 10 * time.Millisecond // pause of a caller after a failed call
+	callTime   = 10 * time.Second      // limit for one call
+	errorPause = 10 * time.Millisecond // pause of a caller after a failed call
 
 	maxKinds = 20 // kinds of errors that are counted separately
 
@@ -93,7 +93,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	defer cancel()
 	r.end = end
 	if o.Progress != nil {
-		others.Go(r.tell)
+		others.Go(r.reportProgress)
 	}
 	for i, take := range o.Takers {
 		callers.Go(func() { r.caller(i, take) })
@@ -199,14 +199,14 @@ func (r *run) begin(me, i int) (time.Time, bool) {
 	}
 	due := r.start.Add(time.Duration(float64(i*len(r.Takers)+me) / r.Rate * float64(time.Second)))
 	if due.After(now) {
-		ok := r.rest(due.Sub(now))
+		ok := r.wait(due.Sub(now))
 		return time.Now(), ok // the timer's delay is not measured
 	}
 	return due, r.end.Err() == nil
 }
 
-// rest waits for d. It returns false if the run ends first.
-func (r *run) rest(d time.Duration) bool {
+// wait waits for d. It returns false if the run ends first.
+func (r *run) wait(d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
@@ -246,10 +246,10 @@ func (r *run) fail(err error) {
 	}
 	r.got.Errors[kind]++
 	r.mu.Unlock()
-	r.rest(errorRest)
+	r.wait(errorPause)
 }
 
-func (r *run) tell() {
+func (r *run) reportProgress() {
 	for second := time.Tick(time.Second); ; {
 		select {
 		case <-second:

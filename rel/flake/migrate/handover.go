@@ -58,9 +58,9 @@ type Handover struct {
 	made   []string // the other files that were created
 }
 
-// guard is the code that the original evaluates. It starts a process there, the guard, which suspends the
-// server. The guard then resumes it, unless an order to halt the original arrives in time. So the server
-// continues even if this process ends or hangs, and late orders are ignored. The guard tells heart not
+// guard is code that the original evaluates. The code starts a process in the original, the guard, which
+// suspends the server and then resumes it, unless an order to halt the original arrives in time. So the server
+// continues even if this program ends or hangs, and late orders are ignored. The guard tells heart not
 // to restart the original. It sends the message that heart:set_cmd sends, since heart:set_cmd itself
 // would wait forever. The guard's registered name keeps a second guard from starting.
 const guard = `
@@ -105,9 +105,9 @@ spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} ->
 // tell sends the guard an order and waits until the guard ends. An original that halts does not answer.
 const tell = `Watch = monitor(process, Guard), Guard ! Order, receive {'DOWN', Watch, _, _, Why} -> Why end.`
 
-// end raises the mark to the time of the original's last id, so that later ids are above that id, and then
-// halts the original.
-func (h *Handover) end(ctx context.Context, log *slog.Logger) (err error) {
+// replace suspends the original's server, raises the mark to the time of its last id, so that this node's ids are
+// above that id, and then halts the original.
+func (h *Handover) replace(ctx context.Context, log *slog.Logger) (err error) {
 	if err := h.Prepare(ctx); err != nil {
 		return fmt.Errorf("node %s: %w", h.Node, err)
 	}
@@ -228,7 +228,7 @@ func (h *Handover) Gone(ctx context.Context) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// resume resumes the original's server and returns why. If it fails, it adds its own error.
+// resume resumes the original's server and returns why, with resume's own error if it fails.
 // If there is no guard, resume sends nothing: closing the connection has the same effect.
 func (h *Handover) resume(why error, log *slog.Logger) error {
 	if h.guard == "" {
@@ -297,8 +297,8 @@ const use = `[nodes(visible), nodes(hidden),
  [Name || Name <- global:registered_names(), Pid <- [global:whereis_name(Name)], is_pid(Pid), node(Pid) =/= node()],
  [Group || Pg <- [pg, pg2], whereis(Pg) =/= undefined, Group <- Pg:which_groups()]].`
 
-// tellUse prints what other nodes use the original for. It does not fail if the original cannot be queried.
-func (h *Handover) tellUse(ctx context.Context, w io.Writer) {
+// printUse prints which nodes, names and groups depend on the original, or why that is not known.
+func (h *Handover) printUse(ctx context.Context, w io.Writer) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
 	var answer etf.Term

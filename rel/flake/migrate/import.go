@@ -66,10 +66,10 @@ func (i *imports) run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return cli.UsageError(err)
 	}
-	if err := i.apart(s.TimestampPath); err != nil {
+	if err := i.checkOut(s.TimestampPath); err != nil {
 		return cli.UsageError(err)
 	}
-	i.tell(stdout, s, state)
+	i.print(stdout, s, state)
 	end, err := flake.RaiseMark(s.TimestampPath, time.UnixMilli(int64(state.Mark())))
 	if err != nil {
 		return err
@@ -84,11 +84,11 @@ func (i *imports) run(ctx context.Context, stdout io.Writer) error {
 		}
 	}
 	fmt.Fprintln(stdout, noMesh)
-	return pass(ctx, stdout, end)
+	return waitForMark(ctx, stdout, end)
 }
 
-// apart returns an error if writing the configuration would replace a file that must be kept.
-func (i *imports) apart(timestamp string) error {
+// checkOut returns an error if writing the configuration would replace a file that must be kept.
+func (i *imports) checkOut(timestamp string) error {
 	if !i.configures() {
 		return nil
 	}
@@ -149,8 +149,8 @@ func readFiles(sysConfig, vmArgs string, s *original.Settings) (err error) {
 	return err
 }
 
-func (i *imports) tell(w io.Writer, s original.Settings, state original.State) {
-	tellSettings(w, s)
+func (i *imports) print(w io.Writer, s original.Settings, state original.State) {
+	printSettings(w, s)
 	last := "it contains no time"
 	if state.Last > 0 {
 		last = "its time is " + output.Milliseconds(time.UnixMilli(int64(state.Last)))
@@ -168,8 +168,8 @@ func (i *imports) tell(w io.Writer, s original.Settings, state original.State) {
 	}
 }
 
-// giveToOwner gives the mark and its lock to the owner of their directory, if root created them.
-// Otherwise a node that runs as that user could not lock or read them.
+// giveToOwner, when run by root, makes the owner of the directory the owner of the mark and its lock.
+// Otherwise a node that runs as that owner could not lock or read them.
 func giveToOwner(mark string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -186,7 +186,7 @@ func giveToOwner(mark string) error {
 	return errors.Join(os.Lchown(path, user, group), os.Lchown(path+".lock", user, group))
 }
 
-func tellSettings(w io.Writer, s original.Settings) {
+func printSettings(w io.Writer, s original.Settings) {
 	for _, line := range s.Taken {
 		fmt.Fprintln(w, "taken:", escape.Text(line))
 	}
@@ -229,9 +229,9 @@ func writeNew(name string, text []byte) error {
 	return nil
 }
 
-// pass waits until the clock is past the mark, because a starting node may refuse to wait that
-// long. If the wait would be longer than the margin, pass prints its length instead.
-func pass(ctx context.Context, stdout io.Writer, end time.Time) error {
+// waitForMark waits until the clock is past the mark, because a starting node may refuse to wait that
+// long. If the wait would be longer than the margin, waitForMark only prints its length.
+func waitForMark(ctx context.Context, stdout io.Writer, end time.Time) error {
 	wait := time.Until(end)
 	switch {
 	case wait <= 0:

@@ -68,11 +68,11 @@ func Takeover(f *cli.Flags) cli.Action {
 		if name := f.Given("out", "sys-config", "timestamp", "vm-args"); name != "" && *f.File != "" {
 			return cli.UsageError(fmt.Errorf("-%s cannot be combined with -config, which has all the settings", name))
 		}
-		h, err := t.meet(ctx)
+		h, err := t.connect(ctx)
 		if err != nil {
 			return err
 		}
-		err = t.end(ctx, h, stdout, stderr)
+		err = t.replace(ctx, h, stdout, stderr)
 		h.Conn.Close()
 		if err != nil || *t.dryRun {
 			return err
@@ -81,9 +81,9 @@ func Takeover(f *cli.Flags) cli.Action {
 	}
 }
 
-// end ends the original after trying everything that could make this node fail to start. If end returns an error, the
-// original continues and no file is left, unless the original was told to halt. The same holds after a dry run.
-func (t *takeoverFlags) end(ctx context.Context, h *Handover, stdout, stderr io.Writer) (err error) {
+// replace halts the original, after trying everything that could make this node fail to start. If an error or a dry
+// run keeps the original from being told to halt, the original continues, and no new file is left.
+func (t *takeoverFlags) replace(ctx context.Context, h *Handover, stdout, stderr io.Writer) (err error) {
 	defer func() {
 		if (err != nil || *t.dryRun) && !h.halted {
 			err = errors.Join(err, h.undo(stdout))
@@ -92,7 +92,7 @@ func (t *takeoverFlags) end(ctx context.Context, h *Handover, stdout, stderr io.
 	if err := t.configure(h, stdout); err != nil {
 		return err
 	}
-	h.tellUse(ctx, stdout)
+	h.printUse(ctx, stdout)
 	cfg, err := t.Load()
 	if err != nil {
 		return err
@@ -115,11 +115,11 @@ func (t *takeoverFlags) end(ctx context.Context, h *Handover, stdout, stderr io.
 			h.Node, output.Milliseconds(h.last))
 		return nil
 	}
-	return h.end(ctx, lines.Logger)
+	return h.replace(ctx, lines.Logger)
 }
 
-// meet connects to the original and reads its settings.
-func (t *takeoverFlags) meet(ctx context.Context) (*Handover, error) {
+// connect connects to the original and reads its settings.
+func (t *takeoverFlags) connect(ctx context.Context) (*Handover, error) {
 	var s original.Settings
 	if err := readFiles(*t.sysConfig, *t.vmArgs, &s); err != nil {
 		return nil, cli.UsageError(err)
@@ -246,7 +246,7 @@ func (t *takeoverFlags) configure(h *Handover, stdout io.Writer) error {
 	if _, err := t.Load(); err != nil {
 		return fmt.Errorf("the original's settings are not valid for this node: %w", err)
 	}
-	tellSettings(stdout, h.settings)
+	printSettings(stdout, h.settings)
 	fmt.Fprintf(stdout, "%s: written\n", *t.out)
 	return nil
 }

@@ -135,14 +135,14 @@ func takeText(field *string, value etf.Term) string {
 }
 
 func (s *Settings) takeDowntime(value etf.Term) string {
-	const most = math.MaxInt64 / int64(time.Millisecond)
+	const limit = math.MaxInt64 / int64(time.Millisecond)
 	switch ms, _ := value.(int64); {
 	case value == etf.Atom("infinity"):
-		s.AllowableDowntime = time.Duration(most) * time.Millisecond
+		s.AllowableDowntime = time.Duration(limit) * time.Millisecond
 	case ms <= 0:
 		return "not a positive number of milliseconds: the default of this node applies, 30 days"
 	default:
-		s.AllowableDowntime = time.Duration(min(ms, most)) * time.Millisecond
+		s.AllowableDowntime = time.Duration(min(ms, limit)) * time.Millisecond
 	}
 	return ""
 }

@@ -41,7 +41,7 @@ func readSysConfig(path string, s *Settings, include bool) error {
 		case isText && include:
 			// Relative to path or, failing that, to the working directory, as in Erlang.
 			name = strings.TrimSuffix(name, ".config") + ".config"
-			err = readSysConfig(existing(beside(path, name), name), s, false)
+			err = readSysConfig(existing(resolve(path, name), name), s, false)
 		case isText:
 			s.report(fmt.Sprintf("%s: the file %q", from, name), "Erlang does not read files named there")
 		default:
@@ -55,12 +55,12 @@ func readSysConfig(path string, s *Settings, include bool) error {
 	return nil
 }
 
-// beside returns the path of a file that another file, by, names. A relative name is relative to by's directory.
-func beside(by, name string) string {
+// resolve returns the path of the file that the file at path names. A relative name is relative to path's directory.
+func resolve(path, name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
-	return filepath.Join(filepath.Dir(by), name)
+	return filepath.Join(filepath.Dir(path), name)
 }
 
 // existing returns first if that file exists, otherwise second.

@@ -61,7 +61,7 @@ func readArgs(path string, left *int) (all []string, err error) {
 			return nil, fmt.Errorf("%s: -args_file names no file, or there are more than %d files", path, maxFiles)
 		}
 		// Relative to the working directory or, failing that, to path, as in Erlang.
-		more, err := readArgs(existing(args[i], beside(path, args[i])), left)
+		more, err := readArgs(existing(args[i], resolve(path, args[i])), left)
 		if err != nil {
 			return nil, err
 		}

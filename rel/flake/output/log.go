@@ -19,7 +19,7 @@ import (
 type Log struct {
 	*slog.Logger
 	Level  *slog.LevelVar
-	held   *limiter
+	limits *limiter
 	Recent idhttp.Recent // the part that the page shows
 	out    *output
 }
@@ -37,8 +37,8 @@ func OpenLog(cfg config.Log, w io.Writer) *Log {
 	}
 	direct := slog.New(handler(w))
 	l.out = open(w, func(n int64) { direct.Warn("log lines dropped: they were not read in time", "lines", n) })
-	l.held = limit(slog.NewMultiHandler(l.Recent.Handler(), handler(l.out)))
-	l.Logger = slog.New(l.held)
+	l.limits = limit(slog.NewMultiHandler(l.Recent.Handler(), handler(l.out)))
+	l.Logger = slog.New(l.limits)
 	return l
 }
 
@@ -55,7 +55,7 @@ func asText(_ []string, a slog.Attr) slog.Attr {
 
 // Close reports how many lines were left out, and writes the lines that are still queued.
 func (l *Log) Close() {
-	l.held.messages.tell()
+	l.limits.messages.report()
 	l.out.Close()
 }
 
@@ -71,8 +71,8 @@ const (
 	maxKinds = 200  // distinct messages counted separately; all others share one limit
 	maxHosts = 1000 // hosts counted for a message; beyond that, all are forgotten
 
-	// tellAfter is the time from the first line left out until a line says how many were left out.
-	tellAfter = 10 * time.Second
+	// reportAfter is the time from the first line left out until a line says how many were left out.
+	reportAfter = 10 * time.Second
 )
 
 // limit returns a handler that passes as many lines as the limits allow, and reports how many it left out.
@@ -88,16 +88,16 @@ type limiter struct {
 type messages struct {
 	log *slog.Logger // not limited
 
-	mu      sync.Mutex
-	all     map[string]*kind
-	telling bool // a call of tell is scheduled
+	mu        sync.Mutex
+	all       map[string]*kind
+	reporting bool // a call of report is scheduled
 }
 
 type kind struct {
 	bucket
-	hosts map[netip.Addr]*bucket
-	held  int // lines left out and not reported yet
-	level slog.Level
+	hosts   map[netip.Addr]*bucket
+	leftOut int // lines that are not reported yet
+	level   slog.Level
 }
 
 func (l *limiter) Handle(ctx context.Context, r slog.Record) error {
@@ -131,11 +131,11 @@ func (s *messages) take(r *slog.Record) bool {
 	if k.take(r) {
 		return true
 	}
-	k.held++
+	k.leftOut++
 	k.level = max(k.level, r.Level)
-	if !s.telling {
-		s.telling = true
-		time.AfterFunc(tellAfter, s.tell)
+	if !s.reporting {
+		s.reporting = true
+		time.AfterFunc(reportAfter, s.report)
 	}
 	return false
 }
@@ -172,16 +172,16 @@ func hostOf(r *slog.Record) (at netip.Addr, ok bool) {
 	return at, ok
 }
 
-// tell logs how many lines of each message were left out.
-func (s *messages) tell() {
+// report logs how many lines of each message were left out.
+func (s *messages) report() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.telling = false
+	s.reporting = false
 	for message, k := range s.all {
-		if k.held > 0 {
+		if k.leftOut > 0 {
 			s.log.Log(context.Background(), k.level, "lines left out: too many with this message",
-				"message", message, "lines", k.held)
-			k.held, k.level = 0, 0
+				"message", message, "lines", k.leftOut)
+			k.leftOut, k.level = 0, 0
 		}
 	}
 }

@@ -126,7 +126,7 @@ func TestLimit(t *testing.T) {
 		if n := f.count("msg=one"); n != 1 {
 			t.Errorf("%d lines after an interval, want 1", n)
 		}
-		time.Sleep(tellAfter)
+		time.Sleep(reportAfter)
 		synctest.Wait()
 		for _, want := range []string{
 			`level=WARN msg="lines left out: too many with this message" message=one lines=1089`,
@@ -167,7 +167,7 @@ func TestLimitOfHosts(t *testing.T) {
 		if n := len(f.limit.messages.all["refused"].hosts); n > maxHosts {
 			t.Errorf("%d hosts are kept", n)
 		}
-		f.limit.messages.tell()
+		f.limit.messages.report()
 	})
 }
 
@@ -185,6 +185,6 @@ func TestLimitOfMessages(t *testing.T) {
 		if n := f.count("message-0\n"); n != 2 {
 			t.Errorf("%d lines of the first message, want 2", n)
 		}
-		f.limit.messages.tell()
+		f.limit.messages.report()
 	})
 }

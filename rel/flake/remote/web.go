@@ -122,7 +122,7 @@ func newWeb(cfg config.HTTP, at string) (w *Web, err error) {
 	return w, nil
 }
 
-// hereOnly reports whether every resolver takes a URL's host to be this machine. For some of these
+// hereOnly reports whether a URL's host always means this machine, whatever the resolver. For some such
 // hosts, net/http would send the request, with its token, to the proxy that the environment names.
 func hereOnly(name string) bool {
 	ip, err := netip.ParseAddr(name)
@@ -207,22 +207,22 @@ func (w *Web) get(ctx context.Context, path string) ([]byte, error) {
 	return nil, refused{answer.StatusCode, escape.Text(problem.Detail)}
 }
 
-// Report first asks whether the node is ready, since the node answers this question even if it is
-// busy or the token is wrong.
+// Report gets the node's report. It first asks whether the node is ready, because a node that is busy,
+// or gets a wrong token, answers only that.
 func (w *Web) Report(ctx context.Context, stderr io.Writer) (*idhttp.Report, error) {
 	_, err := w.get(ctx, "readyz")
-	if not, _ := errors.AsType[refused](err); not.status == http.StatusServiceUnavailable {
-		err = fmt.Errorf("not ready: %s", not.detail)
+	if answer, _ := errors.AsType[refused](err); answer.status == http.StatusServiceUnavailable {
+		err = fmt.Errorf("not ready: %s", answer.detail)
 	} else if err != nil {
 		return nil, err
 	}
 	r := &idhttp.Report{Ready: err == nil}
-	body, untold := w.get(ctx, "v1/info")
-	if untold == nil {
-		untold = json.Unmarshal(body, r)
+	body, infoErr := w.get(ctx, "v1/info")
+	if infoErr == nil {
+		infoErr = json.Unmarshal(body, r)
 	}
-	if untold != nil {
-		fmt.Fprintf(stderr, "flake: only the node's readiness is known: %s\n", escape.Text(untold.Error()))
+	if infoErr != nil {
+		fmt.Fprintf(stderr, "flake: only the node's readiness is known: %s\n", escape.Text(infoErr.Error()))
 	}
 	return r, err
 }

@@ -24,7 +24,7 @@ const (
 	memorySteps         = 256
 	memoryCheck         = time.Second
 
-	// memoryPerHTTP is how much memory the node must have per HTTP connection; most of it is for other uses.
+	// memoryPerHTTP is how much memory the node must have per HTTP connection; limit of it is for other uses.
 	memoryPerHTTP = 512 << 10
 )
 
@@ -38,13 +38,13 @@ func memoryOf(cfg config.Node) int64 {
 }
 
 // boundMemory adjusts Go's memory limit until ctx ends, unless GOMEMLIMIT is set.
-func boundMemory(ctx context.Context, connections func() int, most int64, tls bool) {
+func boundMemory(ctx context.Context, connections func() int, limit int64, tls bool) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
 	set := int64(0)
 	for check := time.Tick(memoryCheck); ; {
-		if want := memoryFor(connections(), most, tls); want != set {
+		if want := memoryFor(connections(), limit, tls); want != set {
 			debug.SetMemoryLimit(want)
 			set = want
 		}
@@ -58,13 +58,13 @@ func boundMemory(ctx context.Context, connections func() int, most int64, tls bo
 
 // memoryFor returns the limit for a number of connections. The limit changes in steps, because
 // each change stops the program for a moment.
-func memoryFor(connections int, most int64, tls bool) int64 {
+func memoryFor(connections int, limit int64, tls bool) int64 {
 	steps := int64(max(connections-memoryConnections, 0)+memorySteps-1) / memorySteps
 	want := memoryLimit + steps*memorySteps*memoryPerConnection
 	if tls {
 		want += int64(connections/memorySteps) * memorySteps * memoryPerTLS
 	}
-	return min(want, most)
+	return min(want, limit)
 }
 
 const (
@@ -81,14 +81,14 @@ const (
 // minutes may pass after a burst of calls before a collection frees memory.
 func releaseMemory(ctx context.Context) {
 	check := time.Tick(releaseCheck)
-	for before, released := used(), (taken{}); ; {
+	for before, released := used(), (memoryUse{}); ; {
 		select {
 		case <-check:
 		case <-ctx.Done():
 			return
 		}
 		now := used()
-		if now.cycles == before.cycles && now.leaves(released) {
+		if now.cycles == before.cycles && now.releasable(released) {
 			debug.FreeOSMemory()
 			now = used()
 			released = now
@@ -97,22 +97,22 @@ func releaseMemory(ctx context.Context) {
 	}
 }
 
-// taken is the number of garbage collections so far, and the size of all stacks in bytes.
-type taken struct{ cycles, stacks uint64 }
+// memoryUse is the number of garbage collections so far, and the size of all stacks in bytes.
+type memoryUse struct{ cycles, stacks uint64 }
 
-// leaves reports whether there may be memory to release: since the last release, garbage was
+// releasable reports whether there may be memory to release: since the last release, garbage was
 // collected or the stacks have grown by more than releaseStacks.
-func (u taken) leaves(released taken) bool {
+func (u memoryUse) releasable(released memoryUse) bool {
 	return u.cycles != released.cycles || u.stacks > released.stacks+releaseStacks
 }
 
-func used() taken {
+func used() memoryUse {
 	both := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(both)
-	return taken{both[0].Value.Uint64(), both[1].Value.Uint64()}
+	return memoryUse{both[0].Value.Uint64(), both[1].Value.Uint64()}
 }
 
 // httpWithin returns how many HTTP connections fit in an amount of memory.
-func httpWithin(most int64) int {
-	return int(min(most/memoryPerHTTP, idhttp.MaxConnections+idhttp.SpareConnections))
+func httpWithin(limit int64) int {
+	return int(min(limit/memoryPerHTTP, idhttp.MaxConnections+idhttp.SpareConnections))
 }

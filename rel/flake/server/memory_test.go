@@ -8,13 +8,13 @@ import (
 	"github.com/flake-go/flake/node"
 )
 
-// The limit is at most the container's. It is above what connections hold, because otherwise the collector
+// The limit is at limit the container's. It is above what connections hold, because otherwise the collector
 // would run all the time.
 func TestMemoryFor(t *testing.T) {
 	for _, test := range []struct {
 		connections int
 		tls         bool
-		most, want  int64
+		limit, want int64
 	}{
 		{0, false, math.MaxInt64, 80 << 20},
 		{1024, false, math.MaxInt64, 80 << 20},
@@ -25,7 +25,7 @@ func TestMemoryFor(t *testing.T) {
 		{256, true, math.MaxInt64, 96 << 20},
 		{4096, true, math.MaxInt64, 432 << 20},
 	} {
-		if got := memoryFor(test.connections, test.most, test.tls); got != test.want {
+		if got := memoryFor(test.connections, test.limit, test.tls); got != test.want {
 			t.Errorf("%d connections: %d, want %d", test.connections, got, test.want)
 		}
 	}
@@ -40,11 +40,11 @@ func TestDefaultConnections(t *testing.T) {
 
 // There is memory to release after a collection, and when stacks have grown without one.
 func TestLeaves(t *testing.T) {
-	released := taken{7, 5 << 20}
-	for now, want := range map[taken]bool{
+	released := memoryUse{7, 5 << 20}
+	for now, want := range map[memoryUse]bool{
 		released: false, {8, 5 << 20}: true, {7, 5<<20 + releaseStacks}: false, {7, 5<<20 + releaseStacks + 1}: true, {7, 0}: false,
 	} {
-		if got := now.leaves(released); got != want {
+		if got := now.releasable(released); got != want {
 			t.Errorf("%+v after %+v: %t", now, released, got)
 		}
 	}

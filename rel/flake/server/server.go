@@ -252,7 +252,7 @@ func (s *Server) reloads(ctx context.Context, hangups <-chan os.Signal, load fun
 // node.drain_time, in which ids can still be made, so that a load balancer can move callers to other nodes.
 func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
 	wait := s.settings.config.Node.DrainTime
-	if by, _ := errors.AsType[cli.Signal](context.Cause(ctx)); by.Signal != syscall.SIGTERM {
+	if cause, _ := errors.AsType[cli.Signal](context.Cause(ctx)); cause.Signal != syscall.SIGTERM {
 		wait = 0
 	}
 	note.Stopping(wait)
