@@ -56,9 +56,9 @@ func switches(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// Whatever a server answers, the commands end and print no terminal escape sequences.
+// Whatever a server answers, the commands end, and print no terminal escape sequences or forged lines.
 func TestHostileAnswers(t *testing.T) {
-	tells := func(report, ids string) http.Handler {
+	serving := func(report, ids string) http.Handler {
 		mux := http.NewServeMux()
 		mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
 		mux.HandleFunc("/v1/info", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, report) })
@@ -77,11 +77,11 @@ func TestHostileAnswers(t *testing.T) {
 	detail := fmt.Sprintf(`{"detail":%q,"reason":%q}`, "\x1b[2J", "\x1b[2J")
 	detail = strings.ReplaceAll(detail, `\x1b`, `\u001b`)
 	for what, h := range map[string]http.Handler{
-		"a report":           tells(string(text), "01234567"),
-		"ids":                tells(`{"generators":[{"name":"flake","format":"flake"}]}`, evil+" "+evil+" "+evil),
-		"a large report":     tells(strings.Repeat(" ", 2<<20)+string(text), ""),
-		"no report":          tells(evil, ""),
-		"another type":       tells(`{"node":`+evil, ""),
+		"a report":           serving(string(text), "01234567"),
+		"ids":                serving(`{"generators":[{"name":"flake","format":"flake"}]}`, evil+" "+evil+" "+evil),
+		"a large report":     serving(strings.Repeat(" ", 2<<20)+string(text), ""),
+		"no report":          serving(evil, ""),
+		"another type":       serving(`{"node":`+evil, ""),
 		"a status":           speak("HTTP/1.1 500 " + evil + "\r\nContent-Length: 16\r\n\r\n" + `{"detail":"why"}`),
 		"a reason":           speak(fmt.Sprintf("HTTP/1.1 503 x\r\nContent-Length: %d\r\n\r\n%s", len(detail), detail)),
 		"a protocol":         speak(evil),

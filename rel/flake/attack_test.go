@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// attack is what a hostile peer does on each of several concurrent connections.
+// An attack runs on several connections at the same time.
 type attack struct {
 	name  string
 	conns int
@@ -34,7 +34,7 @@ type attacker struct {
 	failed error
 }
 
-// attackTime is how long an attacker tries to write data that nobody reads.
+// attackTime limits how long an attacker waits for the node to read or to answer.
 const attackTime = 3 * time.Second
 
 // withCookie are the attacks of a peer after its handshake.
@@ -50,7 +50,7 @@ var withCookie = []attack{
 	{"20,000 atoms", 2, (*attacker).atoms},
 	{"noise", 20, (*attacker).noise},
 	{"distribution headers", 2, (*attacker).headers},
-	{"a handshake once more", 2, func(a *attacker) { a.write(nameMessage("again@127.0.0.1")) }},
+	{"a second handshake", 2, func(a *attacker) { a.write(nameMessage("again@127.0.0.1")) }},
 	{"spawn requests", 10, (*attacker).spawns},
 	{"large arguments", 5, (*attacker).largeArguments},
 	{"large echoes", 5, (*attacker).largeEchoes},
@@ -63,7 +63,7 @@ var withCookie = []attack{
 	{"kills", 4, (*attacker).kills},
 	{"many frames that do not end", 2000, func(a *attacker) { a.announce(64<<10 - 4); a.write(make([]byte, 60<<10)) }},
 	{"monitors and links on many connections", 1500, (*attacker).watches},
-	{"monitors and links taken back", 20, (*attacker).takenBack},
+	{"monitors and links set and removed", 20, (*attacker).setAndRemoved},
 	{"some answers not read", 1000, (*attacker).unread},
 	{"bursts", 1000, (*attacker).burst},
 	{"functions that do not end", 300, (*attacker).pings},
@@ -74,8 +74,8 @@ var withoutCookie = []attack{
 	{"noise", 200, func(a *attacker) { a.write(a.bytes(1000)) }},
 	{"long names", 200, func(a *attacker) { a.write([]byte{0xff, 0xff}); a.write(nameMessage(strings.Repeat("x", 60000))) }},
 	{"4-byte lengths", 200, func(a *attacker) { a.write([]byte{0x7f, 0xff, 0xff, 0xff}); a.write(make([]byte, 1<<16)) }},
-	{"half a handshake", 500, func(a *attacker) { a.write(nameMessage(fmt.Sprintf("half%d@127.0.0.1", a.i))[:a.random.IntN(20)]) }},
-	{"a handshake but for its end", 500, func(a *attacker) { a.write(nameMessage(fmt.Sprintf("half%d@127.0.0.1", a.i))) }},
+	{"half of a name message", 500, func(a *attacker) { a.write(nameMessage(fmt.Sprintf("half%d@127.0.0.1", a.i))[:a.random.IntN(20)]) }},
+	{"only a name message", 500, func(a *attacker) { a.write(nameMessage(fmt.Sprintf("half%d@127.0.0.1", a.i))) }},
 	{"frames for a name", 50, func(a *attacker) { a.regSend("flake", etf.Atom("x")); a.flush() }},
 	{"a reply for a name", 50, func(a *attacker) { a.write(framed(handshake.Reply{Challenge: 1}.Append(nil))) }},
 	{"wrong cookies", 100, func(a *attacker) {
@@ -104,8 +104,8 @@ func (a *attacker) flush() {
 	a.out = a.out[:0]
 }
 
-func (a *attacker) bytes(most int) []byte {
-	b := make([]byte, a.random.IntN(most))
+func (a *attacker) bytes(limit int) []byte {
+	b := make([]byte, a.random.IntN(limit))
 	for i := range b {
 		b[i] = byte(a.random.Uint32())
 	}
@@ -124,8 +124,8 @@ func (a *attacker) frame(terms ...[]byte) {
 	}
 }
 
-// numbered sends what send would write for each number below n. Since send is slow, numbered calls it only
-// once, and then replaces the number wherever it appears as 32 bits.
+// numbered writes what send would write for each number below n. Since send is slow, numbered calls it only
+// once, with a sample number, and then replaces the sample wherever it appears as 32 bits.
 func (a *attacker) numbered(n int, send func(i int)) {
 	const sample = 0x5eedf00d
 	a.flush()

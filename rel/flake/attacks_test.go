@@ -180,7 +180,7 @@ func (a *attacker) bulk(more func() bool) {
 	a.flush()
 }
 
-// reading asks for some ids, and reads the answers.
+// reading asks for many ids, and reads the answers.
 func (a *attacker) reading() {
 	rounds := 10
 	a.bulk(func() bool { rounds--; return rounds >= 0 })

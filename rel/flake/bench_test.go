@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// benched runs bench, and runs it again for longer if the machine was too busy for a call or an error.
+// benched runs bench. If the machine was too busy for any call to end, benched runs it again for longer.
 func benched(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	for _, duration := range []string{"50ms", "1s", "20s"} {
@@ -25,7 +25,7 @@ func benched(t *testing.T, args ...string) (stdout, stderr string, status int) {
 
 var idle = regexp.MustCompile(`calls    0 in .*\n(.*\n)*errors   none\n|"calls":0,.*"errors":{}`)
 
-// bench puts load on a node through either door, and the result says what was done.
+// bench puts load on a node through either door, and its output states the settings and the results.
 func TestBench(t *testing.T) {
 	listen, url := onHTTP(t)
 	s, _ := startHere(t, listen)
@@ -80,8 +80,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// The exit status is 1 for a node that repeats an id, and for a node that answers no call. The latter's
-// errors are counted.
+// The exit status is 1 for a node that repeats an id, and for a node that answers no call. Errors are counted.
 func TestBenchFails(t *testing.T) {
 	bench := func(ids func(w http.ResponseWriter, call int64)) (stdout, stderr string, status int) {
 		var calls atomic.Int64

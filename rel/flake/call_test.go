@@ -29,8 +29,8 @@ func TestOriginal(t *testing.T) {
 	}
 }
 
-// A node without a name gets one from the node that it connects to. If its earlier name is free, it gets
-// that one. The test uses short names, so that it does not depend on the host's name.
+// A node without a name gets one from the node that it connects to: the name that it had before, if that is
+// free. The test uses short names, so that it does not depend on the host's name.
 func TestDynamicName(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "", "-name", "flake@localhost")

@@ -12,8 +12,8 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// If a node has the worker id of a running node but a different timestamp file, it is refused. It can
-// start once the other node has ended, in whatever way.
+// A node with the worker id of a running node is refused, even if it has a different timestamp file. It can
+// start once the other node has ended, however that ended.
 func TestOneWorkerTwice(t *testing.T) {
 	t.Parallel()
 	worker := flake.RandomWorker()

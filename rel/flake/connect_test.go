@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// There are several ways to connect with an OTP node. The node's flags decide which one is used.
+// How a connection with an OTP node is set up depends on that node's flags.
 
 func TestConnect(t *testing.T) {
 	const long, short, six = nodeName, "flake@localhost", "flake@::1"

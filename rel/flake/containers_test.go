@@ -23,9 +23,9 @@ var (
 	containerCallers = flag.Int("containers.callers", 4000, "the maximum number of callers that it connects")
 )
 
-// TestContainers puts load on nodes in control groups with little memory. For each size it connects
-// more and more callers, which all keep calling, until some are refused. Then attackers take as much
-// memory as they can, while a few callers keep calling. A node may refuse or disconnect callers, but
+// TestContainers puts load on nodes in control groups with little memory. For each size, one node gets
+// more and more callers, which all keep calling, until some are refused. Another node is attacked by peers
+// that take as much memory as they can, while a few callers keep calling. A node may refuse or disconnect callers, but
 // must survive. It needs writable control groups for memory, and so usually root:
 //
 //	go test -v -run TestContainers ./rel/flake -containers=32,64,128 -attack.percent=100

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The cookie can come from sources other than the file. It is never shown.
+// The cookie can be set by a flag, the environment or ~/.erlang.cookie, in this order. It is never shown.
 func TestCookieSources(t *testing.T) {
 	for _, tt := range []struct {
 		from      string

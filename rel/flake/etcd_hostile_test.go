@@ -28,7 +28,7 @@ type hostileEtcd struct {
 	mu     sync.Mutex
 	attack etcdAttack
 	of     string // last part of the path of requests that it answers; empty: all
-	gave   int    // number of hostile answers so far
+	count  int    // of hostile answers so far
 }
 
 // etcdAttack writes a part of an answer.
@@ -45,28 +45,27 @@ func (e *hostileEtcd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for i := 0; i < 60<<20/etcdPart && attack(w, i) == nil; i++ {
 	}
 	e.mu.Lock()
-	e.gave++
+	e.count++
 	e.mu.Unlock()
 }
 
 func (e *hostileEtcd) begin(attack etcdAttack, of string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.attack, e.of, e.gave = attack, of, 0
+	e.attack, e.of, e.count = attack, of, 0
 }
 
 // answers returns the number of hostile answers.
 func (e *hostileEtcd) answers() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.gave
+	return e.count
 }
 
 // etcdPart is the approximate size of a part of a hostile answer.
 const etcdPart = 12 << 10
 
-// ofEtcd are hostile answers from etcd, by name.
-var ofEtcd = map[string]etcdAttack{
+var hostileAnswers = map[string]etcdAttack{
 	"pairs":       again(`{"kvs":[{}`, ",{}"),
 	"responses":   again(`{"header":{"revision":"1"},"responses":[{}`, ",{}"),
 	"objects":     again(`{"other":[{}`, ",{}"),
@@ -88,7 +87,7 @@ func again(begin, text string) etcdAttack {
 	}
 }
 
-// otherPairs writes pairs of the longest keys and values, all different.
+// otherPairs writes pairs of long keys and values, all different.
 func otherPairs(w io.Writer, i int) error {
 	begin := ","
 	if i == 0 {
@@ -125,7 +124,7 @@ func TestHostileMemoryOfEtcd(t *testing.T) {
 	}
 	check := func(t *testing.T, n *flakeNode, before int, what, of string) {
 		t.Helper()
-		front.begin(ofEtcd[what], of)
+		front.begin(hostileAnswers[what], of)
 		await(t, "answers", func() bool { return front.answers() > 2 })
 		peak := memory(t, n, "VmHWM")
 		t.Logf("%s, of %q: %d kB, %+d kB at most", what, of, before, peak-before)
@@ -137,31 +136,31 @@ func TestHostileMemoryOfEtcd(t *testing.T) {
 		n := start("")
 		n.await("  HTTP ")
 		before := memory(t, n, "VmRSS")
-		for what := range ofEtcd {
+		for what := range hostileAnswers {
 			resetPeak(t, n)
 			check(t, n, before, what, "")
 		}
-		front.begin(ofEtcd["pairs"], pathOfList)
+		front.begin(hostileAnswers["pairs"], pathOfList)
 		number, _ := strconv.ParseUint(regexp.MustCompile(`\(number (\d+) from etcd\)`).FindStringSubmatch(n.output())[1], 10, 64)
 		if _, err := workers.Release(t.Context(), direct, "flake", number, uint64(time.Now().UnixMilli())); err != nil { // so that the node lists the numbers to find another
 			t.Fatal(err)
 		}
-		for what := range ofEtcd {
+		for what := range hostileAnswers {
 			resetPeak(t, n)
 			check(t, n, before, what, pathOfList)
 		}
 	})
 	t.Run("starting", func(t *testing.T) {
-		for what := range ofEtcd {
+		for what := range hostileAnswers {
 			for _, of := range []string{"", pathOfList} {
-				front.begin(ofEtcd[what], of)
+				front.begin(hostileAnswers[what], of)
 				check(t, start(""), 0, what, of)
 			}
 		}
 	})
 	t.Run("start_timeout", func(t *testing.T) {
-		for what := range ofEtcd {
-			front.begin(ofEtcd[what], pathOfList)
+		for what := range hostileAnswers {
+			front.begin(hostileAnswers[what], pathOfList)
 			if status := start("start_timeout = 1").wait(); status != exitFailure {
 				t.Errorf("%s: exit status %d", what, status)
 			}

@@ -58,7 +58,7 @@ func TestEtcdPage(t *testing.T) {
 	before := start()
 	wg.Go(func() { before.take(ctx) })
 	before.serving()
-	before.goesOn("after the snapshot")
+	before.awaitMore("after the snapshot")
 	c.Members[0].Kill()
 	waits := start()
 	wg.Go(func() { waits.take(ctx) })
@@ -81,7 +81,7 @@ func TestEtcdPage(t *testing.T) {
 	c.Members[0].Restore(filepath.Join(dir, "restored"))
 	waits.serving()
 	for _, n := range []*etcdNode{before, waits} {
-		n.goesOn("with the restored store")
+		n.awaitMore("with the restored store")
 	}
 	stop()
 	wg.Wait()

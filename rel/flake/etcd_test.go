@@ -22,7 +22,7 @@ import (
 
 const etcdHold = 3 * time.Second
 
-// etcdNode is a node with a number from etcd. It makes ids continuously.
+// etcdNode is a node with a number from etcd, and the ids that were taken from it.
 type etcdNode struct {
 	t       *testing.T
 	config  string
@@ -120,8 +120,8 @@ func (n *etcdNode) serving() {
 	n.mu.Unlock()
 }
 
-// goesOn waits until there are more ids of all formats.
-func (n *etcdNode) goesOn(what string) {
+// awaitMore waits until there are more ids of all formats.
+func (n *etcdNode) awaitMore(what string) {
 	n.t.Helper()
 	n.mu.Lock()
 	before := map[string]int{}
@@ -179,10 +179,10 @@ func TestEtcd(t *testing.T) {
 		wg.Go(func() { n.take(ctx) })
 	}
 	paused, killed, third, waits := nodes[0], nodes[1], nodes[2], nodes[3]
-	paused.goesOn("at the start")
+	paused.awaitMore("at the start")
 	paused.process.signal(syscall.SIGSTOP)
 	waits.serving() // with the number of the paused node
-	waits.goesOn("with the number of the paused node")
+	waits.awaitMore("with the number of the paused node")
 	waits.wantMetric(`flake_worker_info{from="etcd",generator="orders"} 1`)
 	waits.wantMetric(`flake_worker_left_seconds{generator="events"} `)
 	paused.process.signal(syscall.SIGCONT)
@@ -192,11 +192,11 @@ func TestEtcd(t *testing.T) {
 	killed.start()
 	leader := c.Leader()
 	leader.Kill()
-	third.goesOn("after the leader was killed")
+	third.awaitMore("after the leader was killed")
 	leader.Start()
 	leader = c.Leader()
 	leader.Pause()
-	third.goesOn("while the leader is paused")
+	third.awaitMore("while the leader is paused")
 	leader.Resume()
 	waits.process.signal(syscall.SIGTERM) // frees its number for another node
 	if status := waits.process.wait(); status != 0 {
@@ -204,7 +204,7 @@ func TestEtcd(t *testing.T) {
 	}
 	killed.serving()
 	for _, n := range []*etcdNode{paused, killed, third} {
-		n.goesOn("at the end")
+		n.awaitMore("at the end")
 	}
 	stop()
 	wg.Wait()

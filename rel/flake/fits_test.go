@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// checked runs flake check, repeatedly if etcd does not answer in time. The exit status and the
-// findings must be as given, and the command must change nothing.
+// checked runs flake check, again if etcd did not answer in time. The exit status and the codes of the findings must
+// be as given. Unless a node is running, no file may change.
 func checked(t *testing.T, config string, running bool, status int, codes ...host.Code) (r host.Report) {
 	t.Helper()
 	before := contents(t, filepath.Dir(config))
@@ -112,7 +112,7 @@ func TestCheckEtcd(t *testing.T) {
 	t.Parallel()
 	c, s := startEtcd(t)
 	file := etcdConfig(t, c.Endpoints(), time.Minute, "")
-	the := func(generation uint64) workers.Entry {
+	entryOf := func(generation uint64) workers.Entry {
 		t.Helper()
 		all, err := workers.List(t.Context(), s, "flake")
 		if err != nil || len(all) != 1 || all[0].Generation != generation {
@@ -134,7 +134,7 @@ func TestCheckEtcd(t *testing.T) {
 		t.Errorf("without a file: %+v", r)
 	}
 	n := start()
-	number := the(1).Number
+	number := entryOf(1).Number
 	resumes := func(when string, running bool) {
 		t.Helper()
 		r := checked(t, file, running, 0)
@@ -145,13 +145,13 @@ func TestCheckEtcd(t *testing.T) {
 	}
 	resumes("while it runs", true)
 	kill(n)
-	before := the(1)
+	before := entryOf(1)
 	resumes("after a kill", false)
-	if after := the(1); after != before {
+	if after := entryOf(1); after != before {
 		t.Errorf("etcd had %+v, and has %+v", before, after)
 	}
 	n = start()
-	if the(2).Number != number {
+	if entryOf(2).Number != number {
 		t.Error("it has another number")
 	}
 	kill(n)

@@ -16,7 +16,7 @@ import (
 )
 
 // format is the size of an id, and the bits of its second-to-last byte that are not part of the
-// sequence. The whole last byte belongs to the sequence; time and number come before.
+// sequence. The last byte belongs to the sequence, and the bytes before these two to the time and the number.
 type format struct {
 	size int
 	mask byte
@@ -111,7 +111,7 @@ func (g *given) add(node, generator string, data []byte) bool {
 // findings counts errors in ids.
 type findings struct {
 	twice  int
-	shared int // ids whose number and time an id of another node also has
+	shared int // ids with the same number and time as an id of another node
 }
 
 func judge(ids []givenID, f format) (found findings) {
@@ -132,8 +132,8 @@ func judge(ids []givenID, f format) (found findings) {
 	return found
 }
 
-// table shows how long there were no ids during each fault. A number counts as unused only after
-// a sixth of hold.
+// table shows for how long each fault stopped the ids. A number counts as unused once it was not used for a
+// sixth of hold.
 func (g *given) table(faults []fault) string {
 	const none = "-"
 	var out strings.Builder

@@ -207,7 +207,7 @@ func (f *trial) stop() *given {
 // kinds are the faults, the most important first.
 var kinds = []struct {
 	what string
-	do   func(f *trial, n *trialNode) // n hands out ids
+	do   func(f *trial, n *trialNode) // n is one of the nodes that hand out ids
 	node bool                         // the fault affects only the node
 }{
 	{"SIGSTOP for three times hold", func(_ *trial, n *trialNode) { n.pause(3 * etcdHold) }, true},
@@ -230,7 +230,7 @@ var kinds = []struct {
 	{"its requests to etcd dropped for twice hold", func(_ *trial, n *trialNode) {
 		n.cut(n.link.DropRequests, 2*etcdHold)
 	}, true},
-	{"SIGTERM", (*trial).goodOrder, true},
+	{"SIGTERM", (*trial).stopCleanly, true},
 	{"etcd's leader killed", func(f *trial, _ *trialNode) { f.kill(f.etcd.Leader()) }, false},
 	{"all of etcd paused for twice hold", func(f *trial, _ *trialNode) {
 		for _, m := range f.etcd.Members {
@@ -315,8 +315,8 @@ func (f *trial) workers(args ...string) (out string) {
 	return out
 }
 
-// goodOrder stops a node cleanly, and starts it again when another node has its number.
-func (f *trial) goodOrder(n *trialNode) {
+// stopCleanly stops a node cleanly, and starts it again when another node has its number.
+func (f *trial) stopCleanly(n *trialNode) {
 	if status := n.end(syscall.SIGTERM); status != 0 {
 		f.t.Errorf("exit status %d", status)
 	}
@@ -335,7 +335,7 @@ func (f *trial) kill(m *etcdtest.Member) {
 // TestFleet runs eight nodes with six numbers from a real etcd of three members, so two nodes
 // always wait for a number. Erlang nodes constantly take ids of three formats, while faults hit
 // nodes and etcd one after another. No id repeats, and no two nodes have the same number at the
-// same time. This runs it for longer, and prints how long each fault stops the ids:
+// same time. This command runs it for longer, and prints how long each fault stops the ids:
 //
 //	go test -v -run TestFleet ./rel/flake -fleet.time=3m
 func TestFleet(t *testing.T) {
@@ -378,7 +378,7 @@ func TestFleet(t *testing.T) {
 	t.Logf("%d faults, %d answers\n%s", len(f.faults), g.answers, g.table(f.faults))
 }
 
-// The trial finds repeated ids if nodes with different prefixes have the same number.
+// A trial finds repeated ids if two nodes have the same number, here because their prefixes differ.
 func TestFleetFinds(t *testing.T) {
 	t.Parallel()
 	f := startTrial(t, 1, "numbers = 1\nprefix = 'a'", "numbers = 1\nprefix = 'b'")

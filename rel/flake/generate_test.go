@@ -99,8 +99,8 @@ func TestGenerateRefuses(t *testing.T) {
 	}
 }
 
-// A node's file has a mark for each generator, and generate does not know which of them belongs
-// to a number.
+// generate refuses a node's file: it has a mark for each generator, and generate cannot know which of them belongs to
+// its number.
 func TestGenerateInFileOfNode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timestamp")
 	marks, err := flake.OpenMarks(path, nil)
@@ -121,8 +121,7 @@ func TestGenerateInFileOfNode(t *testing.T) {
 	}
 }
 
-// If the reader of its output exits, SIGPIPE ends generate, but its mark is exact, so the next run need not
-// wait.
+// If the reader of its output exits, SIGPIPE ends generate. The saved mark is exact, so the next run need not wait.
 func TestGenerateBrokenPipe(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	testenv.Need(t, "bash", "head")

@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// generatorOf returns the name of the generator of a format on a node with generatorsOf.
+// generatorOf returns the name that generatorsOf gives to the generator of a format.
 func generatorOf(k *formats.Kind) string {
 	if k.Name == "flake" {
 		return k.Name

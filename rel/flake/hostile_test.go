@@ -81,7 +81,7 @@ func TestSilentAndDripping(t *testing.T) {
 	for range 200 {
 		silent = dial(t, n.addr)
 	}
-	meanwhile := 0 // calls answered before the node hangs up on silent peers
+	answered := 0 // calls answered while the node had not hung up on a silent peer
 	var dripping sync.WaitGroup
 	over := make(chan struct{})
 	for i := range 50 {
@@ -104,7 +104,7 @@ func TestSilentAndDripping(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), setupTime+time.Second)
 	defer cancel()
-	for calls := 0; ctx.Err() == nil || meanwhile == 0 && calls < 20; calls++ {
+	for calls := 0; ctx.Err() == nil || answered == 0 && calls < 20; calls++ {
 		ctx, cancel := context.WithTimeout(t.Context(), bound)
 		c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
 		if err != nil {
@@ -117,14 +117,14 @@ func TestSilentAndDripping(t *testing.T) {
 		cancel()
 		silent.SetReadDeadline(time.Now().Add(time.Millisecond))
 		if _, err := silent.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-			meanwhile++
-		} else if meanwhile == 0 { // the node hung up before it answered a call
+			answered++
+		} else if answered == 0 { // the node hung up before it answered a call
 			silent = dial(t, n.addr)
 		}
 	}
 	close(over)
 	dripping.Wait()
-	if meanwhile == 0 {
+	if answered == 0 {
 		t.Error("nobody was served while others were silent")
 	}
 }

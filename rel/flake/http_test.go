@@ -101,7 +101,7 @@ func startHTTP(t *testing.T, command string) (n *flakeNode, url string) {
 	return n, n.await("  HTTP ")
 }
 
-// ask sends requests on many connections at once. Their receive buffers are small.
+// ask opens many connections with small receive buffers, and then sends a request on each.
 func ask(t *testing.T, url, path string, conns int) (all []net.Conn) {
 	t.Helper()
 	addr := strings.Trim(strings.TrimPrefix(url, "http:"), "/")
@@ -116,7 +116,7 @@ func ask(t *testing.T, url, path string, conns int) (all []net.Conn) {
 	return all
 }
 
-// An Erlang caller that leases some ids is not delayed by hundreds of callers that lease as many as they
+// An Erlang caller that leases 1000 ids at a time is not delayed by hundreds of callers that lease as many as they
 // can over HTTP.
 func TestHTTPLeases(t *testing.T) {
 	const conns, calls = 400, 10

@@ -59,17 +59,17 @@ func TestKillNine(t *testing.T) {
 	t.Logf("%d ids in %d lives", total, *kills)
 }
 
-// TestLeases kills the command in the same way while callers lease ids and others take single ones. No id
-// may be in two leases, or both in a lease and handed out singly.
+// TestLeases is like TestKillNine, with callers that lease ids and callers that take single ones. No id may be
+// handed out twice, in leases or singly.
 func TestLeases(t *testing.T) {
 	t.Parallel()
-	const lives = 3 // at least
+	const minLives = 3
 	port, config, folder := freePort(t), configFile(t, ""), t.TempDir()
 	startDaemon(t, port)
 	caller := spawnErl(t, port, nil, "leases="+folder)
 	var top flake.ID // handed out
 	total, life := 0, 0
-	for life < lives || total < *leases {
+	for life < minLives || total < *leases {
 		life++
 		n := spawn(t, port, command, "-noinput", "-config", config)
 		caller.await(fmt.Sprintf("CALLING %d", life))

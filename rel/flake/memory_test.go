@@ -53,8 +53,8 @@ func startPlain(t *testing.T, node string) *flakeNode {
 	return startCommand(t, command, "", node)
 }
 
-// TestHostileMemory attacks the command with several peers at a time. The command serves others at the same
-// time and afterwards, and needs little memory:
+// TestHostileMemory attacks the command with several peers at a time. At the same time and afterwards, the command
+// serves others, and it needs little memory:
 //
 //	go test -v -parallel 1 -run 'TestHostileMemory$' ./rel/flake -hostile.conns=10000 -hostile.time=15s
 func TestHostileMemory(t *testing.T) {
@@ -214,10 +214,10 @@ func repeated(over <-chan struct{}, do func()) (all latencies) {
 func serving(t *testing.T, n *flakeNode, c *client.Conn, attackers *sync.WaitGroup) string {
 	t.Helper()
 	over := make(chan struct{})
-	least := time.After(*hostileTime)
+	minimum := time.After(*hostileTime)
 	go func() {
 		attackers.Wait()
-		<-least
+		<-minimum
 		close(over)
 	}()
 	var callers, requests latencies
@@ -263,7 +263,7 @@ func serving(t *testing.T, n *flakeNode, c *client.Conn, attackers *sync.WaitGro
 	return fmt.Sprintf("newcomers %v; a caller %v, %d failed; HTTP %v, %d failed", newcomers, callers, lost, requests, refused)
 }
 
-// served connects and calls, as a new caller does.
+// served fails the test unless a new caller is admitted and gets an id.
 func served(t *testing.T, n *flakeNode) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -48,12 +48,12 @@ func script(t *testing.T, line string, args ...any) (path string) {
 
 // If the reader of the log stalls or ends, callers are still admitted, and the node stops cleanly.
 func TestLogNotRead(t *testing.T) {
-	for _, reader := range []string{"stalls", "goes"} {
+	for _, reader := range []string{"stalls", "ends"} {
 		t.Run(reader, func(t *testing.T) {
 			t.Parallel()
 			log, f := fifo(t)
 			n := startCommand(t, script(t, "exec %q \"$@\" 2> %q", command, log), "", fmt.Sprintf("cookie = %q", cookie))
-			if reader == "goes" {
+			if reader == "ends" {
 				f.Close()
 			}
 			for i := range 30 { // three times the limit on lines with the same message

@@ -23,9 +23,9 @@ func (n *flakeNode) peer(name string) *attacker {
 	return &attacker{Conn: dialAs(n.t, n.addr, name), node: n, self: etf.NewPid(etf.Atom(name), 1, 0, 1)}
 }
 
-// ask sends a process's gen_server:call to flake.
-func (a *attacker) ask(by etf.Pid, tag int, request etf.Term) {
-	a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{by, a.ref(tag)}, request})
+// ask sends flake a gen_server:call of the process caller.
+func (a *attacker) ask(caller etf.Pid, tag int, request etf.Term) {
+	a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{caller, a.ref(tag)}, request})
 }
 
 // answer reads until an answer arrives, and returns its tag.

@@ -16,7 +16,7 @@ type reloaded struct {
 	*flakeNode
 	path string
 	head string // of the configuration, with the keys that stay
-	logs int    // bytes of its output that have been looked at
+	logs int    // bytes of its output that next has searched
 }
 
 // hangUp writes the configuration, sends SIGHUP, and returns the line of the log that
@@ -142,7 +142,7 @@ func TestReload(t *testing.T) {
 func TestSecretsAreWatched(t *testing.T) {
 	t.Parallel()
 	cookie := filepath.Join(t.TempDir(), "cookie")
-	lead := func(secret string) { // as Kubernetes updates a volume
+	linkTo := func(secret string) { // as Kubernetes updates a volume
 		t.Helper()
 		to := filepath.Join(t.TempDir(), "cookie")
 		rewrite(t, to, secret)
@@ -150,13 +150,13 @@ func TestSecretsAreWatched(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lead("old")
+	linkTo("old")
 	r, token := startReloaded(t, "[node]\ncookie_file = '"+cookie+"'\n")
 	for _, step := range []struct {
 		change func()
 		want   string
 	}{
-		{func() { lead("new") }, `the configuration was reloaded" keys=node.cookie`},
+		{func() { linkTo("new") }, `the configuration was reloaded" keys=node.cookie`},
 		{func() { rewrite(t, token, "short") }, "http.token_file"},
 		{func() { rewrite(t, token, "fedcba9876543210") }, `the configuration was reloaded" keys=http.token_file`},
 	} {

@@ -116,7 +116,7 @@ var behind = map[string]string{
 // that also has code other than constants behind it. No limit and no row may be missing.
 func TestSecurityTable(t *testing.T) {
 	source := newSource(t, "../..")
-	told, found := map[string]bool{}, map[string]bool{}
+	stated, found := map[string]bool{}, map[string]bool{}
 	for _, row := range securityTable(t) {
 		where := behind[row[0]]
 		names, err := source.where(where)
@@ -128,7 +128,7 @@ func TestSecurityTable(t *testing.T) {
 		all := true
 		var values []quantity
 		for _, n := range names {
-			told[n.dir], told[n.dir+"."+n.name] = true, true
+			stated[n.dir], stated[n.dir+"."+n.name] = true, true
 			if n.value == nil {
 				all = false
 				continue
@@ -149,17 +149,17 @@ func TestSecurityTable(t *testing.T) {
 			t.Errorf("SECURITY.md has no row %q", row)
 		}
 	}
-	if len(told) < 40 {
-		t.Errorf("only %d limits: %v", len(told), told)
+	if len(stated) < 40 {
+		t.Errorf("only %d limits: %v", len(stated), stated)
 	}
 	for dir, p := range source.packages {
-		if !told[dir] {
+		if !stated[dir] {
 			continue
 		}
 		for _, name := range p.limits {
 			full := dir + "." + name
 			_, none := noLimits[full]
-			if none == told[full] {
+			if none == stated[full] {
 				t.Errorf("%s must be either in the table of SECURITY.md or in noLimits", full)
 			}
 			delete(noLimits, full)
@@ -234,18 +234,18 @@ func quantities(text string) (all []quantity) {
 	return all
 }
 
-// lacks returns the first of values that is missing from told, which must contain them in order. A
-// number in told may stand for several equal values in a row.
-func lacks(told, values []quantity) *quantity {
+// lacks returns the first of values that is missing from stated, which must contain them in order. A
+// number in stated may stand for several equal values in a row.
+func lacks(stated, values []quantity) *quantity {
 	for i, v := range values {
 		if i > 0 && v == values[i-1] {
 			continue
 		}
-		at := slices.Index(told, v)
+		at := slices.Index(stated, v)
 		if at < 0 {
 			return &values[i]
 		}
-		told = told[at+1:]
+		stated = stated[at+1:]
 	}
 	return nil
 }

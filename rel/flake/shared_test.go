@@ -98,8 +98,8 @@ func ownAddress(t *testing.T) string {
 	return "127.0.0.1"
 }
 
-// All callers at one address are admitted at once, although another peer at that address opens thousands
-// of silent connections.
+// Many callers that connect from one address at the same time are all admitted, although another peer at that
+// address opens thousands of silent connections.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	n := startShared(t)
@@ -125,8 +125,8 @@ func TestSharedAddress(t *testing.T) {
 	n.erlComes()()
 }
 
-// Callers just below the limit on concurrent handshakes do not end each other's handshakes, despite
-// wrong cookies and silent callers.
+// Handshakes just below the limit on their number do not end each other, although the node delays this address
+// for wrong cookies, and some callers are silent.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	const callers, silent, most = 1020, 20, 3 * 1020

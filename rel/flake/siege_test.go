@@ -43,12 +43,12 @@ var together = []struct {
 	{"frames that do not end", 400, func(s *siege, _ int) { s.unfinished(64<<10-4, 60<<10) }},
 	{"large frames that do not end", 4, func(s *siege, _ int) { s.unfinished(dist.MaxFrame, dist.MaxFrame/2) }},
 	{"monitors", 400, (*siege).monitoring},
-	{"monitors and links taken back", 4, (*siege).takenBack},
+	{"monitors and links set and removed", 4, (*siege).setAndRemoved},
 	{"connections", 3300, (*siege).idle},
-	{"silence towards EPMD", 1100, (*siege).silentEPMD},
+	{"silent connections to EPMD", 1100, (*siege).silentEPMD},
 	{"leases by HTTP", 200, (*siege).leases},
 	{"wrong cookies", 1, (*siege).wrongCookies},
-	{"silence towards the node", 1, (*siege).silent},
+	{"silent connections to the node", 1, (*siege).silent},
 	{"calls in another's name", 2, (*siege).inAnothersName},
 	{"large answers not read", 4, (*siege).notRead},
 }
@@ -143,7 +143,7 @@ func (s *siege) as(name string) *attacker {
 	}
 }
 
-// again calls do as one attacker after another, each for a while.
+// again calls do repeatedly until the end of the siege, each time on a new connection.
 func (s *siege) again(name string, do func(a *attacker)) {
 	for ; s.ctx.Err() == nil; s.pause(time.Second) {
 		if a := s.as(name); a != nil {
@@ -214,7 +214,7 @@ func (s *siege) monitoring(i int) {
 	})
 }
 
-func (s *siege) takenBack(int) {
+func (s *siege) setAndRemoved(int) {
 	const many = 100_000
 	s.again("", func(a *attacker) {
 		go untilEnded(a)

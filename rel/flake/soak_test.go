@@ -28,7 +28,7 @@ import (
 var soakTime = flag.Duration("soak.time", 2*time.Minute, "how long TestSoak runs")
 
 // TestSoak runs two nodes through an operator's day in fast motion. At the end, the node that was never
-// stopped does not use more resources than earlier, and no id has repeated.
+// stopped uses no more resources than earlier, and no id has repeated.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t)
@@ -60,7 +60,7 @@ func TestSoak(t *testing.T) {
 	for ; ctx.Err() == nil && !t.Failed(); events++ {
 		event := day[events%len(day)]
 		event.happen(s)
-		s.goesOn(event.name)
+		s.awaitRecovery(event.name)
 	}
 }
 
@@ -124,8 +124,8 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// withClock builds the command with a clock that is ahead by as many ns as a file says. The command
-// also writes its number of goroutines to a file.
+// withClock builds the command with a clock that is ahead by the number of ns in file. The command also writes its
+// number of goroutines to a file whose name is file and its pid.
 func withClock(t *testing.T, file string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -232,14 +232,14 @@ func (s *soak) guess(ctx context.Context) {
 			return
 		}
 		if _, err := handshake.Start(c, nodeName, handshake.Options{Node: "guess@127.0.0.1", Creation: 1, Cookie: "guess"}); err == nil {
-			s.t.Error("a wrong cookie was taken")
+			s.t.Error("a wrong cookie was accepted")
 		}
 		c.Close()
 	}
 }
 
-// goesOn waits until the steady node hands out ids and is registered.
-func (s *soak) goesOn(after string) {
+// awaitRecovery waits until the steady node hands out ids and is registered.
+func (s *soak) awaitRecovery(after string) {
 	s.t.Helper()
 	await(s.t, "everything works after: "+after, func() bool {
 		answer, err := s.web.Get(s.url + "/readyz")
@@ -331,7 +331,8 @@ func (s *soak) sample(ctx context.Context) {
 	}
 }
 
-// judge compares the last quarter of the time with the second, and plots the whole.
+// judge fails the test if a resource is used more in the last quarter of the time than in the second. It plots all
+// samples.
 func (s *soak) judge(took time.Duration) {
 	quarter := len(s.samples) / 4
 	if quarter == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// The attacks in this file add up over connections.
+// The attacks in this file do harm only if many connections make them.
 
 // watches sets several hundred monitors or links.
 func (a *attacker) watches() {
@@ -33,8 +33,8 @@ func (a *attacker) watches() {
 
 var oneByOne sync.Mutex
 
-// takenBack sets and removes monitors and links while no other attacker does.
-func (a *attacker) takenBack() {
+// setAndRemoved sets and removes monitors and links, as the only attacker at that time.
+func (a *attacker) setAndRemoved() {
 	oneByOne.Lock()
 	defer oneByOne.Unlock()
 	const many = 100_000

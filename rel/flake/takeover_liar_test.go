@@ -70,14 +70,14 @@ func startLiar(t *testing.T, step string, lie func(l *liar) (etf.Term, error)) *
 			},
 			{Module: "erl_eval", Function: "exprs", Arity: 2}: func(args []etf.Term) (etf.Term, error) {
 				order, _ := args[0].(etf.String)
-				told := string(etf.Format(nil, args[1]))
+				bindings := string(etf.Format(nil, args[1]))
 				switch {
 				case strings.Contains(string(order), "sys:suspend") && step == "guard",
-					strings.Contains(told, "{'Order',halt}") && step == "halt":
+					strings.Contains(bindings, "{'Order',halt}") && step == "halt":
 					return lie(l)
 				case strings.Contains(string(order), "sys:suspend"):
 					return l.suspended(l.state()), nil
-				case strings.Contains(told, "{'Order',resume}"):
+				case strings.Contains(bindings, "{'Order',resume}"):
 					l.released.Store(true)
 				}
 				return evaluated(etf.Atom("done")), nil
@@ -126,20 +126,20 @@ func (l *liar) take(t *testing.T) (status int, said string) {
 	t.Setenv("PATH", "") // so that no epmd is found
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	out := &told{text: "hands out ids", then: cancel}
+	out := &trigger{text: "hands out ids", then: cancel}
 	status = run(ctx, []string{"takeover", "-from", nodeName, "-config", file}, out, out)
 	return status, out.String()
 }
 
-// told is output that calls then once it contains text.
-type told struct {
+// trigger is output that calls then when it contains text.
+type trigger struct {
 	mu   sync.Mutex
 	out  bytes.Buffer
 	text string
 	then func()
 }
 
-func (o *told) Write(b []byte) (int, error) {
+func (o *trigger) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.out.Write(b)
@@ -149,7 +149,7 @@ func (o *told) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (o *told) String() string {
+func (o *trigger) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.out.String()

@@ -25,13 +25,13 @@ func (o *originalNode) signals() {
 		if signal == syscall.SIGKILL { // the command could not clean up
 			o.cleanUp()
 		}
-		o.goesOn(signal.String())
+		o.mustContinue(signal.String())
 	}
 	o.trick(etf.Atom("none"))
 }
 
-// late tells the original to halt when the guard's time is up. The time counts from the start of the guard; counted
-// from when the guard began to wait, it would not be up yet.
+// late tells the original to halt when the guard's time is up. The time counts from the start of the guard. If it
+// counted from when the guard began to wait, it would not be up yet.
 func (o *originalNode) late() {
 	t := o.t
 	ctx, cancel := context.WithTimeout(t.Context(), patience/4)
@@ -57,10 +57,10 @@ func (o *originalNode) late() {
 			t.Error(err)
 		}
 	}
-	o.goesOn("late")
+	o.mustContinue("late")
 }
 
-// trick sets what the original's server does once it is suspended.
+// trick sets what the stand-in's server does once it is suspended.
 func (o *originalNode) trick(trick etf.Term) {
 	o.tell("persistent_timer", etf.Tuple{etf.Atom("trick"), trick})
 }

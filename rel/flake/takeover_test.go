@@ -114,10 +114,10 @@ func (o *originalNode) fails(what string, env, flags string, status int, want st
 	if got := p.wait(); got != status || !strings.Contains(p.output(), want) {
 		o.t.Errorf("%s: exit status %d, want %d and %s\n%s", what, got, status, want, p.output())
 	}
-	o.goesOn(what)
+	o.mustContinue(what)
 }
 
-func (o *originalNode) goesOn(what string) {
+func (o *originalNode) mustContinue(what string) {
 	o.t.Helper()
 	if _, err := o.call("flake", etf.Atom("anything")); err != nil {
 		o.t.Fatalf("%s: the original: %v", what, err)
@@ -127,8 +127,8 @@ func (o *originalNode) goesOn(what string) {
 	}
 }
 
-// TestTakeover takes over from the original while an Erlang node calls. Before that, takeovers fail in every
-// way. Calls may fail only at the end, and each caller's connection ends once.
+// TestTakeover takes over from the original while an Erlang node calls, after takeovers that fail in every
+// way. Calls may fail only during the last takeover, and each caller's connection ends once.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	o := startOriginal(t)
@@ -239,7 +239,7 @@ func (o *originalNode) refusals() {
 	}
 }
 
-// dryRun shows who uses the original, which continues.
+// dryRun checks that a dry run shows who uses the original, which continues.
 func (o *originalNode) dryRun() {
 	o.tell("persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("neighbour")})
 	p := o.takeover(nil, "-dry-run")
@@ -252,7 +252,7 @@ func (o *originalNode) dryRun() {
 			o.t.Errorf("it does not say %q:\n%s", want, p.output())
 		}
 	}
-	o.goesOn("dry run")
+	o.mustContinue("dry run")
 	o.tell("persistent_timer", etf.Tuple{etf.Atom("kill"), etf.Atom("neighbour")})
 }
 

@@ -22,13 +22,13 @@ var (
 )
 
 const (
-	// beams is how many of the callers are Erlang nodes.
+	// beams is the number of callers that are Erlang nodes.
 	beams = 24
 
-	// arriving is how many connect at a time.
+	// arriving is the number of callers that connect at the same time.
 	arriving = 256
 
-	// few is how many callers call before all do, for comparison.
+	// few is the number of callers that call before all do, for comparison.
 	few = beams + 10
 )
 

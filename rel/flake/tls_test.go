@@ -93,7 +93,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Either side may refuse, and the node logs each refusal once.
+// Whether the caller or the node refuses the connection, the node logs the refusal once.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")

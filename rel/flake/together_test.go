@@ -25,7 +25,7 @@ var (
 	attackBound = flag.Duration("attack.bound", time.Minute, "the time within which its honest calls must be answered")
 )
 
-// TestTogether attacks the command in many ways at once, while an Erlang node calls it
+// TestTogether attacks the command in many ways at the same time, while an Erlang node calls it
 // from 32 processes and leases from four, and other nodes come and go. All calls are
 // answered, and when the attackers have gone, everything is as before. The following shows
 // what the node promises:
@@ -135,7 +135,7 @@ func alone(t *testing.T, n *flakeNode) bool {
 	return true
 }
 
-// noneTwice checks the runs in the files of a folder.
+// noneTwice fails the test if an id is in two of the runs in a folder's files.
 func noneTwice(t *testing.T, folder string) {
 	t.Helper()
 	files, err := os.ReadDir(folder)

@@ -68,7 +68,7 @@ func TestLogKeys(t *testing.T) {
 	}
 }
 
-// keysOf returns the keys of a call that logs, or that gives a logger attributes.
+// keysOf returns the keys of a call that logs, or that adds attributes to a logger.
 func keysOf(c *ast.CallExpr) (keys []string) {
 	f, ok := c.Fun.(*ast.SelectorExpr)
 	if !ok {

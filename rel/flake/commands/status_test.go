@@ -22,7 +22,7 @@ func TestTextOf(t *testing.T) {
 	}
 }
 
-// The mark of an idle node is behind the clock, which is a problem only if the node is not ready.
+// A mark behind the clock is shown as idle, unless the node is not ready.
 func TestLead(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {

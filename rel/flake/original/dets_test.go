@@ -44,7 +44,7 @@ func detsFiles(tb testing.TB) map[string][]byte {
 	return files
 }
 
-// The time that make-dets.erl writes.
+// written is the time that make-dets.erl writes.
 const written = 1700000000123
 
 func TestReadDets(t *testing.T) {

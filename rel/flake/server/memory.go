@@ -24,7 +24,7 @@ const (
 	memorySteps         = 256
 	memoryCheck         = time.Second
 
-	// memoryPerHTTP is how much memory the node must have per HTTP connection; limit of it is for other uses.
+	// memoryPerHTTP is how much memory the node must have per HTTP connection; most of it is for other uses.
 	memoryPerHTTP = 512 << 10
 )
 

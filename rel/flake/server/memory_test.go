@@ -8,8 +8,8 @@ import (
 	"github.com/flake-go/flake/node"
 )
 
-// The limit is at limit the container's. It is above what connections hold, because otherwise the collector
-// would run all the time.
+// The limit grows with the connections, because below what they hold the collector would run all the time. It is at
+// most the container's.
 func TestMemoryFor(t *testing.T) {
 	for _, test := range []struct {
 		connections int

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Without a service manager, nothing is reported. A missing socket does not keep the node from starting. The
-// watchdog may be meant for another process.
+// Without a service manager, or if its socket is missing, the notifier does nothing. A watchdog for another process is
+// ignored.
 func TestOpenNotifier(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})

@@ -282,7 +282,7 @@ check("client", _, N) ->
          {ok, [_, Text]} = flake_client:ids(Client, 2, 62),
          {ok, [{time, _}, {worker, _}, {sequence, _}]} = flake_client:decompose(Client, Text, 62)
      end || {Client, Lease} <- [{direct, undefined}, {leasing, #{size => 100}}]];
-%% Says "READY" and waits for the end of the server.
+%% Prints "READY" and waits for the end of the server.
 check("stop", _, N) ->
     Ref = monitor(process, {flake, N}),
     monitor_node(N, true),
@@ -290,7 +290,7 @@ check("stop", _, N) ->
     io:format("READY~n"),
     receive {'DOWN', Ref, process, {flake, N}, Why} -> shutdown = Why end,
     receive {nodedown, N} -> ok end;
-%% Says "READY" and waits to be dialed.
+%% Prints "READY" and waits to be dialed.
 check("dialled", _, N) ->
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
     io:format("READY~n"),
@@ -318,11 +318,11 @@ check("collide", [Arg], N) ->
          ok = net_kernel:stop(),
          receive {nodedown, N, _} -> ok end
      end || Time <- lists:seq(1, list_to_integer(Times))];
-%% Says "READY", and sends the server nothing.
+%% Prints "READY", and sends the server nothing.
 check("up", _, _) ->
     io:format("READY~n"),
     receive after infinity -> ok end;
-%% Takes an id, says "READY", and sends nothing more.
+%% Takes an id, prints "READY", and sends nothing more.
 check("silent", _, N) ->
     id(N),
     io:format("READY~n"),
