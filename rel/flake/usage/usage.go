@@ -135,10 +135,7 @@ func Man(all []Command, version, about string, more []Section) string {
 	return p.String()
 }
 
-var (
-	escapes = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "\n.", "\n\\&.")
-	quotes  = strings.NewReplacer(`"`, `\(dq`)
-)
+var escapes = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "\n.", "\n\\&.")
 
 // roff escapes lines of text.
 func roff(text string) string {
@@ -149,4 +146,4 @@ func roff(text string) string {
 }
 
 // argument quotes text as one argument of a macro.
-func argument(text string) string { return `"` + quotes.Replace(roff(text)) + `"` }
+func argument(text string) string { return `"` + strings.ReplaceAll(roff(text), `"`, `\(dq`) + `"` }
