@@ -75,6 +75,14 @@ func (c *Certs) Config() *tls.Config {
 	return settings
 }
 
+// Source returns c.Config or, if there are no certificates, nil.
+func (c *Certs) Source() func() *tls.Config {
+	if c == nil {
+		return nil
+	}
+	return c.Config
+}
+
 func (c *Certs) versions() Versions { return VersionsOf(c.cert, c.key, c.ca) }
 
 // Versions shows whether files have changed: it holds their modification times, sizes and modes.

@@ -14,28 +14,25 @@ import (
 	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/node/reserve"
 	"github.com/flake-go/flake/rel/flake/cli"
-	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
 // httpEnd limits how long requests in progress may take when the node stops.
 const httpEnd = 5 * time.Second
 
 type door struct {
-	*idhttp.Server                    // nil until the door serves
-	certs          *credentials.Certs // or nil
+	*idhttp.Server // nil until the door serves
 	listener       net.Listener
 	scheme         string
 	metrics        net.Listener // or nil
 }
 
-// openDoor listens for HTTP if the configuration says so; otherwise it returns nil. If
-// certificates is nil, it serves HTTP without TLS.
-func openDoor(cfg config.HTTP, certificates *credentials.Certs, log *slog.Logger) (*door, error) {
+// openDoor listens for HTTP if the configuration says so; otherwise it returns nil.
+func openDoor(cfg config.HTTP, log *slog.Logger) (*door, error) {
 	if cfg.Listen == "" {
 		return nil, nil
 	}
 	scheme := "http://"
-	if certificates != nil {
+	if cfg.TLS.On {
 		scheme = "https://"
 	}
 	l, err := net.Listen(node.Network(cfg.Listen), cfg.Listen)
@@ -45,7 +42,7 @@ func openDoor(cfg config.HTTP, certificates *credentials.Certs, log *slog.Logger
 	if address, _, _ := net.SplitHostPort(cfg.Listen); !host.IsLoopback(address) && !cfg.TLS.On {
 		log.Warn("HTTP without TLS: anyone on the network can read requests, answers and the token")
 	}
-	d := &door{nil, certificates, reserve.Listener(l, log), scheme, nil}
+	d := &door{listener: reserve.Listener(l, log), scheme: scheme}
 	if cfg.Metrics != "" {
 		if l, err = net.Listen(node.Network(cfg.Metrics), cfg.Metrics); err != nil {
 			d.stop()
@@ -74,9 +71,6 @@ func surroundings(n *node.Node, secured func() *tls.Config) idhttp.Node {
 func (d *door) serve(o idhttp.Options) {
 	if d == nil {
 		return
-	}
-	if d.certs != nil {
-		o.TLS = d.certs.Config
 	}
 	d.Server = idhttp.New(o)
 	d.Serve(d.listener, d.metrics)

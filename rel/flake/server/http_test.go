@@ -48,7 +48,7 @@ func TestHTTPRefused(t *testing.T) {
 
 // 0.0.0.0 means all IPv4 addresses, and no IPv6 address.
 func TestHTTPIPv4(t *testing.T) {
-	d, err := openDoor(config.HTTP{Listen: "0.0.0.0:0", Open: true}, nil, slog.New(slog.DiscardHandler))
+	d, err := openDoor(config.HTTP{Listen: "0.0.0.0:0", Open: true}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +40,6 @@ type Server struct {
 	keeper     *epmd.Keeper // of Node
 	Generators generators.Set
 	http       *door                // or nil
-	secured    func() *tls.Config   // or nil
 	settings   settings             // current
 	seen       credentials.Versions // of the settings' secret files, before they were read
 	log        *slog.Logger
@@ -59,7 +57,7 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (s *Ser
 	if err := reserve.Enough(len(cfg.Generators)); err != nil {
 		return nil, err
 	}
-	s.secured = secure(s.settings.node, cfg.Node.Name, s.log)
+	warnOfCertificate(s.settings.node, cfg.Node.Name, s.log)
 	if cfg.Flake.TimestampPath == "" {
 		if cfg.Flake.TimestampPath, err = cli.TimestampPath(); err != nil {
 			return nil, err
@@ -74,7 +72,7 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (s *Ser
 		s.keeper.Close()
 		return nil, err
 	}
-	if s.http, err = openDoor(cfg.HTTP, s.settings.http, s.log); err != nil {
+	if s.http, err = openDoor(cfg.HTTP, s.log); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
@@ -110,7 +108,7 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 		Connections:        int(cfg.Node.MaxConnections),
 		ConnectionsPerHost: int(cfg.Node.MaxConnectionsPerHost),
 
-		TLS: s.secured,
+		TLS: s.settings.node.Source(),
 		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup",
 			Servers: append(s.Generators.Servers(s.log), node.Server{
 				Name: "persistent_timer", Module: "persistent_timer", Handler: iderl.Timer{IDs: first.IDs}})}},
@@ -124,8 +122,8 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 		return nil, errors.Join(err, s.Stop())
 	}
 	s.Node = n
-	s.http.serve(idhttp.Options{Generators: s.Generators.Doors(n), Node: surroundings(n, s.secured),
-		Access: s.settings.access, Connections: reserve.Quarter(httpWithin(memoryOf(cfg.Node))),
+	s.http.serve(idhttp.Options{Generators: s.Generators.Doors(n), Node: surroundings(n, s.settings.node.Source()),
+		TLS: s.settings.http.Source(), Access: s.settings.access, Connections: reserve.Quarter(httpWithin(memoryOf(cfg.Node))),
 		Recent: &lines.Recent, Log: s.log})
 	return s, nil
 }
@@ -215,11 +213,10 @@ func (s *Server) reload(load func() (config.Config, error)) error {
 
 // renewCertificates reads the certificate files that have changed, as the next connection would, and logs changes.
 func (s *Server) renewCertificates() {
-	if s.secured != nil {
-		s.secured()
-	}
-	if s.settings.http != nil {
-		s.settings.http.Config()
+	for _, c := range []*credentials.Certs{s.settings.node, s.settings.http} {
+		if c != nil {
+			c.Config()
+		}
 	}
 }
 

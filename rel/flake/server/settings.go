@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"slices"
@@ -15,13 +14,12 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// secure returns a function that returns the TLS settings of a node with certificates. It
-// warns about a certificate that other nodes may reject.
-func secure(s *credentials.Certs, name string, log *slog.Logger) func() *tls.Config {
-	if s == nil {
-		return nil
+// warnOfCertificate warns about a certificate that other nodes may reject. certs may be nil.
+func warnOfCertificate(certs *credentials.Certs, name string, log *slog.Logger) {
+	if certs == nil {
+		return
 	}
-	leaf := s.Config().Certificates[0].Leaf
+	leaf := certs.Config().Certificates[0].Leaf
 	_, host, _ := strings.Cut(name, "@")
 	if err := leaf.VerifyHostname(host); err != nil {
 		log.Warn("nodes that verify this node's certificate will refuse it", "err", err)
@@ -30,7 +28,6 @@ func secure(s *credentials.Certs, name string, log *slog.Logger) func() *tls.Con
 		log.Warn("nodes that verify this node's certificate will refuse it: it is not valid now",
 			"from", leaf.NotBefore, "until", leaf.NotAfter)
 	}
-	return s.Config
 }
 
 // reloadable are the keys that a running node can change. All others need a restart.
