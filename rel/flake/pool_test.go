@@ -120,6 +120,12 @@ func TestPassedOnUnread(t *testing.T) {
 	}
 }
 
+var (
+	pingArgs   = etf.List{etf.Atom("dead@127.0.0.1")} // a node that does not answer
+	castOfPing = etf.Tuple{etf.Atom("$gen_cast"),
+		etf.Tuple{etf.Atom("cast"), etf.Atom("net_adm"), etf.Atom("ping"), pingArgs, etf.Atom("user")}}
+)
+
 // However many slow functions a connection has called, it ends without delay.
 func TestPingsOfDeadHost(t *testing.T) {
 	t.Parallel()
@@ -139,15 +145,14 @@ func TestPingsOfDeadHost(t *testing.T) {
 	defer dead.Close()
 	for _, how := range []string{"cast", "call", "spawn"} {
 		a := n.peer(how + "@127.0.0.1")
-		args := etf.List{etf.Atom("dead@127.0.0.1")}
 		for i := range 600 {
 			switch how {
 			case "cast":
-				a.regSend("rex", etf.Tuple{etf.Atom("$gen_cast"), etf.Tuple{etf.Atom("cast"), etf.Atom("net_adm"), etf.Atom("ping"), args, etf.Atom("user")}})
+				a.regSend("rex", castOfPing)
 			case "call":
-				a.rex("net_adm", "ping", external(args))
+				a.rex("net_adm", "ping", external(pingArgs))
 			case "spawn":
-				a.spawn(i, "net_adm", "ping", external(args))
+				a.spawn(i, "net_adm", "ping", external(pingArgs))
 			}
 		}
 		a.flush()

@@ -153,9 +153,6 @@ func (s *siege) again(name string, do func(a *attacker)) {
 	}
 }
 
-// untilEnded reads until the node ends the connection.
-func untilEnded(a *attacker) { io.Copy(io.Discard, a) }
-
 func (s *siege) forgedExits(int) {
 	s.again("", func(a *attacker) {
 		for a.failed == nil {
@@ -178,15 +175,9 @@ func (s *siege) forgedExits(int) {
 func (s *siege) slowCasts(int) {
 	const name = "slow@127.0.0.1"
 	s.again(name, func(a *attacker) {
-		args := external(etf.List{etf.Atom("dead@127.0.0.1")})
 		for range 600 {
-			b := etf.AppendTupleHeader(nil, 5)
-			for _, t := range []etf.Atom{"cast", "net_adm", "ping"} {
-				b = append(b, external(t)...)
-			}
-			b = append(append(b, args...), external(etf.Atom("user"))...)
-			a.regSendRaw("rex", append(append(etf.AppendTupleHeader(nil, 2), external(etf.Atom("$gen_cast"))...), b...))
-			a.rex("net_adm", "ping", args)
+			a.regSend("rex", castOfPing)
+			a.rex("net_adm", "ping", external(pingArgs))
 		}
 		a.flush()
 		for range 200 {
@@ -202,7 +193,7 @@ func (s *siege) unfinished(announced, sent int) {
 	s.again("", func(a *attacker) {
 		a.announce(announced)
 		a.write(make([]byte, sent))
-		untilEnded(a)
+		a.awaitEnd()
 	})
 }
 
@@ -210,14 +201,14 @@ func (s *siege) monitoring(i int) {
 	s.again("", func(a *attacker) {
 		a.numbered(900, func(i int) { a.frame(a.control(19, a.self, etf.Atom("flake"), a.ref(i))) })
 		a.flush()
-		untilEnded(a)
+		a.awaitEnd()
 	})
 }
 
 func (s *siege) setAndRemoved(int) {
 	const many = 100_000
 	s.again("", func(a *attacker) {
-		go untilEnded(a)
+		go a.awaitEnd()
 		flake := s.pids["flake"]
 		for _, ops := range [][2]int64{{19, 1}, {20, 4}} { // MONITOR_P and LINK, DEMONITOR_P and UNLINK
 			a.numbered(many, func(i int) {
@@ -231,7 +222,7 @@ func (s *siege) setAndRemoved(int) {
 	})
 }
 
-func (s *siege) idle(int) { s.again("", untilEnded) }
+func (s *siege) idle(int) { s.again("", (*attacker).awaitEnd) }
 
 func (s *siege) silentEPMD(int) {
 	for ; s.ctx.Err() == nil; s.pause(time.Second) {
@@ -291,7 +282,7 @@ func (s *siege) silent(int) {
 // inAnothersName requests the largest answers for processes of the honest node.
 func (s *siege) inAnothersName(int) {
 	s.again("", func(a *attacker) {
-		go untilEnded(a)
+		go a.awaitEnd()
 		a.self = etf.NewPid("caller@127.0.0.1", 1, 0, 1)
 		a.bulk(func() bool { return a.failed == nil && s.pause(10*time.Millisecond) })
 	})
