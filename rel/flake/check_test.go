@@ -15,9 +15,7 @@ import (
 func checkedConfig(t *testing.T, dir, text string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	file := filepath.Join(dir, "sys.toml")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, strings.ReplaceAll(text, "DIR", dir))
 	var out, errs bytes.Buffer
 	code = run(t.Context(), append([]string{"-check-config", "-config", file}, args...), &out, &errs)
 	return code, strings.ReplaceAll(out.String(), dir, "DIR"), strings.ReplaceAll(errs.String(), dir, "DIR")
@@ -60,11 +58,8 @@ password_file = "DIR/password"
 listen = "127.0.0.1:0"
 token_file = "DIR/token"
 `, "-name", "flake@127.0.0.1")
-	want, err := os.ReadFile("testdata/check.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code != 0 || stdout != string(want) || stderr != "" {
+	want := readFile(t, "testdata/check.txt")
+	if code != 0 || stdout != want || stderr != "" {
 		t.Errorf("exit status %d, %s\ngot\n%swant\n%s", code, stderr, stdout, want)
 	}
 	if strings.Contains(stdout, "S3CRET") {

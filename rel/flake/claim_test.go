@@ -22,9 +22,7 @@ func TestOneWorkerTwice(t *testing.T) {
 		file := filepath.Join(dir, "sys.toml")
 		text := fmt.Sprintf("[node]\nname = %q\n[flake]\ntimestamp_path = %q\nworker_id = %q\n",
 			name+"@127.0.0.1", filepath.Join(dir, "timestamp"), worker)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, file, text)
 		return file
 	}
 	port := freePort(t)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -78,9 +77,7 @@ func TestCollide(t *testing.T) {
 			if err := s.Node.Connect(name); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil { // lets the caller continue
-				t.Fatal(err)
-			}
+			writeFile(t, filepath.Join(dir, name), "")
 		}
 		wantChecks(t, caller, check)
 	}

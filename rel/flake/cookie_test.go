@@ -57,9 +57,7 @@ func TestCookieOfLatin1(t *testing.T) {
 func TestOpenCookieFile(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	cookieFile := filepath.Join(os.Getenv("HOME"), ".erlang.cookie")
-	if err := os.WriteFile(cookieFile, []byte("S3CRET\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, cookieFile, "S3CRET\n")
 	if err := os.Chmod(cookieFile, 0o644); err != nil {
 		t.Fatal(err)
 	}

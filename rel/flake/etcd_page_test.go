@@ -17,11 +17,8 @@ import (
 // shellOf returns the first block of shell commands in a section of a page.
 func shellOf(t *testing.T, page, section string) string {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "\n## "+section+"\n")
+	text := readFile(t, page)
+	_, rest, _ := strings.Cut(text, "\n## "+section+"\n")
 	_, rest, _ = strings.Cut(rest, "```sh\n")
 	block, _, ok := strings.Cut(rest, "```\n")
 	if !ok {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,9 +19,7 @@ func TestEtcdRefusedSecured(t *testing.T) {
 	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")
 	secured, open := startSecuredEtcd(t, ca), etcdtest.Start(t, 1).Endpoints()[0]
 	wrong := filepath.Join(t.TempDir(), "wrong")
-	if err := os.WriteFile(wrong, []byte("wrong\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, wrong, "wrong\n")
 	as := func(user string) string {
 		return fmt.Sprintf("ca = %q\nuser = %q\npassword_file = %q", ca.File, user, wrong)
 	}

@@ -64,9 +64,7 @@ endpoints = ["%s"]
 hold = %d
 %s
 `, filepath.Join(dir, "timestamp"), strings.Join(endpoints, `", "`), hold/time.Second, more)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, path, text)
 	return path
 }
 

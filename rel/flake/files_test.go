@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,13 +21,7 @@ func TestFewFiles(t *testing.T) {
 	n := startCommand(t, script(t, "ulimit -n %d; exec %q \"$@\"", reserve.Needed, command), "",
 		fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"", cookie))
 	config := n.cmd.Args[slices.Index(n.cmd.Args, "-config")+1]
-	timestamp := func() string {
-		text, err := os.ReadFile(filepath.Join(filepath.Dir(config), "timestamp"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
+	timestamp := func() string { return readFile(t, filepath.Join(filepath.Dir(config), "timestamp")) }
 	caller, err := client.DialAddr(t.Context(), n.addr, nodeName, cookie)
 	if err != nil {
 		t.Fatal(err)

@@ -59,11 +59,8 @@ func contents(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	for _, f := range all {
-		data, err := os.ReadFile(filepath.Join(dir, f.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.WriteString(f.Name() + ": " + string(data) + "\n")
+		data := readFile(t, filepath.Join(dir, f.Name()))
+		text.WriteString(f.Name() + ": " + data + "\n")
 	}
 	return text.String()
 }
@@ -95,9 +92,7 @@ func TestCheck(t *testing.T) {
 	n = start()
 	n.signal(syscall.SIGTERM)
 	n.wait()
-	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "timestamp"), []byte("flake-mark 4 1"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(filepath.Dir(file), "timestamp"), "flake-mark 4 1")
 	if r := checked(t, file, false, 1, host.CodeFile); r.Start != host.StartRefuses {
 		t.Errorf("with a damaged file: %+v", r)
 	}
@@ -156,19 +151,12 @@ func TestCheckEtcd(t *testing.T) {
 	}
 	kill(n)
 
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, append(text, "prefix = 'other'\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, file)
+	writeFile(t, file, text+"prefix = 'other'\n")
 	if r := checked(t, file, false, 1, host.CodeElsewhere); r.Start != host.StartWaits || r.Wait == 0 {
 		t.Errorf("with another prefix: %+v", r)
 	}
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, text)
 	c.Members[0].Kill()
 	if r := checked(t, file, false, 1, host.CodeStore); r.Start != host.StartWaits || r.Number.Kept == nil {
 		t.Errorf("without etcd: %+v", r)

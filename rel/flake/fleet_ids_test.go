@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,12 +51,9 @@ func readGiven(t *testing.T, folder string) *given {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := readFile(t, file)
 		name := strings.Fields(filepath.Base(file))
-		if !g.add(name[0], name[1], data) {
+		if !g.add(name[0], name[1], []byte(data)) {
 			t.Fatalf("%s ends early", file)
 		}
 	}

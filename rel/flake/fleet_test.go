@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -185,9 +184,7 @@ func answers(line string) (all []int) {
 // stop ends the callers, and returns what they received.
 func (f *trial) stop() *given {
 	f.t.Helper()
-	if err := os.WriteFile(filepath.Join(f.ids, "stop"), nil, 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	writeFile(f.t, filepath.Join(f.ids, "stop"), "")
 	said := 0
 	for _, p := range f.callers {
 		wantChecks(f.t, p, "fleet")

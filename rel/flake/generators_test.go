@@ -111,7 +111,7 @@ func TestMarksOfBefore(t *testing.T) {
 	config := configFile(t, `epmd = "off"`)
 	appendTo(t, config, generatorsOf())
 	path := filepath.Join(filepath.Dir(config), "timestamp")
-	before := func(at time.Time) { rewrite(t, path+"-snowflakes", markOfBefore(at)) }
+	before := func(at time.Time) { writeFile(t, path+"-snowflakes", markOfBefore(at)) }
 	before(time.Now().Add(time.Hour))
 	p := spawn(t, freePort(t), command, "-noinput", "-config", config)
 	want := "generator snowflakes: the clock is behind the last id"
@@ -124,10 +124,10 @@ func TestMarksOfBefore(t *testing.T) {
 		p.await("  EPMD ")
 		p.signal(syscall.SIGKILL)
 		p.wait()
-		marks, err := os.ReadFile(path)
+		marks := readFile(t, path)
 		for _, k := range formats.Kinds {
-			if name := generatorOf(k); name != "flake" && !strings.Contains(lastSlot(string(marks)), `"`+name+`":`) {
-				t.Errorf("%q, %v, without %q", marks, err, name)
+			if name := generatorOf(k); name != "flake" && !strings.Contains(lastSlot(marks), `"`+name+`":`) {
+				t.Errorf("%q, without %q", marks, name)
 			}
 		}
 	}

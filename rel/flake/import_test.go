@@ -55,9 +55,7 @@ func TestImport(t *testing.T) {
 	dets := detsOf(t, "otp25/killed", modified)
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, at(name), text)
 	}
 	write("sys.config", `[{flake, [{interface, "lo"}, {timestamp_path, "`+dets+`"}, {allowable_downtime, 7200000}]}, {sasl, [{x, y}]}].`)
 	write("vm.args", "-name flake@127.0.0.1 -setcookie S3CRET +K true\n")
@@ -99,14 +97,14 @@ func TestImport(t *testing.T) {
 	if _, stderr, status := called(t, append(args, "-overwrite")...); status != 0 {
 		t.Errorf("with -overwrite: exit status %d, %s", status, stderr)
 	}
-	if text, err := os.ReadFile(at("sys.toml")); err != nil || !strings.Contains(string(text), "S3CRET") {
-		t.Errorf("%s, %v", text, err)
+	if text := readFile(t, at("sys.toml")); !strings.Contains(text, "S3CRET") {
+		t.Error(text)
 	}
 	if info, err := os.Lstat(at("sys.toml")); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if text, err := os.ReadFile(at("linked")); err != nil || string(text) != "another's" {
-		t.Errorf("%s, %v", text, err)
+	if text := readFile(t, at("linked")); text != "another's" {
+		t.Error(text)
 	}
 
 	if _, stderr, status := called(t, "import", "-dets", dets, "-timestamp", at("timestamp"), "-out", at("alone.toml")); status != exitUsage || !strings.Contains(stderr, "-out needs -sys-config or -vm-args") {
@@ -165,16 +163,14 @@ func TestImportTells(t *testing.T) {
 			time.Sleep(time.Until(time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)))
 			dets := detsOf(t, c.how, time.Now().Add(-c.ago))
 			dir := filepath.Dir(dets)
-			if err := os.WriteFile(filepath.Join(dir, "args"), []byte("-name flake@node1.example.com -\x1b"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, filepath.Join(dir, "args"), "-name flake@node1.example.com -\x1b")
 			names := strings.NewReplacer("DETS", dets, "DIR", dir)
 			stdout, stderr, status := called(t, strings.Fields("import "+names.Replace(c.more))...)
 			if status != c.status || strings.Contains(stdout, "\x1b") || !regexp.MustCompile(names.Replace(c.says)).MatchString(stdout+stderr) {
 				t.Errorf("%s, %s: exit status %d\n%s%s", c.how, c.more, status, stdout, stderr)
 			}
-			if data, err := os.ReadFile(dets); err != nil || len(data) < 5000 {
-				t.Errorf("%s: %d bytes are left, %v", c.how, len(data), err)
+			if data := readFile(t, dets); len(data) < 5000 {
+				t.Errorf("%s: %d bytes are left", c.how, len(data))
 			}
 		})
 	}

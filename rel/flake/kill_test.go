@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"encoding/binary"
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -92,12 +91,9 @@ func TestLeases(t *testing.T) {
 
 func readRuns(t *testing.T, path string) (runs []flake.Run) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, path)
 	const size = len(flake.ID{}) + 4
-	for run := range slices.Chunk(data, size) {
+	for run := range slices.Chunk([]byte(data), size) {
 		id := flake.ID(run[:len(flake.ID{})])
 		runs = append(runs, flake.Run{First: id, Count: int(binary.BigEndian.Uint32(run[len(id):]))})
 	}
@@ -106,11 +102,8 @@ func readRuns(t *testing.T, path string) (runs []flake.Run) {
 
 func readIDs(t *testing.T, path string) (ids []flake.ID) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for r := bytes.NewReader(data); r.Len() > 0; {
+	data := readFile(t, path)
+	for r := strings.NewReader(data); r.Len() > 0; {
 		var id flake.ID
 		if n, err := r.Read(id[:]); n != len(id) {
 			t.Fatalf("%s: %v", path, err)

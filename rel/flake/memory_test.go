@@ -292,11 +292,8 @@ func served(t *testing.T, n *flakeNode) {
 // memory reads a figure of the node's memory, in kB.
 func memory(t *testing.T, n *flakeNode, key string) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
+	status := readFile(t, fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
+	for line := range strings.Lines(status) {
 		if rest, ok := strings.CutPrefix(line, key+":"); ok {
 			kB, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))
 			if err != nil {

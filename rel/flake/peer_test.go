@@ -271,10 +271,24 @@ func configFile(t *testing.T, node string) string {
 	worker := flake.RandomWorker()
 	text := fmt.Sprintf("[node]\n%s\n[flake]\ntimestamp_path = %q\nworker_id = %q\n",
 		node, filepath.Join(dir, "timestamp"), worker)
+	writeFile(t, path, text)
+	return path
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return path
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // erl runs checks of testdata/caller.erl in an Erlang node with these flags.

@@ -35,11 +35,7 @@ func TestAlerts(t *testing.T) {
 	}
 	var texts [3]string
 	for i, path := range []string{"../files/alerts.yml", "testdata/alerts_test.yml", "../../docs/metrics.md"} {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts[i] = string(text)
+		texts[i] = readFile(t, path)
 	}
 	alerts := regexp.MustCompile(`(?m)^ *- alert: (\w+)$`).FindAllStringSubmatch(texts[0], -1)
 	if len(alerts) == 0 {
@@ -145,17 +141,14 @@ func everything(t *testing.T) *idhttp.Server {
 // queriesOf returns the queries of the dashboard by their panels.
 func queriesOf(t *testing.T) map[string]string {
 	t.Helper()
-	source, err := os.ReadFile("../files/grafana.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := readFile(t, "../files/grafana.json")
 	var dashboard struct {
 		Panels []struct {
 			Title   string
 			Targets []struct{ RefID, Expr string }
 		}
 	}
-	if err := json.Unmarshal(source, &dashboard); err != nil {
+	if err := json.Unmarshal([]byte(source), &dashboard); err != nil {
 		t.Fatal(err)
 	}
 	all := make(map[string]string)
@@ -188,9 +181,7 @@ func startPrometheus(t *testing.T, targets ...string) *prometheus {
 	config := filepath.Join(dir, "prometheus.yml")
 	text := fmt.Sprintf("global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 250ms}\nrule_files: [%q]\n"+
 		"scrape_configs: [{job_name: flake, static_configs: [{targets: [%s]}]}]\n", rules, strings.Join(targets, ", "))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, config, text)
 	addr := "127.0.0.1:" + freePort(t)
 	testenv.Need(t, "prometheus", "promtool")
 	cmd := exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)

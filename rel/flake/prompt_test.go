@@ -46,11 +46,8 @@ func TestPrompt(t *testing.T) {
 // prompt.
 func sessionOf(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, session, ok := strings.Cut(string(text), "```\n(")
+	text := readFile(t, file)
+	_, session, ok := strings.Cut(text, "```\n(")
 	if !ok {
 		t.Fatalf("%s: no session", file)
 	}

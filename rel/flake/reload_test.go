@@ -23,7 +23,7 @@ type reloaded struct {
 // has the text.
 func (r *reloaded) hangUp(node, text string) string {
 	r.t.Helper()
-	rewrite(r.t, r.path, node+r.head)
+	writeFile(r.t, r.path, node+r.head)
 	r.signal(syscall.SIGHUP)
 	return r.next(text)
 }
@@ -45,13 +45,6 @@ func (r *reloaded) next(text string) (found string) {
 	return found
 }
 
-func rewrite(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 const tokens = "0123456789abcdef"
 
 // startReloaded starts the command with these keys for [node], and HTTP with a token.
@@ -59,15 +52,12 @@ func startReloaded(t *testing.T, node string) (r *reloaded, token string) {
 	t.Helper()
 	dir := t.TempDir()
 	token = filepath.Join(dir, "token")
-	rewrite(t, token, tokens)
+	writeFile(t, token, tokens)
 	r = &reloaded{path: configFile(t, ""), head: "\n[http]\nlisten = \"127.0.0.1:0\"\ntoken_file = \"" + token + "\"\n"}
-	text, err := os.ReadFile(r.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, flake, _ := strings.Cut(string(text), "[flake]")
+	text := readFile(t, r.path)
+	_, flake, _ := strings.Cut(text, "[flake]")
 	r.head += "[flake]" + flake
-	rewrite(t, r.path, node+r.head)
+	writeFile(t, r.path, node+r.head)
 	r.flakeNode = startNode(t, "", "-config", r.path)
 	return r, token
 }
@@ -105,15 +95,15 @@ func TestReload(t *testing.T) {
 		t.Error(line)
 	}
 
-	rewrite(t, token, "fedcba9876543210")
+	writeFile(t, token, "fedcba9876543210")
 	if line, want := r.hangUp("[node]\ncookie = \"\"\nnet_ticktime = 1\n", "the configuration could not be reloaded"), `node.net_ticktime = 1`; !strings.Contains(line, want) {
 		t.Errorf("%s, want %s", line, want)
 	}
 	wantToken(tokens, 200)
-	rewrite(t, token, "short")
+	writeFile(t, token, "short")
 	r.hangUp(both, "the configuration could not be reloaded")
 	wantToken(tokens, 200)
-	rewrite(t, token, "fedcba9876543210")
+	writeFile(t, token, "fedcba9876543210")
 
 	const last = "[node]\ncookie = \"new\"\nname = \"other@127.0.0.1\"\nmax_connections = 1000\n"
 	line := r.hangUp(last, "the configuration was reloaded")
@@ -145,7 +135,7 @@ func TestSecretsAreWatched(t *testing.T) {
 	linkTo := func(secret string) { // as Kubernetes updates a volume
 		t.Helper()
 		to := filepath.Join(t.TempDir(), "cookie")
-		rewrite(t, to, secret)
+		writeFile(t, to, secret)
 		if err := errors.Join(os.Symlink(to, cookie+".new"), os.Rename(cookie+".new", cookie)); err != nil {
 			t.Fatal(err)
 		}
@@ -157,8 +147,8 @@ func TestSecretsAreWatched(t *testing.T) {
 		want   string
 	}{
 		{func() { linkTo("new") }, `the configuration was reloaded" keys=node.cookie`},
-		{func() { rewrite(t, token, "short") }, "http.token_file"},
-		{func() { rewrite(t, token, "fedcba9876543210") }, `the configuration was reloaded" keys=http.token_file`},
+		{func() { writeFile(t, token, "short") }, "http.token_file"},
+		{func() { writeFile(t, token, "fedcba9876543210") }, `the configuration was reloaded" keys=http.token_file`},
 	} {
 		step.change()
 		r.next(step.want)
@@ -174,12 +164,9 @@ func TestHangupOnTerminal(t *testing.T) {
 	shell := fmt.Sprintf("echo $$ > %s; PATH= exec %s -noinput -config %s", pid, command, configFile(t, ""))
 	p := spawn(t, freePort(t), "script", "-qec", shell, "/dev/null")
 	p.await("  EPMD ")
-	text, err := os.ReadFile(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, pid)
 	var id int
-	if _, err := fmt.Sscan(string(text), &id); err != nil {
+	if _, err := fmt.Sscan(text, &id); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(id, syscall.SIGHUP); err != nil {

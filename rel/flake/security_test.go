@@ -173,12 +173,9 @@ func TestSecurityTable(t *testing.T) {
 // securityTable returns the rows of the tables, of three cells each.
 func securityTable(t *testing.T) (rows [][]string) {
 	t.Helper()
-	text, err := os.ReadFile("../../SECURITY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, "../../SECURITY.md")
 	const header = "\n| limit | value | when exceeded |\n|---|---|---|\n"
-	for _, table := range strings.Split(string(text), header)[1:] {
+	for _, table := range strings.Split(text, header)[1:] {
 		for line := range strings.Lines(table) {
 			line, found := strings.CutPrefix(line, "| ")
 			if !found {

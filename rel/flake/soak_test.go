@@ -135,9 +135,7 @@ func withClock(t *testing.T, file string) string {
 		t.Fatalf("%s should read %s once: %v", source, wall, err)
 	}
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, name), text)
 	}
 	write("clock.go", strings.Replace(string(text), wall, wall+"+ahead.Load()", 1))
 	write(added, fmt.Sprintf(`package tick

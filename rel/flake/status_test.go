@@ -22,9 +22,7 @@ import (
 func writeConfig(t *testing.T, text string, args ...any) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sys.toml")
-	if err := os.WriteFile(path, fmt.Appendf(nil, text, args...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, path, fmt.Sprintf(text, args...))
 	return path
 }
 
@@ -62,11 +60,8 @@ func TestStatus(t *testing.T) {
 		t.Errorf("not over HTTP: %s", usual)
 	}
 	other, _ := certstest.NewCA(t, "other").Issue("http", "flake.example.com")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	strange := writeConfig(t, "%s", strings.Replace(string(text), cert, other, 1))
+	text := readFile(t, file)
+	strange := writeConfig(t, "%s", strings.Replace(text, cert, other, 1))
 	if _, errs, status := called(t, "status", "-config", strange); status != exitFailure || !strings.Contains(errs, "the certificate is not the one in http.tls.cert") {
 		t.Errorf("with another certificate: exit status %d, %q", status, errs)
 	}

@@ -90,10 +90,10 @@ func TestStopWithSlowPeers(t *testing.T) {
 				t.Errorf("exit status %d", status)
 			}
 			var mark int64
-			text, err := os.ReadFile(filepath.Join(filepath.Dir(config), "timestamp"))
-			_, slot, _ := strings.Cut(lastSlot(string(text)), `"milli":`)
-			if _, scanned := fmt.Sscan(strings.TrimRight(strings.SplitN(slot, "}", 2)[0], ",}"), &mark); err != nil || scanned != nil {
-				t.Fatal(err, scanned)
+			text := readFile(t, filepath.Join(filepath.Dir(config), "timestamp"))
+			_, slot, _ := strings.Cut(lastSlot(text), `"milli":`)
+			if _, err := fmt.Sscan(strings.TrimRight(strings.SplitN(slot, "}", 2)[0], ",}"), &mark); err != nil {
+				t.Fatal(err)
 			}
 			if now := time.Now().UnixMilli(); mark > now {
 				t.Errorf("the mark is %d ms ahead", mark-now)

@@ -160,7 +160,7 @@ func TestTakeover(t *testing.T) {
 	}
 	o.wait()
 	await(t, "the callers are back", func() bool { return strings.Contains(p.output(), "msg=connected peer=caller@") })
-	rewrite(t, stop, "")
+	writeFile(t, stop, "")
 	report := caller.await("ACROSS ")
 	wantChecks(t, caller, check)
 	if !strings.Contains(report, "twice=0 outages=1 above=true") {
@@ -188,7 +188,7 @@ func (o *originalNode) refusals() {
 	other := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\n", nodeName, cookie,
 		flake.RandomWorker(), filepath.Join(o.folder, "other"))
 	there := filepath.Join(o.folder, "there")
-	rewrite(t, there, "")
+	writeFile(t, there, "")
 	o.files = o.list()
 	for what, tt := range map[string]struct {
 		env, flags string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -156,11 +155,8 @@ func TestThousandCallers(t *testing.T) {
 // cpu returns the CPU time that the node has used.
 func (n *flakeNode) cpu(t *testing.T) time.Duration {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ") // the name may contain anything
+	stat := readFile(t, fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid))
+	_, rest, _ := strings.Cut(stat, ") ") // the name may contain anything
 	fields := strings.Fields(rest)
 	const user, system, perSecond = 11, 12, 100
 	ticks := 0

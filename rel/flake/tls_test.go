@@ -55,9 +55,7 @@ func (d distConf) flags(t *testing.T, name string) []string {
 	}
 	file := filepath.Join(t.TempDir(), "dist.conf")
 	text := fmt.Sprintf("[{server, [%s%s]}, {client, [%s%s]}].\n", server, d.more, client, d.more)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, text)
 	return []string{"-name", name + "@" + loopback, "-proto_dist", "inet_tls", "-ssl_dist_optfile", file}
 }
 
@@ -171,22 +169,15 @@ func TestTLSReload(t *testing.T) {
 	mustGet()
 
 	key := filepath.Join(ca.Dir, "flake.key")
-	good, err := os.ReadFile(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(key, []byte("no key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	good := readFile(t, key)
+	writeFile(t, key, "no key")
 	touch(t, ca, 2*time.Hour)
 	for range 3 {
 		if !shown(t, n.addr, ca).Equal(after) {
 			t.Error("another certificate is shown")
 		}
 	}
-	if err := os.WriteFile(key, good, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, key, good)
 	touch(t, ca, 3*time.Hour)
 	mustGet()
 	if got := strings.Count(n.output(), "cannot use the changed TLS files"); got != 1 {

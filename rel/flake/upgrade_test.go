@@ -58,7 +58,7 @@ func TestRollingUpgrade(t *testing.T) {
 			t.Errorf("after its start: %d, %s", status, body)
 		}
 	}
-	rewrite(t, filepath.Join(folder, "stop"), "")
+	writeFile(t, filepath.Join(folder, "stop"), "")
 	if failed := callers.await("FAILED "); failed != "0 []" {
 		t.Errorf("calls failed: %s", failed)
 	}
@@ -104,22 +104,22 @@ func TestThereAndBack(t *testing.T) {
 	}
 	ahead := time.Now().Add(2 * time.Second)
 	last = flake.Make(uint64(ahead.UnixMilli()), flake.MaxWorker, 0)
-	rewrite(t, path, markOfBefore(ahead))
+	writeFile(t, path, markOfBefore(ahead))
 	life()
 	life()
 
-	data, err := os.ReadFile(path)
-	later := strings.ReplaceAll(string(data), "flake-mark 4", "flake-mark 5")
-	if err != nil || later == string(data) {
-		t.Fatalf("%q, %v", data, err)
+	data := readFile(t, path)
+	later := strings.ReplaceAll(data, "flake-mark 4", "flake-mark 5")
+	if later == data {
+		t.Fatalf("%q", data)
 	}
-	rewrite(t, path, later)
+	writeFile(t, path, later)
 	p := spawn(t, freePort(t), command, "-noinput", "-config", config)
 	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), "its format is version 5") {
 		t.Errorf("exit status %d", status)
 	}
-	if left, err := os.ReadFile(path); err != nil || string(left) != later {
-		t.Errorf("the file was changed: %q, %v", left, err)
+	if left := readFile(t, path); left != later {
+		t.Errorf("the file was changed: %q", left)
 	}
 	if err := os.Rename(path, path+".later"); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	syntax "go/token"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -46,11 +45,8 @@ func TestLogKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := os.ReadFile(filepath.Join(root, chapter))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(doc), "\n## The log\n")
+	doc := readFile(t, filepath.Join(root, chapter))
+	_, table, _ := strings.Cut(doc, "\n## The log\n")
 	listed := make(map[string]bool)
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_`, ]+`) \\|").FindAllStringSubmatch(table, -1) {
 		for key := range strings.SplitSeq(row[1], ", ") {

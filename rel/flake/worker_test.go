@@ -15,14 +15,9 @@ import (
 func withoutWorker(t *testing.T) (config string) {
 	t.Helper()
 	config = configFile(t, "")
-	text, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, _, _ := strings.Cut(string(text), "worker_id")
-	if err := os.WriteFile(config, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, config)
+	before, _, _ := strings.Cut(text, "worker_id")
+	writeFile(t, config, before)
 	return config
 }
 
