@@ -128,7 +128,7 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// Memory that peers made the node allocate returns to the system soon after they have left.
+// Memory that the node allocated for peers is returned to the system soon after they have left.
 func TestMemoryGivenBack(t *testing.T) {
 	t.Parallel()
 	const conns, size, spare = 300, 60 << 10, 12 << 10
@@ -196,7 +196,8 @@ func (l latencies) String() string {
 	return fmt.Sprintf("%d, p99 %v", len(l), l[(len(l)-1)*99/100].Round(time.Millisecond))
 }
 
-// repeated runs do until over is closed, and measures each run. It leaves some processor time to others.
+// repeated calls do again and again until over is closed, and returns how long each call took. It pauses after each,
+// so that others get processor time.
 func repeated(over <-chan struct{}, do func()) (all latencies) {
 	for {
 		start := time.Now()
@@ -289,7 +290,7 @@ func served(t *testing.T, n *flakeNode) {
 	}
 }
 
-// memory reads a figure of the node's memory, in kB.
+// memory returns a value from the node's /proc/PID/status, in kB.
 func memory(t *testing.T, n *flakeNode, key string) int {
 	t.Helper()
 	status := readFile(t, fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))

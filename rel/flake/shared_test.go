@@ -38,7 +38,7 @@ func (n *sharedNode) shakeHands(c net.Conn, name, cookie string) error {
 	return err
 }
 
-// come dials with this many callers and returns. await waits until their handshakes are complete.
+// come dials as this many callers, and starts their handshakes. await waits until these are complete.
 func (n *sharedNode) come(callers int) (await func()) {
 	var in sync.WaitGroup
 	for i := range callers {

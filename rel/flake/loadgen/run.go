@@ -70,7 +70,7 @@ type run struct {
 	longest time.Duration
 }
 
-// Run has every caller make one call, and fails if one of these calls fails. Then the callers call
+// Run lets every caller make one call, and fails if one of these calls fails. Then the callers call
 // for o.Duration, at o.Rate or as often as they can. If a call starts late because the caller's
 // previous call took a long time, its measured time includes the delay.
 func Run(ctx context.Context, o Options) (Result, error) {
@@ -114,7 +114,7 @@ func (o *Options) behind(calls uint64, seconds float64) bool {
 	return float64(calls) < 0.99*o.Rate*seconds-float64(len(o.Takers))
 }
 
-// greet has each caller make one call, so that all callers are connected.
+// greet makes one call as each caller, so that all callers are connected.
 func (r *run) greet(ctx context.Context, s *seen) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, callTime, errTime)
 	defer cancel()
@@ -289,8 +289,8 @@ func (r *run) percentile(times []time.Duration, part float64) time.Duration {
 	return 0
 }
 
-// roundUp sets all but the highest 7 bits of a time, so that there are few different times, and percentiles are at
-// most 1.6 % too large.
+// roundUp sets the bits of a time below its highest 7 to 1, so that there are few different times, and percentiles are
+// at most 1.6 % too large.
 func roundUp(d time.Duration) time.Duration {
 	return d | (1<<max(bits.Len64(uint64(d))-7, 0) - 1)
 }

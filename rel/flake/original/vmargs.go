@@ -115,7 +115,7 @@ func splitArgs(text string) (args []string, err error) {
 
 const space = " \t\n\v\f\r"
 
-// reasons holds the reason that is reported for each flag that this node has no setting for.
+// reasons holds, for flags without an equivalent setting in this node, the reason that is reported.
 var reasons = map[string]string{
 	"-hidden":        "this node is hidden",
 	"-config":        "name the file with -sys-config",

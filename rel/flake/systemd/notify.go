@@ -65,7 +65,7 @@ const (
 	stopTime = 30 * time.Second
 )
 
-// Starting asks for more time to start until started is called.
+// Starting asks for more time to start, repeatedly, until started is called.
 func (n *Notifier) Starting() (started func()) {
 	done := make(chan struct{})
 	var reports sync.WaitGroup
