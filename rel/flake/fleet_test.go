@@ -25,7 +25,7 @@ const (
 	fleetNumbers = 6
 	fleetCallers = 4 // Erlang nodes
 
-	// settled is how long all nodes must have had ids before settle returns.
+	// settled is the interval at which callers report their answers. settle may return this much late.
 	settled = 100 * time.Millisecond
 )
 
@@ -95,7 +95,6 @@ func (n *trialNode) end(s syscall.Signal) int {
 	return n.wait()
 }
 
-// losses returns how often the node has lost its number.
 func (n *trialNode) losses() int { return strings.Count(n.output(), `msg="a worker id is lost`) }
 
 // loses calls fault, and waits until the node has lost the number that it had when settle began.

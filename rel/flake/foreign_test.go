@@ -36,7 +36,6 @@ var buildCNode = sync.OnceValue(func() error {
 		"testdata/cnode.c", "-L"+ei+"/lib", "-lei", "-lpthread")
 })
 
-// cnode runs checks of testdata/cnode.c.
 func (n *flakeNode) cnode(cookie string, checks ...string) {
 	n.t.Helper()
 	need(n.t, buildCNode())
@@ -69,7 +68,6 @@ var buildJava = sync.OnceValues(func() (string, error) {
 	return lib + string(filepath.ListSeparator) + built, compile("javac", "-Xlint", "-Werror", "-cp", lib, "-d", built, "testdata/Caller.java")
 })
 
-// java runs checks of testdata/Caller.java.
 func (n *flakeNode) java(cookie string, checks ...string) {
 	n.t.Helper()
 	path, err := buildJava()

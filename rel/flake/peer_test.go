@@ -121,7 +121,6 @@ func need(t *testing.T, err error) {
 	}
 }
 
-// buildCaller compiles testdata/caller.erl.
 var buildCaller = sync.OnceValue(func() error { return compile("erlc", "-Werror", "-o", built, "testdata/caller.erl") })
 
 // process is a running command. Its output is kept, and shown if the test fails.

@@ -126,7 +126,7 @@ var (
 		etf.Tuple{etf.Atom("cast"), etf.Atom("net_adm"), etf.Atom("ping"), pingArgs, etf.Atom("user")}}
 )
 
-// However many slow functions a connection has called, it ends without delay.
+// A connection closes without delay, however many slow functions it has called.
 func TestPingsOfDeadHost(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")

@@ -215,7 +215,6 @@ var units = map[string]quantity{
 
 var number = regexp.MustCompile(`(about )?\b(\d[\d,]*(?:\.\d+)?)(?: ([A-Za-z]+))?`)
 
-// quantities returns the quantities in text.
 func quantities(text string) (all []quantity) {
 	for _, m := range number.FindAllStringSubmatch(text, -1) {
 		n, err := strconv.ParseFloat(strings.ReplaceAll(m[2], ",", ""), 64)

@@ -256,7 +256,7 @@ func (o *originalNode) dryRun() {
 	o.tell("persistent_timer", etf.Tuple{etf.Atom("kill"), etf.Atom("neighbour")})
 }
 
-// The original has ended when EPMD no longer has its name and its port accepts no connections.
+// The original has ended when its port accepts no connections and EPMD no longer has its name, or has stopped too.
 func TestOriginalGone(t *testing.T) {
 	for _, tt := range []struct {
 		name       string

@@ -152,7 +152,6 @@ func TestThousandCallers(t *testing.T) {
 	}
 }
 
-// cpu returns the CPU time that the node has used.
 func (n *flakeNode) cpu(t *testing.T) time.Duration {
 	t.Helper()
 	stat := readFile(t, fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid))

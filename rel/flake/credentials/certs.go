@@ -125,7 +125,6 @@ func (c *Certs) load() (*tls.Config, error) {
 	return settings, nil
 }
 
-// readPair reads a certificate and its key.
 func readPair(certFile, keyFile string) (pair tls.Certificate, err error) {
 	cert, err := ReadPEM("cert", certFile)
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// number is a small id.
 func number(n uint64) formats.Number { return formats.Number{Lo: n} }
 
 // until ends a run after a number of calls by all callers together.
@@ -73,7 +72,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A duplicate id is found.
 func TestTwice(t *testing.T) {
 	node := clienttest.New()
 	defer node.Close()

@@ -160,7 +160,6 @@ func (k *kind) take(r *slog.Record) bool {
 	return k.bucket.take(r.Time, most)
 }
 
-// hostOf returns the host of a line's address, if it has one.
 func hostOf(r *slog.Record) (at netip.Addr, ok bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		addr, isAddr := a.Value.Any().(net.Addr)

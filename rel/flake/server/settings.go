@@ -52,7 +52,6 @@ type settings struct {
 // offers no way to send SIGHUP.
 const secretsCheck = 5 * time.Second
 
-// secrets returns the versions of the secret files.
 func secrets(cfg config.Config) credentials.Versions {
 	n := cfg.Node
 	return credentials.VersionsOf(n.CookieFile, n.PreviousCookieFile, cfg.HTTP.TokenFile, cfg.Etcd.PasswordFile)

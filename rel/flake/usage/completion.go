@@ -127,7 +127,6 @@ func fish(all []Command) string {
 	return b.String()
 }
 
-// quoted quotes text for a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // fishQuoted quotes text for fish, in which a backslash also escapes inside quotes.
