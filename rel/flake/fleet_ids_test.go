@@ -128,8 +128,8 @@ func judge(ids []givenID, f format) (found findings) {
 	return found
 }
 
-// table shows for how long each fault stopped the ids. A number counts as unused once it was not used for a
-// sixth of hold.
+// table shows for how long each fault stopped the ids. A number counts as unused once it has not been used
+// for a sixth of hold.
 func (g *given) table(faults []fault) string {
 	const none = "-"
 	var out strings.Builder

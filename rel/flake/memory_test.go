@@ -307,6 +307,7 @@ func memory(t *testing.T, n *flakeNode, key string) int {
 	return 0
 }
 
+// resetPeak resets VmHWM.
 func resetPeak(t *testing.T, n *flakeNode) {
 	t.Helper()
 	const peak = "5" // proc_pid_clear_refs(5)

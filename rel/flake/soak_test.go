@@ -329,8 +329,8 @@ func (s *soak) sample(ctx context.Context) {
 	}
 }
 
-// judge fails the test if a resource is used more in the last quarter of the time than in the second. It plots all
-// samples.
+// judge fails the test if the use of a resource grows from the second quarter of the time to the last by more than is
+// spare. It plots all samples.
 func (s *soak) judge(took time.Duration) {
 	quarter := len(s.samples) / 4
 	if quarter == 0 {

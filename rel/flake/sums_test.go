@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// The attacks in this file do harm only if many connections make them.
+// The attacks in this file add up over connections.
 
 // watches sets several hundred monitors or links.
 func (a *attacker) watches() {

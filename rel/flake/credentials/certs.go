@@ -75,7 +75,7 @@ func (c *Certs) Config() *tls.Config {
 	return settings
 }
 
-// Source returns c.Config or, if there are no certificates, nil.
+// Source returns c.Config, or nil if c is nil: then there is no TLS.
 func (c *Certs) Source() func() *tls.Config {
 	if c == nil {
 		return nil

@@ -70,8 +70,8 @@ type run struct {
 	longest time.Duration
 }
 
-// Run lets every caller make one call, and fails if one of these calls fails. Then the callers call
-// for o.Duration, at o.Rate or as often as they can. If a call starts late because the caller's
+// Run first makes one call for each caller, and fails if one of these calls fails. Then the callers
+// call for o.Duration, at o.Rate or as often as they can. If a call starts late because the caller's
 // previous call took a long time, its measured time includes the delay.
 func Run(ctx context.Context, o Options) (Result, error) {
 	r := &run{Options: o, batches: make(chan []span, len(o.Takers)), times: make(map[time.Duration]uint64)}
@@ -114,7 +114,7 @@ func (o *Options) behind(calls uint64, seconds float64) bool {
 	return float64(calls) < 0.99*o.Rate*seconds-float64(len(o.Takers))
 }
 
-// greet makes one call as each caller, so that all callers are connected.
+// greet makes one call for each caller, so that all callers are connected.
 func (r *run) greet(ctx context.Context, s *seen) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, callTime, errTime)
 	defer cancel()

@@ -118,6 +118,7 @@ func (t *takeoverFlags) replace(ctx context.Context, h *Handover, stdout, stderr
 	return h.replace(ctx, lines.Logger)
 }
 
+// connect connects to the original and reads its settings.
 func (t *takeoverFlags) connect(ctx context.Context) (*Handover, error) {
 	var s original.Settings
 	if err := readFiles(*t.sysConfig, *t.vmArgs, &s); err != nil {

@@ -38,13 +38,13 @@ func memoryOf(cfg config.Node) int64 {
 }
 
 // boundMemory adjusts Go's memory limit until ctx ends, unless GOMEMLIMIT is set.
-func boundMemory(ctx context.Context, connections func() int, limit int64, tls bool) {
+func boundMemory(ctx context.Context, connections func() int, available int64, tls bool) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
 	set := int64(0)
 	for check := time.Tick(memoryCheck); ; {
-		if want := memoryFor(connections(), limit, tls); want != set {
+		if want := memoryFor(connections(), available, tls); want != set {
 			debug.SetMemoryLimit(want)
 			set = want
 		}
@@ -58,13 +58,13 @@ func boundMemory(ctx context.Context, connections func() int, limit int64, tls b
 
 // memoryFor returns the limit for a number of connections. The limit changes in steps, because
 // each change stops the program for a moment.
-func memoryFor(connections int, limit int64, tls bool) int64 {
+func memoryFor(connections int, available int64, tls bool) int64 {
 	steps := int64(max(connections-memoryConnections, 0)+memorySteps-1) / memorySteps
 	want := memoryLimit + steps*memorySteps*memoryPerConnection
 	if tls {
 		want += int64(connections/memorySteps) * memorySteps * memoryPerTLS
 	}
-	return min(want, limit)
+	return min(want, available)
 }
 
 const (
@@ -113,6 +113,6 @@ func used() memoryUse {
 }
 
 // httpWithin returns how many HTTP connections fit in an amount of memory.
-func httpWithin(limit int64) int {
-	return int(min(limit/memoryPerHTTP, idhttp.MaxConnections+idhttp.SpareConnections))
+func httpWithin(available int64) int {
+	return int(min(available/memoryPerHTTP, idhttp.MaxConnections+idhttp.SpareConnections))
 }

@@ -12,9 +12,9 @@ import (
 // most the container's.
 func TestMemoryFor(t *testing.T) {
 	for _, test := range []struct {
-		connections int
-		tls         bool
-		limit, want int64
+		connections     int
+		tls             bool
+		available, want int64
 	}{
 		{0, false, math.MaxInt64, 80 << 20},
 		{1024, false, math.MaxInt64, 80 << 20},
@@ -25,7 +25,7 @@ func TestMemoryFor(t *testing.T) {
 		{256, true, math.MaxInt64, 96 << 20},
 		{4096, true, math.MaxInt64, 432 << 20},
 	} {
-		if got := memoryFor(test.connections, test.limit, test.tls); got != test.want {
+		if got := memoryFor(test.connections, test.available, test.tls); got != test.want {
 			t.Errorf("%d connections: %d, want %d", test.connections, got, test.want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestDefaultConnections(t *testing.T) {
 }
 
 // There is memory to release after a collection, and when stacks have grown without one.
-func TestLeaves(t *testing.T) {
+func TestReleasable(t *testing.T) {
 	released := memoryUse{7, 5 << 20}
 	for now, want := range map[memoryUse]bool{
 		released: false, {8, 5 << 20}: true, {7, 5<<20 + releaseStacks}: false, {7, 5<<20 + releaseStacks + 1}: true, {7, 0}: false,
