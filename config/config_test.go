@@ -16,11 +16,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Unsetenv("HOME") // and with it the cookie of whoever runs the tests
+	os.Unsetenv("HOME") // whose cookie would be read
 	os.Exit(m.Run())
 }
 
-func TestShippedFileHoldsTheDefaults(t *testing.T) {
+func TestShippedFile(t *testing.T) {
 	const path = "../rel/files/sys.toml"
 	c, err := Load(path)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestShippedFileHoldsTheDefaults(t *testing.T) {
 	}
 }
 
-func TestEmptyFileGivesTheDefaults(t *testing.T) {
+func TestEmptyFile(t *testing.T) {
 	for _, src := range []string{"", "[flake]\nworker_id = ''"} {
 		c, err := Load(write(t, src))
 		if c.from = nil; err != nil || !reflect.DeepEqual(c, Default()) {
@@ -52,7 +52,7 @@ func TestEmptyFileGivesTheDefaults(t *testing.T) {
 	}
 }
 
-func TestLoadTakesEveryKey(t *testing.T) {
+func TestLoadEveryKey(t *testing.T) {
 	c, err := Load(write(t, `
 [node]
 name = "flake@node1.example.com"
@@ -326,7 +326,7 @@ func TestFlagsWin(t *testing.T) {
 	}
 }
 
-func TestCookieOfTheFileHoldsForANameOfAFlag(t *testing.T) {
+func TestFileCookieWithNameFlag(t *testing.T) {
 	file := write(t, "[node]\ncookie = 'flake'")
 	_, err := Load(file, Flag{"-name", "node.name", "flake@10.0.0.1"})
 	want := file + `:2: node.cookie = "flake": this cookie is published: ` +
@@ -347,7 +347,7 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"", "@", "a@", "@b", "a", "a.b@c", "a b@c", "é@c", "a@b@c", "a@b c", "a@b\n",
 		"a@\xff", long} {
 		if validName(name) {
-			t.Errorf("%q is taken", name)
+			t.Errorf("%q is accepted", name)
 		}
 	}
 }

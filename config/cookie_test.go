@@ -80,7 +80,7 @@ func TestBadHomeCookie(t *testing.T) {
 	}
 }
 
-// Erlang makes a digest of a cookie's characters as bytes, so characters beyond ÿ are refused.
+// Characters beyond ÿ are refused, because Erlang digests each character of a cookie as a byte.
 func TestCookieCharacters(t *testing.T) {
 	for cookie, ok := range map[string]bool{"café": true, "ÿ": true, "Ā": false, "日本": false,
 		strings.Repeat("é", 255): true} {
@@ -108,8 +108,8 @@ func setHome(t *testing.T, cookie string, mode os.FileMode) string {
 	return path
 }
 
-// Any source can name a file that contains the cookie. This cookie overrides the cookies and files
-// of lesser sources.
+// Any source can name a file that contains the cookie. The file's cookie overrides the cookies and
+// files of sources with lower priority.
 func TestCookieFiles(t *testing.T) {
 	path := write(t, "of its file\n")
 	env := Flag{"FLAKE_COOKIE", cookieKey, "of the environment"}

@@ -145,9 +145,8 @@ func TestBadEnvironment(t *testing.T) {
 	}
 }
 
-// In the file, text is not accepted as a number, unlike in the environment. A fault of the file is
-// reported even if flags are set.
-func TestFileBesideFlags(t *testing.T) {
+// Quotes around a number are an error in the file, even if flags are set. So are unknown keys.
+func TestBadFileWithFlags(t *testing.T) {
 	for _, tt := range []struct {
 		file string
 		flag Flag

@@ -247,10 +247,10 @@ func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 	// Without a cookie, parse would read the one in the home directory.
 	all = append(all, Flag{Key: cookieKey, Value: PublishedCookie})
 	c, faults := parse("", "", all)
-	told := make(map[string]bool)
+	reported := make(map[string]bool)
 	faults = slices.DeleteFunc(faults, func(e *Error) bool { // one fault of a flag is enough
-		defer func() { told[e.Key] = true }()
-		return told[e.Key]
+		defer func() { reported[e.Key] = true }()
+		return reported[e.Key]
 	})
 	for _, e := range faults {
 		if e.Want == needsEtcd {

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// Anything but a regular file is refused, and so is a file that is too long. Neither makes the node
-// wait.
+// Files that are too long or not regular are refused, and do not make the node wait.
 func TestLoadRefusesOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
@@ -40,7 +39,7 @@ func TestLoadRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-// No file takes much work, whatever it contains. The memory allocated is the measure.
+// Loading a file takes limited work, whatever the file contains. Work is measured as memory allocated.
 func TestLoadIsBounded(t *testing.T) {
 	const deep = "tables or arrays nested deeper than 8: no key is that deep"
 	many := func(n int) (text string) {

@@ -87,7 +87,7 @@ func reserveAll(t *testing.T) {
 	}
 }
 
-// A second connection to a peer of the same name is not served.
+// A second connection to the same peer is not served.
 func TestServeOnce(t *testing.T) {
 	n := start(t, Options{})
 	p := dial(t, n, "a@127.0.0.1")
@@ -102,8 +102,8 @@ func TestServeOnce(t *testing.T) {
 	p.get()
 }
 
-// shows reports whether a node with a cookie can connect.
-func shows(t *testing.T, n *Node, cookie string) bool {
+// accepts reports whether a node with a cookie can connect.
+func accepts(t *testing.T, n *Node, cookie string) bool {
 	t.Helper()
 	c := dialRaw(t, n)
 	defer c.Close()
@@ -121,15 +121,15 @@ func TestSetCookies(t *testing.T) {
 	there.get()
 	for _, step := range []struct {
 		current, previous string
-		taken             map[string]bool
+		accepted          map[string]bool
 	}{
 		{"new", cookie, map[string]bool{cookie: true, "new": true, "guess": false, "": false}},
 		{"new", "", map[string]bool{cookie: false, "new": true, "": false}},
 		{"newer", "", map[string]bool{"new": false, "newer": true}},
 	} {
 		n.SetCookies(step.current, step.previous)
-		for cookie, want := range step.taken {
-			if got := shows(t, n, cookie); got != want {
+		for cookie, want := range step.accepted {
+			if got := accepts(t, n, cookie); got != want {
 				t.Errorf("cookies %s and %q, peer's %q: accepted %t, want %t", step.current, step.previous, cookie, got, want)
 			}
 		}
@@ -158,7 +158,7 @@ func TestConnectWithPreviousCookie(t *testing.T) {
 // A wrong cookie delays its host even if the node accepts two cookies.
 func TestPreviousCookieOffends(t *testing.T) {
 	n := start(t, Options{Previous: "old"})
-	if shows(t, n, "guess") {
+	if accepts(t, n, "guess") {
 		t.Error("connected")
 	}
 	await(t, "the host is remembered", func() bool {

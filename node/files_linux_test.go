@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A caller that is not connected yet takes one descriptor.
-func TestNotLetInTakesOneFile(t *testing.T) {
+// A caller that is not connected yet uses one descriptor of the node.
+func TestHandshakeFiles(t *testing.T) {
 	const callers = 10
 	files := func() int {
 		all, err := os.ReadDir("/proc/self/fd")
@@ -23,6 +23,6 @@ func TestNotLetInTakesOneFile(t *testing.T) {
 	}
 	await(t, "all are counted", func() bool { return atGate(n) == callers })
 	if got := files() - before; got != 2*callers {
-		t.Errorf("%d callers take %d descriptors at both ends, want 2 each", callers, got)
+		t.Errorf("%d callers use %d descriptors at both ends, want 2 each", callers, got)
 	}
 }

@@ -15,12 +15,12 @@ type model struct {
 	monitors map[string]*watch // by reference
 	links    map[pair]*linkOf
 	spawns   map[string]*spawnOf // by reference
-	spawned  map[pair]*spawnOf   // those linked to their owner, by pid and owner
+	spawned  map[pair]*spawnOf   // processes linked to their owner, by pid and owner
 	owners   map[string]int      // expected links by net_kernel, by owner
 	acks     map[string]pair     // expected acknowledgments of removed links, by number
 	messages map[string]int      // expected messages of rex, by receiver and message
 	late     map[string]int      // messages that may be missing
-	last     *watch              // when it has ended, all earlier frames are handled
+	last     *watch              // once it has ended, all earlier frames have been handled
 	answered []string            // references of the monitors of answered calls
 	suspects []suspect
 }
@@ -37,7 +37,7 @@ func newModel() model {
 // pair is a process of the node and a process of the peer.
 type pair struct{ ours, theirs string }
 
-// suspect is a fault, unless the server has been replaced since it was recorded in before.
+// suspect is a fault unless server has been replaced since before was recorded.
 type suspect struct {
 	server etf.Atom
 	before servers

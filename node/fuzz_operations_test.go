@@ -146,7 +146,7 @@ func (s *session) setMonitor() {
 func (s *session) takeMonitor() {
 	s.mu.Lock()
 	var w *watch
-	for _, w = range s.monitors { // takes an arbitrary one
+	for _, w = range s.monitors { // in random order
 		if !w.taken && w != s.last {
 			break
 		}
@@ -270,7 +270,7 @@ func (s *session) endProcess() {
 	s.procs = slices.Replace(s.procs, i, i+1, s.newPid())
 }
 
-// kill ends a server, by an exit signal or a system message.
+// kill ends a server with an exit signal or a system message.
 func (s *session) kill() {
 	name := []etf.Atom{"flake", "persistent_timer", "net_kernel", "rex"}[s.random.IntN(4)]
 	if s.random.IntN(3) == 0 {
@@ -295,7 +295,7 @@ func (s *session) passOn() {
 	f.mu.Lock()
 	var by *session
 	if s.random.IntN(4) > 0 {
-		for caller, by = range f.sessions { // takes an arbitrary one
+		for caller, by = range f.sessions { // in random order
 			break
 		}
 	}

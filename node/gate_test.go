@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// from is a stream from an address.
+// from is a connection whose remote address is addr.
 type from struct {
 	net.Conn
 	addr string
@@ -50,10 +50,10 @@ func TestHandshakes(t *testing.T) {
 		more   int // connections of the flood for each step of a caller
 	}{
 		{"one host", []string{"192.0.2.1"}, "192.0.2.2", 20},
-		{"one host, and the caller's", []string{"192.0.2.1"}, "192.0.2.1", 4},
+		{"the caller's host", []string{"192.0.2.1"}, "192.0.2.1", 4},
 		{"one network", []string{"2001:db8::1", "2001:db8::2"}, "2001:db8:1::1", 20},
-		{"the loopback", []string{"127.0.0.1"}, "127.0.0.1", 4},
-		{"the loopback, from elsewhere", []string{"192.0.2.1"}, "127.0.0.1", 20},
+		{"loopback", []string{"127.0.0.1"}, "127.0.0.1", 4},
+		{"one host, caller on loopback", []string{"192.0.2.1"}, "127.0.0.1", 20},
 		{"many hosts", many, "192.0.2.1", 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// Callers that are delayed because of wrong cookies from their host are not broken off, however
-// many there are: their delay becomes shorter.
+// Callers that are delayed because of wrong cookies from their host are never broken off. If too many
+// are delayed, the delay of the caller that has waited longest ends early.
 func TestHeld(t *testing.T) {
 	const addr, callers = "192.0.2.1", 100
 	g := newGate()
@@ -201,8 +201,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// Callers that have proved that they have the cookie are broken off only for the next caller of
-// the same name. Their number is bounded.
+// A caller that has proved that it has the cookie is broken off only when another caller with the
+// same name has done so too. The number of these callers is bounded.
 func TestProved(t *testing.T) {
 	g := newGate()
 	arrive := func() *attempt {
@@ -232,7 +232,7 @@ func TestProved(t *testing.T) {
 	}
 	g.leave(first)
 	if !g.counted(again) {
-		t.Error("the last caller of a name is not counted")
+		t.Error("the last caller with a name is not counted")
 	}
 	more := arrive()
 	if _, err := g.proved(more, "more"); err != errFull || !left(g, more) {
@@ -334,7 +334,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// A delayed handshake that is broken off ends at once.
+// A delayed handshake that is broken off ends immediately.
 func TestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &Node{gate: newGate(), ctx: t.Context()}

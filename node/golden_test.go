@@ -161,8 +161,8 @@ func split(t *testing.T, frame []byte) (op int64, args [][]byte, message []byte)
 
 // reduced returns the parts of a server's frame that must be the same:
 //
-//	SEND_SENDER {22, From, To}     as an ALIAS_SEND, if the message's tag has an alias: the
-//	                               original's net_kernel answers from its own process
+//	SEND_SENDER {22, From, To}     as an ALIAS_SEND to the alias in the message's tag: OTP's
+//	                               net_kernel replies to the pid instead
 //	ALIAS_SEND {33, From, Alias}   without From
 //	PAYLOAD_MONITOR_P_EXIT (28)    as a MONITOR_P_EXIT (21): we do not offer EXIT_PAYLOAD
 //
@@ -185,7 +185,7 @@ func reduced(t *testing.T, frame []byte) string {
 	return fmt.Sprintf("%d %x: %x", op, args, message)
 }
 
-// idsIn returns the ids in the original's frames.
+// idsIn returns the two ids in the original's frames.
 func idsIn(t *testing.T, lines []line) (ids []flake.ID) {
 	t.Helper()
 	for _, l := range lines {

@@ -25,7 +25,7 @@ func (s stuck) HandleCast([]byte, genserver.Caller) {
 }
 
 // heldUp returns a node with a connection to a@127.0.0.1 that does not end until release is
-// called. The node's handshakes may take setup.
+// called. setup bounds the node's handshakes.
 func heldUp(t *testing.T, setup time.Duration) (n *Node, release func()) {
 	t.Helper()
 	s := stuck{taken: make(chan struct{}), release: make(chan struct{})}
@@ -57,8 +57,8 @@ func comeBack(t *testing.T, n *Node) *peer {
 	return p
 }
 
-// While a connection does not end, only the last caller with the same name waits and is counted,
-// and callers with other names can connect.
+// If a connection does not end, only the last caller with its name waits for it and is counted.
+// Callers with other names can connect.
 func TestLastOfNameWaits(t *testing.T) {
 	n, release := heldUp(t, 0)
 	last := comeBack(t, n)
@@ -72,18 +72,18 @@ func TestLastOfNameWaits(t *testing.T) {
 	}
 	b := dial(t, n, "b@127.0.0.1")
 	if got := b.call("net_kernel", etf.Atom("longnames")); got != "{1,true}" {
-		t.Errorf("another is answered %s", got)
+		t.Errorf("the caller with another name received %s", got)
 	}
 	await(t, "only the last caller is counted", func() bool { return atGate(n) == 1 })
 	release()
 	if got := last.call("net_kernel", etf.Atom("longnames")); got != "{1,true}" {
-		t.Errorf("the last is answered %s", got)
+		t.Errorf("the last caller received %s", got)
 	}
 	await(t, "no caller is counted any more", func() bool { return atGate(n) == 0 })
 }
 
 // A caller that is broken off does not close the next caller's connection.
-func TestBrokenOffClosesNone(t *testing.T) {
+func TestBrokenOffKeepsNext(t *testing.T) {
 	n := start(t, Options{})
 	n.entering.Lock()
 	comeBack(t, n)
@@ -103,12 +103,12 @@ func TestBrokenOffClosesNone(t *testing.T) {
 	}
 	n.meetings.awaitGreeted("a@127.0.0.1")
 	if c := n.connection("a@127.0.0.1"); c == nil || c.Context().Err() != nil {
-		t.Error("the last is closed")
+		t.Error("the next caller's connection is closed")
 	}
 }
 
 // A caller does not wait forever for the earlier connection under its name to end.
-func TestNameWaitsNotForEver(t *testing.T) {
+func TestNameWaitEnds(t *testing.T) {
 	t.Parallel()
 	n, release := heldUp(t, setupTime)
 	defer release()
@@ -121,7 +121,7 @@ func TestNameWaitsNotForEver(t *testing.T) {
 
 // At the limit on connections, a caller replaces the peer that has been idle longest, if that
 // peer has been idle for idleTime.
-func TestIdleGivesPlace(t *testing.T) {
+func TestIdleReplaced(t *testing.T) {
 	n := start(t, Options{})
 	setNow := func(now func() time.Time) {
 		n.gate.mu.Lock() // the next handshake needs it too

@@ -102,7 +102,7 @@ func (d *dialed) want(outcome <-chan error, c net.Conn) {
 	}
 }
 
-// Our name is greater: our dial continues, and the other side is told.
+// If our name is greater, our dial continues, and the other side's is refused.
 func TestSimultaneousOurs(t *testing.T) {
 	d := startDialed(t, "a")
 	outcome := d.connect()
@@ -120,7 +120,7 @@ func TestSimultaneousOurs(t *testing.T) {
 	d.want(outcome, c)
 }
 
-// The other name is greater: our dial is dropped.
+// If the other name is greater, our dial is dropped.
 func TestSimultaneousTheirs(t *testing.T) {
 	d := startDialed(t, "z")
 	outcome := d.connect()
@@ -135,8 +135,9 @@ func TestSimultaneousTheirs(t *testing.T) {
 	d.want(outcome, theirs.conn)
 }
 
-// Before the other side's dial has arrived, the other side reports that this dial continues.
-func TestSimultaneousTold(t *testing.T) {
+// The other side refuses our dial because of its own, which has not arrived yet. Our dial waits for
+// it.
+func TestSimultaneousLate(t *testing.T) {
 	d := startDialed(t, "z")
 	outcome := d.connect()
 	c := d.take()
@@ -148,7 +149,7 @@ func TestSimultaneousTold(t *testing.T) {
 	d.want(outcome, theirs)
 }
 
-// The other name is greater: our dial is dropped before the other side has answered our TLS
+// If the other name is greater, our dial is dropped even before the other side has answered our TLS
 // handshake.
 func TestSimultaneousTLS(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(nil)

@@ -35,12 +35,12 @@ func TestNetKernel(t *testing.T) {
 	if got := p.call("net_kernel", etf.Tuple{etf.Atom("is_auth"), etf.Atom("a@127.0.0.1")}); got != "{1,yes}" {
 		t.Errorf("is_auth: %s", got)
 	}
-	// It ignores unknown requests, and answers later ones.
+	// net_kernel ignores unknown requests, and answers later ones.
 	for _, request := range []etf.Term{etf.Atom("x"), etf.Tuple{etf.Atom("x"), int64(1)}, etf.Tuple{}, int64(1)} {
 		p.send(regSend(p.pid, "net_kernel"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{p.pid, int64(2)}, request})
 	}
 	if got := p.call("net_kernel", etf.Atom("longnames")); got != "{1,true}" {
-		t.Errorf("then %s", got)
+		t.Errorf("after unknown requests: %s", got)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestManyKills(t *testing.T) {
 	})
 }
 
-// A node may stop while its servers end.
+// A node can stop while its servers end.
 func TestKillAndStop(t *testing.T) {
 	for range 10 {
 		n := start(t, Options{})
@@ -255,7 +255,7 @@ func TestManyPeers(t *testing.T) {
 	}
 }
 
-// A connection takes one goroutine.
+// A connection uses one goroutine.
 func TestGoroutines(t *testing.T) {
 	n := start(t, Options{})
 	const peers = 50
@@ -292,14 +292,14 @@ func TestStop(t *testing.T) {
 	silent := dialRaw(t, n)
 
 	n.Stop()
-	told := make(map[string]bool)
+	received := make(map[string]bool)
 	for range names {
 		control, _ := p.recv()
-		told[control] = true
+		received[control] = true
 	}
 	for i, name := range names {
-		if want := fmt.Sprintf("{21,%s,<0.9.0>,#Ref<0.%d>,shutdown}", name, i); !told[want] {
-			t.Errorf("the peer is told %v, not %s", told, want)
+		if want := fmt.Sprintf("{21,%s,<0.9.0>,#Ref<0.%d>,shutdown}", name, i); !received[want] {
+			t.Errorf("the peer received %v, want %s", received, want)
 		}
 	}
 	p.ended()
@@ -380,7 +380,7 @@ func TestStartRefused(t *testing.T) {
 	awaitGoroutines(t, before)
 }
 
-// The end of the context ends the node at once.
+// When its context ends, the node ends immediately.
 func TestContext(t *testing.T) {
 	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(context.Background())

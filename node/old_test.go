@@ -242,7 +242,7 @@ var oldPeers = []struct {
 	{"no SMALL_ATOM_TAGS", otp25 &^ (handshake.SmallAtomTags | handshake.UTF8Atoms)},
 	{"no HANDSHAKE_23", otp25 &^ handshake.Handshake23},
 	{"no EXIT_PAYLOAD", otp25 &^ handshake.ExitPayload},
-	{"nothing that has a flag", handshake.ExtendedReferences | handshake.ExtendedPidsPorts | handshake.DistMonitor},
+	{"only three flags", handshake.ExtendedReferences | handshake.ExtendedPidsPorts | handshake.DistMonitor},
 }
 
 func TestOldPeers(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// atom, identifier and tuple are terms of the peer, like int64, float64, string (a
-// STRING_EXT), []byte and []any.
+// atom, identifier and tuple are terms of the peer, in addition to int64, string (a STRING_EXT or
+// a float), []byte and []any.
 type (
 	atom       string
 	identifier string // in external bytes

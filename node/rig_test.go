@@ -23,7 +23,7 @@ const (
 	name   = "flake@127.0.0.1"
 	cookie = "flake"
 
-	// patience is the time after which a test fails if it still waits.
+	// patience is how long a test waits before it fails.
 	patience = 5 * time.Minute
 )
 

@@ -34,7 +34,7 @@ func TestTraffic(t *testing.T) {
 
 	p.conn.Write(binary.BigEndian.AppendUint32(nil, dist.MaxFrame+1))
 	p.ended()
-	await(t, "the end", func() bool { return n.Traffic().Connections == 1 })
+	await(t, "one connection has ended", func() bool { return n.Traffic().Connections == 1 })
 	after := n.Traffic()
 	if after.Connected != 2 || after.Received < before.Received || after.Sent < before.Sent {
 		t.Errorf("%+v, and before %+v", after, before)
@@ -55,7 +55,7 @@ func TestHandshakeFailures(t *testing.T) {
 	c = dialRaw(t, n)
 	handshake.Start(c, n.Name(), handshake.Options{Node: n.Name(), Creation: 1, Cookie: "any"})
 	want := map[string]uint64{"hung_up": 1, "malformed": 1, "wrong_cookie": 1, "refused": 1}
-	await(t, "all counted", func() bool { return maps.Equal(n.Traffic().HandshakeFailures, want) })
+	await(t, "all failures are counted", func() bool { return maps.Equal(n.Traffic().HandshakeFailures, want) })
 }
 
 func TestFailureOf(t *testing.T) {

@@ -114,7 +114,7 @@ func TestMalformedComplement(t *testing.T) {
 }
 
 // NameReceived can end the handshake before a status is sent.
-func TestHeard(t *testing.T) {
+func TestNameReceived(t *testing.T) {
 	for _, want := range []error{nil, errThin} {
 		s := stubOf(said(Name{Version: 6, Flags: Offered, Creation: 1, Node: here}))
 		heard := 0
@@ -125,8 +125,8 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// AssignName returns the names for peers without a name.
-func TestGive(t *testing.T) {
+// Accept calls AssignName for a peer without a name.
+func TestAssignName(t *testing.T) {
 	s := stubOf(said(Name{Version: 6, Flags: Offered | NameMe, Node: "b"}))
 	p, _ := Accept(s, Options{Node: there, AssignName: func(host string) (string, uint32) { return "given@" + host, 9 }})
 	if p.Name != "given@b" || p.Creation != 9 {

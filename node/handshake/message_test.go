@@ -10,12 +10,11 @@ import (
 	"testing"
 )
 
-// message is the interface of the messages that are also decoded.
 type message interface {
 	Append([]byte) []byte
 }
 
-// messages are one or more messages of each kind, with their bytes.
+// messages holds messages of each kind, with their bytes.
 var messages = []struct {
 	message message
 	wire    string
@@ -264,7 +263,7 @@ func (m Complement) Append(dst []byte) []byte {
 	return binary.BigEndian.AppendUint32(dst, m.Creation)
 }
 
-// Challenges are open until they are closed, however many there are.
+// Each challenge is open until it is closed.
 func TestChallenges(t *testing.T) {
 	var open Challenges
 	first, end, err := open.pose(nil)

@@ -15,15 +15,15 @@ import (
 )
 
 // together starts a goroutine that echoes bytes, possibly in the shared poller, and returns a
-// channel for the error that ends it. Before each answer, the goroutine calls meanwhile.
-func together(c *conn, meanwhile func()) <-chan error {
+// channel for the error that ends it. Before each answer, the goroutine calls beforeAnswer.
+func together(c *conn, beforeAnswer func()) <-chan error {
 	end := make(chan error, 1)
 	go func() {
 		b := make([]byte, 64<<10)
 		end <- Serve(c, func() error {
 			n, err := c.Read(b)
 			if n > 0 {
-				meanwhile()
+				beforeAnswer()
 				_, err = c.Write(b[:n])
 			}
 			return err
@@ -239,10 +239,10 @@ func TestShareStale(t *testing.T) {
 	p.over()
 }
 
-// If all descriptors that are not reserved are in use, there is no poller.
+// If only reserved descriptors are left, or none, no poller is opened.
 func TestShareFewFiles(t *testing.T) {
 	m, _ := unjoined(t, nil)
-	another, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC) // its number may have been a poller's
+	another, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC) // as an earlier run left it; must stay open
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,17 +365,17 @@ func TestShareHeldUp(t *testing.T) {
 	}
 }
 
-// uncheck ends the checks of the shared poller while it has connections.
+// uncheck stops the checks of the shared poller until it is opened again.
 func uncheck() {
 	sharedPoller.mu.Lock()
 	defer sharedPoller.mu.Unlock()
 	if sharedPoller.watch != nil {
 		sharedPoller.watch.Stop()
 	}
-	sharedPoller.watch = time.NewTimer(time.Hour) // for a check that waits for mu
+	sharedPoller.watch = time.NewTimer(time.Hour) // which a check that is waiting for mu resets
 }
 
-// A peer that does not read does not block others either, not even until the next check.
+// A connection whose peer does not read leaves the shared poller without waiting for a check.
 func TestShareUnread(t *testing.T) {
 	one, itsPeer := pair(t)
 	other, theirs := pair(t)
@@ -486,7 +486,7 @@ func TestShareAllocs(t *testing.T) {
 	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
 	share(t, itsPeer, theirs)
 	b := make([]byte, callOctets)
-	for range 1000 { // a connection may be quiet for long and be dropped
+	for range 1000 { // on a busy machine a connection may be quiet for long and be dropped
 		n := testing.AllocsPerRun(20, func() {
 			for _, c := range []net.Conn{itsPeer, theirs} {
 				c.Write(b)

@@ -74,7 +74,7 @@ func call(t *testing.T, c net.Conn) {
 	}
 }
 
-// earn sends calls until the connection, and no other, has a thread.
+// earn sends calls until the connection has a thread. No other connection may have one.
 func earn(t *testing.T, theirs net.Conn) {
 	t.Helper()
 	for threads.Load() == 0 {
@@ -191,7 +191,7 @@ func TestEnds(t *testing.T) {
 
 // After Close no file is left, and all methods fail.
 func TestClose(t *testing.T) {
-	pair(t) // the poller has files of its own
+	pair(t) // opens the files of Go's poller
 	before := files(t)
 	for _, use := range []func(*testing.T, net.Conn){call, earn, func(t *testing.T, c net.Conn) { earn(t, c); quiet() }} {
 		ours, theirs := pair(t)
@@ -487,8 +487,8 @@ func TestReadBehindWrite(t *testing.T) {
 	ours.writing.Unlock()
 }
 
-// A connection gets a thread after busy quick reads, and after as many again once it has been given
-// back.
+// A connection gets a thread after a number of quick reads. Once it has been given back, it needs as
+// many again.
 func TestBusy(t *testing.T) {
 	ours, theirs := pair(t)
 	read := func() {
@@ -549,7 +549,7 @@ func TestShareQuiet(t *testing.T) {
 		t.Errorf("it has a thread, %v", err)
 	}
 	if !ours.aloneUntil.IsZero() {
-		t.Error("it may not share again")
+		t.Error("it is kept out of the shared poller")
 	}
 	over()
 }
@@ -603,7 +603,7 @@ func TestShareEvicted(t *testing.T) {
 
 // A connection has one descriptor, with and without a thread.
 func TestOneFile(t *testing.T) {
-	pair(t) // the poller has files of its own
+	pair(t) // opens the files of Go's poller
 	before := files(t)
 	ours, theirs := pair(t)
 	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))

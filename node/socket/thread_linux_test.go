@@ -175,7 +175,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// A thread leaves its peer's processor if it has to wait there for long, and does not return at once.
+// A thread that has to wait long on its peer's processor leaves it, and returns only after shunTime.
 func TestFollowShunned(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	usual := affinity(t)
@@ -344,8 +344,8 @@ func TestAffordable(t *testing.T) {
 		"many callers":              {2 * time.Millisecond, 64 * callOctets, true},
 		"many callers, others run":  {4 * time.Millisecond, 64 * callOctets, false},
 		"nothing to wait for":       {0, 0, true},
-		"too long, by little":       {maxWait + 1, callOctets, false},
-		"as long as it may be":      {maxWait, callOctets, true},
+		"a little too long":         {maxWait + 1, callOctets, false},
+		"no longer than allowed":    {maxWait, callOctets, true},
 		"without calls, others run": {time.Millisecond, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -355,20 +355,20 @@ func TestAffordable(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			tell := func(waited time.Duration) { f.WriteAt(fmt.Appendf(nil, "%d %d %d\n", 1234567, waited, 9), 0) }
+			setWait := func(waited time.Duration) { f.WriteAt(fmt.Appendf(nil, "%d %d %d\n", 1234567, waited, 9), 0) }
 
 			th := thread{runQueue: runQueue{File: f}}
 			th.forget()
 			affordable := true
 			for i := range time.Duration(1000) {
-				tell((i + 1) * test.waits)
+				setWait((i + 1) * test.waits)
 				th.octets += test.octets
 				affordable = affordable && th.affordable()
 			}
 			if affordable != test.want {
 				t.Errorf("affordable: %t", affordable)
 			}
-			tell(time.Hour)
+			setWait(time.Hour)
 			if th.affordable() || !th.affordable() {
 				t.Error("a long wait counts more than once, or not at all")
 			}
