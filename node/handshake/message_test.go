@@ -262,21 +262,3 @@ func (m Complement) Append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, m.High)
 	return binary.BigEndian.AppendUint32(dst, m.Creation)
 }
-
-// Each challenge is open until it is closed.
-func TestChallenges(t *testing.T) {
-	var open Challenges
-	first, end, err := open.pose(nil)
-	second, endSecond, errSecond := open.pose(nil)
-	if err != nil || errSecond != nil || !open.has(first) || !open.has(second) {
-		t.Errorf("%v, %v, open: %t, %t", err, errSecond, open.has(first), open.has(second))
-	}
-	end()
-	if open.has(first) || !open.has(second) {
-		t.Errorf("the first is closed; open: %t, %t", open.has(first), open.has(second))
-	}
-	endSecond()
-	if open.has(second) {
-		t.Error("the second is still open")
-	}
-}

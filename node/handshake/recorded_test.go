@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
-	"io"
 	"os"
 	"strings"
 	"testing"
@@ -123,18 +121,5 @@ func TestStartReadsNoFurther(t *testing.T) {
 	s.in.WriteString("frames")
 	if _, err := Start(s, there, o); err != nil || s.in.String() != "frames" {
 		t.Errorf("%v, left in the stream: %q", err, s.in.String())
-	}
-}
-
-// A conversation that is cut short at any byte is an error.
-func TestTruncated(t *testing.T) {
-	r := readRecording(t, recordings[0])
-	all := bytes.Join([][]byte{r.name, r.reply}, nil)
-	for n := range all {
-		o, _ := r.posing(t)
-		_, err := Accept(stubOf(all[:n]), o)
-		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("%d bytes: %v", n, err)
-		}
 	}
 }
