@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"slices"
@@ -384,6 +385,7 @@ func TestManySilent(t *testing.T) {
 	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
 		t.Errorf("the oldest is not closed: %v", err)
 	}
+	io.WriteString(dialRaw(t, n), "\x00\x0fN\x00\x00") // the beginning of a name
 	dial(t, n, "caller@127.0.0.1")
 }
 

@@ -225,19 +225,6 @@ func TestOwnName(t *testing.T) {
 	}
 }
 
-// Silent connections do not keep out other callers.
-func TestSilentConnections(t *testing.T) {
-	n := start(t, Options{})
-	for range 300 {
-		dialRaw(t, n)
-	}
-	half := dialRaw(t, n) // a connection in the middle of its handshake
-	if _, err := half.Write([]byte("\x00\x0fN\x00\x00")); err != nil {
-		t.Fatal(err)
-	}
-	dial(t, n, "a@127.0.0.1").get()
-}
-
 // Callers can connect at the same time.
 func TestManyPeers(t *testing.T) {
 	n := start(t, Options{})
