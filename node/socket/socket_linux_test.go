@@ -696,22 +696,6 @@ func files(t *testing.T) int {
 	return len(list) - 1 // without the directory itself
 }
 
-// A busy connection has a thread, and an idle one does not.
-func TestThread(t *testing.T) {
-	ours, theirs := pair(t)
-	end := echo(ours)
-	earn(t, theirs)
-	quiet()
-	earn(t, theirs)
-	theirs.Close()
-	if err := <-end; err != nil {
-		t.Error(err)
-	}
-	if n := threads.Load(); n != 0 {
-		t.Errorf("%d threads after the end", n)
-	}
-}
-
 // A connection with occasional calls has no thread.
 func TestQuick(t *testing.T) {
 	ours, theirs := pair(t)
