@@ -326,16 +326,6 @@ func TestFlagsWin(t *testing.T) {
 	}
 }
 
-func TestFileCookieWithNameFlag(t *testing.T) {
-	file := write(t, "[node]\ncookie = 'flake'")
-	_, err := Load(file, Flag{"-name", "node.name", "flake@10.0.0.1"})
-	want := file + `:2: node.cookie = "flake": this cookie is published: ` +
-		`set your own, because node.name flake@10.0.0.1 can be reached from other hosts`
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
 func TestNames(t *testing.T) {
 	for _, name := range []string{"a@b", "A_-9@host.example", "flake@fd00::2", "f@hôst",
 		"flake@" + strings.Repeat("h", 249)} {
