@@ -118,7 +118,7 @@ func (c *conn) join(step func() error) bool {
 		return false
 	}
 	h := c.held
-	h.polled = &pollConn{held: h, fd: int32(h.fd), step: step, back: make(chan error, 1)}
+	h.polled = &pollConn{held: h, step: step, back: make(chan error, 1)}
 	if sharedPoller.join(h.polled) {
 		return true
 	}

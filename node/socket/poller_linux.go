@@ -15,12 +15,12 @@ import (
 type poller struct {
 	mu           sync.Mutex
 	epoll        int
-	conns        map[int32]*pollConn // by descriptor; nil if there is no runner
-	runner       int                 // number of runners so far
-	current      *pollConn           // the connection whose step the latest runner is in, or nil
-	steps        uint64              // steps started
-	checkedSteps uint64              // steps at the last check
-	watch        *time.Timer         // calls check
+	conns        map[int]*pollConn // by descriptor; nil if there is no runner
+	runner       int               // number of runners so far
+	current      *pollConn         // the connection whose step the latest runner is in, or nil
+	steps        uint64            // steps started
+	checkedSteps uint64            // steps at the last check
+	watch        *time.Timer       // calls check
 }
 
 var sharedPoller poller
@@ -28,7 +28,6 @@ var sharedPoller poller
 // pollConn is a connection in the poller.
 type pollConn struct {
 	held *held // its octets count the bytes read since the last sweep
-	fd   int32
 	step func() error
 	back chan error // receives one value, after the last step
 
@@ -44,11 +43,12 @@ func (p *poller) join(m *pollConn) bool {
 	if p.conns == nil && !p.open() {
 		return false
 	}
-	if unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, int(m.fd), &unix.EpollEvent{Events: unix.EPOLLIN, Fd: m.fd}) != nil {
+	fd := m.held.fd
+	if unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}) != nil {
 		return false
 	}
 	m.held.octets = 1 // not quiet at the first sweep
-	p.conns[m.fd] = m
+	p.conns[fd] = m
 	return true
 }
 
@@ -61,7 +61,7 @@ func (p *poller) open() bool {
 		unix.Close(fd)
 		return false
 	}
-	p.epoll, p.conns = fd, make(map[int32]*pollConn)
+	p.epoll, p.conns = fd, make(map[int]*pollConn)
 	p.start()
 	p.watch = time.AfterFunc(idle, p.check)
 	return true
@@ -84,7 +84,7 @@ func (p *poller) run(runner, epoll int) {
 	for {
 		n, _ := unix.EpollWait(epoll, events[:], int(idle/time.Millisecond))
 		for _, e := range events[:max(n, 0)] {
-			if m := p.begin(e.Fd); m != nil && !p.end(runner, m, m.step()) {
+			if m := p.begin(int(e.Fd)); m != nil && !p.end(runner, m, m.step()) {
 				return
 			}
 		}
@@ -121,7 +121,7 @@ func (p *poller) reading() int32 {
 	return threads.Load() - int32(len(p.conns)) + 1
 }
 
-func (p *poller) begin(fd int32) *pollConn {
+func (p *poller) begin(fd int) *pollConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.current = p.conns[fd] // nil if the event is stale
@@ -217,8 +217,8 @@ func (p *poller) drop(m *pollConn) {
 		return
 	}
 	m.gone = true
-	delete(p.conns, m.fd)
-	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, int(m.fd), nil)
+	delete(p.conns, m.held.fd)
+	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, m.held.fd, nil)
 	if p.current != m {
 		m.back <- nil
 	}

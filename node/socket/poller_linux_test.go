@@ -70,12 +70,12 @@ func share(t *testing.T, peers ...net.Conn) {
 func TestSweep(t *testing.T) {
 	for i := range 40 { // sweep looks at the connections in a random order
 		always := i%2 == 1
-		p := poller{epoll: -1, conns: make(map[int32]*pollConn)}
+		p := poller{epoll: -1, conns: make(map[int]*pollConn)}
 		var all []*pollConn
 		for fd, octets := range []int{200, 100, 0} {
-			m := &pollConn{held: new(held), fd: int32(fd), back: make(chan error, 1)}
+			m := &pollConn{held: &held{fd: fd}, back: make(chan error, 1)}
 			m.held.octets = octets
-			p.conns[m.fd] = m
+			p.conns[m.held.fd] = m
 			all = append(all, m)
 		}
 		most, few, none := all[0], all[1], all[2]
@@ -86,7 +86,7 @@ func TestSweep(t *testing.T) {
 			t.Fatalf("always %t: %+v, %+v, %+v", always, few, most, none)
 		}
 		for _, m := range all {
-			if m.gone != (len(m.back) == 1) || m.gone == (p.conns[m.fd] == m) {
+			if m.gone != (len(m.back) == 1) || m.gone == (p.conns[m.held.fd] == m) {
 				t.Errorf("always %t: not given back: %+v", always, m)
 			}
 		}
@@ -107,7 +107,7 @@ func unjoined(t *testing.T, step func() error) (*pollConn, *net.TCPConn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.file.Close() })
-	return &pollConn{held: h, fd: int32(h.fd), step: step, back: make(chan error, 1)}, theirs
+	return &pollConn{held: h, step: step, back: make(chan error, 1)}, theirs
 }
 
 // unwatched returns a poller that has no runner and whose timer does not call check. A sweep closes
@@ -118,7 +118,7 @@ func unwatched(t *testing.T) *poller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &poller{epoll: fd, conns: make(map[int32]*pollConn), watch: time.NewTimer(time.Hour)}
+	return &poller{epoll: fd, conns: make(map[int]*pollConn), watch: time.NewTimer(time.Hour)}
 }
 
 // A connection stays in the poller unless it is quiet from one sweep to the next.
@@ -142,14 +142,14 @@ func TestCheck(t *testing.T) {
 	if !p.join(m) {
 		t.Fatal("not joined")
 	}
-	p.begin(m.fd)
+	p.begin(m.held.fd)
 	p.check()
 	if m.gone || !p.end(first, m, nil) {
 		t.Fatal("replaced in a step that has just begun")
 	}
 	p.check()
 	p.check()
-	if p.begin(m.fd) != m {
+	if p.begin(m.held.fd) != m {
 		t.Fatal("replaced between steps")
 	}
 	p.check()
@@ -181,7 +181,7 @@ func TestHold(t *testing.T) {
 	if !p.join(one) || !p.join(other) {
 		t.Fatal("not joined")
 	}
-	p.begin(one.fd)
+	p.begin(one.held.fd)
 	if p.hold(other); one.gone || other.gone || p.runner != 0 {
 		t.Error("replaced in the step of another")
 	}
@@ -229,7 +229,7 @@ func TestShareStale(t *testing.T) {
 		}
 		theirs.Write([]byte("?"))
 		for readable := 0; readable == 0; {
-			readable, _ = unix.Poll([]unix.PollFd{{Fd: m.fd, Events: unix.POLLIN}}, -1)
+			readable, _ = unix.Poll([]unix.PollFd{{Fd: int32(m.held.fd), Events: unix.POLLIN}}, -1)
 		}
 	}
 	p.start() // both have an event now
@@ -265,7 +265,7 @@ func TestShareFewFiles(t *testing.T) {
 // A connection that the poller cannot watch does not join it.
 func TestShareUnable(t *testing.T) {
 	var p poller
-	if p.join(&pollConn{held: new(held), fd: -1, back: make(chan error, 1)}) {
+	if p.join(&pollConn{held: &held{fd: -1}, back: make(chan error, 1)}) {
 		t.Error("joined")
 	}
 	p.over()
@@ -282,7 +282,7 @@ func TestReading(t *testing.T) {
 	quiet()
 	threads.Add(5)
 	defer threads.Add(-5)
-	p := poller{conns: map[int32]*pollConn{1: nil, 2: nil, 3: nil}}
+	p := poller{conns: map[int]*pollConn{1: nil, 2: nil, 3: nil}}
 	if n := p.reading(); n != 3 {
 		t.Errorf("%d", n)
 	}
@@ -613,7 +613,7 @@ func TestShareAlone(t *testing.T) {
 }
 
 // joined returns the connections in the shared poller.
-func joined() map[int32]*pollConn {
+func joined() map[int]*pollConn {
 	sharedPoller.mu.Lock()
 	defer sharedPoller.mu.Unlock()
 	return maps.Clone(sharedPoller.conns)
