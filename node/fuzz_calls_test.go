@@ -9,16 +9,16 @@ import (
 
 // ask calls a server in a random way.
 func (s *session) ask(server, word etf.Atom, request etf.Term) *fuzzCall {
-	by := s.proc()
+	from := s.proc()
 	tag, alias := s.newTag()
-	c := &fuzzCall{server: server, before: s.before, to: string(by), check: anything}
+	c := &fuzzCall{server: server, before: s.before, to: string(from), check: anything}
 	if alias != "" {
 		c.to = string(alias)
 	}
 	s.mu.Lock()
 	s.calls[string(external(tag))] = c
 	if server != "rex" {
-		c.queue = s.queueOf(by, server)
+		c.queue = s.queueOf(from, server)
 		c.queue.waiting = append(c.queue.waiting, c)
 	}
 	s.mu.Unlock()
@@ -26,12 +26,12 @@ func (s *session) ask(server, word etf.Atom, request etf.Term) *fuzzCall {
 		if alias == "" {
 			alias = s.newRef()
 		}
-		s.monitor(by, server, alias)
+		s.monitor(from, server, alias)
 		s.mu.Lock()
 		c.monitor = string(alias)
 		s.mu.Unlock()
 	}
-	s.sendTo(by, server, etf.Tuple{word, etf.Tuple{by, tag}, request})
+	s.sendTo(from, server, etf.Tuple{word, etf.Tuple{from, tag}, request})
 	return c
 }
 
@@ -50,8 +50,8 @@ func (s *session) newTag() (tag etf.Term, alias etf.Ref) {
 }
 
 // sendTo sends a message to a server, by its name or pid, traced or not.
-func (s *session) sendTo(by etf.Pid, server etf.Atom, message etf.Term) {
-	none, token := etf.Atom(""), etf.Term(etf.Tuple{int64(1), int64(17), int64(s.random.IntN(9)), by, int64(0)})
+func (s *session) sendTo(from etf.Pid, server etf.Atom, message etf.Term) {
+	none, token := etf.Atom(""), etf.Term(etf.Tuple{int64(1), int64(17), int64(s.random.IntN(9)), from, int64(0)})
 	if s.random.IntN(4) == 0 {
 		token = etf.Atom("none")
 	}
@@ -62,17 +62,17 @@ func (s *session) sendTo(by etf.Pid, server etf.Atom, message etf.Term) {
 	}
 	switch kind {
 	default:
-		s.send(regSend(by, server), message)
+		s.send(regSend(from, server), message)
 	case 1:
-		s.send(etf.Tuple{int64(16), by, none, server, token}, message)
+		s.send(etf.Tuple{int64(16), from, none, server, token}, message)
 	case 2:
 		s.send(etf.Tuple{int64(2), none, to}, message)
 	case 3:
-		s.send(etf.Tuple{int64(22), by, to}, message)
+		s.send(etf.Tuple{int64(22), from, to}, message)
 	case 4:
 		s.send(etf.Tuple{int64(12), none, to, token}, message)
 	case 5:
-		s.send(etf.Tuple{int64(23), by, to, token}, message)
+		s.send(etf.Tuple{int64(23), from, to, token}, message)
 	}
 }
 

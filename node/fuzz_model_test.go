@@ -60,7 +60,7 @@ type fuzzCall struct {
 }
 
 type queueKey struct {
-	by     etf.Pid
+	from   etf.Pid
 	server etf.Atom
 }
 
@@ -70,11 +70,11 @@ type queue struct {
 	last    uint64 // the highest id received
 }
 
-func (s *session) queueOf(by etf.Pid, server etf.Atom) *queue {
-	q := s.queues[queueKey{by, server}]
+func (s *session) queueOf(from etf.Pid, server etf.Atom) *queue {
+	q := s.queues[queueKey{from, server}]
 	if q == nil {
 		q = new(queue)
-		s.queues[queueKey{by, server}] = q
+		s.queues[queueKey{from, server}] = q
 	}
 	return q
 }
@@ -120,18 +120,18 @@ func (s *session) message(to string, raw []byte) error {
 
 // watch is a monitor.
 type watch struct {
-	item, by, ref string
-	server        etf.Atom // set if the process is monitored by name
-	before        servers
-	pid           etf.Pid // the watched process if sure; "" if it never existed
-	sure          bool    // whether the watched process is known
-	taken         bool    // whether the monitor was removed
-	ended         bool
+	item, from, ref string
+	server          etf.Atom // set if the process is monitored by name
+	before          servers
+	pid             etf.Pid // the watched process if sure; "" if it never existed
+	sure            bool    // whether the watched process is known
+	taken           bool    // whether the monitor was removed
+	ended           bool
 }
 
-func (s *session) down(item, by, ref string, reason []byte) error {
+func (s *session) down(item, from, ref string, reason []byte) error {
 	if q := s.spawns[ref]; q != nil {
-		return q.down(item, by, reason)
+		return q.down(item, from, reason)
 	}
 	w := s.monitors[ref]
 	switch {
@@ -139,7 +139,7 @@ func (s *session) down(item, by, ref string, reason []byte) error {
 		return fmt.Errorf("an unknown monitor ended")
 	case w.ended:
 		return fmt.Errorf("a monitor ended twice")
-	case w.item != item || w.by != by:
+	case w.item != item || w.from != from:
 		return fmt.Errorf("a monitor of another process ended")
 	}
 	w.ended = true
@@ -258,9 +258,9 @@ func (s *session) linkedTo(from, to string) error {
 	return nil
 }
 
-func (q *spawnOf) down(item, by string, reason []byte) error {
+func (q *spawnOf) down(item, from string, reason []byte) error {
 	q.downs++
-	if q.wanted&2 == 0 || !q.replied || q.refused || item != q.pid || by != q.from || q.downs > 1 {
+	if q.wanted&2 == 0 || !q.replied || q.refused || item != q.pid || from != q.from || q.downs > 1 {
 		return fmt.Errorf("the end of a spawned process is reported without a request or at the wrong time")
 	}
 	return q.check(reason)

@@ -103,8 +103,8 @@ func (s *session) nobody() etf.Pid {
 }
 
 // monitor sets a monitor on a name or a pid.
-func (s *session) monitor(by etf.Pid, item etf.Term, ref etf.Ref) *watch {
-	w := &watch{item: string(external(item)), by: string(by), ref: string(ref), before: s.before}
+func (s *session) monitor(from etf.Pid, item etf.Term, ref etf.Ref) *watch {
+	w := &watch{item: string(external(item)), from: string(from), ref: string(ref), before: s.before}
 	switch item := item.(type) {
 	case etf.Pid:
 		w.sure = true
@@ -118,7 +118,7 @@ func (s *session) monitor(by etf.Pid, item etf.Term, ref etf.Ref) *watch {
 	s.mu.Lock()
 	s.monitors[w.ref] = w
 	s.mu.Unlock()
-	s.send(monitor(by, item, ref))
+	s.send(monitor(from, item, ref))
 	return w
 }
 
@@ -163,7 +163,7 @@ func (s *session) demonitor(w *watch) {
 	s.mu.Lock()
 	w.taken = true
 	s.mu.Unlock()
-	s.send(etf.Tuple{int64(20), etf.Pid(w.by), etf.Encoded(w.item), etf.Ref(w.ref)})
+	s.send(etf.Tuple{int64(20), etf.Pid(w.from), etf.Encoded(w.item), etf.Ref(w.ref)})
 }
 
 // demonitorAnswered removes the monitors of answered calls.
@@ -184,10 +184,10 @@ func (s *session) demonitorAnswered() {
 }
 
 // link records an operation on a link: see linkOf.
-func (s *session) link(by, to etf.Pid, what string) {
+func (s *session) link(from, to etf.Pid, what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := pair{string(to), string(by)}
+	key := pair{string(to), string(from)}
 	l := s.links[key]
 	if l == nil {
 		l = new(linkOf)
@@ -200,13 +200,13 @@ func (s *session) link(by, to etf.Pid, what string) {
 }
 
 func (s *session) setLink() {
-	by, to := s.proc(), s.before[s.server()]
+	from, to := s.proc(), s.before[s.server()]
 	if to == "" || s.random.IntN(4) == 0 {
 		to = s.nobody()
 	}
 	for range 1 + s.random.IntN(2) { // the second time has no effect
-		s.link(by, to, "L")
-		s.send(etf.Tuple{int64(1), by, to})
+		s.link(from, to, "L")
+		s.send(etf.Tuple{int64(1), from, to})
 	}
 }
 
@@ -225,44 +225,44 @@ func (s *session) endLink() {
 	s.unlink(etf.Pid(key.theirs), etf.Pid(key.ours), s.random.IntN(3))
 }
 
-func (s *session) unlink(by, to etf.Pid, way int) {
+func (s *session) unlink(from, to etf.Pid, way int) {
 	switch way {
 	case 0:
 		id := int64(s.f.number())
-		s.link(by, to, "U")
+		s.link(from, to, "U")
 		s.mu.Lock()
-		s.acks[string(etf.AppendInt(nil, id))] = pair{string(to), string(by)}
+		s.acks[string(etf.AppendInt(nil, id))] = pair{string(to), string(from)}
 		s.mu.Unlock()
-		s.send(etf.Tuple{int64(35), id, by, to})
+		s.send(etf.Tuple{int64(35), id, from, to})
 	case 1:
-		s.link(by, to, "U")
-		s.send(etf.Tuple{int64(4), by, to})
+		s.link(from, to, "U")
+		s.send(etf.Tuple{int64(4), from, to})
 	case 2:
-		s.link(by, to, "E")
-		s.send(etf.Tuple{int64(3), by, to, etf.Atom("crash")})
+		s.link(from, to, "E")
+		s.send(etf.Tuple{int64(3), from, to, etf.Atom("crash")})
 	}
 }
 
 // endProcess ends a process of the peer, with its links and monitors.
 func (s *session) endProcess() {
 	i := s.random.IntN(len(s.procs))
-	by := s.procs[i]
+	from := s.procs[i]
 	s.mu.Lock()
 	var ws []*watch
 	var linked []pair
 	for _, w := range s.monitors {
-		if w.by == string(by) && !w.taken {
+		if w.from == string(from) && !w.taken {
 			ws = append(ws, w)
 		}
 	}
 	for key := range s.links {
-		if key.theirs == string(by) {
+		if key.theirs == string(from) {
 			linked = append(linked, key)
 		}
 	}
 	s.mu.Unlock()
 	for _, key := range linked {
-		s.unlink(by, etf.Pid(key.ours), 2)
+		s.unlink(from, etf.Pid(key.ours), 2)
 	}
 	for _, w := range ws {
 		s.demonitor(w)
@@ -285,22 +285,22 @@ func (s *session) kill() {
 // or to the peer if that node is not connected.
 type passed struct {
 	*fuzzCall
-	via, by *session // by is nil if the caller's node does not exist
-	caller  string
+	via, from *session // from is nil if the caller's node does not exist
+	caller    string
 }
 
 func (s *session) passOn() {
 	f := s.f
 	caller := fmt.Sprintf("nobody%d@127.0.0.1", s.random.IntN(20))
 	f.mu.Lock()
-	var by *session
+	var from *session
 	if s.random.IntN(4) > 0 {
-		for caller, by = range f.sessions { // in random order
+		for caller, from = range f.sessions { // in random order
 			break
 		}
 	}
 	f.mu.Unlock()
-	if by == s {
+	if from == s {
 		return
 	}
 	pid := etf.NewPid(etf.Atom(caller), f.number(), 0, 77)
@@ -309,7 +309,7 @@ func (s *session) passOn() {
 	n := 1 + s.random.IntN(200)
 	c.check = s.wantIDs(c, askedMany, 0, n)
 	f.mu.Lock()
-	f.passed[string(tag)] = &passed{c, s, by, caller}
+	f.passed[string(tag)] = &passed{c, s, from, caller}
 	f.mu.Unlock()
 	s.sendTo(s.proc(), "flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{pid, tag},
 		etf.Tuple{etf.Atom("get_many"), int64(n)}})
@@ -335,7 +335,7 @@ func (f *fuzzer) unanswered(now servers, which func(p *passed) bool) (what strin
 		if !which(p) || p.lost {
 			continue
 		}
-		p.lost = !same(p.server, p.before, now) || p.via.gone || p.by != nil && p.by.gone
+		p.lost = !same(p.server, p.before, now) || p.via.gone || p.from != nil && p.from.gone
 		if !p.lost {
 			what += fmt.Sprintf("the answer to call %s of %s; ", etf.FormatRaw(nil, []byte(tag), 100), p.caller)
 		}

@@ -115,7 +115,7 @@ func (s *session) leave() *session {
 	s.known(false)
 	if s.random.IntN(2) == 0 {
 		s.flush()
-		s.await(func(now servers) string { return s.f.unanswered(now, func(p *passed) bool { return p.by == s }) })
+		s.await(func(now servers) string { return s.f.unanswered(now, func(p *passed) bool { return p.from == s }) })
 	}
 	s.f.mu.Lock()
 	s.gone = true

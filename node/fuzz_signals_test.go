@@ -25,7 +25,7 @@ func (s *session) cast() {
 
 // tellRex sends rex a message that it answers with a message.
 func (s *session) tellRex() {
-	by, n, name := s.proc(), int64(s.f.number()), etf.Atom(s.f.node.Name())
+	from, n, name := s.proc(), int64(s.f.number()), etf.Atom(s.f.node.Name())
 	var message, answer etf.Term
 	switch s.random.IntN(3) {
 	case 0:
@@ -39,9 +39,9 @@ func (s *session) tellRex() {
 		answer = etf.Tuple{etf.Atom("rex"), name, name}
 	}
 	s.mu.Lock()
-	s.messages[string(by)+string(external(answer))]++
+	s.messages[string(from)+string(external(answer))]++
 	s.mu.Unlock()
-	s.sendTo(by, "rex", etf.Tuple{by, message})
+	s.sendTo(from, "rex", etf.Tuple{from, message})
 }
 
 // spawn requests a process, usually as erpc does.
@@ -120,14 +120,14 @@ func (s *session) spawnedIDs(a asked, n int) func(reason []byte) error {
 
 // spawnLink spawns a process as nodes before OTP 23 do.
 func (s *session) spawnLink() {
-	by := s.proc()
+	from := s.proc()
 	tag := s.newRef()
-	c := &fuzzCall{server: "net_kernel", before: s.before, to: string(by), check: begins("<")}
+	c := &fuzzCall{server: "net_kernel", before: s.before, to: string(from), check: begins("<")}
 	s.mu.Lock()
 	s.calls[string(tag)] = c
-	s.owners[string(by)]++
+	s.owners[string(from)]++
 	s.mu.Unlock()
-	s.sendTo(by, "net_kernel", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{by, tag}, etf.Tuple{
+	s.sendTo(from, "net_kernel", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{from, tag}, etf.Tuple{
 		etf.Atom("spawn_link"), etf.Atom("erlang"), etf.Atom("node"), etf.List{}, etf.Atom("user")}})
 }
 
@@ -173,23 +173,23 @@ func (s *session) forge() {
 
 // malformed sends a malformed call, which is not answered.
 func (s *session) malformed() {
-	by := s.proc()
+	from := s.proc()
 	request := etf.Tuple{etf.Atom("get_many"), int64(3)}
-	call := etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{by, s.newRef()}, request}
-	frame := appendFrame(nil, regSend(by, "flake"), call)
+	call := etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{from, s.newRef()}, request}
+	frame := appendFrame(nil, regSend(from, "flake"), call)
 	switch s.random.IntN(6) {
 	case 0:
 		frame = frame[:5+s.random.IntN(len(frame)-5)]
 	case 1:
 		frame = append(frame, 106)
 	case 2:
-		frame = appendFrame(nil, append(regSend(by, "flake"), int64(1), int64(2)), call)
+		frame = appendFrame(nil, append(regSend(from, "flake"), int64(1), int64(2)), call)
 	case 3:
-		frame = appendFrame(nil, etf.Tuple{int64(s.random.IntN(1000) + 40), by}, call)
+		frame = appendFrame(nil, etf.Tuple{int64(s.random.IntN(1000) + 40), from}, call)
 	case 4:
-		frame = appendFrame(nil, etf.Tuple{int64(1), by, etf.Atom("flake")})
+		frame = appendFrame(nil, etf.Tuple{int64(1), from, etf.Atom("flake")})
 	case 5:
-		frame = appendFrame(nil, regSend(by, "flake"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{etf.Atom("by"), int64(1)}, request})
+		frame = appendFrame(nil, regSend(from, "flake"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{etf.Atom("by"), int64(1)}, request})
 	}
 	size := len(frame) - 4
 	s.out = append(s.out, byte(size>>24), byte(size>>16), byte(size>>8), byte(size))

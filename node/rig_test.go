@@ -201,8 +201,8 @@ func regSend(from etf.Pid, to etf.Atom) etf.Tuple {
 	return etf.Tuple{int64(6), from, etf.Atom(""), to}
 }
 
-func monitor(by etf.Pid, item etf.Term, ref etf.Ref) etf.Tuple {
-	return etf.Tuple{int64(19), by, item, ref}
+func monitor(from etf.Pid, item etf.Term, ref etf.Ref) etf.Tuple {
+	return etf.Tuple{int64(19), from, item, ref}
 }
 
 func external(t etf.Term) []byte {
