@@ -145,7 +145,8 @@ func TestBadEnvironment(t *testing.T) {
 	}
 }
 
-// Quotes around a number are an error in the file, even if flags are set. So are unknown keys.
+// A fault of the file is reported with its line, even if flags are set or cause it. Unlike in the
+// environment, text is not accepted as a number.
 func TestBadFileWithFlags(t *testing.T) {
 	for _, tt := range []struct {
 		file string
@@ -153,6 +154,8 @@ func TestBadFileWithFlags(t *testing.T) {
 		want string
 	}{
 		{"[node]\nnet_ticktime = '15'", Flag{"-name", "node.name", "a@localhost"}, `net_ticktime = "15"`},
+		{"[node]\ncookie = 'flake'", Flag{"-name", "node.name", "flake@10.0.0.1"}, `:2: node.cookie = "flake": ` +
+			`this cookie is published: set your own, because node.name flake@10.0.0.1 can be reached from other hosts`},
 		{"_file = 1", Flag{"-name", "node.name", "a@localhost"}, "_file: unknown"},
 		{"[http]\ntoken = 'x'", Flag{"FLAKE_HTTP_TOKEN_FILE", "http.token_file", "x"}, "http.token: unknown"},
 	} {

@@ -39,7 +39,8 @@ func TestLoadRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-// Loading a file takes limited work, whatever the file contains. Work is measured as memory allocated.
+// Loading a file takes limited work, whatever the file contains. Work is measured as memory
+// allocated.
 func TestLoadIsBounded(t *testing.T) {
 	const deep = "tables or arrays nested deeper than 8: no key is that deep"
 	many := func(n int) (text string) {

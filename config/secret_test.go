@@ -77,8 +77,8 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
-// In Kubernetes, the path of a secret leads through the link ..data, which is replaced when the secret
-// changes.
+// In Kubernetes, the path of a secret leads through the link ..data, which is replaced when the
+// secret changes.
 func TestSecretOfKubernetes(t *testing.T) {
 	dir := t.TempDir()
 	mount := func(name, content string) {
