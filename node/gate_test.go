@@ -153,8 +153,8 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// Callers that are delayed because of wrong cookies from their host are never broken off. If too many
-// are delayed, the delay of the caller that has waited longest ends early.
+// Callers that are delayed because of wrong cookies from their host are never broken off. If too
+// many are delayed, the delay of the caller that has waited longest ends early.
 func TestHeld(t *testing.T) {
 	const addr, callers = "192.0.2.1", 100
 	g := newGate()

@@ -487,8 +487,8 @@ func TestReadBehindWrite(t *testing.T) {
 	ours.writing.Unlock()
 }
 
-// A connection gets a thread after a number of quick reads. Once it has been given back, it needs as
-// many again.
+// A connection gets a thread after a number of quick reads. Once it has been given back, it needs
+// as many again.
 func TestBusy(t *testing.T) {
 	ours, theirs := pair(t)
 	read := func() {
