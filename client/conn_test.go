@@ -36,7 +36,7 @@ func TestCall(t *testing.T) {
 	for range 2 {
 		if _, err := c.Call(t.Context(), "nobody", etf.Atom("a")); !errors.Is(err, ErrNoProcess) ||
 			!strings.HasPrefix(err.Error(), "call nobody: ") {
-			t.Errorf("call of a name that is not registered: %v", err)
+			t.Errorf("call to an unregistered name: %v", err)
 		}
 	}
 	if _, err := c.Call(t.Context(), "echo", struct{}{}); err == nil {

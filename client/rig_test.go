@@ -19,7 +19,7 @@ const (
 	name   = "n@127.0.0.1"
 	cookie = "secret"
 
-	// patience is the time after which a test fails if it still waits.
+	// patience is the time after which a test fails if it is still waiting.
 	patience = 5 * time.Minute
 )
 

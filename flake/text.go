@@ -59,7 +59,7 @@ func (id ID) Padded(base int) (string, error) {
 	return size.Padded(hi, lo, base)
 }
 
-// ParseError is the error, in all formats, for a text that is not an id.
+// ParseError is the error, in all formats, for a string that is not an id.
 type ParseError struct {
 	Text string // the text, cut short if it is longer than any id
 	At   int    // index of the first wrong byte
@@ -78,7 +78,7 @@ func init() {
 // an id. Its field Value is that value. For wrong bytes or text, Scan returns a [*ParseError].
 type ScanError = digits.ScanError
 
-// Parse parses an id. It recognizes the form of a text by the text's length:
+// Parse parses an id. It recognizes the text form by its length:
 //
 //	0000AboKHPfE7cAx9OrCYZ                22 digits of base 62, as from [ID.String]
 //	0000018b-cfe5-6800-0200-000000010007  as from [ID.UUID]; also in braces, or after urn:uuid:
@@ -204,7 +204,7 @@ func (id *ID) putUUID(text *[uuidLen]byte) {
 	digits.PutUUID(text, binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:]))
 }
 
-// notUUID returns the error for a text of 36 bytes that is not a UUID.
+// notUUID returns the error for a string of 36 bytes that is not a UUID.
 func notUUID(text string) error {
 	for i := 0; ; i++ {
 		switch i {

@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/node/rpc"
 )
 
-// old is a peer with its own decoder, which fails at anything that its flags do not allow. It
+// old is a peer with its own decoder, which fails on anything that its flags do not allow. It
 // imitates Scalang, which dates from Erlang R14, and which current Erlang nodes refuse.
 type old struct {
 	t     *testing.T

@@ -14,7 +14,7 @@ var snos = &Kind{
 	Name: "sno", Numbers: [][]string{{"partition"}},
 	Keys: []*Key{
 		{Name: "partition", To: sno.MaxPartition, Does: "the partition's `NUMBER`"},
-		{Name: "meta", To: math.MaxUint8, Does: "the metabyte's `NUMBER`, 0 to 255"},
+		{Name: "meta", To: math.MaxUint8, Does: "the metabyte, a `NUMBER` from 0 to 255"},
 		{Name: "sequence_min", To: sno.MaxSequence, Does: "the lowest sequence `NUMBER`"},
 		{Name: "sequence_max", To: sno.MaxSequence, Does: "the highest sequence `NUMBER`"}},
 	Format: func(Options) *Format { return snoFormat },

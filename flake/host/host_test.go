@@ -361,7 +361,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// Log and Memory of the configuration are used.
+// The Log and Memory of the Config are used.
 func TestConfig(t *testing.T) {
 	w, memory, log := newWorld(), &memory{}, &counter{}
 	w.copied()
@@ -521,7 +521,7 @@ func TestMoveLostAgain(t *testing.T) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Minute):
-				t.Error("it still waits for the number")
+				t.Error("it is still waiting for the number")
 			}
 		}
 		if err := n.Move(context.WithoutCancel(t.Context())); err == nil {

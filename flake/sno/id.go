@@ -26,7 +26,7 @@
 // of T were used, no ids can be made until that time has passed: see [Generator.CatchUp].
 //
 // Where muyo/sno returns a meaningless id, this package returns an error: for a clock or time
-// outside the range of ids, and for a text that is not an id. Where muyo/sno waits for a clock
+// outside the range of ids, and for a string that is not an id. Where muyo/sno waits for a clock
 // that is behind, this package also returns an error. muyo/sno treats the zero value as a
 // missing id, and as null in JSON; here it is an id like any other. [Epoch] and [Overflow] use
 // different units from muyo/sno's.

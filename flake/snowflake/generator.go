@@ -156,8 +156,8 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 }
 
 // Reserve returns 1 to n ids of one millisecond, at the cost of a single id. It waits and fails
-// like [Generator.Next], and also fails if n is less than 1. A run never wraps around. With
-// [Options.RandomStart] it ends at the highest sequence at the latest; the reserved ids that
+// like [Generator.Next], and also fails if n is less than 1. A run never wraps around: with
+// [Options.RandomStart] it does not go past the highest sequence, and the reserved ids that
 // would continue from 0 are lost.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	milli, used, count, err := g.core.Source.Reserve(ctx, n)

@@ -52,7 +52,7 @@ func ParseBase(text string, base int) (ID, error) {
 }
 
 // MustParse is like [Parse] but panics on an error. It is for ids in source code. No function
-// detects the base of a text, because most texts are valid in several bases.
+// detects the base of a string, because most are valid in several bases.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
 // Hex returns the id's bytes as 16 hexadecimal digits, lower case.

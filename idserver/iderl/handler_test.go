@@ -51,7 +51,7 @@ func (c *caller) Later(f func(genserver.Caller)) {
 	c.waiting = append(c.waiting, func() { f(c) })
 }
 
-// run calls the functions that wait.
+// run calls the waiting functions.
 func (c *caller) run() {
 	for _, f := range c.waiting {
 		f()

@@ -203,7 +203,7 @@ func (s *Server) asked(p parameters) ([]Generator, *problem) {
 	return nil, badParameter("generator", name, "one of "+strings.Join(names, ", "))
 }
 
-// baseOf returns the base in the parameters. A base with a name must be one that some of the
+// baseOf returns the base in the parameters. A named base must be one that some of the
 // given formats have.
 func baseOf(p parameters, all ...*formats.Format) (int, *problem) {
 	value, given := p["base"]

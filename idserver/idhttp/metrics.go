@@ -141,7 +141,7 @@ var (
 	left     = gauge("worker_left_seconds", "How long the worker can be used unless its mark is extended.", "generator")
 	failing  = gauge("worker_extension_failed",
 		"1 if the last attempt to extend the mark of the worker failed, else 0.", "generator")
-	ahead = gauge("mark_ahead_seconds", "How far the durable mark is ahead of the clock; at 0 ids stop.", "generator")
+	ahead = gauge("mark_ahead_seconds", "How far the durable mark is ahead of the clock; ids stop at 0.", "generator")
 	saved = gauge("mark_saved_timestamp_seconds", "When the mark was last made durable.", "generator")
 
 	connections = gauge("connections", "Connected nodes.")

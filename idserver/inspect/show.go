@@ -73,7 +73,7 @@ func Bits(f formats.Field) string {
 	return fmt.Sprintf("%d bits, %d to %d", f.Width, f.Offset, f.Offset+f.Width-1)
 }
 
-// A Text is a text with a name, such as an id in base 62.
+// A Text is a named text form of an id, such as its digits in base 62.
 type Text struct{ Name, Text string }
 
 // Texts returns an id's usual texts, the format's own first.

@@ -360,7 +360,7 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 		third.conn.forward(answer{pid: []byte(nowhere), message: external(etf.Atom("x")), by: third.conn})
 		time.Sleep(2 * longHeld)
 		if hasEnded {
-			by.close() // the answers to its forwarded calls still wait
+			by.close() // the answers to its forwarded calls are still waiting
 		}
 		left := MaxShared - int(by.proto.pool.held.Load())
 		by.proto.pool.take(left)

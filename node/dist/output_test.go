@@ -162,7 +162,7 @@ func TestManyBuffers(t *testing.T) {
 	})
 }
 
-// A flush writes all buffers that wait, but not frames appended during it.
+// A flush writes all waiting buffers, but not frames appended during it.
 func TestFlushMany(t *testing.T) {
 	var o output
 	w := &writer{each: func() error {

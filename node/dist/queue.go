@@ -64,7 +64,7 @@ func (s *queues) next(l *queue) func() {
 	return l.waiting[0].serve
 }
 
-// clear removes all queues and their messages. Functions that still run release the rest.
+// clear removes all queues and their messages. Functions that are still running release the rest.
 func (s *queues) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -285,7 +285,7 @@ func TestMaxSpawned(t *testing.T) {
 	})
 }
 
-// Functions that still wait when the connection ends do not run, and release their memory.
+// Functions that are still waiting when the connection ends do not run, and release their memory.
 func TestSpawnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)

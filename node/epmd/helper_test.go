@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// testPatience is the time after which a test fails if it still waits.
+// testPatience is the time after which a test fails if it is still waiting.
 const testPatience = 5 * time.Minute
 
 func await(t *testing.T, what string, cond func() bool) {

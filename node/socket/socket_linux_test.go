@@ -505,7 +505,7 @@ func TestBusy(t *testing.T) {
 		t.Fatal("a thread that Serve has not allowed")
 	}
 	defer dedicate(ours)()
-	for ours.held == nil { // on a busy machine a read may take long
+	for ours.held == nil { // on a busy machine a read may take a long time
 		ours.quick = busy - 1
 		read()
 	}

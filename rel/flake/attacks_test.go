@@ -212,7 +212,7 @@ func (a *attacker) readFrame() {
 	}
 }
 
-// kills sends exit(Pid, kill) to everything with a name, and to guessed pids.
+// kills sends exit(Pid, kill) to every named process, and to guessed pids.
 func (a *attacker) kills() {
 	names := []etf.Atom{"flake", "flake_sup", "net_kernel", "kernel_sup", "rex", "persistent_timer"}
 	for range 20 {

@@ -139,7 +139,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Signals other than SIGTERM come from people who wait, so the node stops without a drain.
+// Signals other than SIGTERM come from people who are waiting, so the node stops without a drain.
 func TestInterruptDoesNotDrain(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\ndrain_time = 3600", cookie))

@@ -208,7 +208,7 @@ func (o *originalNode) refusals() {
 		"out is there":        {"", "-out " + there, exitFailure, "already exists"},
 		"out has no folder":   {"", "-out /nonexistent/sys.toml", exitFailure, "-out: open /nonexistent/sys.toml: no such file or directory"},
 		"mark not writable":   {"FLAKE_FLAKE_TIMESTAMP_PATH=/tmp/timestamp", "", exitFailure, "sys.toml: removed, because nothing was taken over\nflake: timestamp_path /tmp/timestamp: its directory is world-writable"},
-		"the dets file":       {"FLAKE_FLAKE_TIMESTAMP_PATH=", "-timestamp " + filepath.Join(o.folder, "dets"), exitFailure, "it was left as it is"},
+		"the dets file":       {"FLAKE_FLAKE_TIMESTAMP_PATH=", "-timestamp " + filepath.Join(o.folder, "dets"), exitFailure, "it was left unchanged"},
 		"HTTP's port taken":   {"FLAKE_HTTP_LISTEN=" + taken.Addr().String(), "", exitFailure, "address already in use"},
 		"node's port taken":   {"FLAKE_NODE_LISTEN=" + taken.Addr().String(), "", exitFailure, "node.listen: "},
 		"settings that clash": {"FLAKE_HTTP_LISTEN=0.0.0.0:1", "", exitUsage, "set http.token_file"},

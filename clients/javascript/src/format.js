@@ -154,7 +154,7 @@ export const formats = Object.freeze({
   })
 })
 
-/** The format with a name. A format itself is returned as it is. */
+/** Returns the format with the given name. A Format is returned unchanged. */
 export function formatOf (format) {
   const found = format instanceof Format ? format : Object.hasOwn(formats, format) && formats[format]
   if (!found) throw new TypeError(`the format is ${String(format)}: must be one of ${Object.keys(formats).join(', ')}, or come from snowflake() or idgen()`)

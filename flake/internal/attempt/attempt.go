@@ -56,7 +56,7 @@ func (a *Attempts) state() (round chan struct{}, err error) {
 	return a.round, a.err
 }
 
-// Settle records the result of an attempt and wakes the callers that wait.
+// Settle records the result of an attempt and wakes the waiting callers.
 func (a *Attempts) Settle(err error) {
 	a.mu.Lock()
 	before := a.err

@@ -291,8 +291,8 @@ func word(text string, base int) (v uint64, ok bool) {
 
 func (s *Size) wrong(text string, base int) error { return Wrong(text, base, s.Width(base), &values) }
 
-// Wrong returns the error for a text that is not a number of 1 to width digits in the base, where
-// values holds the value of each digit. Wrong assumes that a text of 1 to width such digits is
+// Wrong returns the error for a string that is not a number of 1 to width digits in the base, where
+// values holds the value of each digit. Wrong assumes that a string of 1 to width such digits is
 // above the highest number.
 func Wrong(text string, base, width int, values *[256]byte) error {
 	if len(text) == 0 || len(text) > width {

@@ -103,7 +103,7 @@ func TestOneThatCannotBegin(t *testing.T) {
 	b.openIn(t, m, "a")
 }
 
-// No mark is saved for a generator that cannot begin, even if the disk works again.
+// No mark is saved for a generator that cannot begin, even once the disk works again.
 func TestNoMarkWithoutBeginning(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, disk{broken: &b.broken})

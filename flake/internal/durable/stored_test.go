@@ -47,7 +47,7 @@ func TestStoredWorker(t *testing.T) {
 		t.Errorf("at its limit: %v", err)
 	}
 	if _, _, err := again.StoredWorker("a", "here", 1<<40, give); err == nil ||
-		!strings.Contains(err.Error(), "1099511627778, is above 1099511627776; it was left as it is") {
+		!strings.Contains(err.Error(), "1099511627778, is above 1099511627776; it was left unchanged") {
 		t.Errorf("beyond its limit: %v", err)
 	}
 	if err := again.Close(); err != nil {

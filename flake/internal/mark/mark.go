@@ -131,10 +131,10 @@ func read(disk Disk, path string) (c Content, now image, err error) {
 
 func refuse(path string, err error) error {
 	if errors.Is(err, errDets) {
-		return fmt.Errorf("timestamp_path %s: %w; it was left as it is. Set another path, and copy its time "+
+		return fmt.Errorf("timestamp_path %s: %w; it was left unchanged. Set another path, and copy its time "+
 			"there with: flake import -dets %s -timestamp PATH", path, err, path)
 	}
-	return fmt.Errorf("timestamp_path %s: %w; it was left as it is. "+
+	return fmt.Errorf("timestamp_path %s: %w; it was left unchanged. "+
 		"Put the right file back; or, if the clock was not set back since ids were last made, "+
 		"move this one away and start again", path, err)
 }

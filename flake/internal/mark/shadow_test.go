@@ -32,7 +32,7 @@ func TestShadow(t *testing.T) {
 	for name, fault := range map[string]string{
 		"new":              "",
 		"good":             "",
-		"foreign":          "it was left as it is",
+		"foreign":          "it was left unchanged",
 		"read-only":        "it is read-only",
 		"none/new":         "create the directory, or set another path",
 		"everybody's/new":  "its directory is world-writable",

@@ -54,7 +54,7 @@ func Generate(f *cli.Flags) cli.Action {
 			return cli.UsageError(err)
 		}
 		if !g.Layout().HasBase(base) {
-			return cli.UsageError(fmt.Errorf("-base %s: %s ids have no text in this base", *in, g.Format))
+			return cli.UsageError(fmt.Errorf("-base %s: %s ids have no text form in this base", *in, g.Format))
 		}
 		ids, end, err := generators.OpenLocal(ctx, g, *mark, slog.New(slog.NewTextHandler(stderr, nil)))
 		if err != nil {

@@ -27,14 +27,14 @@ const InspectMore = `An id may be in any text form: one of its format's own, a U
 in any base, or an Erlang binary such as <<0,0,1>>. With -, ids are read from standard
 input, one per line.
 
-A text may be an id of several formats. Then the likeliest one is shown, preferably one
+The same text may be an id in several formats. The likeliest is shown, preferably one
 whose time is from 2000 to tomorrow, with a line for what else the text may be. With
 -format, it is read only in that format. Ids of snowflake and flake-idgen do not contain
 their epoch: set it with -epoch, or use -config, which reads ids as those of the node's
 generators. Without -base, a short word such as hello is not an id: read as digits, it
 would have a time on its format's first day.
 
-The exit status is 0 if all texts are ids, 1 if not, and 2 if flags or the
+The exit status is 0 if all inputs are ids, 1 if not, and 2 if flags or the
 configuration are wrong.`
 
 // Inspect decodes ids.

@@ -91,7 +91,7 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// Errors are counted by kind. Errors with arbitrary texts count as separate kinds only up to a limit.
+// Errors are counted by kind. Errors with arbitrary text count as separate kinds only up to a limit.
 func TestErrors(t *testing.T) {
 	node := clienttest.New()
 	defer node.Close()

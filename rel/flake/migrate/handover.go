@@ -207,7 +207,7 @@ func (h *Handover) Halt(ctx context.Context) error {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
 			return fmt.Errorf("the original was told to halt, and after %v EPMD still has its name, "+
-				"or its port still accepts connections; if it still runs, it continues; "+
+				"or its port still accepts connections; if it is still running, it continues; "+
 				"if not, start it, or this node without takeover", haltTime)
 		}
 	}

@@ -59,7 +59,7 @@ var help = []console.Section{
 		{Call: "supervisor:which_children(flake_sup)", Does: "the supervised processes"},
 		{Call: "memory()", Does: "the memory that the node uses"},
 		{Call: "net_adm:ping(Node)", Does: "pong if the node can be reached, else pang"},
-		{Call: "application:which_applications()", Does: "the applications that run, and their versions"},
+		{Call: "application:which_applications()", Does: "the running applications and their versions"},
 		{Call: "flake:get_config_value(Key,Default)", Does: "a setting by the original's name"},
 	}},
 }

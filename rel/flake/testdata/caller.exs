@@ -30,7 +30,7 @@ true = length(texts) == 1000 and texts == Enum.sort(texts)
 {:ok, runs} = GenServer.call(server, {:lease, 1_000_000}, :infinity)
 1_000_000 = runs |> Enum.map(fn {<<_::128>>, count} -> count end) |> Enum.sum()
 
-# In Elixir, a text is a binary.
+# In Elixir, text is a binary.
 {:ok, [time: _, worker: _, sequence: _]} = GenServer.call(server, {:decompose, hd(texts)}, :infinity)
 {:ok, [time: ms, worker: _, sequence: _]} = GenServer.call(server, {:decompose, hd(many)}, :infinity)
 {:ok, <<^ms::64, 0::64>>} = GenServer.call(server, {:notional, ms}, :infinity)
