@@ -266,7 +266,6 @@ func (s *memory) freed() {
 	defer s.pool.mu.Unlock()
 	s.gone = true
 	s.pool.unfreed -= s.unfreed
-	s.unfreed = 0
 }
 
 func (s *memory) change(n int) {

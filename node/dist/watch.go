@@ -109,8 +109,7 @@ func (w *watches) add(set *watchSet, process uint64, key, first, second, third [
 	if w.held += s.size(); w.settle(0) {
 		return true
 	}
-	w.remove(set, hash)
-	w.shrink()
+	w.remove(set, hash) // and shrinks, unless there is room now
 	return false
 }
 
