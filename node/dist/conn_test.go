@@ -21,6 +21,7 @@ type failing struct {
 	mu   sync.Mutex
 	next string        // the operation that fails next
 	hold chan struct{} // unless nil, Write waits for it even if the stream is closed
+	slow time.Duration // how long SetReadDeadline takes
 }
 
 func (f *failing) fail(operation string) {
@@ -50,6 +51,7 @@ func (f *failing) Write(b []byte) (int, error) {
 }
 
 func (f *failing) SetReadDeadline(d time.Time) error {
+	time.Sleep(f.slow) // virtual time
 	return errors.Join(f.fails("read deadline"), f.Conn.SetReadDeadline(d))
 }
 
@@ -105,6 +107,23 @@ func TestStreamFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A stream whose first deadline cannot be set is not served.
+func TestFirstDeadlineFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := failing{next: "read deadline", slow: time.Second}
+		r := connectFailing(t, &f)
+		r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old)) // until it is closed
+		if r.alive() {
+			t.Error("not closed")
+			r.close()
+		}
+		r.logged("read deadline fails")
+		if got := r.local.flake.take(); got != "" {
+			t.Errorf("flake was sent %s", got)
+		}
+	})
 }
 
 // A connection does not end while another goroutine writes to its stream.
@@ -267,6 +286,7 @@ func TestScratch(t *testing.T) {
 		}
 		r.proto.pool.give(3)
 		spare.Add(-5)
+		answer(4 * ownSpare) // is released when the connection ends
 	})
 }
 

@@ -118,6 +118,62 @@ func TestLargeFrames(t *testing.T) {
 	p.nothing(t)
 }
 
+// After a large frame, the buffer is that of a busy connection, if there is room, and is counted as
+// such. It never loses bytes that have arrived.
+func TestAfterLargeFrame(t *testing.T) {
+	frameOf := func(n int) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(n)), make([]byte, n)...) }
+	for name, test := range map[string]struct {
+		others int // what other connections hold of MaxSpare
+		rest   int // bytes of the next frame that arrive after a call
+		size   int // of the buffer then
+	}{
+		"room":                {0, 0, fullBuffer},
+		"no room":             {MaxSpare, 0, firstBuffer},
+		"some of a frame":     {MaxSpare, firstBuffer - 1, firstBuffer},
+		"too much of a frame": {MaxSpare, firstBuffer, 3<<20 + wire.HeaderSize},
+	} {
+		var p pool
+		f := newFrames(nil, newMemory(&p))
+		arrive := func(b []byte) {
+			t.Helper()
+			src := bytes.NewReader(b)
+			for f.src = src; src.Len() > 0; {
+				if err := f.fill(); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				for ok := true; ok; {
+					_, ok, _ = f.next()
+				}
+			}
+		}
+		arrive(bytes.Repeat(frameOf(100), fullBuffer/50)) // as of a busy connection
+		if len(f.buf) != fullBuffer || int(p.spare.Load()) < fullBuffer-ownInput {
+			t.Errorf("%s: busy: a buffer of %d bytes, %d counted", name, len(f.buf), p.spare.Load())
+		}
+		arrive(frameOf(3 << 20))
+		if held, spare := p.held.Load(), p.spare.Load(); held < 3<<20-ownInput || spare != 0 {
+			t.Errorf("%s: for a large frame, %d bytes are held, %d of MaxSpare", name, held, spare)
+		}
+		p.spare.Add(int64(test.others))
+		next := frameOf(2 * firstBuffer)
+		arrive(append(frameOf(100), next[:test.rest]...))
+		arrive(next[test.rest : test.rest+1])
+		size := min(test.size, fullBuffer)
+		if held, spare := int(p.held.Load()), int(p.spare.Load())-test.others; len(f.buf) != test.size ||
+			max(held, spare) < size-ownInput || held > 0 && spare > 0 || held > 0 != (test.size > fullBuffer) {
+			t.Errorf("%s: then: a buffer of %d bytes, want %d; %d bytes are held, %d of MaxSpare", name, len(f.buf), test.size, held, spare)
+		}
+		arrive(next[test.rest+1:])
+		arrive(tick)
+		arrive(tick)
+		if len(f.buf) != idleBuffer {
+			t.Errorf("%s: idle: a buffer of %d bytes", name, len(f.buf))
+		}
+		p.spare.Add(-int64(test.others))
+		p.nothing(t)
+	}
+}
+
 // When only ticks follow a large frame, its bytes are released.
 func TestLargeFrameIsReleased(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {

@@ -184,13 +184,16 @@ func TestFlushMany(t *testing.T) {
 func TestNothingAfterFailure(t *testing.T) {
 	fault := errors.New("cut")
 	var o output
-	w := &writer{each: func() error { return fault }}
+	w := &writer{each: func() error {
+		o.end(o.begin())
+		return fault
+	}}
 	o.init(w, nil, nil, func() {}, newMemory(new(pool)))
 	for range 3 {
 		o.end(append(o.begin(), make([]byte, fullOutput)...))
 	}
-	if err := o.flush(); err != fault {
-		t.Errorf("flush: %v", err)
+	if err := o.flush(); err != fault || o.waits() != 0 {
+		t.Errorf("flush: %v, %d bytes wait", err, o.waits())
 	}
 	o.end(o.begin())
 	if err := o.flush(); err != nil || w.writes != 1 || o.waits() != 0 {
@@ -198,17 +201,26 @@ func TestNothingAfterFailure(t *testing.T) {
 	}
 }
 
-// Nothing is written after close, not even a tick, and no goroutine starts.
+// Nothing is written after close, not even a tick, no goroutine starts, and no memory is held.
 func TestNothingAfterClose(t *testing.T) {
+	var p pool
 	var o output
-	w := newStream(nil)
-	o.init(w, nil, nil, nil, newMemory(new(pool)))
+	w, started, forwarding := newStream(nil), 0, newMemory(&p)
+	o.init(w, func(func()) { started++ }, nil, nil, newMemory(&p))
 	o.end(o.begin())
+	if !o.pass(forwarding, make([]byte, wire.HeaderSize)) || started != 1 {
+		t.Errorf("an answer of another peer is refused, or written by %d goroutines", started)
+	}
+	o.reminded.Store(false)
 	o.close()
 	o.poke()
-	if err := o.tick(); err != nil || w.writes != 0 || o.waits() != 0 {
-		t.Errorf("%v, %d writes, %d bytes wait", err, w.writes, o.waits())
+	if o.pass(forwarding, make([]byte, wire.HeaderSize)) {
+		t.Error("an answer of another peer is taken")
 	}
+	if err := o.tick(); err != nil || w.writes != 0 || o.waits() != 0 || started != 1 {
+		t.Errorf("%v, %d writes, %d bytes wait, %d goroutines", err, w.writes, o.waits(), started)
+	}
+	p.nothing(t)
 }
 
 // Wait waits for the writes of other goroutines.
@@ -304,6 +316,31 @@ func TestFlushEnds(t *testing.T) {
 	})
 }
 
+// A flush ends once its frames are written, even if more frames wait or the next write has begun.
+func TestFlushOfWritten(t *testing.T) {
+	for writes, writing := range map[uint64]bool{1: false, 2: true} {
+		synctest.Test(t, func(t *testing.T) {
+			var o output
+			w, flushed := newStream(nil), false
+			o.init(w, nil, nil, nil, newMemory(new(pool)))
+			o.writing = true // by another goroutine
+			o.end(o.begin())
+			go func() {
+				o.flush()
+				flushed = true
+			}()
+			synctest.Wait()
+			o.mu.Lock()
+			o.writes, o.writing = writes, writing
+			o.idle.Broadcast()
+			o.mu.Unlock()
+			if synctest.Wait(); !flushed || w.writes != 0 {
+				t.Errorf("after %d writes: flushed: %t, with %d writes", writes, flushed, w.writes)
+			}
+		})
+	}
+}
+
 // Output sent while another goroutine writes is written after that write.
 func TestSentDuringWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -322,19 +359,95 @@ func TestSentDuringWrite(t *testing.T) {
 	})
 }
 
-// The buffer of a write is reused, unless it is large.
+// The buffer of a write is reused and counted, unless it is large, there is no room, or the output
+// was closed during the write.
 func TestSpareOutput(t *testing.T) {
-	for octets, kept := range map[int]bool{1000: true, 2 * fullOutput: true, 2*fullOutput + 1: false} {
+	for name, test := range map[string]struct {
+		size, others int // others is what other connections hold of MaxSpare
+		closed, kept bool
+	}{
+		"small":   {size: ownSpare, others: MaxSpare - accountStep, kept: true},
+		"largest": {size: 2 * fullOutput, kept: true},
+		"larger":  {size: 2*fullOutput + 1},
+		"no room": {size: ownSpare + accountStep + 1, others: MaxSpare - accountStep},
+		"closed":  {size: 2 * fullOutput, closed: true},
+	} {
+		var p pool
 		var o output
-		o.init(newStream(nil), nil, nil, nil, newMemory(new(pool)))
-		o.buf = make([]byte, 1, octets)
-		if err := o.flush(); err != nil || cap(o.buf) > 0 != kept {
-			t.Errorf("buffer of %d bytes: %v, %d kept", octets, err, cap(o.buf))
+		w := &writer{each: func() error {
+			o.closed = test.closed
+			return nil
+		}}
+		o.init(w, nil, nil, nil, newMemory(&p))
+		o.kept.hold(ownSpare + 1) // for an earlier buffer
+		p.spare.Add(int64(test.others))
+		o.buf = make([]byte, 1, test.size)
+		want := 0
+		if test.kept {
+			want = test.size
+		}
+		if err := o.flush(); err != nil || cap(o.buf) != want || o.kept.taken < want-ownSpare || want == 0 && o.kept.taken > 0 {
+			t.Errorf("%s: %v, %d bytes are kept, %d counted", name, err, cap(o.buf), o.kept.taken)
 		}
 	}
 }
 
-// Large output is written in parts, and taken is called after each part.
+// A tick releases the buffer kept for reuse, but no frames that wait.
+func TestTickReleases(t *testing.T) {
+	var o output
+	w := &writer{each: func() error {
+		if o.kept.taken != 0 {
+			t.Errorf("%d bytes are counted while a tick is written", o.kept.taken)
+		}
+		return nil
+	}}
+	o.init(w, nil, nil, nil, newMemory(new(pool)))
+	o.buf = make([]byte, 0, fullOutput)
+	o.kept.hold(fullOutput)
+	if err := o.tick(); err != nil || cap(o.buf) > ownSpare {
+		t.Errorf("%v, %d bytes are kept", err, cap(o.buf))
+	}
+	o.end(o.begin()) // as the reader does at that moment
+	want := o.octets.Load() + uint64(o.waits()+len(tick))
+	if err := o.tick(); err != nil || o.octets.Load() != want {
+		t.Errorf("%v, %d bytes are written, want %d", err, o.octets.Load(), want)
+	}
+}
+
+// A frame is added to a buffer of at most fullOutput bytes. A large frame gets a buffer of its
+// size, unless it fits in the one that has been begun.
+func TestBegin(t *testing.T) {
+	var o output
+	o.init(nil, nil, nil, nil, newMemory(new(pool)))
+	add := func(size, frame, ahead int) {
+		t.Helper()
+		b := o.beginWith(size)
+		if len(o.ahead) != ahead || cap(b)-o.frame < size {
+			t.Errorf("a frame of %d bytes: after %d buffers, want %d; in one of %d", size, len(o.ahead), ahead, cap(b))
+		}
+		o.end(append(b, make([]byte, frame-len(b)+o.frame)...))
+	}
+	const small, large = 1000, 2 * ownOutput
+	o.buf = make([]byte, 0, small) // kept from an earlier write
+	add(large, large, 0)
+	o.buf = o.buf[:0:large]
+	add(large, small, 0)
+	add(large-small, small, 0) // exactly fits
+	add(large-small, small, 1) // does not fit
+	o.buf = nil
+	for range 3 * largeFrame / small {
+		add(0, small, 1)
+	}
+	if o.full.Load() {
+		t.Error("the reader writes at once, although no frame is large")
+	}
+	add(0, fullOutput-len(o.buf), 1)
+	add(0, small, 1)
+	add(0, small, 2)
+}
+
+// Large output is written in parts, and taken is called after each part. Written buffers are
+// released.
 func TestWriteParts(t *testing.T) {
 	for octets, parts := range map[int]int{1: 1, fullOutput: 1, fullOutput + 1: 2, 2 * fullOutput: 2} {
 		var o output
@@ -343,6 +456,10 @@ func TestWriteParts(t *testing.T) {
 		o.init(w, nil, nil, func() { taken++ }, newMemory(new(pool)))
 		if err := o.writeParts(make([]byte, octets)); err != nil || w.writes != parts || taken != parts {
 			t.Errorf("%d bytes: %v, %d writes, %d parts taken, want %d", octets, err, w.writes, taken, parts)
+		}
+		ahead := [][]byte{make([]byte, 1), make([]byte, octets)}
+		if err := o.writeAll(ahead, nil); err != nil || taken != 2*parts+1 || ahead[0] != nil || ahead[1] != nil {
+			t.Errorf("buffers of 1 and %d bytes: %v, %d parts taken in all; released: %t", octets, err, taken, ahead[1] == nil)
 		}
 	}
 }

@@ -52,6 +52,12 @@ func TestAccount(t *testing.T) {
 					t.Errorf("%d: hold(%d): %t, %d bytes of the pool are held; want %t, %d", i, s.hold, ok, of(&p), s.ok, s.held)
 				}
 			}
+			a.hold(3 * step)
+			p.spare.Add(int64(bound) + 1) // as others do that are about to be refused
+			if !a.hold(0) || a.taken != 0 {
+				t.Errorf("without room, %d bytes stay taken", a.taken)
+			}
+			p.spare.Add(-int64(bound) - 1)
 			p.nothing(t)
 		})
 	}
@@ -91,7 +97,9 @@ func TestMakeRoom(t *testing.T) {
 		const mega = 1 << 20
 		hold("a", 10*mega)
 		hold("b", 12*mega)
-		hold("c", 6*mega)
+		hold("c", 7*mega)
+		holders["c"].pin(mega)
+		holders["c"].unpin(mega)
 		holders["b"].pin(2 * mega)
 		if time.Sleep(longHeld - 1); hold("d", 6*mega) || ended != "" {
 			t.Errorf("too early, %q are ended", ended)
@@ -128,6 +136,9 @@ func TestMakeRoom(t *testing.T) {
 		if !hold("e", 7*mega) || ended != "bc" {
 			t.Errorf("%q are ended, want c", ended)
 		}
+		if held := p.held.Load(); held != 21*mega {
+			t.Errorf("%d bytes are held by a, d and e", held)
+		}
 	})
 }
 
@@ -149,8 +160,12 @@ func TestMakeRoomOnceFreed(t *testing.T) {
 		}
 		first.freed()
 		second.freed()
-		if asks := newMemory(&p); !asks.take(maxUnfreed) || ended != 2 {
+		asks := newMemory(&p)
+		if !asks.take(maxUnfreed) || ended != 2 {
 			t.Errorf("%d connections are ended to make room", ended)
+		}
+		if first.take(1) || asks.ended {
+			t.Error("an ended connection takes room, or ends another for it")
 		}
 	})
 }
@@ -217,7 +232,7 @@ func TestMakeRoomAmongMany(t *testing.T) {
 // it needs, even if that one has not held its memory for long.
 func TestMakeRoomForLittle(t *testing.T) {
 	for held, want := range map[int]bool{smallMemory + 1: true, smallMemory: false} {
-		var p pool
+		p := pool{unfreed: maxUnfreed} // others may still be ended
 		large, ended := &memory{pool: &p}, false
 		large.end = func() { ended = true }
 		large.take(held)
@@ -226,6 +241,29 @@ func TestMakeRoomForLittle(t *testing.T) {
 			t.Errorf("with %d bytes held: %v ended", held, ended)
 		}
 	}
+}
+
+// Bytes are steady once they have been held for longHeld.
+func TestSteady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMemory(new(pool))
+		want := func(when string, want int) {
+			t.Helper()
+			if got := s.steady(time.Now()); got != want {
+				t.Errorf("%s: %d bytes are steady, want %d", when, got, want)
+			}
+		}
+		s.take(1)
+		time.Sleep(longHeld - 1)
+		want("too early", 0)
+		time.Sleep(time.Nanosecond)
+		want("after longHeld", 1)
+		time.Sleep(2 * longHeld)
+		s.take(10)
+		want("10 bytes more", 1)
+		time.Sleep(2 * longHeld)
+		want("all held long", 11)
+	})
 }
 
 // A message weighs at least as much as its terms: two bytes may become a term of 40 bytes.

@@ -360,22 +360,29 @@ func TestTraceToken(t *testing.T) {
 					open()
 					r.want(frame(etf.Tuple{number(wire.OpSendTT), empty, theirs, token(8, 7, ours)}, external(int64(1))))
 				}
-				long := token(7, 6, theirs)
-				long[1] = make([]byte, maxToken)
+				longest := token(7, 6, theirs)
+				longest[1] = []byte{}
+				longest[1] = make([]byte, maxToken-len(external(longest)))
+				long := slices.Clone(longest)
+				long[1] = make([]byte, len(longest[1].([]byte))+1)
 				r.send(
+					frame(etf.Tuple{number(wire.OpSendTT), empty, ours, longest}, message),
 					frame(etf.Tuple{number(wire.OpSendTT), empty, ours, long}, message),
 					frame(etf.Tuple{number(wire.OpSendTT), empty, ours, etf.Atom("none")}, message),
 					frame(etf.Tuple{number(wire.OpSendTT), empty, ours, token(7, 6, theirs)}, message),
 					frame(etf.Tuple{number(wire.OpSend), empty, ours}, message),
 				)
-				for range 4 {
+				for range 5 {
 					open()
 				}
 				got := r.received()
 				slices.SortFunc(got, bytes.Compare) // answers built on other goroutines may arrive in any order
 				without := frame(etf.Tuple{number(wire.OpSend), empty, theirs}, external(int64(1)))
 				with := frame(etf.Tuple{number(wire.OpSendTT), empty, theirs, token(8, 7, ours)}, external(int64(1)))
-				if want := [][]byte{without, without, without, with}; !slices.EqualFunc(got, want, bytes.Equal) {
+				next := token(8, 7, ours)
+				next[1] = longest[1]
+				withLongest := frame(etf.Tuple{number(wire.OpSendTT), empty, theirs, next}, external(int64(1)))
+				if want := [][]byte{without, without, without, with, withLongest}; !slices.EqualFunc(got, want, bytes.Equal) {
 					t.Errorf("got %s\nwant %s", show(got), show(want))
 				}
 			})
@@ -469,8 +476,8 @@ func TestOneLargeAnswer(t *testing.T) {
 			t.Errorf("%d bytes are held for an answer of %d bytes", got, size)
 		}
 		small := &Message{conn: r.conn, later: true}
-		if !small.Grow(ownLarge) {
-			t.Error("a small answer is refused")
+		if !small.Grow(ownLarge) || len(largeAnswers) != 0 {
+			t.Error("a small answer is refused, or delays readers")
 		}
 		small.Send([]byte(theirs), nil, external(etf.Atom("small"))) // without waiting for the large ones
 		small.release()
@@ -521,7 +528,8 @@ func TestLargeAnswerAwaitsRoom(t *testing.T) {
 	})
 }
 
-// Without room, a large answer is refused after roomTime, but a small one is not.
+// Without room, a large answer is refused after roomTime or when the connection ends, but a small
+// one is not. Later ones are sent when there is room.
 func TestLargeAnswerWithoutRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal
@@ -534,6 +542,18 @@ func TestLargeAnswerWithoutRoom(t *testing.T) {
 		r.large(1, ownLarge-len(external([]byte{})), &log)
 		if got := log.take(); got != "begin\ndone\n" || len(r.received()) != 1 {
 			t.Errorf("not large: %q", got)
+		}
+		r.proto.pool.give(everything - functionSize)
+		r.large(1, 1<<20, &log)
+		if got := log.take(); got != "begin\ndone\n" || len(r.received()) != 1 {
+			t.Errorf("with room again: %q", got)
+		}
+		r.proto.pool.take(everything - functionSize)
+		r.large(1, 1<<20, &log)
+		synctest.Wait()
+		r.close()
+		if got := log.take(); got != "refused\n" {
+			t.Errorf("closed while it waits: %q", got)
 		}
 		r.proto.pool.give(everything - functionSize)
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/wire"
@@ -109,7 +110,8 @@ func TestNoKill(t *testing.T) {
 	})
 }
 
-// An EXIT signal from a process that is not linked to one of ours is dropped.
+// An EXIT signal from a process that is not linked to one of ours, or to one that has ended, is
+// dropped.
 func TestExitWithoutLink(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(
@@ -120,6 +122,13 @@ func TestExitWithoutLink(t *testing.T) {
 		)
 		if got := r.local.flake.take(); got != "" {
 			t.Errorf("got %s", got)
+		}
+		r.send(frame(etf.Tuple{number(wire.OpLink), theirs, ours}))
+		synctest.Wait()
+		delete(r.local.names, "flake") // ended, but not reported yet
+		r.send(frame(etf.Tuple{number(wire.OpExit), theirs, ours, etf.Atom("why")}))
+		if !r.alive() {
+			t.Error("the connection has ended")
 		}
 	})
 }

@@ -339,6 +339,9 @@ func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)
 		if _, served := r.proto.served.Load(r.conn); served {
 			t.Error("the ends of processes are still reported to it")
 		}
+		if r.conn.message.conn != nil || r.conn.control.N != 0 {
+			t.Error("it keeps the last frame")
+		}
 		w := &r.conn.watches
 		if !w.mu.TryLock() || w.held != 0 || len(w.monitors.all) != 0 || len(w.links.all) != 0 || !r.conn.out.closed {
 			t.Errorf("ended with %d bytes of watches, %d links; output closed: %t", w.held, len(w.links.all), r.conn.out.closed)

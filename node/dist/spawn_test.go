@@ -145,7 +145,7 @@ func TestSpawnFor(t *testing.T) {
 		"another owner": {etf.NewPid("third@h", 9, 0, 1), none, none, 0, "notsup"},
 		"bad options":   {theirs, none, external(etf.Atom("x")), 0, "badarg"},
 		"not a list":    {theirs, external(make([]byte, 2*ownArguments)), none, 0, "badarg"},
-		"no room":       {theirs, long, none, everything, "system_limit"},
+		"no room":       {theirs, long, none, everything - weight(long, 0) + 1, "system_limit"},
 		"not enough":    {theirs, long, none, everything - weight(long, 0), "system_limit"},
 	} {
 		for _, link := range []bool{false, true} {
@@ -303,6 +303,35 @@ func TestSpawnEnds(t *testing.T) {
 		if held := r.proto.pool.held.Load(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
 		}
+	})
+}
+
+// A function that runs when its connection is ended to make room counts against the pool until it
+// ends.
+func TestSpawnOutlives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connect(t, flags)
+		pool, gate := &r.proto.pool, make(chan struct{})
+		r.conn.aside(func(*Message) { <-gate })
+		synctest.Wait()
+		function := int(pool.held.Load())
+		if !r.conn.memory.take(smallMemory) {
+			t.Fatal("no room")
+		}
+		others := everything - int(pool.held.Load())
+		pool.take(others)
+		little := newMemory(pool)
+		if !little.take(1) || r.alive() {
+			t.Error("the connection is not ended to make room")
+		}
+		if held := int(pool.held.Load()); held != others+1+function || function < functionSize {
+			t.Errorf("%d bytes are held, want %d for the function", held-others-1, function)
+		}
+		close(gate)
+		r.proto.Wait()
+		little.give(1)
+		pool.give(others)
+		pool.nothing(t)
 	})
 }
 

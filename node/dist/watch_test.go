@@ -87,6 +87,10 @@ func TestDemonitor(t *testing.T) {
 		if want := [][]byte{down(flake, ref3, "killed"), down(ours, ref5, "killed")}; show(got) != show(want) {
 			t.Errorf("got %s\nwant %s", show(got), show(want))
 		}
+		r.send(tick)
+		if synctest.Wait(); r.conn.watches.held != 0 {
+			t.Errorf("%d bytes are kept for later watches after a tick", r.conn.watches.held)
+		}
 	})
 }
 
@@ -114,9 +118,11 @@ func TestEnded(t *testing.T) {
 
 // An exit reason is sent unless it is large or the peer cannot read it.
 func TestReasons(t *testing.T) {
+	const head = 5 // bytes before the data of a binary
 	for _, test := range []struct{ reason, want etf.Term }{
 		{etf.Tuple{etf.Atom("a")}, etf.Tuple{etf.Atom("a")}},
-		{make([]byte, maxReason), etf.Atom("killed")},
+		{make([]byte, maxReason-head), make([]byte, maxReason-head)},
+		{make([]byte, maxReason-head+1), etf.Atom("killed")},
 		{etf.Atom("\u0416"), etf.Atom("killed")}, // not Latin-1
 		{struct{}{}, etf.Atom("killed")},         // not a term
 	} {
@@ -334,7 +340,8 @@ func TestWatches(t *testing.T) {
 }
 
 // Three connections add and remove watches and release spare memory while the pool is almost full.
-// What their accounts have taken stays within two steps of what they hold.
+// What their accounts have taken stays within two steps of what they hold. Without room for a
+// watch, spares are released.
 func TestWatchAccounts(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -360,7 +367,10 @@ func TestWatchAccounts(t *testing.T) {
 			case 1, 2, 3:
 				w.forget(set, key)
 			default:
-				w.add(set, 1, key, make([]byte, rng.IntN(1+rng.IntN(3000))), make([]byte, rng.IntN(50)), nil)
+				ok := w.add(set, 1, key, make([]byte, rng.IntN(1+rng.IntN(3000))), make([]byte, rng.IntN(50)), nil)
+				if kept := set.all[maphash.Bytes(w.seed, key)] != nil; ok != kept || !ok && len(w.spares) > 0 {
+					t.Fatalf("seed %d, step %d: there is room: %t; kept: %t, with %d spares", seed, step, ok, kept, len(w.spares))
+				}
 			}
 			taken := filled
 			for i := range all {
