@@ -199,12 +199,17 @@ func thisMachine() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	id, err := os.ReadFile("/etc/machine-id")
-	if err != nil {
-		id, _ = os.ReadFile("/var/lib/dbus/machine-id")
-	}
 	host, _ := os.Hostname() // if it fails, the machine-id and the MACs suffice
-	return identify(id, host, all, os.DirFS("/sys/class/net")), nil
+	return identify(machineID(os.DirFS("/")), host, all, os.DirFS("/sys/class/net")), nil
+}
+
+// machineID returns the content of machine-id(5) or, on a system without it, of D-Bus's file.
+func machineID(root fs.FS) []byte {
+	id, err := fs.ReadFile(root, "etc/machine-id")
+	if err != nil {
+		id, _ = fs.ReadFile(root, "var/lib/dbus/machine-id")
+	}
+	return id
 }
 
 // identify returns a hash of the machine-id, the host name, and the MACs of the physical cards.

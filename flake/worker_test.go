@@ -3,6 +3,7 @@ package flake
 import (
 	"cmp"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,16 @@ func TestRandomWorker(t *testing.T) {
 	}
 }
 
+func TestNumberWorker(t *testing.T) {
+	for number, want := range map[uint64]Worker{
+		0: 0x010000000000, 0xabcd: 0x01000000abcd, 0xffff: 0x01000000ffff, 0x10000: 0x010000000000,
+	} {
+		if got := NumberWorker(number); got != want {
+			t.Errorf("%#x: %v, want %v", number, got, want)
+		}
+	}
+}
+
 func TestWithMAC(t *testing.T) {
 	all := []net.Interface{
 		{Name: "lo"},
@@ -100,6 +111,15 @@ func TestWithMAC(t *testing.T) {
 	if _, _, err := InterfaceWorker("no such"); err == nil ||
 		!strings.Contains(err.Error(), `there is no interface "no such"`) {
 		t.Errorf("on this machine: %v", err)
+	}
+	here, err := interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if some, err := withMAC("", here); err == nil { // this machine has a card
+		if w, from, err := InterfaceWorker(""); w != workerOf(some[0].HardwareAddr) || from != some[0].Name || err != nil {
+			t.Errorf("on this machine: %v of %q, %v; want %v", w, from, err, some[0])
+		}
 	}
 }
 
@@ -172,6 +192,15 @@ func TestNetworkCardOfAnotherNamespace(t *testing.T) {
 	}
 }
 
+// Without an addr_assign_type nothing is known against the MAC.
+func TestNetworkCardWithoutAssignType(t *testing.T) {
+	all, sys := machine("eth0 3c:ec:ef:00:00:01 up 0 device")
+	delete(sys, "eth0/addr_assign_type")
+	if card, err := pickCard("", all, sys); err != nil || card.Name != "eth0" || len(card.Doubts) > 0 {
+		t.Errorf("%+v, %v", card, err)
+	}
+}
+
 func TestNoNetworkCard(t *testing.T) {
 	all, sys := machine("lo - up 0 none")
 	for name, want := range map[string]string{"": "no interface has a MAC address", "lo": "has no MAC address",
@@ -221,5 +250,69 @@ func TestIdentify(t *testing.T) {
 			t.Errorf("%s: the same as %s", what, before)
 		}
 		seen[other] = what
+	}
+	if here, err := thisMachine(); len(here) != len(first) || err != nil {
+		t.Errorf("this machine: %q, %v", here, err)
+	}
+}
+
+func TestMachineID(t *testing.T) {
+	own, bus := &fstest.MapFile{Data: []byte("own\n")}, &fstest.MapFile{Data: []byte("bus\n")}
+	for _, tt := range []struct {
+		root fstest.MapFS
+		want string
+	}{
+		{fstest.MapFS{"etc/machine-id": own, "var/lib/dbus/machine-id": bus}, "own\n"},
+		{fstest.MapFS{"etc/machine-id": own}, "own\n"},
+		{fstest.MapFS{"var/lib/dbus/machine-id": bus}, "bus\n"},
+		{fstest.MapFS{}, ""},
+	} {
+		if got := string(machineID(tt.root)); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.root, got, tt.want)
+		}
+	}
+}
+
+// A machine keeps its worker id. In a file copied from another machine it draws a new one.
+func TestKeptWorker(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "timestamp")
+	kept := func(m *Marks, name string, wantMade bool) Worker {
+		t.Helper()
+		w, made, err := KeptWorker(m, name)
+		if w > MaxWorker || w&multicast == 0 || made != wantMade || err != nil {
+			t.Fatalf("%q: %v, made %v, %v; want made %v", name, w, made, err, wantMade)
+		}
+		return w
+	}
+	open := func() *Marks {
+		t.Helper()
+		m, err := OpenMarks(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		return m
+	}
+	m := open()
+	first := kept(m, "", true)
+	copied, _, err := m.StoredWorker("copied", "another machine", uint64(MaxWorker), func() uint64 { return 7 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), "", first, Options{Marks: m}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w, made, err := KeptWorker(m, ""); made || err == nil {
+		t.Errorf("of a closed file: %v, made %v, %v", w, made, err)
+	}
+	m = open()
+	if again := kept(m, "", false); again != first {
+		t.Errorf("%v after %v", again, first)
+	}
+	if own := kept(m, "copied", true); own == Worker(copied) || own == first {
+		t.Errorf("%v, as on another machine", own)
 	}
 }
