@@ -250,7 +250,7 @@ func (g *IDs[ID]) lease(ctx context.Context, n int) ([]numbers, error) {
 	return g.take(ctx, request{verb: askLease}, n, maxLease, runsOf[ID])
 }
 
-// Texts returns the next n ids as texts made by the node. base is from 2 to 62, with digits
+// Texts returns the next n ids as text made by the node. base is from 2 to 62, with digits
 // 0-9A-Za-z and no leading zeros, or [Canonical], [UUID] or [Crockford]. n must be at least 1.
 func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	var all []string

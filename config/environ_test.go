@@ -116,7 +116,7 @@ func TestBadEnvironment(t *testing.T) {
 		{"FLAKE_NAME=a@b", "FLAKE_NAME: unknown, the nearest known variable is FLAKE_NODE_NAME"},
 		{"FLAKE_INTERFACE=\xff", `FLAKE_INTERFACE: flake.interface = "\xff": must be the name of a network interface`},
 		{"FLAKE_NODE_MEMORY_LIMIT=1T", `FLAKE_NODE_MEMORY_LIMIT: node.memory_limit = "1T": ` + mustBeSize},
-		{"FLAKE_NODE_MEMORY_LIMIT=17179869185GiB", // 1 GiB and 64 bits
+		{"FLAKE_NODE_MEMORY_LIMIT=17179869185GiB", // 2^64 bytes and 1 GiB, so it overflows
 			`FLAKE_NODE_MEMORY_LIMIT: node.memory_limit = "17179869185GiB": ` + mustBeSize},
 		{"FLAKE_HTTP_METRICS=127.0.0.1:1", `FLAKE_HTTP_METRICS: http.metrics = "127.0.0.1:1": needs http.listen`},
 		{"FLAKE_ETCD_WAIT=true", `config: etcd.endpoints = []: must be an array of "host:port"`},

@@ -51,7 +51,7 @@ func matches(text, row string) bool {
 
 var cell = regexp.MustCompile("`([^`]+)`")
 
-// rowsOf returns the quoted texts of the first cells of a page's tables.
+// rowsOf returns the backquoted text in the first cells of a page's tables.
 func rowsOf(t *testing.T, page string) (rows []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)

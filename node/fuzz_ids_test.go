@@ -86,7 +86,7 @@ const (
 	askedLease
 )
 
-// readIDs reads an answer {ok, Ids}. Ids are texts if base is not 0.
+// readIDs reads an answer {ok, Ids}. Ids are text if base is not 0.
 func readIDs(a asked, base int, reply []byte) (runs []idRun, err error) {
 	r := etf.NewReader(reply)
 	arity, word := r.Tuple(), string(r.Atom())

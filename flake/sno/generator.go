@@ -232,12 +232,13 @@ type Run = flake.RunOf[ID]
 // of a tick, at least 32,768, are used up, New waits for the next tick. New panics if this process
 // has used all partitions, or if the clock is before [Epoch] or after [MaxMilli].
 //
-// New saves nothing on disk, and a random partition of 16 bits does not suffice to separate
-// the processes of a fleet: two of 100 processes have the same partition with a probability of
-// 1 in 14. So each process begins the sequence of its ticks at a random number, in the lower half
-// of the range. That adds 15 bits if few ids are made: two processes that make ids in the same tick
-// make the same id with a probability of about 1 in 2^31, or 1 in 2^16 if each makes tens of
-// thousands of ids. That suffices for tests and traces. For ids that must never repeat, use [Open].
+// New saves nothing on disk, and a random partition of 16 bits is not enough to tell the
+// processes of a fleet apart: among 100 processes, two have the same partition with a probability
+// of 1 in 14. So each process begins the sequence of its ticks at a random number, in the lower
+// half of the range. That adds 15 bits if few ids are made: two processes that make ids in the same
+// tick make the same id with a probability of about 1 in 2^31, or 1 in 2^16 if each makes tens of
+// thousands of ids. That is enough for tests and traces. For ids that must never repeat, use
+// [Open].
 func New(meta byte) ID {
 	id, err := standard().Next(context.Background())
 	if err != nil {

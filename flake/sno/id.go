@@ -19,7 +19,7 @@
 //	text        16 digits from 23456789abcdefghijklmnopqrstuvwx
 //	ids         65,536 in 4 ms per partition, or 16,384,000 per second; then calls wait
 //
-// All fields are big-endian, so ids sort by time, as bytes and as texts.
+// All fields are big-endian, so ids sort by time, as bytes and as text.
 //
 // When the clock is set back for the first time, the generator continues immediately at the
 // earlier time, with T flipped. If the clock is set back again, to a time for which both values

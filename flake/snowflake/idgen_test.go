@@ -76,7 +76,7 @@ func (c randomCase) machine() (Machine, error) {
 }
 
 // With the same options and clock, the real flake-idgen makes the same ids and fails with the same
-// error texts.
+// error messages.
 func TestIdgen(t *testing.T) {
 	testenv.Need(t, "node")
 	if _, err := os.Stat("testdata/idgen/node_modules/flake-idgen"); err != nil {

@@ -16,7 +16,7 @@
 //	random    new in each id
 //	text      26 digits from 0123456789ABCDEFGHJKMNPQRSTVWXYZ, Crockford's base 32
 //
-// Ids sort by time, as bytes and as texts. The spec has 80 random bits after the time,
+// Ids sort by time, as bytes and as text. The spec has 80 random bits after the time,
 // which a monotonic generator increments; here those bits are the last three fields.
 //
 // Start with [New], which needs no setup but guarantees less; [Open], for a generator whose

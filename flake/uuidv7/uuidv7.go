@@ -20,7 +20,7 @@
 //	          continues the sequence, from 0
 //	text      32 hexadecimal digits, lower case, as 8-4-4-4-12
 //
-// Ids sort by time, as bytes and as texts.
+// Ids sort by time, as bytes and as text.
 //
 // Start with [New], which needs no setup but guarantees less; [Open], for a generator whose
 // ids stay unique across crashes, restarts and a clock set back; [NewGenerator], which saves

@@ -356,7 +356,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// Values are parsed from their texts, and from no other text.
+// A value is parsed from its text form, and from no other text.
 func TestValueText(t *testing.T) {
 	for _, v := range []Value{
 		{}, {After: 1}, {Hold: 1}, {After: 1, Name: "a"}, {Base: 1}, {Base: 1, Name: "a", Hold: 2},

@@ -199,7 +199,7 @@ func nameOf(c *erltext.Call) []byte {
 	return erltext.Pretty(name, c.Function, defaultWidth)
 }
 
-// reasons holds the texts of reasons. If a reason is a tuple of the atom and a value, the value follows the text.
+// reasons holds the text for each reason. If a reason is a tuple of the atom and a value, the value follows the text.
 var reasons = map[etf.Term]string{
 	etf.Atom("badarg"):          "bad argument",
 	etf.Atom("badmatch"):        "no match of right hand side value",

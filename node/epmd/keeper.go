@@ -313,9 +313,9 @@ func splitName(nodename string) (name, host string, err error) {
 	return name, host, nil
 }
 
-// provide starts an EPMD on Port, on which none listens. Like erl, it starts OTP's daemon, because
-// the daemon outlives this process; if the daemon is not installed or does not start, provide
-// starts our own EPMD.
+// provide starts an EPMD on Port, where none is listening. Like erl, it starts OTP's daemon,
+// because the daemon outlives this process; if the daemon is not installed or does not start,
+// provide starts our own EPMD.
 func (k *Keeper) provide(ctx context.Context) error {
 	if path, err := exec.LookPath(k.program); err == nil {
 		err := k.startDaemon(ctx, path)

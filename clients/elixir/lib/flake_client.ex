@@ -45,7 +45,7 @@ defmodule FlakeClient do
   @typedoc "Ids of flake, uuidv7 and ulid have 16 bytes; those of other formats have 8 or 10."
   @type id :: <<_::64, _::_*8>>
 
-  @typedoc "An id as a number in a base, without padding, or another of its texts."
+  @typedoc "An id as a number in a base, without padding, or in another of its text forms."
   @type text :: String.t()
 
   @type base :: 2..62 | :canonical | :crockford | :uuid | :ulid
@@ -252,7 +252,7 @@ defmodule FlakeClient do
   def to_text!(id, options \\ []), do: id |> to_text(options) |> must()
 
   @doc """
-  The id that a text stands for, `:canonical` or in a different `:base`, without asking
+  The id that the text represents, `:canonical` or in a different `:base`, without asking
   a node. `:bytes` is the size of the format's ids: 16 (the default), 10 or 8.
 
       iex> FlakeClient.from_text("0000AboKHPfDwy7uRnW5FT")
@@ -345,8 +345,8 @@ defmodule FlakeClient do
     if Keyword.keyword?(options), do: Keyword.pop(options, key, default), else: {default, options}
   end
 
-  # Takes the base out of the options. It is nil if no text is requested. Texts in that base
-  # are made here, because a node does not return texts of notional ids.
+  # Takes the base out of the options. It is nil if no text is requested. Text in that base
+  # is made here, because a node does not return notional ids as text.
   defp pop_base(options, default \\ nil) do
     {base, options} = pop(options, :base, default)
 

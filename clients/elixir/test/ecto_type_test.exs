@@ -57,7 +57,7 @@ defmodule FlakeClient.EctoTypeTest do
     end
   end
 
-  test "casts only the texts of ids" do
+  test "casts only text that is an id" do
     for {options, text, cast} <- [
           {[], nil, {:ok, nil}},
           {[], "0000BCfh7uXSbGCFYUHkcy", {:ok, "0000BCfh7uXSbGCFYUHkcy"}},

@@ -21,7 +21,7 @@ export interface Format {
   /** The id with these bytes, the most significant first. */
   fromBytes (bytes: Uint8Array): Id
   /**
-   * The id that a text stands for. Without a base, the text is the format's own, or a UUID if ids
+   * The id that the text represents. Without a base, the text is the format's own, or a UUID if ids
    * have 16 bytes. With a base, the text is in that base; from 2 to 62, its digits are 0-9A-Za-z.
    * Throws SyntaxError if the text is not an id.
    */

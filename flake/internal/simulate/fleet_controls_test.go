@@ -14,7 +14,7 @@ import (
 func TestFleetFinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		Fleet
-		first uint64 // a seed from which few fleets suffice
+		first uint64 // a seed for which a few fleets are enough
 	}{
 		"a missing answer counts as success":        {Fleet{Store: func(s workers.Store) workers.Store { return hopeful{s} }}, 3},
 		"ids that begin at the clock":               {Fleet{Restore: Steps, Bound: func(b durable.Bound) durable.Bound { return early{b} }}, 27},

@@ -143,7 +143,7 @@ var (
 	ErrNoUser     = fmt.Errorf("%w", workers.ErrRefused) // no user is configured, but etcd requires one
 )
 
-// errs maps the error texts of etcd that need handling to errors. The texts are those that
+// errs maps the etcd error messages that need handling to errors. The messages are those that
 // etcd's client knows. etcd returns all of them before it writes.
 var errs = map[string]error{
 	"etcdserver: permission denied":             ErrPermission,

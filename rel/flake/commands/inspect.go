@@ -42,7 +42,7 @@ func Inspect(f *cli.Flags) cli.Action {
 	f.File = f.String("config", "", "read ids as those of a node's generators, from its configuration, `FILE`")
 	addKeys(f, false)
 	in := f.String("base", canonical, "read ids in `BASE`: 2 to 62; "+namedBases+
-		"; canonical: any of these, and the formats' own texts")
+		"; canonical: any of these, and the formats' own text forms")
 	asJSON := f.Bool("json", false, "print one JSON object per line")
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		v, err := inspectorOf(f)
@@ -67,7 +67,7 @@ type inspector struct {
 	base   int
 	asJSON bool
 	out    io.Writer
-	wrong  int // texts that are not ids
+	wrong  int // inputs that are not ids
 	now    func() time.Time
 }
 
@@ -154,7 +154,7 @@ func (v *inspector) showAll(args []string, stdin io.Reader) error {
 		}
 	}
 	if v.wrong > 0 {
-		return fmt.Errorf("texts that are not ids: %d", v.wrong)
+		return fmt.Errorf("inputs that are not ids: %d", v.wrong)
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func TestInspectLines(t *testing.T) {
 	err := v.inspect(t.Context(), []string{"2222222222222222", "-"},
 		strings.NewReader("9q6uqblq2622g22b\r\n\n?\n9q6uqblq2622g22c"))
 	if lines := strings.Count(out.String(), "\n"); lines != 4 || err == nil ||
-		err.Error() != "texts that are not ids: 1" {
+		err.Error() != "inputs that are not ids: 1" {
 		t.Errorf("%d lines, %v: %s", lines, err, out)
 	}
 	if err := v.inspect(t.Context(), []string{"-"}, strings.NewReader(strings.Repeat("2", 1<<20))); err == nil ||

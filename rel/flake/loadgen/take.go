@@ -21,7 +21,7 @@ type Taker func(ctx context.Context) (ids, error)
 // ids appends the ids of an answer to dst, one span for each run of consecutive ids.
 type ids func(dst []span) ([]span, error)
 
-// Call describes a call: it asks a generator for N ids, as texts if Base is not 0, otherwise
+// Call describes a call: it asks a generator for N ids, as text if Base is not 0, otherwise
 // one id as bytes or several as a lease.
 type Call struct {
 	Generator, Format string

@@ -119,8 +119,8 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
          when is_integer(n) and n in -0x8000000000000000..0xFFFFFFFFFFFFFFFF,
          do: {:ok, <<n::64>>}
 
-    # Among the texts of an id, only a short decimal number may have as many characters
-    # as the id has bytes.
+    # Of an id's text forms, only a short decimal number can have as many characters as
+    # the id has bytes.
     defp id(value, %{bytes: bytes, base: base}) when byte_size(value) == bytes do
       cond do
         not String.printable?(value) -> {:ok, value}

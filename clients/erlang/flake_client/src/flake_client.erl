@@ -60,7 +60,7 @@
 %% text: for flake 22 digits of base 62, which sort as ids do; for ids of 10 bytes (sno) 16
 %% characters of `2-9a-x'; for ids of 8 bytes a decimal number. `crockford' is Crockford's base
 %% 32 in 26, 16 or 13 digits, which sort as ids do and are read in either case. Any id of 16
-%% bytes also has the texts `uuid', the form of a UUID in lower case, and `ulid', the same as
+%% bytes also has the text forms `uuid', a UUID in lower case, and `ulid', the same as
 %% `crockford'; both sort as ids do. For ids of uuidv7 and ulid they are the formats' own
 %% texts; these ids have no `canonical' text here.
 
@@ -223,7 +223,7 @@ to_text(_, _) ->
 from_text(Text, Base) ->
     from_text(Text, Base, 16).
 
-%% @doc The id that a text stands for, given the size of the format's ids in bytes,
+%% @doc The id that the text represents, given the size of the format's ids in bytes,
 %% without asking a node: the reverse of {@link to_text/2}. For flake, the base `canonical'
 %% also accepts the form of a UUID.
 -spec from_text(text(), base(), Size :: 8 | 10 | 16) -> {ok, id()} | {error, badarg}.
