@@ -284,8 +284,8 @@ func CheckMarks(path string) error { return durable.CheckMarks(path) }
 // RaiseMark raises the mark in the file at path to the given time, so that new ids are later
 // than that time. The mark is the one with the empty name, which [Open] uses. RaiseMark
 // creates the file if it does not exist, never lowers the mark, and returns the resulting
-// mark. It fails if [OpenMarks] would, if no id can have the time, or if the file cannot be
-// written.
+// mark. It fails if [OpenMarks] would, if the file cannot be written, or for a time after the
+// last that an id can have, in the year 6429. A time before 1970 counts as 1970.
 func RaiseMark(path string, to time.Time) (time.Time, error) {
 	milli, err := durable.RaiseMark(path, tick.MilliOf(to))
 	return time.UnixMilli(int64(milli)).UTC(), err

@@ -65,7 +65,7 @@ func TestHandshakes(t *testing.T) {
 				for range n {
 					_, out := g.arrive(from{addr: tt.flood[next%len(tt.flood)]})
 					if next++; slices.Contains(came, out) {
-						t.Fatal("a caller is cut off")
+						t.Fatal("a caller is broken off")
 					}
 				}
 			}
@@ -84,7 +84,7 @@ func TestHandshakes(t *testing.T) {
 			flood(2 * MaxHandshakes)
 			for _, v := range came {
 				if !left(g, v) {
-					t.Fatal("a caller is cut off, or still counted")
+					t.Fatal("a caller is broken off, or still counted")
 				}
 			}
 			if n := len(g.handshakes.All); n != MaxHandshakes-callers {
@@ -104,20 +104,20 @@ func TestNamed(t *testing.T) {
 	caller, _ := g.arrive(from{addr: "192.0.2.2"})
 	for range MaxHandshakes / 3 {
 		if _, out := g.arrive(from{addr: "192.0.2.1"}); out == caller {
-			t.Fatal("the caller is cut off before it has sent its name")
+			t.Fatal("the caller is broken off before it has sent its name")
 		}
 	}
 	g.nameReceived(caller)
 	for range MaxHandshakes {
 		if v, out := g.arrive(from{addr: "192.0.2.1"}); out == caller {
-			t.Fatal("the caller is cut off")
+			t.Fatal("the caller is broken off")
 		} else {
 			g.nameReceived(v)
 		}
 	}
 }
 
-// If all callers have sent their name, the one that did so first is cut off.
+// If all callers have sent their name, the one that did so first is broken off.
 func TestAllNamed(t *testing.T) {
 	g := newGate()
 	var all []*attempt
@@ -134,7 +134,7 @@ func TestAllNamed(t *testing.T) {
 	}
 }
 
-// Silent callers do not cause a slow caller that answers to be cut off.
+// Silent callers do not cause a slow caller that answers to be broken off.
 func TestSlow(t *testing.T) {
 	g := newGate()
 	var slow []*attempt
@@ -148,7 +148,7 @@ func TestSlow(t *testing.T) {
 	}
 	for range 100 {
 		if _, out := g.arrive(from{addr: "192.0.2.1"}); slices.Contains(slow, out) {
-			t.Fatal("a caller that has sent its name is cut off")
+			t.Fatal("a caller that has sent its name is broken off")
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestHeld(t *testing.T) {
 		for i := range n {
 			v, out := g.arrive(from{addr: addrs[i%len(addrs)]})
 			if slices.Contains(came, out) {
-				t.Fatal("a caller is cut off")
+				t.Fatal("a caller is broken off")
 			}
 			if name {
 				g.nameReceived(v)
@@ -197,7 +197,7 @@ func TestHeld(t *testing.T) {
 			t.Fatal("not released, although too many are held")
 		}
 		if i >= slow && !left(g, came[i-slow]) {
-			t.Fatal("a caller is cut off before it can answer")
+			t.Fatal("a caller is broken off before it can answer")
 		}
 	}
 }
@@ -229,7 +229,7 @@ func TestProved(t *testing.T) {
 		t.Errorf("broken off: %+v, %v, want the first", out, err)
 	}
 	if _, err := g.proved(first, "0"); err != errBrokenOff {
-		t.Errorf("the caller that was cut off: %v", err)
+		t.Errorf("the caller that was broken off: %v", err)
 	}
 	g.leave(first)
 	if !g.counted(again) {

@@ -82,7 +82,7 @@ func TestLastOfNameWaits(t *testing.T) {
 	await(t, "no caller is counted any more", func() bool { return atGate(n) == 0 })
 }
 
-// A caller that is cut off does not close the next caller's connection.
+// A caller that is broken off does not close the next caller's connection.
 func TestBrokenOffKeepsNext(t *testing.T) {
 	n := start(t, Options{})
 	n.entering.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// randomCase describes a generator: flake-idgen's options, and the time of each call.
-type randomCase struct {
+// testCase describes a generator: flake-idgen's options, and the time of each call.
+type testCase struct {
 	Options map[string]int64 `json:"options"`
 	Times   []uint64         `json:"times"`
 }
@@ -25,7 +25,7 @@ type outcome struct {
 
 // newCase chooses random options, and times that advance, stand still, go back, and stand still
 // for more calls than a millisecond has ids.
-func newCase(rng *rand.Rand) randomCase {
+func newCase(rng *rand.Rand) testCase {
 	options := map[string]int64{}
 	switch rng.IntN(4) {
 	case 0:
@@ -64,11 +64,11 @@ func newCase(rng *rand.Rand) randomCase {
 		}
 		now = min(max(now, epoch+1), last)
 	}
-	return randomCase{options, times}
+	return testCase{options, times}
 }
 
 // machine returns the machine that the options specify.
-func (c randomCase) machine() (Machine, error) {
+func (c testCase) machine() (Machine, error) {
 	if id, ok := c.Options["id"]; ok {
 		return Machine(id), nil
 	}
@@ -85,12 +85,12 @@ func TestIdgen(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	cases := make([]randomCase, 200)
+	cases := make([]testCase, 200)
 	for i := range cases {
 		cases[i] = newCase(rng)
 	}
 	// Alone, the random cases would sometimes make too few ids.
-	cases[0] = randomCase{map[string]int64{}, slices.Repeat([]uint64{someTime}, 4100)}
+	cases[0] = testCase{map[string]int64{}, slices.Repeat([]uint64{someTime}, 4100)}
 	in, err := json.Marshal(cases)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,8 @@
 //     one that has a new token and a mark that is hold ahead of its clock. Its ids begin
 //     above the old mark, at most hold behind its clock, and never pass the new mark.
 //   - Three times per hold the node moves the mark, by compare-and-swap with the value it knows.
-//   - If a write gets no answer, the node reads the value. Its token says whose it is.
+//   - If a write gets no answer, the node reads the value. Its token says whether another
+//     node has claimed the number.
 //   - If the value belongs to another node, the number is lost, and this node claims another.
 //     If the other node's ids begin above this node's mark, this node may still make ids up to
 //     its mark; otherwise it makes no more ids with the number.

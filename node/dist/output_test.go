@@ -439,7 +439,7 @@ func TestBegin(t *testing.T) {
 		add(0, small, 1)
 	}
 	if o.full.Load() {
-		t.Error("the reader writes at once, although no frame is large")
+		t.Error("the reader writes immediately, although no frame is large")
 	}
 	add(0, fullOutput-len(o.buf), 1)
 	add(0, small, 1)

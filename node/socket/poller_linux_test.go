@@ -126,7 +126,7 @@ func TestSweepQuiet(t *testing.T) {
 	p := unwatched(t)
 	m, _ := unjoined(t, nil)
 	if !p.join(m) || !p.sweep(false) || m.gone {
-		t.Error("dropped at once")
+		t.Error("dropped by the first sweep")
 	}
 	if p.sweep(false) || !m.gone || !m.quiet {
 		t.Errorf("not dropped: %+v", m)

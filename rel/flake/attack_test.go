@@ -34,7 +34,8 @@ type attacker struct {
 	failed error
 }
 
-// attackTime limits how long an attacker waits for the node to read or to answer.
+// attackTime limits how long an attacker waits for the node to read or to answer, and how long
+// longest asks.
 const attackTime = 3 * time.Second
 
 // withCookie are the attacks of a peer after its handshake.

@@ -97,11 +97,11 @@ func (n *trialNode) end(s syscall.Signal) int {
 
 func (n *trialNode) losses() int { return strings.Count(n.output(), `msg="a worker id is lost`) }
 
-// loses calls fault, and waits until the node has lost the number that it had when settle began.
+// loses calls cause, and waits until the node has lost the number that it had when settle began.
 // On a slow machine, the node may have lost that number before loses is called.
-func (n *trialNode) loses(fault func()) {
+func (n *trialNode) loses(cause func()) {
 	before := n.lost
-	fault()
+	cause()
 	await(n.trial.t, n.name+" has lost its number", func() bool { return n.losses() > before })
 }
 

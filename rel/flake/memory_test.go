@@ -163,8 +163,8 @@ func newAttacker(t *testing.T, n *flakeNode, i int, cookie string) *attacker {
 	return a
 }
 
-// whereis returns the pid of a registered process.
-// whereis looks a process up until it is found, since it may be restarting.
+// whereis returns the pid of a registered process. It looks it up repeatedly, up to patience,
+// because the process may be restarting.
 func (a *attacker) whereis(name etf.Atom) (pid etf.Pid, ok bool) {
 	for over := time.Now().Add(patience); !ok && time.Now().Before(over); {
 		pid, ok = a.lookup(name)

@@ -409,7 +409,7 @@ func TestRewind(t *testing.T) {
 		if errors.Is(err, tick.ErrClockBackwards) != c.refused || (s.rewound == before) != c.rewound || b.waited != c.waited {
 			t.Errorf("%s: %v, rewound at %d, waited %v", name, err, s.rewound, b.waited)
 		}
-		if goesOn := c.rewound && !c.refused; strings.Contains(b.logged(), "continuing at that time") != goesOn {
+		if continues := c.rewound && !c.refused; strings.Contains(b.logged(), "continuing at that time") != continues {
 			t.Errorf("%s: logged %q", name, b.logged())
 		}
 		if err != nil {

@@ -45,7 +45,7 @@ func Get(f *cli.Flags) cli.Action {
 		case *meta < 0 || *meta > math.MaxUint8:
 			return cli.UsageError(fmt.Errorf("-meta %d: must be 0 to 255", *meta))
 		case withMeta && !snos.HasBase(base):
-			return cli.UsageError(fmt.Errorf("-base %s: -meta is for sno ids, which have no text form in this base", *in))
+			return cli.UsageError(fmt.Errorf("-base %s: -meta is for sno, whose ids have no text form in this base", *in))
 		}
 		door, err := choice.Door(cfg)
 		if err != nil {

@@ -123,8 +123,8 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 	}
 	s.Node = n
 	s.http.serve(idhttp.Options{Generators: s.Generators.Doors(n), Node: surroundings(n, s.settings.node.Source()),
-		TLS: s.settings.http.Source(), Access: s.settings.access, Connections: reserve.Quarter(httpWithin(memoryOf(cfg.Node))),
-		Recent: &lines.Recent, Log: s.log})
+		TLS: s.settings.http.Source(), Access: s.settings.access,
+		Connections: reserve.Quarter(httpWithin(memoryOf(cfg.Node))), Recent: &lines.Recent, Log: s.log})
 	return s, nil
 }
 
