@@ -349,10 +349,6 @@ func Drawn(m *Marks, name string) mark.Worker {
 // Nothing else in the file changes. It fails if [OpenMarks] would, if the file cannot be
 // written, or if milli is above [mark.Max].
 func RaiseMark(path string, milli uint64) (uint64, error) {
-	if milli > mark.Max {
-		return 0, fmt.Errorf("flake: the mark of %s cannot be raised above %v, the last time that an id can have",
-			path, time.UnixMilli(mark.Max).UTC())
-	}
 	file, c, err := mark.Open(mark.OS{}, path)
 	if err != nil {
 		return 0, fmt.Errorf("flake: %w", err)
