@@ -71,7 +71,7 @@ func TestLeasedAhead(t *testing.T) {
 		}
 		await(t, "the next lease", func() bool { return !fetching(l) })
 		if got := f.asked.Load(); got != want {
-			t.Errorf("after %d ids %d leases, want %d", i+1, got, want)
+			t.Errorf("after %d ids, asked for %d leases, want %d", i+1, got, want)
 		}
 	}
 }
@@ -92,8 +92,8 @@ func TestLeasedTooOld(t *testing.T) {
 	}
 }
 
-// At half the age or half the ids of a lease, the next is requested, and only once, even if the
-// request fails.
+// When a lease has reached half its age, or half its ids are used, the next one is requested: only
+// once, even if the request fails.
 func TestLeasedRenewedOnce(t *testing.T) {
 	for _, tt := range []struct {
 		what  string
@@ -134,7 +134,7 @@ func TestLeasedAge(t *testing.T) {
 		for _, tt := range []struct {
 			pause time.Duration
 			want  uint16
-		}{{0, 1}, {age, 2}, {age + 1, 21}} { // 11 to 20 were requested at 2
+		}{{0, 1}, {age, 2}, {age + 1, 21}} { // ids 11 to 20 were requested with id 2
 			time.Sleep(tt.pause)
 			id, err := l.Next(t.Context())
 			if err != nil || id.Sequence() != tt.want {
@@ -234,7 +234,7 @@ func TestLeasedForAll(t *testing.T) {
 			synctest.Wait()
 		}
 		if size := f.size.Load(); size != 1 {
-			t.Errorf("a lease of %d for one caller", size)
+			t.Errorf("a lease of %d ids for one caller", size)
 		}
 	})
 }
@@ -268,7 +268,7 @@ func TestLeasedFailure(t *testing.T) {
 func TestLeasedContext(t *testing.T) {
 	noLeak(t)
 	f := &fake{wait: make(chan struct{})}
-	l := leased(t, f, LeaseOptions{MaxAge: MaxLeaseAge}) // so that it is not too old
+	l := leased(t, f, LeaseOptions{MaxAge: MaxLeaseAge}) // so that the lease is not too old
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	ended := make(chan error)
@@ -290,7 +290,7 @@ func TestLeasedContext(t *testing.T) {
 	}
 	l.Close()
 	if _, err := l.Next(t.Context()); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("closed: %v", err)
+		t.Errorf("Next after Close: %v", err)
 	}
 	l.Close()
 }
@@ -309,7 +309,7 @@ func TestLeasedCloseAhead(t *testing.T) {
 	l.Close()
 	for range 3 {
 		if id, err := l.Next(t.Context()); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("closed: %v, %v", id, err)
+			t.Errorf("Next after Close: %v, %v", id, err)
 		}
 	}
 }
@@ -327,7 +327,7 @@ func TestLeasedCloseConcurrently(t *testing.T) {
 					late := closed.Load()
 					_, err := l.Next(t.Context())
 					if late && err == nil {
-						t.Error("an id of a call after Close")
+						t.Error("a call after Close got an id")
 					}
 					if err != nil {
 						if !errors.Is(err, net.ErrClosed) {

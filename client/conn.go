@@ -151,8 +151,8 @@ func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (answe
 	}
 }
 
-// send queues a call. The first call to a name also monitors the process, so that its end
-// fails all calls to it.
+// send queues a call. The first call to a name also monitors the process, so that all calls to
+// it fail when it ends.
 func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -142,7 +142,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("with a wrong cookie: %v", err)
 	}
 	if _, err := DialAddr(t.Context(), addr, "other@127.0.0.1", cookie); !errors.Is(err, handshake.ErrRefused) {
-		t.Errorf("another node than the dialed one: %v", err)
+		t.Errorf("a node other than the dialed one: %v", err)
 	}
 	if _, err := DialAddr(t.Context(), "127.0.0.1:1", name, cookie); err == nil {
 		t.Error("connected without a node")
@@ -212,7 +212,7 @@ func TestFrames(t *testing.T) {
 	}{
 		{"a tick", "", ""},
 		{"a message that is not an answer", answers + "\x77\x01a", ""},
-		{"a message of three", answers + "\x68\x03\x61\x01\x77\x01a\x77\x01a", ""},
+		{"a tuple of three", answers + "\x68\x03\x61\x01\x77\x01a\x77\x01a", ""},
 		{"an answer to another call", answers + "\x68\x02\x61\xFF\x77\x01a", ""},
 		{"an answer with a reference",
 			answers + "\x68\x02\x5A\x00\x01\x77\x01a\x00\x00\x00\x01\x00\x00\x00\x01\x77\x01a", ""},
@@ -281,7 +281,7 @@ func TestLargeFrameFreed(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	before := heap() // which includes our copy of the frame
+	before := heap() // includes our copy of the frame
 	peer.Write(frame)
 	peer.Write(tick)
 	await(t, "the frame freed", func() bool { return heap() < before+size/2 })
@@ -345,7 +345,7 @@ func TestUnsent(t *testing.T) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.out != nil {
-			t.Errorf("%d bytes wait after the end", len(c.out))
+			t.Errorf("%d bytes are queued after the end of the connection", len(c.out))
 		}
 	})
 }
@@ -445,10 +445,10 @@ func TestMonitors(t *testing.T) {
 			}
 			synctest.Wait()
 			if !slices.Equal(ops, want) || r.Buffered() > 0 {
-				t.Errorf("a call of %q writes %v and %d bytes, want %v", name, ops, r.Buffered(), want)
+				t.Errorf("a call to %q writes %v and %d bytes, want %v", name, ops, r.Buffered(), want)
 			}
 		}
-		// goesOff reports the end of a monitor, and returns the names whose calls failed.
+		// goesOff sends a signal, such as the end of a monitor, and returns the names whose calls failed.
 		goesOff := func(op wire.Op, args ...etf.Term) (ended []etf.Atom) {
 			b, err := wire.Append(nil, caps, append(etf.Tuple{int64(op), etf.Atom(""), etf.Atom("")}, args...))
 			if err != nil {
@@ -478,7 +478,7 @@ func TestMonitors(t *testing.T) {
 			t.Errorf("the end of a monitor that is not named ends %q", ended)
 		}
 		if ended := goesOff(wire.OpMonitorPExit, etf.NewRef("other", 1, 1), etf.Atom("killed")); ended != nil {
-			t.Errorf("another's monitor ends %q", ended)
+			t.Errorf("the end of an unknown monitor ends %q", ended)
 		}
 		if ended := goesOff(wire.OpMonitorPExit, refs["x"], etf.Atom("killed")); !slices.Equal(ended, []etf.Atom{"x"}) ||
 			len(c.watched) != 2 {
@@ -511,7 +511,7 @@ func TestSpare(t *testing.T) {
 	})
 }
 
-// slowToEnd is a connection whose reader returns late at the end.
+// slowToEnd is a connection whose reader returns late after Close.
 type slowToEnd struct {
 	net.Conn
 	ended bool

@@ -103,7 +103,7 @@ func TestDialTLS(t *testing.T) {
 	}
 }
 
-// Each connection has another pid, with its own node name and creation.
+// Each connection has a different pid, with its own node name and creation.
 func TestCallers(t *testing.T) {
 	r := start(t)
 	names, creations := make(map[etf.Atom]bool), make(map[uint32]bool)
@@ -121,8 +121,8 @@ func TestCallers(t *testing.T) {
 	}
 }
 
-// endsLate is a connection that ends its dialer's context when the last message of the handshake
-// has arrived.
+// endsLate is a connection that cancels its dialer's context when the last message of the
+// handshake has arrived.
 type endsLate struct {
 	net.Conn
 	writes int

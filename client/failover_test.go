@@ -211,7 +211,7 @@ func testFailoverFormats(t *testing.T) {
 	}
 	if _, err := NewIDs[snowflake.ID](NewFailover(&odd{strings: []string{"-"}}), "ids").Texts(t.Context(), 1,
 		10); err == nil {
-		t.Error("a text that is not a number is returned")
+		t.Error("Texts returned a string that is not a number")
 	}
 }
 
@@ -264,7 +264,7 @@ func TestFailoverTime(t *testing.T) {
 		took time.Duration // maximum, and without an id also the minimum
 	}{
 		{"a silent node has its share", silent, counts(1), 0, nil, failoverTime / 2},
-		{"and of the context's time", silent, counts(1), time.Second, nil, time.Second / 2},
+		{"a silent node has its share of the context's time", silent, counts(1), time.Second, nil, time.Second / 2},
 		{"the last has the rest of the time", silent, slow(2 * time.Second), 0, nil, failoverTime/2 + 2*time.Second},
 		{"both are silent", silent, silent, 0, context.DeadlineExceeded, failoverTime},
 		{"both are silent, with a context", silent, silent, time.Second, context.DeadlineExceeded, time.Second},
@@ -314,7 +314,7 @@ func TestFailoverEnds(t *testing.T) {
 	}
 }
 
-// A node ends while all methods are called, and the clock of the other node is behind.
+// A node stops while all methods are being called, and the clock of the other node is behind.
 func TestFailoverLive(t *testing.T) {
 	noLeak(t)
 	a, b := startFlakes(t), startWorker(t, worker+1)

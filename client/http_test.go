@@ -151,7 +151,7 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
-// The connection that "101 Switching Protocols" leaves open has no deadline.
+// A connection that stays open after "101 Switching Protocols" would have no deadline.
 func TestSwitchingProtocols(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -216,7 +216,7 @@ func TestClosedHTTP(t *testing.T) {
 	}
 }
 
-// theirs is a transport of the program.
+// theirs is a transport that the program provides.
 type theirs struct {
 	err    error
 	asked  *http.Request
@@ -253,7 +253,7 @@ func TestOwnClient(t *testing.T) {
 			t.Errorf("%s: %v", tt.what, err)
 		}
 		if tt.err == nil && !own.closed {
-			t.Errorf("%s: it is not closed", tt.what)
+			t.Errorf("%s: the body is not closed", tt.what)
 		}
 		if _, ok := own.asked.Header["Authorization"]; ok {
 			t.Errorf("%s: a token is sent, although none is set", tt.what)
@@ -303,13 +303,13 @@ func TestHTTPConnections(t *testing.T) {
 		all.Wait()
 	}
 	if n := opened.Load(); n != callers {
-		t.Errorf("%d connections, of %d callers", n, callers)
+		t.Errorf("%d connections for %d callers, want one each", n, callers)
 	}
 	h.Close()
 	await(t, "the end of the connections", func() bool { return ended.Load() == opened.Load() })
 }
 
-// A call is repeated if it was lost because a kept connection was about to end.
+// A call is repeated if it was lost because a kept connection ended.
 func TestHTTPRepeats(t *testing.T) {
 	var used sync.Map
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -359,7 +359,7 @@ func TestHTTPForTerminals(t *testing.T) {
 
 // Without a trusted certificate no request is sent.
 func TestHTTPNotSent(t *testing.T) {
-	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request came") })
+	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the server received a request") })
 	secure, plain := httptest.NewTLSServer(handler), httptest.NewServer(handler)
 	defer secure.Close()
 	defer plain.Close()

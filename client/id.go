@@ -94,7 +94,7 @@ func (n number) below(other number) bool {
 }
 
 // follows reports whether a generator whose latest id is last may return n next. It infers the
-// format from last, because a program can request texts through an [IDs] of another format.
+// format from last, because a program can request ids as text through an [IDs] of another format.
 func (n number) follows(last number) bool {
 	const belowTime = 22 // the maximum number of bits below the time in snowflake and flake-idgen; a node may use fewer
 	switch {

@@ -145,7 +145,7 @@ func TestFresh(t *testing.T) {
 			changed.lo |= id.lo ^ tt.id.lo
 		}
 		if changed != (number{lo: tt.random}) {
-			t.Errorf("%s: random are %x, want %x", tt.what, changed, tt.random)
+			t.Errorf("%s: the random bits are %x, want %x", tt.what, changed, tt.random)
 		}
 	}
 }

@@ -43,7 +43,7 @@ const maxAnswer = 16 << 20
 
 // Bases for [IDs.Texts], in addition to 2 to 62.
 const (
-	Canonical = -1 // the format's own form; a [Failover] refuses it, because it cannot compare such texts
+	Canonical = -1 // the format's own form; a [Failover] refuses it, because it cannot compare ids in this form
 	UUID      = -2 // the form of a UUID, for ids of 16 bytes
 	Crockford = -3 // Crockford's base 32, upper case, padded: 26, 16 or 13 digits, which sort as ids do
 )

@@ -119,7 +119,7 @@ func testIDs(t *testing.T, ids *IDs[flake.ID]) {
 		var leased []flake.ID
 		for _, r := range runs {
 			if r.At(r.Count-1).Sequence()-r.First.Sequence() != uint16(r.Count-1) {
-				t.Errorf("a run from %v to %v of %d", r.First, r.At(r.Count-1), r.Count)
+				t.Errorf("a run from %v to %v has the count %d", r.First, r.At(r.Count-1), r.Count)
 			}
 			leased = slices.AppendSeq(leased, r.All())
 		}
@@ -147,7 +147,7 @@ func testIDs(t *testing.T, ids *IDs[flake.ID]) {
 	}
 }
 
-// sno has metabytes and its own texts.
+// sno has metabytes and its own text form.
 func TestSno(t *testing.T) {
 	source, err := sno.NewGenerator(nil, sno.Options{})
 	if err != nil {
@@ -349,7 +349,7 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// The ids of an answer must be above those of the answer before, and its runs must ascend.
+// The ids of an answer must be above those of the previous answer, and its runs must ascend.
 func TestNotAbove(t *testing.T) {
 	const milli = 1_700_000_000_000
 	flakes := []struct {
@@ -410,9 +410,9 @@ func TestFollows(t *testing.T) {
 		{"a flake of the 66th second of 1970", number{1 << 16, 1}, number{1 << 16, 0}, false},
 		{"a uuidv7", uuid(milli), uuid(milli + 1), true},
 		{"an earlier uuidv7", uuid(milli), uuid(milli - 1), false},
-		{"a snowflake of random start", number{lo: 7<<22 + 9}, number{lo: 7<<22 + 3}, true},
+		{"a snowflake with a random start", number{lo: 7<<22 + 9}, number{lo: 7<<22 + 3}, true},
 		{"an earlier snowflake", number{lo: 7 << 22}, number{lo: 7<<22 - 1}, false},
-		{"an sno when the clock was set back", number{hi: 1 << 14}, number{hi: 1 << 13}, true},
+		{"a sno after the clock was set back", number{hi: 1 << 14}, number{hi: 1 << 13}, true},
 	} {
 		if got := tt.n.follows(tt.last); got != tt.want {
 			t.Errorf("%s: %v", tt.what, got)
@@ -420,8 +420,8 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// Texts may be of a format other than ID's: `flake get` asks any generator for them. Their order is
-// checked by the rule of their own format, here of snowflakes with random_start.
+// Texts may return ids of a format other than ID's, because `flake get` asks any generator. Their
+// order is checked by the rule of their own format, here that of snowflakes with random_start.
 func TestTextsOfOthers(t *testing.T) {
 	door := &odd{strings: []string{strconv.Itoa(7<<22 + 9), strconv.Itoa(7<<22 + 3)}}
 	ids := NewIDs[flake.ID](door, "ids")
@@ -432,7 +432,7 @@ func TestTextsOfOthers(t *testing.T) {
 	}
 }
 
-// A text consists of digits and hyphens.
+// An id's text consists of letters, digits and hyphens.
 func TestIsNoDigit(t *testing.T) {
 	const digits = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	for r := range rune(1 << 8) {

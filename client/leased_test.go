@@ -53,9 +53,9 @@ func (o *order) next(l *Leased[flake.ID]) error {
 	defer o.mu.Unlock()
 	switch {
 	case o.seen[id]:
-		o.t.Errorf("%v twice", id)
+		o.t.Errorf("%v was returned twice", id)
 	case id.Compare(before) <= 0:
-		o.t.Errorf("%v, but %v existed before", id, before)
+		o.t.Errorf("%v is not above %v, which existed before the call", id, before)
 	case id.Time().Before(began.Add(-l.maxAge - time.Millisecond)):
 		o.t.Errorf("%v is older than %v", id, l.maxAge)
 	}
@@ -170,7 +170,7 @@ func TestLeasedRandomStart(t *testing.T) {
 	}
 }
 
-// After its clock is set back, a node with sno continues with lower ids.
+// After a node's clock is set back, its sno generator continues with lower ids.
 func TestLeasedSnoClock(t *testing.T) {
 	var behind atomic.Int64
 	system := flake.SystemClock()
@@ -197,7 +197,7 @@ func TestLeasedSnoClock(t *testing.T) {
 func TestLeasedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		f := &fake{wait: make(chan struct{})} // it does not answer
+		f := &fake{wait: make(chan struct{})} // does not answer
 		l := leased(t, f, LeaseOptions{MaxAge: time.Second})
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -220,7 +220,7 @@ func TestLeasedWait(t *testing.T) {
 		l.mu.Unlock()
 		synctest.Wait()
 		if f.asked.Load() > 0 {
-			t.Error("a lease is requested, although the next is there")
+			t.Error("a lease was requested, although the next one had arrived")
 		}
 		time.Sleep(2 * time.Second)
 		next(time.Now(), 0) // too old

@@ -118,7 +118,7 @@ func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not in %v", what, patience)
+			t.Fatalf("%s: did not happen within %v", what, patience)
 		}
 	}
 }

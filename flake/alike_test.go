@@ -110,7 +110,7 @@ func (f format[ID, P, G, S]) test(t *testing.T) {
 		last = f.testGenerator(t, g, milli, last)
 		f.testReserve(t, g)
 		if other, err := f.open(t.Context(), path, clock); err == nil {
-			t.Errorf("opened twice: %v", other)
+			t.Errorf("opening a file in use returned %v, want an error", other)
 		}
 		f.testClosed(t, g, milli)
 		milli += 4
@@ -121,7 +121,7 @@ func (f format[ID, P, G, S]) test(t *testing.T) {
 	}
 	var none ID
 	if last.IsZero() || !none.IsZero() || none.Compare(last) != -1 || last.Compare(last) != 0 {
-		t.Errorf("%v and %v", none, last)
+		t.Errorf("IsZero or Compare is wrong for %v or %v", none, last)
 	}
 	f.testZero(t)
 	f.testAllocation(t)
@@ -133,7 +133,7 @@ func (f format[ID, P, G, S]) testGenerator(t *testing.T, g G, milli uint64, last
 	first, err := g.Next(t.Context())
 	if n, errN := g.NextN(t.Context(), some); n != len(some) ||
 		errors.Join(err, errN, g.Ready(), g.CatchUp(t.Context())) != nil {
-		t.Fatalf("%d ids, %v, %v", n, err, errN)
+		t.Fatalf("NextN filled %d ids; Next: %v, NextN: %v", n, err, errN)
 	}
 	for _, id := range append([]ID{first}, some...) {
 		if id.Compare(last) <= 0 {
@@ -143,10 +143,10 @@ func (f format[ID, P, G, S]) testGenerator(t *testing.T, g G, milli uint64, last
 	}
 	if at, sequence := g.Last(); at != milli || sequence != 3 || g.PerTick() < 4095 || g.Waits() != 0 ||
 		g.Behind() != 0 {
-		t.Errorf("the last id is %d:%d of %d, %d waits, %v behind", at, sequence, g.PerTick(), g.Waits(), g.Behind())
+		t.Errorf("the last id is %d:%d, with %d per tick, %d waits, %v behind", at, sequence, g.PerTick(), g.Waits(), g.Behind())
 	}
 	if at, err := g.LastSaved(); at.UnixMilli() != int64(milli) || err != nil || g.Mark() != at.Add(3*time.Second) {
-		t.Errorf("saved at %v, %v, the mark at %v", at, err, g.Mark())
+		t.Errorf("last saved at %v, %v, with the mark at %v", at, err, g.Mark())
 	}
 	return last
 }
@@ -156,21 +156,21 @@ func (f format[ID, P, G, S]) testClosed(t *testing.T, g G, milli uint64) {
 		t.Error(err)
 	}
 	if id, err := g.Next(t.Context()); !errors.Is(err, flake.ErrClosed) || !errors.Is(g.Ready(), flake.ErrClosed) {
-		t.Errorf("closed: %v, %v, %v", id, err, g.Ready())
+		t.Errorf("after Close, Next returned %v, %v, and Ready %v", id, err, g.Ready())
 	}
 	if at, sequence := g.Last(); at != milli || sequence != 5 || g.Mark().UnixMilli() != int64(milli) {
-		t.Errorf("closed, the last id is %d:%d, the mark at %v", at, sequence, g.Mark())
+		t.Errorf("after Close, the last id is %d:%d, and the mark is at %v", at, sequence, g.Mark())
 	}
 }
 
 func (f format[ID, P, G, S]) testReserve(t *testing.T, g G) {
 	for _, n := range []int{0, -1} {
 		if run, err := g.Reserve(t.Context(), n); run.Count != 0 || err == nil {
-			t.Errorf("%d ids: %d, %v", n, run.Count, err)
+			t.Errorf("Reserve of %d ids returned %d, %v", n, run.Count, err)
 		}
 	}
 	if run, err := g.Reserve(t.Context(), 2); run.Count != 2 || err != nil {
-		t.Errorf("2 ids: %d, %v", run.Count, err)
+		t.Errorf("Reserve of 2 ids returned %d, %v", run.Count, err)
 	}
 }
 
@@ -181,15 +181,15 @@ func (f format[ID, P, G, S]) testZero(t *testing.T) {
 	n, errN := g.NextN(t.Context(), make([]ID, 2))
 	run, errRun := g.Reserve(t.Context(), 2)
 	if !id.IsZero() || n != 0 || run.Count != 0 || err == nil || errN == nil || errRun == nil || g.Ready() == nil {
-		t.Errorf("%v, %v; %d, %v; %d, %v", id, err, n, errN, run.Count, errRun)
+		t.Errorf("Next: %v, %v; NextN: %d, %v; Reserve: %d, %v", id, err, n, errN, run.Count, errRun)
 	}
 	if _, sequence := g.Last(); sequence != 0 || g.Waits() != 0 || g.Behind() != 0 || g.PerTick() != 0 {
-		t.Errorf("the last id is %d of %d, %d waits, %v behind", sequence, g.PerTick(), g.Waits(), g.Behind())
+		t.Errorf("the last sequence is %d, with %d per tick, %d waits, %v behind", sequence, g.PerTick(), g.Waits(), g.Behind())
 	}
 	at, errSaved := g.LastSaved()
 	if err := errors.Join(errSaved, g.CatchUp(t.Context()), g.Close(), g.Close()); err != nil || !g.Mark().IsZero() ||
 		!at.IsZero() {
-		t.Errorf("%v, the mark at %v, saved at %v", err, g.Mark(), at)
+		t.Errorf("%v, with the mark at %v, saved at %v", err, g.Mark(), at)
 	}
 }
 
@@ -214,7 +214,7 @@ func (f format[ID, P, G, S]) testAllocation(t *testing.T) {
 		"ParseBase":  func() { f.parseBase(short, 62) },
 	} {
 		n := testing.AllocsPerRun(100, do)
-		for range 9 { // saving the mark at the same time allocates
+		for range 9 { // a concurrent save of the mark allocates
 			n = min(n, testing.AllocsPerRun(100, do))
 		}
 		if n != 0 {

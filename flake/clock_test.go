@@ -14,8 +14,8 @@ import (
 )
 
 // A monotonic clock continues from its first reading of the wall clock, however the wall clock is
-// then set. Ids follow the monotonic clock. A start with the wall clock behind the mark waits or
-// fails.
+// then set. Ids follow the monotonic clock. Open waits or fails if the wall clock is behind the
+// mark.
 func TestMonotonicClock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestMonotonicClock(t *testing.T) {
 			id, err := g.Next(t.Context())
 			if err != nil || id.Compare(last) <= 0 || id.Milli() != uint64(time.Now().UnixMilli()) ||
 				g.Mark().Before(id.Time()) {
-				t.Errorf("set by %v: %v of %v, %v, after %v, the mark at %v", by, id, id.Time(), err, last, g.Mark())
+				t.Errorf("clock set by %v: id %v has time %v, %v, after %v, with the mark at %v", by, id, id.Time(), err, last, g.Mark())
 			}
 			last = id
 		}
@@ -45,7 +45,7 @@ func TestMonotonicClock(t *testing.T) {
 		}
 		set.Store(-int64(time.Hour))
 		if _, err := open(); !errors.Is(err, flake.ErrClockBackwards) {
-			t.Errorf("opened an hour behind the mark: %v", err)
+			t.Errorf("Open an hour behind the mark: %v, want ErrClockBackwards", err)
 		}
 		set.Store(-int64(2 * time.Second))
 		g, err = open()
@@ -54,12 +54,12 @@ func TestMonotonicClock(t *testing.T) {
 		}
 		defer g.Close()
 		if id, err := g.Next(t.Context()); err != nil || id.Compare(last) <= 0 {
-			t.Errorf("opened 2 s behind the mark: %v, %v, after %v", id, err, last)
+			t.Errorf("the first id after Open 2 s behind the mark: %v, %v, after %v", id, err, last)
 		}
 	})
 }
 
-// The clocks of TestMonotonicClock are fakes; these are the machine's.
+// TestMonotonicClock uses fake clocks; this test uses the machine's.
 func TestMonotonicClockOfTheMachine(t *testing.T) {
 	before := time.Now().UnixMilli()
 	clock := flake.MonotonicClock()
@@ -105,17 +105,17 @@ func (f format[ID, P, G, S]) dayAhead(t *testing.T, path string) {
 			milli, _ := g.Last()
 			now := uint64(time.Now().UnixMilli())
 			if err != nil || id.Compare(last) <= 0 || milli > now || milli+4 < now {
-				t.Fatalf("%s: %v of %d, %v, after %v, at %d", when, id, milli, err, last, now)
+				t.Fatalf("%s: id %v has time %d, %v, after %v, at %d", when, id, milli, err, last, now)
 			}
 			last = id
-			time.Sleep(20 * time.Millisecond) // so that the clock is read while it moves
+			time.Sleep(20 * time.Millisecond) // so that the clock advances between readings
 		}
 	}
 	g := start(path)
 	take("before", g)
 	ahead.Store(int64(24 * time.Hour))
 	take("a day ahead", g)
-	crash, err := os.ReadFile(path) // what a crash leaves
+	crash, err := os.ReadFile(path) // what a crash would leave
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -263,8 +263,8 @@ func MonotonicClock() func() uint64 { return tick.MonotonicClock() }
 
 // Marks is a file that holds the marks of a program's generators, each under a name. The
 // generators can have any format. One write per second covers all marks. Writes stop while no
-// ids are made. The next call for an id then waits for the disk; if its method never waits, the
-// call fails. Close also closes the generators.
+// ids are made. The next call for an id then waits for the disk; a method that never waits fails
+// instead. Close also closes the generators.
 type Marks = durable.Marks
 
 // OpenMarks locks the file at path, which the first generator creates if it does not exist. It

@@ -61,11 +61,11 @@ func TestClockBackwards(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := g.CatchUp(ctx); !errors.Is(err, context.Canceled) || g.Behind() != time.Millisecond {
-		t.Errorf("caught up: %v, %v behind", err, g.Behind())
+		t.Errorf("CatchUp with a canceled context: %v, %v behind", err, g.Behind())
 	}
 	clock.milli = 1000
 	if after := next(t, g); after != Make(1000, g.Worker(), 1) || after.Compare(before) <= 0 {
-		t.Errorf("once it has caught up: %v", after)
+		t.Errorf("after the clock has caught up: %v", after)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestNextNReturnsCountOnError(t *testing.T) {
 	}
 }
 
-// NextN fills a slice that is longer than the ids of one millisecond.
+// NextN can fill a slice with more ids than one millisecond has.
 func TestNextNOfTwoMilliseconds(t *testing.T) {
 	ids := make([]ID, perMilli*3/2)
 	n, err := newGenerator(t, nil).NextN(t.Context(), ids)
@@ -117,7 +117,7 @@ func TestGeneratorRefusesWhatDoesNotFit(t *testing.T) {
 		t.Errorf("a worker of 49 bits is accepted: %v", g)
 	}
 	if g, err := NewGenerator(MaxWorker, Options{}); err != nil || g.Worker() != MaxWorker {
-		t.Errorf("the highest worker: %v", err)
+		t.Errorf("the highest worker is refused: %v", err)
 	}
 	for _, milli := range []uint64{tick.MaxLast + 1, 1<<64 - 1} {
 		clock := &handClock{milli}

@@ -78,18 +78,18 @@ func TestSimulateFinds(t *testing.T) {
 	lyingMonotonic.LyingDisk = true
 	for name, c := range map[string]simulate.Config{
 		"the original":                            {New: newOriginal},
-		"the original under the ceiling":          {New: newOriginal, NoBursts: true},
-		"the original, only crashes and clocks":   {New: newOriginal, NoBursts: true, NoBadCalls: true},
+		"the original, without bursts":            {New: newOriginal, NoBursts: true},
+		"the original, only crashes and steps":    {New: newOriginal, NoBursts: true, NoBadCalls: true},
 		"a disk that ignores fsync":               lying,
-		"such a disk with several generators":     lyingToSeveral,
-		"such a disk and a monotonic clock":       lyingMonotonic,
+		"a lying disk, several generators":        lyingToSeveral,
+		"a lying disk, a monotonic clock":         lyingMonotonic,
 		"a file that loses one of several marks":  {New: newLosing},
 		"a generator that trusts only its memory": {New: newForgetful},
 	} {
 		t.Run(name, func(t *testing.T) {
 			finds := func(r simulate.Report) bool { return r.Duplicates+r.Disorders > 0 }
 			if !simulate.Find(c, simFirst, simLives, finds) {
-				t.Error("no id was found that repeats or does not ascend")
+				t.Error("found no id that repeats or does not ascend")
 			}
 		})
 	}
@@ -163,8 +163,8 @@ func TestSimulateRepeats(t *testing.T) {
 	}
 }
 
-// The simulation finds that a node that trusts any clock cannot make ids after its clock was
-// ahead.
+// A node that trusts any clock cannot make ids after its clock was ahead. The simulation finds
+// that.
 func TestSimulateFindsNoIDs(t *testing.T) {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) { return simulatedOn(m.Clock) })
 	if r := simulate.Many(c, simFirst, 100); r.Lost == 0 || r.Duplicates+r.Disorders+r.PastMark > 0 {

@@ -22,8 +22,8 @@ var size = digits.NewSize(128)
 // For any other base it returns 0.
 func Width(base int) int { return size.Width(base) }
 
-// String returns the id as 22 digits in base 62. These texts sort bytewise in the order of the
-// ids. For case-insensitive database columns, which treat different texts as equal, use
+// String returns the id as 22 digits in base 62. These strings sort bytewise in the order of the
+// ids. For case-insensitive database columns, which treat different strings as equal, use
 // [ID.UUID].
 func (id ID) String() string {
 	var buf [22]byte
@@ -39,7 +39,7 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 
 // Text returns the id as a number in a base from 2 to 62, with digits 0-9A-Za-z in that order,
 // without leading zeros, as in boundary/flake's reply to {get, Base}. For any other base it
-// returns [ErrBase]. These texts do not sort as the ids do; those of [ID.Padded] do.
+// returns [ErrBase]. These strings do not sort as the ids do; those of [ID.Padded] do.
 func (id ID) Text(base int) (string, error) {
 	hi, lo := id.words()
 	return digits.Text(hi, lo, base)
@@ -52,8 +52,8 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 }
 
 // Padded returns the id in a base from 2 to 62, padded with leading zeros to [Width] digits.
-// In each base, these texts sort bytewise in the order of the ids. For any other base it returns
-// [ErrBase].
+// In each base, these strings sort bytewise in the order of the ids. For any other base it
+// returns [ErrBase].
 func (id ID) Padded(base int) (string, error) {
 	hi, lo := id.words()
 	return size.Padded(hi, lo, base)
@@ -86,7 +86,7 @@ type ScanError = digits.ScanError
 //	0x0000018bcfe568000200000000010007    with 0x, or with \x as psql shows bytea
 //
 // Hexadecimal digits may be in either case. For any other text, Parse returns a [*ParseError].
-// Texts in other bases or without leading zeros are ambiguous: use [ParseBase] for them.
+// Strings in other bases or without leading zeros are ambiguous: use [ParseBase] for them.
 func Parse(text string) (id ID, err error) {
 	switch {
 	case len(text) == uuidLen:

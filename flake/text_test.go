@@ -21,7 +21,7 @@ type vector struct {
 	Bases    map[string]string `json:"bases"`
 }
 
-// vectors are ids with their text in every base, taken from the original.
+// vectors returns ids with their text in every base, taken from the original.
 func vectors(t testing.TB) []vector {
 	t.Helper()
 	data, err := os.ReadFile("testdata/bases.json")
@@ -152,7 +152,7 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("%q in base %d: %v, %v, want %q at %d", c.text, c.base, id, err, c.says, c.at)
 		}
 		if err != nil && len(err.Error()) > 250 {
-			t.Errorf("an error of %d bytes: %v", len(err.Error()), err)
+			t.Errorf("the error has %d bytes: %v", len(err.Error()), err)
 		}
 	}
 	highest, err := ParseBase("7n42DGM5Tflk9n8mt7Fhc7", 62)
@@ -180,7 +180,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// The error for a text from {get, 62} names the function that parses it.
+// The error for a string from {get, 62} names the function that parses it.
 func TestUnpadded(t *testing.T) {
 	text, err := Make(1_700_000_000_000, 1, 7).Text(62)
 	if err != nil {

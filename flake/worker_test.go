@@ -192,7 +192,7 @@ func TestNetworkCardOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// Without an addr_assign_type nothing is known against the MAC.
+// Without an addr_assign_type there is no reason to doubt the MAC.
 func TestNetworkCardWithoutAssignType(t *testing.T) {
 	all, sys := machine("eth0 3c:ec:ef:00:00:01 up 0 device")
 	delete(sys, "eth0/addr_assign_type")
@@ -247,7 +247,7 @@ func TestIdentify(t *testing.T) {
 		"a host name with quotes": of(id, cards, "a\" \""),
 	} {
 		if before, ok := seen[other]; ok {
-			t.Errorf("%s: the same as %s", what, before)
+			t.Errorf("%s has the same result as %s", what, before)
 		}
 		seen[other] = what
 	}
@@ -273,7 +273,7 @@ func TestMachineID(t *testing.T) {
 	}
 }
 
-// A machine keeps its worker id. In a file copied from another machine it draws a new one.
+// A machine keeps its worker id. With a file copied from another machine it makes a new one.
 func TestKeptWorker(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timestamp")
 	kept := func(m *Marks, name string, wantMade bool) Worker {
@@ -306,13 +306,13 @@ func TestKeptWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w, made, err := KeptWorker(m, ""); made || err == nil {
-		t.Errorf("of a closed file: %v, made %v, %v", w, made, err)
+		t.Errorf("KeptWorker of a closed file: %v, made %v, %v", w, made, err)
 	}
 	m = open()
 	if again := kept(m, "", false); again != first {
 		t.Errorf("%v after %v", again, first)
 	}
 	if own := kept(m, "copied", true); own == first {
-		t.Errorf("%v, as on another machine", own)
+		t.Errorf("the new worker id, %v, is the same as the first", own)
 	}
 }

@@ -97,7 +97,7 @@ func TestFailures(t *testing.T) {
 	}
 	node.Close()
 	if err := get(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("closed: %v", err)
+		t.Errorf("a call after Close: %v", err)
 	}
 }
 

@@ -40,11 +40,11 @@ func TestKinds(t *testing.T) {
 			end += field.Width
 			width += field.Width
 			if field.Name == "random" && f.random.Lo != 1<<field.Width-1 {
-				t.Errorf("%s: %x is random", k.Name, f.random.Lo)
+				t.Errorf("%s: the mask of the random bits is %x", k.Name, f.random.Lo)
 			}
 		}
 		if k.Random() != (f.Size == 16) || f.Meta != (k == snos) {
-			t.Errorf("%s: number random %t, metabyte %t", k.Name, k.Random(), f.Meta)
+			t.Errorf("%s: Random is %t, Meta is %t", k.Name, k.Random(), f.Meta)
 		}
 		for _, key := range k.Keys {
 			if !slices.Contains(Keys(), key) {
@@ -61,7 +61,7 @@ func TestKinds(t *testing.T) {
 		for _, keys := range k.Numbers {
 			for _, key := range keys {
 				if k.Key(key) == nil || !IsNumber(key) {
-					t.Errorf("%s: its number is in %s, which is not one of its keys", k.Name, key)
+					t.Errorf("%s: %s sets the number, but is not one of the kind's keys", k.Name, key)
 				}
 			}
 		}
@@ -112,7 +112,7 @@ func TestOpen(t *testing.T) {
 			run, err := g.Reserve(t.Context(), 3, 9)
 			low, high, errSpan := g.Format().Span(milli, milli)
 			if err := errors.Join(err, errSpan); err != nil || run.Count != 3 || g.Worker() != p.Worker {
-				t.Fatalf("%s: %+v of %d, %v", k.Name, run, g.Worker(), err)
+				t.Fatalf("%s: run %+v of worker %d, %v", k.Name, run, g.Worker(), err)
 			}
 			var last Number
 			for i := range run.Count {
@@ -130,10 +130,10 @@ func TestOpen(t *testing.T) {
 				place := f.Place(id)
 				back := f.AtPlace(place)
 				if place != f.Place(run.First).Plus(i) || f.Place(back) != place || f.random == (Number{}) && back != id {
-					t.Errorf("%s: id %d, %v, is at %v", k.Name, i, id, place)
+					t.Errorf("%s: id %d, %v, has place %v, or AtPlace does not reverse it", k.Name, i, id, place)
 				}
 				if id.Compare(low) < 0 || id.Compare(high) > 0 || id.Compare(last) <= 0 {
-					t.Errorf("%s: %v after %v, from %v to %v", k.Name, id, last, low, high)
+					t.Errorf("%s: id %v after %v, want ascending ids from %v to %v", k.Name, id, last, low, high)
 				}
 				last = id
 			}
@@ -155,11 +155,11 @@ func TestOpen(t *testing.T) {
 				t.Error(err)
 			}
 			if _, err := g.Reserve(t.Context(), 1, 0); !errors.Is(err, flake.ErrClosed) {
-				t.Errorf("%s: closed: %v", k.Name, err)
+				t.Errorf("%s: Reserve after Close: %v", k.Name, err)
 			}
 		}
 		if g, err := p.Open(t.Context(), t.TempDir()+"/none/timestamp", flake.Options{}); err == nil || g != nil {
-			t.Errorf("%s: %v, without a directory", k.Name, g)
+			t.Errorf("%s: opened %v in a directory that does not exist", k.Name, g)
 		}
 	}
 }
@@ -246,11 +246,11 @@ func TestNumbered(t *testing.T) {
 		}
 	}
 	if p, err := idgens.Plan(idgens.Numbered(nil, []string{"datacenter", "worker"}, 1024)); err == nil {
-		t.Errorf("1024 in 10 bits: %s", p.Who)
+		t.Errorf("the number 1024 is accepted for 10 bits: %s", p.Who)
 	}
 	o := Options{"machine_bits": 20, "sequence_bits": 2}
 	if highest := snowflakes.MaxNumber(o, []string{"id"}); highest != 65535 || len(o) != 2 {
-		t.Errorf("with 20 bits, up to %d", highest)
+		t.Errorf("with 20 bits, the highest number is %d, want 65535", highest)
 	}
 }
 
@@ -287,7 +287,7 @@ func TestSnowflakeBits(t *testing.T) {
 	if text := usual.String(); text != "id 3 (10 bits, epoch 1288834974657 ms)" {
 		t.Error(text)
 	}
-	if usual.Space != "snowflake since 1288834974657" { // other builds use this name
+	if usual.Space != "snowflake since 1288834974657" { // other releases use the same name
 		t.Error(usual.Space)
 	}
 	if f := idgens.Format(Options{"epoch": 1}); f.Name != idgens.Name || f.Fields(Number{})[0].Value != 1 {

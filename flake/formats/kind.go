@@ -279,7 +279,7 @@ func (g *generator[ID, S]) Last() (milli uint64, sequence uint32) {
 	return milli, uint32(last)
 }
 
-// Reserve never calls Next, which may use the random bits of an id as a counter: clients may
+// Reserve never calls Next: Next may use the random bits of an id as a counter, but clients may
 // replace those bits.
 func (g *generator[ID, S]) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
 	run, err := g.generatorOf.Reserve(ctx, n)

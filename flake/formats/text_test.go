@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// Append writes one text per base. Parse reads all text forms of an id.
+// Append writes an id in one form per base. Parse reads every text form of an id.
 func TestParse(t *testing.T) {
 	want := Number{0x1a1fb17587b, 0x7a0078ffe3d40000} // README.md's example
 	octets := string(want.AppendOctets(nil, 16))
@@ -81,7 +81,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// In every format, all Crockford texts have the same width and sort as the ids do, and are read in
+// In each format, all Crockford strings have the same width, sort as the ids do, and are read in
 // either case. For 128-bit ids, Parse with Canonical reads them too.
 func TestCrockford(t *testing.T) {
 	base, _ := BaseOf("crockford")
@@ -108,7 +108,7 @@ func TestCrockford(t *testing.T) {
 			}
 		}
 		for _, wrong := range []string{last[1:], "0" + last, "Z" + last[1:], last[1:] + "I", last[1:] + "L", last[1:] + "O", last[1:] + "U", ""} {
-			if id, err := f.Parse(wrong, base); err == nil && !(wrong[0] == 'Z' && f == snoFormat) { // whose 80 bits fill 16 digits
+			if id, err := f.Parse(wrong, base); err == nil && !(wrong[0] == 'Z' && f == snoFormat) { // sno's 80 bits fill 16 digits
 				t.Errorf("%s: %s is %v", f, wrong, id)
 			}
 		}
@@ -138,10 +138,10 @@ func TestUUID(t *testing.T) {
 			t.Errorf("%s: %s", f, f.Append(nil, id, base))
 		}
 		if id, err := f.Parse("018bcfe5-6800-402a-8080-00000000491e", base); f == uuidv7Format && err == nil {
-			t.Errorf("%s: %v of version 4", f, id)
+			t.Errorf("%s: a UUID of version 4 is read as %v", f, id)
 		}
 		if id, err := f.Parse(string(f.Append(nil, id, Canonical)), base); f != uuidv7Format && err == nil {
-			t.Errorf("%s: %v of its own text", f, id)
+			t.Errorf("%s: its own text is read as the UUID %v", f, id)
 		}
 		if id, err := f.Parse("018bcfe56800702a80800000000049ie", base); err == nil {
 			t.Errorf("%s: %v", f, id)
@@ -168,7 +168,7 @@ func TestNumber(t *testing.T) {
 		f := k.Format(options(k))
 		digits := strings.Repeat("F", 2*f.Size)
 		want := NumberOf(strings.Repeat("\xff", f.Size))
-		if f == uuidv7Format { // whose version and variant are fixed
+		if f == uuidv7Format { // its version and variant are fixed
 			digits = "FFFFFFFFFFFF7FFFBFFFFFFFFFFFFFFF"
 			want = Number{math.MaxUint64 &^ 0x8000, math.MaxUint64 &^ (1 << 62)}
 		}

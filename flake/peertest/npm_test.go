@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// The npm packages uuid and ulid read the times of our ids and reject texts that are not ids. We
+// The npm packages uuid and ulid read the times of our ids and reject strings that are not ids. We
 // read the times of their ids.
 func TestNPM(t *testing.T) {
 	type asked struct{ text, want string }
@@ -67,7 +67,7 @@ func TestNPM(t *testing.T) {
 			milli, back = id.Milli(), again.String()
 		}
 		if back != text || strconv.FormatUint(milli, 10) != time {
-			t.Fatalf("we read %s, of %s, as %s, of %d", text, time, back, milli)
+			t.Fatalf("we read %s with time %s as %s with time %d", text, time, back, milli)
 		}
 		theirs++
 	}

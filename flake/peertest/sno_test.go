@@ -48,7 +48,7 @@ func TestSno(t *testing.T) {
 		check(t, "text", id.String(), theirs.String())
 		check(t, "parsed", must(sno.Parse(theirs.String())), id)
 		check(t, "parsed by them", peer.ID(id), must(peer.FromEncodedString(id.String())))
-		if !id.IsZero() { // which they write as null
+		if !id.IsZero() { // muyo/sno writes the zero id as null
 			check(t, "JSON", string(must(json.Marshal(id))), string(must(json.Marshal(theirs))))
 		}
 		check(t, "SQL", string(must(id.Value()).([]byte)), string(must(theirs.Value()).([]byte)))
@@ -67,7 +67,7 @@ func TestSno(t *testing.T) {
 	slices.SortFunc(ids, sno.ID.Compare)
 	peer.Sort(theirs)
 	if !slices.EqualFunc(ids, theirs, func(a sno.ID, b peer.ID) bool { return a == sno.ID(b) }) {
-		t.Error("the two sort differently")
+		t.Error("the two libraries sort ids differently")
 	}
 }
 

@@ -22,8 +22,8 @@ func split(t *testing.T, worker, sequence uint8, epoch int64) ours.Layout {
 	return l
 }
 
-// Both libraries decode an id alike, and Make reverses Decompose. The ids are a million from both
-// libraries, in all splits, including the first and the last id of each split.
+// Both libraries decode an id alike, and Make reverses Decompose. The test uses a million ids from
+// both libraries, in all splits, including the first and the last id of each split.
 func TestSnowflake(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	read := 0
@@ -40,7 +40,7 @@ func TestSnowflake(t *testing.T) {
 				read++
 				p := l.Decompose(ours.ID(id))
 				if id.Time() != int64(p.Milli) || id.Node() != int64(p.Machine) || id.Step() != int64(p.Sequence) {
-					t.Fatalf("%+v: %d decodes for them as %d, %d, %d, for us as %+v", l, id, id.Time(), id.Node(), id.Step(), p)
+					t.Fatalf("%+v: they decode %d as %d, %d, %d, and we as %+v", l, id, id.Time(), id.Node(), id.Step(), p)
 				}
 				if back, err := l.Make(p.Milli, p.Machine, p.Sequence); back != ours.ID(id) || err != nil {
 					t.Fatalf("%+v: %d round-trips to %v, %v", l, id, back, err)
@@ -79,7 +79,7 @@ func TestSnowflake(t *testing.T) {
 		}
 	}
 	if read < 1_000_000 {
-		t.Errorf("only %d ids", read)
+		t.Errorf("compared only %d ids", read)
 	}
 }
 

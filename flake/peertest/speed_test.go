@@ -216,7 +216,7 @@ func BenchmarkPairs(b *testing.B) {
 			}
 			slices.Sort(ours)
 			slices.Sort(theirs)
-			b.ReportMetric(0, "ns/op") // it would be the time of a round
+			b.ReportMetric(0, "ns/op") // hidden: it would be the time of a round
 			b.ReportMetric(ours[0], "ns-ours")
 			b.ReportMetric(theirs[0], "ns-theirs")
 			b.ReportMetric(ours[0]/theirs[0], "of-minima")
@@ -246,7 +246,7 @@ func BenchmarkTwins(b *testing.B) {
 	b.ReportMetric(float64(b.N-len(slices.Compact(ids))), "duplicates")
 }
 
-// cpu returns the CPU time of the process in n calls.
+// cpu returns the CPU time that the process uses for n calls.
 func cpu(calls func(n int), n int) time.Duration {
 	begin := used()
 	calls(n)

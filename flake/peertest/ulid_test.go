@@ -25,7 +25,7 @@ func TestULIDOfOurs(t *testing.T) {
 		text := id.String()
 		same, err := theirs.ParseStrict(text)
 		if err != nil || same != theirs.ULID(id) || same.String() != text || same.Time() != id.Milli() {
-			t.Fatalf("they read %v as %v, of %d, %v", id, same, same.Time(), err)
+			t.Fatalf("they read %v as %v with time %d, %v", id, same, same.Time(), err)
 		}
 		if lower, err := theirs.ParseStrict(strings.ToLower(text)); lower != same || err != nil {
 			t.Fatalf("they read %v in lower case as %v, %v", id, lower, err)
@@ -50,7 +50,7 @@ func TestULIDOfTheirs(t *testing.T) {
 	read := func(same theirs.ULID) {
 		id, err := ulid.Parse(same.String())
 		if err != nil || id != ulid.ID(same) || id.String() != same.String() || id.Milli() != same.Time() {
-			t.Fatalf("we read %v as %v, of %d, %v", same, id, id.Milli(), err)
+			t.Fatalf("we read %v as %v with time %d, %v", same, id, id.Milli(), err)
 		}
 		again, err := ulid.Make(id.Milli(), id.Worker(), id.Sequence(), id.Random())
 		if again != id || err != nil {
@@ -71,7 +71,7 @@ func TestULIDOfTheirs(t *testing.T) {
 	}
 }
 
-// We reject the texts that oklog/ulid's ParseStrict rejects, and read the others as it does.
+// We reject the strings that oklog/ulid's ParseStrict rejects, and read the others as it does.
 func TestULIDTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	read := 0
@@ -93,6 +93,6 @@ func TestULIDTexts(t *testing.T) {
 		}
 	}
 	if read < *peerIDs/4 || read > *peerIDs*3/4 {
-		t.Errorf("%d of %d were read", read, *peerIDs)
+		t.Errorf("%d of %d strings were valid, want a quarter to three quarters", read, *peerIDs)
 	}
 }

@@ -95,7 +95,7 @@ func TestUUIDOfOurs(t *testing.T) {
 	t.Logf("google/uuid read %d of our ids", len(ids))
 }
 
-// timeOf converts a time that counts from 1582 to ms since 1970.
+// timeOf returns a UUID's time, which counts from 1582, in ms since 1970.
 func timeOf(at theirs.Time) uint64 {
 	s, ns := at.UnixTime()
 	return uint64(time.Unix(s, ns).UnixMilli())
@@ -110,7 +110,7 @@ func TestUUIDOfTheirs(t *testing.T) {
 		}
 		id, err := uuidv7.Parse(same.String())
 		if err != nil || id != uuidv7.ID(same) || id.String() != same.String() || id.Milli() != timeOf(same.Time()) {
-			t.Fatalf("we read %v as %v, of %d, %v", same, id, id.Milli(), err)
+			t.Fatalf("we read %v as %v with time %d, %v", same, id, id.Milli(), err)
 		}
 		again, err := uuidv7.Make(id.Milli(), id.Worker(), id.Sequence(), id.Random())
 		if again != id || err != nil {
@@ -128,7 +128,7 @@ func TestUUIDOfTheirs(t *testing.T) {
 	}
 }
 
-// We read exactly the texts that google/uuid reads as UUIDs of version 7, and as the same ids.
+// We read exactly the strings that google/uuid reads as UUIDs of version 7, and as the same ids.
 func TestUUIDTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	read := 0
@@ -148,6 +148,6 @@ func TestUUIDTexts(t *testing.T) {
 		}
 	}
 	if read < *peerIDs/4 || read > *peerIDs*3/4 {
-		t.Errorf("%d of %d were read", read, *peerIDs)
+		t.Errorf("%d of %d strings were valid, want a quarter to three quarters", read, *peerIDs)
 	}
 }

@@ -68,7 +68,7 @@ func (b *bench) try(t *testing.T, s *Snapshot) (*Generator, error) {
 	sleep := b.sleeper(&naps, &b.waited)
 	d := &disk{broken: &b.broken}
 	if b.disk != nil {
-		b.kill() // Close leaves the file of marks open
+		b.kill() // release the lock: Close leaves the file of marks open
 	}
 	log := slog.New(slog.NewTextHandler(&b.log, nil))
 	marks, err := durable.OpenMarksOn(d, sleep, b.path, log, 0)
@@ -106,20 +106,20 @@ func TestReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := d.Next(t.Context()); !errors.Is(err, flake.ErrClosed) {
-		t.Errorf("closed: %v", err)
+		t.Errorf("Next after Close: %v", err)
 	}
 	if s := d.Snapshot(); s.WallHi != unitsOf(someTime) || s.Sequence != 10 {
-		t.Errorf("closed: %+v", s)
+		t.Errorf("the snapshot after Close is %+v", s)
 	}
 	if mark := d.Mark().UnixMilli(); mark != someTime {
-		t.Errorf("closed, the mark is at %d", mark)
+		t.Errorf("after Close, the mark is at %d", mark)
 	}
 	if err := d.Ready(); !errors.Is(err, flake.ErrClosed) {
-		t.Errorf("closed: %v", err)
+		t.Errorf("Ready after Close: %v", err)
 	}
 	d = b.open(t, nil)
 	if d.Partition() != first.Partition || d.Snapshot().SequenceMin != 10 || d.Snapshot().SequenceMax != 20 {
-		t.Errorf("reopened, it continues from something else: %+v", d.Snapshot())
+		t.Errorf("reopened, the generator does not continue from the file: %+v", d.Snapshot())
 	}
 	if id := take(t, d, 0); id.Milli != someTime+4 || id.TickTock {
 		t.Errorf("%+v after %+v", id, first)
@@ -128,7 +128,7 @@ func TestReopen(t *testing.T) {
 	b.add(100)
 	if d = b.open(t, &Snapshot{Partition: Partition{3, 4}}); d.Partition() != (Partition{3, 4}) ||
 		d.PerTick() != 65536 {
-		t.Errorf("it ignores the given snapshot: %+v", d.Snapshot())
+		t.Errorf("the generator ignores the given snapshot: %+v", d.Snapshot())
 	}
 }
 
@@ -163,7 +163,7 @@ func TestClockSetBackAcrossCrashes(t *testing.T) {
 	}
 	b.add(7200_000) // later than all ids
 	if id := take(t, d, 0); !id.TickTock {
-		t.Errorf("two hours on: %+v", id)
+		t.Errorf("two hours later: %+v", id)
 	}
 	b.kill()
 	b.add(-1800_000)
@@ -311,7 +311,7 @@ func TestOpen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if d, err := Open(ctx, t.TempDir(), nil, Options{}); err == nil {
-		t.Errorf("on a directory: %v", d)
+		t.Errorf("opened a directory as the file: %v", d)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // Options configure a [Generator]. The zero value is valid. The fields after Clock are used
 // only by [Open].
 type Options struct {
-	// Overflows receives an [Overflow] for each tick whose ids ran out while calls waited. It
+	// Overflows receives an [Overflow] for each tick whose ids ran out, so that calls waited. It
 	// may be nil.
 	Overflows chan<- Overflow
 
@@ -312,7 +312,7 @@ func (g *Generator) Len() int {
 // the lowest sequence.
 func (g *Generator) Sequence() uint16 { return g.SequenceMin() + uint16(max(g.Len(), 1)-1) }
 
-// minPool is the minimum number of sequence numbers, as in muyo/sno, which documents 4.
+// minPool is the minimum number of sequence numbers, as in muyo/sno, whose documentation says 4.
 const minPool = 6
 
 // Snapshot is a generator's configuration and state, from which another generator can continue.

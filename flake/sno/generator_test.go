@@ -76,15 +76,15 @@ func TestNext(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		if g.Sequence() != c.sequence || g.Len() != int(c.sequence)-9 {
-			t.Errorf("after %+v sequence %d, %d ids used", want, g.Sequence(), g.Len())
+			t.Errorf("after %+v: sequence %d, %d ids used", want, g.Sequence(), g.Len())
 		}
 	}
 	clock.add(4)
 	if g.Sequence() != 10 || g.Len() != 0 {
-		t.Errorf("in a tick without ids sequence %d, %d ids used", g.Sequence(), g.Len())
+		t.Errorf("in a tick without ids: sequence %d, %d ids used", g.Sequence(), g.Len())
 	}
 	if milli, sequence := g.Last(); milli != someTime+1004 || sequence != 11 || g.PerTick() != 11 {
-		t.Errorf("last %d:%d, of %d", milli, sequence, g.PerTick())
+		t.Errorf("the last id is %d:%d, with %d per tick", milli, sequence, g.PerTick())
 	}
 }
 
@@ -123,7 +123,7 @@ func TestDefaultPartitionsDiffer(t *testing.T) {
 	}
 }
 
-// No id repeats, however the clock is set and whichever call sees that first.
+// No id repeats, however the clock is set and whichever call notices first.
 func TestClockThatSwings(t *testing.T) {
 	const maxReads = 10_000_000 // of the clock; about 135,000 suffice
 	var reads atomic.Uint64
@@ -164,7 +164,7 @@ func TestClockThatSwings(t *testing.T) {
 	}
 	wg.Wait()
 	if drifts := g.Snapshot().Drifts; drifts < 3 {
-		t.Errorf("%d drifts in %d readings", drifts, reads.Load())
+		t.Errorf("only %d drifts in %d readings of the clock", drifts, reads.Load())
 	}
 }
 
@@ -362,10 +362,10 @@ func TestNew(t *testing.T) {
 		t.Errorf("%v at %v", New(0).Time(), now)
 	}
 	if g := newGenerator(t, nil, nil); g.Partition() == partition {
-		t.Error("a generator has the partition of New")
+		t.Error("NewGenerator chose the partition of New")
 	}
 	if standard().PerTick() < 1<<15 {
-		t.Errorf("%d ids a tick", standard().PerTick())
+		t.Errorf("New makes only %d ids per tick", standard().PerTick())
 	}
 }
 

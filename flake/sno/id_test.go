@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// vectors are ids that muyo/sno v1.2.1 made.
+// vectors returns ids that muyo/sno v1.2.1 made.
 func vectors(t testing.TB) (all []vector) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/vectors.json")
@@ -112,7 +112,7 @@ func TestOrder(t *testing.T) {
 		texts[i] = id.String()
 	}
 	if !slices.IsSorted(texts) || !slices.IsSortedFunc(ids, ID.Compare) {
-		t.Error("texts do not sort as ids do")
+		t.Error("the ids' strings do not sort as the ids do")
 	}
 }
 

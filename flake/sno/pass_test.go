@@ -37,7 +37,7 @@ func TestTickTock(t *testing.T) {
 func TestCatchUpBeforeNextPass(t *testing.T) {
 	reads := 0
 	g := newGenerator(t, &Snapshot{}, func() uint64 {
-		if reads++; 2 <= reads && reads <= 5 { // Next reads it twice, and then reserve twice
+		if reads++; 2 <= reads && reads <= 5 { // two readings in Next, and two in Reserve
 			return someTime - 4
 		}
 		return someTime
@@ -53,7 +53,7 @@ func TestCatchUpBeforeNextPass(t *testing.T) {
 }
 
 // During a call, the clock is set back further, to the last tick in which the other bit was used.
-// Each round does so at a later one of the call's readings of the clock.
+// In each round, this happens one reading of the clock later.
 func TestBackAgainWhileTurning(t *testing.T) {
 	for looks := range 10 {
 		clock, left := newClock(), -1
@@ -139,7 +139,7 @@ func TestReady(t *testing.T) {
 			take(t, g, 0)
 		}
 	}
-	g.core.Source.pass().ids.Close() // by a call that is about to begin the next pass
+	g.core.Source.pass().ids.Close() // as a call does before it begins the next pass
 	if err := g.Ready(); err != nil {
 		t.Errorf("between two passes: %v", err)
 	}
@@ -152,7 +152,7 @@ func TestReady(t *testing.T) {
 }
 
 // While a call begins a pass, another call makes a later id, which counts as one of the previous
-// pass. Each round does so at a later one of the first call's readings of the clock.
+// pass. In each round, this happens one reading of the clock later.
 func TestIDWhileTurning(t *testing.T) {
 	for looks := range 10 {
 		clock, left := newClock(), -1
@@ -216,7 +216,7 @@ func TestUnsafePast(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := g.CatchUp(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v with a context that is done", name, err)
+			t.Errorf("%s: CatchUp with a canceled context: %v", name, err)
 		}
 		clock.milli.Add(-uint64(slept / time.Millisecond))
 		naps, slept = 0, 0

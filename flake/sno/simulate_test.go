@@ -17,8 +17,8 @@ const simLives = 100
 // simulation makes ids one by one and many at a time, and waits for a clock that is less than a
 // second behind.
 //
-// There are too few lives for two ids to have the same tick by chance. So it also counts the ids
-// that are not later than all earlier ones with the same tick-tock bit.
+// There are too few lives for two ids to have the same tick by chance. So simulation also counts
+// the ids that are not later than all earlier ones with the same tick-tock bit.
 type simulation struct {
 	kept  func(*passes) durable.Source // the source for package durable
 	lasts sync.Map                     // the last ids of each machine, by bit
@@ -113,7 +113,7 @@ func testSimulate(t *testing.T, simulations ...*simulation) {
 		}
 	}
 	if n := int64(r.Nodes / 8); turns.Load() < n || saves.Load() < 10*n {
-		t.Error("the simulation is too easy")
+		t.Error("the simulation has too few turns, or too few saves with a drift")
 	}
 }
 
@@ -128,7 +128,7 @@ func TestSimulateFinds(t *testing.T) {
 			s := simulation{kept: kept}
 			goesBack := func(simulate.Report) bool { return s.back.Load() > 0 }
 			if !simulate.Find(config(&s), 1, 2*simLives, goesBack) {
-				t.Error("every id is later than earlier ones with the same bit")
+				t.Error("found no fault: every id is later than the earlier ones with the same bit")
 			}
 		})
 	}

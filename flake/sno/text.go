@@ -57,7 +57,7 @@ var size = digits.NewSize(80)
 // For any other base it returns 0.
 func Width(base int) int { return size.Width(base) }
 
-// String returns the id's canonical text, 16 digits 2-9a-x. These texts sort as the ids do.
+// String returns the id's canonical text, 16 digits 2-9a-x. These strings sort as the ids do.
 func (id ID) String() string {
 	var text [SizeEncoded]byte
 	id.encode(&text)

@@ -154,7 +154,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// Bytes and texts round-trip; those of any other length are errors.
+// Ids round-trip through bytes and text; bytes or text of any other length is an error.
 func TestBytes(t *testing.T) {
 	id := MustParse("brpk4q72xwf2m63l")
 	text := []byte(id.String())

@@ -171,7 +171,7 @@ func TestClockBackwards(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := g.CatchUp(ctx); !errors.Is(err, context.Canceled) || g.Behind() != 42*time.Millisecond {
-		t.Errorf("caught up: %v, %v behind", err, g.Behind())
+		t.Errorf("CatchUp with a canceled context: %v, %v behind", err, g.Behind())
 	}
 	clock.milli += 42
 	if id := next(t, g); id != last+1 {
@@ -215,7 +215,7 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		if other, err := Twitter.Open(t.Context(), path, 7, Options{Clock: clock.now}); other != nil || err == nil {
-			t.Errorf("opened twice: %v", other)
+			t.Errorf("opening a file in use returned %v, want nil", other)
 		}
 		id := next(t, g)
 		if err := g.Close(); err != nil || id <= last {
@@ -329,7 +329,7 @@ func TestRandomStartOfRuns(t *testing.T) {
 		last, want := Twitter.Decompose(rest.At(rest.Count-1)), min(4096-p.Sequence, 4095)
 		if p.Sequence != (start+1)%4096 || rest.Count != int(want) || last.Sequence != p.Sequence+want-1 ||
 			last.Milli != clock.milli || last.Machine != 1 {
-			t.Errorf("from %d on, then %d ids from %+v to %+v", start, rest.Count, p, last)
+			t.Errorf("after the sequence %d, got %d ids, from %+v to %+v", start, rest.Count, p, last)
 		}
 		if id, err := g.TryNext(); !errors.Is(err, ErrSequence) {
 			t.Errorf("%v, %v", id, err)
@@ -337,7 +337,7 @@ func TestRandomStartOfRuns(t *testing.T) {
 	}
 }
 
-// The result is the published first number of splitmix64 with the seed 0.
+// With this key, start(0) is the published first number of splitmix64 with the seed 0.
 func TestStartIsSplitmix64(t *testing.T) {
 	g := &Generator{key: 0x9e3779b97f4a7c15}
 	if got := g.start(0); got != 0xe220a8397b1dcdaf {

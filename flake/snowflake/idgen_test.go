@@ -143,6 +143,6 @@ func TestIdgen(t *testing.T) {
 	}
 	t.Logf("%d equal ids, and failures %v", ids, failures)
 	if ids < 2_000 || failures["Sequence"] < 100 || failures["Clock"] < 100 {
-		t.Error("too few of them")
+		t.Error("too few ids or failures")
 	}
 }

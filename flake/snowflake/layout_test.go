@@ -50,7 +50,7 @@ func TestVectors(t *testing.T) {
 }
 
 func TestTwitter(t *testing.T) {
-	// The first tweets with such ids are from the day of the epoch.
+	// The first tweets with snowflake ids are from the day of the epoch.
 	if got := time.UnixMilli(int64(Twitter.Epoch)).UTC().Format(time.RFC3339Nano); got != "2010-11-04T01:42:54.657Z" {
 		t.Errorf("the epoch is %s", got)
 	}
@@ -101,8 +101,8 @@ func TestEverySplit(t *testing.T) {
 	}
 }
 
-// With the highest machine, only the machine's bits are set in the first id of a layout, and all
-// bits in the last.
+// With the highest machine, the first id of a layout has only the machine's bits set, and the last
+// id all bits.
 func TestExtremes(t *testing.T) {
 	for _, l := range []Layout{
 		Twitter, Idgen, {Time: 41, Sequence: 22}, {Time: 41, Worker: 22}, {Time: 41, Worker: 8, Sequence: 4},
@@ -128,11 +128,11 @@ func TestExtremes(t *testing.T) {
 		newTest(t, l, 0, Options{Clock: clock.now}) // does not fail yet
 		clock.milli++
 		if id, err := g.Next(t.Context()); err == nil {
-			t.Errorf("%+v: after the last: %v", l, id)
+			t.Errorf("%+v: made an id after the last time: %v", l, id)
 		}
 		if g, err := l.NewGenerator(0, Options{Clock: clock.now}); err == nil ||
 			!strings.Contains(err.Error(), "set more bits") {
-			t.Errorf("%+v: after the last: %v, %v", l, g, err)
+			t.Errorf("%+v: NewGenerator after the last time: %v, %v", l, g, err)
 		}
 	}
 }

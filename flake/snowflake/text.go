@@ -63,8 +63,8 @@ func (id ID) Hex() string {
 }
 
 // ParseHex parses what [ID.Hex] returns, in either case, and with or without 0x and leading
-// zeros, as in texts of flake-idgen's ids. For any other text it returns a
-// [*flake.ParseError].
+// zeros, because flake-idgen's ids are written in all these forms. For any other text it
+// returns a [*flake.ParseError].
 func ParseHex(text string) (ID, error) {
 	skip := 0
 	if strings.HasPrefix(text, "0x") {
@@ -147,7 +147,7 @@ func (id ID) AppendBase64(dst []byte) []byte {
 // ParseBase64 parses what [ID.Base64] returns, and fails with a [*flake.ParseError] on any other text.
 func ParseBase64(text string) (ID, error) {
 	decimal, err := base64.StdEncoding.Strict().DecodeString(text)
-	if err != nil || strings.ContainsAny(text, "\r\n") { // which DecodeString skips
+	if err != nil || strings.ContainsAny(text, "\r\n") { // DecodeString skips these
 		return 0, digits.Errorf(text, 0, "not base64")
 	}
 	id, err := Parse(string(decimal))
@@ -208,7 +208,7 @@ func (e *Encoding) Parse(text string) (ID, error) {
 	if len(text) == 0 || len(text) > e.width {
 		return 0, digits.Wrong(text, len(e.alphabet), e.width, &e.values)
 	}
-	// A text with one digit fewer than the highest id's text always fits in 64 bits.
+	// A number with one digit fewer than the highest id always fits in 64 bits.
 	var id uint64
 	var all byte // OR of the values
 	head := text[:min(len(text), e.width-1)]

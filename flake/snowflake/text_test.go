@@ -102,7 +102,7 @@ func TestParseErrors(t *testing.T) {
 		{"base36", "A", 0, "is not a digit of base 36"},
 		{"base58", "1\xff", 1, "is not a digit of base 58"},
 		{"base36", "1é", 1, "is not a digit of base 36"},
-		{"base58", "1ı", 1, "is not a digit of base 58"}, // U+0131, and 0x31 is a digit
+		{"base58", "1ı", 1, "is not a digit of base 58"}, // U+0131, whose low byte is a digit
 		{"base58", "1O", 1, "is not a digit of base 58"},
 		{"base58", "ZZZZZZZZZZZ", 0, "above the highest id"},
 		{"base64", "", 0, "not the base64 encoding of a decimal"},
@@ -174,7 +174,7 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// A text that can be read is what would be written, except for leading zeros and the case of
+// A string that can be parsed is what would be written, except for leading zeros and the case of
 // hexadecimal digits.
 func FuzzParse(f *testing.F) {
 	for _, text := range texts() {
@@ -232,7 +232,7 @@ func TestZeroEncoding(t *testing.T) {
 	}
 	defer func() {
 		if words, ok := recover().(string); !ok || !strings.Contains(words, "use Base32") {
-			t.Errorf("it panics with %v", words)
+			t.Errorf("a zero Encoding panics with %v", words)
 		}
 	}()
 	t.Error(e.Text(1))

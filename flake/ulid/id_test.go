@@ -104,7 +104,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// Each byte of a text must be a digit, in either case.
+// Each byte of an id's text must be a digit, in either case.
 func TestParseDigits(t *testing.T) {
 	const text = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	for at := range len(text) {

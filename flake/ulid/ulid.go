@@ -143,7 +143,7 @@ var values = digits.Values(crockford, strings.ToLower(crockford))
 func Width(base int) int { return flake.Width(base) }
 
 // String returns the id's canonical text, 26 digits in Crockford's base 32, upper case. These
-// texts sort as the ids do.
+// strings sort as the ids do.
 func (id ID) String() string {
 	var text [encodedLen]byte
 	id.encode(&text)
@@ -197,8 +197,8 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base) }
 
 // Parse parses what [ID.String] returns, in either case. For any other text it returns a
-// [*flake.ParseError]. As in the spec, that includes texts with a first digit above 7, which
-// exceed the highest id, and texts with I, L, O or U, which are not digits.
+// [*flake.ParseError]. As in the spec, that includes strings with a first digit above 7, which
+// exceed the highest id, and strings with I, L, O or U, which are not digits.
 func Parse(text string) (id ID, err error) {
 	err = id.UnmarshalText([]byte(text))
 	return id, err

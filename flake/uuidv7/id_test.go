@@ -22,9 +22,9 @@ func TestRFC(t *testing.T) {
 	if got, err := id.AppendText([]byte("x")); string(got) != "x"+id.String() || err != nil {
 		t.Errorf("%s, %v", got, err)
 	}
-	// Its 62 bits are 0x18C4DC0C0C07398F.
+	// The 62 bits of rand_b are 0x18C4DC0C0C07398F.
 	if id.Worker() != 0x18c4dc0c0c07398f>>14 || id.Random() != 0x398f {
-		t.Errorf("%v of worker %v, with %#x", id, id.Worker(), id.Random())
+		t.Errorf("%v has worker %v and random bits %#x", id, id.Worker(), id.Random())
 	}
 }
 

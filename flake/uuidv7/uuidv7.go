@@ -147,7 +147,7 @@ const encodedLen = 36
 func Width(base int) int { return flake.Width(base) }
 
 // String returns the id in the text form of a UUID (RFC 9562 section 4), lower case. These
-// texts sort as the ids do.
+// strings sort as the ids do.
 func (id ID) String() string { return flake.ID(id).UUID() }
 
 // AppendText appends to dst what [ID.String] returns. The error is always nil.

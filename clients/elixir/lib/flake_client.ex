@@ -34,8 +34,8 @@ defmodule FlakeClient do
     * `:client` - the name of the client; default `:flake_client`
     * `:base` - returns ids as text. 2 to 62: in that base, with digits `0-9A-Za-z`;
       `:canonical`: the format's own text, for flake 22 digits of base 62, which sort
-      as ids do; `:uuid` or `:ulid`, for ids of 16 bytes: the texts that the formats
-      uuidv7 and ulid define, which also sort as ids do; `:crockford`: Crockford's base 32,
+      as ids do; `:uuid` or `:ulid`, for ids of 16 bytes: the text forms of uuidv7
+      and ulid, which also sort as ids do; `:crockford`: Crockford's base 32,
       which sorts as ids do and is accepted in either case
 
   Whatever happens to the nodes, functions without `!` do not raise. Functions with
@@ -184,7 +184,7 @@ defmodule FlakeClient do
 
   @doc """
   The lowest and the highest id of a span of time, both ends included, for range
-  scans. Texts in a base from 2 to 62 need not sort as ids do.
+  scans. Text in bases 2 to 62 may sort differently from the ids.
 
       iex> {:ok, {lowest, highest}} = FlakeClient.span(1_700_000_000_000, 1_700_000_000_000)
       iex> {lowest, highest}

@@ -22,7 +22,7 @@ defmodule FlakeClient.EctoTypeTest do
     end
   end
 
-  test "stored ids and canonical texts sort by time" do
+  test "stored ids and canonical text sort by time" do
     params = init()
     texts = for _ <- 1..20, do: EctoType.autogenerate(params)
     assert texts == Enum.sort(texts)

@@ -23,7 +23,7 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
 
       * the canonical text, and for flake also the form of a UUID; or with `base: 2` to `62`
         text in that base without leading zeros. In a high base, a word can be read as a
-        number, so a text is refused if the first three bytes of its id would be 0, as in
+        number, so text is refused if the first three bytes of its id would be 0, as in
         ids of flake until 2004. For ids of 8 bytes a word of nine letters may still be read
         as an id; canonical text does not have this problem.
       * the ends of `FlakeClient.span/3` as bytes: a binary of an id's size that is not

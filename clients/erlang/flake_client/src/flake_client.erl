@@ -62,7 +62,7 @@
 %% 32 in 26, 16 or 13 digits, which sort as ids do and are read in either case. Any id of 16
 %% bytes also has the text forms `uuid', a UUID in lower case, and `ulid', the same as
 %% `crockford'; both sort as ids do. For ids of uuidv7 and ulid they are the formats' own
-%% texts; these ids have no `canonical' text here.
+%% forms; these ids have no `canonical' text here.
 
 -type text() :: string() | binary().
 
@@ -129,7 +129,7 @@ id(Client, Base) ->
         false -> {error, badarg}
     end.
 
-%% @doc The next N ids, ascending. All of them are in memory at once. The client asks the
+%% @doc The next N ids, ascending. The list holds all of them in memory. The client asks the
 %% node for at most a million at a time.
 -spec ids(pos_integer()) -> {ok, [id(), ...]} | {error, failure()}.
 ids(N) ->
