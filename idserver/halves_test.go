@@ -69,7 +69,7 @@ func TestHalves(t *testing.T) {
 	}
 	for _, s := range []*Server{{IDs: formats.UUIDv7(uuids)}, {IDs: formats.ULID(ulids)}} {
 		if last, sequence := s.IDs.Last(); last != milli || sequence != 2000 || s.IDs.Worker() != uint64(worker) {
-			t.Errorf("last %d, %d", last, sequence)
+			t.Errorf("the last id is %d:%d", last, sequence)
 		}
 	}
 	testLastSequence(t, &Server{IDs: formats.UUIDv7(uuids)})
@@ -127,7 +127,7 @@ func testHalvesRuns(t *testing.T, s *Server) {
 }
 
 // testLastSequence uses up the ids of a millisecond. The server returns no id with the last
-// sequence: there the library counts on in the random bits, which clients may replace.
+// sequence, because the library then uses the random bits, which clients may replace, as a counter.
 func testLastSequence(t *testing.T, s *Server) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -146,7 +146,7 @@ func testLastSequence(t *testing.T, s *Server) {
 		}
 	}
 	if id, err := s.Get(ctx, Meta{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("one id more: %v, %v", id, err)
+		t.Errorf("one more id: %v, %v", id, err)
 	}
 	if _, sequence := s.IDs.Last(); sequence != 1<<12-2 {
 		t.Errorf("the last sequence is %d", sequence)

@@ -185,7 +185,7 @@ func TestMethodsCheck(t *testing.T) {
 	}
 }
 
-// Runs that follow each other are merged, and a loop over their ids may stop.
+// Runs that follow each other are merged, and a loop over their ids may stop early.
 func TestRuns(t *testing.T) {
 	s := serverOf(t, &stock{perTick: 1 << 16, left: 100})
 	runs, err := s.lease(t.Context(), 60_000)

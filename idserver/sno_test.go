@@ -46,7 +46,7 @@ func TestSno(t *testing.T) {
 		t.Errorf("%+v", i)
 	}
 	if last, sequence := s.IDs.Last(); last != milli || sequence != 12 {
-		t.Errorf("last %d, %d", last, sequence)
+		t.Errorf("the last id is %d:%d", last, sequence)
 	}
 	ids.Close()
 	expect(t, "shutdown")(s.Get(t.Context(), Meta{}))

@@ -44,7 +44,7 @@ func TestSnowflake(t *testing.T) {
 				t.Errorf("format %s", got)
 			}
 			if last, sequence := s.IDs.Last(); last != milli || sequence != 3 || s.IDs.Worker() != uint64(test.machine) {
-				t.Errorf("last %d, %d, of %d", last, sequence, s.IDs.Worker())
+				t.Errorf("the last id is %d:%d, of worker %d", last, sequence, s.IDs.Worker())
 			}
 			ids.Close()
 			expect(t, "shutdown")(s.Get(t.Context(), Meta{}))

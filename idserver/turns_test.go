@@ -163,7 +163,7 @@ func testGone(t *testing.T) {
 		t.Errorf("%d ids were taken, %v", ids.taken, err)
 	}
 	if _, err := s.Server.lease(t.Context(), MaxLease); err != nil {
-		t.Errorf("then: %v", err)
+		t.Errorf("a later lease: %v", err)
 	}
 }
 

@@ -139,7 +139,7 @@ func TestInfo(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if !strings.Contains(call(t, handlerOf(source(nil)), "info"), "{last,1700000000000},{uptime,") {
-		t.Error("a source without a mark has one")
+		t.Error("info shows a mark, although the source has none")
 	}
 	h.Server.From = func() idserver.Origin { return idserver.Origin{From: "interface eth0"} }
 	if got := call(t, h, "info"); !strings.HasSuffix(got, `,{version,"1.2"},{worker_from,"interface eth0"}]`) {
@@ -155,7 +155,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// The other formats have other sizes and their own texts.
+// Other formats have ids of other sizes and their own text forms.
 func TestFormats(t *testing.T) {
 	for _, test := range []struct {
 		format     *formats.Format

@@ -142,7 +142,7 @@ func TestNoRoom(t *testing.T) {
 		c.ask(h, external(t, "{lease,256}", etf.AllCaps))
 		c.run()
 		if got := h.Server.Stats(); len(c.answers) != 1 || got.IDs != 256 || got.Refusals != 1 {
-			t.Errorf("%s: %q to a small request, %+v", name, c.answers, got)
+			t.Errorf("%s: a small request is answered %q, %+v", name, c.answers, got)
 		}
 	}
 }

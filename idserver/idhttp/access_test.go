@@ -180,7 +180,7 @@ func TestPprof(t *testing.T) {
 func TestDrain(t *testing.T) {
 	s, ask := accessed(t, Access{AnyHost: true})
 	if a := ask("/readyz", ""); a.StatusCode != 200 || a.Close {
-		t.Errorf("before: %s, closes: %t", a.Status, a.Close)
+		t.Errorf("before Drain: %s, closes: %t", a.Status, a.Close)
 	}
 	s.Drain()
 	a := ask("/readyz", "")

@@ -163,7 +163,7 @@ func TestManyIDs(t *testing.T) {
 			t.Errorf("%s: the answer has other ids", tt.url)
 		}
 		if few := 2 + 2*want.Len()/maxPiece; len(w.all) > few {
-			t.Errorf("%s: %d pieces of %d bytes", tt.url, len(w.all), want.Len())
+			t.Errorf("%s: %d pieces for %d bytes", tt.url, len(w.all), want.Len())
 		}
 		for _, piece := range w.all {
 			if len(piece) > maxPiece {

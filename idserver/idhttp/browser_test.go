@@ -51,7 +51,7 @@ func newBrowser(t *testing.T) *browser {
 		}
 	}
 	go func() {
-		for lines.Scan() { // so that it never waits for a reader
+		for lines.Scan() { // so that chromedriver never waits for a reader
 		}
 	}()
 	var session struct{ SessionID string }

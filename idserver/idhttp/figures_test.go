@@ -52,7 +52,7 @@ func TestFigures(t *testing.T) {
 			t.Errorf("%s, want %s", tt.got, tt.want)
 		}
 	}
-	ceiling(math.MaxUint64) // returns
+	ceiling(math.MaxUint64) // must return
 }
 
 // The chart shows the rates of the last two minutes.

@@ -171,7 +171,7 @@ func (s *Server) info(w http.ResponseWriter, _ *http.Request, _ parameters) *pro
 	}
 	for i := range s.Generators {
 		g := &s.Generators[i]
-		detail, err := g.trouble() // before Info, because it advances a mark that is behind
+		detail, err := g.trouble() // before Info, because trouble advances a mark that is behind
 		r := GeneratorReport{Name: g.Name, Info: g.Server.Info(), Ready: err == nil, Detail: detail}
 		if err != nil {
 			v.Ready, r.Reason = false, idserver.Reason(err)

@@ -50,7 +50,7 @@ func TestReadiness(t *testing.T) {
 			retry := w.Header().Get("Retry-After")
 			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "clock_running_backwards") || len(retry) != 4 || retry > "3700" ||
 				!strings.Contains(metrics, `flake_ready{generator="sno"} 0`) || !strings.Contains(page, "the clock is") {
-				t.Errorf("%s: %d, %s, again in %s s", step.what, w.Code, w.Body, retry)
+				t.Errorf("%s: %d, %s, Retry-After %s s", step.what, w.Code, w.Body, retry)
 			}
 		}
 		if _, err := ids.Reserve(t.Context(), 1); (err == nil) != step.ready {

@@ -203,8 +203,8 @@ func (s *Server) asked(p parameters) ([]Generator, *problem) {
 	return nil, badParameter("generator", name, "one of "+strings.Join(names, ", "))
 }
 
-// baseOf returns the base in the parameters. A named base must be one that some of the
-// given formats have.
+// baseOf returns the base in the parameters. At least one of the given formats must have a
+// named base.
 func baseOf(p parameters, all ...*formats.Format) (int, *problem) {
 	value, given := p["base"]
 	if !given {

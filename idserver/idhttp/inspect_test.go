@@ -47,7 +47,7 @@ func inspecting(names string) *Server {
 	return s
 }
 
-// A text is read as the likeliest id. At most four other readings are offered, if they are not much
+// Text is read as the likeliest id. At most four other readings are offered, unless they are much
 // less likely.
 func TestInspect(t *testing.T) {
 	for _, tt := range []struct{ generators, query, want string }{

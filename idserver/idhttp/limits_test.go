@@ -108,8 +108,8 @@ func TestLongHeader(t *testing.T) {
 	}
 }
 
-// Silent connections, and those with half a request, do not keep callers out, even if they exceed
-// the limit.
+// Silent connections, and those with half a request, do not keep callers out, even if there are
+// more of them than the limit.
 func TestManySilent(t *testing.T) {
 	url := listening(t)
 	addr := strings.TrimPrefix(url, "http://")
@@ -185,7 +185,7 @@ func TestLimitListener(t *testing.T) {
 		{"192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5", -1},
 		{"192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6", 0},
 		{"192.0.2.1! 192.0.2.2+ 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6", 2},
-		{"192.0.2.1 192.0.2.3 192.0.2.2 192.0.2.2 192.0.2.2 192.0.2.2", 2}, // both
+		{"192.0.2.1 192.0.2.3 192.0.2.2 192.0.2.2 192.0.2.2 192.0.2.2", 2}, // both limits are exceeded
 		{"127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1", -1},
 		{"127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1 ::1 127.0.0.1", 0},
 		{"127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1!", 4},
@@ -217,7 +217,7 @@ func TestLimitListener(t *testing.T) {
 		}
 		for i, f := range conns {
 			if f.closed.Load() != (i == tt.closed) {
-				t.Errorf("%s: %d closed: %t", tt.callers, i, f.closed.Load())
+				t.Errorf("%s: connection %d closed: %t", tt.callers, i, f.closed.Load())
 			}
 		}
 	}
@@ -246,7 +246,7 @@ func TestRequestWithoutRoom(t *testing.T) {
 	accept()
 	for i, f := range conns {
 		if f.closed.Load() != (i == 2) {
-			t.Errorf("%d closed: %t", i, f.closed.Load())
+			t.Errorf("connection %d closed: %t", i, f.closed.Load())
 		}
 	}
 }
@@ -319,7 +319,7 @@ func testCrowded(t *testing.T) {
 		}
 		for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/ids": 503, "/metrics": 503, "/": 503, "/nowhere": 503} {
 			if status, retry, ends := get(keeping, path); status != want || (retry == "1") != (want == 503) || !ends {
-				t.Errorf("round %d, %s: %d, again in %q s, the connection ends: %t", round, path, status, retry, ends)
+				t.Errorf("round %d, %s: %d, Retry-After %q, connection closed: %t", round, path, status, retry, ends)
 			}
 		}
 		for range MaxConnections {

@@ -102,7 +102,7 @@ func TestMetrics(t *testing.T) {
 	until, failed := time.Time{}, error(nil)
 	s.Generators[0].Server.From = func() idserver.Origin { return idserver.Origin{From: "etcd", Until: until, Err: failed} }
 	if metrics := get(t, s, "/metrics"); !strings.Contains(metrics, `flake_worker_info{from="etcd",generator="flake"} 1`) || strings.Contains(metrics, "flake_worker_left") {
-		t.Error("no origin of the worker, or a time left without an end")
+		t.Error("the worker's origin is missing, or there is a time left without an end")
 	}
 	until = time.Now().Add(5e5 * time.Second) // so that the first digits of the time left are known
 	if metrics := get(t, s, "/metrics"); !regexp.MustCompile(`(?m)^flake_worker_left_seconds{generator="flake"} 4999\d\d\.`).MatchString(metrics) ||
@@ -162,7 +162,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("there is no %s", want)
 	}
 	if strings.Contains(metrics, "flake_certificate") {
-		t.Error("there is the end of a certificate that does not exist")
+		t.Error("there is an expiry time for a certificate that does not exist")
 	}
 }
 
@@ -225,7 +225,7 @@ func TestRequestsTotal(t *testing.T) {
 	} {
 		line := fmt.Sprintf("flake_http_requests_total{code=\"%d\",endpoint=%q} 1\n", tt.status, tt.endpoint)
 		if strings.Contains(get(t, s, "/metrics"), line) {
-			t.Fatalf("%s: counted before", tt.request)
+			t.Fatalf("%s: the counter is 1 before the request", tt.request)
 		}
 		method, url, _ := strings.Cut(tt.request, " ")
 		r := httptest.NewRequest(method, url, nil)

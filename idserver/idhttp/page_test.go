@@ -262,7 +262,7 @@ func TestPageOfMany(t *testing.T) {
 	checkLooks(b, "many")
 }
 
-// TestPageInManyTabs opens more pages than a browser has connections for a host.
+// TestPageInManyTabs opens more pages than a browser allows connections to one host.
 func TestPageInManyTabs(t *testing.T) {
 	url := serve(t, "up")
 	b := newBrowser(t)

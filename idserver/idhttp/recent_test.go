@@ -59,7 +59,7 @@ func TestRecentFlood(t *testing.T) {
 	all = r.state()
 	log.Error("not in the lines so far")
 	if len(all) != maxRecent || all[0].What != "new 49" || all[maxRecent-1].What != "new 0" {
-		t.Errorf("of many kinds: %+v", all)
+		t.Errorf("after many different messages: %+v", all)
 	}
 }
 

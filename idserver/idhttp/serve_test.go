@@ -86,7 +86,7 @@ func serving(o Options, ids formats.Source) (*Server, *pipes, *http.Client) {
 
 func isReady() error { return nil }
 
-// Events come every second until the server stops.
+// An event is sent every second until the server stops.
 func TestEvents(t *testing.T) { synctest.Test(t, testEvents) }
 
 func testEvents(t *testing.T) {
@@ -156,7 +156,7 @@ func testEventsUnread(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/events", nil))
 		if w.Code != http.StatusOK && w.Header().Get("Retry-After") != "120" {
-			t.Errorf("again in %s s", w.Header().Get("Retry-After"))
+			t.Errorf("Retry-After is %s, want 120", w.Header().Get("Retry-After"))
 		}
 		return w.Code
 	}
@@ -165,7 +165,7 @@ func testEventsUnread(t *testing.T) {
 	}
 	synctest.Wait()
 	if status := follow(); status != http.StatusServiceUnavailable {
-		t.Errorf("one more: %d", status)
+		t.Errorf("one more page is answered with %d", status)
 	}
 	time.Sleep(writeTime + time.Second)
 	if len(s.streams) != MaxStreams-1 {
@@ -220,7 +220,8 @@ func testUnread(t *testing.T) {
 	s.Stop(t.Context())
 }
 
-// Stop lets requests finish in time. After it returns, the server does not call generators.
+// Stop lets requests finish until its context ends. After Stop returns, the server does not call
+// generators.
 func TestStop(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) { testStop(t, late) })
@@ -331,6 +332,6 @@ func testNoBody(t *testing.T, token, method string) {
 // The default logger is used if none is given.
 func TestDefaultLog(t *testing.T) {
 	if New(Options{}).Log != slog.Default() {
-		t.Error("it is another logger")
+		t.Error("the logger is not slog.Default")
 	}
 }

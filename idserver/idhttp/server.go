@@ -47,8 +47,8 @@ const (
 	MaxConnectionsPerHost = 256
 
 	// SpareConnections is the number of other connections that may be open. When one more is
-	// opened, the connection that has been silent the longest is closed: of all or, if the host
-	// of the new one has too many, of that host.
+	// opened, the connection that has been silent the longest is closed. If the host of the new
+	// one has too many, only its connections are considered.
 	SpareConnections = 256
 
 	// MaxStreams bounds the pages that follow events at one time; one more is answered with 503.
@@ -122,7 +122,7 @@ type Server struct {
 	draining  atomic.Bool
 	profiling sync.Mutex // held while a profile is taken
 
-	ctx    context.Context // its end ends the events
+	ctx    context.Context // canceled to end the events
 	cancel context.CancelFunc
 	served sync.WaitGroup
 }

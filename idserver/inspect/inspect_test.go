@@ -83,7 +83,7 @@ func TestFromErlang(t *testing.T) {
 	}
 }
 
-// Each format's texts are read as its ids, and as those of other formats only if there is doubt.
+// Each format's text is read as its ids, and as ids of other formats only if there is doubt.
 func TestRead(t *testing.T) {
 	all := []Maker{
 		{Format: formats.KindOf("flake").Format(nil), Worker: func() uint64 { return 0x7a0078ffe3d4 }},

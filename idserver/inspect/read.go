@@ -16,7 +16,7 @@ type Maker struct {
 	Worker func() uint64 // returns the generator's worker; nil if unknown
 }
 
-// A Reading is one way to read a text as an id.
+// A Reading is one way to read text as an id.
 type Reading struct {
 	Maker  int // the index of the Maker
 	Format *formats.Format
@@ -41,7 +41,7 @@ var usual = []int{crockford, 62, 36, 16, 10, 32, 58, 2}
 
 var crockford, _ = formats.BaseOf("crockford")
 
-// Read reads a text as an id of each of the makers. The likeliest readings come first: those
+// Read reads text as an id of each of the makers. The likeliest readings come first: those
 // with a likely time; among these, those with the maker's worker, then those in the format's own
 // text, and then those in a usual base. If guess is set, the digits may be in any base.
 func Read(all []Maker, text string, base int, guess bool, now time.Time) []Reading {

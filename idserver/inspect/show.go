@@ -1,4 +1,4 @@
-// Package inspect reads texts as ids of any format, and formats ids for display. Start at [Read].
+// Package inspect reads text as ids of any format, and formats ids for display. Start at [Read].
 package inspect
 
 import (
@@ -76,7 +76,7 @@ func Bits(f formats.Field) string {
 // A Text is a named text form of an id, such as its digits in base 62.
 type Text struct{ Name, Text string }
 
-// Texts returns an id's usual texts, the format's own first.
+// Texts returns an id's usual text forms, the format's own first.
 func Texts(f *formats.Format, id formats.Number) []Text {
 	canonical := string(f.Append(nil, id, formats.Canonical))
 	all := []Text{{f.Name, canonical}}

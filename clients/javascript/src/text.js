@@ -63,7 +63,7 @@ function none (text, what) {
   return new SyntaxError(`${JSON.stringify(text.slice(0, 40))} is not an id: must be ${what}`)
 }
 
-// Added to the error for texts that {get, 62} or toString(62) may have returned: ids since 1971 have 17 digits or more.
+// Added to the error for strings that {get, 62} or toString(62) may have returned: ids since 1971 have 17 digits or more.
 const unpadded = text => /^[0-9A-Za-z]{17,21}$/.test(text) ? '; parse(text, 62) reads digits without leading zeros' : ''
 
 function checkBase (base) {
@@ -106,7 +106,7 @@ function digits32 (alphabet) {
 
 const writers = { [base62]: value => large(value, 62), [crockford]: digits32(crockford), [sno]: digits32(sno) }
 
-/** Digits in an alphabet, padded to the length of the highest id's text, so that texts sort as ids do. */
+/** Digits in an alphabet, padded to the length of the highest id's text, so that they sort as the ids do. */
 function fixed (alphabet, size, read = text => text) {
   const digits = encode(highestOf(size), alphabet.length).length
   const write = writers[alphabet]

@@ -39,7 +39,7 @@ test('calls share a lease, and the next is fetched ahead', async () => {
   assert.equal(new Set(all.map(String)).size, 20)
 })
 
-test('leased ids have the texts of their values', async () => {
+test('the text of a leased id is the text of its value', async () => {
   const count = 5000
   for (const sequence of [0n, 31n, 0xFFFFn - 4999n]) {
     const first = String(formats.ulid.id(1795256835068n << 80n | sequence << 64n | 0xEFEDCBA98765n << 16n | 0x4321n))
@@ -223,7 +223,7 @@ describe('what nodes answer', { concurrency: true }, () => {
     const timeout = 2000000
     const timers = hold(timeout)
     const failed = assert.rejects(client(node.url, { timeout }).next(), err => err.errors[0].code === 'unreachable')
-    await until(() => timers.length > 2) // it asks again
+    await until(() => timers.length > 2) // the client asks again
     timers.forEach(end => end())
     await failed
   })

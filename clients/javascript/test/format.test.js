@@ -6,7 +6,7 @@ import { formats, idgen, snowflake } from 'flake-client'
 
 const vectors = JSON.parse(readFileSync(new URL('../../../flake/testdata/bases.json', import.meta.url)))
 
-test('texts of every base are those of the original', () => {
+test('text in every base is the same as the original\'s', () => {
   for (const { id_hex: hex, bases, time_ms: time, sequence } of vectors) {
     const id = formats.flake.fromBytes(Buffer.from(hex, 'hex'))
     assert.equal(id.toHex(), hex)
@@ -65,7 +65,7 @@ test('named bases', () => {
   assert.throws(() => snowflake().id(1n).toString('uuid'), RangeError)
 })
 
-test('texts and values that are not ids are refused', () => {
+test('text and values that are not ids are refused', () => {
   const { flake, sno, ulid, uuidv7 } = formats
   for (const [text, base] of [['', undefined], ['x', undefined], ['0000BCfc0ALre7LoMSKqm-', undefined], ['zzzzzzzzzzzzzzzzzzzzzz', undefined],
     ['', 10], ['12', 2], ['g', 16], ['1'.repeat(33), 16], ['018f0000-1234-70ff-bfff-ffffffffc00', undefined], ['018f0000-1234-70ff-bfff-ffffffffc00g', undefined]]) {

@@ -47,7 +47,7 @@ const epoch = new Date('2020-01-01')
 const all = [['flake', formats.flake], ['orders', snowflake({ epoch, datacenterBits: 5 })], ['old', 'flake-idgen'], ['events', 'sno'],
   ['small', snowflake({ epoch: new Date('2021-01-01'), timeBits: 39, machineBits: 5, sequenceBits: 9 })], ['uuids', 'uuidv7'], ['ulids', 'ulid']]
 
-test('ids have the same texts, fields and bounds as on the node', async () => {
+test('ids have the same text, fields and bounds as on the node', async () => {
   const node = await start(generators)
   for (const [generator, format] of all) {
     const ids = await client(node.url, { generator, format }).nextN(10000)

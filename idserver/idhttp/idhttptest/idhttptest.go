@@ -127,7 +127,7 @@ func traffic() idhttp.Traffic {
 	return t
 }
 
-// peers returns two nodes. The second takes more ids: 1,000 a second, on average over so long a
+// peers returns two nodes. The second takes more ids: 1,000 a second, averaged over so long a
 // time that delays in a test do not change the rate.
 func peers() []idhttp.Peer {
 	now := time.Now()

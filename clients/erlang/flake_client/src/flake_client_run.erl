@@ -90,7 +90,7 @@ fresh(_, <<Kept:48, _:16>>) -> <<Kept:48, (random(16)):16>>.
 
 random(Bits) -> rand:uniform(1 bsl Bits) - 1.
 
-%% The size makes Erlang copy the prefix. Otherwise Erlang would make room to append to it.
+%% With an explicit size, Erlang copies the prefix. Otherwise it would leave room to append to it.
 id(Prefix, Tail, Rest) ->
     Size = byte_size(Prefix),
     <<Prefix:Size/binary, Tail:?TAIL, Rest/binary>>.

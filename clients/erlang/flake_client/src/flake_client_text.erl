@@ -15,7 +15,7 @@
 is_base(Name) when Name =:= canonical; Name =:= crockford; Name =:= uuid; Name =:= ulid -> true;
 is_base(Base) -> is_integer(Base) andalso Base >= 2 andalso Base =< 62.
 
-%% Returns whether an id has a text form in that base. Ids of uuidv7 and ulid do not show which
+%% Reports whether an id has a text form in that base. Ids of uuidv7 and ulid do not show which
 %% format they have, so they have no canonical text here.
 -spec has(flake_client:id(), flake_client:base()) -> boolean().
 has(<<Time:16, _:112>>, canonical) -> Time =:= 0;

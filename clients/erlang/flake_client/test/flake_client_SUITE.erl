@@ -24,8 +24,8 @@ init_per_suite(Config) ->
 end_per_suite(_) ->
     net_kernel:stop().
 
-%% The tests of group one share a node. Those of group in_process use the stand-in for a
-%% node. Those of group own have two nodes each; only the first is started for them.
+%% The tests of group one share a node. The tests of group in_process use the stand-in for a
+%% node. Each test of group own has two nodes; only the first is started for it.
 init_per_group(one, Config) -> start_nodes("one", Config);
 init_per_group(in_process, Config) -> [{a, in_process} | Config];
 init_per_group(own, Config) -> Config.
@@ -87,7 +87,7 @@ bad_arguments(Config) ->
                                         {decompose, ["10", 1]}, {decompose, ["2", 2]},
                                         {decompose, ["BCeaFUnvigQXG3iGuW"]}, {decompose, ["BCeaFUnvigQXG3iGuW", canonical]}]].
 
-%% A node reads the texts that the library writes, in each base.
+%% A node reads the text that the library writes, in each base.
 text(Config) ->
     client(flake_client, Config, []),
     [begin
@@ -103,7 +103,8 @@ text(Config) ->
     {ok, Id} = flake_client:id(),
     [?assertEqual({Text, flake_client:decompose(Id)}, {Text, flake_client:decompose(Text)}) || Text <- [element(2, flake_client:to_text(Id, canonical)), uuid(Id)]].
 
-%% Ids of all formats ascend, alone, together and leased, and a node reads their texts.
+%% Ids of all formats ascend, whether taken one by one, together or from a lease, and a node
+%% reads their text.
 formats(_) ->
     Node = list_to_atom(os:getenv("FLAKE_NODE")),
     [begin
@@ -239,7 +240,7 @@ late_lease(_) ->
     Old = erlang:monotonic_time() + erlang:convert_time_unit(MaxAge, millisecond, native),
     await(fun() -> erlang:monotonic_time() > Old end),
     Second = Call(),
-    timer:sleep(20), % the test also passes if the answer comes before the call
+    timer:sleep(20), % the test also passes if the answer arrives before the call
     Answer(Late, Time2),
     Answer(Asked(), Time3),
     ?assertMatch([<<Time3:64, _:64>>], ended(Second)).

@@ -141,7 +141,7 @@ with_meta_test() ->
     ?assertEqual([{ok, <<-1:40, Meta, -1:32>>} || Meta <- [0, 7, 255]],
                  [flake_client:with_meta(<<-1:80>>, Meta) || Meta <- [0, 7, 255]]).
 
-%% Texts and times of ids from a node and from muyo/sno.
+%% The text and the time of ids from a node and from muyo/sno.
 canonical_test_() ->
     [?_assertEqual({{ok, Text}, {ok, Id}, {ok, Time}}, {flake_client:to_text(Id, canonical), flake_client:from_text(Text, canonical, byte_size(Id)), When(Id)})
      || {Text, Id, Time, When} <-
@@ -167,7 +167,7 @@ no_text_test_() ->
              {"8ZZZZZZZZZZZZZZZZZZZZZZZZZ", ulid, 16}, {"G000000000000", crockford, 8}, {"000000000000", crockford, 8}, {"0000000000000", crockford, 10}, {"01ARZ3NDEKTSV4RRFFQ69G5FAU", ulid, 16}, {"01ARZ3NDEKTSV4RRFFQ69G5FA", ulid, 16},
              {"01ARZ3NDEKTSV4RRFFQ69G5FA" ++ [16#17F], ulid, 16}, {"01ARZ3NDEKTSV4RRFFQ69G5FAV", ulid, 10}, {"01ARZ3NDEKTSV4RRFFQ69G5FAI", ulid, 16}]].
 
-%% Each step is a node, its id, and whether the id is admitted after the steps before.
+%% Each step is a node, its id, and whether the id is admitted after the previous steps.
 order_test_() ->
     Flake = fun(Ms, Worker, Sequence) -> <<Ms:64, Worker:48, Sequence:16>> end,
     [fun() ->
