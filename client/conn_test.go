@@ -130,7 +130,7 @@ func TestLost(t *testing.T) {
 		}
 		<-c.ctx.Done()
 		if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); err == nil || errors.Is(err, ErrLost) {
-			t.Errorf("%s, another call: %v", tt.what, err)
+			t.Errorf("%s: a later call: %v", tt.what, err)
 		}
 	}
 }
@@ -142,14 +142,14 @@ func TestRefused(t *testing.T) {
 		t.Errorf("with a wrong cookie: %v", err)
 	}
 	if _, err := DialAddr(t.Context(), addr, "other@127.0.0.1", cookie); !errors.Is(err, handshake.ErrRefused) {
-		t.Errorf("a node other than the dialed one: %v", err)
+		t.Errorf("with another node's name: %v", err)
 	}
 	if _, err := DialAddr(t.Context(), "127.0.0.1:1", name, cookie); err == nil {
 		t.Error("connected without a node")
 	}
 	if _, err := Dial(t.Context(), "nohost", cookie); err == nil || !strings.Contains(err.Error(), "name@host") ||
 		strings.Contains(err.Error(), "%!") {
-		t.Errorf("a name without a host: %v", err)
+		t.Errorf("with a name without a host: %v", err)
 	}
 	p := startPeer(t)
 	late, cancel := context.WithDeadline(t.Context(), time.Now())
@@ -176,7 +176,7 @@ func TestRefused(t *testing.T) {
 	defer gone.Close()
 	stop(why) // possibly before the dialer has the connection
 	if err := <-ended; !errors.Is(err, why) || strings.Count(err.Error(), why.Error()) != 1 {
-		t.Errorf("a silent node: %v", err)
+		t.Errorf("dialing a silent node: %v", err)
 	}
 	gone.SetDeadline(time.Now().Add(patience))
 	if _, err := io.Copy(io.Discard, gone); err != nil {
@@ -469,24 +469,24 @@ func TestMonitors(t *testing.T) {
 		send("y", wire.OpMonitorP, wire.OpRegSend)
 		send(none, wire.OpMonitorP, wire.OpRegSend)
 		if len(c.watched) != 3 {
-			t.Errorf("%d monitors of 3 names", len(c.watched))
+			t.Errorf("%d monitors for 3 names", len(c.watched))
 		}
 		if ended := goesOff(wire.OpExitTT, refs["x"], etf.Atom("killed")); ended != nil {
-			t.Errorf("another signal ends %q", ended)
+			t.Errorf("another signal fails the calls to %q", ended)
 		}
 		if ended := goesOff(wire.OpMonitorPExit); ended != nil {
-			t.Errorf("the end of a monitor that is not named ends %q", ended)
+			t.Errorf("the end of a monitor without a reference fails the calls to %q", ended)
 		}
 		if ended := goesOff(wire.OpMonitorPExit, etf.NewRef("other", 1, 1), etf.Atom("killed")); ended != nil {
-			t.Errorf("the end of an unknown monitor ends %q", ended)
+			t.Errorf("the end of an unknown monitor fails the calls to %q", ended)
 		}
 		if ended := goesOff(wire.OpMonitorPExit, refs["x"], etf.Atom("killed")); !slices.Equal(ended, []etf.Atom{"x"}) ||
 			len(c.watched) != 2 {
-			t.Errorf("the end of x ends %q, and leaves %d monitors", ended, len(c.watched))
+			t.Errorf("the end of x fails the calls to %q, and leaves %d monitors", ended, len(c.watched))
 		}
 		send("x", wire.OpMonitorP, wire.OpRegSend)
 		if ended := goesOff(wire.OpMonitorPExit, refs["y"]); !slices.Equal(ended, []etf.Atom{"y"}) {
-			t.Errorf("the end of y without a reason ends %q", ended)
+			t.Errorf("the end of y without a reason fails the calls to %q", ended)
 		}
 	})
 }
@@ -502,11 +502,11 @@ func TestSpare(t *testing.T) {
 			}
 			synctest.Wait()
 			if kept := cap(c.out); kept > readBuffer {
-				t.Errorf("%d bytes are kept", kept)
+				t.Errorf("a buffer of %d bytes is kept", kept)
 			}
 		}
 		if cap(c.out) == 0 {
-			t.Error("nothing is kept")
+			t.Error("no buffer is kept")
 		}
 	})
 }

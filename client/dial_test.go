@@ -45,11 +45,11 @@ func TestDialEPMD(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := Dial(t.Context(), "other@127.0.0.1", cookie); !errors.Is(err, epmd.ErrNotFound) {
-		t.Errorf("a name that is not registered: %v", err)
+		t.Errorf("dialing a name that is not registered: %v", err)
 	}
 	t.Setenv("ERL_EPMD_PORT", "none")
 	if _, err := Dial(t.Context(), name, cookie); err == nil || !strings.Contains(err.Error(), "ERL_EPMD_PORT") {
-		t.Errorf("no port: %v", err)
+		t.Errorf("with an invalid ERL_EPMD_PORT: %v", err)
 	}
 	if c, err = (Dialer{Cookie: cookie, EPMD: l.Addr().String()}).Dial(t.Context(), name); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestDialTLS(t *testing.T) {
 			c.Close()
 		}
 		if err := <-accepted; (err == nil) != tt.ok {
-			t.Errorf("%q: the node: %v", tt.serverName, err)
+			t.Errorf("%q: the node's handshake: %v", tt.serverName, err)
 		}
 		l.Close()
 	}

@@ -187,13 +187,13 @@ func TestFailoverReplaced(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			if id, err := NewIDs[snowflake.ID](ids.door, "ids").Next(ctx); tt.took > 0 && !errors.Is(err, ErrNotAbove) {
-				t.Errorf("%s, and an hour behind: %d, %v", tt.what, id, err)
+				t.Errorf("%s, with a clock an hour behind: %d, %v", tt.what, id, err)
 			}
 		})
 	}
 }
 
-// Canonical texts are refused, because their order is unknown.
+// Canonical text is refused, because its order is unknown.
 func TestFailoverFormats(t *testing.T) { synctest.Test(t, testFailoverFormats) }
 
 func testFailoverFormats(t *testing.T) {
@@ -207,7 +207,7 @@ func testFailoverFormats(t *testing.T) {
 		t.Error("the context of a call outlives it")
 	}
 	if _, err := ids.Texts(t.Context(), 1, Canonical); !errors.Is(err, ErrBadArgument) {
-		t.Errorf("canonical texts: %v", err)
+		t.Errorf("Texts with the base Canonical: %v", err)
 	}
 	if _, err := NewIDs[snowflake.ID](NewFailover(&odd{strings: []string{"-"}}), "ids").Texts(t.Context(), 1,
 		10); err == nil {
@@ -215,7 +215,7 @@ func testFailoverFormats(t *testing.T) {
 	}
 }
 
-// The last id of texts and leases counts as the highest.
+// The last id from Texts or Lease counts as the highest.
 func TestFailoverRuns(t *testing.T) { synctest.Test(t, testFailoverRuns) }
 
 func testFailoverRuns(t *testing.T) {
@@ -310,7 +310,7 @@ func TestFailoverEnds(t *testing.T) {
 	b := &scripted{answer: counts(1)}
 	_, err := NewIDs[snowflake.ID](NewFailover(a, b), "ids").Next(ctx)
 	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "%!") || b.asked > 0 {
-		t.Errorf("%v, the other is asked %d times", err, b.asked)
+		t.Errorf("%v; the other node was asked %d times", err, b.asked)
 	}
 }
 
@@ -368,7 +368,7 @@ func TestFailoverLive(t *testing.T) {
 	take(l.Next)
 	for i := range workers {
 		if workers[i].Load() == 0 {
-			t.Errorf("no ids of node %d", i)
+			t.Errorf("no ids from node %d", i)
 		}
 	}
 	day := time.UnixMilli(1_700_000_000_000)

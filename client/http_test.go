@@ -146,7 +146,7 @@ func TestOtherServers(t *testing.T) {
 		h.Close()
 		web.Close()
 		if _, err = NewIDs[flake.ID](h, "flake").Next(t.Context()); err == nil || errors.Is(err, ErrLost) {
-			t.Errorf("%s: no server: %v", tt.what, err)
+			t.Errorf("%s: without a server: %v", tt.what, err)
 		}
 	}
 }

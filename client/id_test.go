@@ -51,7 +51,7 @@ func TestBelow(t *testing.T) {
 	for i, n := range ascending {
 		for j, m := range ascending {
 			if n.below(m) != (i < j) {
-				t.Errorf("%v below %v: %v", n, m, n.below(m))
+				t.Errorf("%v.below(%v) is %v", n, m, n.below(m))
 			}
 		}
 	}

@@ -261,14 +261,14 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: ids of another size: %v", what, err)
 		}
 		if n, err := ids.NextN(t.Context(), nil); n != 0 || err != nil {
-			t.Errorf("%s: no ids: %d, %v", what, n, err)
+			t.Errorf("%s: NextN of no ids: %d, %v", what, n, err)
 		}
 		if _, err := NewIDs[snowflake.ID](door, "flake").Lease(t.Context(), 1); err == nil ||
 			!strings.Contains(err.Error(), "another format") {
 			t.Errorf("%s: runs of ids of another size: %v", what, err)
 		}
 		if _, err := NewIDs[flake.ID](door, "nobody").Next(t.Context()); err == nil || errors.Is(err, ErrLost) {
-			t.Errorf("%s: no generator: %v", what, err)
+			t.Errorf("%s: an unknown generator: %v", what, err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -280,7 +280,7 @@ func TestFailures(t *testing.T) {
 		}
 		f.behind.Store(time.Hour.Milliseconds()) // more than the time since the last id
 		if _, err := ids.Next(t.Context()); !errors.Is(err, flake.ErrClockBackwards) {
-			t.Errorf("%s: a clock set back: %v", what, err)
+			t.Errorf("%s: after the clock is set back: %v", what, err)
 		}
 		f.behind.Store(0)
 	}
@@ -331,7 +331,7 @@ func TestOddAnswers(t *testing.T) {
 	eight, nine := make([]byte, 8), make([]byte, 9)
 	for _, door := range []*odd{{lowest: nine, highest: eight}, {lowest: eight, highest: nine}} {
 		if _, _, err := NewIDs[snowflake.ID](door, "ids").Span(t.Context(), time.Now(), time.Now()); err == nil {
-			t.Errorf("%v, %v: no error", door.lowest, door.highest)
+			t.Errorf("the bounds %v and %v are accepted", door.lowest, door.highest)
 		}
 	}
 	down := errors.New("down")
@@ -476,7 +476,7 @@ func TestLateCall(t *testing.T) {
 		t.Error(err)
 	}
 	if err := next(7); !errors.Is(err, ErrNotAbove) {
-		t.Errorf("7 after 9: %v", err)
+		t.Errorf("the id 7 after 9: %v, want ErrNotAbove", err)
 	}
 }
 
@@ -533,7 +533,7 @@ func TestReplaced(t *testing.T) {
 		}
 		behind.Store(-time.Minute.Milliseconds())
 		if err := take(t.Context(), ids); err != nil {
-			t.Errorf("%s, when the clock is right: %v", what, err)
+			t.Errorf("%s, with the clock right again: %v", what, err)
 		}
 	}
 }
@@ -562,7 +562,7 @@ func TestFewAtOnce(t *testing.T) {
 		t.Errorf("%d ids, %v", n, err)
 	}
 	if texts, err := ids.Texts(t.Context(), 5000, 62); len(texts) != 5000 || err != nil || door.last.Load() != 10_000 {
-		t.Errorf("%d texts, %v, %d ids in all", len(texts), err, door.last.Load())
+		t.Errorf("%d strings, %v, %d ids in all", len(texts), err, door.last.Load())
 	}
 	door.most = 0
 	if _, err := ids.Lease(t.Context(), 5000); !errors.Is(err, ErrBadArgument) {

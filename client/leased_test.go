@@ -164,7 +164,7 @@ func TestLeasedRandomStart(t *testing.T) {
 	for _, id := range takeAll(t, l, make(map[snowflake.ID]bool), 5*source.PerTick()) {
 		milli := source.Layout().Decompose(id).Milli
 		if milli < last {
-			t.Fatalf("%d ms after %d", milli, last)
+			t.Fatalf("an id from %d ms after one from %d ms", milli, last)
 		}
 		last = milli
 	}

@@ -29,7 +29,7 @@ func TestReconnect(t *testing.T) {
 			conns[i] = n.latest.conn
 		}
 		if conns[0] != conns[1] {
-			t.Errorf("life %d: two connections", life)
+			t.Errorf("life %d: calls used two connections", life)
 		}
 		lost := make(chan error)
 		go func() {
@@ -48,7 +48,7 @@ func TestReconnect(t *testing.T) {
 			}
 		}
 		if n.pause != 2*minPause {
-			t.Errorf("a pause of %v after two attempts", n.pause)
+			t.Errorf("the pause is %v after two attempts", n.pause)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestPause(t *testing.T) {
 	defer n.Close()
 	n.pause = maxPause // and the last attempt was long ago
 	if _, err := n.Call(t.Context(), "echo", etf.Atom("a")); err == nil || n.pause != maxPause {
-		t.Errorf("%v, a pause of %v", err, n.pause)
+		t.Errorf("%v, with a pause of %v", err, n.pause)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestOneConnection(t *testing.T) {
 	first := <-conns
 	for c := range conns {
 		if c != first {
-			t.Fatal("two connections")
+			t.Fatal("callers got two connections")
 		}
 	}
 	if n.Close(); first.ctx.Err() == nil {

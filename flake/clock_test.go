@@ -66,7 +66,7 @@ func TestMonotonicClockOfTheMachine(t *testing.T) {
 	for range 1000 {
 		now := int64(clock())
 		if after := time.Now().UnixMilli(); now < before || now > after {
-			t.Fatalf("%d, between %d and %d", now, before, after)
+			t.Fatalf("the clock shows %d, want from %d to %d", now, before, after)
 		}
 	}
 }

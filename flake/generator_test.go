@@ -142,7 +142,7 @@ func TestReserve(t *testing.T) {
 		}
 	}
 	if g.Waits() != 0 {
-		t.Errorf("%d waits", g.Waits())
+		t.Errorf("%d calls waited, want none", g.Waits())
 	}
 }
 
@@ -162,7 +162,7 @@ func TestFarTimes(t *testing.T) {
 		t.Errorf("the mark is raised to %v, %v", mark, err)
 	}
 	if mark, err := RaiseMark(path, far); err == nil {
-		t.Errorf("the mark is raised to %v, not %v, without an error", mark, far)
+		t.Errorf("the mark is raised to %v, for the time %v, without an error", mark, far)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestNew(t *testing.T) {
 		t.Errorf("%v may be the address of a network card", worker)
 	}
 	if now := time.Now(); New().Time().After(now.Add(time.Minute)) || New().Time().Before(now.Add(-time.Minute)) {
-		t.Errorf("%v at %v", New().Time(), now)
+		t.Errorf("New returned an id from %v at %v", New().Time(), now)
 	}
 }
 

@@ -68,9 +68,9 @@ func TestSpan(t *testing.T) {
 		}
 	}
 	if low != Notional(first) {
-		t.Errorf("the lowest is %v, not the notional id", low)
+		t.Errorf("the lowest id is %v, want the notional id", low)
 	}
 	if got := Notional(time.UnixMilli(-1)); got != (ID{}) {
-		t.Errorf("before 1970: %v", got)
+		t.Errorf("Notional before 1970: %v", got)
 	}
 }

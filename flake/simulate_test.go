@@ -158,7 +158,7 @@ func TestSimulateRepeats(t *testing.T) {
 	for seed := uint64(simFirst); seed < 50; seed++ {
 		a, b := simulate.Run(simConfig(), seed, nil), simulate.Run(simConfig(), seed, nil)
 		if a != b {
-			t.Fatalf("seed %d ran twice:\n%+v\n%+v", seed, a, b)
+			t.Fatalf("seed %d has two results:\n%+v\n%+v", seed, a, b)
 		}
 	}
 }

@@ -310,7 +310,7 @@ func TestKeptWorker(t *testing.T) {
 	}
 	m = open()
 	if again := kept(m, "", false); again != first {
-		t.Errorf("%v after %v", again, first)
+		t.Errorf("the worker id is %v, want %v as before", again, first)
 	}
 	if own := kept(m, "copied", true); own == first {
 		t.Errorf("the new worker id, %v, is the same as the first", own)

@@ -142,7 +142,7 @@ func testLastSequence(t *testing.T, s *Server) {
 			n /= 10
 		}
 		if taken > 1<<12-1 {
-			t.Fatalf("%d ids of one millisecond", taken)
+			t.Fatalf("took %d ids of one millisecond, want at most 4095", taken)
 		}
 	}
 	if id, err := s.Get(ctx, Meta{}); !errors.Is(err, context.Canceled) {

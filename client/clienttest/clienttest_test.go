@@ -51,7 +51,7 @@ func TestOrder(t *testing.T) {
 	}
 	if other, err := client.NewIDs[flake.ID](clienttest.New(), "flake").Next(t.Context()); err != nil ||
 		other.Worker() == many[0].Worker() {
-		t.Errorf("another node has the worker %v too, %v", other.Worker(), err)
+		t.Errorf("another node also has the worker %v, %v", other.Worker(), err)
 	}
 }
 
@@ -67,12 +67,12 @@ func TestFailures(t *testing.T) {
 	}
 	node.Step(-time.Hour)
 	if err := get(); !errors.Is(err, flake.ErrClockBackwards) {
-		t.Errorf("a clock set back: %v", err)
+		t.Errorf("after the clock is set back: %v", err)
 	}
 	node.Step(2 * time.Hour)
 	id, err := ids.Next(t.Context())
 	if err != nil || time.Until(id.Time()) < time.Minute {
-		t.Errorf("a clock set ahead: %v, %v", id.Time(), err)
+		t.Errorf("after the clock is set ahead: an id from %v, %v", id.Time(), err)
 	}
 	for _, want := range []error{errors.New("why"), client.ErrBusy, client.ErrLost, flake.ErrTimestampNotSaved} {
 		node.Fail(want)
@@ -87,7 +87,7 @@ func TestFailures(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := ids.Next(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("a canceled context: %v", err)
+		t.Errorf("with a canceled context: %v", err)
 	}
 	if _, err := ids.Leased(client.LeaseOptions{Size: -1}); !errors.Is(err, client.ErrBadArgument) {
 		t.Error(err)

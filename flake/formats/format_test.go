@@ -149,7 +149,7 @@ func TestOpen(t *testing.T) {
 			}
 			kept := in.path != "" || in.marks != nil
 			if at, sequence := g.Last(); at != milli || sequence != 3 || g.Mark().IsZero() == kept {
-				t.Errorf("%s: the last id is %d:%d, the mark at %v", k.Name, at, sequence, g.Mark())
+				t.Errorf("%s: the last id is %d:%d, and the mark is at %v", k.Name, at, sequence, g.Mark())
 			}
 			if err := g.Close(); err != nil {
 				t.Error(err)

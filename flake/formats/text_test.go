@@ -73,7 +73,7 @@ func TestTexts(t *testing.T) {
 	}
 	for _, name := range []string{"", "base62", "BASE32", "62"} {
 		if base, ok := BaseOf(name); ok {
-			t.Errorf("%q is %d", name, base)
+			t.Errorf("%q is accepted as the base %d", name, base)
 		}
 	}
 	if names := BaseNames(snoFormat, flakeFormat); strings.Join(names, " ") != "canonical uuid crockford" || NameOf(62) != "base 62" || !flakeFormat.HasBase(62) {

@@ -192,7 +192,7 @@ func TestSnoNew(t *testing.T) {
 			now := ours.Snapshot()
 			if got != want || now.WallHi != after.WallHi || now.WallSafe != after.WallSafe || now.Drifts != after.Drifts ||
 				after.Now == after.WallHi && now.Sequence != after.Sequence {
-				t.Fatalf("from %+v:\n%x, then %+v\n%x, then %+v of theirs", before, got, now, want, after)
+				t.Fatalf("from %+v:\nours: %x, then %+v\ntheirs: %x, then %+v", before, got, now, want, after)
 			}
 		}
 	}

@@ -116,7 +116,7 @@ func TestClockOutOfRange(t *testing.T) {
 func TestDefaultPartitionsDiffer(t *testing.T) {
 	a, b := newGenerator(t, nil, nil), newGenerator(t, nil, nil)
 	if a.Partition() == b.Partition() {
-		t.Errorf("both are %v", a.Partition())
+		t.Errorf("both generators have the partition %v", a.Partition())
 	}
 	if a.Snapshot().SequenceMin != 0 || a.Snapshot().SequenceMax != 65535 || a.PerTick() != 65536 {
 		t.Errorf("%+v", a.Snapshot())
@@ -181,7 +181,7 @@ func TestNextN(t *testing.T) {
 		}
 	}
 	if g.Waits() != 3 {
-		t.Errorf("%d waits", g.Waits())
+		t.Errorf("%d calls waited, want 3", g.Waits())
 	}
 	if run, err := g.Reserve(t.Context(), 0); err == nil || run.Count != 0 {
 		t.Errorf("0 ids: %+v, %v", run, err)
@@ -359,7 +359,7 @@ func TestNew(t *testing.T) {
 		}
 	}
 	if now := time.Now(); New(0).Time().After(now.Add(time.Minute)) || New(0).Time().Before(now.Add(-time.Minute)) {
-		t.Errorf("%v at %v", New(0).Time(), now)
+		t.Errorf("New returned an id from %v at %v", New(0).Time(), now)
 	}
 	if g := newGenerator(t, nil, nil); g.Partition() == partition {
 		t.Error("NewGenerator chose the partition of New")
@@ -413,7 +413,7 @@ func TestOverflowOfManyCalls(t *testing.T) {
 		o.end(someTime)
 	}
 	if got := <-events; got.Count != 2 || got.Ticks != 1 || len(events) != 0 || o.waiting.Load() != 0 {
-		t.Errorf("%+v, and %d more, %+v", got, len(events), o)
+		t.Errorf("got %+v, and %d more; %+v", got, len(events), o)
 	}
 }
 

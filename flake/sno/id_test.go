@@ -83,7 +83,7 @@ func TestSpan(t *testing.T) {
 		}
 	}
 	if lowest, highest := Span(time.Time{}, time.Unix(1<<40, 0)); lowest != (ID{}) || highest != maxID {
-		t.Errorf("over all time: %v to %v", lowest, highest)
+		t.Errorf("Span over all time: %v to %v", lowest, highest)
 	}
 	if Notional(at) != lowest {
 		t.Error("a notional id is not the lowest of its time")

@@ -48,7 +48,7 @@ func TestCatchUpBeforeNextPass(t *testing.T) {
 		}
 	}
 	if reads < 6 {
-		t.Errorf("%d readings of the clock", reads)
+		t.Errorf("only %d readings of the clock", reads)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestReady(t *testing.T) {
 	g.Close()
 	for range 2 {
 		if err := g.Ready(); !errors.Is(err, flake.ErrClosed) {
-			t.Errorf("closed: %v", err)
+			t.Errorf("Ready after Close: %v", err)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestUnsafePast(t *testing.T) {
 			}
 		}
 		if naps != 0 {
-			t.Errorf("%s: it slept before the clock was behind", name)
+			t.Errorf("%s: slept before the clock was behind", name)
 		}
 		_, err1 := g.Next(t.Context())
 		_, err2 := g.NextN(t.Context(), make([]ID, 1))

@@ -163,7 +163,7 @@ func TestBytes(t *testing.T) {
 		t.Errorf("%v, %v, %v", binary, scanned, err)
 	}
 	if id.IsZero() || !none.IsZero() {
-		t.Error("an id is zero, or the zero value is not")
+		t.Error("IsZero is true for an id, or false for the zero value")
 	}
 	for _, err := range []error{
 		none.UnmarshalBinary(id[:9]), none.UnmarshalText(append(text, 'a')), none.UnmarshalText(text[:15]),

@@ -250,7 +250,7 @@ func TestReserve(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if n, err := g.NextN(ctx, make([]ID, 1)); n != 0 || !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled: %d, %v", n, err)
+		t.Errorf("NextN with a canceled context: %d, %v", n, err)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestEverySplit(t *testing.T) {
 					}
 					if !good {
 						if id, err := l.Make(l.Epoch, 0, 0); err == nil {
-							t.Fatalf("%+v makes %v", l, id)
+							t.Fatalf("%+v is invalid, but makes %v", l, id)
 						}
 						_ = l.Decompose(ID(rng.Uint64())) // meaningless, but must not panic
 						continue
@@ -120,7 +120,7 @@ func TestExtremes(t *testing.T) {
 		run, err := g.Reserve(t.Context(), 1<<l.Sequence)
 		last := run.At(run.Count - 1)
 		if err != nil || run.Count != 1<<l.Sequence || last != 1<<(l.Time+l.low())-1 {
-			t.Errorf("%+v: the last id is %#x, of %d, %v", l, uint64(last), run.Count, err)
+			t.Errorf("%+v: the last id is %#x, in a run of %d, %v", l, uint64(last), run.Count, err)
 		}
 		if milli, sequence := g.Last(); milli != clock.milli || sequence != 1<<l.Sequence-1 {
 			t.Errorf("%+v: the last id is %d:%d", l, milli, sequence)
@@ -162,7 +162,7 @@ func TestMakeRefuses(t *testing.T) {
 	last := fmt.Sprint("must be at most ", l.Epoch)
 	l.Epoch++
 	if err := l.Check(); err == nil || !strings.Contains(err.Error(), last) {
-		t.Errorf("an epoch that is too late: %v", err)
+		t.Errorf("with an epoch that is too late: %v", err)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestSpan(t *testing.T) {
 		}
 	}
 	if low != Twitter.Notional(first) {
-		t.Errorf("the lowest is %v, not the notional id", low)
+		t.Errorf("the lowest id is %v, want the notional id", low)
 	}
 	for at, want := range map[time.Time]ID{
 		time.UnixMilli(-1):                                     0,

@@ -13,7 +13,7 @@ import (
 func TestSpec(t *testing.T) {
 	id := MustParse("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	if id.UUID() != "01563e3a-b5d3-d676-4c61-efb99302bd5b" || id.Milli() != 1469922850259 || id.Time().UnixMilli() != 1469922850259 {
-		t.Errorf("%v is %s, of %v", id, id.UUID(), id.Time())
+		t.Errorf("%v is %s, with the time %v", id, id.UUID(), id.Time())
 	}
 	if id.Sequence() != 0xd676 || id.Worker() != 0x4c61efb99302 || id.Random() != 0xbd5b {
 		t.Errorf("%v of worker %v: %#x, %#x", id, id.Worker(), id.Sequence(), id.Random())
@@ -26,10 +26,10 @@ func TestSpec(t *testing.T) {
 	}
 	highest := MustParse("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
 	if highest.Milli() != MaxMilli || highest.UUID() != "ffffffff-ffff-ffff-ffff-ffffffffffff" {
-		t.Errorf("the highest is %s", highest.UUID())
+		t.Errorf("the highest id is %s", highest.UUID())
 	}
 	if lowest := MustParse("00000000000000000000000000"); !lowest.IsZero() {
-		t.Errorf("the lowest is %s", lowest.UUID())
+		t.Errorf("the lowest id is %s", lowest.UUID())
 	}
 }
 
@@ -39,7 +39,7 @@ func TestMake(t *testing.T) {
 		t.Errorf("%s, %v, want %s", id.UUID(), err, want)
 	}
 	if id, err := Make(MaxMilli+1, 0, 0, 0); err == nil || !id.IsZero() {
-		t.Errorf("a time beyond 48 bits: %v", id)
+		t.Errorf("Make accepts a time beyond 48 bits: %v", id)
 	}
 }
 

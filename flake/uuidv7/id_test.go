@@ -17,7 +17,7 @@ func TestRFC(t *testing.T) {
 		t.Errorf("%v, want %v", id.Time(), at)
 	}
 	if id.Sequence() != 0xcc3 || id.String() != "017f22e2-79b0-7cc3-98c4-dc0c0c07398f" {
-		t.Errorf("%v, of sequence %#x", id, id.Sequence())
+		t.Errorf("%v has the sequence %#x", id, id.Sequence())
 	}
 	if got, err := id.AppendText([]byte("x")); string(got) != "x"+id.String() || err != nil {
 		t.Errorf("%s, %v", got, err)
@@ -34,7 +34,7 @@ func TestMake(t *testing.T) {
 		t.Errorf("%v, %v, want %s", id, err, want)
 	}
 	if id, err := Make(MaxMilli+1, 0, 0, 0); err == nil || !id.IsZero() {
-		t.Errorf("a time beyond 48 bits: %v", id)
+		t.Errorf("Make accepts a time beyond 48 bits: %v", id)
 	}
 }
 

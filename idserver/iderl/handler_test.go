@@ -114,7 +114,7 @@ func TestLargeRequests(t *testing.T) {
 			order = []int{1, 0}
 		}
 		if got, size := len(c.answers[order[0]]), c.sizes[0]; got > size {
-			t.Errorf("%s: an answer of %d bytes, but %d were requested", request, got, size)
+			t.Errorf("%s: the answer has %d bytes, but room was requested for %d", request, got, size)
 		}
 		if got, want := c.answers[order[1]], before+"w\x02ok"; got != want {
 			t.Errorf("%s: then %q, want %q", request, got, want)

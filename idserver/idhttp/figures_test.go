@@ -139,7 +139,7 @@ func TestTroubles(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if since := troubles.note(0, flake.ErrTimestampNotSaved, noon.Add(time.Minute)); since != noon.Add(time.Minute) {
-		t.Errorf("another trouble began at %v", since)
+		t.Errorf("a new trouble began at %v", since)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestStepCounts(t *testing.T) {
 		}
 	}
 	if back, forward := s.back.Load(), s.forward.Load(); back != 1 || forward != 2 {
-		t.Errorf("%d back, %d forward", back, forward)
+		t.Errorf("counted %d steps back and %d forward", back, forward)
 	}
 }
 

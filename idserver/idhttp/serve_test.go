@@ -137,7 +137,7 @@ func testEvents(t *testing.T) {
 	var stop sync.WaitGroup
 	stop.Go(func() { s.Stop(t.Context()) })
 	if rest, err := io.ReadAll(events); err != nil {
-		t.Errorf("%q, %v at the end", rest, err)
+		t.Errorf("after Stop, the events end with %q, %v", rest, err)
 	}
 	stop.Wait()
 }
