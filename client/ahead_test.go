@@ -126,7 +126,7 @@ func TestLeasedRenewedOnce(t *testing.T) {
 	}
 }
 
-// The age of an id starts at the request of its lease.
+// The age of an id counts from the request for its lease.
 func TestLeasedAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const age = time.Second

@@ -25,7 +25,6 @@ func TestRandomBits(t *testing.T) {
 	t.Run("ulid", func(t *testing.T) { testRandomBits(t, formats.ULID(ulids), ulid.Parse, ulid.Span) })
 }
 
-// randomID is an id type with random bits.
 type randomID interface {
 	uuidv7.ID | ulid.ID
 	Random() uint16

@@ -102,7 +102,6 @@ func (h *HTTP) ask(ctx context.Context, r request) (a answer, err error) {
 	return a, nil
 }
 
-// parse parses the body of an answer.
 func (r request) parse(body []byte) (a answer, err error) {
 	switch r.verb {
 	case askOne:

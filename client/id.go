@@ -167,7 +167,6 @@ func parseBase(text string, base int) (flake.ID, error) {
 	return flake.ParseBase(text, base)
 }
 
-// sizeOf returns the size of an id in bytes.
 func sizeOf[ID Format]() int { return int(reflect.TypeFor[ID]().Size()) }
 
 // numberOfBytes returns the number of an id of any size.

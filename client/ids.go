@@ -70,7 +70,6 @@ type Door interface {
 	ask(context.Context, request) (answer, error)
 }
 
-// request is a request to a generator.
 type request struct {
 	verb      verb
 	generator string
@@ -92,7 +91,6 @@ const (
 	askDecompose verb = "decompose"
 )
 
-// answer is the answer to a request.
 type answer struct {
 	runs   []run    // for askOne and askLease
 	texts  []string // for askTexts

@@ -70,7 +70,6 @@ func (f *flakes) serve(t *testing.T, source formats.Source) {
 	t.Cleanup(f.Stop)
 }
 
-// doors returns the doors to the generator.
 func (f *flakes) doors(t *testing.T) map[string]Door {
 	t.Helper()
 	web := httptest.NewServer(idhttp.New(idhttp.Options{

@@ -23,7 +23,7 @@ const (
 	fetchTime = 5 * time.Second // limits the request for one lease
 )
 
-// LeaseOptions configure leases. A zero field means its default.
+// LeaseOptions configure leases. A zero field means the default.
 type LeaseOptions struct {
 	Size   int           // number of ids in a lease, from 1 to MaxLeaseSize; default 1000
 	MaxAge time.Duration // of a lease, from MinLeaseAge to MaxLeaseAge; default 100 ms

@@ -38,7 +38,6 @@ type Node struct {
 	failed time.Time // when the latest attempt failed, if pause is not 0
 }
 
-// attempt is an attempt to connect.
 type attempt struct {
 	done chan struct{} // closed after conn or err is set
 	conn *Conn

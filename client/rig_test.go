@@ -43,7 +43,6 @@ type rig struct {
 	silences atomic.Int32 // number of calls that were not answered
 }
 
-// start starts a node.
 func start(t *testing.T) *rig {
 	t.Helper()
 	r := new(rig)

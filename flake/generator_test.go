@@ -14,7 +14,6 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// handClock is a clock that is set by hand.
 type handClock struct{ milli uint64 }
 
 func (c *handClock) now() uint64 { return c.milli }

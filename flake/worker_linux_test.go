@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A process that is out of file descriptors cannot list the network interfaces. It must not conclude
-// that there are none: it would then make a new worker id, or keep another machine's.
+// A process that is out of file descriptors cannot list the network interfaces. It must not
+// conclude that there are none: it would then make a new worker id, or keep another machine's.
 func TestNoInterfaces(t *testing.T) {
 	m, err := OpenMarks(filepath.Join(t.TempDir(), "timestamp"), nil)
 	if err != nil {

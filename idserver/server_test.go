@@ -56,13 +56,11 @@ func (s *Server) lease(ctx context.Context, n int) ([]formats.Run, error) {
 	return s.Take(ctx, KindLease, n, Meta{}, t)
 }
 
-// decompose returns an id and its fields.
 func (s *Server) decompose(text string, base int) (formats.Number, []formats.Field, error) {
 	id, err := s.Decompose(text, base)
 	return id, s.IDs.Format().Fields(id), err
 }
 
-// notional returns the lowest id with a time.
 func (s *Server) notional(milli uint64) (formats.Number, error) {
 	lowest, _, err := s.Span(KindNotional, milli, milli)
 	return lowest, err

@@ -21,7 +21,7 @@
 // both as numbers and as bytes.
 //
 // Start with [Layout.Open], for a generator whose ids stay unique across crashes, restarts and
-// a clock set back; [Layout.NewGenerator], which saves nothing; and [ID] for its texts. The
+// a clock set back; [Layout.NewGenerator], which saves nothing; and [ID] for its text forms. The
 // errors are those of package flake.
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators

@@ -22,7 +22,7 @@ func FuzzRequest(f *testing.F) {
 	server := idhttptest.Server(f, "up")
 	f.Fuzz(func(t *testing.T, method, path, query, accept, media, body string) {
 		if path == "/events" || path == "/metrics" {
-			return // /events does not end, and /metrics is slow and made by another module
+			return // /events does not end; /metrics is slow, and another module writes its answer
 		}
 		r := &http.Request{
 			Method: method, URL: &url.URL{Path: path, RawQuery: query}, Host: "localhost",

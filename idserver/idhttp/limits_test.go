@@ -150,7 +150,6 @@ func (f *from) RemoteAddr() net.Addr {
 
 func (f *from) Close() error { f.closed.Store(true); return nil }
 
-// callers is a listener.
 type callers chan *from
 
 func (c callers) Accept() (net.Conn, error) {

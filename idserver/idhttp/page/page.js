@@ -122,7 +122,7 @@ document.getElementById("reading").addEventListener("click", (event) => {
   show(link.pathname + link.search);
 });
 
-// addCopy adds a copy button to each text.
+// addCopy adds a copy button to each text form.
 function addCopy() {
   if (!navigator.clipboard) return;
   for (const cell of document.querySelectorAll(".texts td")) {

@@ -287,7 +287,7 @@ restarted_client(Config) ->
     increasing(lists:append(lists:append(Lists))),
     exit(Supervisor, normal).
 
-%% --- nodes that end, clocks that step
+%% --- nodes that stop, clocks that step
 
 leases_outlive_the_node(Config) ->
     client(outlive, Config, [{lease, #{size => 1000, max_age => 60000}}, {timeout, 5000}]),

@@ -50,7 +50,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// check ends the program, and shows an answer, if the answer is not right.
+// check prints the answer and ends the program, unless the answer is right.
 func check(right bool, answer any) {
 	if !right {
 		log.Fatalf("%T: %+v", answer, answer)
