@@ -63,7 +63,7 @@ func (id ID) Hex() string {
 }
 
 // ParseHex parses what [ID.Hex] returns, in either case, and with or without 0x and leading
-// zeros, because flake-idgen's ids are written in all these forms. For any other text it
+// zeros, because programs write flake-idgen's ids in different ways. For any other text it
 // returns a [*flake.ParseError].
 func ParseHex(text string) (ID, error) {
 	skip := 0
