@@ -448,7 +448,8 @@ func TestMonitors(t *testing.T) {
 				t.Errorf("a call to %q writes %v and %d bytes, want %v", name, ops, r.Buffered(), want)
 			}
 		}
-		// goesOff sends a signal, such as the end of a monitor, and returns the names whose calls failed.
+		// goesOff sends a signal, such as the end of a monitor, and returns the names whose calls
+		// failed.
 		goesOff := func(op wire.Op, args ...etf.Term) (ended []etf.Atom) {
 			b, err := wire.Append(nil, caps, append(etf.Tuple{int64(op), etf.Atom(""), etf.Atom("")}, args...))
 			if err != nil {

@@ -143,7 +143,8 @@ func (f format[ID, P, G, S]) testGenerator(t *testing.T, g G, milli uint64, last
 	}
 	if at, sequence := g.Last(); at != milli || sequence != 3 || g.PerTick() < 4095 || g.Waits() != 0 ||
 		g.Behind() != 0 {
-		t.Errorf("the last id is %d:%d, with %d per tick, %d waits, %v behind", at, sequence, g.PerTick(), g.Waits(), g.Behind())
+		t.Errorf("the last id is %d:%d, with %d per tick, %d waits, %v behind",
+			at, sequence, g.PerTick(), g.Waits(), g.Behind())
 	}
 	if at, err := g.LastSaved(); at.UnixMilli() != int64(milli) || err != nil || g.Mark() != at.Add(3*time.Second) {
 		t.Errorf("last saved at %v, %v, with the mark at %v", at, err, g.Mark())
@@ -184,7 +185,8 @@ func (f format[ID, P, G, S]) testZero(t *testing.T) {
 		t.Errorf("Next: %v, %v; NextN: %d, %v; Reserve: %d, %v", id, err, n, errN, run.Count, errRun)
 	}
 	if _, sequence := g.Last(); sequence != 0 || g.Waits() != 0 || g.Behind() != 0 || g.PerTick() != 0 {
-		t.Errorf("the last sequence is %d, with %d per tick, %d waits, %v behind", sequence, g.PerTick(), g.Waits(), g.Behind())
+		t.Errorf("the last sequence is %d, with %d per tick, %d waits, %v behind",
+			sequence, g.PerTick(), g.Waits(), g.Behind())
 	}
 	at, errSaved := g.LastSaved()
 	if err := errors.Join(errSaved, g.CatchUp(t.Context()), g.Close(), g.Close()); err != nil || !g.Mark().IsZero() ||

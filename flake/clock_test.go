@@ -36,7 +36,8 @@ func TestMonotonicClock(t *testing.T) {
 			id, err := g.Next(t.Context())
 			if err != nil || id.Compare(last) <= 0 || id.Milli() != uint64(time.Now().UnixMilli()) ||
 				g.Mark().Before(id.Time()) {
-				t.Errorf("clock set by %v: id %v has time %v, %v, after %v, with the mark at %v", by, id, id.Time(), err, last, g.Mark())
+				t.Errorf("clock set by %v: id %v has time %v, %v, after %v, with the mark at %v",
+					by, id, id.Time(), err, last, g.Mark())
 			}
 			last = id
 		}

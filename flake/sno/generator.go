@@ -20,7 +20,7 @@ import (
 // Options configure a [Generator]. The zero value is valid. The fields after Clock are used
 // only by [Open].
 type Options struct {
-	// Overflows receives an [Overflow] for each tick whose ids ran out, so that calls waited. It
+	// Overflows receives an [Overflow] for each tick that ran out of ids and made calls wait. It
 	// may be nil.
 	Overflows chan<- Overflow
 

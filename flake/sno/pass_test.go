@@ -37,7 +37,7 @@ func TestTickTock(t *testing.T) {
 func TestCatchUpBeforeNextPass(t *testing.T) {
 	reads := 0
 	g := newGenerator(t, &Snapshot{}, func() uint64 {
-		if reads++; 2 <= reads && reads <= 5 { // two readings in Next, and two in Reserve
+		if reads++; 2 <= reads && reads <= 5 { // two readings in Next, then two in Reserve
 			return someTime - 4
 		}
 		return someTime

@@ -202,7 +202,7 @@ func (g *Generator) Mark() time.Time { return g.core.Mark() }
 // LastSaved returns when the file was last written, like [flake.Generator.LastSaved].
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
-// id returns a millisecond's id with the index used.
+// id returns the next id of a millisecond, given the number of its ids already used.
 func (g *Generator) id(milli uint64, used int) ID {
 	sequence := uint64(used)
 	if g.key != 0 {

@@ -203,8 +203,8 @@ func (s *Server) asked(p parameters) ([]Generator, *problem) {
 	return nil, badParameter("generator", name, "one of "+strings.Join(names, ", "))
 }
 
-// baseOf returns the base in the parameters. At least one of the given formats must have a
-// named base.
+// baseOf returns the base in the parameters. A base given by name must be one that at least one
+// of the given formats has.
 func baseOf(p parameters, all ...*formats.Format) (int, *problem) {
 	value, given := p["base"]
 	if !given {

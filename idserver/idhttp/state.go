@@ -110,7 +110,7 @@ func (s *Server) state(now time.Time) *state {
 	}
 	total, refusals := uint64(0), uint64(0)
 	for i := range s.Generators {
-		what, err := s.Generators[i].trouble() // before state, because trouble advances a mark that is behind
+		what, err := s.Generators[i].trouble() // before state: trouble advances a mark that is behind
 		stats := s.Generators[i].Server.Stats()
 		g := s.Generators[i].state(now, stats)
 		since := s.onsets.note(i, err, now)
@@ -204,7 +204,7 @@ func (g *Generator) state(now time.Time, stats idserver.Stats) generatorState {
 	return v
 }
 
-// who returns the worker of a source, as one Text for each of its fields in the format.
+// who returns the worker of a source, as one Text for each of the worker's fields in the format.
 func who(ids formats.Source) []inspect.Text {
 	id, fields := ids.Worker(), formats.Who(ids.Format().Fields(formats.Number{}))
 	all := make([]inspect.Text, len(fields))

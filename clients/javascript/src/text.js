@@ -63,7 +63,7 @@ function none (text, what) {
   return new SyntaxError(`${JSON.stringify(text.slice(0, 40))} is not an id: must be ${what}`)
 }
 
-// Added to the error for strings that {get, 62} or toString(62) may have returned: ids since 1971 have 17 digits or more.
+// Added to the error for strings that {get, 62} or toString(62) may return: ids since 1971 have at least 17 digits.
 const unpadded = text => /^[0-9A-Za-z]{17,21}$/.test(text) ? '; parse(text, 62) reads digits without leading zeros' : ''
 
 function checkBase (base) {
