@@ -70,3 +70,14 @@ test('the examples of README.md run', async () => {
     await rm(dir, { recursive: true })
   }
 })
+
+// What an example prints, for the id in README.md.
+test('README.md shows one id in all its forms', async () => {
+  const readme = await readFile(join(here, '../README.md'), 'utf8')
+  const [, text, value, hex, date, time, worker, sequence] = readme.match(/\/\/ (\w{22})\n.*\/\/ (\d+)n, (\w{32})\n.*\/\/ (\S+Z) { time: (\d+)n, worker: (\d+)n, sequence: (\d+)n }\n/)
+  const id = modules.formats.flake.parse(text)
+  assert.equal(value, String(id.value))
+  assert.equal(hex, id.toHex())
+  assert.equal(date, id.date.toISOString())
+  assert.deepEqual([time, worker, sequence].map(BigInt), Object.values(id.fields))
+})
