@@ -84,7 +84,7 @@ func (o *option) allowed() (ok bool, must string) {
 	case o.Type == formats.Bool:
 		must = mustBeBool
 	case o.Type == formats.Time:
-		must = "must be a time since 1970, as in 2020-01-01T00:00:00Z"
+		must = "must be a time since 1970 that ends in Z or an offset, as in 2020-01-01T00:00:00Z"
 	case o.Type == formats.MAC:
 		must = mustBeMAC
 	default:
@@ -121,7 +121,8 @@ func (o *option) set(v any) bool {
 			n = 1
 		}
 	case time.Time:
-		n, ok = v.UnixMilli(), o.Type == formats.Time
+		// A time without an offset would move with the machine's time zone, and ids would repeat.
+		n, ok = v.UnixMilli(), o.Type == formats.Time && localLayouts[v.Location().String()] == ""
 	case string:
 		mac, _ := net.ParseMAC(v) // ParseMAC also accepts other lengths, and three dotted groups
 		if ok = len(mac) == 6 && !strings.Contains(v, ".") && o.Type == formats.MAC; ok {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
@@ -233,6 +234,14 @@ func (c *Config) Values() (values []Value) {
 // hidden is shown in place of a cookie, which must never be logged.
 const hidden = "(hidden)"
 
+// localLayouts has the layout of each of TOML's times without an offset, by the name that the
+// parser gives its zone.
+var localLayouts = map[string]string{
+	"datetime-local": "2006-01-02T15:04:05.999999999",
+	"date-local":     time.DateOnly,
+	"time-local":     "15:04:05.999999999",
+}
+
 // show formats v as in the file, unless the value must stay hidden.
 func show(key string, v any) string {
 	if key == cookieKey || key == previousKey && v != "" {
@@ -252,7 +261,7 @@ func show(key string, v any) string {
 	case map[string]any:
 		return "a table"
 	case time.Time:
-		return v.Format(time.RFC3339Nano)
+		return v.Format(cmp.Or(localLayouts[v.Location().String()], time.RFC3339Nano))
 	case []any, []map[string]any:
 		return "an array"
 	case float64:
