@@ -118,7 +118,7 @@ func TestAddresses(t *testing.T) {
 		}
 		k.Close()
 	}
-	for _, env := range []string{"localhost", "127.0.0.1;::1", "192.0.2.1"} {
+	for _, env := range []string{"localhost", "127.0.0.1;::1", "192.0.2.1", "0.0.0.0", "::", "127.0.0.2,0.0.0.0"} {
 		t.Setenv("ERL_EPMD_ADDRESS", env)
 		k, _ := newKeeper(t, "flake", freePort(t))
 		if err := startKeeper(testContext(t), k); err == nil || !strings.HasPrefix(err.Error(), "epmd: serve: ") {
