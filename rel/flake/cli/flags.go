@@ -142,7 +142,11 @@ func TimestampPath() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return path, os.MkdirAll(filepath.Dir(path), 0o700)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", fmt.Errorf("flake.timestamp_path %s, the default: %w; set it to a file "+
+			"in a directory that this user can write to", path, err)
+	}
+	return path, nil
 }
 
 // DefaultTimestamp returns the same path as TimestampPath, but creates nothing.
