@@ -23,7 +23,11 @@ func (OS) Resolve(path string) (string, error) {
 		return "", err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return filepath.EvalSymlinks(path)
+		target, err := filepath.EvalSymlinks(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("it is a link, and the file to which it points is missing: %v", err)
+		}
+		return target, err
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
