@@ -142,11 +142,15 @@ func TimestampPath() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return path, createDir(path)
+}
+
+func createDir(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", fmt.Errorf("flake.timestamp_path %s, the default: %w; set it to a file "+
-			"in a directory that this user can write to", path, err)
+		return fmt.Errorf("flake.timestamp_path %s, the default: %w; set it to a file in a directory "+
+			"that this user can write to", path, err)
 	}
-	return path, nil
+	return nil
 }
 
 // DefaultTimestamp returns the same path as TimestampPath, but creates nothing.
