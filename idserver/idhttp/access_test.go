@@ -50,7 +50,7 @@ func TestServeMetrics(t *testing.T) {
 	}{
 		{"", "/metrics", 0, 401}, {"", "/metrics", 1, 200}, {"", "/healthz", 1, 200}, {"", "/readyz", 1, 200},
 		{"", "/v1/ids", 1, 404}, {"", "/v1/info", 1, 404}, {"", "/", 1, 404}, {"", "/debug/pprof/heap", 1, 404},
-		{"flake.example", "/metrics", 1, 421},
+		{"flake.example", "/metrics", 1, 421}, {"LocalHost:8465", "/metrics", 1, 200},
 	} {
 		r, err := http.NewRequest(http.MethodGet, "http://"+ls[test.at].Addr().String()+test.path, nil)
 		if err != nil {
