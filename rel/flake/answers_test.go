@@ -46,8 +46,8 @@ func speak(answer string) http.Handler {
 	})
 }
 
-// switches answers "101 Switching Protocols", and sends nothing more on a connection that has no
-// deadline.
+// switches answers "101 Switching Protocols", and then sends nothing. A client that accepts this
+// answer reads from a connection that has no deadline.
 func switches(w http.ResponseWriter, _ *http.Request) {
 	if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
 		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h\r\n\r\n")
@@ -103,11 +103,11 @@ func TestHostileAnswers(t *testing.T) {
 	harmless(t, "an error", b.String())
 }
 
-// Requests to loopback addresses go to no proxy.
+// Requests to loopback addresses are not sent through a proxy.
 func TestNoProxyForLoopback(t *testing.T) {
 	node := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer node.Close()
-	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the proxy is asked for %s", r.URL) }))
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the proxy was asked for %s", r.URL) }))
 	defer proxy.Close()
 	_, port, err := net.SplitHostPort(node.Listener.Addr().String())
 	if err != nil {
@@ -140,6 +140,6 @@ func TestRedirect(t *testing.T) {
 		}
 	}
 	if len(asked) > 0 {
-		t.Errorf("followed: %q", asked)
+		t.Errorf("redirects were followed: %q", asked)
 	}
 }

@@ -28,14 +28,14 @@ type attacker struct {
 	i      int // its index among the attackers
 	node   *flakeNode
 	self   etf.Pid
-	flake  etf.Pid // the server's; set with the cookie
+	flake  etf.Pid // the server's; set only if the attacker has the cookie
 	random *rand.Rand
 	out    []byte
 	failed error
 }
 
-// attackTime limits how long an attacker waits for the node to read or to answer, and how long
-// longest asks.
+// attackTime limits how long an attacker waits for the node to read or to answer, and how long the
+// attack named longest lasts.
 const attackTime = 3 * time.Second
 
 // withCookie are the attacks of a peer after its handshake.

@@ -126,7 +126,7 @@ func (a *attacker) largeArguments() {
 	}
 }
 
-// largeEchoes sends the other terms that the node sends back unchanged.
+// largeEchoes sends large terms in the other places from which the node sends terms back unchanged.
 func (a *attacker) largeEchoes() {
 	large := make([]byte, 10<<20)
 	for i := range 4 {
@@ -166,7 +166,7 @@ func (a *attacker) deaf() {
 	}
 }
 
-// bulk asks for as many ids as one call can return, by the calls with the largest replies.
+// bulk makes the calls with the largest replies, each for as many ids as it can return.
 func (a *attacker) bulk(more func() bool) {
 	for i := 0; more(); i++ {
 		for _, request := range []etf.Term{
@@ -188,7 +188,7 @@ func (a *attacker) reading() {
 	io.Copy(io.Discard, a)
 }
 
-// longest asks for ids in the longest text, and reads them, several calls at a time.
+// longest requests ids in their longest text form, with several calls at a time, and reads the replies.
 func (a *attacker) longest() {
 	request := etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxInline), int64(2)}
 	message := etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, a.ref(0)}, request}

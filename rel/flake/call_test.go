@@ -19,7 +19,7 @@ func TestErlang(t *testing.T) {
 	}
 }
 
-// The original's functions answer as they did.
+// The original's functions return what they returned there.
 func TestOriginal(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -40,10 +40,10 @@ func TestDynamicName(t *testing.T) {
 		p := spawnErlTo(t, n.name, n.port, []string{"-sname", "undefined"}, check)
 		wantChecks(t, p, check)
 		given = append(given, p.await("NAMED "))
-		await(t, "it is gone", func() bool { return strings.Count(n.output(), "msg=disconnected") == len(given) })
+		await(t, "the caller is gone", func() bool { return strings.Count(n.output(), "msg=disconnected") == len(given) })
 	}
 	if given[0] != given[1] {
-		t.Errorf("given %v", given)
+		t.Errorf("the names given are %v, want the same name twice", given)
 	}
 }
 
@@ -55,8 +55,8 @@ func TestElixir(t *testing.T) {
 	wantChecks(t, p, "elixir")
 }
 
-// A call that one node forwards for another is answered, although flake must first connect to the other
-// node.
+// A call that one node forwards for another is answered, although flake must first connect to the
+// caller's node.
 func TestPassedOn(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")

@@ -67,11 +67,11 @@ token_file = "DIR/token"
 	}
 	made, err := filepath.Glob(filepath.Join(dir, "timestamp*"))
 	if err != nil || len(made) > 0 {
-		t.Errorf("%v was made, %v", made, err)
+		t.Errorf("files created: %v, %v", made, err)
 	}
 }
 
-// All problems that would keep the node from starting are reported, even several at once.
+// Every problem that would keep the node from starting is reported, not only the first.
 func TestCheckConfigFaults(t *testing.T) {
 	dir := t.TempDir()
 	ca, other := certstest.NewCA(t, "CA"), certstest.NewCA(t, "other")
@@ -115,7 +115,7 @@ func TestCheckConfigFaults(t *testing.T) {
 	}
 }
 
-// -check-config works while the node runs, with its places claimed and its files locked.
+// -check-config works while the node runs, although the node's workers are claimed and its files locked.
 func TestCheckConfigOfRunning(t *testing.T) {
 	n := startNode(t, "")
 	check := spawn(t, n.port, command, "-check-config", "-config", n.cmd.Args[slices.Index(n.cmd.Args, "-config")+1])

@@ -100,8 +100,8 @@ func TestEPMDBeforeStart(t *testing.T) {
 	}
 }
 
-// Each Erlang node starts Erlang's own EPMD. While our EPMD has the port, Erlang's ends by itself.
-// Once ours has ended, Erlang's is used.
+// Erlang nodes start Erlang's own EPMD, which exits while our EPMD has the port. Once ours has ended,
+// Erlang's is used.
 func TestEPMDLater(t *testing.T) {
 	t.Parallel()
 	first := startNode(t, "")

@@ -27,7 +27,7 @@ type hostileEtcd struct {
 
 	mu     sync.Mutex
 	attack etcdAttack
-	of     string // last part of the path of requests that it answers; empty: all
+	of     string // attack only requests with this last part of the path; empty: all requests
 	count  int    // of hostile answers so far
 }
 
@@ -102,8 +102,8 @@ func otherPairs(w io.Writer, i int) error {
 	return err
 }
 
-// No answer from etcd takes much memory, in a running node or during startup, even if startup times
-// out.
+// No answer from etcd makes a node use much memory while it runs or starts, or end other than as
+// configured if startup times out.
 func TestHostileMemoryOfEtcd(t *testing.T) {
 	t.Parallel()
 	member := etcdtest.Start(t, 1).Endpoints()[0]
@@ -129,7 +129,7 @@ func TestHostileMemoryOfEtcd(t *testing.T) {
 		peak := memory(t, n, "VmHWM")
 		t.Logf("%s, of %q: %d kB, %+d kB at most", what, of, before, peak-before)
 		if (peak-before)<<10 > mayGrow {
-			t.Errorf("%d kB before, %d at most", before, peak)
+			t.Errorf("%s, of %q: resident memory grew from %d to %d kB", what, of, before, peak)
 		}
 	}
 	t.Run("running", func(t *testing.T) {

@@ -27,9 +27,9 @@ func shellOf(t *testing.T, page, section string) string {
 	return block
 }
 
-// The commands for a restore in docs/operating/etcd.md work as they stand, and no id repeats:
-// neither from a node that got its number after the snapshot and continues, nor from a node
-// that waits for etcd during the restore and then claims a number.
+// The commands for a restore in docs/operating/etcd.md work as they stand, and afterwards no id
+// repeats. One node got its number after the snapshot, and continues with it. Another waits for
+// etcd during the restore, and then claims a number.
 func TestEtcdPage(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)

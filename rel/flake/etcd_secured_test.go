@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/internal/certstest"
 )
 
-// An operator is told what to set if etcd requires TLS and users, and the node's settings do not match.
+// If etcd requires TLS and users, and the node's settings do not match, the error says what to set.
 func TestEtcdRefusedSecured(t *testing.T) {
 	t.Parallel()
 	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")
@@ -59,7 +59,7 @@ func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
 	cert, key := ca.Issue("etcd", loopback)
 	spawn(t, "", "etcd", "--data-dir", t.TempDir(), "--listen-client-urls", "https://"+endpoint, "--advertise-client-urls", "https://"+endpoint,
 		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers,
-		"--cert-file", cert, "--key-file", key, "--bcrypt-cost", "4", // otherwise passwords are slow
+		"--cert-file", cert, "--key-file", key, "--bcrypt-cost", "4", // otherwise it hashes passwords slowly
 		"--log-level", "error")
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: ca.Client("operator", loopback)}}
 	defer client.CloseIdleConnections()
@@ -74,7 +74,7 @@ func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
 			}
 			defer response.Body.Close()
 			answer, err := io.ReadAll(response.Body)
-			// An earlier request may have been performed although its answer came too late.
+			// An earlier request may have been performed although its answer arrived too late.
 			return response.StatusCode == http.StatusOK || err == nil && strings.Contains(string(answer), "already exists")
 		})
 	}

@@ -154,7 +154,7 @@ func (n *etcdNode) wantMetric(want string) {
 	}
 	defer response.Body.Close()
 	if body, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(body), want) {
-		n.t.Errorf("%v: no %s", err, want)
+		n.t.Errorf("the metrics lack %s, %v", want, err)
 	}
 }
 
@@ -246,7 +246,7 @@ func startEtcd(t *testing.T) (*etcdtest.Cluster, *etcd.Store) {
 	return c, s
 }
 
-// An operator is told why no number can be claimed, and what to do.
+// Errors say why no number can be claimed, and what to do.
 func TestEtcdRefused(t *testing.T) {
 	t.Parallel()
 	c, s := startEtcd(t)
@@ -325,7 +325,7 @@ func refusal(t *testing.T, args ...string) string {
 	cmd.Env = append(os.Environ(), "PATH=", "ERL_EPMD_PORT="+freePort(t)) // otherwise it starts an epmd, which keeps running
 	out, err := cmd.CombinedOutput()
 	if err == nil {
-		t.Error("not refused")
+		t.Error("the command succeeded, but must fail")
 	}
 	return string(out)
 }
@@ -334,6 +334,6 @@ func refusal(t *testing.T, args ...string) string {
 func (p *process) awaitText(text string) {
 	p.t.Helper()
 	if !p.says(text) {
-		p.t.Fatalf("ended without %q", text)
+		p.t.Fatalf("the process ended without printing %q", text)
 	}
 }

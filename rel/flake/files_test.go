@@ -13,9 +13,9 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// However many connections are opened, on any port, the time is saved and connected callers
-// get ids. Other callers are admitted once these connections are closed. If the connections
-// are to HTTP or EPMD, others are admitted even while they are open.
+// However many connections are opened, on any port, the time is saved and connected callers get
+// ids. Other callers are admitted once these connections are closed. Connections to HTTP or EPMD
+// do not keep other callers out even while they are open.
 func TestFewFiles(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, script(t, "ulimit -n %d; exec %q \"$@\"", reserve.Needed, command), "",

@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// checked runs flake check, again if etcd did not answer in time. The exit status and the codes of the findings must
+// checked runs flake check until etcd answers in time. The exit status and the codes of the findings must
 // be as given. Unless a node is running, no file may change.
 func checked(t *testing.T, config string, running bool, status int, codes ...host.Code) (r host.Report) {
 	t.Helper()
@@ -147,7 +147,7 @@ func TestCheckEtcd(t *testing.T) {
 	}
 	n = start()
 	if entryOf(2).Number != number {
-		t.Error("it has another number")
+		t.Error("the restarted node has another number")
 	}
 	kill(n)
 

@@ -27,7 +27,7 @@ var sizes = map[string]format{"flake": {16, 0}, "orders": {8, 0xF0}, "events": {
 type given struct {
 	answers    int
 	end        int64                         // when the last answer arrived, in µs
-	descending int                           // ids that were not above the caller's last
+	descending int                           // ids not greater than the caller's previous id
 	ids        map[string][]givenID          // by generator
 	at         map[string]map[string][]int64 // when answers arrived, in µs, by node and generator
 	numbers    map[uint16][]int64            // when answers of flake arrived, by number
@@ -179,7 +179,7 @@ func (g *given) served(node string, before int64) bool {
 	return true
 }
 
-// longest returns the longest time that any generator of a node had no ids.
+// longest returns the longest time for which any generator of a node handed out no ids.
 func (g *given) longest(node string, from, to int64) (gap time.Duration, end int64) {
 	for _, at := range g.at[node] {
 		if d, e := longest(at, from, to); d > gap {

@@ -25,7 +25,7 @@ const (
 	fleetNumbers = 6
 	fleetCallers = 4 // Erlang nodes
 
-	// settled is the interval at which callers report their answers. settle may return this much late.
+	// settled is the interval at which callers report their answers, and so how late settle may return.
 	settled = 100 * time.Millisecond
 )
 
@@ -369,7 +369,7 @@ func TestFleet(t *testing.T) {
 		t.Logf("%s: %d ids, %+v", generator, len(ids), found)
 	}
 	if g.descending > 0 {
-		t.Errorf("%d ids are not above the caller's last", g.descending)
+		t.Errorf("%d ids are not greater than the caller's previous id", g.descending)
 	}
 	t.Logf("%d faults, %d answers\n%s", len(f.faults), g.answers, g.table(f.faults))
 }

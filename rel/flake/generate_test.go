@@ -40,7 +40,7 @@ func TestGenerate(t *testing.T) {
 			all = append(all, strings.Fields(stdout)...)
 		}
 		if len(all) != 6000 || !slices.IsSorted(all) || len(slices.Compact(all)) != 6000 {
-			t.Errorf("%s: %d ids, or they do not ascend", args, len(all))
+			t.Errorf("%s: got %d ids, want 6000 different ones in ascending order", args, len(all))
 		}
 		inspect := slices.Concat([]string{"inspect", "-format", k.Name, "-base", "16"}, layout, all[:1])
 		stdout, _, status := called(t, inspect...)
@@ -65,7 +65,7 @@ func TestGenerateMadeUp(t *testing.T) {
 		t.Errorf("workers %s and %s with the same file", first, second)
 	}
 	if first, second := workerOf(), workerOf(); first == second {
-		t.Errorf("worker %s twice", first)
+		t.Errorf("two runs without a mark have the same worker, %s", first)
 	}
 	for format, want := range map[string]string{"uuidv7": `^[0-9a-f-]{14}7[0-9a-f-]{21}$`, "ulid": `^[0-7][0-9A-HJKMNP-TV-Z]{25}$`} {
 		stdout, stderr, status := called(t, "generate", "-format", format)

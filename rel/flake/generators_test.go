@@ -36,7 +36,7 @@ func generatorsOf() string {
 			fmt.Fprintf(&b, "epoch = %s\n", epoch)
 		}
 		keys, all := k.Numbers[len(k.Numbers)-1], uint64(len(formats.Kinds))
-		number := rand.Uint64N((k.MaxNumber(nil, keys)+1)/all)*all + uint64(i) // of no other format
+		number := rand.Uint64N((k.MaxNumber(nil, keys)+1)/all)*all + uint64(i) // which no other format has
 		for _, key := range keys {
 			if k.Random() {
 				fmt.Fprintf(&b, "%s = \"random\"\n", key)
@@ -69,9 +69,9 @@ func TestGenerators(t *testing.T) {
 				"--erl", "-start_epmd false", "testdata/formats.exs", nodeName, names)
 			wantChecks(t, p, "formats")
 		}
-		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // so that the kill comes at a random moment
+		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // kill at a random moment
 		n.signal(syscall.SIGKILL)
-		n.wait() // its caller notices the end before the lock and the claims are released
+		n.wait() // callers notice the end before the lock and the claims are released
 		caller.await(fmt.Sprintf("LIFE %d", life+1))
 	}
 	wantChecks(t, caller, "formats")
@@ -127,7 +127,7 @@ func TestMarksOfBefore(t *testing.T) {
 		marks := readFile(t, path)
 		for _, k := range formats.Kinds {
 			if name := generatorOf(k); name != "flake" && !strings.Contains(lastSlot(marks), `"`+name+`":`) {
-				t.Errorf("%q, without %q", marks, name)
+				t.Errorf("%q has no mark of %q", marks, name)
 			}
 		}
 	}

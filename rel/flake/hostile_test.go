@@ -108,7 +108,7 @@ func TestSilentAndDripping(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), bound)
 		c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
 		if err != nil {
-			t.Fatalf("after %d calls: not let in within %v: %v", calls, bound, err)
+			t.Fatalf("after %d calls: not admitted within %v: %v", calls, bound, err)
 		}
 		if reply, err := c.Call(ctx, "flake", etf.Atom("get")); err != nil {
 			t.Fatalf("after %d calls: not served within %v: %v, %v", calls, bound, reply, err)
@@ -125,7 +125,7 @@ func TestSilentAndDripping(t *testing.T) {
 	close(over)
 	dripping.Wait()
 	if answered == 0 {
-		t.Error("nobody was served while others were silent")
+		t.Error("no call was answered while other peers were silent")
 	}
 }
 

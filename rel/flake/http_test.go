@@ -146,14 +146,14 @@ func TestHTTPLeases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines := strings.Split(strings.TrimSpace(string(body)), "\n") // "ID COUNT", and ids sort as their texts do
+		lines := strings.Split(strings.TrimSpace(string(body)), "\n") // each is "ID COUNT"; ids in this form sort as the ids do
 		if answer.StatusCode == http.StatusOK && lines[len(lines)-1] < last.String() {
 			before++
 		}
 	}
 	t.Logf("%d of %d had all their ids before the last of %d calls", before, conns, calls)
 	if before > conns/2 {
-		t.Errorf("%d of %d had all their ids before the caller that asked %d times for some", before, conns, calls)
+		t.Errorf("%d of %d HTTP callers had all their ids before the last of the Erlang caller's %d calls", before, conns, calls)
 	}
 }
 

@@ -46,7 +46,7 @@ func detsOf(t *testing.T, how string, modified time.Time) string {
 	}
 }
 
-// import imports what the original left, and a node starts with the result.
+// import imports what the original left, and its result is a valid configuration and mark.
 func TestImport(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ func TestImport(t *testing.T) {
 	if stdout, stderr, status := called(t, "import", "-dets", earlier, "-timestamp", at("timestamp")); status != 0 || !strings.Contains(stdout, "ids begin after "+end) || strings.Contains(stdout, ": written\n") {
 		t.Errorf("earlier: exit status %d, %s, %s", status, stdout, stderr)
 	}
-	link := at("link") // import by root must find the lock, which is beside the real mark
+	link := at("link") // import by root must find the lock, which is next to the real mark
 	if err := os.Symlink(at("timestamp"), link); err != nil {
 		t.Fatal(err)
 	}

@@ -32,9 +32,9 @@ func TestKillNine(t *testing.T) {
 	for life := range *kills {
 		n := spawn(t, port, command, "-noinput", "-config", config)
 		caller.await(fmt.Sprintf("CALLING %d", life+1))
-		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // so that the kill comes at a random moment
+		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // kill at a random moment
 		n.signal(syscall.SIGKILL)
-		n.wait() // its caller notices the end before the lock and the claims are released
+		n.wait() // callers notice the end before the lock and the claims are released
 		caller.await(fmt.Sprintf("LIFE %d", life+1))
 	}
 	caller.wait()
@@ -66,15 +66,15 @@ func TestLeases(t *testing.T) {
 	port, config, folder := freePort(t), configFile(t, ""), t.TempDir()
 	startDaemon(t, port)
 	caller := spawnErl(t, port, nil, "leases="+folder)
-	var top flake.ID // handed out
+	var top flake.ID // the highest id handed out so far
 	total, life := 0, 0
 	for life < minLives || total < *leases {
 		life++
 		n := spawn(t, port, command, "-noinput", "-config", config)
 		caller.await(fmt.Sprintf("CALLING %d", life))
-		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // so that the kill comes at a random moment
+		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // kill at a random moment
 		n.signal(syscall.SIGKILL)
-		n.wait() // its caller notices the end before the lock and the claims are released
+		n.wait() // callers notice the end before the lock and the claims are released
 		caller.await(fmt.Sprintf("LIFE %d ", life))
 		runs := readRuns(t, filepath.Join(folder, fmt.Sprint(life)))
 		slices.SortFunc(runs, func(a, b flake.Run) int { return a.First.Compare(b.First) })

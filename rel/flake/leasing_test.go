@@ -55,7 +55,7 @@ func TestLeasingKilled(t *testing.T) {
 		n := spawn(t, port, command, "-noinput", "-config", config)
 		before := taken.Load()
 		await(t, "ids", func() bool { return taken.Load() > before })
-		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // so that the kill comes at a random moment
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // kill at a random moment
 		n.signal(syscall.SIGKILL)
 		n.wait()
 	}
@@ -69,10 +69,10 @@ func TestLeasingKilled(t *testing.T) {
 		for _, mine := range [][]flake.ID{all[i].leased, all[i].got} {
 			for j, id := range mine {
 				if seen[id] {
-					t.Fatalf("%v twice", id)
+					t.Fatalf("%v was returned twice", id)
 				}
 				if seen[id] = true; j > 0 && id.Compare(mine[j-1]) <= 0 {
-					t.Fatalf("%v after %v", id, mine[j-1])
+					t.Fatalf("%v was returned after %v", id, mine[j-1])
 				}
 			}
 		}

@@ -53,8 +53,8 @@ func startPlain(t *testing.T, node string) *flakeNode {
 	return startCommand(t, command, "", node)
 }
 
-// TestHostileMemory attacks the command with several peers at a time. At the same time and afterwards, the command
-// serves others, and it needs little memory:
+// TestHostileMemory attacks the command with several peers at a time. The command serves others during and after the
+// attack, and needs little memory. This command attacks on more connections, for longer:
 //
 //	go test -v -parallel 1 -run 'TestHostileMemory$' ./rel/flake -hostile.conns=10000 -hostile.time=15s
 func TestHostileMemory(t *testing.T) {
@@ -276,7 +276,7 @@ func served(t *testing.T, n *flakeNode) {
 			continue
 		}
 		if err != nil {
-			t.Fatalf("not let in: %v", err)
+			t.Fatalf("not admitted: %v", err)
 		}
 		reply, err := c.Call(ctx, "flake", etf.Atom("get"))
 		c.Close()

@@ -98,7 +98,7 @@ func TestNotifyStart(t *testing.T) {
 		m.want(starting)
 	}
 	if status := p.wait(); status == 0 {
-		t.Error("started")
+		t.Error("exit status 0, want a failure")
 	}
 	c, err := net.Dial("unixgram", path)
 	if err != nil {
@@ -109,7 +109,7 @@ func TestNotifyStart(t *testing.T) {
 	_, before := m.want("END")
 	for _, said := range before { // there are several if startup took a long time
 		if said != starting {
-			t.Errorf("at the end: %q", said)
+			t.Errorf("after startup failed, there is the message %q", said)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestDrain(t *testing.T) {
 	addr, url := p.await("  address "), p.await("  HTTP ")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	if status, _ := fetch(t, client, url+"readyz", ""); status != http.StatusOK {
-		t.Errorf("%d before", status)
+		t.Errorf("/readyz before SIGTERM: status %d", status)
 	}
 	p.signal(syscall.SIGTERM)
 	await(t, "it is not ready", func() bool {
@@ -130,7 +130,7 @@ func TestDrain(t *testing.T) {
 		return status == http.StatusServiceUnavailable && strings.Contains(body, "stopping")
 	})
 	if status, _ := fetch(t, client, url+"v1/ids", ""); status != http.StatusOK {
-		t.Errorf("ids: %d", status)
+		t.Errorf("/v1/ids during the drain: status %d", status)
 	}
 	dialAs(t, addr, "caller@127.0.0.1").Close()
 	p.signal(syscall.SIGTERM)

@@ -66,14 +66,15 @@ func buildAndRun(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(built)
-	if err := os.Chmod(built, 0o711); err != nil { // for commands of another user
+	if err := os.Chmod(built, 0o711); err != nil { // so that another user can run the commands
 		return 0, err
 	}
 	command = filepath.Join(built, "flake")
 	if err := buildRace(command, "."); err != nil {
 		return 0, err
 	}
-	// Programs without a cookie of their own must not read the tester's; builds keep Go's caches.
+	// HOME is replaced, because programs without a cookie of their own must not read the tester's. Builds still use
+	// the tester's Go caches.
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
 		dir, err := exec.Command("go", "env", name).Output()
 		if err != nil {
@@ -98,7 +99,7 @@ func buildRace(path, pkg string) error {
 	return compile(args...)
 }
 
-// compile runs a compiler. Go's commands must not read the tester's configuration.
+// compile runs a compiler. Commands built from Go do not read the configuration installed on this machine.
 func compile(command ...string) error {
 	if command[0] == "go" {
 		command = slices.Insert(command, 2, "-ldflags=-X=github.com/flake-go/flake/rel/flake/cli.Installed=/none")
@@ -198,7 +199,7 @@ func (p *process) await(prefix string) string {
 			}
 		}
 		if p.ended {
-			p.t.Fatalf("ended without a line %q", prefix)
+			p.t.Fatalf("the process ended without printing a line that begins with %q", prefix)
 		}
 		p.changed.Wait()
 	}
@@ -334,7 +335,7 @@ func wantChecks(t *testing.T, p *process, checks ...string) {
 	for _, check := range checks {
 		name, _, _ := strings.Cut(check, "=")
 		if !strings.Contains(p.output(), "CHECK "+name+" ok\n") {
-			t.Errorf("%s: not ok", name)
+			t.Errorf("the check %s failed", name)
 		}
 	}
 }
@@ -360,7 +361,7 @@ func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience / 4); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not in %v", what, patience/4)
+			t.Fatalf("still waiting after %v: %s", patience/4, what)
 		}
 	}
 }

@@ -49,13 +49,13 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("docs/metrics.md has no heading %s", a[1])
 		}
 		if !strings.Contains(texts[0], "docs/metrics.md#"+strings.ToLower(a[1])+"\n") {
-			t.Errorf("%s does not lead to docs/metrics.md", a[1])
+			t.Errorf("%s does not link to its section in docs/metrics.md", a[1])
 		}
 	}
 }
 
-// A Prometheus that scrapes a node answers each query of the dashboard and accepts the alerts. The only
-// alerts that fire are those for a wrong cookie and the like.
+// A Prometheus that scrapes a node answers each query of the dashboard and accepts the alerts, and none of
+// them fires.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	n, node := startHTTP(t, command)
@@ -138,7 +138,7 @@ func everything(t *testing.T) *idhttp.Server {
 	return idhttp.New(o)
 }
 
-// queriesOf returns the queries of the dashboard by their panels.
+// queriesOf returns the queries of the dashboard. Its keys are the title of the panel and the query's id.
 func queriesOf(t *testing.T) map[string]string {
 	t.Helper()
 	source := readFile(t, "../files/grafana.json")

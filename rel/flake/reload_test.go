@@ -120,7 +120,7 @@ func TestReload(t *testing.T) {
 	wantCookies(map[string]string{"old": "refused", "new": "get"})
 	for _, secret := range []string{tokens, "fedcba9876543210", `"old"`, `"new"`} {
 		if strings.Contains(r.output(), secret) {
-			t.Errorf("%s is shown", secret)
+			t.Errorf("the output contains the secret %s", secret)
 		}
 	}
 	r.signal(syscall.SIGTERM)

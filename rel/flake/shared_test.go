@@ -13,8 +13,8 @@ import (
 
 // In the tests in this file, callers share an address with hostile peers.
 
-// sharedNode is the command at an address that the node does not treat as the
-// loopback, if the machine has one.
+// sharedNode is the command at an address that is not a loopback address, if the
+// machine has one.
 type sharedNode struct {
 	*flakeNode
 	host string
@@ -125,7 +125,7 @@ func TestSharedAddress(t *testing.T) {
 	n.erlComes()()
 }
 
-// Handshakes just below the limit on their number do not end each other, although the node delays this address
+// As many handshakes as are just within the limit do not end each other, although the node delays this address
 // for wrong cookies, and some callers are silent.
 func TestStorm(t *testing.T) {
 	t.Parallel()

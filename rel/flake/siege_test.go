@@ -114,7 +114,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// dial connects, until the end of the siege.
+// dial opens a connection, which is closed at the end of the siege.
 func (s *siege) dial(addr string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(s.ctx, "tcp", addr)
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Signal is the cause of a context that a signal ended.
+// Signal is the cause of a context that was canceled by a signal.
 type Signal struct{ os.Signal }
 
 func (s Signal) Error() string { return fmt.Sprintf("%v signal received", s.Signal) }

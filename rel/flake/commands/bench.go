@@ -144,7 +144,7 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 	return c, nil
 }
 
-// connect returns the doors that callers share. In b, it sets what the result says about the node.
+// connect returns the doors that callers share, and sets the fields of b that describe the node.
 func (b *benchFlags) connect(ctx context.Context, cfg config.Config, stderr io.Writer) (
 	doors []client.Door, err error) {
 	w, err := b.choice.Web(cfg.HTTP)

@@ -118,9 +118,9 @@ func overwrite(t *testing.T, path, text string) {
 }
 
 // later sets the modification times of those files that exist to a time that none had before.
-func later(t *testing.T, by time.Duration, paths ...string) {
-	at := time.Now().Add(time.Hour + by)
-	if by == 0 {
+func later(t *testing.T, offset time.Duration, paths ...string) {
+	at := time.Now().Add(time.Hour + offset)
+	if offset == 0 {
 		return
 	}
 	for _, path := range paths {

@@ -75,8 +75,8 @@ func compare(name string, p formats.Place, chosen bool, log *slog.Logger) error 
 
 const claimPrefix = "@flake/"
 
-// claims returns the places claimed on this machine, in this network namespace, by socket
-// name.
+// claims returns the places claimed on this machine, in this network namespace. Its keys are the
+// names of the sockets.
 func claims() (map[string]formats.Place, error) {
 	sockets, err := os.ReadFile("/proc/net/unix")
 	if err != nil {

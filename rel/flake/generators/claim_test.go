@@ -19,7 +19,7 @@ func TestClaim(t *testing.T) {
 	}
 	for range 5000 { // more than can wait to be accepted
 		if _, err := claim(here, true, log); err == nil {
-			t.Fatal("claimed twice")
+			t.Fatal("the same place was claimed twice")
 		}
 	}
 	for _, test := range []struct {

@@ -190,7 +190,7 @@ func (gs Set) Servers(log *slog.Logger) (servers []node.Server) {
 	return servers
 }
 
-// Doors returns the generators in the form that HTTP offers.
+// Doors returns the generators in the form that the HTTP door needs.
 func (gs Set) Doors(n *node.Node) (doors []idhttp.Generator) {
 	for _, g := range gs.List {
 		doors = append(doors, idhttp.Generator{

@@ -145,7 +145,7 @@ func TestEtcdReady(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := o.Step(ctx); err == nil {
-		t.Fatal("moved without etcd")
+		t.Fatal("the mark was moved without etcd")
 	}
 	if err := n.held(); err == nil || !strings.Contains(err.Error(), " unless etcd answers: ") {
 		t.Error(err)

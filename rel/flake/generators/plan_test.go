@@ -57,7 +57,7 @@ func TestClockOfGenerators(t *testing.T) {
 		return hostOf(config.Config{Flake: config.Flake{Clock: name}}, nil).Clock
 	}
 	if clockOf(config.ClockWall) != nil || clockOf(config.ClockMonotonic) == nil {
-		t.Error("not the configured clock")
+		t.Error("the generators do not use the configured clock")
 	}
 	const milli = 1_700_000_000_000
 	o := flake.Options{Clock: func() uint64 { return milli }}
@@ -76,7 +76,7 @@ func TestClockOfGenerators(t *testing.T) {
 			t.Errorf("%s: %v", format, err)
 		}
 		if last, _ := ids.Last(); last != milli {
-			t.Errorf("%s: an id of %d", format, last)
+			t.Errorf("%s: the id's time is %d, want %d", format, last, milli)
 		}
 		if err := ids.Close(); err != nil {
 			t.Error(err)
@@ -95,7 +95,8 @@ func TestHandNumbered(t *testing.T) {
 	}
 }
 
-// A rehearsal, like startup, leaves etcd alone if no number is from etcd: [etcd] may be for flake workers only.
+// A rehearsal, like startup, leaves etcd alone if no number is from etcd: [etcd] may be there only for the command
+// flake workers.
 func TestRehearseWithoutNumbers(t *testing.T) {
 	cfg := config.Default()
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")

@@ -108,8 +108,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return result, nil
 }
 
-// behind reports whether fewer calls were made than were due, by more than one per caller plus
-// 1 %.
+// behind reports whether the calls made are fewer than the calls due by more than 1 % plus one
+// call per caller.
 func (o *Options) behind(calls uint64, seconds float64) bool {
 	return float64(calls) < 0.99*o.Rate*seconds-float64(len(o.Takers))
 }
@@ -289,7 +289,7 @@ func (r *run) percentile(times []time.Duration, part float64) time.Duration {
 	return 0
 }
 
-// roundUp sets the bits of a time below its highest 7 to 1, so that there are few different times, and percentiles are
+// roundUp sets all bits of d except the highest 7 to 1, so that there are few different times, and percentiles are
 // at most 1.6 % too large.
 func roundUp(d time.Duration) time.Duration {
 	return d | (1<<max(bits.Len64(uint64(d))-7, 0) - 1)

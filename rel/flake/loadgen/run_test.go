@@ -171,7 +171,7 @@ func TestRate(t *testing.T) {
 	}
 	cancel()
 	if _, ok := r.begin(0, 1e6); ok {
-		t.Error("continues after the end")
+		t.Error("a call that is not yet due continues after the end")
 	}
 	if _, ok := r.begin(0, 0); ok {
 		t.Error("a late call continues after the end")
@@ -182,7 +182,7 @@ func TestRate(t *testing.T) {
 func TestLatency(t *testing.T) {
 	r := &run{times: make(map[time.Duration]uint64)}
 	if got := r.percentile(nil, 0.5); got != 0 {
-		t.Errorf("of nothing: %v", got)
+		t.Errorf("without calls: %v, want 0", got)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	var all []time.Duration
@@ -242,7 +242,7 @@ func TestSeen(t *testing.T) {
 			}
 		}
 		if kept != uint64(len(set)) {
-			t.Fatalf("%d are kept, want %d", kept, len(set))
+			t.Fatalf("%d numbers are kept, want %d", kept, len(set))
 		}
 	}
 }
@@ -253,18 +253,18 @@ func TestSeenFull(t *testing.T) {
 	s := seen{most: most}
 	for n := uint64(0); !s.full; n++ {
 		if s.compared > 2*maxFresh {
-			t.Fatal("there is no bound")
+			t.Fatal("seen never becomes full")
 		}
 		s.add([]span{{number(2 * n), number(2 * n)}})
 	}
 	was := s.compared
 	if was <= most || was > most+maxFresh {
-		t.Errorf("%d are compared", was)
+		t.Errorf("%d ids were compared before seen was full", was)
 	}
 	s.add([]span{{number(1), number(1)}})
 	s.settle()
 	if s.compared != was || len(s.fresh) != 0 {
-		t.Error("more are taken")
+		t.Error("ids are still added when seen is full")
 	}
 	var overflow seen
 	overflow.add([]span{{formats.Number{Hi: 1}, formats.Number{Hi: 1, Lo: 5}},

@@ -7,7 +7,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// Errors that the library shares with the id server have the id server's words here.
+// The library's errors are counted under the words that the id server uses for them.
 func TestWords(t *testing.T) {
 	for _, err := range []error{flake.ErrClockBackwards, flake.ErrTimestampNotSaved, flake.ErrClosed} {
 		word := ""

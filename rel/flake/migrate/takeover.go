@@ -251,7 +251,7 @@ func (t *takeoverFlags) configure(h *Handover, stdout io.Writer) error {
 	return nil
 }
 
-// checkMark checks the file of marks and notes which parts of it do not exist.
+// checkMark checks the file of marks, and notes which of the file and its lock do not exist.
 func (h *Handover) checkMark() error {
 	if err := flake.CheckMarks(h.mark); err != nil {
 		return err

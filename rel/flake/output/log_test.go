@@ -141,7 +141,7 @@ func TestLimit(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if f.b.Len() > 0 {
-			t.Errorf("told again:\n%s", &f.b)
+			t.Errorf("lines left out were reported again:\n%s", &f.b)
 		}
 	})
 }

@@ -32,7 +32,7 @@ type Choice struct {
 }
 
 // NewChoice adds the flags. preferHTTP is for commands that work equally well over HTTP. They use HTTP if the
-// configuration says where, because HTTP needs no cookie and reveals no digest of one.
+// configuration has an address for it, because HTTP needs no cookie and reveals no digest of one.
 func NewChoice(f *cli.Flags, preferHTTP bool) Choice {
 	usual := "over the distribution, unless -url is set"
 	if preferHTTP {
@@ -45,7 +45,7 @@ func NewChoice(f *cli.Flags, preferHTTP bool) Choice {
 	}
 }
 
-// Web returns a client of the node's HTTP if the flags or the configuration choose HTTP, otherwise nil.
+// Web returns a client of the node's HTTP door if the flags or the configuration choose HTTP, otherwise nil.
 func (w *Choice) Web(cfg config.HTTP) (*Web, error) {
 	_, unset := urlOf(cfg)
 	switch {
@@ -85,15 +85,15 @@ func (w *Choice) Report(ctx context.Context, cfg config.Config, stderr io.Writer
 	return web.Report(ctx, stderr)
 }
 
-// Web is a client of a node's HTTP.
+// Web is a client of a node's HTTP door.
 type Web struct {
 	URL, token string
 	Client     *http.Client
 	Door       client.Door // for its ids
 }
 
-// newWeb returns a client of the node's HTTP at a URL or, if the URL is empty, at the address in
-// the configuration.
+// newWeb returns a client of the node's HTTP door at a URL or, if the URL is empty, at the address
+// in the configuration.
 func newWeb(cfg config.HTTP, at string) (w *Web, err error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	w = &Web{URL: at, Client: &http.Client{Transport: transport,
@@ -122,8 +122,8 @@ func newWeb(cfg config.HTTP, at string) (w *Web, err error) {
 	return w, nil
 }
 
-// hereOnly reports whether a URL's host always means this machine, whatever the resolver. For some such
-// hosts, net/http would send the request, with its token, to the proxy that the environment names.
+// hereOnly reports whether a URL's host always means this machine, whatever the resolver answers. For some
+// of these hosts, net/http would send the request, with its token, to the proxy that the environment names.
 func hereOnly(name string) bool {
 	ip, err := netip.ParseAddr(name)
 	return host.IsLoopback(name) || strings.HasSuffix(strings.ToLower(name), ".localhost") ||

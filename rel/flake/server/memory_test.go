@@ -8,8 +8,8 @@ import (
 	"github.com/flake-go/flake/node"
 )
 
-// The limit grows with the connections, because below what they hold the collector would run all the time. It is at
-// most the container's.
+// The limit grows with the number of connections, because the collector would run all the time if the limit were below
+// what they hold. It is never above the container's limit.
 func TestMemoryFor(t *testing.T) {
 	for _, test := range []struct {
 		connections     int
@@ -49,7 +49,7 @@ func TestReleasable(t *testing.T) {
 		}
 	}
 	if now := used(); now.stacks == 0 {
-		t.Error("no stacks")
+		t.Error("the size of all stacks is 0")
 	}
 }
 

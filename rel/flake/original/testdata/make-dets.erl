@@ -1,6 +1,6 @@
 %% Makes the tests' dets files of one OTP release: make-dets runs it on each release. The table is opened, written
-%% and left as in boundary/flake. A node that is killed here has written the time of its last sync, not its last
-%% time.
+%% and left as in boundary/flake. A node that is killed here leaves the time of its last sync in the file, not the
+%% last time that it inserted.
 -module('make-dets').
 -export([main/0]).
 
@@ -31,7 +31,7 @@ make(killed, File) ->
     ok = dets:sync(Table),
     write(Table, ?T + 1000),
     kill();
-make(repaired, File) -> ok = dets:close(open(File)); % a killed one
+make(repaired, File) -> ok = dets:close(open(File)); % the file of a killed node
 make(reopened, File) ->
     closed(File, [{last_timestamp, ?T + N} || N <- lists:seq(1, 50)]),
     closed(File, [{last_timestamp, ?T}]);
