@@ -125,7 +125,7 @@ func newSoak(t *testing.T) *soak {
 }
 
 // withClock builds the command with a clock that is ahead by the number of ns in file. The command also writes its
-// number of goroutines to a file whose name is file and its pid.
+// number of goroutines to another file, whose name is that of file followed by the command's pid.
 func withClock(t *testing.T, file string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -190,7 +190,7 @@ func (s *soak) take(ctx context.Context, ids *client.IDs[flake.ID], mortal bool)
 		}
 		for _, run := range runs {
 			if run.First.Compare(last) <= 0 {
-				s.t.Errorf("%v after %v", run.First, last)
+				s.t.Errorf("%v was returned after %v", run.First, last)
 			}
 			last = run.At(run.Count - 1)
 			s.mu.Lock()
@@ -268,7 +268,7 @@ func (s *soak) step(ahead time.Duration) {
 	s.pause()
 }
 
-// pause waits for longer than a mark is ahead.
+// pause waits for longer than marks are ahead of the clock.
 func (s *soak) pause() { time.Sleep(5 * time.Second) }
 
 func (s *soak) restart(signal syscall.Signal) {
@@ -329,8 +329,8 @@ func (s *soak) sample(ctx context.Context) {
 	}
 }
 
-// judge fails the test if the use of a resource grows from the second quarter of the time to the last by more than is
-// spare. It plots all samples.
+// judge fails the test if the use of a resource grows from the second quarter of the run to the last by more than the
+// resource's spare. It plots all samples.
 func (s *soak) judge(took time.Duration) {
 	quarter := len(s.samples) / 4
 	if quarter == 0 {
@@ -345,7 +345,7 @@ func (s *soak) judge(took time.Duration) {
 		s.t.Logf("%-11s %s %.0f to %.0f; %+.1f an hour", u.what, plot(all), slices.Min(all), slices.Max(all),
 			slope(all[quarter:])*float64(len(all))/took.Hours())
 		if after > before+u.spare {
-			s.t.Errorf("%s: %.0f, and later %.0f", u.what, before, after)
+			s.t.Errorf("%s grew from %.0f to %.0f", u.what, before, after)
 		}
 	}
 }

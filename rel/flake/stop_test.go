@@ -32,7 +32,7 @@ func TestStop(t *testing.T) {
 			}
 			wantChecks(t, caller, "stop")
 			mustBeClosed(t, n.addr)
-			await(t, "forgotten by EPMD", func() bool { return len(daemon.names()) == 0 })
+			await(t, "EPMD forgets the node", func() bool { return len(daemon.names()) == 0 })
 		})
 	}
 }
@@ -83,7 +83,7 @@ func TestStopWithSlowPeers(t *testing.T) {
 			}
 			n.signal(syscall.SIGTERM)
 			for range parts {
-				time.Sleep(20 * time.Millisecond) // it is slow
+				time.Sleep(20 * time.Millisecond) // the peer is slow
 				io.ReadFull(peer, part)
 			}
 			if status := n.wait(); status != 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/migrate"
 )
 
-// signals ends the command while the original is suspended.
+// signals ends the takeover command with a signal while the original is suspended.
 func (o *originalNode) signals() {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		o.trick(etf.Tuple{etf.Atom("slow"), int64(1500), etf.Atom(signal.String())})
@@ -72,15 +72,15 @@ func (o *originalNode) tell(server etf.Atom, request etf.Term) {
 	}
 }
 
-// tooSlow waits for the end, and reports whether the machine was too slow for the time that the original may be
-// suspended. The original then continues, and the test tries again.
+// tooSlow waits until the command ends, and reports whether it failed because the machine was too slow to take over in
+// the time for which the original may be suspended. The original then continues, and the test tries again.
 func (p *process) tooSlow() bool {
 	return p.wait() == exitFailure && late.MatchString(p.output())
 }
 
 var late = regexp.MustCompile(`no answer within|the original did not halt: (normal|noproc|late\n)`)
 
-// says waits for text in the output, and reports whether it appeared before the end.
+// says waits for text in the output, and reports whether it appeared before the process ended.
 func (p *process) says(text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -109,7 +109,7 @@ func (o *originalNode) fails(what string, env, flags string, status int, want st
 		p = o.takeover(strings.Fields(env), strings.Fields(flags)...)
 	}
 	if p.says("hands out ids") {
-		o.t.Fatalf("%s: it was taken over", what)
+		o.t.Fatalf("%s: the original was taken over", what)
 	}
 	if got := p.wait(); got != status || !strings.Contains(p.output(), want) {
 		o.t.Errorf("%s: exit status %d, want %d and %s\n%s", what, got, status, want, p.output())
@@ -127,8 +127,8 @@ func (o *originalNode) mustContinue(what string) {
 	}
 }
 
-// TestTakeover takes over from the original while an Erlang node calls, after takeovers that fail in every
-// way. Calls may fail only during the last takeover, and each caller's connection ends once.
+// TestTakeover tries takeovers that must fail, and then takes over from the original while an Erlang node calls
+// it. Calls may fail only during the last takeover, and each caller's connection ends once.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	o := startOriginal(t)
@@ -156,7 +156,7 @@ func TestTakeover(t *testing.T) {
 	}
 	p.await("  EPMD ")
 	if after, err := o.get(); err != nil || after.Compare(before) <= 0 || after.Worker() != o.worker {
-		t.Errorf("%v after %v, %v", after, before, err)
+		t.Errorf("the first id after the takeover is %v, and the last one before it %v; %v", after, before, err)
 	}
 	o.wait()
 	await(t, "the callers are back", func() bool { return strings.Contains(p.output(), "msg=connected peer=caller@") })
@@ -226,7 +226,7 @@ func (o *originalNode) refusals() {
 		{"persistent_timer", etf.Atom("heart"), "the original did not halt: another_server"},
 		{"persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("heart")}, "the original did not halt: heart"},
 		{"persistent_timer", etf.Tuple{etf.Atom("trick"), etf.Atom("another_server")},
-			"the original did not halt: another_server"}, // heart is not told
+			"the original did not halt: another_server"}, // the guard does not tell heart
 		{"persistent_timer", etf.Tuple{etf.Atom("trick"), etf.Atom("none")}, "the original did not halt: heart"},
 		{"persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("flake_takeover")}, "was not suspended: {failed,{badarg,[{erlang,register,[flake_takeover,"},
 	} {
@@ -239,7 +239,7 @@ func (o *originalNode) refusals() {
 	}
 }
 
-// dryRun checks that a dry run shows who uses the original, which continues.
+// dryRun checks that a dry run shows who uses the original, and that the original continues.
 func (o *originalNode) dryRun() {
 	o.tell("persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("neighbour")})
 	p := o.takeover(nil, "-dry-run")
@@ -249,7 +249,7 @@ func (o *originalNode) dryRun() {
 	for _, want := range []string{"found: 1 connected: 'caller@", "found: 1 named, and lost with the original: neighbour\n",
 		nodeName + " can be taken over", "sys.toml: removed"} {
 		if !strings.Contains(p.output(), want) {
-			o.t.Errorf("it does not say %q:\n%s", want, p.output())
+			o.t.Errorf("the dry run does not print %q:\n%s", want, p.output())
 		}
 	}
 	o.mustContinue("dry run")

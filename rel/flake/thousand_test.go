@@ -31,7 +31,7 @@ const (
 	few = beams + 10
 )
 
-// TestThousandCallers connects many nodes, which then all call at once. It measures the figures
+// TestThousandCallers connects many nodes, which then all call at the same time. It measures the figures
 // in docs/figures.md:
 //
 //	go test -v -run TestThousandCallers ./rel/flake
@@ -144,7 +144,7 @@ func TestThousandCallers(t *testing.T) {
 	for i := range ids {
 		for _, id := range ids[i] {
 			if seen[id] {
-				t.Fatalf("%v twice", id)
+				t.Fatalf("%v was returned twice", id)
 			}
 			seen[id] = true
 		}

@@ -200,9 +200,9 @@ func shown(t *testing.T, addr string, ca *certstest.CA) *x509.Certificate {
 }
 
 // touch gives the node's files a modification time that they never had before.
-func touch(t *testing.T, ca *certstest.CA, by time.Duration) {
+func touch(t *testing.T, ca *certstest.CA, ahead time.Duration) {
 	t.Helper()
-	at := time.Now().Add(by)
+	at := time.Now().Add(ahead)
 	for _, name := range []string{"flake.pem", "flake.key"} {
 		if err := os.Chtimes(filepath.Join(ca.Dir, name), at, at); err != nil {
 			t.Fatal(err)

@@ -27,8 +27,8 @@ var (
 
 // TestTogether attacks the command in many ways at the same time, while an Erlang node calls it
 // from 32 processes and leases from four, and other nodes come and go. All calls are
-// answered, and when the attackers have gone, everything is as before. The following shows
-// what the node promises:
+// answered, and when the attackers have gone, everything is as before. This command checks what
+// the node promises:
 //
 //	go test -v -run TestTogether ./rel/flake -attack.time=2m -attack.bound=2s -attack.percent=100
 func TestTogether(t *testing.T) {
@@ -71,10 +71,10 @@ func TestTogether(t *testing.T) {
 	slowest, _, _ = strings.Cut(slowest, "\n")
 	t.Logf("before %+v, %+d kB at most; honest calls: the slowest %s ms; newcomers %v, %v", before, grown, slowest, &byAddress, &byEPMD)
 	if grown > mostGrown {
-		t.Errorf("grown by %d kB, want at most %d", grown, mostGrown)
+		t.Errorf("memory grew by %d kB, want at most %d", grown, mostGrown)
 	}
 	noneTwice(t, ids)
-	defer func() { t.Logf("after it %+v", n.state(t)) }()
+	defer func() { t.Logf("afterwards %+v", n.state(t)) }()
 	await(t, "all have gone", func() bool { return n.state(t).files <= before.files+spareFiles })
 	await(t, "nobody else takes ids", func() bool { return alone(t, n) })
 	n.erl([]string{"-name", "after@127.0.0.1"}, "get", "servers", "functions", "terminate")
@@ -155,7 +155,7 @@ func noRunTwice(t *testing.T, runs []flake.Run) {
 	slices.SortFunc(runs, func(a, b flake.Run) int { return a.First.Compare(b.First) })
 	for i, run := range runs {
 		if i > 0 && run.First.Compare(runs[i-1].At(runs[i-1].Count-1)) <= 0 {
-			t.Fatalf("%v twice", run.First)
+			t.Fatalf("%v was returned twice", run.First)
 		}
 		total += run.Count
 	}
@@ -189,7 +189,7 @@ func (c *newcomers) come() {
 	}
 }
 
-// one tries until it is let in and served.
+// one tries until a connection is admitted and its call answered.
 func (c *newcomers) one() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience/4)
 	defer cancel()

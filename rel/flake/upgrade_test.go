@@ -55,7 +55,7 @@ func TestRollingUpgrade(t *testing.T) {
 		}
 		nodes[i] = starts[i]()
 		if status, body := fetch(t, client, nodes[i].await("  HTTP ")+"readyz", ""); status != http.StatusOK {
-			t.Errorf("after its start: %d, %s", status, body)
+			t.Errorf("/readyz after the upgrade: %d, %s", status, body)
 		}
 	}
 	writeFile(t, filepath.Join(folder, "stop"), "")
@@ -65,15 +65,15 @@ func TestRollingUpgrade(t *testing.T) {
 	callers.wait()
 	g := readTaken(t, folder)
 	if g.twice > 0 || g.descending > 0 || g.workers != len(nodes) {
-		t.Errorf("%d ids repeated, %d were not above the caller's last, from %d workers", g.twice, g.descending, g.workers)
+		t.Errorf("%d ids repeated, %d were not greater than the caller's previous id; %d workers, want %d", g.twice, g.descending, g.workers, len(nodes))
 	}
 	t.Logf("%d upgrades, %d callers, %d ids: 0 calls failed, %d ids twice; the longest gap was %v of one caller, %v of all",
 		upgrades, upgradeCallers, g.ids, g.twice, g.gap, g.gapOfAll)
 }
 
-// An upgraded node makes ids above the mark of an earlier build, even if that mark is ahead of the clock, as after
-// a kill. After a downgrade, the node refuses the file. Once the file is moved away, the node's ids are above all
-// earlier ones.
+// An upgraded node makes ids above the mark of an earlier build, even if that mark is ahead of the clock because the
+// node was killed. After a downgrade, the node refuses the file. Once the file is moved away, the node's ids are above
+// all earlier ones.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	config := configFile(t, fmt.Sprintf("cookie = %q\nepmd = \"off\"", cookie))
@@ -95,7 +95,7 @@ func TestThereAndBack(t *testing.T) {
 			}
 			id := flake.ID(answer[1].([]byte))
 			if id.Compare(last) <= 0 {
-				t.Errorf("%v after %v", id, last)
+				t.Errorf("%v was returned after %v", id, last)
 			}
 			last = id
 		}

@@ -46,7 +46,7 @@ func TestRandomWorkerByTheEnvironment(t *testing.T) {
 		}
 		for _, w := range workers {
 			if !strings.HasSuffix(w, " (random, kept in "+path+")") {
-				t.Errorf("worker id %q, kept in %s?", w, path)
+				t.Errorf("worker id %q, want a random one kept in %s", w, path)
 			}
 		}
 		return workers, n.output()
@@ -59,13 +59,13 @@ func TestRandomWorkerByTheEnvironment(t *testing.T) {
 	os.Unsetenv("FLAKE_WORKER_ID")
 	os.Unsetenv("FLAKE_GENERATOR_2_WORKER_ID")
 	if second, output := life(); second != first || strings.Contains(output, made) {
-		t.Errorf("%s after %s: %s", second, first, output)
+		t.Errorf("worker ids %s after a restart, want %s: %s", second, first, output)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	if third, _ := life(); third[0] == first[0] || third[1] == first[1] || third[0] == third[1] {
-		t.Errorf("%s after %s, without the file", third, first)
+		t.Errorf("worker ids %s after the file was removed, and %s before; want all to differ", third, first)
 	}
 }
 

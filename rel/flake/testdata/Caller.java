@@ -45,7 +45,7 @@ public final class Caller {
         case "text":
             OtpErlangTuple text = (OtpErlangTuple) call("flake", get(62));
             want(text.elementAt(0), "ok");
-            want(((OtpErlangString) text.elementAt(1)).stringValue().matches("[0-9A-Za-z]{10,22}"), "a text in base 62");
+            want(((OtpErlangString) text.elementAt(1)).stringValue().matches("[0-9A-Za-z]{10,22}"), "text in base 62");
             break;
         case "unknown":
             want(call("flake", new OtpErlangAtom("hello")), "ok");
@@ -130,7 +130,7 @@ public final class Caller {
         connection.close();
     }
 
-    /** Links and unlinks the server, then links it again and kills it. */
+    /** Links to the server and unlinks from it, then links to it again and kills it. */
     private void watch() throws Exception {
         OtpErlangObject whereis = tuple(new OtpErlangAtom("call"), new OtpErlangAtom("erlang"), new OtpErlangAtom("whereis"),
             new OtpErlangList(new OtpErlangAtom("flake")), USER);

@@ -13,7 +13,7 @@ main() ->
     lists:foreach(fun(C) -> run(C, list_to_atom(Node)) end, Checks),
     halt(0).
 
-%% Loads the modules before the handshake, because the server does not wait long for that.
+%% Loads the modules of TLS before the handshake, because the server limits how long that may take.
 load_tls() ->
     [begin
          _ = application:load(App),
@@ -51,7 +51,7 @@ check("ping", _, N) ->
     pong = net_adm:ping(N);
 check("get", _, N) ->
     increasing([id(N) || _ <- lists:seq(1, 1000)]);
-%% Text in each base is the number between those before and after it.
+%% In each base, an id as text is between the ids before and after it.
 check("bases", _, N) ->
     [begin
          Before = id(N),
@@ -201,7 +201,7 @@ check("concurrent", _, N) ->
     Lists = parallel(200, fun() -> [id(N) || _ <- lists:seq(1, 50)] end),
     lists:foreach(fun increasing/1, Lists),
     200 * 50 = length(lists:usort(lists:append(Lists)));
-%% All calls are sent before an answer is read; the answers come in order.
+%% All calls are sent before an answer is read; the answers arrive in order.
 check("pipelined", _, N) ->
     Calls = lists:seq(1, 70000),
     [{flake, N} ! {'$gen_call', {self(), Call}, get} || Call <- Calls],
@@ -272,7 +272,7 @@ check("dynamic", [Node], _) ->
     id(N);
 check("refused", _, N) ->
     false = net_kernel:connect_node(N);
-%% The client library, asking for each id and with leases.
+%% The client library, with a call for each id and with leases.
 check("client", _, N) ->
     [begin
          {ok, _} = flake_client:start_link(Client, [{nodes, [N]}, {lease, Lease}]),
@@ -702,7 +702,7 @@ attempt(N) -> try call(N, get) catch exit:{Why, _} -> Why end.
 
 attempts(N, Times) -> [Id || {ok, <<Id:128>>} <- [attempt(N) || _ <- lists:seq(1, Times)]].
 
-%% A handshake that takes 7 s is refused. Then this machine was too busy, so it tries again.
+%% The server refuses a handshake that takes 7 s. This machine was then too busy, so the check tries again.
 connected(N) ->
     Begun = erlang:monotonic_time(millisecond),
     net_kernel:connect_node(N) orelse (erlang:monotonic_time(millisecond) - Begun >= 7000 andalso connected(N)).
@@ -834,7 +834,7 @@ until_stopped(File, Say) ->
         false -> Say(), timer:sleep(100), until_stopped(File, Say)
     end.
 
-%% Answers come in the order of the calls, and so do ids.
+%% Answers arrive in the order of the calls, and their ids ascend.
 ordered(Server) ->
     Calls = lists:zip(lists:seq(1, 6), [get, {get_many, 60000}, get, {get_binary, 300}, {get_many, 3}, get]),
     [Server ! {'$gen_call', {self(), Tag}, Call} || {Tag, Call} <- Calls],
@@ -845,7 +845,7 @@ ordered(Server) ->
 three_each([]) -> [];
 three_each([A, B, C | Rest]) -> [[A, B, C] | three_each(Rest)].
 
-%% A generator's texts, runs and times agree with its ids.
+%% A generator's text forms, runs and times agree with its ids.
 texts(Server, Octets) ->
     Call = fun(Request) -> {ok, Reply} = gen_server:call(Server, Request, infinity), Reply end,
     Id = Call(get),
@@ -881,7 +881,7 @@ apart([{First, Count} | [{Next, _} | _] = Rest]) when First + Count =< Next -> a
 apart([_]) -> ok;
 apart([]) -> ok.
 
-%% The results of Fun in many processes at once, or of several functions.
+%% The results of Fun in many processes at the same time, or of several functions, each in its own process.
 parallel(Processes, Fun) -> parallel(lists:duplicate(Processes, Fun)).
 
 parallel(Funs) ->

@@ -89,7 +89,7 @@ static int want(const ei_x_buff *x, int index, const char *text)
     return 0;
 }
 
-/* answers calls a server with a term, in the syntax of ei_x_format. */
+/* answers calls a server with a term, in the syntax of ei_x_format, and checks that text is the reply. */
 static int answers(char *server, const char *request, const char *text)
 {
     ei_x_buff q, x;
@@ -159,7 +159,7 @@ static int unknown(void)
     return ei_send_reg_encoded(fd, ei_self(&self), "nobody", "\203j", 2) < 0 ? fail("send") : ping();
 }
 
-/* listed requests ids as a list, and checks their number and their octets; 0: they are digits. */
+/* listed requests ids as a list, and checks their number and size; if octets is 0, the ids are digits. */
 static int listed(const char *request, int want, int octets)
 {
     ei_x_buff q, x;

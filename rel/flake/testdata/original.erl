@@ -1,4 +1,4 @@
-%% Stands in for boundary/flake: a server of the same name, state and answers, with a timer
+%% Stands in for boundary/flake: a server with the same name, state and answers, and a timer
 %% that saves the time in a dets file every second. It must compile on OTP 23.
 %%
 %%     erl -name flake@HOST -flake timestamp_path '"FILE"' -s original main -extra WORKER
@@ -22,8 +22,9 @@ init(timer) ->
     {ok, _} = timer:send_interval(1000, save),
     {ok, timer}.
 
-%% For tests: what the server does once a takeover has suspended it, another state, registered
-%% processes that answer nothing, and a heart that replaces the server before it answers.
+%% The tests' own requests. They set what the server does once a takeover has suspended it, replace
+%% its state, and register processes: some that answer nothing, and a heart that replaces the server
+%% before it answers.
 handle_call({trick, Trick}, _From, timer) ->
     {reply, application:set_env(flake, trick, Trick), timer};
 handle_call(heart, _From, timer) ->

@@ -139,7 +139,7 @@ func TestOtherShells(t *testing.T) {
 }
 
 // The manual page has only macros of man(7), and no text that looks like a macro. If groff is installed, it
-// gives no warning.
+// prints no warning.
 func TestMan(t *testing.T) {
 	page := Man(table(), "1.2", "makes - ids", []Section{{"SEE ALSO", "it"}})
 	for _, want := range []string{
