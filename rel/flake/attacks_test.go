@@ -188,7 +188,8 @@ func (a *attacker) reading() {
 	io.Copy(io.Discard, a)
 }
 
-// longest requests ids in their longest text form, with several calls at a time, and reads the replies.
+// longest requests ids in their longest text form, with several calls at a time, and reads the
+// replies.
 func (a *attacker) longest() {
 	request := etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxInline), int64(2)}
 	message := etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, a.ref(0)}, request}

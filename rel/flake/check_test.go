@@ -115,7 +115,8 @@ func TestCheckConfigFaults(t *testing.T) {
 	}
 }
 
-// -check-config works while the node runs, although the node's workers are claimed and its files locked.
+// -check-config works while the node runs, although the node's workers are claimed and its files
+// locked.
 func TestCheckConfigOfRunning(t *testing.T) {
 	n := startNode(t, "")
 	check := spawn(t, n.port, command, "-check-config", "-config", n.cmd.Args[slices.Index(n.cmd.Args, "-config")+1])

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The cookie can be set by a flag, the environment or ~/.erlang.cookie, in this order of precedence. It is
-// never shown.
+// The cookie can be set by a flag, the environment or ~/.erlang.cookie, in this order of
+// precedence. It is never shown.
 func TestCookieSources(t *testing.T) {
 	for _, tt := range []struct {
 		from      string

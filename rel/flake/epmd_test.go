@@ -100,8 +100,8 @@ func TestEPMDBeforeStart(t *testing.T) {
 	}
 }
 
-// Erlang nodes start Erlang's own EPMD, which exits while our EPMD has the port. Once ours has ended,
-// Erlang's is used.
+// Erlang nodes start Erlang's own EPMD, which exits while our EPMD has the port. Once ours has
+// ended, Erlang's is used.
 func TestEPMDLater(t *testing.T) {
 	t.Parallel()
 	first := startNode(t, "")

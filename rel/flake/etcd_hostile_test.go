@@ -55,7 +55,6 @@ func (e *hostileEtcd) begin(attack etcdAttack, of string) {
 	e.attack, e.of, e.count = attack, of, 0
 }
 
-// answers returns the number of hostile answers.
 func (e *hostileEtcd) answers() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,8 +101,8 @@ func otherPairs(w io.Writer, i int) error {
 	return err
 }
 
-// No answer from etcd makes a node use much memory while it runs or starts, or end other than as
-// configured if startup times out.
+// Whatever etcd answers, a node uses little memory, both at startup and later, and startup ends
+// after etcd.start_timeout.
 func TestHostileMemoryOfEtcd(t *testing.T) {
 	t.Parallel()
 	member := etcdtest.Start(t, 1).Endpoints()[0]

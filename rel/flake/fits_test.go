@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// checked runs flake check until etcd answers in time. The exit status and the codes of the findings must
-// be as given. Unless a node is running, no file may change.
+// checked runs flake check until etcd answers in time. The exit status and the codes of the
+// findings must be as given. Unless a node is running, no file may change.
 func checked(t *testing.T, config string, running bool, status int, codes ...host.Code) (r host.Report) {
 	t.Helper()
 	before := contents(t, filepath.Dir(config))

@@ -25,7 +25,8 @@ const (
 	fleetNumbers = 6
 	fleetCallers = 4 // Erlang nodes
 
-	// settled is the interval at which callers report their answers, and so how late settle may return.
+	// settled is the interval at which callers report their answers, and so how late settle may
+	// return.
 	settled = 100 * time.Millisecond
 )
 
@@ -264,7 +265,7 @@ func (f *trial) follower() *etcdtest.Member {
 func (f *trial) crashAndStop(n *trialNode) {
 	n.end(syscall.SIGKILL)
 	n.start()
-	n.await("  HTTP ") // it has ids
+	n.await("  HTTP ") // it hands out ids
 	if status := n.end(syscall.SIGTERM); status != 0 {
 		f.t.Errorf("exit status %d", status)
 	}

@@ -89,7 +89,7 @@ func (a *attacker) forge(size int) {
 	}
 }
 
-// countedWrites counts records: each is one write.
+// countedWrites counts TLS records: crypto/tls writes each with one call of Write.
 type countedWrites struct {
 	net.Conn
 	n uint64

@@ -53,8 +53,9 @@ func startPlain(t *testing.T, node string) *flakeNode {
 	return startCommand(t, command, "", node)
 }
 
-// TestHostileMemory attacks the command with several peers at a time. The command serves others during and after the
-// attack, and needs little memory. This command attacks on more connections, for longer:
+// TestHostileMemory attacks the command with several peers at a time. The command serves others
+// during and after the attack, and needs little memory. To attack on more connections and for
+// longer:
 //
 //	go test -v -parallel 1 -run 'TestHostileMemory$' ./rel/flake -hostile.conns=10000 -hostile.time=15s
 func TestHostileMemory(t *testing.T) {
@@ -185,7 +186,7 @@ func (a *attacker) lookup(name etf.Atom) (etf.Pid, bool) {
 	return pid, ok && err == nil
 }
 
-// latencies are how long calls took.
+// latencies are the durations of calls.
 type latencies []time.Duration
 
 func (l latencies) String() string {

@@ -47,8 +47,8 @@ func (m manager) want(pattern string) (message string, before []string) {
 	}
 }
 
-// The service manager is told about startup, ids, a reload and shutdown, even if nothing but the watchdog
-// takes ids.
+// The node reports startup, ids, a reload and shutdown to the service manager, even if nothing but
+// the watchdog takes ids.
 func TestNotify(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{"a path": filepath.Join(t.TempDir(), "notify"), "an abstract socket": "@flake-notify-" + freePort(t)} {

@@ -73,8 +73,8 @@ func buildAndRun(m *testing.M) (code int, err error) {
 	if err := buildRace(command, "."); err != nil {
 		return 0, err
 	}
-	// HOME is replaced, because programs without a cookie of their own must not read the tester's. Builds still use
-	// the tester's Go caches.
+	// HOME is replaced, because programs without a cookie of their own must not read the tester's.
+	// Builds still use the tester's Go caches.
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
 		dir, err := exec.Command("go", "env", name).Output()
 		if err != nil {
@@ -99,7 +99,8 @@ func buildRace(path, pkg string) error {
 	return compile(args...)
 }
 
-// compile runs a compiler. Commands built from Go do not read the configuration installed on this machine.
+// compile runs a compiler. If it builds flake, that flake does not read the configuration installed
+// on this machine.
 func compile(command ...string) error {
 	if command[0] == "go" {
 		command = slices.Insert(command, 2, "-ldflags=-X=github.com/flake-go/flake/rel/flake/cli.Installed=/none")

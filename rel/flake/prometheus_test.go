@@ -54,8 +54,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// A Prometheus that scrapes a node answers each query of the dashboard and accepts the alerts, and none of
-// them fires.
+// A Prometheus that scrapes a node answers each query of the dashboard and accepts the alerts, and
+// none of them fires.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	n, node := startHTTP(t, command)
@@ -138,7 +138,8 @@ func everything(t *testing.T) *idhttp.Server {
 	return idhttp.New(o)
 }
 
-// queriesOf returns the queries of the dashboard. Its keys are the title of the panel and the query's id.
+// queriesOf returns the queries of the dashboard. Its keys are the title of the panel and the
+// query's id.
 func queriesOf(t *testing.T) map[string]string {
 	t.Helper()
 	source := readFile(t, "../files/grafana.json")

@@ -19,8 +19,7 @@ type reloaded struct {
 	logs int    // bytes of its output that next has searched
 }
 
-// hangUp writes the configuration, sends SIGHUP, and returns the line of the log that
-// has the text.
+// hangUp writes the configuration, sends SIGHUP, and returns what next returns.
 func (r *reloaded) hangUp(node, text string) string {
 	r.t.Helper()
 	writeFile(r.t, r.path, node+r.head)
@@ -28,7 +27,7 @@ func (r *reloaded) hangUp(node, text string) string {
 	return r.next(text)
 }
 
-// next waits for the next line of the log that has the text.
+// next waits for the next log line that contains text, and returns the line from text on.
 func (r *reloaded) next(text string) (found string) {
 	r.t.Helper()
 	await(r.t, text, func() bool {

@@ -20,7 +20,6 @@ type sharedNode struct {
 	host string
 }
 
-// sharedCookie is the cookie of a sharedNode.
 const sharedCookie = "S3CRET"
 
 func startShared(t *testing.T) *sharedNode {
@@ -125,8 +124,8 @@ func TestSharedAddress(t *testing.T) {
 	n.erlComes()()
 }
 
-// As many handshakes as are just within the limit do not end each other, although the node delays this address
-// for wrong cookies, and some callers are silent.
+// Concurrent handshakes, slightly fewer than the limit, do not end each other, although the node
+// delays this address for wrong cookies, and some callers are silent.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	const callers, silent, most = 1020, 20, 3 * 1020

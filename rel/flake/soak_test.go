@@ -28,7 +28,7 @@ import (
 var soakTime = flag.Duration("soak.time", 2*time.Minute, "how long TestSoak runs")
 
 // TestSoak runs two nodes through an operator's day in fast motion. At the end, the node that was never
-// stopped uses no more resources than earlier, and no id has repeated.
+// stopped uses no more resources than early in the test, and no id has repeated.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t)
@@ -69,7 +69,7 @@ var day = []struct {
 	name   string
 	happen func(s *soak)
 }{
-	{"an Erlang node comes, calls and leaves", (*soak).visit},
+	{"an Erlang node connects, calls and leaves", (*soak).visit},
 	{"EPMD is restarted", (*soak).restartEPMD},
 	{"the clock is set ahead, and back", func(s *soak) { s.step(2 * time.Second); s.step(0) }},
 	{"a node is killed", func(s *soak) { s.restart(syscall.SIGKILL) }},
@@ -329,8 +329,8 @@ func (s *soak) sample(ctx context.Context) {
 	}
 }
 
-// judge fails the test if the use of a resource grows from the second quarter of the run to the last by more than the
-// resource's spare. It plots all samples.
+// judge fails the test if the use of a resource grows from the second quarter of the run to the
+// last by more than the resource's spare. It plots all samples.
 func (s *soak) judge(took time.Duration) {
 	quarter := len(s.samples) / 4
 	if quarter == 0 {

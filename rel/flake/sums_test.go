@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// The attacks in this file add up over connections.
+// Each attack in this file is small on one connection, and adds up over many.
 
 // watches sets several hundred monitors or links.
 func (a *attacker) watches() {
@@ -51,7 +51,7 @@ func (a *attacker) setAndRemoved() {
 func (a *attacker) handled() {
 	a.frame(a.control(19, a.self, etf.Atom("nobody"), a.ref(0)))
 	a.flush()
-	last := []byte("noproc") // its exit reason
+	last := []byte("noproc") // the reason in the answer to that monitor
 	b := make([]byte, 64<<10)
 	for rest := 0; ; {
 		n, err := a.Read(b[rest:])

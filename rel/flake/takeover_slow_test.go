@@ -72,8 +72,9 @@ func (o *originalNode) tell(server etf.Atom, request etf.Term) {
 	}
 }
 
-// tooSlow waits until the command ends, and reports whether it failed because the machine was too slow to take over in
-// the time for which the original may be suspended. The original then continues, and the test tries again.
+// tooSlow waits until the command ends, and reports whether it failed because the machine was too
+// slow to take over in the time for which the original may be suspended. The original then
+// continues, and the test tries again.
 func (p *process) tooSlow() bool {
 	return p.wait() == exitFailure && late.MatchString(p.output())
 }

@@ -127,8 +127,9 @@ func (o *originalNode) mustContinue(what string) {
 	}
 }
 
-// TestTakeover tries takeovers that must fail, and then takes over from the original while an Erlang node calls
-// it. Calls may fail only during the last takeover, and each caller's connection ends once.
+// TestTakeover tries takeovers that must fail, and then takes over from the original while an
+// Erlang node calls it. Calls may fail only during the last takeover, and each caller's connection
+// ends once.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	o := startOriginal(t)

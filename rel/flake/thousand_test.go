@@ -31,8 +31,8 @@ const (
 	few = beams + 10
 )
 
-// TestThousandCallers connects many nodes, which then all call at the same time. It measures the figures
-// in docs/figures.md:
+// TestThousandCallers connects many nodes, which then all call at the same time. It measures the
+// figures in docs/figures.md:
 //
 //	go test -v -run TestThousandCallers ./rel/flake
 //	go test -v -run TestThousandCallers ./rel/flake -callers=10000 -callers.quiet=30s

@@ -27,8 +27,8 @@ var (
 
 // TestTogether attacks the command in many ways at the same time, while an Erlang node calls it
 // from 32 processes and leases from four, and other nodes come and go. All calls are
-// answered, and when the attackers have gone, everything is as before. This command checks what
-// the node promises:
+// answered, and when the attackers have gone, everything is as before. To check what the node
+// promises:
 //
 //	go test -v -run TestTogether ./rel/flake -attack.time=2m -attack.bound=2s -attack.percent=100
 func TestTogether(t *testing.T) {
@@ -40,7 +40,7 @@ func TestTogether(t *testing.T) {
 	n := startCommand(t, command, "", fmt.Sprintf("max_connections = %d\n[http]\nlisten = %q\n", mostTogether, address))
 	t.Setenv("ERL_EPMD_PORT", n.port)
 	served(t, n)
-	before := n.state(t) // nobody stays connected
+	before := n.state(t) // nobody is connected
 	ids := t.TempDir()
 	caller := spawnErl(t, n.port, []string{"-name", "caller@127.0.0.1", "+S", "1:1"},
 		fmt.Sprintf("honest=%s,%d,%d", ids, siegeTime.Milliseconds()+1000, attackBound.Milliseconds()))

@@ -71,9 +71,9 @@ func TestRollingUpgrade(t *testing.T) {
 		upgrades, upgradeCallers, g.ids, g.twice, g.gap, g.gapOfAll)
 }
 
-// An upgraded node makes ids above the mark of an earlier build, even if that mark is ahead of the clock because the
-// node was killed. After a downgrade, the node refuses the file. Once the file is moved away, the node's ids are above
-// all earlier ones.
+// An upgraded node makes ids above the mark of an earlier build, even if that mark is ahead of the
+// clock because the node was killed. After a downgrade, the node refuses the file. Once the file is
+// moved away, the node's ids are above all earlier ones.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	config := configFile(t, fmt.Sprintf("cookie = %q\nepmd = \"off\"", cookie))

@@ -26,8 +26,8 @@ type Flags struct {
 	installed string        // see Identify
 }
 
-// Installed is the path of the configuration file that the deb and rpm packages install. Tests build
-// commands with a different path.
+// Installed is the path of the configuration file that the deb and rpm packages install. Tests
+// build commands with a different path.
 var Installed = "/etc/flake/sys.toml"
 
 // NewFlags returns an empty set of flags.
@@ -38,8 +38,8 @@ func NewFlags() *Flags {
 	return f
 }
 
-// Identify adds the flags that identify the node; most commands have them. If no flag names a node, the
-// configuration file at installed does, if it exists. installed may be empty.
+// Identify adds the flags that identify the node; most commands have them. If no flag names a node,
+// the configuration file at installed does, if it exists. installed may be empty.
 func (f *Flags) Identify(installed string) {
 	f.installed = installed
 	without := "the defaults apply"

@@ -22,7 +22,7 @@ import (
 // getBatch is how many ids Get requests in one call.
 const getBatch = 10_000
 
-// canonical is the value of -base for the text that a format itself defines.
+// canonical is the value of -base for the text form that a format itself defines.
 const canonical = "canonical"
 
 // Get gets ids from a running node and prints one per line.

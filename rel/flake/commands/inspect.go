@@ -217,7 +217,7 @@ func word(r inspect.Reading) bool {
 	return r.InBase() && r.Milli-start < uint64(24*time.Hour/time.Millisecond)
 }
 
-// shownOfText is the number of bytes shown of a text that is not an id.
+// shownOfText is the number of bytes shown of an input that is not an id.
 const shownOfText = 100
 
 func (v *inspector) formats() string {

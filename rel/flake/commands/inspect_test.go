@@ -66,7 +66,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// inspect shows the likeliest reading of each text, and what else it may be.
+// inspect shows the likeliest reading of each input, and what else it may be.
 func TestInspectTexts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sys.toml")
 	os.WriteFile(file, []byte("[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nepoch = "+

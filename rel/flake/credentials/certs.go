@@ -153,7 +153,7 @@ func readPool(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// maxFile bounds the bytes of a PEM file. All public CAs together have about 200 KB.
+// maxFile limits the size of a PEM file in bytes. All public CAs together have about 200 KB.
 const maxFile = 1 << 20
 
 // ReadPEM reads a PEM file. Errors begin with key.

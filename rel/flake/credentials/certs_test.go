@@ -101,7 +101,6 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// replace replaces a certificate and its key with new ones.
 func replace(t *testing.T, ca *certstest.CA, cert, key, name string) {
 	newCert, newKey := ca.Issue(name, "localhost")
 	for from, to := range map[string]string{newCert: cert, newKey: key} {

@@ -95,8 +95,8 @@ func TestHandNumbered(t *testing.T) {
 	}
 }
 
-// A rehearsal, like startup, leaves etcd alone if no number is from etcd: [etcd] may be there only for the command
-// flake workers.
+// A rehearsal, like startup, leaves etcd alone if no number is from etcd: [etcd] may be there only
+// for the command flake workers.
 func TestRehearseWithoutNumbers(t *testing.T) {
 	cfg := config.Default()
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")

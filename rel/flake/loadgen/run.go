@@ -289,8 +289,8 @@ func (r *run) percentile(times []time.Duration, part float64) time.Duration {
 	return 0
 }
 
-// roundUp sets all bits of d except the highest 7 to 1, so that there are few different times, and percentiles are
-// at most 1.6 % too large.
+// roundUp sets all bits of d except the highest 7 to 1, so that there are few different times, and
+// percentiles are at most 1.6 % too large.
 func roundUp(d time.Duration) time.Duration {
 	return d | (1<<max(bits.Len64(uint64(d))-7, 0) - 1)
 }

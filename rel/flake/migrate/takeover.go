@@ -136,7 +136,7 @@ func (t *takeoverFlags) connect(ctx context.Context) (*Handover, error) {
 	}
 	if err = h.read(ctx); err != nil {
 		err = fmt.Errorf("node %s: %w", h.Node, err)
-	} else if h.mark == "" { // named in the configuration, since a service's default path may differ
+	} else if h.mark == "" { // written to the configuration, since a service's default path may differ
 		h.mark, err = cli.TimestampPath()
 	}
 	if err != nil {

@@ -334,8 +334,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// A file that another file names is looked for in Erlang's order: first next to a sys.config and then in the working
-// directory, or the reverse for a vm.args. An absolute path is used as it is.
+// A file that another file names is looked for in Erlang's order: first next to a sys.config and
+// then in the working directory, or the reverse for a vm.args. An absolute path is used as it is.
 func TestFolders(t *testing.T) {
 	for _, tt := range []struct{ named, where, sysConfig, vmArgs string }{
 		{"more", "beside", "beside", "beside"},

@@ -45,7 +45,8 @@ func NewChoice(f *cli.Flags, preferHTTP bool) Choice {
 	}
 }
 
-// Web returns a client of the node's HTTP door if the flags or the configuration choose HTTP, otherwise nil.
+// Web returns a client of the node's HTTP door if the flags or the configuration choose HTTP,
+// otherwise nil.
 func (w *Choice) Web(cfg config.HTTP) (*Web, error) {
 	_, unset := urlOf(cfg)
 	switch {
@@ -122,8 +123,9 @@ func newWeb(cfg config.HTTP, at string) (w *Web, err error) {
 	return w, nil
 }
 
-// hereOnly reports whether a URL's host always means this machine, whatever the resolver answers. For some
-// of these hosts, net/http would send the request, with its token, to the proxy that the environment names.
+// hereOnly reports whether a URL's host always means this machine, whatever the resolver answers.
+// For some of these hosts, net/http would send the request, with its token, to the proxy that the
+// environment names.
 func hereOnly(name string) bool {
 	ip, err := netip.ParseAddr(name)
 	return host.IsLoopback(name) || strings.HasSuffix(strings.ToLower(name), ".localhost") ||
@@ -175,8 +177,7 @@ type refused struct {
 
 func (r refused) Error() string { return fmt.Sprintf("the node answered %d: %s", r.status, r.detail) }
 
-// maxReport is the maximum size of a report in bytes.
-const maxReport = 1 << 20
+const maxReport = 1 << 20 // bytes
 
 func (w *Web) get(ctx context.Context, path string) ([]byte, error) {
 	at, err := url.JoinPath(w.URL, path)

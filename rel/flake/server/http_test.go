@@ -70,7 +70,7 @@ func TestTaken(t *testing.T) {
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
 	cfg.Flake.Random, cfg.Flake.Options = false, formats.Options{"worker_id": 0x030100<<24 | int64(os.Getpid()&(1<<24-1))}
 	taken := l.Addr().String()
-	for want, set := range map[string]func(){ // all but the first show that the file and the worker id were released
+	for want, set := range map[string]func(){ // all but the first also show that the file and the worker id were released
 		"http.listen: listen tcp4 " + taken:       func() { cfg.HTTP.Listen = taken },
 		"http.metrics: listen tcp4 " + taken:      func() { cfg.HTTP.Listen, cfg.HTTP.Metrics = "127.0.0.1:0", taken },
 		"node.listen: node taken@127.0.0.1: list": func() { cfg.Node.Listen = taken },

@@ -8,8 +8,8 @@ import (
 	"github.com/flake-go/flake/node"
 )
 
-// The limit grows with the number of connections, because the collector would run all the time if the limit were below
-// what they hold. It is never above the container's limit.
+// The limit grows with the number of connections, because the collector would run all the time if
+// the limit were below what they hold. It is never above the container's limit.
 func TestMemoryFor(t *testing.T) {
 	for _, test := range []struct {
 		connections     int

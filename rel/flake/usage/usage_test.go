@@ -53,7 +53,7 @@ func TestHelp(t *testing.T) {
 		"flake do [this NUMBER | that-one]\n\nflake do does it.\n",
 		"flake help [COMMAND]\n\nflake help shows help.\n",
 	} {
-		spaces := regexp.MustCompile(`  +`) // how wide the table is
+		spaces := regexp.MustCompile(`  +`) // the widths of columns do not matter
 		got := Help(all, &all[i])
 		if got, want := spaces.ReplaceAllString(got, "  "), spaces.ReplaceAllString(want, "  "); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
