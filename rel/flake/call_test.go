@@ -74,8 +74,8 @@ func TestWrongCookie(t *testing.T) {
 		n.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "wrong"}, "refused")
 	}
 	n.erl(nil, "get")
-	await(t, "all are logged", func() bool { return strings.Count(n.output(), "wrong cookie") >= attempts })
+	await(t, "all attempts are logged", func() bool { return strings.Count(n.output(), "wrong cookie") >= attempts })
 	if got := strings.Count(n.output(), "wrong cookie"); got != attempts {
-		t.Errorf("logged %d times, want %d, once per attempt", got, attempts)
+		t.Errorf("the wrong cookie was logged %d times, want %d, once per attempt", got, attempts)
 	}
 }

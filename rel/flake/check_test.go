@@ -63,7 +63,7 @@ token_file = "DIR/token"
 		t.Errorf("exit status %d, %s\ngot\n%swant\n%s", code, stderr, stdout, want)
 	}
 	if strings.Contains(stdout, "S3CRET") {
-		t.Error("a secret is shown")
+		t.Error("the output contains a secret")
 	}
 	made, err := filepath.Glob(filepath.Join(dir, "timestamp*"))
 	if err != nil || len(made) > 0 {

@@ -47,7 +47,7 @@ func TestClients(t *testing.T) {
 			for _, line := range lines {
 				id, err := flake.ParseBase(line, 36)
 				if err != nil || id.Compare(last) <= 0 {
-					t.Fatalf("%v after %v, %v", line, last, err)
+					t.Fatalf("got the id %v after %v, %v", line, last, err)
 				}
 				last = id
 			}

@@ -34,10 +34,10 @@ func TestCookieSources(t *testing.T) {
 				t.Error("flake get failed")
 			}
 			if from := n.await("  cookie     from "); !strings.HasSuffix(from, tt.from) {
-				t.Errorf("from %s, want %s", from, tt.from)
+				t.Errorf("the cookie is from %s, want %s", from, tt.from)
 			}
 			if strings.Contains(n.output()+get.output(), "S3CRET") {
-				t.Error("the cookie is shown")
+				t.Error("the output contains the cookie")
 			}
 		})
 	}

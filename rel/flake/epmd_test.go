@@ -86,7 +86,7 @@ func TestEPMDStarted(t *testing.T) {
 	}
 	p.signal(syscall.SIGTERM)
 	p.wait()
-	await(t, "unregistered", func() bool { return len(epmdNames(t, port)) == 0 })
+	await(t, "the node is unregistered", func() bool { return len(epmdNames(t, port)) == 0 })
 }
 
 // While startup waits, here for etcd, other nodes can use its EPMD.
@@ -96,7 +96,7 @@ func TestEPMDBeforeStart(t *testing.T) {
 	n := spawn(t, port, command, "-noinput", "-config", etcdConfig(t, []string{"127.0.0.1:" + freePort(t)}, etcdHold, ""))
 	n.awaitText("waiting for a worker id")
 	if names := epmdNames(t, port); len(names) > 0 {
-		t.Errorf("registered: %q", names)
+		t.Errorf("names registered before the node started: %q", names)
 	}
 }
 

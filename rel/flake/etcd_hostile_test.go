@@ -124,7 +124,7 @@ func TestHostileMemoryOfEtcd(t *testing.T) {
 	check := func(t *testing.T, n *flakeNode, before int, what, of string) {
 		t.Helper()
 		front.begin(hostileAnswers[what], of)
-		await(t, "answers", func() bool { return front.answers() > 2 })
+		await(t, "the node reads hostile answers", func() bool { return front.answers() > 2 })
 		peak := memory(t, n, "VmHWM")
 		t.Logf("%s, of %q: %d kB, %+d kB at most", what, of, before, peak-before)
 		if (peak-before)<<10 > mayGrow {

@@ -43,7 +43,7 @@ func TestFewFiles(t *testing.T) {
 		await(t, "the time is saved", func() bool { return timestamp() != before })
 		reply, err := caller.Call(t.Context(), "flake", etf.Atom("get"))
 		if answer, ok := reply.(etf.Tuple); !ok || len(answer) != 2 || answer[0] != etf.Atom("ok") {
-			t.Errorf("a call: %v, %v", reply, err)
+			t.Errorf("a call failed: %v, %v", reply, err)
 		}
 	}
 	if strings.Contains(n.output(), "cannot be saved") {

@@ -45,7 +45,7 @@ func checked(t *testing.T, config string, running bool, status int, codes ...hos
 		return true
 	})
 	if after := contents(t, filepath.Dir(config)); !running && after != before {
-		t.Fatalf("the folder had %s, and has %s", before, after)
+		t.Fatalf("the folder changed from %s to %s", before, after)
 	}
 	return r
 }
@@ -143,7 +143,7 @@ func TestCheckEtcd(t *testing.T) {
 	before := entryOf(1)
 	resumes("after a kill", false)
 	if after := entryOf(1); after != before {
-		t.Errorf("etcd had %+v, and has %+v", before, after)
+		t.Errorf("the entry in etcd changed from %+v to %+v", before, after)
 	}
 	n = start()
 	if entryOf(2).Number != number {

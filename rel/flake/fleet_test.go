@@ -302,7 +302,7 @@ func (f *trial) entries() (all []entry) {
 // workers runs flake workers until etcd answers in time.
 func (f *trial) workers(args ...string) (out string) {
 	f.t.Helper()
-	await(f.t, "flake workers", func() bool {
+	await(f.t, "flake workers succeeds", func() bool {
 		text, err := exec.Command(f.command, append([]string{"workers", "-config", f.nodes[0].config}, args...)...).CombinedOutput()
 		if out = string(text); err != nil {
 			f.t.Log(out)

@@ -62,7 +62,7 @@ func TestGenerateMadeUp(t *testing.T) {
 	}
 	mark := filepath.Join(t.TempDir(), "mark")
 	if first, second := workerOf("-mark", mark), workerOf("-mark", mark); first != second {
-		t.Errorf("workers %s and %s with the same file", first, second)
+		t.Errorf("two runs with the same file have the workers %s and %s", first, second)
 	}
 	if first, second := workerOf(), workerOf(); first == second {
 		t.Errorf("two runs without a mark have the same worker, %s", first)

@@ -53,11 +53,11 @@ func TestGenerated(t *testing.T) {
 		}
 		for _, c := range described() {
 			if !strings.Contains(text, c.Name) {
-				t.Errorf("%s: no %s", of, c.Name)
+				t.Errorf("%s does not contain %s", of, c.Name)
 			}
 			c.Flags.VisitAll(func(f *flag.Flag) {
 				if !regexp.MustCompile(`(-|-o )\b` + f.Name + `\b`).MatchString(text) {
-					t.Errorf("%s: no -%s", of, f.Name)
+					t.Errorf("%s does not contain -%s", of, f.Name)
 				}
 			})
 		}

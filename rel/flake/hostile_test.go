@@ -173,7 +173,7 @@ func untilClosed(t *testing.T, c net.Conn) {
 	c.SetReadDeadline(time.Now().Add(patience)) // from now, because other checks may have taken long
 	var timeout net.Error
 	if _, err := io.Copy(io.Discard, c); errors.As(err, &timeout) && timeout.Timeout() {
-		t.Errorf("%s: not closed by the node", c.LocalAddr())
+		t.Errorf("the node did not close the connection from %s", c.LocalAddr())
 	}
 	c.Close()
 }

@@ -53,7 +53,7 @@ func TestKillNine(t *testing.T) {
 		total += len(all)
 	}
 	if total == 0 {
-		t.Error("no ids")
+		t.Error("no ids were collected")
 	}
 	t.Logf("%d ids in %d lives", total, *kills)
 }

@@ -54,7 +54,7 @@ func TestLeasingKilled(t *testing.T) {
 	for range max(*kills/3, 1) {
 		n := spawn(t, port, command, "-noinput", "-config", config)
 		before := taken.Load()
-		await(t, "ids", func() bool { return taken.Load() > before })
+		await(t, "callers get ids", func() bool { return taken.Load() > before })
 		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // kill at a random moment
 		n.signal(syscall.SIGKILL)
 		n.wait()

@@ -122,7 +122,7 @@ func TestHostileMemory(t *testing.T) {
 				peak := memory(t, n, "VmHWM")
 				t.Logf("%d kB, %+d kB at most, %d descriptors; %v", before, peak-before, files, took)
 				if (peak-before)<<10 > mayGrow+mayGrowPerConnection*max(conns-mayGrowConnections, 0)+kind.perTLS*conns {
-					t.Errorf("%d kB at the start, %d at most", before, peak)
+					t.Errorf("resident memory grew from %d to %d kB", before, peak)
 				}
 			})
 		}
@@ -277,7 +277,7 @@ func served(t *testing.T, n *flakeNode) {
 			continue
 		}
 		if err != nil {
-			t.Fatalf("not admitted: %v", err)
+			t.Fatalf("a new caller was not admitted: %v", err)
 		}
 		reply, err := c.Call(ctx, "flake", etf.Atom("get"))
 		c.Close()
@@ -286,7 +286,7 @@ func served(t *testing.T, n *flakeNode) {
 		}
 		// flake may have been killed, and be restarting.
 		if ctx.Err() != nil {
-			t.Fatalf("not served: %v, %v", reply, err)
+			t.Fatalf("a new caller was not served: %v, %v", reply, err)
 		}
 	}
 }

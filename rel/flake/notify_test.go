@@ -68,7 +68,7 @@ func TestNotify(t *testing.T) {
 			var at int64
 			fmt.Sscanf(message, "RELOADING=1\nMONOTONIC_USEC=%d", &at)
 			if at < begun.Microseconds() || at > nanotime().Microseconds() {
-				t.Errorf("reloading at %d us, after %d", at, begun.Microseconds())
+				t.Errorf("MONOTONIC_USEC is %d, want a time after the signal, at %d, and before now", at, begun.Microseconds())
 			}
 			m.want("READY=1\nSTATUS=the configuration was reloaded")
 			p.signal(syscall.SIGTERM)
@@ -125,7 +125,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("/readyz before SIGTERM: status %d", status)
 	}
 	p.signal(syscall.SIGTERM)
-	await(t, "it is not ready", func() bool {
+	await(t, "/readyz reports that the node is stopping", func() bool {
 		status, body := fetch(t, client, url+"readyz", "")
 		return status == http.StatusServiceUnavailable && strings.Contains(body, "stopping")
 	})

@@ -105,7 +105,7 @@ func awaitGoroutines(t *testing.T, want int) {
 			t.Logf("%s", stacks[:runtime.Stack(stacks, true)])
 		}
 	}()
-	await(t, "goroutines gone", func() bool { return runtime.NumGoroutine() <= want })
+	await(t, "goroutines have ended", func() bool { return runtime.NumGoroutine() <= want })
 }
 
 // The node ignores a peer that falsely reports the end of one of the node's processes. The server survives the end of
@@ -132,7 +132,7 @@ func TestForgedEnds(t *testing.T) {
 	runChecks(t, port, nil, "get", "servers", "functions", "link="+pid(t, s))
 	for i, name := range names {
 		if got := termOf(t, s, name); got != pids[i] {
-			t.Errorf("%s is %v, and was %v", name, got, pids[i])
+			t.Errorf("%s has the pid %v, want %v", name, got, pids[i])
 		}
 	}
 	runChecks(t, port, nil, "kill="+pid(t, s)) // its supervisor still restarts it

@@ -185,7 +185,7 @@ func (s *soak) take(ctx context.Context, ids *client.IDs[flake.ID], mortal bool)
 		case err != nil && mortal:
 			s.refuse("away")
 		case err != nil:
-			s.t.Errorf("a call: %v", err)
+			s.t.Errorf("a call failed: %v", err)
 			return
 		}
 		for _, run := range runs {

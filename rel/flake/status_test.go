@@ -57,7 +57,7 @@ func TestStatus(t *testing.T) {
 	}
 	usual, _, _ := called(t, "status", "-config", file)
 	if !strings.Contains(usual, "connected nodes") {
-		t.Errorf("not over HTTP: %s", usual)
+		t.Errorf("status did not use HTTP: %s", usual)
 	}
 	other, _ := certstest.NewCA(t, "other").Issue("http", "flake.example.com")
 	text := readFile(t, file)

@@ -120,7 +120,7 @@ func (o *originalNode) fails(what string, env, flags string, status int, want st
 func (o *originalNode) mustContinue(what string) {
 	o.t.Helper()
 	if _, err := o.call("flake", etf.Atom("anything")); err != nil {
-		o.t.Fatalf("%s: the original: %v", what, err)
+		o.t.Fatalf("%s: the original does not answer: %v", what, err)
 	}
 	if now := o.list(); !slices.Equal(now, o.files) {
 		o.t.Errorf("%s: the folder has %q, want %q as before", what, now, o.files)

@@ -121,7 +121,7 @@ func TestTLSRefused(t *testing.T) {
 			n, _ := startTLSNode(t, tt.table)
 			n.erl(tt.caller, "refused")
 			const message = "connection refused"
-			await(t, "logged", func() bool { return strings.Contains(n.output(), message) })
+			await(t, "the refusal is logged", func() bool { return strings.Contains(n.output(), message) })
 			if out := n.output(); strings.Count(out, message) != 1 || !strings.Contains(out, tt.want) {
 				t.Errorf("logged %s\nwant once: %s", out, tt.want)
 			}
@@ -181,7 +181,7 @@ func TestTLSReload(t *testing.T) {
 	touch(t, ca, 3*time.Hour)
 	mustGet()
 	if got := strings.Count(n.output(), "cannot use the changed TLS files"); got != 1 {
-		t.Errorf("logged %d times, want once", got)
+		t.Errorf("the error was logged %d times, want once", got)
 	}
 	n.cmd.Process.Signal(os.Interrupt)
 	n.wait()

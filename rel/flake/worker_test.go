@@ -54,7 +54,7 @@ func TestRandomWorkerByTheEnvironment(t *testing.T) {
 	const made = "chose a random worker id"
 	first, output := life()
 	if strings.Count(output, made) != len(first) {
-		t.Errorf("not logged once per worker id: %s", output)
+		t.Errorf("the log does not have one line for each chosen worker id: %s", output)
 	}
 	os.Unsetenv("FLAKE_WORKER_ID")
 	os.Unsetenv("FLAKE_GENERATOR_2_WORKER_ID")

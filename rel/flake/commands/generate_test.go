@@ -25,7 +25,7 @@ func TestGenerateMemory(t *testing.T) {
 		}
 	})
 	if allocations > 20 {
-		t.Errorf("%v allocations", allocations)
+		t.Errorf("%v allocations, want at most 20", allocations)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%+v: ClientAuth %v, InsecureSkipVerify %v", tt, c.ClientAuth, c.InsecureSkipVerify)
 		}
 		if c.MinVersion != tls.VersionTLS12 {
-			t.Errorf("MinVersion %x", c.MinVersion)
+			t.Errorf("MinVersion %x, want TLS 1.2", c.MinVersion)
 		}
 	}
 }

@@ -103,7 +103,7 @@ func TestReserveMeetsMove(t *testing.T) {
 		}
 		for end := time.Now().Add(time.Minute); ids.ids.Get() == first; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatal("no next number")
+				t.Fatal("the generator got no next number")
 			}
 		}
 		return flake.ErrClosed
@@ -116,7 +116,7 @@ func TestReserveMeetsMove(t *testing.T) {
 	}
 	ids.ids.Get().(*reserving).reserve = func() error { return flake.ErrClosed }
 	if _, err := ids.Reserve(t.Context(), 1, 0); !errors.Is(err, flake.ErrClosed) {
-		t.Errorf("after the end: %v", err)
+		t.Errorf("after Close: %v", err)
 	}
 }
 

@@ -193,7 +193,7 @@ func TestLatency(t *testing.T) {
 	slices.Sort(all)
 	times := slices.Sorted(maps.Keys(r.times))
 	if len(times) > 1500 {
-		t.Errorf("%d different times", len(times))
+		t.Errorf("%d different times, want at most 1500", len(times))
 	}
 	for part, i := range map[float64]int{0.0001: 0, 0.5: 4999, 0.9: 8999, 0.99: 9899, 0.999: 9989, 1: 9999} {
 		if got, want := r.percentile(times, part), all[i]; got < want || got > want+want/64+1 {
@@ -232,13 +232,13 @@ func TestSeen(t *testing.T) {
 		}
 		s.settle()
 		if s.compared != all || s.twice != twice || (twice > 0) != (s.example != formats.Number{}) {
-			t.Fatalf("%d of %d twice, want %d of %d", s.twice, s.compared, twice, all)
+			t.Fatalf("%d of %d ids repeated, want %d of %d", s.twice, s.compared, twice, all)
 		}
 		kept := uint64(0)
 		for i, span := range s.spans {
 			kept += span.count()
 			if i > 0 && span.first.Lo <= s.spans[i-1].last.Lo+1 {
-				t.Fatalf("not sorted, or not joined: %v", s.spans)
+				t.Fatalf("the spans are not sorted, or not joined: %v", s.spans)
 			}
 		}
 		if kept != uint64(len(set)) {

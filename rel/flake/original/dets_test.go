@@ -217,7 +217,7 @@ func FuzzDets(f *testing.F) {
 			return
 		}
 		if last > latestTime {
-			t.Errorf("a time of %d", last)
+			t.Errorf("the time %d is too late", last)
 		}
 		if again, still, err := parseDets(append(data, make([]byte, 64)...)); again != last || still != closed ||
 			err != nil {

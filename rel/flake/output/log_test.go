@@ -165,7 +165,7 @@ func TestLimitOfHosts(t *testing.T) {
 			t.Errorf("%d lines of all hosts, want %d", n, burst*crowd)
 		}
 		if n := len(f.limit.messages.all["refused"].hosts); n > maxHosts {
-			t.Errorf("%d hosts are kept", n)
+			t.Errorf("too many hosts are kept: %d", n)
 		}
 		f.limit.messages.report()
 	})

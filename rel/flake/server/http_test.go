@@ -54,7 +54,7 @@ func TestHTTPIPv4(t *testing.T) {
 	}
 	defer d.listener.Close()
 	if addr := d.listener.Addr().(*net.TCPAddr); addr.IP.To4() == nil {
-		t.Errorf("listens at %v", addr)
+		t.Errorf("listens at %v, want an IPv4 address", addr)
 	}
 }
 
