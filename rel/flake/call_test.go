@@ -19,7 +19,7 @@ func TestErlang(t *testing.T) {
 	}
 }
 
-// The original's functions return what they returned there.
+// The original's functions return the same here as in the original.
 func TestOriginal(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")

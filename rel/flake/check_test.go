@@ -67,7 +67,7 @@ token_file = "DIR/token"
 	}
 	made, err := filepath.Glob(filepath.Join(dir, "timestamp*"))
 	if err != nil || len(made) > 0 {
-		t.Errorf("files created: %v, %v", made, err)
+		t.Errorf("-check-config created %q, want no files; %v", made, err)
 	}
 }
 

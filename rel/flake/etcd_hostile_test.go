@@ -27,7 +27,7 @@ type hostileEtcd struct {
 
 	mu     sync.Mutex
 	attack etcdAttack
-	of     string // attack only requests with this last part of the path; empty: all requests
+	of     string // the last part of the path of the requests to attack; empty: all
 	count  int    // of hostile answers so far
 }
 

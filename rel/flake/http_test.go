@@ -146,7 +146,8 @@ func TestHTTPLeases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines := strings.Split(strings.TrimSpace(string(body)), "\n") // each is "ID COUNT"; ids in this form sort as the ids do
+		// Each line is "ID COUNT". As text, ids sort in the same order.
+		lines := strings.Split(strings.TrimSpace(string(body)), "\n")
 		if answer.StatusCode == http.StatusOK && lines[len(lines)-1] < last.String() {
 			before++
 		}

@@ -68,7 +68,7 @@ func TestNotify(t *testing.T) {
 			var at int64
 			fmt.Sscanf(message, "RELOADING=1\nMONOTONIC_USEC=%d", &at)
 			if at < begun.Microseconds() || at > nanotime().Microseconds() {
-				t.Errorf("MONOTONIC_USEC is %d, want a time after the signal, at %d, and before now", at, begun.Microseconds())
+				t.Errorf("MONOTONIC_USEC is %d, want at least %d, when SIGHUP was sent, and at most the current time", at, begun.Microseconds())
 			}
 			m.want("READY=1\nSTATUS=the configuration was reloaded")
 			p.signal(syscall.SIGTERM)
@@ -109,7 +109,7 @@ func TestNotifyStart(t *testing.T) {
 	_, before := m.want("END")
 	for _, said := range before { // there are several if startup took a long time
 		if said != starting {
-			t.Errorf("after startup failed, there is the message %q", said)
+			t.Errorf("got the message %q, want only %q", said, starting)
 		}
 	}
 }

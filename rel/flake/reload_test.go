@@ -19,7 +19,8 @@ type reloaded struct {
 	logs int    // bytes of its output that next has searched
 }
 
-// hangUp writes the configuration, sends SIGHUP, and returns what next returns.
+// hangUp writes the configuration, sends SIGHUP, and waits for the log line that contains text, as
+// next does.
 func (r *reloaded) hangUp(node, text string) string {
 	r.t.Helper()
 	writeFile(r.t, r.path, node+r.head)

@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Each attack in this file is small on one connection, and adds up over many.
+// The effects of the attacks in this file add up over many connections.
 
 // watches sets several hundred monitors or links.
 func (a *attacker) watches() {

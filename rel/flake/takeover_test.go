@@ -157,7 +157,7 @@ func TestTakeover(t *testing.T) {
 	}
 	p.await("  EPMD ")
 	if after, err := o.get(); err != nil || after.Compare(before) <= 0 || after.Worker() != o.worker {
-		t.Errorf("the first id after the takeover is %v, and the last one before it %v; %v", after, before, err)
+		t.Errorf("got the id %v after the takeover, want one above %v with the worker id %v; %v", after, before, o.worker, err)
 	}
 	o.wait()
 	await(t, "the callers are back", func() bool { return strings.Contains(p.output(), "msg=connected peer=caller@") })

@@ -26,7 +26,7 @@ func (s State) Mark() uint64 {
 	return max(s.Last, uint64(max(s.Modified.UnixMilli(), 0))) + uint64(Margin/time.Millisecond)
 }
 
-// MaxFile is the size of the largest file that is read. The original's dets file has 6 kB.
+// MaxFile is the size of the largest file that is read. The original's dets file is 6 kB.
 const MaxFile = 1 << 20
 
 // ReadDets reads the original's dets file. It fails if the file is anything else, even a different dets file.

@@ -93,7 +93,7 @@ func TestReadDets(t *testing.T) {
 		}
 	}
 	if got := slices.Sorted(maps.Keys(releases)); !slices.Equal(got, []string{"otp23", "otp25", "otp27", "otp29"}) {
-		t.Errorf("the files are of the releases %v", got)
+		t.Errorf("the files are of the releases %v, want otp23, otp25, otp27 and otp29", got)
 	}
 }
 

@@ -165,7 +165,7 @@ func TestLimitOfHosts(t *testing.T) {
 			t.Errorf("%d lines of all hosts, want %d", n, burst*crowd)
 		}
 		if n := len(f.limit.messages.all["refused"].hosts); n > maxHosts {
-			t.Errorf("too many hosts are kept: %d", n)
+			t.Errorf("%d hosts are kept, want at most %d", n, maxHosts)
 		}
 		f.limit.messages.report()
 	})

@@ -220,7 +220,8 @@ func (s *Server) renewCertificates() {
 	}
 }
 
-// reloads reloads the configuration on each SIGHUP, and whenever a secret's file has changed, until ctx ends.
+// reloads reloads the configuration on each SIGHUP, and whenever a secret's file has changed, until
+// ctx ends.
 func (s *Server) reloads(ctx context.Context, hangups <-chan os.Signal, load func() (config.Config, error),
 	note *systemd.Notifier) {
 	for check := time.Tick(secretsCheck); ; {

@@ -13,7 +13,7 @@ main() ->
     lists:foreach(fun(C) -> run(C, list_to_atom(Node)) end, Checks),
     halt(0).
 
-%% Loads the modules of TLS before the handshake, because the server limits how long that may take.
+%% Loads the modules of TLS before the handshake, because the server limits how long a handshake may take.
 load_tls() ->
     [begin
          _ = application:load(App),

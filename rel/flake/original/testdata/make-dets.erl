@@ -1,6 +1,6 @@
 %% Makes the tests' dets files of one OTP release: make-dets runs it on each release. The table is opened, written
-%% and left as in boundary/flake. A node that is killed here leaves the time of its last sync in the file, not the
-%% last time that it inserted.
+%% and left as in boundary/flake. A node that is killed here leaves in the file the time that its last sync
+%% wrote, not the later time that it has inserted since.
 -module('make-dets').
 -export([main/0]).
 
