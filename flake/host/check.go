@@ -30,7 +30,7 @@ const (
 	StartRefuses Start = "refuses"
 )
 
-// Code identifies what a [Finding] is about.
+// Code identifies the kind of a [Finding].
 type Code string
 
 const (
@@ -54,7 +54,7 @@ const (
 	// These codes mean that nothing is wrong.
 	CodeNoFile    Code = "no_file"
 	CodeDrawn     Code = "worker_drawn" // a random worker id from another machine is replaced
-	CodeTaken     Code = "number_taken" // another node has claimed the number since
+	CodeTaken     Code = "number_taken" // another node has claimed the number, or it was released
 	CodePast      Code = "number_past"  // the mark of the number has passed
 	CodeFloor     Code = "floor"        // the floor was written since the number was claimed
 	CodeNotWanted Code = "number_not_wanted"
@@ -85,7 +85,7 @@ type Report struct {
 type NumberReport struct {
 	Cluster string       `json:"cluster,omitempty"`
 	Prefix  string       `json:"prefix"`
-	Floor   uint64       `json:"floor"`           // new claims make only ids later than this
+	Floor   uint64       `json:"floor"`           // all ids of new claims are later than this
 	Kept    *KeptReport  `json:"kept,omitempty"`  // nil if the file has no number
 	Claim   *ClaimReport `json:"claim,omitempty"` // nil if no number can be claimed
 }
@@ -115,7 +115,7 @@ type GeneratorReport struct {
 	Numbered   bool   `json:"numbered"`
 	Mark       uint64 `json:"mark"`   // an upper bound on ids before the last stop
 	Latest     uint64 `json:"latest"` // an upper bound on all ids ever made
-	Wait       int64  `json:"wait"`   // in ms, for its mark and its bound
+	Wait       int64  `json:"wait"`   // how long it waits for its mark and its bound, in ms
 }
 
 // Planned is a generator that the node adds at startup.
@@ -294,8 +294,8 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 	r.Number.Claim = &ClaimReport{c.Number(), c.Resumed(), random, c.After()}
 }
 
-// judge returns the time until which claims will fail, or 0 if it is unknown, and the code of the
-// reason why the claim failed with err.
+// judge returns the time until which claims will fail, or 0 if it is unknown, and the code for
+// err, the error of a claim.
 func (r *rehearsal[G]) judge(err error) (until uint64, code Code) {
 	var elsewhere workers.ElsewhereError
 	switch {

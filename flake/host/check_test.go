@@ -176,7 +176,7 @@ func (s *scene) pass(d time.Duration) { s.now += uint64(d / time.Millisecond) }
 func TestCheckIsTheStart(t *testing.T) {
 	const second = uint64(time.Second / time.Millisecond)
 	random := []string{ // cases in which the number is random
-		"first, numbered", "first, with a store without cluster id and clocks", "first, with an idle number of another", "another has the number",
+		"first, numbered", "first, with a store without cluster id and clocks", "first, another node's number is idle", "another has the number",
 		"released", "a copy", "the store has another claim of the same generation", "a floor",
 		"a floor just near enough", "a floor far ahead",
 		"none free, the first is soonest", "none free, the last is soonest",
@@ -189,12 +189,12 @@ func TestCheckIsTheStart(t *testing.T) {
 		codes   []Code
 		err     error // what the start returns
 	}{
-		"first":                {0, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
-		"first, numbered":      {9, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
-		"first, of one number": {1, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
+		"first":                  {0, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
+		"first, numbered":        {9, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
+		"first, only one number": {1, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
 		"first, with a store without cluster id and clocks": {9, func(s *scene) { s.config.Numbers.Store = s.world },
 			StartsAtOnce, 0, []Code{CodeNoFile}, nil},
-		"first, with an idle number of another": {2, func(s *scene) { s.other(nil); s.pass(20 * hold) },
+		"first, another node's number is idle": {2, func(s *scene) { s.other(nil); s.pass(20 * hold) },
 			StartsAtOnce, 0, []Code{CodeNoFile}, nil},
 		"first, with a random worker": {0, func(s *scene) { s.machine = "a" }, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
 		"stopped just now, and it waits": {1, func(s *scene) { s.stopped(); s.config.Numbers.Wait = true },
@@ -216,7 +216,7 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartRefuses, 0, []Code{CodeBackwards}, tick.ErrClockBackwards},
 		"clock set ahead": {0, func(s *scene) { s.stopped(); s.pass(2 * durable.DefaultDowntime) },
 			StartRefuses, 0, []Code{CodeAdvanced}, tick.ErrClockAdvanced},
-		"one with a name after one without": {0, func(s *scene) { s.stopped(); s.names = []string{"a"}; s.pass(time.Second) },
+		"a named generator after an unnamed one": {0, func(s *scene) { s.stopped(); s.names = []string{"a"}; s.pass(time.Second) },
 			StartRefuses, 0, []Code{CodeGenerator}, errAny},
 		"damaged": {0, func(s *scene) { s.stopped(); s.write([]byte("flake-mark 4 1 4096 00000000\n")) },
 			StartRefuses, 0, []Code{CodeFile}, errAny},
@@ -229,9 +229,9 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartsAtOnce, 0, nil, nil},
 		"no number needed": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.names = nil },
 			StartsAtOnce, 0, []Code{CodeNotWanted}, nil},
-		"no number needed, just past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.now++; s.names = nil },
+		"no number needed, mark just past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.now++; s.names = nil },
 			StartsAtOnce, 0, nil, nil},
-		"no number needed, not just past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.names = nil },
+		"no number needed, mark not quite past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.names = nil },
 			StartsAtOnce, 0, []Code{CodeNotWanted}, nil},
 		"of another prefix, before the timeout": {1, func(s *scene) {
 			s.killed()
@@ -454,7 +454,7 @@ func number(w *world) uint64 {
 }
 
 // A check does not create the folder of the file. A missing folder is an error unless a start
-// creates it.
+// would create it.
 func TestCheckWithoutFolder(t *testing.T) {
 	s := newScene(t, 0)
 	s.config.Path, s.config.Clock = filepath.Join(filepath.Dir(s.config.Path), "folder", "marks"), nil
@@ -499,7 +499,7 @@ func TestCheckAsksOnce(t *testing.T) {
 		s.store.down = down
 		Check(t.Context(), s.config, s.plan)
 		if got := [3]int{s.store.lists, s.store.gets, s.store.clusters}; got != want {
-			t.Errorf("%v: asked %d times", down, got)
+			t.Errorf("store error %v: List, Get and Cluster were called %d times, want %d", down, got, want)
 		}
 	}
 }

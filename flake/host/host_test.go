@@ -33,7 +33,7 @@ type world struct {
 
 	sleeps func(ctx context.Context) // called at the start of each sleep, unless nil
 	fails  error                     // error of the next open call
-	opened []uint64                  // numbers of open calls
+	opened []uint64                  // the number passed to each open call
 	when   uint64                    // time of the last open call
 	closed int                       // number of closed generators
 	ends   error                     // error of each close
@@ -205,8 +205,8 @@ func (n node) id(t *testing.T, g *Generator[*generator]) uint64 {
 	return milli
 }
 
-// A number is returned with a mark above all ids made with it: also those of a generator that is no
-// longer opened, those of a process that was killed, and those made before a failed start.
+// A number is returned with a mark above all ids made with it, including those of a generator that
+// is no longer opened, of a process that was killed, and those made before a failed start.
 func TestGivenBackAboveAll(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		w, path := newWorld(), filepath.Join(t.TempDir(), "marks")
@@ -221,7 +221,7 @@ func TestGivenBackAboveAll(t *testing.T) {
 		last := n.id(t, n.add(t, "orders", true)) // and the process is killed
 		n = w.start(t, path, 1)
 		if c, _ := n.Owner().Claim(); !c.Resumed() {
-			t.Error("it makes a new claim after a crash")
+			t.Error("the node made a new claim after a crash, instead of resuming the old one")
 		}
 		if !refused {
 			n.add(t, "", false)
@@ -257,7 +257,7 @@ func TestNoIDs(t *testing.T) {
 	n.add(t, "", true)
 	n.add(t, "more", true)
 	if w.now > someTime+5000 {
-		t.Errorf("it waited for %d ms", w.now-someTime)
+		t.Errorf("the generators waited for %d ms", w.now-someTime)
 	}
 }
 
@@ -436,7 +436,7 @@ func TestMoveNothing(t *testing.T) {
 	n.id(t, g)
 }
 
-// moving returns a node that has lost its number and claimed another, whose ids begin in a second.
+// moving returns a node that has lost its number and claimed another, which it can use in a second.
 func moving(t *testing.T, clean bool) (*world, node, *Generator[*generator]) {
 	w := newWorld()
 	n := w.start(t, filepath.Join(t.TempDir(), "marks"), 2)
@@ -472,14 +472,14 @@ func TestMoveWaits(t *testing.T) {
 				asked++
 			}
 			if _, _, _, err := old.TryReserve(1); waits != (err == nil) {
-				t.Errorf("clean %v: while it waits: %v, %v", clean, err, w.opened)
+				t.Errorf("clean %v: during the wait, the old generator returned %v; opened %v", clean, err, w.opened)
 			}
 		}
 		w.fails = errors.New("not yet")
 		if clean {
 			w.fails = nil
 		} else if err := n.Move(t.Context()); err == nil || g.Get() != old {
-			t.Errorf("%v, with %p of %p", err, g.Get(), old)
+			t.Errorf("Move returned %v; the generator is %p, and was %p", err, g.Get(), old)
 		}
 		w.opened = w.opened[:1]
 		for range 2 {
@@ -513,7 +513,7 @@ func TestMoveLostAgain(t *testing.T) {
 		lose := func() {
 			w.copied()
 			if err := n.Owner().Step(t.Context()); err == nil {
-				t.Error("a number is free")
+				t.Error("Step claimed a number, although none is free")
 			}
 		}
 		w.sleeps = func(ctx context.Context) {
@@ -521,7 +521,7 @@ func TestMoveLostAgain(t *testing.T) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Minute):
-				t.Error("it is still waiting for the number")
+				t.Error("Move is still waiting for a number that is lost")
 			}
 		}
 		if err := n.Move(context.WithoutCancel(t.Context())); err == nil {
@@ -554,11 +554,11 @@ func TestEndIsLogged(t *testing.T) {
 			want = 1
 		}
 		if err := n.Move(t.Context()); err != nil || logs.Load() != want {
-			t.Errorf("%v: a move: %v; %d lines", fails, err, logs.Load())
+			t.Errorf("%v: Move returned %v; %d log lines, want %d", fails, err, logs.Load(), want)
 		}
 		w.down = fails
 		if err := n.Close(); err != nil || logs.Load() != 2*want {
-			t.Errorf("%v: a close: %v; %d lines", fails, err, logs.Load())
+			t.Errorf("%v: Close returned %v; %d log lines, want %d", fails, err, logs.Load(), 2*want)
 		}
 	}
 }
@@ -625,7 +625,7 @@ func TestFollow(t *testing.T) {
 		synctest.Wait()
 		claim, _ := s.Owner().Claim()
 		if got := g.Get().number; got != claim.Number() || tried != 2 || logs.Load() != 1 {
-			t.Errorf("the generator has number %d, the claim %d; opened %d times more; %d lines",
+			t.Errorf("the generator has number %d, the claim %d; reopened %d times; %d log lines",
 				got, claim.Number(), tried, logs.Load())
 		}
 		if err := s.Close(); err != nil {
@@ -664,7 +664,7 @@ func TestCloseEndsMove(t *testing.T) {
 		released(t, w, s.Owner())
 		synctest.Wait()
 		if err := s.Close(); err != nil || !ended || logs.Load() > 0 {
-			t.Errorf("%v; the move has ended: %v; %d lines", err, ended, logs.Load())
+			t.Errorf("%v; the move has ended: %v; %d log lines", err, ended, logs.Load())
 		}
 	})
 }
@@ -676,7 +676,7 @@ func TestFollowNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Follow(); s.log == nil {
-			t.Error("it has no log")
+			t.Error("the log is nil")
 		}
 		synctest.Wait() // a goroutine that follows would have panicked, as there is no owner
 		if err := s.Close(); err != nil {

@@ -100,7 +100,7 @@ func TestAwaitEnds(t *testing.T) {
 			began := time.Now()
 			err := a.Await(t.Context(), nil, func() bool { return false })
 			if took := time.Since(began); err != a.Slow() || a.Err() != err || took != want {
-				t.Errorf("after %v, not %v: %v", took, want, err)
+				t.Errorf("Await returned %v after %v, want after %v", err, took, want)
 			}
 		}
 		a.Settle(nil)

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// alphabet has the digits of boundary/flake. They ascend in ASCII, so texts of the same width
+// alphabet has the digits of boundary/flake. They ascend in ASCII, so strings of the same width
 // sort in the order of their numbers.
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -310,8 +310,9 @@ func Wrong(text string, base, width int, values *[256]byte) error {
 // any id is shorter.
 const maxQuoted = 130
 
-// NewParseError returns a *flake.ParseError. Package flake sets it, because it declares the type
-// where go doc shows users its fields, and imports this package.
+// NewParseError returns a *flake.ParseError. Package flake declares the type, so that go doc
+// shows its fields to users. This package cannot import flake, which imports it, so flake sets
+// this variable.
 var NewParseError func(text string, at int, what string) error
 
 // Errorf returns a *flake.ParseError that points to text[at]. It copies the text so that the

@@ -240,11 +240,11 @@ func TestMust(t *testing.T) {
 	wrong := &parseError{What: "wrong"}
 	defer func() {
 		if with := recover(); with != wrong {
-			t.Errorf("panics with %v", with)
+			t.Errorf("Must panicked with %v", with)
 		}
 	}()
 	if got := Must(7, nil); got != 7 {
 		t.Error(got)
 	}
-	t.Error("returns", Must(7, error(wrong)))
+	t.Error("Must returned", Must(7, error(wrong)))
 }

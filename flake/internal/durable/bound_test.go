@@ -110,7 +110,7 @@ func TestBoundIsLeftAlone(t *testing.T) {
 	b.clock.Store(someTime + 5000)
 	bound.milli.Store(someTime + 4000)
 	if err := d.await(done(t), someTime+4000); !errors.Is(err, context.Canceled) {
-		t.Errorf("only the file holds it up: %v", err)
+		t.Errorf("only the file delays the caller: %v", err)
 	}
 	d.marks.attempts.Settle(errFull)
 	if err := d.await(t.Context(), someTime+4500); !errors.Is(err, errFull) {

@@ -77,7 +77,7 @@ func TestClockIsReported(t *testing.T) {
 	d.next(t)
 	logged := len(b.logged())
 	for i, c := range []struct {
-		clock uint64 // ms after the first
+		clock uint64 // ms after someTime
 		ahead time.Duration
 		says  string
 	}{

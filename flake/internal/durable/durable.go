@@ -137,7 +137,7 @@ func (k *Marker) LastSaved() (time.Time, error) {
 func (k *Marker) Ready() error { return k.marks.attempts.Err() }
 
 // Close closes the source, lowers the mark to the clock so that the next process need not wait,
-// and releases the lock, unless the file has other marks. Current and later calls fail with
+// and, unless [Options.Marks] is set, releases the lock. Current and later calls fail with
 // [tick.ErrClosed]. Close waits for the disk; if the disk cannot be written, the next process
 // waits instead. Closing again returns the same error.
 func (k *Marker) Close() error { return k.close() }

@@ -284,7 +284,7 @@ func TestWaitCanBeGivenUp(t *testing.T) {
 	if d, err := b.try(done(t)); !errors.Is(err, context.Canceled) || d != nil {
 		t.Errorf("%v, %v", d, err)
 	}
-	b.open(t) // the lock is released
+	b.open(t) // fails unless the lock was released
 }
 
 func TestStartRefused(t *testing.T) {
@@ -338,7 +338,7 @@ func TestInvalidOption(t *testing.T) {
 		t.Error(err)
 	}
 	if files, err := os.ReadDir(filepath.Dir(b.path)); len(files) > 0 || err != nil {
-		t.Errorf("it leaves %v, %v", files, err)
+		t.Errorf("Open left %v, %v", files, err)
 	}
 }
 
@@ -386,13 +386,13 @@ func TestRewind(t *testing.T) {
 		waited      time.Duration
 		refused     bool
 	}{
-		"past the mark":         {clock: before + 1, safe: someTime},
-		"as after a crash":      {clock: before - window, safe: someTime, waited: Window + time.Millisecond},
-		"far behind":            {clock: before - window - 1, safe: someTime, rewound: true},
-		"far behind, to safe":   {clock: someTime, safe: someTime, rewound: true, waited: time.Millisecond},
-		"far behind, and safe":  {clock: someTime - window - 1, safe: someTime, rewound: true, refused: true},
-		"far behind, long ago":  {clock: someTime, safe: 0, rewound: true},
-		"far behind, near safe": {clock: someTime - window, safe: someTime, rewound: true, waited: Window + time.Millisecond},
+		"past the mark":                    {clock: before + 1, safe: someTime},
+		"within the window":                {clock: before - window, safe: someTime, waited: Window + time.Millisecond},
+		"far behind":                       {clock: before - window - 1, safe: someTime, rewound: true},
+		"far behind, at safe":              {clock: someTime, safe: someTime, rewound: true, waited: time.Millisecond},
+		"far behind, also behind safe":     {clock: someTime - window - 1, safe: someTime, rewound: true, refused: true},
+		"far behind, safe long past":       {clock: someTime, safe: 0, rewound: true},
+		"far behind, a window before safe": {clock: someTime - window, safe: someTime, rewound: true, waited: Window + time.Millisecond},
 	} {
 		b := newBench(t)
 		f, _, err := mark.Open(mark.OS{}, b.path)
@@ -492,7 +492,7 @@ func TestWordsAreKept(t *testing.T) {
 	}
 }
 
-// The times of the last run stay used, even if the clock is set back just after the start.
+// The times of the last run are not used again, even if the clock is set back just after the start.
 func TestClockBackAfterTheStart(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)

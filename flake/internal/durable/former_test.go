@@ -42,7 +42,7 @@ func TestFormerFiles(t *testing.T) {
 	}
 	for name, milli := range former {
 		if b.path = path + name; name != "" && b.saved(t) != milli {
-			t.Errorf("%s has %d, not %d", b.path, b.saved(t), milli)
+			t.Errorf("%s has %d, want %d", b.path, b.saved(t), milli)
 		}
 	}
 	put(t, path+"-orders", alone(1)) // fails if the file is locked
@@ -93,7 +93,7 @@ func TestFormerFileInUse(t *testing.T) {
 func TestNeverAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]mark.Content // by suffix of the path
-		alone bool                    // whether to open it without Marks; otherwise it is named orders
+		alone bool                    // whether to open the generator without Marks; otherwise its name is orders
 		says  string
 	}{
 		"alone, in a file with names":           {map[string]mark.Content{"": named("a", 1)}, true, "only marks with names"},
@@ -117,7 +117,7 @@ func TestNeverAnew(t *testing.T) {
 				return string(one) + string(other)
 			}
 			before := content()
-			for range 2 { // the first leaves neither a lock nor a name
+			for range 2 { // the first attempt must not leave a lock, or a name in use
 				var err error
 				if c.alone {
 					_, err = b.try(t.Context())
@@ -125,16 +125,16 @@ func TestNeverAnew(t *testing.T) {
 					m := b.marks(t, mark.OS{})
 					_, err = b.tryIn(t, m, "orders")
 					if _, again := b.tryIn(t, m, "orders"); fmt.Sprint(err) != fmt.Sprint(again) {
-						t.Errorf("once more: %v", again)
+						t.Errorf("the next attempt returned %v, want %v", again, err)
 					}
 					m.Close()
 				}
 				if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), at+":") {
-					t.Errorf("%v\ndoes not say %q of %s", err, c.says, at)
+					t.Errorf("%v\ndoes not say %q about %s", err, c.says, at)
 				}
 			}
 			if after := content(); after != before {
-				t.Errorf("the files have %q, not %q", after, before)
+				t.Errorf("the files have %q, want %q", after, before)
 			}
 		})
 	}

@@ -33,7 +33,7 @@ type Marks struct {
 	linger  int                    // beats without ids after which marks no longer move; 0 means they always move
 	quiet   int                    // beats since the last id; guarded by saving
 
-	alone    bool // whether the file is one generator's, which closes it
+	alone    bool // whether the file belongs to one generator, which closes it
 	attempts *attempt.Attempts
 	sleep    tick.Sleeper // for generators opened on the file
 

@@ -59,7 +59,7 @@ func (w countingWriter) Sync() error {
 	return w.Writer.Sync()
 }
 
-// did fails the test unless the number of saves since the last call is saves.
+// did checks that the disk made the given number of saves since the last call.
 func (c *counting) did(t *testing.T, saves int, when string) {
 	t.Helper()
 	if c.overwrites+c.writes != saves || c.writes > 2 || c.syncs != c.writes || c.renames != c.writes || c.folders != c.writes {
@@ -153,7 +153,8 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// The first call after a pause saves the file and gets its id, and all generators continue.
+// The first call after a pause saves the file and then gets its id. The other generators continue
+// without another save.
 func TestFirstCallAfterAWhile(t *testing.T) {
 	b := newBench(t)
 	c := &counting{disk: disk{broken: &b.broken}}
@@ -241,8 +242,8 @@ func TestIdleIsNotDown(t *testing.T) {
 	b.open(t).next(t)
 }
 
-// If the clock was ahead and no ids were made, the mark follows the clock back, at the cost of one
-// write, which does not count as a call.
+// If the clock is set back, and no ids were made while it was ahead, the mark is lowered. This takes
+// one write, and does not count as a call.
 func TestIdleWithTheClockSetBack(t *testing.T) {
 	b := newBench(t)
 	c := &counting{disk: disk{broken: &b.broken}}
@@ -292,12 +293,12 @@ func TestCloseLetsGo(t *testing.T) {
 	closing.Go(func() { first.Close() })
 	<-first.open.Done()
 	if _, err := first.try(); !errors.Is(err, tick.ErrClosed) {
-		t.Errorf("one is closed: %v", err)
+		t.Errorf("the generator is closed: %v", err)
 	}
 	closing.Go(func() { m.Close() })
 	<-m.open.Done()
 	if _, err := second.try(); !errors.Is(err, tick.ErrClosed) {
-		t.Errorf("all are closed: %v", err)
+		t.Errorf("all generators are closed: %v", err)
 	}
 	m.saving.Unlock()
 	closing.Wait()
@@ -323,7 +324,7 @@ func named(name string, milli uint64) mark.Content {
 
 func markAt(milli uint64) mark.Mark { return mark.Mark{Milli: milli, Latest: milli} }
 
-// A generator that waits in Open fails when the file is closed, and later ones fail too.
+// If the file is closed while a generator waits in OpenOn, OpenOn fails. Later calls fail too.
 func TestCloseWhileOneBegins(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, named("a", someTime+window))
@@ -432,7 +433,7 @@ func TestWaitsOfTheMachine(t *testing.T) {
 	}
 }
 
-// The mark without a name need not be opened first if there are others.
+// If the file has other marks too, the mark without a name need not be opened first.
 func TestNamelessIsNotFirst(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, mark.Content{Marks: map[string]mark.Mark{"": markAt(someTime - 1), "a": markAt(someTime - 1)}})

@@ -17,12 +17,12 @@ import (
 )
 
 // One of several generators can be closed and opened again, and continues after its last id. The
-// file keeps its mark even while it is opened without that generator.
+// file keeps the generator's mark even if it is opened without that generator.
 func TestOneOfSeveral(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, disk{broken: &b.broken})
 	own, a := b.openIn(t, m, ""), b.openIn(t, m, "a")
-	b.clock.Add(window + 1) // or it would wait
+	b.clock.Add(window + 1) // otherwise tryIn might wait
 	if _, err := b.tryIn(t, m, "a"); err == nil || !strings.Contains(err.Error(), `as "a"`) {
 		t.Errorf("opened twice: %v", err)
 	}
@@ -120,7 +120,7 @@ func TestNoMarkWithoutBeginning(t *testing.T) {
 	b.openIn(t, m, "a")
 }
 
-// A name is reserved before its mark is read, and until its generator is closed. Otherwise the mark
+// A name is reserved from before its mark is read until its generator is closed. Otherwise the mark
 // that was read might be older than the last ids.
 func TestNameIsReserved(t *testing.T) {
 	b := newBench(t)
@@ -140,7 +140,7 @@ func TestNameIsReserved(t *testing.T) {
 	if err := waits(func() { first.Close() }); err == nil || !strings.Contains(err.Error(), `as "a"`) {
 		t.Errorf("while the first runs: %v", err)
 	}
-	kill := func() { // as after a crash
+	kill := func() { // like a crash
 		m.file.Close()
 		m = b.marks(t, mark.OS{})
 	}
@@ -156,7 +156,7 @@ func TestNameIsReserved(t *testing.T) {
 	o := b.options()
 	o.Marks, m.sleep = m, tick.Sleep
 	if _, err := OpenOn(ctx, "a", first.ids, o); !errors.Is(err, why) {
-		t.Errorf("one whose context is done: %v", err)
+		t.Errorf("with a context that is done: %v", err)
 	}
 	m.sleep = b.sleep
 	b.openIn(t, m, "a").Close()
@@ -178,6 +178,6 @@ func TestNameAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	if n := opened.Load(); n != 1 {
-		t.Errorf("%d have the name", n)
+		t.Errorf("%d generators have the name, want 1", n)
 	}
 }

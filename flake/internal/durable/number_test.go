@@ -27,7 +27,7 @@ func TestRemember(t *testing.T) {
 	inFile := func(want uint64) {
 		t.Helper()
 		if c := b.content(t); c.Number == nil && want > 0 || c.Number != nil && c.Number.Number != want {
-			t.Errorf("the file has %v, not %d", c, want)
+			t.Errorf("the file has %v, want number %d", c, want)
 		}
 	}
 	inFile(1)
@@ -63,7 +63,7 @@ func TestRemember(t *testing.T) {
 	}
 	m = b.marks(t, mark.OS{})
 	if m.Number().Number != 3 {
-		t.Errorf("opened again, it has %v", m.Number())
+		t.Errorf("after reopening, the number is %v", m.Number())
 	}
 	if err := m.Remember(nil); err != nil || m.Number() != nil {
 		t.Errorf("%v, %v", m.Number(), err)
@@ -126,14 +126,14 @@ func TestLatest(t *testing.T) {
 	const high = someTime + window
 	latest := func(name string) uint64 { return b.content(t).Marks[name].Latest }
 	if m.Latest() != high || latest("plain") != high || latest("rewinding") != high {
-		t.Errorf("%d, %d and %d, not %d", m.Latest(), latest("plain"), latest("rewinding"), high)
+		t.Errorf("the latest times are %d, %d and %d, want %d", m.Latest(), latest("plain"), latest("rewinding"), high)
 	}
 	b.clock.Store(someTime - 3600_000)
 	if err := errors.Join(plain.Renew(), rewinding.Close(), plain.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if m.Latest() != high || latest("plain") != someTime-3600_000 || latest("rewinding") != high {
-		t.Errorf("set back: %d, %d and %d, not %d", m.Latest(), latest("plain"), latest("rewinding"), high)
+		t.Errorf("set back: the latest times are %d, %d and %d, want %d first and last", m.Latest(), latest("plain"), latest("rewinding"), high)
 	}
 	m.Close()
 
@@ -180,11 +180,11 @@ func TestNewNameWithBound(t *testing.T) {
 		t.Errorf("without a bound it waits until %d", b.clock.Load())
 	}
 	if s := open(m, "a", bound); s.bound != someTime+50_000 || b.clock.Load() != someTime+50_001 {
-		t.Errorf("after %d, at %d", s.bound, b.clock.Load())
+		t.Errorf("a new name begins after %d, at %d", s.bound, b.clock.Load())
 	}
 	bound.after = someTime + 60_000
 	if s := open(m, "b", bound); s.bound != someTime+60_000 || b.clock.Load() != someTime+60_001 {
-		t.Errorf("after %d, at %d", s.bound, b.clock.Load())
+		t.Errorf("a new name with a higher bound begins after %d, at %d", s.bound, b.clock.Load())
 	}
 	bound.after = 0
 	if s := open(m, "a", bound); s.bound != 0 || b.clock.Load() != someTime+60_001 {
@@ -192,12 +192,12 @@ func TestNewNameWithBound(t *testing.T) {
 	}
 	const ended = someTime + 60_001 + window // the latest mark of a generator that can rewind
 	if s := open(m, "c", bound); s.bound != ended || b.clock.Load() != ended+1 {
-		t.Errorf("after other generators were closed: after %d, at %d", s.bound, b.clock.Load())
+		t.Errorf("after other generators were closed, it begins after %d, at %d", s.bound, b.clock.Load())
 	}
 	m.Close()
 	os.Remove(b.path)
 	m = b.marks(t, mark.OS{})
 	if s := open(m, "a", bound); s.bound != 0 {
-		t.Errorf("in a new file after %d", s.bound)
+		t.Errorf("in a new file, it begins after %d", s.bound)
 	}
 }

@@ -25,7 +25,7 @@ func TestRaiseMark(t *testing.T) {
 	before, err := os.ReadFile(path)
 	raise(2000, 2000)
 	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) || err != nil {
-		t.Errorf("raised to the same mark, %q becomes %q, %v", before, after, err)
+		t.Errorf("raising the mark to its own value changed %q to %q, %v", before, after, err)
 	}
 	file, c, err := mark.Open(mark.OS{}, path)
 	if err != nil || len(c.Marks) != 1 {

@@ -108,7 +108,7 @@ func TestMarkMovedMeanwhile(t *testing.T) {
 	if err := d.await(done(t), d.ids.Limit().Milli()); err != nil {
 		t.Error(err)
 	}
-	// Neither does a caller for a time past the mark, if the clock has since been set back.
+	// Neither does a caller that needs a time past the mark, if the clock has since been set back.
 	if err := d.await(done(t), b.clock.Load()+1); err != nil {
 		t.Error(err)
 	}
@@ -121,7 +121,7 @@ func TestMarkMovedMeanwhile(t *testing.T) {
 // After Close there are no more saves, which would fail and be logged.
 func TestCloseEndsTheRenewal(t *testing.T) {
 	beat := make(chan time.Time)
-	close(beat) // it always receives
+	close(beat) // so that receiving from it never blocks
 	for range 10 {
 		b := newBench(t)
 		d := b.run(t, beat)
@@ -220,7 +220,7 @@ func TestCloseOnAFullDisk(t *testing.T) {
 	}
 }
 
-// hung is a disk that hangs in each operation until answer has a value.
+// hung is a disk whose SyncDir and Overwrite hang until answer has a value.
 type hung struct {
 	mark.OS
 	answer chan struct{}

@@ -18,11 +18,11 @@ func TestStaleMark(t *testing.T) {
 		want  error
 		twice bool
 	}{
-		"the clock went on":                       {clock: 1},
-		"lost, and the clock went on":             {lost: true, clock: 1},
-		"the clock is back, after the mark":       {clock: -step * steps / 2, twice: true},
-		"lost, and the clock is back":             {lost: true, clock: -step * steps / 2, twice: true},
-		"the clock is back, well before the mark": {clock: -step * steps * 2, want: tick.ErrClockBackwards},
+		"the clock went on":                              {clock: 1},
+		"lost, and the clock went on":                    {lost: true, clock: 1},
+		"the clock was set back, but not to the mark":    {clock: -step * steps / 2, twice: true},
+		"lost, and the clock was set back":               {lost: true, clock: -step * steps / 2, twice: true},
+		"the clock was set back to well before the mark": {clock: -step * steps * 2, want: tick.ErrClockBackwards},
 	} {
 		b := newBench(t)
 		d := b.open(t)

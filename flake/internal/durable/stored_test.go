@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// A worker is stored with the mark, separately for each name, and lost with it.
+// A worker is stored with the mark of its name, and is lost with that mark.
 func TestStoredWorker(t *testing.T) {
 	b := newBench(t)
 	fresh := uint64(1 << 40)
@@ -77,7 +77,7 @@ func TestDrawn(t *testing.T) {
 		}
 	}
 	if !m.saving.TryLock() {
-		t.Error("Drawn keeps the lock")
+		t.Error("Drawn has not released the lock")
 	}
 }
 

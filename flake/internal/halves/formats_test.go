@@ -39,7 +39,7 @@ type generatorOf[ID idOf[ID]] interface {
 	Worker() flake.Worker
 }
 
-// A format is the functions of its package.
+// A format holds the functions of its package.
 type format[ID idOf[ID], G generatorOf[ID]] struct {
 	newID        func() ID
 	newGenerator func(flake.Worker, flake.Options) (G, error)
@@ -73,7 +73,7 @@ func (f format[ID, G]) testNoDuplicates(t *testing.T) {
 	duplicates.Check(t, *duplicatesIDs, f.generator(t, nil),
 		func(id ID) uint64 {
 			place := uint64(id.Sequence())
-			if f.bits == 12 && place == 1<<12-1 { // the random bits count, up to 15 bits of places
+			if f.bits == 12 && place == 1<<12-1 { // the random bits are a counter; places need 15 bits
 				place += uint64(id.Random())
 			}
 			return id.Milli()<<max(f.bits, 15) | place

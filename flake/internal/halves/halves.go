@@ -189,7 +189,7 @@ func (g *Generator[T]) next(ctx context.Context, id *T) error {
 }
 
 // set makes the id with an index in its millisecond. Each thread of Go's runtime has its own
-// ChaCha8, seeded by the system, so random bits take no lock.
+// ChaCha8, seeded by the system, so getting random bits takes no lock.
 func (g *Generator[T]) set(id *T, milli uint64, index int) {
 	if index >= g.inRuns {
 		set(id, milli<<16|g.high|uint64(g.inRuns), g.low|uint64(index-g.inRuns))

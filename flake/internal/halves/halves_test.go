@@ -100,12 +100,12 @@ func TestOpen(t *testing.T) {
 		}
 		milli -= 60_000 // more than a start waits for
 		if _, err := Open[anID](t.Context(), path, l, 7, flake.Options{Clock: func() uint64 { return milli }}); err == nil {
-			t.Errorf("%s: starts with the clock behind the mark", name)
+			t.Errorf("%s: Open succeeded with the clock behind the mark", name)
 		}
 	}
 }
 
-// bound is a bound that ends before someTime and cannot be raised.
+// bound is a bound that ended before the test's time and cannot be raised.
 type bound struct{ error }
 
 func (bound) After() uint64                          { return 0 }
@@ -153,8 +153,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Until the ids for runs are used up, a millisecond has every sequence once. Single ids and those
-// of NextN have different random bits; all ids of a run have the same.
+// Until the ids for runs are used up, each sequence is used once in a millisecond. Single ids and
+// those of NextN have different random bits; all ids of a run have the same random bits.
 func TestRuns(t *testing.T) {
 	for name, l := range layouts {
 		milli := uint64(1_700_000_000_000)
@@ -208,11 +208,11 @@ func TestRuns(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if run, err := g.Reserve(ctx, 1); err == nil || run != (flake.RunOf[anID]{}) {
-			t.Errorf("%s: %v more, %v", name, run, err)
+			t.Errorf("%s: Reserve returned %v after the ids for runs were used up, %v", name, run, err)
 		}
 		testBeyond(t, name, l, g, ids[len(ids)-1])
 		if n, err := g.NextN(ctx, make([]anID, 2)); n != 0 || err == nil {
-			t.Errorf("%s: %d ids more, %v", name, n, err)
+			t.Errorf("%s: NextN made %d ids after all were used up, %v", name, n, err)
 		}
 		milli++
 		if run, err := g.Reserve(ctx, 2); run.Count != 2 || err != nil || l.SequenceOf(run.First) != 0 {

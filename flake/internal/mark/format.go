@@ -83,7 +83,7 @@ type Number struct {
 	Mark       uint64 `json:"mark"` // the highest mark that may have been written for it
 }
 
-// Worker is a random worker id, and the id of the machine that drew it, or "" if unknown.
+// Worker is a random worker id and, if known, the id of the machine that drew it.
 type Worker struct {
 	Worker  uint64 `json:"worker"`
 	Machine string `json:"machine,omitempty"`
@@ -245,8 +245,9 @@ func parseEarlier(data []byte) (c Content, err error) {
 	return c, nil
 }
 
-// parseMark parses the fields of a mark of version 1 to 3. If the time of ids was ever set back,
-// one of the words is the time of the latest id, and all other words are lower.
+// parseMark parses the fields of a mark of version 1 to 3. Latest is the highest of the time and
+// the words: if the time of ids was ever set back, one of the words is the time of the latest id,
+// and the other words are lower.
 func parseMark(fields []string) (m Mark, err error) {
 	for i, field := range fields {
 		number, wrong := strconv.ParseUint(field, 10, 64)

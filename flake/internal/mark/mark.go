@@ -92,8 +92,8 @@ func Open(disk Disk, path string) (*File, Content, error) {
 	return &File{disk: disk, name: path, path: real, lock: lock, now: now}, c, nil
 }
 
-// Former opens the separate file that a generator had in early releases: its path is the path
-// of f, a hyphen and the name. If it does not exist, Former returns nil.
+// Former opens the separate file in which early releases kept the mark of a generator. Its path
+// is that of f, followed by a hyphen and name. If it does not exist, Former returns nil.
 func (f *File) Former(name string) (former *File, last Mark, err error) {
 	path := f.name + "-" + name
 	real, err := f.disk.Resolve(path)
@@ -207,9 +207,9 @@ var errChanged = errors.New("another program has changed the file")
 
 // overwrite writes the slot that is not current. A crash or a failed write may leave it torn.
 //
-// If its writer was killed, the image that Open read may not be durable. A power cut during the
-// overwrite could then lose both slots. So overwrite first makes that image and the file's name
-// durable.
+// The image that Open read may not be durable if the process that wrote it was killed. A power
+// cut during the overwrite could then lose both slots. So overwrite first makes that image and
+// the file's name durable.
 func (f *File) overwrite(next image) error {
 	there, err := f.disk.Read(f.path, maxSize)
 	if err != nil {
