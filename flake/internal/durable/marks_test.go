@@ -242,8 +242,8 @@ func TestIdleIsNotDown(t *testing.T) {
 	b.open(t).next(t)
 }
 
-// If the clock is set back, and no ids were made while it was ahead, the mark is lowered. This takes
-// one write, and does not count as a call.
+// If the clock is set back, and no ids were made while it was ahead, the mark is lowered. This
+// takes one write, and does not count as a call.
 func TestIdleWithTheClockSetBack(t *testing.T) {
 	b := newBench(t)
 	c := &counting{disk: disk{broken: &b.broken}}

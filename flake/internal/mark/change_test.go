@@ -86,15 +86,15 @@ func TestGrowth(t *testing.T) {
 func TestChangedByOthers(t *testing.T) {
 	write := func(path string, data []byte) error { return os.WriteFile(path, data, 0o644) }
 	for name, change := range map[string]func(path string, old []byte) error{
-		"removed":            func(path string, _ []byte) error { return os.Remove(path) },
-		"truncated":          func(path string, _ []byte) error { return os.Truncate(path, block) },
-		"emptied":            func(path string, _ []byte) error { return os.Truncate(path, 0) },
-		"longer":             func(path string, _ []byte) error { return os.Truncate(path, 4*block) },
-		"an old one over it": write,
-		"an old one in its place": func(path string, old []byte) error {
+		"removed":                      func(path string, _ []byte) error { return os.Remove(path) },
+		"truncated":                    func(path string, _ []byte) error { return os.Truncate(path, block) },
+		"emptied":                      func(path string, _ []byte) error { return os.Truncate(path, 0) },
+		"longer":                       func(path string, _ []byte) error { return os.Truncate(path, 4*block) },
+		"overwritten with an old file": write,
+		"replaced by an old file": func(path string, old []byte) error {
 			return errors.Join(write(path+".old", old), os.Remove(path), os.Link(path+".old", path))
 		},
-		"a later one": func(path string, _ []byte) error {
+		"overwritten with a later file": func(path string, _ []byte) error {
 			return write(path, imageOf(t, alone(1)).saving(t, alone(2), alone(3), alone(9), alone(9)).data)
 		},
 		"of an earlier version": func(path string, _ []byte) error {
@@ -243,8 +243,8 @@ func TestFoundIsMadeDurable(t *testing.T) {
 	}
 }
 
-// A new file whose name could not be made durable looks like the one before, and is not
-// overwritten until its name is durable.
+// A new file whose name could not be made durable has the same current slot as the file before. It
+// is not overwritten until its name is durable.
 func TestNameIsMadeDurable(t *testing.T) {
 	d := &failing{}
 	f := openOn(t, d, filepath.Join(t.TempDir(), "mark"))

@@ -21,13 +21,13 @@ func imageOf(t testing.TB, c Content) image {
 	return newImage(1, c.text(), 0)
 }
 
-// saving returns an image after saving several contents.
+// saving returns the image after each of the contents was saved, in order.
 func (m image) saving(t testing.TB, all ...Content) image {
 	t.Helper()
 	for _, c := range all {
 		next, fits := m.with(c.text())
 		if !fits {
-			t.Fatal("it does not fit")
+			t.Fatal("the content does not fit")
 		}
 		m = next
 	}

@@ -51,7 +51,7 @@ func TestLockIsKept(t *testing.T) {
 	}
 }
 
-// between is a disk on which something happens before a step of a save.
+// between is a disk that calls do once, when a save reaches the step.
 type between struct {
 	OS
 	step string
@@ -186,8 +186,8 @@ func TestLockThatIsClosed(t *testing.T) {
 	}
 }
 
-// unread is a disk that fails to read files while err is set. It is also its own lock, whose next
-// Keep returns again.
+// unread is a disk that fails to read files while err is set. It is also its own lock: the next
+// Keep returns the value of again.
 type unread struct {
 	OS
 	again bool
@@ -207,8 +207,8 @@ func (d *unread) Read(path string, max int64) ([]byte, error) {
 	return data, errors.Join(err, d.err)
 }
 
-// After the lock was taken again, a file that cannot be read may belong to another process; a
-// missing one does not.
+// After the lock was taken again, a save fails if the file cannot be read, because another process
+// may have written it. A missing file is not an error.
 func TestLockTakenAgain(t *testing.T) {
 	d := &unread{}
 	f, _, err := Open(d, filepath.Join(t.TempDir(), "mark"))
@@ -218,7 +218,7 @@ func TestLockTakenAgain(t *testing.T) {
 	save(t, f, 1000)
 	d.again, d.err = true, errStep
 	if err := f.Save(alone(2000)); !errors.Is(err, errStep) {
-		t.Errorf("saved over what cannot be read: %v", err)
+		t.Errorf("saved over a file that cannot be read: %v", err)
 	}
 	d.again, d.err = true, nil
 	if err := os.Remove(f.Path()); err != nil {

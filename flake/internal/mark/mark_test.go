@@ -40,7 +40,7 @@ func saved(t *testing.T, path string, milli uint64) {
 		t.Fatal(err)
 	}
 	if c, err := Parse(data); c.Marks[""].Milli != milli || err != nil {
-		t.Errorf("the file has %v, %v, not %d", c, err, milli)
+		t.Errorf("the file has %v, %v, want %d", c, err, milli)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestSaveAndOpen(t *testing.T) {
 		"a name that is not text": {Marks: map[string]Mark{"\xff": {}}},
 	} {
 		if err := f.Save(wrong); err == nil {
-			t.Errorf("%s: it is saved", name)
+			t.Errorf("%s: the content was saved", name)
 		}
 	}
 	if err := f.Close(); err != nil {
@@ -350,7 +350,7 @@ func TestFilesAreClosed(t *testing.T) {
 	before := descriptors()
 	use()
 	if now := descriptors(); now != before {
-		t.Errorf("%d files are open, not %d", now, before)
+		t.Errorf("%d files are open, want %d", now, before)
 	}
 }
 
@@ -396,7 +396,7 @@ func TestFormer(t *testing.T) {
 		if former != nil {
 			former.Close()
 		}
-		open(t, path+"-"+name) // no lock is left
+		open(t, path+"-"+name) // fails if Former left a lock
 	}
 	if err := os.Mkdir(path+"-d", 0o700); err != nil {
 		t.Fatal(err)

@@ -78,7 +78,7 @@ func TestShadowOfLocked(t *testing.T) {
 	}
 }
 
-// An empty Shadow has no file and every directory. Nothing is written to it.
+// On an empty Shadow every directory exists, but no file. Nothing is written.
 func TestShadowEmpty(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "none", "mark")

@@ -175,7 +175,7 @@ func (d *Disk) Overwrite(path string, offset int64, data []byte) error {
 	if node == nil {
 		return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	}
-	node.data = slices.Clone(node.data) // Read has returned the old slice
+	node.data = slices.Clone(node.data) // callers of Read may still use the old slice
 	to := node.data[offset:][:len(data)]
 	first := d.m.rng.IntN(len(data)/sector+1) * sector
 	copy(to[:first], data)

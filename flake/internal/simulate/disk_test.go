@@ -40,7 +40,7 @@ func TestOverwriteCanTear(t *testing.T) {
 			}
 		})
 		if !bytes.Equal(read, bytes.Repeat(before, 2)) {
-			t.Fatal("an earlier Read has changed")
+			t.Fatal("the result of an earlier Read has changed")
 		}
 		seen := killed
 		if seed%2 == 0 {
@@ -91,7 +91,7 @@ func TestOverwriteFails(t *testing.T) {
 	}
 	d.fails, d.lying = nil, true
 	if err := d.Overwrite("/file", 0, []byte("x")); err != nil || string(d.sure("/file")) != "abc" {
-		t.Errorf("a disk that lies has made %q durable, %v", d.sure("/file"), err)
+		t.Errorf("on a disk that lies, the durable content is %q, %v", d.sure("/file"), err)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestNumberSurvives(t *testing.T) {
 				token = n.Token
 			}
 			if token < sure || token > tried {
-				t.Fatalf("seed %d: the number is %d, not one from %d to %d", seed, token, sure, tried)
+				t.Fatalf("seed %d: the number is %d, want %d to %d", seed, token, sure, tried)
 			}
 			m.Disk.armed = 1 + m.rng.IntN(60)
 			for range 10 {

@@ -46,7 +46,7 @@ func (s hopeful) Swap(ctx context.Context, have map[string]string, key, value st
 	return ok || err != nil, nil
 }
 
-// blind is a store without signs of a restore.
+// blind hides the signs that a store was restored.
 func blind(s workers.Store) workers.Store { return struct{ workers.Store }{s} }
 
 type early struct{ durable.Bound }

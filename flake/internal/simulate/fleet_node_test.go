@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// fleetNode is a node of a fleet, throughout the lives of all its processes.
+// fleetNode is a node of a fleet, across all its processes.
 type fleetNode struct {
 	fleet   *fleet
 	index   int
@@ -205,7 +205,7 @@ func (m *fleetNode) sleep(_ context.Context, d time.Duration) error {
 	claim, _ := m.set.Owner().Claim()
 	m.task.wait(d)
 	if now, _ := m.set.Owner().Claim(); now != claim || m.stopping {
-		return errors.New("the number has changed, or the process stops")
+		return errors.New("the number has changed, or the process is stopping")
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (m *fleetNode) calls(t *task) {
 		if len(all) > 0 {
 			i++
 		}
-		own := !f.Copies && f.rng.IntN(8) == 0 // whether its number is not from the store
+		own := !f.Copies && f.rng.IntN(8) == 0 // whether the generator's number is not from the store
 		for !m.stopping {
 			g, err := m.set.Add(context.Background(), NameOf(i), !own, m.opener(i))
 			if err == nil {

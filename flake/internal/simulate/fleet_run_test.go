@@ -29,7 +29,7 @@ type Fleet struct {
 	Often bool
 
 	// If Stops is set, nodes stop cleanly very often, and clocks differ by less than hold, so
-	// that a node whose clock is behind claims the number of one that stopped.
+	// that a node whose clock is behind claims the number of a node that stopped.
 	Stops bool
 
 	// Functions that inject faults in control runs, or nil.
@@ -280,7 +280,7 @@ func (f *fleet) skew() time.Duration {
 	return 3 * hold
 }
 
-// copies restarts node to on a copy of the disk of node from.
+// copies restarts one node on a copy of another node's disk.
 func (f *fleet) copies(from, to *fleetNode) {
 	if from == to || !from.running {
 		return

@@ -14,13 +14,13 @@ import (
 // Path is the path of the file of marks.
 const Path = "/var/flake-timestamp"
 
-// Generator is a generator not yet open on a file, together with a function that makes its ids.
+// Generator is a generator that is not yet open on a file, and a function that makes its ids.
 type Generator struct {
 	durable.Source
 	IDs func(n int, got Got) error
 }
 
-// generatorBit is the lowest bit of a sequence that holds the number of the id's generator.
+// generatorBit is the lowest of the bits of a sequence that hold the index of the id's generator.
 const generatorBit = 24
 
 // NameOf returns the name of the mark of a node's i-th generator. The first name is empty.

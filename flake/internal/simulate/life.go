@@ -240,7 +240,7 @@ func (l *life) restart() {
 		case try == 3:
 			allowed = 200 * 365 * 24 * time.Hour
 		case try == 4:
-			// The clock of the last run was ahead: wait for it.
+			// The clock of the last run was ahead: wait for the time that it showed.
 			l.m.pass(400 * 24 * time.Hour)
 		}
 	}
@@ -488,7 +488,7 @@ func newLedger(m *Machine, seed uint64, report *Report, unordered bool) *ledger 
 func (l *ledger) add(caller int, now id) {
 	l.report.IDs++
 	if l.runs.add(now.milli, run{now.sequence, now.sequence}) {
-		l.wrong(&l.report.Duplicates, "id %d:%d twice", now.milli, now.sequence)
+		l.wrong(&l.report.Duplicates, "id %d:%d repeats", now.milli, now.sequence)
 	}
 	key := caller<<8 | int(now.sequence>>generatorBit)
 	if last, ok := l.last[key]; ok && !l.unordered && !now.above(last) {

@@ -23,7 +23,7 @@ type Machine struct {
 	armed   int           // the number of clock reads until a step; 0 means no step
 	step    time.Duration // the size of that step
 	steps   int           // the number of steps so far
-	ends    time.Duration // when (true time) the step undo happens; 0 means never
+	ends    time.Duration // when (true time) the clock steps by undo; 0 means never
 	undo    time.Duration
 	jumped  time.Duration      // when (true time) the clock last went far ahead
 	shown   [][2]time.Duration // the range of clock minus monotonic time, before each step
@@ -109,10 +109,10 @@ func millis(t time.Duration) uint64 { return uint64(max(t, 0) / time.Millisecond
 // times is a range of times, from low to high.
 type times struct{ low, high uint64 }
 
-// view returns the times that a node's clock may show. The first is the machine's time. If doubtful
-// is set, the others are the times that the clock would show now if it had gone on from before each
-// step, since a node doubts a step far ahead for a while. They are ranges, because a node may
-// believe that a frozen clock has continued since it was last read.
+// view returns the times that a node's clock may show. The first is the machine's time. A node
+// doubts a step far ahead for a while. So if doubtful is set, there is one more range for each step:
+// what the clock would show now without that step and later ones. These are ranges because a node
+// may believe that a frozen clock has continued since it was last read.
 func (m *Machine) view(doubtful bool) []times {
 	now, mono := m.milli(), m.now+m.gained
 	v := []times{{now, now}}

@@ -26,7 +26,7 @@ func MilliOf(t time.Time) uint64 {
 // SystemClock returns a clock that follows the machine's wall clock. Reading it costs only about
 // half as much as reading the wall clock, and the same as reading the monotonic clock.
 //
-// It returns monotonic time plus an offset. The offset changes only if the wall clock is
+// The clock returns monotonic time plus an offset. The offset changes only if the wall clock is
 // stepped or the machine sleeps (the kernel slews both clocks alike). The first reading after
 // each millisecond measures the offset again, so a step takes effect within a millisecond of
 // running time, unless it goes far ahead: see [systemClock.believe].
