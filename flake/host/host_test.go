@@ -80,7 +80,8 @@ func (w *world) sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// copied writes all numbers as another process with the same token would.
+// copied writes other claims to all numbers. Their ids may begin at any time, so the nodes' own
+// claims are lost, and not clean.
 func (w *world) copied() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

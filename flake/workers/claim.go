@@ -144,7 +144,8 @@ var (
 	errWithdrawn = loss{why: "its floor was withdrawn before the clock passed it", clean: true}
 )
 
-// judge returns why a claim is lost, given the texts in the store now, or nil if it is not.
+// judge returns why a claim is lost, or nil if it is not. text and floored are what the store now
+// has as the claim's value and as the floor.
 func (o *Owner) judge(c *Claim, text, floored string) error {
 	f, err := parseFloor(floored)
 	switch {

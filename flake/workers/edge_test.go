@@ -71,7 +71,7 @@ func (liar) Swap(context.Context, map[string]string, string, string) (bool, erro
 	return true, errNever
 }
 
-// A result that comes with an error does not count.
+// A result that is returned with an error does not count.
 func TestAnswerWithError(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
@@ -142,14 +142,14 @@ func TestNotResumed(t *testing.T) {
 	w.now = c.Milli()
 	a := w.owner(t, "a", d.use)
 	if c = step(t, a); !c.Resumed() {
-		t.Error("it is not resumed at its mark")
+		t.Error("a claim is not resumed at its mark")
 	}
 	v := c.entry.Value
 	v.Nonce += 100
 	w.data[c.key] = v.String()
 	d.full = errNever
 	if next := step(t, a); !c.IsLost() || next.Resumed() {
-		t.Error("a claim that is lost is resumed")
+		t.Error("a lost claim is resumed")
 	}
 }
 
@@ -249,7 +249,7 @@ func TestSigns(t *testing.T) {
 	}
 	w.now++
 	if step(t, a); w.data[key] != first.String() {
-		t.Errorf("written again: %v", w.data[key])
+		t.Errorf("the floor was written again: %v", w.data[key])
 	}
 	s.sign = "lower"
 	step(t, a)
@@ -331,7 +331,7 @@ func TestTrouble(t *testing.T) {
 			good = w.now
 		}
 		if a.good != good {
-			t.Errorf("step %d: the last good step was at %d, not %d", i, a.good, good)
+			t.Errorf("step %d: the last good step was at %d, want %d", i, a.good, good)
 		}
 	}
 }

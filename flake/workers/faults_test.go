@@ -76,8 +76,8 @@ func TestFloorAnswers(t *testing.T) {
 		fail func(w *world) error
 		ok   bool
 	}{
-		"it happened":            {func(w *world) error { return errHappened }, true},
-		"it did not, once":       {func(w *world) error { w.fail = nil; return errNever }, true},
+		"the write happened":     {func(w *world) error { return errHappened }, true},
+		"the first write failed": {func(w *world) error { w.fail = nil; return errNever }, true},
 		"no more answers":        {func(w *world) error { w.down = errNever; return errNever }, false},
 		"another was faster":     {func(w *world) error { w.data[key] = other; return nil }, false},
 		"another, and no answer": {func(w *world) error { w.data[key] = other; return errNever }, false},
@@ -117,7 +117,7 @@ func TestFloorIsKept(t *testing.T) {
 		t.Errorf("the disk has %+v", d.kept)
 	}
 	if c := step(t, w.owner(t, "a", d.use)); !c.Resumed() {
-		t.Error("it does not resume")
+		t.Error("the node does not resume its claim")
 	}
 }
 
@@ -233,14 +233,14 @@ func TestFullDisk(t *testing.T) {
 			one = 1
 		}
 		if got := logs.count(); got != one || (d.kept != nil) != (full == nil) {
-			t.Errorf("%v: claimed, and %d lines; kept %v", full, got, d.kept)
+			t.Errorf("disk error %v: %d log lines after the claim; kept %v", full, got, d.kept)
 		}
 		if _, err := Release(t.Context(), w, "p", c.Number(), w.now); err != nil {
 			t.Fatal(err)
 		}
 		step(t, a)
 		if got := logs.count(); got != 1+3*one { // the loss; and failures to store a mark, the loss and the next number
-			t.Errorf("%v: lost, and %d lines", full, got)
+			t.Errorf("disk error %v: %d log lines after the loss", full, got)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func TestNoneFree(t *testing.T) {
 	}{{2, 9, 8, 0}, {1, 10, 8, 2}} {
 		err := w.owner(t, "a", func(c *Config) { c.First, c.Last = test.first, test.last }).Step(t.Context())
 		if err == nil {
-			t.Fatal("claimed")
+			t.Fatal("a number was claimed, although none is free")
 		}
 		text := err.Error()
 		if got := strings.Count(text, ". until "); got != test.named ||
@@ -284,7 +284,7 @@ func TestExtendFails(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(gone)
 		if err := c.Extend(ctx, c.Milli()+1_000_000); !errors.Is(err, gone) || errors.Is(err, tick.ErrTimestampNotSaved) {
-			t.Errorf("of a canceled call: %v", err)
+			t.Errorf("Extend with a canceled context: %v", err)
 		}
 		o.steps.Settle(why)
 		err = c.Extend(t.Context(), c.Milli()+1_000_000)
@@ -299,7 +299,7 @@ func TestExtendFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := c.Extend(t.Context(), c.Milli()+1); !errors.Is(err, tick.ErrTimestampNotSaved) || !c.IsLost() {
-			t.Errorf("of a lost number: %v", err)
+			t.Errorf("Extend of a lost number: %v", err)
 		}
 		if err := o.Close(t.Context()); err != nil {
 			t.Error(err)

@@ -127,7 +127,7 @@ func (o *Owner) unused(t table) (some []Entry) {
 	return some
 }
 
-// wrote reports whether the pending claim has been written to e, though no answer came. Even then
+// wrote reports whether the pending claim was written to e, although its answer was lost. Even then
 // the number must be claimed again, because a copy of this process may have the same pending claim.
 func (o *Owner) wrote(t table, e Entry) bool {
 	p := o.pending

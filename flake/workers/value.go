@@ -44,7 +44,7 @@ func (s Span) meets(now, hold uint64) bool { return s.Mark > 0 && now+hold > s.A
 //
 // If Base or Spent is set, the mark above is the later of Mark and the end of Spent, so that
 // older nodes do not claim the number before then. The text then has " base=... mark=...
-// spent=..." before " after="; older nodes read this too as part of the name.
+// spent=..." before " after="; older nodes read this as part of the name too.
 const (
 	version = "1"
 	held    = "held"

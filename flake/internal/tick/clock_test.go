@@ -44,12 +44,12 @@ func testMeasure(t *testing.T, settled int64) {
 		c.measure(before, wall, mono)
 		reading := c.offset.Load() + mono
 		if !stepped && reading < last {
-			t.Fatalf("runs back by %d", last-reading)
+			t.Fatalf("the clock runs back by %d", last-reading)
 		}
 		if width := mono - before; !stepped && reading > mono+offset || abs(by) > width && abs(reading-mono-offset) > width {
 			t.Fatalf("after a step by %d, measured within %d: off by %d", by, width, reading-mono-offset)
 		}
-		if stepped { // a step shorter than a measurement may stay: start again
+		if stepped { // a step shorter than a measurement may not be noticed: start again
 			c.offset.Store(offset - gap())
 		}
 		last = c.offset.Load() + mono
@@ -131,7 +131,7 @@ func TestSystemClockSeesSteps(t *testing.T) {
 	}
 }
 
-// machine is the clocks of a machine, set by hand, in ns.
+// machine holds the clocks of a machine, set by hand, in ns.
 type machine struct{ wall, mono, asleep int64 }
 
 func (m *machine) pass(d time.Duration) { m.wall += int64(d); m.mono += int64(d) }
@@ -145,8 +145,8 @@ func (m *machine) clock() *systemClock {
 	})
 }
 
-// Each step changes the machine's clocks, and then checks how far the clock is from true time,
-// which is the machine's time at the start.
+// After each change of the machine's clocks, the test checks how far the clock is from true time.
+// At the start the machine shows true time.
 func TestFarAheadIsDoubted(t *testing.T) {
 	const day, hour, second = 24 * time.Hour, time.Hour, time.Second
 	type change struct {
@@ -182,10 +182,10 @@ func TestFarAheadIsDoubted(t *testing.T) {
 			m.step(w.step + w.sleep)
 			m.asleep += int64(w.sleep)
 			if got, want := c.milli(), uint64(right+int64(w.off))/1e6; got != want {
-				t.Errorf("%s: after %d, off by %v, not %v", name, i, time.Duration(int64(got)*1e6-right), w.off)
+				t.Errorf("%s: after %d, off by %v, want %v", name, i, time.Duration(int64(got)*1e6-right), w.off)
 			}
 			if ahead := max(time.Duration(m.wall-right)-w.off, 0); c.doubted() != ahead && !strings.Contains(name, "slew") {
-				t.Errorf("%s: after %d, %v are doubted, not %v", name, i, c.doubted(), ahead)
+				t.Errorf("%s: after %d, %v are doubted, want %v", name, i, c.doubted(), ahead)
 			}
 		}
 	}

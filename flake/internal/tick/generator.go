@@ -323,8 +323,8 @@ func (g *Generator) Begin(last uint64) {
 	g.Resume(last, g.shape.PerTick)
 }
 
-// Resume makes an unused generator continue in the tick of last, of which the given number of
-// ids is used. If last is after the format's last tick, no ids are left.
+// Resume makes an unused generator continue in the tick of last, where the given number of ids is
+// already used. If last is after the format's last tick, no ids are left.
 func (g *Generator) Resume(last uint64, used int) {
 	last &^= g.shape.Unit - 1
 	if last > g.shape.Last {

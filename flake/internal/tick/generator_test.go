@@ -17,8 +17,8 @@ type handClock struct{ milli uint64 }
 
 func (c *handClock) now() uint64 { return c.milli }
 
-// whole has the longest time that a word can count, and wide the most ids per tick. narrow, like
-// some formats, uses only part of the word.
+// whole has the longest range of times, and wide the most ids per tick. narrow, like some formats,
+// uses only part of the word.
 var (
 	whole  = Shape{Last: MaxLast, Unit: 1, PerTick: 1 << 16}
 	wide   = Shape{First: 1000, Last: 1000 + 1<<41 - 1, Unit: 1, PerTick: MaxPerTick}
@@ -295,10 +295,10 @@ func TestSuccessor(t *testing.T) {
 	g.Close()
 	clock.milli = 1020
 	if r := take(t, g.Successor(1016), 1); r != (run{1020, 0, 1}) {
-		t.Errorf("it begins with %v", r)
+		t.Errorf("the successor begins with %v", r)
 	}
 	if r, err := g.Successor(1020).try(1); !errors.Is(err, ErrUsedUp) {
-		t.Errorf("in the tick it begins after: %v, %v", r, err)
+		t.Errorf("in the tick of last: %v, %v", r, err)
 	}
 	g.Limit().Extend = func(context.Context, uint64) error { return ErrTimestampNotSaved }
 	if r, err := g.Successor(1016).try(1); !errors.Is(err, ErrTimestampNotSaved) {
@@ -311,7 +311,7 @@ func TestResume(t *testing.T) {
 	g := newTest(t, narrow, clock.now)
 	g.Resume(1041, 2)
 	if r := take(t, g, 2); r != (run{1040, 2, 1}) {
-		t.Errorf("it resumes with %v", r)
+		t.Errorf("the generator resumes with %v", r)
 	}
 }
 
@@ -435,7 +435,7 @@ func TestCloseCountsEveryID(t *testing.T) {
 						return
 					}
 					if lasts[i] = milli; after {
-						t.Error("an id after the end")
+						t.Error("an id was made after Close")
 						return
 					}
 				}
@@ -450,7 +450,7 @@ func TestCloseCountsEveryID(t *testing.T) {
 			latest = max(latest, last)
 		}
 		if latest != end {
-			t.Fatalf("closed at %d, and the last id is of %d", end, latest)
+			t.Fatalf("Close returned %d, but the last id is at %d", end, latest)
 		}
 	}
 }

@@ -103,7 +103,7 @@ func TestLower(t *testing.T) {
 		g.Lower(c.to)
 		got := g.Limit().Milli()
 		if got != c.want {
-			t.Errorf("%s: the limit is %d, not %d", name, got, c.want)
+			t.Errorf("%s: the limit is %d, want %d", name, got, c.want)
 		} else if got == c.to && g.word.CompareAndSwap(found, g.begin(1060)+1) {
 			t.Errorf("%s: an id later than the limit is taken", name)
 		}
@@ -150,7 +150,7 @@ func TestDoubted(t *testing.T) {
 	g.system = m.clock()
 	m.step(time.Hour)
 	if g.system.milli(); g.Doubted() != time.Hour {
-		t.Errorf("of an hour: %v", g.Doubted())
+		t.Errorf("an hour ahead: %v", g.Doubted())
 	}
 	m.step(-2 * time.Hour)
 	if g.system.milli(); g.Doubted() != 0 {

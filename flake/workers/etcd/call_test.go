@@ -17,7 +17,7 @@ import (
 
 func TestNew(t *testing.T) {
 	if _, err := New(Config{}); err == nil {
-		t.Error("a store without endpoints")
+		t.Error("New accepts a store without endpoints")
 	}
 	mine := []string{"127.0.0.1:2379"}
 	s := open(t, Config{Endpoints: mine})
@@ -61,7 +61,7 @@ func TestHTTP1(t *testing.T) {
 	}
 }
 
-// Each endpoint gets half of the remaining time, the last all of it.
+// Each endpoint gets half of the remaining time, except the last one, which gets all of it.
 func TestTimeOfEndpoints(t *testing.T) {
 	var until []time.Time
 	s := open(t, Config{Endpoints: []string{"a", "b"}})
@@ -74,14 +74,14 @@ func TestTimeOfEndpoints(t *testing.T) {
 	}
 	all, _ := ctx.Deadline()
 	if _, err := s.List(ctx, "p/"); err == nil || len(until) != 2 || !until[0].Before(all) || !until[1].Equal(all) {
-		t.Errorf("%v; until %v of %v", err, until, all)
+		t.Errorf("%v; the deadlines are %v, the caller's is %v", err, until, all)
 	}
 	s.transport.Proxy = func(*http.Request) (*url.URL, error) {
 		cancel()
 		return nil, errors.New("no way")
 	}
 	if _, err := s.List(ctx, "p/"); err == nil || strings.Contains(err.Error(), "http://b") {
-		t.Errorf("the next endpoint was asked although the caller had gone: %v", err)
+		t.Errorf("the next endpoint was asked although the context was done: %v", err)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestBadAnswer(t *testing.T) {
 		if err == nil || strings.Contains(text, "leader") != strings.Contains(err.Error(), "no leader") {
 			t.Errorf("%s: %q, %v", text, texts, err)
 		} else if status > 200 && !strings.Contains(text, "leader") && !strings.Contains(err.Error(), fmt.Sprint(status)) {
-			t.Errorf("%s: it does not say with what status: %v", text, err)
+			t.Errorf("%s: the error does not contain the status: %v", text, err)
 		}
 	}
 }

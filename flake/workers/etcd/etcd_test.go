@@ -69,7 +69,7 @@ func TestStoreWithoutMajority(t *testing.T) {
 	s := open(t, Config{Endpoints: []string{leader.Endpoint}})
 	for ctx, written := limited(t, patience), false; !written; {
 		_, err := s.Swap(ctx, map[string]string{"a": ""}, "a", "1")
-		// Otherwise there may be a new leader, and the write may have happened or not.
+		// After an error there may be a new leader, and the write may have happened or not.
 		if written = err == nil; ctx.Err() != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
 )
 
-var rounds = flag.Int("faults.rounds", 1, "how often etcd has each of its faults")
+var rounds = flag.Int("faults.rounds", 1, "how many times to cause each fault of etcd")
 
 const hold = 3 * time.Second
 
@@ -118,7 +118,7 @@ func TestFaults(t *testing.T) {
 		nodes = append(nodes, n)
 		wg.Go(func() { n.run(ctx) })
 	}
-	shared := open(t, Config{Endpoints: c.Endpoints()}) // by many callers
+	shared := open(t, Config{Endpoints: c.Endpoints()}) // used by many callers
 	var answered atomic.Int64
 	for range 8 {
 		wg.Go(func() {
@@ -140,7 +140,7 @@ func TestFaults(t *testing.T) {
 			for n.made.Load() == before {
 				if time.Since(start) > patience {
 					_, err := n.ids.Owner().State()
-					t.Fatalf("%s: node %d makes no ids any more: %v", what, i, err)
+					t.Fatalf("%s: node %d no longer makes ids: %v", what, i, err)
 				}
 				time.Sleep(time.Millisecond)
 			}
@@ -217,7 +217,7 @@ func TestFaults(t *testing.T) {
 		t.Logf("node %d: %d ids, %d generators", i, len(n.all), n.opened.Load())
 		for _, id := range n.all {
 			if count++; seen[id] {
-				t.Errorf("%v twice", id)
+				t.Errorf("id %v repeats", id)
 			}
 			seen[id] = true
 		}

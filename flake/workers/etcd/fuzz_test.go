@@ -42,7 +42,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, errAgain := decode(iotest.OneByteReader(strings.NewReader(said)))
 		if (errAgain == nil) != (err == nil) || errors.Is(errAgain, errLong) != errors.Is(err, errLong) || len(again.pairs) != len(r.pairs) {
-			t.Errorf("byte by byte: %d pairs, %v; at once: %d, %v", len(again.pairs), errAgain, len(r.pairs), err)
+			t.Errorf("byte by byte: %d pairs, %v; in one piece: %d, %v", len(again.pairs), errAgain, len(r.pairs), err)
 		}
 	})
 }

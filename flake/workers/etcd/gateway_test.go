@@ -104,8 +104,8 @@ func TestNextEndpoint(t *testing.T) {
 	}
 }
 
-// If the answer to a write is lost, the write has happened once. The token is requested again,
-// since it may be why there was no answer.
+// If the answer to a write is lost, the write has happened once. A new token is requested, since
+// an invalid token may be why there was no answer.
 func TestLostAnswer(t *testing.T) {
 	target, err := url.Parse("http://" + etcdtest.Start(t, 1).Endpoints()[0])
 	if err != nil {
@@ -199,7 +199,7 @@ func TestLongAnswer(t *testing.T) {
 		return fmt.Sprintf(`{"kvs":[{"key":%q,"value":%q}],"header":{"cluster_id":"1","revision":"3","raft_term":"4"}}`, base64.StdEncoding.EncodeToString(make([]byte, key)), base64.StdEncoding.EncodeToString(make([]byte, value)))
 	}
 	if answer = pair(maxText, maxText); list(s) != nil {
-		t.Errorf("the longest texts: %v", list(s))
+		t.Errorf("the longest key and value: %v", list(s))
 	}
 	get := func(s *Store) error { _, err := s.Get(t.Context(), "a"); return err }
 	for _, tt := range []struct {
