@@ -84,7 +84,7 @@ func TestRollingUpgradeSpent(t *testing.T) {
 	known := fmt.Sprintf(tail, v.After, v.Hold, v.Nonce)
 	name, ok := strings.CutSuffix(fields[5], known) // as read by nodes that know these fields
 	if fields[1] != fmt.Sprint(v.Spent.Mark) || !ok || strings.Contains(name, "after=") {
-		t.Fatalf("for older nodes, it is free at %s and has the name %q", fields[1], name)
+		t.Fatalf("older nodes read that the number is free at %s and has the name %q", fields[1], name)
 	}
 	for _, after := range []string{known, fmt.Sprintf(tail, v.Spent.Mark, v.Hold, v.Nonce)} {
 		w.data[keys{"p"}.number(1)] = before{v.Spent.Mark, v.Generation + 1, 99, "free", name + after}.String()

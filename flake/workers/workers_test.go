@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// memStore is a store in memory. It calls fail before each write, and returns the error; if that is
-// errHappened, the write still happens.
+// memStore is a store in memory. It calls fail before each write and returns fail's error; if that
+// is errHappened, the write happens nevertheless.
 type memStore struct {
 	mu   sync.Mutex
 	data map[string]string
@@ -127,7 +127,7 @@ func TestClaimAndExtend(t *testing.T) {
 	a, b := w.owner(t, "a"), w.owner(t, "b")
 	ca, cb := step(t, a), step(t, b)
 	if ca.Number() == cb.Number() {
-		t.Fatalf("both have %d", ca.Number())
+		t.Fatalf("both owners have number %d", ca.Number())
 	}
 	if ca.After() != w.now-testHold || ca.Milli() != w.now+testHold {
 		t.Errorf("ids from %d to %d", ca.After(), ca.Milli())
@@ -195,7 +195,7 @@ func TestLongestIdleFirst(t *testing.T) {
 }
 
 func TestLostAnswers(t *testing.T) {
-	for name, happens := range map[string]error{"it happened": errHappened, "it did not": errNever} {
+	for name, happens := range map[string]error{"the write happened": errHappened, "the write did not happen": errNever} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			o := w.owner(t, "a")
@@ -285,7 +285,7 @@ func TestStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := w.value(t, c.Number()); !v.Free || v.Mark != w.now+testHold {
-		t.Errorf("left %v", v)
+		t.Errorf("the store has %v", v)
 	}
 }
 
@@ -317,7 +317,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("resumed: %v, %v after %v", second.Resumed(), after, before)
 	}
 	if second.After() != first.After() { // a resumed claim keeps its lower bound
-		t.Errorf("after %d", second.After())
+		t.Errorf("the resumed claim begins after %d, want %d", second.After(), first.After())
 	}
 	for name, change := range map[string]func(*disk, *world){
 		"another's token":            func(d *disk, _ *world) { d.kept.Token++ },
@@ -364,7 +364,7 @@ func TestForget(t *testing.T) {
 	again := w.owner(t, "a", d.use, one)
 	if err := again.Step(t.Context()); !errors.Is(err, ErrNoneFree) {
 		c, _ := again.Claim()
-		t.Errorf("it claimed %+v, %v", c, err)
+		t.Errorf("the node claimed %+v, %v", c, err)
 	}
 }
 
@@ -384,7 +384,7 @@ func TestNotGivenBack(t *testing.T) {
 	}
 	w.down = nil
 	if c := step(t, w.owner(t, "a", d.use)); !c.Resumed() {
-		t.Error("it has forgotten the number, which no other node can have")
+		t.Error("the node has forgotten its number, which no other node can have")
 	}
 }
 
@@ -409,8 +409,8 @@ func TestGivenBackWithin(t *testing.T) {
 }
 
 // Without a memory, generators may still be open when the number is returned. If the node learns
-// only then that an extension was written, they may make ids up to that extension's mark. So the
-// mark that Close leaves is not lower.
+// only then that an extension was written, the generators may make ids up to that extension's mark.
+// So the mark that Close leaves is not lower.
 func TestGivenBackUnheard(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
@@ -460,7 +460,7 @@ func TestCopies(t *testing.T) {
 	w.now += 1000
 	step(t, original)
 	if c := step(t, w.owner(t, "c", (&disk{kept: &kept}).use, func(c *Config) { c.Last = 9 })); c.Resumed() {
-		t.Error("a copy of the disk from before the last mark resumes")
+		t.Error("a disk copied before the last mark resumes the claim")
 	}
 	w.now += 1000
 	if step(t, original) != co {
@@ -468,7 +468,7 @@ func TestCopies(t *testing.T) {
 	}
 	young := *d.kept
 	if c := step(t, w.owner(t, "c", (&disk{kept: &young}).use, func(c *Config) { c.Last = 9 })); !c.Resumed() {
-		t.Error("a restart does not resume")
+		t.Error("a restart does not resume the claim")
 	}
 	original.Step(t.Context())
 	if !co.IsLost() || co.Clean() {
@@ -487,7 +487,7 @@ func TestManyLostAnswers(t *testing.T) {
 		w.now += 1000
 		w.down = nil
 		if err := a.Step(t.Context()); err == nil {
-			t.Fatal("written")
+			t.Fatal("Step succeeded without an answer")
 		}
 	}
 	w.down, w.fail = nil, nil
@@ -579,16 +579,16 @@ func TestAfterRestore(t *testing.T) {
 		t.Errorf("the second call returned %v, %v", again, err)
 	}
 	if step(t, a) != ca {
-		t.Error("it has lost its number after the second call")
+		t.Error("the node has lost its number after the second call")
 	}
 	w.now = cb.Milli() + 1
 	if c := step(t, b); c.After() != f.Mark {
-		t.Errorf("a new claim begins after %d, not %d", c.After(), f.Mark)
+		t.Errorf("a new claim begins after %d, want %d", c.After(), f.Mark)
 	}
 }
 
-// Until limits the floor, and the longest hold in the store counts. A former floor that has passed
-// has no effect.
+// Until limits the floor, and the longest hold in the store counts. A former floor whose mark has
+// passed has no effect.
 func TestAfterRestoreUntil(t *testing.T) {
 	w := newWorld()
 	step(t, w.owner(t, "a", func(c *Config) { c.Hold = 2 * testHold * time.Millisecond }))
@@ -666,7 +666,7 @@ func TestWithdraw(t *testing.T) {
 	ca = step(t, a)
 	w.data[keys{"p"}.floor()] = ""
 	if step(t, a) != ca {
-		t.Error("it has lost its number to a floor that is gone")
+		t.Error("the node has lost its number to a floor that the store has forgotten")
 	}
 }
 
@@ -707,7 +707,7 @@ func TestRestoredSign(t *testing.T) {
 	}
 	as.offsets = nil
 	if step(t, a) != ca {
-		t.Error("it has lost its number")
+		t.Error("the first node has lost its number")
 	}
 	first := floor()
 	if first.Since != w.now+10_000 || first.Mark != first.Since+testHold {
@@ -834,10 +834,10 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := w.value(t, c.Number()); !v.Free || v.Mark != c.Milli() || v.Token == c.entry.Token || v.Generation != 2 {
-		t.Errorf("left %v", v)
+		t.Errorf("the store has %v", v)
 	}
 	if other := step(t, a); other.Number() == c.Number() {
-		t.Error("it has the number again before the mark")
+		t.Error("the owner has the number again before its mark has passed")
 	}
 	if _, err := Release(t.Context(), w, "p", 77, w.now); err == nil {
 		t.Error("released a number that was never claimed")
@@ -872,13 +872,13 @@ func TestSpent(t *testing.T) {
 		t.Errorf("the second time: %+v, %v", again, err)
 	}
 	if err := ahead.Step(t.Context()); !errors.Is(err, ErrNoneFree) || !spent.Clean() {
-		t.Errorf("its clock is ahead, and it claims: %v", err)
+		t.Errorf("a step with the clock still ahead: %v", err)
 	}
 	var old before
 	kept := func(what string) {
 		t.Helper()
 		if fmt.Sscanf(w.data[keys{"p"}.number(1)], "1 %d", &old.mark); old.mark != spent.Milli() {
-			t.Errorf("%s: for older nodes, it is free at %d", what, old.mark)
+			t.Errorf("%s: older nodes read that the number is free at %d", what, old.mark)
 		}
 	}
 	kept("released")
@@ -987,7 +987,7 @@ func TestClockJumps(t *testing.T) {
 	a := w.owner(t, "a", func(c *Config) { c.Store = s })
 	c := step(t, a)
 	s.offsets = []time.Duration{time.Hour}
-	for _, now := range []uint64{w.now + 1000, w.now + 2000 + 2*testHold} { // a second on, and as far as is allowed
+	for _, now := range []uint64{w.now + 1000, w.now + 2000 + 2*testHold} { // a second later, and as far ahead as allowed
 		if w.now = min(now, c.Milli()+testHold); step(t, a) != c || c.Milli() != w.now+testHold {
 			t.Errorf("the mark is at %d", c.Milli())
 		}
