@@ -306,7 +306,7 @@ func TestMove(t *testing.T) {
 		}
 		claim, _ := n.Owner().Claim()
 		if got := n.id(t, g); g.Get() == old || g.Get().number != claim.Number() || got <= claim.After() {
-			t.Errorf("an id at %d with number %d, which begins after %d", got, g.Get().number, claim.After())
+			t.Errorf("an id at %d with number %d, whose claim begins after %d", got, g.Get().number, claim.After())
 		}
 		if err := n.Close(); err != nil {
 			t.Fatal(err)

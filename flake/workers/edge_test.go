@@ -296,7 +296,7 @@ func TestDefaults(t *testing.T) {
 	}
 	o, err = New(Config{})
 	if err != nil || o.pause(errNever) != time.Second || o.pause(ErrNoneFree) != 10*time.Second {
-		t.Errorf("%v; it pauses for %v, %v", err, o.pause(errNever), o.pause(ErrNoneFree))
+		t.Errorf("%v; the pauses are %v, %v", err, o.pause(errNever), o.pause(ErrNoneFree))
 	}
 	for late, want := range map[uint64]bool{0: true, 1: false} {
 		if got := (Value{Base: 1, After: 1000, Mark: 2000, Hold: 100}).ahead(900 + late); got != want {

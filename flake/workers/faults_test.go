@@ -133,7 +133,7 @@ func TestForeignLater(t *testing.T) {
 		}
 		_, err := ReadFloor(t.Context(), w, "p")
 		if foreign := key == (keys{"p"}).floor(); foreign != errors.Is(err, ErrRefused) {
-			t.Errorf("the floor: %v", err)
+			t.Errorf("ReadFloor: %v", err)
 		}
 		_, err = Release(t.Context(), w, "p", 1, w.now)
 		if key == c.key && !errors.Is(err, ErrRefused) || w.data[key] != "2 hello" {

@@ -73,7 +73,7 @@ func TestFormerFileInUse(t *testing.T) {
 	m := b.marks(t, mark.OS{})
 	b.clock.Add(2 * window)
 	if _, err := b.tryIn(t, m, "orders"); !errors.Is(err, mark.ErrLocked) || !strings.Contains(err.Error(), path+"-orders") {
-		t.Errorf("while it runs: %v", err)
+		t.Errorf("while the old generator runs: %v", err)
 	}
 	if err := old.Renew(); err != nil {
 		t.Error(err)

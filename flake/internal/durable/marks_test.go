@@ -352,7 +352,7 @@ func TestCloseWhileOneBegins(t *testing.T) {
 	}
 	b.clock.Add(2 * window)
 	if _, err := b.tryIn(t, m, "a"); !errors.Is(err, errEnded) || strings.Contains(err.Error(), "free the disk") {
-		t.Errorf("later: %v", err)
+		t.Errorf("a later OpenOn: %v", err)
 	}
 }
 

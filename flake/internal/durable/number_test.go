@@ -139,7 +139,7 @@ func TestLatest(t *testing.T) {
 
 	m = b.marks(t, mark.OS{})
 	if m.Latest() != high {
-		t.Errorf("read from the file: %d", m.Latest())
+		t.Errorf("the latest time read from the file is %d", m.Latest())
 	}
 	ids = b.ids()
 	b.clock.Add(1)
@@ -148,7 +148,7 @@ func TestLatest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if latest("rewinding") != high {
-		t.Errorf("opened again: %d", latest("rewinding"))
+		t.Errorf("after reopening, the latest time is %d", latest("rewinding"))
 	}
 }
 

@@ -136,7 +136,7 @@ func (f format[ID, G]) testGenerator(t *testing.T) {
 		}
 	}
 	if g, err := f.newGenerator(1<<48, flake.Options{}); err == nil {
-		t.Errorf("a generator of worker %v", g.Worker())
+		t.Errorf("newGenerator accepted worker %v", g.Worker())
 	}
 }
 

@@ -144,7 +144,7 @@ func TestDamageIsSeen(t *testing.T) {
 		torn[20] ^= 1
 		torn[size+20] ^= 1
 		if c, err := Parse(torn); err == nil || !strings.Contains(err.Error(), "both halves") {
-			t.Errorf("both damaged: %v, %v", c, err)
+			t.Errorf("both slots damaged: %v, %v", c, err)
 		}
 		for _, size := range []int{size - 1, size, size + 1, 2*size - 1} {
 			if c, err := Parse(m.data[:size]); err == nil {

@@ -168,7 +168,7 @@ func TestLockThatIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := lock.Keep(); again || err == nil {
-		t.Errorf("taken again: %v, %v", again, err)
+		t.Errorf("Keep of a closed lock: %v, %v", again, err)
 	}
 	dir := filepath.Join(t.TempDir(), "dir")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -182,7 +182,7 @@ func TestLockThatIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := lock.Keep(); again || err == nil {
-		t.Errorf("without a folder: %v, %v", again, err)
+		t.Errorf("Keep without the directory: %v, %v", again, err)
 	}
 }
 

@@ -187,7 +187,7 @@ func TestWholeWord(t *testing.T) {
 				t.Errorf("%+v: the last is %d:%d", shape, milli, used)
 			}
 			if r, err := g.try(1); at == shape.Last && !errors.Is(err, ErrUsedUp) {
-				t.Errorf("%+v: then %v, %v", shape, r, err)
+				t.Errorf("%+v: after the last id: %v, %v", shape, r, err)
 			}
 		}
 		if g.Lower(shape.Last - 1); g.Limit().Milli() != shape.Last {

@@ -108,15 +108,15 @@ func TestLower(t *testing.T) {
 			t.Errorf("%s: an id later than the limit is taken", name)
 		}
 		if milli, used := g.Last(); used > 3 {
-			t.Errorf("%s: %d ids of %d", name, used, milli)
+			t.Errorf("%s: %d ids are used in the tick at %d, which has 3", name, used, milli)
 		}
 		if c.clock >= c.at {
 			r, err := g.try(1)
 			if err == nil && (r.milli != c.clock || r.milli == c.at && r.first < c.ids) {
-				t.Errorf("%s: then id %v, after %d of %d", name, r, c.ids, c.at)
+				t.Errorf("%s: the next id is %v, after %d ids at %d", name, r, c.ids, c.at)
 			}
 			if none := c.clock > got || c.clock == c.at && c.ids >= 2; none != (err != nil) {
-				t.Errorf("%s: then %v, %v", name, r, err)
+				t.Errorf("%s: the next id is %v, %v", name, r, err)
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func TestLowerToWhatItIs(t *testing.T) {
 	take(t, g, 1)
 	g.Lower(1060)
 	if r := take(t, g, 1); r.first != 1 {
-		t.Errorf("then %v", r)
+		t.Errorf("the next id is %v", r)
 	}
 }
 

@@ -76,7 +76,7 @@ func TestBadList(t *testing.T) {
 			text += "}"
 		}
 		if is(200, text) {
-			t.Errorf("%s is a list", text)
+			t.Errorf("%s was taken for a list", text)
 		}
 	}
 	if is(503, `{"header":{"revision":"1"},"kvs":[]}`) {
