@@ -107,7 +107,7 @@ func (w *world) mark(t *testing.T, number uint64) uint64 {
 	return 0
 }
 
-// disk is the real disk without locks, so that a killed node leaves none behind.
+// disk is the real disk without locks, so that a killed node leaves no lock behind.
 type disk struct{ mark.OS }
 
 func (disk) Lock(string) (mark.Lock, error) { return lock{}, nil }

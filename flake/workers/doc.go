@@ -44,8 +44,8 @@
 //
 // # A store restored from a snapshot
 //
-// Such a store has forgotten marks. An owner that finds an older value in place of its own
-// rewrites its own. [AfterRestore] makes up for other lost marks, if called before nodes reach the
+// Such a store has forgotten marks. An owner that finds an older value in place of its own writes
+// its own again. [AfterRestore] makes up for other lost marks, if called before nodes reach the
 // store: it writes the floor, a mark for all numbers. Every claim begins above the floor. Every
 // write of a claim or an extension compares the floor too. An owner whose mark had passed when the
 // floor was written claims again. An owner whose store is [Restorable] writes the floor itself when

@@ -215,7 +215,7 @@ func TestFloorAt(t *testing.T) {
 	}
 }
 
-// unlisted is a store that notices its restore, but cannot list its keys.
+// unlisted is a store that notices when it was restored, but cannot list its keys.
 type unlisted struct{ *signing }
 
 func (unlisted) List(context.Context, string) (map[string]string, error) { return nil, errNever }

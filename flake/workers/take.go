@@ -17,8 +17,8 @@ const (
 	tries = 4
 
 	// idle is the number of holds that must pass after a number's mark before the number is
-	// preferred to numbers that were never claimed. Without this preference, every node that
-	// ends would leave the table larger.
+	// preferred to numbers that were never claimed. Without this preference, the table would
+	// grow with every node that is replaced.
 	idle = 10
 
 	// A clock may differ from the clocks of the store's machines by minOffset, or by a third of

@@ -23,7 +23,7 @@ type Value struct {
 	Spent      Span   // a period that no claim may enter
 }
 
-// Span is the period after one millisecond, up to and including another. The zero Span is empty.
+// Span is the period later than After, up to and including Mark. The zero Span is empty.
 type Span struct{ After, Mark uint64 }
 
 // meets reports whether a claim at the time now would enter the span.
@@ -134,7 +134,7 @@ type keys struct{ prefix string }
 
 func (k keys) floor() string { return k.prefix + "/floor" }
 
-// number returns the key of a number, of fixed width so that no key is a prefix of another.
+// number returns the key of a number. Its width is fixed, so that no key is a prefix of another.
 func (k keys) number(n uint64) string { return fmt.Sprintf("%s%012x", k.numbers(), n) }
 func (k keys) numbers() string        { return k.prefix + "/n/" }
 

@@ -145,8 +145,8 @@ func TestClaimAndExtend(t *testing.T) {
 	}
 }
 
-// A number can be claimed once its mark has passed; its ids begin there. The former owner
-// keeps its mark, and claims another number.
+// A number can be claimed once its mark has passed; the new owner's ids begin there. The former
+// owner keeps its mark, and claims another number.
 func TestLost(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
@@ -670,7 +670,7 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// signing is a store that notices its restore.
+// signing is a store that notices when it was restored.
 type signing struct {
 	dated
 	sign string

@@ -27,9 +27,9 @@ type Attempts struct {
 }
 
 // New returns Attempts whose callers wait for at most patience. A caller that has waited that
-// long gets an error that wraps [tick.ErrTimestampNotSaved] and contains the text what, such as
-// "the disk"; later callers get this error until the attempt ends. Each new result is passed to
-// changed, with the previous one; changed must not use the Attempts.
+// long gets an error that wraps [tick.ErrTimestampNotSaved] and says what has not answered, such
+// as "the disk"; later callers get this error until the attempt ends. Each new result is passed
+// to changed, with the previous one; changed must not use the Attempts.
 func New(patience time.Duration, what string, changed func(before, now error)) *Attempts {
 	slow := fmt.Errorf("%w: %s has not answered for %v", tick.ErrTimestampNotSaved, what, patience)
 	return &Attempts{

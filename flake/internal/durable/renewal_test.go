@@ -75,7 +75,7 @@ func TestSavedIsReported(t *testing.T) {
 	}
 }
 
-// An error of the file is logged when it begins and when it ends.
+// It is logged when saves begin to fail and when they succeed again.
 func TestTroubleIsLoggedOnce(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)

@@ -97,7 +97,6 @@ type image struct {
 	sequence uint64 // the sequence of the current slot
 }
 
-// at returns slot i.
 func (m image) at(i int) []byte { return m.data[i*m.size:][:m.size] }
 
 // newImage returns an image that has text in its first slot. The slots have room to grow, and

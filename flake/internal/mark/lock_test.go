@@ -91,7 +91,7 @@ func (d *between) SyncDir(path string) error {
 }
 
 // If the lock file is removed during a save and another process reads the old mark, the save
-// fails; otherwise both would use the same time.
+// fails; otherwise both processes would use the same times.
 func TestLockIsLostInASave(t *testing.T) {
 	for _, step := range []string{"overwrite", "create", "rename", "sync folder"} {
 		for _, ends := range []bool{false, true} {

@@ -291,7 +291,7 @@ func TestFileOfAStranger(t *testing.T) {
 	}
 }
 
-// If a device was unmounted, its path is another directory, to which nothing is written.
+// If a device was unmounted, there is another directory at its path. Nothing is written to that.
 func TestUnmounted(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "mark"))
 	save(t, f, 1000)

@@ -113,7 +113,6 @@ func (m *fleetNode) ended() {
 	clear(m.machine.Disk.locked)
 }
 
-// process runs a process from start to end.
 func (m *fleetNode) process(t *task) {
 	f := m.fleet
 	m.running = true
@@ -288,7 +287,6 @@ func (m *fleetNode) opener(format int) host.Opener[*generator] {
 	}
 }
 
-// take takes a few ids.
 func (m *fleetNode) take(t *task, g *generator) {
 	m.reserves = t
 	milli, first, n, err := g.TryReserve(1 + m.fleet.rng.IntN(8))

@@ -173,7 +173,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// Etcd without space answers reads, and reports the cause for writes.
+// When etcd has no space left, it answers reads, and its errors for writes say why.
 func TestNoSpace(t *testing.T) {
 	s := open(t, Config{Endpoints: etcdtest.Start(t, 1, "--quota-backend-bytes", "100000").Endpoints()})
 	ctx := limited(t, time.Minute)
