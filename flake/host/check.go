@@ -152,7 +152,8 @@ func Check[G io.Closer](ctx context.Context, c Config, p Plan[G]) Report {
 		numbers.Store = r.store
 		c.Numbers = &numbers
 		r.Number = &NumberReport{Prefix: numbers.Prefix}
-		unread = r.look(ctx) // read before the file, so that the file is never older than the store's data
+		// The store is read before the file, so that the file is never the older of the two.
+		unread = r.look(ctx)
 	}
 	r.now = c.Clock()
 	r.Clock, c.Clock, c.Log = r.now, func() uint64 { return r.now }, nil

@@ -146,7 +146,7 @@ type Generator[G io.Closer] struct {
 	open     Opener[G]
 	numbered bool
 	now      atomic.Pointer[G]
-	claim    *workers.Claim // the generator's claim; nil if closed or unnumbered; used only by Add and Move
+	claim    *workers.Claim // its claim; nil if closed or unnumbered; used only by Add and Move
 }
 
 // Get returns the current generator.

@@ -207,7 +207,7 @@ func (n node) id(t *testing.T, g *Generator[*generator]) uint64 {
 }
 
 // A number is returned with a mark above all ids made with it, including those of a generator that
-// is no longer opened, of a process that was killed, and those made before a failed start.
+// is no longer opened, those of a process that was killed, and those made before a failed start.
 func TestGivenBackAboveAll(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		w, path := newWorld(), filepath.Join(t.TempDir(), "marks")
@@ -555,11 +555,11 @@ func TestEndIsLogged(t *testing.T) {
 			want = 1
 		}
 		if err := n.Move(t.Context()); err != nil || logs.Load() != want {
-			t.Errorf("%v: Move returned %v; %d log lines, want %d", fails, err, logs.Load(), want)
+			t.Errorf("%v: Move returned %v; %d warnings and errors, want %d", fails, err, logs.Load(), want)
 		}
 		w.down = fails
 		if err := n.Close(); err != nil || logs.Load() != 2*want {
-			t.Errorf("%v: Close returned %v; %d log lines, want %d", fails, err, logs.Load(), 2*want)
+			t.Errorf("%v: Close returned %v; %d warnings and errors, want %d", fails, err, logs.Load(), 2*want)
 		}
 	}
 }
@@ -626,7 +626,7 @@ func TestFollow(t *testing.T) {
 		synctest.Wait()
 		claim, _ := s.Owner().Claim()
 		if got := g.Get().number; got != claim.Number() || tried != 2 || logs.Load() != 1 {
-			t.Errorf("the generator has number %d, the claim %d; reopened %d times; %d log lines",
+			t.Errorf("the generator has number %d, the claim %d; opened %d more times; %d warnings and errors",
 				got, claim.Number(), tried, logs.Load())
 		}
 		if err := s.Close(); err != nil {
@@ -665,7 +665,7 @@ func TestCloseEndsMove(t *testing.T) {
 		released(t, w, s.Owner())
 		synctest.Wait()
 		if err := s.Close(); err != nil || !ended || logs.Load() > 0 {
-			t.Errorf("%v; the move has ended: %v; %d log lines", err, ended, logs.Load())
+			t.Errorf("%v; the move has ended: %v; %d warnings and errors", err, ended, logs.Load())
 		}
 	})
 }

@@ -233,14 +233,14 @@ func TestFullDisk(t *testing.T) {
 			one = 1
 		}
 		if got := logs.count(); got != one || (d.kept != nil) != (full == nil) {
-			t.Errorf("disk error %v: %d log lines after the claim; kept %v", full, got, d.kept)
+			t.Errorf("disk error %v: %d warnings and errors after the claim; kept %v", full, got, d.kept)
 		}
 		if _, err := Release(t.Context(), w, "p", c.Number(), w.now); err != nil {
 			t.Fatal(err)
 		}
 		step(t, a)
 		if got := logs.count(); got != 1+3*one { // the loss; and failures to store a mark, the loss and the next number
-			t.Errorf("disk error %v: %d log lines after the loss", full, got)
+			t.Errorf("disk error %v: %d warnings and errors after the loss", full, got)
 		}
 	}
 }

@@ -460,7 +460,7 @@ func TestCopies(t *testing.T) {
 	w.now += 1000
 	step(t, original)
 	if c := step(t, w.owner(t, "c", (&disk{kept: &kept}).use, func(c *Config) { c.Last = 9 })); c.Resumed() {
-		t.Error("a disk copied before the last mark resumes the claim")
+		t.Error("a node with a copy of the disk from before the last mark resumes the claim")
 	}
 	w.now += 1000
 	if step(t, original) != co {
@@ -987,7 +987,8 @@ func TestClockJumps(t *testing.T) {
 	a := w.owner(t, "a", func(c *Config) { c.Store = s })
 	c := step(t, a)
 	s.offsets = []time.Duration{time.Hour}
-	for _, now := range []uint64{w.now + 1000, w.now + 2000 + 2*testHold} { // a second later, and as far ahead as allowed
+	// A second later, and as far ahead as allowed.
+	for _, now := range []uint64{w.now + 1000, w.now + 2000 + 2*testHold} {
 		if w.now = min(now, c.Milli()+testHold); step(t, a) != c || c.Milli() != w.now+testHold {
 			t.Errorf("the mark is at %d", c.Milli())
 		}

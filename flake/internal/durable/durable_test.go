@@ -390,7 +390,7 @@ func TestRewind(t *testing.T) {
 		"within the window":                {clock: before - window, safe: someTime, waited: Window + time.Millisecond},
 		"far behind":                       {clock: before - window - 1, safe: someTime, rewound: true},
 		"far behind, at safe":              {clock: someTime, safe: someTime, rewound: true, waited: time.Millisecond},
-		"far behind, also behind safe":     {clock: someTime - window - 1, safe: someTime, rewound: true, refused: true},
+		"far behind, also far behind safe": {clock: someTime - window - 1, safe: someTime, rewound: true, refused: true},
 		"far behind, safe long past":       {clock: someTime, safe: 0, rewound: true},
 		"far behind, a window before safe": {clock: someTime - window, safe: someTime, rewound: true, waited: Window + time.Millisecond},
 	} {

@@ -93,7 +93,7 @@ func TestFormerFileInUse(t *testing.T) {
 func TestNeverAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]mark.Content // by suffix of the path
-		alone bool                    // whether to open the generator without Marks; otherwise its name is orders
+		alone bool                    // without Marks; otherwise its name is orders
 		says  string
 	}{
 		"alone, in a file with names":           {map[string]mark.Content{"": named("a", 1)}, true, "only marks with names"},

@@ -133,7 +133,8 @@ func TestLatest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.Latest() != high || latest("plain") != someTime-3600_000 || latest("rewinding") != high {
-		t.Errorf("set back: the latest times are %d, %d and %d, want %d first and last", m.Latest(), latest("plain"), latest("rewinding"), high)
+		t.Errorf("set back: the latest times are %d, %d and %d, want %d, %d and %d",
+			m.Latest(), latest("plain"), latest("rewinding"), high, someTime-3600_000, high)
 	}
 	m.Close()
 

@@ -75,7 +75,7 @@ func TestSavedIsReported(t *testing.T) {
 	}
 }
 
-// It is logged when saves begin to fail and when they succeed again.
+// The log says when saves begin to fail or to hang, and when they succeed again.
 func TestTroubleIsLoggedOnce(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)

@@ -73,7 +73,7 @@ func (f format[ID, G]) testNoDuplicates(t *testing.T) {
 	duplicates.Check(t, *duplicatesIDs, f.generator(t, nil),
 		func(id ID) uint64 {
 			place := uint64(id.Sequence())
-			if f.bits == 12 && place == 1<<12-1 { // the random bits are a counter; places need 15 bits
+			if f.bits == 12 && place == 1<<12-1 { // the random bits are a counter; 15 bits suffice
 				place += uint64(id.Random())
 			}
 			return id.Milli()<<max(f.bits, 15) | place

@@ -243,8 +243,8 @@ func TestFoundIsMadeDurable(t *testing.T) {
 	}
 }
 
-// A new file whose name could not be made durable has the same current slot as the file before. It
-// is not overwritten until its name is durable.
+// A new file whose name could not be made durable looks like the file before, because it still has
+// that file's current slot. It is not overwritten until its name is durable.
 func TestNameIsMadeDurable(t *testing.T) {
 	d := &failing{}
 	f := openOn(t, d, filepath.Join(t.TempDir(), "mark"))

@@ -21,7 +21,7 @@ func imageOf(t testing.TB, c Content) image {
 	return newImage(1, c.text(), 0)
 }
 
-// saving returns the image after each of the contents was saved, in order.
+// saving returns the image after saving the contents, one after another.
 func (m image) saving(t testing.TB, all ...Content) image {
 	t.Helper()
 	for _, c := range all {

@@ -291,7 +291,7 @@ func TestFileOfAStranger(t *testing.T) {
 	}
 }
 
-// If a device was unmounted, there is another directory at its path. Nothing is written to that.
+// If a device was unmounted, another directory is at its path. Nothing is written there.
 func TestUnmounted(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "mark"))
 	save(t, f, 1000)

@@ -232,7 +232,7 @@ func (m *fleetNode) calls(t *task) {
 		if len(all) > 0 {
 			i++
 		}
-		own := !f.Copies && f.rng.IntN(8) == 0 // whether the generator's number is not from the store
+		own := !f.Copies && f.rng.IntN(8) == 0 // whether the number is not from the store
 		for !m.stopping {
 			g, err := m.set.Add(context.Background(), NameOf(i), !own, m.opener(i))
 			if err == nil {

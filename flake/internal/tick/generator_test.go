@@ -298,7 +298,7 @@ func TestSuccessor(t *testing.T) {
 		t.Errorf("the successor begins with %v", r)
 	}
 	if r, err := g.Successor(1020).try(1); !errors.Is(err, ErrUsedUp) {
-		t.Errorf("in the tick of last: %v, %v", r, err)
+		t.Errorf("in the tick that it must begin after: %v, %v", r, err)
 	}
 	g.Limit().Extend = func(context.Context, uint64) error { return ErrTimestampNotSaved }
 	if r, err := g.Successor(1016).try(1); !errors.Is(err, ErrTimestampNotSaved) {
