@@ -76,7 +76,7 @@ func readFrom(r *etf.Reader) (f From) {
 const MaxLocal = 64 << 10
 
 // Call is like gen_server:call, for callers that are not peers, such as a prompt. It reports whether the
-// server replied.
+// server has replied.
 func (s *Server) Call(request etf.Term) (reply etf.Term, ok bool) {
 	b, err := etf.Append(nil, request, etf.AllCaps)
 	if err != nil {

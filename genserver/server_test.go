@@ -150,15 +150,15 @@ func TestLocalCall(t *testing.T) {
 	check(t, s.calls, fmt.Sprintf("call %q utf8 true", "h\x02"+get+"a\x3e"))
 	s.reply = ""
 	if reply, ok := g.Call(etf.Atom("get")); ok {
-		t.Errorf("no reply: %v", reply)
+		t.Errorf("Call without a reply returned %v", reply)
 	}
 	s.reply = "w\x02o"
 	if reply, ok := g.Call(etf.Atom("get")); ok {
-		t.Errorf("cut: %v", reply)
+		t.Errorf("Call with a truncated reply returned %v", reply)
 	}
 	calls := len(s.calls)
 	if reply, ok := g.Call(struct{}{}); ok || len(s.calls) > calls {
-		t.Errorf("not a term: %v, %q", reply, s.calls)
+		t.Errorf("Call of a value that is not a term returned %v; calls: %q", reply, s.calls)
 	}
 }
 

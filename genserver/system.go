@@ -45,8 +45,8 @@ func (s *Server) system(request etf.Term, from From) (reply etf.Term, after func
 	return pair("error", pair("unknown_system_msg", request)), nil
 }
 
-// debug returns what OTP answers to sys:statistics, log, trace and the like when nothing is
-// collected, and unknown_debug for unknown requests.
+// debug returns OTP's answers to sys:statistics, sys:log, sys:trace etc. when nothing is collected,
+// and unknown_debug for unknown requests.
 func debug(request etf.Term) etf.Term {
 	if request == etf.Atom("no_debug") {
 		return etf.Atom("ok")
@@ -78,9 +78,9 @@ func debug(request etf.Term) etf.Term {
 	return etf.Atom("unknown_debug")
 }
 
-// wantsOK reports whether the caller's sys:get_state expects {ok, State}, as it has since OTP
-// 26.1, instead of State. The caller's release is unknown, but only from OTP 26 on does an alias
-// reference have five words.
+// wantsOK reports whether the caller's sys:get_state expects {ok, State}, as it has since OTP 26.1,
+// instead of State. The caller's release is unknown, but alias references have had five words only
+// since OTP 26.
 func (f From) wantsOK() bool {
 	const pidReference = 5
 	return len(etf.Ref(f.Alias).Words()) == pidReference

@@ -64,7 +64,7 @@ func answer(t *testing.T, s *Server, tag etf.Term, request string) string {
 
 // A server answers module sys like OTP when nothing is collected.
 func TestSystem(t *testing.T) {
-	s := &Server{Handler: new(server), End: func(etf.Term) { t.Error("it ended") }}
+	s := &Server{Handler: new(server), End: func(etf.Term) { t.Error("the server ended") }}
 	for request, want := range map[string]string{
 		"get_state":                      "[]",
 		"resume":                         "ok",
@@ -104,8 +104,8 @@ type stateful struct{ server }
 
 func (*stateful) State() etf.Term { return etf.Atom("idle") }
 
-// A caller whose alias has five words is taken for OTP 26.1 or later, where sys:get_state expects
-// {ok, State}.
+// A caller whose alias has five words is assumed to be OTP 26.1 or later, where sys:get_state
+// expects {ok, State}.
 func TestState(t *testing.T) {
 	s := &Server{
 		Name: "flake", Module: "flake_server", Pid: etf.NewPid("a@b", 7, 0, 1),
@@ -128,7 +128,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// The answer contains the request. A caller that cannot read such an answer gets none.
+// The answer contains the request. A caller that cannot read it gets no answer.
 func TestSystemUnreadable(t *testing.T) {
 	var c caller
 	message := "h\x03w\x06systemh\x02" + oldPid + "a\x01t\x00\x00\x00\x00"
@@ -147,7 +147,7 @@ func TestSystemBeyondLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := caller{caps: etf.AllCaps}
-	s := &Server{Handler: new(server), End: func(etf.Term) { t.Error("it ended") }}
+	s := &Server{Handler: new(server), End: func(etf.Term) { t.Error("the server ended") }}
 	if err := s.Receive(message, &c); err != nil || len(c.sent) != 1 || !strings.Contains(c.sent[0], "system_limit") {
 		t.Errorf("%q, %v", c.sent, err)
 	}

@@ -21,7 +21,7 @@ func TestConnect(t *testing.T) {
 		n := start(t, Options{Name: cookie + "-caller@127.0.0.1", Cookie: cookie, Keeper: auto()})
 		for range 2 {
 			if err := n.Connect(name); (err == nil) != ok {
-				t.Errorf("cookie %s: %v", cookie, err)
+				t.Errorf("cookie %s: Connect returned %v", cookie, err)
 			}
 		}
 		if ok {
@@ -94,10 +94,10 @@ func TestServeOnce(t *testing.T) {
 	p.get()
 	ours, theirs := net.Pipe()
 	if err := n.serve(ours, n.connection("a@127.0.0.1").Peer()); err == nil {
-		t.Error("served")
+		t.Error("a second connection is served")
 	}
 	if _, err := theirs.Read(make([]byte, 1)); err == nil {
-		t.Error("not closed")
+		t.Error("the second connection is not closed")
 	}
 	p.get()
 }
@@ -159,7 +159,7 @@ func TestConnectWithPreviousCookie(t *testing.T) {
 func TestPreviousCookieOffends(t *testing.T) {
 	n := start(t, Options{Previous: "old"})
 	if accepts(t, n, "guess") {
-		t.Error("connected")
+		t.Error("a caller with a wrong cookie is connected")
 	}
 	await(t, "the host is remembered", func() bool {
 		n.gate.mu.Lock()
@@ -209,13 +209,13 @@ func TestRelayedChallenge(t *testing.T) {
 	posed.Node = d.name
 	say(t, out, posed)
 	if n, _ := out.Read(make([]byte, 1)); n > 0 {
-		t.Fatal("answered")
+		t.Fatal("the node answered its own challenge")
 	}
 	if err := <-outcome; !errors.Is(err, handshake.ErrOwnChallenge) {
-		t.Errorf("dialed: %v", err)
+		t.Errorf("Connect returned %v, want ErrOwnChallenge", err)
 	}
 	if n := len(d.node.connections()); n != 0 {
-		t.Errorf("%d connections", n)
+		t.Errorf("%d connections, want none", n)
 	}
 }
 

@@ -37,7 +37,7 @@ const (
 
 // After a wrong cookie, the next handshake from the same host is delayed by firstDelay. The delay
 // doubles with each additional wrong cookie, up to maxDelay. maxDelay is less than the 7 s that OTP
-// allows a handshake, so a caller with the right cookie at the same address can still connect.
+// allows for a handshake, so a caller with the right cookie at the same address can still connect.
 // On loopback, which many callers share, the delay is too short to notice.
 const (
 	firstDelay       = 100 * time.Millisecond
@@ -131,8 +131,8 @@ func (g *gate) arrive(c net.Conn) (v, out *attempt) {
 
 // stalled returns the handshake to break off: of the candidates, the one that has kept us waiting
 // longest. Delayed callers are ignored. If the callers that have not sent their name outnumber
-// those that have, only the former are candidates. If most candidates are on one host, only these
-// are considered, so that other hosts are not affected.
+// those that have, only the former are candidates. If most candidates are on one host, only those
+// on that host are considered, so that other hosts are not affected.
 func (g *gate) stalled() *attempt {
 	var n [held + 1]int
 	for _, v := range g.handshakes.All {

@@ -157,10 +157,10 @@ func (n *Node) start(o Options) (err error) {
 	return nil
 }
 
-// Stop ends the node. It stops accepting connections, unregisters the node, ends its processes
-// with reason shutdown, reports this to peers that monitor them or are linked to them, and
-// waits briefly for pending output to be written. Stop returns when all goroutines have ended.
-// It may be called again.
+// Stop ends the node. It stops accepting connections, unregisters the node, ends its processes with
+// reason shutdown, reports this to peers that monitor them or are linked to them, and waits briefly
+// for pending output to be written. Stop returns when all goroutines have ended. It may be called
+// more than once.
 func (n *Node) Stop() { n.stopped.Do(n.stop) }
 
 func (n *Node) stop() {

@@ -71,7 +71,7 @@ func run(t *testing.T, input string) string {
 
 var prompts = regexp.MustCompile(`(?m)^\d+> (\*\*\* Terminating .*\n)?`)
 
-// For the same input, a Console prints what erl printed; its output is in testdata.
+// A Console prints what erl printed for the same input. The output of erl is in testdata.
 func TestSessions(t *testing.T) {
 	sessions, _ := filepath.Glob("testdata/*.txt")
 	if len(sessions) == 0 {

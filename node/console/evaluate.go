@@ -15,7 +15,7 @@ import (
 // the reason undef.
 type Functions func(module, function etf.Atom, args []etf.Term) (etf.Term, error)
 
-// defaultWidth is the width of lines without a terminal.
+// defaultWidth is the line width without a terminal.
 const defaultWidth = 80
 
 // Eval evaluates the expressions before the first full stop and returns the text of the last value. The prompt's own
@@ -37,7 +37,6 @@ func Eval(ctx context.Context, functions Functions, text string) ([]byte, error)
 	return erltext.Pretty(nil, value, defaultWidth), nil
 }
 
-// evaluator evaluates expressions.
 type evaluator struct {
 	functions Functions
 	bindings  map[string]etf.Term

@@ -80,7 +80,7 @@ func (s *session) Write(p []byte) (int, error) {
 	return s.seen.Write(p)
 }
 
-// expect waits until the user sees text, and discards the output up to its end.
+// expect waits until the user sees text, and discards the output up to the end of that text.
 func (s *session) expect(text string) {
 	s.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -177,7 +177,7 @@ func TestRunEnds(t *testing.T) {
 		}
 		cancel(os.ErrDeadlineExceeded)
 		if err := <-s.ended; !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%q: %v", input, err)
+			t.Errorf("after input %q: Run returned %v", input, err)
 		}
 	}
 }
@@ -199,6 +199,6 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	if _, _, ok := names.completed("hel", 3, 'p'); ok {
-		t.Error("another key completes")
+		t.Error("a key other than tab completes the word")
 	}
 }

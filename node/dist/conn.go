@@ -253,7 +253,7 @@ type calls struct {
 	answered uint64
 }
 
-// written records how long the calls took whose answers the reader has just written.
+// written records the durations of the calls whose answers the reader has just written.
 func (c *Conn) written() {
 	if c.calls.answered > 0 {
 		c.answered(c.calls.began, c.calls.answered)

@@ -97,12 +97,12 @@ func TestStreamFails(t *testing.T) {
 				f.fail(test.operation)
 				test.do(r)
 				if r.alive() {
-					t.Error("not closed")
+					t.Error("the connection is not closed")
 					r.close()
 				}
 				r.logged(test.operation + " fails")
 				if r.blame != "" {
-					t.Errorf("blamed for %q", r.blame)
+					t.Errorf("the peer is blamed for %q", r.blame)
 				}
 			})
 		})
@@ -114,14 +114,14 @@ func TestFirstDeadlineFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := failing{next: "read deadline", slow: time.Second}
 		r := connectFailing(t, &f)
-		r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old)) // until it is closed
+		r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old)) // blocks until the connection is closed
 		if r.alive() {
-			t.Error("not closed")
+			t.Error("the connection is not closed")
 			r.close()
 		}
 		r.logged("read deadline fails")
 		if got := r.local.flake.take(); got != "" {
-			t.Errorf("flake was sent %s", got)
+			t.Errorf("flake received %s, want nothing", got)
 		}
 	})
 }
@@ -135,14 +135,14 @@ func TestEndsAfterWrite(t *testing.T) {
 		synctest.Wait()
 		r.peer.Close()
 		if !r.alive() {
-			t.Error("closed during a write")
+			t.Error("the connection is closed during a write")
 		}
 		close(f.hold)
 		if r.alive() {
-			t.Error("not closed")
+			t.Error("the connection is not closed")
 		}
 		if r.logged("closed by peer"); r.blame != "" {
-			t.Errorf("blamed for %q", r.blame)
+			t.Errorf("the peer is blamed for %q", r.blame)
 		}
 	})
 }
@@ -163,11 +163,11 @@ func TestEndHoldsNothing(t *testing.T) {
 		}
 		synctest.Wait()
 		if in, out, watches := c.in.account.taken, c.out.account.taken, c.watches.account.taken; in == 0 || out == 0 || watches == 0 {
-			t.Errorf("%d, %d and %d bytes are held", in, out, watches)
+			t.Errorf("%d, %d and %d bytes are held for input, output and watches, want some for each", in, out, watches)
 		}
 		r.close()
 		if c.ticker.Stop() {
-			t.Error("ticks continue")
+			t.Error("ticks continue after the end")
 		}
 		if c.tickNow(); c.ticker.Stop() { // a late tick
 			t.Error("ticks continue after a late one")
@@ -210,7 +210,7 @@ func TestLatency(t *testing.T) {
 		time.Sleep(30 * time.Millisecond) // virtual time
 		close(gate)
 		if got := len(r.received()); got != 4 {
-			t.Errorf("%d answers", got)
+			t.Errorf("%d answers, want 4", got)
 		}
 		r.logged("message dropped")
 		r.send(ask("$gen_call", theirs, "flake", 6, "soon"))
@@ -222,7 +222,7 @@ func TestLatency(t *testing.T) {
 			}
 		}
 		if got.Sum != 0.09 {
-			t.Errorf("total %v", got.Sum)
+			t.Errorf("the total is %v s, want 0.09 s", got.Sum)
 		}
 	})
 }

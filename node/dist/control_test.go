@@ -54,7 +54,7 @@ func TestIllFormedIsDropped(t *testing.T) {
 				r.logged("message dropped")
 				r.logged(test.log)
 				if got, want := r.local.flake.take(), fmt.Sprintf("%x\n", atom); got != want {
-					t.Errorf("flake was sent %s", got)
+					t.Errorf("flake received %s, want only the first message", got)
 				}
 			})
 		})
@@ -90,7 +90,7 @@ func TestIgnored(t *testing.T) {
 		)
 		r.want()
 		if got := r.local.flake.take() + r.log.take(); got != "" {
-			t.Errorf("got %s", got)
+			t.Errorf("received or logged %s, want nothing", got)
 		}
 	})
 }
@@ -154,8 +154,8 @@ func seeds() (all [][]byte) {
 	)
 }
 
-// FuzzHandle checks that no frame ends a connection, except by its first byte, and
-// that answers are well-formed.
+// FuzzHandle checks that a frame ends a connection only if its first byte is wrong, and that
+// answers are well-formed.
 func FuzzHandle(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add(append([]byte{wire.PassThrough}, s...))
@@ -178,7 +178,7 @@ func FuzzHandle(f *testing.F) {
 				}
 				var m wire.Message
 				if err := m.Decode(frame[1:]); err != nil {
-					t.Errorf("%x is answered by %x: %v", src, frame, err)
+					t.Errorf("%x is answered with %x: %v", src, frame, err)
 				}
 			}
 		}

@@ -26,7 +26,6 @@ import (
 // This file measures the cost of calls as counts that are the same on every machine. A change
 // that makes calls more or less expensive must change the counts.
 
-// cost is what one call costs.
 type cost struct {
 	allocs int // allocations per call
 	reply  int // bytes per answer
@@ -46,7 +45,7 @@ var costs = map[string]struct {
 	"get of a C node": {[][]byte{regSend(ref3, etf.Atom("get"))}, cost{allocs: 0, reply: 106}},
 }
 
-// otpCall is what gen_server:call sends from OTP 24 on.
+// otpCall returns the frames that gen_server:call has sent since OTP 24.
 func otpCall(request etf.Term) [][]byte {
 	return [][]byte{
 		monitorP(etf.Atom("flake"), ref4),
@@ -115,7 +114,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// serving serves a connection to the id server.
+// serving returns a connection to an id server.
 func serving(t testing.TB, w *stream) *Conn {
 	ids, err := flake.NewGenerator(0x020000000001, flake.Options{})
 	if err != nil {

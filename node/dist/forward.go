@@ -16,7 +16,7 @@ import (
 // node's name in their pids.
 
 const (
-	// maxDeliveries bounds the nodes to which answers wait for a connection at the same time.
+	// maxDeliveries bounds the nodes for which answers are waiting at the same time.
 	// maxDeliveriesOfPeer bounds how many of them one peer may cause by forwarding calls.
 	maxDeliveries       = 16
 	maxDeliveriesOfPeer = 4
@@ -28,7 +28,7 @@ const (
 )
 
 // answer is a message to a process: to its alias or, if that is nil, to its pid. token is a trace
-// token or nil. These are encoded terms. by is the connection on which the call arrived.
+// token or nil. All of these are encoded terms. by is the connection on which the call arrived.
 type answer struct {
 	pid, alias, token, message []byte
 	by                         *Conn

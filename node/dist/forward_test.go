@@ -77,7 +77,7 @@ func testDelivery(t *testing.T, r *rig, err error) {
 	}
 	r.send(passedOn(third, 1), passedOn(third, 2), ask("$gen_call", theirs, "flake", 3, "soon"))
 	if got := r.tags(); got != "3" {
-		t.Errorf("answered here: %s, want 3", got)
+		t.Errorf("answered to the peer: %s, want 3", got)
 	}
 	close(gate)
 	synctest.Wait()
@@ -87,11 +87,11 @@ func testDelivery(t *testing.T, r *rig, err error) {
 	synctest.Wait()
 	close(served)
 	if got := other.tags(); got != "1 2 4" {
-		t.Errorf("answered by the other node: %s, want 1 2 4", got)
+		t.Errorf("answered to the other node: %s, want 1 2 4", got)
 	}
 	r.send(passedOn(third, 5))
 	if got := other.tags(); got != "5" || dials != 1 {
-		t.Errorf("answered by the other node: %s, want 5; dialed %d times", got, dials)
+		t.Errorf("answered to the other node: %s, want 5; dialed %d times", got, dials)
 	}
 	r.want()
 	if held, failed := r.proto.pool.held.Load(), len(r.proto.deliveries.unreachable); held != 0 || failed != 0 {
@@ -100,9 +100,9 @@ func testDelivery(t *testing.T, r *rig, err error) {
 	other.close()
 }
 
-// The nodes to which one peer's answers wait are bounded, and so is the memory of these answers.
-// Answers beyond the bounds, to an unreachable node or to this node are sent to the peer that
-// forwarded the calls.
+// The number of nodes for which one peer's answers wait is bounded, and so is the memory of these
+// answers. Answers beyond the bounds, to an unreachable node or to this node are sent to the peer
+// that forwarded the calls.
 func TestDeliveriesFail(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		open := make(chan struct{})
@@ -127,7 +127,7 @@ func TestDeliveriesFail(t *testing.T) {
 			t.Errorf("answered immediately: %s, want 50", got)
 		}
 		r.proto.pool.give(left)
-		r.send(passedOn("n0@h", 51)) // the node is being connected already
+		r.send(passedOn("n0@h", 51)) // the node is already being dialed
 		synctest.Wait()
 		close(gate)
 		if got := len(r.received()); got != maxDeliveriesOfPeer+1 {
@@ -147,7 +147,7 @@ func TestDeliveriesFail(t *testing.T) {
 		}
 		close(gate)
 		if got := r.tags(); got != "53" {
-			t.Errorf("came back: %s, want 53", got)
+			t.Errorf("answers that came back: %s, want 53", got)
 		}
 		if held := r.proto.pool.held.Load(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
@@ -179,7 +179,7 @@ func TestDeliveriesOfManyPeers(t *testing.T) {
 			peer.want() // their answers wait
 		}
 		if got := peers[len(peers)-1].tags(); got != "0 1 2 3" {
-			t.Errorf("answered immediately: %s, want all of the last", got)
+			t.Errorf("answered immediately: %s, want all of the last peer's", got)
 		}
 		close(gate)
 		synctest.Wait()
@@ -211,7 +211,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	s.fail("one more")
 	if _, there := s.unreachable["one more"]; !there || len(s.unreachable) > maxUnreachable {
-		t.Errorf("%d nodes are remembered; the last one: %t", len(s.unreachable), there)
+		t.Errorf("%d nodes are remembered; the last one is among them: %t", len(s.unreachable), there)
 	}
 }
 
@@ -250,7 +250,7 @@ func TestPassOn(t *testing.T) {
 	})
 }
 
-// passOn passes on an answer to r's peer. The peer of by forwarded the call.
+// passOn passes an answer on to r's peer. The call was forwarded by the peer of by.
 func (r *rig) passOn(by *rig, a answer) {
 	a.pid = []byte(etf.NewPid(etf.Atom(r.conn.peer.Name), 9, 0, 1))
 	a.by = by.conn
@@ -265,7 +265,7 @@ func passing(t *testing.T, by *rig) (other *rig) {
 	return other
 }
 
-// sized returns an answer of such a size that n of them fit in maxPassedOn.
+// sized returns an answer. Up to n answers of its size fit in maxPassedOn.
 func sized(n int) answer {
 	return answer{message: external(make([]byte, maxPassedOn/n-1000))}
 }
@@ -307,7 +307,7 @@ func TestPassedApart(t *testing.T) {
 	}
 }
 
-// Calls that one peer forwards do not use up the room for those of another. A single answer may be
+// Answers to calls that one peer forwards do not use up another peer's room. A single answer may be
 // larger than maxPassedOn.
 func TestPassedByMany(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
@@ -316,7 +316,7 @@ func TestPassedByMany(t *testing.T) {
 		third := by.another()
 		third.connectTo("third@127.0.0.1", flags)
 		go third.listen()
-		other.passOn(by, answer{message: old}) // as it is, because both peers read the same terms
+		other.passOn(by, answer{message: old}) // sent unchanged, because both peers read the same forms
 		for range 5 {
 			other.passOn(by, sized(4))
 		}
@@ -366,7 +366,7 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 		left := MaxShared - int(by.proto.pool.held.Load())
 		by.proto.pool.take(left)
 		if other.conn.memory.take(1 << 20); by.alive() || !hasEnded && by.blame != "shared_memory" {
-			t.Errorf("blamed for %q", by.blame)
+			t.Errorf("the peer is blamed for %q", by.blame)
 		}
 		other.conn.memory.give(1 << 20)
 		by.proto.pool.give(left)
@@ -447,14 +447,14 @@ func TestPassedFrames(t *testing.T) {
 	add(b, 7, true)
 	flying := q.flying
 	q.written()
-	held("they are written", 0, 7+size)
+	held("three are written", 0, 7+size)
 	if q.flying != nil || flying[0].frame != nil || len(q.held.all) != 1 {
-		t.Errorf("still there: %v, %v", flying, q.held.all)
+		t.Errorf("written frames are still held: %v, %v", flying, q.held.all)
 	}
 	add(a, 1, true)
 	add(b, 2, true)
 	q.drop(b)
-	held("those of one are dropped", 1+size, 0)
+	held("frames of b are dropped", 1+size, 0)
 	q.drop(nil)
 	held("all are dropped", 0, 0)
 

@@ -72,7 +72,7 @@ func TestBufferShrinks(t *testing.T) {
 		}
 	}
 	if frames != 2 || len(f.buf) != idleBuffer {
-		t.Errorf("%d frames, buffer of %d bytes", frames, len(f.buf))
+		t.Errorf("%d frames, want 2; the buffer has %d bytes", frames, len(f.buf))
 	}
 }
 
@@ -103,23 +103,23 @@ func TestLargeFrames(t *testing.T) {
 	kept := &f.buf[0]
 	arrive(large)
 	if &f.buf[0] != kept {
-		t.Error("a new buffer for the next large frame")
+		t.Error("the next large frame gets a new buffer")
 	}
 	arrive(append(binary.BigEndian.AppendUint32(nil, 2<<20), make([]byte, 2<<20+len(tick))...))
 	arrive(large)
 	if &f.buf[0] != kept {
-		t.Error("a new buffer for a large frame after a large frame and a tick")
+		t.Error("after a large frame and a tick, a large frame gets a new buffer")
 	}
 	arrive(tick)
 	arrive(tick)
 	if len(f.buf) != idleBuffer {
-		t.Errorf("buffer of %d bytes", len(f.buf))
+		t.Errorf("after ticks, the buffer has %d bytes", len(f.buf))
 	}
 	p.nothing(t)
 }
 
-// After a large frame, the buffer is that of a busy connection, if there is room, and is counted as
-// such. It never loses bytes that have arrived.
+// After a large frame, the buffer shrinks to that of a busy connection if MaxSpare has room for it.
+// No bytes that have arrived are lost.
 func TestAfterLargeFrame(t *testing.T) {
 	frameOf := func(n int) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(n)), make([]byte, n)...) }
 	for name, test := range map[string]struct {
@@ -146,7 +146,7 @@ func TestAfterLargeFrame(t *testing.T) {
 				}
 			}
 		}
-		arrive(bytes.Repeat(frameOf(100), fullBuffer/50)) // as of a busy connection
+		arrive(bytes.Repeat(frameOf(100), fullBuffer/50)) // as on a busy connection
 		if len(f.buf) != fullBuffer || int(p.spare.Load()) < fullBuffer-ownInput {
 			t.Errorf("%s: busy: a buffer of %d bytes, %d counted", name, len(f.buf), p.spare.Load())
 		}
@@ -161,7 +161,7 @@ func TestAfterLargeFrame(t *testing.T) {
 		size := min(test.size, fullBuffer)
 		if held, spare := int(p.held.Load()), int(p.spare.Load())-test.others; len(f.buf) != test.size ||
 			max(held, spare) < size-ownInput || held > 0 && spare > 0 || held > 0 != (test.size > fullBuffer) {
-			t.Errorf("%s: then: a buffer of %d bytes, want %d; %d bytes are held, %d of MaxSpare", name, len(f.buf), test.size, held, spare)
+			t.Errorf("%s: after the large frame: a buffer of %d bytes, want %d; %d bytes are held, %d of MaxSpare", name, len(f.buf), test.size, held, spare)
 		}
 		arrive(next[test.rest+1:])
 		arrive(tick)
@@ -193,7 +193,7 @@ func TestLargeFrameIsReleased(t *testing.T) {
 		}
 		synctest.Wait()
 		if runtime.GC(); large.Value() != nil {
-			t.Error("kept")
+			t.Error("the large buffer is kept")
 		}
 	})
 }
@@ -206,7 +206,7 @@ func TestAnnouncedLength(t *testing.T) {
 		t.Errorf("MaxFrame: %t, %v", ok, err)
 	}
 	if err := f.fill(); err != io.EOF || len(f.buf) != idleBuffer {
-		t.Errorf("%v, buffer of %d bytes", err, len(f.buf))
+		t.Errorf("fill: %v; the buffer has %d bytes", err, len(f.buf))
 	}
 
 	f = newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame+1)), newMemory(new(pool)))
@@ -264,11 +264,11 @@ func TestBrokenFrameEndsConnection(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
 				r.send(monitorP(gone, ref3), test.bytes, monitorP(gone, ref4))
 				if r.alive() {
-					t.Error("not closed")
+					t.Error("the connection is not closed")
 				}
 				r.logged(test.log)
 				if r.blame != test.blame {
-					t.Errorf("blamed for %q, want %q", r.blame, test.blame)
+					t.Errorf("the peer is blamed for %q, want %q", r.blame, test.blame)
 				}
 			})
 		})

@@ -92,9 +92,9 @@ func (m *Message) Later(f func(*Message)) {
 	}
 }
 
-// largeAnswers limits how many large answers readers build at a time to one per processor. More
-// would not be finished any sooner, but would use so much memory that garbage collection delayed
-// all callers.
+// largeAnswers limits the large answers that readers build at the same time to one per processor.
+// More would not be finished any sooner, but would use so much memory that garbage collection would
+// delay all callers.
 var largeAnswers = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // Grow makes room for a term of up to size bytes in the next Buffer. If the term is large, Grow may
@@ -169,8 +169,8 @@ func (c *Conn) awaitRoom(n int) bool {
 }
 
 const (
-	// roomTime is how long a large answer waits for room. Memory that other connections hold all
-	// that time counts as long held, so they can be ended to make room.
+	// roomTime is how long a large answer waits for room. Memory that other connections hold for
+	// all that time counts as long held, so those connections can be ended to make room.
 	roomTime  = 2 * longHeld
 	roomPause = 20 * time.Millisecond
 )

@@ -141,7 +141,7 @@ func (o *output) remind() {
 
 // flush writes all appended frames, or waits until another goroutine has written them. So the
 // reader appends nothing while its answers wait. flush does not wait for frames appended after the
-// call, because others may append frames without end.
+// call, because other goroutines may keep appending frames.
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -244,7 +244,6 @@ func (o *output) state() (writes uint64, writing bool) {
 	return o.writes, o.writing
 }
 
-// tick writes a tick.
 func (o *output) tick() error {
 	o.mu.Lock()
 	if o.waits() == 0 {

@@ -53,14 +53,14 @@ func TestOutputWithoutRoom(t *testing.T) {
 		r.sendOctets(2 * ownOutput) // is being written
 		r.sendOctets(ownOutput)
 		if !r.alive() {
-			t.Error("closed too early")
+			t.Error("the connection is closed too early")
 		}
 		r.sendOctets(ownOutput)
 		if r.alive() {
-			t.Error("not closed")
+			t.Error("the connection is not closed")
 		}
 		if want := "answers_not_read"; r.blame != want {
-			t.Errorf("blamed for %q, want %q", r.blame, want)
+			t.Errorf("the peer is blamed for %q, want %q", r.blame, want)
 		}
 		if held := r.proto.pool.held.Load(); held != everything {
 			t.Errorf("%d bytes are held, want %d", held, everything)
@@ -68,7 +68,8 @@ func TestOutputWithoutRoom(t *testing.T) {
 	})
 }
 
-// MaxOutput bytes may wait. Another frame closes the connection, and all of them are dropped.
+// MaxOutput bytes may wait. One more frame closes the connection, and all waiting bytes are
+// dropped.
 func TestMaxOutputExactly(t *testing.T) {
 	var p pool
 	var o output
@@ -100,10 +101,10 @@ func TestMaxOutputOfEnd(t *testing.T) {
 		}
 		w.mu.Unlock()
 		if r.end(ourID, etf.Atom(strings.Repeat("x", maxReason-10))); r.alive() {
-			t.Error("not closed")
+			t.Error("the connection is not closed")
 		}
 		if want := "answers_not_read"; r.blame != want {
-			t.Errorf("blamed for %q, want %q", r.blame, want)
+			t.Errorf("the peer is blamed for %q, want %q", r.blame, want)
 		}
 	})
 }
@@ -145,7 +146,7 @@ func TestManyBuffers(t *testing.T) {
 		}
 		for _, b := range append(r.conn.out.ahead, r.conn.out.buf) {
 			if cap(b) > 2*fullOutput {
-				t.Errorf("a buffer of %d bytes", cap(b))
+				t.Errorf("a buffer has room for %d bytes", cap(b))
 			}
 		}
 		go r.listen()
@@ -197,7 +198,7 @@ func TestNothingAfterFailure(t *testing.T) {
 	}
 	o.end(o.begin())
 	if err := o.flush(); err != nil || w.writes != 1 || o.waits() != 0 {
-		t.Errorf("then: %v, %d writes, %d bytes wait", err, w.writes, o.waits())
+		t.Errorf("second flush: %v, %d writes, %d bytes wait", err, w.writes, o.waits())
 	}
 }
 
@@ -209,13 +210,13 @@ func TestNothingAfterClose(t *testing.T) {
 	o.init(w, func(func()) { started++ }, nil, nil, newMemory(&p))
 	o.end(o.begin())
 	if !o.pass(forwarding, make([]byte, wire.HeaderSize)) || started != 1 {
-		t.Errorf("an answer of another peer is refused, or written by %d goroutines", started)
+		t.Errorf("a passed-on answer is refused, or %d goroutines are started, want 1", started)
 	}
 	o.reminded.Store(false)
 	o.close()
 	o.poke()
 	if o.pass(forwarding, make([]byte, wire.HeaderSize)) {
-		t.Error("an answer of another peer is taken")
+		t.Error("a passed-on answer is accepted after close")
 	}
 	if err := o.tick(); err != nil || w.writes != 0 || o.waits() != 0 || started != 1 {
 		t.Errorf("%v, %d writes, %d bytes wait, %d goroutines", err, w.writes, o.waits(), started)
@@ -306,7 +307,7 @@ func TestFlushEnds(t *testing.T) {
 		}()
 		for round := range 3 {
 			if synctest.Wait(); flushed != (round == 2) {
-				t.Errorf("after %d writes: %t", round, flushed)
+				t.Errorf("after %d writes: flushed: %t", round, flushed)
 			}
 			send()
 			r.conn.out.remind()
@@ -392,7 +393,7 @@ func TestSpareOutput(t *testing.T) {
 	}
 }
 
-// A tick releases the buffer kept for reuse, but no frames that wait.
+// A tick releases the buffer kept for reuse, but not waiting frames.
 func TestTickReleases(t *testing.T) {
 	var o output
 	w := &writer{each: func() error {
@@ -423,7 +424,7 @@ func TestBegin(t *testing.T) {
 		t.Helper()
 		b := o.beginWith(size)
 		if len(o.ahead) != ahead || cap(b)-o.frame < size {
-			t.Errorf("a frame of %d bytes: after %d buffers, want %d; in one of %d", size, len(o.ahead), ahead, cap(b))
+			t.Errorf("a frame of %d bytes begins after %d full buffers, want %d; its buffer has %d bytes", size, len(o.ahead), ahead, cap(b))
 		}
 		o.end(append(b, make([]byte, frame-len(b)+o.frame)...))
 	}

@@ -84,10 +84,10 @@ func (p *pool) part(bound int) int {
 }
 
 // makeRoom makes room for asker, which would then hold total bytes. It stops and returns the
-// heaviest holder, if that weighs more than asker would then. A holder's weight is the bytes it
-// holds plus the bytes it has long held. So among many connections that hold about the same amount,
-// a frequent caller that holds little between calls is spared. If total exceeds smallMemory, only
-// holders that have long held more than total may be stopped.
+// heaviest holder, if that holder weighs more than asker would then. A holder's weight is the bytes
+// it holds plus the bytes it has long held. So among many connections that hold about the same
+// amount, a frequent caller that holds little between calls is spared. If total exceeds
+// smallMemory, only holders that have long held more than total may be stopped.
 func (p *pool) makeRoom(asker *memory, total int) *memory {
 	now := time.Now()
 	heaviest := total + asker.steady(now) // so asker itself is never chosen

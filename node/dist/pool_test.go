@@ -53,7 +53,7 @@ func TestAccount(t *testing.T) {
 				}
 			}
 			a.hold(3 * step)
-			p.spare.Add(int64(bound) + 1) // as others do that are about to be refused
+			p.spare.Add(int64(bound) + 1) // as other accounts do just before they are refused
 			if !a.hold(0) || a.taken != 0 {
 				t.Errorf("without room, %d bytes stay taken", a.taken)
 			}
@@ -77,7 +77,7 @@ func TestMaxSmall(t *testing.T) {
 		t.Error("want room for a small connection, within MaxSmall")
 	}
 	if !large.take(0) {
-		t.Error("refused zero bytes")
+		t.Error("zero bytes are refused")
 	}
 }
 
@@ -102,11 +102,11 @@ func TestMakeRoom(t *testing.T) {
 		holders["c"].unpin(mega)
 		holders["b"].pin(2 * mega)
 		if time.Sleep(longHeld - 1); hold("d", 6*mega) || ended != "" {
-			t.Errorf("too early, %q are ended", ended)
+			t.Errorf("before longHeld has passed, %q are ended", ended)
 		}
 		time.Sleep(time.Second)
 		if hold("d", 12*mega) || hold("c", 6*mega) || ended != "" {
-			t.Errorf("for one that needs as much, %q are ended", ended)
+			t.Errorf("for a connection that needs no less, %q are ended", ended)
 		}
 		if !hold("d", 6*mega) || ended != "b" {
 			t.Errorf("%q are ended, want b", ended)
@@ -116,14 +116,14 @@ func TestMakeRoom(t *testing.T) {
 			t.Error("an ended connection takes more")
 		}
 		if held := p.held.Load(); held != 24*mega {
-			t.Errorf("%d bytes are held, including pinned ones", held)
+			t.Errorf("%d bytes are held, including pinned ones, want 24 MiB", held)
 		}
 		if hold("f", 11*mega) {
-			t.Error("pinned bytes are released for room")
+			t.Error("pinned bytes are released to make room")
 		}
 		holders["b"].unpin(2 * mega)
 		if held := p.held.Load(); held != 22*mega {
-			t.Errorf("%d bytes are held", held)
+			t.Errorf("%d bytes are held, want 22 MiB", held)
 		}
 		holders["a"].give(6 * mega) // most of its bytes
 		hold("a", 4*mega)
@@ -137,7 +137,7 @@ func TestMakeRoom(t *testing.T) {
 			t.Errorf("%q are ended, want c", ended)
 		}
 		if held := p.held.Load(); held != 21*mega {
-			t.Errorf("%d bytes are held by a, d and e", held)
+			t.Errorf("%d bytes are held by a, d and e, want 21 MiB", held)
 		}
 	})
 }
@@ -177,7 +177,7 @@ func TestMakeRoomOfPinned(t *testing.T) {
 		ended := 0
 		s := &memory{pool: &p, end: func() {
 			if ended++; ended > 1 {
-				t.Fatal("ended again")
+				t.Fatal("the connection is ended again")
 			}
 		}}
 		s.take(MaxShared)
@@ -185,12 +185,12 @@ func TestMakeRoomOfPinned(t *testing.T) {
 		time.Sleep(2 * longHeld)
 		asks := newMemory(&p)
 		if asks.take(maxUnfreed) || ended != 1 {
-			t.Errorf("ended %d times, want once; or there is room before its bytes are released", ended)
+			t.Errorf("the connection is ended %d times, want once; or there is room before its bytes are released", ended)
 		}
 		s.freed()
 		s.unpin(MaxShared)
 		if !asks.take(maxUnfreed) {
-			t.Error("no room")
+			t.Error("there is no room after the bytes are released")
 		}
 	})
 }
@@ -228,8 +228,8 @@ func TestMakeRoomAmongMany(t *testing.T) {
 	})
 }
 
-// A connection that needs at most smallMemory immediately takes room from one that holds more than
-// it needs, even if that one has not held its memory for long.
+// If a connection needs at most smallMemory, one that holds more is ended immediately to make room,
+// even if it has not held its memory for long.
 func TestMakeRoomForLittle(t *testing.T) {
 	for held, want := range map[int]bool{smallMemory + 1: true, smallMemory: false} {
 		p := pool{unfreed: maxUnfreed} // others may still be ended
@@ -238,7 +238,7 @@ func TestMakeRoomForLittle(t *testing.T) {
 		large.take(held)
 		p.take(MaxShared + MaxSmall - held)
 		if little := (&memory{pool: &p}); little.take(smallMemory) != want || ended != want {
-			t.Errorf("with %d bytes held: %v ended", held, ended)
+			t.Errorf("with %d bytes held, the connection is ended: %v", held, ended)
 		}
 	}
 }
@@ -288,7 +288,7 @@ func TestShared(t *testing.T) {
 			message := external(large[:octets])
 			r.send(frame(etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, message))
 			if got := r.local.flake.take() != ""; got != want {
-				t.Errorf("%d bytes arrive: %t, want %t", len(message), got, want)
+				t.Errorf("a message of %d bytes arrives: %t, want %t", len(message), got, want)
 			}
 		}
 		const head = 5 // bytes before the data of a binary
@@ -356,7 +356,7 @@ func TestSharedFrames(t *testing.T) {
 	p.take(MaxSmall) // leaves only room for small connections
 	f, err := arrive()
 	if !errors.Is(err, errShared) || !whole.account.memory.ended {
-		t.Errorf("%v; the larger one has ended: %v", err, whole.account.memory.ended)
+		t.Errorf("%v; the larger connection has ended: %v", err, whole.account.memory.ended)
 	}
 	f.close()
 	whole.close()
@@ -451,7 +451,7 @@ func TestSharedWatches(t *testing.T) {
 	}
 	p.give(everything)
 	if !monitor(n) || !link(both) {
-		t.Error("refused, although there is room")
+		t.Error("a monitor or a link is refused, although there is room")
 	}
 	held := w.held
 	if !link(both) || w.held != held {
@@ -494,8 +494,8 @@ func TestLimit(t *testing.T) {
 	const percent = 25
 	var p Proto
 	p.Limit(percent)
-	s := &memory{pool: &p.pool, end: func() { t.Error("ended") }}
-	small := &memory{pool: &p.pool, end: func() { t.Error("ended") }}
+	s := &memory{pool: &p.pool, end: func() { t.Error("a connection is ended") }}
+	small := &memory{pool: &p.pool, end: func() { t.Error("a connection is ended") }}
 	spare := account{memory: s, spare: true}
 	for _, take := range []struct {
 		what string
@@ -509,7 +509,7 @@ func TestLimit(t *testing.T) {
 		{"more to spare", spare.hold(MaxSpare), false},
 	} {
 		if take.took != take.want {
-			t.Errorf("%s: %t", take.what, take.took)
+			t.Errorf("%s: taken: %t", take.what, take.took)
 		}
 	}
 }
@@ -528,7 +528,7 @@ func TestSlimMap(t *testing.T) {
 		}
 	}
 	if l.peak > slimMin {
-		t.Errorf("size of %d entries", l.peak)
+		t.Errorf("the map has room for %d entries", l.peak)
 	}
 	l.set(1, 1)
 	l.shrink()

@@ -38,7 +38,7 @@ type waiter struct {
 	size  int
 }
 
-// open adds a queue for the key of a message that is served next.
+// open adds a queue for the key of a message that is about to be served.
 func (s *queues) open(key string) *queue {
 	l := &queue{key: key, waiting: make([]waiter, 1), ended: make(chan struct{})}
 	s.mu.Lock()
@@ -64,7 +64,8 @@ func (s *queues) next(l *queue) func() {
 	return l.waiting[0].serve
 }
 
-// clear removes all queues and their messages. Functions that are still running release the rest.
+// clear removes all queues and their messages. The messages being served count until their
+// functions return.
 func (s *queues) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

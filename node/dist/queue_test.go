@@ -69,7 +69,7 @@ func (r *rig) tags() string {
 	return strings.Join(tags, " ")
 }
 
-// While a server builds an answer on another goroutine, later requests from the same process to it
+// While a server builds an answer on another goroutine, later requests to it from the same process
 // wait, and are then answered in order. Requests from other processes, and to other servers, do not
 // wait.
 func TestInOrder(t *testing.T) {
@@ -90,14 +90,14 @@ func TestInOrder(t *testing.T) {
 		gate <- struct{}{}
 		gate <- struct{}{}
 		if got := strings.ReplaceAll(r.tags(), " 8", ""); strings.TrimPrefix(got, "8 ") != "1 2 3 6" {
-			t.Errorf("answered then: %s, want 1 2 3 6", got)
+			t.Errorf("answered after the third: %s, want 1 2 3 6", got)
 		}
 		gate <- struct{}{}
 		if got := r.tags(); got != "7 9" {
 			t.Errorf("answered after the fourth: %s, want 7 9", got)
 		}
 		if n, held := r.conn.queues.n.Load(), r.conn.queues.held; n != 0 || held != 0 {
-			t.Errorf("%d queues, %d bytes in them", n, held)
+			t.Errorf("%d queues with %d bytes, want none", n, held)
 		}
 		if log := r.log.take(); strings.Contains(log, "fault") || strings.Contains(log, "dropped") {
 			t.Error(log)
@@ -168,7 +168,7 @@ func TestQueueReleases(t *testing.T) {
 	pool.nothing(t)
 }
 
-// A request for whose answer there is no room is refused, and does not delay later ones.
+// If there is no room for an answer, its request is refused and does not delay later ones.
 func TestQueueRefused(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
@@ -196,7 +196,7 @@ func TestNoQueue(t *testing.T) {
 		r.local.flake.receive = func(c *Message) error {
 			c.Later(func(m *Message) {
 				if !m.Grow(1) {
-					t.Error("refused")
+					t.Error("Grow returns false")
 				}
 				<-gate
 			})
@@ -270,7 +270,7 @@ func TestQueuesAreBounded(t *testing.T) {
 			want = append(want, fmt.Sprint(1+i))
 		}
 		if got := r.tags(); got != "" {
-			t.Errorf("answered %s", got)
+			t.Errorf("answered %s, want none yet", got)
 		}
 		if held := r.conn.queues.held; held > ownQueues || held < ownQueues/2 || pool.held.Load() != everything {
 			t.Errorf("%d bytes are queued, want at most %d", held, ownQueues)
@@ -278,7 +278,7 @@ func TestQueuesAreBounded(t *testing.T) {
 		time.Sleep(2 * ticktime) // nothing is read from the peer in this time
 		close(gate)
 		if got := r.tags(); got != strings.Join(want, " ") {
-			t.Errorf("answered %s", got)
+			t.Errorf("answered %s, want all in order", got)
 		}
 		if held := int(pool.held.Load()); held != others {
 			t.Errorf("%d bytes are held, want %d", held, others)
@@ -304,7 +304,7 @@ func TestQueuesEnd(t *testing.T) {
 		gate <- struct{}{} // the next one is served
 		synctest.Wait()
 		r.local.flake.receive = func(*Message) error {
-			t.Error("handled after the end")
+			t.Error("a message is handled after the end")
 			return nil
 		}
 		r.close()
@@ -325,7 +325,7 @@ func TestQueueEnding(t *testing.T) {
 	l := c.queues.all.all["key"]
 	for range 2 {
 		c.queues.grow(queuedSize)
-		l.waiting = append(l.waiting, waiter{size: queuedSize, serve: func() { t.Error("handled after the end") }})
+		l.waiting = append(l.waiting, waiter{size: queuedSize, serve: func() { t.Error("a message is handled after the end") }})
 	}
 	c.cancel(errClosed)
 	close(gate)
@@ -345,7 +345,7 @@ func TestTraceToken(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
 				gate := make(chan struct{})
 				r.answersLate(gate)
-				open := func() { // while the connection is open
+				open := func() { // lets a late answer be sent, after a tick from the peer
 					if r.send(tick); late != "soon" {
 						gate <- struct{}{}
 					}
@@ -418,10 +418,10 @@ func TestGrow(t *testing.T) {
 			m.Later(func(m *Message) {
 				for size := range 2 {
 					if !m.Grow(ownLarge + 1 + size) {
-						t.Error("refused")
+						t.Error("Grow returns false")
 					}
 					if got := cap(m.Buffer()); got != ownLarge+1+size {
-						t.Errorf("a buffer of %d", got)
+						t.Errorf("the buffer has %d bytes", got)
 					}
 				}
 				calls++
@@ -440,7 +440,7 @@ func TestGrow(t *testing.T) {
 		}
 		r.close()
 		if (&Message{conn: r.conn, later: true}).Grow(1) {
-			t.Error("Grow finds room after the end")
+			t.Error("Grow finds room after the connection has ended")
 		}
 	})
 }
@@ -515,7 +515,7 @@ func TestLargeAnswerAwaitsRoom(t *testing.T) {
 		}
 		r.large(1, 1<<20, &log)
 		if got := log.take(); got != "" {
-			t.Errorf("immediately: %q", got)
+			t.Errorf("logged immediately: %q, want nothing", got)
 		}
 		time.Sleep(roomTime)
 		if got := log.take(); got != "begin\ndone\n" || !holders[0].ended && !holders[1].ended {
@@ -559,7 +559,7 @@ func TestLargeAnswerWithoutRoom(t *testing.T) {
 	})
 }
 
-// Large answers that wait end with the connection, and their memory is returned.
+// Waiting large answers are dropped when the connection ends, and their memory is returned.
 func TestLargeAnswersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log journal
@@ -569,7 +569,7 @@ func TestLargeAnswersEnd(t *testing.T) {
 		r.close()
 		r.proto.Wait()
 		if got := log.take(); !strings.HasPrefix(got, "begin\n") || strings.Count(got, "done") != strings.Count(got, "begin") {
-			t.Errorf("%q", got)
+			t.Errorf("logged %q", got)
 		}
 		if got := r.proto.pool.held.Load(); got != 0 {
 			t.Errorf("%d bytes are still held", got)

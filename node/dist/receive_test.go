@@ -56,7 +56,7 @@ func TestStranger(t *testing.T) {
 				r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), pid}, old), monitorP(pid, ref3))
 				r.want(down(pid, ref3, "noproc"))
 				if got := r.local.flake.take(); got != "" {
-					t.Errorf("flake was sent %s", got)
+					t.Errorf("flake received %s, want nothing", got)
 				}
 			})
 		})
@@ -121,7 +121,7 @@ func TestExitWithoutLink(t *testing.T) {
 			frame(etf.Tuple{number(wire.OpExit), theirs, ours, etf.Atom("why")}),
 		)
 		if got := r.local.flake.take(); got != "" {
-			t.Errorf("got %s", got)
+			t.Errorf("flake received %s, want nothing", got)
 		}
 		r.send(frame(etf.Tuple{number(wire.OpLink), theirs, ours}))
 		synctest.Wait()
@@ -133,14 +133,14 @@ func TestExitWithoutLink(t *testing.T) {
 	})
 }
 
-// A panic of a process ends only the connection that caused it.
+// A panic in a process ends only the connection that caused it.
 func TestFault(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, other *rig) {
 		r := connect(t, flags)
 		r.local.flake.receive = func(*Message) error { panic("fault") }
 		r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old))
 		if r.alive() {
-			t.Error("not closed")
+			t.Error("the connection is not closed")
 		}
 		r.logged("fault in the node")
 		other.send(monitorP(gone, ref3))

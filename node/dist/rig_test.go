@@ -180,7 +180,7 @@ func (r *rig) received() [][]byte {
 	for len(r.in) > 0 {
 		end := 4 + int(binary.BigEndian.Uint32(r.in))
 		if end > len(r.in) {
-			r.t.Fatalf("half a frame: %x", r.in)
+			r.t.Fatalf("received an incomplete frame: %x", r.in)
 		}
 		frames = append(frames, r.in[:end:end])
 		r.in = r.in[end:]
@@ -296,7 +296,7 @@ func (c *Conn) aside(f func(*Message)) bool {
 	return !m.refuse
 }
 
-// quiet returns a connection that reads, writes and ticks only when the test makes it.
+// quiet returns a connection that reads, writes and ticks only when the test makes it do so.
 func quiet() *Conn {
 	p := newProto(newLocals(), slog.DiscardHandler)
 	c := p.New(context.Background(), nil, handshake.Peer{Name: there, Flags: flags})
@@ -315,7 +315,7 @@ func (p *pool) give(n int) { p.held.Add(-int64(n)) }
 func (p *pool) nothing(t *testing.T) {
 	t.Helper()
 	if held, spare := p.held.Load(), p.spare.Load(); held != 0 || spare != 0 || p.unfreed != 0 || len(p.holders) != 0 {
-		t.Errorf("%d bytes are still held, %d of MaxSpare and %d unfreed, by %d", held, spare, p.unfreed, len(p.holders))
+		t.Errorf("%d bytes are still held, %d of MaxSpare and %d unfreed, by %d connections", held, spare, p.unfreed, len(p.holders))
 	}
 }
 
@@ -331,20 +331,20 @@ func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)
 		r.close()
 		r.proto.pool.nothing(t)
 		if r.downs != 1 {
-			t.Errorf("its end was reported %d times, want once", r.downs)
+			t.Errorf("the end of the connection was reported %d times, want once", r.downs)
 		}
 		if left := len(r.proto.deliveries.all); left != 0 {
 			t.Errorf("%d deliveries are left", left)
 		}
 		if _, served := r.proto.served.Load(r.conn); served {
-			t.Error("the ends of processes are still reported to it")
+			t.Error("the ends of processes are still reported to an ended connection")
 		}
 		if r.conn.message.conn != nil || r.conn.control.N != 0 {
-			t.Error("it keeps the last frame")
+			t.Error("an ended connection keeps the last frame")
 		}
 		w := &r.conn.watches
 		if !w.mu.TryLock() || w.held != 0 || len(w.monitors.all) != 0 || len(w.links.all) != 0 || !r.conn.out.closed {
-			t.Errorf("ended with %d bytes of watches, %d links; output closed: %t", w.held, len(w.links.all), r.conn.out.closed)
+			t.Errorf("the connection ended with %d bytes of watches, %d links; output closed: %t", w.held, len(w.links.all), r.conn.out.closed)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func TestFaultShared(t *testing.T) {
 	}
 	send(one, fault)
 	if n, err := one.Read(make([]byte, 1)); n != 0 || err == nil {
-		t.Errorf("%d bytes: %v", n, err)
+		t.Errorf("read %d bytes after the fault: %v, want the connection closed", n, err)
 	}
 	for range 100 {
 		call(other)

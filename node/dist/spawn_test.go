@@ -128,8 +128,8 @@ func TestSpawned(t *testing.T) {
 	}
 }
 
-// SpawnFor returns OTP's error; or it sends the link and then reports the pid, before the function
-// runs.
+// SpawnFor either returns OTP's error, or sends the link and then reports the pid before the
+// function runs.
 func TestSpawnFor(t *testing.T) {
 	list := func(octets int) []byte { return external(etf.List{make([]byte, octets)}) }
 	none, long, longest := external(etf.List{}), list(2*ownArguments), list(MaxArguments-len(list(0)))
@@ -196,7 +196,7 @@ func TestSpawnedPids(t *testing.T) {
 			b := c.spawnedPid()
 			_, p, _ := etf.PidParts(b)
 			if id, serial := uint32(p), p>>32; id >= 1<<15 || serial >= 1<<13 || serial == 0 || seen[string(b)] {
-				t.Fatalf("%v, seen: %t", etf.Pid(b), seen[string(b)])
+				t.Fatalf("pid %v, seen before: %t", etf.Pid(b), seen[string(b)])
 			}
 			seen[string(b)] = true
 		}
@@ -264,11 +264,11 @@ func TestMaxSpawned(t *testing.T) {
 			var ran, started atomic.Int32
 			for i := range functions + 3 {
 				if runs := r.conn.aside(func(*Message) { started.Add(1); <-gate; ran.Add(1) }); runs != (i < functions) {
-					t.Errorf("round %d: function %d: %t", round, i, runs)
+					t.Errorf("round %d: function %d is accepted: %t", round, i, runs)
 				}
 			}
 			if synctest.Wait(); started.Load() != MaxSpawned {
-				t.Errorf("round %d: %d functions run at a time", round, started.Load())
+				t.Errorf("round %d: %d functions run at a time, want MaxSpawned", round, started.Load())
 			}
 			request := etf.Tuple{
 				number(wire.OpSpawnRequest), ref5, theirs, theirs, etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(0)}, etf.List{},
@@ -295,7 +295,7 @@ func TestSpawnEnds(t *testing.T) {
 		}
 		synctest.Wait()
 		if !r.conn.aside(func(*Message) { t.Error("a function ran after its connection ended") }) {
-			t.Error("refused")
+			t.Error("the last function is refused")
 		}
 		r.close()
 		close(gate)
@@ -367,19 +367,19 @@ func TestLaterHoldsMessage(t *testing.T) {
 		pool.take(everything)
 		r.send(frame(to, external(make([]byte, 2*ownArguments))))
 		if synctest.Wait(); runs {
-			t.Error("runs without room")
+			t.Error("the function runs without room")
 		}
 		message := external(make([]byte, 2*ownArguments))
 		left := functionSize + weight(message, 0) - 1
 		pool.give(left)
 		r.send(frame(to, message))
 		if synctest.Wait(); runs || int(pool.held.Load()) != everything-left {
-			t.Errorf("it runs: %t, %d bytes are held", runs, pool.held.Load())
+			t.Errorf("the function runs: %t; %d bytes are held", runs, pool.held.Load())
 		}
 		pool.take(left - functionSize) // now there is room for the goroutine alone
 		r.send(frame(to, message))
 		if synctest.Wait(); runs || int(pool.held.Load()) != everything-functionSize {
-			t.Errorf("it runs: %t, %d bytes are held", runs, pool.held.Load())
+			t.Errorf("the function runs: %t; %d bytes are held", runs, pool.held.Load())
 		}
 		close(gate)
 		pool.give(everything - functionSize)

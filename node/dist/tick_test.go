@@ -33,10 +33,10 @@ func TestTicks(t *testing.T) {
 		r.want(tick)
 		r.pass(10 * time.Minute)
 		if n := len(r.received()); n != 40 {
-			t.Errorf("%d ticks in 10 minutes", n)
+			t.Errorf("%d ticks in 10 minutes, want 40", n)
 		}
 		if !r.alive() {
-			t.Error("closed, although it sent ticks")
+			t.Error("the connection is closed, although the peer sent ticks")
 		}
 	})
 }
@@ -73,15 +73,15 @@ func TestSilentPeer(t *testing.T) {
 		r.send(tick)
 		time.Sleep(ticktime)
 		if !r.alive() {
-			t.Error("closed too early")
+			t.Error("the connection is closed too early")
 		}
 		time.Sleep(ticktime / 4)
 		if r.alive() {
-			t.Error("not closed")
+			t.Error("the connection is not closed")
 		}
 		r.logged("net_tick_timeout")
 		if want := "net_tick_timeout"; r.blame != want {
-			t.Errorf("blamed for %q, want %q", r.blame, want)
+			t.Errorf("the peer is blamed for %q, want %q", r.blame, want)
 		}
 	})
 }
@@ -92,7 +92,7 @@ func TestAsked(t *testing.T) {
 		start := time.Now()
 		r.pass(10 * time.Minute)
 		if got := r.conn.Asked(); !got.Equal(start) {
-			t.Errorf("asked %v after the start, want never", got.Sub(start))
+			t.Errorf("Asked is %v after the start, want 0", got.Sub(start))
 		}
 		r.send(monitorP(gone, ref3))
 		r.pass(10 * time.Minute)
@@ -102,7 +102,7 @@ func TestAsked(t *testing.T) {
 		r.send(monitorP(gone, ref3))
 		synctest.Wait()
 		if got := r.conn.Asked(); !got.Equal(time.Now()) {
-			t.Errorf("asked %v ago, want just now", time.Since(got))
+			t.Errorf("Asked was %v ago, want 0", time.Since(got))
 		}
 	})
 }
@@ -122,14 +122,14 @@ func TestDeafPeer(t *testing.T) {
 		}()
 		other.pass(ticktime)
 		if !r.alive() {
-			t.Error("closed too early")
+			t.Error("the connection is closed too early")
 		}
 		other.received()
 		other.send(monitorP(gone, ref3))
 		other.want(down(gone, ref3, "noproc"))
 		other.pass(ticktime / 2)
 		if r.alive() {
-			t.Error("not closed")
+			t.Error("the connection is not closed")
 		}
 		<-done
 	})
@@ -154,7 +154,7 @@ func TestSlowPeer(t *testing.T) {
 			r.send(monitorP(gone, ref3))
 		}
 		if !r.alive() {
-			t.Error("closed")
+			t.Error("the connection is closed")
 		}
 		r.close()
 		<-done
@@ -187,11 +187,11 @@ func TestSlowPeerLargeAnswer(t *testing.T) {
 				}
 				time.Sleep(ticktime / 2)
 				if !r.alive() {
-					t.Error("closed")
+					t.Error("the connection is closed")
 				}
 				time.Sleep(ticktime)
 				if r.alive() {
-					t.Error("not closed")
+					t.Error("the connection is not closed")
 				}
 			})
 		})

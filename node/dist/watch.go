@@ -63,8 +63,8 @@ func (w *watches) clear() {
 	w.account.hold(0)
 }
 
-// settle updates the account for the bytes held and for more bytes, and reports whether there is
-// room. Memory kept for later watches counts too, so that not every call changes the pool.
+// settle sets the account to the bytes held plus more bytes, and reports whether there is room.
+// Memory kept for later watches counts too, so that not every call changes the pool.
 func (w *watches) settle(more int) bool {
 	return w.account.hold(w.held + more + w.monitors.idle() + w.links.idle())
 }

@@ -120,8 +120,8 @@ func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
 	return nil, fmt.Errorf("epmd: register %q at %s: %w", n.Name, addr, err)
 }
 
-// Wait returns when the EPMD has ended the registration, or ends it itself when ctx ends. An EPMD
-// sends nothing to a registered node, so a byte from it also ends the registration.
+// Wait returns when the EPMD has ended the registration. When ctx ends, Wait ends the registration.
+// An EPMD sends nothing to a registered node, so a byte from it also ends the registration.
 func (r *Registration) Wait(ctx context.Context) {
 	stop := context.AfterFunc(ctx, r.Close)
 	defer stop()
@@ -129,5 +129,5 @@ func (r *Registration) Wait(ctx context.Context) {
 	r.Close()
 }
 
-// Close unregisters the node. It may be called again.
+// Close unregisters the node. It may be called more than once.
 func (r *Registration) Close() { r.conn.Close() }

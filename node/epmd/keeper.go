@@ -130,7 +130,8 @@ func (k *Keeper) Start(ctx context.Context, nodename string) (err error) {
 	return nil
 }
 
-// Close unregisters the node and stops our own EPMD. It may be called again, or before Start.
+// Close unregisters the node and stops our own EPMD. It may be called more than once, and before
+// Start.
 func (k *Keeper) Close() {
 	if k.cancel != nil {
 		k.cancel()

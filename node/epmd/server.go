@@ -133,8 +133,9 @@ func (s *Server) enter(v *client) (out *client, ok bool) {
 }
 
 // tooMany returns nil if one more connection is within the limits. Otherwise it returns the
-// longest-waiting connection of the given host, if that has too many, or else of the host with the
-// most. It is rarely one of a well-behaved peer, because such peers send their request immediately.
+// longest-waiting connection of the given host, if that host has too many, or else of the host with
+// the most. That connection rarely belongs to a well-behaved peer, because such peers send their
+// request immediately.
 func (s *Server) tooMany(host netip.Addr) (out *client) {
 	ofHost, inAll := s.waiting.Full(host)
 	if !ofHost && !inAll {
@@ -313,8 +314,8 @@ func (s *Server) lookup(conn net.Conn, req []byte) error {
 	return send(conn, &resp)
 }
 
-// names sends NAMES_RESP: this EPMD's port, and a line per node. The end of the connection ends the
-// reply.
+// names sends NAMES_RESP: this EPMD's port, and a line per node. The reply ends when the connection
+// is closed.
 func (s *Server) names(conn net.Conn) error {
 	port := 0
 	if addr, ok := conn.LocalAddr().(*net.TCPAddr); ok {

@@ -97,7 +97,7 @@ func (d *decoder) count(n int) int {
 	return n
 }
 
-// list reads a list. The elements of a tail that is also a list belong to it.
+// list reads a list. If its tail is also a list, the elements of the tail are added.
 func (d *decoder) list(depth int) Term {
 	r := &d.r
 	var elements List

@@ -38,7 +38,7 @@ func (e *encoder) note(err error) {
 	}
 }
 
-// need records an error unless the peer supports terms of a kind.
+// need records an error about a kind of term unless the peer supports it.
 func (e *encoder) need(supported bool, kind string) {
 	if !supported {
 		e.note(fmt.Errorf("etf: the peer does not support %s", kind))

@@ -203,7 +203,7 @@ func (r *Reader) big(tag Tag) (digits []byte, negative bool) {
 	} else {
 		n = int(r.uint32())
 	}
-	sign := r.uint8() // 0 or 1; OTP reads other values as 1
+	sign := r.uint8() // 0 or 1; OTP treats other values as 1
 	return bytes.TrimRight(r.take(n), "\x00"), sign != 0
 }
 

@@ -39,7 +39,7 @@ import (
 type Term any
 
 // Encoded is a well-formed term that is already encoded, in a form that every peer can read. It
-// spares the caller of Append from building a large term out of the other types.
+// saves callers of Append from building a large term out of the other types.
 type Encoded []byte
 
 // Atom is the text of an atom in UTF-8.

@@ -21,9 +21,9 @@ type MFA struct {
 	Arity            int
 }
 
-// Function is a function of a Table. It must be safe for concurrent use. It is called with as many
-// arguments as the Arity of its key in the Table. An error other than an *Exception raises an
-// exception of class error with the error's text.
+// Function is a function of a Table. It must be safe for concurrent use. The number of arguments is
+// the Arity of its key in the Table. An error other than an *Exception raises an exception of class
+// error with the error's text.
 type Function func(args []etf.Term) (etf.Term, error)
 
 // Table holds functions by name. It must not change while functions are called.
@@ -117,8 +117,8 @@ func Value(list etf.List, key etf.Term) (etf.Term, error) {
 // reason.
 //
 // erpc spawns one of its own functions, which calls the function named in its arguments. The exit
-// reason is the outcome: {Ref, return, Result}, {Ref, throw | exit, Reason} or
-// {Ref, error, Reason, Stack}. Ref is the caller's.
+// reason is the outcome: {Ref, return, Result}, {Ref, throw | exit, Reason} or {Ref, error, Reason,
+// Stack}. Ref is the reference that the caller sent.
 func (t Table) Run(module, function etf.Atom, args []etf.Term) (reason etf.Term) {
 	if module == "erpc" {
 		switch {

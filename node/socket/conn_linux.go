@@ -28,8 +28,8 @@ type conn struct {
 
 	writing sync.Mutex
 
-	// Only the reader changes tcp and held. It then holds both locks, so that no writer is using
-	// them.
+	// Only the reader changes tcp and held. It holds both locks while it does so, so that no writer
+	// is using them.
 	mu              sync.Mutex
 	tcp             *net.TCPConn
 	held            *held // if not nil, tcp is closed

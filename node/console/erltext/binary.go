@@ -20,7 +20,7 @@ type segment struct {
 // bitString holds the bits of a binary, each as a byte that is 0 or 1.
 type bitString []byte
 
-// bitsOf returns the bits of a binary and reports whether t is one.
+// bitsOf returns the bits of t and reports whether t is a binary.
 func bitsOf(t etf.Term) (bitString, bool) {
 	b, ok := t.(etf.Bitstring)
 	if !ok {

@@ -59,7 +59,6 @@ type Compound struct {
 	segments []segment // for a binary, one for each part
 }
 
-// kind is the kind of a Compound.
 type kind uint8
 
 const (

@@ -81,7 +81,7 @@ func (p *parser) fail(err *Error) {
 func (p *parser) unsupported(t token) { p.fail(t.Errorf("not supported: %s", t.name())) }
 func (p *parser) misplaced()          { p.fail(p.token.Errorf("syntax error before: %s", p.token.name())) }
 
-// accept moves past a symbol and reports whether it was next.
+// accept reports whether a symbol is next, and if so moves past it.
 func (p *parser) accept(symbol string) bool {
 	if !p.token.is(symbol) {
 		return false

@@ -23,7 +23,7 @@ func rows(t testing.TB, file string) (all [][]string) {
 		all = append(all, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
 	}
 	if len(all) == 0 {
-		t.Fatalf("nothing in %s", file)
+		t.Fatalf("%s is empty", file)
 	}
 	return all
 }
@@ -42,7 +42,8 @@ func literal(t testing.TB, text string) etf.Term {
 	return l.Term
 }
 
-// refused matches texts that Parse refuses, but that the shell refuses only when it evaluates them.
+// refused matches expressions that Parse refuses, but that the shell refuses only when it evaluates
+// them.
 var refused = regexp.MustCompile(`a:1\(|a:\(b\)|:b\.|#a\{|\|\||<<\{\}>>|<<1\.5>>`)
 
 // Parse refuses what the Erlang shell refuses. What the shell accepts, Parse accepts or reports as
@@ -57,7 +58,7 @@ func TestSyntax(t *testing.T) {
 		exprs, _, err := Parse(text.String())
 		switch {
 		case err == nil && len(exprs) > 0 && row[1] != "ok":
-			t.Errorf("%s: accepted, not %s", row[0], row[1])
+			t.Errorf("%s: Parse accepts it, want %s", row[0], row[1])
 		case err != nil && row[1] == "ok" &&
 			!strings.Contains(err.Error(), "not supported: ") && !refused.MatchString(row[0]):
 			t.Errorf("%s: %v", row[0], err)
@@ -89,12 +90,12 @@ func TestVectors(t *testing.T) {
 			continue
 		}
 		if got := literal(t, row[0]); !Equal(got, want) {
-			t.Errorf("%.80s became %.80s", row[0], flat(got))
+			t.Errorf("%.80s is parsed as %.80s", row[0], flat(got))
 		}
 		parsed++
 	}
 	if parsed < 100 {
-		t.Errorf("only %d terms are parsed", parsed)
+		t.Errorf("only %d terms are parsed, want at least 100", parsed)
 	}
 }
 
@@ -127,7 +128,7 @@ func TestParseLiterals(t *testing.T) {
 // A value that is not a term equals nothing, not even itself.
 func TestEqualInvalid(t *testing.T) {
 	if invalid := (etf.Tuple{1}); Equal(invalid, invalid) {
-		t.Errorf("%v is equal", invalid)
+		t.Errorf("%v is equal to itself", invalid)
 	}
 }
 
@@ -169,7 +170,7 @@ func TestParseForms(t *testing.T) {
 			}
 		}
 		if len(exprs) != test.n || rest != test.rest || place != test.err {
-			t.Errorf("%.40q: %d, %q, %v", test.text, len(exprs), rest, err)
+			t.Errorf("%.40q: %d expressions, rest %q, error %v", test.text, len(exprs), rest, err)
 		}
 	}
 }
@@ -194,11 +195,11 @@ func FuzzParse(f *testing.F) {
 			}
 			printed := flat(l.Term)
 			if again := literal(t, printed); !Equal(again, l.Term) {
-				t.Fatalf("%s became %s", printed, flat(again))
+				t.Fatalf("%s is parsed as %s", printed, flat(again))
 			}
 			text := string(Pretty(nil, l.Term, 80))
 			if again := literal(t, text); !Equal(again, l.Term) {
-				t.Fatalf("%s became %s", printed, text)
+				t.Fatalf("%s is parsed as another term after line breaks are added: %s", printed, text)
 			}
 		}
 	})

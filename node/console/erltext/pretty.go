@@ -181,7 +181,8 @@ func quoted(text string, quote rune) string {
 
 var exponent = strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e-")
 
-// floatText returns the shortest text that reads as f, with the decimal point that Erlang needs.
+// floatText returns the shortest text that is parsed as f, with the decimal point that Erlang
+// needs.
 func floatText(f float64) string {
 	mantissa, power, scientific := strings.Cut(strconv.FormatFloat(f, 'g', -1, 64), "e")
 	if !strings.Contains(mantissa, ".") {

@@ -39,18 +39,20 @@ func TestPretty(t *testing.T) {
 	}
 }
 
-// Lists of Latin-1 characters are printed as text. Lists with most control characters are not.
+// Lists of Latin-1 characters are printed as text. Lists with control characters other than \b, \t,
+// \n, \v, \f, \r and \e are not.
 func TestPrintable(t *testing.T) {
 	const text = "\b\t\n\v\f\r\x1b !}~\u00a0ÿ"
 	for c := range rune(0x102) {
 		want := strings.ContainsRune(text, c) || c > ' ' && c < '~' || c > 0xa0 && c < 0xff
 		if got := printable([]rune{'a', c}); got != want {
-			t.Errorf("%q: %t", c, got)
+			t.Errorf("printable characters: %q: %t", c, got)
 		}
 	}
 }
 
-// Terms of all kinds can be printed at any width. Only a part that cannot be broken makes a line longer.
+// Terms of all kinds can be printed at any width. Indents are at most half of it, and no line ends in a
+// space.
 func FuzzPretty(f *testing.F) {
 	for _, row := range rows(f, vectors) {
 		src, err := hex.DecodeString(row[1])
@@ -67,12 +69,12 @@ func FuzzPretty(f *testing.F) {
 		words := strings.Fields(flat(term))
 		text := string(Pretty(nil, term, width))
 		if got := strings.Fields(text); strings.Join(got, "") != strings.Join(words, "") {
-			t.Fatalf("%s became %s", words, got)
+			t.Fatalf("%s is printed as %s", words, got)
 		}
 		for line := range strings.SplitSeq(text, "\n") {
 			indent := len(line) - len(strings.TrimLeft(line, " "))
 			if width > 0 && indent > width/2 || width > 0 && strings.HasSuffix(line, " ") {
-				t.Fatalf("width %d, line of %d: %q", width, utf8.RuneCountInString(line), line)
+				t.Fatalf("width %d: a line of %d characters is indented too far or ends in a space: %q", width, utf8.RuneCountInString(line), line)
 			}
 		}
 	})

@@ -83,7 +83,7 @@ var (
 
 func form(pattern string) *regexp.Regexp { return regexp.MustCompile(`(?s)\A(?:` + pattern + `)`) }
 
-// reserved are the words that are atoms only between quotes.
+// reserved holds the words that are atoms only when quoted.
 var reserved = words("after and andalso band begin bnot bor bsl bsr bxor case catch cond div end fun if let not of " +
 	"or orelse receive rem try when xor")
 
