@@ -315,7 +315,7 @@ func (s *session) passOn() {
 		etf.Tuple{etf.Atom("get_many"), int64(n)}})
 }
 
-// answered handles an answer to a forwarded call that a peer has received.
+// answered handles an answer, received by a peer, to a forwarded call.
 func (f *fuzzer) answered(peer, tag, to string, reply []byte) error {
 	f.mu.Lock()
 	p := f.passed[tag]

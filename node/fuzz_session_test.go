@@ -234,7 +234,7 @@ func frameOf(r io.Reader) ([]byte, error) {
 
 // receive decodes a frame and checks it against the model.
 func (s *session) receive(frame []byte) error {
-	s.note("came", frame[1:])
+	s.note("received", frame[1:])
 	r := etf.NewReader(frame[1:])
 	r.Version()
 	n := r.Tuple()

@@ -23,7 +23,7 @@ func (s *session) cast() {
 	s.sendTo(s.proc(), s.server(), messages[s.random.IntN(len(messages))])
 }
 
-// tellRex sends rex a message that it answers with a message.
+// tellRex sends rex a message that rex answers with another message.
 func (s *session) tellRex() {
 	from, n, name := s.proc(), int64(s.f.number()), etf.Atom(s.f.node.Name())
 	var message, answer etf.Term

@@ -145,7 +145,7 @@ func (f *fuzzer) fail(format string, args ...any) {
 
 func (f *fuzzer) number() uint32 { return f.numbers.Add(1) }
 
-// servers are pids by name, or "" for a missing server.
+// servers holds pids by name. The pid of a missing server is "".
 type servers map[etf.Atom]etf.Pid
 
 func (f *fuzzer) servers() servers {
@@ -256,7 +256,7 @@ func (f *fuzzer) nothingLeft() {
 	n.gate.mu.Lock()
 	defer n.gate.mu.Unlock()
 	if left := len(n.gate.connected.All); left != 0 {
-		f.t.Errorf("%d connections are counted", left)
+		f.t.Errorf("%d connections are still counted", left)
 	}
 }
 

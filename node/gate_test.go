@@ -88,7 +88,7 @@ func TestHandshakes(t *testing.T) {
 				}
 			}
 			if n := len(g.handshakes.All); n != MaxHandshakes-callers {
-				t.Errorf("%d are left, want %d", n, MaxHandshakes-callers)
+				t.Errorf("%d handshakes are left, want %d", n, MaxHandshakes-callers)
 			}
 		})
 	}
@@ -134,7 +134,7 @@ func TestAllNamed(t *testing.T) {
 	}
 }
 
-// Silent callers do not cause a slow caller that answers to be broken off.
+// A slow caller that answers is not broken off because of silent callers.
 func TestSlow(t *testing.T) {
 	g := newGate()
 	var slow []*attempt
@@ -174,7 +174,7 @@ func TestHeld(t *testing.T) {
 	for range callers {
 		v, _ := g.arrive(from{addr: addr})
 		if g.nameReceived(v) != firstDelay {
-			t.Fatal("not held")
+			t.Fatal("the caller is not delayed")
 		}
 		came = append(came, v)
 	}
@@ -184,7 +184,7 @@ func TestHeld(t *testing.T) {
 	for _, v := range came {
 		select {
 		case <-v.released:
-			t.Fatal("released, although there is room")
+			t.Fatal("a delay ended early, although there is room")
 		default:
 		}
 	}
@@ -194,7 +194,7 @@ func TestHeld(t *testing.T) {
 		select {
 		case <-came[min(i, callers-1)].released:
 		default:
-			t.Fatal("not released, although too many are held")
+			t.Fatal("no delay ended early, although too many callers are delayed")
 		}
 		if i >= slow && !left(g, came[i-slow]) {
 			t.Fatal("a caller is broken off before it can answer")
@@ -240,7 +240,7 @@ func TestProved(t *testing.T) {
 		t.Errorf("one more: %v, want %v", err, errFull)
 	}
 	if !left(g, again) || len(g.proven) != MaxConnections-1 {
-		t.Errorf("%d wait, want %d", len(g.proven), MaxConnections-1)
+		t.Errorf("%d callers wait, want %d", len(g.proven), MaxConnections-1)
 	}
 }
 
@@ -269,7 +269,7 @@ func TestDelay(t *testing.T) {
 			g.offended(host)
 		}
 		if d, most := g.delay(host), tt.want[len(tt.want)-1]; d != most || d >= setupTime {
-			t.Errorf("%s: at most %v, want %v, and less than a handshake may take", tt.addr, d, most)
+			t.Errorf("%s: the longest delay is %v, want %v, and less than setupTime", tt.addr, d, most)
 		}
 		if d := g.delay(hostAt("192.0.2.99")); d != 0 {
 			t.Errorf("another host waits %v", d)
@@ -277,11 +277,11 @@ func TestDelay(t *testing.T) {
 		now = now.Add(offenceKept + 1)
 		g.offended(host)
 		if d := g.delay(host); d != firstDelay {
-			t.Errorf("%s: remembered for more than %v: %v", tt.addr, offenceKept, d)
+			t.Errorf("%s: after more than %v, the delay is still %v", tt.addr, offenceKept, d)
 		}
 		now = now.Add(offenceKept + 1)
 		if d := g.delay(host); d != 0 || len(g.offenders) > 0 {
-			t.Errorf("%s: remembered for more than %v: %v", tt.addr, offenceKept, d)
+			t.Errorf("%s: after more than %v, the delay is still %v", tt.addr, offenceKept, d)
 		}
 	}
 }
@@ -324,13 +324,13 @@ func TestFull(t *testing.T) {
 		}
 		g.down(host)
 		if err := g.full(host); err != nil {
-			t.Errorf("%s: %v, although one has left", tt.addr, err)
+			t.Errorf("%s: %v, although one node has left", tt.addr, err)
 		}
 		for range tt.most - 1 {
 			g.down(host)
 		}
 		if len(g.connected.All) != 0 {
-			t.Errorf("%s: %d are left", tt.addr, len(g.connected.All))
+			t.Errorf("%s: %d connections are left", tt.addr, len(g.connected.All))
 		}
 	}
 }
@@ -383,7 +383,7 @@ func TestManySilent(t *testing.T) {
 	}
 	var timeout net.Error
 	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
-		t.Errorf("the oldest is not closed: %v", err)
+		t.Errorf("the oldest connection is not closed: %v", err)
 	}
 	io.WriteString(dialRaw(t, n), "\x00\x0fN\x00\x00") // the beginning of a name
 	dial(t, n, "caller@127.0.0.1")
@@ -461,7 +461,7 @@ func TestLittleMemory(t *testing.T) {
 		t.Error(err)
 	}
 	if got := n.Traffic().HandshakeFailures["too_many_connections"]; got != 1 {
-		t.Errorf("%d are refused, want 1", got)
+		t.Errorf("%d callers are refused, want 1", got)
 	}
 	last.conn.Close()
 	await(t, "a node has disconnected", func() bool { return n.Connections() < connections })

@@ -215,7 +215,7 @@ func idsIn(t *testing.T, lines []line) (ids []flake.ID) {
 		}
 	}
 	if len(ids) != 2 {
-		t.Fatalf("ids %v", ids)
+		t.Fatalf("found ids %v, want two", ids)
 	}
 	return ids
 }

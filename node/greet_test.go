@@ -68,7 +68,7 @@ func TestLastOfNameWaits(t *testing.T) {
 		last = next
 	}
 	if got := n.Traffic().HandshakeFailures[failedAgain]; got != 10 {
-		t.Errorf("%d were replaced by later attempts, want 10", got)
+		t.Errorf("%d callers were replaced by later attempts, want 10", got)
 	}
 	b := dial(t, n, "b@127.0.0.1")
 	if got := b.call("net_kernel", etf.Atom("longnames")); got != "{1,true}" {
@@ -115,7 +115,7 @@ func TestNameWaitEnds(t *testing.T) {
 	p := comeBack(t, n)
 	p.ended()
 	if got := n.Traffic().HandshakeFailures["timeout"]; got != 1 {
-		t.Errorf("%d gave up, want 1", got)
+		t.Errorf("%d callers timed out, want 1", got)
 	}
 }
 
@@ -124,14 +124,14 @@ func TestNameWaitEnds(t *testing.T) {
 func TestIdleReplaced(t *testing.T) {
 	n := start(t, Options{})
 	setNow := func(now func() time.Time) {
-		n.gate.mu.Lock() // the next handshake needs it too
+		n.gate.mu.Lock() // the next handshake locks it too
 		defer n.gate.mu.Unlock()
 		n.gate.now = now
 	}
 	before := time.Now()
 	setNow(func() time.Time { return before })
 	idle := dial(t, n, "idle@127.0.0.1")
-	await(t, "it is connected", func() bool { return n.Connections() == 1 })
+	await(t, "the idle peer is connected", func() bool { return n.Connections() == 1 })
 	busy := dial(t, n, "busy@127.0.0.1")
 	busy.get()
 	elsewhere := hostAt("192.0.2.1")
@@ -141,7 +141,7 @@ func TestIdleReplaced(t *testing.T) {
 
 	dial(t, n, "early@127.0.0.1").ended()
 	if got := n.Traffic().HandshakeFailures["too_many_connections"]; got != 1 {
-		t.Errorf("%d refused, want 1", got)
+		t.Errorf("%d callers were refused, want 1", got)
 	}
 	busy.get()
 

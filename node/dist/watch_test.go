@@ -133,7 +133,7 @@ func TestReasons(t *testing.T) {
 			got := r.received()
 			var m wire.Message
 			if len(got) != 1 {
-				t.Fatalf("got %s", show(got))
+				t.Fatalf("got %s, want one frame", show(got))
 			}
 			if err := m.Decode(got[0][5:]); err != nil || m.Op != wire.OpMonitorPExit {
 				t.Fatalf("got %s, %v", show(got), err)
@@ -256,7 +256,7 @@ func TestShutdown(t *testing.T) {
 			frame(etf.Tuple{number(wire.OpExit), ours, theirs, etf.Atom("shutdown")}),
 		)
 		if r.alive() {
-			t.Error("not closed")
+			t.Error("the connection is not closed")
 		}
 		r.logged("closed by us")
 	})
@@ -285,10 +285,10 @@ func TestShutdownEnds(t *testing.T) {
 				begun := time.Now()
 				r.conn.Shutdown()
 				if got := time.Since(begun); got != shutdownTime {
-					t.Errorf("it took %v, want %v", got, shutdownTime)
+					t.Errorf("Shutdown took %v, want %v", got, shutdownTime)
 				}
 				if r.alive() {
-					t.Error("not closed")
+					t.Error("the connection is not closed")
 				}
 				peer.Wait()
 			})
@@ -307,7 +307,7 @@ func TestWatches(t *testing.T) {
 		process, there := want[i]
 		m := w.monitors.all[maphash.Bytes(w.seed, ref)]
 		if there != (m != nil) || there && (m.process != process || string(m.terms) != "flake"+string(theirs)) {
-			t.Fatalf("step %d: %+v is kept, want one of process %d: %t", step, m, process, there)
+			t.Fatalf("step %d: the kept watch is %+v, want one of process %d: %t", step, m, process, there)
 		}
 		spares := len(w.spares)
 		if there {

@@ -27,7 +27,7 @@ func await(t *testing.T, what string, cond func() bool) {
 		select {
 		case <-poll.C:
 		case <-end:
-			t.Fatalf("timeout: %s", what)
+			t.Fatalf("timed out waiting for: %s", what)
 		}
 	}
 }

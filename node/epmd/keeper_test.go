@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// reports is the log of a keeper. It calls changed for each line, as a keeper logs each change of state.
+// reports is the log of a keeper. It calls changed for each line, because a keeper logs each change of
+// its state.
 type reports struct {
 	slog.Handler
 	changed func()
@@ -47,7 +48,7 @@ func awaitState(t *testing.T, states <-chan State, what string, cond func(State)
 				return
 			}
 		case <-ctx.Done():
-			t.Fatalf("timeout: %s", what)
+			t.Fatalf("timed out waiting for: %s", what)
 		}
 	}
 }

@@ -121,10 +121,10 @@ func fuzz(f *testing.F, m message) {
 		}
 		wire := a.Append(nil)
 		if err := b.Decode(wire); err != nil || !reflect.DeepEqual(a, b) {
-			t.Errorf("%q is %+v, then %+v, %v", src, a, b, err)
+			t.Errorf("%q is decoded as %+v, then as %+v, %v", src, a, b, err)
 		}
 		if len(wire) > len(src) {
-			t.Errorf("%q became longer: %q", src, wire)
+			t.Errorf("%q is encoded to more bytes: %q", src, wire)
 		}
 	})
 }

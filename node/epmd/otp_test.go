@@ -31,7 +31,7 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// startDaemon runs the real EPMD until stop, or the end of the test.
+// startDaemon runs the real EPMD until stop is called or the test ends.
 func startDaemon(t *testing.T, port uint16) (stop func()) {
 	t.Helper()
 	cmd := otpCommand(t, port, "epmd")
@@ -50,7 +50,7 @@ func startDaemon(t *testing.T, port uint16) (stop func()) {
 	return stop
 }
 
-// erlNode is an Erlang node that runs eval and stays until the end of its input.
+// erlNode starts an Erlang node that runs eval and then waits for the end of its input.
 func erlNode(t *testing.T, port uint16, name, eval string) (out *lineReader, stop func()) {
 	t.Helper()
 	cmd := otpCommand(t, port, "erl", "-name", name, "-setcookie", "c", "-noshell", "-eval",
@@ -122,7 +122,7 @@ func TestOTPUsesOurServer(t *testing.T) {
 	for _, args := range [][]string{{"-kill"}, {"-stop", "flake"}, nil} {
 		got, _ := otpCommand(t, port, "epmd", args...).CombinedOutput()
 		if _, err := Lookup(ctx, k.State().Addr, "flake"); err != nil {
-			t.Errorf("after epmd %s, which said %q: %v", args, got, err)
+			t.Errorf("after epmd %s, which printed %q: %v", args, got, err)
 		}
 	}
 	stop()
@@ -142,7 +142,7 @@ func TestOurNodeUsesTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := k.State(); s.Serving {
-		t.Errorf("state %+v", s)
+		t.Errorf("state %+v, want Serving false", s)
 	}
 	rival, _ := newKeeper(t, "flake", port)
 	if err := startKeeper(ctx, rival); !errors.Is(err, ErrNameTaken) {

@@ -223,8 +223,8 @@ func TestOtherHostsMayOnlyLookUp(t *testing.T) {
 	}
 }
 
-// Any number of silent connections, from any hosts, neither keeps other peers from being answered
-// nor ends registrations.
+// Silent connections, however many and from any hosts, neither keep other peers from being answered
+// nor end registrations.
 func TestSilentPeers(t *testing.T) {
 	for name, test := range map[string]struct {
 		hosts func() net.IP // nil means this host

@@ -70,7 +70,7 @@ func (r *rig) ended(t *testing.T, want ...etf.Term) {
 	}
 }
 
-// A process is ended by its end function, once, or with the node.
+// A process ends when its end function is first called, or with the node.
 func TestProcess(t *testing.T) {
 	for name, end := range map[string]func(r *rig, cancel func()){
 		"stopped": func(r *rig, _ func()) { r.Stop() },
@@ -114,7 +114,7 @@ func TestStopWaits(t *testing.T) {
 					left = true
 				}()
 				if synctest.Wait(); left || r.runs.Err() != nil {
-					t.Fatal("Stop does not wait")
+					t.Fatal("Stop does not wait, or has stopped the node")
 				}
 				if restarts {
 					r.run(t)(Killed)
@@ -123,7 +123,7 @@ func TestStopWaits(t *testing.T) {
 					cancel()
 				}
 				if synctest.Wait(); !left || r.runs.Err() == nil {
-					t.Error("Stop waits")
+					t.Error("Stop still waits, or has not stopped the node")
 				}
 			})
 		})

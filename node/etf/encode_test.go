@@ -167,7 +167,7 @@ func funs(t *testing.T) (all []string) {
 		}
 	}
 	if len(all) == 0 {
-		t.Fatal("no fun")
+		t.Fatal("no vector is a fun")
 	}
 	return all
 }

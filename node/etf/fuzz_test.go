@@ -41,7 +41,7 @@ func FuzzRaw(f *testing.F) {
 		raw := r.Raw()
 		if err := r.Err(); err != nil {
 			if raw != nil || len(r.Rest()) != 0 {
-				t.Fatalf("%x after %v", raw, err)
+				t.Fatalf("Raw returned %x after the error %v", raw, err)
 			}
 			if _, err := Decode(src); err == nil {
 				t.Fatalf("Decode accepts %x", src)
@@ -49,7 +49,7 @@ func FuzzRaw(f *testing.F) {
 			return
 		}
 		if !bytes.Equal(append(bytes.Clone(raw), r.Rest()...), src) {
-			t.Fatalf("%x and %x are not %x", raw, r.Rest(), src)
+			t.Fatalf("Raw and Rest returned %x and %x for %x", raw, r.Rest(), src)
 		}
 		if _, err := Decode(raw); err != nil && !limited(err) {
 			t.Fatalf("Decode: %v", err)
@@ -76,10 +76,10 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := Decode(external)
 		if err != nil || !reflect.DeepEqual(again, term) {
-			t.Fatalf("%s became %s, %v", Format(nil, term), Format(nil, again), err)
+			t.Fatalf("%s is decoded again as %s, %v", Format(nil, term), Format(nil, again), err)
 		}
 		if twice, err := Append(nil, again, AllCaps); err != nil || !bytes.Equal(twice, external) {
-			t.Fatalf("%x became %x, %v", external, twice, err)
+			t.Fatalf("%x is encoded again as %x, %v", external, twice, err)
 		}
 		if old, err := Append(nil, term, Caps{MapTag: true, BitBinaries: true, ExportPtrTag: true}); err == nil && wellFormed(old) != nil {
 			t.Fatalf("%x: %v", old, wellFormed(old))
@@ -109,7 +109,7 @@ func FuzzFormatRaw(f *testing.F) {
 			return // another form, whose text may differ
 		}
 		if a, b := FormatRaw(nil, src, 1<<20), Format(nil, term); len(a) < 1<<20 && !bytes.Equal(a, b) {
-			t.Fatalf("%s and %s", a, b)
+			t.Fatalf("FormatRaw prints %s, Format %s", a, b)
 		}
 	})
 }

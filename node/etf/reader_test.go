@@ -140,6 +140,6 @@ func TestFirstFailureSticks(t *testing.T) {
 		}
 	}
 	if err := r.Finish(); first == nil || err.Error() != first.Error() {
-		t.Errorf("first %v, then %v", first, err)
+		t.Errorf("the first error is %v, the last %v", first, err)
 	}
 }

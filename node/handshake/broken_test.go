@@ -70,20 +70,20 @@ func TestBroken(t *testing.T) {
 		}
 		in := said(test.hears...)
 		if s, err := run(in, test.says); !errors.Is(err, test.want) || s.takes != 0 {
-			t.Errorf("%s: %v, %d messages fewer than %d", test.does, err, s.takes, test.says)
+			t.Errorf("%s: %v; %d messages fewer than %d were sent", test.does, err, s.takes, test.says)
 		}
 		for n := range test.says {
 			if s, err := run(in, n); err != errThin || s.takes != -1 {
-				t.Errorf("%s: %v, %d more tried after %d messages", test.does, err, -1-s.takes, n)
+				t.Errorf("%s: %v; %d more writes were tried after %d messages", test.does, err, -1-s.takes, n)
 			}
 		}
 		for n := range in {
 			s, err := run(in[:n], test.says)
 			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, ErrRefused) {
-				t.Errorf("%s: %v, heard %q", test.does, err, in[:n])
+				t.Errorf("%s: %v after receiving %q", test.does, err, in[:n])
 			}
 			if ends := strings.Contains(err.Error(), "wrong cookie"); ends != (test.start && s.takes == 0) {
-				t.Errorf("%s: %v, said all but %d of %d messages", test.does, err, s.takes, test.says)
+				t.Errorf("%s: %v after sending all but %d of %d messages", test.does, err, s.takes, test.says)
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func TestNameReceived(t *testing.T) {
 		heard := 0
 		p, err := Accept(s, Options{Node: there, NameReceived: func() error { heard++; return want }})
 		if heard != 1 || want != nil && err != want || p.Name != here || (s.out.Len() == 0) != (want != nil) {
-			t.Errorf("heard %d, %+v, %v, said %q", heard, p, err, s.out.String())
+			t.Errorf("NameReceived was called %d times; %+v, %v; sent %q", heard, p, err, s.out.String())
 		}
 	}
 }

@@ -63,7 +63,7 @@ func FuzzAccept(f *testing.F) {
 			t.Errorf("%x: accepted %+v", src, p)
 		}
 		if s.out.Len() > 3*(4+MaxMessage) {
-			t.Errorf("%d bytes answered", s.out.Len())
+			t.Errorf("the answer has %d bytes", s.out.Len())
 		}
 	})
 }
