@@ -98,7 +98,7 @@ func (d *dialed) want(outcome <-chan error, c net.Conn) {
 	p.get()
 	p.get()
 	if n := len(d.node.connections()); n != 1 {
-		d.t.Errorf("%d connections", n)
+		d.t.Errorf("%d connections, want 1", n)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestDialNotAllowed(t *testing.T) {
 	outcome := d.connect()
 	d.accept(d.take(), func(handshake.Name) handshake.Status { return handshake.StatusNotAllowed })
 	if err := <-outcome; err == nil {
-		t.Error("connected, although it is not allowed")
+		t.Error("Connect succeeded, although the status is not_allowed")
 	}
 }
 
@@ -273,14 +273,14 @@ func TestNames(t *testing.T) {
 		t.Errorf("%s is assigned, although it is taken", first)
 	}
 	if again, c := n.assign("a", none); again != first || c == creation || c == 0 {
-		t.Errorf("%s, creation %d, want %s and not %d", again, c, first, creation)
+		t.Errorf("%s with creation %d, want %s with another creation than %d", again, c, first, creation)
 	}
 	for i := range 2 * keptNames {
 		node, _ := n.assign(fmt.Sprint(i), none)
 		n.takeBack(node)
 	}
 	if len(n.free) != keptNames {
-		t.Errorf("%d are kept, want %d", len(n.free), keptNames)
+		t.Errorf("%d names are kept, want %d", len(n.free), keptNames)
 	}
 }
 

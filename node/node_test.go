@@ -210,7 +210,7 @@ func TestWrongCookie(t *testing.T) {
 		t.Error("a peer with a wrong cookie connected")
 	}
 	dial(t, n, "b@127.0.0.1").get()
-	await(t, "it is logged", func() bool { return strings.Contains(log.String(), "wrong cookie") })
+	await(t, "the wrong cookie is logged", func() bool { return strings.Contains(log.String(), "wrong cookie") })
 	if got := strings.Count(log.String(), "a@127.0.0.1"); got != 1 {
 		t.Errorf("logged %d times: %s", got, log)
 	}
@@ -335,7 +335,7 @@ func TestNameTaken(t *testing.T) {
 	}
 	dial(t, first, "a@127.0.0.1").get()
 	second.Stop()
-	await(t, "EPMD has unregistered it", func() bool {
+	await(t, "EPMD has unregistered the second node", func() bool {
 		_, err := epmd.Lookup(t.Context(), first.EPMD().Addr, "other")
 		return errors.Is(err, epmd.ErrNotFound)
 	})
@@ -414,7 +414,7 @@ func TestForwardedCall(t *testing.T) {
 	}
 	relay.send(regSend(relay.pid, "flake"), forwarded(etf.NewPid("nobody@127.0.0.1", 1, 0, 1)))
 	if _, message := relay.recv(); message != "{tag,{error,badarg}}" {
-		t.Errorf("the forwarding peer received the answer: %s", message)
+		t.Errorf("the forwarding peer received %s", message)
 	}
 }
 
@@ -426,7 +426,7 @@ func TestCallsAreNotNested(t *testing.T) {
 		return n.fnCall([]etf.Term{server, request})
 	}
 	if reply, err := call("net_kernel", etf.Atom("nodename")); err != nil || reply != etf.Term(etf.Atom(name)) {
-		t.Errorf("%v, %v", reply, err)
+		t.Errorf("nodename: %v, %v", reply, err)
 	}
 	inner := etf.Tuple{etf.Atom("call"), etf.Atom("erlang"), etf.Atom("node"), etf.List{}, etf.Atom("user")}
 	dial(t, n, "a@127.0.0.1").get()

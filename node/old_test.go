@@ -104,7 +104,7 @@ func (p *old) hear() []byte {
 	b := make([]byte, 1000)
 	n, err := p.conn.Read(b)
 	if err != nil || n < 2 || int(binary.BigEndian.Uint16(b)) != n-2 {
-		p.t.Fatalf("%q, %v: not one message", b[:n], err)
+		p.t.Fatalf("read %q, %v, want one message", b[:n], err)
 	}
 	return b[2:n]
 }
@@ -164,7 +164,7 @@ func (p *old) recv() (control tuple, message any) {
 		p.t.Fatalf("control message %v", control)
 	}
 	if need, known := oldOps[control[0].(int64)]; !known || !p.flags.Has(need) {
-		p.t.Fatalf("operation %v", control)
+		p.t.Fatalf("the flags do not allow operation %v", control)
 	}
 	if len(r.b) > 0 {
 		r.want(131)
@@ -218,12 +218,12 @@ func (p *old) get() {
 	id, _ := p.call("flake", atom("get")).(tuple)
 	text, _ := p.call("flake", tuple{atom("get"), 62}).(tuple)
 	if len(id) != 2 || len(text) != 2 || id[0] != atom("ok") || text[0] != atom("ok") {
-		p.t.Fatalf("%v %v", id, text)
+		p.t.Fatalf("get: %v, {get, 62}: %v", id, text)
 	}
 	octets, _ := id[1].([]byte)
 	digits, _ := text[1].(string)
 	if len(octets) != 16 || len(digits) == 0 {
-		p.t.Errorf("%v %v", id, text)
+		p.t.Errorf("get: %v, {get, 62}: %v", id, text)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestOldPeers(t *testing.T) {
 				again := oldDial(t, n, p.name, peer.flags)
 				again.get()
 				if _, err := io.Copy(io.Discard, p.conn); err != nil {
-					t.Errorf("the connection before it: %v", err)
+					t.Errorf("the earlier connection: %v", err)
 				}
 				p = again
 			}
@@ -318,7 +318,7 @@ func testOldBulk(p *old) {
 			leased += run.(tuple)[1].(int64)
 		}
 		if leased != int64(n) {
-			p.t.Errorf("%d ids are %v", n, runs)
+			p.t.Errorf("a lease of %d ids is %v", n, runs)
 		}
 	}
 	octets := []byte("\x00\x00\x01\xa1\xfb\x17\x58\x7b\x7a\x00\x78\xff\xe3\xd4\x00\x00")

@@ -52,7 +52,7 @@ type oldReader struct {
 func (r *oldReader) take(n int) []byte {
 	r.t.Helper()
 	if n > len(r.b) {
-		r.t.Fatalf("%x: shorter than %d", r.b, n)
+		r.t.Fatalf("%x has fewer than %d bytes", r.b, n)
 	}
 	taken := r.b[:n]
 	r.b = r.b[n:]

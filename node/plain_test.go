@@ -32,7 +32,7 @@ func TestPlain(t *testing.T) {
 			}
 		}
 		if got, err := os.ReadFile(plain); !bytes.Equal(got, made) {
-			t.Errorf("%s is not what %s makes: %v", plain, file, err)
+			t.Errorf("%s is not the conversion of %s: %v", plain, file, err)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func convert(t *testing.T, file string) []byte {
 	return out.Bytes()
 }
 
-// cache is an atom cache: texts by segment and index.
+// cache is an atom cache. It holds atoms by segment and index.
 type cache map[int]string
 
 // plain returns a frame without its header, and its text as Erlang prints it. keep is false for

@@ -37,10 +37,10 @@ func TestTraffic(t *testing.T) {
 	await(t, "one connection has ended", func() bool { return n.Traffic().Connections == 1 })
 	after := n.Traffic()
 	if after.Connected != 2 || after.Received < before.Received || after.Sent < before.Sent {
-		t.Errorf("%+v, and before %+v", after, before)
+		t.Errorf("traffic %+v, and before the end %+v", after, before)
 	}
 	if want := map[string]uint64{"frame_too_long": 1}; !maps.Equal(after.Closes, want) {
-		t.Errorf("%v, want %v", after.Closes, want)
+		t.Errorf("closes: %v, want %v", after.Closes, want)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestAcceptStart(t *testing.T) {
 	}
 }
 
-// An old name is answered by an old challenge, and no complement follows.
+// An old name is answered with an old challenge, and no complement follows.
 func TestAcceptVersion5(t *testing.T) {
 	var c Challenge
 	accepted, dialed := shake(Options{Node: there, Creation: 7, Cookie: cookie}, scripted(func(s *script) {
@@ -128,8 +128,8 @@ func TestAcceptVersion5(t *testing.T) {
 	}
 }
 
-// An old name with HANDSHAKE_23 is answered by a new challenge. A complement may follow;
-// without it the peer keeps version 5.
+// An old name with HANDSHAKE_23 is answered with a new challenge. A complement may follow; without
+// it the peer keeps version 5.
 func TestAcceptComplement(t *testing.T) {
 	for _, complement := range []bool{true, false} {
 		var c Challenge
@@ -244,7 +244,7 @@ func TestNameMe(t *testing.T) {
 			t.Errorf("sent %q, want %q", told, want)
 		}
 		if !strings.HasSuffix(p.Name, "@127.0.0.1") || checkName(p.Name, 0) != nil || p.Creation == 0 {
-			t.Errorf("%+v", p)
+			t.Errorf("assigned %+v", p)
 		}
 		seen[p.Name], creations[p.Creation] = true, true
 	}
@@ -294,7 +294,7 @@ func TestAdmit(t *testing.T) {
 		}
 		accepted, started := shake(Options{Node: there, Cookie: cookie, Admit: admit}, with(Options{Node: here, Cookie: cookie}))
 		if asked != here {
-			t.Errorf("asked about %q", asked)
+			t.Errorf("Admit was called with %q", asked)
 		}
 		for _, o := range []outcome{accepted, started} {
 			if (o.err == nil) != ok || !ok && !errors.Is(o.err, ErrRefused) {
@@ -436,7 +436,7 @@ func TestOwnChallenge(t *testing.T) {
 			b.Close()
 		}()
 		if _, err := Start(a, there, caller); !errors.Is(err, ErrOwnChallenge) {
-			t.Errorf("posed the challenge of another handshake: %v", err)
+			t.Errorf("for the challenge of another handshake, Start returned %v", err)
 		}
 	}
 	accepted, _ := shake(o, scripted(func(s *script) {
@@ -468,7 +468,7 @@ func TestOwnChallenge(t *testing.T) {
 		s.say(Ack{MakeDigest(cookie, r.Challenge)})
 	})(b)
 	if err := <-done; err != nil || ours.count() != 0 {
-		t.Errorf("started: %v, then open: %d", err, ours.count())
+		t.Errorf("Start returned %v; %d challenges are still open", err, ours.count())
 	}
 }
 
@@ -486,6 +486,6 @@ func TestPoseOnce(t *testing.T) {
 	first, end, _ := ours.pose(random)
 	second, _, err := ours.pose(random)
 	if end(); err != nil || first == second || ours.count() != 1 {
-		t.Errorf("%x and %x, %v", first, second, err)
+		t.Errorf("challenges %x and %x, %v", first, second, err)
 	}
 }

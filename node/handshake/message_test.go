@@ -63,7 +63,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A part of a message, and a message with another tag, do not decode.
+// Decode refuses a part of a message, and a message with another tag.
 func TestMalformed(t *testing.T) {
 	for _, m := range messages {
 		if m.decode == nil {
@@ -111,7 +111,7 @@ func TestErrors(t *testing.T) {
 func TestCookieOfLatin1(t *testing.T) {
 	for cookie, want := range map[string]string{"kéÿ": "k\xe9\xff7", "kéπ": "kéπ7"} {
 		if got := MakeDigest(cookie, 7); got != md5.Sum([]byte(want)) {
-			t.Errorf("%s: %x, want that of %q", cookie, got, want)
+			t.Errorf("%s: %x, want the digest of %q", cookie, got, want)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func TestFlagNumbers(t *testing.T) {
 		delete(numbers, f.name)
 	}
 	if len(numbers) > 0 {
-		t.Errorf("without a flag in Go: %v", numbers)
+		t.Errorf("not defined in Go: %v", numbers)
 	}
 }
 
@@ -221,12 +221,12 @@ func TestOffered(t *testing.T) {
 		"OTP 27": 0x403070f94,
 	} {
 		if !Offered.Has(demanded) {
-			t.Errorf("%s demands %#x too", release, demanded&^Offered)
+			t.Errorf("%s also requires %#x", release, demanded&^Offered)
 		}
 	}
 	not := Published | AtomCache | DistHdrAtomCache | SendSender | ExitPayload | Fragments | NameMe
 	if Offered&not != 0 {
-		t.Errorf("offered: %#x", Offered&not)
+		t.Errorf("flags are offered that are not implemented: %#x", Offered&not)
 	}
 }
 

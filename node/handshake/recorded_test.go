@@ -52,7 +52,7 @@ func stubOf(parts ...[]byte) *stub {
 	return s
 }
 
-// posing returns options whose next challenge is the one of the recording.
+// posing returns options whose next challenge is the recorded one.
 func (r recording) posing(t testing.TB) (Options, Challenge) {
 	t.Helper()
 	var c Challenge
@@ -95,12 +95,12 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %v", file, p, err, ErrCookie)
 		}
 		if bytes.Contains(s.out.Bytes(), r.ack) {
-			t.Errorf("%s: acknowledged", file)
+			t.Errorf("%s: the replayed handshake is acknowledged", file)
 		}
 		again := stubOf(r.name, r.reply)
 		Accept(again, Options{Node: here, Cookie: cookie})
 		if bytes.Equal(again.out.Bytes(), s.out.Bytes()) {
-			t.Errorf("%s: the same challenge twice", file)
+			t.Errorf("%s: the same challenge is sent twice", file)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestLine(t *testing.T) {
 	}
 	check("three are added", "192.0.2.1", false, a1, b, a2)
 	if !l.Remove(a2) || l.Remove(a2) {
-		t.Error("removed: want the one that is in the line, once")
+		t.Error("want Remove to return true once, and then false")
 	}
 	check("one is removed", "none", false, a1, b)
 	h2, h3 := &conn{}, &conn{}
@@ -94,10 +94,10 @@ func TestCrowd(t *testing.T) {
 	a1, a2, b, home := &conn{"192.0.2.1"}, &conn{"192.0.2.1"}, &conn{"192.0.2.2"}, &conn{}
 	var l Line[*conn]
 	if host, n := l.Crowd(func(*conn) bool { return true }); n != 0 || host.IsValid() {
-		t.Errorf("nobody: %v, %d", host, n)
+		t.Errorf("Crowd of an empty line: %v, %d", host, n)
 	}
 	if first := l.First(func(*conn) bool { return true }); first != nil {
-		t.Errorf("first of nobody: %v", first)
+		t.Errorf("First of an empty line: %v", first)
 	}
 	for _, c := range []*conn{home, b, a1, a2} {
 		l.Add(c)

@@ -43,7 +43,7 @@ func TestHistogram(t *testing.T) {
 
 func nanos(seconds float64) time.Duration { return time.Duration(math.Round(seconds * 1e9)) }
 
-// A sum may be centuries.
+// The sum of the durations may be centuries.
 func TestHistogramLong(t *testing.T) {
 	var h Histogram
 	const year = 365 * 24 * time.Hour
@@ -52,11 +52,11 @@ func TestHistogramLong(t *testing.T) {
 	}
 	var c Counts
 	if c.Collect(&h); math.Abs(c.Sum-1000*year.Seconds()) > 1 {
-		t.Errorf("%v s", c.Sum)
+		t.Errorf("the sum is %v s, want 1000 years", c.Sum)
 	}
 }
 
-// Short calls still count after centuries.
+// Short calls still count when the sum is centuries.
 func TestHistogramShortAfterLong(t *testing.T) {
 	var h Histogram
 	const year = 365 * 24 * time.Hour

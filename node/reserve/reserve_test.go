@@ -74,7 +74,7 @@ func TestListener(t *testing.T) {
 		t.Errorf("only %d callers could connect", len(ours)-1)
 	}
 	if err := Left(); !errors.Is(err, ErrFew) {
-		t.Errorf("what is left: %v", err)
+		t.Errorf("Left returned %v, want ErrFew", err)
 	}
 	for range Kept / 2 {
 		f, err := os.Open(os.DevNull)
@@ -132,7 +132,7 @@ func TestListenerGoesOn(t *testing.T) {
 	c.Close()
 	l.Close()
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("closed: %v", err)
+		t.Errorf("Accept after Close returned %v", err)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestEnough(t *testing.T) {
 		t.Error(err)
 	}
 	if Enough(1) == nil {
-		t.Error("one file more: no error")
+		t.Error("Enough(1) returned no error")
 	}
 }
 
@@ -150,7 +150,7 @@ func TestQuarter(t *testing.T) {
 	for ceiling, want := range map[int]int{20: 20, (Needed - Kept) / 4: 32, 512: 32} {
 		atMost(t, Needed)
 		if got := Quarter(ceiling); got != want {
-			t.Errorf("%d of at most %d, want %d", got, ceiling, want)
+			t.Errorf("Quarter is %d for a ceiling of %d, want %d", got, ceiling, want)
 		}
 	}
 	for others, want := range map[int]int{20: Needed - Kept - 20, 512: Needed - Kept - 32} {
@@ -160,7 +160,7 @@ func TestQuarter(t *testing.T) {
 	}
 	atMost(t, Kept/2)
 	if got := Quarter(512); got != 1 {
-		t.Errorf("%d with a limit below what is kept", got)
+		t.Errorf("Quarter is %d for a limit below Kept, want 1", got)
 	}
 }
 

@@ -205,7 +205,7 @@ func TestBeyondLimits(t *testing.T) {
 		}
 	}
 	if got := call(t, rex, etf.Tuple{etf.Atom("x"), etf.Atom("m"), etf.Atom("add"), etf.List{big}, etf.Atom("user")}, &caller{}); got != "" {
-		t.Errorf("a request that is not a call is answered %s", got)
+		t.Errorf("a request that is not a call is answered with %s", got)
 	}
 }
 

@@ -126,10 +126,10 @@ func TestSweepQuiet(t *testing.T) {
 	p := unwatched(t)
 	m, _ := unjoined(t, nil)
 	if !p.join(m) || !p.sweep(false) || m.gone {
-		t.Error("dropped by the first sweep")
+		t.Error("the connection is dropped by the first sweep")
 	}
 	if p.sweep(false) || !m.gone || !m.quiet {
-		t.Errorf("not dropped: %+v", m)
+		t.Errorf("the connection is not dropped: %+v", m)
 	}
 }
 
@@ -140,28 +140,28 @@ func TestCheck(t *testing.T) {
 	m, _ := unjoined(t, nil)
 	const first = 0
 	if !p.join(m) {
-		t.Fatal("not joined")
+		t.Fatal("the connection has not joined the poller")
 	}
 	p.begin(m.held.fd)
 	p.check()
 	if m.gone || !p.end(first, m, nil) {
-		t.Fatal("replaced in a step that has just begun")
+		t.Fatal("the runner is replaced in a step that has just begun")
 	}
 	p.check()
 	p.check()
 	if p.begin(m.held.fd) != m {
-		t.Fatal("replaced between steps")
+		t.Fatal("the runner is replaced between steps")
 	}
 	p.check()
 	p.check()
 	if !m.gone || !m.out || len(m.back) > 0 {
-		t.Fatalf("not replaced: %+v", m)
+		t.Fatalf("the runner is not replaced: %+v", m)
 	}
 	p.check()
 	p.check()
 	p.hold(m)
 	if p.runner != first+1 {
-		t.Errorf("replaced %d times", p.runner-first)
+		t.Errorf("the runner is replaced %d times, want once", p.runner-first)
 	}
 	if p.end(first, m, nil) || len(m.back) != 1 {
 		t.Errorf("the old runner does not end: %+v", m)
@@ -169,7 +169,7 @@ func TestCheck(t *testing.T) {
 	p.over()
 	p.watch.Stop()
 	if p.check(); p.watch.Stop() {
-		t.Error("checks go on without connections")
+		t.Error("checks continue without connections")
 	}
 }
 
@@ -179,14 +179,14 @@ func TestHold(t *testing.T) {
 	one, _ := unjoined(t, nil)
 	other, _ := unjoined(t, nil)
 	if !p.join(one) || !p.join(other) {
-		t.Fatal("not joined")
+		t.Fatal("the connection has not joined the poller")
 	}
 	p.begin(one.held.fd)
 	if p.hold(other); one.gone || other.gone || p.runner != 0 {
-		t.Error("replaced in the step of another")
+		t.Error("the runner is replaced in the step of another connection")
 	}
 	if p.hold(one); !one.out || other.gone || p.runner != 1 {
-		t.Error("not replaced")
+		t.Error("the runner is not replaced")
 	}
 	p.leave(other)
 	p.over()
@@ -202,12 +202,12 @@ func TestHoldEnds(t *testing.T) {
 		return nil
 	})
 	if !p.join(m) {
-		t.Fatal("not joined")
+		t.Fatal("the connection has not joined the poller")
 	}
 	theirs.Write([]byte("?"))
 	p.start()
 	if err := <-m.back; err != nil || !m.out {
-		t.Errorf("not replaced, %v", err)
+		t.Errorf("the runner is not replaced: %v", err)
 	}
 	p.over()
 	for runtime.NumGoroutine() > before {
@@ -225,7 +225,7 @@ func TestShareStale(t *testing.T) {
 			return io.EOF
 		})
 		if both[i] = m; !p.join(m) {
-			t.Fatal("not joined")
+			t.Fatal("the connection has not joined the poller")
 		}
 		theirs.Write([]byte("?"))
 		for readable := 0; readable == 0; {
@@ -234,7 +234,7 @@ func TestShareStale(t *testing.T) {
 	}
 	p.start() // both have an event now
 	if one, other := <-both[0].back, <-both[1].back; (one == nil) == (other == nil) {
-		t.Errorf("%v, %v", one, other)
+		t.Errorf("got %v and %v, want one error", one, other)
 	}
 	p.over()
 }
@@ -242,7 +242,8 @@ func TestShareStale(t *testing.T) {
 // If only reserved descriptors are left, or none, no poller is opened.
 func TestShareFewFiles(t *testing.T) {
 	m, _ := unjoined(t, nil)
-	// A poller that has ended keeps its epoll's number, which may now be another file's: this one's.
+	// A poller that has ended keeps the number of its epoll descriptor, which another file, like this
+	// one, may have now.
 	another, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +255,7 @@ func TestShareFewFiles(t *testing.T) {
 			leave(t)
 			p := poller{epoll: another}
 			if p.join(m) || p.conns != nil {
-				t.Error("there is a poller")
+				t.Error("a poller is opened")
 			}
 		})
 	}
@@ -267,7 +268,7 @@ func TestShareFewFiles(t *testing.T) {
 func TestShareUnable(t *testing.T) {
 	var p poller
 	if p.join(&pollConn{held: &held{fd: -1}, back: make(chan error, 1)}) {
-		t.Error("joined")
+		t.Error("a connection that cannot be watched has joined")
 	}
 	p.over()
 	m, _ := unjoined(t, nil)
@@ -285,7 +286,7 @@ func TestReading(t *testing.T) {
 	defer threads.Add(-5)
 	p := poller{conns: map[int]*pollConn{1: nil, 2: nil, 3: nil}}
 	if n := p.reading(); n != 3 {
-		t.Errorf("%d", n)
+		t.Errorf("%d threads read, want 3", n)
 	}
 }
 
@@ -293,7 +294,7 @@ func TestReading(t *testing.T) {
 func TestOverloaded(t *testing.T) {
 	for worked, want := range map[time.Duration]bool{0: false, 9: false, 10: true} {
 		if overloaded(worked*time.Millisecond, 10*time.Millisecond) != want {
-			t.Errorf("%d of 10 ms: %t", worked, !want)
+			t.Errorf("overloaded, for %d of 10 ms: %t", worked, !want)
 		}
 	}
 	if cpuTime() <= 0 {
@@ -373,7 +374,7 @@ func uncheck() {
 	if sharedPoller.watch != nil {
 		sharedPoller.watch.Stop()
 	}
-	sharedPoller.watch = time.NewTimer(time.Hour) // which a check that is waiting for mu resets
+	sharedPoller.watch = time.NewTimer(time.Hour) // a check that is waiting for mu resets this timer
 }
 
 // A connection whose peer does not read leaves the shared poller without waiting for a check.
@@ -454,7 +455,7 @@ func TestShareCloseFirst(t *testing.T) {
 			one.Close()
 			dropped = true
 			if n := conns(); n != 1 {
-				t.Errorf("%d connections", n)
+				t.Errorf("%d connections are in the poller, want 1", n)
 			}
 		}
 		waits.Unlock()
@@ -474,7 +475,7 @@ func TestShareDeadline(t *testing.T) {
 	share(t, itsPeer, theirs)
 	one.SetDeadline(time.Now())
 	if err := <-end; err == nil {
-		t.Error("no error")
+		t.Error("Serve returned no error after the deadline")
 	}
 	call(t, theirs)
 }
@@ -577,7 +578,7 @@ func TestShareStays(t *testing.T) {
 			return
 		}
 	}
-	t.Error("dropped again and again")
+	t.Error("busy connections are dropped again and again")
 }
 
 // A connection without a thread is read as usual while others share one.

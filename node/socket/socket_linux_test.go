@@ -43,7 +43,7 @@ func pair(t testing.TB) (ours *conn, theirs *net.TCPConn) {
 	a, theirs := accepted(t)
 	ours, ok := Adopt(a).(*conn)
 	if !ok {
-		t.Fatal("not adopted")
+		t.Fatal("the connection is not adopted")
 	}
 	t.Cleanup(func() { ours.Close(); theirs.Close() })
 	return ours, theirs
@@ -279,7 +279,7 @@ func TestCloseReused(t *testing.T) {
 	before := sharedPoller.runner
 	ours.share(nil)
 	if over(); sharedPoller.runner != before {
-		t.Error("the shared poller watches another")
+		t.Error("the shared poller watches another socket")
 	}
 }
 
@@ -299,10 +299,10 @@ func TestAdoptOthers(t *testing.T) {
 	ours, _ := pair(t)
 	release := dedicate(tls.Server(tlslimit.New(ours), nil))
 	if !ours.dedicated {
-		t.Error("not dedicated below TLS")
+		t.Error("the connection below TLS is not dedicated")
 	}
 	if release(); ours.dedicated {
-		t.Error("dedicated after release")
+		t.Error("the connection is dedicated after release")
 	}
 }
 
@@ -366,7 +366,7 @@ func TestFewFilesLater(t *testing.T) {
 	ours, theirs := pair(t)
 	release := dedicate(ours)
 	if ours.takeOver(); ours.held == nil {
-		t.Fatal("not taken over")
+		t.Fatal("the connection is not taken over")
 	}
 	ours.held.pin()
 	before := files(t)
@@ -378,7 +378,7 @@ func TestFewFilesLater(t *testing.T) {
 				defer f.Close()
 			}
 			if ours.giveBack(); ours.held == nil {
-				t.Fatal("it has a reserved descriptor")
+				t.Fatal("the connection has a reserved descriptor")
 			}
 			theirs.Write([]byte("!"))
 			if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
@@ -397,7 +397,7 @@ func TestFewFilesShare(t *testing.T) {
 	ours, theirs := pair(t)
 	defer dedicate(ours)()
 	if ours.takeOver(); ours.held == nil {
-		t.Fatal("not taken over")
+		t.Fatal("the connection is not taken over")
 	}
 	t.Run("few", func(t *testing.T) {
 		fewFiles(t, 0)
@@ -420,17 +420,17 @@ func TestNoFiles(t *testing.T) {
 	t.Run("taken over", func(t *testing.T) {
 		noFiles(t)
 		if ours.takeOver(); ours.held != nil || threads.Load() != 0 {
-			t.Errorf("taken over; %d threads", threads.Load())
+			t.Errorf("the connection is taken over; %d threads", threads.Load())
 		}
 	})
 	if ours.takeOver(); ours.held == nil {
-		t.Fatal("not taken over")
+		t.Fatal("the connection is not taken over")
 	}
 	ours.held.pin()
 	t.Run("given back", func(t *testing.T) {
 		fewFiles(t, 0)
 		if ours.giveBack(); ours.held != nil {
-			t.Error("not given back")
+			t.Error("the connection is not given back")
 		}
 	})
 }
@@ -442,7 +442,7 @@ func TestDeadlines(t *testing.T) {
 	ours.takeOver()
 	ours.SetDeadline(time.Now())
 	if ours.giveBack(); ours.held != nil {
-		t.Fatal("not given back")
+		t.Fatal("the connection is not given back")
 	}
 	for what, err := range map[string]error{
 		"read":  second(ours.Read(make([]byte, 1))),
@@ -471,7 +471,7 @@ func TestReadBehindWrite(t *testing.T) {
 	defer dedicate(ours)()
 	ours.writing.Lock()
 	if ours.takeOver(); ours.held != nil {
-		t.Fatal("taken over from a writer")
+		t.Fatal("the connection is taken over from a writer")
 	}
 	ours.writing.Unlock()
 	ours.takeOver()
@@ -502,7 +502,7 @@ func TestBusy(t *testing.T) {
 		read()
 	}
 	if ours.held != nil {
-		t.Fatal("a thread that Serve has not allowed")
+		t.Fatal("the connection has a thread that Serve has not allowed")
 	}
 	defer dedicate(ours)()
 	for ours.held == nil { // on a busy machine a read may take a long time
@@ -546,10 +546,10 @@ func TestShareQuiet(t *testing.T) {
 	threads.Add(1) // a second thread, because the poller drops a connection that has the only one
 	defer threads.Add(-1)
 	if err := ours.share(func() error { return nil }); err != nil || ours.held != nil {
-		t.Errorf("it has a thread, %v", err)
+		t.Errorf("the connection has a thread; %v", err)
 	}
 	if !ours.aloneUntil.IsZero() {
-		t.Error("it is kept out of the shared poller")
+		t.Error("the connection is kept out of the shared poller")
 	}
 	over()
 }
@@ -585,14 +585,14 @@ func TestShareEvicted(t *testing.T) {
 			t.Fatalf("%d steps, %v", steps, err)
 		}
 		if ours.held.pinned || ours.held.polled != nil {
-			t.Error("pinned while the poller reads it, or not given back")
+			t.Error("the connection is pinned while the poller reads it, or is not given back")
 		}
 		if alone := ours.aloneUntil.Sub(before); alone < firstAlone<<i {
-			t.Errorf("alone for %v", alone)
+			t.Errorf("the connection is read alone for %v", alone)
 		}
 		theirs.Write([]byte("?"))
 		if err := ours.share(step); err != nil || steps != i+1 {
-			t.Fatalf("read by the poller, %v", err)
+			t.Fatalf("the connection is read by the poller: %v", err)
 		}
 		if n, err := ours.Read(make([]byte, 1)); n != 1 || err != nil {
 			t.Errorf("%d bytes, %v", n, err)
@@ -680,7 +680,7 @@ func TestChanges(t *testing.T) {
 	})
 	all.Wait()
 	if changes == 0 {
-		t.Error("no changes")
+		t.Error("no thread has taken over the connection")
 	}
 	t.Logf("%d changes", changes)
 }
@@ -718,7 +718,7 @@ func TestQuick(t *testing.T) {
 		}
 	}
 	if n := threads.Load(); n != 0 {
-		t.Errorf("%d threads", n)
+		t.Errorf("%d threads, want none", n)
 	}
 }
 
@@ -735,13 +735,13 @@ func TestMaxThreads(t *testing.T) {
 		call(t, itsPeer) // so that it keeps its thread
 		call(t, theirs)
 		if n := threads.Load(); n > 1 {
-			t.Fatalf("%d threads", n)
+			t.Fatalf("%d threads, want at most 1", n)
 		}
 	}
 	most = func() int32 { return 0 }
 	third, _ := pair(t)
 	if third.takeOver(); third.held != nil {
-		t.Error("a thread beyond the limit")
+		t.Error("a connection has a thread beyond the limit")
 	}
 }
 
@@ -759,7 +759,7 @@ func TestAllocs(t *testing.T) {
 		}))
 	}
 	if least > 0 {
-		t.Errorf("%v allocations a call or more", least)
+		t.Errorf("at least %v allocations per call", least)
 	}
 }
 
@@ -776,7 +776,7 @@ func TestReset(t *testing.T) {
 		t.Fatal("no reset", n, err)
 	}
 	if ours.giveBack(); ours.held == nil {
-		t.Errorf("given back, with the peer %v", ours.tcp.RemoteAddr())
+		t.Errorf("the connection is given back, with the peer %v", ours.tcp.RemoteAddr())
 	}
 }
 

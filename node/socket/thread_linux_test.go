@@ -115,11 +115,11 @@ func TestFollowElsewhere(t *testing.T) {
 	var p cpuPin
 	p.take(somewhere)
 	if n := affinity(t); !p.taken || n.Count() != 1 {
-		t.Fatalf("not taken: %t, %d processors", p.taken, n.Count())
+		t.Fatalf("the thread is pinned: %t, to %d processors", p.taken, n.Count())
 	}
 	p.take(elsewhere)
 	if p.taken || affinity(t) != usual {
-		t.Errorf("runs on %v, usual is %v", affinity(t), usual)
+		t.Errorf("the thread runs on %v; usual is %v", affinity(t), usual)
 	}
 }
 
@@ -156,13 +156,13 @@ func TestPin(t *testing.T) {
 	for range 2 {
 		th.pin()
 		if th.octets != credit {
-			t.Errorf("begins with %d", th.octets)
+			t.Errorf("octets begins with %d", th.octets)
 		}
 		if _, err := th.runQueue.Stat(); err != nil {
 			t.Error(err)
 		}
 		if moved() {
-			t.Error("pinned, but moves")
+			t.Error("the goroutine moves, although it is pinned")
 		}
 		th.unpin()
 		for !moved() {
@@ -171,7 +171,7 @@ func TestPin(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if th.unpin(); moved() {
-		t.Error("locked, but moves")
+		t.Error("the goroutine moves, although it is locked")
 	}
 }
 
@@ -204,15 +204,15 @@ func TestFollowShunned(t *testing.T) {
 		f.WriteAt(fmt.Appendf(nil, "%d %d %d\n", 1234567, step.waited, 9), 0)
 		th.checked = time.Time{}
 		if th.follow(step.fd); th.cpuPin.taken != step.want {
-			t.Fatalf("%+v: %t", step, th.cpuPin.taken)
+			t.Fatalf("%+v: the thread is pinned: %t", step, th.cpuPin.taken)
 		}
 	}
 	if th.shunned.IsZero() || affinity(t) != usual {
-		t.Errorf("runs on %v, usual is %v", affinity(t), usual)
+		t.Errorf("the thread runs on %v; usual is %v", affinity(t), usual)
 	}
 	th.checked, th.shunned = time.Time{}, time.Now().Add(-shunTime)
 	if th.follow(fd); !th.cpuPin.taken {
-		t.Error("does not return")
+		t.Error("the thread does not return")
 	}
 	th.cpuPin.leave()
 }
@@ -264,14 +264,14 @@ func TestFollowOne(t *testing.T) {
 		t.Errorf("%v, taken: %t", err, p.taken)
 	}
 	if p.take(cpu); !p.taken {
-		t.Error("not taken")
+		t.Error("the thread is not pinned")
 	}
 	if now := policy(t); before.Policy == unix.SCHED_NORMAL && now.Policy != unix.SCHED_BATCH {
-		t.Errorf("policy %d", now.Policy)
+		t.Errorf("the policy is %d, want SCHED_BATCH", now.Policy)
 	}
 }
 
-// A policy that an operator chose stays.
+// A policy that an operator chose is kept.
 func TestFollowPolicy(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	batch := policy(t)
@@ -296,7 +296,7 @@ func TestFollowLost(t *testing.T) {
 	}
 	th := thread{pinned: true, cpuPin: cpuPin{taken: true, cpu: cpu, batch: true}} // usual: none
 	if th.unpin(); moved() {
-		t.Error("others get the thread")
+		t.Error("other goroutines get the thread")
 	}
 }
 

@@ -78,7 +78,7 @@ func TestAppend(t *testing.T) {
 		}
 	}
 	if b, err := Append([]byte("before"), etf.AllCaps, control, make(chan int)); err == nil || string(b) != "before" {
-		t.Errorf("no term: %q, %v", b, err)
+		t.Errorf("a value that is not a term: %q, %v", b, err)
 	}
 }
 
@@ -112,7 +112,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		var n Message
 		if err := n.Decode(again); err != nil || n.Op != m.Op || n.N != m.N || !bytes.Equal(n.Payload, m.Payload) {
-			t.Errorf("%x: %v, %+v is not %+v", src, err, n, m)
+			t.Errorf("%x: %v, decoded again as %+v, want %+v", src, err, n, m)
 		}
 	})
 }
