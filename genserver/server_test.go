@@ -145,7 +145,7 @@ func TestLocalCall(t *testing.T) {
 	g := &Server{Pid: etf.NewPid("n@h", 7, 0, 1), Handler: s}
 	reply, ok := g.Call(etf.Tuple{etf.Atom("get"), int64(62)})
 	if want := "{ok,7}"; !ok || string(etf.Format(nil, reply)) != want {
-		t.Errorf("%v, %t, want %s", reply, ok, want)
+		t.Errorf("Call returned %v, %t, want %s", reply, ok, want)
 	}
 	check(t, s.calls, fmt.Sprintf("call %q utf8 true", "h\x02"+get+"a\x3e"))
 	s.reply = ""

@@ -29,10 +29,10 @@ func TestTerminate(t *testing.T) {
 		}
 		if s.End != nil {
 			if len(c.sent) != 2 || !strings.HasSuffix(c.sent[0], "w\x02ok") || c.sent[1] != "ended: why" {
-				t.Errorf("%q", c.sent)
+				t.Errorf("sent %q", c.sent)
 			}
 		} else if len(c.sent) != 1 || !strings.Contains(c.sent[0], "unknown_system_msg") {
-			t.Errorf("%q", c.sent)
+			t.Errorf("sent %q", c.sent)
 		}
 		s.End = nil
 	}
@@ -133,7 +133,7 @@ func TestSystemUnreadable(t *testing.T) {
 	var c caller
 	message := "h\x03w\x06systemh\x02" + oldPid + "a\x01t\x00\x00\x00\x00"
 	if err := (&Server{Handler: new(server)}).Receive([]byte(message), &c); err == nil || c.sent != nil {
-		t.Errorf("%q, %v", c.sent, err)
+		t.Errorf("sent %q, %v", c.sent, err)
 	}
 }
 
@@ -149,6 +149,6 @@ func TestSystemBeyondLimits(t *testing.T) {
 	c := caller{caps: etf.AllCaps}
 	s := &Server{Handler: new(server), End: func(etf.Term) { t.Error("the server ended") }}
 	if err := s.Receive(message, &c); err != nil || len(c.sent) != 1 || !strings.Contains(c.sent[0], "system_limit") {
-		t.Errorf("%q, %v", c.sent, err)
+		t.Errorf("sent %q, %v", c.sent, err)
 	}
 }

@@ -145,7 +145,6 @@ func idOf(b []byte) (id flake.ID) {
 	return id
 }
 
-// count returns the number of ids.
 func count(runs []idRun) (n int) {
 	for _, r := range runs {
 		n += int(r.to - r.from + 1)

@@ -237,7 +237,7 @@ func TestProved(t *testing.T) {
 	}
 	more := arrive()
 	if _, err := g.proved(more, "more"); err != errFull || !left(g, more) {
-		t.Errorf("one more: %v, want %v", err, errFull)
+		t.Errorf("one more caller: %v, want %v", err, errFull)
 	}
 	if !left(g, again) || len(g.proven) != MaxConnections-1 {
 		t.Errorf("%d callers wait, want %d", len(g.proven), MaxConnections-1)

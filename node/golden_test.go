@@ -231,7 +231,7 @@ func TestPlainConversations(t *testing.T) {
 		}
 		want := []int64{19, 6, 22, 20, 19, 6, 33, 20, 19, 6, 33, 20, 19, 6, 33, 20, 6, 6, 19, 6, 28}
 		if !slices.Equal(ops, want) {
-			t.Errorf("%s: %d, want %d", file, ops, want)
+			t.Errorf("%s: operations %d, want %d", file, ops, want)
 		}
 	}
 }

@@ -187,7 +187,7 @@ func TestSecondSession(t *testing.T) {
 	hello := handshake.Name{Version: 6, Flags: handshake.Offered | handshake.DistHdrAtomCache, Node: "a@127.0.0.1"}.Append(nil)
 	c.Write(append([]byte{0, byte(len(hello))}, hello...))
 	if got, want := string(readFrame(t, c, 2)), "\x00\x06salive"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("status %q, want %q", got, want)
 	}
 	c.Write([]byte("\x00\x06sfalse"))
 	first.get()
@@ -221,7 +221,7 @@ func TestOwnName(t *testing.T) {
 	n := start(t, Options{})
 	_, err := handshake.Start(dialRaw(t, n), n.Name(), handshake.Options{Node: n.Name(), Cookie: cookie})
 	if !errors.Is(err, handshake.ErrRefused) || !strings.Contains(err.Error(), "not_allowed") {
-		t.Errorf("%v", err)
+		t.Errorf("Start returned %v", err)
 	}
 }
 
@@ -325,7 +325,7 @@ func TestNameTaken(t *testing.T) {
 	before := runtime.NumGoroutine()
 	n, err := Start(context.Background(), filled(t, Options{Keeper: auto()}))
 	if err == nil || !strings.Contains(err.Error(), `"flake"`) || !strings.Contains(err.Error(), epmd.ErrNameTaken.Error()) {
-		t.Errorf("%v, %v", n, err)
+		t.Errorf("Start returned %v, %v", n, err)
 	}
 	awaitGoroutines(t, before)
 

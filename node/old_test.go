@@ -188,7 +188,7 @@ func (p *old) answer() any {
 	p.t.Helper()
 	control, message := p.recv()
 	if want := (tuple{int64(2), atom(""), p.pid()}); fmt.Sprint(control) != fmt.Sprint(want) {
-		p.t.Fatalf("%q, want %q", control, want)
+		p.t.Fatalf("received %q, want %q", control, want)
 	}
 	return message
 }

@@ -69,7 +69,7 @@ func (r *oldReader) number(n int) (v int) {
 func (r *oldReader) want(octets ...byte) {
 	r.t.Helper()
 	if got := r.take(len(octets)); !bytes.Equal(got, octets) {
-		r.t.Fatalf("%x, want %x", got, octets)
+		r.t.Fatalf("read %x, want %x", got, octets)
 	}
 }
 

@@ -182,10 +182,10 @@ func (p *peer) get() {
 	term, err := etf.Decode(raw[1:])
 	reply, _ := term.(etf.Tuple)
 	if err != nil || len(reply) != 2 {
-		p.t.Fatalf("%x, %v", raw, err)
+		p.t.Fatalf("the reply is %x, %v", raw, err)
 	}
 	if ok, _ := reply[1].(etf.Tuple); len(ok) != 2 || ok[0] != etf.Atom("ok") || len(ok[1].([]byte)) != 16 {
-		p.t.Fatalf("%v", reply)
+		p.t.Fatalf("the reply is %v", reply)
 	}
 }
 

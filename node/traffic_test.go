@@ -24,12 +24,12 @@ func TestTraffic(t *testing.T) {
 	slices.SortFunc(peers, func(a, b Peer) int { return strings.Compare(a.Name, b.Name) })
 	if len(peers) != 2 || peers[0].Name != "a@127.0.0.1" || peers[0].Since.IsZero() || peers[0].IDs != 1 ||
 		!strings.HasPrefix(peers[0].Address.String(), "127.0.0.1:") {
-		t.Errorf("%+v", peers)
+		t.Errorf("peers %+v", peers)
 	}
 	before := n.Traffic()
 	await(t, "both calls are timed", func() bool { return n.Traffic().Latency.Total() == 2 })
 	if before.Connections != 2 || before.Connected != 2 || before.Received == 0 || before.Sent == 0 {
-		t.Errorf("%+v", before)
+		t.Errorf("traffic %+v", before)
 	}
 
 	p.conn.Write(binary.BigEndian.AppendUint32(nil, dist.MaxFrame+1))

@@ -162,7 +162,7 @@ const erlang = etf.Atom("erlang")
 // Error returns the text that the prompt prints. It can have several lines.
 func (e *Exception) Error() string { return string(e.text(defaultWidth)) }
 
-// text returns the text for lines of this width.
+// text returns the text of the exception, for lines of the given width.
 func (e *Exception) text(width int) []byte {
 	text := []byte("** exception " + e.Class + ": ")
 	c := e.call

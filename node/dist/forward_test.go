@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// passedOn returns a request to flake from a process of the node, which is not the peer.
+// passedOn returns a request to flake from a process of a node other than the peer.
 func passedOn(node string, tag int) []byte {
 	return ask("$gen_call", etf.NewPid(etf.Atom(node), 9, 0, 1), "flake", tag, "soon")
 }

@@ -232,7 +232,7 @@ func TestMakeRoomAmongMany(t *testing.T) {
 // even if it has not held its memory for long.
 func TestMakeRoomForLittle(t *testing.T) {
 	for held, want := range map[int]bool{smallMemory + 1: true, smallMemory: false} {
-		p := pool{unfreed: maxUnfreed} // others may still be ended
+		p := pool{unfreed: maxUnfreed} // other connections may still be ended
 		large, ended := &memory{pool: &p}, false
 		large.end = func() { ended = true }
 		large.take(held)

@@ -145,7 +145,7 @@ func TestQueueReleases(t *testing.T) {
 	l := s.open("key")
 	for _, size := range []int{1, ownQueues + accountStep - slimEntry - 1} {
 		if !s.grow(size) {
-			t.Fatal("no room")
+			t.Fatal("the pool has no room")
 		}
 		l.waiting = append(l.waiting, waiter{size: size, serve: func() {}})
 	}
@@ -470,7 +470,7 @@ func TestOneLargeAnswer(t *testing.T) {
 		r := connectDeaf(t, flags)
 		r.large(3, size, &log)
 		if got := log.take(); got != "begin\n" {
-			t.Errorf("while the peer does not read: %q", got)
+			t.Errorf("while the peer does not read: logged %q", got)
 		}
 		if got := r.proto.pool.held.Load(); got < 2*size || got > 2*size+functionSize*3+100 {
 			t.Errorf("%d bytes are held for an answer of %d bytes", got, size)
@@ -483,7 +483,7 @@ func TestOneLargeAnswer(t *testing.T) {
 		small.release()
 		go r.listen()
 		if got := log.take(); strings.Count(got, "begin") != 2 || strings.Count(got, "done") != 3 {
-			t.Errorf("once it reads: %q", got)
+			t.Errorf("once the peer reads: logged %q", got)
 		}
 		var order strings.Builder
 		for _, f := range r.received() {
@@ -519,7 +519,7 @@ func TestLargeAnswerAwaitsRoom(t *testing.T) {
 		}
 		time.Sleep(roomTime)
 		if got := log.take(); got != "begin\ndone\n" || !holders[0].ended && !holders[1].ended {
-			t.Errorf("once they have held it for long: %q", got)
+			t.Errorf("once other connections have long held their memory: logged %q", got)
 		}
 		for _, s := range holders {
 			s.give(MaxFrame)
@@ -537,23 +537,23 @@ func TestLargeAnswerWithoutRoom(t *testing.T) {
 		r.large(1, ownLarge-len(external([]byte{}))+1, &log)
 		time.Sleep(roomTime)
 		if got := log.take(); got != "refused\n" {
-			t.Errorf("large: %q", got)
+			t.Errorf("a large answer: logged %q", got)
 		}
 		r.large(1, ownLarge-len(external([]byte{})), &log)
 		if got := log.take(); got != "begin\ndone\n" || len(r.received()) != 1 {
-			t.Errorf("not large: %q", got)
+			t.Errorf("an answer that is not large: logged %q", got)
 		}
 		r.proto.pool.give(everything - functionSize)
 		r.large(1, 1<<20, &log)
 		if got := log.take(); got != "begin\ndone\n" || len(r.received()) != 1 {
-			t.Errorf("with room again: %q", got)
+			t.Errorf("a large answer with room again: logged %q", got)
 		}
 		r.proto.pool.take(everything - functionSize)
 		r.large(1, 1<<20, &log)
 		synctest.Wait()
 		r.close()
 		if got := log.take(); got != "refused\n" {
-			t.Errorf("closed while it waits: %q", got)
+			t.Errorf("the connection is closed while a large answer waits: logged %q", got)
 		}
 		r.proto.pool.give(everything - functionSize)
 	})

@@ -33,7 +33,7 @@ func TestFaultShared(t *testing.T) {
 		send(peer, get)
 		got := make([]byte, len(answer))
 		if _, err := io.ReadFull(peer, got); err != nil || !bytes.Equal(got, answer) {
-			t.Fatalf("%x: %v, want %x", got, err, answer)
+			t.Fatalf("received %x: %v, want %x", got, err, answer)
 		}
 	}
 	one, other := r.overTCP(), r.overTCP()

@@ -316,7 +316,7 @@ func TestSpawnOutlives(t *testing.T) {
 		synctest.Wait()
 		function := int(pool.held.Load())
 		if !r.conn.memory.take(smallMemory) {
-			t.Fatal("no room")
+			t.Fatal("the pool has no room")
 		}
 		others := everything - int(pool.held.Load())
 		pool.take(others)

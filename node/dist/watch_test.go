@@ -262,7 +262,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// Shutdown ends after shutdownTime even if the peer reads slowly or not at all, and a tick is due.
+// Shutdown returns after shutdownTime, even if the peer reads slowly or not at all and a tick is
+// due.
 func TestShutdownEnds(t *testing.T) {
 	for name, pause := range map[string]time.Duration{
 		"reads nothing": time.Hour, "reads slowly": shutdownTime / 2,

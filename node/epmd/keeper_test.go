@@ -162,7 +162,7 @@ func TestPrepare(t *testing.T) {
 		t.Error(err)
 	}
 	if err := startKeeper(ctx, k); err != nil || !k.State().Serving {
-		t.Errorf("%v, %v", k.State(), err)
+		t.Errorf("state %v, error %v", k.State(), err)
 	}
 	if err := startKeeper(ctx, second); err != nil || second.State().Serving {
 		t.Errorf("the second: %v, %v", second.State(), err)

@@ -67,7 +67,7 @@ func TestDecodeAcceptsWhatTheDaemonAccepts(t *testing.T) {
 	}
 	var please PortPlease2Req
 	if err := please.Decode([]byte("zflake\x00")); err != nil || please.Name != "flake" {
-		t.Errorf("%+v, %v", please, err)
+		t.Errorf("decoded %+v, %v", please, err)
 	}
 }
 

@@ -187,7 +187,7 @@ func TestDaemonIsStarted(t *testing.T) {
 		}
 	}(k.Port)
 	if err := startKeeper(ctx, k); err != nil || k.State().Serving {
-		t.Errorf("%v, %v", k.State(), err)
+		t.Errorf("state %v, error %v", k.State(), err)
 	}
 	k.Close()
 	await(t, "flake is unregistered", func() bool {

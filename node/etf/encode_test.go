@@ -81,10 +81,10 @@ func TestAppendRefuses(t *testing.T) {
 	} {
 		got, err := Append([]byte("dst"), term, AllCaps)
 		if err == nil || string(got) != "dst" {
-			t.Errorf("%#v: %q, %v", term, got, err)
+			t.Errorf("%#v: Append returned %q, %v", term, got, err)
 		}
 		if text := string(Format(nil, term)); !strings.HasPrefix(text, "#Error<etf: ") {
-			t.Errorf("%#v: %s", term, text)
+			t.Errorf("%#v: Format returned %s", term, text)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%x is encoded again as %x, %v", external, twice, err)
 		}
 		if old, err := Append(nil, term, Caps{MapTag: true, BitBinaries: true, ExportPtrTag: true}); err == nil && wellFormed(old) != nil {
-			t.Fatalf("%x: %v", old, wellFormed(old))
+			t.Fatalf("the form for old peers is malformed: %x: %v", old, wellFormed(old))
 		}
 	})
 }

@@ -109,7 +109,7 @@ func TestMalformedComplement(t *testing.T) {
 	s.in.Bytes()[2+7+len(here)+2] = tagComplement
 	p, err := Accept(s, Options{Node: there, Cookie: cookie, Rand: strings.NewReader("\x00\x00\x00\x4d")})
 	if err == nil || !strings.Contains(err.Error(), "complement: malformed") {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("Accept returned %+v, %v", p, err)
 	}
 }
 
@@ -130,6 +130,6 @@ func TestAssignName(t *testing.T) {
 	s := stubOf(said(Name{Version: 6, Flags: Offered | NameMe, Node: "b"}))
 	p, _ := Accept(s, Options{Node: there, AssignName: func(host string) (string, uint32) { return "given@" + host, 9 }})
 	if p.Name != "given@b" || p.Creation != 9 {
-		t.Errorf("%+v", p)
+		t.Errorf("Accept returned %+v", p)
 	}
 }

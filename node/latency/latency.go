@@ -55,7 +55,7 @@ func (c *Counts) Collect(h *Histogram) {
 	c.Sum += time.Duration(h.sum.Load()).Seconds() + float64(h.wraps.Load())*time.Duration(maxSum).Seconds()
 }
 
-// Since returns what was counted between the collection of before and that of c.
+// Since returns what was counted between the collections of before and c.
 func (c Counts) Since(before Counts) Counts {
 	for i, n := range before.Calls {
 		c.Calls[i] -= n

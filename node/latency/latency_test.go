@@ -22,7 +22,7 @@ func TestHistogram(t *testing.T) {
 	all.Collect(&other)
 	last := len(Bounds) - 1
 	if c := all.Calls; c[0] != 3 || c[1] != 3 || c[last] != 4 || c[last+1] != 5 || all.Total() != 15 {
-		t.Errorf("%v", c)
+		t.Errorf("calls by bucket: %v", c)
 	}
 	if want := 5*Bounds[0] + 3 + 9*Bounds[last] + 5; nanos(all.Sum) != want {
 		t.Errorf("sum %v, want %v", all.Sum, want)

@@ -442,7 +442,7 @@ func TestShareCloseFirst(t *testing.T) {
 		defer waits.Unlock()
 	})
 	defer func() { theirs.Close(); <-last }()
-	for dropped := false; !dropped; { // while the runner is in the step of the other
+	for dropped := false; !dropped; { // while the runner is in the step of the other connection
 		share(t, itsPeer, theirs)
 		waits.Lock()
 		uncheck()

@@ -182,7 +182,7 @@ func TestEnds(t *testing.T) {
 					t.Errorf("%v names a file", err)
 				}
 				if !errors.Is(err, test.want) || !errors.As(err, &op) || op.Addr.String() != theirs.LocalAddr().String() {
-					t.Errorf("%v, want %v", err, test.want)
+					t.Errorf("ended with %v, want %v", err, test.want)
 				}
 			})
 		}
@@ -382,7 +382,7 @@ func TestFewFilesLater(t *testing.T) {
 			}
 			theirs.Write([]byte("!"))
 			if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
-				t.Errorf("%d bytes, %v", n, err)
+				t.Errorf("Read returned %d, %v", n, err)
 			}
 		})
 	}
@@ -407,7 +407,7 @@ func TestFewFilesShare(t *testing.T) {
 		}
 		theirs.Write([]byte("!"))
 		if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
-			t.Errorf("%d bytes, %v", n, err)
+			t.Errorf("Read returned %d, %v", n, err)
 		}
 	})
 }
@@ -478,7 +478,7 @@ func TestReadBehindWrite(t *testing.T) {
 	ours.writing.Lock()
 	time.AfterFunc(3*idle, func() { theirs.Write([]byte("?")) })
 	if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
-		t.Errorf("%d, %v", n, err)
+		t.Errorf("Read returned %d, %v", n, err)
 	}
 	ours.SetReadDeadline(time.Now())
 	if _, err := ours.Read(make([]byte, 9)); !errors.Is(err, os.ErrDeadlineExceeded) || ours.held == nil {
@@ -488,7 +488,7 @@ func TestReadBehindWrite(t *testing.T) {
 }
 
 // A connection gets a thread after a number of quick reads. Once it has been given back, it needs
-// as many again.
+// the same number again.
 func TestBusy(t *testing.T) {
 	ours, theirs := pair(t)
 	read := func() {
@@ -595,7 +595,7 @@ func TestShareEvicted(t *testing.T) {
 			t.Fatalf("the connection is read by the poller: %v", err)
 		}
 		if n, err := ours.Read(make([]byte, 1)); n != 1 || err != nil {
-			t.Errorf("%d bytes, %v", n, err)
+			t.Errorf("Read returned %d, %v", n, err)
 		}
 		ours.aloneUntil = time.Now()
 	}
@@ -764,7 +764,7 @@ func TestAllocs(t *testing.T) {
 }
 
 // After a reset the system no longer knows the peer's address, which errors contain. So the
-// connection is not given back to Go's poller, because that would ask for the address.
+// connection is not given back to Go's poller, because giving it back would require the address.
 func TestReset(t *testing.T) {
 	ours, theirs := pair(t)
 	defer dedicate(ours)()

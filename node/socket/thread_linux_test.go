@@ -150,7 +150,7 @@ func moved() bool {
 func TestPin(t *testing.T) {
 	var th thread
 	if !th.enter() {
-		t.Fatal("no thread")
+		t.Fatal("enter returned false")
 	}
 	defer th.leave()
 	for range 2 {

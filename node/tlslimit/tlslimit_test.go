@@ -54,7 +54,7 @@ func TestHandshake(t *testing.T) {
 				theirs.Close()
 			}()
 			if err := tls.Server(New(ours), server).Handshake(); !errors.Is(err, tt.want) {
-				t.Errorf("%v, want %v", err, tt.want)
+				t.Errorf("Handshake returned %v, want %v", err, tt.want)
 			}
 			ours.Close()
 		})
