@@ -62,7 +62,7 @@ func answer(t *testing.T, s *Server, tag etf.Term, request string) string {
 	return string(etf.Format(nil, answer.(etf.Tuple)[1]))
 }
 
-// A server answers module sys like OTP when nothing is collected.
+// A server answers module sys as OTP does when nothing is collected.
 func TestSystem(t *testing.T) {
 	s := &Server{Handler: new(server), End: func(etf.Term) { t.Error("the server ended") }}
 	for request, want := range map[string]string{
@@ -99,7 +99,6 @@ func TestSystem(t *testing.T) {
 	}
 }
 
-// stateful is a server with a state.
 type stateful struct{ server }
 
 func (*stateful) State() etf.Term { return etf.Atom("idle") }

@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// operation is an operation of a peer with its weight.
+// operation is something that a peer does, with a weight for how often.
 type operation struct {
 	name   string
 	weight int

@@ -9,7 +9,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// settle waits until everything expected has been received, and fails if anything else has been.
+// settle waits until everything expected has been received, and fails if anything else has been
+// received.
 func (s *session) settle() {
 	s.flush()
 	s.await(s.unanswered)

@@ -34,7 +34,7 @@ var (
 // fuzzer runs several peers that perform random operations on a node, and checks the
 // results:
 //
-//   - each call is answered once, and the calls of a process to a server in order;
+//   - each call is answered once, and a server answers the calls of a process in order;
 //   - each monitor and each link ends with one message, or is removed;
 //   - a spawn request is answered once, and the end of its process is reported once;
 //   - no id is sent twice, and the ids of a process ascend;

@@ -425,7 +425,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// The limits on connections apply to each host and to all hosts together.
+// One limit on connections applies to each host, and the other to all hosts together.
 func TestConnections(t *testing.T) {
 	n := start(t, Options{Connections: 2, ConnectionsPerHost: 1})
 	elsewhere := hostAt("192.0.2.1")

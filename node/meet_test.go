@@ -28,8 +28,8 @@ type dialed struct {
 	listener net.Listener
 }
 
-// startDialed starts a node. It registers the name short with the node's EPMD, under a port on
-// which the test listens.
+// startDialed starts a node. It registers the name short with the node's EPMD, with a port on which
+// the test listens.
 func startDialed(t *testing.T, short string) *dialed { return startDialedTLS(t, short, nil) }
 
 func startDialedTLS(t *testing.T, short string, secured func() *tls.Config) *dialed {

@@ -32,8 +32,8 @@ type Options struct {
 	Keeper      *epmd.Keeper  // registers the node; nil means a zero Keeper
 	NetTicktime time.Duration // 0 means OTP's 60 s
 
-	// TLS, if not nil, returns the configuration for the next connection in either direction,
-	// and all connections must use TLS.
+	// TLS, if not nil, returns the configuration for the next connection in either direction. All
+	// connections must then use TLS.
 	TLS func() *tls.Config
 
 	// Connections bounds the connected nodes, and ConnectionsPerHost those on one host. 0 means

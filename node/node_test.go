@@ -112,7 +112,7 @@ func TestUnregisteredName(t *testing.T) {
 	p.get() // no frame in between
 }
 
-// The end of a killed server is reported, and it is restarted as another process.
+// When a server is killed, its end is reported, and it is restarted as another process.
 func TestKill(t *testing.T) {
 	n := start(t, Options{})
 	p := dial(t, n, "a@127.0.0.1")
@@ -317,7 +317,7 @@ func TestDisconnect(t *testing.T) {
 	awaitGoroutines(t, before)
 }
 
-// A start with a name that is taken fails, and does not disturb the other node.
+// Starting a node with a taken name fails, and does not disturb the other node.
 func TestNameTaken(t *testing.T) {
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
 	t.Setenv("PATH", "") // without epmd

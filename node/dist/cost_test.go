@@ -99,7 +99,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// BenchmarkCall measures a call without system calls, by the number of calls in a segment.
+// BenchmarkCall measures a call without system calls, for 1 and 64 calls in a segment.
 func BenchmarkCall(b *testing.B) {
 	for name, c := range costs {
 		for _, calls := range []int{1, 64} {

@@ -216,7 +216,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 // A peer receives answers to forwarded calls in terms that it can read. Answers that it cannot read
-// are dropped, and so are those for which it leaves no room by not reading.
+// are dropped, and so are answers for which there is no room because it does not read.
 func TestPassOn(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
 		by.network(nil, nil)
@@ -250,7 +250,7 @@ func TestPassOn(t *testing.T) {
 	})
 }
 
-// passOn passes an answer on to r's peer. The call was forwarded by the peer of by.
+// passOn passes an answer on to r's peer, as if by's peer had forwarded the call.
 func (r *rig) passOn(by *rig, a answer) {
 	a.pid = []byte(etf.NewPid(etf.Atom(r.conn.peer.Name), 9, 0, 1))
 	a.by = by.conn

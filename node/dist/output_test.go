@@ -202,7 +202,7 @@ func TestNothingAfterFailure(t *testing.T) {
 	}
 }
 
-// Nothing is written after close, not even a tick, no goroutine starts, and no memory is held.
+// After close, nothing is written, not even a tick; no goroutine starts, and no memory is held.
 func TestNothingAfterClose(t *testing.T) {
 	var p pool
 	var o output
@@ -249,7 +249,7 @@ func TestWaitForWrites(t *testing.T) {
 	})
 }
 
-// writer counts writes. A write returns the error from calling each.
+// writer counts writes. Write calls each, and returns its error.
 type writer struct {
 	net.Conn
 	each   func() error
@@ -416,7 +416,7 @@ func TestTickReleases(t *testing.T) {
 }
 
 // A frame is added to a buffer of at most fullOutput bytes. A large frame gets a buffer of its
-// size, unless it fits in the one that has been begun.
+// size, unless it fits in the current one.
 func TestBegin(t *testing.T) {
 	var o output
 	o.init(nil, nil, nil, nil, newMemory(new(pool)))

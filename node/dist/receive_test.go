@@ -110,8 +110,8 @@ func TestNoKill(t *testing.T) {
 	})
 }
 
-// An EXIT signal from a process that is not linked to one of ours, or to one that has ended, is
-// dropped.
+// An EXIT signal is dropped if its sender is not linked to our process, or if our process has
+// ended.
 func TestExitWithoutLink(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(

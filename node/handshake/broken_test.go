@@ -32,7 +32,7 @@ func said(messages ...message) []byte {
 	return s.out.Bytes()
 }
 
-// A stream that fails at any message ends the handshake with the stream's error.
+// If the stream fails at any message, the handshake ends with the stream's error.
 func TestBroken(t *testing.T) {
 	const posed = 77
 	name := Name{Version: 6, Flags: Offered, Creation: 1, Node: here}

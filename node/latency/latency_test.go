@@ -56,7 +56,7 @@ func TestHistogramLong(t *testing.T) {
 	}
 }
 
-// Short calls still count when the sum is centuries.
+// Short calls still count when the sum has reached centuries.
 func TestHistogramShortAfterLong(t *testing.T) {
 	var h Histogram
 	const year = 365 * 24 * time.Hour
