@@ -10,7 +10,7 @@ import (
 )
 
 // settle waits until everything expected has been received, and fails if anything else has been
-// received.
+// received too.
 func (s *session) settle() {
 	s.flush()
 	s.await(s.unanswered)

@@ -16,8 +16,8 @@ import (
 // node's name in their pids.
 
 const (
-	// maxDeliveries bounds the nodes for which answers are waiting at the same time.
-	// maxDeliveriesOfPeer bounds how many of them one peer may cause by forwarding calls.
+	// A delivery is a node for which answers are waiting. maxDeliveries bounds the deliveries at
+	// the same time, and maxDeliveriesOfPeer those that one peer has started by forwarding calls.
 	maxDeliveries       = 16
 	maxDeliveriesOfPeer = 4
 

@@ -37,8 +37,8 @@ func (h *Histogram) Add(took time.Duration, calls uint64) {
 	}
 }
 
-// maxSum, 146 years, is half of the largest possible sum. Calls that wait for each other can add up
-// to it within hours.
+// maxSum, 146 years, is half of the largest possible sum. The durations of calls that wait at the
+// same time add up, and can reach it within hours.
 const maxSum = 1 << 62
 
 // Counts holds what histograms have counted.

@@ -103,8 +103,8 @@ func (p *poller) run(runner, epoll int) {
 	}
 }
 
-// overloaded reports whether a runner was always busy. worked is its CPU time in the time that
-// passed.
+// overloaded reports whether a runner was always busy. worked is its CPU time, and passed the
+// elapsed time.
 func overloaded(worked, passed time.Duration) bool { return worked > passed*9/10 }
 
 // cpuTime returns the CPU time of the calling thread.
