@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// reports is the log of a keeper. It calls changed for each line, because a keeper logs each change of
-// its state.
+// reports is the log of a keeper. It calls changed for each line, because a keeper logs each change
+// of its state.
 type reports struct {
 	slog.Handler
 	changed func()

@@ -71,8 +71,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// caller records the answers sent to it. If it is full, no function runs for it. If it is old, it cannot
-// read maps.
+// caller records the answers sent to it. If it is full, no function runs for it. If it is old, it
+// cannot read maps.
 type caller struct {
 	answers   []string
 	full, old bool

@@ -242,8 +242,8 @@ func TestShareStale(t *testing.T) {
 // If only reserved descriptors are left, or none, no poller is opened.
 func TestShareFewFiles(t *testing.T) {
 	m, _ := unjoined(t, nil)
-	// A poller that has ended keeps the number of its epoll descriptor, which another file, like this
-	// one, may have now.
+	// A poller that has ended keeps the number of its epoll descriptor, which another file, like
+	// this one, may have now.
 	another, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)

@@ -51,8 +51,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// Terms of all kinds can be printed at any width. Indents are at most half of it, and no line ends in a
-// space.
+// Terms of all kinds can be printed at any width. Indents are at most half of it, and no line ends
+// in a space.
 func FuzzPretty(f *testing.F) {
 	for _, row := range rows(f, vectors) {
 		src, err := hex.DecodeString(row[1])
