@@ -194,7 +194,7 @@ func TestHeld(t *testing.T) {
 		select {
 		case <-came[min(i, callers-1)].released:
 		default:
-			t.Fatal("no delay ended early, although too many callers are delayed")
+			t.Fatal("the longest delay did not end early, although too many callers are delayed")
 		}
 		if i >= slow && !left(g, came[i-slow]) {
 			t.Fatal("a caller is broken off before it can answer")
@@ -277,11 +277,13 @@ func TestDelay(t *testing.T) {
 		now = now.Add(offenceKept + 1)
 		g.offended(host)
 		if d := g.delay(host); d != firstDelay {
-			t.Errorf("%s: after more than %v, the delay is still %v", tt.addr, offenceKept, d)
+			t.Errorf("%s: for a wrong cookie after more than %v, the delay is %v, want %v",
+				tt.addr, offenceKept, d, firstDelay)
 		}
 		now = now.Add(offenceKept + 1)
 		if d := g.delay(host); d != 0 || len(g.offenders) > 0 {
-			t.Errorf("%s: after more than %v, the delay is still %v", tt.addr, offenceKept, d)
+			t.Errorf("%s: after more than %v, the delay is %v, want 0; %d hosts are remembered",
+				tt.addr, offenceKept, d, len(g.offenders))
 		}
 	}
 }

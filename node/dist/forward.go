@@ -16,7 +16,7 @@ import (
 // node's name in their pids.
 
 const (
-	// A delivery is a node for which answers are waiting. maxDeliveries bounds the deliveries at
+	// A delivery holds the answers that wait for one node. maxDeliveries bounds the deliveries at
 	// the same time, and maxDeliveriesOfPeer those that one peer has started by forwarding calls.
 	maxDeliveries       = 16
 	maxDeliveriesOfPeer = 4

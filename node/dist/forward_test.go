@@ -77,7 +77,7 @@ func testDelivery(t *testing.T, r *rig, err error) {
 	}
 	r.send(passedOn(third, 1), passedOn(third, 2), ask("$gen_call", theirs, "flake", 3, "soon"))
 	if got := r.tags(); got != "3" {
-		t.Errorf("answered to the peer: %s, want 3", got)
+		t.Errorf("answers to the peer: %s, want 3", got)
 	}
 	close(gate)
 	synctest.Wait()
@@ -87,11 +87,11 @@ func testDelivery(t *testing.T, r *rig, err error) {
 	synctest.Wait()
 	close(served)
 	if got := other.tags(); got != "1 2 4" {
-		t.Errorf("answered to the other node: %s, want 1 2 4", got)
+		t.Errorf("answers to the other node: %s, want 1 2 4", got)
 	}
 	r.send(passedOn(third, 5))
 	if got := other.tags(); got != "5" || dials != 1 {
-		t.Errorf("answered to the other node: %s, want 5; dialed %d times", got, dials)
+		t.Errorf("answers to the other node: %s, want 5; dialed %d times", got, dials)
 	}
 	r.want()
 	if held, failed := r.proto.pool.held.Load(), len(r.proto.deliveries.unreachable); held != 0 || failed != 0 {
@@ -307,8 +307,8 @@ func TestPassedApart(t *testing.T) {
 	}
 }
 
-// Answers to calls that one peer forwards do not use up another peer's room. A single answer may be
-// larger than maxPassedOn.
+// Answers to calls that one peer forwards do not use up the room for those of another peer. A
+// single answer may be larger than maxPassedOn.
 func TestPassedByMany(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
 		by.network(nil, nil)

@@ -118,8 +118,8 @@ func TestLargeFrames(t *testing.T) {
 	p.nothing(t)
 }
 
-// After a large frame, the buffer shrinks to that of a busy connection if MaxSpare has room for it.
-// No bytes that have arrived are lost.
+// After a large frame, the buffer shrinks to the size of a busy connection's and counts towards
+// MaxSpare, if that has room for it. No bytes that have arrived are lost.
 func TestAfterLargeFrame(t *testing.T) {
 	frameOf := func(n int) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(n)), make([]byte, n)...) }
 	for name, test := range map[string]struct {
@@ -161,7 +161,8 @@ func TestAfterLargeFrame(t *testing.T) {
 		size := min(test.size, fullBuffer)
 		if held, spare := int(p.held.Load()), int(p.spare.Load())-test.others; len(f.buf) != test.size ||
 			max(held, spare) < size-ownInput || held > 0 && spare > 0 || held > 0 != (test.size > fullBuffer) {
-			t.Errorf("%s: after the large frame: a buffer of %d bytes, want %d; %d bytes are held, %d of MaxSpare", name, len(f.buf), test.size, held, spare)
+			t.Errorf("%s: after the large frame: a buffer of %d bytes, want %d; %d bytes are held, %d of MaxSpare",
+				name, len(f.buf), test.size, held, spare)
 		}
 		arrive(next[test.rest+1:])
 		arrive(tick)

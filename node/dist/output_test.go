@@ -393,7 +393,7 @@ func TestSpareOutput(t *testing.T) {
 	}
 }
 
-// A tick releases the buffer kept for reuse, but not waiting frames.
+// A tick releases the buffer kept for reuse, but not the frames that wait.
 func TestTickReleases(t *testing.T) {
 	var o output
 	w := &writer{each: func() error {
@@ -424,7 +424,8 @@ func TestBegin(t *testing.T) {
 		t.Helper()
 		b := o.beginWith(size)
 		if len(o.ahead) != ahead || cap(b)-o.frame < size {
-			t.Errorf("a frame of %d bytes begins after %d full buffers, want %d; its buffer has %d bytes", size, len(o.ahead), ahead, cap(b))
+			t.Errorf("a frame of %d bytes begins after %d full buffers, want %d; its buffer has %d bytes",
+				size, len(o.ahead), ahead, cap(b))
 		}
 		o.end(append(b, make([]byte, frame-len(b)+o.frame)...))
 	}

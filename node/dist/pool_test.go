@@ -185,7 +185,8 @@ func TestMakeRoomOfPinned(t *testing.T) {
 		time.Sleep(2 * longHeld)
 		asks := newMemory(&p)
 		if asks.take(maxUnfreed) || ended != 1 {
-			t.Errorf("the connection is ended %d times, want once; or there is room before its bytes are released", ended)
+			t.Errorf("the connection is ended %d times, want once; or there is room before its bytes are released",
+				ended)
 		}
 		s.freed()
 		s.unpin(MaxShared)

@@ -315,7 +315,8 @@ func (p *pool) give(n int) { p.held.Add(-int64(n)) }
 func (p *pool) nothing(t *testing.T) {
 	t.Helper()
 	if held, spare := p.held.Load(), p.spare.Load(); held != 0 || spare != 0 || p.unfreed != 0 || len(p.holders) != 0 {
-		t.Errorf("%d bytes are still held, %d of MaxSpare and %d unfreed, by %d connections", held, spare, p.unfreed, len(p.holders))
+		t.Errorf("%d bytes are still held, %d of MaxSpare and %d unfreed, by %d connections",
+			held, spare, p.unfreed, len(p.holders))
 	}
 }
 
@@ -344,7 +345,8 @@ func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)
 		}
 		w := &r.conn.watches
 		if !w.mu.TryLock() || w.held != 0 || len(w.monitors.all) != 0 || len(w.links.all) != 0 || !r.conn.out.closed {
-			t.Errorf("the connection ended with %d bytes of watches, %d links; output closed: %t", w.held, len(w.links.all), r.conn.out.closed)
+			t.Errorf("the connection ended with %d bytes of watches, %d links; output closed: %t",
+				w.held, len(w.links.all), r.conn.out.closed)
 		}
 	})
 }

@@ -120,7 +120,7 @@ func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
 	return nil, fmt.Errorf("epmd: register %q at %s: %w", n.Name, addr, err)
 }
 
-// Wait returns when the EPMD has ended the registration. When ctx ends, Wait ends the registration.
+// Wait returns when the EPMD has ended the registration. If ctx ends first, Wait ends it itself.
 // An EPMD sends nothing to a registered node, so a byte from it also ends the registration.
 func (r *Registration) Wait(ctx context.Context) {
 	stop := context.AfterFunc(ctx, r.Close)

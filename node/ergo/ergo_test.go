@@ -70,7 +70,8 @@ func (r *rig) ended(t *testing.T, want ...etf.Term) {
 	}
 }
 
-// A process ends when its end function is first called, or with the node.
+// A process ends with the first call of its end function, or with the node. Later calls have no
+// effect.
 func TestProcess(t *testing.T) {
 	for name, end := range map[string]func(r *rig, cancel func()){
 		"stopped": func(r *rig, _ func()) { r.Stop() },
@@ -114,7 +115,7 @@ func TestStopWaits(t *testing.T) {
 					left = true
 				}()
 				if synctest.Wait(); left || r.runs.Err() != nil {
-					t.Fatal("Stop does not wait, or has stopped the node")
+					t.Fatal("Stop does not wait, or ends the context of the process too early")
 				}
 				if restarts {
 					r.run(t)(Killed)
@@ -123,7 +124,7 @@ func TestStopWaits(t *testing.T) {
 					cancel()
 				}
 				if synctest.Wait(); !left || r.runs.Err() == nil {
-					t.Error("Stop still waits, or has not stopped the node")
+					t.Error("Stop still waits, or has not ended the context of the process")
 				}
 			})
 		})

@@ -70,7 +70,7 @@ func TestLine(t *testing.T) {
 	}
 	check("three are added", "192.0.2.1", false, a1, b, a2)
 	if !l.Remove(a2) || l.Remove(a2) {
-		t.Error("want Remove to return true once, and then false")
+		t.Error("Remove did not return true once, and then false")
 	}
 	check("one is removed", "none", false, a1, b)
 	h2, h3 := &conn{}, &conn{}

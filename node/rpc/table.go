@@ -117,8 +117,8 @@ func Value(list etf.List, key etf.Term) (etf.Term, error) {
 // reason.
 //
 // erpc spawns one of its own functions, which calls the function named in its arguments. The exit
-// reason is the outcome: {Ref, return, Result}, {Ref, throw | exit, Reason} or {Ref, error, Reason,
-// Stack}. Ref is the reference that the caller sent.
+// reason is the outcome: {Ref, return, Result}, {Ref, throw | exit, Reason} or
+// {Ref, error, Reason, Stack}. Ref is the reference that the caller sent.
 func (t Table) Run(module, function etf.Atom, args []etf.Term) (reason etf.Term) {
 	if module == "erpc" {
 		switch {

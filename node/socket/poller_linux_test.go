@@ -179,7 +179,7 @@ func TestHold(t *testing.T) {
 	one, _ := unjoined(t, nil)
 	other, _ := unjoined(t, nil)
 	if !p.join(one) || !p.join(other) {
-		t.Fatal("the connection has not joined the poller")
+		t.Fatal("a connection has not joined the poller")
 	}
 	p.begin(one.held.fd)
 	if p.hold(other); one.gone || other.gone || p.runner != 0 {
@@ -242,8 +242,8 @@ func TestShareStale(t *testing.T) {
 // If only reserved descriptors are left, or none, no poller is opened.
 func TestShareFewFiles(t *testing.T) {
 	m, _ := unjoined(t, nil)
-	// A poller that has ended keeps the number of its epoll descriptor, which another file, like
-	// this one, may have now.
+	// A poller that has ended keeps the number of its epoll descriptor, which another file, such
+	// as this one, may have now.
 	another, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)

@@ -378,7 +378,7 @@ func TestFewFilesLater(t *testing.T) {
 				defer f.Close()
 			}
 			if ours.giveBack(); ours.held == nil {
-				t.Fatal("the connection has a reserved descriptor")
+				t.Fatal("the connection is given back with a reserved descriptor")
 			}
 			theirs.Write([]byte("!"))
 			if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {

@@ -156,7 +156,7 @@ func TestPin(t *testing.T) {
 	for range 2 {
 		th.pin()
 		if th.octets != credit {
-			t.Errorf("octets begins with %d", th.octets)
+			t.Errorf("octets begins with %d, want %d", th.octets, credit)
 		}
 		if _, err := th.runQueue.Stat(); err != nil {
 			t.Error(err)

@@ -46,7 +46,7 @@ func TestPrintable(t *testing.T) {
 	for c := range rune(0x102) {
 		want := strings.ContainsRune(text, c) || c > ' ' && c < '~' || c > 0xa0 && c < 0xff
 		if got := printable([]rune{'a', c}); got != want {
-			t.Errorf("printable characters: %q: %t", c, got)
+			t.Errorf("%q is printable: %t, want %t", c, got, want)
 		}
 	}
 }
@@ -74,7 +74,8 @@ func FuzzPretty(f *testing.F) {
 		for line := range strings.SplitSeq(text, "\n") {
 			indent := len(line) - len(strings.TrimLeft(line, " "))
 			if width > 0 && indent > width/2 || width > 0 && strings.HasSuffix(line, " ") {
-				t.Fatalf("width %d: a line of %d characters is indented too far or ends in a space: %q", width, utf8.RuneCountInString(line), line)
+				t.Fatalf("width %d: a line of %d characters is indented too far or ends in a space: %q",
+					width, utf8.RuneCountInString(line), line)
 			}
 		}
 	})
