@@ -45,7 +45,7 @@ func TestChanged(t *testing.T) {
 	b.Generators = []Generator{{Name: "a", Format: "sno"}}
 	if more, less := Changed(a, b), Changed(b, a); len(more) == 0 || !slices.Equal(more, less) ||
 		!strings.HasPrefix(more[0], "generator[1].") {
-		t.Errorf("with a generator %q, without %q", more, less)
+		t.Errorf("Changed = %q when a generator is added, %q when it is removed; want the same keys of generator[1]", more, less)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A cookie is never shown.
+// Errors do not show the previous cookie.
 func TestPreviousCookieHidden(t *testing.T) {
 	_, err := Load(write(t, "[node]\nprevious_cookie = \"S3CR\u20acT\""))
 	if err == nil || strings.Contains(err.Error(), "S3CR") ||
@@ -96,15 +96,15 @@ format = 'json'
 	}
 	keys := Changed(a, b)
 	if len(keys) != 13 {
-		t.Errorf("%d keys: %q", len(keys), keys)
+		t.Errorf("Changed returned %d keys, want 13: %q", len(keys), keys)
 	}
 	for len(keys) > 0 {
 		a.Take(keys[0], &b)
 		if keys[0] == "node.name" && a.Node.CookieFrom != "" {
-			t.Errorf("the cookie's source is taken with %s", keys[0])
+			t.Errorf("Take(%q) also took the cookie's source", keys[0])
 		}
 		if left := Changed(a, b); !slices.Equal(left, keys[1:]) {
-			t.Fatalf("with %s taken there are left %q, want %q", keys[0], left, keys[1:])
+			t.Fatalf("after Take(%q), Changed = %q, want %q", keys[0], left, keys[1:])
 		}
 		keys = keys[1:]
 	}

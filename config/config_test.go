@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Unsetenv("HOME") // whose cookie would be read
+	os.Unsetenv("HOME") // otherwise Load reads the cookie there
 	os.Exit(m.Run())
 }
 
@@ -238,7 +238,7 @@ func TestNumberKeys(t *testing.T) {
 				for _, want := range want {
 					has := fmt.Sprintf("; use %s instead", strings.Fields(own[format][0])[0])
 					if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), has) {
-						t.Errorf("%s\n%v, want %s and %s", src, err, want, has)
+						t.Errorf("%s\ngot %v, want %s and %s", src, err, want, has)
 					}
 				}
 			}
@@ -352,7 +352,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'etcd'\n'b.c' = 1\n[etcd]\nendpoints = ['a:1']")
 	f.Fuzz(func(t *testing.T, src string) {
 		if c, faults := parse("", src, nil); len(faults) == 0 && len(c.faults(nil)) > 0 {
-			t.Errorf("parsed without fault, but: %v", join(c.faults(nil)))
+			t.Errorf("parse found no fault, but Config.faults found: %v", join(c.faults(nil)))
 		}
 	})
 }
@@ -390,7 +390,7 @@ func TestIgnored(t *testing.T) {
 			got += fmt.Sprintf("%s of %s\n", key.Key, strings.ReplaceAll(key.From, file, "FILE"))
 		}
 		if err != nil || got != tt.want {
-			t.Errorf("%s%s: %s, %v, want %s", tt.src, tt.environ, got, err, tt.want)
+			t.Errorf("%s%s: ignored %s, error %v, want %s", tt.src, tt.environ, got, err, tt.want)
 		}
 	}
 }

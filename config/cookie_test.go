@@ -36,7 +36,7 @@ func TestCookieSources(t *testing.T) {
 		}
 	}
 	t.Chdir(filepath.Dir(setHome(t, "HOME", 0o400)))
-	os.Unsetenv("HOME") // without which no directory is the home directory
+	os.Unsetenv("HOME") // the current directory must not count as the home directory
 	if c, err := Load(""); err != nil || c.Node.Cookie != PublishedCookie {
 		t.Errorf("without HOME: got %q from %q, %v", c.Node.Cookie, c.Node.CookieFrom, err)
 	}
@@ -71,11 +71,11 @@ func TestBadHomeCookie(t *testing.T) {
 			t.Errorf("%.20q:\ngot  %s\nwant %s", tt.cookie, got, tt.want)
 		}
 		if _, err := Load(file, Flag{"-setcookie", cookieKey, "own"}); err != nil {
-			t.Errorf("%q, and not needed: %v", tt.cookie, err)
+			t.Errorf("%q was read although -setcookie is set: %v", tt.cookie, err)
 		}
 		_, err = Load(write(t, "[node]\ncookie_file = 'none'"))
 		if err == nil || strings.Contains(err.Error(), home) {
-			t.Errorf("%q, and not needed: %v", tt.cookie, err)
+			t.Errorf("with cookie_file set, and %q at home: got %v, want only an error about cookie_file", tt.cookie, err)
 		}
 	}
 }

@@ -30,12 +30,12 @@ func TestVariables(t *testing.T) {
 		{"FLAKE_GENERATOR_64_MACHINE_BITS", "generator[64].machine_bits"},
 	} {
 		if keys[tt.variable] != tt.key {
-			t.Errorf("%s is of %q, want %q", tt.variable, keys[tt.variable], tt.key)
+			t.Errorf("%s sets %q, want %q", tt.variable, keys[tt.variable], tt.key)
 		}
 	}
 }
 
-// The environment wins over the file, flags win over both, and a variable makes its table.
+// The environment wins over the file, flags win over both, and a variable creates its table.
 func TestEnvironment(t *testing.T) {
 	file := write(t, `
 [node]
@@ -49,7 +49,7 @@ format = "snowflake"
 worker = 31
 `)
 	flags, err := Environ([]string{
-		"PATH=/bin", "NO_FLAKE_X=1", "FLAKE_NODE=a@b", "FLAKE_URL=x", "FLAKE_NODE_EPMD=", // not ours, and empty
+		"PATH=/bin", "NO_FLAKE_X=1", "FLAKE_NODE=a@b", "FLAKE_URL=x", "FLAKE_NODE_EPMD=", // not ours, or empty
 		"FLAKE_NODE_NAME=env@127.0.0.1", "FLAKE_NODE_NET_TICKTIME=15", "FLAKE_NODE_MAX_CONNECTIONS=12000",
 		`FLAKE_HTTP_LISTEN=""`, "FLAKE_HTTP_OPEN=true",
 		"FLAKE_TIMESTAMP_PATH=/a=b", "FLAKE_FLAKE_WORKER_ID=02:00:00:00:00:01",
@@ -60,7 +60,7 @@ worker = 31
 		"FLAKE_NODE_TLS_CERT=c.pem", "FLAKE_NODE_TLS_KEY=k.pem", "FLAKE_NODE_TLS_CA=ca.pem",
 		"FLAKE_HTTP_TLS_CERT=c.pem", "FLAKE_HTTP_TLS_KEY=k.pem",
 		"FLAKE_PORT=tcp://10.0.0.1:4369", "FLAKE_SERVICE_HOST=10.0.0.1", "FLAKE_SERVICE_PORT_HTTP=80",
-		"FLAKE_PORT_4369_TCP_ADDR=10.0.0.1", "FLAKE_NODE_PORT_4369_TCP=tcp://10.0.0.1:4369", // of Kubernetes
+		"FLAKE_PORT_4369_TCP_ADDR=10.0.0.1", "FLAKE_NODE_PORT_4369_TCP=tcp://10.0.0.1:4369", // set by Kubernetes
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestBadFileWithFlags(t *testing.T) {
 		{"[http]\ntoken = 'x'", Flag{"FLAKE_HTTP_TOKEN_FILE", "http.token_file", "x"}, "http.token: unknown"},
 	} {
 		if _, err := Load(write(t, tt.file), tt.flag); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%v, want %s", err, tt.want)
+			t.Errorf("got %v, want %s", err, tt.want)
 		}
 	}
 }

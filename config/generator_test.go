@@ -43,9 +43,9 @@ func TestLoadGenerator(t *testing.T) {
 		g, err := LoadGenerator(tt.numbered, tt.flags...)
 		switch {
 		case err == nil && (tt.want != "" || g.Format != tt.flags[0].Value || g.Name == ""):
-			t.Errorf("%v: %+v, want %s", tt.flags, g, tt.want)
+			t.Errorf("%v: got %+v, want error %q", tt.flags, g, tt.want)
 		case err != nil && err.Error() != tt.want:
-			t.Errorf("%v: %v, want %s", tt.flags, err, tt.want)
+			t.Errorf("%v: got error %q, want %q", tt.flags, err, tt.want)
 		}
 	}
 }

@@ -270,9 +270,8 @@ func unknown(key string, v any, settings []setting) *Error {
 // base returns a key without its table.
 func base(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
-// Nearest returns the name that is nearest to word, with the text before in front of it. It
-// returns "" if every name differs from word by more than half of word's length, and by more than
-// two bytes.
+// Nearest returns before, followed by the name that is nearest to word. It returns "" if every
+// name differs from word by more than half of word's length, and by more than two bytes.
 func Nearest(before, word string, names []string, far func(word, name string) int) (nearest string) {
 	most := max(2, len(word)/2)
 	for _, name := range names {

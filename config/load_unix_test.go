@@ -31,7 +31,7 @@ func TestLoadRefusesOtherFiles(t *testing.T) {
 		long:        "the file is 1048577 bytes long; the limit is 1048576",
 	} {
 		if _, err := Load(path); err == nil || err.Error() != path+": "+want {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 	if _, err := Load(write(t, strings.Repeat("#", maxFile))); err != nil {
@@ -56,18 +56,18 @@ func TestLoadIsBounded(t *testing.T) {
 		"a header":        {"[" + strings.Repeat("a.", 1<<12) + "a]\n", deep},
 		"tables":          {"a = " + strings.Repeat("{a = ", 1<<11) + "1" + strings.Repeat("}", 1<<11), deep},
 		"arrays":          {"a = " + strings.Repeat("[\n", 1<<16), deep},
-		"behind a text":   {`a = {b = """\"""x"""", ` + strings.Repeat("a.", 1<<12) + `a = """"x"""}`, deep},
-		"behind another":  {`a = {b = '''x'''', ` + strings.Repeat("a.", 1<<12) + `a = ''''x'''}`, deep},
+		"after a string":  {`a = {b = """\"""x"""", ` + strings.Repeat("a.", 1<<12) + `a = """"x"""}`, deep},
+		"after another":   {`a = {b = '''x'''', ` + strings.Repeat("a.", 1<<12) + `a = ''''x'''}`, deep},
 		"many keys":       {many(maxValues + 1), "2049 keys; the limit is 2048"},
 		"unknown keys":    {many(maxValues), "log.key1: unknown, the nearest known is"},
 		"a long key":      {strings.Repeat("a", 1<<19) + " = 1", strings.Repeat("a", maxKey) + "...: unknown"},
 		"a shorter key":   {strings.Repeat("a", maxKey) + " = 1", strings.Repeat("a", maxKey) + ": unknown"},
-		"as deep as can":  {strings.Repeat("a.", 8) + "a = [[[[[[[[1]]]]]]]]", "a: unknown"},
+		"at the limit":    {strings.Repeat("a.", 8) + "a = [[[[[[[[1]]]]]]]]", "a: unknown"},
 		"generators":      {strings.Repeat("[[generator]]\n", 65), ":1: generator: 65 tables; the limit is 64"},
 		"one fewer":       {strings.Repeat("[[generator]]\n", 64), ":64: generator[64].name"},
-		"none of these":   {"'generator[0].format' = 1\n'generator[65].format' = 1", "generator[65].format: unknown"},
+		"no such table":   {"'generator[0].format' = 1\n'generator[65].format' = 1", "generator[65].format: unknown"},
 		"a dot in a key":  {"[[generator]]\n'a.b' = 1", "generator[1].a.b: unknown"},
-		"dots in text":    {"# ........ [[[[[[[[[\n[log]\nlevel = \"[[[[[[[[[ \\\" ..........\"", "log.level"},
+		"dots in strings": {"# ........ [[[[[[[[[\n[log]\nlevel = \"[[[[[[[[[ \\\" ..........\"", "log.level"},
 	} {
 		path := write(t, tt.text)
 		var before, after runtime.MemStats
@@ -75,10 +75,10 @@ func TestLoadIsBounded(t *testing.T) {
 		_, err := Load(path)
 		runtime.ReadMemStats(&after)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %.300v, want %s", name, err, tt.want)
+			t.Errorf("%s: got %.300v, want %s", name, err, tt.want)
 		}
 		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
-			t.Errorf("%s: %d bytes", name, took)
+			t.Errorf("%s: Load allocated %d bytes, want at most 64 MiB", name, took)
 		}
 	}
 }

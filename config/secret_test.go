@@ -44,7 +44,7 @@ func TestSecret(t *testing.T) {
 		t.TempDir():                        "cannot be read: not a regular file",
 	} {
 		if _, err := Secret(path); err == nil || err.Error() != want {
-			t.Errorf("%s: %v, want %s", path, err, want)
+			t.Errorf("%s: got %v, want %s", path, err, want)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestGuarded(t *testing.T) {
 	} {
 		err := guarded(tt.mode, tt.owner, tt.self)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.HasSuffix(err.Error(), tt.want) {
-			t.Errorf("%04o of %d, read by %d: %v, want %s", tt.mode, tt.owner, tt.self, err, tt.want)
+			t.Errorf("mode %04o, owner %d, read by user %d: got %v, want %s", tt.mode, tt.owner, tt.self, err, tt.want)
 		}
 	}
 }

@@ -40,7 +40,7 @@ endpoints = ["a:1"]
 	for _, v := range c.Values() {
 		got[v.Key] = v
 		if strings.Contains(v.Text, "S3CRET") {
-			t.Errorf("%+v", v)
+			t.Errorf("%+v shows the secret", v)
 		}
 	}
 	for _, want := range []Value{
@@ -66,7 +66,7 @@ endpoints = ["a:1"]
 	}
 	for _, absent := range []string{"http.tls.cert", "generator[1].id", "generator[2].worker_id"} {
 		if v, ok := got[absent]; ok {
-			t.Errorf("%+v", v)
+			t.Errorf("got %+v, want no value for that key", v)
 		}
 	}
 }
@@ -89,12 +89,12 @@ func TestValuesOfCookies(t *testing.T) {
 		for _, v := range c.Values() {
 			if v.Key == cookieKey && (v.From != tt.want || v.Text != "(set)") ||
 				v.Key == cookieKey+ofFile && (v.From != "" || v.Text != `""`) {
-				t.Errorf("%+v, want it from %s", v, tt.want)
+				t.Errorf("got %+v, want the cookie from %s", v, tt.want)
 			}
 		}
 	}
 	os.Remove(filepath.Join(home))
 	if c, err := Load(""); err != nil || c.from[cookieKey] != "" {
-		t.Errorf("%v, %v", c.from, err)
+		t.Errorf("without a home cookie: got sources %v, %v", c.from, err)
 	}
 }

@@ -60,7 +60,7 @@ func TestExamples(t *testing.T) {
 			}
 			for i, id := range ids {
 				if _, err := flake.Parse(id); err != nil || i > 0 && id <= ids[i-1] {
-					t.Errorf("%q, %v", ids, err)
+					t.Errorf("got %q, want three ascending ids: %v", ids, err)
 				}
 			}
 		})

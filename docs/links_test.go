@@ -78,7 +78,7 @@ func TestChapters(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, body, _ := strings.Cut(string(text), "\n\n"); !strings.HasPrefix(body, "For ") {
-			t.Errorf("%s does not begin with whom it is for", name)
+			t.Errorf("%s does not begin by saying whom it is for", name)
 		}
 		if lines := strings.Count(string(text), "\n"); strings.HasPrefix(name, "operating/") && lines > 200 {
 			t.Errorf("%s has %d lines, more than 200", name, lines)

@@ -21,7 +21,7 @@ func TestMessages(t *testing.T) {
 	rows := rowsOf(t, "operating/troubleshooting.md")
 	texts := textsOf(t)
 	if len(rows) < 20 || len(texts) < 20 {
-		t.Fatalf("found only %d rows and %d texts", len(rows), len(texts))
+		t.Fatalf("found only %d rows and %d strings", len(rows), len(texts))
 	}
 	for _, row := range rows {
 		matching := func(text string) bool { return matches(text, row) }
@@ -71,7 +71,7 @@ func rowsOf(t *testing.T, page string) (rows []string) {
 	return rows
 }
 
-// textsOf returns the strings in the module's code.
+// textsOf returns the string literals in the module's code.
 func textsOf(t *testing.T) (texts []string) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {

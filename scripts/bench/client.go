@@ -23,8 +23,8 @@ const (
 )
 
 // A bareClient is a connection on which goroutines call for ids concurrently, with as little work
-// as Go needs: one goroutine writes encoded calls, all pending calls at a time, and another passes
-// each reply, undecoded, to the first waiting caller.
+// as Go allows: one goroutine writes all pending calls together, already encoded, and another
+// passes each reply, undecoded, to the first waiting caller.
 type bareClient struct {
 	conn    net.Conn
 	calls   chan chan error // from callers

@@ -49,7 +49,7 @@ func ids(w *world, p plan) (rows []row, err error) {
 		what := strings.TrimPrefix(b.name, "Pairs/")
 		_, than, _ := strings.Cut(what, "/")
 		minima, medians := b.best["of-minima"], b.best["of-medians"]
-		rows = append(rows, row{Section: "beside other libraries", What: what, Unit: "ns CPU", Than: than,
+		rows = append(rows, row{Section: "compared with other libraries", What: what, Unit: "ns CPU", Than: than,
 			Theirs: b.best["ns-theirs"], Ours: b.best["ns-ours"],
 			Ratio: minima, Low: min(minima, medians), High: max(minima, medians),
 		}.aim(atMost(cmp.Or(lenient[b.name], 1))))

@@ -156,7 +156,7 @@ func measureScene(section string, servers [sides]*server, nodes []*callers, sets
 	return rows, nil
 }
 
-// halfOf returns the time between two calls of each process that makes half of s's highest load.
+// halfOf returns how far apart the calls of each process must be to make half of s's highest load.
 func halfOf(s *server, nodes []*callers, set setting, p plan) (time.Duration, error) {
 	set.every = 0
 	var rates []float64

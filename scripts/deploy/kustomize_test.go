@@ -48,7 +48,7 @@ func TestKustomize(t *testing.T) {
 	}
 }
 
-// Check finds what is wrong.
+// TestCheckFinds checks that Check finds each kind of fault.
 func TestCheckFinds(t *testing.T) {
 	base := all(t)["base"]
 	for _, tt := range []struct{ old, new, want string }{
@@ -77,7 +77,7 @@ func TestCheckFinds(t *testing.T) {
 			t.Fatalf("no %q in the manifests", tt.old)
 		}
 		if err := Check([]byte(broken)); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s instead of %s: %v\nwant %s", tt.new, tt.old, err, tt.want)
+			t.Errorf("with %s instead of %s:\ngot  %v\nwant %s", tt.new, tt.old, err, tt.want)
 		}
 	}
 }

@@ -7,13 +7,13 @@
 // A change is called a mutant. It leaves out a statement or a side of && or ||; makes a condition
 // false or true; turns == into !=, < into <=, + into -, and so on. All mutants of a package are
 // compiled into one test program, each behind a switch, so trying a mutant only runs the tests that
-// reach it. If a mutant makes no difference in a test, the test does not reach it: for example, a <
-// that became <= and whose sides are never equal. A mutant that makes a test hang counts as killed.
+// reach it. A test reaches a mutant only where the mutant can make a difference: for example, a <
+// that became <= only if its sides are equal. A mutant that makes a test hang counts as killed.
 //
 // On two busy cores a package took from 10 s to 2 minutes, except node/dist (5 minutes), node/socket
 // (6 minutes) and client (10 minutes), where more mutants hang than elsewhere, and
 // flake/workers/etcd (5 minutes), whose tests take 30 s. idserver/idhttp took 8 minutes:
-// a mutant that lives is tried with all tests that start Chromium, for 20 s.
+// each mutant that lives is tried with all tests that start Chromium, which takes 20 s.
 //
 // Mutants that live are compared with survivors.txt, which names each survivor and the reason why
 // tests cannot notice it, or need not. A survivor that the file does not name is a failure. If a

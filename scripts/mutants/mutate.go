@@ -21,7 +21,7 @@ type mutant struct {
 	code   string // the code before the change, on one line
 	change string
 
-	operator bool // whether it compiles only if both operands have one number type
+	operator bool // whether it compiles only if both operands have the same number type
 }
 
 // key names a mutant without its line number, which changes with each edit above it.
@@ -121,7 +121,7 @@ func (f *file) visit(n ast.Node) bool {
 		f.statements(n.Body)
 	case *ast.ReturnStmt:
 		if f.predicate && len(n.Results) == 1 {
-			if _, ok := n.Results[0].(*ast.BinaryExpr); !ok { // which has its own mutants
+			if _, ok := n.Results[0].(*ast.BinaryExpr); !ok { // a BinaryExpr has its own mutants
 				f.negate(n.Results[0])
 			}
 		}
@@ -173,7 +173,8 @@ func passes(s *ast.SelectStmt) bool {
 	return !waits && !returns
 }
 
-// condition makes two mutants of an if: one whose condition is never true, one whose always is.
+// condition makes two mutants of an if: one whose condition is never true, and one whose condition
+// always is.
 func (f *file) condition(e ast.Expr) {
 	f.decided[e] = true
 	if n, ok := f.add(e, "never"); ok {

@@ -152,6 +152,6 @@ func TestImageAgain(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(texts[0], texts[1]) {
-		t.Error("two images differ")
+		t.Error("two images of the same files differ")
 	}
 }

@@ -80,7 +80,7 @@ func TestSums(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := strings.Count(output, ": OK\n"), len(files)-1; got != want || want < 6 {
-		t.Errorf("%d sums of %d files:\n%s", got, want, output)
+		t.Errorf("%d checksums of %d files, want one each and at least 6:\n%s", got, want, output)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestArchive(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(want) == 0 || h.Name != name+"/"+want[0] || h.Size == 0 || h.Uname != "root" {
-			t.Fatalf("a file %s of %s, %d bytes; want %q", h.Name, h.Uname, h.Size, want)
+			t.Fatalf("got file %s of user %s with %d bytes, want %q", h.Name, h.Uname, h.Size, want)
 		}
 	}
 	if len(want) > 0 {
@@ -121,7 +121,7 @@ func TestLint(t *testing.T) {
 	t.Parallel()
 	rpm, _ := filepath.Glob(filepath.Join(dist, "*.rpm"))
 	if len(rpm) != 1 {
-		t.Fatalf("the rpm packages are %q", rpm)
+		t.Fatalf("found rpm packages %q, want one", rpm)
 	}
 	run(t, "", "./rpmlint", rpm[0])
 	if output := run(t, "", "rpm", "-qip", rpm[0]); !strings.Contains(output, "License     : Apache-2.0") {
@@ -139,7 +139,7 @@ func TestStart(t *testing.T) {
 	if binary, err := elf.Open(flake); err != nil {
 		t.Error(err)
 	} else if libs, err := binary.ImportedLibraries(); len(libs) > 0 || err != nil {
-		t.Errorf("the command is linked with %q, %v", libs, err)
+		t.Errorf("the command needs libraries %q, want none: %v", libs, err)
 	}
 	commit := strings.TrimSpace(run(t, source, "git", "rev-parse", "HEAD"))
 	if output := run(t, "", flake, "version"); !strings.HasPrefix(output, "flake "+version+"\ncommit "+commit+"\n") {
@@ -172,7 +172,7 @@ func TestStart(t *testing.T) {
 		}
 	}
 	if url == "" {
-		t.Fatalf("the node ended without a URL: %v", node.Wait())
+		t.Fatalf("the node exited without printing a URL: %v", node.Wait())
 	}
 	reply, err := http.Get(url + "v1/ids")
 	if err != nil {
@@ -190,7 +190,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// An installation makes a cookie of one line.
+// The installation script creates a cookie of one line.
 func TestCookie(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"deb/postinst", "rpm/post"} {
@@ -204,7 +204,7 @@ func TestCookie(t *testing.T) {
 		run(t, "", "sh", "-ec", "chown() { :; }\n"+strings.ReplaceAll(commands, "/etc/flake", dir))
 		cookie, err := os.ReadFile(filepath.Join(dir, "cookie"))
 		if err != nil || !regexp.MustCompile(`^[0-9a-f]{40}\n$`).Match(cookie) {
-			t.Errorf("%s: %q, %v", script, cookie, err)
+			t.Errorf("%s wrote the cookie %q, want 40 hexadecimal digits and a newline: %v", script, cookie, err)
 		}
 	}
 }
@@ -246,7 +246,7 @@ func TestBOM(t *testing.T) {
 	built := run(t, "", "go", "version", "-m", filepath.Join(root, "usr/bin/flake"))
 	listed := regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(\S+)`).FindAllStringSubmatch(built, -1)
 	if len(*b.Components) != len(listed)+1 || len(listed) < 4 {
-		t.Fatalf("%d components of %d modules", len(*b.Components), len(listed))
+		t.Fatalf("the bill lists %d components, but the command has %d modules", len(*b.Components), len(listed))
 	}
 	for i, m := range listed {
 		if c := (*b.Components)[i+1]; c.Name != m[1] || c.Version != m[2] {

@@ -155,10 +155,10 @@ func TestValues(t *testing.T) {
 			err = deploy.Check([]byte(manifests))
 		}
 		if err != nil || !strings.Contains(manifests, tt.want) {
-			t.Errorf("%s: %v, or no %s in the manifests", tt.values, err, tt.want)
+			t.Errorf("%s: got error %v, or no %s in the manifests", tt.values, err, tt.want)
 		}
 		if !strings.Contains(notes, "svc.cluster.local:8465/v1/ids") || strings.Contains(notes, "{{") {
-			t.Errorf("%s: %s", tt.values, notes)
+			t.Errorf("%s: the notes lack the URL, or contain a template:\n%s", tt.values, notes)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func TestBadValues(t *testing.T) {
 			err = deploy.Check([]byte(manifests))
 		}
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, want %s", tt.values, err, tt.want)
+			t.Errorf("%s: got %v, want %s", tt.values, err, tt.want)
 		}
 	}
 }
