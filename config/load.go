@@ -12,7 +12,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Limits on a file. The deepest key is that of an array in a table in a table.
+// Limits on a file. No known key is nested deeper than an array in a table in a table.
 const (
 	maxFile   = 1 << 20
 	maxDepth  = 8

@@ -74,8 +74,8 @@ func guarded(mode fs.FileMode, owner, self int) error {
 	return err
 }
 
-// checkMode returns an error if a file's mode has any of bits. what says what these bits let other
-// users do.
+// checkMode returns an error if any of bits are set in a file's mode. what says what these bits let
+// other users do.
 func checkMode(mode, bits fs.FileMode, what string) error {
 	if mode&bits != 0 && runtime.GOOS != "windows" { // Windows files have no such mode
 		return fmt.Errorf("the file's mode is %04o: other users must not %s", mode.Perm(), what)

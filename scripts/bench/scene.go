@@ -211,7 +211,7 @@ func (w *world) loops() error {
 	return nil
 }
 
-// loop is this program, run with the arguments loop and a processor.
+// loop runs when this program is started with the arguments loop and a processor.
 func loop(cpu string) {
 	n, err := strconv.Atoi(cpu)
 	var there unix.CPUSet

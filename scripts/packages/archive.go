@@ -19,7 +19,7 @@ type file struct {
 	from  string // the path that it is read from, or empty
 	mode  int64
 	text  string // its content, if from is empty
-	owner int    // the numbers of its user and group
+	owner int    // the number of its user, and of its group
 }
 
 // archives makes an archive of the command and its documents for each platform.
@@ -48,7 +48,7 @@ func archives(r release) error {
 	return nil
 }
 
-// archive makes an archive of files, which are below dir in it.
+// archive makes an archive that contains files, below the directory dir.
 func (r release) archive(name, dir string, files []file) error {
 	return create(filepath.Join(r.out, name), func(out io.Writer) error {
 		return gzipped(out, func(w io.Writer) error { return writeTar(w, dir+"/", files, r.time) })
