@@ -178,7 +178,8 @@ func (c *Config) etcdKeys() (keys []string) {
 	return keys
 }
 
-// MaxNumber returns the highest number that fits in the ids of every generator whose number is from etcd.
+// MaxNumber returns the highest number that fits in the ids of every generator whose number is from
+// etcd.
 func (c *Config) MaxNumber() uint64 {
 	most := uint64(math.MaxUint16)
 	for _, g := range c.Generators {

@@ -246,8 +246,9 @@ func TestNumberKeys(t *testing.T) {
 	}
 }
 
-// TestBadFiles reads testdata/bad. For each X.toml, X.txt holds the error, in which FILE stands for the path,
-// FORMATS for the list of all formats, and FORMATS(KEY) for the list of formats that have the key.
+// TestBadFiles reads testdata/bad. For each X.toml, X.txt contains the expected error. In it, FILE
+// stands for the path, FORMATS for the list of all formats, and FORMATS(KEY) for the list of
+// formats that have the key.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.toml")
 	if err != nil || len(files) == 0 {

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// TestMessages searches the code for the messages that the troubleshooting page explains: nobody
-// would find the row of a message that has changed. A row quotes only the distinctive part of its
-// message.
+// TestMessages checks that the code has the messages that the troubleshooting page explains.
+// Readers search the page for a message, so they would not find a row that quotes an old one. A row
+// quotes only the distinctive part of its message.
 func TestMessages(t *testing.T) {
 	rows := rowsOf(t, "operating/troubleshooting.md")
 	texts := textsOf(t)
