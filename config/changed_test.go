@@ -45,7 +45,8 @@ func TestChanged(t *testing.T) {
 	b.Generators = []Generator{{Name: "a", Format: "sno"}}
 	if more, less := Changed(a, b), Changed(b, a); len(more) == 0 || !slices.Equal(more, less) ||
 		!strings.HasPrefix(more[0], "generator[1].") {
-		t.Errorf("Changed = %q when a generator is added, %q when it is removed; want the same keys of generator[1]", more, less)
+		t.Errorf("Changed = %q when a generator is added, %q when it is removed, want the same keys of generator[1]",
+			more, less)
 	}
 }
 

@@ -78,7 +78,7 @@ const (
 // Flake is the table [flake]: the settings of the generator flake.
 type Flake struct {
 	Generator                       // its number is the worker id
-	Interface         string        // the interface whose MAC is the worker id; empty: the id is configured, random or from etcd
+	Interface         string        // its MAC is the worker id; empty: the id is configured, random or from etcd
 	TimestampPath     string        // empty: a file in a directory of this user
 	AllowableDowntime time.Duration // milliseconds in the file
 	Clock             string        // ClockWall or ClockMonotonic

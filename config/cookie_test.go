@@ -71,11 +71,12 @@ func TestBadHomeCookie(t *testing.T) {
 			t.Errorf("%.20q:\ngot  %s\nwant %s", tt.cookie, got, tt.want)
 		}
 		if _, err := Load(file, Flag{"-setcookie", cookieKey, "own"}); err != nil {
-			t.Errorf("%q was read although -setcookie is set: %v", tt.cookie, err)
+			t.Errorf("with -setcookie set, and %q at home: got %v, want no error", tt.cookie, err)
 		}
 		_, err = Load(write(t, "[node]\ncookie_file = 'none'"))
 		if err == nil || strings.Contains(err.Error(), home) {
-			t.Errorf("with cookie_file set, and %q at home: got %v, want only an error about cookie_file", tt.cookie, err)
+			t.Errorf("with cookie_file set, and %q at home: got %v, want only an error about cookie_file",
+				tt.cookie, err)
 		}
 	}
 }

@@ -190,7 +190,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// The installation script creates a cookie of one line.
+// Each installation script creates a cookie of one line.
 func TestCookie(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"deb/postinst", "rpm/post"} {
@@ -246,7 +246,8 @@ func TestBOM(t *testing.T) {
 	built := run(t, "", "go", "version", "-m", filepath.Join(root, "usr/bin/flake"))
 	listed := regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(\S+)`).FindAllStringSubmatch(built, -1)
 	if len(*b.Components) != len(listed)+1 || len(listed) < 4 {
-		t.Fatalf("the bill lists %d components, but the command has %d modules", len(*b.Components), len(listed))
+		t.Fatalf("the bill lists %d components, want one more than the modules of the command, which are %d and must be "+
+			"at least 4", len(*b.Components), len(listed))
 	}
 	for i, m := range listed {
 		if c := (*b.Components)[i+1]; c.Name != m[1] || c.Version != m[2] {
