@@ -33,7 +33,7 @@ const (
 	longest = 15 * time.Second // time limit of a call without an earlier deadline
 	connect = 5 * time.Second  // time limit for TCP, and again for TLS
 
-	maxAnswer = 64 << 10 // bytes of an answer or, in a list, of each pair
+	maxAnswer = 64 << 10 // bytes of an answer's header, and of its body or, in a list, of each pair
 	maxList   = 32 << 20
 	maxPairs  = 1<<16 + 1<<10 // pairs in a list; numbers have 16 bits
 	maxText   = 1 << 10       // bytes of a key or a value in a list
@@ -89,6 +89,7 @@ func New(c Config) (*Store, error) {
 	t := &http.Transport{
 		DialContext: (&net.Dialer{Timeout: connect}).DialContext, TLSHandshakeTimeout: connect,
 		TLSClientConfig: c.TLS, Protocols: new(http.Protocols), DisableKeepAlives: true,
+		MaxResponseHeaderBytes: maxAnswer,
 	}
 	t.Protocols.SetHTTP1(true)
 	s := &Store{endpoints: endpoints, transport: t}

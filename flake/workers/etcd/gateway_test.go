@@ -189,8 +189,11 @@ func listed(n int) string {
 
 // A list of all numbers is short enough; endless answers fail.
 func TestLongAnswer(t *testing.T) {
-	var answer string
-	s := open(t, Config{Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, answer) })}})
+	var answer, header string
+	s := open(t, Config{Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X", header)
+		io.WriteString(w, answer)
+	})}})
 	answer = listed(1 << 16)
 	if all, err := s.List(limited(t, time.Minute), "some/"); err != nil || len(all) != 1<<16 || len(all["some/prefix/n/000000065535"]) < 100 {
 		t.Errorf("%d pairs, %v", len(all), err)
@@ -220,6 +223,10 @@ func TestLongAnswer(t *testing.T) {
 		if err := tt.call(s); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%.20s: %v, want %s", answer, err, tt.want)
 		}
+	}
+	answer, header = listed(1), strings.Repeat("a", maxAnswer)
+	if err := list(s); err == nil || !strings.Contains(err.Error(), "headers exceeded 65536 bytes") {
+		t.Errorf("a long header: %v", err)
 	}
 }
 
