@@ -92,7 +92,8 @@ func testRandomBits[ID randomID](t *testing.T, source formats.Source,
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
-			if id, err := parseBase(texts[1], base); err != nil || len(texts[1]) != width || !numberOf(all[0]).below(numberOf(id)) {
+			if id, err := parseBase(texts[1], base); err != nil || len(texts[1]) != width ||
+				!numberOf(all[0]).below(numberOf(id)) {
 				t.Errorf("%s: %s, %v", what, texts, err)
 			}
 		}

@@ -236,13 +236,16 @@ func TestBadArguments(t *testing.T) {
 				_, _, err := ids.Span(ctx, time.Unix(0, 0), time.UnixMilli(-1))
 				return err
 			}},
-			{"Span, back", func(ctx context.Context) error { _, _, err := ids.Span(ctx, now, now.Add(-time.Second)); return err }},
+			{"Span, back",
+				func(ctx context.Context) error { _, _, err := ids.Span(ctx, now, now.Add(-time.Second)); return err }},
 			{"Leased, size -1",
 				func(context.Context) error { _, err := ids.Leased(LeaseOptions{Size: -1}); return err }},
-			{"Leased, size", func(context.Context) error { _, err := ids.Leased(LeaseOptions{Size: MaxLeaseSize + 1}); return err }},
+			{"Leased, size",
+				func(context.Context) error { _, err := ids.Leased(LeaseOptions{Size: MaxLeaseSize + 1}); return err }},
 			{"Leased, age -1",
 				func(context.Context) error { _, err := ids.Leased(LeaseOptions{MaxAge: -1}); return err }},
-			{"Leased, age", func(context.Context) error { _, err := ids.Leased(LeaseOptions{MaxAge: MaxLeaseAge + 1}); return err }},
+			{"Leased, age",
+				func(context.Context) error { _, err := ids.Leased(LeaseOptions{MaxAge: MaxLeaseAge + 1}); return err }},
 		} {
 			if err := tt.call(t.Context()); !errors.Is(err, ErrBadArgument) {
 				t.Errorf("%s: %s: %v", what, tt.what, err)

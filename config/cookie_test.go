@@ -58,7 +58,9 @@ func TestBadHomeCookie(t *testing.T) {
 		{"SÉCRET\n", 0o600, "HOME: node.cookie = (hidden): must be ASCII, as Erlang requires in this file"},
 		{"SECRET\x7f\n", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
 		{strings.Repeat("SECRET", 1000), 0o600, "HOME: node.cookie: the file is 6000 bytes long; the limit is 4096"},
-		{"flake\n", 0o600, `HOME: node.cookie = "flake": this cookie is published: set your own, because node.name flake@10.0.0.1 can be reached from other hosts`},
+		{"flake\n", 0o600,
+			`HOME: node.cookie = "flake": this cookie is published: set your own, because node.name flake@10.0.0.1 can be ` +
+				`reached from other hosts`},
 	} {
 		home := setHome(t, tt.cookie, tt.mode)
 		file := write(t, "[node]\nname = 'flake@10.0.0.1'")
@@ -156,7 +158,8 @@ func TestBadCookieFiles(t *testing.T) {
 		{"cookie_file = '" + long + "'",
 			long + ": node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
 		{"name = 'a@10.0.0.1'\ncookie_file = '" + write(t, PublishedCookie) + "'",
-			`node.cookie = "flake": this cookie is published: set your own, because node.name a@10.0.0.1 can be reached from other hosts`},
+			`node.cookie = "flake": this cookie is published: set your own, because node.name a@10.0.0.1 can be ` +
+				`reached from other hosts`},
 	} {
 		file := write(t, "[node]\n"+tt.file)
 		_, err := Load(file)

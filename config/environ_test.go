@@ -14,7 +14,8 @@ func TestVariables(t *testing.T) {
 	all := Default()
 	all.Generators = make([]Generator, MaxGenerators)
 	keys := variables()
-	if want := len(all.settings()) + 2 + 5 + len(retired); len(keys) != want { // other names: 2 of the cookie, 5 of [flake]
+	// Other names: 2 of the cookie, 5 of [flake].
+	if want := len(all.settings()) + 2 + 5 + len(retired); len(keys) != want {
 		t.Errorf("%d variables, want %d", len(keys), want)
 	}
 	for _, tt := range []struct{ variable, key string }{
@@ -104,9 +105,12 @@ func TestBadEnvironment(t *testing.T) {
 		{"FLAKE_COOKIE_FILE=x FLAKE_NODE_COOKIE=y",
 			"FLAKE_NODE_COOKIE: node.cookie: FLAKE_COOKIE_FILE is set too: set only one of the two"},
 		{"FLAKE_COOKIE=x FLAKE_NODE_PREVIOUS_COOKIE=y FLAKE_NODE_PREVIOUS_COOKIE_FILE=z",
-			"FLAKE_NODE_PREVIOUS_COOKIE_FILE: node.previous_cookie_file: FLAKE_NODE_PREVIOUS_COOKIE is set too: set only one of the two"},
-		{"FLAKE_NODE_COOKIE_FILE=none", `FLAKE_NODE_COOKIE_FILE: node.cookie_file = "none": cannot be read: no such file or directory`},
-		{"FLAKE_WORKER_ID=random FLAKE_FLAKE_WORKER_ID=random", "FLAKE_WORKER_ID: flake.worker_id: FLAKE_FLAKE_WORKER_ID is set too: set only one of the two"},
+			"FLAKE_NODE_PREVIOUS_COOKIE_FILE: node.previous_cookie_file: FLAKE_NODE_PREVIOUS_COOKIE is set too: " +
+				"set only one of the two"},
+		{"FLAKE_NODE_COOKIE_FILE=none",
+			`FLAKE_NODE_COOKIE_FILE: node.cookie_file = "none": cannot be read: no such file or directory`},
+		{"FLAKE_WORKER_ID=random FLAKE_FLAKE_WORKER_ID=random",
+			"FLAKE_WORKER_ID: flake.worker_id: FLAKE_FLAKE_WORKER_ID is set too: set only one of the two"},
 		{"FLAKE_LOG_FOO=x", "FLAKE_LOG_FOO: unknown"},
 		{"FLAKE_NODE_NAM=a@b", "FLAKE_NODE_NAM: unknown, the nearest known variable is FLAKE_NODE_NAME"},
 		{"FLAKE_GENERATOR_1_WORKR=1", "FLAKE_GENERATOR_1_WORKR: unknown, " +

@@ -21,7 +21,8 @@ func TestExamples(t *testing.T) {
 	server := httptest.NewServer(idhttptest.Server(t, "up"))
 	defer server.Close()
 	host, port, _ := net.SplitHostPort(server.Listener.Addr().String())
-	chapter := strings.NewReplacer("127.0.0.1:8465", net.JoinHostPort(host, port), `"127.0.0.1", 8465`, `"`+host+`", `+port)
+	chapter := strings.NewReplacer("127.0.0.1:8465", net.JoinHostPort(host, port), `"127.0.0.1", 8465`,
+		`"`+host+`", `+port)
 	for _, c := range []struct {
 		document, language, file string
 		program                  string

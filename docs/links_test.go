@@ -27,9 +27,12 @@ func TestLinks(t *testing.T) {
 func TestLinksFinds(t *testing.T) {
 	text := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 	tree := fstest.MapFS{
-		"README.md":    text("# It\n[a](docs/a.md) [`b`](docs/b.md#two--three) [c](#it) [d](https://d) <img src=\"no.svg\">\n"),
-		"docs/a.md":    text("# A\n[up](../README.md#it) [out](../../README.md) [code](../main.go)\n```\n# No heading\n[x](y)\n```\n"),
-		"docs/b.md":    text("# One\n## Two, `Three`?\n## Two & *three*\n## One\n[1](#one-1) [2](#one-2) [3](a.md#no-heading) `[x](y)`\n"),
+		"README.md": text("# It\n[a](docs/a.md) [`b`](docs/b.md#two--three) [c](#it) [d](https://d) <img " +
+			"src=\"no.svg\">\n"),
+		"docs/a.md": text("# A\n[up](../README.md#it) [out](../../README.md) [code](../main.go)\n```\n# No " +
+			"heading\n[x](y)\n```\n"),
+		"docs/b.md": text("# One\n## Two, `Three`?\n## Two & *three*\n## One\n[1](#one-1) [2](#one-2) " +
+			"[3](a.md#no-heading) `[x](y)`\n"),
 		"main.go":      text("// See docs/a.md and docs/c.md.\n"),
 		"bin/a.md":     text("[built](no.md)\n"),
 		"docs/more.md": text("See [the first](a.md).\n"),
@@ -110,7 +113,8 @@ func TestPackages(t *testing.T) {
 		}
 	}
 	for _, name := range strings.Fields(string(imports)) {
-		ours := !strings.HasPrefix(name, "scripts/") && !strings.HasSuffix(name, "/example") && !strings.HasSuffix(name, "httptest")
+		ours := !strings.HasPrefix(name, "scripts/") && !strings.HasSuffix(name, "/example") &&
+			!strings.HasSuffix(name, "httptest")
 		if ours && !listed[name] {
 			t.Errorf("ARCHITECTURE.md does not list %s", name)
 			listed[name] = true // once is enough

@@ -172,7 +172,8 @@ func TestEncodings(t *testing.T) {
 		if back, err := Parse(id.UUID()); back != id || err != nil {
 			t.Errorf("UUID of %v: %s, %v, %v", id, id.UUID(), back, err)
 		}
-		for _, text := range []string{strings.ToUpper(id.UUID()), "{" + id.UUID() + "}", "urn:uuid:" + id.UUID(), "URN:UUID:" + id.UUID()} {
+		for _, text := range []string{strings.ToUpper(id.UUID()), "{" + id.UUID() + "}", "urn:uuid:" + id.UUID(),
+			"URN:UUID:" + id.UUID()} {
 			if back, err := Parse(text); back != id || err != nil {
 				t.Errorf("%s of %v: %v, %v", text, id, back, err)
 			}
@@ -187,7 +188,8 @@ func TestUnpadded(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("1", Width(62)+8)
-	for text, want := range map[string]bool{text: true, text[1:]: true, text[1:] + "-": false, "edit": false, long: false} {
+	for text, want := range map[string]bool{text: true, text[1:]: true, text[1:] + "-": false, "edit": false,
+		long: false} {
 		_, err := Parse(text)
 		err2 := new(ID).UnmarshalText([]byte(text))
 		for _, err := range []error{err, err2} {

@@ -158,9 +158,11 @@ func TestNetworkCard(t *testing.T) {
 			docker0 02:42:00:00:00:01 up 3 none
 			eth1 3c:ec:ef:00:00:02 up 0 device
 			eth2 3c:ec:ef:00:00:03 up 0 device`, "eth1", nil},
-		{"all are doubtful, so the first: eth0 may have one MAC in all virtual machines", "", `ifb0 de:e6:a1:f1:0a:b0 down 1 none
+		{"all are doubtful, so the first: eth0 may have one MAC in all virtual machines", "",
+			`ifb0 de:e6:a1:f1:0a:b0 down 1 none
 			eth0 02:fc:00:00:00:01 up 0 device
-			eth1 3c:ec:ef:00:00:01 down 0 device`, "ifb0", []string{"is down", "has a locally administered MAC", unowned + "1)", "is virtual"}},
+			eth1 3c:ec:ef:00:00:01 down 0 device`, "ifb0",
+			[]string{"is down", "has a locally administered MAC", unowned + "1)", "is virtual"}},
 		{"a cloud's card", "", `eth0 02:fc:00:00:00:01 up 0 device
 			docker0 02:42:00:00:00:01 up 3 none`, "eth0", []string{"has a locally administered MAC"}},
 		{"a container's card", "", `lo - up 0 none
@@ -168,7 +170,8 @@ func TestNetworkCard(t *testing.T) {
 		{"the first of two with the same doubts", "", `va 2e:00:00:00:00:01 up 1 none
 			vb 2e:00:00:00:00:02 up 1 none`, "va", []string{"has a locally administered MAC", unowned + "1)", "is virtual"}},
 		{"one by name", "ifb0", `eth0 3c:ec:ef:00:00:01 up 0 device
-			ifb0 de:e6:a1:f1:0a:b0 down 1 none`, "ifb0", []string{"is down", "has a locally administered MAC", unowned + "1)", "is virtual"}},
+			ifb0 de:e6:a1:f1:0a:b0 down 1 none`, "ifb0",
+			[]string{"is down", "has a locally administered MAC", unowned + "1)", "is virtual"}},
 	} {
 		all, sys := machine(tt.machine)
 		card, err := pickCard(tt.name, all, sys)

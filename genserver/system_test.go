@@ -112,7 +112,8 @@ func TestState(t *testing.T) {
 	}
 	for want, words := range map[string][]uint32{"idle": {1, 2, 3}, "{ok,idle}": {1, 2, 3, 4, 5}} {
 		ref := etf.NewRef("a@b", 1, words...)
-		if got := answer(t, s, etf.ImproperList{Elements: []etf.Term{etf.Atom("alias")}, Tail: ref}, "get_state"); got != want {
+		if got := answer(t, s, etf.ImproperList{Elements: []etf.Term{etf.Atom("alias")}, Tail: ref},
+			"get_state"); got != want {
 			t.Errorf("alias of %d words: %s, want %s", len(words), got, want)
 		}
 		if got := answer(t, s, ref, "get_state"); got != "idle" {

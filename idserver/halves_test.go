@@ -32,10 +32,14 @@ func TestHalves(t *testing.T) {
 		lowest, highest string
 		most            string // the highest of all
 	}{
-		"uuidv7": {formats.UUIDv7(uuids), formats.KindOf("uuidv7").Format(nil), "019b76da-a800-7001-8080-00000001e345", "019b76da-a800-7001-8080-00000001e345",
-			"[{time 1767225600000 0 48} {version 7 48 4} {sequence 1 52 12} {variant 2 64 2} {worker 2199023255559 66 48} {random 9029 114 14}]",
-			"019b76da-a800-7000-8000-000000000000", "019b76da-a801-7fff-bfff-ffffffffffff", "ffffffff-ffff-7fff-bfff-ffffffffffff"},
-		"ulid": {formats.ULID(ulids), formats.KindOf("ulid").Format(nil), "01KDVDNA00000G40000000E8T5", "019b76da-a800-0001-0200-000000072345",
+		"uuidv7": {formats.UUIDv7(uuids), formats.KindOf("uuidv7").Format(nil), "019b76da-a800-7001-8080-00000001e345",
+			"019b76da-a800-7001-8080-00000001e345",
+			"[{time 1767225600000 0 48} {version 7 48 4} {sequence 1 52 12} {variant 2 64 2} {worker 2199023255559 66 48} " +
+				"{random 9029 114 14}]",
+			"019b76da-a800-7000-8000-000000000000", "019b76da-a801-7fff-bfff-ffffffffffff",
+			"ffffffff-ffff-7fff-bfff-ffffffffffff"},
+		"ulid": {formats.ULID(ulids), formats.KindOf("ulid").Format(nil), "01KDVDNA00000G40000000E8T5",
+			"019b76da-a800-0001-0200-000000072345",
 			"[{time 1767225600000 0 48} {sequence 1 48 16} {worker 2199023255559 64 48} {random 9029 112 16}]",
 			"01KDVDNA000000000000000000", "01KDVDNA01ZZZZZZZZZZZZZZZZ", "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"},
 	} {
@@ -50,8 +54,9 @@ func TestHalves(t *testing.T) {
 			expect(t, fmt.Sprint(id)+" "+test.fields)(s.decompose(test.uuid, formats.Canonical))
 			expect(t, fmt.Sprint(id)+" "+test.fields)(s.decompose(string(id.AppendOctets(nil, 16)), formats.Octets))
 			expect(t, "badarg")(s.Get(t.Context(), Meta{0, true}))
-			_, err = formats.KindOf("uuidv7").Format(nil).Parse(string(f.Append(nil, id, 62)), 62) // fails unless it is a UUID of version 7
-			if (err == nil) != (f == formats.KindOf("uuidv7").Format(nil)) {
+			ofUUID := formats.KindOf("uuidv7").Format(nil)
+			_, err = ofUUID.Parse(string(f.Append(nil, id, 62)), 62)
+			if (err == nil) != (f == ofUUID) {
 				t.Errorf("as a UUID: %v", err)
 			}
 			low, high, err := s.Span(KindSpan, milli, milli+1)
@@ -113,7 +118,8 @@ func testHalvesRuns(t *testing.T, s *Server) {
 		i := uint64(n)
 		last := first
 		for id := range All(runs) {
-			if field(id, "sequence") != i || id.Compare(last) <= 0 || field(id, "worker") != s.IDs.Worker() || field(id, "time") != field(first, "time") {
+			if field(id, "sequence") != i || id.Compare(last) <= 0 || field(id, "worker") != s.IDs.Worker() ||
+				field(id, "time") != field(first, "time") {
 				t.Fatalf("id %d is %v, after %v", i, id, last)
 			}
 			random[field(id, "random")] = true

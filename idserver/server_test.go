@@ -97,7 +97,8 @@ func TestServer(t *testing.T) {
 	expect(t, "{2000 0}")(s.notional(2000))
 	expect(t, "{1000 0} {2000 18446744073709551615}")(s.Span(KindSpan, 1000, 2000))
 	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.decompose("10000000000070002", 16))
-	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.decompose("0x10000000000070002", formats.Canonical))
+	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.decompose("0x10000000000070002",
+		formats.Canonical))
 	expect(t, "badarg")(s.Count(KindInvalid, ErrBadArgument))
 	expect(t, "")(s.Count(KindUnknown, nil))
 	if i := s.Info(); i.Format != "flake" || i.Worker != 7 || i.IDs != 10 || i.Mark != 0 {
@@ -114,7 +115,8 @@ func TestInfo(t *testing.T) {
 	s.Started = time.Now().Add(-time.Hour)
 	until := time.Now().Add(time.Minute)
 	i := s.Info()
-	if i.WorkerUntil != 0 || i.WorkerLeft != 0 || i.WorkerFrom != "" || i.WorkerError != "" || i.Mark != 0 || i.Uptime < 3600_000 {
+	if i.WorkerUntil != 0 || i.WorkerLeft != 0 || i.WorkerFrom != "" || i.WorkerError != "" || i.Mark != 0 ||
+		i.Uptime < 3600_000 {
 		t.Errorf("%+v", i)
 	}
 	s.From = func() Origin { return Origin{From: "etcd", Until: until, Err: errors.New("no answer")} }
@@ -162,7 +164,10 @@ func TestMethodsCheck(t *testing.T) {
 		"another":    func(s *Server) error { _, err := s.Take(t.Context(), KindLease, 1, Meta{1, true}, nil); return err },
 		"no ids":     func(s *Server) error { _, err := s.Take(t.Context(), KindGetMany, 0, Meta{}, nil); return err },
 		"fewer":      func(s *Server) error { _, err := s.Take(t.Context(), KindGetMany, -1, Meta{}, nil); return err },
-		"too many":   func(s *Server) error { _, err := s.Take(t.Context(), KindGetMany, MaxMany+1, Meta{}, nil); return err },
+		"too many": func(s *Server) error {
+			_, err := s.Take(t.Context(), KindGetMany, MaxMany+1, Meta{}, nil)
+			return err
+		},
 		"too large": func(s *Server) error {
 			_, err := s.Take(t.Context(), KindGetBinary, MaxMany+1, Meta{}, nil)
 			return err

@@ -12,7 +12,8 @@ import (
 // All calls work with sno ids. The last id is from 2026-01-01.
 func TestSno(t *testing.T) {
 	const milli = 1767225600000
-	ids, err := sno.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), &sno.Snapshot{Partition: sno.Partition{'A', 10}},
+	ids, err := sno.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"),
+		&sno.Snapshot{Partition: sno.Partition{'A', 10}},
 		sno.Options{Clock: func() uint64 { return milli + 3 }})
 	if err != nil {
 		t.Fatal(err)
@@ -25,19 +26,24 @@ func TestSno(t *testing.T) {
 	expect(t, "9d5ve822232im222")(text(s.Get(t.Context(), Meta{})))
 	expect(t, "9d5ve822232im223")(text(s.Get(t.Context(), Meta{0, true})))
 	expect(t, "9d5ve822xv2im224")(text(s.Get(t.Context(), Meta{255, true})))
-	expect(t, "[{{15047 15427080524648808451} 3 sno}]")(s.Take(t.Context(), KindLease, 3, Meta{}, nil))          // 3AC7D6180000410A0003
-	expect(t, "[{{15047 15427081619865468934} 3 sno}]")(s.Take(t.Context(), KindLease, 3, Meta{255, true}, nil)) // 3AC7D61800FF410A0006
+	expect(t, "[{{15047 15427080524648808451} 3 sno}]")( // 3AC7D6180000410A0003
+		s.Take(t.Context(), KindLease, 3, Meta{}, nil))
+	expect(t, "[{{15047 15427081619865468934} 3 sno}]")( // 3AC7D61800FF410A0006
+		s.Take(t.Context(), KindLease, 3, Meta{255, true}, nil))
 	s.Meta = 255
 	expect(t, "9d5ve822xv2im22b")(text(s.Get(t.Context(), Meta{})))
 	expect(t, "9d5ve822232im22c")(text(s.Get(t.Context(), Meta{0, true})))
-	expect(t, "[{{15047 15427081619865468939} 1 sno}]")(s.Take(t.Context(), KindLease, 1, Meta{}, nil))        // 3AC7D61800FF410A000B
-	expect(t, "[{{15047 15427080524648808460} 1 sno}]")(s.Take(t.Context(), KindLease, 1, Meta{0, true}, nil)) // 3AC7D6180000410A000C
+	expect(t, "[{{15047 15427081619865468939} 1 sno}]")( // 3AC7D61800FF410A000B
+		s.Take(t.Context(), KindLease, 1, Meta{}, nil))
+	expect(t, "[{{15047 15427080524648808460} 1 sno}]")( // 3AC7D6180000410A000C
+		s.Take(t.Context(), KindLease, 1, Meta{0, true}, nil))
 	expect(t, "{15047 15427080524648808450} [{time 1767225600000 0 39} {tick_tock 0 39 1} {meta 0 40 8} "+
 		"{partition 16650 48 16} {sequence 2 64 16}]")(s.decompose("9d5ve822232im224", formats.Canonical))
 	id := formats.Number{Hi: 0x3ac7, Lo: 0xd6180101ffffffff}
 	expect(t, fmt.Sprint(id)+" [{time 1767225600000 0 39} {tick_tock 1 39 1} {meta 1 40 8} "+
 		"{partition 65535 48 16} {sequence 65535 64 16}]")(s.decompose("9d5ve82329xxxxxx", formats.Canonical))
-	lowest, highest := formats.Number{Hi: 0x3ac7, Lo: 0xd618000000000000}, formats.Number{Hi: 0x3ac7, Lo: 0xd61803ffffffffff}
+	lowest := formats.Number{Hi: 0x3ac7, Lo: 0xd618000000000000}
+	highest := formats.Number{Hi: 0x3ac7, Lo: 0xd61803ffffffffff}
 	expect(t, fmt.Sprint(lowest, highest))(s.Span(KindSpan, milli, milli+4))
 	expect(t, "{0 0} {65535 18446744073709551615}")(s.Span(KindSpan, sno.Epoch, sno.MaxMilli))
 	expect(t, "badarg")(s.notional(sno.Epoch - 1))

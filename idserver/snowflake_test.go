@@ -22,7 +22,8 @@ func TestSnowflake(t *testing.T) {
 		first   uint64 // the first id
 		who     string // the id's first fields
 	}{
-		"snowflake":   {twitter, 9<<5 | 7, 794354201396408320, "{time 1767225600000 1 41} {datacenter 9 42 5} {worker 7 47 5}"},
+		"snowflake": {twitter, 9<<5 | 7, 794354201396408320,
+			"{time 1767225600000 1 41} {datacenter 9 42 5} {worker 7 47 5}"},
 		"flake-idgen": {idgen, 1023, 7412281402986590208, "{time 1767225600000 0 42} {datacenter 31 42 5} {worker 31 47 5}"},
 		"one machine": {snowflake.Twitter, 1023, 2006515713442836480, "{time 1767225600000 1 41} {machine 1023 42 10}"},
 	} {
@@ -38,7 +39,8 @@ func TestSnowflake(t *testing.T) {
 			expect(t, fmt.Sprintf("{0 %d}", test.first))(s.Get(t.Context(), Meta{}))
 			expect(t, fmt.Sprintf("[{{0 %d} 3 %s}]", test.first+1, f.Name))(s.Take(t.Context(), KindLease, 3, Meta{}, nil))
 			expect(t, "badarg")(s.Get(t.Context(), Meta{0, true}))
-			expect(t, fmt.Sprintf("{0 %d} [%s {sequence 0 52 12}]", test.first, test.who))(s.decompose(canonical, formats.Canonical))
+			expect(t, fmt.Sprintf("{0 %d} [%s {sequence 0 52 12}]", test.first, test.who))(
+				s.decompose(canonical, formats.Canonical))
 			expect(t, canonical)(string(f.Append(nil, formats.Number{Lo: test.first}, formats.Canonical)), nil)
 			if got := f.Name; (got == "flake-idgen") != (name == "flake-idgen") {
 				t.Errorf("format %s", got)

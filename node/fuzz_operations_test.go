@@ -86,7 +86,8 @@ func (s *session) newRef() etf.Ref {
 
 // server returns the name of a random server.
 func (s *session) server() etf.Atom {
-	return []etf.Atom{"flake", "flake", "flake_sup", "persistent_timer", "kernel_sup", "net_kernel", "rex"}[s.random.IntN(7)]
+	return []etf.Atom{"flake", "flake", "flake_sup", "persistent_timer", "kernel_sup", "net_kernel",
+		"rex"}[s.random.IntN(7)]
 }
 
 // nobody returns a pid of the node that no process has.

@@ -118,7 +118,8 @@ func (s *session) unended(now servers) string {
 		}
 		alive := w.sure && now.alive(w.pid)
 		if alive && w.ended || w.sure && !alive && !w.ended && !w.taken {
-			fmt.Fprintf(&what, "monitor %s: ended %t, its process alive %t; ", etf.FormatRaw(nil, []byte(ref), 100), w.ended, alive)
+			fmt.Fprintf(&what, "monitor %s: ended %t, its process alive %t; ", etf.FormatRaw(nil, []byte(ref), 100),
+				w.ended, alive)
 		}
 	}
 	for key, l := range s.links {

@@ -29,7 +29,8 @@ func (s *session) tellRex() {
 	var message, answer etf.Term
 	switch s.random.IntN(3) {
 	case 0:
-		message = etf.Tuple{etf.Atom("call"), etf.Atom("flake_util"), etf.Atom("as_list"), etf.List{n, int64(10)}, etf.Atom("user")}
+		message = etf.Tuple{etf.Atom("call"), etf.Atom("flake_util"), etf.Atom("as_list"), etf.List{n, int64(10)},
+			etf.Atom("user")}
 		answer = etf.Tuple{etf.Atom("rex"), etf.String(fmt.Sprint(n))}
 	case 1:
 		message = etf.Atom("features_request")
@@ -146,7 +147,8 @@ func (s *session) forge() {
 			}
 		}
 	}
-	reason := []etf.Term{etf.Atom("x"), etf.Atom("kill"), etf.Atom("killed"), etf.Atom("restart"), etf.Atom("shutdown")}[s.random.IntN(5)]
+	reason := []etf.Term{etf.Atom("x"), etf.Atom("kill"), etf.Atom("killed"), etf.Atom("restart"),
+		etf.Atom("shutdown")}[s.random.IntN(5)]
 	var signal etf.Tuple
 	switch s.random.IntN(8) {
 	case 0:
@@ -189,7 +191,8 @@ func (s *session) malformed() {
 	case 4:
 		frame = appendFrame(nil, etf.Tuple{int64(1), from, etf.Atom("flake")})
 	case 5:
-		frame = appendFrame(nil, regSend(from, "flake"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{etf.Atom("by"), int64(1)}, request})
+		frame = appendFrame(nil, regSend(from, "flake"),
+			etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{etf.Atom("by"), int64(1)}, request})
 	}
 	size := len(frame) - 4
 	s.out = append(s.out, byte(size>>24), byte(size>>16), byte(size>>8), byte(size))

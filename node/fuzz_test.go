@@ -93,7 +93,8 @@ func TestFuzz(t *testing.T) {
 	}
 	f.node.Stop()
 	awaitGoroutines(t, before)
-	t.Logf("seed %d: %d operations, %d answers system_limit, %d ids", f.seed, f.operations.Load(), f.refused.Load(), f.ids.total)
+	t.Logf("seed %d: %d operations, %d answers system_limit, %d ids", f.seed, f.operations.Load(),
+		f.refused.Load(), f.ids.total)
 	for _, name := range slices.Sorted(maps.Keys(f.done)) {
 		t.Logf("%8d %s", f.done[name], name)
 	}
@@ -203,7 +204,8 @@ func (p *peer) honestCall(tag int64) (idRun, error) {
 	ref := etf.NewRef("honest@127.0.0.1", 77, uint32(tag), 2, 3)
 	var out []byte
 	out = appendFrame(out, monitor(p.pid, etf.Atom("flake"), ref))
-	out = appendFrame(out, regSend(p.pid, "flake"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{p.pid, tag}, etf.Atom("get")})
+	out = appendFrame(out, regSend(p.pid, "flake"),
+		etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{p.pid, tag}, etf.Atom("get")})
 	if _, err := p.conn.Write(out); err != nil {
 		return idRun{}, err
 	}

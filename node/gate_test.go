@@ -422,7 +422,8 @@ func TestRoom(t *testing.T) {
 	} {
 		connections, _, lacks := tt.o.room()
 		if connections != tt.connections || lacks != tt.lacks {
-			t.Errorf("%d of %d connections in %d bytes: %q, want %d, %q", connections, tt.o.Connections, tt.o.Memory, lacks, tt.connections, tt.lacks)
+			t.Errorf("%d of %d connections in %d bytes: %q, want %d, %q", connections, tt.o.Connections, tt.o.Memory, lacks,
+				tt.connections, tt.lacks)
 		}
 	}
 }

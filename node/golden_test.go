@@ -63,7 +63,8 @@ func (s *sequence) Reserve(context.Context, int, uint8) (formats.Run, error) {
 	}
 	id := s.ids[0]
 	s.ids = s.ids[1:]
-	return formats.Run{First: formats.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}, Count: 1}, nil
+	return formats.Run{First: formats.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])},
+		Count: 1}, nil
 }
 
 // Recorded callers receive the same frames as from the original, except for the differences

@@ -30,7 +30,8 @@ func heldUp(t *testing.T, setup time.Duration) (n *Node, release func()) {
 	t.Helper()
 	s := stuck{taken: make(chan struct{}), release: make(chan struct{})}
 	release = func() { close(s.release) }
-	n = start(t, Options{setup: setup, Supervisors: []Supervisor{{Name: "stuck_sup", Servers: []Server{{Name: "stuck", Handler: s}}}}})
+	n = start(t, Options{setup: setup,
+		Supervisors: []Supervisor{{Name: "stuck_sup", Servers: []Server{{Name: "stuck", Handler: s}}}}})
 	p := dial(t, n, "a@127.0.0.1")
 	p.send(regSend(p.pid, "stuck"), etf.Tuple{etf.Atom("$gen_cast"), etf.Atom("x")})
 	<-s.taken

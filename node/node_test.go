@@ -184,7 +184,8 @@ func TestSecondSession(t *testing.T) {
 
 	// A BEAM is asked whether to replace the connection, and may decline.
 	c := dialRaw(t, n)
-	hello := handshake.Name{Version: 6, Flags: handshake.Offered | handshake.DistHdrAtomCache, Node: "a@127.0.0.1"}.Append(nil)
+	hello := handshake.Name{Version: 6, Flags: handshake.Offered | handshake.DistHdrAtomCache,
+		Node: "a@127.0.0.1"}.Append(nil)
 	c.Write(append([]byte{0, byte(len(hello))}, hello...))
 	if got, want := string(readFrame(t, c, 2)), "\x00\x06salive"; got != want {
 		t.Errorf("status %q, want %q", got, want)
@@ -324,7 +325,8 @@ func TestNameTaken(t *testing.T) {
 	first := start(t, Options{Keeper: auto()})
 	before := runtime.NumGoroutine()
 	n, err := Start(context.Background(), filled(t, Options{Keeper: auto()}))
-	if err == nil || !strings.Contains(err.Error(), `"flake"`) || !strings.Contains(err.Error(), epmd.ErrNameTaken.Error()) {
+	if err == nil || !strings.Contains(err.Error(), `"flake"`) ||
+		!strings.Contains(err.Error(), epmd.ErrNameTaken.Error()) {
 		t.Errorf("Start returned %v, %v", n, err)
 	}
 	awaitGoroutines(t, before)

@@ -27,12 +27,14 @@ func TestParse(t *testing.T) {
 		texts string
 		ok    bool
 	}{
-		{Canonical, `0000BCeaFSZg0hpyLH1rPs 000001a1-fb17-587b-7a00-78ffe3d40000 1a1fb17587b7a0078ffe3d40000 000001A1FB17587B7A0078FFE3D40000 ` +
+		{Canonical, `0000BCeaFSZg0hpyLH1rPs 000001a1-fb17-587b-7a00-78ffe3d40000 1a1fb17587b7a0078ffe3d40000 ` +
+			`000001A1FB17587B7A0078FFE3D40000 ` +
 			`0x1a1fb17587b7a0078ffe3d40000 0x1A1FB17587B7A0078FFE3D40000 \x000001a1fb17587b7a0078ffe3d40000`, true},
 		{Octets, octets + " 0000BCeaFSZg0hpyLH1rPs 000001a1-fb17-587b-7a00-78ffe3d40000", true},
 		{62, "BCeaFSZg0hpyLH1rPs 0000BCeaFSZg0hpyLH1rPs", true},
 		{16, "1A1FB17587B7A0078FFE3D40000 1a1fb17587b7a0078ffe3d40000 0x1a1fb17587b7a0078ffe3d40000", true},
-		{Canonical, `1 BCeaFSZg0hpyLH1rPs zzzzzzzzzzzzzzzzzzzzzz 000001a1-fb17-587b-7a00-78ffe3d4000 \x1a1fb17587b7a0078ffe3d40000 ` + octets, false},
+		{Canonical, `1 BCeaFSZg0hpyLH1rPs zzzzzzzzzzzzzzzzzzzzzz 000001a1-fb17-587b-7a00-78ffe3d4000 ` +
+			`\x1a1fb17587b7a0078ffe3d40000 ` + octets, false},
 		{Octets, octets[1:] + " " + octets + "\x00", false},
 		{62, "_ -1 +1 zzzzzzzzzzzzzzzzzzzzzz", false},
 		{1, "1", false},
@@ -51,14 +53,17 @@ func TestParse(t *testing.T) {
 func TestTexts(t *testing.T) {
 	want, f := Number{Lo: 911723800210665477}, SnowflakeFormat(snowflake.Twitter)
 	for name, text := range map[string]string{
-		"canonical": "911723800210665477", "base32": "3jaz6h6pghyf", "base36": "6xd743nuhrlx", "base58": "37KkmdM8XfV", "base64": "OTExNzIzODAwMjEwNjY1NDc3",
+		"canonical": "911723800210665477", "base32": "3jaz6h6pghyf", "base36": "6xd743nuhrlx", "base58": "37KkmdM8XfV",
+		"base64": "OTExNzIzODAwMjEwNjY1NDc3",
 	} {
 		base, ok := BaseOf(name)
 		id, err := f.Parse(text, base)
-		if got := string(f.Append(nil, want, base)); !ok || got != text || id != want || err != nil || !f.HasBase(base) || !slices.Contains(BaseNames(f), name) {
+		if got := string(f.Append(nil, want, base)); !ok || got != text || id != want || err != nil || !f.HasBase(base) ||
+			!slices.Contains(BaseNames(f), name) {
 			t.Errorf("%s: %s, want %s, and back %v, %v", name, got, text, id, err)
 		}
-		if name != "canonical" && (NameOf(base) != name || snoFormat.HasBase(base) || f.Width(base) != len(f.Append(nil, highest(8), base))) {
+		if name != "canonical" &&
+			(NameOf(base) != name || snoFormat.HasBase(base) || f.Width(base) != len(f.Append(nil, highest(8), base))) {
 			t.Errorf("%s: %s, %d wide", name, NameOf(base), f.Width(base))
 		}
 		if id, err := snoFormat.Parse(text, base); name != "canonical" && err != errText {
@@ -76,7 +81,8 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%q is accepted as the base %d", name, base)
 		}
 	}
-	if names := BaseNames(snoFormat, flakeFormat); strings.Join(names, " ") != "canonical uuid crockford" || NameOf(62) != "base 62" || !flakeFormat.HasBase(62) {
+	if names := BaseNames(snoFormat, flakeFormat); strings.Join(names, " ") != "canonical uuid crockford" ||
+		NameOf(62) != "base 62" || !flakeFormat.HasBase(62) {
 		t.Errorf("%s, %s", names, NameOf(62))
 	}
 }
@@ -94,7 +100,8 @@ func TestCrockford(t *testing.T) {
 		width, last := len(f.Append(nil, high, base)), ""
 		for _, id := range []Number{low, f.AtPlace(f.Place(low).Plus(1)), high} {
 			text := string(f.Append(nil, id, base))
-			if len(text) != width || width != f.Width(base) || text <= last || strings.ContainsAny(text, "ILOUabcdefghijklmnopqrstuvwxyz") {
+			if len(text) != width || width != f.Width(base) || text <= last ||
+				strings.ContainsAny(text, "ILOUabcdefghijklmnopqrstuvwxyz") {
 				t.Errorf("%s: %s after %s, in %d digits", f, text, last, width)
 			}
 			last = text
@@ -107,14 +114,17 @@ func TestCrockford(t *testing.T) {
 				}
 			}
 		}
-		for _, wrong := range []string{last[1:], "0" + last, "Z" + last[1:], last[1:] + "I", last[1:] + "L", last[1:] + "O", last[1:] + "U", ""} {
-			if id, err := f.Parse(wrong, base); err == nil && !(wrong[0] == 'Z' && f == snoFormat) { // sno's 80 bits fill 16 digits
+		for _, wrong := range []string{last[1:], "0" + last, "Z" + last[1:], last[1:] + "I", last[1:] + "L", last[1:] + "O",
+			last[1:] + "U", ""} {
+			allowed := wrong[0] == 'Z' && f == snoFormat // sno's 80 bits fill 16 digits
+			if id, err := f.Parse(wrong, base); err == nil && !allowed {
 				t.Errorf("%s: %s is %v", f, wrong, id)
 			}
 		}
 	}
 	for text, as := range map[string]string{
-		"00000T3YRQB1XQM03RZZHX8000": "crockford", "00000t3yrqb1xqm03rzzhx8000": "crockford", "00000000000000000000000abc": "crockford",
+		"00000T3YRQB1XQM03RZZHX8000": "crockford", "00000t3yrqb1xqm03rzzhx8000": "crockford",
+		"00000000000000000000000abc": "crockford",
 		"1A1FB17587B7A0078FFE3D4000": "hexadecimal", "0x1A1FB17587B7A0078FFE3D40": "hexadecimal", "0x11": "hexadecimal",
 		"0000BCeaFSZg0hpyLH1rPs": "flake's own text",
 	} {

@@ -117,7 +117,8 @@ func (s *scene) start() (n node, err error) {
 		}
 	}
 	for _, name := range s.names {
-		if _, err := n.Add(s.t.Context(), name, n.numbers != nil && !s.plain, s.opener(n.Generators, durable.OpenOn)); err != nil {
+		if _, err := n.Add(s.t.Context(), name, n.numbers != nil && !s.plain,
+			s.opener(n.Generators, durable.OpenOn)); err != nil {
 			return n, err
 		}
 	}
@@ -176,7 +177,8 @@ func (s *scene) pass(d time.Duration) { s.now += uint64(d / time.Millisecond) }
 func TestCheckIsTheStart(t *testing.T) {
 	const second = uint64(time.Second / time.Millisecond)
 	random := []string{ // cases in which the number is random
-		"first, numbered", "first, with a store without cluster id and clocks", "first, another node's number is idle", "another has the number",
+		"first, numbered", "first, with a store without cluster id and clocks", "first, another node's number is idle",
+		"another has the number",
 		"released", "a copy", "the store has another claim of the same generation", "a floor",
 		"a floor just near enough", "a floor far ahead",
 		"none free, the first is soonest", "none free, the last is soonest",
@@ -216,7 +218,8 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartRefuses, 0, []Code{CodeBackwards}, tick.ErrClockBackwards},
 		"clock set ahead": {0, func(s *scene) { s.stopped(); s.pass(2 * durable.DefaultDowntime) },
 			StartRefuses, 0, []Code{CodeAdvanced}, tick.ErrClockAdvanced},
-		"a named generator after an unnamed one": {0, func(s *scene) { s.stopped(); s.names = []string{"a"}; s.pass(time.Second) },
+		"a named generator after an unnamed one": {0,
+			func(s *scene) { s.stopped(); s.names = []string{"a"}; s.pass(time.Second) },
 			StartRefuses, 0, []Code{CodeGenerator}, errAny},
 		"damaged": {0, func(s *scene) { s.stopped(); s.write([]byte("flake-mark 4 1 4096 00000000\n")) },
 			StartRefuses, 0, []Code{CodeFile}, errAny},
@@ -229,9 +232,11 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartsAtOnce, 0, nil, nil},
 		"no number needed": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.names = nil },
 			StartsAtOnce, 0, []Code{CodeNotWanted}, nil},
-		"no number needed, mark just past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.now++; s.names = nil },
+		"no number needed, mark just past": {1,
+			func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.now++; s.names = nil },
 			StartsAtOnce, 0, nil, nil},
-		"no number needed, mark not quite past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.names = nil },
+		"no number needed, mark not quite past": {1,
+			func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.names = nil },
 			StartsAtOnce, 0, []Code{CodeNotWanted}, nil},
 		"of another prefix, before the timeout": {1, func(s *scene) {
 			s.killed()
@@ -376,7 +381,8 @@ func TestCheckIsTheStart(t *testing.T) {
 				if is.Random {
 					want.Number = is.Number
 				}
-				if floor, err := workers.ReadFloor(t.Context(), s.world, "p"); is != want || got.Number.Floor != floor.Mark || err != nil {
+				if floor, err := workers.ReadFloor(t.Context(), s.world, "p"); is != want ||
+					got.Number.Floor != floor.Mark || err != nil {
 					t.Errorf("the check reports %+v above %d; a start has %+v, %v", is, got.Number.Floor, want, err)
 				}
 			}

@@ -169,23 +169,24 @@ func (w *world) start(t *testing.T, path string, numbers uint64) node {
 
 func (n node) add(t *testing.T, name string, numbered bool) *Generator[*generator] {
 	t.Helper()
-	g, err := n.Add(t.Context(), name, numbered, func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
-		n.w.opened, n.w.when = append(n.w.opened, number), n.w.now
-		if err := n.w.fails; err != nil {
-			n.w.fails = nil
-			return nil, err
-		}
-		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 10}, n.w.clock)
-		if err != nil {
-			return nil, err
-		}
-		o := durable.Options{Marks: n.Marks(), AllowableDowntime: 1e6 * time.Hour}
-		if bound != nil {
-			o.Bound = bound
-		}
-		k, err := durable.OpenOn(ctx, name, ids, o)
-		return &generator{ids, k, number, n.w}, err
-	})
+	g, err := n.Add(t.Context(), name, numbered,
+		func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
+			n.w.opened, n.w.when = append(n.w.opened, number), n.w.now
+			if err := n.w.fails; err != nil {
+				n.w.fails = nil
+				return nil, err
+			}
+			ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 10}, n.w.clock)
+			if err != nil {
+				return nil, err
+			}
+			o := durable.Options{Marks: n.Marks(), AllowableDowntime: 1e6 * time.Hour}
+			if bound != nil {
+				o.Bound = bound
+			}
+			k, err := durable.OpenOn(ctx, name, ids, o)
+			return &generator{ids, k, number, n.w}, err
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -488,7 +489,8 @@ func TestMoveWaits(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if clean != (asked > 0) || clean != (w.when > begin+1000) || w.now <= begin+1000 || w.closed != 1 || len(w.opened) != 2 {
+		if clean != (asked > 0) || clean != (w.when > begin+1000) || w.now <= begin+1000 || w.closed != 1 ||
+			len(w.opened) != 2 {
 			t.Errorf("clean %v: waited %d times, for %d ms; %d closed, opened %v", clean, asked, w.now-begin, w.closed, w.opened)
 		}
 		n.id(t, g)

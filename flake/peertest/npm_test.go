@@ -39,7 +39,8 @@ func TestNPM(t *testing.T) {
 	cmd.Stdin = strings.NewReader(in.String())
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v; install the packages: npm install --prefix flake/peertest/testdata/npm --no-save --no-package-lock: %s", err, err.(*exec.ExitError).Stderr)
+		t.Fatalf("%v; install the packages: npm install --prefix flake/peertest/testdata/npm --no-save "+
+			"--no-package-lock: %s", err, err.(*exec.ExitError).Stderr)
 	}
 	lines := bufio.NewScanner(strings.NewReader(string(out)))
 	for _, a := range all {

@@ -133,7 +133,8 @@ func TestSnoBounds(t *testing.T) {
 				}
 				_, err := sno.NewGenerator(&ours, sno.Options{})
 				_, peerErr := peer.NewGenerator(&theirs, nil)
-				if (err == nil) != (peerErr == nil) || errors.As(err, new(*sno.BoundsError)) != errors.As(peerErr, new(*peer.InvalidSequenceBoundsError)) {
+				if (err == nil) != (peerErr == nil) ||
+					errors.As(err, new(*sno.BoundsError)) != errors.As(peerErr, new(*peer.InvalidSequenceBoundsError)) {
 					t.Errorf("%d to %d: %v, theirs %v", at[0], at[1], err, peerErr)
 				}
 			}
@@ -204,7 +205,8 @@ func TestSnoNew(t *testing.T) {
 
 func TestSnoPeerGoesOn(t *testing.T) {
 	clock := uint64(time.Now().UnixMilli()) + 10_000
-	ours := must(sno.NewGenerator(&sno.Snapshot{Partition: sno.Partition{1, 2}}, sno.Options{Clock: func() uint64 { return clock }}))
+	ours := must(sno.NewGenerator(&sno.Snapshot{Partition: sno.Partition{1, 2}},
+		sno.Options{Clock: func() uint64 { return clock }}))
 	var last sno.ID
 	for range 10 {
 		last = must(ours.Next(t.Context())).WithMeta(9)

@@ -30,7 +30,8 @@ func TestULIDOfOurs(t *testing.T) {
 		if lower, err := theirs.ParseStrict(strings.ToLower(text)); lower != same || err != nil {
 			t.Fatalf("they read %v in lower case as %v, %v", id, lower, err)
 		}
-		if i > 0 && same.Compare(theirs.ULID(ids[i-1])) != id.Compare(ids[i-1]) || i > 16 && same.Compare(theirs.ULID(ids[i-1])) <= 0 {
+		if i > 0 && same.Compare(theirs.ULID(ids[i-1])) != id.Compare(ids[i-1]) ||
+			i > 16 && same.Compare(theirs.ULID(ids[i-1])) <= 0 {
 			t.Fatalf("%v after %v", id, ids[i-1])
 		}
 		value, err := id.Value()

@@ -66,7 +66,8 @@ func TestUUIDOfOurs(t *testing.T) {
 	for i, id := range ids {
 		text := id.String()
 		same, err := theirs.Parse(text)
-		if err != nil || same != theirs.UUID(id) || same.String() != text || same.Version() != 7 || same.Variant() != theirs.RFC4122 {
+		if err != nil || same != theirs.UUID(id) || same.String() != text || same.Version() != 7 ||
+			same.Variant() != theirs.RFC4122 {
 			t.Fatalf("they read %v as %v, %v: version %v, variant %v", id, same, err, same.Version(), same.Variant())
 		}
 		if at := same.Time(); timeOf(at) != id.Milli() {

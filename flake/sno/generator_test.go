@@ -312,7 +312,8 @@ func TestLaterSnapshot(t *testing.T) {
 
 func FuzzSnapshot(f *testing.F) {
 	f.Add([]byte(`{}`))
-	f.Add([]byte(`{"partition":[65,10],"sequenceMin":5,"sequenceMax":50,"sequence":7,"now":9,"wallHi":9,"wallSafe":8,"drifts":3}`))
+	f.Add([]byte(`{"partition":[65,10],"sequenceMin":5,"sequenceMax":50,"sequence":7,` +
+		`"now":9,"wallHi":9,"wallSafe":8,"drifts":3}`))
 	f.Add([]byte(`{"sequenceMin":65535,"sequence":70000,"now":1,"wallHi":109922848000,"wallSafe":549755813887}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s Snapshot

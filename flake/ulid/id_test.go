@@ -12,7 +12,8 @@ import (
 // The spec's example.
 func TestSpec(t *testing.T) {
 	id := MustParse("01ARZ3NDEKTSV4RRFFQ69G5FAV")
-	if id.UUID() != "01563e3a-b5d3-d676-4c61-efb99302bd5b" || id.Milli() != 1469922850259 || id.Time().UnixMilli() != 1469922850259 {
+	if id.UUID() != "01563e3a-b5d3-d676-4c61-efb99302bd5b" || id.Milli() != 1469922850259 ||
+		id.Time().UnixMilli() != 1469922850259 {
 		t.Errorf("%v is %s, with the time %v", id, id.UUID(), id.Time())
 	}
 	if id.Sequence() != 0xd676 || id.Worker() != 0x4c61efb99302 || id.Random() != 0xbd5b {
@@ -99,7 +100,8 @@ func TestSQL(t *testing.T) {
 func TestSpan(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_000)
 	low, high := Span(at, at)
-	if low.String() != "01HF7YAT000000000000000000" || high.String() != "01HF7YAT00ZZZZZZZZZZZZZZZZ" || low != Notional(at) {
+	if low.String() != "01HF7YAT000000000000000000" || high.String() != "01HF7YAT00ZZZZZZZZZZZZZZZZ" ||
+		low != Notional(at) {
 		t.Errorf("%v to %v", low, high)
 	}
 }

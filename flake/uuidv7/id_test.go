@@ -41,7 +41,8 @@ func TestMake(t *testing.T) {
 func TestParse(t *testing.T) {
 	id := New()
 	own := id.String()
-	for _, text := range []string{own, strings.ToUpper(own), "{" + own + "}", "urn:uuid:" + own, strings.ToUpper("urn:uuid:" + own)} {
+	for _, text := range []string{own, strings.ToUpper(own), "{" + own + "}", "urn:uuid:" + own,
+		strings.ToUpper("urn:uuid:" + own)} {
 		if got, err := Parse(text); got != id || err != nil || Validate(text) != nil {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
@@ -77,7 +78,8 @@ func TestParse(t *testing.T) {
 		"00000000-0000-0000-0000-000000000001": 14,
 	} {
 		var where *flake.ParseError
-		if got, err := Parse(text); !errors.As(err, &where) || where.At != at || !got.IsZero() || len(err.Error()) > 250 || Validate(text) == nil {
+		if got, err := Parse(text); !errors.As(err, &where) || where.At != at || !got.IsZero() || len(err.Error()) > 250 ||
+			Validate(text) == nil {
 			t.Errorf("%q: %v, %v, want an error at %d", text, got, err, at)
 		}
 	}
@@ -123,7 +125,8 @@ func TestSQL(t *testing.T) {
 func TestSpan(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_000)
 	low, high := Span(at, at)
-	if low.String() != "018bcfe5-6800-7000-8000-000000000000" || high.String() != "018bcfe5-6800-7fff-bfff-ffffffffffff" || low != Notional(at) {
+	if low.String() != "018bcfe5-6800-7000-8000-000000000000" ||
+		high.String() != "018bcfe5-6800-7fff-bfff-ffffffffffff" || low != Notional(at) {
 		t.Errorf("%v to %v", low, high)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-var states = flag.Int("exhaustive.states", 20_000, "TestExhaustive stops at the depth at which it has visited this many states")
+var states = flag.Int("exhaustive.states", 20_000,
+	"TestExhaustive stops at the depth at which it has visited this many states")
 
 // lived is a state: two owners with their disks, a store and its snapshot, a write that may
 // still arrive, and the ids made.
@@ -211,8 +212,8 @@ func (o *Owner) mark() uint64 {
 
 func (x *explorer) owner() *Owner {
 	o, err := New(Config{
-		Store: x, Memory: x, Prefix: "p", First: 1, Last: 1, Hold: testHold * time.Millisecond, Name: fmt.Sprint(x.node), Clock: x.clock,
-		Random: func() uint64 { x.random++; return x.random },
+		Store: x, Memory: x, Prefix: "p", First: 1, Last: 1, Hold: testHold * time.Millisecond,
+		Name: fmt.Sprint(x.node), Clock: x.clock, Random: func() uint64 { x.random++; return x.random },
 	})
 	if err != nil {
 		panic(err)

@@ -26,7 +26,8 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Helper()
 		now := w.value(t, 1)
 		n, err := fmt.Sscanf(w.data[key], "1 %d %d %x %s", &v.mark, &v.generation, &v.token, &v.state)
-		if n != 4 || err != nil || v.mark != now.Mark || v.generation != now.Generation || v.token != now.Token || (v.state == "free") != now.Free {
+		if n != 4 || err != nil || v.mark != now.Mark || v.generation != now.Generation || v.token != now.Token ||
+			(v.state == "free") != now.Free {
 			t.Fatalf("%s: older nodes read %q as %+v, newer ones as %+v", what, w.data[key], v, now)
 		}
 		v.name = w.data[key][len(before{v.mark, v.generation, v.token, v.state, ""}.String()):]
@@ -76,7 +77,8 @@ func TestRollingUpgrade(t *testing.T) {
 // unknown fields when they release it.
 func TestRollingUpgradeSpent(t *testing.T) {
 	w := newWorld()
-	v := Value{Mark: w.now - 1, Generation: 3, Token: 7, Name: "a b", After: w.now - 9, Hold: testHold, Nonce: 8, Base: 5, Spent: Span{w.now + 2*testHold, w.now + years}}
+	v := Value{Mark: w.now - 1, Generation: 3, Token: 7, Name: "a b", After: w.now - 9, Hold: testHold, Nonce: 8, Base: 5,
+		Spent: Span{w.now + 2*testHold, w.now + years}}
 	if read, err := parseValue(v.String()); err != nil || read != v {
 		t.Fatalf("%+v, %v", read, err)
 	}
@@ -88,7 +90,8 @@ func TestRollingUpgradeSpent(t *testing.T) {
 	}
 	for _, after := range []string{known, fmt.Sprintf(tail, v.Spent.Mark, v.Hold, v.Nonce)} {
 		w.data[keys{"p"}.number(1)] = before{v.Spent.Mark, v.Generation + 1, 99, "free", name + after}.String()
-		if c := step(t, w.owner(t, "c", func(c *Config) { c.Last = 1 })); c.After() < v.Mark || c.Milli() > v.Spent.After || c.entry.Spent != v.Spent {
+		if c := step(t, w.owner(t, "c", func(c *Config) { c.Last = 1 })); c.After() < v.Mark || c.Milli() > v.Spent.After ||
+			c.entry.Spent != v.Spent {
 			t.Errorf("ids from %d to %d, spent %v", c.After(), c.Milli(), c.entry.Spent)
 		}
 	}

@@ -102,7 +102,8 @@ func newWorld() *world {
 func (w *world) owner(t *testing.T, name string, change ...func(*Config)) *Owner {
 	t.Helper()
 	c := Config{Store: w, Prefix: "p", First: 1, Last: 2, Name: name,
-		Clock: func() (now uint64) { w.set(func() { now = w.now }); return now }, Random: func() uint64 { w.random++; return w.random }}
+		Clock:  func() (now uint64) { w.set(func() { now = w.now }); return now },
+		Random: func() uint64 { w.random++; return w.random }}
 	for _, f := range change {
 		f(&c)
 	}
@@ -140,7 +141,8 @@ func TestClaimAndExtend(t *testing.T) {
 	if before := ca.Milli(); step(t, a).Milli() != before {
 		t.Errorf("the mark went back to %d", ca.Milli())
 	}
-	if err := w.owner(t, "c").Step(t.Context()); !errors.Is(err, ErrNoneFree) || !strings.Contains(err.Error(), fmt.Sprintf("%d by b until 2023-11-14T22:23:20.000Z", cb.Number())) {
+	if err := w.owner(t, "c").Step(t.Context()); !errors.Is(err, ErrNoneFree) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("%d by b until 2023-11-14T22:23:20.000Z", cb.Number())) {
 		t.Error(err)
 	}
 }
@@ -509,7 +511,8 @@ func TestClean(t *testing.T) {
 		}, false},
 		"claimed from an earlier, restored mark": {func(w *world, c *Claim) {
 			v := c.entry.Value
-			w.data[c.key] = Value{Mark: v.Mark + 1, Generation: v.Generation + 1, Token: 99, Name: "b", After: v.Mark - 1, Hold: 1}.String()
+			w.data[c.key] = Value{Mark: v.Mark + 1, Generation: v.Generation + 1, Token: 99, Name: "b", After: v.Mark - 1,
+				Hold: 1}.String()
 		}, false},
 		"another claim of the same generation": {func(w *world, c *Claim) {
 			w.data[c.key] = Value{Mark: c.Milli() + 1, Generation: 1, Token: 99, Name: "b", After: c.Milli(), Hold: 1}.String()
@@ -812,7 +815,8 @@ func TestTableStays(t *testing.T) {
 	w := newWorld()
 	many := func(c *Config) { c.Last = 1000 }
 	for n := range uint64(100) {
-		w.data[keys{"p"}.number(n+1)] = Value{Mark: w.now - idle*testHold - 1, Generation: 1, Token: 99, Name: "gone"}.String()
+		w.data[keys{"p"}.number(n+1)] = Value{Mark: w.now - idle*testHold - 1, Generation: 1, Token: 99,
+			Name: "gone"}.String()
 	}
 	w.data[keys{"p"}.number(500)] = Value{Mark: w.now - idle*testHold, Generation: 1, Token: 99, Name: "left"}.String()
 	for i := range 100 {
@@ -865,7 +869,8 @@ func TestSpent(t *testing.T) {
 	w.now += 1000
 	step(t, ahead)
 	v, err := Release(t.Context(), w, "p", 1, w.now)
-	if want := (Span{spent.After(), spent.Milli()}); err != nil || v.Spent != want || v.Mark != former.Milli() || v != w.value(t, 1) {
+	if want := (Span{spent.After(), spent.Milli()}); err != nil || v.Spent != want || v.Mark != former.Milli() ||
+		v != w.value(t, 1) {
 		t.Fatalf("%+v, %v", v, err)
 	}
 	if again, err := Release(t.Context(), w, "p", 1, w.now); err != nil || again != v {
@@ -902,9 +907,11 @@ func TestSpent(t *testing.T) {
 	b.Step(t.Context())
 	w.now = c.Milli() + 1
 	// Another wrong clock, less far ahead: its time and the time in between are spent too.
-	nearer := w.owner(t, "nearer", one, func(c *Config) { now := c.Clock; c.Clock = func() uint64 { return now() + years/2 } })
+	nearer := w.owner(t, "nearer", one,
+		func(c *Config) { now := c.Clock; c.Clock = func() uint64 { return now() + years/2 } })
 	cn := step(t, nearer)
-	if v, err = Release(t.Context(), w, "p", 1, w.now); err != nil || v.Spent != (Span{cn.After(), spent.Milli()}) || v.Mark != c.Milli() {
+	if v, err = Release(t.Context(), w, "p", 1, w.now); err != nil || v.Spent != (Span{cn.After(), spent.Milli()}) ||
+		v.Mark != c.Milli() {
 		t.Errorf("spent %+v, mark %d, %v", v.Spent, v.Mark, err)
 	}
 	// Up to the spent time, then above it.

@@ -36,7 +36,8 @@ func BenchmarkHandleCall(b *testing.B) {
 	} {
 		h := &Handler{&idserver.Server{IDs: c.ids}, slog.New(slog.DiscardHandler)}
 		b.Run(name, func(b *testing.B) {
-			call := genserver.Call{Caller: &deaf{caller: caller{ctx: b.Context(), caps: etf.AllCaps}}, From: from, Request: []byte(c.request)}
+			call := genserver.Call{Caller: &deaf{caller: caller{ctx: b.Context(), caps: etf.AllCaps}}, From: from,
+				Request: []byte(c.request)}
 			b.ReportAllocs()
 			for b.Loop() {
 				h.HandleCall(call)

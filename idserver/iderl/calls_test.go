@@ -93,22 +93,23 @@ func TestCalls(t *testing.T) {
 		fields = "{ok,[{time,1795213973627},{worker,134142448624596},{sequence,0}]}"
 	)
 	for request, want := range map[string]string{
-		"get":                                  "{ok," + fmt.Sprintf(id, 0) + "}",
-		"{get,10}":                             `{ok,"458752"}`,
-		"{get,canonical}":                      `{ok,"0000000000000000001vLE"}`,
-		"{get_many,1}":                         "{ok,[" + fmt.Sprintf(id, 0) + "]}",
-		"{get_many,2}":                         "{ok,[" + fmt.Sprintf(id+","+id, 0, 1) + "]}",
-		"{get_many,4,16}":                      `{ok,["70000","70001","70002","10000000000070000"]}`,
-		"{get_many,1,canonical}":               `{ok,["0000000000000000001vLE"]}`,
-		"{get_binary,2}":                       "{ok,<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,1>>}",
-		"{lease,1}":                            "{ok,[{" + fmt.Sprintf(id, 0) + ",1}]}",
-		"{lease,3}":                            "{ok,[{" + fmt.Sprintf(id, 0) + ",3}]}",
-		"{lease,7}":                            "{ok,[{<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,0>>,3},{<<0,0,0,0,0,0,0,1,0,0,0,0,0,7,0,0>>,3},{<<0,0,0,0,0,0,0,2,0,0,0,0,0,7,0,0>>,1}]}",
-		"{notional,2000}":                      "{ok,<<0,0,0,0,0,0,7,208,0,0,0,0,0,0,0,0>>}",
-		"{notional,1000,2000}":                 "{ok,{<<0,0,0,0,0,0,3,232,0,0,0,0,0,0,0,0>>," + top + "}}",
-		"{notional,2000,2000}":                 "{ok,{<<0,0,0,0,0,0,7,208,0,0,0,0,0,0,0,0>>," + top + "}}",
-		"{decompose," + octets + "}":           fields,
-		`{decompose,"0000BCeaFSZg0hpyLH1rPs"}`: fields,
+		"get":                    "{ok," + fmt.Sprintf(id, 0) + "}",
+		"{get,10}":               `{ok,"458752"}`,
+		"{get,canonical}":        `{ok,"0000000000000000001vLE"}`,
+		"{get_many,1}":           "{ok,[" + fmt.Sprintf(id, 0) + "]}",
+		"{get_many,2}":           "{ok,[" + fmt.Sprintf(id+","+id, 0, 1) + "]}",
+		"{get_many,4,16}":        `{ok,["70000","70001","70002","10000000000070000"]}`,
+		"{get_many,1,canonical}": `{ok,["0000000000000000001vLE"]}`,
+		"{get_binary,2}":         "{ok,<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,1>>}",
+		"{lease,1}":              "{ok,[{" + fmt.Sprintf(id, 0) + ",1}]}",
+		"{lease,3}":              "{ok,[{" + fmt.Sprintf(id, 0) + ",3}]}",
+		"{lease,7}": "{ok,[{<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,0>>,3}," +
+			"{<<0,0,0,0,0,0,0,1,0,0,0,0,0,7,0,0>>,3},{<<0,0,0,0,0,0,0,2,0,0,0,0,0,7,0,0>>,1}]}",
+		"{notional,2000}":                                    "{ok,<<0,0,0,0,0,0,7,208,0,0,0,0,0,0,0,0>>}",
+		"{notional,1000,2000}":                               "{ok,{<<0,0,0,0,0,0,3,232,0,0,0,0,0,0,0,0>>," + top + "}}",
+		"{notional,2000,2000}":                               "{ok,{<<0,0,0,0,0,0,7,208,0,0,0,0,0,0,0,0>>," + top + "}}",
+		"{decompose," + octets + "}":                         fields,
+		`{decompose,"0000BCeaFSZg0hpyLH1rPs"}`:               fields,
 		`{decompose,<<"0000BCeaFSZg0hpyLH1rPs">>}`:           fields,
 		`{decompose,"000001a1-fb17-587b-7a00-78ffe3d40000"}`: fields,
 		`{decompose,"BCeaFSZg0hpyLH1rPs",62}`:                fields,
@@ -149,7 +150,8 @@ func TestInfo(t *testing.T) {
 	h.Server.From = func() idserver.Origin {
 		return idserver.Origin{From: "etcd", Until: until, Err: errors.New("no answer")}
 	}
-	want = regexp.MustCompile(fmt.Sprintf(`,{worker_from,"etcd"},{worker_until,%d},{worker_left,36\d{5}},{worker_error,"no answer"}\]$`, until.UnixMilli()))
+	want = regexp.MustCompile(fmt.Sprintf(`,{worker_from,"etcd"},{worker_until,%d},{worker_left,36\d{5}},`+
+		`{worker_error,"no answer"}\]$`, until.UnixMilli()))
 	if got := call(t, h, "info"); !want.MatchString(got) {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -164,19 +166,23 @@ func TestFormats(t *testing.T) {
 		{formats.SnowflakeFormat(snowflake.Twitter), "get", "{ok,<<0,0,0,0,0,7,0,0>>}"},
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get_binary,2}", "{ok,<<0,0,0,0,0,7,0,0,0,0,0,0,0,7,0,1>>}"},
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get_many,1,canonical}", `{ok,["458752"]}`},
-		{formats.SnowflakeFormat(snowflake.Twitter), "{decompose,<<0,0,0,0,0,7,0,0>>}", "{ok,[{time,1288834974657},{machine,112},{sequence,0}]}"},
+		{formats.SnowflakeFormat(snowflake.Twitter), "{decompose,<<0,0,0,0,0,7,0,0>>}",
+			"{ok,[{time,1288834974657},{machine,112},{sequence,0}]}"},
 		{formats.SnowflakeFormat(snowflake.Twitter), "{notional,0}", "{error,badarg}"},
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get,base58}", `{ok,"3mnw"}`},
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get_many,2,base64}", `{ok,["NDU4NzUy","NDU4NzUz"]}`},
-		{formats.SnowflakeFormat(snowflake.Twitter), `{decompose,"NDU4NzUy",base64}`, "{ok,[{time,1288834974657},{machine,112},{sequence,0}]}"},
+		{formats.SnowflakeFormat(snowflake.Twitter), `{decompose,"NDU4NzUy",base64}`,
+			"{ok,[{time,1288834974657},{machine,112},{sequence,0}]}"},
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get,base62}", "{error,badarg}"},
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get,uuid}", "{error,badarg}"},
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get,crockford}", `{ok,"000000000E000"}`},
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get,32}", `{ok,"E000"}`}, // as in the original
 		{formats.KindOf("sno").Format(nil), "{get,crockford}", `{ok,"000000000000E000"}`},
-		{formats.KindOf("flake").Format(nil), "{get_many,2,uuid}", `{ok,["00000000-0000-0000-0000-000000070000","00000000-0000-0000-0000-000000070001"]}`},
+		{formats.KindOf("flake").Format(nil), "{get_many,2,uuid}",
+			`{ok,["00000000-0000-0000-0000-000000070000","00000000-0000-0000-0000-000000070001"]}`},
 		{formats.KindOf("flake").Format(nil), "{get,crockford}", `{ok,"0000000000000000000000E000"}`},
-		{formats.KindOf("flake").Format(nil), `{decompose,"00000t3yrqb1xqm03rzzhx8000"}`, "{ok,[{time,1795213973627},{worker,134142448624596},{sequence,0}]}"},
+		{formats.KindOf("flake").Format(nil), `{decompose,"00000t3yrqb1xqm03rzzhx8000"}`,
+			"{ok,[{time,1795213973627},{worker,134142448624596},{sequence,0}]}"},
 		{formats.KindOf("sno").Format(nil), "{get,base58}", "{error,badarg}"},
 		{formats.KindOf("sno").Format(nil), "{lease,2}", "{ok,[{<<0,0,0,0,0,0,0,7,0,0>>,2}]}"},
 		{formats.KindOf("sno").Format(nil), "{lease,meta,255,3}", "{ok,[{<<0,0,255,0,0,0,0,7,0,0>>,3}]}"},
@@ -193,7 +199,8 @@ func TestFormats(t *testing.T) {
 		{formats.KindOf("uuidv7").Format(nil), `{decompose,"01234567-89ab-7007-8000-000000014003"}`,
 			"{ok,[{time,1250999896491},{version,7},{sequence,7},{variant,2},{worker,5},{random,3}]}"},
 		{formats.KindOf("uuidv7").Format(nil), `{decompose,"01234567-89ab-4007-8000-000000014003"}`, "{error,badarg}"},
-		{formats.KindOf("uuidv7").Format(nil), "{notional,1250999896491}", "{ok,<<1,35,69,103,137,171,112,0,128,0,0,0,0,0,0,0>>}"},
+		{formats.KindOf("uuidv7").Format(nil), "{notional,1250999896491}",
+			"{ok,<<1,35,69,103,137,171,112,0,128,0,0,0,0,0,0,0>>}"},
 		{formats.KindOf("uuidv7").Format(nil), "{notional,281474976710656}", "{error,badarg}"},
 		{formats.KindOf("ulid").Format(nil), `{decompose,"7ZZZZZZZZZZZZZZZZZZZZZZZZZ"}`,
 			"{ok,[{time,281474976710655},{sequence,65535},{worker,281474976710655},{random,65535}]}"},

@@ -127,7 +127,8 @@ func TestLargeRequests(t *testing.T) {
 
 // A request is refused immediately if there is no room for it.
 func TestNoRoom(t *testing.T) {
-	for name, c := range map[string]*caller{"too many run": {ctx: t.Context(), full: true}, "too much is held": {ctx: t.Context(), crowded: true}} {
+	for name, c := range map[string]*caller{"too many run": {ctx: t.Context(), full: true},
+		"too much is held": {ctx: t.Context(), crowded: true}} {
 		h := handlerOf(&stock{perTick: 1 << 16, left: 100})
 		c.caps = etf.AllCaps
 		c.ask(h, external(t, "{lease,257}", etf.AllCaps))
@@ -229,7 +230,8 @@ func TestRequestEnds(t *testing.T) {
 	cancel()
 	c.run()
 	c.ask(h, external(t, "get", etf.AllCaps))
-	if want := before + "h\x02w\x05errorw\x0csystem_limit"; len(c.answers) != 2 || c.answers[0] != want || c.answers[1] != want {
+	if want := before + "h\x02w\x05errorw\x0csystem_limit"; len(c.answers) != 2 || c.answers[0] != want ||
+		c.answers[1] != want {
 		t.Errorf("%q, want %q twice", c.answers, want)
 	}
 }

@@ -114,11 +114,14 @@ func TestReply(t *testing.T) {
 		today, old, last string
 	}{
 		{"w\x03get", nil, "h\x02w\x02ok" + octets, "h\x02s\x02ok" + octets, "h\x02d\x00\x02ok" + octets},
-		{"h\x02w\x03geta\x3e", nil, "h\x02w\x02okk\x00\x12BCeSOTXmkQcK8Ru83s", "h\x02s\x02okk\x00\x12BCeSOTXmkQcK8Ru83s", "h\x02d\x00\x02okk\x00\x12BCeSOTXmkQcK8Ru83s"},
+		{"h\x02w\x03geta\x3e", nil, "h\x02w\x02okk\x00\x12BCeSOTXmkQcK8Ru83s", "h\x02s\x02okk\x00\x12BCeSOTXmkQcK8Ru83s",
+			"h\x02d\x00\x02okk\x00\x12BCeSOTXmkQcK8Ru83s"},
 		{"h\x02w\x03geta\x02", nil, "h\x02w\x02ok" + binary, "h\x02s\x02ok" + binary, "h\x02d\x00\x02ok" + binary},
 		{"w\x08nonsense", nil, "w\x02ok", "s\x02ok", "d\x00\x02ok"},
-		{"h\x02w\x03geta\x01", nil, "h\x02w\x05errorw\x06badarg", "h\x02s\x05errors\x06badarg", "h\x02d\x00\x05errord\x00\x06badarg"},
-		{"w\x03get", flake.ErrClockBackwards, "h\x02w\x05errorw\x17clock_running_backwards", "h\x02s\x05errors\x17clock_running_backwards", "h\x02d\x00\x05errord\x00\x17clock_running_backwards"},
+		{"h\x02w\x03geta\x01", nil, "h\x02w\x05errorw\x06badarg", "h\x02s\x05errors\x06badarg",
+			"h\x02d\x00\x05errord\x00\x06badarg"},
+		{"w\x03get", flake.ErrClockBackwards, "h\x02w\x05errorw\x17clock_running_backwards",
+			"h\x02s\x05errors\x17clock_running_backwards", "h\x02d\x00\x05errord\x00\x17clock_running_backwards"},
 	} {
 		h := handlerOf(source(test.err))
 		for caps, want := range map[etf.Caps]string{etf.AllCaps: test.today, old: test.old, {}: test.last} {
@@ -150,7 +153,8 @@ func TestLog(t *testing.T) {
 	h.HandleCast([]byte("w\x05hello"), nil)
 	h.HandleInfo([]byte("w\x04bare"), nil)
 	reply(h, []byte("w\x03get"), etf.AllCaps)
-	for i, want := range []string{"level=WARN msg=\"unknown call, answered ok\" request=nonsense", "level=DEBUG msg=\"cast dropped\" request=hello", "level=DEBUG msg=\"message dropped\" term=bare", ""} {
+	for i, want := range []string{"level=WARN msg=\"unknown call, answered ok\" request=nonsense",
+		"level=DEBUG msg=\"cast dropped\" request=hello", "level=DEBUG msg=\"message dropped\" term=bare", ""} {
 		if line, _ := log.ReadString('\n'); !strings.Contains(line, want) || (want == "") != (line == "") {
 			t.Errorf("line %d: %s, want %s", i, line, want)
 		}
@@ -159,7 +163,8 @@ func TestLog(t *testing.T) {
 
 // persistent_timer knows one call, as in the original.
 func TestTimer(t *testing.T) {
-	for request, want := range map[string]string{"get_last_timestamp": "{ok,-62135596800000}", "other": "ok", "{get}": "ok"} {
+	for request, want := range map[string]string{"get_last_timestamp": "{ok,-62135596800000}", "other": "ok",
+		"{get}": "ok"} {
 		c := &caller{caps: etf.AllCaps}
 		Timer{IDs: new(stock)}.HandleCall(genserver.Call{Caller: c, From: from, Request: external(t, request, etf.AllCaps)})
 		if got := string(etf.FormatRaw(nil, []byte(c.answers[0]), 100)); got != "{9,"+want+"}" {

@@ -125,7 +125,8 @@ func TestSetAccessEndsEvents(t *testing.T) {
 func TestUnauthorizedPage(t *testing.T) {
 	s, _ := accessed(t, Access{Token: tokenA})
 	for accept, want := range map[string]string{
-		"": asProblem, "*/*": asProblem, "application/json": asProblem, "image/png": asProblem, "text/html;q=0.5,*/*": asProblem,
+		"": asProblem, "*/*": asProblem, "application/json": asProblem, "image/png": asProblem,
+		"text/html;q=0.5,*/*": asProblem,
 		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": html, "text/html": html,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "http://flake.example/v1/ids", nil)
@@ -135,7 +136,8 @@ func TestUnauthorizedPage(t *testing.T) {
 		if got := w.Header().Get("Content-Type"); w.Code != 401 || got != want || len(w.Header()["Www-Authenticate"]) != 2 {
 			t.Errorf("%s: %d %s, want %s", accept, w.Code, got, want)
 		}
-		if body := w.Body.String(); want == html && (!strings.Contains(body, "http.token_file") || strings.Contains(body, "src=")) {
+		if body := w.Body.String(); want == html &&
+			(!strings.Contains(body, "http.token_file") || strings.Contains(body, "src=")) {
 			t.Errorf("%s", body)
 		}
 	}
@@ -145,8 +147,9 @@ func TestUnauthorizedPage(t *testing.T) {
 func TestPprof(t *testing.T) {
 	s, ask := accessed(t, Access{Token: tokenA, Pprof: true})
 	for path, want := range map[string]int{
-		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine?debug=2": 200, "/debug/pprof/trace?seconds=1": 200,
-		"/debug/pprof/cmdline": 404, "/debug/pprof/symbol": 404, "/debug/pprof/none": 404,
+		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine?debug=2": 200,
+		"/debug/pprof/trace?seconds=1": 200,
+		"/debug/pprof/cmdline":         404, "/debug/pprof/symbol": 404, "/debug/pprof/none": 404,
 		"/debug/pprof/profile?seconds=61": 400, "/debug/pprof/profile?seconds=0": 400, "/debug/pprof/heap?seconds=1.5": 400,
 	} {
 		if got := ask(path, tokenA).StatusCode; got != want {

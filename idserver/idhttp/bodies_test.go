@@ -77,10 +77,12 @@ func TestBodies(t *testing.T) {
 		{"/v1/leases?n=150", "application/octet-stream", raw(0) + "\x00\x00\x00\x64" + raw(100) + "\x00\x00\x00\x32"},
 		{"/v1/notional?from=1", "text/plain", flake.Make(1, 0, 0).String() + "\n"},
 		{"/v1/notional?from=1&to=2", "text/plain", lowest.String() + "\n" + highest.String() + "\n"},
-		{"/v1/notional?from=1&to=1", "text/plain", lowest.String() + "\n" + flake.Make(1, flake.MaxWorker, math.MaxUint16).String() + "\n"},
+		{"/v1/notional?from=1&to=1", "text/plain",
+			lowest.String() + "\n" + flake.Make(1, flake.MaxWorker, math.MaxUint16).String() + "\n"},
 		{"/v1/notional?from=1&to=2", "application/octet-stream", string(lowest[:]) + string(highest[:])},
 		{"/v1/notional?from=1", "application/json", `{"id":"` + lowest.String() + `"}` + "\n"},
-		{"/v1/notional?from=1&to=2", "application/json", `{"lowest":"` + lowest.String() + `","highest":"` + highest.String() + `"}` + "\n"},
+		{"/v1/notional?from=1&to=2", "application/json",
+			`{"lowest":"` + lowest.String() + `","highest":"` + highest.String() + `"}` + "\n"},
 	} {
 		w := httptest.NewRecorder()
 		newHundreds(t, milli).ServeHTTP(w, idsRequest(tt.url, tt.accept))

@@ -59,7 +59,8 @@ func newBrowser(t *testing.T) *browser {
 		err := b.try("POST", "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
 			"browserName": "chrome",
 			"goog:chromeOptions": map[string]any{"args": []string{
-				"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+				"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+				"--disable-background-networking",
 				"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(),
 			}},
 			"goog:loggingPrefs": map[string]string{"browser": "ALL"},
@@ -159,7 +160,8 @@ func (b *browser) click(selector string) {
 func (b *browser) fill(selector, text string) {
 	b.t.Helper()
 	b.with(selector, func(path string) error {
-		return errors.Join(b.try("POST", path+"/clear", nil, nil), b.try("POST", path+"/value", map[string]string{"text": text}, nil))
+		return errors.Join(b.try("POST", path+"/clear", nil, nil),
+			b.try("POST", path+"/value", map[string]string{"text": text}, nil))
 	})
 }
 

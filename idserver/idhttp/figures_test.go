@@ -60,7 +60,8 @@ func TestChart(t *testing.T) {
 	h := samples{next: make(chan struct{})}
 	add := func(at time.Time, n uint64) { h.add(sample{at: at, errors: n}) }
 	snapshot := func() rates { return ratesOf(h.get(), func(one *sample) uint64 { return one.errors }) }
-	if c := snapshot().chart("Ids"); c.Line != "M120 100.00" || c.Rate != "0" || c.Peak != "0" || c.Top != "10" || c.Half != "5" {
+	if c := snapshot().chart("Ids"); c.Line != "M120 100.00" || c.Rate != "0" || c.Peak != "0" || c.Top != "10" ||
+		c.Half != "5" {
 		t.Errorf("without samples: %+v", c)
 	}
 	awaited := h.awaited()
@@ -85,7 +86,8 @@ func TestChart(t *testing.T) {
 		add(noon.Add(time.Duration(4+i)*time.Second), 1060+uint64(i))
 	}
 	r = snapshot()
-	if c := r.chart("Ids"); len(r) != 120 || c.Peak != "1" || !strings.HasPrefix(c.Line, "M1 90.00 L2 ") || !strings.HasSuffix(c.Area, " L120 90.00 V100 H1 Z") {
+	if c := r.chart("Ids"); len(r) != 120 || c.Peak != "1" || !strings.HasPrefix(c.Line, "M1 90.00 L2 ") ||
+		!strings.HasSuffix(c.Area, " L120 90.00 V100 H1 Z") {
 		t.Errorf("%d seconds are kept: %+v", len(r), c)
 	}
 }

@@ -43,12 +43,14 @@ func TestReadiness(t *testing.T) {
 		s.ServeHTTP(w, r)
 		metrics, page := get(t, s, "/metrics"), get(t, s, "/")
 		if step.ready {
-			if w.Code != http.StatusOK || !strings.Contains(metrics, `flake_ready{generator="sno"} 1`) || strings.Contains(page, "the clock is") {
+			if w.Code != http.StatusOK || !strings.Contains(metrics, `flake_ready{generator="sno"} 1`) ||
+				strings.Contains(page, "the clock is") {
 				t.Errorf("%s: %d, %s", step.what, w.Code, w.Body)
 			}
 		} else {
 			retry := w.Header().Get("Retry-After")
-			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "clock_running_backwards") || len(retry) != 4 || retry > "3700" ||
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "clock_running_backwards") ||
+				len(retry) != 4 || retry > "3700" ||
 				!strings.Contains(metrics, `flake_ready{generator="sno"} 0`) || !strings.Contains(page, "the clock is") {
 				t.Errorf("%s: %d, %s, Retry-After %s s", step.what, w.Code, w.Body, retry)
 			}

@@ -52,7 +52,8 @@ func inspecting(names string) *Server {
 func TestInspect(t *testing.T) {
 	for _, tt := range []struct{ generators, query, want string }{
 		{"flake", "id=BCeSOTXmkQcK8Ru83s",
-			"base 62 of ; base 60 of  from 2002-08-07, /?base=60&id=ID#inspector; base 61 of  from 2013-02-28, /?base=61&id=ID#inspector"},
+			"base 62 of ; base 60 of  from 2002-08-07, /?base=60&id=ID#inspector; base 61 of  from 2013-02-28, " +
+				"/?base=61&id=ID#inspector"},
 		{"flake events", "id=BCeSOTXmkQcK8Ru83s",
 			"base 62 of flake; " +
 				"base 60 of flake from 2002-08-07, /?base=60&generator=flake&id=ID#inspector; " +

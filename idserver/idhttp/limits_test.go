@@ -316,7 +316,8 @@ func testCrowded(t *testing.T) {
 			c, _ := l.dial(t.Context(), "", "")
 			defer c.Close()
 		}
-		for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/ids": 503, "/metrics": 503, "/": 503, "/nowhere": 503} {
+		for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/ids": 503, "/metrics": 503, "/": 503,
+			"/nowhere": 503} {
 			if status, retry, ends := get(keeping, path); status != want || (retry == "1") != (want == 503) || !ends {
 				t.Errorf("round %d, %s: %d, Retry-After %q, connection closed: %t", round, path, status, retry, ends)
 			}
@@ -418,12 +419,17 @@ func TestPagesElsewhere(t *testing.T) {
 		header  map[string]string
 		want    int
 	}{
-		"a browser":        {Options{Access: Access{AnyHost: true}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0"}, 403},
-		"a browser's POST": {Options{Access: Access{AnyHost: true}}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://flake.example"}, 200},
-		"another site's":   {Options{Access: Access{AnyHost: true}}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://elsewhere.example"}, 403},
-		"not a browser":    {Options{Access: Access{AnyHost: true}}, "GET", nil, 200},
-		"no password":      {Options{Access: Access{Token: tokenA}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
-		"the token":        {Options{Access: Access{Token: tokenA}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Bearer " + tokenA}, 200},
+		"a browser": {Options{Access: Access{AnyHost: true}}, "GET",
+			map[string]string{"User-Agent": "Mozilla/5.0"}, 403},
+		"a browser's POST": {Options{Access: Access{AnyHost: true}}, "POST",
+			map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://flake.example"}, 200},
+		"another site's": {Options{Access: Access{AnyHost: true}}, "POST",
+			map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://elsewhere.example"}, 403},
+		"not a browser": {Options{Access: Access{AnyHost: true}}, "GET", nil, 200},
+		"no password": {Options{Access: Access{Token: tokenA}}, "GET",
+			map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
+		"the token": {Options{Access: Access{Token: tokenA}}, "GET",
+			map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Bearer " + tokenA}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.options.Generators = generators

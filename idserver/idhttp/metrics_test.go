@@ -26,7 +26,8 @@ import (
 var metricName = regexp.MustCompile(`\b(?:flake|process|go)_[a-z_]+\b`)
 
 // notShown lists the metrics that do not change over time, or repeat others.
-var notShown = []string{"flake_info", "flake_build_info", "flake_worker_info", "flake_last_id_timestamp_seconds", "flake_refusals_total", "flake_connections_established_total"}
+var notShown = []string{"flake_info", "flake_build_info", "flake_worker_info", "flake_last_id_timestamp_seconds",
+	"flake_refusals_total", "flake_connections_established_total"}
 
 // The dashboard uses only metrics that exist, and all of ours except notShown. docs/metrics.md
 // lists them.
@@ -100,12 +101,17 @@ func TestMetrics(t *testing.T) {
 		t.Error("there are metrics of an unknown worker")
 	}
 	until, failed := time.Time{}, error(nil)
-	s.Generators[0].Server.From = func() idserver.Origin { return idserver.Origin{From: "etcd", Until: until, Err: failed} }
-	if metrics := get(t, s, "/metrics"); !strings.Contains(metrics, `flake_worker_info{from="etcd",generator="flake"} 1`) || strings.Contains(metrics, "flake_worker_left") {
+	s.Generators[0].Server.From = func() idserver.Origin {
+		return idserver.Origin{From: "etcd", Until: until, Err: failed}
+	}
+	metrics = get(t, s, "/metrics")
+	if !strings.Contains(metrics, `flake_worker_info{from="etcd",generator="flake"} 1`) ||
+		strings.Contains(metrics, "flake_worker_left") {
 		t.Error("the worker's origin is missing, or there is a time left without an end")
 	}
 	until = time.Now().Add(5e5 * time.Second) // so that the first digits of the time left are known
-	if metrics := get(t, s, "/metrics"); !regexp.MustCompile(`(?m)^flake_worker_left_seconds{generator="flake"} 4999\d\d\.`).MatchString(metrics) ||
+	left := regexp.MustCompile(`(?m)^flake_worker_left_seconds{generator="flake"} 4999\d\d\.`)
+	if metrics := get(t, s, "/metrics"); !left.MatchString(metrics) ||
 		!strings.Contains(metrics, `flake_worker_extension_failed{generator="flake"} 0`) {
 		t.Error("the time left for the worker is missing")
 	}
@@ -114,7 +120,8 @@ func TestMetrics(t *testing.T) {
 		t.Error("the failed extension is missing")
 	}
 	s.Generators[0].Server.From = func() idserver.Origin { return idserver.Origin{From: "interface \xff"} }
-	if metrics := get(t, s, "/metrics"); !strings.Contains(metrics, `flake_worker_info{from="interface ?",generator="flake"} 1`) {
+	metrics = get(t, s, "/metrics")
+	if !strings.Contains(metrics, `flake_worker_info{from="interface ?",generator="flake"} 1`) {
 		t.Error("an interface name that is not UTF-8 is missing")
 	}
 	for _, want := range []string{
@@ -155,7 +162,8 @@ func TestMetrics(t *testing.T) {
 		t.Error("there is a mark of a generator that keeps none")
 	}
 	metrics = get(t, idhttptest.Server(t, "unsaved"), "/metrics")
-	if !strings.Contains(metrics, "flake_mark_ahead_seconds{") || !strings.Contains(metrics, `flake_mark_saved_timestamp_seconds{generator="orders"} 0`+"\n") {
+	if !strings.Contains(metrics, "flake_mark_ahead_seconds{") ||
+		!strings.Contains(metrics, `flake_mark_saved_timestamp_seconds{generator="orders"} 0`+"\n") {
 		t.Error("the mark is missing")
 	}
 	if want := `flake_trouble{generator="flake",reason="timestamp_not_saved"} 1` + "\n"; !strings.Contains(metrics, want) {

@@ -50,7 +50,8 @@ func TestPage(t *testing.T) {
 	b.open(url)
 
 	b.await("document.getElementById('line').getAttribute('d').includes('L')") // two events have arrived
-	if got := b.text(".nodes tbody tr:first-child"); !strings.Contains(got, "payments@127.0.0.1") || !strings.Contains(got, "1,000") {
+	if got := b.text(".nodes tbody tr:first-child"); !strings.Contains(got, "payments@127.0.0.1") ||
+		!strings.Contains(got, "1,000") {
 		t.Errorf("the node that takes the most ids is %s", got)
 	}
 	if got := b.text("#callers-refused"); got != "13" {
@@ -150,7 +151,8 @@ const axeViolations = `axe.run().then(r => r.violations.map(v => v.id + ': ' + v
 // outsideCards returns the elements that are wider than their card, unless the card scrolls.
 const outsideCards = `[...document.querySelectorAll('section *, main *')].filter(e => {
   const card = e.closest('section, main').getBoundingClientRect(), box = e.getBoundingClientRect();
-  return e.checkVisibility() && !e.closest('.rows, .scroll, svg, select') && (box.left < card.left - 1 || box.right > card.right + 1);
+  return e.checkVisibility() && !e.closest('.rows, .scroll, svg, select') &&
+    (box.left < card.left - 1 || box.right > card.right + 1);
 }).map(e => e.outerHTML.slice(0, 60))`
 
 // TestPageWithoutJavaScript decodes an id with the form alone.
@@ -215,7 +217,8 @@ func TestPageInTrouble(t *testing.T) {
 	b.open(url)
 	b.await("document.getElementById('line').getAttribute('d').includes('L')") // two events have arrived
 	got := b.text(".ill")
-	for _, want := range []string{"flake, orders: the time was last saved at", "Since 20", " UTC, for ", "room on the disk"} {
+	for _, want := range []string{"flake, orders: the time was last saved at", "Since 20", " UTC, for ",
+		"room on the disk"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q, want %s", got, want)
 		}
@@ -233,7 +236,8 @@ func TestPageInTrouble(t *testing.T) {
 
 	s.Stop(t.Context())
 	b.awaitText("#status", "No word from the node since ")
-	b.await("document.querySelector('#live.stale') && getComputedStyle(document.querySelector('.rate')).borderTopStyle == 'dashed'")
+	b.await("document.querySelector('#live.stale') && " +
+		"getComputedStyle(document.querySelector('.rate')).borderTopStyle == 'dashed'")
 	b.await("getComputedStyle(document.querySelector('.pair')).borderTopStyle == 'none'")
 	b.click("button[form=take]")
 	b.awaitText("#reading .fault", "The node does not answer.")

@@ -17,10 +17,12 @@ import (
 func TestRecent(t *testing.T) {
 	var r Recent
 	var all bytes.Buffer
-	log := slog.New(slog.NewMultiHandler(r.Handler(), slog.NewTextHandler(&all, &slog.HandlerOptions{Level: slog.LevelError})))
+	log := slog.New(slog.NewMultiHandler(r.Handler(),
+		slog.NewTextHandler(&all, &slog.HandlerOptions{Level: slog.LevelError})))
 	log.Debug("not this")
 	log.With("peer", "a@b").Info("connected", "version", 6)
-	log.WithGroup("of").Warn("refused", "err", fmt.Errorf("wrong\ncookie"), "name", "\u202eevil", "long", strings.Repeat("é", 150), "raw", "\xff", "peer", "a@b address=10.0.0.1")
+	log.WithGroup("of").Warn("refused", "err", fmt.Errorf("wrong\ncookie"), "name", "\u202eevil", "long",
+		strings.Repeat("é", 150), "raw", "\xff", "peer", "a@b address=10.0.0.1")
 	log.Error("worse", "a", strings.Repeat("x", 200), "b", strings.Repeat("y", 200), "c", strings.Repeat("z", 200), "d", 1)
 	var got []string
 	for _, e := range r.state() {
@@ -28,7 +30,8 @@ func TestRecent(t *testing.T) {
 	}
 	want := []string{
 		"error worse a=" + strings.Repeat("x", 200) + " b=" + strings.Repeat("y", 200) + " d=1",
-		`warn refused err="wrong\ncookie" name="\u202eevil" long=` + strings.Repeat("é", 100) + `... raw="\xff" peer="a@b address=10.0.0.1"`,
+		`warn refused err="wrong\ncookie" name="\u202eevil" long=` + strings.Repeat("é", 100) +
+			`... raw="\xff" peer="a@b address=10.0.0.1"`,
 		"info connected peer=a@b version=6",
 	}
 	if !slices.Equal(got, want) {

@@ -48,7 +48,8 @@ func TestInfo(t *testing.T) {
 	if got.Ready || g.Ready || g.Reason != "noproc" || g.Detail == "" {
 		t.Errorf("a server that is not registered: %+v", g)
 	}
-	if g.WorkerFrom != "etcd" || g.WorkerUntil != until.UnixMilli() || g.WorkerLeft <= 0 || g.WorkerLeft > 3600_000 || g.WorkerError != "no answer" {
+	if g.WorkerFrom != "etcd" || g.WorkerUntil != until.UnixMilli() || g.WorkerLeft <= 0 || g.WorkerLeft > 3600_000 ||
+		g.WorkerError != "no answer" {
 		t.Errorf("a worker from etcd: %+v", g)
 	}
 	up := idhttptest.Server(t, "up")

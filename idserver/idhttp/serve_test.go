@@ -231,7 +231,8 @@ func TestStop(t *testing.T) {
 func testStop(t *testing.T, late bool) {
 	answered := make(chan struct{})
 	var log bytes.Buffer
-	s, _, client := server(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, func() error { <-answered; return nil })
+	s, _, client := server(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))},
+		func() error { <-answered; return nil })
 	got := make(chan error)
 	go func() {
 		answer, err := client.Get("http://localhost/readyz")
@@ -308,7 +309,8 @@ func testNoBody(t *testing.T, token, method string) {
 		if token == "" {
 			continue
 		}
-		if answer, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || answer.StatusCode != http.StatusUnauthorized {
+		if answer, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil ||
+			answer.StatusCode != http.StatusUnauthorized {
 			t.Fatalf("%v, %v", answer, err)
 		}
 	}

@@ -43,7 +43,8 @@ func TestState(t *testing.T) {
 			Peers:   func() []Peer { return make100(Peer{"a@\u202eb", at("10.0.0.2:2"), noon.Add(-time.Minute), 90}) },
 		},
 		Generators: []Generator{
-			{Name: "well", Server: &idserver.Server{IDs: past{flakes, noon.Add(-time.Second), noon.Add(2500 * time.Millisecond), nil}}},
+			{Name: "well",
+				Server: &idserver.Server{IDs: past{flakes, noon.Add(-time.Second), noon.Add(2500 * time.Millisecond), nil}}},
 			{Name: "edge", Server: &idserver.Server{IDs: past{flakes, noon.Add(time.Second), noon, nil}}},
 			{Name: "late", Server: &idserver.Server{IDs: past{flakes, noon, noon.Add(-time.Second), flake.ErrClockBackwards}}},
 			{Name: "fresh", Server: &idserver.Server{IDs: past{flakes, time.UnixMilli(0), time.Time{}, nil}}},
@@ -52,7 +53,10 @@ func TestState(t *testing.T) {
 	s.Generators[0].Server.From = func() idserver.Origin {
 		return idserver.Origin{From: "etcd", Until: noon.Add(90 * time.Second), Err: errors.New("no answer")}
 	}
-	s.Generators[1].Server.From = func() idserver.Origin { return idserver.Origin{From: "etcd", Until: noon.Add(-time.Second)} }
+	s.Generators[1].Server.From = func() idserver.Origin {
+		return idserver.Origin{From: "etcd",
+			Until: noon.Add(-time.Second)}
+	}
 	s.Generators[2].Server.From = func() idserver.Origin { return idserver.Origin{From: "interface eth0"} }
 	s.started = noon.Add(-time.Hour)
 	for _, g := range s.Generators[:3] {
@@ -70,20 +74,28 @@ func TestState(t *testing.T) {
 	v := s.state(noon)
 	const who = " Who:[{Name:worker Text:02:fc:00:00:0a:01}]"
 	for i, want := range []string{
-		"{Name:well Format:flake" + who + " From:etcd Until:12:01:30.000 Left:1 min 30 s Err:no answer IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
-			"Last:11:59:59.000 LastAgo:1 s ago Mark:12:00:02.500 MarkAhead:2.5 s ahead Late:false InTrouble:false Track:{Last:0.0 Now:20.0 Mark:70.0}}",
-		"{Name:edge Format:flake" + who + " From:etcd Until:11:59:59.000 Left:0 ms Err: IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
-			"Last:12:00:01.000 LastAgo:ahead of the clock Mark:12:00:00.000 MarkAhead:0.0 s ahead Late:false InTrouble:false Track:{Last:40.0 Now:20.0 Mark:20.0}}",
-		"{Name:late Format:flake" + who + " From:interface eth0 Until: Left: Err: IDs:0 Rate:0 Calls:3 Waits:1,234 Refusals:3 Clock:12:00:00.000 " +
-			"Last:12:00:00.000 LastAgo:0 ms ago Mark:11:59:59.000 MarkAhead:1.0 s behind the clock Late:true InTrouble:true Track:{Last:20.0 Now:20.0 Mark:0.0}}",
-		"{Name:fresh Format:flake" + who + " From: Until: Left: Err: IDs:0 Rate:0 Calls:0 Waits:1,234 Refusals:0 Clock:12:00:00.000 " +
+		"{Name:well Format:flake" + who + " From:etcd Until:12:01:30.000 Left:1 min 30 s Err:no answer IDs:1,001 " +
+			"Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
+			"Last:11:59:59.000 LastAgo:1 s ago Mark:12:00:02.500 MarkAhead:2.5 s ahead Late:false InTrouble:false " +
+			"Track:{Last:0.0 Now:20.0 Mark:70.0}}",
+		"{Name:edge Format:flake" + who + " From:etcd Until:11:59:59.000 Left:0 ms Err: IDs:1,001 Rate:1,001 Calls:3 " +
+			"Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
+			"Last:12:00:01.000 LastAgo:ahead of the clock Mark:12:00:00.000 MarkAhead:0.0 s ahead Late:false InTrouble:false " +
+			"Track:{Last:40.0 Now:20.0 Mark:20.0}}",
+		"{Name:late Format:flake" + who + " From:interface eth0 Until: Left: Err: IDs:0 Rate:0 Calls:3 Waits:1,234 " +
+			"Refusals:3 Clock:12:00:00.000 " +
+			"Last:12:00:00.000 LastAgo:0 ms ago Mark:11:59:59.000 MarkAhead:1.0 s behind the clock Late:true InTrouble:true " +
+			"Track:{Last:20.0 Now:20.0 Mark:0.0}}",
+		"{Name:fresh Format:flake" + who + " From: Until: Left: Err: IDs:0 Rate:0 Calls:0 Waits:1,234 " +
+			"Refusals:0 Clock:12:00:00.000 " +
 			"Last: LastAgo:none yet Mark: MarkAhead: Late:false InTrouble:false Track:{Last:0.0 Now:20.0 Mark:}}",
 	} {
 		if got := fmt.Sprintf("%+v", v.Generators[i]); got != want {
 			t.Errorf("%s\n\twant %s", got, want)
 		}
 	}
-	if status := v.Status(); status != "1 of 4 generators in trouble" || len(v.Troubles) != 1 || v.Troubles[0].What != "the clock is 1m0s behind" {
+	if status := v.Status(); status != "1 of 4 generators in trouble" || len(v.Troubles) != 1 ||
+		v.Troubles[0].What != "the clock is 1m0s behind" {
 		t.Errorf("%s: %+v", status, v.Troubles)
 	}
 	if v.Chart.Rate != "2,002" || v.Chart.Peak != "2,002" || v.Errors.Rate != "10" {
@@ -94,7 +106,8 @@ func TestState(t *testing.T) {
 		Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3", Uptime: "1 h 0 min",
 		Total: "2,002", Received: "1.5 kB", Sent: "15 B",
 		CallsRefused: "5", CallersRefused: "5", Latencies: []latencyState{{"HTTP", "50", "1 ms", "1 ms"}},
-		Peers: []peerState{{`"a@\u202eb"`, "10.0.0.2:2", "1 min 0 s", "2"}, {"idle@b", "10.0.0.2:3", "0 ms", "0"}}, PeerCount: 101, MorePeers: 1,
+		Peers: []peerState{{`"a@\u202eb"`, "10.0.0.2:2", "1 min 0 s", "2"},
+			{"idle@b", "10.0.0.2:3", "0 ms", "0"}}, PeerCount: 101, MorePeers: 1,
 	}
 	if !reflect.DeepEqual(v, want) {
 		t.Errorf("%+v\n\twant %+v", v, want)
@@ -151,7 +164,9 @@ func TestReading(t *testing.T) {
 			"0 time 2026-11-20 21:04:52.979 UTC (1795208692979 ms, 1 d 14 h ago) 64 bits, 0 to 63; " +
 				"1 worker 02:fc:00:00:00:01 (3281355014145) 48 bits, 64 to 111; " +
 				"2 sequence 0 () 16 bits, 112 to 127; ",
-			"flake 0000BCeSOTXmkQcK8Ru83s; base 62 BCeSOTXmkQcK8Ru83s; base 36 2H6MINIPQTSZDOROMXURK; base 16 1A1FAC6C4F302FC000000010000; base 10 33115755318282453239509704310784; uuid 000001a1-fac6-c4f3-02fc-000000010000; crockford 00000T3YP6RKSG5Z0000002000; ",
+			"flake 0000BCeSOTXmkQcK8Ru83s; base 62 BCeSOTXmkQcK8Ru83s; base 36 2H6MINIPQTSZDOROMXURK; base 16 " +
+				"1A1FAC6C4F302FC000000010000; base 10 33115755318282453239509704310784; uuid " +
+				"000001a1-fac6-c4f3-02fc-000000010000; crockford 00000T3YP6RKSG5Z0000002000; ",
 		},
 		{
 			"orders", "911723800210665477", "0c a7 17 f7 3c d3 70 05 ",
@@ -160,8 +175,10 @@ func TestReading(t *testing.T) {
 				"1 datacenter 9 () 5 bits, 42 to 46; " +
 				"2 worker 23 () 5 bits, 47 to 51; " +
 				"3 sequence 5 () 12 bits, 52 to 63; ",
-			"snowflake 911723800210665477; base 62 15LhgmPoGFZ; base 36 6XD743NUHRLX; base 16 CA717F73CD37005; base 10 911723800210665477; " +
-				"crockford 0S9RQYWYD6W05; base32 3jaz6h6pghyf; base36 6xd743nuhrlx; base58 37KkmdM8XfV; base64 OTExNzIzODAwMjEwNjY1NDc3; ",
+			"snowflake 911723800210665477; base 62 15LhgmPoGFZ; base 36 6XD743NUHRLX; base 16 CA717F73CD37005; base " +
+				"10 911723800210665477; " +
+				"crockford 0S9RQYWYD6W05; base32 3jaz6h6pghyf; base36 6xd743nuhrlx; base58 37KkmdM8XfV; base64 " +
+				"OTExNzIzODAwMjEwNjY1NDc3; ",
 		},
 		{
 			"events", "9q6uqblq2622g22b", "3e 09 cc 26 78 01 00 07 00 09 ",
@@ -171,7 +188,8 @@ func TestReading(t *testing.T) {
 				"2 meta 1 () 8 bits, 40 to 47; " +
 				"3 partition 7 () 16 bits, 48 to 63; " +
 				"4 sequence 9 () 16 bits, 64 to 79; ",
-			"sno 9q6uqblq2622g22b; base 62 1So1vPrwGsKOnB; base 36 1BPGLD2D4SUIVWG9; base 16 3E09CC26780100070009; base 10 292967453211759932276745; crockford 7R4WR9KR0400E009; ",
+			"sno 9q6uqblq2622g22b; base 62 1So1vPrwGsKOnB; base 36 1BPGLD2D4SUIVWG9; base 16 3E09CC26780100070009; base 10 " +
+				"292967453211759932276745; crockford 7R4WR9KR0400E009; ",
 		},
 	} {
 		g := &inspecting(tt.generator).Generators[0]
@@ -203,7 +221,8 @@ func TestReading(t *testing.T) {
 			fmt.Fprintf(&texts, "%s %s; ", l.Name, l.Text)
 		}
 		for _, got := range [][2]string{
-			{octets.String(), tt.octets}, {fmt.Sprint(places), fmt.Sprint(tt.places)}, {fields.String(), tt.fields}, {texts.String(), tt.texts},
+			{octets.String(), tt.octets}, {fmt.Sprint(places), fmt.Sprint(tt.places)}, {fields.String(), tt.fields},
+			{texts.String(), tt.texts},
 		} {
 			if got[0] != got[1] {
 				t.Errorf("%s: %s\n\twant %s", tt.id, got[0], got[1])

@@ -75,7 +75,8 @@ func TestFromErlang(t *testing.T) {
 		ok         bool
 	}{
 		{"<<0,255>>", "\x00\xff", true}, {"<<1, 2>>", "\x01\x02", true},
-		{"<<256>>", "", false}, {"<<>>", "", false}, {"<<1,>>", "", false}, {"<<1", "", false}, {"1>>", "", false}, {"1", "", false},
+		{"<<256>>", "", false}, {"<<>>", "", false}, {"<<1,>>", "", false}, {"<<1", "", false}, {"1>>", "", false},
+		{"1", "", false},
 	} {
 		if got, ok := fromErlang(tt.text); got != tt.want || ok != tt.ok {
 			t.Errorf("%s: %q, %t", tt.text, got, ok)
@@ -117,7 +118,8 @@ func TestRead(t *testing.T) {
 
 // Only the given base is tried, unless it must be guessed. Usual bases come first.
 func TestBases(t *testing.T) {
-	flakes, snowflakes := Maker{Format: formats.KindOf("flake").Format(nil)}, Maker{Format: formats.SnowflakeFormat(snowflake.Twitter)}
+	flakes := Maker{Format: formats.KindOf("flake").Format(nil)}
+	snowflakes := Maker{Format: formats.SnowflakeFormat(snowflake.Twitter)}
 	for _, tt := range []struct {
 		of    Maker
 		text  string
@@ -130,7 +132,8 @@ func TestBases(t *testing.T) {
 		{flakes, "BCeaFUnvigQXG3iGuW", 61, false, "base 61"},
 		{flakes, "<<0,0,1,161,251,23,88,123,122,0,120,255,227,212,0,0>>", 16, false, ""},
 		{flakes, "<<0,0,1,161,251,23,88,123>>", formats.Canonical, true, ""},
-		{snowflakes, "<<49,56,56,56,57,52,52,54,55,49,53,55,57,48,55,56,57,55,56>>", formats.Canonical, true, ""}, // the bytes of its text
+		// The bytes of its text.
+		{snowflakes, "<<49,56,56,56,57,52,52,54,55,49,53,55,57,48,55,56,57,55,56>>", formats.Canonical, true, ""},
 		{snowflakes, "MTg4ODk0NDY3MTU3OTA3ODk3OA==", formats.Canonical, true, "base64"},
 		{snowflakes, "1MDQ15ETW0400", formats.Canonical, true, "crockford, base 37"},
 		{snowflakes, "1MDQ15ETW0400", formats.Canonical, false, ""}, // 13 digits could be in another base
@@ -158,7 +161,8 @@ func TestWorkers(t *testing.T) {
 	for _, worker := range []uint64{0, 3, 5, 3 << 5, 3<<5 | 5} {
 		all = append(all, Maker{Format: format, Worker: func() uint64 { return worker }})
 	}
-	if found := Read(all, id.String(), formats.Canonical, false, noon); len(found) != len(all) || found[0].Maker != len(all)-1 {
+	if found := Read(all, id.String(), formats.Canonical, false, noon); len(found) != len(all) ||
+		found[0].Maker != len(all)-1 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -177,7 +181,8 @@ func TestOthers(t *testing.T) {
 		want   string
 	}{
 		{at("62", 1, 1, 62, 5), []Reading{
-			at("once more", 1, 1, 36, 6), at("as likely", 1, 1, 36, 5), at("another id", 2, 1, 36, 6), at("another time", 1, 2, 36, 6),
+			at("once more", 1, 1, 36, 6), at("as likely", 1, 1, 36, 5), at("another id", 2, 1, 36,
+				6), at("another time", 1, 2, 36, 6),
 		}, "as likely, another id, another time"},
 		{canonical, []Reading{
 			at("digits", 2, 2, 62, foreign), at("own digits", 2, 2, 62, own), at("own text", 2, 2, formats.Canonical, foreign),
@@ -186,7 +191,8 @@ func TestOthers(t *testing.T) {
 		{at("62", 1, 1, 62, 5), []Reading{
 			at("1", 2, 1, 2, 6), at("2", 3, 1, 3, 6), at("3", 4, 1, 4, 6), at("4", 5, 1, 5, 6), at("5", 6, 1, 6, 6),
 		}, "1, 2, 3, 4"},
-		{canonical, []Reading{{As: "unlikely", ID: formats.Number{Lo: 2}, Base: formats.Canonical}, at("behind it", 2, 2, 62, own)}, ""},
+		{canonical, []Reading{{As: "unlikely", ID: formats.Number{Lo: 2}, Base: formats.Canonical},
+			at("behind it", 2, 2, 62, own)}, ""},
 	} {
 		var as []string
 		for _, o := range Others(append([]Reading{tt.best}, tt.others...), 0) {
@@ -204,14 +210,18 @@ func TestTexts(t *testing.T) {
 		text, want string
 	}{
 		{formats.KindOf("flake").Format(nil), "0000BCeaFSZg0hpyLH1rPs", "flake 0000BCeaFSZg0hpyLH1rPs, " +
-			"base 62 BCeaFSZg0hpyLH1rPs, base 36 2H6MUW586MUK3V4RQODFK, base 16 1A1FB17587B7A0078FFE3D40000, base 10 33115852729053228698336880754688, " +
+			"base 62 BCeaFSZg0hpyLH1rPs, base 36 2H6MUW586MUK3V4RQODFK, base 16 1A1FB17587B7A0078FFE3D40000, base 10 " +
+			"33115852729053228698336880754688, " +
 			"uuid 000001a1-fb17-587b-7a00-78ffe3d40000, crockford 00000T3YRQB1XQM03RZZHX8000"},
-		{formats.KindOf("uuidv7").Format(nil), "018bcfe5-6800-702a-8080-00000000491e", "uuidv7 018bcfe5-6800-702a-8080-00000000491e, " +
-			"base 62 2usyDNX9ILxbY09JFViVK, base 36 3AMO4VRPSF6YYYT3KQYCAASE, base 16 18BCFE56800702A808000000000491E, base 10 2055173893345399286069232529938860318, " +
-			"crockford 01HF7YAT00E0N8100000000J8Y"},
+		{formats.KindOf("uuidv7").Format(nil), "018bcfe5-6800-702a-8080-00000000491e",
+			"uuidv7 018bcfe5-6800-702a-8080-00000000491e, " +
+				"base 62 2usyDNX9ILxbY09JFViVK, base 36 3AMO4VRPSF6YYYT3KQYCAASE, base 16 18BCFE56800702A808000000000491E, base " +
+				"10 2055173893345399286069232529938860318, " +
+				"crockford 01HF7YAT00E0N8100000000J8Y"},
 		{formats.SnowflakeFormat(snowflake.Twitter), "1888944671579078978", "snowflake 1888944671579078978, " +
 			"base 62 2FXNyECjh22, base 36 ECNB02FK1OAQ, base 16 1A36E12BB5D68142, base 10 1888944671579078978, " +
-			"crockford 1MDQ15ETXD0A2, base32 bwpzbfq47pykn, base36 ecnb02fk1oaq, base58 5oj7rrjit4y, base64 MTg4ODk0NDY3MTU3OTA3ODk3OA=="},
+			"crockford 1MDQ15ETXD0A2, base32 bwpzbfq47pykn, base36 ecnb02fk1oaq, base58 5oj7rrjit4y, base64 " +
+			"MTg4ODk0NDY3MTU3OTA3ODk3OA=="},
 	} {
 		id, err := tt.format.Parse(tt.text, formats.Canonical)
 		if err != nil {
@@ -230,7 +240,8 @@ func TestTexts(t *testing.T) {
 // A time beyond the year 9999 has no text, a worker's number is written as a MAC address, and bits
 // count from 0.
 func TestFields(t *testing.T) {
-	for text, want := range map[string]string{"0000e677-d21f-dbff-0000-000000000000": "9999-12-31T23:59:59.999Z", "0000e677-d21f-dc00-0000-000000000000": ""} {
+	for text, want := range map[string]string{"0000e677-d21f-dbff-0000-000000000000": "9999-12-31T23:59:59.999Z",
+		"0000e677-d21f-dc00-0000-000000000000": ""} {
 		id, err := formats.KindOf("flake").Format(nil).Parse(text, formats.Canonical)
 		if got := PartsOf(formats.KindOf("flake").Format(nil), id).Time; got != want || err != nil {
 			t.Errorf("%s: %s, %v", text, got, err)
@@ -242,7 +253,8 @@ func TestFields(t *testing.T) {
 	}{
 		{formats.Field{Name: "sequence", Value: 3, Offset: 112, Width: 16}, "3", "", "16 bits, 112 to 127"},
 		{formats.Field{Name: "worker", Value: 10, Offset: 64, Width: 48}, "00:00:00:00:00:0a", "10", "48 bits, 64 to 111"},
-		{formats.Field{Name: "worker", Value: 0x02fc00000a01, Offset: 64, Width: 48}, "02:fc:00:00:0a:01", "3281355016705", "48 bits, 64 to 111"},
+		{formats.Field{Name: "worker", Value: 0x02fc00000a01, Offset: 64, Width: 48}, "02:fc:00:00:0a:01", "3281355016705",
+			"48 bits, 64 to 111"},
 	} {
 		if value, note := Value(tt.field, noon); value != tt.value || note != tt.note || Bits(tt.field) != tt.bits {
 			t.Errorf("%s: %s, %s, %s", tt.field.Name, value, note, Bits(tt.field))
@@ -257,7 +269,8 @@ func TestPartsOf(t *testing.T) {
 	}
 	got, err := json.Marshal(PartsOf(formats.KindOf("sno").Format(nil), id))
 	const want = `{"id":"9q6uqblq2622g22b","format":"sno","time":"2026-11-20T21:04:52.976Z","fields":[` +
-		`{"name":"time","value":"1795208692976","offset":0,"width":39},{"name":"tick_tock","value":"0","offset":39,"width":1},` +
+		`{"name":"time","value":"1795208692976","offset":0,"width":39},` +
+		`{"name":"tick_tock","value":"0","offset":39,"width":1},` +
 		`{"name":"meta","value":"1","offset":40,"width":8},{"name":"partition","value":"7","offset":48,"width":16},` +
 		`{"name":"sequence","value":"9","offset":64,"width":16}]}`
 	if err != nil || string(got) != want {

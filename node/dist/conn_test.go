@@ -162,7 +162,8 @@ func TestEndHoldsNothing(t *testing.T) {
 			r.tell(large)
 		}
 		synctest.Wait()
-		if in, out, watches := c.in.account.taken, c.out.account.taken, c.watches.account.taken; in == 0 || out == 0 || watches == 0 {
+		if in, out, watches := c.in.account.taken, c.out.account.taken, c.watches.account.taken; in == 0 || out == 0 ||
+			watches == 0 {
 			t.Errorf("%d, %d and %d bytes are held for input, output and watches, want some for each", in, out, watches)
 		}
 		r.close()

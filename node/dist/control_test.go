@@ -35,16 +35,17 @@ func TestIllFormedIsDropped(t *testing.T) {
 		"beyond 63 bits":         {raw("p\x83h\x01n\x09\x00123456789"), ""},
 		"count beyond the end":   {raw("p\x83i\xff\xff\xff\xffa\x01"), ""},
 		"no elements":            {raw("p\x83h\x00a0"), "has 0 elements: must have 1 to 7"}, // {} followed by an operation
-		"too many elements":      {frame(append(regSend, ours, ours, ours, ours), atom), "message 6 has 8 elements: must have 1 to 7"},
-		"one too many":           {frame(append(regSend, etf.Atom("x")), atom), "message 6 has 5 elements: must have 4"},
-		"one too few":            {frame(regSend[:3], atom), ""},
-		"no message":             {frame(regSend), ""},
-		"message cut":            {cut(frame(regSend, external(etf.String("abc")))), ""},
-		"message unknown":        {frame(regSend, []byte{200, 1, 2}), ""},
-		"message compressed":     {frame(regSend, []byte{byte(etf.CompressedExt), 0, 0, 0, 1, 0}), ""},
-		"message twice":          {frame(regSend, atom, atom), ""},
-		"item an integer":        {frame(etf.Tuple{number(wire.OpMonitorP), theirs, int64(1), ref3}), ""},
-		"link to a reference":    {frame(etf.Tuple{number(wire.OpLink), theirs, ref3}), ""},
+		"too many elements": {frame(append(regSend, ours, ours, ours, ours), atom),
+			"message 6 has 8 elements: must have 1 to 7"},
+		"one too many":        {frame(append(regSend, etf.Atom("x")), atom), "message 6 has 5 elements: must have 4"},
+		"one too few":         {frame(regSend[:3], atom), ""},
+		"no message":          {frame(regSend), ""},
+		"message cut":         {cut(frame(regSend, external(etf.String("abc")))), ""},
+		"message unknown":     {frame(regSend, []byte{200, 1, 2}), ""},
+		"message compressed":  {frame(regSend, []byte{byte(etf.CompressedExt), 0, 0, 0, 1, 0}), ""},
+		"message twice":       {frame(regSend, atom, atom), ""},
+		"item an integer":     {frame(etf.Tuple{number(wire.OpMonitorP), theirs, int64(1), ref3}), ""},
+		"link to a reference": {frame(etf.Tuple{number(wire.OpLink), theirs, ref3}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {

@@ -55,7 +55,8 @@ func otpCall(request etf.Term) [][]byte {
 }
 
 func regSend(tag, request etf.Term) []byte {
-	return frame(etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, external(callTerm(tag, request)))
+	return frame(etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")},
+		external(callTerm(tag, request)))
 }
 
 func callTerm(tag, request etf.Term) etf.Term {

@@ -246,7 +246,8 @@ func TestManyFrames(t *testing.T) {
 			t.Errorf("%d writes for %d answers", writes, n)
 		}
 		in, out := r.conn.Octets()
-		if wantIn, wantOut := len(bytes.Join(calls, nil)), len(bytes.Join(answers, nil)); int(in) != wantIn || int(out) != wantOut {
+		if wantIn, wantOut := len(bytes.Join(calls, nil)), len(bytes.Join(answers, nil)); int(in) != wantIn ||
+			int(out) != wantOut {
 			t.Errorf("%d bytes in and %d out, want %d and %d", in, out, wantIn, wantOut)
 		}
 	})

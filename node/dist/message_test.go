@@ -17,9 +17,10 @@ func TestAnswer(t *testing.T) {
 		alias []byte
 		want  []byte
 	}{
-		"alias":         {flags, []byte(ref5), frame(etf.Tuple{number(wire.OpAliasSend), self, ref5}, hello)},
-		"no alias":      {flags, nil, frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), theirs}, hello)},
-		"no alias flag": {flags &^ handshake.Alias, []byte(ref5), frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), theirs}, hello)},
+		"alias":    {flags, []byte(ref5), frame(etf.Tuple{number(wire.OpAliasSend), self, ref5}, hello)},
+		"no alias": {flags, nil, frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), theirs}, hello)},
+		"no alias flag": {flags &^ handshake.Alias, []byte(ref5),
+			frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), theirs}, hello)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, test.flags, func(t *testing.T, r *rig) {

@@ -387,7 +387,8 @@ func TestSpareOutput(t *testing.T) {
 		if test.kept {
 			want = test.size
 		}
-		if err := o.flush(); err != nil || cap(o.buf) != want || o.kept.taken < want-ownSpare || want == 0 && o.kept.taken > 0 {
+		if err := o.flush(); err != nil || cap(o.buf) != want || o.kept.taken < want-ownSpare ||
+			want == 0 && o.kept.taken > 0 {
 			t.Errorf("%s: %v, %d bytes are kept, %d counted", name, err, cap(o.buf), o.kept.taken)
 		}
 	}

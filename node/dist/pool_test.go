@@ -27,7 +27,8 @@ func TestAccount(t *testing.T) {
 			}
 			const step = accountStep
 			var p pool
-			a, b := account{memory: newMemory(&p), own: step, spare: spare}, account{memory: newMemory(&p), own: step, spare: spare}
+			a, b := account{memory: newMemory(&p), own: step, spare: spare}, account{memory: newMemory(&p),
+				own: step, spare: spare}
 			for i, s := range []struct {
 				account *account
 				hold    int

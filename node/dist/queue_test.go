@@ -325,7 +325,8 @@ func TestQueueEnding(t *testing.T) {
 	l := c.queues.all.all["key"]
 	for range 2 {
 		c.queues.grow(queuedSize)
-		l.waiting = append(l.waiting, waiter{size: queuedSize, serve: func() { t.Error("a message is handled after the end") }})
+		l.waiting = append(l.waiting,
+			waiter{size: queuedSize, serve: func() { t.Error("a message is handled after the end") }})
 	}
 	c.cancel(errClosed)
 	close(gate)
@@ -568,7 +569,8 @@ func TestLargeAnswersEnd(t *testing.T) {
 		synctest.Wait()
 		r.close()
 		r.proto.Wait()
-		if got := log.take(); !strings.HasPrefix(got, "begin\n") || strings.Count(got, "done") != strings.Count(got, "begin") {
+		if got := log.take(); !strings.HasPrefix(got, "begin\n") ||
+			strings.Count(got, "done") != strings.Count(got, "begin") {
 			t.Errorf("logged %q", got)
 		}
 		if got := r.proto.pool.held.Load(); got != 0 {

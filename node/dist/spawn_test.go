@@ -34,9 +34,11 @@ func TestSpawnRefused(t *testing.T) {
 		{"another arity", f("m", int64(1)), external(etf.List{int64(1), int64(2)}), none, "badarg"},
 		{"a negative arity", f("m", int64(-1)), one, none, "badarg"},
 		{"another arity, options not a list", f("m", int64(2)), one, etf.Atom("link"), "badarg"},
-		{"long, options not a list", f("m", int64(1)), external(etf.List{make([]byte, MaxArguments)}), etf.Atom("link"), "system_limit"},
+		{"long, options not a list", f("m", int64(1)), external(etf.List{make([]byte, MaxArguments)}), etf.Atom("link"),
+			"system_limit"},
 		{"not an option", f("m", int64(1)), one, etf.List{etf.Atom("bad")}, "badopt"},
-		{"not an option, long", f("m", int64(1)), external(etf.List{make([]byte, 2*ownArguments)}), etf.List{etf.Atom("bad")}, "badopt"},
+		{"not an option, long", f("m", int64(1)), external(etf.List{make([]byte, 2*ownArguments)}),
+			etf.List{etf.Atom("bad")}, "badopt"},
 		{"options not a list", f("m", int64(1)), one, etf.Atom("link"), "badopt"},
 		{"a bad value", f("m", int64(1)), one, etf.List{etf.Tuple{etf.Atom("priority"), etf.Atom("x")}}, "badopt"},
 		{"refused", f("not", int64(1)), one, none, "undef"},
@@ -86,9 +88,10 @@ func TestSpawned(t *testing.T) {
 		"alone":     {etf.List{}, "f", 0, nil},
 		"linked":    {etf.List{etf.Atom("link")}, "f", spawnedLink, args},
 		"monitored": {etf.List{etf.Atom("monitor")}, "f", spawnedMonitor, args},
-		"both":      {etf.List{etf.Atom("link"), etf.Tuple{etf.Atom("monitor"), etf.List{}}}, "f", spawnedLink | spawnedMonitor, args},
-		"a fault":   {etf.List{etf.Atom("monitor")}, "fault", spawnedMonitor, etf.Atom("killed")},
-		"no term":   {etf.List{etf.Atom("monitor")}, "noterm", spawnedMonitor, etf.Atom("badarg")},
+		"both": {etf.List{etf.Atom("link"), etf.Tuple{etf.Atom("monitor"), etf.List{}}}, "f",
+			spawnedLink | spawnedMonitor, args},
+		"a fault": {etf.List{etf.Atom("monitor")}, "fault", spawnedMonitor, etf.Atom("killed")},
+		"no term": {etf.List{etf.Atom("monitor")}, "noterm", spawnedMonitor, etf.Atom("badarg")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {

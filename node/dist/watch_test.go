@@ -377,7 +377,8 @@ func TestWatchAccounts(t *testing.T) {
 			for i := range all {
 				w := &all[i]
 				held := w.monitors.idle() + w.links.idle()
-				for _, s := range slices.Concat(w.spares, slices.Collect(maps.Values(w.monitors.all)), slices.Collect(maps.Values(w.links.all))) {
+				for _, s := range slices.Concat(w.spares, slices.Collect(maps.Values(w.monitors.all)),
+					slices.Collect(maps.Values(w.links.all))) {
 					held += s.size()
 				}
 				if w.account.taken+ownWatches < held || w.account.taken > held+2*accountStep {

@@ -212,7 +212,8 @@ func TestStopLogsOtherNodes(t *testing.T) {
 		}
 		k.Close()
 		want := len(others) > 0
-		if got := log.String(); strings.Contains(got, `nodes="[another other]"`) != want || strings.Contains(got, "WARN") != want {
+		if got := log.String(); strings.Contains(got, `nodes="[another other]"`) != want ||
+			strings.Contains(got, "WARN") != want {
 			t.Errorf("%q: logged %q", others, got)
 		}
 	}

@@ -155,7 +155,8 @@ func TestBadRequestsCloseTheConnection(t *testing.T) {
 
 func TestByteEndsRegistration(t *testing.T) {
 	s, addr := startServer(t, anyPort, nil)
-	if got := talk(t, addr, frame("x\x00\x01M\x00\x00\x06\x00\x05\x00\x01a\x00\x00")+"?"); !strings.HasPrefix(got, "v\x00") {
+	if got := talk(t, addr,
+		frame("x\x00\x01M\x00\x00\x06\x00\x05\x00\x01a\x00\x00")+"?"); !strings.HasPrefix(got, "v\x00") {
 		t.Errorf("answer %q", got)
 	}
 	await(t, "unregistered", func() bool { return len(s.nodes()) == 0 })

@@ -14,7 +14,8 @@ func TestDecodeLimits(t *testing.T) {
 		return append(AppendTupleHeader(nil, n), bytes.Repeat([]byte("j"), n)...)
 	}
 	integer := func(n int) []byte {
-		return append([]byte{byte(LargeBigExt), byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n), 0}, bytes.Repeat([]byte{1}, n)...)
+		return append([]byte{byte(LargeBigExt), byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n), 0},
+			bytes.Repeat([]byte{1}, n)...)
 	}
 	for _, test := range []struct {
 		name string
@@ -25,7 +26,8 @@ func TestDecodeLimits(t *testing.T) {
 		{"depth", nested(MaxDepth + 1), "etf: byte 1024: NIL_EXT: nested deeper than 512"},
 		{"elements", elements(MaxElements), ""},
 		{"elements", elements(MaxElements + 1), "etf: byte 0: LARGE_TUPLE_EXT: more than 131072 elements"},
-		{"elements of several", append([]byte("h\x02"), append(elements(MaxElements/2), elements(MaxElements/2)...)...), "etf: byte 65543: LARGE_TUPLE_EXT: more than 131072 elements"},
+		{"elements of several", append([]byte("h\x02"), append(elements(MaxElements/2), elements(MaxElements/2)...)...),
+			"etf: byte 65543: LARGE_TUPLE_EXT: more than 131072 elements"},
 		{"integer", integer(MaxIntegerBytes), ""},
 		{"integer", integer(MaxIntegerBytes + 1), "etf: byte 0: LARGE_BIG_EXT: integer of more than 8192 bytes"},
 	} {
@@ -118,7 +120,8 @@ func TestIdentifiers(t *testing.T) {
 		if _, n, _ := PidParts([]byte(bad)); Pid(bad).Node() != "" || n != 0 || len(Ref(bad).Words()) != 0 {
 			t.Errorf("%q is accepted as an identifier", bad)
 		}
-		for _, s := range []string{Pid(bad).String(), Ref(bad).String(), Port(bad).String(), Fun(bad).String(), Export(bad).String()} {
+		for _, s := range []string{Pid(bad).String(), Ref(bad).String(), Port(bad).String(), Fun(bad).String(),
+			Export(bad).String()} {
 			if !strings.HasPrefix(s, "#Error<") {
 				t.Errorf("%q prints as %s", bad, s)
 			}

@@ -81,7 +81,8 @@ func FuzzDecode(f *testing.F) {
 		if twice, err := Append(nil, again, AllCaps); err != nil || !bytes.Equal(twice, external) {
 			t.Fatalf("%x is encoded again as %x, %v", external, twice, err)
 		}
-		if old, err := Append(nil, term, Caps{MapTag: true, BitBinaries: true, ExportPtrTag: true}); err == nil && wellFormed(old) != nil {
+		if old, err := Append(nil, term, Caps{MapTag: true, BitBinaries: true, ExportPtrTag: true}); err == nil &&
+			wellFormed(old) != nil {
 			t.Fatalf("the form for old peers is malformed: %x: %v", old, wellFormed(old))
 		}
 	})

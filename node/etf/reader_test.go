@@ -57,7 +57,8 @@ func TestReaderParsesCall(t *testing.T) {
 }
 
 func TestReaderValues(t *testing.T) {
-	for _, n := range []int64{0, 1, 255, 256, -1, math.MaxInt32, math.MaxInt32 + 1, math.MinInt32, math.MinInt32 - 1, math.MaxInt64, math.MinInt64} {
+	for _, n := range []int64{0, 1, 255, 256, -1, math.MaxInt32, math.MaxInt32 + 1, math.MinInt32, math.MinInt32 - 1,
+		math.MaxInt64, math.MinInt64} {
 		r := NewReader(AppendInt(nil, n))
 		if got := r.Int(); got != n || r.Finish() != nil {
 			t.Errorf("Int: %d, %v, want %d", got, r.Err(), n)
@@ -108,15 +109,20 @@ func TestReaderErrors(t *testing.T) {
 		{"string", "j", func(r *Reader) { r.StringExt() }, "etf: byte 0: NIL_EXT: not a string"},
 		{"atom", "j", func(r *Reader) { r.Atom() }, "etf: byte 0: NIL_EXT: not an atom"},
 		{"int", "j", func(r *Reader) { r.Int() }, "etf: byte 0: NIL_EXT: not an integer"},
-		{"int of 2^63", "n\x08\x00\x00\x00\x00\x00\x00\x00\x00\x80", func(r *Reader) { r.Int() }, "etf: byte 0: SMALL_BIG_EXT: integer out of range"},
-		{"int of -2^63-1", "n\x08\x01\x01\x00\x00\x00\x00\x00\x00\x80", func(r *Reader) { r.Int() }, "etf: byte 0: SMALL_BIG_EXT: integer out of range"},
-		{"uint64 of 2^64", "n\x09\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01", func(r *Reader) { r.Uint64() }, "etf: byte 0: SMALL_BIG_EXT: integer out of range"},
-		{"uint64 of -1", "b\xff\xff\xff\xff", func(r *Reader) { r.Uint64() }, "etf: byte 0: INTEGER_EXT: integer out of range"},
+		{"int of 2^63", "n\x08\x00\x00\x00\x00\x00\x00\x00\x00\x80", func(r *Reader) { r.Int() },
+			"etf: byte 0: SMALL_BIG_EXT: integer out of range"},
+		{"int of -2^63-1", "n\x08\x01\x01\x00\x00\x00\x00\x00\x00\x80", func(r *Reader) { r.Int() },
+			"etf: byte 0: SMALL_BIG_EXT: integer out of range"},
+		{"uint64 of 2^64", "n\x09\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01", func(r *Reader) { r.Uint64() },
+			"etf: byte 0: SMALL_BIG_EXT: integer out of range"},
+		{"uint64 of -1", "b\xff\xff\xff\xff", func(r *Reader) { r.Uint64() },
+			"etf: byte 0: INTEGER_EXT: integer out of range"},
 		{"pid", "j", func(r *Reader) { r.Pid() }, "etf: byte 0: NIL_EXT: not a pid"},
 		{"reference", "j", func(r *Reader) { r.Ref() }, "etf: byte 0: NIL_EXT: not a reference"},
 		{"pid of no node", "Xj", func(r *Reader) { r.Pid() }, "etf: byte 1: NIL_EXT: not an atom"},
 		{"pid cut", "Xw\x01a\x00", func(r *Reader) { r.Pid() }, "etf: byte 0: NEW_PID_EXT: truncated"},
-		{"second element", "h\x02a\x01w\x05a", func(r *Reader) { r.Tuple(); r.Int(); r.Atom() }, "etf: byte 4: SMALL_ATOM_UTF8_EXT: truncated"},
+		{"second element", "h\x02a\x01w\x05a", func(r *Reader) { r.Tuple(); r.Int(); r.Atom() },
+			"etf: byte 4: SMALL_ATOM_UTF8_EXT: truncated"},
 	} {
 		r := NewReader([]byte(test.src))
 		test.read(&r)
@@ -133,7 +139,8 @@ func TestFirstFailureSticks(t *testing.T) {
 	first := r.Err()
 	r.Version()
 	r.Nil()
-	got := []any{r.Tuple(), r.ListHeader(), r.Map(), len(r.Atom()), r.Int(), r.Uint64(), len(r.Raw()), len(r.Pid()), len(r.Ref()), len(r.Binary()), len(r.Rest()), r.Peek()}
+	got := []any{r.Tuple(), r.ListHeader(), r.Map(), len(r.Atom()), r.Int(), r.Uint64(), len(r.Raw()), len(r.Pid()),
+		len(r.Ref()), len(r.Binary()), len(r.Rest()), r.Peek()}
 	for i, v := range []any{0, 0, 0, 0, int64(0), uint64(0), 0, 0, 0, 0, 0, Tag(0)} {
 		if got[i] != v {
 			t.Errorf("%d: %v after a failure", i, got[i])

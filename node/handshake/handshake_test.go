@@ -273,11 +273,13 @@ func TestAlive(t *testing.T) {
 			t.Errorf("answer %s: %+v", answer, accepted)
 		}
 	}
-	if accepted, started := shake(alive, with(Options{Node: here, Cookie: cookie})); accepted.err != nil || started.err != nil {
+	if accepted, started := shake(alive, with(Options{Node: here, Cookie: cookie})); accepted.err != nil ||
+		started.err != nil {
 		t.Errorf("Start: %v, %v", accepted.err, started.err)
 	}
 	keep := with(Options{Node: here, Cookie: cookie, Alive: func() Status { return StatusFalse }})
-	if accepted, started := shake(alive, keep); !errors.Is(accepted.err, ErrRefused) || !errors.Is(started.err, ErrSimultaneous) {
+	if accepted, started := shake(alive, keep); !errors.Is(accepted.err, ErrRefused) ||
+		!errors.Is(started.err, ErrSimultaneous) {
 		t.Errorf("Start: %v, %v", accepted.err, started.err)
 	}
 }
@@ -292,7 +294,8 @@ func TestAdmit(t *testing.T) {
 			asked = peer.Node
 			return status
 		}
-		accepted, started := shake(Options{Node: there, Cookie: cookie, Admit: admit}, with(Options{Node: here, Cookie: cookie}))
+		accepted, started := shake(Options{Node: there, Cookie: cookie, Admit: admit},
+			with(Options{Node: here, Cookie: cookie}))
 		if asked != here {
 			t.Errorf("Admit was called with %q", asked)
 		}
@@ -381,7 +384,8 @@ func TestNoRandomness(t *testing.T) {
 	if accepted.err != io.ErrUnexpectedEOF {
 		t.Errorf("accepted %+v", accepted)
 	}
-	_, started := shake(Options{Node: there, Cookie: cookie}, with(Options{Node: here, Cookie: cookie, Rand: strings.NewReader("")}))
+	_, started := shake(Options{Node: there, Cookie: cookie},
+		with(Options{Node: here, Cookie: cookie, Rand: strings.NewReader("")}))
 	if started.err != io.EOF {
 		t.Errorf("started %+v", started)
 	}

@@ -23,7 +23,8 @@ var messages = []struct {
 	{Name{6, 0x123456789, 0xcafe, "a@b"}, "N\x00\x00\x00\x01\x23\x45\x67\x89\x00\x00\xca\xfe\x00\x03a@b", decodeAs[Name]},
 	{Name{5, 0x4dbc, 0, "a@b"}, "n\x00\x05\x00\x00\x4d\xbca@b", decodeAs[Name]},
 	{Name{6, NameMe, 1, "host"}, "N\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x01\x00\x04host", decodeAs[Name]},
-	{Challenge{6, Alias, 0xdeadbeef, 7, "é@b"}, "N\x00\x00\x00\x08\x00\x00\x00\x00\xde\xad\xbe\xef\x00\x00\x00\x07\x00\x04é@b", decodeAs[Challenge]},
+	{Challenge{6, Alias, 0xdeadbeef, 7, "é@b"},
+		"N\x00\x00\x00\x08\x00\x00\x00\x00\xde\xad\xbe\xef\x00\x00\x00\x07\x00\x04é@b", decodeAs[Challenge]},
 	{Challenge{5, 0x4dbc, 0xdeadbeef, 0, "a@b"}, "n\x00\x05\x00\x00\x4d\xbc\xde\xad\xbe\xefa@b", decodeAs[Challenge]},
 	{StatusOK, "sok", decodeAs[Status]},
 	{StatusOKSimultaneous, "sok_simultaneous", decodeAs[Status]},
@@ -33,7 +34,8 @@ var messages = []struct {
 	{StatusTrue, "strue", decodeAs[Status]},
 	{StatusFalse, "sfalse", decodeAs[Status]},
 	{Complement{0xd, 0xcafe}, "c\x00\x00\x00\x0d\x00\x00\xca\xfe", decodeAs[Complement]},
-	{Reply{0xca3909e0, Digest{0: 1, 15: 2}}, "r\xca\x39\x09\xe0\x01" + strings.Repeat("\x00", 14) + "\x02", decodeAs[Reply]},
+	{Reply{0xca3909e0, Digest{0: 1, 15: 2}}, "r\xca\x39\x09\xe0\x01" + strings.Repeat("\x00", 14) + "\x02",
+		decodeAs[Reply]},
 	{Ack{Digest{0: 1, 15: 2}}, "a\x01" + strings.Repeat("\x00", 14) + "\x02", decodeAs[Ack]},
 	{named{"A@b", 7}, "snamed:\x00\x03A@b\x00\x00\x00\x07", nil},
 }
@@ -99,7 +101,8 @@ func TestErrors(t *testing.T) {
 		{new(Name), "N" + flags + "\x00\x00\x00\x07\x00\x04a@b", "send_name: name of 4 bytes, but only 3 left"},
 		{new(Challenge), "n\x00\x05\x00\x00\x4d\xbc\x00\x00\x00\x01", `node name "": must be name@host`},
 		{new(Challenge), "N" + flags + "\x00\x00\x00\x01\x00\x00\x00\x07\x00\x00", `node name "": must be name@host`},
-		{new(Challenge), "N" + flags + "\x00\x00\x00\x01\x00\x00\x00\x07\x00\x04a@b", "challenge: name of 4 bytes, but only 3 left"},
+		{new(Challenge), "N" + flags + "\x00\x00\x00\x01\x00\x00\x00\x07\x00\x04a@b",
+			"challenge: name of 4 bytes, but only 3 left"},
 	} {
 		if err := test.message.Decode([]byte(test.src)); err == nil || !strings.HasSuffix(err.Error(), test.want) {
 			t.Errorf("%q: %v, want %s", test.src, err, test.want)

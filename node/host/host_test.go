@@ -34,8 +34,10 @@ func TestOf(t *testing.T) {
 
 func TestIsLoopback(t *testing.T) {
 	for name, want := range map[string]bool{
-		"localhost": true, "LocalHost.localdomain": true, "127.0.0.1": true, "127.0.1.1": true, "::1": true, "::ffff:127.0.0.1": true,
-		"": false, "0.0.0.0": false, "::": false, "myhost": false, "localhost.example": false, "128.0.0.1": false,
+		"localhost": true, "LocalHost.localdomain": true, "127.0.0.1": true, "127.0.1.1": true, "::1": true,
+		"::ffff:127.0.0.1": true,
+		"":                 false, "0.0.0.0": false, "::": false, "myhost": false, "localhost.example": false,
+		"128.0.0.1": false,
 	} {
 		if IsLoopback(name) != want {
 			t.Errorf("%q: want %t", name, want)

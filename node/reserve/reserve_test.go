@@ -172,8 +172,9 @@ func TestGroups(t *testing.T) {
 		files         map[string]string
 		memory, tasks int64
 	}{
-		"none":      {"", nil, none, none},
-		"unlimited": {"0::/\n", map[string]string{"memory.max": "max\n", "pids.max": "max\n", "pids.current": "3\n"}, none, none},
+		"none": {"", nil, none, none},
+		"unlimited": {"0::/\n",
+			map[string]string{"memory.max": "max\n", "pids.max": "max\n", "pids.current": "3\n"}, none, none},
 		"version 2": {"0::/a/b\n", map[string]string{
 			"a/b/memory.max": "max\n", "a/memory.max": "1000\n",
 			"a/b/pids.max": "50\n", "a/b/pids.current": "10\n", "a/pids.max": "60\n", "a/pids.current": "55\n",

@@ -32,14 +32,18 @@ var calls = map[string]struct {
 	args             etf.Term
 	erpc, rex, spawn string
 }{
-	"a result":       {"m", "add", etf.List{int64(1), int64(2)}, "{ref,return,3}", "3", "normal"},
-	"of a string":    {"m", "add", etf.String("ab"), "{ref,return,195}", "195", "normal"},
-	"a bad argument": {"m", "add", etf.List{int64(1), etf.Atom("x")}, "{ref,error,badarg,[{m,add,[1,x],[]}]}", "{badrpc,{'EXIT',{badarg,[{m,add,[1,x],[]}]}}}", "{badarg,[{m,add,[1,x],[]}]}"},
-	"not there":      {"os", "cmd", etf.List{etf.String("ls")}, `{ref,error,undef,[{os,cmd,["ls"],[]}]}`, `{badrpc,{'EXIT',{undef,[{os,cmd,["ls"],[]}]}}}`, `{undef,[{os,cmd,["ls"],[]}]}`},
-	"wrong arity":    {"m", "add", etf.List{int64(1)}, "{ref,error,undef,[{m,add,[1],[]}]}", "{badrpc,{'EXIT',{undef,[{m,add,[1],[]}]}}}", "{undef,[{m,add,[1],[]}]}"},
-	"an exit":        {"m", "exit", etf.List{etf.Atom("why")}, "{ref,exit,why}", "{badrpc,{'EXIT',why}}", "why"},
-	"a throw":        {"m", "throw", etf.List{etf.Atom("it")}, "{ref,throw,it}", "it", "{{nocatch,it},[]}"},
-	"another error":  {"m", "fail", etf.List(nil), `{ref,error,"broken",[{m,fail,[],[]}]}`, `{badrpc,{'EXIT',{"broken",[{m,fail,[],[]}]}}}`, `{"broken",[{m,fail,[],[]}]}`},
+	"a result":    {"m", "add", etf.List{int64(1), int64(2)}, "{ref,return,3}", "3", "normal"},
+	"of a string": {"m", "add", etf.String("ab"), "{ref,return,195}", "195", "normal"},
+	"a bad argument": {"m", "add", etf.List{int64(1), etf.Atom("x")}, "{ref,error,badarg,[{m,add,[1,x],[]}]}",
+		"{badrpc,{'EXIT',{badarg,[{m,add,[1,x],[]}]}}}", "{badarg,[{m,add,[1,x],[]}]}"},
+	"not there": {"os", "cmd", etf.List{etf.String("ls")}, `{ref,error,undef,[{os,cmd,["ls"],[]}]}`,
+		`{badrpc,{'EXIT',{undef,[{os,cmd,["ls"],[]}]}}}`, `{undef,[{os,cmd,["ls"],[]}]}`},
+	"wrong arity": {"m", "add", etf.List{int64(1)}, "{ref,error,undef,[{m,add,[1],[]}]}",
+		"{badrpc,{'EXIT',{undef,[{m,add,[1],[]}]}}}", "{undef,[{m,add,[1],[]}]}"},
+	"an exit": {"m", "exit", etf.List{etf.Atom("why")}, "{ref,exit,why}", "{badrpc,{'EXIT',why}}", "why"},
+	"a throw": {"m", "throw", etf.List{etf.Atom("it")}, "{ref,throw,it}", "it", "{{nocatch,it},[]}"},
+	"another error": {"m", "fail", etf.List(nil), `{ref,error,"broken",[{m,fail,[],[]}]}`,
+		`{badrpc,{'EXIT',{"broken",[{m,fail,[],[]}]}}}`, `{"broken",[{m,fail,[],[]}]}`},
 }
 
 func text(t etf.Term) string { return string(etf.Format(nil, t)) }
@@ -168,7 +172,8 @@ func TestSbcast(t *testing.T) {
 		if err := (&genserver.Server{Handler: rex}).Receive(message, &to); err != nil {
 			t.Fatal(err)
 		}
-		if want := pid.String() + " " + test.want; len(to.answers) != 1 || to.answers[0] != want || fmt.Sprint(sent) != test.sent {
+		if want := pid.String() + " " + test.want; len(to.answers) != 1 || to.answers[0] != want ||
+			fmt.Sprint(sent) != test.sent {
 			t.Errorf("%v: sent %q, answered %q, want %s and %s", test.to, sent, to.answers, test.sent, want)
 		}
 	}
@@ -205,7 +210,8 @@ func TestBeyondLimits(t *testing.T) {
 			t.Errorf("%s: %s, want %s", word, got, want)
 		}
 	}
-	if got := call(t, rex, etf.Tuple{etf.Atom("x"), etf.Atom("m"), etf.Atom("add"), etf.List{big}, etf.Atom("user")}, &caller{}); got != "" {
+	if got := call(t, rex, etf.Tuple{etf.Atom("x"), etf.Atom("m"), etf.Atom("add"), etf.List{big}, etf.Atom("user")},
+		&caller{}); got != "" {
 		t.Errorf("a request that is not a call is answered with %s", got)
 	}
 }

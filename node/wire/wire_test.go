@@ -73,7 +73,8 @@ func TestAppend(t *testing.T) {
 		if err == nil {
 			err = m.Decode(frame[1:])
 		}
-		if err != nil || frame[0] != PassThrough || m.Op != OpRegSend || m.N != 3 || string(m.Args[2]) != "w\x01c" || string(m.Payload) != payload {
+		if err != nil || frame[0] != PassThrough || m.Op != OpRegSend || m.N != 3 || string(m.Args[2]) != "w\x01c" ||
+			string(m.Payload) != payload {
 			t.Errorf("%q: %+v, %v", frame, m, err)
 		}
 	}
@@ -155,7 +156,8 @@ func documented(name string) string {
 	var b strings.Builder
 	text := []rune(strings.TrimPrefix(name, "Op"))
 	for i, c := range text {
-		starts := i > 0 && unicode.IsUpper(c) && (!unicode.IsUpper(text[i-1]) || i+1 < len(text) && unicode.IsLower(text[i+1]))
+		starts := i > 0 && unicode.IsUpper(c) &&
+			(!unicode.IsUpper(text[i-1]) || i+1 < len(text) && unicode.IsLower(text[i+1]))
 		if starts {
 			b.WriteByte('_')
 		}

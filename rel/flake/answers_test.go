@@ -91,7 +91,8 @@ func TestHostileAnswers(t *testing.T) {
 		"an endless interim": speak(strings.Repeat("HTTP/1.1 103 x\r\n\r\n", 1<<10)),
 	} {
 		server := httptest.NewServer(h)
-		for _, args := range []string{"status", "status -json", "get", "get -n 3 -base 62", "bench -duration 50ms -callers 2", "bench -json -duration 50ms -callers 1 -base 36"} {
+		for _, args := range []string{"status", "status -json", "get", "get -n 3 -base 62",
+			"bench -duration 50ms -callers 2", "bench -json -duration 50ms -callers 1 -base 36"} {
 			words := strings.Fields(args)
 			out, errs, _ := called(t, append(words, "-config", file, "-url", server.URL)...)
 			harmless(t, what+", "+args, out, errs)
@@ -107,7 +108,9 @@ func TestHostileAnswers(t *testing.T) {
 func TestNoProxyForLoopback(t *testing.T) {
 	node := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer node.Close()
-	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the proxy was asked for %s", r.URL) }))
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the proxy was asked for %s", r.URL)
+	}))
 	defer proxy.Close()
 	_, port, err := net.SplitHostPort(node.Listener.Addr().String())
 	if err != nil {

@@ -44,7 +44,8 @@ var withCookie = []attack{
 	{"200,000 nested terms", 2, (*attacker).nested},
 	{"compressed terms", 2, (*attacker).compressed},
 	{"2 GB announced", 20, func(a *attacker) { a.write([]byte{0x7f, 0xff, 0xff, 0xff}); a.write(make([]byte, 1<<20)) }},
-	{"large frames that do not end", 20, func(a *attacker) { a.announce(dist.MaxFrame); a.write(make([]byte, dist.MaxFrame-1)) }},
+	{"large frames that do not end", 20,
+		func(a *attacker) { a.announce(dist.MaxFrame); a.write(make([]byte, dist.MaxFrame-1)) }},
 	{"frames that do not end", 300, func(a *attacker) { a.announce(64<<10 - 4); a.write(make([]byte, 60<<10)) }},
 	{"100,000 monitors", 4, (*attacker).monitors},
 	{"100,000 links", 4, (*attacker).links},
@@ -73,14 +74,17 @@ var withCookie = []attack{
 // withoutCookie are the attacks of a peer without the cookie.
 var withoutCookie = []attack{
 	{"noise", 200, func(a *attacker) { a.write(a.bytes(1000)) }},
-	{"long names", 200, func(a *attacker) { a.write([]byte{0xff, 0xff}); a.write(nameMessage(strings.Repeat("x", 60000))) }},
+	{"long names", 200,
+		func(a *attacker) { a.write([]byte{0xff, 0xff}); a.write(nameMessage(strings.Repeat("x", 60000))) }},
 	{"4-byte lengths", 200, func(a *attacker) { a.write([]byte{0x7f, 0xff, 0xff, 0xff}); a.write(make([]byte, 1<<16)) }},
-	{"half of a name message", 500, func(a *attacker) { a.write(nameMessage(fmt.Sprintf("half%d@127.0.0.1", a.i))[:a.random.IntN(20)]) }},
+	{"half of a name message", 500,
+		func(a *attacker) { a.write(nameMessage(fmt.Sprintf("half%d@127.0.0.1", a.i))[:a.random.IntN(20)]) }},
 	{"only a name message", 500, func(a *attacker) { a.write(nameMessage(fmt.Sprintf("half%d@127.0.0.1", a.i))) }},
 	{"frames for a name", 50, func(a *attacker) { a.regSend("flake", etf.Atom("x")); a.flush() }},
 	{"a reply for a name", 50, func(a *attacker) { a.write(framed(handshake.Reply{Challenge: 1}.Append(nil))) }},
 	{"wrong cookies", 100, func(a *attacker) {
-		handshake.Start(a, nodeName, handshake.Options{Node: fmt.Sprintf("guess%d@127.0.0.1", a.i), Creation: 1, Cookie: "guess"})
+		handshake.Start(a, nodeName,
+			handshake.Options{Node: fmt.Sprintf("guess%d@127.0.0.1", a.i), Creation: 1, Cookie: "guess"})
 	}},
 }
 

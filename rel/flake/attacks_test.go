@@ -159,7 +159,8 @@ func (a *attacker) largeCalls() {
 
 func (a *attacker) deaf() {
 	for i := 0; a.failed == nil; i++ {
-		a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, a.ref(i)}, etf.Tuple{etf.Atom("get"), int64(2)}})
+		a.regSend("flake",
+			etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, a.ref(i)}, etf.Tuple{etf.Atom("get"), int64(2)}})
 		a.regSend("rex", etf.Tuple{a.self, etf.Tuple{
 			etf.Atom("call"), etf.Atom("flake_harness"), etf.Atom("generate"), etf.List{int64(100_000)}, etf.Atom("user"),
 		}})

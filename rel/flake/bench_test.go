@@ -33,15 +33,21 @@ func TestBench(t *testing.T) {
 	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n", nodeName, cookie)
 	url = strings.TrimSuffix(url, "/")
 	for args, want := range map[string]string{
-		"-callers 4":                                nodeName + ` over erlang, generator flake \(flake\); callers 4, connections 1, ids a call 1`,
-		"-callers 4 -connections 2 -ids 500":        nodeName + ` over erlang, generator flake \(flake\); callers 4, connections 2, ids a call 500`,
-		"-callers 1 -connections 3 -base 62 -ids 3": nodeName + ` over erlang, generator flake \(flake\); callers 1, connections 1, ids a call 3`,
-		"-callers 3 -url " + url + " -rate 1000":    url + ` over http, generator flake \(flake\); callers 3, connections 3, ids a call 1`,
+		"-callers 4": nodeName + ` over erlang, generator flake \(flake\); callers 4, ` +
+			`connections 1, ids a call 1`,
+		"-callers 4 -connections 2 -ids 500": nodeName + ` over erlang, generator flake \(flake\); callers 4, ` +
+			`connections 2, ids a call 500`,
+		"-callers 1 -connections 3 -base 62 -ids 3": nodeName + ` over erlang, generator flake \(flake\); callers 1, ` +
+			`connections 1, ids a call 3`,
+		"-callers 3 -url " + url + " -rate 1000": url + ` over http, generator flake \(flake\); callers 3, ` +
+			`connections 3, ids a call 1`,
 	} {
 		args := append([]string{"-config", file}, strings.Fields(args)...)
 		out, errs, status := benched(t, args...)
-		text := regexp.MustCompile(`^` + want + `\ncalls    [1-9]\d* in [0-9.]+ s, [1-9]\d* a second\nids      [1-9]\d*, [1-9]\d* a second\n` +
-			`latency  p50 \S+s, p90 \S+s, p99 \S+s, p99.9 \S+s, max \S+s\nerrors   none\ntwice    0 of [1-9]\d* ids\n(note .*\n)*$`)
+		text := regexp.MustCompile(`^` + want + `\ncalls    [1-9]\d* in [0-9.]+ s, [1-9]\d* a second\nids      ` +
+			`[1-9]\d*, [1-9]\d* a second\n` +
+			`latency  p50 \S+s, p90 \S+s, p99 \S+s, p99.9 \S+s, max \S+s\nerrors   none\ntwice    0 of [1-9]\d* ` +
+			`ids\n(note .*\n)*$`)
 		if status != 0 || errs != "" || !text.MatchString(out) {
 			t.Errorf("%q: exit status %d, %q,\n%s", args, status, errs, out)
 		}
@@ -52,7 +58,8 @@ func TestBench(t *testing.T) {
 			Latency                     map[string]int64 `json:"latency_us"`
 			Seconds                     float64
 		}
-		if err := json.Unmarshal([]byte(out), &r); err != nil || status != 0 || r.Calls == 0 || r.IDs != r.Calls*r.IDsPerCall ||
+		if err := json.Unmarshal([]byte(out), &r); err != nil || status != 0 || r.Calls == 0 ||
+			r.IDs != r.Calls*r.IDsPerCall ||
 			r.Compared < r.IDs || r.Twice != 0 || len(r.Latency) != 5 || r.Latency["max"] == 0 || r.Seconds <= 0 {
 			t.Errorf("%q: exit status %d, %v, %s", args, status, err, out)
 		}
@@ -96,7 +103,9 @@ func TestBenchFails(t *testing.T) {
 	}
 	const id = "\x00\x0023456789abcdef"
 	out, errs, status := bench(func(w http.ResponseWriter, _ int64) { fmt.Fprint(w, id) })
-	if status != exitFailure || !regexp.MustCompile(`^flake: [1-9]\d* duplicate ids, for example 3233343536373839616263646566 in base 16\n$`).MatchString(errs) ||
+	if status != exitFailure ||
+		!regexp.MustCompile(`^flake: [1-9]\d* duplicate ids, for example 3233343536373839616263646566 `+
+			`in base 16\n$`).MatchString(errs) ||
 		!regexp.MustCompile(`\ntwice    [1-9]\d* of [1-9]\d* ids\n`).MatchString(out) {
 		t.Errorf("one id: exit status %d, %q,\n%s", status, errs, out)
 	}
@@ -108,7 +117,8 @@ func TestBenchFails(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Fprint(w, `{"detail":"the disk is full","reason":"timestamp_not_saved"}`)
 	})
-	if status != exitFailure || errs != "flake: no call was answered\n" || !regexp.MustCompile(`\nerrors   [1-9]\d* timestamp_not_saved\n`).MatchString(out) {
+	if status != exitFailure || errs != "flake: no call was answered\n" ||
+		!regexp.MustCompile(`\nerrors   [1-9]\d* timestamp_not_saved\n`).MatchString(out) {
 		t.Errorf("no ids: exit status %d, %q,\n%s", status, errs, out)
 	}
 }

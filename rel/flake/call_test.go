@@ -10,7 +10,8 @@ import (
 func TestErlang(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
-	n.erl(nil, "ping", "get", "bases", "bad_bases", "many", "texts", "fields", "info", "held_up", "ordered", "traced", "bad_calls", "unknown", "cast", "message", "terms",
+	n.erl(nil, "ping", "get", "bases", "bad_bases", "many", "texts", "fields", "info", "held_up", "ordered", "traced",
+		"bad_calls", "unknown", "cast", "message", "terms",
 		"concurrent", "pipelined", "send_request", "alias", "monitors", "noproc")
 	n.signal(syscall.SIGTERM)
 	n.wait() // until all of its log is written

@@ -24,7 +24,8 @@ func checkedConfig(t *testing.T, dir, text string, args ...string) (code int, st
 // TestCheckConfig compares the output with testdata/check.txt, and checks that no file was created.
 func TestCheckConfig(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"cookie": "S3CRET\n", "token": "0123456789abcdef\n", "password": "S3CRET\n"} {
+	for name, text := range map[string]string{"cookie": "S3CRET\n", "token": "0123456789abcdef\n",
+		"password": "S3CRET\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o400); err != nil {
 			t.Fatal(err)
 		}
@@ -80,27 +81,45 @@ func TestCheckConfigFaults(t *testing.T) {
 	const worker = "[flake]\nworker_id = '02:00:00:00:00:01'\n"
 	for name, tt := range map[string]struct{ text, want string }{
 		"configuration": {"[node]\nnam = 'x'", "flake: DIR/sys.toml:2: node.nam: unknown, the nearest known is node.name\n"},
-		"no folder":     {worker + "timestamp_path = 'DIR/none/timestamp'", "timestamp_path DIR/none/timestamp: lstat DIR/none: no such file or directory; create the directory"},
-		"no mark":       {worker + "timestamp_path = 'DIR/sys.toml'", "timestamp_path DIR/sys.toml: "},
-		"no interface":  {"[flake]\ninterface = 'none'\ntimestamp_path = 'DIR/timestamp'", `interface "none"`},
-		"one place": {worker + "timestamp_path = 'DIR/timestamp'\n[[generator]]\nname = 'a'\nformat = 'flake'\nworker_id = '02:00:00:00:00:01'",
-			"generator a: worker_id 02:00:00:00:00:01: generator flake has it, and both would hand out the same ids; give one of them another worker_id\n"},
-		"one number of etcd": {"[flake]\nworker_id = 'etcd'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\n" +
-			"[[generator]]\nname = 'a'\nformat = 'snowflake'\nid = 'etcd'\n[[generator]]\nname = 'b'\nformat = 'uuidv7'\nworker_id = 'etcd'\n" +
+		"no folder": {worker + "timestamp_path = 'DIR/none/timestamp'",
+			"timestamp_path DIR/none/timestamp: lstat DIR/none: no such file or directory; create the directory"},
+		"no mark":      {worker + "timestamp_path = 'DIR/sys.toml'", "timestamp_path DIR/sys.toml: "},
+		"no interface": {"[flake]\ninterface = 'none'\ntimestamp_path = 'DIR/timestamp'", `interface "none"`},
+		"one place": {worker + "timestamp_path = 'DIR/timestamp'\n[[generator]]\nname = 'a'\nformat = 'flake'\nworker_id " +
+			"= '02:00:00:00:00:01'",
+			"generator a: worker_id 02:00:00:00:00:01: generator flake has it, and both would hand out the same ids; give " +
+				"one of them another worker_id\n"},
+		"one number of etcd": {"[flake]\nworker_id = 'etcd'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints " +
+			"= ['a:1']\n" +
+			"[[generator]]\nname = 'a'\nformat = 'snowflake'\nid = 'etcd'\n[[generator]]\nname = 'b'\nformat = " +
+			"'uuidv7'\nworker_id = 'etcd'\n" +
 			"[[generator]]\nname = 'c'\nformat = 'snowflake'\ndatacenter = 'etcd'\nworker = 'etcd'",
-			"flake: generator c: id \"etcd\": generator a has it, and both would hand out the same ids; give one of them another id\n"},
-		"a number that etcd has too": {"[flake]\nworker_id = 'etcd'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\nnumbers = 8\n" +
-			"[[generator]]\nname = 'a'\nformat = 'flake'\nworker_id = '01:00:00:00:00:08'\n[[generator]]\nname = 'b'\nformat = 'flake'\nworker_id = '01:00:00:00:00:07'",
-			"flake: generator b: worker_id 01:00:00:00:00:07: generator flake may get it from etcd, and both would hand out the same ids; give one of them another worker_id\n"},
-		"numbers, one of them taken": {"[flake]\nworker_id = 'random'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\n" +
-			"[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 3\nsequence_max = 99\n[[generator]]\nname = 'b'\nformat = 'sno'\npartition = 'etcd'\nsequence_min = 100\n" +
-			"[[generator]]\nname = 'c'\nformat = 'snowflake'\nid = 2\nmachine_bits = 11\n[[generator]]\nname = 'd'\nformat = 'snowflake'\nid = 'etcd'",
-			"flake: generator d: id \"etcd\": generator c has one of these numbers, and both would hand out the same ids; give one of them another id\n"},
-		"no HTTP, whose files are not read": {worker + "timestamp_path = 'DIR/none/timestamp'\n[http]\ntoken_file = 'DIR/none'\n[http.tls]\ncert = 'DIR/none'\nkey = 'DIR/none'",
+			"flake: generator c: id \"etcd\": generator a has it, and both would hand out the same ids; give " +
+				"one of them another id\n"},
+		"a number that etcd has too": {"[flake]\nworker_id = 'etcd'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints " +
+			"= ['a:1']\nnumbers = 8\n" +
+			"[[generator]]\nname = 'a'\nformat = 'flake'\nworker_id = '01:00:00:00:00:08'\n[[generator]]\nname = 'b'\nformat " +
+			"= 'flake'\nworker_id = '01:00:00:00:00:07'",
+			"flake: generator b: worker_id 01:00:00:00:00:07: generator flake may get it from etcd, and both would hand out " +
+				"the same ids; give one of them another worker_id\n"},
+		"numbers, one of them taken": {"[flake]\nworker_id = 'random'\ntimestamp_path = " +
+			"'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\n" +
+			"[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 3\nsequence_max = 99\n[[generator]]\nname = 'b'\nformat " +
+			"= 'sno'\npartition = 'etcd'\nsequence_min = 100\n" +
+			"[[generator]]\nname = 'c'\nformat = 'snowflake'\nid = 2\nmachine_bits = 11\n[[generator]]\nname = 'd'\nformat = " +
+			"'snowflake'\nid = 'etcd'",
+			"flake: generator d: id \"etcd\": generator c has one of these numbers, and both would hand out the same ids; " +
+				"give one of them another id\n"},
+		"no HTTP, whose files are not read": {worker + "timestamp_path = 'DIR/none/timestamp'\n[http]\ntoken_file = " +
+			"'DIR/none'\n[http.tls]\ncert = 'DIR/none'\nkey = 'DIR/none'",
 			"flake: timestamp_path DIR/none/timestamp: "},
-		"all": {worker + "timestamp_path = 'DIR/none/timestamp'\n[node.tls]\ncert = 'DIR/none'\nkey = 'DIR/none'\nverify = 'none'\n" +
-			"[http]\nlisten = '127.0.0.1:0'\ntoken_file = 'DIR/none'\n[http.tls]\ncert = '" + cert + "'\nkey = '" + foreign + "'\n[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'etcd'\n[etcd]\nendpoints = ['a:1']\nuser = 'x'\npassword_file = 'DIR/none'",
-			"node.tls: cert \"DIR/none\" http.tls: http.token_file \"DIR/none\": cannot be read etcd.password_file \"DIR/none\": timestamp_path DIR/none/timestamp"},
+		"all": {worker + "timestamp_path = 'DIR/none/timestamp'\n[node.tls]\ncert = 'DIR/none'\nkey = " +
+			"'DIR/none'\nverify = 'none'\n" +
+			"[http]\nlisten = '127.0.0.1:0'\ntoken_file = 'DIR/none'\n[http.tls]\ncert = '" + cert + "'\nkey = '" + foreign +
+			"'\n[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'etcd'\n[etcd]\nendpoints = ['a:1']\nuser = " +
+			"'x'\npassword_file = 'DIR/none'",
+			"node.tls: cert \"DIR/none\" http.tls: http.token_file \"DIR/none\": cannot be read etcd.password_file " +
+				"\"DIR/none\": timestamp_path DIR/none/timestamp"},
 	} {
 		code, _, stderr := checkedConfig(t, dir, tt.text)
 		wants := []string{tt.want}

@@ -31,7 +31,8 @@ func TestOneWorkerTwice(t *testing.T) {
 	first.await("  EPMD ")
 	file := config("second")
 	second := spawn(t, port, command, "-noinput", "-config", file)
-	if status := second.wait(); status != exitFailure || !strings.Contains(second.output(), worker.String()+": another generator on this machine has it") {
+	if status := second.wait(); status != exitFailure ||
+		!strings.Contains(second.output(), worker.String()+": another generator on this machine has it") {
 		t.Errorf("exit status %d, want %d", status, exitFailure)
 	}
 	if err := first.cmd.Process.Kill(); err != nil {

@@ -45,7 +45,8 @@ func TestNoEPMD(t *testing.T) {
 	if want := "not registered: EPMD is off"; n.epmd != want {
 		t.Errorf("announced %q, want %q", n.epmd, want)
 	}
-	n.erl([]string{"-name", "caller@127.0.0.1", "-dist_listen", "false", "-erl_epmd_port", port}, "ping", "get", "functions")
+	n.erl([]string{"-name", "caller@127.0.0.1", "-dist_listen", "false", "-erl_epmd_port", port}, "ping",
+		"get", "functions")
 	mustBeClosed(t, "127.0.0.1:"+none)
 }
 

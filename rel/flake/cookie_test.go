@@ -63,7 +63,8 @@ func TestOpenCookieFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := spawn(t, freePort(t), command, "-noinput", "-config", configFile(t, ""))
-	want := "flake: " + cookieFile + ": node.cookie: the file's mode is 0644: other users must not have access (chmod 400), or set a cookie elsewhere\n"
+	want := "flake: " + cookieFile + ": node.cookie: the file's mode is 0644: other users must not have access (chmod " +
+		"400), or set a cookie elsewhere\n"
 	if status := p.wait(); status != exitUsage || p.output() != want {
 		t.Errorf("exit status %d\ngot  %swant %s", status, p.output(), want)
 	}

@@ -69,8 +69,10 @@ func TestPreferHTTP(t *testing.T) {
 	file := writeConfig(t, "[node]\nepmd = 'off'\nlisten = %q\n[http]\nlisten = %q", impostor.Addr(), web.Listener.Addr())
 	for _, command := range []string{"get", "status"} {
 		asked.Store(0)
-		if _, _, status := called(t, command, "-config", file); status != exitFailure || asked.Load() == 0 || len(dialled) > 0 {
-			t.Errorf("%s: exit status %d, asked %d times over HTTP, dialed %d times", command, status, asked.Load(), len(dialled))
+		if _, _, status := called(t, command, "-config", file); status != exitFailure || asked.Load() == 0 ||
+			len(dialled) > 0 {
+			t.Errorf("%s: exit status %d, asked %d times over HTTP, dialed %d times", command, status,
+				asked.Load(), len(dialled))
 		}
 		asked.Store(0)
 		called(t, command, "-config", file, "-over", "erlang")

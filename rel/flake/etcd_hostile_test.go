@@ -140,8 +140,10 @@ func TestHostileMemoryOfEtcd(t *testing.T) {
 			check(t, n, before, what, "")
 		}
 		front.begin(hostileAnswers["pairs"], pathOfList)
-		number, _ := strconv.ParseUint(regexp.MustCompile(`\(number (\d+) from etcd\)`).FindStringSubmatch(n.output())[1], 10, 64)
-		if _, err := workers.Release(t.Context(), direct, "flake", number, uint64(time.Now().UnixMilli())); err != nil { // so that the node lists the numbers to find another
+		claimed := regexp.MustCompile(`\(number (\d+) from etcd\)`).FindStringSubmatch(n.output())
+		number, _ := strconv.ParseUint(claimed[1], 10, 64)
+		// So that the node lists the numbers to find another.
+		if _, err := workers.Release(t.Context(), direct, "flake", number, uint64(time.Now().UnixMilli())); err != nil {
 			t.Fatal(err)
 		}
 		for what := range hostileAnswers {

@@ -72,7 +72,8 @@ func TestEtcdPage(t *testing.T) {
 	sh.Dir, sh.WaitDelay = dir, time.Second
 	sh.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	sh.Cancel = func() error { return syscall.Kill(-sh.Process.Pid, syscall.SIGKILL) }
-	if out, _ := sh.CombinedOutput(); running.Err() != nil || !strings.Contains(string(out), "ids with a new claim begin after") {
+	if out, _ := sh.CombinedOutput(); running.Err() != nil ||
+		!strings.Contains(string(out), "ids with a new claim begin after") {
 		t.Fatalf("%v: %s\n%s", running.Err(), commands, out)
 	}
 	c.Members[0].Restore(filepath.Join(dir, "restored"))

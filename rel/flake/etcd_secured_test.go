@@ -26,14 +26,22 @@ func TestEtcdRefusedSecured(t *testing.T) {
 	for name, tt := range map[string]struct {
 		endpoint, more, want, do string
 	}{
-		"wrong CA":       {secured, fmt.Sprintf("ca = %q", other.File), "x509: certificate signed by unknown authority", "set etcd.ca to the CA of etcd's certificate"},
-		"no CA":          {"https://" + secured, "", "x509: certificate signed by unknown authority", "set etcd.ca to the CA of etcd's certificate"},
-		"TLS wanted":     {secured, "start_timeout = 2", "", "is it up, and does it require TLS? See etcd.endpoints and etcd.ca"},
-		"no TLS there":   {open, fmt.Sprintf("ca = %q\nstart_timeout = 2", ca.File), "", "is it up, and does it require TLS? See etcd.endpoints and etcd.ca"},
-		"wrong password": {secured, as("root"), "authentication failed, invalid user ID or password", "see etcd.user and etcd.password_file"},
-		"no such user":   {secured, as("nobody"), "authentication failed, invalid user ID or password", "see etcd.user and etcd.password_file"},
-		"no user":        {secured, fmt.Sprintf("ca = %q", ca.File), "user name is empty", "set etcd.user and etcd.password_file"},
-		"no permission":  {secured, as("guest"), "permission denied", "etcd.user needs a role that may read and write all keys that begin with flake/"},
+		"wrong CA": {secured, fmt.Sprintf("ca = %q", other.File), "x509: certificate signed by unknown authority",
+			"set etcd.ca to the CA of etcd's certificate"},
+		"no CA": {"https://" + secured, "", "x509: certificate signed by unknown authority",
+			"set etcd.ca to the CA of etcd's certificate"},
+		"TLS wanted": {secured, "start_timeout = 2", "",
+			"is it up, and does it require TLS? See etcd.endpoints and etcd.ca"},
+		"no TLS there": {open, fmt.Sprintf("ca = %q\nstart_timeout = 2", ca.File), "",
+			"is it up, and does it require TLS? See etcd.endpoints and etcd.ca"},
+		"wrong password": {secured, as("root"), "authentication failed, invalid user ID or password",
+			"see etcd.user and etcd.password_file"},
+		"no such user": {secured, as("nobody"), "authentication failed, invalid user ID or password",
+			"see etcd.user and etcd.password_file"},
+		"no user": {secured, fmt.Sprintf("ca = %q", ca.File), "user name is empty",
+			"set etcd.user and etcd.password_file"},
+		"no permission": {secured, as("guest"), "permission denied",
+			"etcd.user needs a role that may read and write all keys that begin with flake/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := etcdConfig(t, []string{tt.endpoint}, time.Minute, tt.more)
@@ -57,7 +65,8 @@ func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
 	endpoint = loopback + ":" + freePort(t)
 	peers := "http://" + loopback + ":" + freePort(t)
 	cert, key := ca.Issue("etcd", loopback)
-	spawn(t, "", "etcd", "--data-dir", t.TempDir(), "--listen-client-urls", "https://"+endpoint, "--advertise-client-urls", "https://"+endpoint,
+	spawn(t, "", "etcd", "--data-dir", t.TempDir(), "--listen-client-urls", "https://"+endpoint,
+		"--advertise-client-urls", "https://"+endpoint,
 		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers,
 		"--cert-file", cert, "--key-file", key, "--bcrypt-cost", "4", // otherwise it hashes passwords slowly
 		"--log-level", "error")
@@ -68,7 +77,8 @@ func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
 		{"user/add", `{"name": "guest", "password": "wrong"}`}, {"enable", "{}"},
 	} {
 		await(t, request[0], func() bool {
-			response, err := client.Post("https://"+endpoint+"/v3/auth/"+request[0], "application/json", strings.NewReader(request[1]))
+			response, err := client.Post("https://"+endpoint+"/v3/auth/"+request[0], "application/json",
+				strings.NewReader(request[1]))
 			if err != nil {
 				return false
 			}

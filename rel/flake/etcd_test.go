@@ -168,7 +168,8 @@ func TestEtcd(t *testing.T) {
 	var nodes []*etcdNode
 	var wg sync.WaitGroup
 	for range 4 {
-		n := &etcdNode{t: t, config: etcdConfig(t, c.Endpoints(), etcdHold, "numbers = 3\nwait = true"), made: map[string][]string{}, url: "http://127.0.0.1:1/"}
+		n := &etcdNode{t: t, config: etcdConfig(t, c.Endpoints(), etcdHold, "numbers = 3\nwait = true"),
+			made: map[string][]string{}, url: "http://127.0.0.1:1/"}
 		n.start()
 		if len(nodes) < 3 {
 			n.serving()
@@ -257,7 +258,8 @@ func TestEtcdRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"later/n/000000000000", "taken/eu/n/000000000000", "taken/config"} { // the last two do not matter
+	for _, key := range []string{"later/n/000000000000", "taken/eu/n/000000000000",
+		"taken/config"} { // the last two do not matter
 		if _, err := s.Swap(t.Context(), map[string]string{key: ""}, key, "2 1700000000000"); err != nil {
 			t.Fatal(err)
 		}
@@ -265,11 +267,13 @@ func TestEtcdRefused(t *testing.T) {
 	nobody := freePort(t)
 	shown := etcdConfig(t, c.Endpoints(), time.Minute, "prefix = 'taken'")
 	for _, tt := range [][2]string{
-		{"", "0       held   20"}, {"after-restore", "ids with a new claim begin after 20"}, {"release 0", "worker id 0 may be claimed from 20"}, {"", "0       free   20"},
+		{"", "0       held   20"}, {"after-restore", "ids with a new claim begin after 20"},
+		{"release 0", "worker id 0 may be claimed from 20"}, {"", "0       free   20"},
 		{"release 5", "worker id 5 was never claimed"}, {"no", "release NUMBER, after-restore or withdraw"},
 	} {
 		out := inTime(t, tt[1], func() string {
-			out, _ := exec.Command(command, append([]string{"workers", "-config", shown}, strings.Fields(tt[0])...)...).CombinedOutput()
+			out, _ := exec.Command(command,
+				append([]string{"workers", "-config", shown}, strings.Fields(tt[0])...)...).CombinedOutput()
 			return string(out)
 		})
 		if !strings.Contains(out, tt[1]) {
@@ -281,24 +285,33 @@ func TestEtcdRefused(t *testing.T) {
 		t.Error(err, released.Clean())
 	}
 	if _, err := s.Swap(t.Context(), map[string]string{"held/n/000000000000": ""}, "held/n/000000000000",
-		workers.Value{Mark: uint64(time.Now().Add(time.Hour).UnixMilli()), Generation: 1, Token: 1, Name: "other@127.0.0.1"}.String()); err != nil {
+		workers.Value{Mark: uint64(time.Now().Add(time.Hour).UnixMilli()), Generation: 1, Token: 1,
+			Name: "other@127.0.0.1"}.String()); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
 		endpoint, more, want string
 	}{
-		"nobody answers": {"127.0.0.1:" + nobody, "start_timeout = 2", "etcd.start_timeout, 2s, has passed: etcd at http://127.0.0.1:" + nobody + ": dial tcp 127.0.0.1:" + nobody + ": connect: connection refused"},
-		"none is free":   {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "no worker id is free from 0 to 0; the first may be free at "},
-		"who has it":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "held: 0 by other@127.0.0.1 until "},
-		"what to do":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"},
-		"other format":   {c.Members[0].Endpoint, "prefix = 'later'", `later/n/000000000000 has the unknown value "2 1700000000000", perhaps from a later version of flake`},
+		"nobody answers": {"127.0.0.1:" + nobody, "start_timeout = 2",
+			"etcd.start_timeout, 2s, has passed: etcd at http://127.0.0.1:" + nobody + ": dial tcp 127.0.0.1:" + nobody +
+				": connect: connection refused"},
+		"none is free": {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1",
+			"no worker id is free from 0 to 0; the first may be free at "},
+		"who has it": {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "held: 0 by other@127.0.0.1 until "},
+		"what to do": {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1",
+			"; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"},
+		"other format": {c.Members[0].Endpoint, "prefix = 'later'",
+			`later/n/000000000000 has the unknown value "2 1700000000000", perhaps from a later version of flake`},
 		"one number twice": {c.Members[0].Endpoint, "[[generator]]\nname = 'more'\nformat = 'flake'\nworker_id = 'etcd'",
-			`generator more: worker_id "etcd": generator flake has it, and both would hand out the same ids; give one of them another worker_id`},
-		"no certificate":   {c.Members[0].Endpoint, "ca = 'none.pem'", `etcd.ca "none.pem": cannot be read: no such file or directory`},
+			`generator more: worker_id "etcd": generator flake has it, and both would hand out the same ids; give one of ` +
+				`them another worker_id`},
+		"no certificate": {c.Members[0].Endpoint, "ca = 'none.pem'",
+			`etcd.ca "none.pem": cannot be read: no such file or directory`},
 		"no password file": {c.Members[0].Endpoint, "user = 'x'\npassword_file = 'none'", `etcd.password_file "none": `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := refusal(t, "-noinput", "-setcookie", cookie, "-config", etcdConfig(t, []string{tt.endpoint}, time.Minute, tt.more))
+			out := refusal(t, "-noinput", "-setcookie", cookie, "-config",
+				etcdConfig(t, []string{tt.endpoint}, time.Minute, tt.more))
 			if !strings.Contains(out, tt.want) {
 				t.Errorf("got %s\nwant %s", out, tt.want)
 			}
@@ -322,7 +335,8 @@ func inTime(t *testing.T, want string, run func() string) (out string) {
 func refusal(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command, args...)
-	cmd.Env = append(os.Environ(), "PATH=", "ERL_EPMD_PORT="+freePort(t)) // otherwise it starts an epmd, which keeps running
+	cmd.Env = append(os.Environ(), "PATH=",
+		"ERL_EPMD_PORT="+freePort(t)) // otherwise it starts an epmd, which keeps running
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		t.Error("the command succeeded, but must fail")

@@ -62,7 +62,8 @@ func TestFewFiles(t *testing.T) {
 // A node that might later be unable to save the time refuses to start.
 func TestTooFewFiles(t *testing.T) {
 	t.Parallel()
-	p := spawn(t, freePort(t), script(t, "ulimit -n 64; exec %q \"$@\"", command), "-noinput", "-config", configFile(t, ""))
+	p := spawn(t, freePort(t), script(t, "ulimit -n 64; exec %q \"$@\"", command), "-noinput", "-config",
+		configFile(t, ""))
 	if code := p.wait(); code != exitFailure {
 		t.Errorf("exit status %d, want %d", code, exitFailure)
 	}

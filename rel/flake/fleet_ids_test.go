@@ -134,7 +134,8 @@ func (g *given) table(faults []fault) string {
 	const none = "-"
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "after\tfault\tnode\tits ids stop after\tfor\tothers' at most\tothers that lose theirs\tall numbers in use after")
+	fmt.Fprintln(w, "after\tfault\tnode\tits ids stop after\tfor\tothers' at most\tothers that lose "+
+		"theirs\tall numbers in use after")
 	for _, f := range faults {
 		from, to := f.from.UnixMicro(), f.to.UnixMicro()
 		stop, its, others, lose := none, none, time.Duration(0), 0
@@ -213,10 +214,12 @@ func TestFleetReads(t *testing.T) {
 		descending, many int
 	}{
 		{slices.Concat(first, second), true, 0, 3}, {slices.Concat(first, second, second), true, 1, 5},
-		{slices.Concat(second, first), true, 1, 3}, {slices.Concat(first, second[:9]), false, 0, 1}, {second[:20], false, 0, 0},
+		{slices.Concat(second, first), true, 1, 3}, {slices.Concat(first, second[:9]), false, 0, 1},
+		{second[:20], false, 0, 0},
 	} {
 		g := newGiven()
-		if whole := g.add("n0@127.0.0.1", "orders", tt.data); whole != tt.whole || g.descending != tt.descending || len(g.ids["orders"]) != tt.many {
+		if whole := g.add("n0@127.0.0.1", "orders", tt.data); whole != tt.whole || g.descending != tt.descending ||
+			len(g.ids["orders"]) != tt.many {
 			t.Errorf("%q: %v, %+v", tt.data, whole, g)
 		}
 	}

@@ -88,7 +88,8 @@ func (n *trialNode) renew() {
 }
 
 func (n *trialNode) start() {
-	n.process = spawn(n.trial.t, n.trial.port, n.trial.command, "-noinput", "-setcookie", cookie, "-name", n.name, "-config", n.config)
+	n.process = spawn(n.trial.t, n.trial.port, n.trial.command, "-noinput", "-setcookie", cookie, "-name", n.name,
+		"-config", n.config)
 }
 
 func (n *trialNode) end(s syscall.Signal) int {
@@ -303,7 +304,8 @@ func (f *trial) entries() (all []entry) {
 func (f *trial) workers(args ...string) (out string) {
 	f.t.Helper()
 	await(f.t, "flake workers succeeds", func() bool {
-		text, err := exec.Command(f.command, append([]string{"workers", "-config", f.nodes[0].config}, args...)...).CombinedOutput()
+		text, err := exec.Command(f.command,
+			append([]string{"workers", "-config", f.nodes[0].config}, args...)...).CombinedOutput()
 		if out = string(text); err != nil {
 			f.t.Log(out)
 		}

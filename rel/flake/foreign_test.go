@@ -65,7 +65,8 @@ var buildJava = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	lib += "/priv/OtpErlang.jar"
-	return lib + string(filepath.ListSeparator) + built, compile("javac", "-Xlint", "-Werror", "-cp", lib, "-d", built, "testdata/Caller.java")
+	return lib + string(filepath.ListSeparator) + built, compile("javac", "-Xlint", "-Werror", "-cp", lib, "-d", built,
+		"testdata/Caller.java")
 })
 
 func (n *flakeNode) java(cookie string, checks ...string) {

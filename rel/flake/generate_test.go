@@ -20,7 +20,8 @@ func TestGenerate(t *testing.T) {
 		if k.Key("epoch") != nil {
 			layout = []string{"-epoch", "2020-01-01T00:00:00Z"}
 		}
-		args := "generate -n 3000 -format " + k.Name + " -base 16 -mark " + filepath.Join(t.TempDir(), "mark") + " " + strings.Join(layout, " ")
+		args := "generate -n 3000 -format " + k.Name + " -base 16 -mark " + filepath.Join(t.TempDir(), "mark") + " " +
+			strings.Join(layout, " ")
 		for _, key := range k.Numbers[len(k.Numbers)-1] {
 			value := " 7"
 			if k.Random() {
@@ -44,7 +45,8 @@ func TestGenerate(t *testing.T) {
 		}
 		inspect := slices.Concat([]string{"inspect", "-format", k.Name, "-base", "16"}, layout, all[:1])
 		stdout, _, status := called(t, inspect...)
-		if status != 0 || !strings.HasPrefix(stdout, all[0]+": "+k.Name+", read as base 16\n") || !strings.Contains(stdout, " s ago\n") && !strings.Contains(stdout, " ms ago\n") {
+		if status != 0 || !strings.HasPrefix(stdout, all[0]+": "+k.Name+", read as base 16\n") ||
+			!strings.Contains(stdout, " s ago\n") && !strings.Contains(stdout, " ms ago\n") {
 			t.Errorf("%q: exit status %d: %s", inspect, status, stdout)
 		}
 	}
@@ -67,7 +69,8 @@ func TestGenerateMadeUp(t *testing.T) {
 	if first, second := workerOf(), workerOf(); first == second {
 		t.Errorf("two runs without a mark have the same worker, %s", first)
 	}
-	for format, want := range map[string]string{"uuidv7": `^[0-9a-f-]{14}7[0-9a-f-]{21}$`, "ulid": `^[0-7][0-9A-HJKMNP-TV-Z]{25}$`} {
+	for format, want := range map[string]string{"uuidv7": `^[0-9a-f-]{14}7[0-9a-f-]{21}$`,
+		"ulid": `^[0-7][0-9A-HJKMNP-TV-Z]{25}$`} {
 		stdout, stderr, status := called(t, "generate", "-format", format)
 		if status != 0 || !regexp.MustCompile(want).MatchString(strings.TrimSpace(stdout)) {
 			t.Errorf("%s: exit status %d, %s%s", format, status, stdout, stderr)
@@ -76,10 +79,12 @@ func TestGenerateMadeUp(t *testing.T) {
 }
 
 func TestGenerateRefuses(t *testing.T) {
-	const noMark = "-mark: must be a file that records how far the ids have gone; without it, ids with a chosen number could repeat"
+	const noMark = "-mark: must be a file that records how far the ids have gone; without it, ids with a " +
+		"chosen number could repeat"
 	for args, want := range map[string]string{
-		"-n 0":                               "-n 0: must be 1 or more",
-		"-base 63":                           "-base 63: must be 2 to 62, or canonical, or crockford; for 128 bits uuid; for 64 bits base32, base36, base58 or base64",
+		"-n 0": "-n 0: must be 1 or more",
+		"-base 63": "-base 63: must be 2 to 62, or canonical, or crockford; for 128 bits uuid; " +
+			"for 64 bits base32, base36, base58 or base64",
 		"-meta 256 -format sno -partition 7": "-meta 256: must be an integer from 0 to 255",
 		"-meta 3":                            `-meta "3": not a key of format flake, only of sno`,
 		"-format sno":                        "-partition: set one that no other node has",
@@ -87,10 +92,11 @@ func TestGenerateRefuses(t *testing.T) {
 		"-format sno -partition 7":           noMark,
 		"-format snowflake -id 1":            noMark,
 		"-format flake-idgen -id 1":          noMark,
-		"-worker-id 2:0:0:0:0:1":             `-worker-id "2:0:0:0:0:1": must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random"`,
-		"-worker-id 02:00:00:00:00:01":       noMark,
-		"-worker-id etcd -mark m":            `-worker-id "etcd": only nodes can take numbers from etcd`,
-		"-partition 7":                       `-partition "7": not a key of format flake, only of sno; use worker_id instead`,
+		"-worker-id 2:0:0:0:0:1": `-worker-id "2:0:0:0:0:1": must be six bytes in hexadecimal, as in ` +
+			`"02:00:00:00:00:01", or "random"`,
+		"-worker-id 02:00:00:00:00:01": noMark,
+		"-worker-id etcd -mark m":      `-worker-id "etcd": only nodes can take numbers from etcd`,
+		"-partition 7":                 `-partition "7": not a key of format flake, only of sno; use worker_id instead`,
 	} {
 		stdout, stderr, status := called(t, append([]string{"generate"}, strings.Fields(args)...)...)
 		if stdout != "" || stderr != "flake: "+want+"\n" || status != exitUsage {
@@ -116,7 +122,8 @@ func TestGenerateInFileOfNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	stdout, stderr, status := called(t, "generate", "-format", "snowflake", "-id", "295", "-mark", path)
-	if want := "such as orders: use a different one\n"; stdout != "" || !strings.HasSuffix(stderr, want) || status != exitFailure {
+	if want := "such as orders: use a different one\n"; stdout != "" || !strings.HasSuffix(stderr, want) ||
+		status != exitFailure {
 		t.Errorf("exit status %d, %q, %q", status, stdout, stderr)
 	}
 }
@@ -125,7 +132,8 @@ func TestGenerateInFileOfNode(t *testing.T) {
 func TestGenerateBrokenPipe(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	testenv.Need(t, "bash", "head")
-	many := exec.Command("bash", "-c", `"$0" generate -n 1000000000 -mark "$1" | head -1; echo "${PIPESTATUS[0]}"`, command, mark)
+	many := exec.Command("bash", "-c", `"$0" generate -n 1000000000 -mark "$1" | head -1; echo "${PIPESTATUS[0]}"`,
+		command, mark)
 	out, err := many.Output()
 	if lines := strings.Fields(string(out)); err != nil || len(lines) != 2 || lines[1] != "141" {
 		t.Errorf("%v, %q", err, out)

@@ -88,10 +88,12 @@ func TestGeneratorsRefused(t *testing.T) {
 		"some of the same sequences": {"[[generator]]\nname = \"low\"\nformat = \"sno\"\npartition = 7\nsequence_max = 99\n" +
 			"[[generator]]\nname = \"next\"\nformat = \"sno\"\npartition = 7\nsequence_min = 100\nsequence_max = 199\n" +
 			"[[generator]]\nname = \"within\"\nformat = \"sno\"\npartition = 7\nsequence_min = 199\nsequence_max = 299\n",
-			"generator within: partition 7 of format sno with sequence numbers 199 to 299: generator next has it, and both would hand out the same ids; give one of them another partition"},
+			"generator within: partition 7 of format sno with sequence numbers 199 to 299: generator next has it, and both " +
+				"would hand out the same ids; give one of them another partition"},
 		"the time has run out": {"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\ntime_bits = 38\n",
 			"generator orders: 38 bits of time end at 2019-07-21T12:41:21.6Z"},
-		"the epoch is in the future": {"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\nepoch = 2999-01-01T00:00:00Z\n",
+		"the epoch is in the future": {"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\nepoch = " +
+			"2999-01-01T00:00:00Z\n",
 			"generator orders: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,14 +148,17 @@ func TestPartitionShared(t *testing.T) {
 	config := func(ranges ...string) string {
 		config := configFile(t, "epmd = \"off\"")
 		for i, r := range ranges {
-			appendTo(t, config, fmt.Sprintf("[[generator]]\nname = \"events%d\"\nformat = \"sno\"\npartition = %d\n%s\n", i, partition, r))
+			appendTo(t, config,
+				fmt.Sprintf("[[generator]]\nname = \"events%d\"\nformat = \"sno\"\npartition = %d\n%s\n", i, partition, r))
 		}
 		return config
 	}
-	spawn(t, freePort(t), command, "-noinput", "-config", config("sequence_max = 99", "sequence_min = 100\nsequence_max = 199")).await("  EPMD ")
+	spawn(t, freePort(t), command, "-noinput", "-config",
+		config("sequence_max = 99", "sequence_min = 100\nsequence_max = 199")).await("  EPMD ")
 	spawn(t, freePort(t), command, "-noinput", "-config", config("sequence_min = 200")).await("  EPMD ")
 	p := spawn(t, freePort(t), command, "-noinput", "-config", config("sequence_min = 50\nsequence_max = 60"))
-	want := fmt.Sprintf("partition %d of format sno with sequence numbers 50 to 60: another generator on this machine has it", partition)
+	want := fmt.Sprintf("partition %d of format sno with sequence numbers 50 to 60: another generator on this "+
+		"machine has it", partition)
 	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), want) {
 		t.Errorf("exit status %d, want %d and %q", status, exitFailure, want)
 	}

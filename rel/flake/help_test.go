@@ -23,7 +23,8 @@ func called(t *testing.T, args ...string) (stdout, stderr string, status int) {
 func TestHelp(t *testing.T) {
 	all, _, _ := called(t, "help")
 	for _, c := range described() {
-		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(c.Line()) + ` +` + regexp.QuoteMeta(c.Does) + `$`).MatchString(all) {
+		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(c.Line()) + ` +` + regexp.QuoteMeta(c.Does) +
+			`$`).MatchString(all) {
 			t.Errorf("%q is not in\n%s", c.Name, all)
 		}
 		command := strings.Fields(c.Name)
@@ -74,9 +75,12 @@ func TestUnknownCommand(t *testing.T) {
 		"completion csh":   "flake: the shell must be bash, zsh or fish\n",
 		"help get get":     "flake: unexpected argument \"get\"; the command has no flags\n",
 		"version -config":  "flake: flag provided but not defined: -config; the command has no flags\n",
-		"workers -x":       "flake: flag provided but not defined: -x; flags are -again, -config, -margin, -name, -setcookie, -sure, -until\n",
-		"workers a b c":    "flake: unexpected argument \"c\"; flags are -again, -config, -margin, -name, -setcookie, -sure, -until\n",
-		"-noinput workers": "flake: unexpected argument \"workers\"; flags are -check-config, -config, -name, -noinput, -setcookie, -version\n",
+		"workers -x": "flake: flag provided but not defined: -x; flags are -again, -config, -margin, -name, " +
+			"-setcookie, -sure, -until\n",
+		"workers a b c": "flake: unexpected argument \"c\"; flags are -again, -config, -margin, -name, " +
+			"-setcookie, -sure, -until\n",
+		"-noinput workers": "flake: unexpected argument \"workers\"; flags are -check-config, -config, -name, -noinput, " +
+			"-setcookie, -version\n",
 	} {
 		stdout, stderr, status := called(t, strings.Fields(args)...)
 		if stdout != "" || stderr != want || status != exitUsage {

@@ -154,7 +154,8 @@ func TestHTTPLeases(t *testing.T) {
 	}
 	t.Logf("%d of %d had all their ids before the last of %d calls", before, conns, calls)
 	if before > conns/2 {
-		t.Errorf("%d of %d HTTP callers had all their ids before the last of the Erlang caller's %d calls", before, conns, calls)
+		t.Errorf("%d of %d HTTP callers had all their ids before the last of the Erlang caller's %d calls",
+			before, conns, calls)
 	}
 }
 

@@ -57,13 +57,16 @@ func TestImport(t *testing.T) {
 		t.Helper()
 		writeFile(t, at(name), text)
 	}
-	write("sys.config", `[{flake, [{interface, "lo"}, {timestamp_path, "`+dets+`"}, {allowable_downtime, 7200000}]}, {sasl, [{x, y}]}].`)
+	write("sys.config",
+		`[{flake, [{interface, "lo"}, {timestamp_path, "`+dets+`"}, {allowable_downtime, 7200000}]}, {sasl, [{x, y}]}].`)
 	write("vm.args", "-name flake@127.0.0.1 -setcookie S3CRET +K true\n")
-	args := []string{"import", "-sys-config", at("sys.config"), "-vm-args", at("vm.args"), "-out", at("sys.toml"), "-timestamp", at("timestamp")}
+	args := []string{"import", "-sys-config", at("sys.config"), "-vm-args", at("vm.args"), "-out", at("sys.toml"),
+		"-timestamp", at("timestamp")}
 	stdout, stderr, status := called(t, args...)
 	end := modified.Add(5 * time.Second).UTC().Format("2006-01-02T15:04:05.000Z")
 	for _, want := range []string{
-		`taken: sys.config: flake interface "lo"`, "taken: vm.args: -name flake@127.0.0.1", "left:  sys.config: sasl, keys: 1: another application",
+		`taken: sys.config: flake interface "lo"`, "taken: vm.args: -name flake@127.0.0.1",
+		"left:  sys.config: sasl, keys: 1: another application",
 		dets + ": written at " + modified.UTC().Format("2006-01-02T15:04:05.000Z") +
 			"; its time is 2023-11-14T22:13:20.123Z; it was not closed: the original was killed, or is running\n",
 		at("timestamp") + ": ids begin after " + end + "\n", at("sys.toml") + ": written\n",
@@ -83,11 +86,13 @@ func TestImport(t *testing.T) {
 		t.Errorf("%v, %v", raised, err)
 	}
 	cfg, err := config.Load(at("sys.toml"))
-	if err != nil || cfg.Flake.Interface != "lo" || cfg.Flake.TimestampPath != at("timestamp") || cfg.Node.Cookie != "S3CRET" {
+	if err != nil || cfg.Flake.Interface != "lo" || cfg.Flake.TimestampPath != at("timestamp") ||
+		cfg.Node.Cookie != "S3CRET" {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 
-	if _, stderr, status := called(t, args...); status != exitUsage || !strings.Contains(stderr, "already exists; name another file, or replace it with -overwrite") {
+	if _, stderr, status := called(t, args...); status != exitUsage ||
+		!strings.Contains(stderr, "already exists; name another file, or replace it with -overwrite") {
 		t.Errorf("again: exit status %d, %s", status, stderr)
 	}
 	write("linked", "another's")
@@ -107,13 +112,15 @@ func TestImport(t *testing.T) {
 		t.Error(text)
 	}
 
-	if _, stderr, status := called(t, "import", "-dets", dets, "-timestamp", at("timestamp"), "-out", at("alone.toml")); status != exitUsage || !strings.Contains(stderr, "-out needs -sys-config or -vm-args") {
+	if _, stderr, status := called(t, "import", "-dets", dets, "-timestamp", at("timestamp"), "-out",
+		at("alone.toml")); status != exitUsage || !strings.Contains(stderr, "-out needs -sys-config or -vm-args") {
 		t.Errorf("without a configuration to write: exit status %d, %s", status, stderr)
 	}
 
 	// The mark is never lowered, and not touched while a node uses it.
 	earlier := detsOf(t, "otp29/closed", modified.Add(-time.Hour))
-	if stdout, stderr, status := called(t, "import", "-dets", earlier, "-timestamp", at("timestamp")); status != 0 || !strings.Contains(stdout, "ids begin after "+end) || strings.Contains(stdout, ": written\n") {
+	if stdout, stderr, status := called(t, "import", "-dets", earlier, "-timestamp", at("timestamp")); status != 0 ||
+		!strings.Contains(stdout, "ids begin after "+end) || strings.Contains(stdout, ": written\n") {
 		t.Errorf("earlier: exit status %d, %s, %s", status, stdout, stderr)
 	}
 	link := at("link") // import by root must find the lock, which is next to the real mark
@@ -128,7 +135,8 @@ func TestImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Close()
-	if _, stderr, status := called(t, "import", "-dets", dets, "-timestamp", at("timestamp")); status != exitFailure || !strings.Contains(stderr, "another node is running with it") {
+	if _, stderr, status := called(t, "import", "-dets", dets, "-timestamp", at("timestamp")); status != exitFailure ||
+		!strings.Contains(stderr, "another node is running with it") {
 		t.Errorf("held: exit status %d, %s", status, stderr)
 	}
 }
@@ -146,18 +154,25 @@ func TestImportTells(t *testing.T) {
 	}{
 		{"otp25/closed", hour, "-dets DETS -timestamp DIR/mark", 0, "it was closed\n"},
 		{"otp25/empty", hour, "-dets DETS -timestamp DIR/mark", 0, "it contains no time; it was closed\n"},
-		{"otp29/future", hour, "-dets DETS -timestamp DIR/mark", 0, `2100-01-01T00:00:00.000Z is [0-9hms.]+ ahead of this machine's clock: (.|\n)*ids begin after 2100-01-01T00:00:05(.|\n)*a node cannot start before then`},
+		{"otp29/future", hour, "-dets DETS -timestamp DIR/mark", 0,
+			`2100-01-01T00:00:00.000Z is [0-9hms.]+ ahead of this machine's clock: (.|\n)*ids begin after ` +
+				`2100-01-01T00:00:05(.|\n)*a node cannot start before then`},
 		{"otp25/closed", -hour, "-dets DETS -timestamp DIR/mark", 0, `is 1h0m0s ahead`},
 		{"otp25/closed", 4 * time.Second, "-dets DETS -timestamp DIR/mark", 0, `waiting until then: 1s\n`},
 		{"otp23/bag", hour, "-dets DETS -timestamp DIR/mark", exitUsage, "its type is 2"},
-		{"otp25/closed", hour, "-dets DETS -timestamp DETS", exitFailure, "it is the dets file of boundary/flake.*flake import -dets DETS"},
+		{"otp25/closed", hour, "-dets DETS -timestamp DETS", exitFailure,
+			"it is the dets file of boundary/flake.*flake import -dets DETS"},
 		{"otp25/closed", hour, "-dets DETS -timestamp DIR/none/mark", exitFailure, "create the directory"},
 		{"otp25/closed", hour, "-timestamp DIR/mark", exitUsage, "no dets file"},
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/none", exitUsage, "none: cannot be read: no such file"},
-		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DETS", exitUsage, "-out DETS: that is the -dets file"},
-		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -out DIR/mark", exitUsage, "-out DIR/mark: that is the -timestamp file"},
-		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DIR", exitUsage, "-out DIR: is a directory"},
-		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -out DIR/a -timestamp DIR/mark", 0, "before starting, change it:\nDIR/a:.*node.cookie.*published"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DETS", exitUsage,
+			"-out DETS: that is the -dets file"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -out DIR/mark", exitUsage,
+			"-out DIR/mark: that is the -timestamp file"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DIR", exitUsage,
+			"-out DIR: is a directory"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -out DIR/a -timestamp DIR/mark", 0,
+			"before starting, change it:\nDIR/a:.*node.cookie.*published"},
 	} {
 		synctest.Test(t, func(t *testing.T) { // the clock in the bubble stands still, however slow the machine is
 			time.Sleep(time.Until(time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)))
@@ -166,7 +181,8 @@ func TestImportTells(t *testing.T) {
 			writeFile(t, filepath.Join(dir, "args"), "-name flake@node1.example.com -\x1b")
 			names := strings.NewReplacer("DETS", dets, "DIR", dir)
 			stdout, stderr, status := called(t, strings.Fields("import "+names.Replace(c.more))...)
-			if status != c.status || strings.Contains(stdout, "\x1b") || !regexp.MustCompile(names.Replace(c.says)).MatchString(stdout+stderr) {
+			if status != c.status || strings.Contains(stdout, "\x1b") ||
+				!regexp.MustCompile(names.Replace(c.says)).MatchString(stdout+stderr) {
 				t.Errorf("%s, %s: exit status %d\n%s%s", c.how, c.more, status, stdout, stderr)
 			}
 			if data := readFile(t, dets); len(data) < 5000 {
@@ -179,8 +195,10 @@ func TestImportTells(t *testing.T) {
 // A node that starts with the original's dets file refuses it, and names the command that imports it.
 func TestStartWithDets(t *testing.T) {
 	dets := detsOf(t, "otp25/closed", time.Now())
-	code, _, stderr := checkedConfig(t, filepath.Dir(dets), "[flake]\nworker_id = '02:00:00:00:00:01'\ntimestamp_path = '"+dets+"'\n")
-	if code == 0 || !strings.Contains(stderr, "it is the dets file of boundary/flake") || !strings.Contains(stderr, "flake import -dets") {
+	code, _, stderr := checkedConfig(t, filepath.Dir(dets),
+		"[flake]\nworker_id = '02:00:00:00:00:01'\ntimestamp_path = '"+dets+"'\n")
+	if code == 0 || !strings.Contains(stderr, "it is the dets file of boundary/flake") ||
+		!strings.Contains(stderr, "flake import -dets") {
 		t.Errorf("exit status %d, %s", code, stderr)
 	}
 }

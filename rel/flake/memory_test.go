@@ -33,8 +33,10 @@ const (
 )
 
 var (
-	hostileConns = flag.Int("hostile.conns", 0, "how many connections TestHostileMemory attacks on; 0: as many as its tables say, or a quarter of them outside scripts/test")
-	hostileTime  = flag.Duration("hostile.time", 0, "the minimum time for which it attacks")
+	hostileConns = flag.Int("hostile.conns", 0,
+		"how many connections TestHostileMemory attacks on; 0: as many as its tables say, or a quarter of "+
+			"them outside scripts/test")
+	hostileTime = flag.Duration("hostile.time", 0, "the minimum time for which it attacks")
 )
 
 // plain builds the command without the race detector, which takes extra memory.
@@ -262,7 +264,8 @@ func serving(t *testing.T, n *flakeNode, c *client.Conn, attackers *sync.WaitGro
 	})
 	newcomers := repeated(over, func() { served(t, n) })
 	others.Wait()
-	return fmt.Sprintf("newcomers %v; a caller %v, %d failed; HTTP %v, %d failed", newcomers, callers, lost, requests, refused)
+	return fmt.Sprintf("newcomers %v; a caller %v, %d failed; HTTP %v, %d failed", newcomers, callers, lost,
+		requests, refused)
 }
 
 // served fails the test unless a new caller is admitted and gets an id.

@@ -51,7 +51,8 @@ func (m manager) want(pattern string) (message string, before []string) {
 // the watchdog takes ids.
 func TestNotify(t *testing.T) {
 	t.Parallel()
-	for name, path := range map[string]string{"a path": filepath.Join(t.TempDir(), "notify"), "an abstract socket": "@flake-notify-" + freePort(t)} {
+	for name, path := range map[string]string{"a path": filepath.Join(t.TempDir(), "notify"),
+		"an abstract socket": "@flake-notify-" + freePort(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := startManager(t, path)
@@ -68,7 +69,8 @@ func TestNotify(t *testing.T) {
 			var at int64
 			fmt.Sscanf(message, "RELOADING=1\nMONOTONIC_USEC=%d", &at)
 			if at < begun.Microseconds() || at > nanotime().Microseconds() {
-				t.Errorf("MONOTONIC_USEC is %d, want at least %d, when SIGHUP was sent, and at most the current time", at, begun.Microseconds())
+				t.Errorf("MONOTONIC_USEC is %d, want at least %d, when SIGHUP was sent, and at most the current time", at,
+					begun.Microseconds())
 			}
 			m.want("READY=1\nSTATUS=the configuration was reloaded")
 			p.signal(syscall.SIGTERM)
@@ -83,7 +85,8 @@ func TestNotify(t *testing.T) {
 // startEnv starts the command with these variables, one per line.
 func startEnv(t *testing.T, env string, node ...string) *process {
 	t.Helper()
-	return spawn(t, freePort(t), "env", append(strings.Split(env, "\n"), "PATH=", command, "-noinput", "-config", configFile(t, strings.Join(node, "\n")))...)
+	return spawn(t, freePort(t), "env",
+		append(strings.Split(env, "\n"), "PATH=", command, "-noinput", "-config", configFile(t, strings.Join(node, "\n")))...)
 }
 
 // A node that waits during startup, here for etcd, asks for more time. A node that fails to start never reports READY.
@@ -118,7 +121,8 @@ func TestNotifyStart(t *testing.T) {
 // immediately, however long the drain.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	p := spawn(t, freePort(t), command, "-noinput", "-config", configFile(t, fmt.Sprintf("cookie = %q\ndrain_time = 3600\n[http]\nlisten = \"127.0.0.1:0\"", cookie)))
+	p := spawn(t, freePort(t), command, "-noinput", "-config",
+		configFile(t, fmt.Sprintf("cookie = %q\ndrain_time = 3600\n[http]\nlisten = \"127.0.0.1:0\"", cookie)))
 	addr, url := p.await("  address "), p.await("  HTTP ")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	if status, _ := fetch(t, client, url+"readyz", ""); status != http.StatusOK {

@@ -75,7 +75,8 @@ func TestRefusalNotRead(t *testing.T) {
 		"configuration": {"cookie = 7", exitUsage},
 		"node":          {"cookie = \"not the default\"\nlisten = \"192.0.2.1:0\"", exitFailure},
 	} {
-		n := spawn(t, freePort(t), script(t, "exec %q \"$@\" 2> %q", command, log), "-noinput", "-config", configFile(t, test.node))
+		n := spawn(t, freePort(t), script(t, "exec %q \"$@\" 2> %q", command, log), "-noinput", "-config",
+			configFile(t, test.node))
 		if code := n.wait(); code != test.code {
 			t.Errorf("%s: exit status %d, want %d", what, code, test.code)
 		}

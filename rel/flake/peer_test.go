@@ -140,7 +140,8 @@ type process struct {
 func spawn(t *testing.T, port, name string, args ...string) *process {
 	t.Helper()
 	testenv.Need(t, name)
-	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Duration(*kills)*restart+*soakTime+*fleetTime+*upgradeTime)
+	ctx, cancel := context.WithTimeout(context.Background(),
+		patience+time.Duration(*kills)*restart+*soakTime+*fleetTime+*upgradeTime)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...)}
 	p.changed.L = &p.mu
 	home := built // where Erlang may leave a cookie

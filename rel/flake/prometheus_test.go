@@ -30,7 +30,8 @@ import (
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	testenv.Need(t, "promtool")
-	if out, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", "testdata/alerts_test.yml").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "promtool", "test", "rules",
+		"testdata/alerts_test.yml").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 	var texts [3]string
@@ -155,7 +156,8 @@ func queriesOf(t *testing.T) map[string]string {
 	all := make(map[string]string)
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
-			all[p.Title+" "+target.RefID] = strings.NewReplacer("$job", "flake", "$instance", ".*", "$__rate_interval", "1m").Replace(target.Expr)
+			all[p.Title+" "+target.RefID] = strings.NewReplacer("$job", "flake", "$instance", ".*", "$__rate_interval",
+				"1m").Replace(target.Expr)
 		}
 	}
 	if len(all) == 0 {
@@ -180,12 +182,14 @@ func startPrometheus(t *testing.T, targets ...string) *prometheus {
 		t.Fatal(err)
 	}
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 250ms}\nrule_files: [%q]\n"+
+	text := fmt.Sprintf("global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: "+
+		"250ms}\nrule_files: [%q]\n"+
 		"scrape_configs: [{job_name: flake, static_configs: [{targets: [%s]}]}]\n", rules, strings.Join(targets, ", "))
 	writeFile(t, config, text)
 	addr := "127.0.0.1:" + freePort(t)
 	testenv.Need(t, "prometheus", "promtool")
-	cmd := exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)
+	cmd := exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+addr)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)

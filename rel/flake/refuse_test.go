@@ -25,7 +25,8 @@ func TestRefused(t *testing.T) {
 		{"no file", "", []string{"-config", "none.toml"},
 			`none.toml: cannot be read: no such file or directory`},
 		{"no host by flag", "", []string{"-name", "flake"},
-			`-name: node.name = "flake": must be name@host: letters, digits, _ and - before the @, no space after it, at most 255 bytes`},
+			`-name: node.name = "flake": must be name@host: letters, digits, _ and - before the @, no space after ` +
+				`it, at most 255 bytes`},
 		{"empty cookie by flag", "", []string{"-setcookie", ""},
 			`-setcookie: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1`},
 		{"unknown flag", "", []string{"-cookie", "x"},

@@ -87,7 +87,8 @@ func TestReload(t *testing.T) {
 	stays.await("READY")
 
 	const both = "[node]\ncookie = \"new\"\nprevious_cookie = \"old\"\n"
-	if line, want := r.hangUp(both, "the configuration was reloaded"), `keys="node.cookie, node.previous_cookie"`; !strings.Contains(line, want) {
+	line := r.hangUp(both, "the configuration was reloaded")
+	if want := `keys="node.cookie, node.previous_cookie"`; !strings.Contains(line, want) {
 		t.Errorf("%s, want %s", line, want)
 	}
 	wantCookies(map[string]string{"old": "get", "new": "get", "neither": "refused"})
@@ -96,7 +97,8 @@ func TestReload(t *testing.T) {
 	}
 
 	writeFile(t, token, "fedcba9876543210")
-	if line, want := r.hangUp("[node]\ncookie = \"\"\nnet_ticktime = 1\n", "the configuration could not be reloaded"), `node.net_ticktime = 1`; !strings.Contains(line, want) {
+	line = r.hangUp("[node]\ncookie = \"\"\nnet_ticktime = 1\n", "the configuration could not be reloaded")
+	if want := `node.net_ticktime = 1`; !strings.Contains(line, want) {
 		t.Errorf("%s, want %s", line, want)
 	}
 	wantToken(tokens, 200)
@@ -106,7 +108,7 @@ func TestReload(t *testing.T) {
 	writeFile(t, token, "fedcba9876543210")
 
 	const last = "[node]\ncookie = \"new\"\nname = \"other@127.0.0.1\"\nmax_connections = 1000\n"
-	line := r.hangUp(last, "the configuration was reloaded")
+	line = r.hangUp(last, "the configuration was reloaded")
 	for _, want := range []string{"node.previous_cookie", "node.max_connections", "http.token_file"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%s, want %s", line, want)

@@ -102,13 +102,15 @@ var behind = map[string]string{
 	"profile":                           "idserver/idhttp MaxProfile",
 	"etcd answers":                      "flake/workers/etcd maxAnswer maxList maxPairs maxText",
 	"etcd calls":                        "flake/workers/etcd longest connect",
-	"Go's memory":                       "rel/flake/server memoryLimit memoryConnections memorySteps memoryPerConnection memoryPerTLS",
-	"memory in a container":             "node memoryIdle memoryPerConnection memoryPerTLS rel/flake/server memoryPerHTTP",
-	"log lines of one message":          "rel/flake/output maxKinds burst interval crowd reportAfter",
-	"hosts in the log":                  "rel/flake/output maxHosts",
-	"log lines waiting":                 "rel/flake/output maxQueued",
-	"imported files":                    "rel/flake/original MaxFile maxFiles",
-	"memory under attack":               "rel/flake mayGrow mayGrowPerConnection mayGrowConnections mayGrowPerTLS TestHostileMemory",
+	"Go's memory": "rel/flake/server memoryLimit memoryConnections memorySteps " +
+		"memoryPerConnection memoryPerTLS",
+	"memory in a container":    "node memoryIdle memoryPerConnection memoryPerTLS rel/flake/server memoryPerHTTP",
+	"log lines of one message": "rel/flake/output maxKinds burst interval crowd reportAfter",
+	"hosts in the log":         "rel/flake/output maxHosts",
+	"log lines waiting":        "rel/flake/output maxQueued",
+	"imported files":           "rel/flake/original MaxFile maxFiles",
+	"memory under attack": "rel/flake mayGrow mayGrowPerConnection mayGrowConnections mayGrowPerTLS " +
+		"TestHostileMemory",
 }
 
 // TestSecurityTable compares the tables of SECURITY.md with the code behind them, which must exist. Each number in the
@@ -210,7 +212,8 @@ func (q quantity) String() string {
 
 var units = map[string]quantity{
 	"KiB": {1 << 10, false}, "MiB": {1 << 20, false}, "GiB": {1 << 30, false}, "kB": {1e3, false}, "MB": {1e6, false},
-	"ms": {1e6, true}, "s": {1e9, true}, "min": {60e9, true}, "minute": {60e9, true}, "minutes": {60e9, true}, "h": {3600e9, true},
+	"ms": {1e6, true}, "s": {1e9, true}, "min": {60e9, true}, "minute": {60e9, true}, "minutes": {60e9, true},
+	"h": {3600e9, true},
 }
 
 var number = regexp.MustCompile(`(about )?\b(\d[\d,]*(?:\.\d+)?)(?: ([A-Za-z]+))?`)

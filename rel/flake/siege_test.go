@@ -139,7 +139,8 @@ func (s *siege) as(name string) *attacker {
 	}
 	c.SetDeadline(time.Time{})
 	return &attacker{
-		Conn: c, node: s.n, self: etf.NewPid(etf.Atom(name), 1, 0, 1), random: rand.New(rand.NewPCG(1, uint64(s.names.Load()))),
+		Conn: c, node: s.n, self: etf.NewPid(etf.Atom(name), 1, 0,
+			1), random: rand.New(rand.NewPCG(1, uint64(s.names.Load()))),
 	}
 }
 

@@ -104,7 +104,8 @@ type soak struct {
 }
 
 func newSoak(t *testing.T) *soak {
-	s := &soak{t: t, ca: certstest.NewCA(t, "ca"), clock: filepath.Join(t.TempDir(), "clock"), refused: make(map[string]int)}
+	s := &soak{t: t, ca: certstest.NewCA(t, "ca"), clock: filepath.Join(t.TempDir(), "clock"),
+		refused: make(map[string]int)}
 	port := freePort(t)
 	s.epmd = startDaemon(t, port)
 	epmd := fmt.Sprintf("epmd = %q", "127.0.0.1:"+port) // so that neither node serves its own EPMD
@@ -115,7 +116,8 @@ func newSoak(t *testing.T) *soak {
 	t.Cleanup(transport.CloseIdleConnections)
 	s.web = &http.Client{Transport: transport, Timeout: patience / 4}
 	command := withClock(t, s.clock)
-	s.steady = startCommand(t, command, port, fmt.Sprintf("%s\n[http]\nlisten = %q\n[http.tls]\ncert = %q\nkey = %q\n", epmd, web, cert, key))
+	s.steady = startCommand(t, command, port,
+		fmt.Sprintf("%s\n[http]\nlisten = %q\n[http.tls]\ncert = %q\nkey = %q\n", epmd, web, cert, key))
 	s.folder = filepath.Dir(s.steady.cmd.Args[slices.Index(s.steady.cmd.Args, "-config")+1])
 	s.mortalAddr = "127.0.0.1:" + freePort(t)
 	config := configFile(t, fmt.Sprintf("%s\nlisten = %q", epmd, s.mortalAddr))
@@ -229,7 +231,8 @@ func (s *soak) guess(ctx context.Context) {
 			s.t.Error(err)
 			return
 		}
-		if _, err := handshake.Start(c, nodeName, handshake.Options{Node: "guess@127.0.0.1", Creation: 1, Cookie: "guess"}); err == nil {
+		if _, err := handshake.Start(c, nodeName,
+			handshake.Options{Node: "guess@127.0.0.1", Creation: 1, Cookie: "guess"}); err == nil {
 			s.t.Error("a wrong cookie was accepted")
 		}
 		c.Close()
@@ -325,7 +328,8 @@ func (s *soak) sample(ctx context.Context) {
 			s.t.Error(err)
 			return
 		}
-		s.samples = append(s.samples, load{float64(now.memory), float64(now.files), float64(now.threads), float64(goroutines)})
+		s.samples = append(s.samples,
+			load{float64(now.memory), float64(now.files), float64(now.threads), float64(goroutines)})
 	}
 }
 

@@ -58,7 +58,10 @@ func startLiar(t *testing.T, step string, lie func(l *liar) (etf.Term, error)) *
 				}
 				return l.status(l.state()), nil
 			},
-			{Module: "application", Function: "get_all_env", Arity: 1}: func([]etf.Term) (etf.Term, error) { return etf.List{}, nil },
+			{Module: "application", Function: "get_all_env", Arity: 1}: func([]etf.Term) (etf.Term,
+				error) {
+				return etf.List{}, nil
+			},
 			{Module: "erl_scan", Function: "string", Arity: 1}: func(args []etf.Term) (etf.Term, error) {
 				return etf.Tuple{etf.Atom("ok"), args[0], int64(1)}, nil
 			},
@@ -120,8 +123,8 @@ func (l *liar) end() (etf.Term, error) {
 // take takes over from the liar, and stops the node that has taken over.
 func (l *liar) take(t *testing.T) (status int, said string) {
 	t.Helper()
-	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\n", nodeName, cookie,
-		l.worker, l.mark)
+	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\n",
+		nodeName, cookie, l.worker, l.mark)
 	t.Setenv("ERL_EPMD_PORT", l.port)
 	t.Setenv("PATH", "") // so that no epmd is found
 	ctx, cancel := context.WithCancel(t.Context())
@@ -158,14 +161,17 @@ func (o *trigger) String() string {
 // Whatever the original answers, a takeover ends with a clear error.
 func TestTakeoverOfLiar(t *testing.T) {
 	states := map[string]func(s etf.Tuple) etf.Term{
-		"but surprise":                       func(etf.Tuple) etf.Term { return etf.Atom("surprise") },
-		"but []":                             func(etf.Tuple) etf.Term { return make(etf.List, 0) },
-		"but {state,":                        func(s etf.Tuple) etf.Term { return append(s, int64(1)) },
-		"but {state,-1,":                     func(s etf.Tuple) etf.Term { s[1] = int64(-1); return s },
-		"but {state,0,":                      func(s etf.Tuple) etf.Term { s[1] = int64(0); return s },
-		"but {state,1180591620717411303424,": func(s etf.Tuple) etf.Term { s[1] = new(big.Int).Lsh(big.NewInt(1), 70); return s },
-		"ahead of this machine's clock":      func(s etf.Tuple) etf.Term { s[1] = s[1].(int64) + 3600_000; return s },
-		"281474976710656,0}":                 func(s etf.Tuple) etf.Term { s[2] = int64(flake.MaxWorker) + 1; return s },
+		"but surprise":   func(etf.Tuple) etf.Term { return etf.Atom("surprise") },
+		"but []":         func(etf.Tuple) etf.Term { return make(etf.List, 0) },
+		"but {state,":    func(s etf.Tuple) etf.Term { return append(s, int64(1)) },
+		"but {state,-1,": func(s etf.Tuple) etf.Term { s[1] = int64(-1); return s },
+		"but {state,0,":  func(s etf.Tuple) etf.Term { s[1] = int64(0); return s },
+		"but {state,1180591620717411303424,": func(s etf.Tuple) etf.Term {
+			s[1] = new(big.Int).Lsh(big.NewInt(1), 70)
+			return s
+		},
+		"ahead of this machine's clock": func(s etf.Tuple) etf.Term { s[1] = s[1].(int64) + 3600_000; return s },
+		"281474976710656,0}":            func(s etf.Tuple) etf.Term { s[2] = int64(flake.MaxWorker) + 1; return s },
 	}
 	for want, change := range states {
 		for step, answer := range map[string]func(l *liar) etf.Term{
@@ -179,13 +185,18 @@ func TestTakeoverOfLiar(t *testing.T) {
 		step, want string
 		lie        func(l *liar) (etf.Term, error)
 	}{
-		{"status", "LIST_EXT: more than", func(*liar) (etf.Term, error) { return slices.Repeat(etf.List{etf.Atom("a")}, etf.MaxElements+1), nil }},
+		{"status", "LIST_EXT: more than",
+			func(*liar) (etf.Term, error) { return slices.Repeat(etf.List{etf.Atom("a")}, etf.MaxElements+1), nil }},
 		{"status", "is it a node of boundary/flake?", (*liar).end},
-		{"parse", "flake: node " + nodeName + ": erl_parse:parse_exprs/1: odd", func(*liar) (etf.Term, error) { return etf.Atom("odd"), nil }},
-		{"guard", "the original's server was not suspended: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
+		{"parse", "flake: node " + nodeName + ": erl_parse:parse_exprs/1: odd",
+			func(*liar) (etf.Term, error) { return etf.Atom("odd"), nil }},
+		{"guard", "the original's server was not suspended: surprise",
+			func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
 		{"guard", "the original's server was not suspended: ", (*liar).end},
-		{"guard", "the original's worker id has changed", func(l *liar) (etf.Term, error) { s := l.state(); s[2] = int64(1); return l.suspended(s), nil }},
-		{"halt", "the original did not halt: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
+		{"guard", "the original's worker id has changed",
+			func(l *liar) (etf.Term, error) { s := l.state(); s[2] = int64(1); return l.suspended(s), nil }},
+		{"halt", "the original did not halt: surprise",
+			func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
 	} {
 		liesAt(t, tt.step, tt.want, tt.lie)
 	}

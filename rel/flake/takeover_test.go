@@ -34,9 +34,12 @@ func startOriginal(t *testing.T) *originalNode {
 	o := &originalNode{port: freePort(t), listen: freePort(t), folder: t.TempDir(), worker: flake.RandomWorker()}
 	startDaemon(t, o.port)
 	need(t, compile("erlc", "-Werror", "-o", o.folder, "testdata/original.erl"))
-	args := append(patient[:len(patient):len(patient)], "-noinput", "-pa", o.folder, "-name", nodeName, "-setcookie", cookie, "-start_epmd", "false",
-		"-kernel", "inet_dist_use_interface", "{127,0,0,1}", "inet_dist_listen_min", o.listen, "inet_dist_listen_max", o.listen,
-		"-flake", "timestamp_path", fmt.Sprintf("%q", filepath.Join(o.folder, "dets")), "allowable_downtime", "2592000000", "interface", `"eth7"`,
+	args := append(patient[:len(patient):len(patient)], "-noinput", "-pa", o.folder, "-name", nodeName, "-setcookie",
+		cookie, "-start_epmd", "false",
+		"-kernel", "inet_dist_use_interface", "{127,0,0,1}", "inet_dist_listen_min", o.listen,
+		"inet_dist_listen_max", o.listen,
+		"-flake", "timestamp_path", fmt.Sprintf("%q", filepath.Join(o.folder, "dets")), "allowable_downtime", "2592000000",
+		"interface", `"eth7"`,
 		"-s", "original", "main", "-extra", fmt.Sprintf("%x", uint64(o.worker)))
 	o.process = spawn(t, o.port, "erl", args...)
 	o.await("READY")
@@ -157,7 +160,8 @@ func TestTakeover(t *testing.T) {
 	}
 	p.await("  EPMD ")
 	if after, err := o.get(); err != nil || after.Compare(before) <= 0 || after.Worker() != o.worker {
-		t.Errorf("got the id %v after the takeover, want one above %v with the worker id %v; %v", after, before, o.worker, err)
+		t.Errorf("got the id %v after the takeover, want one above %v with the worker id %v; %v", after, before,
+			o.worker, err)
 	}
 	o.wait()
 	await(t, "the callers are back", func() bool { return strings.Contains(p.output(), "msg=connected peer=caller@") })
@@ -186,7 +190,8 @@ func (o *originalNode) refusals() {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	other := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\n", nodeName, cookie,
+	other := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\n",
+		nodeName, cookie,
 		flake.RandomWorker(), filepath.Join(o.folder, "other"))
 	there := filepath.Join(o.folder, "there")
 	writeFile(t, there, "")
@@ -196,20 +201,30 @@ func (o *originalNode) refusals() {
 		status     int
 		want       string
 	}{
-		"wrong cookie":        {"", "-setcookie wrong", exitFailure, "possible cause: wrong cookie); set -setcookie, FLAKE_COOKIE, or node.cookie in the -config file"},
-		"no such node":        {"", "-from nosuch@127.0.0.1", exitFailure, "run this on the original's machine, while the original runs"},
-		"another machine":     {"", "-from flake@192.0.2.1 -setcookie 9b014e1514494868", exitFailure, "192.0.2.1 is another machine; run this on the original's machine, while the original runs"},
-		"no name":             {"", "-from flake", exitUsage, "must be name@host"},
-		"nobody":              {"", "-from=", exitUsage, "set -from name@host"},
-		"no vm.args":          {"", "-vm-args /nonexistent/vm.args", exitUsage, "/nonexistent/vm.args"},
-		"another name":        {"", "-from other@127.0.0.1 -config " + other, exitUsage, "the node must have the original's name"},
-		"-config and -out":    {"", "-out sys.toml -config " + other, exitUsage, "-out cannot be combined with -config"},
-		"-config and a mark":  {"", "-timestamp mark -config " + other, exitUsage, "-timestamp cannot be combined with -config"},
-		"another worker":      {"", "-config " + other, exitFailure, "this node would use a different one; set flake.worker_id to the original's"},
-		"out is there":        {"", "-out " + there, exitFailure, "already exists"},
-		"out has no folder":   {"", "-out /nonexistent/sys.toml", exitFailure, "-out: open /nonexistent/sys.toml: no such file or directory"},
-		"mark not writable":   {"FLAKE_FLAKE_TIMESTAMP_PATH=/tmp/timestamp", "", exitFailure, "sys.toml: removed, because nothing was taken over\nflake: timestamp_path /tmp/timestamp: its directory is world-writable"},
-		"the dets file":       {"FLAKE_FLAKE_TIMESTAMP_PATH=", "-timestamp " + filepath.Join(o.folder, "dets"), exitFailure, "it was left unchanged"},
+		"wrong cookie": {"", "-setcookie wrong", exitFailure,
+			"possible cause: wrong cookie); set -setcookie, FLAKE_COOKIE, or node.cookie in the -config file"},
+		"no such node": {"", "-from nosuch@127.0.0.1", exitFailure,
+			"run this on the original's machine, while the original runs"},
+		"another machine": {"", "-from flake@192.0.2.1 -setcookie 9b014e1514494868", exitFailure,
+			"192.0.2.1 is another machine; run this on the original's machine, while the original runs"},
+		"no name":    {"", "-from flake", exitUsage, "must be name@host"},
+		"nobody":     {"", "-from=", exitUsage, "set -from name@host"},
+		"no vm.args": {"", "-vm-args /nonexistent/vm.args", exitUsage, "/nonexistent/vm.args"},
+		"another name": {"", "-from other@127.0.0.1 -config " + other, exitUsage,
+			"the node must have the original's name"},
+		"-config and -out": {"", "-out sys.toml -config " + other, exitUsage, "-out cannot be combined with -config"},
+		"-config and a mark": {"", "-timestamp mark -config " + other, exitUsage,
+			"-timestamp cannot be combined with -config"},
+		"another worker": {"", "-config " + other, exitFailure,
+			"this node would use a different one; set flake.worker_id to the original's"},
+		"out is there": {"", "-out " + there, exitFailure, "already exists"},
+		"out has no folder": {"", "-out /nonexistent/sys.toml", exitFailure,
+			"-out: open /nonexistent/sys.toml: no such file or directory"},
+		"mark not writable": {"FLAKE_FLAKE_TIMESTAMP_PATH=/tmp/timestamp", "", exitFailure,
+			"sys.toml: removed, because nothing was taken over\nflake: timestamp_path /tmp/timestamp: its " +
+				"directory is world-writable"},
+		"the dets file": {"FLAKE_FLAKE_TIMESTAMP_PATH=", "-timestamp " + filepath.Join(o.folder, "dets"), exitFailure,
+			"it was left unchanged"},
 		"HTTP's port taken":   {"FLAKE_HTTP_LISTEN=" + taken.Addr().String(), "", exitFailure, "address already in use"},
 		"node's port taken":   {"FLAKE_NODE_LISTEN=" + taken.Addr().String(), "", exitFailure, "node.listen: "},
 		"settings that clash": {"FLAKE_HTTP_LISTEN=0.0.0.0:1", "", exitUsage, "set http.token_file"},
@@ -222,14 +237,17 @@ func (o *originalNode) refusals() {
 		request etf.Term
 		want    string
 	}{
-		{"flake", etf.Tuple{etf.Atom("become"), append(state, etf.Atom("odd"))}, "{state, Time, Worker, Sequence}, but {state,"},
-		{"flake", etf.Tuple{etf.Atom("become"), etf.Tuple{state[0], state[1].(int64) + 3600_000, state[2], state[3]}}, "ahead of this machine's clock"},
+		{"flake", etf.Tuple{etf.Atom("become"), append(state, etf.Atom("odd"))},
+			"{state, Time, Worker, Sequence}, but {state,"},
+		{"flake", etf.Tuple{etf.Atom("become"), etf.Tuple{state[0], state[1].(int64) + 3600_000, state[2], state[3]}},
+			"ahead of this machine's clock"},
 		{"persistent_timer", etf.Atom("heart"), "the original did not halt: another_server"},
 		{"persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("heart")}, "the original did not halt: heart"},
 		{"persistent_timer", etf.Tuple{etf.Atom("trick"), etf.Atom("another_server")},
 			"the original did not halt: another_server"}, // the guard does not tell heart
 		{"persistent_timer", etf.Tuple{etf.Atom("trick"), etf.Atom("none")}, "the original did not halt: heart"},
-		{"persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("flake_takeover")}, "was not suspended: {failed,{badarg,[{erlang,register,[flake_takeover,"},
+		{"persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("flake_takeover")},
+			"was not suspended: {failed,{badarg,[{erlang,register,[flake_takeover,"},
 	} {
 		o.tell(odd.server, odd.request)
 		o.fails(odd.want, "", "", exitFailure, odd.want)
@@ -247,7 +265,8 @@ func (o *originalNode) dryRun() {
 	if status := p.wait(); status != 0 {
 		o.t.Errorf("exit status %d", status)
 	}
-	for _, want := range []string{"found: 1 connected: 'caller@", "found: 1 named, and lost with the original: neighbour\n",
+	for _, want := range []string{"found: 1 connected: 'caller@",
+		"found: 1 named, and lost with the original: neighbour\n",
 		nodeName + " can be taken over", "sys.toml: removed"} {
 		if !strings.Contains(p.output(), want) {
 			o.t.Errorf("the dry run does not print %q:\n%s", want, p.output())

@@ -136,9 +136,10 @@ func TestThousandCallers(t *testing.T) {
 		})
 	})
 	report("after all calls")
-	t.Logf("%d nodes, %d of them Erlang's, connected in %v; the first call of each in %v; RSS %d kB alone, %d kB at most; "+
-		"%.0f calls/s; CPU a call %v, of 10 nodes %v",
-		*callers, beams, connected.Round(time.Millisecond), first.Round(time.Millisecond), alone.memory, memory(t, n, "VmHWM"),
+	t.Logf("%d nodes, %d of them Erlang's, connected in %v; the first call of each in %v; RSS %d kB alone, "+
+		"%d kB at most; %.0f calls/s; CPU a call %v, of 10 nodes %v",
+		*callers, beams, connected.Round(time.Millisecond), first.Round(time.Millisecond), alone.memory,
+		memory(t, n, "VmHWM"),
 		float64(*callers*calls)/called.Seconds(), ofAll, ofFew)
 	seen := make(map[flake.ID]bool)
 	for i := range ids {

@@ -22,14 +22,16 @@ func fewThreads(t *testing.T, n int) string {
 	user := 20000 + os.Getpid()%1000*40 + n // a user that runs nothing else
 	return script(t, `PATH=%q
 chown -R %[2]d "${3%%/*/*}"
-PATH= exec $(PATH=%[1]q; command -v setpriv) --reuid=%[2]d --regid=%[2]d --clear-groups $(PATH=%[1]q; command -v prlimit) --nproc=%[3]d %[4]q "$@"`,
+PATH= exec $(PATH=%[1]q; command -v setpriv) --reuid=%[2]d --regid=%[2]d --clear-groups \
+	$(PATH=%[1]q; command -v prlimit) --nproc=%[3]d %[4]q "$@"`,
 		os.Getenv("PATH"), user, n, command)
 }
 
 // All callers are served, however few threads there are and however many nodes are busy.
 func TestFewThreads(t *testing.T) {
 	t.Parallel()
-	n := startCommand(t, fewThreads(t, reserve.ThreadsKept+runtime.GOMAXPROCS(0)+2), "", fmt.Sprintf("cookie = %q", cookie))
+	n := startCommand(t, fewThreads(t, reserve.ThreadsKept+runtime.GOMAXPROCS(0)+2), "",
+		fmt.Sprintf("cookie = %q", cookie))
 	var all sync.WaitGroup
 	defer all.Wait()
 	for range reserve.ThreadsKept {

@@ -70,12 +70,13 @@ func TestTLS(t *testing.T) {
 		verify string
 		caller func(*certstest.CA) distConf
 	}{
-		"server only":    {"none", func(ca *certstest.CA) distConf { return distConf{trusts: ca} }},
-		"unverified":     {"none", func(*certstest.CA) distConf { return distConf{} }},
-		"mutual":         {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: ca} }},
-		"TLS 1.3":        {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: ca, more: tls13} }},
-		"chain":          {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: chain(ca)} }},
-		"chain, TLS 1.3": {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: chain(ca), more: tls13} }},
+		"server only": {"none", func(ca *certstest.CA) distConf { return distConf{trusts: ca} }},
+		"unverified":  {"none", func(*certstest.CA) distConf { return distConf{} }},
+		"mutual":      {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: ca} }},
+		"TLS 1.3":     {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: ca, more: tls13} }},
+		"chain":       {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: chain(ca)} }},
+		"chain, TLS 1.3": {"peer",
+			func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: chain(ca), more: tls13} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,8 +104,9 @@ func TestTLSRefused(t *testing.T) {
 	}{
 		"plain caller": {tlsTable(ca, "none"), nil,
 			"first record does not look like a TLS handshake: the caller must speak TLS (-proto_dist inet_tls)"},
-		"plain node":            {"", distConf{}.flags(t, "caller"), "message of"},
-		"caller without a cert": {tlsTable(ca, "peer"), distConf{trusts: ca}.flags(t, "caller"), "client didn't provide a certificate"},
+		"plain node": {"", distConf{}.flags(t, "caller"), "message of"},
+		"caller without a cert": {tlsTable(ca, "peer"), distConf{trusts: ca}.flags(t, "caller"),
+			"client didn't provide a certificate"},
 		"caller of another CA": {tlsTable(ca, "peer"), distConf{trusts: ca, shows: other}.flags(t, "caller"),
 			"certificate signed by unknown authority"},
 		"caller that trusts another CA": {tlsTable(ca, "peer"), distConf{trusts: other, shows: ca}.flags(t, "caller"),
@@ -242,7 +244,8 @@ func TestTLSFiles(t *testing.T) {
 	out, err := exec.Command(command, "-noinput", "-config",
 		configFile(t, "[node.tls]\ncert = 'none.pem'\nkey = 'none.key'\nverify = 'none'\n")).CombinedOutput()
 	const want = `flake: node.tls: cert "none.pem": cannot be read: no such file or directory`
-	if exit, _ := errors.AsType[*exec.ExitError](err); exit == nil || exit.ExitCode() != exitUsage || !strings.Contains(string(out), want) {
+	if exit, _ := errors.AsType[*exec.ExitError](err); exit == nil || exit.ExitCode() != exitUsage ||
+		!strings.Contains(string(out), want) {
 		t.Errorf("%v: %s", err, out)
 	}
 }

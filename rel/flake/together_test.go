@@ -69,7 +69,8 @@ func TestTogether(t *testing.T) {
 	grown := memory(t, n, "VmHWM") - before.memory
 	_, slowest, _ := strings.Cut(caller.output(), "SLOWEST ")
 	slowest, _, _ = strings.Cut(slowest, "\n")
-	t.Logf("before %+v, %+d kB at most; honest calls: the slowest %s ms; newcomers %v, %v", before, grown, slowest, &byAddress, &byEPMD)
+	t.Logf("before %+v, %+d kB at most; honest calls: the slowest %s ms; newcomers %v, %v", before, grown, slowest,
+		&byAddress, &byEPMD)
 	if grown > mostGrown {
 		t.Errorf("memory grew by %d kB, want at most %d", grown, mostGrown)
 	}
@@ -80,7 +81,8 @@ func TestTogether(t *testing.T) {
 	n.erl([]string{"-name", "after@127.0.0.1"}, "get", "servers", "functions", "terminate")
 	await(t, "all is as it was", func() bool {
 		now := n.state(t)
-		return now.files <= before.files+spareFiles && now.threads <= before.threads+spareThreads && now.memory <= before.memory+spareMemory
+		return now.files <= before.files+spareFiles && now.threads <= before.threads+spareThreads &&
+			now.memory <= before.memory+spareMemory
 	})
 }
 
@@ -174,7 +176,8 @@ type newcomers struct {
 }
 
 func (c *newcomers) String() string {
-	return fmt.Sprintf("%s %d, %d failed tries, the slowest %v", c.how, c.calls, c.again, c.slowest.Round(time.Millisecond))
+	return fmt.Sprintf("%s %d, %d failed tries, the slowest %v", c.how, c.calls, c.again,
+		c.slowest.Round(time.Millisecond))
 }
 
 func (c *newcomers) come() {

@@ -20,7 +20,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-var upgradeTime = flag.Duration("upgrade.time", 0, "how long TestRollingUpgrade keeps upgrading its nodes, each at least once")
+var upgradeTime = flag.Duration("upgrade.time", 0,
+	"how long TestRollingUpgrade keeps upgrading its nodes, each at least once")
 
 const upgradeCallers = 64
 
@@ -40,7 +41,8 @@ func TestRollingUpgrade(t *testing.T) {
 		start := func() *flakeNode { return startNode(t, port, "-config", config, "-name", name) }
 		starts, nodes = append(starts, start), append(nodes, start())
 	}
-	args := append([]string{"-noinput", "-pa", compileClient(t), "-name", "callers@127.0.0.1", "-setcookie", cookie, "-start_epmd", "false"}, patient...)
+	args := append([]string{"-noinput", "-pa", compileClient(t), "-name", "callers@127.0.0.1", "-setcookie", cookie,
+		"-start_epmd", "false"}, patient...)
 	args = append(args, "-s", "upgrade", "main", "-extra", folder, strconv.Itoa(upgradeCallers))
 	callers := spawn(t, port, "erl", append(args, names...)...)
 	callers.await("CALLING")
@@ -65,9 +67,11 @@ func TestRollingUpgrade(t *testing.T) {
 	callers.wait()
 	g := readTaken(t, folder)
 	if g.twice > 0 || g.descending > 0 || g.workers != len(nodes) {
-		t.Errorf("%d ids repeated, %d were not greater than the caller's previous id; %d workers, want %d", g.twice, g.descending, g.workers, len(nodes))
+		t.Errorf("%d ids repeated, %d were not greater than the caller's previous id; %d workers, want %d", g.twice,
+			g.descending, g.workers, len(nodes))
 	}
-	t.Logf("%d upgrades, %d callers, %d ids: 0 calls failed, %d ids twice; the longest gap was %v of one caller, %v of all",
+	t.Logf("%d upgrades, %d callers, %d ids: 0 calls failed, %d ids twice; the longest gap was %v of one "+
+		"caller, %v of all",
 		upgrades, upgradeCallers, g.ids, g.twice, g.gap, g.gapOfAll)
 }
 

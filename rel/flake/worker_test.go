@@ -27,8 +27,8 @@ func TestRandomWorkerByTheEnvironment(t *testing.T) {
 	config := withoutWorker(t)
 	path := filepath.Join(filepath.Dir(config), "timestamp")
 	t.Setenv("FLAKE_WORKER_ID", "random")
-	for key, value := range map[string]string{
-		"NAME": "orders", "FORMAT": "snowflake", "WORKER": "7", "EPOCH": "2003-07-11T09:08:07Z", // an epoch that no other test uses
+	for key, value := range map[string]string{ // no other test uses this epoch
+		"NAME": "orders", "FORMAT": "snowflake", "WORKER": "7", "EPOCH": "2003-07-11T09:08:07Z",
 	} {
 		t.Setenv("FLAKE_GENERATOR_1_"+key, value)
 	}

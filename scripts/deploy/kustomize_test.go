@@ -68,9 +68,11 @@ func TestCheckFinds(t *testing.T) {
 		{"targetPort: dist", "targetPort: node", `Service flake: the pod has no port "node"`},
 		{"pod-index", "pod-number", "FLAKE_GENERATOR_1_ID refers to an unknown field"},
 		{"- port: http\n", "- port: web\n", `NetworkPolicy: the pod has no port "web"`},
-		{"from:\n    - namespaceSelector:\n        matchLabels:\n          kubernetes.io/metadata.name: monitoring\n", "from: []\n", "admits everybody"},
+		{"from:\n    - namespaceSelector:\n        matchLabels:\n          kubernetes.io/metadata.name: monitoring\n",
+			"from: []\n", "admits everybody"},
 		{"port: metrics\n    path: /metrics", "port: web\n    path: /metrics", `no Service that it selects has a port "web"`},
-		{"matchLabels:\n      app.kubernetes.io/instance: flake", "matchLabels:\n      app.kubernetes.io/instance: other", "does not match"},
+		{"matchLabels:\n      app.kubernetes.io/instance: flake", "matchLabels:\n      app.kubernetes.io/instance: other",
+			"does not match"},
 	} {
 		broken := strings.ReplaceAll(base, tt.old, tt.new)
 		if broken == base {

@@ -42,7 +42,8 @@ func testMain(m *testing.M) int {
 	out, err := exec.Command("bash", "-c", `set -eu
 cd ../..
 mkdir "$1"
-git ls-files -z --cached --others --exclude-standard --deduplicate | while IFS= read -r -d '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done |
+git ls-files -z --cached --others --exclude-standard --deduplicate |
+	while IFS= read -r -d '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done |
 	tar -c --null -T - | tar -x -C "$1"
 cd "$1"
 git init -q
@@ -97,7 +98,8 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"CHANGELOG.md", "LICENSE", "NOTICE", "README.md", "alerts.yml", "completions/_flake", "completions/flake.bash",
+	want := []string{"CHANGELOG.md", "LICENSE", "NOTICE", "README.md", "alerts.yml", "completions/_flake",
+		"completions/flake.bash",
 		"completions/flake.fish", "flake", "grafana.json", "ids.sql", "man/flake.1", "sys.toml"}
 	for tarred := tar.NewReader(unzipped); ; want = want[1:] {
 		h, err := tarred.Next()
@@ -153,7 +155,8 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	node := exec.Command(flake, "-noinput", "-config", filepath.Join(root, "etc/flake/sys.toml"))
-	node.Env = append(os.Environ(), "FLAKE_NODE_COOKIE_FILE="+cookie, "FLAKE_NODE_EPMD=off", "FLAKE_HTTP_LISTEN=127.0.0.1:0",
+	node.Env = append(os.Environ(), "FLAKE_NODE_COOKIE_FILE="+cookie, "FLAKE_NODE_EPMD=off",
+		"FLAKE_HTTP_LISTEN=127.0.0.1:0",
 		"FLAKE_WORKER_ID=random", "FLAKE_TIMESTAMP_PATH="+filepath.Join(root, "state/timestamp"))
 	node.Stderr = os.Stderr
 	output, err := node.StdoutPipe()
@@ -254,7 +257,8 @@ func TestBOM(t *testing.T) {
 			t.Errorf("a component is %s %s, want %s %s", c.Name, c.Version, m[1], m[2])
 		}
 	}
-	if c := b.Metadata.Component; c.Version != "v"+version || !strings.Contains(run(t, root, "sha256sum", "usr/bin/flake"), (*c.Hashes)[0].Value) {
+	if c := b.Metadata.Component; c.Version != "v"+version ||
+		!strings.Contains(run(t, root, "sha256sum", "usr/bin/flake"), (*c.Hashes)[0].Value) {
 		t.Errorf("the component is %+v", c)
 	}
 }

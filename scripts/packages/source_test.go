@@ -31,7 +31,9 @@ func TestHex(t *testing.T) {
 		t.Errorf("flake_client_elixir does not require %s:\n%s", want, metadata)
 	}
 	ebin := filepath.Join(erlang, "_build/default/lib/flake_client/ebin")
-	run(t, elixir, "sh", "-c", `mkdir ebin && elixirc --warnings-as-errors -pa "$1" -o ebin $(find lib -name '*.ex' ! -name ecto_type.ex)`, "sh", ebin)
+	run(t, elixir, "sh", "-c",
+		`mkdir ebin && elixirc --warnings-as-errors -pa "$1" -o ebin $(find lib -name '*.ex' ! -name ecto_type.ex)`,
+		"sh", ebin)
 	output := run(t, elixir, "elixir", "-pa", ebin, "-pa", "ebin", "-e",
 		`Mix.start(); Code.require_file("mix.exs")
 		{:ok, _} = FlakeClient.start_link(nodes: [:in_process])
@@ -51,7 +53,9 @@ func TestNPM(t *testing.T) {
 	}
 	run(t, work, "npm", "install", "--offline", "--no-audit", "--no-fund", tarball)
 	for _, args := range [][]string{
-		{"--input-type=module", "-e", "import { formats } from 'flake-client'; import FlakeId from 'flake-client/idgen'; formats.flake.id(5n); new FlakeId().next()"},
+		{"--input-type=module", "-e",
+			"import { formats } from 'flake-client'; import FlakeId from 'flake-client/idgen'; " +
+				"formats.flake.id(5n); new FlakeId().next()"},
 		{"-e", "require('flake-client').formats.flake.id(5n); new (require('flake-client/idgen'))().next()"},
 	} {
 		run(t, work, "node", args...)
@@ -103,8 +107,10 @@ func TestGoInstall(t *testing.T) {
 	cache := strings.TrimSpace(run(t, "", "go", "env", "GOMODCACHE"))
 	install := exec.Command("go", "install", "-trimpath", "-modcacherw", m.Path+"/rel/flake@latest")
 	install.Dir = work
-	install.Env = append(os.Environ(), "GOBIN="+work, "GOMODCACHE="+filepath.Join(work, "modules"), "CGO_ENABLED=0", "GOWORK=off",
-		"GOPROXY=file://"+filepath.Join(work, "proxy")+",file://"+filepath.Join(cache, "cache/download"), "GOSUMDB=off", "GOFLAGS=")
+	install.Env = append(os.Environ(), "GOBIN="+work, "GOMODCACHE="+filepath.Join(work, "modules"),
+		"CGO_ENABLED=0", "GOWORK=off",
+		"GOPROXY=file://"+filepath.Join(work, "proxy")+",file://"+filepath.Join(cache, "cache/download"),
+		"GOSUMDB=off", "GOFLAGS=")
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", install, err, out)
 	}

@@ -28,7 +28,8 @@ func text(n *big.Int, base int) string {
 func numbers(size int) (all [][2]uint64) {
 	rng := rand.New(rand.NewPCG(uint64(size), 1))
 	high := ^uint64(0) >> (128 - size)
-	all = [][2]uint64{{0, 0}, {0, 1}, {0, pow10 - 1}, {0, pow10}, {0, 10*pow10 - 1}, {0, ^uint64(0)}, {high, ^uint64(0)}, {high, 0}}
+	all = [][2]uint64{{0, 0}, {0, 1}, {0, pow10 - 1}, {0, pow10}, {0, 10*pow10 - 1}, {0, ^uint64(0)},
+		{high, ^uint64(0)}, {high, 0}}
 	for _, head := range []uint64{pow8 / 62, pow8} { // the lowest with 18 digits, and the highest plus 1
 		if up, low := bits.Mul64(head, pow10); up <= high {
 			all = append(all, [2]uint64{up, low}, [2]uint64{up, low - 1})
@@ -107,7 +108,8 @@ func TestParseRefuses(t *testing.T) {
 		{ones[:70] + "_" + ones[71:], 2, 70, "'_' is not a digit of base 2"},
 	} {
 		var where *parseError
-		if hi, lo, err := sizes[128].Parse(c.text, c.base); !errors.As(err, &where) || where.At != c.at || where.What != c.what || hi|lo != 0 {
+		if hi, lo, err := sizes[128].Parse(c.text, c.base); !errors.As(err, &where) || where.At != c.at ||
+			where.What != c.what || hi|lo != 0 {
 			t.Errorf("%q in base %d: %x %x, %v", c.text, c.base, hi, lo, err)
 		}
 	}
@@ -180,7 +182,8 @@ func FuzzParse(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if back, err := Append(nil, hi, lo, base); err != nil || strings.TrimLeft(s, "0") != strings.TrimLeft(string(back), "0") {
+			if back, err := Append(nil, hi, lo, base); err != nil ||
+				strings.TrimLeft(s, "0") != strings.TrimLeft(string(back), "0") {
 				t.Errorf("%d bits, %q of base %d round-trips to %q, %v", bits, s, base, back, err)
 			}
 		}

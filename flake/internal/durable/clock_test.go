@@ -81,10 +81,12 @@ func TestClockIsReported(t *testing.T) {
 		ahead time.Duration
 		says  string
 	}{
-		{0, 0, ""}, {1, 4 * time.Millisecond, "correct it if it is wrong"}, {9, 4 * time.Millisecond, ""}, {11, 0, "no longer far ahead"},
+		{0, 0, ""}, {1, 4 * time.Millisecond, "correct it if it is wrong"}, {9, 4 * time.Millisecond, ""},
+		{11, 0, "no longer far ahead"},
 		{1, time.Hour, "correct it if it is wrong"}, {2, time.Hour, ""}, {3, 0, "no longer far ahead"}, {4, 0, ""},
 		{5, time.Hour, "correct it if it is wrong"}, {3600_006, 0, "ids follow it"}, {3600_006, 0, ""},
-		{3600_006 - window, 0, ""}, {3600_005 - window, 0, "a worker id (or id, or partition) that was never used"}, {1, 0, ""},
+		{3600_006 - window, 0, ""},
+		{3600_005 - window, 0, "a worker id (or id, or partition) that was never used"}, {1, 0, ""},
 		{3600_006 - window, 0, "no longer behind"}, {3600_006 - window, 0, ""},
 	} {
 		b.clock.Store(someTime + c.clock)

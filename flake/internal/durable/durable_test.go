@@ -296,11 +296,15 @@ func TestStartRefused(t *testing.T) {
 		says   []string
 	}{
 		"clock set back": {clock: someTime - 1, want: tick.ErrClockBackwards,
-			says: []string{"2023-11-14T22:13:23.000Z (1700000003000)", "2023-11-14T22:13:19.999Z (1699999999999)", "correct the clock", "in 1 ms"}},
-		"clock at zero":   {clock: 0, want: tick.ErrClockBackwards},
-		"clock set ahead": {clock: someTime + window + 30*86400_000 + 1, want: tick.ErrClockAdvanced, says: []string{"allowable_downtime (2592000000 ms)", "above 2592000001"}},
-		"down for long":   {clock: someTime + window + 1001, down: time.Second, want: tick.ErrClockAdvanced, says: []string{"1000 ms"}},
-		"disk full":       {clock: someTime + window + 1, broken: true, want: tick.ErrTimestampNotSaved, says: []string{"no space left", "free the disk"}},
+			says: []string{"2023-11-14T22:13:23.000Z (1700000003000)", "2023-11-14T22:13:19.999Z (1699999999999)",
+				"correct the clock", "in 1 ms"}},
+		"clock at zero": {clock: 0, want: tick.ErrClockBackwards},
+		"clock set ahead": {clock: someTime + window + 30*86400_000 + 1, want: tick.ErrClockAdvanced,
+			says: []string{"allowable_downtime (2592000000 ms)", "above 2592000001"}},
+		"down for long": {clock: someTime + window + 1001, down: time.Second, want: tick.ErrClockAdvanced,
+			says: []string{"1000 ms"}},
+		"disk full": {clock: someTime + window + 1, broken: true, want: tick.ErrTimestampNotSaved,
+			says: []string{"no space left", "free the disk"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -392,12 +396,14 @@ func TestRewind(t *testing.T) {
 		"far behind, at safe":              {clock: someTime, safe: someTime, rewound: true, waited: time.Millisecond},
 		"far behind, also far behind safe": {clock: someTime - window - 1, safe: someTime, rewound: true, refused: true},
 		"far behind, safe long past":       {clock: someTime, safe: 0, rewound: true},
-		"far behind, a window before safe": {clock: someTime - window, safe: someTime, rewound: true, waited: Window + time.Millisecond},
+		"far behind, a window before safe": {clock: someTime - window, safe: someTime, rewound: true,
+			waited: Window + time.Millisecond},
 	} {
 		b := newBench(t)
 		f, _, err := mark.Open(mark.OS{}, b.path)
 		if err == nil {
-			err = errors.Join(f.Save(mark.Content{Marks: map[string]mark.Mark{"": {Milli: before, Latest: before, Words: []uint64{1}}}}), f.Close())
+			err = errors.Join(f.Save(mark.Content{Marks: map[string]mark.Mark{"": {Milli: before, Latest: before,
+				Words: []uint64{1}}}}), f.Close())
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -484,7 +490,8 @@ func TestWordsAreKept(t *testing.T) {
 	}
 	refused := errors.New("refused")
 	third := &stateful{Generator: second.Generator, refuse: refused}
-	if _, err := b.alone(t.Context(), mark.OS{}, third, b.options()); !errors.Is(err, refused) || !slices.Equal(third.restored, []uint64{4}) {
+	if _, err := b.alone(t.Context(), mark.OS{}, third, b.options()); !errors.Is(err, refused) ||
+		!slices.Equal(third.restored, []uint64{4}) {
 		t.Errorf("%v, restored %v", err, third.restored)
 	}
 	if _, err := b.try(t.Context()); err == nil || !strings.Contains(err.Error(), "another id format") {

@@ -29,7 +29,8 @@ func TestFormerFiles(t *testing.T) {
 			t.Errorf("%q: %v", name, id)
 		}
 	}
-	if _, err := b.tryIn(t, m, "items"); !errors.Is(err, tick.ErrClockBackwards) || !strings.Contains(err.Error(), path+"-items") {
+	if _, err := b.tryIn(t, m, "items"); !errors.Is(err, tick.ErrClockBackwards) ||
+		!strings.Contains(err.Error(), path+"-items") {
 		t.Errorf("the clock is behind: %v", err)
 	}
 	b.openIn(t, m, "fresh")
@@ -57,7 +58,8 @@ func TestFormerFiles(t *testing.T) {
 	b.openIn(t, m, "orders").next(t)
 	m.Close()
 	b.clock.Store(someTime)
-	if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "orders"); !errors.Is(err, tick.ErrClockBackwards) || !strings.Contains(err.Error(), path+" (orders)") {
+	if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "orders"); !errors.Is(err, tick.ErrClockBackwards) ||
+		!strings.Contains(err.Error(), path+" (orders)") {
 		t.Errorf("the clock is behind the file: %v", err)
 	}
 }
@@ -72,7 +74,8 @@ func TestFormerFileInUse(t *testing.T) {
 	b.path = path
 	m := b.marks(t, mark.OS{})
 	b.clock.Add(2 * window)
-	if _, err := b.tryIn(t, m, "orders"); !errors.Is(err, mark.ErrLocked) || !strings.Contains(err.Error(), path+"-orders") {
+	if _, err := b.tryIn(t, m, "orders"); !errors.Is(err, mark.ErrLocked) ||
+		!strings.Contains(err.Error(), path+"-orders") {
 		t.Errorf("while the old generator runs: %v", err)
 	}
 	if err := old.Renew(); err != nil {
@@ -98,8 +101,11 @@ func TestNeverAnew(t *testing.T) {
 	}{
 		"alone, in a file with names":           {map[string]mark.Content{"": named("a", 1)}, true, "only marks with names"},
 		"a name, in a file whose mark has none": {map[string]mark.Content{"": alone(1)}, false, "without a name"},
-		"a separate file with another name":     {map[string]mark.Content{"-orders": named("orders", 1)}, false, "of several"},
-		"a separate file with several marks":    {map[string]mark.Content{"-orders": {Marks: map[string]mark.Mark{"": markAt(1), "a": markAt(1)}}}, false, "of several"},
+		"a separate file with another name": {
+			map[string]mark.Content{"-orders": named("orders", 1)}, false, "of several"},
+		"a separate file with several marks": {
+			map[string]mark.Content{"-orders": {Marks: map[string]mark.Mark{"": markAt(1), "a": markAt(1)}}}, false,
+			"of several"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -149,7 +155,8 @@ func TestNeverAnew(t *testing.T) {
 		if err := make(b.path + "-orders"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "orders"); err == nil || !strings.Contains(err.Error(), b.path+"-orders") {
+		if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "orders"); err == nil ||
+			!strings.Contains(err.Error(), b.path+"-orders") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

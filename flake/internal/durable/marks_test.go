@@ -62,8 +62,10 @@ func (w countingWriter) Sync() error {
 // did checks that the disk made the given number of saves since the last call.
 func (c *counting) did(t *testing.T, saves int, when string) {
 	t.Helper()
-	if c.overwrites+c.writes != saves || c.writes > 2 || c.syncs != c.writes || c.renames != c.writes || c.folders != c.writes {
-		t.Errorf("%s: %d overwrites, %d writes, %d and %d fsyncs, %d renames, want %d saves", when, c.overwrites, c.writes, c.syncs, c.folders, c.renames, saves)
+	if c.overwrites+c.writes != saves || c.writes > 2 || c.syncs != c.writes || c.renames != c.writes ||
+		c.folders != c.writes {
+		t.Errorf("%s: %d overwrites, %d writes, %d and %d fsyncs, %d renames, want %d saves", when, c.overwrites, c.writes,
+			c.syncs, c.folders, c.renames, saves)
 	}
 	c.overwrites, c.writes, c.syncs, c.renames, c.folders = 0, 0, 0, 0, 0
 }
@@ -183,7 +185,8 @@ func TestOpenMarks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, func() uint64 { return tick.MilliOf(time.Now()) })
+		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1},
+			func() uint64 { return tick.MilliOf(time.Now()) })
 		if err != nil {
 			t.Fatal(err)
 		}

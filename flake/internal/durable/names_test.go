@@ -146,7 +146,8 @@ func TestNameIsReserved(t *testing.T) {
 	}
 	kill()
 	var second error
-	if err := waits(func() { _, second = b.tryIn(t, m, "a") }); err != nil || second == nil || !strings.Contains(second.Error(), `as "a"`) {
+	if err := waits(func() { _, second = b.tryIn(t, m, "a") }); err != nil || second == nil ||
+		!strings.Contains(second.Error(), `as "a"`) {
 		t.Errorf("while the first waits: %v; %v", err, second)
 	}
 	kill()

@@ -42,7 +42,8 @@ func TestRemember(t *testing.T) {
 	}
 	inFile(2)
 	b.broken.Store(true)
-	if err := m.Remember(nil); !errors.Is(err, errFull) || !errors.Is(err, tick.ErrTimestampNotSaved) || *m.Number() != second {
+	if err := m.Remember(nil); !errors.Is(err, errFull) || !errors.Is(err, tick.ErrTimestampNotSaved) ||
+		*m.Number() != second {
 		t.Errorf("%v, and the number is %v", err, m.Number())
 	}
 	b.broken.Store(false)
@@ -104,7 +105,8 @@ func TestFinish(t *testing.T) {
 	b.broken.Store(true)
 	last = d.next(t)
 	err := m.Finish()
-	if b.broken.Store(false); !errors.Is(err, errFull) || m.Finish() != err || !errors.Is(m.Close(), errFull) || m.Latest() < last.milli {
+	if b.broken.Store(false); !errors.Is(err, errFull) || m.Finish() != err || !errors.Is(m.Close(), errFull) ||
+		m.Latest() < last.milli {
 		t.Errorf("on a full disk: %v, with the latest at %d", err, m.Latest())
 	}
 	b.marks(t, mark.OS{}).Close()

@@ -44,7 +44,8 @@ func TestRaiseMark(t *testing.T) {
 	}
 	raise(4000, 4000)
 	file, c, err = mark.Open(mark.OS{}, path)
-	if own := c.Marks[""]; err != nil || own.Milli != 4000 || own.Latest != 6000 || len(own.Words) != 1 || c.Marks["orders"].Milli != 9000 {
+	if own := c.Marks[""]; err != nil || own.Milli != 4000 || own.Latest != 6000 || len(own.Words) != 1 ||
+		c.Marks["orders"].Milli != 9000 {
 		t.Error(c, err)
 	}
 	file.Close()

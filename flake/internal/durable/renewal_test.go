@@ -279,7 +279,8 @@ func TestHungDiskAndContexts(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
 	for range 1000 {
-		if _, _, _, err := d.ids.TryReserve(1); !errors.Is(err, tick.ErrTimestampNotSaved) || errors.Is(err, d.marks.attempts.Slow()) {
+		if _, _, _, err := d.ids.TryReserve(1); !errors.Is(err, tick.ErrTimestampNotSaved) ||
+			errors.Is(err, d.marks.attempts.Slow()) {
 			t.Fatalf("without a wait: %v", err)
 		}
 		if _, _, _, err := d.ids.Reserve(ctx, 1); !errors.Is(err, why) {

@@ -121,7 +121,8 @@ func (f format[ID, G]) testGenerator(t *testing.T) {
 		}
 	}
 	run, err := g.Reserve(t.Context(), 3)
-	if err != nil || run.Count != 3 || run.At(0) != run.First || run.At(2).Sequence() != 5 || run.At(2).Random() != run.First.Random() {
+	if err != nil || run.Count != 3 || run.At(0) != run.First || run.At(2).Sequence() != 5 ||
+		run.At(2).Random() != run.First.Random() {
 		t.Errorf("%v, %v", run, err)
 	}
 	var none ID

@@ -44,7 +44,8 @@ func TestBits(t *testing.T) {
 			milli, worker := uint64(1)<<i, flake.Worker(1)<<(47-i)
 			sequence, random := uint16(1)<<(i%l.Sequence), uint16(1)<<(i%l.Random)
 			id, err := l.Make(milli, worker, sequence, random)
-			if err != nil || Milli(id) != milli || l.Worker(id) != worker || l.SequenceOf(id) != sequence || l.RandomOf(id) != random {
+			if err != nil || Milli(id) != milli || l.Worker(id) != worker || l.SequenceOf(id) != sequence ||
+				l.RandomOf(id) != random {
 				t.Errorf("%s: %d, %v, %d, %d do not round-trip through %x, %v", name, milli, worker, sequence, random, id, err)
 			}
 			if got := Time(id); uint64(got.UnixMilli()) != milli {
@@ -73,7 +74,8 @@ func TestMakeRefuses(t *testing.T) {
 			t.Errorf("%s: a generator with a worker of 49 bits", name)
 		}
 	}
-	if _, err := UUIDv7.Make(0, 0, 1<<12, 0); err == nil || !strings.Contains(err.Error(), "4096 is out of range: must be 0 to 4095") {
+	if _, err := UUIDv7.Make(0, 0, 1<<12, 0); err == nil ||
+		!strings.Contains(err.Error(), "4096 is out of range: must be 0 to 4095") {
 		t.Error(err)
 	}
 }
@@ -193,7 +195,8 @@ func TestRuns(t *testing.T) {
 			ids = append(ids, some...)
 		}
 		for i, id := range ids {
-			if Milli(id) != milli || int(l.SequenceOf(id)) != i || l.Worker(id) != flake.MaxWorker || i > 0 && flake.ID(id).Compare(flake.ID(ids[i-1])) <= 0 {
+			if Milli(id) != milli || int(l.SequenceOf(id)) != i || l.Worker(id) != flake.MaxWorker ||
+				i > 0 && flake.ID(id).Compare(flake.ID(ids[i-1])) <= 0 {
 				t.Fatalf("%s: id %d is %x", name, i, id)
 			}
 			random[l.RandomOf(id)] = true

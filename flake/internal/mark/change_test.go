@@ -57,7 +57,8 @@ func TestGrowth(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	d := &failing{}
 	f := openOn(t, d, path)
-	for n, want := range []string{"create write sync close rename sync-folder", "create write sync close rename sync-folder", "overwrite"} {
+	for n, want := range []string{"create write sync close rename sync-folder",
+		"create write sync close rename sync-folder", "overwrite"} {
 		d.steps = nil
 		c := large(min(n, 1))
 		if err := f.Save(c); err != nil {
@@ -232,7 +233,8 @@ func TestFoundIsMadeDurable(t *testing.T) {
 			t.Errorf("failing to %s: %v", at, err)
 		}
 		if want := map[string]string{
-			"overwrite": "overwrite create", "sync-folder": "overwrite sync-folder create", "": "overwrite sync-folder overwrite",
+			"overwrite": "overwrite create", "sync-folder": "overwrite sync-folder create",
+			"": "overwrite sync-folder overwrite",
 		}[at]; strings.Join(d.steps, " ") != want {
 			t.Errorf("failing to %s, the steps are %s", at, d.steps)
 		}
@@ -264,7 +266,8 @@ func TestEarlierVersionIsReplaced(t *testing.T) {
 	for _, text := range []string{
 		"flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30\n",
 		"flake-mark 2 1700000000000 2023-11-14T22:13:20.000Z 0 18446744073709551615 b2d007bd\n",
-		"flake-mark 3 by name\n 1700000000000 2023-11-14T22:13:20.000Z\norders 1700000000000 2023-11-14T22:13:20.000Z 0 1\n532bb895\n",
+		"flake-mark 3 by name\n 1700000000000 2023-11-14T22:13:20.000Z\norders 1700000000000 " +
+			"2023-11-14T22:13:20.000Z 0 1\n532bb895\n",
 	} {
 		path := filepath.Join(t.TempDir(), "mark")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -282,7 +285,8 @@ func TestEarlierVersionIsReplaced(t *testing.T) {
 				t.Errorf("%v: the steps are %s", err, d.steps)
 			}
 			data, err := os.ReadFile(path)
-			if back, parseErr := Parse(data); err != nil || parseErr != nil || fmt.Sprint(back) != fmt.Sprint(c) || !bytes.HasPrefix(data, []byte("flake-mark 4 ")) {
+			if back, parseErr := Parse(data); err != nil || parseErr != nil || fmt.Sprint(back) != fmt.Sprint(c) ||
+				!bytes.HasPrefix(data, []byte("flake-mark 4 ")) {
 				t.Errorf("%q becomes %q, %v, %v", text, data, err, parseErr)
 			}
 		}

@@ -39,7 +39,8 @@ func fileOf(t testing.TB, milli uint64) []byte { return imageOf(t, alone(milli))
 func TestFormat(t *testing.T) {
 	// As documented in format.go; the checksum is from another program.
 	c := Content{Marks: map[string]Mark{"orders": {1_700_000_000_000, 1_700_000_000_000, []uint64{0, 1}}}}
-	want := "flake-mark 4 17 4096 1c776ec7\n" + `{"marks":{"orders":{"milli":1700000000000,"latest":1700000000000,"words":[0,1]}}}` + "\n"
+	want := "flake-mark 4 17 4096 1c776ec7\n" +
+		`{"marks":{"orders":{"milli":1700000000000,"latest":1700000000000,"words":[0,1]}}}` + "\n"
 	got := string(newSlot(17, c.text(), 4096))
 	if len(got) != 4096 || strings.TrimRight(got[:4095], " ") != want || got[4095] != '\n' {
 		t.Errorf("%q, want %q", got, want)
@@ -80,16 +81,19 @@ func TestEarlierVersions(t *testing.T) {
 		"flake-mark 2 1700000000000 2023-11-14T22:13:20.000Z 0 18446744073709551615 b2d007bd\n": {
 			Marks: map[string]Mark{"": {at, Max, []uint64{0, math.MaxUint64}}},
 		},
-		"flake-mark 3 by name\n 1700000000000 2023-11-14T22:13:20.000Z\norders 1700000000000 2023-11-14T22:13:20.000Z 0 1\n532bb895\n": {
+		"flake-mark 3 by name\n 1700000000000 2023-11-14T22:13:20.000Z\norders 1700000000000 " +
+			"2023-11-14T22:13:20.000Z 0 1\n532bb895\n": {
 			Marks: map[string]Mark{"": {Milli: at, Latest: at}, "orders": {at, at, []uint64{0, 1}}},
 		},
 		summed("flake-mark 1 140737488355326 6429-10-17T02:45:55.326Z "): alone(Max),
-		summed("flake-mark 2 7 1970 1 2 3 4 5 6 "):                       {Marks: map[string]Mark{"": {7, 7, []uint64{1, 2, 3, 4, 5, 6}}}},
+		summed("flake-mark 2 7 1970 1 2 3 4 5 6 "): {Marks: map[string]Mark{"": {7, 7,
+			[]uint64{1, 2, 3, 4, 5, 6}}}},
 		summed("flake-mark 3 by name\n/worker 0 1970-01-01T00:00:00.000Z 7\na 17000 1970-01-01T00:00:17.000Z 5\n"): {
 			Marks:   map[string]Mark{"a": {17000, 17000, []uint64{5}}},
 			Workers: map[string]Worker{"": {Worker: 7}},
 		},
-		summed("flake-mark 3 by name\n/worker 0 1970-01-01T00:00:00.000Z 7\na 17000 1970-01-01T00:00:17.000Z 5 18000\na/worker 0 1970-01-01T00:00:00.000Z 8\n"): {
+		summed("flake-mark 3 by name\n/worker 0 1970-01-01T00:00:00.000Z 7\na 17000 1970-01-01T00:00:17.000Z 5 " +
+			"18000\na/worker 0 1970-01-01T00:00:00.000Z 8\n"): {
 			Marks:   map[string]Mark{"a": {17000, 18000, []uint64{5, 18000}}},
 			Workers: map[string]Worker{"": {Worker: 7}, "a": {Worker: 8}},
 		},
@@ -249,7 +253,8 @@ func TestSlotSize(t *testing.T) {
 		if fits != want {
 			t.Errorf("%d bytes fit: %v", n, fits)
 		}
-		if _, text, intact := parseSlot(newSlot(2, bytes.Repeat([]byte{'x'}, n), block)); fits && (!intact || len(text) != n || len(next.data) != 2*block) {
+		if _, text, intact := parseSlot(newSlot(2, bytes.Repeat([]byte{'x'}, n), block)); fits &&
+			(!intact || len(text) != n || len(next.data) != 2*block) {
 			t.Errorf("%d bytes round-trip to %d, %v", n, len(text), intact)
 		}
 	}
@@ -259,16 +264,17 @@ func TestParseSaysWhatItIs(t *testing.T) {
 	for data, want := range map[string]string{
 		"":                                      "empty",
 		"\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01": "it is a file of the Erlang server, last written at 2023-11-14T22:13:20Z",
-		"\x83n\x09\x00\x00\x68\xe5\xcf\x8b\x01\x00\x00\x01":              "not a mark",
-		"\x83n\x07\x00\x00\x68\xe5\xcf\x8b\x01":                          "not a mark", // cut off
-		"\x83n\x06\x01\x00\x68\xe5\xcf\x8b\x01":                          "not a mark", // negative
-		"\x83n\x06\x00\x00\x68\xe5\xcf\x8b":                              "not a mark",
-		summed("flake-mark x 17000 1970 "):                               "checksum",
-		summed("flake-mark "):                                            "checksum",
-		"flake-mark 4 whatever comes then":                               "the checksums of both halves are wrong",
-		"flake-mark 5 whatever comes then":                               "its format is version 5, and this program reads versions 1 to 4",
-		"flake-mark 0 whatever comes then":                               "its format is version 0",
-		"flake-mark 3":                                                   "checksum",
+		"\x83n\x09\x00\x00\x68\xe5\xcf\x8b\x01\x00\x00\x01": "not a mark",
+		"\x83n\x07\x00\x00\x68\xe5\xcf\x8b\x01":             "not a mark", // cut off
+		"\x83n\x06\x01\x00\x68\xe5\xcf\x8b\x01":             "not a mark", // negative
+		"\x83n\x06\x00\x00\x68\xe5\xcf\x8b":                 "not a mark",
+		summed("flake-mark x 17000 1970 "):                  "checksum",
+		summed("flake-mark "):                               "checksum",
+		"flake-mark 4 whatever comes then":                  "the checksums of both halves are wrong",
+		"flake-mark 5 whatever comes then": "its format is version 5, and this program " +
+			"reads versions 1 to 4",
+		"flake-mark 0 whatever comes then": "its format is version 0",
+		"flake-mark 3":                     "checksum",
 		"flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z 0\n":        "checksum",
 		summed("flake-mark 3 by name\n"):                                 "no marks",
 		summed("flake-mark 3 by name\na 17000\n"):                        "cannot be read",
@@ -291,7 +297,8 @@ func TestParseSaysWhatItIs(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(fileOf(f, 0))
 	f.Add(imageOf(f, alone(Max)).saving(f, Content{Number: &Number{}, Workers: map[string]Worker{"a": {}}}).data)
-	f.Add([]byte("flake-mark 3 by name\n 1700000000000 2023-11-14T22:13:20.000Z\norders 1700000000000 2023-11-14T22:13:20.000Z 0 1\n532bb895\n"))
+	f.Add([]byte("flake-mark 3 by name\n 1700000000000 2023-11-14T22:13:20.000Z\norders 1700000000000 " +
+		"2023-11-14T22:13:20.000Z 0 1\n532bb895\n"))
 	f.Add([]byte("\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01"))
 	f.Add([]byte("flake-mark 2 1"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -50,7 +50,8 @@ func TestSaveAndOpen(t *testing.T) {
 	if len(c.Marks) > 0 || err != nil {
 		t.Fatal(c, err)
 	}
-	if err := f.Save(Content{Marks: map[string]Mark{"": {Milli: Max, Latest: Max, Words: make([]uint64, MaxWords)}}}); err != nil {
+	if err := f.Save(Content{Marks: map[string]Mark{"": {Milli: Max, Latest: Max,
+		Words: make([]uint64, MaxWords)}}}); err != nil {
 		t.Error(err)
 	}
 	for _, milli := range []uint64{1000, 2000, 1500} {
@@ -192,20 +193,23 @@ func TestRefused(t *testing.T) {
 		make func(path string) error
 		says []string
 	}{
-		"empty":      {file(nil), []string{"is empty", "move"}},
-		"corrupt":    {file(bytes.ReplaceAll(good, []byte("1000"), []byte("1001"))), []string{"damaged", "move"}},
-		"cut":        {file(good[:15]), []string{"damaged", "move"}},
-		"truncated":  {file(good[:len(good)/2]), []string{"damaged", "move"}},
-		"version 1":  {file([]byte("flake-mark 1 1700000000001 2023-11-14T22:13:20.000Z d0ddde30\n")), []string{"damaged", "move"}},
-		"foreign":    {file([]byte("root:x:0:0:root:/root:/bin/sh\n")), []string{"not a mark", "move"}},
-		"large":      {file(bytes.Repeat([]byte("flake-mark 1 "), 1e6)), []string{"bytes or more", "move"}},
-		"dets":       {file([]byte("\x00\x00\x15\x60\x00\xab\xcd\xef\x00\x00\x00\x01")), []string{"dets file", "flake import -dets "}},
-		"erlang":     {file([]byte("\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01")), []string{"Erlang", "move"}},
-		"future":     {file([]byte("flake-mark 7 new things\n")), []string{"version 7", "versions 1 to 4"}},
-		"folder":     {func(path string) error { return os.Mkdir(path, 0o755) }, []string{"is a directory", "another path"}},
-		"pipe":       {func(path string) error { return syscall.Mkfifo(path, 0o644) }, []string{"not a regular file"}},
-		"read-only":  {func(path string) error { return os.WriteFile(path, good, 0o444) }, []string{"read-only", "write"}},
-		"dead link":  {func(path string) error { return os.Symlink(path+".none", path) }, []string{"it is a link", "is missing", "or set another path"}},
+		"empty":     {file(nil), []string{"is empty", "move"}},
+		"corrupt":   {file(bytes.ReplaceAll(good, []byte("1000"), []byte("1001"))), []string{"damaged", "move"}},
+		"cut":       {file(good[:15]), []string{"damaged", "move"}},
+		"truncated": {file(good[:len(good)/2]), []string{"damaged", "move"}},
+		"version 1": {file([]byte("flake-mark 1 1700000000001 2023-11-14T22:13:20.000Z d0ddde30\n")),
+			[]string{"damaged", "move"}},
+		"foreign": {file([]byte("root:x:0:0:root:/root:/bin/sh\n")), []string{"not a mark", "move"}},
+		"large":   {file(bytes.Repeat([]byte("flake-mark 1 "), 1e6)), []string{"bytes or more", "move"}},
+		"dets": {file([]byte("\x00\x00\x15\x60\x00\xab\xcd\xef\x00\x00\x00\x01")),
+			[]string{"dets file", "flake import -dets "}},
+		"erlang":    {file([]byte("\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01")), []string{"Erlang", "move"}},
+		"future":    {file([]byte("flake-mark 7 new things\n")), []string{"version 7", "versions 1 to 4"}},
+		"folder":    {func(path string) error { return os.Mkdir(path, 0o755) }, []string{"is a directory", "another path"}},
+		"pipe":      {func(path string) error { return syscall.Mkfifo(path, 0o644) }, []string{"not a regular file"}},
+		"read-only": {func(path string) error { return os.WriteFile(path, good, 0o444) }, []string{"read-only", "write"}},
+		"dead link": {func(path string) error { return os.Symlink(path+".none", path) },
+			[]string{"it is a link", "is missing", "or set another path"}},
 		"lock taken": {func(path string) error { return os.Mkdir(path+".lock", 0o755) }, []string{".lock", "is a directory"}},
 		"locked": {func(path string) (err error) {
 			lock, err = OS{}.Lock(path + ".lock")
@@ -262,7 +266,8 @@ func TestFolderForEverybody(t *testing.T) {
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Open(OS{}, filepath.Join(dir, "mark")); err == nil || !strings.Contains(err.Error(), "world-writable") {
+	if _, _, err := Open(OS{}, filepath.Join(dir, "mark")); err == nil ||
+		!strings.Contains(err.Error(), "world-writable") {
 		t.Error(err)
 	}
 }

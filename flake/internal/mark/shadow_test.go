@@ -20,7 +20,8 @@ func TestShadow(t *testing.T) {
 	}
 	folder := func(name string, mode fs.FileMode) {
 		t.Helper()
-		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700), os.Chmod(filepath.Join(dir, name), mode)); err != nil {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700),
+			os.Chmod(filepath.Join(dir, name), mode)); err != nil {
 			t.Fatal(err)
 		}
 	}

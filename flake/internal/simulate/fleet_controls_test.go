@@ -16,13 +16,18 @@ func TestFleetFinds(t *testing.T) {
 		Fleet
 		first uint64 // a seed for which a few fleets are enough
 	}{
-		"a missing answer counts as success":        {Fleet{Store: func(s workers.Store) workers.Store { return hopeful{s} }}, 3},
-		"ids that begin at the clock":               {Fleet{Restore: Steps, Bound: func(b durable.Bound) durable.Bound { return early{b} }}, 27},
-		"ids that pass the mark":                    {Fleet{Bound: func(b durable.Bound) durable.Bound { return late{b} }}, 1},
+		"a missing answer counts as success": {
+			Fleet{Store: func(s workers.Store) workers.Store { return hopeful{s} }}, 3},
+		"ids that begin at the clock": {
+			Fleet{Restore: Steps, Bound: func(b durable.Bound) durable.Bound { return early{b} }}, 27},
+		"ids that pass the mark": {
+			Fleet{Bound: func(b durable.Bound) durable.Bound { return late{b} }}, 1},
 		"a restored store that nobody reports":      {Fleet{Restore: Nothing, Store: blind}, 15},
 		"a disk that is copied while its node runs": {Fleet{Copies: true}, 1},
-		"a release that forgets the spent time":     {Fleet{Far: true, Admin: func(s workers.Store) workers.Store { return forgetful{s} }}, 1},
-		"a number that is returned below its ids":   {Fleet{Stops: true, Memory: func(m workers.Memory) workers.Memory { return lower{m} }}, 5},
+		"a release that forgets the spent time": {
+			Fleet{Far: true, Admin: func(s workers.Store) workers.Store { return forgetful{s} }}, 1},
+		"a number that is returned below its ids": {
+			Fleet{Stops: true, Memory: func(m workers.Memory) workers.Memory { return lower{m} }}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const seeds = 500

@@ -56,7 +56,8 @@ func testFleet(t *testing.T, f Fleet) (r FleetReport) {
 	}
 	r = ManyFleets(f, 1, *fleetLives)
 	t.Logf("%+v", r)
-	if r.Kills < r.Lives || r.None < r.Lives || r.Lost == 0 || r.Late == 0 || r.Resumed == 0 || f.Restore != Never && r.Restores == 0 {
+	if r.Kills < r.Lives || r.None < r.Lives || r.Lost == 0 || r.Late == 0 || r.Resumed == 0 ||
+		f.Restore != Never && r.Restores == 0 {
 		t.Error("the simulation is too easy")
 	}
 	if r.Wrong() > 0 {

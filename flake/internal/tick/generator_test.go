@@ -124,7 +124,8 @@ func TestReserveWaits(t *testing.T) {
 
 // One follows the machine's clock, whether a tick takes one millisecond or several.
 func TestOne(t *testing.T) {
-	for _, shape := range []Shape{whole, wide, {Last: MaxLast, Unit: 4, PerTick: 1000}, {Last: MaxLast, Unit: 1, PerTick: 10}} {
+	for _, shape := range []Shape{whole, wide, {Last: MaxLast, Unit: 4, PerTick: 1000},
+		{Last: MaxLast, Unit: 1, PerTick: 10}} {
 		g := newTest(t, shape, nil)
 		var last run
 		for range min(100_000, 100*shape.PerTick) {
@@ -280,7 +281,8 @@ func TestOldReadingIsNotBackwards(t *testing.T) {
 }
 
 func TestMilliseconds(t *testing.T) {
-	for n, want := range map[uint64]time.Duration{0: 0, 1500: 1500 * time.Millisecond, math.MaxUint64: math.MaxInt64 / 1_000_000 * 1_000_000} {
+	for n, want := range map[uint64]time.Duration{0: 0, 1500: 1500 * time.Millisecond,
+		math.MaxUint64: math.MaxInt64 / 1_000_000 * 1_000_000} {
 		if got := Milliseconds(n); got != want {
 			t.Errorf("%d: %v, want %v", n, got, want)
 		}
@@ -458,17 +460,18 @@ func TestCloseCountsEveryID(t *testing.T) {
 func TestMilliOf(t *testing.T) {
 	const last = math.MaxInt64 / 1000
 	for at, want := range map[time.Time]uint64{
-		time.Unix(-1, 999_999_999):                       0,
-		{}:                                               0,
-		time.Unix(math.MinInt64, 0):                      0,
-		time.Unix(0, 5_000_000):                          5,
-		time.Unix(1, 2_999_999):                          1002,
-		time.Unix(last-1, 999_999_999):                   last*1000 - 1,
-		time.Unix(last, 0):                               math.MaxInt64,
-		time.Unix(1<<63-62135596801, 999_999_999):        math.MaxInt64,
-		time.Unix(math.MaxInt64, 0):                      math.MaxInt64,
-		time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC):      1767225600_000,
-		time.Date(292278993, 1, 1, 0, 0, 0, 0, time.UTC): uint64(time.Date(292278993, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()),
+		time.Unix(-1, 999_999_999):                  0,
+		{}:                                          0,
+		time.Unix(math.MinInt64, 0):                 0,
+		time.Unix(0, 5_000_000):                     5,
+		time.Unix(1, 2_999_999):                     1002,
+		time.Unix(last-1, 999_999_999):              last*1000 - 1,
+		time.Unix(last, 0):                          math.MaxInt64,
+		time.Unix(1<<63-62135596801, 999_999_999):   math.MaxInt64,
+		time.Unix(math.MaxInt64, 0):                 math.MaxInt64,
+		time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC): 1767225600_000,
+		time.Date(292278993, 1, 1, 0, 0, 0, 0,
+			time.UTC): uint64(time.Date(292278993, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()),
 	} {
 		if got := MilliOf(at); got != want {
 			t.Errorf("%v: %d, want %d", at, got, want)

@@ -43,7 +43,8 @@ func TestReady(t *testing.T) {
 		clock uint64
 		err   error
 	}{
-		{1040, nil}, {1036, ErrClockBackwards}, {999, ErrClockBackwards}, {1044, nil}, {1060, nil}, {1064, ErrTimestampNotSaved},
+		{1040, nil}, {1036, ErrClockBackwards}, {999, ErrClockBackwards}, {1044, nil}, {1060, nil},
+		{1064, ErrTimestampNotSaved},
 	} {
 		if clock.milli = c.clock; !errors.Is(g.Ready(), c.err) {
 			t.Errorf("at %d: %v, want %v", c.clock, g.Ready(), c.err)

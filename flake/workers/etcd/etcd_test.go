@@ -118,7 +118,8 @@ func TestWrongCA(t *testing.T) {
 	server.Config.ErrorLog = quiet
 	server.StartTLS()
 	defer server.Close()
-	s := open(t, Config{Endpoints: []string{server.Listener.Addr().String()}, TLS: &tls.Config{RootCAs: x509.NewCertPool()}})
+	s := open(t, Config{Endpoints: []string{server.Listener.Addr().String()},
+		TLS: &tls.Config{RootCAs: x509.NewCertPool()}})
 	wantRefused(t, s, time.Minute, "certificate signed by unknown authority")
 }
 
@@ -131,7 +132,8 @@ func TestUsers(t *testing.T) {
 		t.Error(err)
 	}
 	for _, change := range [][2]string{
-		{"user/add", `{"name": "root", "password": "secret"}`}, {"role/add", `{"name": "root"}`}, {"user/grant", `{"user": "root", "role": "root"}`},
+		{"user/add", `{"name": "root", "password": "secret"}`}, {"role/add", `{"name": "root"}`},
+		{"user/grant", `{"user": "root", "role": "root"}`},
 		{"user/add", `{"name": "flake", "password": "secret"}`}, {"user/add", `{"name": "reader", "password": "secret"}`},
 		{"role/add", `{"name": "reads"}`},
 		{"role/grant", `{"name": "reads", "perm": {"permType": "READ", "key": "cC8=", "range_end": "cDA="}}`}, // p/ to p0
@@ -142,8 +144,10 @@ func TestUsers(t *testing.T) {
 		}
 	}
 	wantRefused(t, open(t, Config{Endpoints: endpoints}), time.Minute, "user name is empty")
-	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "root", Password: "wrong"}), time.Minute, "invalid user ID or password")
-	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "flake", Password: "secret"}), time.Minute, "permission denied")
+	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "root", Password: "wrong"}), time.Minute,
+		"invalid user ID or password")
+	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "flake", Password: "secret"}), time.Minute,
+		"permission denied")
 	reader := open(t, Config{Endpoints: endpoints, User: "reader", Password: "secret"})
 	if err := errors.Join(list(reader), cluster(reader)); err != nil {
 		t.Error(err)
@@ -162,7 +166,8 @@ func TestUsers(t *testing.T) {
 	}
 	expired := "expired.1"
 	s.user.Load().token.Store(&expired)
-	if ok, err := s.Swap(ctx, map[string]string{"p/a": ""}, "p/a", "1"); !ok || err != nil || *s.user.Load().token.Load() == expired {
+	if ok, err := s.Swap(ctx, map[string]string{"p/a": ""}, "p/a", "1"); !ok || err != nil ||
+		*s.user.Load().token.Load() == expired {
 		t.Error(ok, err)
 	}
 	s.SetUser("root", "wrong")

@@ -56,19 +56,22 @@ type node struct {
 
 func startNode(t *testing.T, ctx context.Context, endpoints []string, i, numbers int) (n *node, err error) {
 	n = &node{t: t, store: &patient{Store: open(t, Config{Endpoints: endpoints})}}
-	n.ids, err = host.Open[*flake.Generator](host.Config{Path: filepath.Join(t.TempDir(), "marks"), Numbers: &workers.Config{
-		Store: n.store, Prefix: "flake", First: 1, Last: uint64(numbers), Hold: hold, Name: fmt.Sprint("node", i), Wait: true,
-	}})
+	n.ids, err = host.Open[*flake.Generator](host.Config{Path: filepath.Join(t.TempDir(), "marks"),
+		Numbers: &workers.Config{
+			Store: n.store, Prefix: "flake", First: 1, Last: uint64(numbers), Hold: hold, Name: fmt.Sprint("node",
+				i), Wait: true,
+		}})
 	if err == nil {
 		err = n.ids.Claim(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	n.generator, err = n.ids.Add(ctx, "", true, func(ctx context.Context, name string, number uint64, bound flake.Bound) (*flake.Generator, error) {
-		n.opened.Add(1)
-		return flake.Open(ctx, name, flake.Worker(number), flake.Options{Marks: n.ids.Marks(), Bound: bound})
-	})
+	n.generator, err = n.ids.Add(ctx, "", true,
+		func(ctx context.Context, name string, number uint64, bound flake.Bound) (*flake.Generator, error) {
+			n.opened.Add(1)
+			return flake.Open(ctx, name, flake.Worker(number), flake.Options{Marks: n.ids.Marks(), Bound: bound})
+		})
 	n.ids.Follow()
 	return n, err
 }
@@ -194,7 +197,8 @@ func TestFaults(t *testing.T) {
 		c.Leader()
 		goOn("all are killed")
 		claim, changed := nodes[0].ids.Owner().Claim()
-		if _, err := workers.Release(ctx, open(t, Config{Endpoints: c.Endpoints()}), "flake", claim.Number(), uint64(time.Now().UnixMilli())); err != nil {
+		if _, err := workers.Release(ctx, open(t, Config{Endpoints: c.Endpoints()}), "flake", claim.Number(),
+			uint64(time.Now().UnixMilli())); err != nil {
 			t.Fatal(err)
 		}
 		<-changed

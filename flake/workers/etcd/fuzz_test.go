@@ -12,8 +12,10 @@ import (
 // and has the same result however the answer is split.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
-		`{"header":{"cluster_id":"1","revision":"3","raft_term":"4"},"kvs":[{"key":"YQ==","value":"Yg==","lease":"0"}],"more":true,"count":"1"}`,
-		`{"header":{"revision":"3"},"succeeded":true,"responses":[{"response_range":{"kvs":[{"key":"YQ==","value":"Yg=="}]}},{"response_put":{}}]}`,
+		`{"header":{"cluster_id":"1","revision":"3","raft_term":"4"},` +
+			`"kvs":[{"key":"YQ==","value":"Yg==","lease":"0"}],"more":true,"count":"1"}`,
+		`{"header":{"revision":"3"},"succeeded":true,` +
+			`"responses":[{"response_range":{"kvs":[{"key":"YQ==","value":"Yg=="}]}},{"response_put":{}}]}`,
 		`{"header":{"revision":"1"},"token":"a.1"}`,
 		`{"error":"etcdserver: permission denied","message":"etcdserver: permission denied","code":7}`,
 		`{"kvs":[{}],"kvs":[null],"header":null}`, `{"kvs":[`, `{"kvs":{}}`, `[{}]`, `{}{}`, "404 page not found", "",
@@ -41,7 +43,8 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%q is taken for an answer", said)
 		}
 		again, errAgain := decode(iotest.OneByteReader(strings.NewReader(said)))
-		if (errAgain == nil) != (err == nil) || errors.Is(errAgain, errLong) != errors.Is(err, errLong) || len(again.pairs) != len(r.pairs) {
+		if (errAgain == nil) != (err == nil) || errors.Is(errAgain, errLong) != errors.Is(err, errLong) ||
+			len(again.pairs) != len(r.pairs) {
 			t.Errorf("byte by byte: %d pairs, %v; in one piece: %d, %v", len(again.pairs), errAgain, len(r.pairs), err)
 		}
 	})

@@ -95,7 +95,8 @@ func TestNextEndpoint(t *testing.T) {
 		s.first.Store(0)
 		ok, err := s.Swap(limited(t, patience), nil, "a", "1")
 		sent := tt.want != ""
-		if ok == sent || (err != nil) != sent || asked == 2 == sent || errors.Is(err, workers.ErrRefused) || s.first.Load() != 1 {
+		if ok == sent || (err != nil) != sent || asked == 2 == sent || errors.Is(err, workers.ErrRefused) ||
+			s.first.Load() != 1 {
 			t.Errorf("%s: swap: %v, %v; both calls asked the next %d times; endpoint %d is next",
 				tt.endpoint, ok, err, asked, s.first.Load())
 		} else if sent && (!strings.Contains(err.Error(), tt.endpoint+": ") || !strings.Contains(err.Error(), tt.want)) {
@@ -138,7 +139,8 @@ func TestLostAnswer(t *testing.T) {
 	for i, want := range []string{"", "1", "2"} {
 		lose.Store(i == 1)
 		ok, err := s.Swap(limited(t, time.Minute), map[string]string{"a": want}, "a", fmt.Sprint(i+1))
-		if ok == lose.Load() || (err != nil) != lose.Load() || int(writes.Load()) != i+1 || (s.user.Load().token.Load() == nil) != (i > 0) {
+		if ok == lose.Load() || (err != nil) != lose.Load() || int(writes.Load()) != i+1 ||
+			(s.user.Load().token.Load() == nil) != (i > 0) {
 			t.Errorf("swap %d: %v, %v; %d were sent; token %v", i, ok, err, writes.Load(), s.user.Load().token.Load())
 		}
 		lose.Store(false)
@@ -156,7 +158,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{404, "404 page not found", "it has no JSON gateway; start it with --enable-grpc-gateway"},
 		{400, "CommonName of client sending a request against gateway will be ignored", "CommonName of client"},
-		{421, "\netcd received your request, but the Host header was unrecognized.\n\nTo fix", "the Host header was unrecognized."},
+		{421, "\netcd received your request, but the Host header was unrecognized.\n\nTo fix",
+			"the Host header was unrecognized."},
 		{401, `{"code":16,"message":"etcdserver: permission denied"}`, "permission denied"},
 	} {
 		asked := 0
@@ -180,8 +183,10 @@ func listed(n int) string {
 		if i > 0 {
 			list.WriteString(",")
 		}
-		fmt.Fprintf(&list, `{"key":%q,"create_revision":"1000000000","mod_revision":"1000000000","version":"1000000000","value":%q}`,
-			base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "some/prefix/n/%012d", i)), base64.StdEncoding.EncodeToString([]byte(value)))
+		fmt.Fprintf(&list,
+			`{"key":%q,"create_revision":"1000000000","mod_revision":"1000000000","version":"1000000000","value":%q}`,
+			base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "some/prefix/n/%012d", i)),
+			base64.StdEncoding.EncodeToString([]byte(value)))
 	}
 	list.WriteString(`],"more":false,"count":"1"}`)
 	return list.String()
@@ -195,11 +200,13 @@ func TestLongAnswer(t *testing.T) {
 		io.WriteString(w, answer)
 	})}})
 	answer = listed(1 << 16)
-	if all, err := s.List(limited(t, time.Minute), "some/"); err != nil || len(all) != 1<<16 || len(all["some/prefix/n/000000065535"]) < 100 {
+	if all, err := s.List(limited(t, time.Minute), "some/"); err != nil || len(all) != 1<<16 ||
+		len(all["some/prefix/n/000000065535"]) < 100 {
 		t.Errorf("%d pairs, %v", len(all), err)
 	}
 	pair := func(key, value int) string {
-		return fmt.Sprintf(`{"kvs":[{"key":%q,"value":%q}],"header":{"cluster_id":"1","revision":"3","raft_term":"4"}}`, base64.StdEncoding.EncodeToString(make([]byte, key)), base64.StdEncoding.EncodeToString(make([]byte, value)))
+		return fmt.Sprintf(`{"kvs":[{"key":%q,"value":%q}],"header":{"cluster_id":"1","revision":"3","raft_term":"4"}}`,
+			base64.StdEncoding.EncodeToString(make([]byte, key)), base64.StdEncoding.EncodeToString(make([]byte, value)))
 	}
 	if answer = pair(maxText, maxText); list(s) != nil {
 		t.Errorf("the longest key and value: %v", list(s))
@@ -212,7 +219,8 @@ func TestLongAnswer(t *testing.T) {
 	}{
 		{listed(maxPairs + 1), list, "more than 66560 keys"},
 		{`{"kvs":[` + strings.Repeat(" ", maxAnswer), list, "more than 65536 bytes"},
-		{`{"kvs":[{}` + strings.Repeat(`,{"a":"`+strings.Repeat("a", 1<<15)+`"}`, maxList>>15) + "]}", list, "a list of more than 33554432 bytes"},
+		{`{"kvs":[{}` + strings.Repeat(`,{"a":"`+strings.Repeat("a", 1<<15)+`"}`, maxList>>15) + "]}", list,
+			"a list of more than 33554432 bytes"},
 		{pair(maxText+1, 0), list, "a key or a value of more than 1024 bytes"},
 		{pair(0, maxText+1), list, "a key or a value of more than 1024 bytes"},
 		{listed(1) + strings.Repeat(" ", 2*maxAnswer), list, "more than 65536 bytes"},
@@ -233,7 +241,8 @@ func TestLongAnswer(t *testing.T) {
 // Refusing a long answer of many short elements must not allocate more memory than its length.
 func TestMemoryOfAnswer(t *testing.T) {
 	const size = 16 << 20
-	for _, begin := range []string{`{"kvs":[{}`, `{"responses":[{}`, `{"header":{"revision":"1"},"kvs":[{}`, `{"other":[{}`, `[{}`} {
+	for _, begin := range []string{`{"kvs":[{}`, `{"responses":[{}`, `{"header":{"revision":"1"},"kvs":[{}`,
+		`{"other":[{}`, `[{}`} {
 		s := open(t, Config{Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, begin)
 			for some, left := []byte(strings.Repeat(",{}", 1<<12)), size; left > 0; left -= len(some) {

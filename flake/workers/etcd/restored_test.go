@@ -71,7 +71,8 @@ func TestRestored(t *testing.T) {
 			{list, 1, 5, 5, ""}, {swap, 1, 6, 3, ""}, {list, 1, 6, 3, ""},
 			{swap, 1, 6, 4, "the raft term at"},
 		},
-		"the term, never twice in a row": {{swap, 1, 5, 5, ""}, {swap, 1, 6, 3, ""}, {swap, 1, 7, 5, ""}, {swap, 1, 8, 4, ""}},
+		"the term, never twice in a row": {{swap, 1, 5, 5, ""}, {swap, 1, 6, 3, ""}, {swap, 1, 7, 5, ""},
+			{swap, 1, 8, 4, ""}},
 		"a member received a snapshot": {
 			{swap, 1, 5, 5, ""}, {list, 1, 6, 0, ""}, {list, 1, 6, 3, ""},
 			{swap, 1, 6, 3, ""}, {swap, 1, 6, 5, ""},

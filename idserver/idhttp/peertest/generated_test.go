@@ -39,7 +39,8 @@ func TestGeneratedGo(t *testing.T) {
 // TestGeneratedTypeScript is like TestGeneratedGo, with openapi-typescript and openapi-fetch.
 func TestGeneratedTypeScript(t *testing.T) {
 	if _, err := os.Stat("testdata/npm/node_modules"); err != nil {
-		t.Fatal("install its packages: npm install --prefix idserver/idhttp/peertest/testdata/npm --no-save --no-package-lock")
+		t.Fatal("install its packages: npm install --prefix idserver/idhttp/peertest/testdata/npm --no-save " +
+			"--no-package-lock")
 	}
 	dir, err := os.MkdirTemp("testdata/npm", "made-") // where the packages are found
 	if err != nil {

@@ -79,7 +79,8 @@ var untried = []string{
 	"POST /v1/leases 421", //
 }
 
-func check(t *testing.T, c idhttptest.Case, w *httptest.ResponseRecorder, route *routers.Route, params map[string]string) {
+func check(t *testing.T, c idhttptest.Case, w *httptest.ResponseRecorder, route *routers.Route,
+	params map[string]string) {
 	t.Helper()
 	input := &openapi3filter.RequestValidationInput{
 		Request: c.Request(), PathParams: params, Route: route,

@@ -51,10 +51,14 @@ func TestInspect(t *testing.T) {
         or flake in base 61, from 2013-02-28
 
 `},
-		{"-json -format sno", "9q6uqblq2622g22b no", `{"text":"9q6uqblq2622g22b","as":"sno's own text","id":"9q6uqblq2622g22b","format":"sno","time":"2026-11-20T21:04:52.976Z",` +
-			`"fields":[{"name":"time","value":"1795208692976","offset":0,"width":39},{"name":"tick_tock","value":"0","offset":39,"width":1},` +
-			`{"name":"meta","value":"1","offset":40,"width":8},{"name":"partition","value":"7","offset":48,"width":16},{"name":"sequence","value":"9","offset":64,"width":16}],` +
-			`"texts":{"base 10":"292967453211759932276745","base 16":"3E09CC26780100070009","base 36":"1BPGLD2D4SUIVWG9","base 62":"1So1vPrwGsKOnB","crockford":"7R4WR9KR0400E009","sno":"9q6uqblq2622g22b"}}
+		{"-json -format sno", "9q6uqblq2622g22b no",
+			`{"text":"9q6uqblq2622g22b","as":"sno's own text","id":"9q6uqblq2622g22b","format":"sno",` +
+				`"time":"2026-11-20T21:04:52.976Z","fields":[{"name":"time","value":"1795208692976","offset":0,"width":39},` +
+				`{"name":"tick_tock","value":"0","offset":39,"width":1},{"name":"meta","value":"1","offset":40,"width":8},` +
+				`{"name":"partition","value":"7","offset":48,"width":16},` +
+				`{"name":"sequence","value":"9","offset":64,"width":16}],` +
+				`"texts":{"base 10":"292967453211759932276745","base 16":"3E09CC26780100070009","base ` +
+				`36":"1BPGLD2D4SUIVWG9","base 62":"1So1vPrwGsKOnB","crockford":"7R4WR9KR0400E009","sno":"9q6uqblq2622g22b"}}
 {"text":"n\u0000o!","error":"not an id of sno"}
 `},
 	} {

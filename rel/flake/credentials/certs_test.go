@@ -55,7 +55,8 @@ func TestOpen(t *testing.T) {
 			continue
 		}
 		c := s.Config()
-		if verifies := tt.ca != ""; (c.ClientAuth == tls.RequireAndVerifyClientCert) != verifies || c.InsecureSkipVerify == verifies {
+		if verifies := tt.ca != ""; (c.ClientAuth == tls.RequireAndVerifyClientCert) != verifies ||
+			c.InsecureSkipVerify == verifies {
 			t.Errorf("%+v: ClientAuth %v, InsecureSkipVerify %v", tt, c.ClientAuth, c.InsecureSkipVerify)
 		}
 		if c.MinVersion != tls.VersionTLS12 {

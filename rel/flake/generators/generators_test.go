@@ -80,13 +80,14 @@ func TestReserveMeetsMove(t *testing.T) {
 	}
 	var ids numbered
 	moves := func() error { return flake.ErrClosed }
-	g, err := set.Add(t.Context(), "", true, func(context.Context, string, uint64, flake.Bound) (formats.Generator, error) {
-		s := reserving{reserve: func() error { return nil }}
-		if ids.ids == nil {
-			s.reserve = func() error { return moves() }
-		}
-		return &s, nil
-	})
+	g, err := set.Add(t.Context(), "", true,
+		func(context.Context, string, uint64, flake.Bound) (formats.Generator, error) {
+			s := reserving{reserve: func() error { return nil }}
+			if ids.ids == nil {
+				s.reserve = func() error { return moves() }
+			}
+			return &s, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,8 @@ func TestEtcdReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	var behind time.Duration
-	o, err := workers.New(workers.Config{Store: struct{ workers.Store }{s}, Prefix: "flake", Hold: time.Hour, Clock: func() uint64 { return uint64(time.Now().Add(-behind).UnixMilli()) }})
+	o, err := workers.New(workers.Config{Store: struct{ workers.Store }{s}, Prefix: "flake", Hold: time.Hour,
+		Clock: func() uint64 { return uint64(time.Now().Add(-behind).UnixMilli()) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,8 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("%+v, want %s", got, want)
 		}
 	}
-	if id, err := s.List[1].Server.Get(t.Context(), idserver.Meta{}); err != nil || formats.KindOf("sno").Format(nil).Fields(id)[2].Value != 7 {
+	if id, err := s.List[1].Server.Get(t.Context(), idserver.Meta{}); err != nil ||
+		formats.KindOf("sno").Format(nil).Fields(id)[2].Value != 7 {
 		t.Errorf("%v, %v", id, err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 
 // A failed takeover removes the files that it created, unless another node already uses them.
 func TestUndo(t *testing.T) {
-	for _, tt := range []struct{ before, locked, stay bool }{{false, false, false}, {true, false, true}, {false, true, true}} {
+	for _, tt := range []struct{ before, locked, stay bool }{{false, false, false}, {true, false, true},
+		{false, true, true}} {
 		path := filepath.Join(t.TempDir(), "timestamp")
 		raise := func() {
 			if _, err := flake.RaiseMark(path, time.Now()); err != nil {

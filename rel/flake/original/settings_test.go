@@ -195,7 +195,8 @@ listen = "0.0.0.0:9100"  # the first of its ports, 9100 to 9105
 [flake]
 interface = "eth1"  # its MAC is the worker id
 timestamp_path = "/t"  # not its dets file: this node has its own format
-`: {Left: []string{"+A"}, Name: "a@b", Cookie: "c", ListenMin: 9100, ListenMax: 9105, Interface: "eth1", TimestampPath: "/t"},
+`: {Left: []string{"+A"}, Name: "a@b", Cookie: "c", ListenMin: 9100, ListenMax: 9105, Interface: "eth1",
+			TimestampPath: "/t"},
 		head + `
 [node]
 cookie = "c"
@@ -285,7 +286,8 @@ func TestSysConfig(t *testing.T) {
 // Any sys.config is read or refused. It adds no unexpected table to sys.toml.
 func FuzzSysConfig(f *testing.F) {
 	f.Add([]byte(`["sys", {flake,[{interface,"a\"\n[http]"},{timestamp_path,"/t"},{allowable_downtime,7}]}].`))
-	f.Add([]byte(`[{kernel,[{net_ticktime,15},{inet_dist_listen_min,1},{inet_dist_listen_max,2},{inet_dist_use_interface,{10,0,0,1}}]}].`))
+	f.Add([]byte(`[{kernel,[{net_ticktime,15},{inet_dist_listen_min,1},{inet_dist_listen_max,2},` +
+		`{inet_dist_use_interface,{10,0,0,1}}]}].`))
 	f.Add([]byte("%% coding: latin-1\n[{made,up},{flake,[{interface,\"\xe4\"},{no,<<1>>}|x]}]. %"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "sys.config")

@@ -69,7 +69,8 @@ func TestVMArgs(t *testing.T) {
 // TLS options may each have a separate flag, as in OTP's guide. Only server options are taken.
 func TestTLS(t *testing.T) {
 	dir := write(t, map[string]string{
-		"opt": `[{server, [{certfile, "c.pem"}, {cacertfile, "ca.pem"}, {verify, verify_peer}, {fail_if_no_peer_cert, true}, odd, {depth, 2}]},
+		"opt": `[{server, [{certfile, "c.pem"}, {cacertfile, "ca.pem"}, {verify, verify_peer}, {fail_if_no_peer_cert, ` +
+			`true}, odd, {depth, 2}]},
 			{client, [{certfile, "x.pem"}]}, {server}, {}, odd].`,
 		"twice": `[{server, [{certfile, "c.pem"}]}, {server, [{certfile, "d.pem"}]}].`,
 	})
@@ -88,7 +89,8 @@ func TestTLS(t *testing.T) {
 			"-ssl_dist_opt client_verify: no server option that this node supports verify_peer without " +
 				"fail_if_no_peer_cert: here other nodes must show a certificate"},
 		"-proto_dist inet_tls -ssl_dist_optfile " + opt: {
-			config.TLS{On: true, Cert: "c.pem", Key: "c.pem", CA: "ca.pem", Verify: "peer"}, "-proto_dist inet_tls -ssl_dist_optfile " + opt,
+			config.TLS{On: true, Cert: "c.pem", Key: "c.pem", CA: "ca.pem",
+				Verify: "peer"}, "-proto_dist inet_tls -ssl_dist_optfile " + opt,
 			""},
 		"-ssl_dist_opt server_verify verify_none -proto_dist inet_tls": {
 			config.TLS{On: true, Verify: "peer"}, "-ssl_dist_opt server_verify -proto_dist inet_tls",

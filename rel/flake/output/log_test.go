@@ -31,7 +31,8 @@ func TestLogLevel(t *testing.T) {
 			"level=DEBUG msg=\"now as well\" n=2 address=10.0.0.1:1 wait=1s worker=00:00:00:00:00:01 err=EOF"}
 		if format == config.LogJSON {
 			want = []string{`"level":"WARN","msg":"high enough","n":1}`,
-				`"level":"DEBUG","msg":"now as well","n":2,"address":"10.0.0.1:1","wait":"1s","worker":"00:00:00:00:00:01","err":"EOF"}`}
+				`"level":"DEBUG","msg":"now as well","n":2,"address":"10.0.0.1:1","wait":"1s",` +
+					`"worker":"00:00:00:00:00:01","err":"EOF"}`}
 		}
 		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 		if len(lines) != 2 || !strings.HasSuffix(lines[0], want[0]) || !strings.HasSuffix(lines[1], want[1]) {

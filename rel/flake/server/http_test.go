@@ -36,7 +36,8 @@ func TestHTTPRefused(t *testing.T) {
 		{file("short", "0123456789abcde\n", 0o600), "must be 16 characters or more"},
 		{file("space", "0123456789 abcdef\n", 0o600), "characters without spaces"},
 		{config.HTTP{TokenFile: filepath.Join(dir, "none")}, "cannot be read: no such file or directory"},
-		{config.HTTP{TLS: config.HTTPTLS{On: true, Cert: "none.pem", Key: "none.pem"}}, `http.tls: cert "none.pem": cannot be read`},
+		{config.HTTP{TLS: config.HTTPTLS{On: true, Cert: "none.pem", Key: "none.pem"}},
+			`http.tls: cert "none.pem": cannot be read`},
 	} {
 		tt.http.Listen = "127.0.0.1:0"
 		_, err := readSettings(config.Config{HTTP: tt.http}, slog.New(slog.DiscardHandler))

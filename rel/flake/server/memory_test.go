@@ -34,7 +34,8 @@ func TestMemoryFor(t *testing.T) {
 // The defaults of the configuration are the limits in SECURITY.md.
 func TestDefaultConnections(t *testing.T) {
 	if n := config.Default().Node; n.MaxConnections != node.MaxConnections || n.MaxConnectionsPerHost != node.MaxPerHost {
-		t.Errorf("%d nodes, %d of one host, want %d and %d", n.MaxConnections, n.MaxConnectionsPerHost, node.MaxConnections, node.MaxPerHost)
+		t.Errorf("%d nodes, %d of one host, want %d and %d", n.MaxConnections, n.MaxConnectionsPerHost, node.MaxConnections,
+			node.MaxPerHost)
 	}
 }
 
@@ -42,7 +43,8 @@ func TestDefaultConnections(t *testing.T) {
 func TestReleasable(t *testing.T) {
 	released := memoryUse{7, 5 << 20}
 	for now, want := range map[memoryUse]bool{
-		released: false, {8, 5 << 20}: true, {7, 5<<20 + releaseStacks}: false, {7, 5<<20 + releaseStacks + 1}: true, {7, 0}: false,
+		released: false, {8, 5 << 20}: true, {7, 5<<20 + releaseStacks}: false, {7,
+			5<<20 + releaseStacks + 1}: true, {7, 0}: false,
 	} {
 		if got := now.releasable(released); got != want {
 			t.Errorf("%+v after %+v: %t", now, released, got)

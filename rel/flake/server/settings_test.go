@@ -28,7 +28,8 @@ func TestReloadLogLevel(t *testing.T) {
 	defer s.Stop()
 	cfg = s.settings.config
 	cfg.Log.Level = slog.LevelDebug
-	if err := s.reload(func() (config.Config, error) { return cfg, nil }); err != nil || lines.Level.Level() != slog.LevelDebug {
+	if err := s.reload(func() (config.Config, error) { return cfg, nil }); err != nil ||
+		lines.Level.Level() != slog.LevelDebug {
 		t.Error(err, lines.Level)
 	}
 }
@@ -87,7 +88,8 @@ func TestSettingsWith(t *testing.T) {
 	beyond.Node.Name, beyond.Node.Cookie = "flake@10.0.0.1", "own"
 	numbered := config.Default()
 	numbered.HTTP, numbered.Flake.Etcd = open.HTTP, []string{"worker_id"}
-	numbered.Etcd.On, numbered.Etcd.Endpoints, numbered.Etcd.User, numbered.Etcd.PasswordFile = true, []string{"a:1"}, "flake", file
+	numbered.Etcd.On, numbered.Etcd.Endpoints = true, []string{"a:1"}
+	numbered.Etcd.User, numbered.Etcd.PasswordFile = "flake", file
 	secret := config.Default()
 	secret.Node.Cookie, secret.Node.PreviousCookie = "own", "former"
 	secret.HTTP = config.HTTP{Listen: "127.0.0.1:8465", TokenFile: file}
@@ -98,29 +100,38 @@ func TestSettingsWith(t *testing.T) {
 		later   string
 		want    string // in the error
 	}{
-		"nothing":          {open, func(*config.Config) {}, "", "", ""},
-		"open at loopback": {open, func(c *config.Config) { c.HTTP = config.HTTP{Listen: "127.0.0.1:8465"} }, "", "", "set http.token_file"},
-		"published cookie": {beyond, func(c *config.Config) { c.Node = config.Default().Node }, "", "", "this cookie is published"},
-		"an empty file":    {secret, func(c *config.Config) { *c = config.Default() }, "", "", "node.cookie: a reload cannot replace"},
-		"default cookie":   {secret, func(c *config.Config) { c.Node.Cookie = config.Default().Node.Cookie }, "", "", "node.cookie: a reload cannot replace"},
+		"nothing": {open, func(*config.Config) {}, "", "", ""},
+		"open at loopback": {open, func(c *config.Config) { c.HTTP = config.HTTP{Listen: "127.0.0.1:8465"} }, "", "",
+			"set http.token_file"},
+		"published cookie": {beyond, func(c *config.Config) { c.Node = config.Default().Node }, "", "",
+			"this cookie is published"},
+		"an empty file": {secret, func(c *config.Config) { *c = config.Default() }, "", "",
+			"node.cookie: a reload cannot replace"},
+		"default cookie": {secret, func(c *config.Config) { c.Node.Cookie = config.Default().Node.Cookie }, "", "",
+			"node.cookie: a reload cannot replace"},
 		"it as the previous one": {secret, func(c *config.Config) { c.Node.PreviousCookie = config.PublishedCookie }, "", "",
 			"node.previous_cookie: a reload cannot add"},
-		"no token":      {secret, func(c *config.Config) { c.HTTP.TokenFile = "" }, "", "", "http.token_file: a reload cannot remove the token"},
-		"open":          {open, func(c *config.Config) { c.HTTP.TokenFile, c.HTTP.Open = "", true }, "", "", "http.token_file: a reload cannot remove the token"},
+		"no token": {secret, func(c *config.Config) { c.HTTP.TokenFile = "" }, "", "",
+			"http.token_file: a reload cannot remove the token"},
+		"open": {open, func(c *config.Config) { c.HTTP.TokenFile, c.HTTP.Open = "", true }, "", "",
+			"http.token_file: a reload cannot remove the token"},
 		"no old cookie": {secret, func(c *config.Config) { c.Node.PreviousCookie = "" }, "node.previous_cookie", "", ""},
 		"no file":       {open, func(c *config.Config) { c.HTTP.TokenFile += ".none" }, "", "", "cannot be read"},
 		"no certificate": {open, func(c *config.Config) {
 			c.Node.TLS = config.TLS{On: true, Cert: "none", Key: "none", Verify: config.VerifyNone}
 		}, "", "", "node.tls"},
 		"all that can": {open, func(c *config.Config) {
-			c.Node.Cookie, c.Node.PreviousCookie, c.Node.MaxConnections, c.Node.MaxConnectionsPerHost, c.Node.DrainTime = "a", "b", 1, 1, 1e9
+			c.Node.Cookie, c.Node.PreviousCookie = "a", "b"
+			c.Node.MaxConnections, c.Node.MaxConnectionsPerHost, c.Node.DrainTime = 1, 1, 1e9
 			c.HTTP.Pprof, c.Etcd.User, c.Etcd.PasswordFile, c.Log.Level = true, "flake", file, slog.LevelWarn
-		}, "node.cookie node.previous_cookie node.max_connections node.max_connections_per_host node.drain_time http.pprof etcd.user etcd.password_file log.level", "", ""},
+		}, "node.cookie node.previous_cookie node.max_connections node.max_connections_per_host node.drain_time " +
+			"http.pprof etcd.user etcd.password_file log.level", "", ""},
 		"another user of etcd": {numbered, func(c *config.Config) { c.Etcd.User = "other" }, "etcd.user", "", ""},
 		"no etcd": {numbered, func(c *config.Config) { c.Flake.Etcd, c.Etcd = nil, config.Default().Etcd },
 			"", "flake.worker_id etcd.endpoints etcd.user etcd.password_file", ""},
 		"no HTTP": {open, func(c *config.Config) { c.HTTP.Listen = "" }, "", "http.listen", ""},
-		"of each": {open, func(c *config.Config) { c.Node.Cookie, c.Node.NetTicktime, c.Node.Listen = "a", 15e9, "127.0.0.1:1" },
+		"of each": {open,
+			func(c *config.Config) { c.Node.Cookie, c.Node.NetTicktime, c.Node.Listen = "a", 15e9, "127.0.0.1:1" },
 			"node.cookie", "node.listen node.net_ticktime", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

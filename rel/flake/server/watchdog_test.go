@@ -41,7 +41,8 @@ func TestWatchdog(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &stuckSource{Source: formats.Flake(g)}
-		w, all := make(watchdog), []*generators.Generator{{Generator: config.Generator{Name: "a"}, Server: &idserver.Server{IDs: s}}}
+		w, all := make(watchdog), []*generators.Generator{{Generator: config.Generator{Name: "a"},
+			Server: &idserver.Server{IDs: s}}}
 		look := func(stuck string, taken int) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
