@@ -218,8 +218,8 @@ const (
 	svgMax    = 100.0
 )
 
-const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" ` +
-	`role="img" aria-label="flake beside OTP">
+const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d"
+  role="img" aria-label="flake beside OTP">
 <style>
   text { font: 13px system-ui, sans-serif; fill: #24292f }
   .small { font-size: 11px; fill: #57606a } .section { font-weight: bold }

@@ -220,6 +220,7 @@ func loop(cpu string) {
 	if err := errors.Join(err, unix.SchedSetaffinity(0, &there)); err != nil {
 		log.Fatal(err)
 	}
+	//lint:ignore SA5002 the load is the purpose
 	for {
 	}
 }
