@@ -64,8 +64,8 @@ func (s *queues) next(l *queue) func() {
 	return l.waiting[0].serve
 }
 
-// clear removes all queues and the messages that wait in them. The messages being served count until their
-// functions return.
+// clear removes all queues and the messages that wait in them. The messages being served count
+// until their functions return.
 func (s *queues) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
