@@ -23,7 +23,7 @@ const (
 	patience = 5 * time.Minute
 )
 
-// echo replies with the request, but does not answer the request silence.
+// echo replies with the request, but does not answer the atom silence.
 type echo struct {
 	genserver.Plain
 	silences *atomic.Int32

@@ -23,10 +23,10 @@ var underlined = strings.NewReplacer("].", "_", "[", "_", ".", "_")
 var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?` +
 	`(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// Environ returns a flag for each variable in environ that sets a key. The form of environ is that
-// of [os.Environ]. An empty variable counts as unset. An unknown variable is an error if its name
-// begins with FLAKE_ and a table, or is FLAKE_ and a key without its table. Variables that
-// Kubernetes sets for a service are not errors.
+// Environ returns a flag for each variable in environ that sets a key. The variables have
+// the form of those in [os.Environ]. An empty variable counts as unset. An unknown variable is an
+// error if its name begins with FLAKE_ and a table, or is FLAKE_ and a key without its table.
+// Variables that Kubernetes sets for a service are not errors.
 func Environ(environ []string) ([]Flag, error) {
 	environ = slices.DeleteFunc(slices.Sorted(slices.Values(environ)), func(line string) bool {
 		return !strings.HasPrefix(line, ours)

@@ -24,7 +24,7 @@ const (
 const generators = "generator"
 
 // Flag is a value from the command line or the environment, which overrides the file's value.
-// Value is the text itself, or TOML if the key takes no text.
+// Value is a plain string, or TOML if the key's value is not a string.
 type Flag struct {
 	Name  string // such as "-name" or "FLAKE_COOKIE"
 	Key   string // such as "node.name"

@@ -38,7 +38,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// answer returns the answer of a server to a system message, as Erlang text.
+// answer returns a server's answer to a system message, as Erlang text.
 func answer(t *testing.T, s *Server, tag etf.Term, request string) string {
 	t.Helper()
 	exprs, _, err := erltext.Parse(request + ".")

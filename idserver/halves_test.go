@@ -133,7 +133,7 @@ func testHalvesRuns(t *testing.T, s *Server) {
 }
 
 // testLastSequence uses up the ids of a millisecond. The server returns no id with the last
-// sequence, because the library then uses the random bits, which clients may replace, as a counter.
+// sequence: in such ids the random bits are a counter, and clients may replace the random bits.
 func testLastSequence(t *testing.T, s *Server) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -129,7 +129,7 @@ type Planned[G io.Closer] struct {
 type Plan[G io.Closer] struct {
 	Timeout     time.Duration     // limit on the wait for a number; 0 means none
 	MakesFolder bool              // whether the node creates the directory of the file if it is missing
-	Advise      func(error) error // adds advice to errors of the store; may be nil
+	Advise      func(error) error // adds advice to errors from the store; may be nil
 
 	// Generators returns the generators to add, in order. They use the clock and marks of s.
 	Generators func(s *Generators[G]) []Planned[G]

@@ -510,7 +510,7 @@ func TestCheckAsksOnce(t *testing.T) {
 	}
 }
 
-// Advise adds advice to an error of the store.
+// Advise adds advice to an error from the store.
 func TestCheckAdvises(t *testing.T) {
 	s := newScene(t, 1)
 	s.store.down, s.plan.Advise = errAny, func(err error) error { return fmt.Errorf("%w; see to it", err) }

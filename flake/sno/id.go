@@ -33,7 +33,7 @@
 //
 // Start with [Open], for a generator whose ids stay unique across crashes, restarts and a
 // clock set back; [New], which needs no setup but guarantees little; [NewGenerator], which
-// saves nothing unless the program saves its [Snapshot]; and [ID]. The errors are those of
+// saves nothing, so the program must save its [Snapshot]; and [ID]. The errors are those of
 // package flake, [BoundsError] and [ErrPartitionsExhausted].
 //
 // Uniqueness depends on one rule that the package cannot check: no two generators share both a

@@ -144,7 +144,7 @@ func (o *onsets) note(i int, err error, now time.Time) time.Time {
 	return o.all[i].at
 }
 
-// Report is the answer of /v1/info: the node's state and counts. Times are in ms since 1970,
+// Report is the answer to /v1/info: the node's state and counts. Times are in ms since 1970,
 // and durations in ms.
 type Report struct {
 	Node        string            `json:"node"`

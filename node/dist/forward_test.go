@@ -100,8 +100,8 @@ func testDelivery(t *testing.T, r *rig, err error) {
 	other.close()
 }
 
-// The number of nodes for which one peer's answers wait is bounded, and so is the memory of these
-// answers. Answers beyond the bounds, to an unreachable node or to this node are sent to the peer
+// A peer's answers can wait for only a limited number of nodes, and use only a limited amount of
+// memory. Answers beyond these limits, to an unreachable node or to this node are sent to the peer
 // that forwarded the calls.
 func TestDeliveriesFail(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {

@@ -86,7 +86,7 @@ func TestMaxOutputExactly(t *testing.T) {
 	}
 }
 
-// The reports of the end of one process are all appended before any is written. Together they count
+// When a process ends, all reports of it are appended before any is written. Together they count
 // against MaxOutput.
 func TestMaxOutputOfEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

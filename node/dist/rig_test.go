@@ -272,7 +272,7 @@ func down(item etf.Term, ref etf.Ref, reason etf.Atom) []byte {
 	return frame(etf.Tuple{number(wire.OpMonitorPExit), item, theirs, ref, reason})
 }
 
-// end ends the process with the ID.
+// end ends the process with the given id.
 func (r *rig) end(id uint64, reason etf.Atom) {
 	synctest.Wait()
 	r.proto.Ended(id, reason)

@@ -6,9 +6,10 @@
 // segments. But a caller on this machine waits for its answer, so its own processor is the best
 // one to produce the answer: no other processor wakes up, all data sent until then is read in one
 // go, and the answer is in the processor's cache. So the reader of a busy connection gets a thread.
-// The thread blocks in poll(2) and follows the peer from processor to processor, unless it has to
-// wait long to run there. SO_INCOMING_CPU (see socket(7)) is the processor of the peer. For a peer
-// on another machine it is the processor that handles the network card's interrupts.
+// The thread blocks in poll(2) and follows the peer from processor to processor, unless it would
+// have to wait a long time to run there. SO_INCOMING_CPU (see socket(7)) is the processor of the
+// peer. For a peer on another machine it is the processor that handles the network card's
+// interrupts.
 //
 // Several busy connections share one thread, the shared poller, because each additional thread
 // would have to be woken up. If a peer does not read, or handling its data takes a long time, its

@@ -175,8 +175,8 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// A thread that has to wait long on its peer's processor leaves it, and returns only after
-// shunTime.
+// A thread that has to wait a long time for its peer's processor leaves it, and returns only
+// after shunTime.
 func TestFollowShunned(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	usual := affinity(t)

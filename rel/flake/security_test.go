@@ -23,14 +23,14 @@ import (
 // noLimits are constants that are named like limits on peers but are not limits, or are bounded by
 // other limits.
 var noLimits = map[string]string{
-	"node/handshake.MaxNameLength":   "a length of the protocol",
+	"node/handshake.MaxNameLength":   "a length set by the protocol",
 	"node/dist.maxReason":            "how long an exit reason may be",
 	"node/dist.maxSpares":            "what is kept for reuse",
 	"node/socket.maxEvictions":       "how long a connection keeps its own thread",
 	"node/socket.maxWait":            "how long a thread waits for a processor",
 	"node/dist.maxTick":              "the time between ticks",
-	"node/etf.MaxAtomChars":          "a length of the protocol",
-	"node/etf.MaxReferenceWords":     "a length of the protocol",
+	"node/etf.MaxAtomChars":          "a length set by the protocol",
+	"node/etf.MaxReferenceWords":     "a length set by the protocol",
 	"idserver/iderl.maxDigits":       "arguments have a lower limit",
 	"flake/internal/tick.MaxPerTick": "the format of ids",
 	"flake/internal/tick.MaxLast":    "the format of ids",
@@ -40,9 +40,9 @@ var noLimits = map[string]string{
 	"config.maxDepth":                "the operator's",
 	"config.maxValues":               "the operator's",
 	"config.maxKey":                  "the operator's",
-	"node/epmd.maxOldCreation":       "a number of the protocol",
-	"node/epmd.maxName":              "a length of the protocol",
-	"node/epmd.maxExtra":             "a length of the protocol",
+	"node/epmd.maxOldCreation":       "a number set by the protocol",
+	"node/epmd.maxName":              "a length set by the protocol",
+	"node/epmd.maxExtra":             "a length set by the protocol",
 	"idserver/idhttp.maxPeers":       "how many nodes the page lists",
 	"flake/workers/etcd.maxShown":    "what is shown of an answer",
 }

@@ -271,7 +271,7 @@ func (s *soak) step(ahead time.Duration) {
 	s.pause()
 }
 
-// pause waits for longer than marks are ahead of the clock.
+// pause waits longer than a mark can be ahead of the clock.
 func (s *soak) pause() { time.Sleep(5 * time.Second) }
 
 func (s *soak) restart(signal syscall.Signal) {

@@ -182,7 +182,7 @@ func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Dur
 	return ahead
 }
 
-// status is the path of a member's status, which needs no permission.
+// status is the path for querying a member's status. The query needs no permission.
 const status = "maintenance/status"
 
 type kind int

@@ -143,8 +143,8 @@ var (
 	ErrNoUser     = fmt.Errorf("%w", workers.ErrRefused) // no user is configured, but etcd requires one
 )
 
-// errs maps the etcd error messages that need handling to errors. The messages are those that
-// etcd's client knows. etcd returns all of them before it writes.
+// errs maps etcd's error messages to errors, for the messages that need handling. etcd's client
+// knows the same ones. etcd returns all of them before it writes.
 var errs = map[string]error{
 	"etcdserver: permission denied":             ErrPermission,
 	"etcdserver: authentication failed":         ErrPassword,

@@ -59,10 +59,10 @@ type Handover struct {
 }
 
 // guard is code that the original evaluates. The code starts a process in the original, the guard, which
-// suspends the server and then resumes it, unless an order to halt the original arrives in time. So the server
-// continues even if this program ends or hangs, and late orders are ignored. The guard tells heart not
-// to restart the original. It sends the message that heart:set_cmd sends, since heart:set_cmd itself
-// would wait forever. The guard's registered name keeps a second guard from starting.
+// suspends the server. If an order to halt arrives in time, the guard halts the original; otherwise it
+// resumes the server. So the server continues even if this program ends or hangs, and late orders are
+// ignored. The guard tells heart not to restart the original. It sends the message that heart:set_cmd sends,
+// since heart:set_cmd itself would wait forever. The guard's registered name keeps a second guard from starting.
 const guard = `
 Server = whereis(flake), Parent = self(), Tag = make_ref(), Most = %d,
 {Guard, Watch} = spawn_monitor(fun() ->

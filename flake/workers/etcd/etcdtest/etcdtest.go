@@ -230,8 +230,8 @@ func (l *Link) set(c cut) {
 
 // free returns a free address. A killed member needs its port again, so the port is outside the
 // range from which systems choose ports. It is not below 30000, where other tests choose ports.
-// free holds the UDP port with the same number until the test ends, so that it returns each
-// address once.
+// free holds the UDP port with the same number until the test ends, so that it never
+// returns the same address twice.
 func free(tb testing.TB) string {
 	for range 100 {
 		addr := fmt.Sprint("127.0.0.1:", 30000+rand.IntN(2700))
