@@ -35,7 +35,7 @@ func (n *Node) secure(c net.Conn, dialed string) (net.Conn, error) {
 	return secured{t, below}, err
 }
 
-// secured is a connection with TLS.
+// secured is a TLS connection.
 type secured struct {
 	*tls.Conn
 	below *tlslimit.Conn

@@ -36,7 +36,7 @@ type conn struct {
 	readBy, writeBy time.Time
 }
 
-// Adopt returns a connection that uses c and may be read by a thread. If c is not a TCP
+// Adopt returns a connection that wraps c and that a thread can read. If c is not a TCP
 // connection, Adopt returns c. Only one goroutine at a time may read.
 func Adopt(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
@@ -47,7 +47,7 @@ func Adopt(c net.Conn) net.Conn {
 }
 
 // Serve calls step until it fails, and returns its error. Only step may read c. If c is an adopted
-// connection, or a layer with a NetConn method above one, it gets a thread while it is busy.
+// connection, or wraps one and has a NetConn method, it gets a thread while it is busy.
 //
 // A step must read once and handle the data. If c is one of several busy connections, the shared
 // poller calls step; then Read does not wait: it returns 0 and no error if there is no data. A step
@@ -170,7 +170,7 @@ func (c *conn) giveBack() {
 	c.tcp, c.held = back.(*net.TCPConn), nil
 }
 
-// Read may return up to idle later than the deadline if a thread reads the connection.
+// Read may overrun the deadline by up to the constant idle if a thread reads the connection.
 func (c *conn) Read(b []byte) (int, error) {
 	for c.held != nil {
 		n, err := c.held.read(b)

@@ -24,7 +24,7 @@ import (
 
 // mayGrow, mayGrowPerConnection and mayGrowPerTLS limit the growth of the node's resident memory, whatever peers
 // do. mayGrow is for up to mayGrowConnections connections, mayGrowPerConnection for each connection beyond that, and
-// mayGrowPerTLS for each connection with TLS.
+// mayGrowPerTLS for each TLS connection.
 const (
 	mayGrow              = 100_000_000
 	mayGrowPerConnection = 32 << 10

@@ -85,7 +85,7 @@ func TestClockOfGenerators(t *testing.T) {
 	}
 }
 
-// Startup names the generators whose number has few bits and is configured.
+// At startup, the node lists the generators whose number has few bits and was set by hand.
 func TestHandNumbered(t *testing.T) {
 	got := handNumbered([]config.Generator{
 		{Name: "a", Format: "snowflake"}, {Name: "b", Format: "flake"}, {Name: "c", Format: "sno"},
