@@ -377,7 +377,7 @@ func listen(port uint16) (ls []net.Listener, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("ERL_EPMD_ADDRESS is %q: must be IP addresses separated by commas", env)
 		}
-		if ip.IsUnspecified() { // it includes loopback, so both cannot be listened on; nor does OTP's daemon
+		if ip.IsUnspecified() { // it would conflict with loopback, which is added below; OTP's daemon also fails
 			return nil, fmt.Errorf("ERL_EPMD_ADDRESS is %q: must be unset, to serve EPMD on all addresses", env)
 		}
 		hosts = append(hosts, ip.String())

@@ -24,7 +24,7 @@ func (OS) Resolve(path string) (string, error) {
 	}
 	if _, err := os.Lstat(path); err == nil {
 		target, err := filepath.EvalSymlinks(path)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) { // not wrapped, since callers take ErrNotExist for a missing directory
 			return "", fmt.Errorf("it is a link, and the file to which it points is missing: %v", err)
 		}
 		return target, err

@@ -179,8 +179,8 @@ func (v *inspector) show(text string) error {
 	text = strings.Trim(strings.TrimSpace(text), `"'`)
 	now := v.now()
 	readings := inspect.Read(v.makers, text, v.base, false, now)
-	if v.base == client.Canonical &&
-		(len(readings) == 0 || !readings[0].Likely) { // guess bases only if no reading is likely
+	// Bases are guessed only if no reading is likely.
+	if v.base == client.Canonical && (len(readings) == 0 || !readings[0].Likely) {
 		readings = slices.DeleteFunc(inspect.Read(v.makers, text, v.base, true, now), word)
 	}
 	if len(readings) == 0 {
