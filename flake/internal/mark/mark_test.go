@@ -209,7 +209,7 @@ func TestRefused(t *testing.T) {
 		"pipe":      {func(path string) error { return syscall.Mkfifo(path, 0o644) }, []string{"not a regular file"}},
 		"read-only": {func(path string) error { return os.WriteFile(path, good, 0o444) }, []string{"read-only", "write"}},
 		"dead link": {func(path string) error { return os.Symlink(path+".none", path) },
-			[]string{"it is a link", "is missing", "or set another path"}},
+			[]string{"no such file", "it is a link", "is missing", "or set another path"}},
 		"lock taken": {func(path string) error { return os.Mkdir(path+".lock", 0o755) }, []string{".lock", "is a directory"}},
 		"locked": {func(path string) (err error) {
 			lock, err = OS{}.Lock(path + ".lock")
