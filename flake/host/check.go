@@ -47,8 +47,9 @@ const (
 	CodeTimeout    Code = "start_timeout"
 	CodeNotClaimed Code = "not_claimed" // the number cannot be claimed, for any other reason
 
-	// These codes mean that the node starts, but ids may repeat.
+	// These codes mean that the node starts, but ids may repeat. After CodeRestored they do not.
 	CodeForgotten Code = "store_behind" // the store has forgotten what this node wrote
+	CodeRestored  Code = "restored"     // the store was restored or moved, or its floor was deleted
 	CodeCopy      Code = "copy"         // another process uses the number in this file
 
 	// These codes mean that nothing is wrong.
@@ -148,7 +149,8 @@ func Check[G io.Closer](ctx context.Context, c Config, p Plan[G]) Report {
 	var unread error // why the store could not be read
 	if c.Numbers != nil {
 		numbers := *c.Numbers
-		r.store = &shadowStore{Store: numbers.Store, clock: c.Clock}
+		r.store = &shadowStore{Store: numbers.Store, clock: c.Clock,
+			lists: map[string]map[string]string{}, texts: map[string]string{}}
 		numbers.Store = r.store
 		c.Numbers = &numbers
 		r.Number = &NumberReport{Prefix: numbers.Prefix}
@@ -273,7 +275,7 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 			err = advise(err)
 		}
 		r.wrong(code, "", err)
-		if code == CodeRefused || code == CodeNoneFree && !s.numbers.Wait {
+		if errors.Is(err, workers.ErrRefused) || code == CodeNoneFree && !s.numbers.Wait {
 			r.Start = StartRefuses
 			return
 		}
@@ -287,6 +289,12 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 		r.refuse(CodeTimeout, "", fmt.Errorf("a number will be free in %v, but etcd.start_timeout is %v; "+
 			"raise it, or start later", wait, r.plan.Timeout))
 	}
+	floor, _ := workers.ReadFloor(ctx, r.store, r.Number.Prefix) // in memory
+	if r.Number.Floor = floor.Mark; floor.Nonce != r.floor.Nonce {
+		r.wrong(CodeRestored, "", errors.New("the store was restored or copied, or its floor was deleted: "+
+			"the start writes a floor, so that new claims get only later times; "+
+			"was it meant to be used by these nodes?"))
+	}
 	c, _ := s.owner.Claim()
 	own := slices.ContainsFunc(r.entries, func(e workers.Entry) bool {
 		return e.Number == c.Number() && e.Name == s.numbers.Name
@@ -298,10 +306,9 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 // judge returns the time until which claims will fail, or 0 if it is unknown, and the code for
 // err, the error of a claim.
 func (r *rehearsal[G]) judge(err error) (until uint64, code Code) {
-	var elsewhere workers.ElsewhereError
 	switch {
-	case errors.As(err, &elsewhere):
-		return elsewhere.Until, CodeElsewhere
+	case errors.As(err, new(workers.ElsewhereError)):
+		return 0, CodeElsewhere
 	case errors.Is(err, workers.ErrNoneFree):
 		for _, e := range r.entries {
 			if n := r.all.numbers; e.Number >= n.First && e.Number <= n.Last {
@@ -347,7 +354,7 @@ func (r *rehearsal[G]) add(ctx context.Context, p Planned[G]) {
 // compare compares the number and the marks in the file with those in the store.
 func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 	k := r.kept.Number
-	if k == nil {
+	if k == nil || k.Generation == 0 { // it was returned or lost
 		return
 	}
 	report := &KeptReport{Cluster: k.Cluster, Prefix: k.Prefix, Number: k.Number, Mark: k.Mark}
@@ -384,31 +391,45 @@ func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 	}
 }
 
-// shadowStore returns what the store contained when it was first read. It serves one owner that
-// claims a number. Writes succeed but change nothing.
+// shadowStore returns what the store contained when it was first read, and what was written to it
+// since. It serves one owner that claims a number. It writes nothing to the store.
 type shadowStore struct {
 	workers.Store
-	clock func() uint64     // the real clock, to compare with the store's clocks
-	floor []string          // nil before it is read
-	all   map[string]string // nil before it is read
-	err   error             // the store's first error; after it the store is not read again
+	clock func() uint64                // the real clock, to compare with the store's clocks
+	lists map[string]map[string]string // by prefix
+	texts map[string]string            // by key
+	err   error                        // the store's first error; after it the store is not read again
 }
 
 func (s *shadowStore) List(ctx context.Context, prefix string) (map[string]string, error) {
-	if s.all == nil { // Get is called first, and fails if there was an error
-		s.all, s.err = s.Store.List(ctx, prefix)
+	if s.lists[prefix] == nil && s.err == nil {
+		s.lists[prefix], s.err = s.Store.List(ctx, prefix)
 	}
-	return s.all, s.err
+	return maps.Clone(s.lists[prefix]), s.err
 }
 
-func (s *shadowStore) Get(ctx context.Context, keys ...string) ([]string, error) {
-	if s.floor == nil && s.err == nil {
-		s.floor, s.err = s.Store.Get(ctx, keys...)
+func (s *shadowStore) Get(ctx context.Context, keys ...string) (texts []string, err error) {
+	for _, key := range keys {
+		if _, found := s.texts[key]; !found && s.err == nil {
+			var one []string
+			if one, s.err = s.Store.Get(ctx, key); s.err == nil {
+				s.texts[key] = one[0]
+			}
+		}
+		texts = append(texts, s.texts[key])
 	}
-	return s.floor, s.err
+	return texts, s.err
 }
 
-func (s *shadowStore) Swap(context.Context, map[string]string, string, string) (bool, error) {
+func (s *shadowStore) Swap(_ context.Context, _, write map[string]string) (bool, error) {
+	maps.Copy(s.texts, write)
+	for prefix, all := range s.lists {
+		for key, text := range write {
+			if strings.HasPrefix(key, prefix) {
+				all[key] = text
+			}
+		}
+	}
 	return true, nil
 }
 

@@ -180,7 +180,7 @@ func TestCheckIsTheStart(t *testing.T) {
 		"first, numbered", "first, with a store without cluster id and clocks", "first, another node's number is idle",
 		"another has the number",
 		"released", "a copy", "the store has another claim of the same generation", "a floor",
-		"a floor just near enough", "a floor far ahead",
+		"a floor just near enough", "a floor far ahead", "restored into another cluster", "a floor that was deleted",
 		"none free, the first is soonest", "none free, the last is soonest",
 	}
 	for name, c := range map[string]struct {
@@ -238,18 +238,21 @@ func TestCheckIsTheStart(t *testing.T) {
 		"no number needed, mark not quite past": {1,
 			func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.names = nil },
 			StartsAtOnce, 0, []Code{CodeNotWanted}, nil},
-		"of another prefix, before the timeout": {1, func(s *scene) {
-			s.killed()
-			s.config.Numbers.Prefix, s.plan.Timeout = "q", hold+time.Millisecond
-		}, StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeElsewhere}, workers.ElsewhereError{}},
 		"of another prefix": {1, func(s *scene) { s.killed(); s.config.Numbers.Prefix = "q" },
-			StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeElsewhere}, workers.ElsewhereError{}},
+			StartRefuses, 0, []Code{CodeElsewhere}, workers.ElsewhereError{}},
 		"of another cluster": {1, func(s *scene) { s.killed(); s.data = map[string]string{}; s.store.cluster = "d" },
-			StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeElsewhere}, workers.ElsewhereError{}},
-		"of another prefix, after the timeout": {1, func(s *scene) {
-			s.killed()
-			s.config.Numbers.Prefix, s.plan.Timeout = "q", time.Minute
-		}, StartRefuses, 0, []Code{CodeElsewhere, CodeTimeout}, workers.ElsewhereError{}},
+			StartRefuses, 0, []Code{CodeElsewhere}, workers.ElsewhereError{}},
+		"of another cluster, after a stop": {1, func(s *scene) {
+			s.stopped()
+			s.data, s.store.cluster = map[string]string{}, "d"
+			s.now += 10 * uint64(hold/time.Millisecond)
+		}, StartRefuses, 0, []Code{CodeElsewhere}, workers.ElsewhereError{}},
+		"restored into another cluster": {2, func(s *scene) { s.killed(); s.store.cluster = "d" },
+			StartWaits, uint64((hold+workers.DefaultMargin(hold))/time.Millisecond) + 1, []Code{CodeRestored}, nil},
+		"a floor that was deleted": {2, func(s *scene) { s.killed(); delete(s.data, "p/floor") },
+			StartWaits, uint64((hold+workers.DefaultMargin(hold))/time.Millisecond) + 1, []Code{CodeRestored}, nil},
+		"a key that was deleted": {1, func(s *scene) { s.killed(); delete(s.data, "p/n/000000000000") },
+			StartRefuses, 0, []Code{CodeForgotten, CodeNoneFree}, workers.ErrNoneFree},
 		"none free": {1, func(s *scene) { s.other(nil) },
 			StartRefuses, 0, []Code{CodeNoFile, CodeNoneFree}, workers.ErrNoneFree},
 		"none free, and it waits": {1, func(s *scene) { s.other(nil); s.config.Numbers.Wait = true },
@@ -397,7 +400,7 @@ func TestCheckLongWait(t *testing.T) {
 	s.other(nil)
 	free := s.now + uint64(longest/time.Millisecond)
 	s.rewrite(func(v *workers.Value) { v.Mark = free })
-	s.data["p/floor"] = workers.Floor{Since: 1, Mark: free + 5000, Nonce: 1}.String()
+	s.data["p/floor"] = workers.Floor{Since: 1, Mark: free + 5000, Nonce: 1, Places: founded.Places}.String()
 	s.config.Numbers.Wait = true
 	got := Check(t.Context(), s.config, s.plan)
 	if got.Start != StartWaits || s.now+uint64(got.Wait) != free+5001 || len(got.Findings) != 2 {
@@ -500,7 +503,7 @@ func TestCheckFolder(t *testing.T) {
 
 // The store is read once, and not again after an error.
 func TestCheckAsksOnce(t *testing.T) {
-	for down, want := range map[error][3]int{nil: {1, 1, 2}, errAny: {0, 0, 1}} {
+	for down, want := range map[error][3]int{nil: {2, 1, 2}, errAny: {0, 0, 1}} {
 		s := newScene(t, 1)
 		s.store.down = down
 		Check(t.Context(), s.config, s.plan)

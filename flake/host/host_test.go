@@ -39,7 +39,12 @@ type world struct {
 	ends   error                     // error of each close
 }
 
-func newWorld() *world { return &world{data: map[string]string{}, now: someTime} }
+func newWorld() *world {
+	return &world{data: map[string]string{"p/floor": founded.String()}, now: someTime}
+}
+
+// founded is the floor of a store that was never restored.
+var founded = workers.Floor{Places: workers.Place("", "p") + " " + workers.Place("c", "p")}
 
 func (w *world) List(_ context.Context, prefix string) (map[string]string, error) {
 	w.mu.Lock()
@@ -58,7 +63,7 @@ func (w *world) Get(_ context.Context, keys ...string) (texts []string, err erro
 	return texts, w.down
 }
 
-func (w *world) Swap(_ context.Context, have map[string]string, key, value string) (bool, error) {
+func (w *world) Swap(_ context.Context, have, write map[string]string) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, text := range have {
@@ -66,7 +71,7 @@ func (w *world) Swap(_ context.Context, have map[string]string, key, value strin
 			return false, nil
 		}
 	}
-	w.data[key] = value
+	maps.Copy(w.data, write)
 	return true, nil
 }
 
@@ -86,7 +91,7 @@ func (w *world) copied() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key := range w.data {
-		if key == "p/floor" {
+		if !strings.HasPrefix(key, "p/n/") {
 			continue
 		}
 		w.data[key] = workers.Value{Mark: w.now + 1, Generation: 9, Token: 9, Name: "copy"}.String()
@@ -330,7 +335,7 @@ func TestOrderOfClose(t *testing.T) {
 		if _, _, _, err := g.Get().TryReserve(1); !errors.Is(err, tick.ErrClosed) {
 			t.Errorf("the generator still makes ids: %v", err)
 		}
-		if n.Marks().Number() != nil {
+		if n.Marks().Number().Generation != 0 {
 			t.Error("the file still has the number")
 		}
 	}}
@@ -344,9 +349,9 @@ type swapping struct {
 	before func()
 }
 
-func (s swapping) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
+func (s swapping) Swap(ctx context.Context, have, write map[string]string) (bool, error) {
 	s.before()
-	return s.world.Swap(ctx, have, key, value)
+	return s.world.Swap(ctx, have, write)
 }
 
 func TestOpenFails(t *testing.T) {
@@ -452,7 +457,7 @@ func moving(t *testing.T, clean bool) (*world, node, *Generator[*generator]) {
 	} else {
 		w.copied()
 	}
-	w.data["p/floor"] = workers.Floor{Mark: w.now + 1000, Nonce: 1}.String()
+	w.data["p/floor"] = workers.Floor{Mark: w.now + 1000, Nonce: 1, Places: founded.Places}.String()
 	if err := n.Owner().Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}

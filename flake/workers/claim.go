@@ -19,7 +19,7 @@ type Claim struct {
 	floor Floor
 	after uint64 // ids must be later than this
 
-	sent    []Value // values that may have been written since the last confirmed one
+	sent    []Value // values later than the last confirmed one, which may still be written
 	highest uint64  // the highest mark that may ever have been written
 	resumed bool    // whether the node had the number before its restart
 
@@ -77,17 +77,18 @@ func (c *Claim) next(milli, nonce uint64) Value {
 		return c.sent[maxSent-1]
 	}
 	v := c.entry.Value
-	v.Mark, v.Nonce = max(c.highest, milli), nonce
+	v.Mark, v.Nonce = max(c.highest+1, milli), nonce // each mark is later, so that marks tell values apart
 	c.highest, c.sent = v.Mark, append(c.sent, v)
 	return v
 }
 
 func (c *Claim) wrote(v Value) bool { return v == c.entry.Value || slices.Contains(c.sent, v) }
 
-// confirm records that the store has the value.
+// confirm records that the store has the value. Values sent after it may still be written, if the
+// store was restored.
 func (c *Claim) confirm(v Value) {
 	c.entry.Value, c.entry.text = v, v.String()
-	c.highest, c.sent = max(c.highest, v.Mark), nil
+	c.highest, c.sent = max(c.highest, v.Mark), slices.DeleteFunc(c.sent, func(s Value) bool { return s.Mark <= v.Mark })
 	c.mark.Store(max(c.mark.Load(), v.Mark))
 }
 
@@ -108,7 +109,7 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 		}
 		want := c.next(now+o.hold, o.Random())
 		o.remember(c, want.Mark)
-		ok, err := o.swap(ctx, map[string]string{c.key: known, floorKey: floor}, c.key, want.String())
+		ok, err := o.swap(ctx, map[string]string{c.key: known, floorKey: floor}, map[string]string{c.key: want.String()})
 		if err == nil && ok {
 			c.confirm(want)
 			return nil
@@ -118,7 +119,11 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 		if getErr != nil {
 			return errors.Join(err, getErr)
 		}
-		if err := o.judge(c, texts[0], texts[1]); err != nil {
+		f, err := o.floorIn(texts[1])
+		if err != nil {
+			return err
+		}
+		if err := o.judge(c, texts[0], f); err != nil {
 			return o.lose(c, err)
 		}
 		if texts[0] == want.String() {
@@ -144,13 +149,25 @@ var (
 	errWithdrawn = loss{why: "its floor was withdrawn before the clock passed it", clean: true}
 )
 
-// judge returns why a claim is lost, or nil if it is not. text and floored are what the store now
-// has as the claim's value and as the floor.
-func (o *Owner) judge(c *Claim, text, floored string) error {
-	f, err := parseFloor(floored)
+// floorIn parses the floor that the store now has. If there is no floor, or text is not one, the node
+// may make ids up to its mark, as if the store did not respond.
+func (o *Owner) floorIn(text string) (f Floor, err error) {
+	if f, err = parseFloor(text); err != nil {
+		return f, foreign(keys{o.Prefix}.floor(), text)
+	}
+	if f == (Floor{}) {
+		o.restored("the floor is missing")
+		return f, errNoFloor
+	}
+	return f, nil
+}
+
+var errNoFloor = errors.New("flake: the floor is missing")
+
+// judge returns why a claim is lost, or nil if it is not. text and f are what the store now has as
+// the claim's value and as the floor.
+func (o *Owner) judge(c *Claim, text string, f Floor) error {
 	switch {
-	case err != nil:
-		return foreign(keys{o.Prefix}.floor(), floored)
 	case c.Milli() < f.Since:
 		return errPast
 	case f.withdraws(c.floor) && c.after == c.floor.Mark && o.Clock() <= c.after:
@@ -185,7 +202,7 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 // lose ends a claim and returns the reason as an error.
 func (o *Owner) lose(c *Claim, why error) error {
 	c.lose(why)
-	if err := o.Memory.Remember(nil); err != nil {
+	if err := o.forget(); err != nil {
 		o.Log.Warn("cannot erase the lost worker id from the file: after a crash the node may reclaim it",
 			"number", c.Number(), "err", err)
 	}
@@ -215,13 +232,17 @@ func (o *Owner) release(ctx context.Context, c *Claim) error {
 		case texts[0] == want.String():
 			return nil
 		}
-		if o.judge(c, texts[0], texts[1]) != nil {
-			return nil
-		}
-		if err := o.Memory.Remember(nil); err != nil {
+		f, err := o.floorIn(texts[1])
+		if err != nil {
 			return err
 		}
-		ok, err := o.swap(ctx, map[string]string{c.key: texts[0], floorKey: texts[1]}, c.key, want.String())
+		if o.judge(c, texts[0], f) != nil {
+			return nil
+		}
+		if err := o.forget(); err != nil {
+			return err
+		}
+		ok, err := o.swap(ctx, map[string]string{c.key: texts[0], floorKey: texts[1]}, map[string]string{c.key: want.String()})
 		if err == nil && ok {
 			return nil
 		}

@@ -46,10 +46,7 @@ func (d *did) String() string {
 	return d.before.String() + ", " + d.what
 }
 
-type write struct {
-	have       map[string]string
-	key, value string
-}
+type write struct{ have, write map[string]string }
 
 // living is a node. It makes one id at each time of its clock at which its claim permits ids.
 type living struct {
@@ -104,14 +101,19 @@ func copyClaim(old *Claim, o *Owner) *Claim {
 // explorer is the store, the clock and the memory of the node that acts.
 type explorer struct {
 	*lived
-	node    int
-	answers string // what the store does with a write: lost, late, unheard or silent; empty if it answers
+	node int
+	// What the store does with a write: lost, late, unheard or silent; delayed if only writes are
+	// late, and reads are answered. Empty if it answers.
+	answers string
 
 	latest func(*living) uint64 // replaces Memory.Latest, unless nil
 	adopts bool                 // a control: owners accept every value with their token
 	resume bool                 // a control: nodes resume after a stop and a restore
 	spends bool                 // a clock may be far ahead
 	forget bool                 // a control: a release forgets the spent time
+	trusts bool                 // a control: claims do not mark numbers as used
+	early  bool                 // a control: the operator insists on a time that is too early
+	drops  bool                 // a control: a value that is not changed confirms the claim
 	all    []action
 	count  int
 	limit  int            // of count
@@ -121,9 +123,9 @@ type explorer struct {
 
 var errSilent = errors.New("no answer")
 
-func (x *explorer) List(context.Context, string) (map[string]string, error) {
+func (x *explorer) List(_ context.Context, prefix string) (map[string]string, error) {
 	all := maps.Clone(x.data)
-	delete(all, keys{"p"}.floor())
+	maps.DeleteFunc(all, func(key, _ string) bool { return !strings.HasPrefix(key, prefix) })
 	return all, nil
 }
 
@@ -137,8 +139,12 @@ func (x *explorer) Get(_ context.Context, keys ...string) (texts []string, err e
 	return texts, nil
 }
 
-func (x *explorer) Swap(_ context.Context, have map[string]string, key, value string) (bool, error) {
-	w := write{have, key, value}
+func (x *explorer) Swap(_ context.Context, have, values map[string]string) (bool, error) {
+	w := write{have, values}
+	if x.trusts {
+		w.write = maps.Clone(values)
+		delete(w.write, keys{"p"}.used(1))
+	}
 	switch x.answers {
 	case "lost":
 		x.answers = "silent"
@@ -146,6 +152,10 @@ func (x *explorer) Swap(_ context.Context, have map[string]string, key, value st
 	case "late":
 		x.answers = "silent"
 		x.late = &w
+	case "delayed":
+		if x.late == nil {
+			x.late = &w
+		}
 	case "unheard":
 		x.answers = "silent"
 	case "silent":
@@ -161,7 +171,7 @@ func (l *lived) apply(w write) bool {
 			return false
 		}
 	}
-	l.data[w.key] = w.value
+	maps.Copy(l.data, w.write)
 	return true
 }
 
@@ -189,7 +199,7 @@ func (x *explorer) Number() *Kept {
 }
 
 func (x *explorer) Remember(k *Kept) error {
-	if k != nil || !x.resume {
+	if k.Generation > 0 || !x.resume {
 		x.nodes[x.node].kept = k
 	}
 	return nil
@@ -264,15 +274,29 @@ func (x *explorer) actions() (all []action) {
 			if x.lived.snapshot == nil || x.copies {
 				return false
 			}
-			x.data, x.late = maps.Clone(x.lived.snapshot), nil
-			margin := time.Duration(max(x.floor, x.now)-x.now) * time.Millisecond
-			x.random++
-			f, err := AfterRestore(ctx, x, "p", Restored{
-				Clock: func() uint64 { return x.now }, Hold: testHold * time.Millisecond,
-				Margin: margin, Again: true, Sure: true, Nonce: x.random,
-			})
-			x.floor = max(x.floor, f.Mark)
-			return err == nil
+			x.data = maps.Clone(x.lived.snapshot)
+			return x.afterRestore(false)
+		})
+		add("restore, too early", func() bool {
+			if x.lived.snapshot == nil || x.copies || x.floor > 0 {
+				return false
+			}
+			v, err := parseValue(x.lived.snapshot[keys{"p"}.number(1)])
+			if err != nil || v.Free || v.Mark-v.Hold <= x.now-testHold { // nothing proves that the time is too early
+				return false
+			}
+			x.data = maps.Clone(x.lived.snapshot)
+			return x.afterRestore(true)
+		})
+		add("delete", func() bool {
+			_, there := x.data[keys{"p"}.number(1)]
+			delete(x.data, keys{"p"}.number(1))
+			return there && !x.copies
+		})
+		add("delete floor", func() bool {
+			_, there := x.data[keys{"p"}.floor()]
+			delete(x.data, keys{"p"}.floor())
+			return there && !x.copies && len(x.data) > 0 // an empty store is like a new one, as documented
 		})
 	}
 	for i := range len(lived{}.nodes) {
@@ -286,12 +310,15 @@ func (x *explorer) actions() (all []action) {
 		act("start", false, func(n *living) { n.o = x.owner() })
 		act("kill", true, func(n *living) { n.o = nil })
 		act("stop", true, func(n *living) { n.o.Close(ctx); n.o = nil })
-		for _, answers := range []string{"", "lost", "late", "unheard"} {
+		for _, answers := range []string{"", "lost", "late", "delayed", "unheard"} {
 			act("step "+answers, true, func(n *living) {
 				if c := n.o.claim; x.adopts && c != nil {
 					if v, err := parseValue(x.data[c.key]); err == nil && v.Token == c.entry.Token {
 						c.sent = append(c.sent, v)
 					}
+				}
+				if c := n.o.claim; x.drops && c != nil && x.data[c.key] == c.entry.text {
+					c.sent = nil
 				}
 				had := n.o.mark()
 				x.answers = answers
@@ -313,6 +340,24 @@ func (x *explorer) actions() (all []action) {
 	return all
 }
 
+// afterRestore writes the floor. If wrong is set, the operator first gives a time that is too early.
+func (x *explorer) afterRestore(wrong bool) bool {
+	x.random++
+	r := Restored{
+		Clock: func() uint64 { return x.now }, Hold: testHold * time.Millisecond,
+		Margin: time.Duration(max(x.floor, x.now)-x.now) * time.Millisecond, Again: true, Sure: true, Nonce: x.random,
+	}
+	if wrong {
+		r.Until, r.Sure, r.Again = x.now-testHold, x.early, false
+	}
+	f, err := AfterRestore(context.Background(), x, "p", r)
+	if wrong && err != nil {
+		return x.afterRestore(false)
+	}
+	x.floor = max(x.floor, f.Mark)
+	return err == nil
+}
+
 // make makes an id with each node that may make one.
 func (x *explorer) make() {
 	for i := range x.nodes {
@@ -331,6 +376,13 @@ func (x *explorer) make() {
 	}
 }
 
+// accused reports whether an owner has lost its number to a copy that does not exist.
+func (l *lived) accused() bool {
+	return !l.copies && slices.ContainsFunc(l.nodes[:], func(n living) bool {
+		return n.o != nil && n.o.claim != nil && context.Cause(n.o.claim.lost) == error(errCopy)
+	})
+}
+
 // hash returns a hash of everything in the state that may matter later.
 func (l *lived) hash(seed maphash.Seed) uint64 {
 	var h maphash.Hash
@@ -340,7 +392,7 @@ func (l *lived) hash(seed maphash.Seed) uint64 {
 	}
 	if l.late != nil {
 		maphash.WriteComparable(&h, sum(seed, maps.All(l.late.have)))
-		maphash.WriteComparable(&h, [2]string{l.late.key, l.late.value})
+		maphash.WriteComparable(&h, sum(seed, maps.All(l.late.write)))
 	}
 	maphash.WriteComparable(&h, sum(seed, maps.All(l.ids)))
 	maphash.WriteComparable(&h, struct {
@@ -408,7 +460,7 @@ func (x *explorer) explore(from *lived, depth int, seed maphash.Seed) {
 		x.count++
 		next := x.lived
 		next.path = &did{a.name, from.path}
-		if next.twice {
+		if next.twice || next.accused() {
 			x.found = next.path.String()[2:]
 			return
 		}
@@ -482,9 +534,12 @@ func TestExhaustiveFinds(t *testing.T) {
 		explorer
 		first []string
 	}{
-		"a number returned below its ids":  {explorer: explorer{latest: func(*living) uint64 { return 0 }}},
-		"a number resumed after a restore": {explorer{resume: true}, stopped},
-		"copies that keep the number":      {explorer: explorer{adopts: true}},
+		"a number returned below its ids":   {explorer: explorer{latest: func(*living) uint64 { return 0 }}},
+		"a number resumed after a restore":  {explorer{resume: true}, slices.Concat(stopped, []string{"start 0", "step  0"})},
+		"copies that keep the number":       {explorer: explorer{adopts: true}},
+		"a number whose key was deleted":    {explorer{trusts: true}, []string{"start 0", "step  0"}},
+		"a restore with a time too early":   {explorer{early: true}, []string{"start 0", "step  0", "snapshot", "time", "step  0", "restore, too early", "time"}},
+		"a late write that is not expected": {explorer{drops: true}, []string{"start 0", "step  0"}},
 	} {
 		x := &control.explorer
 		depth := x.search(max(*states, 100_000), control.first...)

@@ -1,9 +1,11 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/flake-go/flake/flake/internal/mark"
 )
@@ -12,14 +14,15 @@ import (
 type Memory interface {
 	// Number returns the claim last stored by Remember, or nil.
 	Number() *Kept
-	// Remember stores a claim durably; nil erases it.
+	// Remember stores a claim durably.
 	Remember(*Kept) error
 	// Latest returns an upper bound on the times of the node's ids. Call it only after all of
 	// the node's generators are closed.
 	Latest() uint64
 }
 
-// Kept is a claim as stored in a [Memory].
+// Kept is a claim as stored in a [Memory]. Once the number is lost or returned, only Cluster and Prefix
+// are left.
 type Kept = mark.Number
 
 // noMemory is the [Memory] of a node without a disk.
@@ -57,31 +60,43 @@ func (o *Owner) resumes(t table, e Entry) bool {
 		k.Generation == e.Generation && k.Token == e.Token && k.Floor == t.floor.Nonce && e.Mark <= k.Mark
 }
 
-// An ElsewhereError is the error of a claim while the node may still have a number from another
-// cluster or prefix.
-type ElsewhereError struct {
-	Until uint64 // the mark of that number
-	error
+// forget erases the claim from the node's disk, but not its place.
+func (o *Owner) forget() error {
+	return o.Memory.Remember(&Kept{Cluster: o.cluster, Prefix: o.Prefix})
 }
 
-// elsewhere returns an [ElsewhereError] while this node may still have a number from another
-// cluster or prefix that the other nodes of its fleet may be using.
-func (o *Owner) elsewhere(ctx context.Context) (err error) {
+// locate asks for the id of the store's cluster.
+func (o *Owner) locate(ctx context.Context) (err error) {
 	if s, ok := o.Store.(Clustered); ok {
 		ctx, cancel := o.asking(ctx)
 		defer cancel()
-		if o.cluster, err = s.Cluster(ctx); err != nil {
-			return err
-		}
+		o.cluster, err = s.Cluster(ctx)
 	}
+	return err
+}
+
+func (o *Owner) place() string { return Place(o.cluster, o.Prefix) }
+
+// An ElsewhereError is the error of a claim if the node had its last number in another cluster or
+// under another prefix, and the store does not say that its numbers were moved from there.
+type ElsewhereError struct{ error }
+
+func (e ElsewhereError) Unwrap() error { return e.error }
+
+// elsewhere returns an [ElsewhereError] if the other nodes of this node's fleet may be using other
+// numbers than those of the store.
+func (o *Owner) elsewhere(t table) error {
 	k := o.Memory.Number()
-	if k == nil || k.Mark < o.Clock() ||
-		k.Prefix == o.Prefix && (k.Cluster == o.cluster || k.Cluster == "" || o.cluster == "") {
+	if k == nil || k.Prefix == o.Prefix && (k.Cluster == o.cluster || k.Cluster == "" || o.cluster == "") {
 		return nil
 	}
-	err = fmt.Errorf("flake: this node has worker id %d of prefix %q in cluster %s until %s, "+
-		"but was started for prefix %q in cluster %s: restore the former setting, or wait; "+
-		"move all nodes of a fleet together",
-		k.Number, k.Prefix, k.Cluster, show(k.Mark), o.Prefix, o.cluster)
-	return ElsewhereError{k.Mark, err}
+	from := Place(k.Cluster, k.Prefix)
+	if t.floor.in(from) {
+		return nil
+	}
+	return ElsewhereError{fmt.Errorf("%w: this node's last number is from cluster %s, prefix %q, "+
+		"but it was started for cluster %s, prefix %q, whose numbers are not known to continue those: "+
+		"restore the former setting; or, to move the whole fleet, stop all nodes, "+
+		"run flake workers move %s with the new setting, and start them",
+		ErrRefused, cmp.Or(k.Cluster, "unknown"), k.Prefix, cmp.Or(o.cluster, "unknown"), o.Prefix, strconv.Quote(from))}
 }

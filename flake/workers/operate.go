@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -12,15 +13,16 @@ type Restored struct {
 	Clock  func() uint64 // returns milliseconds since 1970
 	Until  uint64        // when a node last reached the store before the restore; 0 means now
 	Hold   time.Duration // the longest hold in the fleet; a longer one in the store overrides it
-	Margin time.Duration // the most that a node's clock may be ahead
+	Margin time.Duration // the most that a node's clock may be ahead; 0 or more
 	Again  bool          // whether the store was restored twice within hold
-	Sure   bool          // whether to trust Clock without comparing it with the store
+	From   string        // the [Place] from which the fleet moves to this store, or empty
+	Sure   bool          // whether to trust the fields above although the store contradicts them
 	Nonce  uint64        // random
 }
 
-// AfterRestore writes the floor of a store that was restored from a snapshot, and returns it.
-// Call it before nodes reach the store. It keeps a floor whose mark has not passed, unless
-// r.Again is set.
+// AfterRestore writes the floor of a store that was restored from a snapshot, or to which a fleet
+// moves, and returns it. Call it before nodes reach the store. It keeps a floor whose mark has not
+// passed, unless r.Again is set; the floor's Nonce then differs from r.Nonce.
 //
 // An owner whose mark is later than r.Until plus the margin keeps its number: no other node can
 // have claimed it, because at r.Until the mark had not passed on any clock. All other owners claim
@@ -28,51 +30,113 @@ type Restored struct {
 // the store until it was restored. After a second restore within hold, some may not have, so the
 // floor must be above the mark of the first floor: no owner can have passed that mark without
 // having read the first floor.
+//
+// Unless r.Sure is set, AfterRestore fails if a value in the store proves that r.Until, r.Margin or
+// r.Clock is wrong, or if no number was ever claimed and r.From is empty.
 func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = r.contradicted(t)
+	}
+	if err != nil {
 		return Floor{}, err
-	case t.floor.Mark >= r.Clock() && !r.Again:
-		return t.floor, nil
 	}
-	last := uint64(0)
-	if r.Again {
-		last = t.floor.Mark
+	here, err := placeOf(ctx, s, prefix)
+	if err != nil {
+		return Floor{}, err
 	}
-	f := r.floor(last)
+	f := t.floor
+	switch {
+	case r.Again || !f.in(here): // the floor is that of an earlier restore
+		f = r.floor(t.floor.Mark)
+	case f.Mark < r.Clock():
+		f = r.floor(0)
+	}
+	f.Places = t.floor.Places
+	f.add(strings.Fields(r.From)...)
+	f.add(here)
 	return f, t.write(ctx, s, f)
+}
+
+// contradicted returns an error if the table proves that r is wrong.
+func (r Restored) contradicted(t table) error {
+	most := r.Clock() + uint64((r.Margin+r.Hold)/time.Millisecond) // the latest mark of a floor that is right
+	switch {
+	case r.Sure:
+		return nil
+	case t.empty() && r.From == "":
+		return errors.New("flake: no worker id was ever claimed under this prefix: is it that of the nodes?")
+	case r.Margin > 2*r.Hold:
+		return fmt.Errorf("flake: the margin is %v, more than twice hold (%v), and new claims would wait as long: "+
+			"how far may a node's clock be ahead?", r.Margin, r.Hold)
+	case r.Again && t.floor.Mark > most:
+		return fmt.Errorf("flake: the floor is at %s, later than the clock, the margin and hold allow: "+
+			"withdraw it instead of raising it", show(t.floor.Mark))
+	}
+	for _, e := range t.entries {
+		written := e.Mark // when the node wrote the value, or earlier
+		if !e.Free {
+			written -= min(written, e.Hold)
+		}
+		returned := !e.Free || e.After < e.Mark // otherwise an operator released it
+		if r.Until > 0 && returned && written > r.Until+uint64(r.Margin/time.Millisecond) {
+			return fmt.Errorf("flake: a node reached the store later than %s, the time given: worker id %d has the mark %s, "+
+				"which %s wrote at %s or later; is the time right, and in UTC?",
+				show(r.Until), e.Number, show(e.Mark), e.Name, show(written))
+		}
+	}
+	return nil
+}
+
+// placeOf returns the place of the store's numbers.
+func placeOf(ctx context.Context, s Store, prefix string) (place string, err error) {
+	cluster := ""
+	if s, ok := s.(Clustered); ok {
+		cluster, err = s.Cluster(ctx)
+	}
+	return Place(cluster, prefix), err
 }
 
 // Withdraw replaces a floor with a lower one, which it returns. It is for a floor that was written
 // by mistake, or with a wrong clock or margin. Owners that wait for the old floor claim again, and
-// their ids begin one hold after r.Until plus the margin.
+// their ids begin one hold after r.Until plus the margin. It keeps a floor that is not later.
 func Withdraw(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
-	if err != nil {
+	switch f := r.floor(0); {
+	case err != nil:
 		return Floor{}, err
-	}
-	f := r.floor(0)
-	if f.Mark >= t.floor.Mark {
+	case t.floor.Mark == 0:
+		return Floor{}, errors.New("flake: there is no floor to withdraw under this prefix")
+	case f.Mark >= t.floor.Mark:
 		return t.floor, nil
+	default:
+		f.Nonce, f.Places = ^t.floor.Nonce, t.floor.Places
+		return f, t.write(ctx, s, f)
 	}
-	f.Nonce = ^t.floor.Nonce
-	return f, t.write(ctx, s, f)
+}
+
+// restored records a sign that the store was restored. Step then calls mend.
+func (o *Owner) restored(sign string) {
+	o.sign = sign
+	o.Log.Error("the store of worker ids was restored from a backup, or its keys were deleted: "+
+		"new claims get only later times, so that no id repeats", "why", sign)
 }
 
 // mend writes the floor if the store was restored, unless another node has written it since.
 func (o *Owner) mend(ctx context.Context) error {
 	if s, ok := o.Store.(Restorable); ok {
 		if sign, ok := s.Restored(); ok {
-			o.sign = sign
-			o.Log.Error("the store of worker ids was restored from a backup: "+
-				"new claims get only later times, so that no id repeats", "why", sign)
+			o.restored(sign)
 		}
 	}
 	if o.sign == "" {
 		return nil
 	}
 	if err := o.clockOff(ctx); err != nil {
+		return err
+	}
+	before := o.place()
+	if err := o.locate(ctx); err != nil {
 		return err
 	}
 	r := Restored{Clock: o.Clock, Hold: o.Hold, Margin: DefaultMargin(o.Hold), Sure: true, Nonce: o.Random()}
@@ -85,9 +149,15 @@ func (o *Owner) mend(ctx context.Context) error {
 	var known Floor
 	if c, _ := o.Claim(); c != nil {
 		known = c.floor
+		known.add(before)
 	}
-	if t.floor == known || t.floor.Since < o.good { // no floor has been written since the restore
-		if err := t.write(asking, o.Store, r.floor(max(t.floor.Mark, known.Mark))); err != nil {
+	// Otherwise the floor has been written since the restore.
+	if !t.floor.in(o.place()) || t.floor == known || t.floor.Since < o.good {
+		f := r.floor(max(t.floor.Mark, known.Mark))
+		f.Places = known.Places
+		f.add(strings.Fields(t.floor.Places)...)
+		f.add(o.place())
+		if err := t.write(asking, o.Store, f); err != nil {
 			return err
 		}
 	}
@@ -103,6 +173,9 @@ func DefaultMargin(hold time.Duration) time.Duration { return min(10*time.Second
 func (r *Restored) check(ctx context.Context, s Store, prefix string) (t table, err error) {
 	if t, err = read(ctx, s, keys{prefix}); err != nil {
 		return t, err
+	}
+	if r.Margin < 0 {
+		return t, fmt.Errorf("flake: the margin is %v, but must be 0 or more", r.Margin)
 	}
 	highest := uint64(0)
 	for _, e := range t.entries {
@@ -120,8 +193,8 @@ func (r *Restored) check(ctx context.Context, s Store, prefix string) (t table, 
 			}
 		}
 	}
-	if now := r.Clock(); now+uint64(r.Hold/time.Millisecond) < highest {
-		return t, fmt.Errorf("flake: this clock says %s, and a mark is at %s, later than hold (%v) allows: correct the clock",
+	if now := r.Clock(); now+uint64((r.Hold+r.Margin)/time.Millisecond) < highest {
+		return t, fmt.Errorf("flake: this clock says %s, and a mark is at %s, later than hold (%v) and the margin allow: correct the clock",
 			show(now), show(highest), r.Hold)
 	}
 	return t, nil
@@ -142,7 +215,7 @@ func (t table) write(ctx context.Context, s Store, f Floor) error {
 	key := t.keys.floor()
 	var failed error
 	for range tries {
-		ok, err := s.Swap(ctx, map[string]string{key: t.floor.String()}, key, f.String())
+		ok, err := s.Swap(ctx, map[string]string{key: t.floor.String()}, map[string]string{key: f.String()})
 		if err == nil && ok {
 			return nil
 		}
@@ -186,7 +259,7 @@ func Release(ctx context.Context, s Store, prefix string, number, now uint64) (V
 		}
 		v.Generation, v.Token, v.Free, v.After, v.Base = v.Generation+1, random(), true, max(v.Mark, v.Spent.Mark), 0
 		if ok, err := s.Swap(ctx, map[string]string{k.number(number): texts[0]},
-			k.number(number), v.String()); ok || err != nil {
+			map[string]string{k.number(number): v.String()}); ok || err != nil {
 			return v, err
 		}
 	}

@@ -264,8 +264,8 @@ func (o *Owner) get(ctx context.Context, keys ...string) ([]string, error) {
 	return o.Store.Get(ctx, keys...)
 }
 
-func (o *Owner) swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
+func (o *Owner) swap(ctx context.Context, have, write map[string]string) (bool, error) {
 	ctx, cancel := o.asking(ctx)
 	defer cancel()
-	return o.Store.Swap(ctx, have, key, value)
+	return o.Store.Swap(ctx, have, write)
 }

@@ -16,10 +16,10 @@ type Store interface {
 	// missing key is "".
 	Get(ctx context.Context, keys ...string) ([]string, error)
 
-	// Swap writes a value if every key in have has the value given there ("" for a missing
-	// key), and reports whether it did. After an error the value may have been written, or
-	// may still be written later.
-	Swap(ctx context.Context, have map[string]string, key, value string) (bool, error)
+	// Swap writes all values in write, by key, if every key in have has the value given there
+	// ("" for a missing key), and reports whether it did. It writes all values at the same
+	// moment. After an error they may have been written, or may still be written later.
+	Swap(ctx context.Context, have, write map[string]string) (bool, error)
 }
 
 // ErrRefused means that the store refuses requests and retrying does not help. A [Store]

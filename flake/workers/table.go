@@ -27,9 +27,13 @@ type Entry struct {
 type table struct {
 	keys    keys
 	entries map[uint64]Entry
+	used    map[uint64]bool // the numbers that were ever claimed
 	floor   Floor
 	now     uint64 // the time of the claim, by the node's clock
 }
+
+// empty reports whether no number was ever claimed.
+func (t *table) empty() bool { return len(t.entries)+len(t.used) == 0 && t.floor == Floor{} }
 
 // pass sets the time of the claim to now. If a claim at that time would enter a number's spent
 // period, pass raises the number's mark to the end of that period.
@@ -67,17 +71,28 @@ func ReadFloor(ctx context.Context, s Store, prefix string) (Floor, error) {
 }
 
 func read(ctx context.Context, s Store, k keys) (t table, err error) {
-	t = table{keys: k, entries: make(map[uint64]Entry)}
-	// The two reads need not be atomic, because every write compares both.
+	t = table{keys: k, entries: make(map[uint64]Entry), used: make(map[uint64]bool)}
+	// The reads need not be atomic, because every write compares what it depends on.
 	if t.floor, err = ReadFloor(ctx, s, k.prefix); err != nil {
 		return t, err
+	}
+	used, err := s.List(ctx, k.allUsed())
+	if err != nil {
+		return t, err
+	}
+	for key, text := range used {
+		n, err := k.parse(key, keys.used)
+		if err != nil {
+			return t, foreign(key, text)
+		}
+		t.used[n] = true
 	}
 	all, err := s.List(ctx, k.numbers())
 	if err != nil {
 		return t, err
 	}
 	for key, text := range all {
-		n, keyErr := k.parse(key)
+		n, keyErr := k.parse(key, keys.number)
 		v, err := parseValue(text)
 		if keyErr != nil || err != nil {
 			return t, foreign(key, text)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,21 +32,21 @@ var errContended = errors.New("flake: other nodes claimed the worker ids first")
 // take claims a number: the node's former number if it is free, otherwise one that has been
 // idle for a long time or was never claimed, otherwise the one that has been idle longest.
 func (o *Owner) take(ctx context.Context) error {
-	t, err := o.read(ctx)
+	t, err := o.survey(ctx)
 	if err != nil {
-		return err
-	}
-	t.pass(o.Clock(), o.hold)
-	if err := o.elsewhere(ctx); err != nil {
 		return err
 	}
 	if err := o.clockOff(ctx); err != nil {
 		return err
 	}
+	t.pass(o.Clock(), o.hold)
+	if err := o.replace(ctx, &t); err != nil {
+		return err
+	}
 	candidates := o.candidates(t)
 	for _, e := range candidates[:min(len(candidates), tries)] {
 		won, err := o.try(ctx, t, e)
-		if won && len(t.entries) == 0 {
+		if won && t.empty() {
 			o.nearby(ctx)
 		}
 		if won || err != nil {
@@ -57,6 +58,65 @@ func (o *Owner) take(ctx context.Context) error {
 	}
 	return t.noneFree(o.First, o.Last)
 }
+
+// survey reads the table. If its floor does not name this place, the numbers were restored or copied
+// to it, or the floor was deleted; then survey first writes the floor.
+func (o *Owner) survey(ctx context.Context) (t table, err error) {
+	for range 2 {
+		if t, err = o.read(ctx); err != nil {
+			return t, err
+		}
+		if err := o.locate(ctx); err != nil {
+			return t, err
+		}
+		if err := o.elsewhere(t); err != nil {
+			return t, err
+		}
+		if t.empty() || t.floor.in(o.place()) {
+			return t, nil
+		}
+		o.restored("the floor does not name " + o.place())
+		if err := o.mend(ctx); err != nil {
+			return t, err
+		}
+	}
+	return t, errContended
+}
+
+// replace writes values for numbers whose keys were deleted from the store. Such a number may still
+// have an owner, so it is free only once the owner's mark must have passed, on any clock with which
+// numbers can be claimed.
+func (o *Owner) replace(ctx context.Context, t *table) error {
+	hold := o.Hold
+	for _, e := range t.entries {
+		hold = max(hold, time.Duration(e.Hold)*time.Millisecond)
+	}
+	written := 0
+	for _, n := range slices.Sorted(maps.Keys(t.used)) {
+		if _, found := t.entries[n]; found || n < o.First || n > o.Last {
+			continue
+		}
+		mark := t.now + uint64((hold+2*o.allowed())/time.Millisecond)
+		v := Value{Mark: mark, Generation: 1, Token: o.Random(), Free: true, Name: "deleted", After: mark, Nonce: o.Random()}
+		t.entries[n] = Entry{n, v, v.String()}
+		if written++; written > tries {
+			continue // others are written later, but are not free either
+		}
+		key := t.keys.number(n)
+		ok, err := o.swap(ctx, map[string]string{key: "", t.keys.floor(): t.floor.String()}, map[string]string{key: v.String()})
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			o.Log.Error("the key of a worker id was deleted from the store: the number can be claimed later, "+
+				"when the mark of its last owner must have passed; never delete keys", "number", n, "from", show(mark))
+		}
+	}
+	return nil
+}
+
+// allowed is how far the clock may differ from those of the store's machines.
+func (o *Owner) allowed() time.Duration { return max(minOffset, o.Hold/3) }
 
 // A ClockError is the error of a claim while the clock is too far off.
 type ClockError struct{ error }
@@ -75,7 +135,7 @@ func (o *Owner) clockOff(ctx context.Context) error {
 	if len(offsets) == 0 {
 		return nil
 	}
-	bound := max(minOffset, o.Hold/3)
+	bound := o.allowed()
 	if low, high := offsets[(len(offsets)-1)/2], offsets[len(offsets)/2]; low > bound || high < -bound {
 		return ClockError{fmt.Errorf("flake: the clock is off by %v, compared with most of the store's machines, "+
 			"and %v is allowed: this node would take numbers that are in use, or use up its own; correct the clock",
@@ -120,7 +180,7 @@ func (o *Owner) unused(t table) (some []Entry) {
 	first := o.Random() % count
 	for i := range min(count, uint64(len(t.entries)+tries)) {
 		n := o.First + (first+i)%count
-		if _, used := t.entries[n]; !used {
+		if _, found := t.entries[n]; !found {
 			some = append(some, Entry{Number: n})
 		}
 	}
@@ -150,7 +210,7 @@ func (o *Owner) nearby(ctx context.Context) {
 		all, _ := o.Store.List(ctx, list) // after an error, do not warn
 		for key := range all {
 			other := keys{key[:max(strings.LastIndex(key, "/n/"), 0)]}
-			if _, err := other.parse(key); err == nil && other.prefix != o.Prefix {
+			if _, err := other.parse(key, keys.number); err == nil && other.prefix != o.Prefix {
 				o.Log.Warn("claimed the first worker id of this prefix, but another prefix has some too: "+
 					"all nodes of a fleet need the same prefix",
 					"prefix", o.Prefix, "other", escape.Text(other.prefix))
@@ -163,6 +223,7 @@ func (o *Owner) nearby(ctx context.Context) {
 // try claims the number of an entry. It returns false if another node has changed the entry.
 func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error) {
 	c := &Claim{owner: o, key: t.keys.number(e.Number), floor: t.floor}
+	c.floor.add(o.place())
 	c.lost, c.lose = context.WithCancelCause(context.Background())
 	// Ids begin near the clock's time. If the clock is wrong, other nodes can still use the
 	// time before these ids.
@@ -180,9 +241,10 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 	}
 	c.entry = Entry{e.Number, want, want.String()}
 	have := map[string]string{c.key: e.text, t.keys.floor(): t.floor.String()}
+	write := map[string]string{c.key: c.entry.text, t.keys.used(e.Number): version, t.keys.floor(): c.floor.String()}
 	var failed error
 	for range tries {
-		ok, err := o.swap(ctx, have, c.key, c.entry.text)
+		ok, err := o.swap(ctx, have, write)
 		if err == nil && ok {
 			o.have(c)
 			return true, nil
@@ -192,7 +254,7 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 		switch {
 		case getErr != nil:
 			return false, errors.Join(err, getErr)
-		case texts[1] != t.floor.String(): // claim again, above the new floor
+		case texts[1] != have[t.keys.floor()] && texts[1] != write[t.keys.floor()]: // claim again, above the new floor
 			return false, errContended
 		case texts[0] == c.entry.text:
 			o.have(c)

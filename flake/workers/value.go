@@ -3,6 +3,7 @@ package workers
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,12 +16,12 @@ type Value struct {
 	Generation uint64 // incremented by each claim and each [Release]
 	Token      uint64 // random, new with each claim
 	Free       bool   // the number was returned or released
-	Name       string // the owner's name, or the former owner's; for people
-	After      uint64 // ids of the claim are later than this; 0 if unknown
-	Hold       uint64 // the owner's hold, in ms; 0 if unknown
-	Nonce      uint64 // random, new with each write; 0 if unknown
+	After      uint64 // ids of the claim are later than this
+	Hold       uint64 // the owner's hold, in ms
+	Nonce      uint64 // random, new with each write
 	Base       uint64 // no id is between Base and After; 0 if unknown
 	Spent      Span   // a period that no claim may enter
+	Name       string // the owner's name, or the former owner's; for people
 }
 
 // Span is the period later than After, up to and including Mark. The zero Span is empty.
@@ -29,24 +30,12 @@ type Span struct{ After, Mark uint64 }
 // meets reports whether a claim at the time now would enter the span.
 func (s Span) meets(now, hold uint64) bool { return s.Mark > 0 && now+hold > s.After }
 
-// The text of a value:
+// The text of a value, of which version is the first word, and the name the last:
 //
-//	1 1700000600000 12 9f86d081884c7d65 held flake@10.0.0.1 after=1699999900000 hold=600000 nonce=...
-//	| |             |  |                |    |              |
-//	| |             |  |                |    |              read as part of the name by
-//	| |             |  |                |    |              nodes older than flake 0.2
-//	| |             |  |                |    the name
-//	| |             |  |                held, or free
-//	| |             |  the token
-//	| |             the generation
-//	| the mark
-//	the version of the format
-//
-// If Base or Spent is set, the mark above is the later of Mark and the end of Spent, so that
-// older nodes do not claim the number before then. The text then has " base=... mark=...
-// spent=..." before " after="; older nodes read this as part of the name too.
+//	1 mark=1700000600000 generation=12 token=9f86d081884c7d65 held after=... hold=... nonce=... base=... spent=0-0 flake@10.0.0.1
 const (
 	version = "1"
+	layout  = version + " mark=%d generation=%d token=%016x %s after=%d hold=%d nonce=%016x base=%d spent=%d-%d "
 	held    = "held"
 	free    = "free"
 )
@@ -56,59 +45,56 @@ func (v Value) String() string {
 	if v.Free {
 		state = free
 	}
-	text := fmt.Sprintf("%s %d %d %016x %s %s", version, max(v.Mark, v.Spent.Mark), v.Generation, v.Token, state, v.Name)
-	if v.Base > 0 || v.Spent.Mark > 0 {
-		text += fmt.Sprintf(split, v.Base, v.Mark, v.Spent.After)
-	}
-	if v.After > 0 || v.Hold > 0 {
-		text += fmt.Sprintf(tail, v.After, v.Hold, v.Nonce)
-	}
-	return text
+	return fmt.Sprintf(layout, v.Mark, v.Generation, v.Token, state, v.After, v.Hold, v.Nonce, v.Base,
+		v.Spent.After, v.Spent.Mark) + v.Name
 }
-
-const (
-	split = " base=%d mark=%d spent=%d"
-	tail  = " after=%d hold=%d nonce=%016x"
-)
 
 var errForeign = errors.New("not the mark of a worker")
 
 func parseValue(text string) (v Value, err error) {
-	fields := strings.SplitN(text, " ", 6)
-	if len(fields) != 6 {
-		return v, errForeign
-	}
-	// The comparison with String below detects other versions and failures to parse.
-	v.Mark, _ = strconv.ParseUint(fields[1], 10, 64)
-	v.Generation, _ = strconv.ParseUint(fields[2], 10, 64)
-	v.Token, _ = strconv.ParseUint(fields[3], 16, 64)
-	v.Free, v.Name = fields[4] == free, fields[5]
-	if i := strings.LastIndex(v.Name, " after="); i >= 0 {
-		if n, _ := fmt.Sscanf(v.Name[i:], tail, &v.After, &v.Hold, &v.Nonce); n == 3 {
-			v.Name = v.Name[:i]
-		}
-	}
-	if i := strings.LastIndex(v.Name, " base="); i >= 0 {
-		top := v.Mark
-		if n, _ := fmt.Sscanf(v.Name[i:], split, &v.Base, &v.Mark, &v.Spent.After); n == 3 {
-			v.Name = v.Name[:i]
-		}
-		if v.Spent.After > 0 {
-			v.Spent.Mark = top
-		}
-	}
-	if v.String() != text {
+	words := strings.SplitN(text, " ", strings.Count(layout, " ")+1)
+	v.Name = words[len(words)-1]
+	var state string
+	// The comparison detects other versions and failures to parse.
+	fmt.Sscanf(text, layout, &v.Mark, &v.Generation, &v.Token, &state, &v.After, &v.Hold, &v.Nonce, &v.Base,
+		&v.Spent.After, &v.Spent.Mark)
+	if v.Free = state == free; v.String() != text {
 		return v, errForeign
 	}
 	v.Name = escape.Text(v.Name) // any program that can write to the store can choose it
 	return v, nil
 }
 
-// Floor is a mark for all numbers, in a store that was restored.
+// Floor is a mark for all numbers, in a store that was restored. Until then it is 0, and only
+// says where the numbers are. The first claim writes it.
 type Floor struct {
-	Since uint64 // later than any node's clock before the restore
-	Mark  uint64 // no id of an earlier claim is above it, and every id of a later claim is
-	Nonce uint64 // random
+	Since  uint64 // later than any node's clock before the restore
+	Mark   uint64 // no id of an earlier claim is above it, and every id of a later claim is
+	Nonce  uint64 // random
+	Places string // the places of the numbers, oldest first, separated by spaces; see [Place]
+}
+
+// maxPlaces limits the places in a floor; older ones are forgotten.
+const maxPlaces = 16
+
+// Place returns the text for numbers under prefix in the cluster with the given id. Restored or
+// moved numbers have the places of their past too.
+func Place(cluster, prefix string) string {
+	return strings.NewReplacer("%", "%25", " ", "%20").Replace(cluster + ":" + prefix)
+}
+
+// in reports whether the numbers were ever at place.
+func (f Floor) in(place string) bool { return slices.Contains(strings.Fields(f.Places), place) }
+
+// add adds places that are not there yet.
+func (f *Floor) add(places ...string) {
+	all := strings.Fields(f.Places)
+	for _, p := range places {
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	f.Places = strings.Join(all[max(len(all)-maxPlaces, 0):], " ")
 }
 
 // withdraws reports whether the floor was written by [Withdraw] to replace other.
@@ -119,11 +105,14 @@ func (f Floor) String() string {
 	if f == (Floor{}) {
 		return ""
 	}
-	return fmt.Sprintf("%s %d %d %016x", version, f.Since, f.Mark, f.Nonce)
+	return strings.TrimSuffix(fmt.Sprintf("%s %d %d %016x %s", version, f.Since, f.Mark, f.Nonce, f.Places), " ")
 }
 
 func parseFloor(text string) (f Floor, err error) {
-	fmt.Sscanf(text, version+" %d %d %x", &f.Since, &f.Mark, &f.Nonce)
+	fmt.Sscanf(text, version+" %d %d %x", &f.Since, &f.Mark, &f.Nonce) // the comparison detects failures
+	if fields := strings.SplitN(text, " ", 5); len(fields) == 5 {
+		f.Places = fields[4]
+	}
 	if f.String() != text {
 		err = errForeign
 	}
@@ -138,10 +127,14 @@ func (k keys) floor() string { return k.prefix + "/floor" }
 func (k keys) number(n uint64) string { return fmt.Sprintf("%s%012x", k.numbers(), n) }
 func (k keys) numbers() string        { return k.prefix + "/n/" }
 
-// parse returns the number that a key is for.
-func (k keys) parse(key string) (n uint64, err error) {
-	n, err = strconv.ParseUint(strings.TrimPrefix(key, k.numbers()), 16, 48)
-	if k.number(n) != key {
+// used returns the key that says that a number was ever claimed.
+func (k keys) used(n uint64) string { return fmt.Sprintf("%s%012x", k.allUsed(), n) }
+func (k keys) allUsed() string      { return k.prefix + "/used/" }
+
+// parse returns the number that a key of the form that of returns is for.
+func (k keys) parse(key string, of func(keys, uint64) string) (n uint64, err error) {
+	n, err = strconv.ParseUint(key[strings.LastIndexByte(key, '/')+1:], 16, 48)
+	if of(k, n) != key {
 		err = errForeign
 	}
 	return n, err

@@ -50,6 +50,10 @@ func TestEtcdPage(t *testing.T) {
 	defer stop()
 	var wg sync.WaitGroup
 
+	first := start()
+	first.serving()
+	first.process.signal(syscall.SIGTERM)
+	first.process.wait()
 	c.Members[0].Copy(filepath.Join(dir, "restored"))
 	c.Leader()
 	before := start()

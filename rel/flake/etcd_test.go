@@ -260,7 +260,7 @@ func TestEtcdRefused(t *testing.T) {
 	}
 	for _, key := range []string{"later/n/000000000000", "taken/eu/n/000000000000",
 		"taken/config"} { // the last two do not matter
-		if _, err := s.Swap(t.Context(), map[string]string{key: ""}, key, "2 1700000000000"); err != nil {
+		if _, err := s.Swap(t.Context(), nil, map[string]string{key: "2 1700000000000"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -269,7 +269,7 @@ func TestEtcdRefused(t *testing.T) {
 	for _, tt := range [][2]string{
 		{"", "0       held   20"}, {"after-restore", "ids with a new claim begin after 20"},
 		{"release 0", "worker id 0 may be claimed from 20"}, {"", "0       free   20"},
-		{"release 5", "worker id 5 was never claimed"}, {"no", "release NUMBER, after-restore or withdraw"},
+		{"release 5", "worker id 5 was never claimed"}, {"no", "release NUMBER, after-restore, withdraw or move PLACE"},
 	} {
 		out := inTime(t, tt[1], func() string {
 			out, _ := exec.Command(command,
@@ -280,13 +280,19 @@ func TestEtcdRefused(t *testing.T) {
 			t.Errorf("flake workers %s: %s", tt[0], out)
 		}
 	}
+	cluster, err := s.Cluster(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	released, _ := other.Claim()
 	if err := other.Step(t.Context()); !errors.Is(err, workers.ErrNoneFree) || !released.Clean() {
 		t.Error(err, released.Clean())
 	}
-	if _, err := s.Swap(t.Context(), map[string]string{"held/n/000000000000": ""}, "held/n/000000000000",
-		workers.Value{Mark: uint64(time.Now().Add(time.Hour).UnixMilli()), Generation: 1, Token: 1,
-			Name: "other@127.0.0.1"}.String()); err != nil {
+	if _, err := s.Swap(t.Context(), nil, map[string]string{
+		"held/n/000000000000": workers.Value{Mark: uint64(time.Now().Add(time.Hour).UnixMilli()), Generation: 1, Token: 1,
+			Name: "other@127.0.0.1"}.String(),
+		"held/floor": workers.Floor{Places: workers.Place(cluster, "held")}.String(),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {

@@ -153,7 +153,7 @@ func TestCheckEtcd(t *testing.T) {
 
 	text := readFile(t, file)
 	writeFile(t, file, text+"prefix = 'other'\n")
-	if r := checked(t, file, false, 1, host.CodeElsewhere); r.Start != host.StartWaits || r.Wait == 0 {
+	if r := checked(t, file, false, 1, host.CodeElsewhere); r.Start != host.StartRefuses {
 		t.Errorf("with another prefix: %+v", r)
 	}
 	writeFile(t, file, text)

@@ -58,7 +58,7 @@ func table() []subcommand {
 		{"", "", 0, "runs the node", "", serve},
 		{"get", "", 0, "takes ids from a running node", "", commands.Get},
 		{"eval", "EXPRESSION", 1, "calls functions on a running node", "", commands.Eval},
-		{"workers", "[release NUMBER | after-restore | withdraw]", 2,
+		{"workers", "[release NUMBER | after-restore | withdraw | move PLACE]", 2,
 			"shows which node has which number from etcd", "", commands.Workers},
 		{"check", "", 0, "shows whether the file of marks and etcd agree, and what would happen at startup",
 			commands.CheckMore, commands.Check},

@@ -2,7 +2,9 @@ package simulate
 
 import (
 	"context"
+	"maps"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,8 +48,8 @@ func TestFleetFinds(t *testing.T) {
 // hopeful treats an error as success.
 type hopeful struct{ workers.Store }
 
-func (s hopeful) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
-	ok, err := s.Store.Swap(ctx, have, key, value)
+func (s hopeful) Swap(ctx context.Context, have, write map[string]string) (bool, error) {
+	ok, err := s.Store.Swap(ctx, have, write)
 	return ok || err != nil, nil
 }
 
@@ -65,24 +67,29 @@ func (late) Milli() uint64 { return math.MaxUint64 }
 // forgetful drops the spent time.
 type forgetful struct{ workers.Store }
 
-func (s forgetful) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
-	all, err := workers.List(ctx, one{s.Store, key, value}, prefix)
+func (s forgetful) Swap(ctx context.Context, have, write map[string]string) (bool, error) {
+	all, err := workers.List(ctx, some{s.Store, write}, prefix)
 	if err != nil {
 		return false, err
 	}
 	v := all[0].Value
 	v.Spent = workers.Span{}
-	return s.Store.Swap(ctx, have, key, v.String())
+	for key := range write { // a release writes one key
+		write = map[string]string{key: v.String()}
+	}
+	return s.Store.Swap(ctx, have, write)
 }
 
-// one is a store with one value and no floor.
-type one struct {
+// some is a store with some numbers.
+type some struct {
 	workers.Store
-	key, value string
+	data map[string]string
 }
 
-func (s one) List(context.Context, string) (map[string]string, error) {
-	return map[string]string{s.key: s.value}, nil
+func (s some) List(_ context.Context, prefix string) (map[string]string, error) {
+	all := maps.Clone(s.data)
+	maps.DeleteFunc(all, func(key, _ string) bool { return !strings.HasPrefix(key, prefix) })
+	return all, nil
 }
 
 // lower returns a time before the latest ids.

@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -55,6 +56,16 @@ func (s *store) restore() {
 	}
 }
 
+// remove deletes the key of a number.
+func (s *store) remove(number uint64) {
+	key := fmt.Sprintf("%s/n/%012x", prefix, number)
+	if _, found := s.data[key]; found {
+		s.f.report.Removed++
+	}
+	delete(s.data, key)
+	s.f.trace("the key of %d is deleted", number)
+}
+
 // afterRestore runs AfterRestore as an operator would. The store may have forgotten the floor of
 // a recent restore; then the margin must reach beyond that floor.
 func (s *store) afterRestore(restored bool) {
@@ -85,15 +96,15 @@ func (s *store) Get(_ context.Context, keys ...string) (texts []string, err erro
 	return texts, nil
 }
 
-func (s *store) Swap(ctx context.Context, have map[string]string, key, text string) (bool, error) {
+func (s *store) Swap(ctx context.Context, have, write map[string]string) (bool, error) {
 	for k, v := range have {
 		if s.data[k] != v {
 			return false, nil
 		}
 	}
-	s.data[key] = text
+	maps.Copy(s.data, write)
 	s.revision++
-	s.f.trace("the store has %s: %s", key, text)
+	s.f.trace("the store has %v", write)
 	entries, err := workers.List(ctx, s, prefix)
 	for _, e := range entries {
 		if e.Spent.Mark > 0 && !e.Free && e.Generation > s.claims[e.Number] {
@@ -118,8 +129,8 @@ func (c client) Get(ctx context.Context, keys ...string) (texts []string, err er
 	return texts, err
 }
 
-func (c client) Swap(ctx context.Context, have map[string]string, key, value string) (ok bool, err error) {
-	err = c.ask(true, func() { ok, _ = c.fleet.store.Swap(ctx, have, key, value) })
+func (c client) Swap(ctx context.Context, have, write map[string]string) (ok bool, err error) {
+	err = c.ask(true, func() { ok, _ = c.fleet.store.Swap(ctx, have, write) })
 	return ok, err
 }
 

@@ -18,6 +18,13 @@ func TestFleetRestored(t *testing.T) { testFleet(t, Fleet{Restore: Steps}) }
 
 func TestFleetRestoredOften(t *testing.T) { testFleet(t, Fleet{Restore: Steps, Often: true}) }
 
+// Keys of numbers are deleted while their owners run.
+func TestFleetDeleted(t *testing.T) {
+	if r := testFleet(t, Fleet{Often: true}); *fleetSeed == 0 && r.Removed == 0 {
+		t.Error("no key was deleted")
+	}
+}
+
 // Nodes whose clock is far ahead take numbers, which are released and then claimed below the
 // spent time.
 func TestFleetFar(t *testing.T) {

@@ -104,7 +104,7 @@ type object map[string]any
 func (s *Store) List(ctx context.Context, prefix string) (map[string]string, error) {
 	end := []byte(prefix)
 	end[len(end)-1]++ // the first key after all keys with the prefix
-	got, err := s.call(ctx, read, pathRange, object{"key": []byte(prefix), "range_end": end})
+	got, err := s.call(ctx, reads, pathRange, object{"key": []byte(prefix), "range_end": end})
 	return got.pairs, err
 }
 
@@ -114,7 +114,7 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([]string, error) {
 	for _, key := range keys {
 		ops = append(ops, object{"request_range": object{"key": []byte(key)}})
 	}
-	got, err := s.call(ctx, read, "kv/txn", object{"success": ops})
+	got, err := s.call(ctx, reads, "kv/txn", object{"success": ops})
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +131,8 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([]string, error) {
 }
 
 // Swap implements [workers.Store].
-func (s *Store) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
-	var compare []object
+func (s *Store) Swap(ctx context.Context, have, write map[string]string) (bool, error) {
+	var compare, puts []object
 	for key, text := range have {
 		if text == "" { // the value of a missing key cannot be compared
 			compare = append(compare, object{"key": []byte(key), "target": "CREATE", "create_revision": "0"})
@@ -140,8 +140,10 @@ func (s *Store) Swap(ctx context.Context, have map[string]string, key, value str
 			compare = append(compare, object{"key": []byte(key), "target": "VALUE", "value": []byte(text)})
 		}
 	}
-	put := object{"request_put": object{"key": []byte(key), "value": []byte(value)}}
-	got, err := s.call(ctx, write, "kv/txn", object{"compare": compare, "success": []object{put}})
+	for key, text := range write {
+		puts = append(puts, object{"request_put": object{"key": []byte(key), "value": []byte(text)}})
+	}
+	got, err := s.call(ctx, writes, "kv/txn", object{"compare": compare, "success": puts})
 	return got.Succeeded, err
 }
 
@@ -188,9 +190,9 @@ const status = "maintenance/status"
 type kind int
 
 const (
-	local kind = iota // asks one member for its state
-	read              // reads from the cluster
-	write
+	local  kind = iota // asks one member for its state
+	reads              // from the cluster
+	writes             // to the cluster
 )
 
 // EndpointError is the error of a call to one endpoint.
@@ -224,7 +226,7 @@ func (s *Store) call(ctx context.Context, kind kind, path string, message object
 		ctx, cancel := context.WithTimeout(all, left)
 		got, sent, err := s.ask(ctx, endpoint, path, message)
 		cancel()
-		stop := sent && (kind == write || errors.Is(err, workers.ErrRefused))
+		stop := sent && (kind == writes || errors.Is(err, workers.ErrRefused))
 		if err == nil {
 			err = s.note(before, endpoint, kind, got)
 		}

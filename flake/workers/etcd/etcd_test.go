@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"maps"
@@ -41,7 +42,7 @@ func TestStore(t *testing.T) {
 	ctx := limited(t, time.Minute)
 	swap := func(have map[string]string, key, value string, want bool) {
 		t.Helper()
-		if ok, err := s.Swap(ctx, have, key, value); ok != want || err != nil {
+		if ok, err := s.Swap(ctx, have, map[string]string{key: value}); ok != want || err != nil {
 			t.Errorf("swap of %v for %s: %v, %v", have, value, ok, err)
 		}
 	}
@@ -53,6 +54,13 @@ func TestStore(t *testing.T) {
 	swap(map[string]string{"p/a": "1", "p/b": ""}, "p/a", "5", false)
 	swap(map[string]string{"p/a": "1", "p/b": "4"}, "p/a", "6", true)
 	swap(map[string]string{"q": ""}, "q", "7", true)
+	for _, want := range []bool{true, false} { // all values are written, or none
+		ok, err := s.Swap(ctx, map[string]string{"r/a": ""}, map[string]string{"r/a": "1", "r/b": fmt.Sprint(want)})
+		if texts, getErr := s.Get(ctx, "r/a", "r/b"); ok != want || err != nil || getErr != nil ||
+			!slices.Equal(texts, []string{"1", "true"}) {
+			t.Errorf("swap of two values: %v, %v, %q, %v", ok, err, texts, getErr)
+		}
+	}
 	if all, err := s.List(ctx, "p/"); err != nil || !maps.Equal(all, map[string]string{"p/a": "6", "p/b": "4"}) {
 		t.Errorf("list: %v, %v", all, err)
 	}
@@ -68,7 +76,7 @@ func TestStoreWithoutMajority(t *testing.T) {
 	leader := c.Leader()
 	s := open(t, Config{Endpoints: []string{leader.Endpoint}})
 	for ctx, written := limited(t, patience), false; !written; {
-		_, err := s.Swap(ctx, map[string]string{"a": ""}, "a", "1")
+		_, err := s.Swap(ctx, map[string]string{"a": ""}, map[string]string{"a": "1"})
 		// After an error there may be a new leader, and the write may have happened or not.
 		if written = err == nil; ctx.Err() != nil {
 			t.Fatal(err)
@@ -81,7 +89,7 @@ func TestStoreWithoutMajority(t *testing.T) {
 		}
 	}
 	ctx := limited(t, time.Second)
-	if _, err := s.Swap(ctx, map[string]string{"a": "1"}, "a", "2"); err == nil || errors.Is(err, workers.ErrRefused) {
+	if _, err := s.Swap(ctx, map[string]string{"a": "1"}, map[string]string{"a": "2"}); err == nil || errors.Is(err, workers.ErrRefused) {
 		t.Errorf("swap: %v", err)
 	}
 	if all, err := s.List(limited(t, time.Second), "a"); err == nil {
@@ -166,7 +174,7 @@ func TestUsers(t *testing.T) {
 	}
 	expired := "expired.1"
 	s.user.Load().token.Store(&expired)
-	if ok, err := s.Swap(ctx, map[string]string{"p/a": ""}, "p/a", "1"); !ok || err != nil ||
+	if ok, err := s.Swap(ctx, map[string]string{"p/a": ""}, map[string]string{"p/a": "1"}); !ok || err != nil ||
 		*s.user.Load().token.Load() == expired {
 		t.Error(ok, err)
 	}
@@ -183,7 +191,7 @@ func TestNoSpace(t *testing.T) {
 	s := open(t, Config{Endpoints: etcdtest.Start(t, 1, "--quota-backend-bytes", "100000").Endpoints()})
 	ctx := limited(t, time.Minute)
 	big := strings.Repeat("b", 100_000)
-	if ok, err := s.Swap(ctx, nil, "p/a", big); ok || err == nil || errors.Is(err, workers.ErrRefused) ||
+	if ok, err := s.Swap(ctx, nil, map[string]string{"p/a": big}); ok || err == nil || errors.Is(err, workers.ErrRefused) ||
 		!strings.Contains(err.Error(), "etcdserver: mvcc: database space exceeded") {
 		t.Error(ok, err)
 	}

@@ -38,8 +38,8 @@ func (p *patient) Get(ctx context.Context, keys ...string) ([]string, error) {
 	return p.Store.Get(p.asking(ctx), keys...)
 }
 
-func (p *patient) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
-	return p.Store.Swap(p.asking(ctx), have, key, value)
+func (p *patient) Swap(ctx context.Context, have, write map[string]string) (bool, error) {
+	return p.Store.Swap(p.asking(ctx), have, write)
 }
 
 // node makes ids with its number, and with another when that is lost.

@@ -93,7 +93,7 @@ func TestNextEndpoint(t *testing.T) {
 			t.Errorf("%s: list: %v; the next was asked %d times; endpoint %d is next", tt.endpoint, err, asked, s.first.Load())
 		}
 		s.first.Store(0)
-		ok, err := s.Swap(limited(t, patience), nil, "a", "1")
+		ok, err := s.Swap(limited(t, patience), nil, map[string]string{"a": "1"})
 		sent := tt.want != ""
 		if ok == sent || (err != nil) != sent || asked == 2 == sent || errors.Is(err, workers.ErrRefused) ||
 			s.first.Load() != 1 {
@@ -138,7 +138,7 @@ func TestLostAnswer(t *testing.T) {
 	s.user.Load().token.Store(&token)
 	for i, want := range []string{"", "1", "2"} {
 		lose.Store(i == 1)
-		ok, err := s.Swap(limited(t, time.Minute), map[string]string{"a": want}, "a", fmt.Sprint(i+1))
+		ok, err := s.Swap(limited(t, time.Minute), map[string]string{"a": want}, map[string]string{"a": fmt.Sprint(i + 1)})
 		if ok == lose.Load() || (err != nil) != lose.Load() || int(writes.Load()) != i+1 ||
 			(s.user.Load().token.Load() == nil) != (i > 0) {
 			t.Errorf("swap %d: %v, %v; %d were sent; token %v", i, ok, err, writes.Load(), s.user.Load().token.Load())

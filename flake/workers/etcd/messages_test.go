@@ -29,6 +29,7 @@ func TestMessages(t *testing.T) {
 		path, asked = r.URL.Path, string(body)
 		io.WriteString(w, `{"header":{"cluster_id":"255","revision":"1"}`+text+"}")
 	})}})
+	one := map[string]string{"a": "1"}
 	const put = `"success":[{"request_put":{"key":"YQ==","value":"MQ=="}}]}`
 	for _, tt := range []struct {
 		call func() (any, error)
@@ -45,10 +46,10 @@ func TestMessages(t *testing.T) {
 			`,"kvs":[{"key":"YQ==","value":"MQ=="},{"key":"Yg=="}]`, map[string]string{"a": "1", "b": ""}},
 		{func() (any, error) { return s.List(t.Context(), "p/") }, "kv/range", `{"key":"cC8=","range_end":"cDA="}`,
 			``, map[string]string{}},
-		{func() (any, error) { return s.Swap(t.Context(), map[string]string{"a": ""}, "a", "1") }, "kv/txn",
+		{func() (any, error) { return s.Swap(t.Context(), map[string]string{"a": ""}, one) }, "kv/txn",
 			`{"compare":[{"create_revision":"0","key":"YQ==","target":"CREATE"}],` + put,
 			`,"succeeded":true`, true},
-		{func() (any, error) { return s.Swap(t.Context(), map[string]string{"b": "1"}, "a", "1") }, "kv/txn",
+		{func() (any, error) { return s.Swap(t.Context(), map[string]string{"b": "1"}, one) }, "kv/txn",
 			`{"compare":[{"key":"Yg==","target":"VALUE","value":"MQ=="}],` + put,
 			``, false},
 		{func() (any, error) { return s.Cluster(t.Context()) }, status, `{}`, `,"other":[{}]`, "ff"},

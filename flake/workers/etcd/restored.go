@@ -77,14 +77,14 @@ func (s *Store) note(before history, endpoint string, kind kind, got reply) erro
 	}
 	// A member that received a snapshot from another member reports an old term until shortly
 	// after it has applied an entry. By its second write it has applied one.
-	low := kind == write && now.Term < before.term
+	low := kind == writes && now.Term < before.term
 	switch {
 	case now.Revision < before.revision:
 		h.sign = fmt.Sprintf("the revision at %s is %d, but was %d", endpoint, now.Revision, before.revision)
 	case low && before.low:
 		h.sign = fmt.Sprintf("the raft term at %s is %d, but was %d", endpoint, now.Term, before.term)
 	}
-	if kind == write {
+	if kind == writes {
 		h.low = low
 	}
 	h.revision, h.term = max(h.revision, now.Revision), max(h.term, now.Term)

@@ -42,7 +42,10 @@ func fakes(t *testing.T, all ...*fake) *Store {
 }
 
 func list(s *Store) error { _, err := s.List(context.Background(), "p/"); return err }
-func swap(s *Store) error { _, err := s.Swap(context.Background(), nil, "p/a", "1"); return err }
+func swap(s *Store) error {
+	_, err := s.Swap(context.Background(), nil, map[string]string{"p/a": "1"})
+	return err
+}
 func cluster(s *Store) error {
 	_, err := s.Cluster(context.Background())
 	return err

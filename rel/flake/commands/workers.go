@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -23,19 +24,19 @@ import (
 // etcdTime limits how long a command waits for etcd in total.
 const etcdTime = 5 * time.Second
 
-var errWorkers = errors.New("flake workers: must have no argument, or release NUMBER, after-restore or withdraw")
+var errWorkers = errors.New("flake workers: must have no argument, or release NUMBER, after-restore, withdraw or move PLACE")
 
 // Workers shows which node has which number in etcd, releases a number, or records in etcd
-// whether etcd was restored.
+// that etcd was restored, or that a fleet moves to it.
 func Workers(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
-	margin := f.Duration("margin", 0, "after-restore, withdraw: how far nodes' clocks may be ahead; "+
+	margin := f.Duration("margin", 0, "after-restore, withdraw, move: how far nodes' clocks may be ahead; "+
 		"0: a third of hold, at most 10s")
-	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd before the restore, "+
-		"such as 2026-01-31T12:00:00Z")
+	until := f.String("until", "", "after-restore, move: the `TIME` at which a node last reached etcd before the restore, "+
+		"or the former etcd, such as 2026-01-31T12:00:00Z")
 	again := f.Bool("again", false, "after-restore: etcd was restored once more, so write a new floor")
 	sure := f.Bool("sure", false,
-		"after-restore, withdraw: this machine's clock is right, whatever etcd's clock and the marks say")
+		"after-restore, withdraw, move: the clock, the time, the margin and the prefix are right, whatever etcd says")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, _ io.Writer) error {
 		r := workers.Restored{
 			Clock: flake.SystemClock(), Hold: cfg.Etcd.Hold,
@@ -84,6 +85,9 @@ func askEtcd(ctx context.Context, cfg config.Config, args []string, r workers.Re
 		return err
 	case len(args) == 1 && args[0] == "after-restore":
 		floor, err = workers.AfterRestore(ctx, store, cfg.Etcd.Prefix, r)
+	case len(args) == 2 && args[0] == "move" && strings.Contains(args[1], ":"):
+		r.From = args[1]
+		floor, err = workers.AfterRestore(ctx, store, cfg.Etcd.Prefix, r)
 	case len(args) == 1 && args[0] == "withdraw":
 		floor, err = workers.Withdraw(ctx, store, cfg.Etcd.Prefix, r)
 	default:
@@ -91,6 +95,10 @@ func askEtcd(ctx context.Context, cfg config.Config, args []string, r workers.Re
 	}
 	if err == nil {
 		fmt.Fprintf(stdout, "ids with a new claim begin after %s\n", output.Seconds(floor.Mark))
+		if floor.Nonce != r.Nonce && args[0] == "after-restore" {
+			fmt.Fprintln(stdout, "this floor was written before and stays; if it is too late: flake workers withdraw; "+
+				"if etcd has been restored again since: flake workers -again after-restore")
+		}
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func (s *shelf) Get(_ context.Context, keys ...string) (texts []string, err erro
 	return texts, nil
 }
 
-func (s *shelf) Swap(_ context.Context, have map[string]string, key, value string) (bool, error) {
+func (s *shelf) Swap(_ context.Context, have, write map[string]string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, text := range have {
@@ -49,7 +49,7 @@ func (s *shelf) Swap(_ context.Context, have map[string]string, key, value strin
 			return false, nil
 		}
 	}
-	s.data[key] = value
+	maps.Copy(s.data, write)
 	return true, nil
 }
 
