@@ -35,7 +35,9 @@
 //
 // # A restart
 //
-// When a node stops cleanly, it erases its token and then lowers the mark to its last id. After
+// When a node stops cleanly, it erases its token and then lowers the mark to its last id. It still
+// knows the store's place, and claims no number at another place until [AfterRestore] has recorded
+// that the numbers moved there. After
 // a crash the mark is up to hold ahead. A node that still has its disk can nevertheless
 // continue immediately: the disk contains the token ([Memory]) and the generators' mark, which
 // is nearer to the clock. The node gets a new token, so only one of two copies of a disk gets
@@ -50,4 +52,13 @@
 // write of a claim or an extension compares the floor too. An owner whose mark had passed when the
 // floor was written claims again. An owner whose store is [Restorable] writes the floor itself when
 // it notices the restore; ids of claims made before that may repeat.
+//
+// The floor also names the places of the numbers: this one, and former ones. If it does not name this
+// one, or is missing although numbers were claimed, a node writes it before it claims a number.
+//
+// # Keys that were deleted
+//
+// Each claim writes a second key, which says that the number was used. If a number's own key is
+// deleted, its owner writes it again. Nodes that see only the second key claim the number once the
+// owner's mark must have passed. If all keys are deleted, the store looks new, and ids may repeat.
 package workers
