@@ -149,10 +149,18 @@ func TestForeignLater(t *testing.T) {
 	}
 }
 
-// listless is a store that cannot list.
-type listless struct{ *world }
+// listless is a store that cannot list the keys with a prefix.
+type listless struct {
+	*world
+	prefix string
+}
 
-func (s listless) List(context.Context, string) (map[string]string, error) { return nil, errNever }
+func (s listless) List(ctx context.Context, prefix string) (map[string]string, error) {
+	if strings.HasPrefix(prefix, s.prefix) {
+		return nil, errNever
+	}
+	return s.world.List(ctx, prefix)
+}
 
 // getless is a store that cannot be read.
 type getless struct{ *world }
@@ -168,7 +176,8 @@ func (s astray) Cluster(context.Context) (string, error) { return "", errNever }
 func TestNoAnswer(t *testing.T) {
 	w := newWorld()
 	o := w.owner(t, "a")
-	for _, s := range []Store{listless{w}, getless{w}, astray{w}} {
+	for _, s := range []Store{listless{w, ""}, listless{w, keys{"p"}.allUsed()}, listless{w, keys{"p"}.numbers()},
+		getless{w}, astray{w}} {
 		o.Store = s
 		if err := o.Step(t.Context()); !errors.Is(err, errNever) || len(w.data) > 1 {
 			t.Errorf("%T: %v, %v", s, err, w.data)

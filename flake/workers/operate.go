@@ -268,8 +268,5 @@ func Release(ctx context.Context, s Store, prefix string, number, now uint64) (V
 }
 
 // ahead reports whether the claim began so far in the future that other nodes can claim the time
-// before it. It returns false if an earlier version of flake released the number, because such a
-// value has After equal to Mark.
-func (v Value) ahead(now uint64) bool {
-	return v.Base > 0 && v.After < v.Mark && now+v.Hold <= v.After
-}
+// before it. It returns false if the number was released, because then After is Mark.
+func (v Value) ahead(now uint64) bool { return v.After < v.Mark && now+v.Hold <= v.After }

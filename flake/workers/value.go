@@ -19,7 +19,7 @@ type Value struct {
 	After      uint64 // ids of the claim are later than this
 	Hold       uint64 // the owner's hold, in ms
 	Nonce      uint64 // random, new with each write
-	Base       uint64 // no id is between Base and After; 0 if unknown
+	Base       uint64 // no id is between Base and After; 0 if the number was released
 	Spent      Span   // a period that no claim may enter
 	Name       string // the owner's name, or the former owner's; for people
 }

@@ -640,6 +640,13 @@ func TestAfterRestoreContradicted(t *testing.T) {
 			}
 			r.Until = w.now - 3601_000
 		}, false},
+		"until too early for a claim above the mark": {func(w *world, r *Restored) {
+			v := w.value(t, 1)
+			v.After = v.Mark + 1
+			w.data[keys{"p"}.number(1)] = v.String()
+			r.Until = w.now - 3601_000
+		}, true},
+		"a high floor, not again":  {func(w *world, r *Restored) { w.floor(w.now + 1001 + testHold) }, false},
 		"no numbers":               {func(w *world, _ *Restored) { clear(w.data) }, true},
 		"no numbers, but a move":   {func(w *world, r *Restored) { clear(w.data); r.From = "a:q" }, false},
 		"the largest margin":       {func(_ *world, r *Restored) { r.Margin = 2 * hold }, false},
@@ -713,11 +720,20 @@ func TestDeleted(t *testing.T) {
 	for n := range uint64(20) {
 		w.data[keys{"p"}.used(n+1)] = version
 	}
-	w.data[keys{"p"}.used(30)] = version // of nodes with more numbers
+	w.data[keys{"p"}.used(0)], w.data[keys{"p"}.used(30)] = version, version // of nodes with more numbers
 	c := w.owner(t, "c", func(c *Config) { c.Last = 21 })
+	w.fail = func(string) error { return errNever }
+	if err := c.Step(t.Context()); !errors.Is(err, errNever) || strings.Contains(err.Error(), "attempts") {
+		t.Errorf("the value cannot be written: %v", err)
+	}
+	w.fail = nil
 	if claim := step(t, c); claim.Number() != 21 {
 		t.Errorf("claimed number %d, whose key was deleted", claim.Number())
 	}
+	if all, err := List(t.Context(), w, "p"); len(all) != 1+tries || err != nil {
+		t.Errorf("%d numbers, %v", len(all), err)
+	}
+	w.data[keys{"p"}.number(21)] = Value{Mark: w.now + 1, Generation: 1, Token: 1, Hold: 3 * testHold}.String()
 	d := w.owner(t, "d", func(c *Config) { c.Last = 21 })
 	for range 10 {
 		if err := d.Step(t.Context()); !errors.Is(err, ErrNoneFree) {
@@ -726,6 +742,77 @@ func TestDeleted(t *testing.T) {
 	}
 	if all, err := List(t.Context(), w, "p"); len(all) != 21 || err != nil {
 		t.Errorf("%d numbers, %v", len(all), err)
+	}
+	if v := w.value(t, 20); v.Mark < w.now+3*testHold {
+		t.Errorf("with a longer hold in the store: %+v", v)
+	}
+}
+
+// The first claim of a store writes the floor too, and claims the number once, whatever happens to the
+// first answer.
+func TestFirstClaim(t *testing.T) {
+	for _, first := range []error{nil, errNever, errHappened} {
+		w := newWorld()
+		clear(w.data)
+		w.fail = func(string) error { w.fail = nil; return first }
+		o := w.owner(t, "a")
+		c := step(t, o)
+		f, err := ReadFloor(t.Context(), w, "p")
+		if v := w.value(t, c.Number()); v.Generation != 1 || f != founded || err != nil || len(w.data) != 3 {
+			t.Errorf("%v: %+v, floor %+v, %v", first, v, f, err)
+		}
+	}
+}
+
+// A claim that was not written is not taken for another node's.
+func TestPendingIsAnothers(t *testing.T) {
+	w := newWorld()
+	one := func(c *Config) { c.First, c.Last = 1, 1 }
+	a := w.owner(t, "a", one)
+	w.fail = func(string) error { w.down = errNever; return errNever }
+	if err := a.Step(t.Context()); err == nil || a.pending == nil {
+		t.Fatal(err)
+	}
+	w.fail, w.down = nil, nil
+	c := step(t, w.owner(t, "b", one))
+	if err := a.Step(t.Context()); !errors.Is(err, ErrNoneFree) || w.value(t, 1) != c.entry.Value {
+		t.Errorf("%v; the store has %+v", err, w.value(t, 1))
+	}
+}
+
+// A number is not returned while the floor is missing.
+func TestNotReturnedWithoutFloor(t *testing.T) {
+	w := newWorld()
+	a := w.owner(t, "a")
+	c := step(t, a)
+	delete(w.data, keys{"p"}.floor())
+	if err := a.Close(t.Context()); !errors.Is(err, errNoFloor) || w.value(t, c.Number()).Free {
+		t.Errorf("%v; the store has %+v", err, w.value(t, c.Number()))
+	}
+}
+
+// AfterRestore keeps the former places, and replaces the floor of an earlier restore in another cluster.
+func TestAfterRestorePlaces(t *testing.T) {
+	w, id := newWorld(), "b"
+	was := Floor{1, w.now + 5000, 7, "a:p"}
+	w.data[keys{"p"}.floor()] = was.String()
+	s := clustered{w, &id}
+	f, err := AfterRestore(t.Context(), s, "p", w.restored(0))
+	if err != nil || f.Since != was.Mark+1 || f.Places != "a:p b:p" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	w.now++
+	if again, err := AfterRestore(t.Context(), s, "p", w.restored(0)); err != nil || again != f {
+		t.Errorf("the second call returned %+v, %v", again, err)
+	}
+	if f, err := AfterRestore(t.Context(), astray{w}, "p", w.restored(0)); !errors.Is(err, errNever) {
+		t.Errorf("without a cluster: %+v, %v", f, err)
+	}
+	for i := range 2 * maxPlaces {
+		f.add(fmt.Sprint(i), fmt.Sprint(i))
+	}
+	if all := strings.Fields(f.Places); len(all) != maxPlaces || all[maxPlaces-1] != fmt.Sprint(2*maxPlaces-1) {
+		t.Errorf("%d places: %v", len(all), all)
 	}
 }
 
@@ -744,7 +831,7 @@ func TestAfterRestoreClock(t *testing.T) {
 	if _, err := AfterRestore(t.Context(), w, "p", w.restored(time.Second)); err == nil {
 		t.Error("a clock behind the marks is accepted")
 	}
-	w.now += 1001 // now the marks fit the clock
+	w.now++ // now the marks fit the clock
 	for offset, refused := range map[time.Duration]bool{
 		time.Second + 1: true, time.Second: false, 0: false, -time.Second: false, -time.Second - 1: true,
 	} {
@@ -811,6 +898,12 @@ func TestFloorDeleted(t *testing.T) {
 		},
 	} {
 		w := newWorld()
+		w.data = map[string]string{keys{"p"}.used(1): version}
+		w.fail = func(string) error { return errNever }
+		if err := w.owner(t, "a").Step(t.Context()); !errors.Is(err, errNever) || errors.Is(err, errContended) {
+			t.Errorf("the floor cannot be written: %v", err)
+		}
+		w = newWorld()
 		was := Floor{1, w.now + 1000, 7, founded.Places}
 		w.data[keys{"p"}.floor()] = was.String()
 		a, b := w.owner(t, "a"), w.owner(t, "b")
@@ -956,9 +1049,45 @@ func TestElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if want := "a:p " + Place(id, moved.Prefix); f.Places != want {
+			t.Errorf("another %s: the floor names %q, want %q", name, f.Places, want)
+		}
 		if c := step(t, moved); c.Resumed() || c.After() != f.Mark {
 			t.Errorf("another %s: resumed: %t; ids after %d, want %d", name, c.Resumed(), c.After(), f.Mark)
 		}
+	}
+}
+
+// An owner that notices that its store is now another cluster names both in the floor.
+func TestMovesWhileRunning(t *testing.T) {
+	w, id := newWorld(), "a"
+	clear(w.data)
+	s := &signing{dated: dated{world: w}}
+	a := w.owner(t, "a", func(c *Config) {
+		c.Store = struct {
+			Store
+			Clustered
+			Restorable
+		}{w, clustered{w, &id}, s}
+	})
+	c := step(t, a)
+	w.now += 1000
+	clear(w.data)
+	id, s.sign = "b", "another cluster"
+	if step(t, a) != c {
+		t.Error("the claim is lost")
+	}
+	if f, err := ReadFloor(t.Context(), w, "p"); f.Places != "a:p b:p" || f.Since != w.now+10_000 || err != nil {
+		t.Errorf("the floor is %+v, %v", f, err)
+	}
+	s.sign = "another"
+	a.Store = struct {
+		Store
+		Clustered
+		Restorable
+	}{w, astray{w}, s}
+	if err := a.Step(t.Context()); !errors.Is(err, errNever) {
+		t.Errorf("without a cluster: %v", err)
 	}
 }
 
@@ -981,6 +1110,12 @@ func TestRestoredElsewhere(t *testing.T) {
 			c.floor.Places != "a:p b:p" {
 			t.Errorf("ids after %d; floor %v", c.After(), c.floor)
 		}
+	}
+	was := Floor{w.now + 5000, w.now + 5000 + testHold, 7, "a:p b:p"} // of a recent restore
+	w.data[keys{"p"}.floor()] = was.String()
+	id = "c"
+	if c := step(t, w.owner(t, "b", in)); c.floor.Since != was.Mark+1 || c.floor.Places != "a:p b:p c:p" {
+		t.Errorf("floor %v after %v", c.floor, was)
 	}
 }
 
@@ -1199,7 +1334,7 @@ func TestForeign(t *testing.T) {
 	}
 	for key, text := range map[string]string{
 		k.number(1): "hello", k.number(2): "2" + good[1:], k.number(3): strings.Replace(good, "held", "lost", 1),
-		"p/n/1": good, k.floor(): "1 2 3", k.numbers() + "00000000000G": good,
+		"p/n/1": good, "p/used/1": version, k.floor(): "1 2 3", k.numbers() + "00000000000G": good,
 	} {
 		w := newWorld()
 		w.data[key] = text
