@@ -4,12 +4,17 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/idserver"
 )
 
 const (
@@ -196,5 +201,62 @@ func TestDrain(t *testing.T) {
 		if a := ask(path, ""); a.StatusCode != 200 || a.Header.Get("Connection") != "close" {
 			t.Errorf("%s: %s, Connection %q", path, a.Status, a.Header.Get("Connection"))
 		}
+	}
+}
+
+// Each refused request is counted, as a call or as a caller, and logged. What the node cannot do, and
+// what an id server counts itself, is not counted again.
+func TestRefusalsAreCounted(t *testing.T) {
+	const token = "Bearer " + tokenA
+	for _, tt := range []struct {
+		method, path, authorization, accept string
+
+		calls, callers uint64
+	}{
+		{method: "GET", path: "/v1/ids", authorization: token},
+		{method: "GET", path: "/v1/ids", authorization: "Bearer " + tokenB, callers: 1},
+		{method: "GET", path: "/v1/ids", callers: 1},
+		{method: "GET", path: "/nowhere", callers: 1},
+		{method: "GET", path: "/nowhere", authorization: token, callers: 1},
+		{method: "PUT", path: "/v1/ids", authorization: token, callers: 1},
+		{method: "GET", path: "/v1/info?n=1", authorization: token, callers: 1},
+		{method: "GET", path: "/readyz?generators=none", callers: 1},
+		{method: "GET", path: "/readyz"}, // 503
+		{method: "GET", path: "/v1/ids?n=abc", authorization: token, calls: 1},
+		{method: "GET", path: "/v1/ids?n=1&n=1&generator=flake", authorization: token, calls: 1},
+		{method: "GET", path: "/v1/ids?generator=none", authorization: token, calls: 1},
+		{method: "GET", path: "/v1/ids", authorization: token, accept: "image/png", calls: 1},
+		{method: "GET", path: "/v1/ids/none", authorization: token, calls: 1},
+		{method: "GET", path: "/v1/notional?from=9223372036854775807", authorization: token, calls: 1},
+		{method: "POST", path: "/take?generator=none", authorization: token, calls: 1},
+	} {
+		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
+			var log strings.Builder
+			snow, err := formats.KindOf("snowflake").Plan(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids, err := snow.Open(t.Context(), "", flake.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := New(Options{Access: Access{Token: tokenA}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+				Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: ids}}}})
+			s.Drain()
+			r := httptest.NewRequest(tt.method, "http://flake.example"+tt.path, nil)
+			r.Header.Set("Authorization", tt.authorization)
+			r.Header.Set("Accept", tt.accept)
+			s.ServeHTTP(httptest.NewRecorder(), r)
+			v := s.state(time.Now())
+			if v.CallsRefused != thousands(tt.calls) || v.CallersRefused != thousands(tt.callers) {
+				t.Errorf("%s calls and %s callers refused", v.CallsRefused, v.CallersRefused)
+			}
+			if n := strings.Count(log.String(), "\n"); n != int(tt.calls+tt.callers) {
+				t.Errorf("%d lines: %s", n, &log)
+			}
+			if strings.Contains(log.String(), tokenA) || strings.Contains(log.String(), tokenB) {
+				t.Errorf("a token is logged: %s", &log)
+			}
+		})
 	}
 }

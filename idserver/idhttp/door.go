@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/flake-go/flake/idserver"
 )
 
 // Access determines which requests are answered. It can change while the server runs.
@@ -38,6 +40,7 @@ type endpoint struct {
 	parameters []string
 	open       bool // it answers callers without the token, and when other endpoints are busy
 	takes      bool // it takes ids, which are then never returned again
+	calls      bool // a request is a call of an id server, which counts it
 	unchecked  bool // it accepts any parameters
 	serve      func(*Server, http.ResponseWriter, *http.Request, parameters) *problem
 }
@@ -54,17 +57,17 @@ var (
 const nowhere = "/"
 
 var endpoints = []endpoint{
-	{path: "/v1/ids", methods: takes, parameters: ofIDs, takes: true, serve: (*Server).ids},
-	{path: "/v1/leases", methods: takes, parameters: ofIDs, takes: true, serve: (*Server).leases},
-	{path: "/v1/ids/{id}", methods: reads, parameters: []string{"base", "generator"}, serve: (*Server).decompose},
-	{path: "/v1/notional", methods: reads, parameters: ofNotional, serve: (*Server).notional},
+	{path: "/v1/ids", methods: takes, parameters: ofIDs, takes: true, calls: true, serve: (*Server).ids},
+	{path: "/v1/leases", methods: takes, parameters: ofIDs, takes: true, calls: true, serve: (*Server).leases},
+	{path: "/v1/ids/{id}", methods: reads, parameters: []string{"base", "generator"}, calls: true, serve: (*Server).decompose},
+	{path: "/v1/notional", methods: reads, parameters: ofNotional, calls: true, serve: (*Server).notional},
 	{path: "/v1/info", methods: reads, serve: (*Server).info},
 	{path: "/healthz", methods: reads, open: true, serve: (*Server).healthz},
 	{path: "/readyz", methods: reads, parameters: []string{"generators"}, open: true, serve: (*Server).readyz},
 	{path: "/metrics", methods: reads, serve: (*Server).showMetrics},
 	{path: "/openapi.yaml", methods: reads, serve: (*Server).file},
 	{path: "/{$}", methods: reads, parameters: []string{"id", "base", "generator"}, serve: (*Server).page},
-	{path: "/take", methods: takes[1:], parameters: []string{"generator"}, takes: true, serve: (*Server).take},
+	{path: "/take", methods: takes[1:], parameters: []string{"generator"}, takes: true, calls: true, serve: (*Server).take},
 	{path: "/events", methods: takes[:1], serve: (*Server).events},
 	{path: "/assets/{name}", methods: reads, serve: (*Server).file},
 	{path: "/debug/pprof/{name...}", methods: takes[:1], unchecked: true, serve: (*Server).profile},
@@ -87,10 +90,11 @@ func (s *Server) routes() {
 	for i := range endpoints {
 		e := &endpoints[i]
 		s.mux.HandleFunc(e.path, func(w http.ResponseWriter, r *http.Request) {
-			fault := s.handle(e, w, r)
+			p, fault := s.handle(e, w, r)
 			if fault == nil {
 				return
 			}
+			s.note(e, r, p, fault)
 			switch fault.Status {
 			case http.StatusUnauthorized:
 				w.Header()["Www-Authenticate"] = challenges
@@ -106,9 +110,10 @@ func (s *Server) routes() {
 	}
 }
 
-// handle answers a request, or returns the problem to answer it with.
-func (s *Server) handle(e *endpoint, w http.ResponseWriter, r *http.Request) *problem {
-	fault := s.admit(e, r)
+// handle answers a request, or returns the problem to answer it with, and the parameters read until
+// then.
+func (s *Server) handle(e *endpoint, w http.ResponseWriter, r *http.Request) (p parameters, fault *problem) {
+	fault = s.admit(e, r)
 	var body []byte
 	if fault == nil {
 		body, fault = readBody(r)
@@ -117,21 +122,51 @@ func (s *Server) handle(e *endpoint, w http.ResponseWriter, r *http.Request) *pr
 		if r.ContentLength != 0 { // otherwise net/http would wait for the body
 			w.Header().Set("Connection", "close")
 		}
-		return fault
+		return nil, fault
 	}
 	if !mayAnswer(r) {
 		w.Header().Set("Connection", "close")
 		if !e.open {
-			return busy(time.Second, "too many requests are being answered")
+			return nil, busy(time.Second, "too many requests are being answered")
 		}
 	}
-	var p parameters
 	if !e.unchecked {
 		if p, fault = readParameters(r, body, e.parameters); fault != nil {
-			return fault
+			return p, fault
 		}
 	}
-	return e.serve(s, w, r, p)
+	return p, e.serve(s, w, r, p)
+}
+
+// note counts and logs a refused request: as a call, or else as a caller. The id server has counted
+// the calls that it refused itself.
+func (s *Server) note(e *endpoint, r *http.Request, p parameters, fault *problem) {
+	what := "HTTP call refused"
+	switch {
+	case fault.counted && fault.Status == http.StatusServiceUnavailable:
+		return // the node's trouble has log lines of its own
+	case fault.counted:
+	case e.calls && slices.Contains(invalid, fault.Status):
+		asked, unknown := s.asked(p)
+		if unknown != nil {
+			asked = s.Generators
+		}
+		asked[0].Server.Count(idserver.KindInvalid, idserver.ErrBadArgument)
+	default:
+		what = "HTTP caller refused"
+		s.refused.Add(1)
+	}
+	var from net.Addr
+	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+		from = c.RemoteAddr()
+	}
+	s.Log.Warn(what, "status", fault.Status, "endpoint", e.path, "address", from, "err", fault.Detail)
+}
+
+// invalid are the statuses of requests that are wrong in themselves.
+var invalid = []int{
+	http.StatusBadRequest, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge,
+	http.StatusUnsupportedMediaType,
 }
 
 // admit returns the reason why a request must not reach its endpoint, or nil.
@@ -144,7 +179,7 @@ func (s *Server) admit(e *endpoint, r *http.Request) *problem {
 		return failed(http.StatusMisdirectedRequest,
 			"the host is %s: must be a loopback name or address, unless the configuration has http.open = true",
 			quote(r.Host))
-	case a.Token != "" && !e.open && !metrics && !a.knows(r):
+	case !e.open && !a.trusts(r):
 		return failed(http.StatusUnauthorized,
 			"the token is missing or wrong: send Authorization: Bearer TOKEN, or the token as the password of any user")
 	case e.methods != nil && !slices.Contains(e.methods, r.Method):
@@ -180,6 +215,9 @@ func crossSite(r *http.Request) bool {
 	_, withToken := bearer(r) // a page cannot make a browser send the Bearer scheme
 	return r.Method == http.MethodGet && !withToken && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
+
+// trusts reports whether a request has the token, or needs none.
+func (a *Access) trusts(r *http.Request) bool { return a.Token == "" || ofMetrics(r) || a.knows(r) }
 
 // knows reports whether a request contains the token. How long it takes does not depend on how
 // much of the token is right.

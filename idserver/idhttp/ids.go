@@ -118,7 +118,9 @@ func (s *Server) decompose(w http.ResponseWriter, r *http.Request, p parameters)
 				allowed += "; with base=62, it is one"
 			}
 		}
-		return badParameter("id", value, allowed)
+		fault := badParameter("id", value, allowed)
+		fault.counted = true
+		return fault
 	}
 	parts := inspect.PartsOf(g.format(), id)
 	parts.Generator = g.Name
@@ -262,7 +264,7 @@ func refused(g *Generator, err error) *problem {
 	detail := fmt.Sprintf("%s: %v", g.Name, err)
 	if errors.Is(err, idserver.ErrBadArgument) {
 		p := badParameter("", "", "")
-		p.Detail = detail
+		p.Detail, p.counted = detail, true
 		return p
 	}
 	return noIDs(err, detail, g.wait())
@@ -271,7 +273,7 @@ func refused(g *Generator, err error) *problem {
 // noIDs returns the problem for a generator that cannot return ids now.
 func noIDs(err error, detail string, retry time.Duration) *problem {
 	p := busy(retry, "%s", detail)
-	p.Type, p.Title, p.Reason = document+"no-ids", "No ids for now", idserver.Reason(err)
+	p.Type, p.Title, p.Reason, p.counted = document+"no-ids", "No ids for now", idserver.Reason(err), true
 	return p
 }
 

@@ -199,7 +199,8 @@ type problem struct {
 	Allowed   string `json:"allowed,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 
-	retry time.Duration // when to try again; 0 if the problem does not pass by itself
+	retry   time.Duration // when to try again; 0 if the problem does not pass by itself
+	counted bool          // an id server has counted it, or it answers /readyz
 }
 
 // document begins the links to problems that have a type of their own.

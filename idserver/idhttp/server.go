@@ -40,9 +40,9 @@ import (
 // The limits on requests over HTTP.
 const (
 	// MaxConnections bounds the connections on which a request is being answered. A request
-	// counts once it has arrived and is allowed. MaxConnectionsPerHost bounds those of one host,
-	// except loopback. Beyond these limits, a request is answered with 503, unless it is for
-	// /healthz or /readyz.
+	// counts once it has arrived and is allowed, but not without a required token.
+	// MaxConnectionsPerHost bounds those of one host, except loopback. Beyond these limits, a
+	// request is answered with 503, unless it is for /healthz or /readyz.
 	MaxConnections        = 512
 	MaxConnectionsPerHost = 256
 
@@ -113,6 +113,7 @@ type Server struct {
 	metrics *metrics
 	streams chan struct{} // one element per page that follows events
 	samples samples
+	refused atomic.Uint64 // requests that did not become calls
 	peers   peerRates
 	steps   stepCounts
 	took    latency.Histogram // of requests under /v1/

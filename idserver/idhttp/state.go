@@ -126,7 +126,7 @@ func (s *Server) state(now time.Time) *state {
 	t := s.Node.Traffic()
 	v.Received, v.Sent = size(t.Received), size(t.Sent)
 	errors := ratesOf(all, func(one *sample) uint64 { return one.errors })
-	v.Errors, v.CallsRefused, v.CallersRefused = errors.chart("Errors"), thousands(refusals), thousands(t.refused())
+	v.Errors, v.CallsRefused, v.CallersRefused = errors.chart("Errors"), thousands(refusals), thousands(t.refused()+s.refused.Load())
 	v.Latencies = lastMinute(all)
 	v.Recent = s.Recent.state()
 	peers := s.peers.update(now, s.Node.Peers)
