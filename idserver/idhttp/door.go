@@ -124,7 +124,9 @@ func (s *Server) handle(e *endpoint, w http.ResponseWriter, r *http.Request) (p 
 		}
 		return nil, fault
 	}
-	if !mayAnswer(r) {
+	// A request without the token does not count, because strangers could fill the limits with requests
+	// whose answers they do not read.
+	if e.open && !s.access.Load().trusts(r) || !mayAnswer(r) {
 		w.Header().Set("Connection", "close")
 		if !e.open {
 			return nil, busy(time.Second, "too many requests are being answered")

@@ -333,6 +333,41 @@ func testCrowded(t *testing.T) {
 	}
 }
 
+// Callers without the required token do not keep out those that have it, even if they send many
+// requests for the health of the node, and do not read the answers.
+func TestCrowdedByStrangers(t *testing.T) { synctest.Test(t, testCrowdedByStrangers) }
+
+func testCrowdedByStrangers(t *testing.T) {
+	s, l, client := server(t, Options{Access: Access{Token: tokenA}}, isReady)
+	defer s.Stop(t.Context())
+	for range MaxConnections {
+		c, _ := l.dial(t.Context(), "", "")
+		defer c.Close()
+		io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") // the answer is not read
+	}
+	synctest.Wait()
+	r, err := http.NewRequest(http.MethodGet, "http://localhost/v1/ids", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+tokenA)
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Error(answer.Status)
+	}
+	if answer, err = client.Get("http://localhost/healthz"); err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK || !answer.Close {
+		t.Errorf("%s, connection closed: %t", answer.Status, answer.Close)
+	}
+}
+
 // No ids are taken for a caller that hangs up before its turn.
 func TestHungUp(t *testing.T) { synctest.Test(t, testHungUp) }
 
