@@ -187,13 +187,17 @@ func (b *browser) await(expression string) {
 	}
 }
 
-// complaints returns the page's errors in the console, including violations of its policy.
+// complaints returns the page's errors in the console, including violations of its policy. Chromium's own
+// pages complain too, for example that there is no network.
 func (b *browser) complaints() []string {
 	b.t.Helper()
 	var lines []struct{ Level, Message string }
 	b.do("POST", "/se/log", map[string]string{"type": "browser"}, &lines)
 	var all []string
 	for _, l := range lines {
+		if strings.HasPrefix(l.Message, "chrome://") {
+			continue
+		}
 		all = append(all, fmt.Sprintf("%s: %s", l.Level, l.Message))
 	}
 	return all

@@ -609,8 +609,10 @@ functions(Call, N) ->
         Mac <- [binary_to_list(<<Address:48>>)]],
     {ok, 0} = Call(flake_util, get_if_hw_int, ["lo"]),
     {error, if_not_found} = Call(flake_util, get_if_hw_int, [undefined]),
-    If = Call(flake_util, get_default_if, []),
-    {ok, _} = Call(flake_util, get_if_hw_int, [If]),
+    case Call(flake_util, get_default_if, []) of
+        undefined -> no_interface_has_a_mac_address;
+        If -> {ok, _} = Call(flake_util, get_if_hw_int, [If])
+    end,
     {error, if_not_found} = Call(flake_util, get_if_hw_int, ["no such interface"]),
     2592000000 = Call(flake, get_config_value, [allowable_downtime, x]),
     x = Call(flake, get_config_value, [no_such_key, x]),

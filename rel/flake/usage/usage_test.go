@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/internal/testenv"
 )
 
 // table has one of everything.
@@ -63,6 +65,7 @@ func TestHelp(t *testing.T) {
 
 // bash offers these completions for the last word.
 func TestBash(t *testing.T) {
+	testenv.Need(t, "bash")
 	script := filepath.Join(t.TempDir(), "flake.bash")
 	if err := os.WriteFile(script, []byte(bash(table())), 0o600); err != nil {
 		t.Fatal(err)
