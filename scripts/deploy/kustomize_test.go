@@ -128,6 +128,7 @@ func TestVersion(t *testing.T) {
 		"../../rel/kubernetes/base/kustomization.yaml": `newTag: (.*)`,
 		"../../rel/helm/flake/Chart.yaml":              `(?m)^appVersion: (.*)$`,
 		"../../docs/kubernetes.md":                     `\?ref=v(.*)`,
+		"../../start.sh":                               `ghcr.io/flake-go/flake:(.*)`,
 		"../../docs/containers.md":                     `ghcr.io/flake-go/flake:(.*)`,
 	} {
 		if got := versionIn(t, file, pattern); got != released {
