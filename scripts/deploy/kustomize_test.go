@@ -121,7 +121,7 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// The manifests, the chart and the manual name the version of the release.
+// The manifests, the chart, the manual and the READMEs name the version of the release.
 func TestVersion(t *testing.T) {
 	released := versionIn(t, "../../clients/elixir/mix.exs", `@version "(.*)"`)
 	for file, pattern := range map[string]string{
@@ -129,6 +129,8 @@ func TestVersion(t *testing.T) {
 		"../../rel/helm/flake/Chart.yaml":              `(?m)^appVersion: (.*)$`,
 		"../../docs/kubernetes.md":                     `\?ref=v(.*)`,
 		"../../start.sh":                               `ghcr.io/flake-go/flake:(.*)`,
+		"../../clients/erlang/README.md":               `\{flake_client, "~> (.*)"`,
+		"../../clients/elixir/README.md":               `\{:flake_client_elixir, "~> (.*)"`,
 		"../../docs/containers.md":                     `ghcr.io/flake-go/flake:(.*)`,
 	} {
 		if got := versionIn(t, file, pattern); got != released {
