@@ -33,7 +33,9 @@ type Marks struct {
 	linger  int                    // beats without ids after which marks no longer move; 0 means they always move
 	quiet   int                    // beats since the last id; guarded by saving
 
-	alone    bool // whether the file belongs to one generator, which closes it
+	alone    bool      // whether the file belongs to one generator, which closes it
+	isNew    bool      // whether the file had no marks when it was opened
+	begun    sync.Once // logs that
 	attempts *attempt.Attempts
 	sleep    tick.Sleeper // for generators opened on the file
 
@@ -77,6 +79,7 @@ func OpenMarksOn(disk mark.Disk, sleep tick.Sleeper, path string, log *slog.Logg
 	m := &Marks{
 		file: file, log: log, sleep: sleep, saved: saved, latest: latest(saved),
 		workers: map[string]mark.Worker{}, names: map[string]bool{}, linger: linger, quiet: linger,
+		isNew: len(saved.Marks) == 0,
 	}
 	maps.Copy(m.workers, saved.Workers)
 	m.attempts = attempt.New(Patience, "the disk", m.report)

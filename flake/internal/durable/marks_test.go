@@ -450,3 +450,36 @@ func TestWhereAMarkIs(t *testing.T) {
 		t.Errorf("the mark is at %q", d.at)
 	}
 }
+
+// That a file is new is a warning, once for all generators. A generator that an old file lacks is none.
+func TestNewFileIsLoggedOnce(t *testing.T) {
+	b := newBench(t)
+	start := func(names ...string) {
+		t.Helper()
+		o := b.options()
+		m, err := OpenMarksOn(mark.OS{}, b.sleep, b.path, o.Logger, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Marks = m
+		for _, name := range names {
+			if _, err := OpenOn(t.Context(), name, b.ids(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start("flake", "orders", "events")
+	if logged := b.logged(); strings.Count(logged, "\n") != 1 || strings.Count(logged, "WARN") != 1 {
+		t.Errorf("a new file: %s", logged)
+	}
+	b.log.Reset()
+	b.clock.Add(window + 1) // otherwise a generator might wait, and say so
+	start("flake", "orders", "events", "users")
+	if logged := b.logged(); strings.Count(logged, "\n") != 1 || strings.Count(logged, "INFO") != 1 ||
+		!strings.Contains(logged, "file="+b.path+" generator=users\n") {
+		t.Errorf("a generator new to an old file: %s", logged)
+	}
+}
