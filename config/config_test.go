@@ -395,3 +395,20 @@ func TestIgnored(t *testing.T) {
 		}
 	}
 }
+
+// The nearest key has something in common with the unknown one, and most of it if it is in another table.
+func TestNearestKey(t *testing.T) {
+	for src, want := range map[string]string{
+		"x = 1": "", "[http]\nx = 1": "", "[http]\nhost = 1": "", "[node]\nport = 1": "", "[flake]\nnode = 1": "",
+		"[node]\nnam = 1": "node.name", "[node]\nwoker_id = 1": "flake.worker_id", "[http]\nca = 1": "node.tls.ca",
+		"[htpt]\nx = 1": "http",
+	} {
+		_, err := Load(write(t, src))
+		if err == nil {
+			t.Fatalf("%s is accepted", src)
+		}
+		if _, got, _ := strings.Cut(err.Error(), "the nearest known is "); got != want {
+			t.Errorf("%s: the nearest known is %q, want %q", src, got, want)
+		}
+	}
+}

@@ -263,7 +263,13 @@ func unknown(key string, v any, settings []setting) *Error {
 			}
 		}
 	}
-	far := func(own, name string) int { return min(Distance(key, name), Distance(own, base(name))) }
+	far := func(own, name string) int {
+		n := Distance(own, base(name))
+		if key != own && strings.TrimSuffix(name, base(name)) != strings.TrimSuffix(key, own) {
+			n++ // a key of another table is meant less often
+		}
+		return min(n, Distance(key, name))
+	}
 	return &Error{Key: key, Want: "unknown" + Nearest(", the nearest known is ", base(key), names, far)}
 }
 
@@ -271,9 +277,10 @@ func unknown(key string, v any, settings []setting) *Error {
 func base(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
 // Nearest returns before, followed by the name that is nearest to word. It returns "" if every
-// name differs from word by more than half of word's length, and by more than two bytes.
+// name differs from word by more than half of word's length and by more than two bytes, or by as much
+// as another word.
 func Nearest(before, word string, names []string, far func(word, name string) int) (nearest string) {
-	most := max(2, len(word)/2)
+	most := min(max(2, len(word)/2), len(word)-1)
 	for _, name := range names {
 		if n := far(word, name); n <= most {
 			nearest, most = before+name, n-1

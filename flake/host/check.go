@@ -197,7 +197,8 @@ func (r *rehearsal[G]) note(code Code, generator, format string, args ...any) {
 }
 
 func (r *rehearsal[G]) wrong(code Code, generator string, err error) {
-	r.Findings = append(r.Findings, Finding{code, true, generator, strings.TrimPrefix(err.Error(), "flake: ")})
+	text := strings.Replace(strings.TrimPrefix(err.Error(), "flake: "), " ("+string(code)+")", "", 1)
+	r.Findings = append(r.Findings, Finding{code, true, generator, text})
 }
 
 func (r *rehearsal[G]) refuse(code Code, generator string, err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/flake-go/flake/flake/internal/tick"
@@ -117,7 +118,7 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 		failed = err
 		texts, getErr := o.get(ctx, c.key, floorKey)
 		if getErr != nil {
-			return errors.Join(err, getErr)
+			return both(err, getErr)
 		}
 		f, err := o.floorIn(texts[1])
 		if err != nil {
@@ -228,7 +229,7 @@ func (o *Owner) release(ctx context.Context, c *Claim) error {
 		texts, err := o.get(ctx, c.key, floorKey)
 		switch {
 		case err != nil:
-			return errors.Join(failed, err)
+			return both(failed, err)
 		case texts[0] == want.String():
 			return nil
 		}
@@ -249,4 +250,19 @@ func (o *Owner) release(ctx context.Context, c *Claim) error {
 		failed = err
 	}
 	return notWritten(c.Number(), failed)
+}
+
+// both joins the errors of a write and of the read after it, or returns the first if its text contains
+// all lines of the second: often the store fails both for the same reasons.
+func both(err, next error) error {
+	if err != nil {
+		lines := strings.Split(err.Error(), "\n")
+		for line := range strings.SplitSeq(next.Error(), "\n") {
+			if !slices.Contains(lines, line) {
+				return errors.Join(err, next)
+			}
+		}
+		return err
+	}
+	return next
 }

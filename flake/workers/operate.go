@@ -223,7 +223,7 @@ func (t table) write(ctx context.Context, s Store, f Floor) error {
 		texts, err := s.Get(ctx, key)
 		switch {
 		case err != nil:
-			return errors.Join(failed, err)
+			return both(failed, err)
 		case texts[0] == f.String():
 			return nil
 		case texts[0] != t.floor.String():

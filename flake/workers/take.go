@@ -253,7 +253,7 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 		texts, getErr := o.get(ctx, c.key, t.keys.floor())
 		switch {
 		case getErr != nil:
-			return false, errors.Join(err, getErr)
+			return false, both(err, getErr)
 		case texts[1] != have[t.keys.floor()] && texts[1] != write[t.keys.floor()]: // claim again, above the new floor
 			return false, errContended
 		case texts[0] == c.entry.text:

@@ -79,11 +79,17 @@ func (g *Generator) trouble() (detail string, err error) {
 		detail = fmt.Sprintf("the clock is %v behind", g.Server.IDs.Behind())
 	case errors.Is(err, flake.ErrTimestampNotSaved):
 		saved, _ := g.Server.IDs.LastSaved()
-		detail = fmt.Sprintf("the time was last saved at %s: %v", saved.UTC().Format(time.RFC3339), err)
+		detail = fmt.Sprintf("the time was last saved at %s: %s", saved.UTC().Format(time.RFC3339), textOf(err))
 	default:
-		detail = err.Error()
+		detail = textOf(err)
 	}
 	return detail, err
+}
+
+// textOf returns the text of a generator's error without the library's prefix, flake, which would look
+// like the generator's name.
+func textOf(err error) string {
+	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "flake: "), ": flake: ", ": ")
 }
 
 // trouble is a reason why some generators cannot return ids, in the form that the page shows.

@@ -261,7 +261,7 @@ func (q *question) take(r *http.Request, kind idserver.Kind, n int) ([]formats.R
 
 // refused returns the problem for a request that the generator refused.
 func refused(g *Generator, err error) *problem {
-	detail := fmt.Sprintf("%s: %v", g.Name, err)
+	detail := g.Name + ": " + textOf(err)
 	if errors.Is(err, idserver.ErrBadArgument) {
 		p := badParameter("", "", "")
 		p.Detail, p.counted = detail, true

@@ -198,9 +198,10 @@ func (k *Marker) wait(ctx context.Context, last uint64) (now uint64, err error) 
 		}
 		behind := last - now
 		if behind > window {
+			left := tick.Milliseconds(behind-window).Truncate(time.Second) + time.Second
 			return now, fmt.Errorf("%w: ids may have been made up to %s by %s, and the clock says %s; "+
-				"correct the clock, or start again in %d ms; %s",
-				tick.ErrClockBackwards, show(last), k.at, show(now), behind-window, elsewhere)
+				"correct the clock, or start again in %v; %s",
+				tick.ErrClockBackwards, show(last), k.at, show(now), left, elsewhere)
 		}
 		if !logged {
 			k.log.Info("waiting until the clock has passed the last run's timestamp", "wait", tick.Milliseconds(behind+1))

@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,8 +96,10 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 	}
 	if cfg, err = config.Load(file, overrides...); err != nil {
 		if file != *f.File {
-			err = fmt.Errorf("%w; this file is read because -config, -name and -url are not set: "+
-				"run flake as root or in group flake", err)
+			err = fmt.Errorf("%w; this file is read because -config, -name and -url are not set", err)
+			if errors.Is(err, fs.ErrPermission) {
+				err = fmt.Errorf("%w: run flake as root or in group flake", err)
+			}
 		}
 		return cfg, UsageError(err)
 	}

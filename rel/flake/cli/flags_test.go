@@ -40,6 +40,22 @@ func TestInstalled(t *testing.T) {
 	}
 }
 
+// If the installed configuration is wrong, the error says why it is read, but gives the remedy for another
+// error only for that error.
+func TestInstalledIsWrong(t *testing.T) {
+	installed := filepath.Join(t.TempDir(), "sys.toml")
+	if err := os.WriteFile(installed, []byte("[http]\nx = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := NewFlags()
+	f.Identify(installed)
+	_, err := f.Load()
+	if err == nil || !strings.Contains(err.Error(), "http.x") || !strings.Contains(err.Error(), "-config") ||
+		strings.Contains(err.Error(), "root") {
+		t.Error(err)
+	}
+}
+
 // If the directory of the mark cannot be created, the error names the key to set.
 func TestCreateDir(t *testing.T) {
 	dir := t.TempDir()

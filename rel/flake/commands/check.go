@@ -65,7 +65,7 @@ func textOfCheck(r host.Report) string {
 	fmt.Fprintf(&text, "%s, at %s\n", escape.Text(r.File), output.Seconds(r.Clock))
 	if len(r.Generators) > 0 {
 		fmt.Fprintln(&text)
-		printGenerators(&text, r.Generators)
+		printGenerators(&text, r)
 	}
 	if n := r.Number; n != nil {
 		fmt.Fprintf(&text, "\netcd, cluster %s, prefix %s\n",
@@ -87,6 +87,7 @@ func textOfCheck(r host.Report) string {
 		}
 	}
 	fmt.Fprintf(&text, "\nstarting now: %s\n", showStart(r))
+	said := make(map[host.Code]bool)
 	for _, f := range r.Findings {
 		kind := "note"
 		if f.Wrong {
@@ -95,6 +96,10 @@ func textOfCheck(r host.Report) string {
 		if f.Generator != "" {
 			kind += ", generator " + f.Generator
 		}
+		if said[f.Code] && f.Code != host.CodeGenerator { // of other generators, which have the same cause
+			f.Text = "as above"
+		}
+		said[f.Code] = true
 		fmt.Fprintf(&text, "%s: %s: %s\n", kind, f.Code, f.Text)
 	}
 	return text.String()
@@ -119,16 +124,20 @@ func markTime(milli uint64) string {
 	return output.Seconds(milli)
 }
 
-func printGenerators(w io.Writer, all []host.GeneratorReport) {
+func printGenerators(w io.Writer, r host.Report) {
+	known := r.Start == host.StartsAtOnce || r.Start == host.StartWaits && r.Wait > 0
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "generator\tmark\tlatest of any run\tbounded by\tstartup waits for")
-	for _, g := range all {
-		bound, wait := "the file", milliseconds(g.Wait).String()
+	for _, g := range r.Generators {
+		bound, wait := "the file", "-"
+		if g.Numbered {
+			bound = "the file, and etcd"
+		}
 		switch {
 		case !g.Configured:
 			bound, wait = "-", "- (not configured)"
-		case g.Numbered:
-			bound = "the file, and etcd"
+		case known:
+			wait = milliseconds(g.Wait).String()
 		}
 		name := escape.Text(cmp.Or(g.Name, "flake"))
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", name, markTime(g.Mark), markTime(g.Latest), bound, wait)

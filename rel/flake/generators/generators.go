@@ -161,10 +161,16 @@ func (g numbered) held() error {
 	claim, _ := g.owner.Claim()
 	left := time.Until(time.UnixMilli(int64(claim.Milli()))).Round(time.Second)
 	if _, err := g.owner.State(); err != nil && left < g.owner.Hold/2 {
-		return fmt.Errorf("ids run out in %v unless etcd answers: %w", max(left, 0), err)
+		return endsSoon{fmt.Errorf("ids run out in %v unless etcd answers: %w", max(left, 0), err)}
 	}
 	return nil
 }
+
+// endsSoon is the error of a mark that etcd no longer moves, whatever the reason.
+type endsSoon struct{ error }
+
+func (e endsSoon) Unwrap() error      { return e.error }
+func (endsSoon) Is(target error) bool { return target == flake.ErrTimestampNotSaved }
 
 func (g numbered) origin() idserver.Origin {
 	claim, _ := g.owner.Claim()

@@ -149,7 +149,8 @@ func TestEtcdReady(t *testing.T) {
 	if err := o.Step(ctx); err == nil {
 		t.Fatal("the mark was moved without etcd")
 	}
-	if err := n.held(); err == nil || !strings.Contains(err.Error(), " unless etcd answers: ") {
+	if err := n.held(); !errors.Is(err, flake.ErrTimestampNotSaved) ||
+		!strings.Contains(err.Error(), " unless etcd answers: ") || strings.Count(err.Error(), "etcd at ") != 1 {
 		t.Error(err)
 	}
 	claim, _ := o.Claim()
