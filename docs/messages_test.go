@@ -35,6 +35,7 @@ func TestMessages(t *testing.T) {
 var foreign = []string{
 	"address already in use", "bind: permission denied", "permission denied", "no such file or directory",
 	"certificate signed by unknown authority", "failed to verify certificate", "{nodedown, Node}",
+	"connect: connection refused", "Couldn't connect to server",
 }
 
 // matches reports whether text contains row, in which "..." stands for anything.
