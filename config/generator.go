@@ -85,6 +85,8 @@ func (o *option) allowed() (ok bool, must string) {
 		must = mustBeBool
 	case o.Type == formats.Time:
 		must = "must be a time since 1970 that ends in Z or an offset, as in 2020-01-01T00:00:00Z"
+	case isSet && o.Reserved(n):
+		ok, must = false, notByHand
 	case o.Type == formats.MAC:
 		must = mustBeMAC
 	default:

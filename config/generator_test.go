@@ -36,6 +36,9 @@ func TestLoadGenerator(t *testing.T) {
 			`-id "1": not a key of format sno, only of ` + formats.WithKey("id") + "; use partition instead"},
 		{[]Flag{{"-format", "format", "flake"}, {"-worker-id", "worker_id", "7"}}, true,
 			`-worker-id "7": must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random"`},
+		{[]Flag{{"-format", "format", "ulid"}, {"-worker-id", "worker_id", "01:00:00:00:01:02"}}, true,
+			`-worker-id "01:00:00:00:01:02": is a worker that etcd assigns, so another node may get it: ` +
+				`set another, as in "02:00:00:00:00:01", or "random"`},
 		{[]Flag{{"-format", "format", "cuid"}}, false, `-format "cuid": must be one of "` +
 			strings.Join(formats.Names(), `", "`) + `"`},
 		{nil, false, `-format "": must be one of "` + strings.Join(formats.Names(), `", "`) + `"`},

@@ -31,7 +31,9 @@ const (
 	mustBePEM    = "must be the path of a PEM file"
 	mustBeCookie = "must be 1 to 255 printable characters of Latin-1"
 	mustBeMAC    = `must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random" or "etcd"`
-	onlyOne      = "%s is set too: set only one of the two"
+	notByHand    = `is a worker that etcd assigns, so another node may get it: set another, as in "02:00:00:00:00:01", ` +
+		`or "random" or "etcd"`
+	onlyOne = "%s is set too: set only one of the two"
 )
 
 // setting is a key: its value, and which values are allowed.

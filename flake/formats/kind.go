@@ -106,6 +106,12 @@ func (k *Key) Most(o Options) int64 {
 	return k.To
 }
 
+// Reserved reports whether v is a worker that [Kind.Numbered] makes of a number. No one may set
+// such a worker by hand, because a store may assign the number.
+func (k *Key) Reserved(v int64) bool {
+	return k.Type == MAC && flake.Worker(v) == flake.NumberWorker(uint64(v))
+}
+
 // Type is the type of an option's value.
 type Type int
 

@@ -98,10 +98,10 @@ func TestCheckConfigFaults(t *testing.T) {
 				"one of them another id\n"},
 		"a number that etcd has too": {"[flake]\nworker_id = 'etcd'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints " +
 			"= ['a:1']\nnumbers = 8\n" +
-			"[[generator]]\nname = 'a'\nformat = 'flake'\nworker_id = '01:00:00:00:00:08'\n[[generator]]\nname = 'b'\nformat " +
-			"= 'flake'\nworker_id = '01:00:00:00:00:07'",
-			"flake: generator b: worker_id 01:00:00:00:00:07: generator flake may get it from etcd, and both would hand out " +
-				"the same ids; give one of them another worker_id\n"},
+			"[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'etcd'\n[[generator]]\nname = 'b'\nformat " +
+			"= 'sno'\npartition = 7",
+			"flake: generator b: partition 7 of format sno with sequence numbers 0 to 65535: generator a may get it from etcd, and both would hand out " +
+				"the same ids; give one of them another partition\n"},
 		"numbers, one of them taken": {"[flake]\nworker_id = 'random'\ntimestamp_path = " +
 			"'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\n" +
 			"[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 3\nsequence_max = 99\n[[generator]]\nname = 'b'\nformat " +
