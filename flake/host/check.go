@@ -45,7 +45,8 @@ const (
 	CodeNoneFree   Code = "none_free"
 	CodeElsewhere  Code = "elsewhere" // the number in the file belongs to another cluster or prefix
 	CodeTimeout    Code = "start_timeout"
-	CodeNotClaimed Code = "not_claimed" // the number cannot be claimed, for any other reason
+	CodeNotClaimed Code = "not_claimed"    // the number cannot be claimed, for any other reason
+	CodeByHand     Code = "number_by_hand" // a number set by hand is in the store
 
 	// These codes mean that the node starts, but ids may repeat. After CodeRestored they do not.
 	CodeForgotten Code = "store_behind" // the store has forgotten what this node wrote
@@ -302,6 +303,12 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 	})
 	random := !c.Resumed() && !own && s.numbers.First < s.numbers.Last
 	r.Number.Claim = &ClaimReport{c.Number(), c.Resumed(), random, c.After()}
+	if s.fits == nil {
+		return
+	}
+	if err := s.fits(c.Number(), r.entries); err != nil {
+		r.refuse(CodeByHand, "", err)
+	}
 }
 
 // judge returns the time until which claims will fail, or 0 if it is unknown, and the code for

@@ -115,6 +115,9 @@ func (s *scene) start() (n node, err error) {
 		if err := n.owner.Step(s.t.Context()); err != nil {
 			return n, err
 		}
+		if err := n.compare(s.t.Context()); err != nil {
+			return n, err
+		}
 	}
 	for _, name := range s.names {
 		if _, err := n.Add(s.t.Context(), name, n.numbers != nil && !s.plain,
@@ -172,6 +175,14 @@ func (s *scene) other(change func(c *workers.Config)) {
 }
 
 func (s *scene) pass(d time.Duration) { s.now += uint64(d / time.Millisecond) }
+
+// alone returns an error if the store has a number other than the given one.
+func alone(number uint64, all []workers.Entry) error {
+	if len(all) != 1 || all[0].Number != number {
+		return errAny
+	}
+	return nil
+}
 
 // A check reports what a start then does.
 func TestCheckIsTheStart(t *testing.T) {
@@ -253,6 +264,10 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartWaits, uint64((hold+workers.DefaultMargin(hold))/time.Millisecond) + 1, []Code{CodeRestored}, nil},
 		"a key that was deleted": {1, func(s *scene) { s.killed(); delete(s.data, "p/n/000000000000") },
 			StartRefuses, 0, []Code{CodeForgotten, CodeNoneFree}, workers.ErrNoneFree},
+		"another has a number set by hand": {9, func(s *scene) { s.other(nil); s.config.Fits = alone },
+			StartRefuses, 0, []Code{CodeNoFile, CodeByHand}, errAny},
+		"only it has a number": {9, func(s *scene) { s.stopped(); s.pass(time.Minute); s.config.Fits = alone },
+			StartsAtOnce, 0, nil, nil},
 		"none free": {1, func(s *scene) { s.other(nil) },
 			StartRefuses, 0, []Code{CodeNoFile, CodeNoneFree}, workers.ErrNoneFree},
 		"none free, and it waits": {1, func(s *scene) { s.other(nil); s.config.Numbers.Wait = true },

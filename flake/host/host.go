@@ -42,7 +42,8 @@ import (
 
 const (
 	closeTimeout = 5 * time.Second // limits Close's wait for the store to take back the number
-	retryAfter   = time.Second     // the pause before Follow retries a failed Move
+	readTimeout  = 5 * time.Second // limits one attempt of Claim to read the store
+	retryAfter   = time.Second     // the pause before Follow retries a failed Move, and Claim a failed read
 )
 
 // ErrMoving means that a generator has lost its number and does not have a new one yet.
@@ -54,6 +55,10 @@ type Config struct {
 	Path  string        // path of the file of marks
 	Log   *slog.Logger  // nil discards all records
 	Clock func() uint64 // clock of the generators; nil means flake.SystemClock
+
+	// Fits, if not nil, compares the generators with the numbers in the store, once the node has
+	// claimed a number at startup. An error keeps the node from starting.
+	Fits func(number uint64, all []workers.Entry) error
 
 	// Numbers configures the number from a store; nil means that the node needs none. The
 	// fields above replace its Clock and Log, and the file replaces a nil Memory.
@@ -68,7 +73,8 @@ type Opener[G io.Closer] func(ctx context.Context, name string, number uint64, b
 type Generators[G io.Closer] struct {
 	marks   *durable.Marks
 	numbers *workers.Config // nil if the node needs no number
-	owner   *workers.Owner  // nil before Claim
+	fits    func(number uint64, all []workers.Entry) error
+	owner   *workers.Owner // nil before Claim
 	clock   func() uint64
 	sleep   tick.Sleeper
 	log     *slog.Logger
@@ -89,10 +95,31 @@ func Open[G io.Closer](c Config) (*Generators[G], error) {
 	return newGenerators[G](marks, tick.Sleep, c), nil
 }
 
-// Claim claims a number and keeps it. It waits and fails like workers.Open.
+// Claim claims a number and keeps it. It waits and fails like workers.Open. Then it calls
+// Config.Fits.
 func (s *Generators[G]) Claim(ctx context.Context) (err error) {
-	s.owner, err = workers.Open(ctx, *s.numbers)
-	return err
+	if s.owner, err = workers.Open(ctx, *s.numbers); err != nil {
+		return err
+	}
+	return s.compare(ctx)
+}
+
+// compare reads the store, and calls Config.Fits.
+func (s *Generators[G]) compare(ctx context.Context) error {
+	for s.fits != nil {
+		reading, cancel := context.WithTimeout(ctx, readTimeout)
+		all, err := workers.List(reading, s.numbers.Store, s.numbers.Prefix)
+		cancel()
+		switch claim, _ := s.owner.Claim(); {
+		case err == nil:
+			return s.fits(claim.Number(), all)
+		case errors.Is(err, workers.ErrRefused):
+			return err
+		case s.sleep(ctx, retryAfter) != nil:
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+	return nil
 }
 
 // OpenOn is like [Open], but on a simulated machine. The caller must call Move and the owner's
@@ -110,7 +137,7 @@ func OpenOn[G io.Closer](disk mark.Disk, sleep tick.Sleeper, linger int, c Confi
 }
 
 func newGenerators[G io.Closer](marks *durable.Marks, sleep tick.Sleeper, c Config) *Generators[G] {
-	s := &Generators[G]{marks: marks, clock: c.Clock, sleep: sleep, log: c.Log}
+	s := &Generators[G]{marks: marks, fits: c.Fits, clock: c.Clock, sleep: sleep, log: c.Log}
 	s.open, s.stop = context.WithCancel(context.Background())
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

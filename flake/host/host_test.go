@@ -502,6 +502,34 @@ func TestMoveWaits(t *testing.T) {
 	}
 }
 
+// Once it has a number, a start waits for the store, unless the store refuses.
+func TestCompareWaits(t *testing.T) {
+	w := newWorld()
+	n := w.start(t, filepath.Join(t.TempDir(), "marks"), 2)
+	claim, _ := n.Owner().Claim()
+	n.fits = func(number uint64, all []workers.Entry) error {
+		if number != claim.Number() || len(all) != 1 || all[0].Number != number {
+			t.Errorf("the number is %d, the store has %+v", number, all)
+		}
+		return errAny
+	}
+	w.down = errors.New("down")
+	w.sleeps = func(context.Context) { w.down = nil }
+	if err := n.compare(t.Context()); err != errAny {
+		t.Error(err)
+	}
+	w.down, w.sleeps = workers.ErrRefused, nil
+	if err := n.compare(t.Context()); !errors.Is(err, workers.ErrRefused) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	late := errors.New("late")
+	w.down, w.sleeps = errors.New("down"), func(context.Context) { cancel(late) }
+	if err := n.compare(ctx); !errors.Is(err, w.down) || !errors.Is(err, late) {
+		t.Error(err)
+	}
+}
+
 // If a move is canceled, the old generator stays open.
 func TestMoveCanceled(t *testing.T) {
 	w, n, g := moving(t, true)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
@@ -324,6 +325,78 @@ func TestEtcdRefused(t *testing.T) {
 			t.Log(out)
 		})
 	}
+}
+
+// A node refuses to start, and flake check says so, if a number set by hand is another node's in
+// etcd. It does not matter whether the node has a generator of that format with a number from etcd.
+func TestEtcdHandNumbered(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(text string) string{
+		"instead of etcd": func(text string) string { return strings.Replace(text, "\nid = \"etcd\"", "\nid = 1", 1) },
+		"beside etcd": func(text string) string {
+			return text + "\n[[generator]]\nname = 'more'\nformat = 'snowflake'\nid = 1"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, s := startEtcd(t)
+			start := func(numbers int) *etcdNode {
+				n := &etcdNode{t: t, config: etcdConfig(t, c.Endpoints(), time.Minute, fmt.Sprintf("numbers = %d", numbers))}
+				n.start()
+				n.serving()
+				return n
+			}
+			changed := start(1) // has number 0
+			other := start(2)   // has number 1
+			ended := func() {
+				changed.process.wait()
+				await(t, "number 0 is free", func() bool {
+					all, err := workers.List(t.Context(), s, "flake")
+					return err == nil && all[0].Mark < uint64(time.Now().UnixMilli())
+				})
+			}
+			changed.process.signal(syscall.SIGTERM)
+			ended()
+			writeFile(t, changed.config, change(readFile(t, changed.config)))
+			if r := checked(t, changed.config, false, 1, host.CodeByHand); r.Start != host.StartRefuses {
+				t.Errorf("flake check: %+v", r)
+			}
+			changed.start()
+			if changed.process.says("  HTTP ") {
+				t.Fatalf("the node started; %d ids twice", twice(changed, other))
+			} else if code := changed.process.wait(); code != 1 || !strings.Contains(changed.process.output(), "etcd.numbers") {
+				t.Errorf("exit status %d\n%s", code, changed.process.output())
+			}
+			ended()
+			writeFile(t, changed.config, strings.Replace(readFile(t, changed.config), "\nid = 1", "\nid = 2", 1))
+			checked(t, changed.config, false, 0)
+			changed.start()
+			changed.serving()
+		})
+	}
+}
+
+// twice takes ids from nodes at the same time, and returns how many were handed out twice.
+func twice(nodes ...*etcdNode) (repeated int) {
+	var client http.Client
+	defer client.CloseIdleConnections()
+	for _, n := range nodes {
+		n.serving()
+	}
+	seen := map[string]bool{}
+	for range 300 {
+		for _, n := range nodes {
+			for _, generator := range []string{"orders", "more"} {
+				ids, _ := n.ask(n.t.Context(), &client, generator) // not all nodes have all generators
+				for _, id := range ids {
+					if seen[id] {
+						repeated++
+					}
+					seen[id] = true
+				}
+			}
+		}
+	}
+	return repeated
 }
 
 // inTime runs a command repeatedly until etcd answers in time, or the output contains want, and

@@ -89,6 +89,7 @@ func hostOf(cfg config.Config, store *etcd.Store) host.Config {
 		h.Clock = flake.MonotonicClock()
 	}
 	if store != nil {
+		h.Fits = func(number uint64, all []workers.Entry) error { return fits(cfg, number, all) }
 		h.Numbers = &workers.Config{
 			Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold,
 			Name: cfg.Node.Name, Wait: cfg.Etcd.Wait,
@@ -100,12 +101,14 @@ func hostOf(cfg config.Config, store *etcd.Store) host.Config {
 // handNumbered returns the names of the generators whose number has few bits and was set by hand.
 func handNumbered(all []config.Generator) (names []string) {
 	for _, g := range all {
-		if len(g.Etcd) == 0 && !g.Kind().Random() {
+		if byHand(g) {
 			names = append(names, g.Name)
 		}
 	}
 	return names
 }
+
+func byHand(g config.Generator) bool { return len(g.Etcd) == 0 && !g.Kind().Random() }
 
 // open opens a generator and claims its place. A generator with a number from etcd claims no place on the
 // machine: a paused node would keep the claim, while its number may already belong to another node.

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 )
@@ -155,12 +158,77 @@ func (ps *placed) add(g *Generator) error {
 	return nil
 }
 
-// mayOverlap reports whether p overlaps g's place for any number up to maxNumber. Places ascend with the numbers.
+// mayOverlap reports whether p overlaps g's place for any number up to maxNumber.
 func (g *Generator) mayOverlap(p formats.Place, maxNumber uint64) bool {
-	of := func(number int) formats.Place {
-		p, _, _ := g.plan(uint64(number))
-		return p.Place
+	n := g.search(int(maxNumber), p, func(n int) uint64 { return uint64(n) })
+	return g.placeOf(uint64(n)).Overlaps(p)
+}
+
+// search returns the first of n ascending numbers for which g's place does not end before p, or n.
+func (g *Generator) search(n int, p formats.Place, number func(i int) uint64) int {
+	return sort.Search(n, func(i int) bool { return g.placeOf(number(i)).Last >= p.First }) // places ascend too
+}
+
+// placeOf returns g's place for a number.
+func (g *Generator) placeOf(number uint64) formats.Place {
+	p, _ := g.Kind().Plan(g.Numbered(number))
+	return p.Place
+}
+
+// fits returns an error if a number set by hand is one of the numbers in etcd, other than the node's
+// own. all must ascend. Nodes without a generator of that format count as if they had it, because
+// other nodes may have it.
+func fits(cfg config.Config, own uint64, all []workers.Entry) error {
+	for _, g := range cfg.Generators {
+		if !byHand(g) {
+			continue
+		}
+		hand := &Generator{Generator: g, mark: g.Name}
+		p := hand.placeOf(0)
+		var others []*Generator
+		for _, other := range cfg.Generators {
+			if n := (&Generator{Generator: other}); n.fromEtcd() && n.placeOf(0).Space == p.Space {
+				others = append(others, n)
+			}
+		}
+		if others == nil {
+			others = append(others, hand.asFromEtcd())
+		}
+		for _, other := range others {
+			if e, ok := other.meets(p, own, all); ok {
+				return hand.fault(fmt.Errorf("%s: etcd assigned number %d to %s until %s, and both nodes would hand out "+
+					`the same ids; set a number that etcd never assigned, or "etcd", and the same etcd.numbers on all nodes`,
+					p, e.Number, e.Name, time.UnixMilli(int64(e.Mark)).UTC().Format(time.RFC3339)))
+			}
+		}
 	}
-	n := sort.Search(int(maxNumber), func(n int) bool { return of(n).Last >= p.First })
-	return of(n).Overlaps(p)
+	return nil
+}
+
+// asFromEtcd returns g as it would be if its number were from etcd.
+func (g *Generator) asFromEtcd() *Generator {
+	twin := &Generator{Generator: g.Generator}
+	twin.Options = maps.Clone(g.Options)
+	for _, keys := range g.Kind().Numbers {
+		for _, key := range keys {
+			delete(twin.Options, key)
+		}
+	}
+	twin.Etcd = g.Kind().Numbers[0]
+	return twin
+}
+
+// meets returns an entry with which g would have a place that overlaps p.
+func (g *Generator) meets(p formats.Place, own uint64, all []workers.Entry) (e workers.Entry, ok bool) {
+	most := g.Kind().MaxNumber(g.Options, g.Etcd)
+	all = all[:sort.Search(len(all), func(i int) bool { return all[i].Number > most })]
+	for _, e := range all[g.search(len(all), p, func(i int) uint64 { return all[i].Number }):] {
+		if !g.placeOf(e.Number).Overlaps(p) {
+			break
+		}
+		if e.Number != own {
+			return e, true
+		}
+	}
+	return e, false
 }

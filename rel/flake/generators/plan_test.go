@@ -10,6 +10,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -93,6 +94,46 @@ func TestHandNumbered(t *testing.T) {
 	})
 	if want := []string{"a", "c", "e"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A number set by hand must not be a number of another node in etcd, unless the ids still differ.
+func TestFits(t *testing.T) {
+	of := func(format string, o formats.Options, fromEtcd ...string) config.Generator {
+		return config.Generator{Name: "ids", Format: format, Options: o, Etcd: fromEtcd}
+	}
+	fromEtcd := of("sno", formats.Options{"sequence_min": 100}, "partition")
+	split := of("snowflake", nil, "datacenter", "worker")
+	for _, tt := range []struct {
+		hand   config.Generator
+		others []config.Generator
+		ok     bool
+	}{
+		{of("snowflake", formats.Options{"id": 7}), nil, false},
+		{of("snowflake", formats.Options{"id": 40}), nil, false},
+		{of("snowflake", formats.Options{"id": 5}), nil, true}, // the node's own
+		{of("snowflake", formats.Options{"id": 8}), nil, true},
+		{of("snowflake", formats.Options{"datacenter": 1, "worker": 8}), nil, false},
+		{of("snowflake", formats.Options{"datacenter": 0, "worker": 8}), nil, true},
+		{of("flake-idgen", formats.Options{"id": 1023}), nil, true},
+		{of("snowflake", formats.Options{"id": 14, "machine_bits": 11}), []config.Generator{split}, false},
+		{of("snowflake", formats.Options{"id": 15, "machine_bits": 11}), []config.Generator{split}, false},
+		{of("snowflake", formats.Options{"id": 16, "machine_bits": 11}), []config.Generator{split}, true},
+		{of("snowflake", formats.Options{"id": 7, "epoch": 5}), []config.Generator{split}, false},
+		{of("sno", formats.Options{"partition": 2000}), nil, false},
+		{of("sno", formats.Options{"partition": 2000, "sequence_max": 99}), []config.Generator{fromEtcd}, true},
+		{of("sno", formats.Options{"partition": 2000, "sequence_max": 100}), []config.Generator{fromEtcd}, false},
+		{of("flake", formats.Options{"worker_id": 7}), nil, true},
+		{of("snowflake", nil, "id"), nil, true},
+	} {
+		cfg := config.Config{Generators: append(tt.others, tt.hand)}
+		err := fits(cfg, 5, []workers.Entry{{Number: 5}, {Number: 7}, {Number: 40}, {Number: 2000}})
+		if (err == nil) != tt.ok {
+			t.Errorf("%+v beside %+v: %v", tt.hand, tt.others, err)
+		}
+	}
+	if err := fits(config.Config{Generators: []config.Generator{of("sno", nil)}}, 5, nil); err != nil {
+		t.Error(err)
 	}
 }
 
