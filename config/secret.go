@@ -39,19 +39,19 @@ func Secret(path string) (string, error) {
 }
 
 // ReadFile reads a regular file of at most most bytes. It refuses other files, such as pipes,
-// which may block the reader or never end.
+// which may block the reader or never end. Read all files that operators name with it.
 func ReadFile(path string, most int64) (string, fs.FileInfo, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
+	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
 		return "", nil, fmt.Errorf("cannot be read: %w", errors.Unwrap(err))
-	case !info.Mode().IsRegular():
+	}
+	defer f.Close()
+	info, err := f.Stat() // of the opened file: the path may lead to another by now
+	if err == nil && !info.Mode().IsRegular() {
 		return "", nil, errors.New("cannot be read: not a regular file")
 	}
-	f, err := os.Open(path)
 	var b []byte
 	if err == nil {
-		defer f.Close()
 		b, err = io.ReadAll(io.LimitReader(f, most+1)) // the size may be out of date, or 0 as in /proc
 	}
 	switch {

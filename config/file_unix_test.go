@@ -1,0 +1,44 @@
+//go:build unix
+
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A file that is replaced by a pipe while it is read does not block the reader.
+func TestReadFileReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret")
+	for _, err := range []error{os.WriteFile(path+".file", []byte("token"), 0o600), syscall.Mkfifo(path+".pipe", 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 5_000 {
+			if text, _, err := ReadFile(path, maxSecret); err == nil && text != "token" {
+				t.Errorf("read %q", text)
+			}
+		}
+	}()
+	for start := time.Now(); time.Since(start) < time.Minute; {
+		for _, name := range []string{".file", ".pipe"} {
+			if err := errors.Join(os.Link(path+name, path+".new"), os.Rename(path+".new", path)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+	t.Fatal("ReadFile is blocked")
+}
