@@ -4,26 +4,24 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 
-// Certs holds the TLS settings from certificate files, and replaces them when the files change,
-// so that renewing a certificate needs no restart. Encrypted keys and revocation are not supported.
+// Certs holds the TLS settings from certificate files. Renew replaces them when the files have
+// changed, so that renewing a certificate needs no restart. Encrypted keys and revocation are not
+// supported.
 type Certs struct {
 	cert, key string // paths of PEM files: the certificate is followed by the intermediate certificates
 	ca        string // the issuer of other nodes' certificates, which are not verified if ca is empty
 	log       *slog.Logger
 
-	mu     sync.Mutex
-	seen   Versions // of the files when they were last read
-	config *tls.Config
+	files  Watch // used only by Renew
+	config atomic.Pointer[tls.Config]
 }
 
 // NodeCerts reads the files of [node.tls]. If there is no such table, it returns nil.
@@ -45,34 +43,38 @@ func (c *Certs) open(table string, on bool) (_ *Certs, err error) {
 	if !on {
 		return nil, nil
 	}
-	c.seen = c.versions()
-	if c.config, err = c.load(); err != nil {
+	c.files = Watched(c.cert, c.key, c.ca)
+	settings, err := c.load()
+	if err != nil {
 		return nil, cli.UsageError(fmt.Errorf("%s: %w", table, err))
 	}
+	c.config.Store(settings)
 	return c, nil
 }
 
-// Config returns the settings for an accepted or dialed connection, after reading files that have
-// changed. If the new files are invalid, it logs an error once and returns the old settings. The
-// dialing side sets ServerName in a clone.
-func (c *Certs) Config() *tls.Config {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.versions()
-	if now == c.seen {
-		return c.config
+// Config returns the settings for an accepted or dialed connection. It reads no file. The dialing
+// side sets ServerName in a clone.
+func (c *Certs) Config() *tls.Config { return c.config.Load() }
+
+// Renew reads the files if they have changed. Unless atOnce is set, they must also be the same as in
+// the last call. If they are invalid, Renew logs an error once, and the old settings stay in use.
+// Calls must not overlap.
+func (c *Certs) Renew(atOnce bool) {
+	if !c.files.Changed(atOnce, c.cert, c.key, c.ca) {
+		return
 	}
-	c.seen = now // before reading, so that a change during the read is noticed
 	settings, err := c.load()
+	if !c.files.Kept(c.cert, c.key, c.ca) && !atOnce {
+		return
+	}
 	if err != nil {
 		c.log.Error("cannot use the changed TLS files; the old certificate stays in use", "err", err)
-		return c.config
+		return
 	}
-	c.config = settings
+	c.config.Store(settings)
 	leaf := settings.Certificates[0].Leaf
 	c.log.Info("read the changed TLS files", "certificate",
 		fmt.Sprintf("%s, until %s", leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339)))
-	return settings
 }
 
 // Source returns c.Config, or nil if c is nil: then there is no TLS.
@@ -81,25 +83,6 @@ func (c *Certs) Source() func() *tls.Config {
 		return nil
 	}
 	return c.Config
-}
-
-func (c *Certs) versions() Versions { return VersionsOf(c.cert, c.key, c.ca) }
-
-// Versions shows whether files have changed: it holds their modification times, sizes and modes.
-type Versions [4]struct {
-	modified time.Time
-	size     int64
-	mode     fs.FileMode
-}
-
-// VersionsOf returns the versions of up to 4 files. All missing files have the same version.
-func VersionsOf(paths ...string) (v Versions) {
-	for i, path := range paths {
-		if info, err := os.Stat(path); err == nil {
-			v[i].modified, v[i].size, v[i].mode = info.ModTime(), info.Size(), info.Mode()
-		}
-	}
-	return v
 }
 
 func (c *Certs) load() (*tls.Config, error) {

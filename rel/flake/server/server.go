@@ -39,16 +39,16 @@ type Server struct {
 	Node       *node.Node   // nil until it starts
 	keeper     *epmd.Keeper // of Node
 	Generators generators.Set
-	http       *door                // or nil
-	settings   settings             // current
-	seen       credentials.Versions // of the settings' secret files, before they were read
+	http       *door             // or nil
+	settings   settings          // current
+	secrets    credentials.Watch // used only by reloads
 	log        *slog.Logger
 	level      *slog.LevelVar // of log's lines
 }
 
 // prepare completes cfg, and opens what a node needs before it starts. Stop closes what prepare opened.
 func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (s *Server, err error) {
-	s = &Server{log: lines.Logger, level: lines.Level, seen: secrets(*cfg)}
+	s = &Server{log: lines.Logger, level: lines.Level, secrets: credentials.Watched(secrets(*cfg)...)}
 	s.settings, err = readSettings(*cfg, s.log) // before the default timestamp path is filled in
 	if err != nil {
 		return nil, err
@@ -181,14 +181,21 @@ func (s *Server) Stop() error {
 	return s.Generators.Stop()
 }
 
+var errChanging = errors.New("a secret's file is still changing")
+
 // reload applies those parts of the configuration that a running node can change. If the
-// configuration is invalid, it changes nothing.
-func (s *Server) reload(load func() (config.Config, error)) error {
+// configuration is invalid or, unless atOnce is set, a secret changes during the reload, it
+// changes nothing.
+func (s *Server) reload(load func() (config.Config, error), atOnce bool) error {
+	var next settings
+	var changed, later []string
 	file, err := load()
-	if err != nil {
-		return err
+	if err == nil {
+		next, changed, later, err = s.settings.with(file)
 	}
-	next, changed, later, err := s.settings.with(file)
+	if !s.secrets.Kept(secrets(s.settings.config)...) && !atOnce {
+		return errChanging
+	}
 	if err != nil {
 		return err
 	}
@@ -200,7 +207,7 @@ func (s *Server) reload(load func() (config.Config, error)) error {
 	if s.http != nil {
 		s.http.SetAccess(next.access)
 	}
-	s.renewCertificates()
+	s.renewCertificates(true)
 	if next.etcd != nil {
 		next.etcd.SetUser(next.config.Etcd.User, next.password)
 	}
@@ -211,11 +218,10 @@ func (s *Server) reload(load func() (config.Config, error)) error {
 	return nil
 }
 
-// renewCertificates reads the certificate files that have changed, as the next connection would, and logs changes.
-func (s *Server) renewCertificates() {
+func (s *Server) renewCertificates(atOnce bool) {
 	for _, c := range []*credentials.Certs{s.settings.node, s.settings.http} {
 		if c != nil {
-			c.Config()
+			c.Renew(atOnce)
 		}
 	}
 }
@@ -224,21 +230,24 @@ func (s *Server) renewCertificates() {
 // ctx ends.
 func (s *Server) reloads(ctx context.Context, hangups <-chan os.Signal, load func() (config.Config, error),
 	note *systemd.Notifier) {
-	for check := time.Tick(secretsCheck); ; {
+	for check := time.Tick(filesCheck); ; {
+		atOnce := false
 		select {
 		case <-hangups:
+			atOnce = true
 		case <-check:
-			s.renewCertificates()
-			if secrets(s.settings.config) == s.seen {
-				continue
-			}
+			s.renewCertificates(false)
 		case <-ctx.Done():
 			return
 		}
-		s.seen = secrets(s.settings.config) // before the reload, so that a change during the reload is noticed
+		if !s.secrets.Changed(atOnce, secrets(s.settings.config)...) && !atOnce {
+			continue
+		}
 		note.Reloading()
 		text := "the configuration was reloaded"
-		if err := s.reload(load); err != nil {
+		if err := s.reload(load, atOnce); err == errChanging {
+			text = err.Error()
+		} else if err != nil {
 			s.log.Error("the configuration could not be reloaded; the old one stays in effect", "err", err)
 			text = "the configuration could not be reloaded: see the log"
 		}

@@ -48,13 +48,12 @@ type settings struct {
 	etcd       *etcd.Store
 }
 
-// secretsCheck is how often the secret files are checked for changes, because a container without a shell
-// offers no way to send SIGHUP.
-const secretsCheck = 5 * time.Second
+// filesCheck is how often secrets and certificates are compared with those in use, because a container
+// without a shell offers no way to send SIGHUP. A change takes effect once two checks have found it.
+const filesCheck = 5 * time.Second
 
-func secrets(cfg config.Config) credentials.Versions {
-	n := cfg.Node
-	return credentials.VersionsOf(n.CookieFile, n.PreviousCookieFile, cfg.HTTP.TokenFile, cfg.Etcd.PasswordFile)
+func secrets(cfg config.Config) []string {
+	return []string{cfg.Node.CookieFile, cfg.Node.PreviousCookieFile, cfg.HTTP.TokenFile, cfg.Etcd.PasswordFile}
 }
 
 // readSettings reads the files that a configuration names. It returns all errors, joined.

@@ -28,7 +28,7 @@ func TestReloadLogLevel(t *testing.T) {
 	defer s.Stop()
 	cfg = s.settings.config
 	cfg.Log.Level = slog.LevelDebug
-	if err := s.reload(func() (config.Config, error) { return cfg, nil }); err != nil ||
+	if err := s.reload(func() (config.Config, error) { return cfg, nil }, true); err != nil ||
 		lines.Level.Level() != slog.LevelDebug {
 		t.Error(err, lines.Level)
 	}
