@@ -32,7 +32,7 @@ func (n *Node) secure(c net.Conn, dialed string) (net.Conn, error) {
 	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain && dialed == "" {
 		err = fmt.Errorf("%w: the caller must speak TLS (-proto_dist inet_tls)", err)
 	}
-	return secured{t, below}, err
+	return secured{t, below}, tlslimit.Explain(err, config)
 }
 
 // secured is a TLS connection.

@@ -35,6 +35,7 @@ import (
 
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/latency"
+	"github.com/flake-go/flake/node/tlslimit"
 )
 
 // The limits on requests over HTTP.
@@ -154,7 +155,7 @@ func New(o Options) *Server {
 		MaxHeaderBytes:    MaxHeader,
 		ConnState:         noteState,
 		ConnContext:       noteConn,
-		ErrorLog:          log.New(httpLog{o.Log}, "", 0),
+		ErrorLog:          log.New(httpLog{o.Log, o.TLS}, "", 0),
 	}
 	s.http.RegisterOnShutdown(s.cancel)
 	return s
@@ -215,9 +216,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // httpLog logs all lines of net/http with the same message. As messages, the lines would all
 // differ, because they contain the caller's address, and a log that limits each message would let
 // all of them through.
-type httpLog struct{ *slog.Logger }
+type httpLog struct {
+	*slog.Logger
+	tls func() *tls.Config // or nil
+}
 
 func (l httpLog) Write(line []byte) (int, error) {
-	l.Warn("trouble with an HTTP connection", "err", string(bytes.TrimSpace(line)))
+	err := errors.New(string(bytes.TrimSpace(line)))
+	if l.tls != nil && bytes.Contains(line, []byte("TLS handshake")) {
+		err = tlslimit.Explain(err, l.tls())
+	}
+	l.Warn("trouble with an HTTP connection", "err", err)
 	return len(line), nil
 }

@@ -52,7 +52,14 @@ func (ca *CA) Under(name string) *CA {
 // also listed as a DNS name, because OTP 25 looks for it there.
 func (ca *CA) Issue(name, host string) (cert, key string) {
 	ca.t.Helper()
+	return ca.IssueFor(name, host, newTemplate(name).NotBefore, newTemplate(name).NotAfter)
+}
+
+// IssueFor is like Issue, for a certificate that is valid in the given period.
+func (ca *CA) IssueFor(name, host string, from, until time.Time) (cert, key string) {
+	ca.t.Helper()
 	template := newTemplate(name)
+	template.NotBefore, template.NotAfter = from, until
 	template.DNSNames = []string{host}
 	if ip := net.ParseIP(host); ip != nil {
 		template.IPAddresses = []net.IP{ip}

@@ -3,13 +3,16 @@
 // after it.
 //
 // Start at [New], which returns the connection to use below TLS. Call [Conn.Used] after each
-// read of data from TLS.
+// read of data from TLS. [Explain] explains failed handshakes.
 package tlslimit
 
 import (
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"sync/atomic"
+	"time"
 )
 
 // MaxRaw bounds the bytes that a peer may send below TLS without sending data: the bytes of the
@@ -43,4 +46,18 @@ func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b[:min(int64(len(b)), left)])
 	c.read.Add(int64(n))
 	return n, err
+}
+
+// Explain adds to the error of a handshake that this side's certificate is not valid now. Peers that
+// refuse it may end the handshake so that crypto/tls reports something else: a bad record MAC, or EOF.
+func Explain(err error, c *tls.Config) error {
+	if err == nil || len(c.Certificates) == 0 || c.Certificates[0].Leaf == nil {
+		return err
+	}
+	leaf, now := c.Certificates[0].Leaf, time.Now()
+	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+		return fmt.Errorf("%w; this node's certificate is not valid now, only from %s until %s: replace it",
+			err, leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339))
+	}
+	return err
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/internal/certstest"
@@ -200,6 +201,32 @@ func shown(t *testing.T, addr string, ca *certstest.CA) *x509.Certificate {
 	}
 	defer c.Close()
 	return c.ConnectionState().PeerCertificates[0]
+}
+
+// Both doors say at startup that their certificate has expired, and again when callers refuse it.
+func TestExpiredCertificates(t *testing.T) {
+	t.Parallel()
+	ca := certstest.NewCA(t, "ca")
+	cert, key := ca.IssueFor("flake", loopback, time.Now().Add(-48*time.Hour), time.Now().Add(-time.Hour))
+	files := fmt.Sprintf("cert = %q\nkey = %q\n", cert, key)
+	n := startNode(t, "", "-config", configFile(t, "[node.tls]\nverify = 'none'\n"+files+
+		"[http]\nlisten = '127.0.0.1:0'\n[http.tls]\n"+files))
+	for _, table := range []string{"node.tls", "http.tls"} {
+		if !n.says(`it: replace it" keys=` + table) {
+			t.Errorf("nothing is said about %s", table)
+		}
+	}
+	url := n.await("  HTTP ")
+	for _, address := range []string{n.addr, strings.TrimSuffix(strings.TrimPrefix(url, "https://"), "/")} {
+		c, err := tls.Dial("tcp", address, ca.Client("looker", loopback))
+		if err == nil {
+			c.Close()
+			t.Errorf("%s: the expired certificate was accepted", address)
+		}
+	}
+	await(t, "both doors log the cause", func() bool {
+		return strings.Count(n.output(), "this node's certificate is not valid now, only from") == 2
+	})
 }
 
 // Nodes that we dial must prove their identity.

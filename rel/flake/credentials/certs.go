@@ -18,9 +18,12 @@ import (
 type Certs struct {
 	cert, key string // paths of PEM files: the certificate is followed by the intermediate certificates
 	ca        string // the issuer of other nodes' certificates, which are not verified if ca is empty
+	table     string // of the configuration
 	log       *slog.Logger
 
-	files  Watch // used only by Renew
+	// Used only by Renew and Warn.
+	files  Watch
+	warned string
 	config atomic.Pointer[tls.Config]
 }
 
@@ -30,23 +33,25 @@ func NodeCerts(cfg config.Node, log *slog.Logger) (*Certs, error) {
 	if cfg.TLS.Verify == config.VerifyPeer {
 		c.ca = cfg.TLS.CA
 	}
-	return c.open("node.tls", cfg.TLS.On)
+	c.table = "node.tls"
+	return c.open(cfg.TLS.On)
 }
 
 // HTTPCerts reads the files of [http.tls]. If there is no such table, or no HTTP, it returns nil.
 func HTTPCerts(cfg config.HTTP, log *slog.Logger) (*Certs, error) {
 	c := &Certs{cert: cfg.TLS.Cert, key: cfg.TLS.Key, log: log}
-	return c.open("http.tls", cfg.TLS.On && cfg.Listen != "")
+	c.table = "http.tls"
+	return c.open(cfg.TLS.On && cfg.Listen != "")
 }
 
-func (c *Certs) open(table string, on bool) (_ *Certs, err error) {
+func (c *Certs) open(on bool) (_ *Certs, err error) {
 	if !on {
 		return nil, nil
 	}
 	c.files = Watched(c.cert, c.key, c.ca)
 	settings, err := c.load()
 	if err != nil {
-		return nil, cli.UsageError(fmt.Errorf("%s: %w", table, err))
+		return nil, cli.UsageError(fmt.Errorf("%s: %w", c.table, err))
 	}
 	c.config.Store(settings)
 	return c, nil
@@ -58,8 +63,9 @@ func (c *Certs) Config() *tls.Config { return c.config.Load() }
 
 // Renew reads the files if they have changed. Unless atOnce is set, they must also be the same as in
 // the last call. If they are invalid, Renew logs an error once, and the old settings stay in use.
-// Calls must not overlap.
+// Then it calls Warn. Calls must not overlap.
 func (c *Certs) Renew(atOnce bool) {
+	defer c.Warn()
 	if !c.files.Changed(atOnce, c.cert, c.key, c.ca) {
 		return
 	}
@@ -75,6 +81,28 @@ func (c *Certs) Renew(atOnce bool) {
 	leaf := settings.Certificates[0].Leaf
 	c.log.Info("read the changed TLS files", "certificate",
 		fmt.Sprintf("%s, until %s", leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339)))
+}
+
+// soon is how long before its end a certificate is reported, unless a third of its life is less.
+const soon = 14 * 24 * time.Hour
+
+// Warn logs once that the certificate expires soon, and once that it is not valid. If c is nil, it
+// does nothing.
+func (c *Certs) Warn() {
+	if c == nil {
+		return
+	}
+	leaf, now, what := c.Config().Certificates[0].Leaf, time.Now(), ""
+	switch {
+	case now.Before(leaf.NotBefore) || now.After(leaf.NotAfter):
+		what = "this node's certificate is not valid now, and callers that verify it refuse it: replace it"
+	case leaf.NotAfter.Sub(now) < min(soon, leaf.NotAfter.Sub(leaf.NotBefore)/3):
+		what = "this node's certificate expires soon: replace it"
+	}
+	if what != "" && what != c.warned {
+		c.log.Warn(what, "keys", c.table, "from", leaf.NotBefore, "until", leaf.NotAfter)
+	}
+	c.warned = what
 }
 
 // Source returns c.Config, or nil if c is nil: then there is no TLS.

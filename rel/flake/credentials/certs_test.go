@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/internal/certstest"
 )
 
 // openCerts opens certs that verify other nodes unless ca is empty.
 func openCerts(log *slog.Logger, cert, key, ca string) (*Certs, error) {
-	return (&Certs{cert: cert, key: key, ca: ca, log: log}).open("tls", true)
+	return (&Certs{cert: cert, key: key, ca: ca, table: "tls", log: log}).open(true)
 }
 
 func TestOpen(t *testing.T) {
@@ -118,4 +119,36 @@ func overwrite(t *testing.T, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A certificate that expires soon, or is not valid, is reported once.
+func TestWarn(t *testing.T) {
+	ca := certstest.NewCA(t, "ca")
+	const day = 24 * time.Hour
+	for name, tt := range map[string]struct {
+		from, until time.Duration
+		want        string
+	}{
+		"fresh":             {-day, 90 * day, ""},
+		"late":              {-80 * day, 13 * day, "expires soon"},
+		"short-lived":       {-6 * time.Hour, 18 * time.Hour, ""},
+		"short-lived, late": {-18 * time.Hour, 6 * time.Hour, "expires soon"},
+		"expired":           {-day, -time.Hour, "not valid now"},
+		"not yet":           {time.Hour, day, "not valid now"},
+	} {
+		cert, key := ca.IssueFor("a", "localhost", time.Now().Add(tt.from), time.Now().Add(tt.until))
+		var log strings.Builder
+		s, err := openCerts(slog.New(slog.NewTextHandler(&log, nil)), cert, key, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			s.Warn()
+			s.Renew(false)
+		}
+		if got := log.String(); !strings.Contains(got, tt.want) || strings.Count(got, "\n") != min(len(tt.want), 1) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	(*Certs)(nil).Warn()
 }

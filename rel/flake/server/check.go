@@ -32,7 +32,7 @@ func CheckConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	path, err := checkTimestamp(cfg.Flake)
 	told, workersErr := generators.Check(cfg, path, lines.Logger)
 	s, settingsErr := readSettings(cfg, lines.Logger)
-	warnOfCertificate(s.node, cfg.Node.Name, lines.Logger)
+	s.warnOfCertificates(lines.Logger)
 	if err := errors.Join(settingsErr, err, workersErr); err != nil {
 		return cli.UsageError(err)
 	}

@@ -57,7 +57,7 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (s *Ser
 	if err := reserve.Enough(len(cfg.Generators)); err != nil {
 		return nil, err
 	}
-	warnOfCertificate(s.settings.node, cfg.Node.Name, s.log)
+	s.settings.warnOfCertificates(s.log)
 	if cfg.Flake.TimestampPath == "" {
 		if cfg.Flake.TimestampPath, err = cli.TimestampPath(); err != nil {
 			return nil, err

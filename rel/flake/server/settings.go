@@ -14,20 +14,16 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// warnOfCertificate warns about a certificate that other nodes may reject. certs may be nil.
-func warnOfCertificate(certs *credentials.Certs, name string, log *slog.Logger) {
-	if certs == nil {
-		return
+// warnOfCertificates warns about certificates that callers may refuse.
+func (s settings) warnOfCertificates(log *slog.Logger) {
+	if s.node != nil {
+		_, host, _ := strings.Cut(s.config.Node.Name, "@")
+		if err := s.node.Config().Certificates[0].Leaf.VerifyHostname(host); err != nil {
+			log.Warn("nodes that verify this node's certificate will refuse it", "err", err)
+		}
 	}
-	leaf := certs.Config().Certificates[0].Leaf
-	_, host, _ := strings.Cut(name, "@")
-	if err := leaf.VerifyHostname(host); err != nil {
-		log.Warn("nodes that verify this node's certificate will refuse it", "err", err)
-	}
-	if now := time.Now(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
-		log.Warn("nodes that verify this node's certificate will refuse it: it is not valid now",
-			"from", leaf.NotBefore, "until", leaf.NotAfter)
-	}
+	s.node.Warn()
+	s.http.Warn()
 }
 
 // reloadable are the keys that a running node can change. All others need a restart.
