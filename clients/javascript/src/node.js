@@ -60,8 +60,10 @@ export class Node {
 function address (url) {
   let found
   try { found = new URL(url, globalThis.location?.href) } catch {}
-  if (!found || !/^https?:$/.test(found.protocol) || found.search || found.hash || found.username) {
-    throw new TypeError(`the node is ${JSON.stringify(String(url))}: must be a URL such as http://127.0.0.1:8465`)
+  if (!found || !/^https?:$/.test(found.protocol) || found.search || found.hash ||
+      found.username || found.password) {
+    const shown = String(url).replace(/^.*@/s, 'xxxxx@') // without a password
+    throw new TypeError(`the node is ${JSON.stringify(shown)}: must be a URL such as http://127.0.0.1:8465`)
   }
   if (!found.pathname.endsWith('/')) found.pathname += '/'
   return found
@@ -105,4 +107,5 @@ function own (text, format) {
   return id
 }
 
-const printable = text => String(text).replace(/\p{C}/gu, '\uFFFD')
+// Other servers may answer with any JSON. String of an object could call its toString, which is not a function.
+const printable = value => (typeof value === 'string' ? value : JSON.stringify(value)).replace(/\p{C}/gu, '\uFFFD')
