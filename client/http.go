@@ -46,7 +46,7 @@ var _ Door = (*HTTP)(nil)
 func NewHTTP(base string, o HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
-		return nil, fmt.Errorf("URL %q: must be like http://127.0.0.1:8465", base)
+		return nil, fmt.Errorf("URL %q: must be like http://127.0.0.1:8465", escape.URL(base))
 	}
 	h := &HTTP{base: u, token: o.Token}
 	if o.Client != nil {
@@ -97,7 +97,7 @@ func (h *HTTP) ask(ctx context.Context, r request) (a answer, err error) {
 		a, err = r.parse(body)
 	}
 	if err != nil {
-		return a, fmt.Errorf("%s: %w", u, escape.Err(err))
+		return a, fmt.Errorf("%s: %w", u.Redacted(), escape.Err(err))
 	}
 	return a, nil
 }

@@ -4,6 +4,7 @@ package escape
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -26,6 +27,19 @@ type escaped struct{ error }
 
 func (e escaped) Error() string { return Text(e.error.Error()) }
 func (e escaped) Unwrap() error { return e.error }
+
+// URL returns the text of a URL, which need not be valid, with xxxxx in place of its password.
+func URL(text string) string {
+	u, err := url.Parse(text)
+	end := strings.LastIndex(text, "@")
+	switch {
+	case err == nil && u.User != nil:
+		return u.Redacted()
+	case end < 0, err == nil && u.Host != "": // an @ in the path
+		return text
+	}
+	return "xxxxx" + text[end:]
+}
 
 func escape(text, keep string) string {
 	var b strings.Builder

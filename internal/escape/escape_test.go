@@ -30,3 +30,23 @@ func TestErr(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://127.0.0.1:8465/a@b":  "http://127.0.0.1:8465/a@b",
+		"http://user:PASS@host/a@b":  "http://user:xxxxx@host/a@b",
+		"http://user@host":           "http://user@host",
+		"http://user:PASS@host:port": "xxxxx@host:port",
+		"http://user:PA%SS@host":     "xxxxx@host",
+		"http://user:PA/SS@host":     "xxxxx@host",
+		"user:PASS@host":             "xxxxx@host",
+		"user:PA//SS@host":           "xxxxx@host",
+		"//user:PASS@host\x00":       "xxxxx@host\x00",
+		"ftp:@//":                    "xxxxx@//",
+		"":                           "",
+	} {
+		if got := URL(text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -156,7 +156,7 @@ func (b *benchFlags) connect(ctx context.Context, cfg config.Config, stderr io.W
 	if w != nil {
 		transport := w.Client.Transport.(*http.Transport)
 		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, b.Callers
-		b.Over, b.Of, b.Connections = "http", w.URL, b.Callers
+		b.Over, b.Of, b.Connections = "http", escape.URL(w.URL), b.Callers
 		report, err := w.Report(ctx, stderr)
 		if report == nil {
 			return nil, err
