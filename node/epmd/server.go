@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -36,6 +37,7 @@ type Server struct {
 	waiting    host.Line[*client] // clients not answered yet
 	registered host.Line[*client]
 	creation   uint32 // the latest creation assigned
+	number     uint64 // of the latest registration
 	lis        []net.Listener
 	wg         sync.WaitGroup
 }
@@ -46,7 +48,9 @@ type client struct {
 	host  netip.Addr
 	local bool // the peer is on this host
 	since time.Time
-	node  *Node // the node that it has registered, or nil
+
+	node   *Node  // the node that it has registered, or nil
+	number uint64 // of that registration; later ones have higher numbers
 }
 
 func (v *client) Host() netip.Addr { return v.host }
@@ -167,7 +171,8 @@ func (s *Server) add(v *client, n *Node) (creation uint32, err error) {
 	if !s.waiting.Remove(v) {
 		return 0, errHungUp
 	}
-	v.node = n
+	s.number++
+	v.node, v.number = n, s.number
 	s.registered.Add(v)
 	s.creation++
 	if s.creation <= maxOldCreation {
@@ -192,7 +197,7 @@ func (s *Server) find(name string) *Node {
 	return nil
 }
 
-// nodes returns the registered nodes, the latest first, as the real daemon lists them.
+// nodes returns the registered nodes, the latest first.
 func (s *Server) nodes() (all []*Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,6 +205,28 @@ func (s *Server) nodes() (all []*Node) {
 		all = append(all, v.node)
 	}
 	return all
+}
+
+// namesPart is about how many bytes of NAMES_RESP each caller has in memory at a time, because the
+// whole may have 280 kB, and callers may not read it.
+const namesPart = 4 << 10
+
+// part appends a part of NAMES_RESP: lines of nodes that registered before the registration with the
+// given number, the latest first, as the real daemon lists them. It returns the number for the next
+// part.
+func (s *Server) part(dst []byte, before uint64) ([]byte, uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range slices.Backward(s.registered.All) {
+		if len(dst) >= namesPart {
+			break
+		}
+		if v.number < before {
+			dst = fmt.Appendf(dst, "name %s at port %d\n", v.node.Name, v.node.Port)
+			before = v.number
+		}
+	}
+	return dst, before
 }
 
 func (s *Server) forget(v *client) {
@@ -321,12 +348,14 @@ func (s *Server) names(conn net.Conn) error {
 	if addr, ok := conn.LocalAddr().(*net.TCPAddr); ok {
 		port = addr.Port
 	}
-	resp := binary.BigEndian.AppendUint32(nil, uint32(port))
-	for _, n := range s.nodes() {
-		resp = fmt.Appendf(resp, "name %s at port %d\n", n.Name, n.Port)
+	resp, before := s.part(binary.BigEndian.AppendUint32(nil, uint32(port)), math.MaxUint64)
+	for len(resp) > 0 {
+		if _, err := conn.Write(resp); err != nil {
+			return err
+		}
+		resp, before = s.part(resp[:0], before)
 	}
-	_, err := conn.Write(resp)
-	return err
+	return nil
 }
 
 func send(conn net.Conn, m message) error {

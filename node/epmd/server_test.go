@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -316,6 +317,39 @@ func TestTooManyRegistered(t *testing.T) {
 		}
 		return err == nil
 	})
+}
+
+// Callers that ask for the longest list of names, and do not read it, take little memory.
+func TestNamesNotRead(t *testing.T) {
+	const callers, most = 500, 10 << 20
+	s := NewServer(quiet)
+	defer s.Close()
+	for i := range maxRegistered {
+		v := &client{}
+		s.waiting.Add(v)
+		if _, err := s.add(v, &Node{Name: fmt.Sprintf("%0*d", maxName, i)}); err != nil {
+			t.Fatal(err)
+		}
+		v.Conn, _ = net.Pipe()
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range callers {
+		peer, conn := net.Pipe()
+		defer peer.Close()
+		s.accept(conn)
+		if _, err := peer.Write([]byte{0, 1, byte(TagNamesReq)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := peer.Read(make([]byte, 1)); err != nil { // the server now waits for the rest to be read
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	if runtime.ReadMemStats(&after); after.HeapAlloc > before.HeapAlloc+most {
+		t.Errorf("%d callers take %d bytes", callers, after.HeapAlloc-before.HeapAlloc)
+	}
 }
 
 func FuzzServer(f *testing.F) {
