@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -146,6 +147,44 @@ func TestEval(t *testing.T) {
 		}
 		if got != test.want {
 			t.Errorf("%s: %s, want %s", test.text, got, test.want)
+		}
+	}
+}
+
+// A short text cannot build a term that takes much memory, even with variables that are used often.
+func TestEvalLimits(t *testing.T) {
+	const limit = "** exception error: a system limit has been reached"
+	grow := func(times int, first, next string) string {
+		text := strings.Builder{}
+		fmt.Fprintf(&text, "A0 = %s", first)
+		for i := range times {
+			text.WriteString(strings.NewReplacer("A", fmt.Sprint(", A", i+1), "B", fmt.Sprint("A", i)).Replace(next))
+		}
+		return text.String() + "."
+	}
+	list := strings.Repeat("1, ", 1<<16) + "1"
+	for _, tt := range []struct {
+		text string
+		ok   bool
+	}{
+		{grow(12, "{}", "A = {B, B}"), true},
+		{grow(60, "{}", "A = {B, B}"), false},
+		{grow(60, "[1]", "A = [B, B]"), false},
+		{grow(60, "[1]", "A = #{1 => B, 2 => B}"), false},
+		{grow(60, "1", "A = #{B => B}"), false},
+		{grow(60, "[1]", "A = [B | B]"), false},
+		{grow(60, "{}", "A = [1, B | {B, B}]"), false},
+		{grow(400, "{}", "A = {B}"), true},
+		{grow(600, "{}", "A = {B}"), false},
+		{"A = [" + list + "], B = {A}.", true},
+		{"A = [" + list + "], t:badarg({A, A}).", false},
+		{"A = [" + list + "], t:badarg(A, A).", false},
+		{"A = [" + list + "], B = #{A => 1, A => 2}.", false},
+		{"A = <<0:8388608>>, B = {" + strings.Repeat("A, ", 15) + "A}, 1.", true},
+		{"A = <<0:8388608>>, B = {" + strings.Repeat("A, ", 16) + "A}, 1.", false},
+	} {
+		if text, err := Eval(t.Context(), functions.call, tt.text); tt.ok != (err == nil) || err != nil && err.Error() != limit {
+			t.Errorf("%.60s: %d bytes, %.100v", tt.text, len(text), err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 
 	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
@@ -76,8 +77,11 @@ func (e *evaluator) value(ctx context.Context, expr erltext.Expr) (etf.Term, err
 		return value, err
 	case *erltext.Compound:
 		var failed error
+		left := newBudget()
 		term, err := x.Term(func(part erltext.Expr) (value etf.Term, err error) {
-			value, failed = e.value(ctx, part)
+			if value, failed = e.value(ctx, part); failed == nil {
+				failed = left.take(value, 2)
+			}
 			return value, failed
 		})
 		if err != failed {
@@ -86,6 +90,51 @@ func (e *evaluator) value(ctx context.Context, expr erltext.Expr) (etf.Term, err
 		return term, err
 	}
 	return e.call(ctx, expr.(*erltext.Call))
+}
+
+// MaxBytes bounds the binaries, strings and integers in a term that an expression builds. Its elements
+// and depth have the limits of package etf.
+const MaxBytes = 16 << 20
+
+// budget is what a term that an expression builds may still contain. A variable takes no memory when it
+// is used again, but the term's text and bytes do.
+type budget struct{ elements, bytes int }
+
+func newBudget() *budget { return &budget{etf.MaxElements, MaxBytes} }
+
+// take takes the parts of t, which is at the given depth. It returns an exception if too little is left.
+func (b *budget) take(t etf.Term, depth int) error {
+	var parts []etf.Term
+	switch t := t.(type) {
+	case etf.List:
+		parts = t
+	case etf.ImproperList:
+		parts = append(t.Elements[:len(t.Elements):len(t.Elements)], t.Tail)
+	case etf.Tuple:
+		parts = t
+	case etf.Map:
+		for _, pair := range t {
+			parts = append(parts, pair.Key, pair.Value)
+		}
+	case etf.String:
+		b.bytes -= len(t)
+	case []byte:
+		b.bytes -= len(t)
+	case etf.Bitstring:
+		b.bytes -= len(t.Bytes)
+	case *big.Int:
+		b.bytes -= t.BitLen() / 8
+	}
+	b.elements--
+	if b.elements < 0 || b.bytes < 0 || depth > etf.MaxDepth {
+		return &Exception{Class: "error", Reason: etf.Atom("system_limit")}
+	}
+	for _, part := range parts {
+		if err := b.take(part, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // match binds the variables of a pattern to parts of a value and reports whether the value matches.
@@ -122,8 +171,12 @@ func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error)
 	args := make([]etf.Term, len(x.Args))
 	var value etf.Term
 	var err error
+	left := newBudget()
 	for i, arg := range x.Args {
-		if args[i], err = e.value(ctx, arg); err != nil {
+		if args[i], err = e.value(ctx, arg); err == nil {
+			err = left.take(args[i], 1)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
