@@ -28,6 +28,7 @@ func (n *Node) standardFunctions() rpc.Table {
 		{Module: "erlang", Function: "is_process_alive", Arity: 1}:   n.fnIsProcessAlive,
 		{Module: "erlang", Function: "memory", Arity: 0}:             fnMemory,
 		{Module: "erlang", Function: "memory", Arity: 1}:             fnMemory,
+		{Module: "erlang", Function: "system_info", Arity: 1}:        fnSystemInfo,
 		{Module: "sys", Function: "get_state", Arity: 1}:             n.fnGetState,
 		{Module: "sys", Function: "get_state", Arity: 2}:             n.fnGetState,
 		{Module: "supervisor", Function: "which_children", Arity: 1}: n.fnOfSupervisor("which_children"),
@@ -242,6 +243,18 @@ func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 		n.options.Log.Warn("message dropped", "process", name, "err", err)
 	}
 	return true
+}
+
+// otpRelease is the first release of OTP that demands, of other nodes, the capabilities of this one.
+const otpRelease = etf.String("26")
+
+// fnSystemInfo implements erlang:system_info(otp_release), with which Erlang's shell decides how to start a
+// remote shell. Other items are bad arguments, as in OTP those that it does not know.
+func fnSystemInfo(args []etf.Term) (etf.Term, error) {
+	if args[0] != etf.Atom("otp_release") {
+		return nil, rpc.BadArgument()
+	}
+	return otpRelease, nil
 }
 
 // fnMemory implements erlang:memory, in bytes. The kind processes is the memory of Go's heap, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"strings"
 	"testing"
@@ -264,5 +265,36 @@ func TestUnreadableResult(t *testing.T) {
 	request := etf.Tuple{etf.Atom("call"), etf.Atom("m"), etf.Atom("map"), etf.List(nil), etf.Atom("user")}
 	if got := call(t, rex, request, &caller{old: true}); !strings.HasPrefix(got, "{tag,{badrpc,") {
 		t.Error(got)
+	}
+}
+
+// The functions about modules know those of the table.
+func TestAddModuleInfo(t *testing.T) {
+	own := maps.Clone(table)
+	own.AddModuleInfo()
+	m, shell, add := etf.Atom("m"), etf.Atom("shell"), etf.Atom("add")
+	for _, test := range []struct {
+		module, function etf.Atom
+		args             []etf.Term
+		want             string
+	}{
+		{"m", "module_info", []etf.Term{etf.Atom("module")}, "m"},
+		{"m", "module_info", []etf.Term{add}, "badarg"},
+		{"code", "ensure_loaded", []etf.Term{m}, "{module,m}"},
+		{"code", "ensure_loaded", []etf.Term{etf.Atom("code")}, "{module,code}"},
+		{"code", "ensure_loaded", []etf.Term{shell}, "{error,nofile}"},
+		{"code", "ensure_loaded", []etf.Term{etf.String("m")}, "badarg"},
+		{"erlang", "function_exported", []etf.Term{m, add, int64(2)}, "true"},
+		{"erlang", "function_exported", []etf.Term{m, add, int64(3)}, "false"},
+		{"erlang", "function_exported", []etf.Term{shell, etf.Atom("start"), int64(0)}, "false"},
+		{"erlang", "function_exported", []etf.Term{m, add, int64(-1)}, "badarg"},
+	} {
+		result, e := own.Apply(test.module, test.function, test.args)
+		if e != nil {
+			result = e.Reason
+		}
+		if got := text(result); got != test.want {
+			t.Errorf("%s:%s%s: %s, want %s", test.module, test.function, text(etf.List(test.args)), got, test.want)
+		}
 	}
 }

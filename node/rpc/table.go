@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/flake-go/flake/node/etf"
@@ -73,9 +74,12 @@ func (t Table) Apply(module, function etf.Atom, args []etf.Term) (etf.Term, *Exc
 	return nil, e
 }
 
-// AddModuleInfo adds module_info/0 and module_info/1 to each module of the table. A module's
+// AddModuleInfo adds code:ensure_loaded/1 and erlang:function_exported/3, which tools such as erl -remsh
+// call first, and then module_info/0 and module_info/1 to each module of the table. A module's
 // exports are its functions in the table.
 func (t Table) AddModuleInfo() {
+	t[MFA{"code", "ensure_loaded", 1}] = t.ensureLoaded
+	t[MFA{"erlang", "function_exported", 3}] = t.functionExported
 	exports := map[etf.Atom][]MFA{}
 	for mfa := range t {
 		exports[mfa.Module] = append(exports[mfa.Module], mfa)
@@ -100,6 +104,29 @@ func (t Table) AddModuleInfo() {
 		t[MFA{module, "module_info", 0}] = func([]etf.Term) (etf.Term, error) { return info[:4], nil }
 		t[MFA{module, "module_info", 1}] = func(args []etf.Term) (etf.Term, error) { return Value(info, args[0]) }
 	}
+}
+
+// ensureLoaded answers {error, nofile} for a module that is not in the table. For the caller, that is
+// a node without the module.
+func (t Table) ensureLoaded(args []etf.Term) (etf.Term, error) {
+	module, ok := args[0].(etf.Atom)
+	if !ok {
+		return nil, BadArgument()
+	}
+	if t[MFA{module, "module_info", 0}] == nil {
+		return etf.Tuple{etf.Atom("error"), etf.Atom("nofile")}, nil
+	}
+	return etf.Tuple{etf.Atom("module"), module}, nil
+}
+
+func (t Table) functionExported(args []etf.Term) (etf.Term, error) {
+	module, ok1 := args[0].(etf.Atom)
+	function, ok2 := args[1].(etf.Atom)
+	arity, ok3 := args[2].(int64)
+	if !ok1 || !ok2 || !ok3 || arity < 0 {
+		return nil, BadArgument()
+	}
+	return etf.Atom(strconv.FormatBool(t[MFA{module, function, int(arity)}] != nil)), nil
 }
 
 // Value returns the value of key in a list of {Key, Value} whose keys are atoms. Any other key is a bad
