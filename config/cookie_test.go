@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ func TestCookieSources(t *testing.T) {
 		{file, "HOME\n", nil, "of the file", ""},
 		{"", "HOME\n", nil, "HOME", "HOME"},
 		{"", "HOME", nil, "HOME", "HOME"},
-		{"", "HOME\r\nmore", nil, "HOME", "HOME"},
+		{"", "HOME\r\n \n", nil, "HOME", "HOME"},
 		{"", "", nil, PublishedCookie, ""},
 	} {
 		home := setHome(t, tt.home, 0o400)
@@ -36,9 +37,45 @@ func TestCookieSources(t *testing.T) {
 		}
 	}
 	t.Chdir(filepath.Dir(setHome(t, "HOME", 0o400)))
-	os.Unsetenv("HOME") // the current directory must not count as the home directory
+	os.Unsetenv("HOME")
+	os.Unsetenv("XDG_CONFIG_HOME") // the current directory must not count as the home directory
 	if c, err := Load(""); err != nil || c.Node.Cookie != PublishedCookie {
 		t.Errorf("without HOME: got %q from %q, %v", c.Node.Cookie, c.Node.CookieFrom, err)
+	}
+}
+
+// Erlang's cookie is also in the directory of the user's configuration, but the one in the home directory
+// has precedence.
+func TestConfigHomeCookie(t *testing.T) {
+	for _, tt := range []struct{ home, own, dir string }{
+		{home: "", own: "CONFIG", dir: "xdg"},
+		{home: "", own: "CONFIG", dir: ".config"},
+		{home: "HOME", own: "CONFIG", dir: "xdg"},
+		{home: "", own: "", dir: "xdg"},
+	} {
+		path := setHome(t, tt.home, 0o400)
+		dir := filepath.Join(filepath.Dir(path), tt.dir)
+		if tt.dir == "xdg" {
+			t.Setenv("XDG_CONFIG_HOME", dir)
+		}
+		want, from := cmp.Or(tt.home, tt.own, PublishedCookie), ""
+		if tt.own != "" {
+			writeCookie(t, filepath.Join(dir, "erlang", HomeCookieFile), tt.own, 0o400)
+			from = filepath.Join(dir, "erlang", HomeCookieFile)
+		}
+		if tt.home != "" {
+			from = path
+		}
+		c, err := Load("")
+		if err != nil || c.Node.Cookie != want || c.Node.CookieFrom != from {
+			t.Errorf("%+v: got %q from %q, %v", tt, c.Node.Cookie, c.Node.CookieFrom, err)
+		}
+		if tt.home == "" && tt.own != "" {
+			os.Chmod(from, 0o644)
+			if _, err := Load(""); err == nil || !strings.Contains(err.Error(), from) {
+				t.Errorf("%+v, readable by others: got %v", tt, err)
+			}
+		}
 	}
 }
 
@@ -54,8 +91,10 @@ func TestBadHomeCookie(t *testing.T) {
 			"other users must not have access (chmod 400), or set a cookie elsewhere"},
 		{"SECRET\n", 0o604, "HOME: node.cookie: the file's mode is 0604: " +
 			"other users must not have access (chmod 400), or set a cookie elsewhere"},
-		{"\nSECRET", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
-		{"SÉCRET\n", 0o600, "HOME: node.cookie = (hidden): must be ASCII, as Erlang requires in this file"},
+		{"\nSECRET", 0o600, "HOME: node.cookie: the file has more than one line, which Erlang refuses"},
+		{"\n", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
+		{"SÉCRET\n", 0o600, "HOME: node.cookie: must be ASCII, as Erlang requires in this file"},
+		{"SECRET\nmore", 0o600, "HOME: node.cookie: the file has more than one line, which Erlang refuses"},
 		{"SECRET\x7f\n", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
 		{strings.Repeat("SECRET", 1000), 0o600, "HOME: node.cookie: the file is 6000 bytes long; the limit is 4096"},
 		{"flake\n", 0o600,
@@ -99,16 +138,26 @@ func setHome(t *testing.T, cookie string, mode os.FileMode) string {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("HOME", dir)
+	t.Setenv("XDG_CONFIG_HOME", "")
 	path := filepath.Join(dir, HomeCookieFile)
 	if cookie != "" {
-		if err := os.WriteFile(path, []byte(cookie), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		writeCookie(t, path, cookie, mode)
 	}
 	return path
+}
+
+func writeCookie(t *testing.T, path, cookie string, mode os.FileMode) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = os.WriteFile(path, []byte(cookie), mode)
+	}
+	if err == nil {
+		err = os.Chmod(path, mode)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Any source can name a file that contains the cookie. The file's cookie overrides the cookies and

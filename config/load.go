@@ -33,7 +33,7 @@ type Flag struct {
 
 // Load reads the file at path; if path is empty, it reads no file. If several flags have the same key,
 // the last wins. A key that neither the file nor a flag sets has its default; the default cookie is
-// the one in [HomeCookieFile], if that file exists. The error joins an Error for each fault.
+// Erlang's own, if its file exists. The error joins an Error for each fault.
 func Load(path string, flags ...Flag) (Config, error) {
 	var src string
 	if path != "" {

@@ -1,30 +1,39 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// The cookie can be set by a flag, the environment or ~/.erlang.cookie, in this order of
-// precedence. It is never shown.
+// The cookie can be set by a flag, the environment or Erlang's file, in this order of precedence. It is never shown.
 func TestCookieSources(t *testing.T) {
 	for _, tt := range []struct {
-		from      string
-		env, home string
-		flags     []string
+		from           string
+		env, home, xdg string
+		flags          []string
 	}{
 		{from: "-setcookie", env: "wrong", home: "wrong", flags: []string{"-setcookie", "S3CRET"}},
 		{from: "FLAKE_COOKIE", env: "S3CRET", home: "wrong"},
 		{from: ".erlang.cookie", home: "S3CRET"},
+		{from: filepath.Join("erlang", ".erlang.cookie"), xdg: "S3CRET"},
 	} {
 		t.Run(tt.from, func(t *testing.T) {
 			t.Setenv("FLAKE_COOKIE", tt.env)
 			t.Setenv("HOME", t.TempDir())
-			cookieFile := filepath.Join(os.Getenv("HOME"), ".erlang.cookie")
-			if err := os.WriteFile(cookieFile, []byte(tt.home+"\n"), 0o400); err != nil {
-				t.Fatal(err)
+			t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+			for dir, cookie := range map[string]string{os.Getenv("HOME"): tt.home,
+				filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "erlang"): tt.xdg} {
+				if cookie == "" {
+					continue
+				}
+				cookieFile := filepath.Join(dir, ".erlang.cookie")
+				err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(cookieFile, []byte(cookie+"\n"), 0o400))
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
 			n := startNode(t, "", tt.flags...)
 			n.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "S3CRET"}, "get")

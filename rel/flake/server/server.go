@@ -143,7 +143,10 @@ func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 // announce reports what has started: in lines on w or, if the log is in JSON, in one log line.
 func (s *Server) announce(w io.Writer) {
 	first, address, epmd := s.Generators.List[0].Who, s.Node.Addr().String(), s.Node.EPMD().String()
-	cookie := s.settings.config.Node.CookieFrom
+	cookie, public := s.settings.config.Node.CookieFrom, s.settings.config.Node.Cookie == config.PublishedCookie
+	if public {
+		cookie = "flake, which is public: set node.cookie unless you trust all users of this machine"
+	}
 	others := []string{}
 	for _, g := range s.Generators.List[1:] {
 		others = append(others, fmt.Sprintf("%s: %s, %s", g.Name, g.Server.IDs.Format().Name, g.Who))
@@ -158,7 +161,7 @@ func (s *Server) announce(w io.Writer) {
 	for _, other := range others {
 		fmt.Fprintf(w, "  generator  %s\n", other)
 	}
-	if cookie != "" {
+	if cookie != "" && !public {
 		cookie = "from " + cookie
 	}
 	for _, line := range [][2]string{

@@ -55,7 +55,8 @@ func TestAnnounce(t *testing.T) {
 		lines.Close()
 		said := strings.Count(log.String(), `"msg":"hands out ids"`)
 		text := log.String() + out.String()
-		if said != objects || (out.Len() == 0) != (objects > 0) || !strings.Contains(text, metrics) {
+		if said != objects || (out.Len() == 0) != (objects > 0) || !strings.Contains(text, metrics) ||
+			!strings.Contains(text, "node.cookie") { // the default is public
 			t.Errorf("%s: %s", format, text)
 		}
 	}
