@@ -16,6 +16,10 @@ var (
 	ErrNameTaken = errors.New("a node of that name is already registered")
 	// ErrNotFound means that no node has registered the name.
 	ErrNotFound = errors.New("no node of that name is registered")
+
+	// errNoAnswer means that a connection was accepted, but a request not answered as an EPMD does.
+	errNoAnswer = errors.New("no EPMD answers, perhaps because another program uses its port: " +
+		"set node.epmd or ERL_EPMD_PORT")
 )
 
 // requestTimeout bounds a dial, and a request with its reply.
@@ -44,6 +48,16 @@ func Lookup(ctx context.Context, addr, name string) (Node, error) {
 	return resp.Node, nil
 }
 
+// probe returns nil if an EPMD answers at addr. It makes a request, because OTP's daemon logs an error about
+// a connection without one.
+func probe(ctx context.Context, addr string) error {
+	_, err := Lookup(ctx, addr, "epmd")
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
 // request makes a request about a name on a new connection, because EPMD answers only one request
 // per connection. On success it returns the connection, without a deadline.
 func request(ctx context.Context, addr, name string, req, resp message) (net.Conn, error) {
@@ -60,6 +74,9 @@ func request(ctx context.Context, addr, name string, req, resp message) (net.Con
 	conn.SetDeadline(time.Now().Add(requestTimeout))
 	if _, err = conn.Write(buf); err == nil {
 		err = receive(conn, resp)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	if !stop() {
 		err = context.Cause(ctx)

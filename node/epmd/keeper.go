@@ -77,12 +77,10 @@ func (k *Keeper) Prepare(ctx context.Context) error {
 	if err := k.fill(); err != nil || k.Mode != Auto {
 		return err
 	}
-	conn, err := dial(ctx, k.Mode.addr(k.Port))
-	switch {
-	case err == nil:
-		conn.Close()
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return k.provide(ctx)
+	if errors.Is(probe(ctx, k.Mode.addr(k.Port)), syscall.ECONNREFUSED) {
+		if err := k.provide(ctx); !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
 	}
 	return nil // Start reports other errors
 }
@@ -185,10 +183,15 @@ func (k *Keeper) register(ctx context.Context) (*Registration, error) {
 	addr := k.Mode.addr(k.Port)
 	reg, err := Register(ctx, addr, k.Node)
 	if errors.Is(err, syscall.ECONNREFUSED) && k.Mode == Auto && k.server == nil && time.Since(k.lostAt) >= k.patience {
-		if err := k.provide(ctx); err != nil {
-			return nil, err
+		provided := k.provide(ctx)
+		if provided != nil && !errors.Is(provided, syscall.EADDRINUSE) {
+			return nil, provided
 		}
-		reg, err = Register(ctx, addr, k.Node)
+		// If the port is in use, either another node has started its EPMD first, or another program has the
+		// port at another address.
+		if reg, err = Register(ctx, addr, k.Node); errors.Is(err, syscall.ECONNREFUSED) && provided != nil {
+			err = fmt.Errorf("%w: %w", errNoAnswer, provided)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -314,8 +317,8 @@ func splitName(nodename string) (name, host string, err error) {
 	return name, host, nil
 }
 
-// provide starts an EPMD on Port, where none is listening. Like erl, it starts OTP's daemon,
-// because the daemon outlives this process; if the daemon is not installed or does not start,
+// provide starts an EPMD on Port, where none is listening at the loopback address. Like erl, it starts OTP's
+// daemon, because the daemon outlives this process; if the daemon is not installed or does not start,
 // provide starts our own EPMD.
 func (k *Keeper) provide(ctx context.Context) error {
 	if path, err := exec.LookPath(k.program); err == nil {
@@ -325,11 +328,7 @@ func (k *Keeper) provide(ctx context.Context) error {
 		}
 		k.Log.Warn("epmd: cannot start the daemon; serving an EPMD instead", "file", path, "err", err)
 	}
-	err := k.serve()
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil // another node has started its EPMD first
-	}
-	return err
+	return k.serve()
 }
 
 // startDaemon runs epmd -daemon and waits until it listens.
@@ -341,9 +340,9 @@ func (k *Keeper) startDaemon(ctx context.Context, path string) error {
 	}
 	const poll = 10 * time.Millisecond
 	for {
-		conn, err := dial(ctx, k.Mode.addr(k.Port))
+		err := probe(ctx, k.Mode.addr(k.Port))
 		if err == nil {
-			return conn.Close()
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -366,7 +365,7 @@ func (k *Keeper) serve() error {
 	return nil
 }
 
-// listen listens, like the daemon, on the addresses in ERL_EPMD_ADDRESS and on loopback, or on all
+// listen listens, like the daemon of OTP 29, on the addresses in ERL_EPMD_ADDRESS and on loopback, or on all
 // addresses if that variable is not set. The IPv6 loopback address is optional unless the variable
 // contains it, because the system may not have it.
 func listen(port uint16) (ls []net.Listener, err error) {
@@ -377,21 +376,32 @@ func listen(port uint16) (ls []net.Listener, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("ERL_EPMD_ADDRESS is %q: must be IP addresses separated by commas", env)
 		}
-		if ip.IsUnspecified() { // it would conflict with loopback, which is added below; OTP's daemon also fails
-			return nil, fmt.Errorf("ERL_EPMD_ADDRESS is %q: must be unset, to serve EPMD on all addresses", env)
-		}
-		hosts = append(hosts, ip.String())
+		hosts = append(hosts, ip.Unmap().String())
 	}
 	optional6 := !slices.Contains(hosts, loopback6)
 	if len(hosts) == 0 {
 		hosts = []string{""}
 	} else {
 		hosts = append(hosts, loopback, loopback6)
+		for _, all := range []string{"0.0.0.0", "::"} { // includes the other addresses of its version
+			if slices.Contains(hosts, all) {
+				hosts = slices.DeleteFunc(hosts, func(host string) bool {
+					return host != all && strings.Contains(host, ":") == strings.Contains(all, ":")
+				})
+			}
+		}
 		slices.Sort(hosts)
 		hosts = slices.Compact(hosts)
 	}
 	for _, host := range hosts {
-		l, err := net.Listen("tcp", joinPort(host, port))
+		network := "tcp"
+		switch host { // with tcp, each of these includes the other version
+		case "0.0.0.0":
+			network = "tcp4"
+		case "::":
+			network = "tcp6"
+		}
+		l, err := net.Listen(network, joinPort(host, port))
 		if err == nil {
 			ls = append(ls, l)
 		} else if host != loopback6 || !optional6 {

@@ -101,6 +101,10 @@ func TestAddresses(t *testing.T) {
 		{"", []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}, nil},
 		{"127.0.0.2", []string{"127.0.0.1", "127.0.0.2"}, []string{"127.0.0.3"}},
 		{" 127.0.0.3, ,127.0.0.2", []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}, []string{"127.0.0.4"}},
+		{"0.0.0.0", []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}, nil},
+		{"127.0.0.2,0.0.0.0", []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}, nil},
+		{"::", []string{"127.0.0.1"}, []string{"127.0.0.2"}},
+		{"0.0.0.0,::", []string{"127.0.0.1", "127.0.0.2"}, nil},
 	} {
 		t.Setenv("ERL_EPMD_ADDRESS", tt.env)
 		k, _ := newKeeper(t, "flake", freePort(t))
@@ -119,7 +123,7 @@ func TestAddresses(t *testing.T) {
 		}
 		k.Close()
 	}
-	for _, env := range []string{"localhost", "127.0.0.1;::1", "192.0.2.1", "0.0.0.0", "::", "127.0.0.2,0.0.0.0"} {
+	for _, env := range []string{"localhost", "127.0.0.1;::1", "192.0.2.1"} {
 		t.Setenv("ERL_EPMD_ADDRESS", env)
 		k, _ := newKeeper(t, "flake", freePort(t))
 		if err := startKeeper(testContext(t), k); err == nil || !strings.HasPrefix(err.Error(), "epmd: serve: ") {
@@ -141,9 +145,45 @@ func TestServeFails(t *testing.T) {
 		if err := k.fill(); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.provide(t.Context()); err != nil || k.server != nil {
+		if err := k.provide(t.Context()); !errors.Is(err, syscall.EADDRINUSE) || k.server != nil {
 			t.Errorf("%q: %v, server %v", env, err, k.server)
 		}
+	}
+}
+
+// If another program has the EPMD's port, at the loopback address or at another, the error names the settings
+// that avoid it.
+func TestPortOfAnotherProgram(t *testing.T) {
+	noLeak(t)
+	elsewhere, err := net.Listen("tcp", joinPort("127.0.0.2", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer elsewhere.Close()
+	for _, addr := range []string{startFakeEPMD(t, "HTTP/1.1 400 Bad Request", false), startFakeEPMD(t, "", false),
+		elsewhere.Addr().String()} {
+		k, _ := newKeeper(t, "flake", netip.MustParseAddrPort(addr).Port())
+		err := errors.Join(k.Prepare(t.Context()), startKeeper(t.Context(), k))
+		if err == nil || !strings.Contains(err.Error(), "node.epmd") {
+			t.Errorf("another program at %s: %v", addr, err)
+		}
+	}
+}
+
+// Each connection to an EPMD makes a request, because OTP's daemon logs an error about one that does not.
+func TestPrepareMakesARequest(t *testing.T) {
+	noLeak(t)
+	var log strings.Builder
+	server, addr := startServer(t, anyPort, func(s *Server) {
+		s.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	k, _ := newKeeper(t, "flake", netip.MustParseAddrPort(addr).Port())
+	if err := k.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	if strings.Contains(log.String(), "connection closed") {
+		t.Error(log.String())
 	}
 }
 
