@@ -30,8 +30,8 @@ const (
 	// ends the delay of the handshake that has waited longest.
 	maxHeld = MaxHandshakes / 2
 
-	// maxOffenders bounds the hosts remembered because of a wrong cookie. To remember one more,
-	// the gate forgets an arbitrary one.
+	// maxOffenders bounds the hosts remembered because of a wrong cookie, and the nodes remembered because
+	// another has the same name. To remember one more, the gate forgets an arbitrary one.
 	maxOffenders = 4096
 )
 
@@ -44,7 +44,8 @@ const (
 	maxDelay         = 4 * time.Second
 	maxDelayLoopback = 200 * time.Millisecond
 
-	// offenceKept is how long a host is remembered after its last wrong cookie.
+	// offenceKept is how long a host is remembered after its last wrong cookie, and a node after it was
+	// replaced.
 	offenceKept = time.Minute
 )
 
@@ -59,6 +60,7 @@ type gate struct {
 	proven     map[string]*attempt // attempts whose callers have proved that they have the cookie, by name
 	connected  host.Line[connectedHost]
 	offenders  map[netip.Addr]offender
+	rivals     map[string]rival // by the name that they share
 }
 
 // attempt is a handshake in progress. Here loopback counts as a host.
@@ -96,6 +98,13 @@ type offender struct {
 	last  time.Time
 }
 
+// rival is a node whose connection was replaced by one from another address.
+type rival struct {
+	address string
+	last    time.Time // when it was replaced
+	known   bool      // it has been reported that it and the other node replace each other
+}
+
 func newGate() *gate {
 	return &gate{
 		now:        time.Now,
@@ -103,6 +112,7 @@ func newGate() *gate {
 		proven:     make(map[string]*attempt),
 		connected:  host.Line[connectedHost]{Most: MaxConnections, PerHost: MaxPerHost},
 		offenders:  make(map[netip.Addr]offender),
+		rivals:     make(map[string]rival),
 	}
 }
 
@@ -247,18 +257,40 @@ func (g *gate) delay(host netip.Addr) time.Duration {
 func (g *gate) offended(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	o, ok := g.offenders[host]
-	if !ok && len(g.offenders) >= maxOffenders {
-		for other := range g.offenders {
-			delete(g.offenders, other)
-			break
-		}
-	}
-	now := g.now()
+	makeRoom(g.offenders, host)
+	o, now := g.offenders[host], g.now()
 	if now.Sub(o.last) > offenceKept {
 		o.count = 0
 	}
 	g.offenders[host] = offender{o.count + 1, now}
+}
+
+// makeRoom makes room for a key in a map of at most maxOffenders keys.
+func makeRoom[K comparable, V any](m map[K]V, key K) {
+	if _, ok := m[key]; ok || len(m) < maxOffenders {
+		return
+	}
+	for other := range m {
+		delete(m, other)
+		return
+	}
+}
+
+// replaced records that a node's connection is replaced by one from another address. It reports whether two
+// nodes use that name: the new address is the one whose connection was replaced before. It does
+// so only once, until they have stopped for a while.
+func (g *gate) replaced(name, old, by string) (rivals bool) {
+	if old == by {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	makeRoom(g.rivals, name)
+	before, now := g.rivals[name], g.now()
+	recent := now.Sub(before.last) <= offenceKept
+	rivals = recent && before.address == by
+	g.rivals[name] = rival{old, now, recent && (rivals || before.known)}
+	return rivals && !before.known
 }
 
 var (

@@ -288,16 +288,45 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// The number of remembered hosts with wrong cookies is bounded.
+// The number of remembered hosts with wrong cookies is bounded, and so is that of remembered rivals.
 func TestOffenders(t *testing.T) {
 	g := newGate()
 	host := netip.MustParseAddr("198.18.0.0")
 	for range 2 * maxOffenders {
 		g.offended(host)
+		g.replaced(host.String(), "192.0.2.1", "192.0.2.2")
 		host = host.Next()
 	}
-	if n := len(g.offenders); n != maxOffenders {
-		t.Errorf("%d hosts are remembered, want %d", n, maxOffenders)
+	if hosts, rivals := len(g.offenders), len(g.rivals); hosts != maxOffenders || rivals != maxOffenders {
+		t.Errorf("%d hosts and %d rivals are remembered, want %d", hosts, rivals, maxOffenders)
+	}
+}
+
+// Nodes with the same name are reported once each time that they begin to replace each other. A node that moves
+// or reconnects is not reported.
+func TestReplaced(t *testing.T) {
+	g := newGate()
+	now := time.Now()
+	g.now = func() time.Time { return now }
+	for i, tt := range []struct {
+		name, old, by string
+		after         time.Duration
+		rivals        bool
+	}{
+		{name: "a", old: "1", by: "2"},
+		{name: "a", old: "2", by: "2"},
+		{name: "a", old: "2", by: "3"},
+		{name: "b", old: "3", by: "2"},
+		{name: "a", old: "3", by: "2", after: offenceKept, rivals: true},
+		{name: "a", old: "2", by: "3"},
+		{name: "a", old: "3", by: "2", after: offenceKept},
+		{name: "a", old: "2", by: "3", after: 2 * offenceKept},
+		{name: "a", old: "3", by: "2", rivals: true},
+	} {
+		now = now.Add(tt.after)
+		if got := g.replaced(tt.name, tt.old, tt.by); got != tt.rivals {
+			t.Errorf("step %d: %t, want %t", i, got, tt.rivals)
+		}
 	}
 }
 

@@ -176,6 +176,11 @@ func (n *Node) enter(v *attempt, stream net.Conn, peer handshake.Peer) error {
 		if old == nil {
 			return err
 		}
+		if at, by := hostPart(old.Addr()), hostPart(v.conn.RemoteAddr()); old.Peer().Name == peer.Name &&
+			n.gate.replaced(peer.Name, at, by) {
+			n.options.Log.Warn("two nodes with the same name replace each other's connections: give each its own name",
+				"peer", peer.Name, "address", at, "other", by)
+		}
 		old.Close()
 		select {
 		case <-old.Done():
@@ -185,6 +190,12 @@ func (n *Node) enter(v *attempt, stream net.Conn, peer handshake.Peer) error {
 				old.Peer().Name, os.ErrDeadlineExceeded)
 		}
 	}
+}
+
+// hostPart returns an address without its port.
+func hostPart(a net.Addr) string {
+	address, _, _ := net.SplitHostPort(a.String())
+	return address
 }
 
 // serveOrReplace serves a peer, or returns the connection that must end first.

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,4 +155,30 @@ func TestIdleReplaced(t *testing.T) {
 	idle.ended()
 	late.get()
 	busy.get()
+}
+
+// If nodes at two addresses have the same name, one warning names both addresses.
+func TestRivals(t *testing.T) {
+	log := &logged{}
+	n := start(t, Options{Log: log.logger()})
+	const addresses, turns = 2, 6
+	for turn := range turns {
+		local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+turn%addresses))}
+		c, err := (&net.Dialer{LocalAddr: local}).Dial("tcp", n.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := handshake.Start(c, n.Name(), handshake.Options{Node: "a@127.0.0.1", Cookie: cookie}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the caller is connected", func() bool {
+			conn := n.connection("a@127.0.0.1")
+			return conn != nil && conn.Addr().String() == c.LocalAddr().String()
+		})
+	}
+	const want = "address=127.0.0.2 other=127.0.0.1"
+	if got := log.String(); strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, want) {
+		t.Errorf("want one warning with %s:\n%s", want, got)
+	}
 }
