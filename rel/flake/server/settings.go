@@ -1,8 +1,11 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
@@ -147,5 +151,38 @@ func warnOf(cfg config.Config, log *slog.Logger) {
 	}
 	if cfg.Node.EPMD == "off" && cfg.Node.FixedPort() == "" {
 		log.Warn("Erlang nodes cannot find this one, because node.epmd is off: set node.listen to a port")
+	}
+}
+
+// warnOfHost warns if the host in a node's name is no address of this machine, because callers dial that host. It
+// tries to resolve the host until ctx ends: in Kubernetes, a new pod's name takes some seconds to appear.
+func warnOfHost(ctx context.Context, name string, log *slog.Logger) {
+	_, hostname, _ := strings.Cut(name, "@")
+	if host.IsLoopback(hostname) {
+		return
+	}
+	const pause = 5 * time.Second
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", hostname)
+	for ; err != nil; addresses, err = net.DefaultResolver.LookupNetIP(ctx, "ip", hostname) {
+		select {
+		case <-time.After(pause):
+			continue
+		case <-ctx.Done():
+		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // otherwise the node is stopping
+			log.Warn("the host in node.name cannot be resolved, so callers may not find this node", "node", name, "err", err)
+		}
+		return
+	}
+	own, err := net.InterfaceAddrs()
+	isOwn := func(address netip.Addr) bool {
+		return address.IsLoopback() || slices.ContainsFunc(own, func(a net.Addr) bool {
+			prefix, err := netip.ParsePrefix(a.String())
+			return err == nil && prefix.Addr() == address.Unmap().WithZone("")
+		})
+	}
+	if err == nil && !slices.ContainsFunc(addresses, isOwn) {
+		log.Warn("the host in node.name is no address of this machine: callers dial that host, so set node.name, "+
+			"unless it forwards to this machine", "node", name, "addresses", addresses)
 	}
 }

@@ -1,13 +1,16 @@
 package server
 
 import (
+	"context"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
@@ -72,6 +75,29 @@ func TestWarnOf(t *testing.T) {
 		warnOf(config.Config{Node: config.Node{EPMD: test.epmd, Listen: test.listen}}, slog.New(slog.NewTextHandler(&b, nil)))
 		if (b.Len() > 0) != test.warns {
 			t.Errorf("%+v: %s", test, &b)
+		}
+	}
+}
+
+// The log warns about a name whose host is no address of this machine, or cannot be resolved before ctx ends.
+func TestWarnOfHost(t *testing.T) {
+	const late, resolved = "cannot be resolved", "no address of this machine"
+	names := map[string]string{"flake@127.0.0.2": "", "flake@localhost": "", "flake@::1": "", "flake@192.0.2.1": resolved,
+		"flake@2001:db8::1": resolved, "flake@host.invalid": late}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		names["flake@"+a.(*net.IPNet).IP.String()] = ""
+	}
+	for name, want := range names {
+		ctx, cancel := context.WithDeadline(t.Context(), time.Time{})
+		defer cancel()
+		var b strings.Builder
+		warnOfHost(ctx, name, slog.New(slog.NewTextHandler(&b, nil)))
+		if got := b.String(); (got != "") != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }
