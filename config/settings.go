@@ -334,7 +334,8 @@ func (c *Config) beyondLoopback() string {
 	return ""
 }
 
-// nodeName matches the names that net_kernel accepts, except those with a second @, which no peer could dial.
+// nodeName matches the names that net_kernel accepts, except those with a control character or a second @,
+// which no peer could dial.
 var nodeName = regexp.MustCompile(`^[0-9A-Za-z_-]+@[!-?A-~¡-ÿ]+$`)
 
 func validName(s string) bool { return len(s) <= 255 && nodeName.MatchString(s) }

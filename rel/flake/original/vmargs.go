@@ -60,7 +60,7 @@ func readArgs(path string, left *int) (all []string, err error) {
 		if i++; i == len(args) || *left == 0 {
 			return nil, fmt.Errorf("%s: -args_file names no file, or there are more than %d files", path, maxFiles)
 		}
-		// Relative to the working directory or, failing that, to path, as in Erlang.
+		// Relative to the working directory, as in Erlang, or, failing that, to path.
 		more, err := readArgs(existing(args[i], resolve(path, args[i])), left)
 		if err != nil {
 			return nil, err

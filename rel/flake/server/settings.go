@@ -174,11 +174,14 @@ func warnOfHost(ctx context.Context, name string, log *slog.Logger) {
 		}
 		return
 	}
+	for i, a := range addresses {
+		addresses[i] = a.Unmap().WithZone("")
+	}
 	own, err := net.InterfaceAddrs()
 	isOwn := func(address netip.Addr) bool {
 		return address.IsLoopback() || slices.ContainsFunc(own, func(a net.Addr) bool {
 			prefix, err := netip.ParsePrefix(a.String())
-			return err == nil && prefix.Addr() == address.Unmap().WithZone("")
+			return err == nil && prefix.Addr() == address
 		})
 	}
 	if err == nil && !slices.ContainsFunc(addresses, isOwn) {
