@@ -320,18 +320,13 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 	}
 	go boundMemory(ctx, s.Node.Connections, memoryOf(cfg.Node), cfg.Node.TLS.On)
 	go releaseMemory(ctx)
+	go warnOfHost(ctx, cfg.Node.Name, log)
 	s.announce(stdout)
 	note.Ready("hands out ids")
 	running, end := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	all.Go(func() { s.reloads(running, hup, load, note) })
-	all.Go(func() { watch(running, s.Generators.List, note, log) })
-	all.Go(func() {
-		const patience = time.Minute
-		resolving, end := context.WithTimeout(running, patience)
-		defer end()
-		warnOfHost(resolving, cfg.Node.Name, log)
-	})
+	var both sync.WaitGroup
+	both.Go(func() { s.reloads(running, hup, load, note) })
+	both.Go(func() { watch(running, s.Generators.List, note, log) })
 	if p != nil {
 		p.functions = s.Node.Functions()
 		if err = p.Run(ctx); err != nil && ctx.Err() == nil {
@@ -342,7 +337,7 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 		<-ctx.Done()
 	}
 	end()
-	all.Wait()
+	both.Wait()
 	log.Info("stopping")
 	s.drain(ctx, note)
 	if err := s.Stop(); err != nil {

@@ -155,13 +155,15 @@ func warnOf(cfg config.Config, log *slog.Logger) {
 }
 
 // warnOfHost warns if the host in a node's name is no address of this machine, because callers dial that host. It
-// tries to resolve the host until ctx ends: in Kubernetes, a new pod's name takes some seconds to appear.
+// tries to resolve the host for a while: in Kubernetes, a new pod's name takes some seconds to appear.
 func warnOfHost(ctx context.Context, name string, log *slog.Logger) {
 	_, hostname, _ := strings.Cut(name, "@")
 	if host.IsLoopback(hostname) {
 		return
 	}
-	const pause = 5 * time.Second
+	const patience, pause = time.Minute, 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", hostname)
 	for ; err != nil; addresses, err = net.DefaultResolver.LookupNetIP(ctx, "ip", hostname) {
 		select {

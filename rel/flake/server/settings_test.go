@@ -79,7 +79,7 @@ func TestWarnOf(t *testing.T) {
 	}
 }
 
-// The log warns about a name whose host is no address of this machine, or cannot be resolved before ctx ends.
+// The log warns about a name whose host is no address of this machine, or cannot be resolved in time.
 func TestWarnOfHost(t *testing.T) {
 	const late, resolved = "cannot be resolved", "no address of this machine"
 	names := map[string]string{"flake@127.0.0.2": "", "flake@localhost": "", "flake@::1": "", "flake@192.0.2.1": resolved,
