@@ -220,9 +220,7 @@ func (c *Conn) forget() {
 func (c *Conn) rest() {
 	c.scratch = nil
 	c.kept.hold(0)
-	c.watches.mu.Lock()
-	c.watches.shrink()
-	c.watches.mu.Unlock()
+	c.watches.rest()
 }
 
 // guard calls f. It logs a panic and returns an error for it, so that no peer can stop the node by

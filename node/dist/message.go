@@ -176,7 +176,9 @@ const (
 )
 
 // sendHere sends an answer to the peer, even if the process belongs to another node.
-func (c *Conn) sendHere(a answer) { c.out.end(c.appendAnswer(c.out.beginWith(a.size()), a)) }
+func (c *Conn) sendHere(a answer) {
+	c.out.add(a.size(), func(b []byte) []byte { return c.appendAnswer(b, a) })
+}
 
 // appendAnswer appends the control message and the answer. The first element of SEND is unused, but
 // some peers check that it is the empty atom.
@@ -210,11 +212,13 @@ func (c *Conn) sendControl(o wire.Op, args ...[]byte) { c.sendTerms(o, 1+len(arg
 
 // sendTerms is like sendControl, but each of the terms may contain several elements.
 func (c *Conn) sendTerms(o wire.Op, elements int, terms ...[]byte) {
-	b := etf.AppendInt(etf.AppendTupleHeader(c.out.begin(), elements), int64(o))
-	for _, t := range terms {
-		b = append(b, t...)
-	}
-	c.out.end(b)
+	c.out.add(0, func(b []byte) []byte {
+		b = etf.AppendInt(etf.AppendTupleHeader(b, elements), int64(o))
+		for _, t := range terms {
+			b = append(b, t...)
+		}
+		return b
+	})
 }
 
 // encode returns the pid of a local process in a form that the peer can read. The upper 32 bits of

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -40,12 +41,11 @@ type output struct {
 	idle    sync.Cond // signaled when writing becomes false
 	ahead   [][]byte  // full buffers, written before buf
 	queued  int       // bytes in ahead
-	buf     []byte    // whole frames, except between begin and end
+	buf     []byte    // whole frames
 	flying  int       // bytes of the current write
 	account account   // counts waiting and flying bytes
 	kept    account   // counts buf when it is empty
 	passed  passed    // answers to calls that other peers forwarded
-	frame   int       // start of the frame between begin and end
 	writing bool
 	closed  bool
 	writes  uint64
@@ -59,13 +59,25 @@ func (o *output) init(dst net.Conn, start func(func()), fail func(error), taken 
 	o.idle.L = &o.mu
 }
 
-// begin opens a frame and returns the buffer to append to; end must follow.
-func (o *output) begin() []byte { return o.beginWith(0) }
-
-// beginWith is begin for a frame of about size bytes. It allocates a large frame in one step,
-// because growing a buffer gradually needs several times its memory.
-func (o *output) beginWith(size int) []byte {
+// add appends a frame of about size bytes; build appends the frame's terms to its argument. If build
+// panics, nothing is appended.
+func (o *output) add(size int, build func([]byte) []byte) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.growFor(size)
+	start := len(o.buf)
+	buf := build(wire.Open(o.buf))
+	wire.Close(buf, start)
+	o.buf = buf
+	if room := o.count(); o.waits() > fullOutput || len(buf)-start > largeFrame || !room {
+		o.full.Store(true)
+	}
+	o.bound(MaxOutput)
+}
+
+// growFor makes room in buf for a frame of about size bytes. It allocates a large frame in one
+// step, because growing a buffer gradually needs several times its memory.
+func (o *output) growFor(size int) {
 	large := size > ownOutput
 	if len(o.buf) > fullOutput || large && len(o.buf) > 0 && cap(o.buf)-len(o.buf) < size {
 		o.ahead, o.queued, o.buf = append(o.ahead, o.buf), o.queued+len(o.buf), nil
@@ -73,19 +85,6 @@ func (o *output) beginWith(size int) []byte {
 	if large {
 		o.buf = slices.Grow(o.buf, size)
 	}
-	o.frame = len(o.buf)
-	return wire.Open(o.buf)
-}
-
-// end closes the frame. buf is the buffer from begin with terms appended.
-func (o *output) end(buf []byte) {
-	wire.Close(buf, o.frame)
-	o.buf = buf
-	if room := o.count(); o.waits() > fullOutput || len(buf)-o.frame > largeFrame || !room {
-		o.full.Store(true)
-	}
-	o.bound(MaxOutput)
-	o.mu.Unlock()
 }
 
 // waits returns the number of bytes that wait to be written.
@@ -183,9 +182,19 @@ func (o *output) write() error {
 	own := len(last)
 	last = o.passed.next(last)
 	o.octets.Add(uint64(o.flying - own + len(last)))
+	err := errWrite // unless writeAll returns
+	defer func() { o.wrote(last, err) }()
 	o.mu.Unlock()
-	err := o.writeAll(ahead, last)
-	o.mu.Lock()
+	defer o.mu.Lock()
+	err = o.writeAll(ahead, last)
+	return err
+}
+
+// errWrite is the error of a write that panicked.
+var errWrite = errors.New("write failed")
+
+// wrote records the end of a write; last is the last buffer that it wrote.
+func (o *output) wrote(last []byte, err error) {
 	o.flying = 0
 	o.count()
 	o.passed.written()
@@ -199,7 +208,6 @@ func (o *output) write() error {
 	if o.waits() > 0 || len(o.passed.waiting) > 0 {
 		o.remind()
 	}
-	return err
 }
 
 // keep saves a written buffer for the next frames, unless it is large, there is no room, or another
@@ -245,7 +253,13 @@ func (o *output) state() (writes uint64, writing bool) {
 }
 
 func (o *output) tick() error {
+	o.addTick()
+	return o.offer()
+}
+
+func (o *output) addTick() {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.waits() == 0 {
 		o.buf = nil
 		o.kept.hold(0)
@@ -253,8 +267,6 @@ func (o *output) tick() error {
 	if !o.closed {
 		o.buf = append(o.buf, 0, 0, 0, 0)
 	}
-	o.mu.Unlock()
-	return o.offer()
 }
 
 // close drops the waiting frames and waits for the current write to end. No write begins after

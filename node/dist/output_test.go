@@ -68,6 +68,11 @@ func TestOutputWithoutRoom(t *testing.T) {
 	})
 }
 
+// with returns a function for [output.add] that appends n bytes.
+func with(n int) func([]byte) []byte {
+	return func(b []byte) []byte { return append(b, make([]byte, n)...) }
+}
+
 // MaxOutput bytes may wait. One more frame closes the connection, and all waiting bytes are
 // dropped.
 func TestMaxOutputExactly(t *testing.T) {
@@ -75,12 +80,11 @@ func TestMaxOutputExactly(t *testing.T) {
 	var o output
 	overflows := 0
 	o.init(nil, nil, func(error) { overflows++ }, nil, newMemory(&p))
-	b := o.begin()
-	o.end(append(b, make([]byte, MaxOutput-len(b))...))
+	o.add(0, with(MaxOutput-len(wire.Open(nil))))
 	if overflows != 0 || o.waits() != MaxOutput {
 		t.Errorf("%d bytes wait, %d overflows", o.waits(), overflows)
 	}
-	o.end(o.begin())
+	o.add(0, with(0))
 	if held := p.held.Load(); overflows != 1 || o.waits() != 0 || held != 0 {
 		t.Errorf("%d bytes wait, %d are held, %d overflows", o.waits(), held, overflows)
 	}
@@ -167,13 +171,13 @@ func TestManyBuffers(t *testing.T) {
 func TestFlushMany(t *testing.T) {
 	var o output
 	w := &writer{each: func() error {
-		o.end(o.begin())
+		o.add(0, with(0))
 		return nil
 	}}
 	o.init(w, nil, nil, func() {}, newMemory(new(pool)))
 	o.reminded.Store(true) // so that no other goroutine writes
 	for range 10 {
-		o.end(append(o.begin(), make([]byte, fullOutput)...))
+		o.add(0, with(fullOutput))
 	}
 	want := uint64(o.waits())
 	if err := o.flush(); err != nil || o.octets.Load() != want || len(o.buf) == 0 {
@@ -186,17 +190,17 @@ func TestNothingAfterFailure(t *testing.T) {
 	fault := errors.New("cut")
 	var o output
 	w := &writer{each: func() error {
-		o.end(o.begin())
+		o.add(0, with(0))
 		return fault
 	}}
 	o.init(w, nil, nil, func() {}, newMemory(new(pool)))
 	for range 3 {
-		o.end(append(o.begin(), make([]byte, fullOutput)...))
+		o.add(0, with(fullOutput))
 	}
 	if err := o.flush(); err != fault || o.waits() != 0 {
 		t.Errorf("flush: %v, %d bytes wait", err, o.waits())
 	}
-	o.end(o.begin())
+	o.add(0, with(0))
 	if err := o.flush(); err != nil || w.writes != 1 || o.waits() != 0 {
 		t.Errorf("second flush: %v, %d writes, %d bytes wait", err, w.writes, o.waits())
 	}
@@ -208,7 +212,7 @@ func TestNothingAfterClose(t *testing.T) {
 	var o output
 	w, started, forwarding := newStream(nil), 0, newMemory(&p)
 	o.init(w, func(func()) { started++ }, nil, nil, newMemory(&p))
-	o.end(o.begin())
+	o.add(0, with(0))
 	if !o.pass(forwarding, make([]byte, wire.HeaderSize)) || started != 1 {
 		t.Errorf("a passed-on answer is refused, or %d goroutines are started, want 1", started)
 	}
@@ -233,7 +237,7 @@ func TestWaitForWrites(t *testing.T) {
 			return nil
 		}}
 		c.out.reminded.Store(false)
-		c.out.end(c.out.begin())
+		c.out.add(0, with(0))
 		c.out.poke()
 		go func() {
 			c.proto.Wait()
@@ -325,7 +329,7 @@ func TestFlushOfWritten(t *testing.T) {
 			w, flushed := newStream(nil), false
 			o.init(w, nil, nil, nil, newMemory(new(pool)))
 			o.writing = true // by another goroutine
-			o.end(o.begin())
+			o.add(0, with(0))
 			go func() {
 				o.flush()
 				flushed = true
@@ -409,7 +413,7 @@ func TestTickReleases(t *testing.T) {
 	if err := o.tick(); err != nil || cap(o.buf) > ownSpare {
 		t.Errorf("%v, %d bytes are kept", err, cap(o.buf))
 	}
-	o.end(o.begin()) // as the reader does at that moment
+	o.add(0, with(0)) // as the reader does at that moment
 	want := o.octets.Load() + uint64(o.waits()+len(tick))
 	if err := o.tick(); err != nil || o.octets.Load() != want {
 		t.Errorf("%v, %d bytes are written, want %d", err, o.octets.Load(), want)
@@ -418,17 +422,18 @@ func TestTickReleases(t *testing.T) {
 
 // A frame is added to a buffer of at most fullOutput bytes. A large frame gets a buffer of its
 // size, unless it fits in the current one.
-func TestBegin(t *testing.T) {
+func TestGrowFor(t *testing.T) {
 	var o output
 	o.init(nil, nil, nil, nil, newMemory(new(pool)))
 	add := func(size, frame, ahead int) {
 		t.Helper()
-		b := o.beginWith(size)
-		if len(o.ahead) != ahead || cap(b)-o.frame < size {
-			t.Errorf("a frame of %d bytes begins after %d full buffers, want %d; its buffer has %d bytes",
-				size, len(o.ahead), ahead, cap(b))
-		}
-		o.end(append(b, make([]byte, frame-len(b)+o.frame)...))
+		o.add(size, func(b []byte) []byte {
+			if len(o.ahead) != ahead || cap(b)-len(o.buf) < size {
+				t.Errorf("a frame of %d bytes begins after %d full buffers, want %d; its buffer has %d bytes",
+					size, len(o.ahead), ahead, cap(b))
+			}
+			return append(b, make([]byte, len(o.buf)+frame-len(b))...)
+		})
 	}
 	const small, large = 1000, 2 * ownOutput
 	o.buf = make([]byte, 0, small) // kept from an earlier write
@@ -465,4 +470,52 @@ func TestWriteParts(t *testing.T) {
 			t.Errorf("buffers of 1 and %d bytes: %v, %d parts taken in all; released: %t", octets, err, taken, ahead[1] == nil)
 		}
 	}
+}
+
+// A panic between the start and the end of a frame sends nothing of the frame, and delays neither
+// later frames nor the end.
+func TestPanicInFrame(t *testing.T) {
+	for _, size := range []int{0, 2 * ownOutput} {
+		synctest.Test(t, func(t *testing.T) {
+			r := connect(t, flags)
+			half := func() error {
+				r.conn.out.add(size, func(b []byte) []byte {
+					_ = append(b, "half"...)
+					panic("in a frame")
+				})
+				return nil
+			}
+			hello := external(etf.Atom("hello"))
+			whole := frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), theirs}, hello)
+			r.conn.sendHere(answer{pid: []byte(theirs), message: hello})
+			if err := r.conn.guard(half); err == nil {
+				t.Error("the panic is not reported")
+			}
+			r.tell(etf.Atom("hello"))
+			r.want(whole, whole)
+			r.conn.Shutdown()
+			<-r.conn.Done()
+			r.proto.Wait()
+		})
+	}
+}
+
+// A panic during a write ends the connection, and others do not wait for that write.
+func TestPanicInWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pool
+		c := quiet()
+		w := &writer{each: func() error { panic("in a write") }}
+		c.out.init(w, c.proto.Go, c.cancel, func() {}, newMemory(&p))
+		c.out.add(0, with(fullOutput))
+		if err := c.guard(c.out.flush); err == nil {
+			t.Error("the panic is not reported")
+		}
+		c.out.add(0, with(0))
+		if err := c.out.flush(); err != nil || w.writes != 1 {
+			t.Errorf("after the panic: %v, %d writes", err, w.writes)
+		}
+		c.out.close()
+		p.nothing(t)
+	})
 }

@@ -194,26 +194,32 @@ func (s *memory) take(n int) bool {
 	if n <= 0 {
 		return true
 	}
-	p := s.pool
 	for {
-		p.mu.Lock()
-		var stopped *memory
-		limit := p.part(MaxShared)
-		if s.held+n <= smallMemory {
-			limit += p.part(MaxSmall)
-		}
-		room := !s.ended && int(p.held.Load())+n <= limit
-		if room {
-			s.change(n)
-		} else if !s.ended {
-			stopped = p.makeRoom(s, s.held+n)
-		}
-		p.mu.Unlock()
+		room, stopped := s.tryTake(n)
 		if stopped == nil {
 			return room
 		}
 		stopped.end()
 	}
+}
+
+// tryTake is like take, but if it makes room, it returns the holder that it has stopped, and whose
+// connection the caller must end.
+func (s *memory) tryTake(n int) (room bool, stopped *memory) {
+	p := s.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	limit := p.part(MaxShared)
+	if s.held+n <= smallMemory {
+		limit += p.part(MaxSmall)
+	}
+	room = !s.ended && int(p.held.Load())+n <= limit
+	if room {
+		s.change(n)
+	} else if !s.ended {
+		stopped = p.makeRoom(s, s.held+n)
+	}
+	return room, stopped
 }
 
 func (s *memory) give(n int) {

@@ -121,32 +121,37 @@ func (c *Conn) spawnInOrder(key string, f func(), taken int) bool {
 // returns false. If there is no room, it waits until the queue or the connection has ended, and
 // then returns false.
 func (c *Conn) enqueue(p *Process, token, message []byte) bool {
-	s := &c.queues
-	key := queueKey(p, message)
-	s.mu.Lock()
-	l := s.all.all[key]
-	if l == nil {
-		s.mu.Unlock()
-		return false
-	}
-	size := queuedSize + len(message) + len(token) + weight(message, ownArguments)
-	room := s.grow(size)
-	if room {
-		m := &Message{conn: c, to: p, term: bytes.Clone(message), token: token, later: true, began: c.calls.began}
-		l.waiting = append(l.waiting, waiter{size: size, serve: func() {
-			defer m.release()
-			if err := p.Receive(m); err != nil {
-				c.proto.Log.Warn("message dropped", "peer", c.peer.Name, "err", err)
-			}
-		}})
-	}
-	s.mu.Unlock()
-	if !room {
+	full, ok := c.tryEnqueue(p, token, message)
+	if full != nil {
 		select {
-		case <-l.ended:
+		case <-full.ended:
 		case <-c.ctx.Done():
 		}
 		c.extend(true, false) // nothing was read while waiting
 	}
-	return room
+	return ok
+}
+
+// tryEnqueue is like enqueue, but if there is no room, it returns the queue.
+func (c *Conn) tryEnqueue(p *Process, token, message []byte) (full *queue, ok bool) {
+	s := &c.queues
+	key := queueKey(p, message)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.all.all[key]
+	if l == nil {
+		return nil, false
+	}
+	size := queuedSize + len(message) + len(token) + weight(message, ownArguments)
+	if !s.grow(size) {
+		return l, false
+	}
+	m := &Message{conn: c, to: p, term: bytes.Clone(message), token: token, later: true, began: c.calls.began}
+	l.waiting = append(l.waiting, waiter{size: size, serve: func() {
+		defer m.release()
+		if err := p.Receive(m); err != nil {
+			c.proto.Log.Warn("message dropped", "peer", c.peer.Name, "err", err)
+		}
+	}})
+	return nil, true
 }

@@ -69,6 +69,13 @@ func (w *watches) settle(more int) bool {
 	return w.account.hold(w.held + more + w.monitors.idle() + w.links.idle())
 }
 
+// rest is [Conn.rest] for the watches.
+func (w *watches) rest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shrink()
+}
+
 // shrink releases the memory kept for later watches.
 func (w *watches) shrink() {
 	for _, s := range w.spares {
