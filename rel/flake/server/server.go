@@ -173,13 +173,25 @@ func (s *Server) announce(w io.Writer) {
 	}
 }
 
-// Stop stops HTTP, then the node, then the generators.
+// nodeEnd limits how long the node may take to stop, so that nothing in it can prevent the last save.
+const nodeEnd = 4 * time.Second
+
+// Stop stops HTTP, then the node, then the generators, which save their last times.
 func (s *Server) Stop() error {
 	s.http.stop()
-	if s.Node != nil {
-		s.Node.Stop()
-	} else {
-		s.keeper.Close()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		if s.Node != nil {
+			s.Node.Stop()
+		} else {
+			s.keeper.Close()
+		}
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(nodeEnd):
+		s.log.Error("the node does not stop; the last time is saved anyway", "waited", nodeEnd)
 	}
 	return s.Generators.Stop()
 }
