@@ -36,16 +36,19 @@ type Process struct {
 
 // Node is an Ergo node without its network.
 type Node struct {
-	ctx      context.Context
-	node     ergonode.Node
-	children []*process
+	processes ownContext
+	end       context.CancelFunc // ends the processes
+	node      ergonode.Node
+	children  []*process
 }
 
 // Start starts a node, which runs until ctx ends or [Node.Stop] is called.
 func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
+	// Ergo does not start without a listener. This one can be opened on any machine, and stopping the
+	// node closes it. The processes continue, because they have a context of their own.
 	n, err := ergonode.StartWithContext(ctx, name, "", ergonode.Options{
 		Creation:         creation,
-		Listeners:        []ergonode.Listener{{Hostname: "127.0.0.1"}},
+		Listeners:        []ergonode.Listener{{Hostname: "0.0.0.0", ListenBegin: 61000, ListenEnd: 65535}},
 		Handshake:        &closed{},
 		Proto:            &ergonode.Proto{},
 		StaticRoutesOnly: true,
@@ -53,7 +56,21 @@ func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Node{ctx: ctx, node: n}, nil
+	n.Stop()
+	ctx, end := context.WithCancel(ctx)
+	return &Node{processes: ownContext{ctx}, end: end, node: n}, nil
+}
+
+// ownContext is the context of processes that outlive Ergo's network. Ergo accepts a context whose
+// value for the node's key is that key.
+type ownContext struct{ context.Context }
+
+// Value returns the key if there is no value.
+func (c ownContext) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return key
 }
 
 // Supervise starts a supervisor and then its children in order. A child is restarted each time
@@ -64,7 +81,7 @@ func (n *Node) Supervise(supervisor Process, children ...Process) error {
 	for _, child := range children {
 		s.children = append(s.children, &process{child, make(chan struct{}, 1)})
 	}
-	_, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{}, s)
+	_, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{Context: n.processes}, s)
 	if err == nil {
 		n.children = append(n.children, s.children...)
 	}
@@ -78,10 +95,10 @@ func (n *Node) Stop() {
 	for _, p := range n.children {
 		select {
 		case <-p.running:
-		case <-n.ctx.Done():
+		case <-n.processes.Done():
 		}
 	}
-	n.node.Stop()
+	n.end()
 }
 
 // supervisorProcess is a supervisor for Ergo.
@@ -115,8 +132,7 @@ func (s *supervisorProcess) Init(...ergoetf.Term) (gen.SupervisorSpec, error) {
 	return spec, nil
 }
 
-// closed is a handshake that refuses all callers. An Ergo node cannot run without a
-// listener.
+// closed is a handshake that refuses all callers.
 type closed struct{ ergonode.Handshake }
 
 func (*closed) Init(string, uint32, ergonode.Flags) error { return nil }

@@ -8,7 +8,6 @@ import (
 
 	ergoetf "github.com/ergo-services/ergo/etf"
 	"github.com/ergo-services/ergo/gen"
-	ergonode "github.com/ergo-services/ergo/node"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -22,27 +21,17 @@ type life struct {
 func (life) Self() ergoetf.Pid          { return ergoetf.Pid{ID: 1} }
 func (l life) Context() context.Context { return l.ctx }
 
-// stopped is a node of Ergo that ends its processes when it is stopped.
-type stopped struct {
-	ergonode.Node
-	stop context.CancelFunc
-}
-
-func (s stopped) Stop() { s.stop() }
-
 // rig is a node with one process, which the test starts in place of Ergo.
 type rig struct {
 	*Node
-	runs context.Context // of the process
-	end  func(etf.Term)  // of the last run
-	down []etf.Term      // the reasons of the runs that have ended
+	end  func(etf.Term) // of the last run
+	down []etf.Term     // the reasons of the runs that have ended
 }
 
 func newRig(ctx context.Context) *rig {
 	r := &rig{}
-	var stop context.CancelFunc
-	r.runs, stop = context.WithCancel(ctx)
-	r.Node = &Node{ctx: ctx, node: stopped{stop: stop}, children: []*process{{Process{
+	ctx, end := context.WithCancel(ctx)
+	r.Node = &Node{processes: ownContext{ctx}, end: end, children: []*process{{Process{
 		Up:   func(_ uint64, end func(etf.Term)) { r.end = end },
 		Down: func(_ uint64, reason etf.Term) { r.down = append(r.down, reason) },
 	}, make(chan struct{}, 1)}}}
@@ -53,7 +42,7 @@ func newRig(ctx context.Context) *rig {
 func (r *rig) run(t *testing.T) (end func(etf.Term)) {
 	t.Helper()
 	p := r.children[0]
-	state, err := p.ProcessInit(life{ctx: r.runs})
+	state, err := p.ProcessInit(life{ctx: r.processes})
 	if err != nil {
 		t.Error(err)
 	}
@@ -114,7 +103,7 @@ func TestStopWaits(t *testing.T) {
 					r.Stop()
 					left = true
 				}()
-				if synctest.Wait(); left || r.runs.Err() != nil {
+				if synctest.Wait(); left || r.processes.Err() != nil {
 					t.Fatal("Stop does not wait, or ends the context of the process too early")
 				}
 				if restarts {
@@ -123,7 +112,7 @@ func TestStopWaits(t *testing.T) {
 				} else {
 					cancel()
 				}
-				if synctest.Wait(); !left || r.runs.Err() == nil {
+				if synctest.Wait(); !left || r.processes.Err() == nil {
 					t.Error("Stop still waits, or has not ended the context of the process")
 				}
 			})
