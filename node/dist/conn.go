@@ -30,6 +30,7 @@ type Conn struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	done     chan struct{} // closed when the node has forgotten the connection
+	leaving  atomic.Bool   // set by Shutdown
 	since    time.Time
 	passedOn atomic.Bool  // set once an answer to a call that the peer forwarded was sent to another node
 	asked    atomic.Int64 // nanoseconds from since to the last frame that was not a tick
@@ -120,10 +121,17 @@ func (c *Conn) Asked() time.Time { return c.since.Add(time.Duration(c.asked.Load
 // Octets returns how many bytes were received from the peer and how many were written to it.
 func (c *Conn) Octets() (in, out uint64) { return c.in.octets.Load(), c.out.octets.Load() }
 
-// Shutdown waits briefly for pending output to be written, and closes the connection.
+// Shutdown waits briefly for pending output to be written and for the peer to close its end, and
+// closes the connection. It drops what the peer sends in that time: closing with unread bytes would
+// reset the connection, and the peer would lose output that it has not read.
 func (c *Conn) Shutdown() {
 	time.AfterFunc(shutdownTime, c.Close) // the peer can delay the end of flush by reading slowly
+	c.leaving.Store(true)
 	c.out.flush()
+	c.out.close()
+	if half, ok := c.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		<-c.ctx.Done()
+	}
 	c.Close()
 }
 
@@ -138,7 +146,11 @@ func (p *Proto) Serve(c *Conn) {
 	var set sync.WaitGroup
 	set.Go(c.setOut)
 	set.Wait()
-	c.cancel(socket.Serve(c.conn, c.step))
+	err := socket.Serve(c.conn, c.step)
+	if c.leaving.Load() {
+		err = errClosed
+	}
+	c.cancel(err)
 	blame := c.finish()
 	p.served.Delete(c)
 	p.Down(c, blame)
@@ -178,6 +190,10 @@ func (c *Conn) step() error {
 	return c.guard(func() error {
 		if err := c.in.fill(); err != nil {
 			return err
+		}
+		if c.leaving.Load() {
+			c.in.drop()
+			return nil
 		}
 		return c.handleAll()
 	})

@@ -120,6 +120,9 @@ func (f *frames) makeRoom() error {
 	return nil
 }
 
+// drop drops the bytes that have arrived.
+func (f *frames) drop() { f.r = f.w }
+
 func (f *frames) close() {
 	f.account.hold(0)
 	f.gather.hold(0)

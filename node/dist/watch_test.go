@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"reflect"
 	"slices"
 	"strings"
@@ -260,6 +261,62 @@ func TestShutdown(t *testing.T) {
 		}
 		r.logged("closed by us")
 	})
+}
+
+// halved is a stream that can be half-closed, after which writes fail.
+type halved struct {
+	net.Conn
+	closed bool
+}
+
+func (h *halved) CloseWrite() error {
+	h.closed = true
+	return nil
+}
+
+func (h *halved) Write(b []byte) (int, error) {
+	if h.closed {
+		return 0, net.ErrClosed
+	}
+	return h.Conn.Write(b)
+}
+
+// After the output, Shutdown ends the stream to the peer. Until the peer closes its end, or
+// shutdownTime is over, it drops what the peer sends.
+func TestShutdownHalfCloses(t *testing.T) {
+	for name, closes := range map[string]bool{"the peer closes": true, "the peer stays": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, half := newRig(t, ticktime), new(halved)
+				r.stream = func(c net.Conn) net.Conn { half.Conn = c; return half }
+				r.connectTo(there, flags)
+				go r.listen()
+				r.send(monitorP(ours, ref3))
+				r.end(ourID, "shutdown")
+				begun, ended := time.Now(), false
+				go func() {
+					r.conn.Shutdown()
+					ended = true
+				}()
+				r.want(down(ours, ref3, "shutdown"))
+				r.send(monitorP(ours, ref4), bytes.Repeat(tick, fullBuffer))
+				r.want()
+				if !half.closed || ended {
+					t.Errorf("half-closed: %t, ended: %t", half.closed, ended)
+				}
+				if closes {
+					r.peer.Close()
+				} else {
+					time.Sleep(shutdownTime)
+				}
+				if synctest.Wait(); !ended || r.alive() || time.Since(begun) > shutdownTime {
+					t.Errorf("ended: %t", ended)
+				}
+				r.logged("closed by us")
+				r.peer.Close()
+			})
+		})
+	}
 }
 
 // Shutdown returns after shutdownTime, even if the peer reads slowly or not at all and a tick is

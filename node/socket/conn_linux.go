@@ -265,6 +265,19 @@ func (c *conn) Close() error {
 	return c.held.file.Close()
 }
 
+// CloseWrite ends the stream to the peer. The peer receives what was written before.
+func (c *conn) CloseWrite() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.held == nil:
+		return c.tcp.CloseWrite()
+	case c.closed.Load():
+		return c.failed("close", nil)
+	}
+	return os.NewSyscallError("shutdown", unix.Shutdown(c.held.fd, unix.SHUT_WR))
+}
+
 func (c *conn) LocalAddr() net.Addr  { return c.local }
 func (c *conn) RemoteAddr() net.Addr { return c.remote }
 

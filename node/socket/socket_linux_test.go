@@ -216,6 +216,34 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// CloseWrite ends the stream to the peer after what was written, and the peer can still send.
+func TestCloseWrite(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		ours, theirs := pair(t)
+		release := dedicate(ours)
+		if held {
+			ours.takeOver()
+		}
+		ours.Write([]byte("?"))
+		if err := ours.CloseWrite(); err != nil {
+			t.Error(err)
+		}
+		if got, err := io.ReadAll(theirs); string(got) != "?" || err != nil {
+			t.Errorf("the peer reads %q, %v", got, err)
+		}
+		theirs.Write([]byte("!"))
+		theirs.Close()
+		if got, err := io.ReadAll(ours); string(got) != "!" || err != nil {
+			t.Errorf("read %q, %v", got, err)
+		}
+		ours.Close()
+		if err := ours.CloseWrite(); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+		release()
+	}
+}
+
 // Close ends the connection even while a thread blocks. It does not reset the connection, although
 // data has not been read.
 func TestCloseBlocked(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/internal/certstest"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/rel/flake/cli"
 )
@@ -35,6 +36,19 @@ func TestStop(t *testing.T) {
 			await(t, "EPMD forgets the node", func() bool { return len(daemon.names()) == 0 })
 		})
 	}
+}
+
+func TestStopTLS(t *testing.T) {
+	t.Parallel()
+	ca := certstest.NewCA(t, "ca")
+	n, _ := startTLSNode(t, tlsTable(ca, "none"))
+	caller := spawnErl(t, n.port, distConf{trusts: ca}.flags(t, "caller"), "stop")
+	caller.await("READY")
+	n.signal(syscall.SIGTERM)
+	if status := n.wait(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	wantChecks(t, caller, "stop")
 }
 
 // A second signal ends the process immediately, however soon it follows the first.

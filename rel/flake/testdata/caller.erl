@@ -283,12 +283,20 @@ check("client", _, N) ->
          {ok, [{time, _}, {worker, _}, {sequence, _}]} = flake_client:decompose(Client, Text, 62)
      end || {Client, Lease} <- [{direct, undefined}, {leasing, #{size => 100}}]];
 %% Prints "READY" and waits for the end of the server.
+%% Whatever 100 callers are doing, monitors and links get the reason.
 check("stop", _, N) ->
-    Ref = monitor(process, {flake, N}),
+    process_flag(trap_exit, true),
+    Server = rpc:call(N, erlang, whereis, [flake]),
+    link(Server),
+    Refs = [monitor(process, {flake, N}) || _ <- lists:seq(1, 100)],
     monitor_node(N, true),
     id(N),
+    Self = self(),
+    [spawn(fun() -> [id(N) || _ <- Refs], Self ! calling, calls(N) end) || _ <- Refs],
+    [receive calling -> ok end || _ <- Refs],
     io:format("READY~n"),
-    receive {'DOWN', Ref, process, {flake, N}, Why} -> shutdown = Why end,
+    [receive {'DOWN', Ref, process, {flake, N}, Why} -> shutdown = Why end || Ref <- Refs],
+    receive {'EXIT', Server, Reason} -> shutdown = Reason end,
     receive {nodedown, N} -> ok end;
 %% Prints "READY" and waits to be dialed.
 check("dialled", _, N) ->
@@ -693,6 +701,11 @@ any_alias() ->
     end.
 
 call(N, Request) -> gen_server:call({flake, N}, Request, infinity).
+
+%% Calls until a call fails.
+calls(N) ->
+    id(N),
+    calls(N).
 
 id(N) ->
     {ok, <<Id:128>>} = call(N, get),
