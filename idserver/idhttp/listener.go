@@ -11,6 +11,8 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/node/tlslimit"
@@ -34,6 +36,7 @@ type lines struct {
 	open     host.Line[*conn]
 	answered host.Line[*conn] // those being answered
 	events   int              // counts accepts, requests and answers
+	lingers  *sync.WaitGroup  // runs conn.linger while the server stops, otherwise nil
 }
 
 func newLines(most, perHost, spare int) *lines {
@@ -57,6 +60,13 @@ func (l *limited) Accept() (net.Conn, error) {
 		runtime.Gosched() // earlier connections may be answered first
 	}
 	return p, nil
+}
+
+// linger makes connections that are closed from now on linger, or not if w is nil.
+func (l *lines) linger(w *sync.WaitGroup) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lingers = w
 }
 
 // arrive adds a connection and returns the connection that the caller must close to make room
@@ -111,16 +121,61 @@ type conn struct {
 	host      netip.Addr
 	lastEvent int // lines.events at its last event
 	answered  bool
+	lingers   atomic.Bool
 }
 
 func (p *conn) Host() netip.Addr { return p.host }
 
+// Close closes the connection. While the server stops, another goroutine does that; see linger.
 func (p *conn) Close() error {
 	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
 	p.of.open.Remove(p)
 	p.of.answered.Remove(p)
-	p.of.mu.Unlock()
+	switch {
+	case p.lingers.Load():
+		return net.ErrClosed
+	case p.of.lingers != nil:
+		p.lingers.Store(true)
+		p.of.lingers.Go(p.linger)
+		return nil
+	}
 	return p.Conn.Close()
+}
+
+const (
+	lingerTime = time.Second
+	quietTime  = 50 * time.Millisecond
+)
+
+// linger drops what the caller sends until it sends nothing for quietTime, but at most for
+// lingerTime, and closes the connection. Closing with unread bytes, such as the next request, would
+// reset the connection, and the caller would lose the part of the last answer that it has not read.
+func (p *conn) linger() {
+	defer p.Conn.Close()
+	c := p.Conn
+	if below, ok := c.(*tlslimit.Conn); ok {
+		c = below.NetConn()
+	}
+	if half, ok := c.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
+		return
+	}
+	b := make([]byte, 4<<10)
+	for end := time.Now().Add(lingerTime); time.Now().Before(end); {
+		c.SetReadDeadline(time.Now().Add(quietTime))
+		if _, err := c.Read(b); err != nil {
+			return
+		}
+	}
+}
+
+// Read fails once the connection has been closed, even if it lingers.
+func (p *conn) Read(b []byte) (int, error) {
+	n, err := p.Conn.Read(b)
+	if p.lingers.Load() {
+		return 0, net.ErrClosed
+	}
+	return n, err
 }
 
 // Write writes to the connection. The server sets the deadline, [writeTime].

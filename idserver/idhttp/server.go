@@ -126,6 +126,7 @@ type Server struct {
 
 	ctx    context.Context // canceled to end the events
 	cancel context.CancelFunc
+	lines  *lines // set by Serve
 	served sync.WaitGroup
 }
 
@@ -168,6 +169,7 @@ func (s *Server) Serve(l, metrics net.Listener) {
 	spare := min(SpareConnections, all/3)
 	lines := newLines(all-spare, min(MaxConnectionsPerHost, all-spare), spare)
 	lines.secure, lines.log = s.TLS != nil, s.Log
+	s.lines = lines
 	s.Recent.note(time.Now(), slog.LevelInfo, "started", "version="+s.Node.Version)
 	s.served.Go(s.sample)
 	s.serve(&limited{l, false, lines})
@@ -189,11 +191,15 @@ func (s *Server) serve(l net.Listener) {
 	})
 }
 
-// Stop stops accepting connections, lets current requests finish until ctx ends, and then
+// Stop ends Serve. It stops accepting connections, lets current requests finish until ctx ends, and then
 // closes all connections.
 func (s *Server) Stop(ctx context.Context) {
+	var closing sync.WaitGroup
+	s.lines.linger(&closing)
 	s.http.Shutdown(ctx)
 	s.http.Close()
+	s.lines.linger(nil)
+	closing.Wait()
 	s.served.Wait()
 }
 

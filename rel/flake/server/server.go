@@ -174,7 +174,7 @@ func (s *Server) announce(w io.Writer) {
 }
 
 // nodeEnd limits how long the node may take to stop, so that nothing in it can prevent the last save.
-const nodeEnd = 4 * time.Second
+const nodeEnd = 3 * time.Second
 
 // Stop stops HTTP, then the node, then the generators, which save their last times.
 func (s *Server) Stop() error {
