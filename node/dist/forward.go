@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/wire"
 )
 
@@ -170,10 +171,33 @@ func (c *Conn) passOn(a answer) {
 			return
 		}
 	}
+	if a.token != nil && c.peer.Flags != a.by.peer.Flags {
+		a.token = c.tokenFor(a.token)
+	}
 	a.by.passedOn.Store(true)
 	if !c.out.pass(&a.by.memory, c.appendAnswer(wire.Open(make([]byte, 0, a.size())), a)) {
 		c.proto.Log.Warn("answer dropped: the peer has not read earlier ones", "peer", c.peer.Name, "by", a.by.peer.Name)
 	}
+}
+
+// tokenFor returns a trace token in a form that c's peer can read, or nil. As on a BEAM, a peer
+// without BIG_SEQTRACE_LABELS gets only small integers as labels.
+func (c *Conn) tokenFor(token []byte) []byte {
+	r := etf.NewReader(token)
+	r.Tuple()
+	r.Raw()
+	if label := r.Peek(); label != etf.SmallIntegerExt && label != etf.IntegerExt &&
+		!c.peer.Flags.Has(handshake.BigSeqtraceLabels) {
+		return nil
+	}
+	term, err := etf.Decode(token)
+	if err != nil {
+		return nil
+	}
+	if token, err = etf.Append(nil, term, c.caps); err != nil {
+		return nil
+	}
+	return token
 }
 
 // An answer to a call that another peer forwarded counts against that peer, not against the

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // passedOn returns a request to flake from a process of a node other than the peer.
@@ -268,6 +269,42 @@ func passing(t *testing.T, by *rig) (other *rig) {
 // sized returns an answer. Up to n answers of its size fit in maxPassedOn.
 func sized(n int) answer {
 	return answer{message: external(make([]byte, maxPassedOn/n-1000))}
+}
+
+// The trace token of a passed-on answer is sent in a form that the peer can read, or not at all.
+func TestPassOnToken(t *testing.T) {
+	for name, test := range map[string]struct {
+		flags handshake.Flags // of the peer
+		label etf.Term
+		sent  bool
+	}{
+		"small label, old peer": {scalang, int64(1 << 20), true},
+		"big label, old peer":   {scalang &^ handshake.BigSeqtraceLabels, etf.Tuple{theirs}, false},
+		"big label":             {flags &^ handshake.SmallAtomTags, etf.Tuple{etf.Atom("label"), theirs}, true},
+		"unreadable label":      {flags &^ handshake.MapTag, etf.Map{}, false},
+	} {
+		bubble(t, flags, func(t *testing.T, by *rig) {
+			by.network(nil, nil)
+			r := by.another()
+			r.connectTo("older@h", test.flags)
+			go r.listen()
+			synctest.Wait()
+			token := etf.Tuple{int64(1), test.label, int64(8), ours, int64(7)}
+			r.passOn(by, answer{token: external(token), message: external(etf.Atom("ok"))})
+			got := r.received()
+			if len(got) != 1 {
+				t.Fatalf("%s: %d answers", name, len(got))
+			}
+			var m wire.Message
+			if err := m.Decode(got[0][wire.HeaderSize+1:]); err != nil || (m.N == 3) != test.sent {
+				t.Errorf("%s: %v, operation %d with %d elements", name, err, m.Op, m.N)
+			}
+			if want, err := etf.Append(nil, token, r.conn.caps); test.sent && (err != nil || !bytes.Equal(m.Args[2], want)) {
+				t.Errorf("%s: the token is %x, want %x, %v", name, m.Args[2], want, err)
+			}
+			r.close()
+		})
+	}
 }
 
 // Answers to forwarded calls are written after a peer's own answers. They count against

@@ -52,7 +52,7 @@ const mandatory25 = ExtendedReferences | FunTags | ExtendedPidsPorts | UTF8Atoms
 // and from OTP 25 on disconnect us whenever two of them lose the connection to each other
 // (prevent_overlapping_partitions).
 const Offered = mandatory25 | Mandatory25Digest | DistMonitor | DistMonitorName |
-	SmallAtomTags | UnlinkID | Spawn | V4NC | Alias
+	SmallAtomTags | BigSeqtraceLabels | UnlinkID | Spawn | V4NC | Alias
 
 // Has reports whether all flags of want are set.
 func (f Flags) Has(want Flags) bool { return f&want == want }

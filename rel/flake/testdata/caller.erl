@@ -142,16 +142,17 @@ check("ordered", _, N) ->
          receive {First, _} when First =:= large; First =:= state -> large = First end,
          receive {state, _} -> ok end
      end || _ <- lists:seq(1, 5)];
-%% Each answer carries the trace token, as from a gen_server.
+%% Each answer carries the trace token, whatever its label is, as from a gen_server.
 check("traced", _, N) ->
     [begin
-         seq_trace:set_token(label, 17),
+         seq_trace:set_token(label, Label),
          {serial, {_, Serial}} = seq_trace:get_token(serial),
          Fun(),
-         {0, 17, Now, From, Seen} = seq_trace:get_token(),
+         {0, Label, Now, From, Seen} = seq_trace:get_token(),
          true = Seen > Serial andalso Now =:= Seen + 1 andalso node(From) =:= N,
          seq_trace:set_token([])
-     end || Fun <- [fun() -> {ok, _} = call(N, get) end,
+     end || Label <- [17, 1 bsl 70, {label, self()}, make_ref()],
+            Fun <- [fun() -> {ok, _} = call(N, get) end,
                     fun() -> {ok, _} = call(N, {get_many, 60000}) end,
                     fun() -> {state, _, _, _} = sys:get_state({flake, N}) end,
                     fun() -> {flake, N} ! {'$gen_call', {self(), tag}, get}, receive {tag, {ok, _}} -> ok end end,
