@@ -8,14 +8,14 @@
 //
 // The messages are those of OTP's gen.erl and gen_server.erl:
 //
-//	{'$gen_call', {Pid, Tag}, Request}   answered by {Tag, Reply} to Pid
+//	{'$gen_call', {To, Tag}, Request}   answered by {Tag, Reply} to To
 //	{'$gen_cast', Request}
-//	{system, {Pid, Tag}, Request}        from module sys, such as get_state
-//	anything else                        handle_info
+//	{system, {To, Tag}, Request}        from module sys, such as get_state
+//	anything else                       handle_info
 //
-// A Tag is any term, usually a reference or [alias | Reference]. It is returned unchanged, byte
-// for byte. If there is an alias, the reply is sent to it, so that the caller's node drops a reply
-// that arrives after the timeout.
+// To is a pid, an alias or {Name, Node}. A Tag is any term, usually a reference or
+// [alias | Reference]. It is returned unchanged, byte for byte. If it contains an alias, the reply
+// is sent to that, so that the caller's node drops a reply that arrives after the timeout.
 package genserver
 
 import (
@@ -63,8 +63,8 @@ type Caller interface {
 	Grow(size int) bool
 	// Buffer returns an empty buffer for the term of the next Send.
 	Buffer() []byte
-	// Send sends a term to a process, or to its alias if alias is not nil.
-	Send(pid, alias, term []byte)
+	// Send sends a term to a process, or to its alias if alias is not nil. to is a [From]'s To.
+	Send(to, alias, term []byte)
 
 	// Later calls f on another goroutine, unless the connection ends first. Further requests from
 	// the calling process wait until f returns. If memory is short, Later calls f immediately,
@@ -89,10 +89,10 @@ func (c Call) Grow(size int) bool { return c.Caller.Grow(tupleHeader + len(c.Fro
 func (c Call) Begin() []byte { return append(etf.AppendTupleHeader(c.Buffer(), 2), c.From.Tag...) }
 
 // Reply answers the call. b is the buffer from Begin with the reply appended.
-func (c Call) Reply(b []byte) { c.Send(c.From.Pid, c.From.Alias, b) }
+func (c Call) Reply(b []byte) { c.Send(c.From.To, c.From.Alias, b) }
 
 // Later is like [Caller].Later, with a Call that has no Request.
 func (c Call) Later(f func(Call)) {
-	from := From{bytes.Clone(c.From.Pid), bytes.Clone(c.From.Tag), bytes.Clone(c.From.Alias)}
+	from := From{bytes.Clone(c.From.To), bytes.Clone(c.From.Tag), bytes.Clone(c.From.Alias)}
 	c.Caller.Later(func(to Caller) { f(Call{Caller: to, From: from}) })
 }

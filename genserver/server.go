@@ -55,21 +55,40 @@ func (s *Server) Receive(message []byte, c Caller) error {
 
 // From identifies the caller. Its fields hold the bytes received.
 type From struct {
-	Pid   []byte
+	To    []byte // the caller: a pid, an alias or {Name, Node}
 	Tag   []byte
-	Alias []byte // the reference if the Tag is [alias | Reference], otherwise nil
+	Alias []byte // the reference if the Tag is [alias | Reference] or [[alias | Reference] | _], otherwise nil
 }
 
-// readFrom reads {Pid, Tag}.
+// readFrom reads {To, Tag}.
 func readFrom(r *etf.Reader) (f From) {
 	r.Tuple()
-	f.Pid = r.Pid()
+	f.To = readTo(r)
 	f.Tag = r.Raw()
 	tag := etf.NewReader(f.Tag)
-	if tag.ListHeader() == 1 && string(tag.Atom()) == "alias" {
+	n := tag.ListHeader()
+	if tag.Peek() == etf.ListExt {
+		n = tag.ListHeader()
+	}
+	if n == 1 && string(tag.Atom()) == "alias" {
 		f.Alias = tag.Ref()
 	}
 	return f
+}
+
+// readTo reads a term to which Erlang can send a message from another node.
+func readTo(r *etf.Reader) []byte {
+	if r.Peek().IsRef() {
+		return r.Ref()
+	}
+	if name := *r; name.Tuple() == 2 {
+		name.Atom()
+		name.Atom()
+		if name.Err() == nil {
+			return r.Raw()
+		}
+	}
+	return r.Pid()
 }
 
 // MaxLocal bounds the size of an answer to Server.Call.
@@ -83,7 +102,7 @@ func (s *Server) Call(request etf.Term) (reply etf.Term, ok bool) {
 		return nil, false
 	}
 	var c local
-	s.Handler.HandleCall(Call{&c, From{Pid: []byte(s.Pid), Tag: etf.AppendNil(nil)}, b})
+	s.Handler.HandleCall(Call{&c, From{To: []byte(s.Pid), Tag: etf.AppendNil(nil)}, b})
 	answer, _ := etf.Decode(c.answer)
 	t, ok := answer.(etf.Tuple)
 	if !ok {

@@ -81,6 +81,7 @@ const (
 	words  = "\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x04\x00\x00\x00\x00"
 	get    = "w\x03get"
 	alias  = "w\x05alias"
+	name   = "h\x02w\x02mew\x03a@b"
 )
 
 // call returns {'$gen_call', {Pid, Tag}, Request}.
@@ -104,6 +105,9 @@ func TestCall(t *testing.T) {
 		"an atom":            {pid, "d\x00\x01x", ""},
 		"a map with a tuple": {pid, "t\x00\x00\x00\x01h\x00j", ""},
 		"the empty list":     {pid, "j", ""},
+		"alias in a list":    {pid, "l\x00\x00\x00\x01" + aliased + "w\x04more", ref},
+		"from an alias":      {ref, "j", ""},
+		"from a name":        {name, "j", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := &server{reply: "w\x02ok"}, &caller{caps: etf.AllCaps}

@@ -33,6 +33,8 @@ func (n *Node) standardFunctions() rpc.Table {
 		{Module: "sys", Function: "get_state", Arity: 2}:             n.fnGetState,
 		{Module: "supervisor", Function: "which_children", Arity: 1}: n.fnOfSupervisor("which_children"),
 		{Module: "supervisor", Function: "count_children", Arity: 1}: n.fnOfSupervisor("count_children"),
+		{Module: "supervisor", Function: "which_child", Arity: 2}:    n.fnOfSupervisor("which_child"),
+		{Module: "supervisor", Function: "get_childspec", Arity: 2}:  n.fnOfSupervisor("get_childspec"),
 	}
 }
 
@@ -157,9 +159,14 @@ func (n *Node) fnCall(args []etf.Term) (etf.Term, error) {
 	return reply, nil
 }
 
-// fnOfSupervisor returns a function that calls a supervisor with a request.
-func (n *Node) fnOfSupervisor(request etf.Atom) rpc.Function {
+// fnOfSupervisor returns a function that calls a supervisor with a request. If the function has a
+// second argument, the request is a tuple of both.
+func (n *Node) fnOfSupervisor(name etf.Atom) rpc.Function {
 	return func(args []etf.Term) (etf.Term, error) {
+		var request etf.Term = name
+		if len(args) > 1 {
+			request = etf.Tuple{name, args[1]}
+		}
 		return n.fnCall([]etf.Term{args[0], request, etf.Atom("infinity")})
 	}
 }

@@ -12,7 +12,7 @@ import (
 type netKernel struct {
 	genserver.Plain
 	name     etf.Atom
-	ticktime int64 // seconds
+	ticktime int64 // milliseconds
 }
 
 // HandleCall answers these requests as OTP does:
@@ -20,7 +20,7 @@ type netKernel struct {
 //	{is_auth, Node}   yes; net_adm:ping sends this request
 //	nodename          the node's name
 //	longnames         whether the node's host has a dot or is an IPv6 address
-//	ticktime          net_ticktime in seconds
+//	ticktime          net_ticktime in milliseconds, as since OTP 24
 //
 // For nodes before OTP 23 it spawns a process, and answers with the pid or
 // {'EXIT', {Reason, []}}:
@@ -71,10 +71,10 @@ func (k *netKernel) spawn(c genserver.Call, r *etf.Reader, arity int, word strin
 	}
 	r.Raw()
 	m, ofPeer := c.Caller.(caller)
-	if r.Finish() != nil || !ofPeer {
+	if r.Finish() != nil || !ofPeer || !etf.Tag(c.From.To[0]).IsPid() {
 		return "badarg"
 	}
-	return m.SpawnFor(c.From.Pid, link, module, function, arguments, options, func(pid []byte) {
+	return m.SpawnFor(c.From.To, link, module, function, arguments, options, func(pid []byte) {
 		c.Reply(append(c.Begin(), pid...))
 	})
 }

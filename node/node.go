@@ -137,7 +137,7 @@ func (n *Node) start(o Options) (err error) {
 	}
 	name := etf.Atom(o.Name)
 	kernel := Supervisor{Name: "kernel_sup", Module: "kernel", Servers: []Server{
-		{"net_kernel", "net_kernel", &netKernel{name: name, ticktime: int64(o.NetTicktime / time.Second)}},
+		{"net_kernel", "net_kernel", &netKernel{name: name, ticktime: o.NetTicktime.Milliseconds()}},
 		{"global_name_server", "global", globalNameServer{}},
 		{"rex", "rpc", &rpc.Rex{Node: name, Table: n.functions, Send: n.send}},
 	}}

@@ -79,8 +79,8 @@ type supervisor struct {
 	registry *registry
 }
 
-// HandleCall answers which_children (most recently started first) and count_children. Peers
-// cannot start, stop or replace children.
+// HandleCall answers which_children (most recently started first), count_children, which_child and
+// get_childspec. Peers cannot start, stop or replace children.
 func (s supervisor) HandleCall(c genserver.Call) {
 	var children etf.List
 	n, active := int64(len(s.spec.Servers)), int64(0)
@@ -92,21 +92,48 @@ func (s supervisor) HandleCall(c genserver.Call) {
 		}
 		children = append(children, etf.Tuple{server.Name, pid, etf.Atom("worker"), etf.List{server.Module}})
 	}
-	r := etf.NewReader(c.Request)
 	var reply etf.Term = etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}
-	switch string(r.Atom()) {
-	case "which_children":
+	request, _ := etf.Decode(c.Request)
+	pair, _ := request.(etf.Tuple)
+	switch {
+	case request == etf.Atom("which_children"):
 		reply = children
-	case "count_children":
+	case request == etf.Atom("count_children"):
 		reply = etf.List{
 			etf.Tuple{etf.Atom("specs"), n},
 			etf.Tuple{etf.Atom("active"), active},
 			etf.Tuple{etf.Atom("supervisors"), int64(0)},
 			etf.Tuple{etf.Atom("workers"), n},
 		}
+	case len(pair) == 2 && (pair[0] == etf.Atom("which_child") || pair[0] == etf.Atom("get_childspec")):
+		reply = etf.Tuple{etf.Atom("error"), etf.Atom("not_found")}
+		for _, child := range children {
+			info := child.(etf.Tuple)
+			_, isPid := pair[1].(etf.Pid)
+			switch {
+			case info[0] != pair[1] && !(isPid && info[1] == pair[1]):
+			case pair[0] == etf.Atom("which_child"):
+				reply = etf.Tuple{etf.Atom("ok"), info}
+			default:
+				reply = etf.Tuple{etf.Atom("ok"), childSpec(info[0], info[3])}
+			}
+		}
 	}
 	if b, err := etf.Append(c.Begin(), reply, c.Caps()); err == nil {
 		c.Reply(b)
+	}
+}
+
+// childSpec returns the specification that a BEAM would have for a server.
+func childSpec(id, modules etf.Term) etf.Map {
+	return etf.Map{
+		{Key: etf.Atom("id"), Value: id},
+		{Key: etf.Atom("start"), Value: etf.Tuple{modules.(etf.List)[0], etf.Atom("start_link"), etf.List{}}},
+		{Key: etf.Atom("restart"), Value: etf.Atom("permanent")},
+		{Key: etf.Atom("significant"), Value: etf.Atom("false")},
+		{Key: etf.Atom("shutdown"), Value: int64(5000)},
+		{Key: etf.Atom("type"), Value: etf.Atom("worker")},
+		{Key: etf.Atom("modules"), Value: modules},
 	}
 }
 

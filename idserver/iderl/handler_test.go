@@ -60,7 +60,7 @@ func (c *caller) run() {
 }
 
 // from identifies the caller, whose answers all begin with before.
-var from = genserver.From{Pid: []byte(pid), Tag: []byte("a\x09")}
+var from = genserver.From{To: []byte(pid), Tag: []byte("a\x09")}
 
 const (
 	pid    = "Xw\x03a@b\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00\x01"

@@ -28,16 +28,17 @@ const (
 	maxUnreachable = 1024
 )
 
-// answer is a message to a process: to its alias or, if that is nil, to its pid. token is a trace
-// token or nil. All of these are encoded terms. by is the connection on which the call arrived.
+// answer is a message to a process: to its alias or, if that is nil, to a pid, an alias or
+// {Name, Node}. token is a trace token or nil. All of these are encoded terms. by is the connection
+// on which the call arrived.
 type answer struct {
-	pid, alias, token, message []byte
-	by                         *Conn
+	to, alias, token, message []byte
+	by                        *Conn
 }
 
 // size returns the memory that the answer uses while it waits.
 func (a answer) size() int {
-	return queuedSize + len(a.pid) + len(a.alias) + len(a.token) + len(a.message)
+	return queuedSize + len(a.to) + len(a.alias) + len(a.token) + len(a.message)
 }
 
 // deliveries holds the waiting answers, by node.
@@ -85,7 +86,7 @@ func (s *deliveries) fail(node string) {
 // forward sends an answer to the node of its process, or adds it to a delivery to that node. It
 // returns false if it can do neither.
 func (c *Conn) forward(a answer) bool {
-	p, node := c.proto, string(nodeOf(a.pid))
+	p, node := c.proto, string(nodeOf(a.to))
 	p.deliveries.mu.Lock()
 	defer p.deliveries.mu.Unlock()
 	e := p.deliveries.all[node]
@@ -108,7 +109,7 @@ func (c *Conn) forward(a answer) bool {
 		}
 		p.Go(func() { p.connect(node) })
 	}
-	a = answer{bytes.Clone(a.pid), bytes.Clone(a.alias), bytes.Clone(a.token), bytes.Clone(a.message), c}
+	a = answer{bytes.Clone(a.to), bytes.Clone(a.alias), bytes.Clone(a.token), bytes.Clone(a.message), c}
 	e.waiting = append(e.waiting, a)
 	return true
 }
@@ -161,6 +162,9 @@ func (p *Proto) disown(c *Conn) {
 // passOn sends an answer to a call that another peer forwarded, in a form that c's peer can read.
 // If there is no room, the answer is dropped.
 func (c *Conn) passOn(a answer) {
+	if !c.reaches(a.to) {
+		return
+	}
 	if c.caps != a.by.caps {
 		term, err := etf.Decode(a.message)
 		if err == nil {

@@ -253,7 +253,7 @@ func TestPassOn(t *testing.T) {
 
 // passOn passes an answer on to r's peer, as if by's peer had forwarded the call.
 func (r *rig) passOn(by *rig, a answer) {
-	a.pid = []byte(etf.NewPid(etf.Atom(r.conn.peer.Name), 9, 0, 1))
+	a.to = []byte(etf.NewPid(etf.Atom(r.conn.peer.Name), 9, 0, 1))
 	a.by = by.conn
 	by.conn.forward(a)
 }
@@ -320,7 +320,7 @@ func TestPassedApart(t *testing.T) {
 					synctest.Wait() // the first is being written
 				}
 				own := external(etf.Atom("own"))
-				other.conn.sendHere(answer{pid: []byte(theirs), message: own})
+				other.conn.sendHere(answer{to: []byte(theirs), message: own})
 				other.conn.out.poke()
 				synctest.Wait()
 				if got, want := by.conn.memory.held, 3*maxPassedOn/4; got < want-5000 || got > want || other.conn.memory.held != 0 {
@@ -395,7 +395,7 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 		nowhere := etf.NewPid("nowhere@h", 9, 0, 1)
 		by.send(ask("$gen_call", nowhere, "flake", 1, "soon"))
 		synctest.Wait()
-		third.conn.forward(answer{pid: []byte(nowhere), message: external(etf.Atom("x")), by: third.conn})
+		third.conn.forward(answer{to: []byte(nowhere), message: external(etf.Atom("x")), by: third.conn})
 		time.Sleep(2 * longHeld)
 		if hasEnded {
 			by.close() // the answers to its forwarded calls are still waiting

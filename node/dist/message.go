@@ -50,11 +50,11 @@ func (m *Message) Buffer() []byte {
 }
 
 // Send sends a term to a process: to its alias if alias is not nil and the peer supports
-// aliases, otherwise to its pid. The term is written once all frames that have arrived are
-// handled.
-func (m *Message) Send(pid, alias, term []byte) {
-	c, a := m.conn, answer{pid, alias, m.token, term, m.conn}
-	if string(nodeOf(pid)) == c.peer.Name || !c.forward(a) {
+// aliases, otherwise to a pid, an alias or {Name, Node}. The term is written once all frames that
+// have arrived are handled.
+func (m *Message) Send(to, alias, term []byte) {
+	c, a := m.conn, answer{to, alias, m.token, term, m.conn}
+	if string(nodeOf(to)) == c.peer.Name || !c.forward(a) {
 		c.sendHere(a)
 	}
 	if m.later {
@@ -177,33 +177,70 @@ const (
 
 // sendHere sends an answer to the peer, even if the process belongs to another node.
 func (c *Conn) sendHere(a answer) {
+	if !c.reaches(a.to) {
+		return
+	}
 	c.out.add(a.size(), func(b []byte) []byte { return c.appendAnswer(b, a) })
+}
+
+// reaches reports whether a message to a process can be sent to the peer. Any pid can, because some
+// peers put another node's name in their pids.
+func (c *Conn) reaches(to []byte) bool {
+	switch tag := etf.Tag(to[0]); {
+	case tag.IsPid():
+		return true
+	case tag.IsRef():
+		return c.peer.Flags.Has(handshake.Alias)
+	}
+	return string(nodeOf(to)) == c.peer.Name
 }
 
 // appendAnswer appends the control message and the answer. The first element of SEND is unused, but
 // some peers check that it is the empty atom.
 func (c *Conn) appendAnswer(b []byte, a answer) []byte {
-	elements, op, traced, to := 3, wire.OpSend, wire.OpSendTT, a.pid
-	toAlias := a.alias != nil && c.peer.Flags.Has(handshake.Alias)
-	if toAlias {
-		op, traced, to = wire.OpAliasSend, wire.OpAliasSendTT, a.alias
+	elements, op, traced, to := 3, wire.OpSend, wire.OpSendTT, a.to
+	if a.alias != nil && c.peer.Flags.Has(handshake.Alias) {
+		to = a.alias
+	}
+	tag := etf.Tag(to[0])
+	switch {
+	case tag.IsRef():
+		op, traced = wire.OpAliasSend, wire.OpAliasSendTT
+	case !tag.IsPid():
+		elements, op, traced = 4, wire.OpRegSend, wire.OpRegSendTT
+		r := etf.NewReader(to)
+		r.Tuple()
+		to = r.Raw()
 	}
 	if a.token != nil {
-		elements, op = 4, traced
+		elements, op = elements+1, traced
 	}
 	b = etf.AppendInt(etf.AppendTupleHeader(b, elements), int64(op))
-	if toAlias {
+	if !tag.IsPid() {
 		b = append(b, c.self...)
-	} else {
+	}
+	if !tag.IsRef() {
 		b = etf.MustAppendAtom(b, "", c.caps)
 	}
 	b = append(append(append(b, to...), a.token...), etf.VersionMagic)
 	return append(b, a.message...)
 }
 
-// nodeOf returns the name of the node in a pid.
-func nodeOf(pid []byte) []byte {
-	r := etf.NewReader(pid[1:]) // after the tag, every form of pid begins with the node
+// nodeOf returns the name of the node in a pid, a reference or {Name, Node}.
+func nodeOf(to []byte) []byte {
+	const refHeader = 3 // tag and length, before the node
+	switch tag := etf.Tag(to[0]); {
+	case tag.IsPid(), tag == etf.ReferenceExt: // after the tag, every form of pid begins with the node
+		to = to[1:]
+	case tag.IsRef():
+		to = to[refHeader:]
+	default:
+		r := etf.NewReader(to)
+		r.Tuple()
+		r.Raw()
+		to = r.Rest()
+	}
+	r := etf.NewReader(to)
 	return r.Atom()
 }
 

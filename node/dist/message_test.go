@@ -72,3 +72,44 @@ func TestOldPeer(t *testing.T) {
 		})
 	}
 }
+
+// An answer can be sent to a name or an alias of a peer's process, but not to a name on another node,
+// and not to an alias if the peer has none.
+func TestSendTo(t *testing.T) {
+	name := func(node etf.Atom) etf.Term { return etf.Tuple{etf.Atom("me"), node} }
+	empty := etf.Atom("")
+	token := etf.Tuple{int64(1), int64(17), int64(8), ours, int64(7)}
+	for what, test := range map[string]struct {
+		flags     handshake.Flags
+		to, token etf.Term
+		control   etf.Tuple // nil: nothing is sent
+	}{
+		"name":            {flags, name(there), nil, etf.Tuple{number(wire.OpRegSend), self1, empty, etf.Atom("me")}},
+		"name, traced":    {flags, name(there), token, etf.Tuple{number(wire.OpRegSendTT), self1, empty, etf.Atom("me"), token}},
+		"name elsewhere":  {flags, name("other@h"), nil, nil},
+		"name here":       {flags, name(here), nil, nil},
+		"alias":           {flags, ref5, nil, etf.Tuple{number(wire.OpAliasSend), self1, ref5}},
+		"alias, traced":   {flags, ref5, token, etf.Tuple{number(wire.OpAliasSendTT), self1, ref5, token}},
+		"alias, old peer": {scalang &^ handshake.Alias, ref5, nil, nil},
+		"oldest reference": {flags, etf.Ref("ed\x00\x0epeer@127.0.0.1\x00\x00\x00\x07\x01"), nil,
+			etf.Tuple{number(wire.OpAliasSend), self1, etf.Ref("ed\x00\x0epeer@127.0.0.1\x00\x00\x00\x07\x01")}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, test.flags, func(t *testing.T, r *rig) {
+				m := &Message{conn: r.conn, later: true}
+				if test.token != nil {
+					m.token = external(test.token)
+				}
+				m.Send(external(test.to), nil, external(etf.Atom("ok")))
+				if test.control == nil {
+					r.want()
+				} else {
+					r.want(frame(test.control, external(etf.Atom("ok"))))
+				}
+			})
+		})
+	}
+}
+
+// self1 is the sender in fields that the protocol ignores.
+var self1 = etf.NewPid(here, 1, 0, creation)

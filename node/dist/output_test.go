@@ -299,7 +299,7 @@ func TestFlushEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
 		b := make([]byte, 1000)
-		send := func() { r.conn.sendHere(answer{pid: []byte(theirs), message: external(etf.Atom("hello"))}) }
+		send := func() { r.conn.sendHere(answer{to: []byte(theirs), message: external(etf.Atom("hello"))}) }
 		send()
 		go r.conn.out.flush()
 		synctest.Wait()
@@ -351,7 +351,7 @@ func TestSentDuringWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
 		hello := external(etf.Atom("hello"))
-		r.conn.sendHere(answer{pid: []byte(theirs), message: hello})
+		r.conn.sendHere(answer{to: []byte(theirs), message: hello})
 		go r.conn.out.flush()
 		synctest.Wait()
 		r.conn.say(hello)
@@ -487,7 +487,7 @@ func TestPanicInFrame(t *testing.T) {
 			}
 			hello := external(etf.Atom("hello"))
 			whole := frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), theirs}, hello)
-			r.conn.sendHere(answer{pid: []byte(theirs), message: hello})
+			r.conn.sendHere(answer{to: []byte(theirs), message: hello})
 			if err := r.conn.guard(half); err == nil {
 				t.Error("the panic is not reported")
 			}

@@ -99,7 +99,7 @@ func queueKey(p *Process, message []byte) string {
 		return ""
 	}
 	r.Tuple()
-	return string(binary.BigEndian.AppendUint64(bytes.Clone(r.Pid()), p.ID))
+	return string(binary.BigEndian.AppendUint64(bytes.Clone(r.Raw()), p.ID))
 }
 
 // spawnInOrder spawns f, with a queue for the key unless the key is "".

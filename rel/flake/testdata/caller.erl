@@ -225,7 +225,15 @@ check("alias", _, N) ->
         false -> ok
     end,
     id(N),
-    receive {Tag, _} -> error(not_dropped) after 0 -> ok end;
+    receive {Tag, _} -> error(not_dropped) after 0 -> ok end,
+    register(named, self()),
+    {flake, N} ! {'$gen_call', {{named, node()}, tag}, get},
+    receive {tag, {ok, _}} -> ok end,
+    unregister(named),
+    case erlang:function_exported(erlang, alias, 0) of
+        true -> aliased(N, apply(erlang, alias, []));
+        false -> ok
+    end;
 check("monitors", _, N) ->
     Refs = [monitor(process, {flake, N}) || _ <- lists:seq(1, 10000)],
     id(N),
@@ -446,6 +454,15 @@ check("servers", _, N) ->
         supervisor:which_children({flake_sup, N}),
     true = Timer =/= Flake andalso node(Timer) =:= N andalso node(Flake) =:= N,
     [{specs, 2}, {active, 2}, {supervisors, 0}, {workers, 2}] = supervisor:count_children({flake_sup, N}),
+    {ok, #{id := flake, start := {flake_server, start_link, []}, restart := permanent, type := worker,
+           modules := [flake_server]}} = supervisor:get_childspec({flake_sup, N}, flake),
+    {error, not_found} = supervisor:get_childspec({flake_sup, N}, nobody),
+    {ok, {flake, _, worker, _}} = gen_server:call({flake_sup, N}, {which_child, flake}), % OTP 28's which_child
+    {error, not_found} = gen_server:call({flake_sup, N}, {which_child, nobody}),
+    case list_to_integer(erlang:system_info(otp_release)) >= 24 of
+        true -> Ticktime = gen_server:call(net_kernel, ticktime), Ticktime = gen_server:call({net_kernel, N}, ticktime);
+        false -> 60000 = gen_server:call({net_kernel, N}, ticktime)
+    end,
     {ok, <<Time:64, Worker:48, Seq:16>>} = call(N, get),
     {state, Time, Worker, Seq} = sys:get_state({flake, N}, infinity),
     {status, Flake, {module, gen_server}, [[_ | _], running, Parent, [], Misc]} = sys:get_status({flake, N}, infinity),
@@ -654,6 +671,8 @@ functions(Call, N) ->
     [{state, _, _, _} = Call(sys, get_state, [Server]) || Server <- [flake, Flake, {flake, N}]],
     [{persistent_timer, _, worker, _}, {flake, Flake, worker, _}] = Call(supervisor, which_children, [flake_sup]),
     [{specs, 2} | _] = Call(supervisor, count_children, [{flake_sup, N}]),
+    {ok, #{id := flake}} = Call(supervisor, get_childspec, [flake_sup, Flake]),
+    {ok, {flake, Flake, worker, _}} = Call(supervisor, which_child, [flake_sup, flake]),
     [N] = Call(erlang, nodes, [this]),
     [[] = [N, node()] -- Call(erlang, nodes, [Which]) || Which <- [known, [this, hidden, visible, this]]],
     [] = Call(erlang, nodes, [[]]),
@@ -702,6 +721,20 @@ any_alias() ->
     end.
 
 call(N, Request) -> gen_server:call({flake, N}, Request, infinity).
+
+%% Calls in the name of an alias, and with a tag that begins with it.
+aliased(N, Alias) ->
+    Nested = [[alias | Alias] | more],
+    Calls = fun() ->
+                [{flake, N} ! {'$gen_call', From, get} || From <- [{Alias, tag}, {self(), Nested}]]
+            end,
+    Calls(),
+    receive {tag, {ok, _}} -> ok end,
+    receive {Nested, {ok, _}} -> ok end,
+    apply(erlang, unalias, [Alias]),
+    Calls(),
+    id(N),
+    receive {Name, {ok, _}} -> error({not_dropped, Name}) after 0 -> ok end.
 
 %% Calls until a call fails.
 calls(N) ->
