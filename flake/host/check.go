@@ -53,6 +53,9 @@ const (
 	CodeRestored  Code = "restored"     // the store was restored or moved, or its floor was deleted
 	CodeCopy      Code = "copy"         // another process uses the number in this file
 
+	// This code means that the node starts and no id repeats, but that the disk must be checked.
+	CodeDamaged Code = "file_damaged" // half of the file is damaged
+
 	// These codes mean that nothing is wrong.
 	CodeNoFile    Code = "no_file"
 	CodeDrawn     Code = "worker_drawn" // a random worker id from another machine is replaced
@@ -161,7 +164,7 @@ func Check[G io.Closer](ctx context.Context, c Config, p Plan[G]) Report {
 	r.now = c.Clock()
 	r.Clock, c.Clock, c.Log = r.now, func() uint64 { return r.now }, nil
 	_, err := os.Stat(filepath.Dir(c.Path))
-	disk := mark.Shadow{Empty: p.MakesFolder && errors.Is(err, fs.ErrNotExist)}
+	disk := &mark.Shadow{Empty: p.MakesFolder && errors.Is(err, fs.ErrNotExist)}
 	if err := r.open(disk, c); err != nil {
 		r.refuse(CodeFile, "", err)
 	} else {
@@ -233,6 +236,10 @@ func (r *rehearsal[G]) open(disk mark.Disk, c Config) error {
 	}
 	r.kept, r.File = marks.Saved()
 	r.all = newGenerators[G](marks, r.sleep, c)
+	if half := marks.Damaged(); half != "" {
+		r.wrong(CodeDamaged, "", fmt.Errorf("the %s half of %s is damaged: the other half has the same marks, and no "+
+			"id repeats; the next save mends it, but unless the power failed, check the disk", half, r.File))
+	}
 	if reflect.DeepEqual(r.kept, mark.Content{}) {
 		r.note(CodeNoFile, "", "there is no file yet; if this node has made ids before, put its file back")
 	}

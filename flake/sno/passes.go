@@ -216,6 +216,7 @@ func (s *passes) Begin(last uint64)      { s.pass().ids.Begin(last) }
 func (s *passes) Last() (uint64, int)    { return s.pass().ids.Last() }
 func (s *passes) Limit() *tick.Limit     { return s.pass().ids.Limit() }
 func (s *passes) Lower(milli uint64)     { s.pass().ids.Lower(milli) }
+func (s *passes) Halt()                  { s.pass().ids.Halt() }
 func (s *passes) Behind() uint64         { return s.pass().lag() }
 func (s *passes) Doubted() time.Duration { return s.pass().ids.Doubted() }
 

@@ -19,9 +19,8 @@ import (
 // Marker keeps the mark of a [Source] ahead of its ids. Close it when done.
 type Marker struct {
 	marks  *Marks
-	name   string     // the name of its mark
-	at     string     // the file and name, for people
-	former *mark.File // the generator's former file, or nil; closed by begin
+	name   string // the name of its mark
+	at     string // the file and name, for people
 	source Source
 	bound  Bound // may be nil
 	log    *slog.Logger

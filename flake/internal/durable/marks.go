@@ -59,7 +59,7 @@ func OpenMarks(path string, log *slog.Logger) (*Marks, error) {
 
 // CheckMarks returns the error that [OpenMarks] would return, ignoring locks.
 func CheckMarks(path string) error {
-	if _, _, err := mark.Open(mark.Shadow{}, path); err != nil {
+	if _, _, err := mark.Open(&mark.Shadow{}, path); err != nil {
 		return fmt.Errorf("flake: %w", err)
 	}
 	return nil
@@ -82,6 +82,10 @@ func OpenMarksOn(disk mark.Disk, sleep tick.Sleeper, path string, log *slog.Logg
 		isNew: len(saved.Marks) == 0,
 	}
 	maps.Copy(m.workers, saved.Workers)
+	if slot := file.Damaged(); slot != "" {
+		log.Warn("half of the file of marks is damaged: the other half has the same marks, and no id repeats; "+
+			"the next save mends it, but unless the power failed, check the disk", "file", file.Path(), "half", slot)
+	}
 	m.attempts = attempt.New(Patience, "the disk", m.report)
 	m.open, m.stop = context.WithCancel(context.Background())
 	m.finish = sync.OnceValue(m.end)
@@ -96,10 +100,12 @@ func (m *Marks) Saved() (mark.Content, string) {
 	return m.saved, m.file.Path()
 }
 
+// Damaged returns which half of the file was damaged when it was opened, "first" or "second", or "".
+func (m *Marks) Damaged() string { return m.file.Damaged() }
+
 // reserve reserves k's name until drop. It returns the last mark under that name or, if there is
-// none, an upper bound on the times of the ids of closed generators. If the mark is in a separate
-// file, as in early releases, reserve sets k.former to that file. It fails rather than start a new
-// mark if the file may already have one for this generator.
+// none, an upper bound on the times of the ids of closed generators. It fails rather than start a
+// new mark if the file may already have one for this generator.
 func (m *Marks) reserve(k *Marker) (last *mark.Mark, floor uint64, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -115,9 +121,6 @@ func (m *Marks) reserve(k *Marker) (last *mark.Mark, floor uint64, err error) {
 		err = m.file.Refuse("it has only marks with names; open it with OpenMarks")
 	case nameless && len(m.saved.Marks) == 1 && !m.names[""]:
 		err = m.file.Refuse("it has one mark, without a name; open that with the empty name first, or use another file")
-	case k.name != "":
-		k.former, own, err = m.file.Former(k.name)
-		found = k.former != nil
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("flake: %w", err)
@@ -188,7 +191,7 @@ func (m *Marks) add(k *Marker) error {
 		return nil
 	}
 	m.kept = m.kept[:len(m.kept)-1]
-	if !errors.Is(err, errEnded) {
+	if !errors.Is(err, errEnded) && !errors.Is(err, mark.ErrShared) {
 		err = fmt.Errorf("%w; free the disk or make the file and its directory writable, or set another timestamp_path", err)
 	}
 	return err
@@ -209,7 +212,8 @@ func (m *Marks) save() error {
 	return m.write(m.saved.Number)
 }
 
-// write saves the next marks of all generators, with the given number.
+// write saves the next marks of all generators, with the given number. If another process may use
+// the file, it ends all ids at once.
 func (m *Marks) write(number *mark.Number) error {
 	next := mark.Content{Marks: map[string]mark.Mark{}, Number: number, Workers: maps.Clone(m.workers)}
 	maps.Copy(next.Marks, m.saved.Marks)
@@ -221,8 +225,11 @@ func (m *Marks) write(number *mark.Number) error {
 	took := time.Since(start)
 	for _, k := range m.kept {
 		k.report(took)
-		if err == nil {
+		switch {
+		case err == nil:
 			k.settle(next.Marks[k.name].Milli)
+		case errors.Is(err, mark.ErrShared):
+			k.source.Halt()
 		}
 	}
 	if err != nil {
@@ -274,6 +281,11 @@ func (m *Marks) report(before, err error) {
 	case err == slow:
 		m.log.Error("the timestamp is not saved in time: ids will stop at the mark unless it is saved first",
 			"file", m.file.Path(), "err", err)
+	case errors.Is(err, mark.ErrShared):
+		if !errors.Is(before, mark.ErrShared) {
+			m.log.Error("the timestamp cannot be saved, and no more ids are made, because another node may make the same: "+
+				"stop one of them", "file", m.file.Path(), "err", err)
+		}
 	case err != nil && (before == nil || before == slow):
 		m.log.Error("the timestamp cannot be saved: ids will stop at the mark unless it is saved first",
 			"file", m.file.Path(), "err", err)

@@ -179,3 +179,41 @@ func TestNameAtOnce(t *testing.T) {
 		t.Errorf("%d generators have the name, want 1", n)
 	}
 }
+
+// An existing file is never ignored. If it may belong to another generator, it is refused, and
+// stays.
+func TestNeverAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		file  mark.Content
+		alone bool // without Marks; otherwise its name is orders
+		says  string
+	}{
+		"alone, in a file with names":           {named("a", 1), true, "only marks with names"},
+		"a name, in a file whose mark has none": {alone(1), false, "without a name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			put(t, b.path, c.file)
+			before, _ := os.ReadFile(b.path)
+			for range 2 { // the first attempt must not leave a lock, or a name in use
+				var err error
+				if c.alone {
+					_, err = b.try(t.Context())
+				} else {
+					m := b.marks(t, mark.OS{})
+					_, err = b.tryIn(t, m, "orders")
+					if _, again := b.tryIn(t, m, "orders"); fmt.Sprint(err) != fmt.Sprint(again) {
+						t.Errorf("the next attempt returned %v, want %v", again, err)
+					}
+					m.Close()
+				}
+				if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), b.path+":") {
+					t.Errorf("%v\ndoes not say %q about %s", err, c.says, b.path)
+				}
+			}
+			if after, _ := os.ReadFile(b.path); string(after) != string(before) {
+				t.Errorf("the file has %q, want %q", after, before)
+			}
+		})
+	}
+}

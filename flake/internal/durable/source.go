@@ -20,6 +20,9 @@ type Source interface {
 	Limit() *tick.Limit
 	// Lower lowers the limit to milli, unless an id is later.
 	Lower(milli uint64)
+	// Halt ends ids at once, for good: a call for one asks for a higher limit. It is called if
+	// another process may use the file, after which the limit is never raised.
+	Halt()
 	// Doubted returns how far the machine's clock is ahead without being believed, or 0.
 	Doubted() time.Duration
 	// Behind returns how many milliseconds the clock is behind the last id, or 0.

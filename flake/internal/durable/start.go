@@ -95,10 +95,6 @@ func (k *Marker) begin(ctx context.Context, allowed time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	if k.former != nil {
-		defer k.former.Close()
-		k.at = k.former.Path()
-	}
 	defer func() {
 		if err != nil {
 			k.marks.drop(k)
@@ -130,7 +126,7 @@ func (k *Marker) begin(ctx context.Context, allowed time.Duration) (err error) {
 	return k.marks.add(k)
 }
 
-// unfit reports whether r is not allowed in the name of a mark, which may be part of a file name.
+// unfit reports whether r is not allowed in the name of a mark.
 func unfit(r rune) bool { return r == '/' || r == ' ' || r == utf8.RuneError || !unicode.IsPrint(r) }
 
 // within waits until the clock has passed the start of the bound, however long that takes. It

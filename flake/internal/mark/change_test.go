@@ -58,7 +58,7 @@ func TestGrowth(t *testing.T) {
 	d := &failing{}
 	f := openOn(t, d, path)
 	for n, want := range []string{"create write sync close rename sync-folder",
-		"create write sync close rename sync-folder", "overwrite"} {
+		"create write sync close rename sync-folder", "overwrite overwrite"} {
 		d.steps = nil
 		c := large(min(n, 1))
 		if err := f.Save(c); err != nil {
@@ -95,11 +95,8 @@ func TestChangedByOthers(t *testing.T) {
 		"replaced by an old file": func(path string, old []byte) error {
 			return errors.Join(write(path+".old", old), os.Remove(path), os.Link(path+".old", path))
 		},
-		"overwritten with a later file": func(path string, _ []byte) error {
-			return write(path, imageOf(t, alone(1)).saving(t, alone(2), alone(3), alone(9), alone(9)).data)
-		},
-		"of an earlier version": func(path string, _ []byte) error {
-			return write(path, []byte("flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30\n"))
+		"damaged": func(path string, old []byte) error {
+			return write(path, bytes.ReplaceAll(old, []byte("milli"), []byte("nilli")))
 		},
 		"foreign":   func(path string, _ []byte) error { return write(path, []byte("foreign")) },
 		"read-only": func(path string, _ []byte) error { return os.Chmod(path, 0o444) },
@@ -132,7 +129,7 @@ func TestChangedByOthers(t *testing.T) {
 		}
 		d.steps = nil
 		save(t, f, 5)
-		if got := fmt.Sprint(d.steps); got != "[overwrite]" || f.now.sequence != sequence+2 {
+		if got := fmt.Sprint(d.steps); got != "[overwrite overwrite]" || f.now.sequence != sequence+2 {
 			t.Errorf("%s: the steps of the next save are %s", name, got)
 		}
 		f.Close()
@@ -172,39 +169,50 @@ func TestChangedInASave(t *testing.T) {
 	}
 }
 
-// If a save in place fails and no new file can be written, the content of the last successful save
-// stays. The next save is in place again.
+// If a save in place fails at either slot, and no new file can be written, the other slot stays. The
+// next save is in place again, and begins with the slot that was not written.
 func TestSaveThatFailsInPlace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	torn := &tearing{}
 	f := openOn(t, torn, path)
 	for milli := uint64(1); milli < 20; milli++ {
 		save(t, f, milli)
-		torn.at = int(milli) * 3 // in the header or the content
-		if err := f.Save(alone(1000)); !errors.Is(err, errStep) || !errors.Is(err, errTorn) {
-			t.Fatal(err)
+		torn.after, torn.at = int(milli%2), int(milli)*4 // in the header or the content
+		want := milli
+		if torn.after == 1 {
+			want = 1000 // the first try writes one slot
+		}
+		for tries := range uint64(3) {
+			torn.slots = nil
+			if err := f.Save(alone(1000 + tries)); !errors.Is(err, errStep) || !errors.Is(err, errTorn) {
+				t.Fatal(err)
+			}
+			saved(t, path, want)
+			torn.after = 0
+			data, err := os.ReadFile(path)
+			if err != nil || !f.now.in(data) || torn.slots[len(torn.slots)-1] == f.now.slot {
+				t.Fatalf("the slots %v were written, and %d was intact, %v", torn.slots, f.now.slot, err)
+			}
 		}
 		torn.at = 0
-		saved(t, path, milli)
-		before, err := os.ReadFile(path)
-		if err != nil || !bytes.Equal(f.now.at(f.now.slot), image{data: before, size: f.now.size}.at(f.now.slot)) {
-			t.Fatalf("the content of the last successful save has changed, %v", err)
-		}
 	}
 	save(t, f, 20)
 	saved(t, path, 20)
 }
 
-// If at is above 0, tearing is a disk that overwrites only the first at bytes and creates no file.
+// If at is above 0, tearing is a disk that overwrites only the first at bytes, after a few slots
+// that it overwrites completely, and creates no file.
 type tearing struct {
 	OS
-	at int
+	after, at int
+	slots     []int
 }
 
 var errTorn = errors.New("torn")
 
 func (d *tearing) Overwrite(path string, offset int64, data []byte) error {
-	if d.at > 0 {
+	d.slots = append(d.slots, int(offset)/len(data))
+	if d.at > 0 && len(d.slots) > d.after {
 		return errors.Join(d.OS.Overwrite(path, offset, data[:d.at]), errTorn)
 	}
 	return d.OS.Overwrite(path, offset, data)
@@ -234,19 +242,18 @@ func TestFoundIsMadeDurable(t *testing.T) {
 		}
 		if want := map[string]string{
 			"overwrite": "overwrite create", "sync-folder": "overwrite sync-folder create",
-			"": "overwrite sync-folder overwrite",
+			"": "overwrite sync-folder overwrite overwrite",
 		}[at]; strings.Join(d.steps, " ") != want {
 			t.Errorf("failing to %s, the steps are %s", at, d.steps)
 		}
 	}
 	d.steps = nil
-	if save(t, f, 4); fmt.Sprint(d.steps) != "[overwrite]" {
+	if save(t, f, 4); fmt.Sprint(d.steps) != "[overwrite overwrite]" {
 		t.Errorf("the steps of the next save are %s", d.steps)
 	}
 }
 
-// A new file whose name could not be made durable looks like the file before, because it still has
-// that file's current slot. It is not overwritten until its name is durable.
+// A new file whose name could not be made durable is not overwritten until its name is durable.
 func TestNameIsMadeDurable(t *testing.T) {
 	d := &failing{}
 	f := openOn(t, d, filepath.Join(t.TempDir(), "mark"))
@@ -256,40 +263,8 @@ func TestNameIsMadeDurable(t *testing.T) {
 		t.Error(err)
 	}
 	d.at, d.steps = "create", nil
-	if save(t, f, 3); strings.Join(d.steps, " ") != "overwrite sync-folder overwrite" {
+	if save(t, f, 3); strings.Join(d.steps, " ") != "overwrite sync-folder overwrite overwrite" {
 		t.Errorf("the steps are %s", d.steps)
-	}
-}
-
-// The first save converts a file of an earlier version to this version.
-func TestEarlierVersionIsReplaced(t *testing.T) {
-	for _, text := range []string{
-		"flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30\n",
-		"flake-mark 2 1700000000000 2023-11-14T22:13:20.000Z 0 18446744073709551615 b2d007bd\n",
-		"flake-mark 3 by name\n 1700000000000 2023-11-14T22:13:20.000Z\norders 1700000000000 " +
-			"2023-11-14T22:13:20.000Z 0 1\n532bb895\n",
-	} {
-		path := filepath.Join(t.TempDir(), "mark")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		d := &failing{}
-		f, c, err := Open(d, path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		for _, want := range []string{"create write sync close rename sync-folder", "overwrite"} {
-			d.steps = nil
-			if err := f.Save(c); err != nil || strings.Join(d.steps, " ") != want {
-				t.Errorf("%v: the steps are %s", err, d.steps)
-			}
-			data, err := os.ReadFile(path)
-			if back, parseErr := Parse(data); err != nil || parseErr != nil || fmt.Sprint(back) != fmt.Sprint(c) ||
-				!bytes.HasPrefix(data, []byte("flake-mark 4 ")) {
-				t.Errorf("%q becomes %q, %v, %v", text, data, err, parseErr)
-			}
-		}
 	}
 }
 
@@ -313,3 +288,82 @@ func TestOverwrite(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 }
+
+// A File writes nothing more once it finds what another process has written: before a save or
+// during one, in either slot, or as a whole. What Open read counts as the File's.
+func TestShared(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	write := func(data []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun := imageOf(t, alone(1)).saving(t, alone(2))
+	begun = begun.half(t, 0, alone(3)) // killed during a save
+	theirs := begun.saving(t, alone(4))
+	large := begun.saving(t, alone(4))
+	large, _ = large.next(writer, bytes.Repeat([]byte{'x'}, block))
+	for name, c := range map[string]struct {
+		file  []byte
+		ok    bool
+		whole bool // the other's save is complete; otherwise a write may hide it, and then the other's save fails
+	}{
+		"a save":               {theirs.data, false, true},
+		"one slot":             {begun.half(t, 0, alone(4)).data, false, false},
+		"the other slot":       {begun.half(t, 1, alone(4)).data, false, false},
+		"one slot, one zero":   {append(bytes.Clone(theirs.at(0)), make([]byte, block)...), false, false},
+		"larger slots":         {large.data, false, true},
+		"another version":      {[]byte("flake-mark 2 1 "), false, false},
+		"what was read":        {begun.data, true, true},
+		"the rest of the save": {append(bytes.Clone(begun.at(0)), begun.at(0)...), true, true},
+		"swapped":              {append(bytes.Clone(begun.at(1)), begun.at(0)...), true, true},
+	} {
+		for _, at := range []string{"", "overwrite", "overwritten", "create", "rename"} {
+			for _, saves := range []int{0, 1, 2} {
+				write(begun.data)
+				d := &between{copy: at == "create" || at == "rename"}
+				f := openOn(t, d, path)
+				for range saves {
+					save(t, f, 5)
+				}
+				d.step, d.do = at, func() { write(c.file) }
+				d.at("")
+				err := f.Save(alone(6))
+				late := at == "rename" || at == "overwrite" && !c.whole
+				if errors.Is(err, ErrShared) == c.ok && !late || c.ok && err != nil {
+					t.Errorf("%s, at %q, after %d saves: %v", name, at, saves, err)
+				}
+				if left, err := os.ReadFile(path); !c.ok && at == "" && !bytes.Equal(left, c.file) {
+					t.Errorf("%s, after %d saves: the file was overwritten, %v", name, saves, err)
+				}
+				if err != nil {
+					write(begun.data)
+					if again := f.Save(alone(7)); fmt.Sprint(again) != fmt.Sprint(err) {
+						t.Errorf("%s, at %q, after %d saves: the next save: %v", name, at, saves, again)
+					}
+				}
+				f.Close()
+			}
+		}
+	}
+}
+
+// A process that waits for the mark in the file, while another one moves it, saves nothing.
+func TestSharedAtTheStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	first := openOn(t, unlocked{}, path)
+	save(t, first, 1)
+	second := openOn(t, unlocked{}, path)
+	save(t, first, 2)
+	if err := second.Save(alone(3)); !errors.Is(err, ErrShared) {
+		t.Error(err)
+	}
+	save(t, first, 4)
+	saved(t, path, 4)
+}
+
+// unlocked is a file system that ignores locks.
+type unlocked struct{ OS }
+
+func (unlocked) Lock(string) (Lock, error) { return nothing{}, nil }

@@ -2,7 +2,6 @@ package mark
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -10,37 +9,27 @@ import (
 	"hash/crc32"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
 // The file is two slots of equal size. Each has a header, the content as JSON, and padding:
 //
-//	flake-mark 4 17 4096 1c776ec7
-//	|          | |  |    |
-//	|          | |  |    CRC-32C of the rest of the slot, 8 hexadecimal digits
+//	flake-mark 1 17 4096 00c0ffee00c0ffee a1352394
+//	|          | |  |    |                |
+//	|          | |  |    |                CRC-32C of the rest of the slot, 8 hexadecimal digits
+//	|          | |  |    writer: a random number of the [File] that saved it, 16 hexadecimal digits
 //	|          | |  size of the slot, in bytes
-//	|          | sequence: 1 at first, and one more with each save
+//	|          | sequence: 1 at first, and higher with each save
 //	|          version of the format
 //	the magic
 //	{"marks":{"orders":{"milli":1700000000000,"latest":1700000000000,"words":[0,1]}}}
 //
-// The padding is spaces. The header, the content and the padding each end with a line feed. Of
-// the intact slots, the one with the highest sequence is current. Content has only one encoding:
-// a slot that differs from it in any byte is not intact.
-//
-// Parse also reads versions 1 to 3. Versions 1 and 2 have one mark, without a name; version 2 has
-// words. Version 3 has several marks:
-//
-//	flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30
-//
-//	flake-mark 3 by name
-//	 1700000000000 2023-11-14T22:13:20.000Z
-//	orders 1700000000000 2023-11-14T22:13:20.000Z 0 1
-//	532bb895
+// The padding is spaces. The header, the content and the padding each end with a line feed. A save
+// writes the same to both slots. If they differ, the intact one with the highest sequence is
+// current. Content has only one encoding: a slot that differs from it in any byte is not intact.
 const (
 	magic   = "flake-mark "
-	version = 4
+	version = 1
 
 	// Max is the highest possible mark, in the year 6429: the last millisecond that a
 	// generator can use.
@@ -92,31 +81,34 @@ type Worker struct {
 // An image is the bytes of a file and the position of its current slot.
 type image struct {
 	data     []byte // nil if the file does not exist
-	size     int    // the size of a slot; 0 for an earlier version, without slots
+	size     int    // the size of a slot
 	slot     int    // the current slot, 0 or 1
 	sequence uint64 // the sequence of the current slot
+	damaged  bool   // whether the other slot is not intact
 }
 
 func (m image) at(i int) []byte { return m.data[i*m.size:][:m.size] }
 
-// newImage returns an image that has text in its first slot. The slots have room to grow, and
-// their size is at least the given number of bytes.
-func newImage(sequence uint64, text []byte, least int) image {
-	const header = 64
-	size := max(least, (2*(len(text)+header)/block+1)*block)
-	data := append(newSlot(sequence, text, size), bytes.Repeat([]byte{' '}, size)...)
-	return image{data, size, 0, sequence}
+// in reports whether the current slot is in data, a file of the same size.
+func (m image) in(data []byte) bool {
+	return m.data != nil && len(data) == len(m.data) && bytes.Equal(data[m.slot*m.size:][:m.size], m.at(m.slot))
 }
 
-// with returns an image that has text in the other slot, or false if text does not fit.
-func (m image) with(text []byte) (image, bool) {
-	slot := newSlot(m.sequence+1, text, m.size)
-	if len(slot) > m.size {
-		return image{}, false
+// has reports whether data is one of the slots.
+func (m image) has(data []byte) bool {
+	return m.data != nil && (bytes.Equal(data, m.at(0)) || bytes.Equal(data, m.at(1)))
+}
+
+// next returns the image after m, which has text in both slots, and whether its slots have the
+// same size as those of m. If not, they are larger, and have room to grow.
+func (m image) next(writer uint64, text []byte) (next image, fits bool) {
+	const header = 80
+	slot := newSlot(m.sequence+1, writer, text, m.size)
+	if fits = len(slot) == m.size; !fits {
+		size := max(m.size, (2*(len(text)+header)/block+1)*block)
+		slot = newSlot(m.sequence+1, writer, text, size)
 	}
-	m = image{slices.Clone(m.data), m.size, 1 - m.slot, m.sequence + 1}
-	copy(m.at(m.slot), slot)
-	return m, true
+	return image{data: bytes.Repeat(slot, 2), size: len(slot), sequence: m.sequence + 1}, fits
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -129,8 +121,8 @@ func checksum(parts ...[]byte) (sum uint32) {
 }
 
 // newSlot returns a slot. If text does not fit, the slot is longer than size.
-func newSlot(sequence uint64, text []byte, size int) []byte {
-	start := fmt.Appendf(nil, "%s%d %d %d ", magic, version, sequence, size)
+func newSlot(sequence, writer uint64, text []byte, size int) []byte {
+	start := fmt.Appendf(nil, "%s%d %d %d %016x ", magic, version, sequence, size, writer)
 	rest := fmt.Appendf(nil, "\n%s\n", text)
 	if left := size - len(start) - len("00000000") - len(rest); left > 0 {
 		rest = append(append(rest, bytes.Repeat([]byte{' '}, left-1)...), '\n')
@@ -138,12 +130,13 @@ func newSlot(sequence uint64, text []byte, size int) []byte {
 	return slices.Concat(start, fmt.Appendf(nil, "%08x", checksum(start, rest)), rest)
 }
 
-// parseSlot returns the sequence and the content of a slot, or false if the slot is not intact.
-func parseSlot(slot []byte) (sequence uint64, text []byte, ok bool) {
+// parseSlot returns what is in a slot, or false if the slot is not intact.
+func parseSlot(slot []byte) (sequence, writer uint64, text []byte, ok bool) {
 	header, rest, _ := bytes.Cut(slot, []byte{'\n'})
 	text, _, _ = bytes.Cut(rest, []byte{'\n'})
-	fmt.Sscanf(string(header), magic+"%d %d", new(int), &sequence) // the comparison detects failures
-	return sequence, text, bytes.Equal(slot, newSlot(sequence, text, len(slot)))
+	// The comparison detects failures.
+	fmt.Sscanf(string(header), magic+"%d %d %d %x", new(int), &sequence, new(int), &writer)
+	return sequence, writer, text, bytes.Equal(slot, newSlot(sequence, writer, text, len(slot)))
 }
 
 // text returns the content as JSON.
@@ -154,10 +147,17 @@ func (c Content) text() []byte {
 
 var errLarge = fmt.Errorf("it has %d bytes or more", maxSize)
 
-// Parse returns the content of a file of any version, or an error that says what the file is.
+// Parse returns the content of a file, or an error that says what the file is.
 func Parse(data []byte) (Content, error) {
 	c, _, err := parse(data)
 	return c, err
+}
+
+// versionError is the error for a file of another version.
+type versionError uint64
+
+func (v versionError) Error() string {
+	return fmt.Sprintf("its format is version %d, and this program reads version %d", uint64(v), version)
 }
 
 func parse(data []byte) (c Content, m image, err error) {
@@ -169,20 +169,34 @@ func parse(data []byte) (c Content, m image, err error) {
 	}
 	if len(data)%(2*block) == 0 {
 		var text []byte
+		intact := 0
 		for i := range 2 {
-			one := image{data, len(data) / 2, i, 0}
-			sequence, its, intact := parseSlot(one.at(i))
-			if one.sequence = sequence; intact && sequence > m.sequence {
+			one := image{data: data, size: len(data) / 2, slot: i}
+			sequence, _, its, ok := parseSlot(one.at(i))
+			if !ok {
+				continue
+			}
+			intact++
+			if one.sequence = sequence; sequence > m.sequence {
 				m, text = one, its
 			}
 		}
 		if m.data != nil {
+			if m.damaged = intact < 2; !m.damaged && m.contradicts() {
+				return c, m, errors.New("two nodes have written to it at the same time")
+			}
 			c, err = parseContent(text)
 			return c, m, err
 		}
 	}
-	c, err = parseEarlier(data)
-	return c, image{data: data}, err
+	return c, m, describe(data)
+}
+
+// contradicts reports whether both slots are current. Each is then from another process, and only
+// one of the two has saved it in both slots.
+func (m image) contradicts() bool {
+	other, _, _, _ := parseSlot(m.at(1 - m.slot))
+	return other == m.sequence && !bytes.Equal(m.at(0), m.at(1))
 }
 
 // parseContent parses the content of an intact slot.
@@ -203,68 +217,17 @@ func parseContent(text []byte) (c Content, err error) {
 	return c, nil
 }
 
-// parseEarlier parses a file of version 1 to 3. If data is not such a file, the error says what
-// it is.
-func parseEarlier(data []byte) (c Content, err error) {
-	if !bytes.HasPrefix(data, []byte(magic)) {
-		return c, foreign(data)
+// describe returns an error that says what data without an intact slot is.
+func describe(data []byte) error {
+	rest, ours := bytes.CutPrefix(data, []byte(magic))
+	if !ours {
+		return foreign(data)
 	}
-	const sum = 9 // size of the checksum and its line feed
-	text := string(data[:max(len(data)-sum, 0)])
-	number, rest, _ := strings.Cut(strings.TrimPrefix(text, magic), " ")
-	v, err := strconv.ParseUint(number, 10, 32)
-	switch {
-	case v == version:
-		return c, errors.New("it is damaged: the checksums of both halves are wrong")
-	case err == nil && (v < 1 || v > version):
-		return c, fmt.Errorf("its format is version %d, and this program reads versions 1 to %d", v, version)
-	case err != nil || string(data[len(text):]) != fmt.Sprintf("%08x\n", checksum([]byte(text))):
-		return c, errors.New("it is damaged: its checksum is wrong")
-	case v == 3:
-		rest = strings.TrimPrefix(rest, "by name\n")
-	default:
-		rest = " " + rest // no name
+	number, _, _ := bytes.Cut(rest, []byte{' '})
+	if v, err := strconv.ParseUint(string(number), 10, 32); err == nil && v != version {
+		return versionError(v)
 	}
-	c = Content{Marks: map[string]Mark{}, Workers: map[string]Worker{}}
-	for line := range strings.Lines(rest) {
-		name, fields, _ := strings.Cut(line, " ")
-		m, err := parseMark(strings.Fields(fields))
-		if err != nil {
-			return Content{}, err
-		}
-		if own, found := strings.CutSuffix(name, "/worker"); found && len(m.Words) == 1 {
-			c.Workers[own] = Worker{Worker: m.Words[0]}
-		} else {
-			c.Marks[name] = m
-		}
-	}
-	if len(c.Marks)+len(c.Workers) == 0 {
-		return Content{}, errors.New("it has no marks")
-	}
-	return c, nil
-}
-
-// parseMark parses the fields of a mark of version 1 to 3. Latest is the highest of the time and
-// the words: if the time of ids was ever set back, one of the words is the time of the latest id,
-// and the other words are lower.
-func parseMark(fields []string) (m Mark, err error) {
-	for i, field := range fields {
-		number, wrong := strconv.ParseUint(field, 10, 64)
-		switch {
-		case i == 1: // the same time as text
-			continue
-		case i == 0:
-			m.Milli = number
-		default:
-			m.Words = append(m.Words, number)
-		}
-		err = cmp.Or(err, wrong)
-	}
-	m.Latest = min(slices.Max(append([]uint64{m.Milli}, m.Words...)), Max)
-	if err != nil || len(fields) < 2 || m.Milli > Max || len(m.Words) > MaxWords {
-		return m, errors.New("it is damaged: a mark in it cannot be read")
-	}
-	return m, nil
+	return errors.New("it is damaged: the checksums of both halves are wrong")
 }
 
 // errDets means that the file was written by the Erlang server; "flake import" reads it.

@@ -4,18 +4,28 @@
 //
 // [Open] locks the file and reads it; [File.Save] writes it.
 //
-// The file has two slots, and a save overwrites the one that is not current. On file systems
-// that overwrite blocks in place, such as ext4 and xfs, this needs no space, so a full disk
-// does no harm. A save may fail for lack of space on file systems that copy on write, such as
-// btrfs and zfs, and on any file system if the file was reflinked or is in a snapshot.
+// The file has two slots, and a save writes the same content to both, one after the other. It
+// makes the first durable before it writes the second, and returns once both are. So while one
+// slot is being written, the other is intact and durable, and once Save has returned, either slot
+// alone has its content. A crash can tear only a slot whose content no Save has returned for. So
+// a start with one damaged slot, for whatever reason, finds marks that no id has passed.
+//
+// On file systems that overwrite blocks in place, such as ext4 and xfs, a save needs no space, so
+// a full disk does no harm. A save may fail for lack of space on file systems that copy on write,
+// such as btrfs and zfs, and on any file system if the file was reflinked or is in a snapshot.
+//
+// If the file system does not support the lock, another process may write to the file. Each slot
+// shows which File saved it. A save reads the file before it writes, and again after each slot,
+// and fails with [ErrShared] if it finds a slot of another process that Open did not read. Of two
+// saves that overlap, at least one fails, because it finds the other's slot after its own first.
 package mark
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"path/filepath"
 )
 
@@ -57,16 +67,29 @@ type Writer interface {
 // ErrLocked means that another process holds the lock.
 var ErrLocked = errors.New("another node is running with it")
 
+// ErrShared means that another process may have written to the file, in spite of the lock. The
+// File then writes nothing more.
+var ErrShared = errors.New("another node may have run with it")
+
+var (
+	errForeign = fmt.Errorf("%w: it has marks that this node did not write, so this file system ignores the lock, "+
+		"or a copy was put in its place; stop the other node, or give this one a different timestamp_path "+
+		"and worker_id; then restart this node", ErrShared)
+	errLost = fmt.Errorf("%w while its lock file was removed; restart this one", ErrShared)
+)
+
 // File is a locked file of marks.
 type File struct {
-	disk Disk
-	name string // the absolute path as given
-	path string // the path without symbolic links
-	lock Lock
+	disk   Disk
+	path   string // the path without symbolic links
+	lock   Lock
+	writer uint64 // a random number, in each slot that this File has saved
+	found  image  // the image that Open read
 
 	now   image // the image last read or saved
-	sure  bool  // whether now and the file's name are durable
-	doubt bool  // whether another process may have changed the file
+	sure  bool  // whether the current slot of now, and the file's name, are durable
+	doubt bool  // whether the lock was lost, and the file has not been read since
+	ended error // why nothing more is written, or nil
 }
 
 // Open locks the file at path and reads it. If the file does not exist, the content is empty.
@@ -74,9 +97,6 @@ type File struct {
 // do.
 func Open(disk Disk, path string) (*File, Content, error) {
 	real, err := disk.Resolve(path)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
 	if err != nil {
 		return nil, Content{}, advise(path, err)
 	}
@@ -89,30 +109,16 @@ func Open(disk Disk, path string) (*File, Content, error) {
 		lock.Close()
 		return nil, Content{}, err
 	}
-	return &File{disk: disk, name: path, path: real, lock: lock, now: now}, c, nil
+	return &File{disk: disk, path: real, lock: lock, writer: rand.Uint64(), found: now, now: now}, c, nil
 }
 
-// Former opens the separate file in which early releases kept the mark of a generator. Its path
-// is that of f, followed by a hyphen and name. If it does not exist, Former returns nil.
-func (f *File) Former(name string) (former *File, last Mark, err error) {
-	path := f.name + "-" + name
-	real, err := f.disk.Resolve(path)
-	if err != nil {
-		return nil, last, advise(path, err)
+// Damaged returns which slot was damaged when Open read the file, "first" or "second", or "". The
+// other slot has the marks.
+func (f *File) Damaged() string {
+	if !f.found.damaged {
+		return ""
 	}
-	if _, there, err := read(f.disk, real); there.data == nil { // do not create a lock file for it
-		return nil, last, err
-	}
-	former, c, err := Open(f.disk, path)
-	if err != nil {
-		return nil, last, err
-	}
-	last, ok := c.Marks[""]
-	if !ok || len(c.Marks) > 1 {
-		err := former.Refuse("it has the marks of several generators, but must have only one")
-		return nil, last, errors.Join(err, former.Close())
-	}
-	return former, last, nil
+	return [2]string{"second", "first"}[f.found.slot]
 }
 
 func read(disk Disk, path string) (c Content, now image, err error) {
@@ -158,7 +164,7 @@ func advise(path string, err error) error {
 func (f *File) Path() string { return f.path }
 
 // Save durably replaces the content. After an error or a crash, the file contains either the
-// old or the new content.
+// old or the new content. After [ErrShared], every later Save fails in the same way.
 func (f *File) Save(c Content) error {
 	if err := f.save(c); err != nil {
 		return fmt.Errorf("timestamp_path %s: %w", f.path, err)
@@ -173,72 +179,74 @@ func (f *File) save(c Content) error {
 	if _, err := parseContent(text); err != nil {
 		return fmt.Errorf("refusing to write content that cannot be read: %w", err)
 	}
-	next, fits := f.now.with(text)
-	if !fits {
-		next = newImage(f.now.sequence+1, text, f.now.size)
-	}
-	if len(next.data) >= maxSize {
+	next, fits := f.now.next(f.writer, text)
+	switch {
+	case f.ended != nil:
+		return f.ended
+	case len(next.data) >= maxSize:
 		return errLarge
 	}
-	if err := f.checkHeld(); err != nil {
+	there, inPlace, err := f.check(false)
+	if err != nil {
 		return err
 	}
-	var inPlace error
-	if fits {
-		inPlace = f.overwrite(next)
+	if !fits {
+		return f.replace(next)
 	}
-	if !fits || inPlace != nil {
-		switch err := f.replace(next); {
-		case err != nil && inPlace != nil:
-			return fmt.Errorf("%w; writing a new file instead: %w", inPlace, err)
-		case err != nil:
-			return err
-		}
+	if inPlace == nil {
+		inPlace, err = f.overwrite(there, next)
 	}
-	if err := f.checkHeld(); err != nil {
+	if inPlace == nil || err != nil {
 		return err
 	}
-	f.now, f.sure = next, true
-	return nil
+	if err = f.replace(next); err != nil && f.ended == nil {
+		err = fmt.Errorf("%w; writing a new file instead: %w", inPlace, err)
+	}
+	return err
 }
 
 // errChanged means that the file was removed, replaced, overwritten or truncated.
 var errChanged = errors.New("another program has changed the file")
 
-// overwrite writes the slot that is not current. A crash or a failed write may leave it torn.
+// overwrite writes both slots, first the one that is not current. After an error, the current slot
+// of f.now is still intact and durable. inPlace is an error after which a new file can be written.
 //
-// The image that Open read may not be durable if the process that wrote it was killed. A power
-// cut during the overwrite could then lose both slots. So overwrite first makes that image and
-// the file's name durable.
-func (f *File) overwrite(next image) error {
-	there, err := f.disk.Read(f.path, maxSize)
-	if err != nil {
-		return err
-	}
-	is := image{data: there, size: f.now.size}
-	if len(there) != len(f.now.data) || !bytes.Equal(is.at(f.now.slot), f.now.at(f.now.slot)) {
-		return errChanged
+// The slot that Open read may not be durable if the process that wrote it was killed. A power cut
+// during the overwrite could then lose both slots. So overwrite first makes that slot and the
+// file's name durable.
+func (f *File) overwrite(there []byte, next image) (inPlace, err error) {
+	if !f.now.in(there) {
+		return errChanged, nil
 	}
 	if !f.sure {
-		if err := f.write(f.now); err != nil {
-			return err
+		if inPlace, err = f.write(f.now); inPlace != nil || err != nil {
+			return inPlace, err
 		}
 		if err := f.disk.SyncDir(filepath.Dir(f.path)); err != nil {
-			return err
+			return err, nil
 		}
+		f.sure = true
 	}
-	if err := f.write(next); err != nil {
-		return err
+	for range 2 {
+		next.slot = 1 - f.now.slot
+		if inPlace, err = f.write(next); inPlace != nil || err != nil {
+			return inPlace, err
+		}
+		f.now = next
 	}
-	if there, err = f.disk.Read(f.path, maxSize); err == nil && !bytes.Equal(there, next.data) {
-		err = errChanged
-	}
-	return err
+	return nil, nil
 }
 
-// write writes the current slot of an image.
-func (f *File) write(m image) error {
-	return f.disk.Overwrite(f.path, int64(m.slot*m.size), m.at(m.slot))
+// write writes the current slot of m. Then both this slot and the one of f.now must be in the file.
+func (f *File) write(m image) (inPlace, err error) {
+	if err := f.disk.Overwrite(f.path, int64(m.slot*m.size), m.at(m.slot)); err != nil {
+		return err, nil
+	}
+	there, inPlace, err := f.check(true)
+	if err == nil && inPlace == nil && !(m.in(there) && f.now.in(there)) {
+		inPlace = errChanged
+	}
+	return inPlace, err
 }
 
 // replace writes a temporary file and renames it. It creates that file anew each time, because
@@ -260,33 +268,65 @@ func (f *File) replace(next image) error {
 	if err != nil {
 		return err
 	}
-	if err := f.checkHeld(); err != nil {
+	if _, _, err := f.check(true); err != nil {
 		return err
 	}
-	f.sure = false // until the directory is synced
 	if err := f.disk.Rename(temporary, f.path); err != nil {
 		return err
 	}
-	return f.disk.SyncDir(filepath.Dir(f.path))
+	f.now, f.sure = next, false // until the directory is synced
+	if err := f.disk.SyncDir(filepath.Dir(f.path)); err != nil {
+		return err
+	}
+	f.sure = true
+	_, _, err = f.check(true)
+	return err
 }
 
-// checkHeld checks that no other process holds the file or has changed it since the last save;
-// otherwise the marks might be older than the other process's ids.
-func (f *File) checkHeld() error {
+// check reads the file. It fails if another process holds the lock or has written to the file;
+// otherwise the marks might be older than the other process's ids. unread is any other reason why
+// the file could not be read; check fails with it if the lock was lost for a while.
+//
+// A save that has begun may already have overwritten what another process wrote. So if the lock is
+// lost during a save, nothing more is written.
+func (f *File) check(saving bool) (there []byte, unread, err error) {
 	again, err := f.lock.Keep()
-	f.doubt = f.doubt || again
-	if err != nil || !f.doubt {
-		return err
+	if again && saving {
+		return nil, nil, f.end(errLost)
 	}
-	there, err := f.disk.Read(f.path, maxSize)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if f.doubt = f.doubt || again; err != nil {
+		return nil, nil, err
 	}
-	if err == nil && !bytes.Equal(there, f.now.data) {
-		return errors.New("another node may have run with it while its lock file was removed; restart this one")
+	there, unread = f.disk.Read(f.path, maxSize)
+	switch {
+	case unread == nil && f.foreign(there):
+		return nil, nil, f.end(errForeign)
+	case unread == nil, errors.Is(unread, fs.ErrNotExist):
+		f.doubt = false
+	case f.doubt:
+		return nil, nil, unread
 	}
-	f.doubt = false
-	return nil
+	return there, unread, nil
+}
+
+// foreign reports whether data has an intact slot that another process has saved since Open, or is
+// a file of another version.
+func (f *File) foreign(data []byte) bool {
+	halves, intact := image{data: data, size: len(data) / 2}, false
+	for i := range 2 {
+		slot := halves.at(i)
+		_, writer, _, ok := parseSlot(slot)
+		if ok && writer != f.writer && !f.found.has(slot) {
+			return true
+		}
+		intact = intact || ok
+	}
+	return !intact && errors.As(describe(data), new(versionError))
+}
+
+func (f *File) end(err error) error {
+	f.ended = err
+	return err
 }
 
 // Close releases the lock. The file stays.

@@ -1,22 +1,31 @@
 package mark
 
-import "path/filepath"
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+)
 
-// Shadow is a [Disk] for rehearsals: it reads the machine's file system, takes no locks and
-// discards writes. Lock still fails if this user cannot create files in the directory.
+// Shadow is a [Disk] for rehearsals: it reads the machine's file system, takes no locks and keeps
+// writes in memory. It reads each file once, so it does not see what a running node writes later.
+// Lock still fails if this user cannot create files in the directory.
 type Shadow struct {
 	OS
 	Empty bool // pretend that every directory exists, but no file
+
+	files map[string][]byte // what was read or written, by path; nil means that there is no file
 }
 
-func (d Shadow) Resolve(path string) (string, error) {
+func (d *Shadow) Resolve(path string) (string, error) {
 	if d.Empty {
 		return path, nil
 	}
 	return d.OS.Resolve(path)
 }
 
-func (d Shadow) Lock(path string) (Lock, error) {
+func (d *Shadow) Lock(path string) (Lock, error) {
 	if d.Empty {
 		return nothing{}, nil
 	}
@@ -28,15 +37,64 @@ func (d Shadow) Lock(path string) (Lock, error) {
 	return nothing{}, err
 }
 
-func (Shadow) Overwrite(string, int64, []byte) error { return nil }
-func (Shadow) Create(string) (Writer, error)         { return nothing{}, nil }
-func (Shadow) Rename(string, string) error           { return nil }
-func (Shadow) SyncDir(string) error                  { return nil }
+// Read reads the file until it finds the same twice, because a node may be writing it.
+func (d *Shadow) Read(path string, max int64) ([]byte, error) {
+	data, known := d.files[path]
+	for tries := 0; !known && tries < 100; tries++ {
+		before := data
+		var err error
+		switch data, err = d.OS.Read(path, max); {
+		case errors.Is(err, fs.ErrNotExist):
+			data, known = nil, true
+		case err != nil:
+			return nil, err
+		default:
+			known = before != nil && bytes.Equal(data, before)
+		}
+	}
+	if d.put(path, data); data == nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return data, nil
+}
 
-// nothing is a lock that locks nothing, and a file that discards writes.
+func (d *Shadow) Overwrite(path string, offset int64, data []byte) error {
+	d.put(path, slices.Concat(d.files[path][:offset], data, d.files[path][int(offset)+len(data):]))
+	return nil
+}
+
+func (d *Shadow) Create(path string) (Writer, error) { return shadowWriter{d, path}, nil }
+
+func (d *Shadow) Rename(from, to string) error {
+	d.put(to, d.files[from])
+	return nil
+}
+
+func (*Shadow) SyncDir(string) error { return nil }
+
+func (d *Shadow) put(path string, data []byte) {
+	if d.files == nil {
+		d.files = map[string][]byte{}
+	}
+	d.files[path] = data
+}
+
+// shadowWriter writes a file of a Shadow, at once.
+type shadowWriter struct {
+	d    *Shadow
+	path string
+}
+
+func (w shadowWriter) Write(b []byte) (int, error) {
+	w.d.put(w.path, slices.Clone(b))
+	return len(b), nil
+}
+
+func (shadowWriter) Sync() error  { return nil }
+func (shadowWriter) Close() error { return nil }
+
+// nothing is a lock that locks nothing.
 type nothing struct{}
 
-func (nothing) Keep() (bool, error)         { return false, nil }
-func (nothing) Write(b []byte) (int, error) { return len(b), nil }
-func (nothing) Sync() error                 { return nil }
-func (nothing) Close() error                { return nil }
+func (nothing) Keep() (bool, error) { return false, nil }
+func (nothing) Close() error        { return nil }

@@ -42,7 +42,7 @@ func TestShadow(t *testing.T) {
 		"another's/../new": "",
 	} {
 		path := filepath.Join(dir, name)
-		_, _, got := Open(Shadow{}, path)
+		_, _, got := Open(&Shadow{}, path)
 		if made, err := filepath.Glob(path + ".*"); err != nil || len(made) > 0 {
 			t.Errorf("%s: %v was made, %v", name, made, err)
 		}
@@ -56,7 +56,7 @@ func TestShadow(t *testing.T) {
 		}
 	}
 	if os.Getuid() != 0 { // root may write anywhere
-		if _, _, err := Open(Shadow{}, filepath.Join(dir, "another's", "new")); !errors.Is(err, fs.ErrPermission) {
+		if _, _, err := Open(&Shadow{}, filepath.Join(dir, "another's", "new")); !errors.Is(err, fs.ErrPermission) {
 			t.Error(err)
 		}
 	}
@@ -74,7 +74,7 @@ func TestShadowOfLocked(t *testing.T) {
 	if err := errors.Join(file.Save(alone(1)), os.Symlink(path, link)); err != nil {
 		t.Fatal(err)
 	}
-	if shadow, c, err := Open(Shadow{}, link); err != nil || shadow.Path() != file.Path() || c.Marks[""].Milli != 1 {
+	if shadow, c, err := Open(&Shadow{}, link); err != nil || shadow.Path() != file.Path() || c.Marks[""].Milli != 1 {
 		t.Error(c, err)
 	}
 }
@@ -83,7 +83,7 @@ func TestShadowOfLocked(t *testing.T) {
 func TestShadowEmpty(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "none", "mark")
-	file, c, err := Open(Shadow{Empty: true}, path)
+	file, c, err := Open(&Shadow{Empty: true}, path)
 	if err != nil || len(c.Marks) > 0 || file.Path() != path {
 		t.Fatal(c, err)
 	}

@@ -172,7 +172,7 @@ func (g *Generator) Last() (milli uint64, used int) {
 	if word == closed {
 		word = g.ended.Load()
 	}
-	return g.tick(word), int(g.used(word))
+	return g.tick(word), int(min(g.used(word), g.per)) // Halt counts one more
 }
 
 // Waits returns the number of calls that waited because the ids of a tick were used up.
@@ -410,11 +410,23 @@ func (g *Generator) touch(milli uint64) bool {
 			return false
 		case last < now && now <= milli:
 			word = g.begin(now)
-		case g.used(old) == g.per:
+		case g.used(old) >= g.per:
 			return false
 		}
 		if g.word.CompareAndSwap(old, word) {
 			return true
+		}
+	}
+}
+
+// Halt ends ids at once: it sets the limit to 0, and uses up the tick of the last id. Like Lower, it
+// changes the word, so that a concurrent Reserve that checked against the old limit fails too.
+func (g *Generator) Halt() {
+	g.limit.Set(0)
+	for {
+		old := g.word.Load()
+		if old == closed || g.word.CompareAndSwap(old, old-g.used(old)+g.per+1) {
+			return
 		}
 	}
 }
