@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -25,10 +26,13 @@ type Disk struct {
 	pending []func(names map[string]*inode)
 	locked  map[string]bool
 
+	unlocked bool // whether locks have no effect
+
 	armed int   // the number of calls to point until a crash; 0 means no crash
 	fails error // the error of every write, or nil
 	slow  time.Duration
 	lying bool
+	old   []byte // the file before it was last damaged
 }
 
 type inode struct {
@@ -122,6 +126,43 @@ func (d *Disk) sure(path string) []byte {
 	return nil
 }
 
+// damage damages one half of a file: it flips a bit, or puts zeros or an earlier half there; or it
+// swaps the halves. It does nothing, and returns "", unless the file is durable and both halves are
+// intact, since a crash may already have damaged one of them.
+func (d *Disk) damage(path string) (what string) {
+	node := d.live[path]
+	if node == nil || node != d.durable[path] || !bytes.Equal(node.data, node.synced) {
+		return ""
+	}
+	size := len(node.data) / 2
+	halves := [2][]byte{node.data[:size], node.data[size:]}
+	for _, half := range halves {
+		if _, err := mark.Parse(slices.Concat(half, half)); err != nil {
+			return ""
+		}
+	}
+	half := d.m.rng.IntN(2)
+	damaged := slices.Clone(halves[half])
+	switch old := d.old; {
+	case d.m.rng.IntN(4) == 0:
+		what, damaged = "swapped", halves[1-half]
+		halves[1-half] = halves[half]
+	case d.m.rng.IntN(3) == 0 && len(old) == 2*size:
+		what, damaged = "old", old[half*size:][:size]
+	case d.m.rng.IntN(2) == 0:
+		what = "zeros"
+		clear(damaged)
+	default:
+		what = "bit"
+		damaged[d.m.rng.IntN(size)] ^= 1 << d.m.rng.IntN(8)
+	}
+	d.old = node.data
+	halves[half] = damaged
+	node.data = slices.Concat(halves[:]...)
+	node.synced = node.data
+	return fmt.Sprintf("%s in half %d", what, half)
+}
+
 // Forget removes a file permanently.
 func (d *Disk) Forget(path string) {
 	delete(d.live, path)
@@ -136,7 +177,7 @@ func (d *Disk) Lock(path string) (mark.Lock, error) {
 	if err := d.fail("open", path); err != nil {
 		return nil, err
 	}
-	if d.locked[path] {
+	if d.locked[path] && !d.unlocked {
 		return nil, mark.ErrLocked
 	}
 	d.locked[path] = true

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/durable"
+	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/workers"
 )
 
@@ -30,6 +31,8 @@ func TestFleetFinds(t *testing.T) {
 			Fleet{Far: true, Admin: func(s workers.Store) workers.Store { return forgetful{s} }}, 1},
 		"a number that is returned below its ids": {
 			Fleet{Stops: true, Memory: func(m workers.Memory) workers.Memory { return lower{m} }}, 5},
+		"a file that another process writes unnoticed": {
+			Fleet{Shared: true, Disk: func(d mark.Disk) mark.Disk { return &alone{Disk: d} }}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const seeds = 500

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/flake/internal/durable"
+	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/internal/tick"
 	"github.com/flake-go/flake/flake/workers"
 )
@@ -93,6 +94,12 @@ func (m *fleetNode) die() {
 	m.ended()
 	m.machine.Disk.armed = 0
 	wait := f.span(2 * hold)
+	if f.rng.IntN(4) == 0 {
+		if what := m.machine.Disk.damage(Path); what != "" {
+			f.report.Damages++
+			f.trace("%d: damage: %s", m.index, what)
+		}
+	}
 	switch f.rng.IntN(6) {
 	case 0:
 		f.trace("%d: power cut", m.index)
@@ -182,8 +189,12 @@ func (m *fleetNode) open() *host.Generators[*generator] {
 	if f.Memory != nil {
 		c.Memory = f.Memory(memory{m})
 	}
+	var disk mark.Disk = m.machine.Disk
+	if f.Disk != nil {
+		disk = f.Disk(disk)
+	}
 	linger := []int{0, 1, 3, 60}[f.rng.IntN(4)]
-	set, err := host.OpenOn[*generator](m.machine.Disk, m.sleep, linger,
+	set, err := host.OpenOn[*generator](disk, m.sleep, linger,
 		host.Config{Path: Path, Clock: m.machine.NewClock(), Numbers: &c})
 	if err != nil {
 		f.trace("%d: %v", m.index, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/durable"
+	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/workers"
 )
 
@@ -20,6 +21,9 @@ type Fleet struct {
 	Restore Restore
 	// If Copies is set, nodes start on copies of the disks of running nodes.
 	Copies bool
+
+	// If Shared is set, nodes start on the disk of a running node, whose locks have no effect.
+	Shared bool
 
 	// If Far is set, clocks are set far ahead, while an operator releases numbers.
 	Far bool
@@ -33,6 +37,7 @@ type Fleet struct {
 	Stops bool
 
 	// Functions that inject faults in control runs, or nil.
+	Disk   func(mark.Disk) mark.Disk           // replaces the disk of a process
 	Store  func(workers.Store) workers.Store   // replaces a node's store
 	Bound  func(durable.Bound) durable.Bound   // replaces a node's bound
 	Memory func(workers.Memory) workers.Memory // replaces a node's memory
@@ -66,6 +71,7 @@ type FleetReport struct {
 	Lives, IDs, Starts, Claims, Resumed, Lost int
 	Kills, Stops, Pauses, Cuts, ClockFaults   int
 	Unanswered, Late, Restores, Copied        int
+	Shares, Damages                           int
 	None                                      int // steps that found no free number
 	Released                                  int // releases by an operator
 	Removed                                   int // keys deleted by an operator
@@ -194,6 +200,10 @@ func (f *fleet) faults(t *task) {
 		if f.Stops && f.rng.IntN(2) == 0 {
 			p = 16
 		}
+		if f.Shared && f.rng.IntN(3) == 0 {
+			f.share(m, f.nodes[f.rng.IntN(fleetSize)])
+			continue
+		}
 		switch {
 		case p < 16:
 			m.die()
@@ -295,6 +305,27 @@ func (f *fleet) copies(from, to *fleetNode) {
 	for path, node := range from.machine.Disk.live {
 		to.machine.Disk.live[path] = &inode{slices.Clone(node.data), nil}
 	}
+}
+
+// share restarts one node on the disk of another, without locks, until an operator kills both.
+func (f *fleet) share(from, to *fleetNode) {
+	disk := from.machine.Disk
+	if from == to || !from.running || disk.unlocked || to.machine.Disk.unlocked {
+		return
+	}
+	f.report.Shares++
+	f.trace("%d gets the disk of %d", to.index, from.index)
+	to.die()
+	to.machine.Disk, disk.unlocked = disk, true
+	f.spawn(nil, func(t *task) {
+		t.wait(f.span(hold))
+		f.trace("%d and %d no longer have the same disk", to.index, from.index)
+		disk.unlocked = false
+		for _, m := range []*fleetNode{from, to} {
+			m.die()
+		}
+		to.machine.Disk = newDisk(to.machine)
+	})
 }
 
 // task is a goroutine in virtual time. Only one task runs at a time; it runs until it waits.

@@ -33,6 +33,13 @@ func TestFleetFar(t *testing.T) {
 	}
 }
 
+// Two nodes with one file whose lock has no effect do not make the same ids.
+func TestFleetShared(t *testing.T) {
+	if r := testFleet(t, Fleet{Shared: true}); *fleetSeed == 0 && r.Shares < r.Lives/2 {
+		t.Errorf("only %d nodes with the disk of another", r.Shares)
+	}
+}
+
 // Without an operator, the nodes notice most restores by signs in the store. Ids repeat if a node
 // claims a number before any node has seen a sign. Since most restores do no harm, only many fleets
 // show that signs help.
@@ -63,7 +70,7 @@ func testFleet(t *testing.T, f Fleet) (r FleetReport) {
 	}
 	r = ManyFleets(f, 1, *fleetLives)
 	t.Logf("%+v", r)
-	if r.Kills < r.Lives || r.None < r.Lives || r.Lost == 0 || r.Late == 0 || r.Resumed == 0 ||
+	if r.Kills < r.Lives || r.Damages == 0 || r.None < r.Lives || r.Lost == 0 || r.Late == 0 || r.Resumed == 0 ||
 		f.Restore != Never && r.Restores == 0 {
 		t.Error("the simulation is too easy")
 	}

@@ -35,7 +35,7 @@ func NameOf(i int) string {
 // generators and their markers are the real ones, except for the goroutine that renews the marks.
 func Kept(generators ...func(*Machine) (Generator, error)) Config {
 	return Config{
-		New: func(m *Machine) Node { return &kept{m: m, made: generators} },
+		New: func(m *Machine) Node { return &kept{m: m, disk: m.Disk, made: generators} },
 		Marks: func(file []byte) func(uint32) (uint64, error) {
 			c, err := mark.Parse(file)
 			return func(sequence uint32) (uint64, error) {
@@ -51,6 +51,7 @@ func Kept(generators ...func(*Machine) (Generator, error)) Config {
 
 type kept struct {
 	m         *Machine
+	disk      mark.Disk
 	made      []func(*Machine) (Generator, error)
 	allowable time.Duration
 	marks     *durable.Marks
@@ -61,7 +62,7 @@ type kept struct {
 func (n *kept) Start(allowable time.Duration) (err error) {
 	// linger is often shorter than the time between two events.
 	linger := []int{0, 1, 3, 60}[n.m.rng.IntN(4)]
-	if n.marks, err = durable.OpenMarksOn(n.m.Disk, n.m.Sleep, Path, nil, linger); err != nil {
+	if n.marks, err = durable.OpenMarksOn(n.disk, n.m.Sleep, Path, nil, linger); err != nil {
 		return err
 	}
 	// The number takes up several sectors, so that every write to the file can be torn.

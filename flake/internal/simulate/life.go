@@ -23,6 +23,7 @@ type Report struct {
 	Kills, PowerCuts, CleanStops       int
 	ClockFaults, DiskFaults, Glitches  int
 	Bursts, BadCalls, Errors, Preempts int
+	Damages, Shares, Shared            int // Shared counts second processes that started
 	Years                              float64
 
 	Duplicates, Disorders, PastMark, OffClock, SecondNodes, Stuck, Lost int
@@ -95,6 +96,9 @@ func Check(t *testing.T, c Config, n int) Report {
 	if crashes := r.Kills + r.PowerCuts; crashes < 6*n || r.ClockFaults < 6*n || r.Glitches < n {
 		t.Errorf("only %d crashes, %d clock faults and %d glitches of the clock", crashes, r.ClockFaults, r.Glitches)
 	}
+	if r.Damages < n || r.Shares < n/4 || r.Shared == 0 {
+		t.Errorf("only %d damaged files, and %d processes without a lock, of which %d started", r.Damages, r.Shares, r.Shared)
+	}
 	return r
 }
 
@@ -146,6 +150,7 @@ type life struct {
 	tick   time.Duration // when (true time) the next Tick is due
 	depth  int           // the number of nested callers
 	steps  int           // the number of the clock's steps when the outermost caller began
+	second int           // the lowest number of a caller of the node
 
 	file []byte // the durable content of the file at Path when mark last read it
 	sure func(sequence uint32) (milli uint64, err error)
@@ -212,7 +217,7 @@ func (l *life) kill() {
 }
 
 func (l *life) end() {
-	l.node, l.depth, l.m.preempt, l.m.Disk.armed, l.m.hurry = nil, 0, nil, 0, false
+	l.node, l.second, l.depth, l.m.preempt, l.m.Disk.armed, l.m.hurry = nil, 0, 0, nil, 0, false
 }
 
 // restart starts the node again, immediately or much later. If it does not start, an operator
@@ -220,6 +225,12 @@ func (l *life) end() {
 func (l *life) restart() {
 	if l.m.rng.IntN(3) == 0 {
 		l.m.pass(l.m.span(100 * 24 * time.Hour))
+	}
+	if l.Marks != nil && !l.LyingDisk && l.m.rng.IntN(4) == 0 {
+		if what := l.m.Disk.damage(Path); what != "" {
+			l.report.Damages++
+			l.m.trace("damage: %s", what)
+		}
 	}
 	if l.m.rng.IntN(8) == 0 {
 		l.m.Disk.armed = 1 + l.m.rng.IntN(20)
@@ -297,6 +308,9 @@ func (l *life) event() {
 		if l.Marks != nil && second.Start(allowable) == nil {
 			l.ledger.wrong(&l.report.SecondNodes, "a second node started on the file")
 		}
+	case p < 51 && l.Marks != nil && !l.LyingDisk:
+		l.share()
+		return
 	case p < 54:
 		l.m.trace("clean stop")
 		l.report.CleanStops++
@@ -317,6 +331,28 @@ func (l *life) event() {
 		l.m.Disk.armed = 1 + rng.IntN(24)
 	}
 	l.ids(0, 1+rng.IntN(3))
+}
+
+// share starts a second process on the same file, without a lock, and lets both make ids. Then an
+// operator ends both.
+func (l *life) share() {
+	l.report.Shares++
+	all := []Node{l.node}
+	second := l.New(l.m)
+	clear(l.m.Disk.locked)
+	err := second.Start(allowable)
+	if l.m.trace("a second process starts: %v", err); err == nil {
+		l.report.Shared++
+		all = append(all, second)
+	}
+	const callers = 64 // more than a node has
+	for range 1 + l.m.rng.IntN(8) {
+		i := l.m.rng.IntN(len(all))
+		l.node, l.second = all[i], i*callers
+		l.live(l.m.span(5 * time.Second))
+		l.ids(0, 1+l.m.rng.IntN(300))
+	}
+	l.kill()
 }
 
 func (l *life) diskFault() {
@@ -358,7 +394,7 @@ func (l *life) ids(caller, n int) {
 	before := l.m.view(doubtful)
 	err := l.node.IDs(n, func(milli uint64, sequence uint32) {
 		made++
-		l.ledger.add(caller, id{milli, sequence})
+		l.ledger.add(l.second+caller, id{milli, sequence})
 		if l.Marks != nil && !l.Drifts && l.m.steps == l.steps &&
 			!showed(milli, max(l.Unit, 1), before, l.m.view(doubtful)) {
 			l.ledger.wrong(&l.report.OffClock, "id at %d while clocks went from %d to %d", milli, before, l.m.view(doubtful))

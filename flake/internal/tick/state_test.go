@@ -175,3 +175,40 @@ func TestZeroValue(t *testing.T) {
 		t.Errorf("the last id is %d:%d, and the sum %d, want 0", milli, used, all)
 	}
 }
+
+// After Halt there are no more ids, in the tick of the last id or later, also for a concurrent call
+// that is about to take one.
+func TestHalt(t *testing.T) {
+	for ids := range 4 { // used in the tick, which has 3
+		clock := &handClock{1020}
+		g := newTest(t, narrow, clock.now)
+		g.Limit().Set(1060)
+		if g.Begin(1000); ids > 0 {
+			take(t, g, ids)
+		}
+		found := g.word.Load()
+		at, _ := g.Last()
+		g.Halt()
+		if g.word.CompareAndSwap(found, g.begin(1060)+1) {
+			t.Errorf("after %d ids: another is taken", ids)
+		}
+		if last, used := g.Last(); last != at || used != narrow.PerTick {
+			t.Errorf("after %d ids: the last is %d:%d, want %d:%d", ids, last, used, at, narrow.PerTick)
+		}
+		for clock.milli <= 1060 {
+			if r, err := g.try(1); !errors.Is(err, ErrUsedUp) && !errors.Is(err, ErrTimestampNotSaved) {
+				t.Errorf("after %d ids, at %d: %v, %v", ids, clock.milli, r, err)
+			}
+			clock.milli += narrow.Unit
+		}
+		if g.Lower(1056); g.Limit().Milli() != 0 || g.touch(at) {
+			t.Errorf("after %d ids: the limit is %d", ids, g.Limit().Milli())
+		}
+		if last := g.Close(); last != at {
+			t.Errorf("after %d ids: closed at %d", ids, last)
+		}
+		if g.Halt(); g.word.Load() != closed {
+			t.Errorf("after %d ids: no longer closed", ids)
+		}
+	}
+}
