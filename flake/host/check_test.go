@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -232,10 +233,16 @@ func TestCheckIsTheStart(t *testing.T) {
 		"a named generator after an unnamed one": {0,
 			func(s *scene) { s.stopped(); s.names = []string{"a"}; s.pass(time.Second) },
 			StartRefuses, 0, []Code{CodeGenerator}, errAny},
-		"damaged": {0, func(s *scene) { s.stopped(); s.write([]byte("flake-mark 4 1 4096 00000000\n")) },
+		"damaged": {0, func(s *scene) { s.stopped(); s.write([]byte("flake-mark 1 1 4096 00000000\n")) },
+			StartRefuses, 0, []Code{CodeFile}, errAny},
+		"half damaged": {0, func(s *scene) { s.killed(); s.damage(20, 0) },
+			StartWaits, 3*second + 1, []Code{CodeDamaged}, nil},
+		"the other half damaged": {9, func(s *scene) { s.killed(); s.damage(0, 20) },
+			StartWaits, 3*second + 1, []Code{CodeDamaged}, nil},
+		"both halves damaged": {0, func(s *scene) { s.killed(); s.damage(20, 20) },
 			StartRefuses, 0, []Code{CodeFile}, errAny},
 		"emptied": {1, func(s *scene) { s.killed(); s.write(nil) }, StartRefuses, 0, []Code{CodeFile}, errAny},
-		"of a later version": {0, func(s *scene) { s.write([]byte("flake-mark 5 ")) },
+		"of a later version": {0, func(s *scene) { s.write([]byte("flake-mark 2 ")) },
 			StartRefuses, 0, []Code{CodeFile}, errAny},
 		"on another machine": {0, func(s *scene) { s.machine = "a"; s.stopped(); s.machine = "b"; s.pass(time.Second) },
 			StartsAtOnce, 0, []Code{CodeDrawn}, nil},
@@ -445,6 +452,21 @@ func (s *scene) write(data []byte) {
 	}
 }
 
+// damage changes a byte of each half of the file, unless its place in the half is 0.
+func (s *scene) damage(places ...int) {
+	s.t.Helper()
+	data, err := os.ReadFile(s.config.Path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i, place := range places {
+		if place > 0 {
+			data[i*len(data)/2+place] ^= 1
+		}
+	}
+	s.write(data)
+}
+
 // files returns all files in the folder with their content.
 func (s *scene) files() map[string]string {
 	s.t.Helper()
@@ -475,6 +497,31 @@ func number(w *world) uint64 {
 		panic(fmt.Sprint(all, err))
 	}
 	return all[0].Number
+}
+
+// While a node runs, a check sees no damage and no other node, however often the node saves.
+func TestCheckWhileItSaves(t *testing.T) {
+	s := newScene(t, 0)
+	n := s.killed()
+	stop := make(chan struct{})
+	var saves sync.WaitGroup
+	saves.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				n.Marks().Remember(nil)
+			}
+		}
+	})
+	for range 300 {
+		if got := Check(t.Context(), s.config, s.plan); !got.Fits || got.Start != StartWaits {
+			t.Fatalf("%+v", got)
+		}
+	}
+	close(stop)
+	saves.Wait()
 }
 
 // A check does not create the folder of the file. A missing folder is an error unless a start

@@ -92,7 +92,18 @@ func TestCheck(t *testing.T) {
 	n = start()
 	n.signal(syscall.SIGTERM)
 	n.wait()
-	writeFile(t, filepath.Join(filepath.Dir(file), "timestamp"), "flake-mark 4 1")
+	path := filepath.Join(filepath.Dir(file), "timestamp")
+	marks := readFile(t, path)
+	writeFile(t, path, strings.Replace(marks, "flake-mark", "fluke-mark", 1))
+	if r := checked(t, file, false, 1, host.CodeDamaged); r.Start == host.StartRefuses {
+		t.Errorf("with half of the file damaged: %+v", r)
+	}
+	n = start()
+	n.await("half of the file of marks is damaged")
+	n.signal(syscall.SIGKILL)
+	n.wait()
+	checked(t, file, false, 0)
+	writeFile(t, path, "flake-mark 1 1")
 	if r := checked(t, file, false, 1, host.CodeFile); r.Start != host.StartRefuses {
 		t.Errorf("with a damaged file: %+v", r)
 	}

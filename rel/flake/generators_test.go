@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"hash/crc32"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,40 +105,6 @@ func TestGeneratorsRefused(t *testing.T) {
 	}
 }
 
-// If an earlier build kept a generator's mark in a separate file, the generator begins after that mark.
-func TestMarksOfBefore(t *testing.T) {
-	t.Parallel()
-	config := configFile(t, `epmd = "off"`)
-	appendTo(t, config, generatorsOf())
-	path := filepath.Join(filepath.Dir(config), "timestamp")
-	before := func(at time.Time) { writeFile(t, path+"-snowflakes", markOfBefore(at)) }
-	before(time.Now().Add(time.Hour))
-	p := spawn(t, freePort(t), command, "-noinput", "-config", config)
-	want := "generator snowflakes: the clock is behind the last id"
-	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), want) {
-		t.Errorf("exit status %d, want %d and %q", status, exitFailure, want)
-	}
-	before(time.Now())
-	for range 3 {
-		p := spawn(t, freePort(t), command, "-noinput", "-config", config)
-		p.await("  EPMD ")
-		p.signal(syscall.SIGKILL)
-		p.wait()
-		marks := readFile(t, path)
-		for _, k := range formats.Kinds {
-			if name := generatorOf(k); name != "flake" && !strings.Contains(lastSlot(marks), `"`+name+`":`) {
-				t.Errorf("%q has no mark of %q", marks, name)
-			}
-		}
-	}
-}
-
-// markOfBefore returns a file of version 1, in which earlier builds kept one mark.
-func markOfBefore(at time.Time) string {
-	mark := fmt.Sprintf("flake-mark 1 %d %s ", at.UnixMilli(), at.UTC().Format("2006-01-02T15:04:05.000Z"))
-	return fmt.Sprintf("%s%08x\n", mark, crc32.Checksum([]byte(mark), crc32.MakeTable(crc32.Castagnoli)))
-}
-
 // Generators of one or several nodes can share a partition if their sequences differ.
 func TestPartitionShared(t *testing.T) {
 	t.Parallel()
@@ -176,16 +140,4 @@ func appendTo(t *testing.T, path, text string) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// lastSlot returns what was written last to a file of marks.
-func lastSlot(file string) (last string) {
-	highest := 0
-	for _, slot := range []string{file[:len(file)/2], file[len(file)/2:]} {
-		sequence := 0
-		if fmt.Sscanf(slot, "flake-mark 4 %d ", &sequence); sequence > highest {
-			highest, last = sequence, slot
-		}
-	}
-	return last
 }
