@@ -71,9 +71,9 @@ func TestSharedFile(t *testing.T) {
 		t.Errorf("/readyz of the first: %d, %s", status, body)
 	}
 	third := start()
-	if status := third.wait(); status != exitFailure || !strings.Contains(third.output(), "may have run with it") {
-		t.Errorf("the third: exit status %d", status)
-	}
+	await(t, "the third starts, or ends", func() bool {
+		return strings.Contains(third.output(), "  HTTP ") || strings.Contains(third.output(), "may have run with it")
+	})
 	cancel()
 	callers.Wait()
 	if n := strings.Count(first.output(), "no more ids are made"); n != 1 {
@@ -84,7 +84,10 @@ func TestSharedFile(t *testing.T) {
 	twice := len(all) - len(slices.Compact(all))
 	t.Logf("%d and %d ids, %d twice", len(made[0]), len(made[1]), twice)
 	if twice > 0 {
-		t.Errorf("%d of %d ids are there twice", twice, len(all))
+		t.Fatalf("%d of %d ids are there twice", twice, len(all))
+	}
+	if status := third.wait(); status != exitFailure {
+		t.Errorf("the third: exit status %d", status)
 	}
 }
 

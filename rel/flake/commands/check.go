@@ -28,10 +28,11 @@ With -json, start is at_once, waits (for wait ms; 0: until the problem is fixed)
 refuses. Each finding has a code, and says what to do.
 
 These codes mean that something is wrong. The node refuses to start: file, generator,
-clock_running_backwards, clock_advanced, number_by_hand. It gets no number from etcd yet: store,
-store_refuses, clock_off, none_free, not_claimed, elsewhere, start_timeout. Etcd has
-lost marks: store_behind. It was restored or copied, or its floor was deleted: restored.
-Another process continues with this file: copy.
+clock_running_backwards, clock_advanced, number_by_hand. It gets no number from etcd
+yet: store, store_refuses, clock_off, none_free, not_claimed, elsewhere, start_timeout.
+Etcd has lost marks: store_behind. It was restored or copied, or its floor was deleted:
+restored. Another process continues with this file: copy. The node starts and no id
+repeats, but the disk may be failing: file_damaged.
 
 These are only notes: no_file, worker_drawn, number_taken, number_past, floor,
 number_not_wanted.
