@@ -99,7 +99,8 @@ func TestCheck(t *testing.T) {
 		t.Errorf("with half of the file damaged: %+v", r)
 	}
 	n = start()
-	n.await("half of the file of marks is damaged")
+	n.awaitText("half of the file of marks is damaged")
+	n.await("  address ")
 	n.signal(syscall.SIGKILL)
 	n.wait()
 	checked(t, file, false, 0)

@@ -63,7 +63,8 @@ func (w countingWriter) Sync() error {
 // slots, or writes a file.
 func (c *counting) did(t *testing.T, saves int, when string) {
 	t.Helper()
-	if c.overwrites%2 != 0 || c.overwrites/2+c.writes != saves || c.writes > 2 || c.syncs != c.writes || c.renames != c.writes ||
+	if c.overwrites%2 != 0 || c.overwrites/2+c.writes != saves || c.writes > 2 ||
+		c.syncs != c.writes || c.renames != c.writes ||
 		c.folders != c.writes {
 		t.Errorf("%s: %d overwrites, %d writes, %d and %d fsyncs, %d renames, want %d saves", when, c.overwrites, c.writes,
 			c.syncs, c.folders, c.renames, saves)

@@ -122,6 +122,7 @@ func TestSlots(t *testing.T) {
 	zeros := func([]byte) []byte { return make([]byte, block) }
 	first := imageOf(t, alone(1000))
 	old := first.saving(t, alone(1500)).at(0)
+	older := func([]byte) []byte { return old }
 	settled := first.saving(t, alone(2000), alone(3000))
 	for name, c := range map[string]struct {
 		image
@@ -132,12 +133,12 @@ func TestSlots(t *testing.T) {
 	}{
 		"zeros in the first":              {settled, 0, zeros, 3000, true},
 		"zeros in the second":             {settled, 1, zeros, 3000, true},
-		"an old first":                    {settled, 0, func([]byte) []byte { return old }, 3000, false},
-		"an old second":                   {settled, 1, func([]byte) []byte { return old }, 3000, false},
+		"an old first":                    {settled, 0, older, 3000, false},
+		"an old second":                   {settled, 1, older, 3000, false},
 		"half saved, the newer is lost":   {settled.half(t, 0, alone(4000)), 0, zeros, 3000, true},
 		"half saved, the older is lost":   {settled.half(t, 0, alone(4000)), 1, zeros, 4000, true},
 		"half saved, the newer is lost 2": {settled.half(t, 1, alone(4000)), 1, zeros, 3000, true},
-		"half saved, an old one in it":    {settled.half(t, 1, alone(4000)), 1, func([]byte) []byte { return old }, 3000, false},
+		"half saved, the newer is old":    {settled.half(t, 1, alone(4000)), 1, older, 3000, false},
 	} {
 		data := bytes.Clone(c.data)
 		copy(data[c.lost*block:], c.to(data[c.lost*block:][:block]))
