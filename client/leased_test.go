@@ -162,11 +162,11 @@ func TestLeasedRandomStart(t *testing.T) {
 	defer l.Close()
 	var last uint64
 	for _, id := range takeAll(t, l, make(map[snowflake.ID]bool), 5*source.PerTick()) {
-		milli := source.Layout().Decompose(id).Milli
-		if milli < last {
-			t.Fatalf("an id from %d ms after one from %d ms", milli, last)
+		p, err := source.Layout().Decompose(id)
+		if err != nil || p.Milli < last {
+			t.Fatalf("an id from %d ms after one from %d ms: %v", p.Milli, last, err)
 		}
-		last = milli
+		last = p.Milli
 	}
 }
 

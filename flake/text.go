@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/flake-go/flake/flake/internal/digits"
 )
@@ -102,20 +101,16 @@ func Parse(text string) (id ID, err error) {
 		return parsed(digits.ParseHex(text, 0))
 	case len(text) == Width(MaxBase):
 		return ParseBase(text, MaxBase)
-	case len(text) == uuidLen+2 && text[0] == '{' && text[uuidLen+1] == '}':
-		return Parse(text[1 : uuidLen+1])
-	case len(text) == len(urn)+uuidLen && strings.EqualFold(text[:len(urn)], urn):
-		return Parse(text[len(urn):])
+	}
+	if bare, at := digits.BareUUID(text); at > 0 {
+		return Parse(bare)
 	}
 	return ID{}, digits.Errorf(text, 0,
 		"%d bytes; must be %d digits of base 62, a %d-character UUID, or %d hexadecimal digits%s",
 		len(text), Width(MaxBase), uuidLen, hexLen, unpadded(text))
 }
 
-const (
-	hexLen = 32
-	urn    = "urn:uuid:"
-)
+const hexLen = 32
 
 // unpadded returns advice for an error if [ID.Text] may have returned text; otherwise it
 // returns "".

@@ -109,8 +109,8 @@ func TestAdd(t *testing.T) {
 	node := clienttest.New()
 	node.Add("orders", formats.Snowflake(orders))
 	id, err := client.NewIDs[snowflake.ID](node, "orders").Next(t.Context())
-	if parts := snowflake.Twitter.Decompose(id); err != nil || parts.Machine != 7 {
-		t.Errorf("%+v, %v", parts, err)
+	if parts, err2 := snowflake.Twitter.Decompose(id); err != nil || err2 != nil || parts.Machine != 7 {
+		t.Errorf("%+v, %v, %v", parts, err, err2)
 	}
 	if _, err := client.NewIDs[flake.ID](node, "flake").Next(t.Context()); err != nil {
 		t.Error(err)

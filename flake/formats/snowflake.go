@@ -138,7 +138,13 @@ func SnowflakeFormat(l snowflake.Layout) *Format {
 	f := Format{
 		Name: "snowflake", Size: 8, epoch: l.Epoch, unit: 1,
 		append: func(dst []byte, id Number) ([]byte, error) { return snowflake.ID(id.Lo).AppendText(dst) },
-		parse:  func(text string) (Number, error) { return ofSnowflake(snowflake.ParseBase(text, 10)) },
+		parse: func(text string) (Number, error) {
+			id, err := snowflake.Parse(text)
+			if err == nil {
+				_, err = l.Decompose(id)
+			}
+			return ofSnowflake(id, err)
+		},
 	}
 	bits := l
 	if bits.Epoch = snowflake.Idgen.Epoch; bits == snowflake.Idgen {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/digits"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/flake/ulid"
 )
@@ -55,10 +56,11 @@ const uuidLen = len("00000000-0000-0000-0000-000000000000")
 func appendUUID(dst []byte, id Number, _ int) []byte { return id.flake().AppendUUID(dst) }
 
 func parseUUID(text string, _ int) (Number, error) {
-	if len(text) != uuidLen {
+	bare, _ := digits.BareUUID(text)
+	if len(bare) != uuidLen {
 		return Number{}, errText
 	}
-	return ofText128(flake.Parse(text))
+	return ofText128(flake.Parse(bare))
 }
 
 // crockfordZeros is the lowest 128-bit id in Crockford's base 32, which ULIDs use. An id's text
@@ -152,14 +154,15 @@ func (f *Format) Width(base int) int { return len(f.Append(nil, highest(f.Size),
 
 var errText = errors.New("flake: not an id of the format")
 
-// Parse parses what Append appends for the base. With Canonical it accepts any of the format's
+// Parse parses what Append appends for the base, if it is an id of the format: no bit above the time
+// is set, and fixed fields have their values. With Canonical it accepts any of the format's
 // text forms, the id in base 16 as other programs write it and, for 128-bit ids, 26 Crockford
 // digits that begin with 0. With Octets it accepts the bytes of the id, and reads text of any
 // other length as with Canonical.
 func (f *Format) Parse(text string, base int) (id Number, err error) {
 	switch {
 	case base == Octets && len(text) == f.Size:
-		return NumberOf(text), nil
+		id = NumberOf(text)
 	case base == Octets || base == Canonical:
 		id, _, err = f.read(text)
 	case textOf(base) != nil && f.HasBase(base):
@@ -168,7 +171,7 @@ func (f *Format) Parse(text string, base int) (id Number, err error) {
 		id, err = parseDigits(text, base)
 	}
 	if err == nil {
-		_, err = f.parse(string(f.Append(nil, id, Canonical))) // fails for a UUID of a different version
+		_, err = f.parse(string(f.Append(nil, id, Canonical))) // fails if bits that are fixed have other values
 	}
 	if err != nil || id.Compare(highest(f.Size)) > 0 {
 		return Number{}, errText
@@ -185,6 +188,9 @@ func (f *Format) ReadAs(text string) string {
 // read parses text as Parse does with Canonical. It returns the name of the text's form, or ""
 // for the format's own.
 func (f *Format) read(text string) (id Number, as string, err error) {
+	if f.Size == maxOctets {
+		text, _ = digits.BareUUID(text)
+	}
 	if id, err = f.parse(text); err == nil {
 		return id, "", nil
 	}
@@ -210,10 +216,10 @@ func parseDigits(text string, base int) (Number, error) {
 // among its digits, or have as many digits as an id, as a UUID without hyphens does. In the last
 // case, \x may precede the digits, as in Postgres.
 func parseHex(text string, size int) (Number, error) {
-	digits, bytea := strings.CutPrefix(text, `\x`)
-	whole := len(digits) == 2*size
+	number, bytea := strings.CutPrefix(text, `\x`)
+	whole := len(number) == 2*size
 	if !whole && (bytea || !strings.HasPrefix(text, "0x") && !strings.ContainsAny(text, "abcdefABCDEF")) {
 		return Number{}, errText
 	}
-	return parseDigits(digits, 16)
+	return parseDigits(number, 16)
 }

@@ -1,14 +1,21 @@
 package formats
 
 import (
+	"fmt"
 	"math"
 	"math/big"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
 
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
 )
 
 // Append writes an id in one form per base. Parse reads every text form of an id.
@@ -178,6 +185,9 @@ func TestNumber(t *testing.T) {
 		f := k.Format(options(k))
 		digits := strings.Repeat("F", 2*f.Size)
 		want := NumberOf(strings.Repeat("\xff", f.Size))
+		if k == snowflakes { // the highest bit is above its time
+			digits, want = "7"+digits[1:], Number{Lo: math.MaxInt64}
+		}
 		if f == uuidv7Format { // its version and variant are fixed
 			digits = "FFFFFFFFFFFF7FFFBFFFFFFFFFFFFFFF"
 			want = Number{math.MaxUint64 &^ 0x8000, math.MaxUint64 &^ (1 << 62)}
@@ -214,4 +224,78 @@ func swapCase(s string) string {
 		}
 		return unicode.ToUpper(r)
 	}, s)
+}
+
+// The doors of a node, and the packages of the formats, read the texts in flake/testdata/read.tsv as
+// the clients do.
+func TestRead(t *testing.T) {
+	packages := map[string]func(text string) (Number, error){
+		"flake":     func(text string) (Number, error) { return ofText128(flake.Parse(text)) },
+		"snowflake": func(text string) (Number, error) { return ofSnowflake(snowflake.Parse(text)) },
+		"sno":       func(text string) (Number, error) { id, err := sno.Parse(text); return ofSno(id), err },
+		"uuidv7":    func(text string) (Number, error) { return ofText128(uuidv7.Parse(text)) },
+		"ulid":      func(text string) (Number, error) { return ofText128(ulid.Parse(text)) },
+	}
+	for _, v := range readVectors(t) {
+		base, named := BaseOf(v.base)
+		if !named {
+			base, _ = strconv.Atoi(v.base)
+		}
+		id, err := v.format.Parse(v.text, base)
+		hex, time := "-", "-"
+		if err == nil {
+			hex, time = fmt.Sprintf("%x", id.AppendOctets(nil, v.format.Size)), fmt.Sprint(v.format.Fields(id)[0].Value)
+		}
+		if hex != v.hex || time != v.time {
+			t.Errorf("%s %q in %s: %s from %s, want %s from %s", v.format, v.text, v.base, hex, time, v.hex, v.time)
+		}
+		// The bytes of a number that is not an id are not an id either.
+		if number, err := parseDigits(v.text, base); err == nil && number.Compare(highest(v.format.Size)) <= 0 && v.hex == "-" {
+			if id, err := v.format.Parse(string(number.AppendOctets(nil, v.format.Size)), Octets); err == nil {
+				t.Errorf("%s: the bytes of %s are the id %v", v.format, v.text, id)
+			}
+		}
+		if parse := packages[v.format.Name]; base == Canonical && parse != nil {
+			got, err := parse(v.text)
+			if v.format.Size == 8 && err == nil { // any number is a snowflake.ID
+				_, err = v.layout.Decompose(snowflake.ID(got.Lo))
+			}
+			if (err == nil) != (v.hex != "-") || err == nil && got != id {
+				t.Errorf("package %s: %q is %v, %v, want %s", v.format, v.text, got, err, v.hex)
+			}
+		}
+	}
+}
+
+type readVector struct {
+	format     *Format
+	layout     snowflake.Layout // if ids have 64 bits
+	base, text string
+	hex, time  string // of the id
+}
+
+func readVectors(t *testing.T) (all []readVector) {
+	data, err := os.ReadFile("../testdata/read.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if line[0] == '#' {
+			continue
+		}
+		c := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		v := readVector{base: c[2], text: c[3], hex: c[4], time: c[5], format: KindOf(c[0]).Format(nil)}
+		if v.format.Size == 8 {
+			v.layout = snowflake.Idgen
+			if c[0] == "snowflake" {
+				v.layout.Datacenter = 0
+				if _, err := fmt.Sscan(c[1], &v.layout.Time, &v.layout.Worker, &v.layout.Sequence, &v.layout.Epoch); err != nil {
+					t.Fatalf("%s: %v", line, err)
+				}
+			}
+			v.format = SnowflakeFormat(v.layout)
+		}
+		all = append(all, v)
+	}
+	return all
 }

@@ -38,10 +38,10 @@ func TestSnowflake(t *testing.T) {
 			}
 			compare := func(id theirs.ID) {
 				read++
-				p := l.Decompose(ours.ID(id))
-				if id.Time() != int64(p.Milli) || id.Node() != int64(p.Machine) || id.Step() != int64(p.Sequence) {
-					t.Fatalf("%+v: they decode %d as %d, %d, %d, and we as %+v",
-						l, id, id.Time(), id.Node(), id.Step(), p)
+				p, err := l.Decompose(ours.ID(id))
+				if err != nil || id.Time() != int64(p.Milli) || id.Node() != int64(p.Machine) || id.Step() != int64(p.Sequence) {
+					t.Fatalf("%+v: they decode %d as %d, %d, %d, and we as %+v, %v",
+						l, id, id.Time(), id.Node(), id.Step(), p, err)
 				}
 				if back, err := l.Make(p.Milli, p.Machine, p.Sequence); back != ours.ID(id) || err != nil {
 					t.Fatalf("%+v: %d round-trips to %v, %v", l, id, back, err)

@@ -34,7 +34,10 @@ func ExampleLayout() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	parts := layout.Decompose(id)
+	parts, err := layout.Decompose(id)
+	if err != nil {
+		log.Fatal(err)
+	}
 	fmt.Println(parts.Time().Format(time.RFC3339), parts.Datacenter, parts.Worker, parts.Sequence)
 	fmt.Println(id)
 	fmt.Println(id.Hex())

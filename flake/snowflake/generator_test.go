@@ -77,7 +77,7 @@ func TestOptions(t *testing.T) {
 			}
 			continue
 		}
-		if p := c.l.Decompose(next(t, g)); p.Machine != c.m || p.Milli != someTime || g.Machine() != c.m ||
+		if p := partsOf(c.l, next(t, g)); p.Machine != c.m || p.Milli != someTime || g.Machine() != c.m ||
 			g.Layout() != c.l {
 			t.Errorf("%s: %+v, of machine %d", name, p, g.Machine())
 		}
@@ -126,8 +126,8 @@ func TestOverflow(t *testing.T) {
 		}
 	}
 	clock.milli++
-	if id := next(t, g); Idgen.Decompose(id) != (Parts{someTime + 1, 5, 0, 5, 0}) {
-		t.Errorf("%+v", Idgen.Decompose(id))
+	if id := next(t, g); partsOf(Idgen, id) != (Parts{someTime + 1, 5, 0, 5, 0}) {
+		t.Errorf("%+v", partsOf(Idgen, id))
 	}
 }
 
@@ -140,7 +140,7 @@ func TestNextWaits(t *testing.T) {
 	last := ID(0)
 	for i := range 100 {
 		id := next(t, g)
-		p := Twitter.Decompose(id)
+		p := partsOf(Twitter, id)
 		if id <= last || p.Sequence > 3 || p.Milli > someTime+reads/10 {
 			t.Fatalf("id %d is %+v", i, p)
 		}
@@ -194,7 +194,7 @@ func TestSequenceMask(t *testing.T) {
 			if err != nil {
 				break
 			}
-			if p := Idgen.Decompose(id); int(p.Sequence) != made {
+			if p := partsOf(Idgen, id); int(p.Sequence) != made {
 				t.Fatalf("mask %#x: sequence %d after %d ids", mask, p.Sequence, made)
 			}
 		}
@@ -292,10 +292,10 @@ func TestRandomStart(t *testing.T) {
 				t.Fatalf("%d ids: %v", len(ids), err)
 			}
 			if i == 0 {
-				starts[Twitter.Decompose(ids[0]).Sequence] = true
+				starts[partsOf(Twitter, ids[0]).Sequence] = true
 			}
 			for n, id := range ids {
-				if p := Twitter.Decompose(id); seen[id] || p.Milli != clock.milli || p.Machine != 1 {
+				if p := partsOf(Twitter, id); seen[id] || p.Milli != clock.milli || p.Machine != 1 {
 					t.Fatalf("id %d is %+v", i+n, p)
 				}
 				seen[id] = true
@@ -325,8 +325,8 @@ func TestRandomStartOfRuns(t *testing.T) {
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}
-		p, start := Twitter.Decompose(rest.First), Twitter.Decompose(first.First).Sequence
-		last, want := Twitter.Decompose(rest.At(rest.Count-1)), min(4096-p.Sequence, 4095)
+		p, start := partsOf(Twitter, rest.First), partsOf(Twitter, first.First).Sequence
+		last, want := partsOf(Twitter, rest.At(rest.Count-1)), min(4096-p.Sequence, 4095)
 		if p.Sequence != (start+1)%4096 || rest.Count != int(want) || last.Sequence != p.Sequence+want-1 ||
 			last.Milli != clock.milli || last.Machine != 1 {
 			t.Errorf("after the sequence %d, got %d ids, from %+v to %+v", start, rest.Count, p, last)
@@ -367,7 +367,7 @@ func TestNoDuplicates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			duplicates.Check(t, c.ids, newTest(t, c.layout, 0, Options{RandomStart: c.random, Clock: c.clock}),
 				func(id ID) uint64 {
-					p := c.layout.Decompose(id)
+					p := partsOf(c.layout, id)
 					return p.Milli<<c.layout.Sequence | uint64(p.Sequence)
 				},
 				func(id, last ID) bool {

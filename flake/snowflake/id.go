@@ -75,8 +75,7 @@ func (id ID) Compare(other ID) int { return cmp.Compare(id, other) }
 // The error is always nil.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText accepts exactly what [ID.MarshalText] returns. For any other text it returns a
-// [*flake.ParseError] and leaves the id unchanged.
+// UnmarshalText accepts what [Parse] does. If it fails, the id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	parsed, err := Parse(string(text))
 	if err == nil {
@@ -230,8 +229,12 @@ type Parts struct {
 // Time returns Milli as a time in UTC.
 func (p Parts) Time() time.Time { return time.UnixMilli(int64(p.Milli)).UTC() }
 
-// Decompose returns the parts of an id of the layout. Any bits above the time count as time.
-func (l Layout) Decompose(id ID) Parts {
+// Decompose returns the parts of an id of the layout. A number with a bit above the time is not an
+// id of the layout, which is an error.
+func (l Layout) Decompose(id ID) (Parts, error) {
+	if uint64(id)>>l.low() > l.span() {
+		return Parts{}, fmt.Errorf("flake: %v is not an id of the layout, whose ids have %d bits", id, l.Time+l.low())
+	}
 	machine := Machine(id >> l.Sequence & (1<<(l.Datacenter+l.Worker) - 1))
 	return Parts{
 		Milli:      l.Epoch + uint64(id)>>l.low(),
@@ -239,7 +242,7 @@ func (l Layout) Decompose(id ID) Parts {
 		Datacenter: int(machine >> l.Worker),
 		Worker:     int(machine & (1<<l.Worker - 1)),
 		Sequence:   uint32(id & (1<<l.Sequence - 1)),
-	}
+	}, nil
 }
 
 // Make returns the id with the given time, in milliseconds since 1970-01-01 UTC, a machine and a

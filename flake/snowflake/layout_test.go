@@ -28,10 +28,19 @@ var vectors = []struct {
 	{0b01010000_11100001_10101011_10111010_00010001_11, 7, 3, 0, 5828128208445124608},
 }
 
+// partsOf returns the parts of an id of the layout.
+func partsOf(l Layout, id ID) Parts {
+	p, err := l.Decompose(id)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
 func TestVectors(t *testing.T) {
 	for _, v := range vectors {
 		want := Parts{v.time, Machine(v.datacenter<<5 | v.worker), v.datacenter, v.worker, v.sequence}
-		if got := Idgen.Decompose(v.id); got != want {
+		if got := partsOf(Idgen, v.id); got != want {
 			t.Errorf("%#x decodes as %+v, want %+v", uint64(v.id), got, want)
 		}
 		if got, err := Idgen.Make(v.time, want.Machine, v.sequence); got != v.id || err != nil {
@@ -59,7 +68,7 @@ func TestTwitter(t *testing.T) {
 		t.Errorf("%#x, %v", uint64(id), err)
 	}
 	highest := ID(1<<63 - 1)
-	p := Twitter.Decompose(highest)
+	p := partsOf(Twitter, highest)
 	if back, err := Twitter.Make(p.Milli, p.Machine, p.Sequence); back != highest || err != nil ||
 		p.Time().Year() != 2080 {
 		t.Errorf("the highest id has the time %v, and round-trips to %v, %v", p.Time(), back, err)
@@ -85,15 +94,20 @@ func TestEverySplit(t *testing.T) {
 						if id, err := l.Make(l.Epoch, 0, 0); err == nil {
 							t.Fatalf("%+v is invalid, but makes %v", l, id)
 						}
-						_ = l.Decompose(ID(rng.Uint64())) // meaningless, but must not panic
+						_, _ = l.Decompose(ID(rng.Uint64())) // meaningless, but must not panic
 						continue
 					}
 					milli := l.Epoch + rng.Uint64N(1<<time)
 					machine, seq := Machine(rng.IntN(1<<(datacenter+worker))), uint32(rng.IntN(1<<sequence))
 					id, err := l.Make(milli, machine, seq)
 					want := Parts{milli, machine, int(machine >> worker), int(machine & (1<<worker - 1)), seq}
-					if got := l.Decompose(id); got != want || err != nil || time+low < 64 && id>>(time+low) != 0 {
+					if got := partsOf(l, id); got != want || err != nil {
 						t.Fatalf("%+v: %v is %+v, %v, want %+v", l, id, got, err, want)
+					}
+					for bit := time + low; bit < 64; bit++ {
+						if got, err := l.Decompose(id | 1<<bit); err == nil {
+							t.Fatalf("%+v: %v with bit %d is %+v", l, id, bit, got)
+						}
 					}
 				}
 			}

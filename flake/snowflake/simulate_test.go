@@ -26,7 +26,7 @@ func simulated(l Layout, o Options) simulate.Config {
 					panic("a run without ids")
 				}
 				for i := range run.Count {
-					p := l.Decompose(run.At(i))
+					p := partsOf(l, run.At(i))
 					got(p.Milli, uint32(p.Sequence))
 				}
 				count -= run.Count

@@ -37,13 +37,9 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 // digits, like [flake.ID.Padded].
 func (id ID) Padded(base int) (string, error) { return size.Padded(0, uint64(id), base) }
 
-// Parse parses what [ID.String] returns. For any other text it returns a [*flake.ParseError].
-func Parse(text string) (ID, error) {
-	if len(text) > 1 && text[0] == '0' {
-		return 0, digits.Errorf(text, 0, "leading zero")
-	}
-	return ParseBase(text, 10)
-}
+// Parse parses what [ID.String] returns, with or without leading zeros, up to 20 digits. For any
+// other text it returns a [*flake.ParseError].
+func Parse(text string) (ID, error) { return ParseBase(text, 10) }
 
 // ParseBase parses what [ID.Text] and [ID.Padded] return, like [flake.ParseBase].
 func ParseBase(text string, base int) (ID, error) {
@@ -151,7 +147,7 @@ func ParseBase64(text string) (ID, error) {
 		return 0, digits.Errorf(text, 0, "not base64")
 	}
 	id, err := Parse(string(decimal))
-	if err != nil {
+	if err != nil || len(decimal) > 1 && decimal[0] == '0' {
 		return 0, digits.Errorf(text, 0, "not the base64 encoding of a decimal number up to the highest id")
 	}
 	return id, nil

@@ -179,18 +179,12 @@ func Parse(text string) (id ID, err error) {
 
 // parseOther parses the other forms, the nil UUID and Max. Any other text is an error.
 func parseOther(text string) (ID, error) {
-	start := 0 // index of the UUID in text
-	switch len(text) {
-	case encodedLen:
-	case len("{}") + encodedLen:
-		start = len("{")
-	case len("urn:uuid:") + encodedLen:
-		start = len("urn:uuid:")
-	default:
-		return ID{}, digits.Errorf(text, 0, "%d bytes; must be the %d of a UUID",
+	bare, start := digits.BareUUID(text)
+	if len(bare) != encodedLen {
+		return ID{}, digits.Errorf(text, 0, "%d bytes; must be the %d of a UUID, which may be in braces or after urn:uuid:",
 			len(text), encodedLen)
 	}
-	id, err := flake.Parse(text)
+	id, err := flake.Parse(bare)
 	if err != nil {
 		return ID{}, err
 	}

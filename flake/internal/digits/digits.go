@@ -204,6 +204,19 @@ func ParseUUID(text string) (hi, lo uint64, ok bool) {
 	return a<<32 | b, c<<32 | d, ok1 && ok2 && ok3 && ok4
 }
 
+// BareUUID returns the part of text in braces or after urn:uuid: that has the length of a UUID, and
+// its index. For any other text it returns text and 0.
+func BareUUID(text string) (bare string, at int) {
+	const urn, uuidLen = "urn:uuid:", 36
+	switch {
+	case len(text) == uuidLen+2 && text[0] == '{' && text[uuidLen+1] == '}':
+		return text[1 : uuidLen+1], 1
+	case len(text) == len(urn)+uuidLen && strings.EqualFold(text[:len(urn)], urn):
+		return text[len(urn):], len(urn)
+	}
+	return text, 0
+}
+
 // load4 is like [binary.BigEndian].Uint32, for a string.
 func load4(s string) uint64 {
 	return uint64(s[3]) | uint64(s[2])<<8 | uint64(s[1])<<16 | uint64(s[0])<<24
