@@ -105,11 +105,12 @@ func (s *Server) decompose(w http.ResponseWriter, r *http.Request, p parameters)
 	if _, fault := negotiate(r, []string{asJSON}); fault != nil {
 		return fault
 	}
-	g, value, as := &asked[0], r.PathValue("id"), base
+	value := r.PathValue("id")
+	g, text, as := &asked[0], "", base // the empty text is not an id
 	if all := inspect.Read(makersOf(asked), value, base, false, time.Now()); len(all) > 0 {
-		g, value, as = &asked[all[0].Maker], all[0].Text, all[0].Base
+		g, text, as = &asked[all[0].Maker], all[0].Text, all[0].Base
 	}
-	id, err := g.Server.Decompose(value, as)
+	id, err := g.Server.Decompose(text, as)
 	if err != nil {
 		allowed := textsOf(asked, base)
 		if base == formats.Canonical {

@@ -75,7 +75,7 @@ func (s *Server) inspect(p parameters, now time.Time) *inspection {
 // read decodes the id, even if the generator or the base is not given, and finds other
 // ways to read it, as an id of any generator.
 func (v *inspection) read(all, asked []Generator, base int, now time.Time) {
-	text := strings.Trim(strings.TrimSpace(v.ID), `"'`)
+	text := inspect.Trim(v.ID)
 	readings := inspect.Read(makersOf(all), text, base, v.Base == "", now)
 	best := slices.IndexFunc(readings, func(r inspect.Reading) bool {
 		return len(asked) > 1 || all[r.Maker].Name == asked[0].Name

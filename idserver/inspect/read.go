@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/flake-go/flake/flake/formats"
 )
@@ -36,32 +37,29 @@ const (
 	unlikely = 1000
 )
 
-// usual lists the usual bases of ids, the likeliest first.
-var usual = []int{crockford, 62, 36, 16, 10, 32, 58, 2}
-
 var crockford, _ = formats.BaseOf("crockford")
+
+// usual lists the bases that are guessed, the likeliest first: those in which ids are usually written.
+var usual = slices.Concat([]int{crockford, 62, 36, 16, 10, 32, 58},
+	slices.DeleteFunc(formats.TextBases(), func(base int) bool { return base == crockford }))
 
 // Read reads text as an id of each of the makers. The likeliest readings come first: those
 // with a likely time; among these, those with the maker's worker, then those in the format's own
-// text, and then those in a usual base. If guess is set, the digits may be in any base.
-func Read(all []Maker, text string, base int, guess bool, now time.Time) []Reading {
-	bases := []int{base}
+// text, and then those in a usual base. Without a base, text that is more likely something else than
+// an id is not read. If no reading is found and guess is set, the digits may be in any usual base.
+func Read(all []Maker, text string, base int, guess bool, now time.Time) (found []Reading) {
 	if octets, ok := fromErlang(text); ok && base == formats.Canonical {
-		text, bases, guess = octets, []int{formats.Octets}, false
+		text, base, guess = octets, formats.Octets, false
 	}
-	if guess {
-		for base := 2; base <= 62; base++ {
-			bases = append(bases, base)
-		}
-		bases = append(bases, formats.TextBases()...)
-	}
-	var found []Reading
 	for i := range all {
-		for _, base := range bases {
-			if r, ok := all[i].read(text, base, now); ok {
-				r.Maker = i
-				found = append(found, r)
-			}
+		if r, ok := all[i].read(text, base, now); ok && (base != formats.Canonical || !r.other()) {
+			r.Maker = i
+			found = append(found, r)
+		}
+	}
+	if len(found) == 0 && guess {
+		for _, base := range usual {
+			found = append(found, slices.DeleteFunc(Read(all, text, base, false, now), Reading.word)...)
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Reading) int { return cmp.Compare(a.rank, b.rank) })
@@ -79,12 +77,29 @@ func Others(all []Reading, best int) (others []Reading) {
 		case len(others) == maxOthers || !r.Likely:
 			return others
 		case i == best || r.ID == chosen.ID && r.Milli == chosen.Milli && r.rank > chosen.rank: // the same id again
-		case !chosen.InBase() && r.InBase() && r.rank >= foreign: // digits cast no doubt on a format's own text
 		default:
 			others = append(others, r)
 		}
 	}
 	return others
+}
+
+// word reports whether a guess is probably wrong: its time is not likely, or on the format's first
+// day, as it is for any short word read as digits.
+func (r Reading) word() bool {
+	const day = 24 * time.Hour / time.Millisecond
+	return !r.Likely || r.Milli-r.Format.Fields(formats.Number{})[0].Value < uint64(day)
+}
+
+// other reports whether text whose base is not known is something else than an id: hexadecimal digits without
+// a prefix, such as an ObjectId or a hash, or a UUID of a version that ids of the format do not have.
+func (r *Reading) other() bool {
+	if r.As == "hexadecimal" {
+		return r.word() && !strings.HasPrefix(r.Text, "0x") && !strings.HasPrefix(r.Text, `\x`)
+	}
+	version := r.ID.Hi >> 12 & 15
+	return !r.Likely && strings.Contains(r.Text, "-") && r.Format.Name != "uuidv7" &&
+		1 <= version && version <= 8 && r.ID.Lo>>62 == 2
 }
 
 // InBase reports whether the text consists of digits, which could be in another base.
@@ -120,6 +135,11 @@ func (m *Maker) read(text string, base int, now time.Time) (r Reading, ok bool) 
 		r.rank += unlikely
 	}
 	return r, true
+}
+
+// Trim returns text without spaces, quotation marks and byte order marks around it.
+func Trim(text string) string {
+	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\"'\ufeff", r) })
 }
 
 // likely reports whether a time is one at which ids may have been made: from 2000 to tomorrow.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -24,15 +23,16 @@ import (
 
 // InspectMore is the help of [Inspect].
 const InspectMore = `An id may be in any text form: one of its format's own, a UUID, hexadecimal, digits
-in any base, or an Erlang binary such as <<0,0,1>>. With -, ids are read from standard
-input, one per line.
+in base 10, 16, 32, 36, 58 or 62, or an Erlang binary such as <<0,0,1>>. With -, ids
+are read from standard input, one per line.
 
 The same text may be an id in several formats. The likeliest is shown, preferably one
 whose time is from 2000 to tomorrow, with a line for what else the text may be. With
 -format, it is read only in that format. Ids of snowflake and flake-idgen do not contain
 their epoch: set it with -epoch, or use -config, which reads ids as those of the node's
-generators. Without -base, a short word such as hello is not an id: read as digits, it
-would have a time on its format's first day.
+generators. Without -base, digits and hexadecimal without 0x are an id only if its time
+is from 2000 to tomorrow, and not on its format's first day, as that of a short word
+such as hello; and a UUID of another version is not an id.
 
 The exit status is 0 if all inputs are ids, 1 if not, and 2 if flags or the
 configuration are wrong.`
@@ -176,13 +176,9 @@ type alternative struct {
 }
 
 func (v *inspector) show(text string) error {
-	text = strings.Trim(strings.TrimSpace(text), `"'`)
+	text = inspect.Trim(text)
 	now := v.now()
-	readings := inspect.Read(v.makers, text, v.base, false, now)
-	// Bases are guessed only if no reading is likely.
-	if v.base == client.Canonical && (len(readings) == 0 || !readings[0].Likely) {
-		readings = slices.DeleteFunc(inspect.Read(v.makers, text, v.base, true, now), word)
-	}
+	readings := inspect.Read(v.makers, text, v.base, v.base == client.Canonical, now)
 	if len(readings) == 0 {
 		v.wrong++
 		if len(text) > shownOfText {
@@ -210,12 +206,6 @@ func (v *inspector) show(text string) error {
 		object.Texts[t.Name] = t.Text
 	}
 	return output.PrintJSON(v.out, object, "")
-}
-
-// word reports whether a reading's time is on the format's first day, as it is for any short word read as digits.
-func word(r inspect.Reading) bool {
-	start := r.Format.Fields(formats.Number{})[0].Value
-	return r.InBase() && r.Milli-start < uint64(24*time.Hour/time.Millisecond)
 }
 
 // shownOfText is the number of bytes shown of an input that is not an id.

@@ -47,8 +47,6 @@ func TestInspect(t *testing.T) {
   base 10    33115852736247458887083605884928
   uuid       000001a1-fb17-5a01-7a00-78ffe3d40000
   crockford  00000T3YRQB80QM03RZZHX8000
-  or it is flake in base 60, from 2002-08-07
-        or flake in base 61, from 2013-02-28
 
 `},
 		{"-json -format sno", "9q6uqblq2622g22b no",
@@ -113,6 +111,8 @@ func TestInspectTexts(t *testing.T) {
 		{"-config " + many, "9q6uqblq2622g22b", "people, read as sno's own text"},
 		{"-format uuidv7", "nonsense", "nonsense: not an id of uuidv7"},
 		{"-format uuidv7", "019b76daa8004001808000000001e345", "not an id of uuidv7"},
+		{"", "\ufeff" + orders, "snowflake, read as snowflake's own text"},
+		{"-format snowflake -machine-bits 4 -sequence-bits 8", "1888944671579078978", "not an id of snowflake"},
 		{"", "hello", "hello: not an id of flake"}, // as digits, it has a time on its format's first day
 		{"-config " + file, "?", "?: not an id of flake, snowflake"},
 		{"", strings.Repeat("!", 1000), "!... (1000 bytes): not an id of " + strings.Join(formats.Names(), ", ")},
