@@ -1,6 +1,5 @@
 import { FlakeError } from './errors.js'
 import { formatOf } from './format.js'
-import { Id } from './id.js'
 import { Nodes } from './nodes.js'
 import { none } from './options.js'
 
@@ -9,6 +8,19 @@ const maxWaiting = 1 << 20
 
 /** Ids of a generator, leased ahead. */
 export class FlakeClient {
+  // The state is behind a function, so that two clients are never equal, a clone fails, and proxies work.
+  constructor (options) {
+    const leases = new Leases(options)
+    this.leases = () => leases
+    Object.freeze(this)
+  }
+
+  next (options) { return this.leases().ids(1, options, true) }
+  nextN (n, options) { return this.leases().ids(n, options, false) }
+  close () { this.leases().close() }
+}
+
+class Leases {
   #nodes
   #format
   #size
@@ -34,11 +46,8 @@ export class FlakeClient {
     this.#nodes = new Nodes({ nodes, token, generator, format: this.#format, timeout })
   }
 
-  next (options) { return this.#ids(1, options, true) }
-  nextN (n, options) { return this.#ids(n, options, false) }
-
   // Resolves to one id, or to a list of n ids.
-  #ids (n, options, one) {
+  ids (n, options, one) {
     return new Promise((resolve, reject) => {
       whole('n', n, 1, maxLease)
       const signal = options?.signal
@@ -120,7 +129,7 @@ function take (lease, n, format) {
   lease.left -= n
   while (ids.length < n) {
     const run = lease.runs[lease.run]
-    ids.push(new Id(format, undefined, run, lease.used++))
+    ids.push(new format.Id(run.first + format.step * BigInt(lease.used++)))
     if (lease.used === run.count) {
       lease.run++
       lease.used = 0

@@ -1,4 +1,4 @@
-import { Id } from './id.js'
+import { classOf } from './id.js'
 import { none } from './options.js'
 import { canonicalOf, decode, uuid } from './text.js'
 
@@ -18,6 +18,7 @@ export class Format {
       shift -= width
       return Object.freeze({ name, fixed, shift: BigInt(shift), mask: (1n << BigInt(width)) - 1n })
     }))
+    this.Id = classOf(this)
     Object.freeze(this)
   }
 
@@ -26,44 +27,27 @@ export class Format {
     if (value < 0n || value >> BigInt(this.size * 8)) {
       throw new RangeError(`${value} is not an id of ${this.size} bytes`)
     }
-    return this.#checked(value, RangeError)
+    return checked(this, value, RangeError)
   }
 
   fromBytes (bytes) {
-    if (!(bytes instanceof Uint8Array)) throw new TypeError('an id as bytes must be a Uint8Array or Buffer')
+    if (nameOf(bytes) !== 'Uint8Array') throw new TypeError('an id as bytes must be a Uint8Array or Buffer')
     if (bytes.length !== this.size) throw new RangeError(`${bytes.length} bytes, but ids of ${this.name} have ${this.size}`)
-    return this.#checked(bytes.reduce((value, byte) => value << 8n | BigInt(byte), 0n), RangeError)
+    return checked(this, bytes.reduce((value, byte) => value << 8n | BigInt(byte), 0n), RangeError)
   }
 
   parse (text, base) {
     if (typeof text !== 'string') throw new TypeError(`an id as text must be a string, not a ${typeof text}`)
-    if (base !== undefined) return this.#checked(decode(text, base, this.size), SyntaxError)
-    return this.#checked((this.size === 16 && text.length === 36 ? uuid : this.text).decode(text), SyntaxError)
-  }
-
-  // Except for the nil UUID, a UUID with another version or variant is not an id of the format.
-  #checked (value, Failure) {
-    const unfit = value && this.fields.find(({ fixed, shift, mask }) => fixed !== undefined && (value >> shift & mask) !== fixed)
-    if (unfit) throw new Failure(`${this.text.encode(value)} is not an id of ${this.name}, whose ${unfit.name} is ${unfit.fixed}`)
-    return new Id(this, value)
+    if (base !== undefined) return checked(this, decode(text, base, this.size), SyntaxError)
+    return checked(this, (this.size === 16 && text.includes('-') ? uuid : this.text).decode(text), SyntaxError)
   }
 
   span (first, last = first) {
-    const low = this.#ticks(first)
-    const high = this.#ticks(last)
+    const low = ticksOf(this, first)
+    const high = ticksOf(this, last)
     const bound = (ticks, open) => this.id(this.fields.reduce((value, { name, fixed, shift, mask }) =>
       value | (name === 'time' ? ticks : fixed ?? (open && mask)) << shift, 0n))
     return [bound(low, 0n), bound(high, -1n)]
-  }
-
-  #ticks (time) {
-    const ms = typeof time === 'bigint' ? time : BigInt(+time) // fails if it is not an integer
-    const ticks = (ms - this.epoch) / this.unit
-    const { mask } = this.fields.find(({ name }) => name === 'time')
-    if (ms < this.epoch || ticks > mask) {
-      throw new RangeError(`${ms} ms since 1970 is not a time of ${this.name}: must be from ${this.epoch} to ${this.epoch + (mask + 1n) * this.unit - 1n}`)
-    }
-    return ticks
   }
 
   /** The fields of an id: the time in ms since 1970, the other fields unchanged. */
@@ -88,6 +72,32 @@ export class Format {
   }
 }
 
+// A number with a bit above the time is not an id of the format. Nor is a UUID with another version or variant,
+// except for the lowest and the highest.
+function checked (format, value, Failure) {
+  if (value >> format.bits) throw new Failure(`${format.text.encode(value)} is not an id of ${format.name}, whose ids have ${format.bits} bits`)
+  const unfit = value && value + 1n >> format.bits === 0n &&
+    format.fields.find(({ fixed, shift, mask }) => fixed !== undefined && (value >> shift & mask) !== fixed)
+  if (unfit) throw new Failure(`${format.text.encode(value)} is not an id of ${format.name}, whose ${unfit.name} is ${unfit.fixed}`)
+  return new format.Id(value)
+}
+
+function ticksOf ({ name, epoch, unit, fields }, time) {
+  if (!['bigint', 'number'].includes(typeof time) && nameOf(time) !== 'Date') {
+    throw new TypeError(`the time is ${String(time)}: must be a Date or milliseconds since 1970`)
+  }
+  const ms = typeof time === 'bigint' ? time : BigInt(+time) // fails if it is not an integer
+  const ticks = (ms - epoch) / unit
+  const { mask } = fields.find(({ name }) => name === 'time')
+  if (ms < epoch || ticks > mask) {
+    throw new RangeError(`${ms} ms since 1970 is not a time of ${name}: must be from ${epoch} to ${epoch + (mask + 1n) * unit - 1n}`)
+  }
+  return ticks
+}
+
+// The name of an object's class. Unlike instanceof, it knows objects of other realms, such as those of a test in Jest.
+const nameOf = object => Object.prototype.toString.call(object).slice(8, -1)
+
 const field = (name, width, fixed) => ({ name, width, fixed })
 
 /** Snowflakes: zeros, time, machine and sequence, in 64 bits. */
@@ -108,6 +118,8 @@ export function idgen ({ epoch = 0, ...rest } = {}) {
   return short('flake-idgen', epoch, 42, [field('datacenter', 5), field('worker', 5)], 12)
 }
 
+const made = new Map() // the formats of short, because ids of two formats are never equal
+
 function short (name, epoch, timeBits, makers, sequenceBits, order) {
   const fields = [field('time', timeBits), ...makers, field('sequence', sequenceBits)]
   const widths = fields.map(({ width }) => width)
@@ -115,8 +127,10 @@ function short (name, epoch, timeBits, makers, sequenceBits, order) {
   if (!widths.every(width => Number.isInteger(width) && width >= 0) || sum > 64 || timeBits < 1) {
     throw new RangeError(`the bits of ${name} are ${fields.map(({ name, width }) => `${name} ${String(width)}`).join(', ')}: must be integers from 0, time from 1, and at most 64 in all`)
   }
-  if (!Number.isSafeInteger(+epoch) || +epoch < 0) throw new RangeError(`the epoch is ${String(epoch)}: must be a Date or milliseconds since 1970`)
-  return new Format({ name, size: 8, text: 'decimal', epoch: +epoch, order, fields })
+  if (typeof epoch !== 'number' && nameOf(epoch) !== 'Date' || !Number.isSafeInteger(+epoch) || +epoch < 0) throw new RangeError(`the epoch is ${String(epoch)}: must be a Date or milliseconds since 1970`)
+  const key = [name, +epoch, order, ...fields.map(({ name, width }) => name + width)].join()
+  if (!made.has(key)) made.set(key, new Format({ name, size: 8, text: 'decimal', epoch: +epoch, order, fields }))
+  return made.get(key)
 }
 
 /** The formats, under the names that nodes use. */

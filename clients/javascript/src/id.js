@@ -1,44 +1,28 @@
 import { encode, hex, uuid } from './text.js'
 
-/** An id: a number in a format. It is immutable. The value of an id in a run is computed when it is needed. */
+/**
+ * An id: a number in a format. It is immutable. Its only property of its own is the number, so that
+ * deep comparisons, clones and proxies of ids work. The format is in the prototype: see classOf.
+ */
 export class Id {
-  #format
-  #value
-  #run
-  #index
-
-  constructor (format, value, run, index) {
-    this.#format = format
-    this.#value = value
-    this.#run = run
-    this.#index = index
+  constructor (value) {
+    this.value = value
+    Object.freeze(this)
   }
 
-  get format () { return this.#format }
-  get value () { return this.#value ??= this.#run.first + this.#format.step * BigInt(this.#index) }
+  toString (base) { return base === undefined ? this.format.text.encode(this.value) : encode(this.value, base, this.format.size) }
 
-  toString (base) {
-    if (base !== undefined) return encode(this.value, base, this.#format.size)
-    return this.#run?.text ? this.#run.text(this.#index) : this.#format.text.encode(this.value)
-  }
-
-  toHex () { return hex(this.value, this.#format.size) }
+  toHex () { return hex(this.value, this.format.size) }
 
   toUUID () {
-    if (this.#format.size !== 16) throw new RangeError(`an id of ${this.#format.name} has ${this.#format.size} bytes, but a UUID has 16`)
+    if (this.format.size !== 16) throw new RangeError(`an id of ${this.format.name} has ${this.format.size} bytes, but a UUID has 16`)
     return uuid.encode(this.value)
   }
 
-  toBytes () { return this.#write(new Uint8Array(this.#format.size)) }
-  toBuffer () { return this.#write(globalThis.Buffer.alloc(this.#format.size)) }
+  toBytes () { return write(new Uint8Array(this.format.size), this.value) }
+  toBuffer () { return write(globalThis.Buffer.alloc(this.format.size), this.value) }
 
-  #write (bytes) {
-    let rest = this.value
-    for (let i = bytes.length - 1; i >= 0; i--, rest >>= 8n) bytes[i] = Number(rest & 255n)
-    return bytes
-  }
-
-  get fields () { return this.#format.decompose(this.value) }
+  get fields () { return this.format.decompose(this.value) }
   get time () { return this.fields.time }
   get sequence () { return this.fields.sequence }
 
@@ -54,10 +38,10 @@ export class Id {
   }
 
   withMeta (meta) {
-    const field = this.#format.fields.find(({ name }) => name === 'meta')
-    if (!field) throw new TypeError(`ids of ${this.#format.name} have no metabyte`)
+    const field = this.format.fields.find(({ name }) => name === 'meta')
+    if (!field) throw new TypeError(`ids of ${this.format.name} have no metabyte`)
     if (!Number.isInteger(meta) || meta < 0 || meta > 255) throw new RangeError(`the metabyte is ${String(meta)}: must be from 0 to 255`)
-    return new Id(this.#format, this.value & ~(field.mask << field.shift) | BigInt(meta) << field.shift)
+    return this.format.id(this.value & ~(field.mask << field.shift) | BigInt(meta) << field.shift)
   }
 
   toJSON () { return this.toString() }
@@ -65,5 +49,13 @@ export class Id {
   // This makes < and > compare ids. No other operation treats ids as numbers.
   [Symbol.toPrimitive] (hint) { return hint === 'number' ? this.value : this.toString() }
 
-  [Symbol.for('nodejs.util.inspect.custom')] () { return `Id(${this.#format.name} ${this})` }
+  [Symbol.for('nodejs.util.inspect.custom')] () { return `Id(${this.format.name} ${this})` }
+}
+
+/** The class of a format's ids. */
+export const classOf = format => ({ Id: class extends Id { get format () { return format } } }).Id
+
+function write (bytes, value) {
+  for (let i = bytes.length - 1; i >= 0; i--, value >>= 8n) bytes[i] = Number(value & 255n)
+  return bytes
 }

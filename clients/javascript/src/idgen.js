@@ -10,11 +10,6 @@ const later = globalThis.process?.nextTick ?? ((cb, err, id) => queueMicrotask((
 
 /** A generator with the options, properties and errors of flake-idgen. */
 export default class FlakeId {
-  #lastTime = 0
-  #sequence = 0
-  #used = false // whether all ids of the last time are used
-  #waiting = [] // callbacks, in order
-
   constructor (options) {
     this.options = options ?? {}
     const { id, datacenter, worker, epoch, seqMask } = this.options
@@ -27,7 +22,22 @@ export default class FlakeId {
     }
     this.epoch = whole('epoch', epoch, 0, Number.MAX_SAFE_INTEGER)
     this.seqMask = whole('seqMask', seqMask, 0, sequences) || sequences
+    // The state is behind a function, so that two generators are never equal, a clone fails, and proxies work.
+    const ids = new Ids(this)
+    this.ids = () => ids
   }
+
+  next (cb) { return this.ids().next(cb) }
+}
+
+class Ids {
+  #of
+  #lastTime = 0
+  #sequence = 0
+  #used = false // whether all ids of the last time are used
+  #waiting = [] // callbacks, in order
+
+  constructor (of) { this.#of = of }
 
   next (cb) {
     if (!cb) return this.#make()
@@ -35,7 +45,8 @@ export default class FlakeId {
   }
 
   #make () {
-    const time = Date.now() - this.epoch
+    const { id, epoch, seqMask } = this.#of
+    const time = Date.now() - epoch
     if (time > maxTime) throw failure('time_exceeded', `The time is ${time} ms after the epoch, which does not fit an id's 42 bits`)
     if (time < this.#lastTime) {
       const wait = this.#lastTime - time
@@ -45,14 +56,14 @@ export default class FlakeId {
       this.#used = false
       this.#sequence = 0
     } else if (!this.#used) {
-      this.#sequence = this.#sequence + 1 & this.seqMask
+      this.#sequence = this.#sequence + 1 & seqMask
       this.#used = this.#sequence === 0
     }
     if (this.#used) {
       throw failure('sequence_exceeded', 'Sequence exceeded its maximum value. Provide callback function to handle sequence overflow', 1)
     }
     this.#lastTime = time
-    return bytes(time, this.id << 12 | this.#sequence)
+    return bytes(time, id << 12 | this.#sequence)
   }
 
   // Calls back in the order of the calls, until it must wait for the next id.

@@ -22,7 +22,7 @@ export interface Format {
   fromBytes (bytes: Uint8Array): Id
   /**
    * The id that the text represents. Without a base, the text is the format's own, or a UUID if ids
-   * have 16 bytes. With a base, the text is in that base; from 2 to 62, its digits are 0-9A-Za-z.
+   * have 16 bytes, also in braces or after urn:uuid:. With a base, the text is in that base; from 2 to 62, its digits are 0-9A-Za-z.
    * Throws SyntaxError if the text is not an id.
    */
   parse (text: string, base?: Base): Id
@@ -45,7 +45,7 @@ export function snowflake (options?: {
 /** The ids of flake-idgen with another epoch. */
 export function idgen (options?: { epoch?: Date | number }): Format
 
-/** An id. It is immutable. In strings it becomes its format's own text; < and > compare ids. */
+/** An id. It is immutable, and value is its only own property. In strings it becomes its format's own text; < and > compare ids. */
 export class Id {
   private constructor ()
   readonly format: Format

@@ -94,7 +94,7 @@ function runsOf ({ leases }, format, n) {
     const { value } = own(first, format)
     format.id(value + format.step * BigInt(count - 1)) // fails if it is beyond the highest id
     if (count > format.left(value)) throw new Error(`a run of ${count} ids, but only ${format.left(value)} have the time of the first`)
-    return { first: value, count, text: format.text.ofRun?.(value) }
+    return { first: value, count }
   })
   if (rest > 0) throw new Error(`${n - rest} ids instead of ${n}`)
   return runs

@@ -40,11 +40,14 @@ export function decode (text, base, size) {
   const highest = highestOf(size)
   const maxLength = encode(highest, base).length
   if (text.length < 1 || text.length > maxLength) throw none(text, `1 to ${maxLength} digits`)
-  if (base === 16) text = text.toUpperCase()
+  if (base === 16) text = upper(text)
   const value = number(text, base62.slice(0, base))
   if (value > highest) throw none(text, `a number up to ${highest}`)
   return value
 }
+
+// Only of ASCII: other letters, such as U+017F, also have upper case in ASCII.
+const upper = text => text.replace(/[a-z]/g, letter => letter.toUpperCase())
 
 const highestOf = size => (1n << BigInt(size * 8)) - 1n
 
@@ -75,15 +78,16 @@ export function hex (value, size) {
   return value.toString(16).padStart(size * 2, '0')
 }
 
-/** The form of a UUID, for 16 bytes. */
+/** The form of a UUID, for 16 bytes. It is also read in braces or after urn:uuid:. */
 export const uuid = {
   encode (value) {
     const text = hex(value, 16)
     return `${text.slice(0, 8)}-${text.slice(8, 12)}-${text.slice(12, 16)}-${text.slice(16, 20)}-${text.slice(20)}`
   },
   decode (text) {
-    if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) throw none(text, 'a UUID')
-    return BigInt('0x' + text.replaceAll('-', ''))
+    const bare = text.replace(/^\{(.*)\}$|^urn:uuid:/i, '$1')
+    if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(bare)) throw none(text, 'a UUID')
+    return BigInt('0x' + bare.replaceAll('-', ''))
   }
 }
 
@@ -121,16 +125,6 @@ function fixed (alphabet, size, read = text => text) {
   }
 }
 
-const crockfordPairs = pairsOf(crockford)
-
-// Returns a function that writes the ulid at an index of a run, in which only four of the digits change.
-function ofRun (first) {
-  const text = this.encode(first)
-  const [time, rest] = [text.slice(0, 10), text.slice(14)]
-  const bits = Number(first >> 60n & 0xFFFFFn) // the sequence, and the 4 bits after it
-  return index => time + crockfordPairs[bits + index * 16 >> 10] + crockfordPairs[bits + index * 16 & 1023] + rest
-}
-
 function named (base, size) {
   if (base === 'crockford') return canonicalOf('ulid', size)
   if (base === 'uuid' && size === 16) return uuid
@@ -141,7 +135,7 @@ export function canonicalOf (name, size) {
   switch (name) {
     case 'base62': return fixed(base62, size)
     case 'sno': return fixed(sno, size)
-    case 'ulid': return { ...fixed(crockford, size, text => text.toUpperCase()), ofRun }
+    case 'ulid': return fixed(crockford, size, upper)
     case 'uuid': return uuid
     case 'decimal': return { encode: String, decode: text => decode(text, 10, size) }
   }

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import test from 'node:test'
-import { formats, idgen, snowflake } from 'flake-client'
+import { FlakeClient, formats, idgen, snowflake } from 'flake-client'
+import FlakeId from 'flake-client/idgen'
 
 const vectors = JSON.parse(readFileSync(new URL('../../../flake/testdata/bases.json', import.meta.url)))
 
@@ -49,7 +50,7 @@ for (const [format, hex, text, fields] of ids) {
     assert.ok(format.span(id.time - format.unit)[1] < low && high < format.span(Number(id.time + format.unit))[0])
     assert.throws(() => +id, TypeError) // because it would be rounded
     if (format === formats.uuidv7) return
-    const highest = format.id((1n << BigInt(format.size * 8)) - 1n)
+    const highest = format.id((1n << format.bits) - 1n)
     assert.equal(format.parse(String(highest)).value, highest.value)
   })
 }
@@ -63,6 +64,67 @@ test('named bases', () => {
   assert.equal(formats.sno.id(292967453211759932276745n).toString('crockford'), '7R4WR9KR0400E009')
   assert.throws(() => snowflake().parse('G000000000000', 'crockford'), SyntaxError)
   assert.throws(() => snowflake().id(1n).toString('uuid'), RangeError)
+})
+
+// What nodes, and the other clients, read texts as.
+test('texts are read as everywhere', () => {
+  for (const line of readFileSync(new URL('../../../flake/testdata/read.tsv', import.meta.url), 'utf8').trim().split('\n')) {
+    if (line.startsWith('#')) continue
+    const [name, layout, base, text, hex, time] = line.split('\t')
+    const [timeBits, machineBits, sequenceBits, epoch] = layout.split(' ').map(Number)
+    const format = name === 'snowflake' ? snowflake({ timeBits, machineBits, sequenceBits, epoch }) : formats[name]
+    const parse = () => format.parse(text, base === 'canonical' ? undefined : Number(base) || base)
+    if (hex === '-') {
+      assert.throws(parse, SyntaxError, line)
+    } else {
+      assert.deepEqual([parse().toHex(), String(parse().time)], [hex, time], line)
+    }
+  }
+  assert.throws(() => snowflake().id(1n << 63n), RangeError)
+  assert.throws(() => snowflake().fromBytes(new Uint8Array(8).fill(255)), RangeError)
+})
+
+// In tests of users, stores, and the proxies of reactive libraries.
+test('ids can be compared, cloned and proxied', () => {
+  const everything = Object.values(formats).concat(snowflake({ epoch: 0 }), idgen({ epoch: 1 }))
+  for (const format of everything) {
+    const [id, same, other] = [format.span(1700000000000)[0], format.span(1700000000000)[0], format.span(1700000000004)[0]]
+    assert.deepStrictEqual(id, same)
+    assert.notDeepStrictEqual(id, other)
+    assert.notDeepEqual(id, other)
+    for (const another of everything) if (another !== format) assert.notDeepStrictEqual(new another.Id(id.value), id)
+    assert.deepEqual(structuredClone(id), { value: id.value })
+    assert.deepStrictEqual(format.id(structuredClone(id).value), id)
+    assert.deepEqual(Object.keys(id), ['value'])
+    assert.throws(() => { id.value = 1n }, TypeError)
+    const proxy = proxied({ id, format })
+    assert.deepEqual([String(proxy.id), proxy.id.time, proxy.id.toHex(), proxy.id.format.name, JSON.stringify(proxy.id)],
+      [String(id), id.time, id.toHex(), format.name, JSON.stringify(id)])
+    assert.deepStrictEqual(proxy.format.parse(String(id)), id)
+    assert.deepStrictEqual(proxy.format.span(1700000000000)[0], id)
+    assert.throws(() => structuredClone(format), { name: 'DataCloneError' })
+  }
+  assert.notDeepEqual(snowflake({ epoch: 0 }), snowflake())
+  assert.deepStrictEqual(snowflake({ epoch: new Date(0) }), snowflake({ epoch: 0 }))
+  const clients = [0, 1].map(i => new FlakeClient({ nodes: `http://127.0.0.1:${i}` }))
+  const generators = [0, 0].map(id => new FlakeId({ id }))
+  for (const [one, two] of [clients, generators]) {
+    assert.deepStrictEqual(one, one)
+    assert.notDeepEqual(one, two)
+    assert.throws(() => structuredClone(one), { name: 'DataCloneError' })
+  }
+  assert.equal(proxied(generators[0]).next().length, 8)
+  proxied(generators[0]).next((err, id) => assert.ok(!err && id.length === 8))
+  return assert.rejects(proxied({ client: clients[0] }).client.next({ signal: AbortSignal.abort() }), { name: 'AbortError' })
+})
+
+// A proxy of an object, and of all objects that are read from it.
+const proxied = object => new Proxy(object, {
+  get (target, key, receiver) {
+    const value = Reflect.get(target, key, receiver)
+    const { writable, configurable } = Reflect.getOwnPropertyDescriptor(target, key) ?? { writable: true }
+    return typeof value === 'object' && value && (writable || configurable) ? proxied(value) : value
+  }
 })
 
 test('text and values that are not ids are refused', () => {
@@ -89,6 +151,9 @@ test('text and values that are not ids are refused', () => {
   assert.throws(() => flake.fromBytes('0'), TypeError)
   assert.throws(() => flake.id((1n << 128n) - 1n).date, RangeError)
   assert.throws(() => sno.span(0), RangeError)
+  for (const time of [null, '', '5', [], true, undefined, {}]) assert.throws(() => flake.span(time), TypeError)
+  assert.throws(() => flake.span(0, null), TypeError)
+  for (const epoch of [null, '', [], true]) assert.throws(() => snowflake({ epoch }), RangeError)
   assert.throws(() => sno.id(0n).withMeta(256), RangeError)
   assert.throws(() => flake.id(0n).withMeta(1), TypeError)
   assert.throws(() => sno.id(0n).toUUID(), RangeError)
