@@ -306,7 +306,7 @@ func (f format[ID, P, G, S]) testValue(t *testing.T, id ID) {
 	if err := json.Unmarshal([]byte("null"), &kept); err != nil || kept != id {
 		t.Errorf("null: %v, %v", kept, err)
 	}
-	for _, bad := range []string{`1`, `""`, `{}`, `"-"`} {
+	for _, bad := range []string{`1.5`, `""`, `{}`, `"-"`} {
 		if err := json.Unmarshal([]byte(bad), &kept); err == nil || kept != id {
 			t.Errorf("%s: %v, %v", bad, kept, err)
 		}

@@ -37,8 +37,10 @@ import (
 	"cmp"
 	"database/sql/driver"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/digits"
@@ -68,8 +70,8 @@ func (id ID) IsZero() bool { return id == 0 }
 func (id ID) Compare(other ID) int { return cmp.Compare(id, other) }
 
 // In JSON, XML and configuration an id is the text that String returns. In JSON it is a
-// string, because JavaScript and other languages would round a number above 2^53. In binary
-// form an id is the 8 bytes, and in a database a number.
+// string, because JavaScript and other languages would round a number above 2^53; a number is
+// read too. In binary form an id is the 8 bytes, and in a database a number.
 
 // MarshalText returns what [ID.String] does. encoding/json calls it for values and map keys.
 // The error is always nil.
@@ -82,6 +84,21 @@ func (id *ID) UnmarshalText(text []byte) error {
 		*id = parsed
 	}
 	return err
+}
+
+// UnmarshalJSON accepts a string, as [ID.UnmarshalText] does, or a number without a fraction or an
+// exponent. If it fails, the id is unchanged; null leaves it unchanged too.
+func (id *ID) UnmarshalJSON(data []byte) error {
+	text := string(data)
+	if text == "null" {
+		return nil
+	}
+	if strings.HasPrefix(text, `"`) {
+		if err := json.Unmarshal(data, &text); err != nil {
+			return err
+		}
+	}
+	return id.UnmarshalText([]byte(text))
 }
 
 // MarshalBinary returns the 8 bytes of [ID.Bytes]. The error is always nil.
@@ -120,6 +137,9 @@ func (id *ID) Scan(src any) error {
 		if src < 0 {
 			return fmt.Errorf("flake: cannot scan %d into an id", src)
 		}
+		*id = ID(src)
+		return nil
+	case uint64: // of MySQL's bigint unsigned
 		*id = ID(src)
 		return nil
 	case []byte:

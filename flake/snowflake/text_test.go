@@ -3,6 +3,7 @@ package snowflake
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -250,6 +251,28 @@ func TestBytes(t *testing.T) {
 	for _, text := range []string{"MTU0MTgxNTYwMzYwNjAzNjQ4MA", "MTU0MTgxNTYwMzYwNjAzNjQ4MA==\n", "MTIz====", "MTIz*"} {
 		if id, err := ParseBase64(text); err == nil {
 			t.Errorf("%q: %v", text, id)
+		}
+	}
+}
+
+// JSON holds an id as a string or, from other programs, as a number, which is read exactly.
+func TestJSON(t *testing.T) {
+	const id = ID(9265170216935424001) // above 2^63
+	for _, data := range []string{`9265170216935424001`, `"9265170216935424001"`, `"\u0039265170216935424001"`} {
+		var got struct {
+			Plain  ID
+			Quoted ID `json:",string"`
+			Keys   map[ID]ID
+		}
+		all := fmt.Sprintf(`{"Plain": %s, "Quoted": "9265170216935424001", "Keys": {"9265170216935424001": %s}}`, data, data)
+		if err := json.Unmarshal([]byte(all), &got); err != nil || got.Plain != id || got.Quoted != id || got.Keys[id] != id {
+			t.Errorf("%s: %+v, %v", data, got, err)
+		}
+	}
+	for _, data := range []string{``, `-1`, `1e3`, `1.0`, `18446744073709551616`, `true`, `{}`, `"`} {
+		kept := id
+		if err := kept.UnmarshalJSON([]byte(data)); err == nil || kept != id {
+			t.Errorf("%s: %v, %v", data, kept, err)
 		}
 	}
 }
