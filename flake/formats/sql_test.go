@@ -19,7 +19,8 @@ import (
 )
 
 // On a real PostgreSQL, the functions of rel/files/ids.sql read ids as the formats do. Each format
-// has the functions NAME_time and NAME_worker. It also has NAME_text, unless its text is id::text.
+// has the functions NAME_time and NAME_worker. It also has NAME_text, unless its text is id::text. They
+// return NULL for a number that is not an id of the layout.
 func TestSQL(t *testing.T) {
 	testenv.Need(t, "psql")
 	crockford, _ := BaseOf("crockford")
@@ -72,8 +73,25 @@ func TestSQL(t *testing.T) {
 				f.Append(nil, id, Canonical), f.Append(nil, id, crockford))
 		}
 	}
+	for _, v := range readVectors(t) {
+		call := ""
+		if number, err := strconv.ParseUint(v.text, 10, 64); err == nil && v.base == "canonical" && len(v.text) <= 20 {
+			l := v.layout
+			machine := l.Datacenter + l.Worker
+			call = fmt.Sprintf("snowflake_time(id, %d, %d, %d) AS at, snowflake_worker(id, %d, %d, %d) AS worker "+
+				"FROM (SELECT x'%016x'::bigint) AS t(id)", l.Epoch, machine+l.Sequence, l.Time, machine, l.Sequence, l.Time, number)
+		} else if v.format == uuidv7Format && v.base == "canonical" && len(v.text) == uuidLen {
+			call = fmt.Sprintf("uuidv7_time(id) AS at, uuidv7_worker(id) AS worker FROM (SELECT '%s'::uuid) AS t(id)", v.text)
+		} else {
+			continue
+		}
+		fmt.Fprintf(&query, "SELECT (extract(epoch FROM at) * 1000)::bigint, worker IS NULL FROM (SELECT %s) AS t;\n", call)
+		fmt.Fprintf(&want, "%s|%s\n", strings.Trim(v.time, "-"), map[bool]string{true: "t", false: "f"}[v.hex == "-"])
+	}
 	psql := postgres(t)
-	psql.Args = append(psql.Args, "-f", "../../rel/files/ids.sql", "-f", "-")
+	// A second time, as after an upgrade.
+	psql.Args = append(psql.Args, "-c", "SET client_min_messages = warning", "-f", "../../rel/files/ids.sql",
+		"-f", "../../rel/files/ids.sql", "-f", "-")
 	psql.Stdin = strings.NewReader(query.String())
 	out, err := psql.CombinedOutput()
 	got, wants := strings.Split(string(out), "\n"), strings.Split(want.String(), "\n")

@@ -18,6 +18,11 @@ CREATE OR REPLACE FUNCTION ids_time(ms bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN to_timestamp(ms / 1000.0);
 
+-- ids_above returns the bits of an id above its lowest bits.
+CREATE OR REPLACE FUNCTION ids_above(id bigint, bits int) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN CASE WHEN bits = 0 THEN id WHEN bits > 63 THEN 0 ELSE id >> bits & (1::bigint << 64 - bits) - 1 END;
+
 -- ids_base32 returns bytes as digits of 5 bits each, padded with zero bits on the left.
 CREATE OR REPLACE FUNCTION ids_base32(id bytea, digits text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -51,21 +56,11 @@ CREATE OR REPLACE FUNCTION flake_text(id uuid) RETURNS text
         FROM (SELECT sum(get_byte(uuid_send(id), 15 - i) * 256::numeric ^ i) FROM generate_series(0, 15) AS i) AS t(number),
              generate_series(0, 21) AS i);
 
--- uuidv7
-
-CREATE OR REPLACE FUNCTION uuidv7_time(id uuid) RETURNS timestamptz
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN ids_time(ids_number(left(encode(uuid_send(id), 'hex'), 12)));
-
-CREATE OR REPLACE FUNCTION uuidv7_worker(id uuid) RETURNS macaddr
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN lpad(to_hex(ids_number(right(encode(uuid_send(id), 'hex'), 16)) >> 14 & (1::bigint << 48) - 1), 12, '0')::macaddr;
-
 -- ulid
 
 CREATE OR REPLACE FUNCTION ulid_time(id uuid) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN uuidv7_time(id);
+    RETURN ids_time(ids_number(left(encode(uuid_send(id), 'hex'), 12)));
 
 CREATE OR REPLACE FUNCTION ulid_worker(id uuid) RETURNS macaddr
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -75,19 +70,42 @@ CREATE OR REPLACE FUNCTION ulid_text(id uuid) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ids_crockford(uuid_send(id));
 
+-- uuidv7
+
+-- uuidv7_is returns whether a UUID is of version 7, the nil UUID or the highest.
+CREATE OR REPLACE FUNCTION uuidv7_is(id uuid) RETURNS boolean
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN id::text ~ '^.{14}7.{4}[89ab]|^[0-]+$|^[f-]+$';
+
+CREATE OR REPLACE FUNCTION uuidv7_time(id uuid) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN CASE WHEN uuidv7_is(id) THEN ulid_time(id) END;
+
+CREATE OR REPLACE FUNCTION uuidv7_worker(id uuid) RETURNS macaddr
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN CASE WHEN uuidv7_is(id)
+        THEN lpad(to_hex(ids_number(right(encode(uuid_send(id), 'hex'), 16)) >> 14 & (1::bigint << 48) - 1), 12, '0')::macaddr END;
+
 -- snowflake and flake-idgen
 
 -- snowflake_time returns the time of an id. epoch is the generator's, in milliseconds since 1970
--- (for flake-idgen 0, unless configured); low_bits is the number of bits below the time.
-CREATE OR REPLACE FUNCTION snowflake_time(id bigint, epoch bigint DEFAULT 1288834974657, low_bits int DEFAULT 22)
+-- (for flake-idgen 0, unless configured); low_bits is the number of bits below the time, and
+-- time_bits that of the time (for flake-idgen 42). For a number with more bits, which is not an id
+-- of the layout, this and snowflake_worker return NULL.
+DROP FUNCTION IF EXISTS snowflake_time(bigint, bigint, int); -- without time_bits
+CREATE OR REPLACE FUNCTION snowflake_time(id bigint, epoch bigint DEFAULT 1288834974657, low_bits int DEFAULT 22,
+                                          time_bits int DEFAULT 41)
     RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN ids_time(epoch + (id >> low_bits & (1::bigint << 64 - low_bits) - 1));
+    RETURN CASE WHEN ids_above(id, low_bits + time_bits) = 0 THEN ids_time(epoch + ids_above(id, low_bits)) END;
 
-CREATE OR REPLACE FUNCTION snowflake_worker(id bigint, machine_bits int DEFAULT 10, sequence_bits int DEFAULT 12)
+DROP FUNCTION IF EXISTS snowflake_worker(bigint, int, int);
+CREATE OR REPLACE FUNCTION snowflake_worker(id bigint, machine_bits int DEFAULT 10, sequence_bits int DEFAULT 12,
+                                            time_bits int DEFAULT 41)
     RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN id >> sequence_bits & (1::bigint << machine_bits) - 1;
+    RETURN CASE WHEN ids_above(id, machine_bits + sequence_bits + time_bits) = 0
+        THEN id >> sequence_bits & (1::bigint << machine_bits) - 1 END;
 
 -- sno
 
