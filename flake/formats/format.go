@@ -107,6 +107,11 @@ func (f *Format) Span(first, last uint64) (lowest, highest Number, err error) {
 	return low.add(f.lowest), high.add(f.highest), nil
 }
 
+// Times returns the first and the last time of ids, in ms since 1970.
+func (f *Format) Times() (first, last uint64) {
+	return f.epoch, f.epoch + (1<<f.fields[0].Width-1)*f.unit + f.unit - 1
+}
+
 // at returns the time's bits, shifted to their position in an id.
 func (f *Format) at(milli uint64) (Number, error) {
 	field := f.fields[0]

@@ -78,7 +78,15 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request, p parameters) 
 	}
 	lowest, highest, err := q.generator.Server.Span(kind, first, last)
 	if err != nil {
-		return refused(q.generator, err)
+		from, to := q.format.Times()
+		name := "from"
+		if from <= first && first <= to {
+			name = "to"
+		}
+		fault := badParameter(name, p[name], fmt.Sprintf("a time of ids of %s, %d to %d in milliseconds since 1970",
+			q.generator.Name, from, to))
+		fault.counted = true
+		return fault
 	}
 	b := q.body(w)
 	if given {
@@ -262,13 +270,7 @@ func (q *question) take(r *http.Request, kind idserver.Kind, n int) ([]formats.R
 
 // refused returns the problem for a request that the generator refused.
 func refused(g *Generator, err error) *problem {
-	detail := g.Name + ": " + textOf(err)
-	if errors.Is(err, idserver.ErrBadArgument) {
-		p := badParameter("", "", "")
-		p.Detail, p.counted = detail, true
-		return p
-	}
-	return noIDs(err, detail, g.wait())
+	return noIDs(err, g.Name+": "+textOf(err), g.wait())
 }
 
 // noIDs returns the problem for a generator that cannot return ids now.

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,12 +105,33 @@ func (p parameters) time(name string) (milli uint64, given bool, fault *problem)
 	if milli, err := strconv.ParseUint(value, 10, 63); err == nil {
 		return milli, true, nil
 	}
-	if t, err := time.Parse(time.RFC3339, value); err == nil && t.UnixMilli() >= 0 {
+	if t, ok := parseTime(value); ok && t.UnixMilli() >= 0 {
 		return uint64(t.UnixMilli()), true, nil
 	}
 	return 0, true, badParameter(name, value, "milliseconds since 1970, at most "+strconv.FormatInt(math.MaxInt64, 10)+
 		", or a later time such as 2026-11-21T09:30:00.000Z, with %2B for a +")
 }
+
+// parseTime reads a time in RFC 3339, whose letters may be in either case, and whose last second of a day in
+// UTC may be 60, a leap second: it is the first second of the next day, as for POSIX.
+func parseTime(value string) (t time.Time, ok bool) {
+	value = strings.ToUpper(value)
+	if !rfc3339.MatchString(value) { // time.Parse takes more, such as a comma
+		return t, false
+	}
+	const second = len("2006-01-02T15:04:")
+	leap := value[second:second+2] == "60"
+	if leap {
+		value = value[:second] + "59" + value[second+2:]
+	}
+	t, err := time.Parse(time.RFC3339, value)
+	if leap {
+		return t.Add(time.Second), err == nil && t.UTC().Hour() == 23 && t.UTC().Minute() == 59
+	}
+	return t, err == nil
+}
+
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
 // The media types of answers.
 const (
