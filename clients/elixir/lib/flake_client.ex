@@ -302,7 +302,9 @@ defmodule FlakeClient do
   When an id was made, in milliseconds since 1970, without asking a node. An id of
   8 bytes needs options: `:epoch` is its format's epoch, in milliseconds since 1970 or
   as a `DateTime`; `:low_bits` is how many bits are below its time, for the machine and
-  the sequence, 22 by default.
+  the sequence, 22 by default; `:time_bits` is how many the time has, 41 by default, or
+  42 for flake-idgen from 69 years after the epoch on. A number with more bits is not an
+  id.
 
       iex> {:ok, ms} = FlakeClient.time(<<1_700_000_000_000::64, 2::48, 3::16>>)
       iex> DateTime.from_unix!(ms, :millisecond)
@@ -313,21 +315,25 @@ defmodule FlakeClient do
 
       iex> FlakeClient.time(<<5::47, 0::17>>, epoch: 0, low_bits: 17)
       {:ok, 5}
+
+      iex> FlakeClient.time(<<1::1, 0::63>>, epoch: 0)
+      {:error, :badarg}
   """
-  @spec time(id, epoch: time, low_bits: 0..22) :: {:ok, non_neg_integer} | {:error, :badarg}
+  @spec time(id, epoch: time, low_bits: 0..22, time_bits: 1..46) ::
+          {:ok, non_neg_integer} | {:error, :badarg}
   def time(id, options \\ []) do
-    {low, options} = pop(options, :low_bits, nil)
+    {low, options} = pop(options, :low_bits, 22)
+    {bits, options} = pop(options, :time_bits, 41)
 
     case options do
-      [] when low == nil -> :flake_client.time(id)
-      [epoch: epoch] when low == nil -> :flake_client.time(id, milli(epoch))
-      [epoch: epoch] -> :flake_client.time(id, milli(epoch), low)
+      [] -> :flake_client.time(id)
+      [epoch: epoch] -> :flake_client.time(id, milli(epoch), low, bits)
       _ -> {:error, :badarg}
     end
   end
 
   @doc "When an id was made, as `time/2` returns it."
-  @spec time!(id, epoch: time, low_bits: 0..22) :: non_neg_integer
+  @spec time!(id, epoch: time, low_bits: 0..22, time_bits: 1..46) :: non_neg_integer
   def time!(id, options \\ []), do: id |> time(options) |> must()
 
   defp call(function, arguments, options) do

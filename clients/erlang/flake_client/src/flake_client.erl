@@ -39,12 +39,13 @@
 -export([start_link/1, start_link/2, child_spec/1, child_spec/2]).
 -export([id/0, id/1, id/2, ids/1, ids/2, ids/3]).
 -export([notional/1, notional/2, notional/3, decompose/1, decompose/2, decompose/3]).
--export([to_text/2, from_text/2, from_text/3, with_meta/2, time/1, time/2, time/3]).
+-export([to_text/2, from_text/2, from_text/3, with_meta/2, time/1, time/2, time/3, time/4]).
 -export_type([client/0, options/0, id/0, base/0, text/0, failure/0, reason/0]).
 
 -define(DEFAULT, ?MODULE).
 -define(SNO_EPOCH, 1262304000000). % 2010
 -define(LOW_BITS, 22). % below the time of a snowflake
+-define(TIME_BITS, 41).
 -define(IS_CLIENT(C), (is_atom(C) andalso C =/= canonical andalso C =/= crockford andalso C =/= uuid andalso C =/= ulid)).
 
 -type client() :: atom().
@@ -225,7 +226,7 @@ from_text(Text, Base) ->
 
 %% @doc The id that the text represents, given the size of the format's ids in bytes,
 %% without asking a node: the reverse of {@link to_text/2}. For flake, the base `canonical'
-%% also accepts the form of a UUID.
+%% also accepts the form of a UUID, in braces or after urn:uuid: too.
 -spec from_text(text(), base(), Size :: 8 | 10 | 16) -> {ok, id()} | {error, badarg}.
 from_text(Text, Base, Size) ->
     case flake_client_text:decode(Text, Base, Size) of
@@ -259,7 +260,16 @@ time(Id, Epoch) ->
 %% are the bits of the machine and the sequence: 22 unless the generator is configured
 %% differently.
 -spec time(id(), Epoch :: non_neg_integer(), LowBits :: 0..22) -> {ok, Ms :: non_neg_integer()} | {error, badarg}.
-time(<<Id:64>>, Epoch, Low) when is_integer(Epoch), Epoch >= 0, is_integer(Low), Low >= 0, Low =< ?LOW_BITS ->
+time(Id, Epoch, Low) ->
+    time(Id, Epoch, Low, ?TIME_BITS).
+
+%% @doc When an id of 8 bytes was made, given also how many bits its time has: 41 unless the
+%% generator is configured differently, or 42 for flake-idgen, whose ids need them from 69 years
+%% after the epoch on. A number with more bits is not an id: `{error, badarg}'.
+-spec time(id(), Epoch :: non_neg_integer(), LowBits :: 0..22, TimeBits :: 1..46) ->
+          {ok, Ms :: non_neg_integer()} | {error, badarg}.
+time(<<Id:64>>, Epoch, Low, Bits) when is_integer(Epoch), Epoch >= 0, is_integer(Low), Low >= 0, Low =< ?LOW_BITS,
+                                       is_integer(Bits), Bits >= 1, Bits =< 46, Id bsr Low < 1 bsl Bits ->
     {ok, Epoch + (Id bsr Low)};
-time(_, _, _) ->
+time(_, _, _, _) ->
     {error, badarg}.

@@ -64,7 +64,7 @@ decode(_, _, _) ->
 
 read(Text, Base, Size) when ?IS_BASE(Base) ->
     (Text =/= [] andalso length(Text) =< length(text(<<-1:Size/unit:8>>, Base))) orelse throw(none),
-    case number(Text, Base) of
+    case number([upper(C, Base) || C <- Text], Base) of
         Id when Id < 1 bsl (Size * 8) -> <<Id:Size/unit:8>>;
         _ -> throw(none)
     end;
@@ -76,9 +76,16 @@ read(Text, canonical, 16) when length(Text) =:= 22 ->
     <<0:16, _/binary>> = read(Text, 62, 16);
 read(Text, canonical, 16) ->
     <<0:16, _/binary>> = read(Text, uuid, 16);
+read([${ | Text], uuid, 16) when length(Text) =:= 37 ->
+    {Uuid, "}"} = lists:split(36, Text),
+    read(Uuid, uuid, 16);
+read(Text, uuid, 16) when length(Text) =:= 45 ->
+    {Urn, Uuid} = lists:split(9, Text),
+    "urn:uuid:" = string:lowercase(Urn),
+    read(Uuid, uuid, 16);
 read(Text, uuid, 16) when length(Text) =:= 36 ->
     [8, 4, 4, 4, 12] = [length(Group) || Group <- string:split(Text, "-", all)],
-    read(string:uppercase([C || C <- Text, C =/= $-]), 16, 16);
+    read([C || C <- Text, C =/= $-], 16, 16);
 read(Text, ulid, 16) ->
     read(Text, crockford, 16);
 read(Text, crockford, Size) when length(Text) =< 26 ->
@@ -94,6 +101,10 @@ number(Text, Base) ->
                             _ -> throw(none)
                         end
                 end, 0, Text).
+
+%% Base 16 is read in either case. Letters that are not in ASCII may have upper case there, but are not digits.
+upper(C, 16) when C >= $a, C =< $f -> C - $a + $A;
+upper(C, _) -> C.
 
 %% Splits off nine digits at a time, because nine digits fit in a word and need no bignum.
 digits(N, Base, Text) when N < 1 bsl 59 ->

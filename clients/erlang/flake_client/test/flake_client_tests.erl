@@ -152,7 +152,38 @@ canonical_test_() ->
              {"911936766637928448", <<12,167,217,168,89,18,112,0>>, 1577836800000 + 911936766637928448 div 4194304,
               fun(Id) -> flake_client:time(Id, 1577836800000) end},
              {"911936766637928448", <<12,167,217,168,89,18,112,0>>, 1577836800000 + 911936766637928448 div 131072,
-              fun(Id) -> flake_client:time(Id, 1577836800000, 17) end}]].
+              fun(Id) -> flake_client:time(Id, 1577836800000, 17, 46) end}]].
+
+%% What nodes, and the other clients, read texts as. Ids of uuidv7 do not show their format, so any UUID is read.
+read_test_() ->
+    {ok, File} = file:read_file("../../../flake/testdata/read.tsv"),
+    [?_assertEqual({Line, Want}, {Line, read(Row)})
+     || <<C, _/binary>> = Line <- binary:split(File, <<"\n">>, [global]), C =/= $#,
+        [Format, _, _, _, Hex, Time] = Row <- [binary:split(Line, <<"\t">>, [global])],
+        Want <- [case Hex of <<"-">> -> none; _ -> {Hex, Time} end],
+        Format =/= <<"uuidv7">> orelse Want =/= none].
+
+read([Format, Layout, Name, Text, _, _]) ->
+    Size = case Format of <<"sno">> -> 10; _ when Layout =/= <<"-">> -> 8; _ -> 16 end,
+    Base = case {Name, Format} of
+               {<<"canonical">>, <<"uuidv7">>} -> uuid;
+               {<<"canonical">>, <<"ulid">>} -> ulid;
+               {<<C, _/binary>>, _} when C =< $9 -> binary_to_integer(Name);
+               _ -> binary_to_atom(Name, utf8)
+           end,
+    Read = flake_client:from_text(unicode:characters_to_list(Text), Base, Size),
+    ?assertEqual(Read, flake_client:from_text(Text, Base, Size)),
+    case Read of
+        {ok, Id} when Size =:= 8 ->
+            [Bits, Machine, Sequence, Epoch] = [binary_to_integer(N) || N <- binary:split(Layout, <<" ">>, [global])],
+            shown(Id, flake_client:time(Id, Epoch, Machine + Sequence, Bits));
+        {ok, Id} -> shown(Id, flake_client:time(Id));
+        {error, badarg} -> none
+    end.
+
+shown(_, {error, badarg}) -> none;
+shown(Id, {ok, Ms}) ->
+    {list_to_binary([io_lib:format("~2.16.0b", [Byte]) || <<Byte>> <= Id]), integer_to_binary(Ms)}.
 
 no_text_test_() ->
     [?_assertEqual({Text, Base, Size, {error, badarg}}, {Text, Base, Size, flake_client:from_text(Text, Base, Size)})
