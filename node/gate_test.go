@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -447,7 +448,7 @@ func TestRoom(t *testing.T) {
 		{Options{Connections: 10}, 10, ""},
 		{Options{Connections: 10, Memory: little}, 10, ""},
 		{Options{Memory: little}, 298, "memory"},
-		{Options{Memory: 1 << 50, Connections: 1 << 31}, reserve.Rest(filesOfOthers), "file descriptors (ulimit -n)"},
+		{Options{Memory: 1 << 50, Connections: math.MaxInt32}, reserve.Rest(filesOfOthers), "file descriptors (ulimit -n)"},
 	} {
 		connections, _, lacks := tt.o.room()
 		if connections != tt.connections || lacks != tt.lacks {

@@ -182,22 +182,22 @@ func TestIDWhileTurning(t *testing.T) {
 // reads the clock only a few times.
 func TestUnsafePast(t *testing.T) {
 	for name, c := range map[string]struct {
-		ahead []int // an id is made after each step but the last
+		ahead []int64 // an id is made after each step but the last
 		sleep time.Duration
 		bit   bool
 	}{
-		"until the last id":  {[]int{0, -2000, -1000}, 1000 * time.Millisecond, true},
-		"past the safe time": {[]int{0, -40, 10_000, -10_400}, 444 * time.Millisecond, false},
-		"to the safe time":   {[]int{0, -40, 10_000, -9960}, 4 * time.Millisecond, false},
-		"to the epoch":       {[]int{0, Epoch - someTime}, 4 * time.Millisecond, true},
-		"a tick":             {[]int{0, -8, -4}, 4 * time.Millisecond, true},
+		"until the last id":  {[]int64{0, -2000, -1000}, 1000 * time.Millisecond, true},
+		"past the safe time": {[]int64{0, -40, 10_000, -10_400}, 444 * time.Millisecond, false},
+		"to the safe time":   {[]int64{0, -40, 10_000, -9960}, 4 * time.Millisecond, false},
+		"to the epoch":       {[]int64{0, Epoch - someTime}, 4 * time.Millisecond, true},
+		"a tick":             {[]int64{0, -8, -4}, 4 * time.Millisecond, true},
 	} {
 		clock := newClock()
 		g := newGenerator(t, &Snapshot{}, clock.now)
 		naps, slept := 0, time.Duration(0)
 		g.core.Sleep = clock.sleeper(&naps, &slept)
 		for i, ahead := range c.ahead {
-			clock.add(ahead)
+			clock.milli.Add(uint64(ahead))
 			if i < len(c.ahead)-1 {
 				take(t, g, 0)
 			}

@@ -136,7 +136,7 @@ func TestLatest(t *testing.T) {
 	}
 	if m.Latest() != high || latest("plain") != someTime-3600_000 || latest("rewinding") != high {
 		t.Errorf("set back: the latest times are %d, %d and %d, want %d, %d and %d",
-			m.Latest(), latest("plain"), latest("rewinding"), high, someTime-3600_000, high)
+			m.Latest(), latest("plain"), latest("rewinding"), high, uint64(someTime-3600_000), high)
 	}
 	m.Close()
 

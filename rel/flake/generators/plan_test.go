@@ -61,7 +61,7 @@ func TestClockOfGenerators(t *testing.T) {
 	if clockOf(config.ClockWall) != nil || clockOf(config.ClockMonotonic) == nil {
 		t.Error("the generators do not use the configured clock")
 	}
-	const milli = 1_700_000_000_000
+	const milli = uint64(1_700_000_000_000)
 	o := flake.Options{Clock: func() uint64 { return milli }}
 	for _, k := range formats.Kinds {
 		format := k.Name
