@@ -99,7 +99,7 @@ func TestMachine(t *testing.T) {
 		"datacenter too high":      {l: Idgen, datacenter: 32, says: "datacenter 32 is out of range: must be 0 to 31"},
 		"datacenter below 0":       {l: Idgen, datacenter: -1, says: "datacenter -1"},
 		"worker too high":          {l: Idgen, worker: 32, says: "worker 32 is out of range: must be 0 to 31"},
-		"worker below 0":           {l: Idgen, worker: math.MinInt, says: "worker -9"},
+		"worker below 0":           {l: Idgen, worker: math.MinInt, says: "worker -"},
 		"a datacenter for Twitter": {l: Twitter, datacenter: 9, worker: 7, says: "one number from 0 to 1023"},
 		"no layout":                {says: "0 bits of time"},
 	} {

@@ -49,7 +49,7 @@ func TestStaleMark(t *testing.T) {
 		if c.lost {
 			os.Remove(b.path)
 		}
-		b.clock.Store(uint64(int(b.clock.Load()) + c.clock))
+		b.clock.Add(uint64(c.clock))
 		d, err = b.try(t.Context())
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
