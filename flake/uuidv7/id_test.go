@@ -79,7 +79,7 @@ func TestParse(t *testing.T) {
 	} {
 		var where *flake.ParseError
 		if got, err := Parse(text); !errors.As(err, &where) || where.At != at || !got.IsZero() || len(err.Error()) > 250 ||
-			Validate(text) == nil {
+			Validate(text) == nil || strings.Contains(where.What, "base 62") { // which is of flake
 			t.Errorf("%q: %v, %v, want an error at %d", text, got, err, at)
 		}
 	}
