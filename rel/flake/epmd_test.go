@@ -89,6 +89,14 @@ func TestEPMDStarted(t *testing.T) {
 	await(t, "the node is unregistered", func() bool { return len(epmdNames(t, port)) == 0 })
 }
 
+// A node whose name has the address of another machine says so.
+func TestHostOfAnotherMachine(t *testing.T) {
+	t.Parallel()
+	n := spawn(t, freePort(t), command, "-noinput", "-config",
+		configFile(t, "name = 'flake@192.0.2.1'\ncookie = 'own'\nlisten = '127.0.0.1:0'"))
+	n.awaitText("no address of this machine")
+}
+
 // While startup waits, here for etcd, other nodes can use its EPMD.
 func TestEPMDBeforeStart(t *testing.T) {
 	t.Parallel()
