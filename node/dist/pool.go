@@ -150,14 +150,13 @@ func (a *account) hold(n int) bool {
 }
 
 // weight returns the memory that a message may need once decoded, or 0 if it has at most own bytes.
-// The smallest element has two bytes in the message and up to 40 as a term. Decoding needs half as
-// much again.
+// A term needs up to 40 bytes in addition to those in the message. Decoding needs half as much again.
 func weight(message []byte, own int) int {
-	const perOctet, ceiling = 30, 60 * etf.MaxElements
+	const perTerm = 60
 	if len(message) <= own {
 		return 0
 	}
-	return len(message) + min(perOctet*len(message), ceiling)
+	return len(message) + perTerm*min(etf.Count(message), etf.MaxElements)
 }
 
 // weigh takes the weight of a message from the pool. The caller must return taken to the pool.

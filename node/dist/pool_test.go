@@ -268,10 +268,40 @@ func TestSteady(t *testing.T) {
 	})
 }
 
-// A message weighs at least as much as its terms: two bytes may become a term of 40 bytes.
+// A message weighs at least as much as its terms, of which each may need 60 bytes, and little more.
 func TestWeight(t *testing.T) {
-	if got := weight(make([]byte, 10_000), 0); got < 10_000/2*40 {
-		t.Errorf("10000 bytes weigh %d", got)
+	ints, text := make(etf.List, 5_000), strings.Repeat("x", 5_000)
+	for i := range ints {
+		ints[i] = int64(7)
+	}
+	for name, test := range map[string]struct {
+		term  etf.Term
+		terms int
+	}{
+		"binary":   {etf.List{make([]byte, 200<<10)}, 3},
+		"list":     {ints, 5_002},
+		"string":   {etf.String(text), 5_000},
+		"nested":   {etf.Tuple{ints, etf.Tuple{ints, etf.Map{{Key: etf.Atom("a"), Value: ints}}}}, 15_000},
+		"too many": {etf.Tuple{make(etf.Tuple, etf.MaxElements)}, etf.MaxElements},
+	} {
+		if tuple, ok := test.term.(etf.Tuple); ok && len(tuple) == 1 {
+			for i := range tuple[0].(etf.Tuple) {
+				tuple[0].(etf.Tuple)[i] = etf.List{}
+			}
+		}
+		message := external(test.term)
+		got, least := weight(message, 0)-len(message), 60*test.terms
+		if got < least || got > least+60*10 {
+			t.Errorf("%s: its terms weigh %d, want %d", name, got, least)
+		}
+	}
+	for _, malformed := range [][]byte{make([]byte, 10_000), external(ints)[:5_000]} {
+		if got := weight(malformed, 0); got < 60*len(malformed) {
+			t.Errorf("%d malformed bytes weigh %d", len(malformed), got)
+		}
+	}
+	if got := weight(external(ints), len(external(ints))); got != 0 {
+		t.Errorf("a short message weighs %d", got)
 	}
 }
 

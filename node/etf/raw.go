@@ -51,6 +51,23 @@ func (r *Reader) rawTree() []byte {
 	return r.src[start:r.off:r.off]
 }
 
+// Count returns the number of terms in src, including those inside others, and the bytes of strings,
+// each of which may become a term. If src is not one term, it returns len(src).
+func Count(src []byte) (n int) {
+	r := NewReader(src)
+	for pending := 1; pending > 0; pending-- {
+		start, text := r.off, r.Peek() == StringExt
+		inside, _ := r.head()
+		if pending += inside; r.failed() || pending > len(src) {
+			return len(src)
+		}
+		if n++; text {
+			n += r.off - start
+		}
+	}
+	return n
+}
+
 // head reads one term without the terms inside it, and returns how many terms are inside. For a fun with a size, end
 // is the offset of its end.
 func (r *Reader) head() (inside, end int) {
