@@ -75,6 +75,7 @@ type attempt struct {
 
 	admitted string // the caller's name, if [meetings] has admitted it
 	assigned string // the name assigned to the caller, until it is connected
+	creation uint32 // of assigned
 }
 
 func (v *attempt) Host() netip.Addr { return v.host }

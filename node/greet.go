@@ -44,7 +44,7 @@ func (n *Node) greet(v *attempt) {
 	defer stop()
 	defer n.gate.leave(v)
 	defer func() {
-		n.names.takeBack(v.assigned)
+		n.names.takeBack(v.assigned, v.creation)
 		if v.admitted != "" {
 			n.meetings.done(v.admitted)
 		}
@@ -102,9 +102,9 @@ func (n *Node) shakeHands(v *attempt) (stream net.Conn, peer handshake.Peer, err
 	o := *n.handshake.Load()
 	o.NameReceived = func() error { return n.hold(v) }
 	o.Admit = func(peer handshake.Name) handshake.Status { return n.admit(v, peer) }
-	o.AssignName = func(host string) (_ string, creation uint32) {
-		v.assigned, creation = n.names.assign(host, func(node string) bool { return n.connection(node) != nil })
-		return v.assigned, creation
+	o.AssignName = func(host string) (node string, creation uint32) {
+		v.assigned, v.creation = n.names.assign(host, func(node string) bool { return n.connection(node) != nil })
+		return v.assigned, v.creation
 	}
 	peer, err = handshake.Accept(stream, o)
 	return stream, peer, err

@@ -136,12 +136,12 @@ func (n *names) assign(host string, taken func(node string) bool) (node string, 
 	return node, creation
 }
 
-// takeBack frees a name if it was assigned.
-func (n *names) takeBack(node string) {
+// takeBack frees a name if it was assigned with this creation. A node that chose the same name, such
+// as one that had it before, has another creation.
+func (n *names) takeBack(node string, creation uint32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	creation, ok := n.assigned[node]
-	if !ok {
+	if current, ok := n.assigned[node]; !ok || current != creation {
 		return
 	}
 	delete(n.assigned, node)

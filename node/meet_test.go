@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -263,9 +264,13 @@ func TestNames(t *testing.T) {
 	if second, _ := n.assign("a", none); second == first {
 		t.Errorf("%s is assigned twice", first)
 	}
-	n.takeBack(first)
-	n.takeBack(first)
-	n.takeBack("nobody@a")
+	n.takeBack(first, creation+1) // of a node that chose this name
+	if other, _ := n.assign("a", none); other == first {
+		t.Errorf("%s is assigned again, although it is not free", first)
+	}
+	n.takeBack(first, creation)
+	n.takeBack(first, creation)
+	n.takeBack("nobody@a", creation)
 	if other, _ := n.assign("b", none); other == first {
 		t.Errorf("%s is assigned to another host", first)
 	}
@@ -276,8 +281,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("%s with creation %d, want %s with another creation than %d", again, c, first, creation)
 	}
 	for i := range 2 * keptNames {
-		node, _ := n.assign(fmt.Sprint(i), none)
-		n.takeBack(node)
+		n.takeBack(n.assign(fmt.Sprint(i), none))
 	}
 	if len(n.free) != keptNames {
 		t.Errorf("%d names are kept, want %d", len(n.free), keptNames)
@@ -293,4 +297,26 @@ func TestDialPlain(t *testing.T) {
 	if _, plain := errors.AsType[tls.RecordHeaderError](err); !plain || strings.Contains(err.Error(), "caller") {
 		t.Error(err)
 	}
+}
+
+// Handshakes under way never have the same name, however many of them fail and free theirs.
+func TestNamesUnderWay(t *testing.T) {
+	n := newNames()
+	none := func(string) bool { return false }
+	var held sync.Map
+	var all sync.WaitGroup
+	for range 300 {
+		all.Go(func() {
+			for range 100 {
+				node, creation := n.assign("a", none)
+				if _, twice := held.LoadOrStore(node, true); twice {
+					t.Errorf("%s is assigned twice", node)
+				}
+				runtime.Gosched()
+				held.Delete(node)
+				n.takeBack(node, creation)
+			}
+		})
+	}
+	all.Wait()
 }

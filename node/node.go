@@ -214,7 +214,7 @@ func (n *Node) serve(stream net.Conn, peer handshake.Peer) error {
 func (n *Node) down(c *dist.Conn, blame string) {
 	n.gate.down(host.Of(c.Addr()))
 	n.history.down(c, blame, func() { n.conns.CompareAndDelete(c.Peer().Name, c) })
-	n.names.takeBack(c.Peer().Name)
+	n.names.takeBack(c.Peer().Name, c.Peer().Creation)
 }
 
 func (n *Node) connection(peer string) *dist.Conn {

@@ -26,7 +26,7 @@ var ref = etf.NewRef("a@127.0.0.1", 77, 1, 2, 3, 4, 5)
 func TestNetKernel(t *testing.T) {
 	p := dial(t, start(t, Options{NetTicktime: 30 * time.Second}), "a@127.0.0.1")
 	for request, want := range map[etf.Atom]string{
-		"nodename": "{1,'flake@127.0.0.1'}", "longnames": "{1,true}", "ticktime": "{1,30}",
+		"nodename": "{1,'flake@127.0.0.1'}", "longnames": "{1,true}", "ticktime": "{1,30000}",
 	} {
 		if got := p.call("net_kernel", request); got != want {
 			t.Errorf("%s: %s, want %s", request, got, want)

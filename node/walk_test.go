@@ -82,7 +82,7 @@ func TestWalk(t *testing.T) {
 	// 2 peer: names, and proofs of the cookie.
 	say("\x00\x1bN" + "\x00\x00\x00\x0d\x07\xdf\x7f\xbc" + "\x00\x00\x00\x4d" + "\x00\x0ccl@127.0.0.1")
 	expect("2 status", "\x00\x03sok")
-	expect("2 challenge, flags", "\x00\x22N"+"\x00\x00\x00\x0d\x07\x07\x4f\xbc")
+	expect("2 challenge, flags", "\x00\x22N"+"\x00\x00\x00\x0d\x07\x17\x4f\xbc")
 	challenge := hear("2 challenge", 4)
 	expect("2 challenge, creation and name", creation+"\x00\x0fflake@127.0.0.1")
 	digest := func(challenge string) string {
