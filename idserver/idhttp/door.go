@@ -1,6 +1,7 @@
 package idhttp
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -204,14 +205,15 @@ func hostMatters(a *Access, metrics bool, r *http.Request) bool {
 
 // crossSite reports whether a request is, or may be, from another site's page. Over plain HTTP,
 // except on loopback, browsers send no Sec-Fetch-Site, and Origin only with a POST. Older browsers,
-// such as Safari before 16.4, do the same everywhere. A GET then shows only that it comes from a
-// browser, so it may be from another site.
+// such as Safari before 16.4, do the same everywhere. A GET of this site's own page then has a
+// Referer, which no other page can forge; without it, a GET shows only that it comes from a browser,
+// so it may be from another site.
 func crossSite(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site"
 	}
-	if origin := r.Header.Get("Origin"); origin != "" {
-		u, err := url.Parse(origin)
+	if from := cmp.Or(r.Header.Get("Origin"), r.Header.Get("Referer")); from != "" {
+		u, err := url.Parse(from)
 		return err != nil || u.Host != r.Host
 	}
 	_, withToken := bearer(r) // a page cannot make a browser send the Bearer scheme

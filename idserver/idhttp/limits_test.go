@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -478,5 +480,83 @@ func TestPagesElsewhere(t *testing.T) {
 				t.Errorf("%d, want %d", w.Code, test.want)
 			}
 		})
+	}
+}
+
+// A request with both lengths gets one answer, and its connection closes.
+func TestBothLengths(t *testing.T) {
+	c, err := net.Dial("tcp", strings.TrimPrefix(listening(t), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const next = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	fmt.Fprintf(c, "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s",
+		len("0\r\n\r\n"+next), next)
+	c.SetReadDeadline(time.Now().Add(time.Minute))
+	answers, err := io.ReadAll(c)
+	if n := strings.Count(string(answers), "HTTP/1.1 "); err != nil || n != 1 {
+		t.Errorf("%d answers, %v: %s", n, err, answers)
+	}
+}
+
+// unread is a caller who does not read the answer, or has hung up.
+type unread struct {
+	httptest.ResponseRecorder
+	began, ended chan struct{}
+	err          error
+}
+
+func newUnread(err error) *unread {
+	return &unread{*httptest.NewRecorder(), make(chan struct{}), make(chan struct{}), err}
+}
+
+func (u *unread) Write(b []byte) (int, error) {
+	if u.err == nil {
+		close(u.began)
+		<-u.ended
+		return 0, os.ErrDeadlineExceeded
+	}
+	return 0, u.err
+}
+
+func (u *unread) SetWriteDeadline(time.Time) error {
+	close(u.ended)
+	return nil
+}
+
+// Callers who do not read metrics keep no other from getting them, and those who hang up cause no error.
+func TestScrapes(t *testing.T) {
+	var log strings.Builder
+	s := New(Options{Generators: flakes(t), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	scrape := func(w http.ResponseWriter) {
+		s.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/metrics", nil))
+	}
+	var all []*unread
+	var wg sync.WaitGroup
+	for range maxUnread + 1 {
+		u := newUnread(nil)
+		all = append(all, u)
+		wg.Go(func() { scrape(u) })
+		<-u.began
+	}
+	<-all[0].ended
+	w := httptest.NewRecorder()
+	if scrape(w); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "flake_ids_total") {
+		t.Errorf("%d: %.100s", w.Code, w.Body)
+	}
+	<-all[1].ended
+	for _, u := range all[2:] {
+		select {
+		case <-u.ended:
+			t.Error("an answer was ended too early")
+		default:
+			close(u.ended)
+		}
+	}
+	wg.Wait()
+	scrape(newUnread(errors.New("broken pipe")))
+	if log.Len() > 0 {
+		t.Error(log.String())
 	}
 }

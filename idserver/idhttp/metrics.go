@@ -1,9 +1,11 @@
 package idhttp
 
 import (
+	"bytes"
 	"crypto/tls"
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,22 +47,80 @@ func newMetrics(s *Server) *metrics {
 		}
 	}
 	m.handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{
-		ErrorLog:            prometheusLog{s},
-		MaxRequestsInFlight: maxScrapes,
+		ErrorLog: prometheusLog{s},
 	})
 	return m
 }
 
-// maxScrapes bounds the concurrent requests for metrics; one more is answered with 503.
-const maxScrapes = 4
+const (
+	// maxScrapes bounds the answers to requests for metrics that are made at a time; others wait, for
+	// up to turnTime.
+	maxScrapes = 4
+
+	// maxUnread bounds the answers that are being written. One more ends the one that has waited
+	// longest for its reader.
+	maxUnread = 16
+)
 
 type prometheusLog struct{ *Server }
 
 func (l prometheusLog) Println(v ...any) { l.Log.Error("cannot collect metrics", "err", v) }
 
+// scrapes are requests for metrics. An answer is made in memory, so that a caller who does not read
+// keeps no other from its turn.
+type scrapes struct {
+	turns chan struct{} // one element per answer being made
+
+	mu     sync.Mutex
+	unread []*http.ResponseController // of answers being written, the oldest first
+}
+
+// made is an answer in memory.
+type made struct {
+	header http.Header
+	status int
+	bytes.Buffer
+}
+
+func (m *made) Header() http.Header    { return m.header }
+func (m *made) WriteHeader(status int) { m.status = status }
+
 func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
-	s.metrics.handler.ServeHTTP(w, r)
+	turn := time.NewTimer(turnTime)
+	defer turn.Stop()
+	select {
+	case s.scrapes.turns <- struct{}{}:
+	case <-r.Context().Done():
+		return nil
+	case <-turn.C:
+		return busy(time.Second, "too many other requests for metrics")
+	}
+	m := &made{header: w.Header(), status: http.StatusOK}
+	s.metrics.handler.ServeHTTP(m, r)
+	<-s.scrapes.turns
+	c := http.NewResponseController(w)
+	s.scrapes.enter(c)
+	defer s.scrapes.leave(c)
+	w.Header().Set("Content-Length", strconv.Itoa(m.Len()))
+	w.WriteHeader(m.status)
+	w.Write(m.Bytes()) // an error means that the caller has hung up, or did not read
 	return nil
+}
+
+func (s *scrapes) enter(c *http.ResponseController) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.unread) >= maxUnread {
+		s.unread[0].SetWriteDeadline(time.Now())
+		s.unread = s.unread[1:]
+	}
+	s.unread = append(s.unread, c)
+}
+
+func (s *scrapes) leave(c *http.ResponseController) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unread = slices.DeleteFunc(s.unread, func(other *http.ResponseController) bool { return other == c })
 }
 
 // answer is a ResponseWriter that remembers the status. If no status was set, it is 0, which

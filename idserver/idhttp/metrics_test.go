@@ -186,7 +186,7 @@ func TestHeaders(t *testing.T) {
 	for _, tt := range []struct{ request, name, want string }{
 		{"GET /", "Content-Security-Policy", "default-src 'none'; "},
 		{"GET /", "X-Content-Type-Options", "nosniff"},
-		{"GET /", "Referrer-Policy", "no-referrer"},
+		{"GET /", "Referrer-Policy", "same-origin"},
 		{"GET /", "Cache-Control", "no-store"},
 		{"GET /v1/ids", "Cache-Control", "no-store"},
 		{"GET /v1/ids/0000BCeSOTXmkQcK8Ru83s", "Cache-Control", "no-store"},

@@ -44,7 +44,7 @@ func setHTML(h http.Header, policy string) {
 	h.Set("Content-Type", html)
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin") // see crossSite
 	h["Cache-Control"] = noStore
 }
 
@@ -100,6 +100,9 @@ func (*Server) file(w http.ResponseWriter, r *http.Request, _ parameters) *probl
 
 // events sends the state of the node every second, as HTML in server-sent events.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
+	if crossSite(r) {
+		return failed(http.StatusForbidden, "pages of other sites cannot follow events")
+	}
 	select {
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()

@@ -113,6 +113,7 @@ type Server struct {
 	http    http.Server
 	metrics *metrics
 	streams chan struct{} // one element per page that follows events
+	scrapes scrapes
 	samples samples
 	refused atomic.Uint64 // requests that did not become calls
 	peers   peerRates
@@ -140,6 +141,7 @@ func New(o Options) *Server {
 		Options: o,
 		started: time.Now(),
 		streams: make(chan struct{}, MaxStreams),
+		scrapes: scrapes{turns: make(chan struct{}, maxScrapes)},
 		samples: samples{next: make(chan struct{})},
 		onsets:  onsets{all: make([]onset, len(o.Generators))},
 	}
@@ -207,7 +209,9 @@ func (s *Server) Stop(ctx context.Context) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := answers.Get().(*answer)
 	*a = answer{ResponseWriter: w}
-	if s.draining.Load() {
+	// A request with both Content-Length and Transfer-Encoding, which a proxy may have read differently, must
+	// be the last on its connection (RFC 9112, section 6.1). net/http hides its Content-Length.
+	if s.draining.Load() || len(r.TransferEncoding) > 0 {
 		w.Header().Set("Connection", "close")
 	}
 	began := time.Now()
