@@ -16,7 +16,7 @@ const MaxTextBytes = 1 << 20
 // Parse reads the expressions before the first full stop, separated by commas. It returns them and the text
 // after the full stop, whose lines count from 1 again. There are no expressions if the text is empty.
 //
-// Parse does not support funs, records, comprehensions, operators other than the signs of numbers, variables as
+// Parse does not support funs other than fun M:F/A, records, comprehensions, operators other than the signs of numbers, variables as
 // sizes in binaries, or patterns in maps.
 //
 // All errors are of type *Error. After an error, rest begins after the full stop, or on the next line if the text
@@ -198,12 +198,32 @@ func (p *parser) primary() Expr {
 		return p.pairs(t)
 	case p.accept("<<"):
 		return p.binary(t)
+	case p.accept("fun"):
+		return p.export(t)
 	case t.kind == symbolToken && openers[t.text]:
 		p.unsupported(t)
 	default:
 		p.misplaced()
 	}
 	return nil
+}
+
+// export reads the rest of fun Module:Function/Arity, the only fun that is a literal.
+func (p *parser) export(start token) Expr {
+	raw := []byte{byte(etf.ExportExt)}
+	for _, end := range []string{":", "/"} {
+		name := p.token
+		if p.next(); p.err == nil && (name.kind != atomToken || !p.accept(end)) {
+			p.unsupported(start)
+		}
+		raw, _ = etf.Append(raw, etf.Atom(name.text), etf.AllCaps) // cannot fail: the scanner limits atoms
+	}
+	arity, ok := p.token.value.(int64)
+	if p.err == nil && (p.token.kind != numberToken || !ok || arity != int64(uint8(arity))) {
+		p.unsupported(start)
+	}
+	p.next()
+	return &Literal{etf.Export(append(raw, byte(etf.SmallIntegerExt), byte(arity)))}
 }
 
 // characters reads adjacent strings as one list.

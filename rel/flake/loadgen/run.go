@@ -197,7 +197,8 @@ func (r *run) begin(me, i int) (time.Time, bool) {
 	if r.Rate == 0 {
 		return now, r.end.Err() == nil
 	}
-	due := r.start.Add(time.Duration(float64(i*len(r.Takers)+me) / r.Rate * float64(time.Second)))
+	after := float64(i*len(r.Takers)+me) / r.Rate * float64(time.Second)
+	due := r.start.Add(time.Duration(min(after, math.MaxInt64/2)))
 	if due.After(now) {
 		ok := r.wait(due.Sub(now))
 		return time.Now(), ok // the timer's delay is not measured

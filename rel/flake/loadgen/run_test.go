@@ -178,6 +178,17 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// At a very low rate, only the first call is due in this century.
+func TestLowestRate(t *testing.T) {
+	take := func(context.Context) (ids, error) {
+		return func(spans []span) ([]span, error) { return spans, nil }, nil
+	}
+	r, err := Run(t.Context(), Options{Duration: 50 * time.Millisecond, Rate: 1e-10, Takers: []Taker{take, take}})
+	if err != nil || r.Calls != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // Percentiles are at most 1.6 % above those of the sorted times.
 func TestLatency(t *testing.T) {
 	r := &run{times: make(map[time.Duration]uint64)}

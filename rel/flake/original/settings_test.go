@@ -43,7 +43,7 @@ func TestSettings(t *testing.T) {
  "more",
  {kernel, [{inet_dist_listen_min, 9100}, {inet_dist_listen_max, 9105}, {inet_dist_use_interface, {10,0,0,1}},
            {net_ticktime, 15}, {logger_level, debug}]},
- {sasl, [{sasl_error_logger, {file, "log/sasl-error.log"}}, {errlog_type, error}]}
+ {sasl, [{sasl_error_logger, {file, "log/sasl-error.log"}}, {errlog_type, fun shop_log:type/1}]}
 ].
 `,
 		"more.config": `[{flake, [{interface, "eth1"}]}, "deeper"]. % the end`,
