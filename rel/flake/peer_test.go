@@ -143,7 +143,6 @@ func spawn(t *testing.T, port, name string, args ...string) *process {
 	ctx, cancel := context.WithTimeout(context.Background(),
 		patience+time.Duration(*kills)*restart+*soakTime+*fleetTime+*upgradeTime)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...)}
-	p.changed.L = &p.mu
 	home := built // where Erlang may leave a cookie
 	if name == command {
 		home = os.Getenv("HOME")
@@ -152,18 +151,7 @@ func spawn(t *testing.T, port, name string, args ...string) *process {
 	if strings.HasPrefix(filepath.Base(name), "flake") {
 		p.cmd.Env = append(p.cmd.Env, "PATH=") // so that it finds no epmd, and serves its own
 	}
-	p.cmd.Stdout, p.cmd.Stderr = p, p
-	p.cmd.WaitDelay = restart // for its last output; not forever, because a child may hold the pipe
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		p.cmd.Wait()
-		p.mu.Lock()
-		p.ended = true
-		p.changed.Broadcast()
-		p.mu.Unlock()
-	}()
+	p.begin()
 	t.Cleanup(func() {
 		cancel()
 		p.wait()
@@ -172,6 +160,24 @@ func spawn(t *testing.T, port, name string, args ...string) *process {
 		}
 	})
 	return p
+}
+
+// begin starts the command.
+func (p *process) begin() {
+	p.t.Helper()
+	p.changed.L = &p.mu
+	p.cmd.Stdout, p.cmd.Stderr = p, p
+	p.cmd.WaitDelay = restart // for its last output; not forever, because a child may hold the pipe
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	go func() {
+		p.cmd.Wait()
+		p.mu.Lock()
+		p.ended = true
+		p.changed.Broadcast()
+		p.mu.Unlock()
+	}()
 }
 
 // Write keeps output of the process.

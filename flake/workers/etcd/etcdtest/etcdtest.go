@@ -39,7 +39,7 @@ type Member struct {
 	name    string
 	dir     string
 	listen  string // address for other members, behind the proxy
-	proxy   *proxy
+	proxy   *Proxy
 	cmd     *exec.Cmd
 	log     *bytes.Buffer
 }
@@ -53,15 +53,14 @@ func Start(tb testing.TB, n int, args ...string) *Cluster {
 	for i := range n {
 		m := &Member{cluster: c, name: fmt.Sprint("m", i), dir: filepath.Join(tb.TempDir(), "etcd"),
 			listen: free(tb), Endpoint: free(tb)}
-		m.proxy = newProxy(tb, m.listen)
-		initial = append(initial, m.name+"=http://"+m.proxy.addr())
+		m.proxy = NewProxy(tb, here(tb), there(m.listen))
+		initial = append(initial, m.name+"=http://"+m.proxy.Addr())
 		c.Members = append(c.Members, m)
 	}
 	c.initial = strings.Join(initial, ",")
 	tb.Cleanup(func() {
 		for _, m := range c.Members {
 			m.Kill()
-			m.proxy.close()
 			if tb.Failed() {
 				tb.Logf("etcd %s: %.4000s", m.name, m.log)
 			}
@@ -130,7 +129,7 @@ func (m *Member) Start() {
 	m.log = new(bytes.Buffer)
 	m.cmd = exec.Command("etcd", append([]string{
 		"--name", m.name, "--data-dir", m.dir, "--initial-cluster", m.cluster.initial,
-		"--initial-advertise-peer-urls", "http://" + m.proxy.addr(), "--listen-peer-urls", "http://" + m.listen,
+		"--initial-advertise-peer-urls", "http://" + m.proxy.Addr(), "--listen-peer-urls", "http://" + m.listen,
 		"--listen-client-urls", "http://" + m.Endpoint, "--advertise-client-urls", "http://" + m.Endpoint,
 		"--heartbeat-interval", "50", "--election-timeout", "500", "--logger", "zap", "--log-level", "error",
 	}, m.cluster.args...)...)
@@ -175,6 +174,36 @@ func (m *Member) copy(to, from string) {
 	}
 }
 
+// Copy copies the data of all members to a new directory. It restarts them.
+func (c *Cluster) Copy(folder string) {
+	c.tb.Helper()
+	c.stopped(func(m *Member) { m.copy(filepath.Join(folder, m.name), m.dir) })
+}
+
+// Restore restarts all members with a copy of the data in a directory.
+func (c *Cluster) Restore(folder string) {
+	c.tb.Helper()
+	c.stopped(func(m *Member) {
+		if err := os.RemoveAll(m.dir); err != nil {
+			c.tb.Fatal(err)
+		}
+		m.copy(m.dir, filepath.Join(folder, m.name))
+	})
+}
+
+// stopped kills all members, and starts them after do.
+func (c *Cluster) stopped(do func(m *Member)) {
+	c.tb.Helper()
+	for _, m := range c.Members {
+		m.Kill()
+	}
+	for _, m := range c.Members {
+		do(m)
+		m.Start()
+	}
+	c.Leader()
+}
+
 // Pause stops the process until Resume, and waits until all its threads have stopped.
 func (m *Member) Pause() {
 	m.cmd.Process.Signal(syscall.SIGSTOP)
@@ -192,16 +221,21 @@ func (m *Member) Join() { m.proxy.set(nothing) }
 func (m *Member) Mute() { m.proxy.set(answers) }
 
 // Link is one client's path to all members.
-type Link struct{ proxies []*proxy }
+type Link struct{ proxies []*Proxy }
 
 // Link returns a new path to the members, which lasts until the test ends.
 func (c *Cluster) Link() *Link {
 	c.tb.Helper()
+	return c.LinkFrom(func() net.Listener { return here(c.tb) })
+}
+
+// LinkFrom is like [Cluster.Link]. The client connects to what listen returns, which may be in another network
+// namespace.
+func (c *Cluster) LinkFrom(listen func() net.Listener) *Link {
+	c.tb.Helper()
 	l := &Link{}
 	for _, m := range c.Members {
-		p := newProxy(c.tb, m.Endpoint)
-		c.tb.Cleanup(p.close)
-		l.proxies = append(l.proxies, p)
+		l.proxies = append(l.proxies, NewProxy(c.tb, listen(), there(m.Endpoint)))
 	}
 	return l
 }
@@ -209,7 +243,7 @@ func (c *Cluster) Link() *Link {
 // Endpoints returns the addresses at which the client reaches the members.
 func (l *Link) Endpoints() (all []string) {
 	for _, p := range l.proxies {
-		all = append(all, p.addr())
+		all = append(all, p.Addr())
 	}
 	return all
 }
@@ -220,7 +254,16 @@ func (l *Link) DropRequests() { l.set(requests) }
 
 // DropAnswers drops what the members answer, until Join. They still receive requests.
 func (l *Link) DropAnswers() { l.set(answers) }
-func (l *Link) Join()        { l.set(nothing) }
+
+// Delay delivers writes, but not reads, only after [Late], even if the client has given up by then.
+func (l *Link) Delay() { l.set(writes) }
+
+// Late is how late [Link.Delay] delivers a write.
+const Late = 800 * time.Millisecond
+
+// Cut closes the client's connections and accepts no others, until Join.
+func (l *Link) Cut()  { l.set(connections) }
+func (l *Link) Join() { l.set(nothing) }
 
 func (l *Link) set(c cut) {
 	for _, p := range l.proxies {
@@ -249,7 +292,7 @@ func free(tb testing.TB) string {
 	return ""
 }
 
-// cut is what a proxy does not forward.
+// cut is what a proxy does not forward, or not immediately.
 type cut int
 
 const (
@@ -257,13 +300,14 @@ const (
 	connections     // nothing is forwarded, and connections are closed
 	requests        // what the client sends
 	answers         // what the server sends
+	writes          // what the client sends to change a key, which is late
 )
 
-// proxy forwards connections to an address.
-type proxy struct {
-	l  net.Listener
-	to string
-	wg sync.WaitGroup
+// Proxy forwards connections.
+type Proxy struct {
+	l    net.Listener
+	dial func() (net.Conn, error)
+	wg   sync.WaitGroup
 
 	mu   sync.Mutex
 	cut  cut
@@ -271,12 +315,9 @@ type proxy struct {
 	end  context.CancelFunc
 }
 
-func newProxy(tb testing.TB, to string) *proxy {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &proxy{l: l, to: to}
+// NewProxy forwards connections from l to what dial returns, until the test ends.
+func NewProxy(tb testing.TB, l net.Listener, dial func() (net.Conn, error)) *Proxy {
+	p := &Proxy{l: l, dial: dial}
 	p.open, p.end = context.WithCancel(context.Background())
 	p.wg.Go(func() {
 		for {
@@ -287,15 +328,31 @@ func newProxy(tb testing.TB, to string) *proxy {
 			p.wg.Go(func() { p.pass(c) })
 		}
 	})
+	tb.Cleanup(p.close)
 	return p
 }
 
-func (p *proxy) addr() string { return p.l.Addr().String() }
+// here returns a listener on loopback.
+func here(tb testing.TB) net.Listener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
 
-func (p *proxy) pass(from net.Conn) {
+// there returns a function that dials an address.
+func there(addr string) func() (net.Conn, error) {
+	return func() (net.Conn, error) { return net.Dial("tcp", addr) }
+}
+
+// Addr returns the address at which the proxy accepts connections.
+func (p *Proxy) Addr() string { return p.l.Addr().String() }
+
+func (p *Proxy) pass(from net.Conn) {
 	defer from.Close()
 	now, open := p.now()
-	to, err := net.Dial("tcp", p.to)
+	to, err := p.dial()
 	if err != nil {
 		return
 	}
@@ -309,8 +366,16 @@ func (p *proxy) pass(from net.Conn) {
 		buf := make([]byte, 32<<10)
 		for {
 			n, err := from.Read(buf)
-			if now, _ := p.now(); n > 0 && now != dropped {
+			now, _ := p.now()
+			late := now == writes && dropped == requests && bytes.Contains(buf[:n], []byte("request_put"))
+			if late {
+				time.Sleep(Late) // how late it is
+			}
+			if n > 0 && now != dropped {
 				_, err = to.Write(buf[:n])
+			}
+			if late {
+				time.Sleep(Late / 4) // the client may have closed the connection; the server gets time to write
 			}
 			if err != nil {
 				done <- struct{}{}
@@ -323,23 +388,24 @@ func (p *proxy) pass(from net.Conn) {
 	<-done
 }
 
-func (p *proxy) now() (cut, context.Context) {
+func (p *Proxy) now() (cut, context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cut, p.open
 }
 
-func (p *proxy) set(c cut) {
+func (p *Proxy) set(c cut) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c == connections || p.cut != nothing && p.cut != c { // a connection that has lost bytes cannot be used again
+	// A connection that has lost bytes cannot be used again.
+	if c == connections || p.cut != nothing && p.cut != writes && p.cut != c {
 		p.end()
 		p.open, p.end = context.WithCancel(context.Background())
 	}
 	p.cut = c
 }
 
-func (p *proxy) close() {
+func (p *Proxy) close() {
 	p.l.Close()
 	p.set(connections)
 	p.wg.Wait()

@@ -1,0 +1,536 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/etcd"
+	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+)
+
+// rigAction is a fault, or what an operator does.
+type rigAction struct {
+	weight int
+	name   string
+	do     func(r *rig, n *rigNode, x *rand.Rand) // n is a node that hands out ids; afterwards it must do so again
+	copies bool                                   // nodes may report a copy
+}
+
+// rigActions are all faults.
+var rigActions = []rigAction{
+	{2, "kill -9", func(_ *rig, n *rigNode, _ *rand.Rand) { n.again(syscall.SIGKILL, nil) }, false},
+	{2, "kill -9, an empty disk", func(_ *rig, n *rigNode, _ *rand.Rand) { n.again(syscall.SIGKILL, n.wipe) }, false},
+	{2, "a clean stop", func(_ *rig, n *rigNode, _ *rand.Rand) { n.again(syscall.SIGTERM, nil) }, false},
+	{1, "a clean stop, an empty disk", func(_ *rig, n *rigNode, _ *rand.Rand) { n.again(syscall.SIGTERM, n.wipe) }, false},
+	{1, "a clean stop at the first ids after kill -9", func(_ *rig, n *rigNode, _ *rand.Rand) {
+		n.again(syscall.SIGKILL, nil)
+		n.says("  HTTP ")
+		n.again(syscall.SIGTERM, nil)
+	}, false},
+	{1, "a pause within hold", func(_ *rig, n *rigNode, x *rand.Rand) { n.pause(lasts(x, 0.1, 0.9)) }, false},
+	{2, "a pause beyond hold", func(_ *rig, n *rigNode, x *rand.Rand) { n.pause(lasts(x, 1, 3)) }, false},
+	{1, "the configuration reloaded", func(_ *rig, n *rigNode, _ *rand.Rand) { n.signal(syscall.SIGHUP) }, false},
+
+	{1, "an older copy of the disk", func(_ *rig, n *rigNode, x *rand.Rand) {
+		n.keepDisk()
+		time.Sleep(lasts(x, 0.3, 2)) // how old it becomes
+		n.again(syscall.SIGKILL, n.returnDisk)
+	}, true},
+	{1, "a copy of the disk beside the original", func(r *rig, n *rigNode, _ *rand.Rand) { r.copied(n, func() {}) }, true},
+	{1, "both of two copies of a disk", func(r *rig, n *rigNode, _ *rand.Rand) {
+		n.end(syscall.SIGKILL)
+		r.copied(n, n.start)
+	}, true},
+	{1, "a second process on the file", (*rig).secondLocked, false},
+	{2, "a second process on the file, the lock lost", (*rig).secondUnlocked, true},
+	{1, "the lock removed", func(_ *rig, n *rigNode, x *rand.Rand) {
+		n.sh("rm %s/timestamp.lock", n.r.disk)
+		time.Sleep(lasts(x, 0.3, 1)) // how long the fault lasts
+		n.again(syscall.SIGKILL, nil)
+	}, false},
+	{1, "a bit of the newest slot flipped", (*rig).flipped, false},
+	{1, "the newest slot zeroed", func(_ *rig, n *rigNode, _ *rand.Rand) {
+		n.again(syscall.SIGKILL, func() { n.damage(func(newest, _ []byte) { clear(newest) }) })
+	}, false},
+	{1, "the slots swapped", func(_ *rig, n *rigNode, _ *rand.Rand) {
+		n.again(syscall.SIGKILL, func() {
+			n.damage(func(newest, other []byte) {
+				kept := slices.Clone(newest)
+				copy(newest, other)
+				copy(other, kept)
+			})
+		})
+	}, false},
+	{1, "a bit flipped after the disk was read-only", func(r *rig, n *rigNode, x *rand.Rand) {
+		n.readOnly(lasts(x, 0.3, 1.2))
+		r.flipped(n, x)
+	}, false},
+	{1, "both slots damaged", func(_ *rig, n *rigNode, _ *rand.Rand) {
+		n.again(syscall.SIGKILL, func() { n.damage(func(newest, other []byte) { newest[70] ^= 1; other[70] ^= 1 }) })
+		n.refused("with both slots damaged")
+		n.again(syscall.SIGKILL, n.wipe)
+	}, false},
+	{1, "the disk read-only", func(_ *rig, n *rigNode, x *rand.Rand) { n.readOnly(lasts(x, 0.5, 2)) }, false},
+	{1, "the disk full", func(_ *rig, n *rigNode, x *rand.Rand) {
+		n.sh("cat /dev/zero > %s/full 2> /dev/null || :", n.r.disk)
+		time.Sleep(lasts(x, 0.5, 2)) // how long the fault lasts
+		if x.IntN(2) == 0 {
+			n.again(syscall.SIGKILL, nil)
+		}
+		n.sh("rm %s/full", n.r.disk)
+		n.again(syscall.SIGKILL, nil) // it may have refused to start
+	}, false},
+
+	{2, "requests to etcd lost", func(_ *rig, n *rigNode, x *rand.Rand) { n.cut(x, n.link.DropRequests) }, false},
+	{2, "answers from etcd lost", func(_ *rig, n *rigNode, x *rand.Rand) { n.cut(x, n.link.DropAnswers) }, false},
+	{3, "late writes", func(_ *rig, n *rigNode, x *rand.Rand) { n.cut(x, n.link.Delay) }, false},
+	{1, "cut off from etcd", func(_ *rig, n *rigNode, x *rand.Rand) { n.cut(x, n.link.Cut) }, false},
+	{1, "kill -9 while cut off from etcd", func(_ *rig, n *rigNode, x *rand.Rand) {
+		n.cut(x, func() { n.link.Cut(); n.again(syscall.SIGKILL, nil) })
+	}, false},
+	{1, "a member killed", func(r *rig, _ *rigNode, x *rand.Rand) {
+		m := r.etcd.Members[x.IntN(3)]
+		m.Kill()
+		time.Sleep(lasts(x, 0.3, 1.5)) // how long the fault lasts
+		m.Start()
+		r.etcd.Leader()
+	}, false},
+	{1, "the leader cut off", func(r *rig, _ *rigNode, x *rand.Rand) {
+		leader := r.etcd.Leader()
+		leader.Cut()
+		time.Sleep(lasts(x, 0.5, 2)) // how long the fault lasts
+		leader.Join()
+	}, false},
+	{1, "the leader not heard", func(r *rig, _ *rigNode, x *rand.Rand) {
+		leader := r.etcd.Leader()
+		leader.Mute()
+		time.Sleep(lasts(x, 0.5, 2)) // how long the fault lasts
+		leader.Join()
+	}, false},
+	{1, "all of etcd paused", func(r *rig, _ *rigNode, x *rand.Rand) {
+		for _, m := range r.etcd.Members {
+			m.Pause()
+		}
+		time.Sleep(lasts(x, 0.3, 2.5)) // how long the fault lasts
+		for _, m := range r.etcd.Members {
+			m.Resume()
+		}
+		r.etcd.Leader()
+	}, false},
+
+	{1, "the clock ahead for a time", func(_ *rig, n *rigNode, x *rand.Rand) { n.step(x, lasts(x, 0.1, 0.9)) }, false},
+	{1, "the clock back for a time", func(_ *rig, n *rigNode, x *rand.Rand) { n.step(x, -lasts(x, 0.1, 0.9)) }, false},
+	{1, "the clock an hour ahead for a time", func(_ *rig, n *rigNode, x *rand.Rand) { n.step(x, time.Hour) }, false},
+	{1, "kill -9 while the clock is ahead", func(_ *rig, n *rigNode, x *rand.Rand) {
+		n.set(lasts(x, 0.1, 0.9))
+		time.Sleep(lasts(x, 0.3, 1)) // how long the fault lasts
+		n.again(syscall.SIGKILL, func() { n.set(0) })
+	}, false},
+
+	{1, "flake check", func(r *rig, n *rigNode, _ *rand.Rand) {
+		out, err := n.flake("check", "-setcookie", cookie).CombinedOutput()
+		if !strings.Contains(string(out), "starting now: ") {
+			r.wrong("flake check: %v, %s", err, out)
+		}
+	}, false},
+	{1, "flake workers", func(r *rig, _ *rigNode, _ *rand.Rand) { r.operate(true) }, false},
+	{2, "flake workers release of a number in use", func(r *rig, n *rigNode, _ *rand.Rand) {
+		if e := r.number(n); e != nil {
+			r.operate(true, "release", fmt.Sprint(e.Number))
+		}
+	}, false},
+	{1, "flake workers release after kill -9", func(r *rig, n *rigNode, _ *rand.Rand) {
+		e := r.number(n)
+		n.again(syscall.SIGKILL, func() {
+			if e != nil {
+				r.operate(true, "release", fmt.Sprint(e.Number))
+			}
+		})
+	}, false},
+	{1, "flake workers after-restore without a restore", func(r *rig, _ *rigNode, _ *rand.Rand) {
+		r.operate(true, "-margin", "1s", "after-restore")
+		r.operate(true, "-margin", "1s", "after-restore")
+	}, false},
+	{1, "flake workers after-restore with a margin of a day, then withdraw", func(r *rig, n *rigNode, _ *rand.Rand) {
+		r.operate(true, "-margin", "24h", "-sure", "after-restore")
+		n.again(syscall.SIGKILL, n.wipe)
+		r.operate(true, "-margin", "1s", "withdraw")
+	}, false},
+	{1, "flake workers after-restore with a negative margin", func(r *rig, _ *rigNode, _ *rand.Rand) {
+		r.operate(false, "-margin=-1h", "-sure", "after-restore")
+	}, false},
+	{1, "flake workers after-restore under a prefix without numbers", func(r *rig, _ *rigNode, _ *rand.Rand) {
+		r.operate(false, "FLAKE_ETCD_PREFIX=none", "after-restore")
+	}, false},
+	{1, "flake workers withdraw", func(r *rig, _ *rigNode, _ *rand.Rand) { r.operate(true, "-margin", "1s", "withdraw") }, false},
+	{2, "etcd restored", func(r *rig, n *rigNode, x *rand.Rand) {
+		r.restored(n, x, func(time.Time) { r.operate(true, "-margin", rigMargin.String(), "after-restore") })
+	}, true},
+	{1, "etcd restored twice", func(r *rig, n *rigNode, x *rand.Rand) {
+		r.restored(n, x, func(time.Time) { r.operate(true, "-margin", rigMargin.String(), "after-restore") })
+		time.Sleep(lasts(x, 0, 1)) // how long it is in use
+		r.link((*etcdtest.Link).Cut)
+		r.etcd.Restore(r.backup)
+		r.operate(true, "-again", "-margin", (2 * rigMargin).String(), "after-restore")
+		r.link((*etcdtest.Link).Join)
+	}, true},
+	{2, "etcd restored after a time, with -until", func(r *rig, n *rigNode, x *rand.Rand) {
+		r.restored(n, x, func(last time.Time) {
+			time.Sleep(lasts(x, 0.5, 2)) // how long etcd is down
+			r.operate(true, "-margin", rigMargin.String(), "-until", last.UTC().Format(time.RFC3339Nano), "after-restore")
+		})
+	}, true},
+	{2, "etcd restored, with -until an hour early", func(r *rig, n *rigNode, x *rand.Rand) {
+		r.restored(n, x, func(last time.Time) {
+			if !r.operate(false, "-margin", rigMargin.String(), "-until",
+				last.Add(-time.Hour).UTC().Format(time.RFC3339), "after-restore") { // otherwise, ids repeat
+				r.operate(true, "-margin", rigMargin.String(), "after-restore")
+			}
+		})
+	}, true},
+	{2, "a number's key deleted", func(r *rig, n *rigNode, x *rand.Rand) {
+		e, other := r.number(n), r.other(n, x)
+		other.end(syscall.SIGKILL)
+		other.wipe()
+		if e != nil {
+			r.remove(fmt.Sprintf("/n/%012x", e.Number))
+		}
+		other.start()                // it claims a number that was never claimed
+		time.Sleep(lasts(x, 0.5, 1)) // how long nobody notices
+	}, false},
+	{1, "the floor deleted", func(r *rig, _ *rigNode, _ *rand.Rand) {
+		r.operate(true, "-margin", "1s", "after-restore")
+		r.remove("/floor")
+	}, false},
+	{1, "the floor unreadable for a time", func(r *rig, _ *rigNode, x *rand.Rand) {
+		r.ask("put", "/floor", "x")
+		time.Sleep(lasts(x, 0.3, 1.5)) // how long the fault lasts
+		r.remove("/floor")
+	}, false},
+	{2, "a number by hand that another node has", func(r *rig, n *rigNode, _ *rand.Rand) {
+		e := r.number(n)
+		if e == nil || e.Number == 0 { // etcd.numbers cannot be 0
+			return
+		}
+		r.stranger(n, "with an id by hand", func(text string) string {
+			text = strings.Replace(text, `id = "etcd"`, fmt.Sprintf("id = %d", e.Number), 1)
+			return strings.Replace(text, fmt.Sprint("numbers = ", rigNumbers), fmt.Sprint("numbers = ", e.Number), 1)
+		})
+	}, false},
+	{2, "a worker id by hand that etcd assigns", func(r *rig, n *rigNode, _ *rand.Rand) {
+		if e := r.number(n); e != nil {
+			r.stranger(n, "with a worker id by hand", func(text string) string {
+				text, _, _ = strings.Cut(text, "[[generator]]")
+				return strings.Replace(text, `"etcd"`, fmt.Sprintf(`"01:00:00:00:00:%02x"`, e.Number), 1) +
+					fmt.Sprintf("[http]\nlisten = \"127.0.0.1:%s\"\n", httpPort)
+			})
+		}
+	}, false},
+	{2, "another etcd after a clean stop", func(r *rig, n *rigNode, x *rand.Rand) {
+		if r.another == nil {
+			r.another = etcdtest.Start(r.t, 1)
+		}
+		link := r.another.LinkFrom(func() net.Listener { return n.machine.listen("127.0.0.1:0") })
+		r.elsewhere(n, x, r.another.Endpoints(), link.Endpoints(), fmt.Sprint("other", x.Uint32()))
+	}, false},
+	{2, "another prefix after a clean stop", func(r *rig, n *rigNode, x *rand.Rand) {
+		r.elsewhere(n, x, r.etcd.Endpoints(), n.link.Endpoints(), fmt.Sprint("lost", x.Uint32()))
+	}, false},
+	{1, "the fleet moves to another prefix", func(r *rig, _ *rigNode, x *rand.Rand) {
+		for _, n := range r.nodes[:rigNodes] {
+			n.end(syscall.SIGTERM)
+		}
+		r.prefix = fmt.Sprint("fleet", x.Uint32())
+		r.operate(true, "-margin", "1s", "after-restore")
+		for _, n := range r.nodes[:rigNodes] {
+			n.start()
+		}
+	}, false},
+}
+
+// lasts returns a time, in which lo and hi are multiples of hold.
+func lasts(x *rand.Rand, lo, hi float64) time.Duration {
+	return time.Duration((lo + x.Float64()*(hi-lo)) * float64(rigHold))
+}
+
+// again ends the node, calls do unless it is nil, and starts the node.
+func (n *rigNode) again(s syscall.Signal, do func()) {
+	if status := n.end(s); s == syscall.SIGTERM && status != 0 {
+		n.r.wrong("n%d: exit status %d:\n%s", n.i, status, tail(n.output()))
+	}
+	if do != nil {
+		do()
+	}
+	n.start()
+}
+
+// wipe empties the node's disk.
+func (n *rigNode) wipe() {
+	n.sh("rm -rf %s/*", n.r.disk)
+	n.life.Add(1)
+}
+
+// disk returns the path of the file of marks.
+func (n *rigNode) disk() string { return n.path(n.r.disk + "/timestamp") }
+
+func (n *rigNode) keepDisk() { n.kept = readFile(n.r.t, n.disk()) }
+
+func (n *rigNode) returnDisk() {
+	writeFile(n.r.t, n.disk(), n.kept)
+	n.life.Add(1)
+}
+
+// damage changes the slots in the file of marks.
+func (n *rigNode) damage(change func(newest, other []byte)) {
+	file := readFile(n.r.t, n.disk())
+	newest, other := []byte(file[:len(file)/2]), []byte(file[len(file)/2:])
+	if lastSlot(file) != string(newest) {
+		change(other, newest)
+	} else {
+		change(newest, other)
+	}
+	writeFile(n.r.t, n.disk(), string(newest)+string(other))
+}
+
+func (r *rig) flipped(n *rigNode, x *rand.Rand) {
+	at, bit := x.Float64(), byte(1)<<x.IntN(8)
+	n.again(syscall.SIGKILL, func() {
+		n.damage(func(newest, _ []byte) { newest[int(at*float64(len(newest)))] ^= bit })
+	})
+}
+
+func (n *rigNode) pause(d time.Duration) {
+	n.signal(syscall.SIGSTOP)
+	time.Sleep(d) // how long the fault lasts
+	n.signal(syscall.SIGCONT)
+}
+
+func (n *rigNode) readOnly(d time.Duration) {
+	n.sh("mount --bind %[1]s %[1]s && mount -o remount,bind,ro %[1]s", n.r.disk)
+	time.Sleep(d) // how long the fault lasts
+	n.sh("umount -l %s", n.r.disk)
+}
+
+func (n *rigNode) cut(x *rand.Rand, drop func()) {
+	d := lasts(x, 0.3, 2.5)
+	drop()
+	time.Sleep(d) // how long the fault lasts
+	n.link.Join()
+}
+
+// set sets the machine's clock ahead.
+func (n *rigNode) set(ahead time.Duration) {
+	path := n.path(n.r.clock)
+	writeFile(n.r.t, path+".new", fmt.Sprint(ahead.Nanoseconds()))
+	if err := os.Rename(path+".new", path); err != nil {
+		n.r.t.Error(err)
+	}
+}
+
+// step sets the clock ahead for a time.
+func (n *rigNode) step(x *rand.Rand, ahead time.Duration) {
+	n.set(ahead)
+	time.Sleep(lasts(x, 0.3, 1.2)) // how long the fault lasts
+	n.set(0)
+}
+
+// other returns another node that hands out ids.
+func (r *rig) other(n *rigNode, x *rand.Rand) *rigNode {
+	return r.nodes[(n.i+1+x.IntN(rigNodes-1))%rigNodes]
+}
+
+// extra returns the node that is not part of the fleet, on a new machine.
+func (r *rig) extra(of *machine) *rigNode {
+	n := r.nodes[rigNodes]
+	n.move(of)
+	return n
+}
+
+// copied starts a copy of a node's disk on another machine, and calls do. It waits until both have a number.
+func (r *rig) copied(n *rigNode, do func()) {
+	from, c := time.Now(), r.extra(nil)
+	writeFile(r.t, c.disk(), readFile(r.t, n.disk()))
+	c.start()
+	do()
+	if !soon(func() bool { return r.number(n) != nil && r.number(c) != nil }) {
+		r.wrong("n%d and its copy do not both have numbers:\n%s\n%s", n.i, tail(n.output()), tail(c.output()))
+	}
+	r.allow(n, c, from)
+	time.Sleep(rigHold) // so that further ids would be found
+	c.end(syscall.SIGKILL)
+}
+
+func (r *rig) secondLocked(n *rigNode, _ *rand.Rand) {
+	c := r.extra(n.machine)
+	c.start()
+	c.refused("on another node's disk")
+	c.end(syscall.SIGKILL)
+}
+
+func (r *rig) secondUnlocked(n *rigNode, x *rand.Rand) {
+	c := r.extra(n.machine)
+	c.sh("touch %[1]s/none && mount --bind %[1]s/none %[2]s/timestamp.lock", filepath.Dir(r.clock), r.disk)
+	c.start()
+	time.Sleep(lasts(x, 1, 3)) // how long the fault lasts
+	c.end(syscall.SIGKILL)
+	n.again(syscall.SIGKILL, nil)
+}
+
+// stranger starts a node with other settings, which must be refused because of n.
+func (r *rig) stranger(n *rigNode, what string, settings func(text string) string) {
+	c := r.extra(nil)
+	c.settings = settings
+	c.start()
+	c.refused(fmt.Sprintf("%s that n%d has", what, n.i))
+	c.end(syscall.SIGKILL)
+	c.settings = nil
+}
+
+// refused waits until the node ends, or for twice hold, in which it must hand out no ids.
+func (n *rigNode) refused(what string) {
+	for end := time.Now().Add(2 * rigHold); !n.hasEnded() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if strings.Contains(n.output(), "  HTTP ") {
+			n.r.wrong("n%d starts %s", n.i, what)
+			time.Sleep(rigHold) // until its ids repeat
+			return
+		}
+	}
+}
+
+// elsewhere starts a node with another etcd or prefix, where only a number is free that another node has.
+func (r *rig) elsewhere(n *rigNode, x *rand.Rand, endpoints, linked []string, prefix string) {
+	e := r.number(r.other(n, x))
+	if e == nil {
+		return
+	}
+	s, err := etcd.New(etcd.Config{Endpoints: endpoints})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i := range uint64(rigNumbers) {
+		if i == e.Number {
+			continue
+		}
+		key := fmt.Sprintf("%s/n/%012x", prefix, i)
+		v := workers.Value{Mark: uint64(time.Now().Add(time.Hour).UnixMilli()), Generation: 1, Token: 1, Name: "filler"}
+		if _, err := s.Swap(r.t.Context(), map[string]string{key: ""}, key, v.String()); err != nil {
+			r.t.Error(err)
+		}
+	}
+	n.settings = func(text string) string {
+		text, _, _ = strings.Cut(text, "[etcd]")
+		return text + r.etcdTable(linked, prefix)
+	}
+	n.again(syscall.SIGTERM, nil)
+	n.refused("with another etcd or prefix")
+	n.settings = nil
+	n.again(syscall.SIGTERM, nil)
+}
+
+// number returns what etcd has of a node's number, or nil.
+func (r *rig) number(n *rigNode) *workers.Entry {
+	s, err := etcd.New(etcd.Config{Endpoints: r.etcd.Endpoints()})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	all, _ := workers.List(r.t.Context(), s, r.prefix)
+	for _, e := range all {
+		if e.Name == n.name && !e.Free && e.Mark > uint64(time.Now().UnixMilli()) {
+			return &e
+		}
+	}
+	return nil
+}
+
+// ask changes a key under the prefix with etcd's API.
+func (r *rig) ask(what, key, value string) {
+	encoded := base64.StdEncoding.EncodeToString
+	message := fmt.Sprintf(`{"key":%q`, encoded([]byte(r.prefix+key)))
+	if value != "" {
+		message += fmt.Sprintf(`,"value":%q`, encoded([]byte(value)))
+	}
+	if err := r.etcd.Leader().Call("kv/"+what, message+"}", new(struct{})); err != nil {
+		r.t.Error(err)
+	}
+}
+
+func (r *rig) remove(key string) { r.ask("deleterange", key, "") }
+
+var floorPattern = regexp.MustCompile("begin after (\\S+)")
+
+// operate runs flake workers as an operator, until etcd answers in time, and reports whether it succeeds. It must
+// succeed if can is set, and otherwise fail. The first argument may be a variable of the environment.
+func (r *rig) operate(can bool, args ...string) (ok bool) {
+	r.t.Helper()
+	var env []string
+	if len(args) > 0 && strings.Contains(args[0], "FLAKE_") {
+		env, args = args[:1], args[1:]
+	}
+	writeFile(r.t, filepath.Join(r.folder, "operator.toml"), r.etcdTable(r.etcd.Endpoints(), r.prefix))
+	var out []byte
+	soon(func() bool {
+		cmd := exec.Command(r.command, append([]string{"workers", "-config", filepath.Join(r.folder, "operator.toml")}, args...)...)
+		cmd.Env = append(env, "HOME=/none")
+		var err error
+		out, err = cmd.CombinedOutput()
+		ok = err == nil
+		return ok || !strings.Contains(string(out), " in time")
+	})
+	if ok != can {
+		r.wrong("flake workers %q %q succeeds: %v\n%s", env, args, ok, out)
+	}
+	if found := floorPattern.FindSubmatch(out); found != nil {
+		r.floor, _ = time.Parse(time.RFC3339, string(found[1]))
+	}
+	return ok
+}
+
+// link changes the links of all nodes.
+func (r *rig) link(change func(*etcdtest.Link)) {
+	for _, n := range r.nodes {
+		change(n.link)
+	}
+}
+
+// restored returns etcd to an earlier state, as the page says, and calls record while no node reaches etcd.
+func (r *rig) restored(n *rigNode, x *rand.Rand, record func(last time.Time)) {
+	time.Sleep(min(time.Until(r.floor), time.Minute)) // otherwise it would be a second restore
+	os.RemoveAll(r.backup)
+	r.backup = filepath.Join(r.folder, "backup")
+	r.etcd.Copy(r.backup)
+	n.again(syscall.SIGKILL, n.wipe)
+	n.says("  HTTP ")
+	r.other(n, x).again(syscall.SIGTERM, nil)
+	time.Sleep(lasts(x, 0.3, 2)) // how old the backup becomes
+	r.link((*etcdtest.Link).Cut)
+	last := time.Now()
+	r.etcd.Restore(r.backup)
+	record(last)
+	r.link((*etcdtest.Link).Join)
+}
+
+// Every subcommand of flake workers is one of the actions.
+func TestFaultsHaveCommands(t *testing.T) {
+	i, err := find("workers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args := range strings.SplitSeq(strings.Trim(table()[i].args, "[]"), "|") {
+		name := "flake workers " + strings.Fields(args)[0]
+		if !slices.ContainsFunc(rigActions, func(a rigAction) bool { return strings.HasPrefix(a.name, name) }) {
+			t.Errorf("no action is called %q", name)
+		}
+	}
+}

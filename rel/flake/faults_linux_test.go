@@ -1,0 +1,574 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
+	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+)
+
+var (
+	faultsSeed = flag.Uint64("faults.seed", 0, "repeats an earlier run of TestFaults; 0: a new one")
+	faultsOnly = flag.String("faults.only", "", "cause only the faults whose names contain this")
+)
+
+const (
+	rigNodes   = 6
+	rigNumbers = 9 // more than there are nodes, because a lost number is not free at once
+	rigHold    = 3 * time.Second
+
+	// rigMargin is more than the clock of a node that makes ids is ever ahead.
+	rigMargin = 4 * time.Second
+)
+
+// A machine has its own network, disk and clock. Its network reaches etcd through a link only.
+type machine struct {
+	t    *testing.T
+	pid  string         // of the process that keeps the namespaces
+	hold io.WriteCloser // the machine lasts until this is closed
+	cmd  *exec.Cmd
+	ns   int // descriptor of the network namespace
+}
+
+// newMachine starts a machine. If of is not nil, both machines have the same disk, as if over a
+// network.
+func (r *rig) newMachine(of *machine) *machine {
+	r.t.Helper()
+	m := &machine{t: r.t}
+	args := []string{"unshare", "-n", "-m", "--propagation", "private", "sh", "-c"}
+	script := "ip link set lo up && "
+	if of != nil {
+		args = append([]string{"nsenter", "-t", of.pid, "-m"}, args...)
+	} else {
+		script += fmt.Sprintf("mount -t tmpfs -o size=256k,mode=700 none %s && mount -t tmpfs -o mode=700 none %s && ",
+			r.disk, filepath.Dir(r.clock))
+	}
+	m.cmd = exec.Command(args[0], append(args[1:], script+"echo ready && exec cat")...)
+	var errs strings.Builder
+	m.cmd.Stderr = &errs
+	m.hold, _ = m.cmd.StdinPipe()
+	out, _ := m.cmd.StdoutPipe()
+	if err := m.cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	m.pid = fmt.Sprint(m.cmd.Process.Pid)
+	var err error
+	if _, err = out.Read(make([]byte, 8)); err == nil {
+		m.ns, err = unix.Open("/proc/"+m.pid+"/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		r.t.Fatalf("no network or mount namespaces: %v %s", err, &errs)
+	}
+	return m
+}
+
+func (m *machine) stop() {
+	m.hold.Close()
+	m.cmd.Wait()
+	unix.Close(m.ns)
+}
+
+// within calls do on a thread in the machine's network.
+func (m *machine) within(do func() error) error {
+	failed := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the thread ends with the goroutine
+		err := unix.Setns(m.ns, unix.CLONE_NEWNET)
+		if err == nil {
+			err = do()
+		}
+		failed <- err
+	}()
+	return <-failed
+}
+
+func (m *machine) listen(addr string) (l net.Listener) {
+	m.t.Helper()
+	if err := m.within(func() (err error) { l, err = net.Listen("tcp", addr); return err }); err != nil {
+		m.t.Fatal(err)
+	}
+	return l
+}
+
+func (m *machine) dial(addr string) (c net.Conn, err error) {
+	err = m.within(func() error { c, err = net.DialTimeout("tcp", addr, time.Second); return err })
+	return c, err
+}
+
+// command returns a command that runs on the machine.
+func (m *machine) command(args ...string) *exec.Cmd {
+	return exec.Command("nsenter", append([]string{"-t", m.pid, "-n", "-m", "--"}, args...)...)
+}
+
+func (m *machine) sh(script string, args ...any) {
+	m.t.Helper()
+	if out, err := m.command("sh", "-c", fmt.Sprintf(script, args...)).CombinedOutput(); err != nil {
+		m.t.Errorf("%s: %v, %s", fmt.Sprintf(script, args...), err, out)
+	}
+}
+
+// path returns the path of one of the machine's files in this process's view.
+func (m *machine) path(file string) string { return "/proc/" + m.pid + "/root" + file }
+
+// rigGenerators are what nodes have, at least the first. Those of one space share numbers.
+var rigGenerators = []struct{ name, format, space, settings string }{
+	{"flake", "flake", "flake", ""},
+	{"orders", "snowflake", "orders", `id = "etcd"`},
+	{"events", "sno", "sno", "partition = \"etcd\"\nsequence_max = 32767"},
+	{"ulids", "ulid", "ulids", `worker_id = "etcd"`},
+	{"logs", "sno", "sno", "partition = \"etcd\"\nsequence_min = 32768"},
+	{"uuids", "uuidv7", "uuids", `worker_id = "etcd"`},
+	{"idgens", "flake-idgen", "idgens", `id = "etcd"`},
+	{"more", "snowflake", "more", "id = \"etcd\"\nepoch = 2020-01-01T00:00:00Z"},
+}
+
+// rig is a fleet of nodes, with numbers from a real etcd, callers, and faults.
+type rig struct {
+	t       *testing.T
+	command string // flake, with a clock that can be set
+	folder  string
+	disk    string // where a machine's disk is mounted
+	clock   string // the file that says how far a machine's clock is ahead
+	etcd    *etcdtest.Cluster
+	prefix  string
+	nodes   []*rigNode // the last is not part of the fleet, and runs only during some faults
+	book    *book
+	stop    context.Context
+
+	another *etcdtest.Cluster // or nil
+	backup  string            // of etcd
+	floor   time.Time         // the last that was written
+	faults  []cause
+	allowed []allowance
+}
+
+// cause is a fault that happened.
+type cause struct {
+	what     string
+	node     int
+	from, to time.Time
+}
+
+func (c cause) String() string {
+	return fmt.Sprintf("%s to %s n%d: %s", c.from.Format("15:04:05.000"), c.to.Format("15:04:05.000"), c.node, c.what)
+}
+
+// allowance is a period in which two nodes may make the same ids, because a page says so.
+type allowance struct {
+	a, b     int
+	from, to time.Time
+}
+
+// rigNode is a node of the fleet.
+type rigNode struct {
+	*process
+	r            *rig
+	i            int
+	name, config string
+	many         int // how many of rigGenerators it has
+	settings     func(config string) string
+	link         *etcdtest.Link
+	kept         string      // an earlier file of marks
+	copies       int         // lines that report a copy
+	up           atomic.Bool // whether it is started
+	life         atomic.Int32
+	served       []atomic.Int64 // when each generator last handed out ids, in µs
+
+	mu sync.Mutex
+	*machine
+}
+
+func newRig(t *testing.T, command, clock string) *rig {
+	t.Helper()
+	r := &rig{t: t, command: command, folder: t.TempDir(), clock: clock, etcd: etcdtest.Start(t, 3), prefix: "flake"}
+	r.disk = filepath.Join(r.folder, "disk")
+	r.book = &book{t: t, folder: filepath.Join(r.folder, "ids")}
+	for _, dir := range []string{r.disk, r.book.folder, filepath.Dir(clock)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// add adds a node. Its machine has a new disk.
+func (r *rig) add(generators int) *rigNode {
+	i := len(r.nodes)
+	n := &rigNode{r: r, i: i, name: fmt.Sprintf("n%d@127.0.0.1", i), many: generators,
+		config: filepath.Join(r.folder, fmt.Sprint("n", i, ".toml")), served: make([]atomic.Int64, len(rigGenerators))}
+	r.nodes = append(r.nodes, n)
+	n.move(nil)
+	r.t.Cleanup(func() {
+		n.end(syscall.SIGKILL)
+		n.machine.stop()
+	})
+	return n
+}
+
+// move gives the node a new machine.
+func (n *rigNode) move(of *machine) {
+	m := n.r.newMachine(of)
+	n.mu.Lock()
+	before := n.machine
+	n.machine = m
+	n.mu.Unlock()
+	if before != nil {
+		before.stop()
+	}
+	n.life.Add(1)
+	n.link = n.r.etcd.LinkFrom(func() net.Listener { return m.listen("127.0.0.1:0") })
+}
+
+// door returns the address at which this process reaches a port of the node.
+func (n *rigNode) door(port string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		n.r.t.Fatal(err)
+	}
+	return etcdtest.NewProxy(n.r.t, l, func() (net.Conn, error) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.machine.dial("127.0.0.1:" + port)
+	}).Addr()
+}
+
+const distPort, httpPort = "4370", "8465"
+
+func (r *rig) etcdTable(endpoints []string, prefix string) string {
+	return fmt.Sprintf("[etcd]\nendpoints = [\"%s\"]\nprefix = %q\nhold = %d\nnumbers = %d\nwait = true\n",
+		strings.Join(endpoints, `", "`), prefix, rigHold/time.Second, rigNumbers)
+}
+
+// configure writes the node's configuration.
+func (n *rigNode) configure() {
+	text := fmt.Sprintf("[node]\nlisten = \"127.0.0.1:%s\"\n[flake]\nworker_id = \"etcd\"\ntimestamp_path = %q\n", distPort,
+		filepath.Join(n.r.disk, "timestamp"))
+	for _, g := range rigGenerators[1:n.many] {
+		text += fmt.Sprintf("[[generator]]\nname = %q\nformat = %q\n%s\n", g.name, g.format, g.settings)
+	}
+	text += fmt.Sprintf("[http]\nlisten = \"127.0.0.1:%s\"\n", httpPort) + n.r.etcdTable(n.link.Endpoints(), n.r.prefix)
+	if n.settings != nil {
+		text = n.settings(text)
+	}
+	writeFile(n.r.t, n.config, text)
+}
+
+// flake returns the command, to run on the node's machine.
+func (n *rigNode) flake(args ...string) *exec.Cmd {
+	n.configure()
+	return n.machine.command(append([]string{"env", "-", "HOME=/none", n.r.command}, append(args, "-config", n.config)...)...)
+}
+
+func (n *rigNode) start() {
+	n.process = &process{t: n.r.t, cmd: n.flake("-noinput", "-setcookie", cookie, "-name", n.name)}
+	n.copies = 0
+	n.process.begin()
+	n.up.Store(true)
+}
+
+// end ends the process, if it runs.
+func (n *rigNode) end(s syscall.Signal) int {
+	if n.process == nil {
+		return 0
+	}
+	n.up.Store(false)
+	n.process.cmd.Process.Signal(s)
+	n.wait()
+	n.inspect(true)
+	return n.process.cmd.ProcessState.ExitCode()
+}
+
+func (n *rigNode) hasEnded() bool {
+	n.process.mu.Lock()
+	defer n.process.mu.Unlock()
+	return n.ended
+}
+
+// inspect reports lines of the log that blame a copy, unless there is one.
+func (n *rigNode) inspect(copied bool) {
+	if n.process == nil {
+		return
+	}
+	text := n.output()
+	if all := strings.Count(text, "another process has its token"); all > n.copies {
+		if n.copies = all; !copied {
+			n.r.wrong("n%d reports a copy of itself, but there is none:\n%s", n.i, tail(text))
+		}
+	}
+	if strings.Contains(text, "panic: ") {
+		n.r.wrong("n%d panicked:\n%s", n.i, tail(text))
+	}
+}
+
+// tail returns the last lines of a log.
+func tail(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	return strings.Join(lines[max(0, len(lines)-6):], "")
+}
+
+// wrong records what is wrong.
+func (r *rig) wrong(format string, args ...any) {
+	r.t.Helper()
+	text := fmt.Sprintf(format, args...)
+	r.t.Errorf("%s %s", time.Now().Format("15:04:05.000"), text)
+}
+
+// allow excuses ids of two nodes that repeat until now, or are received shortly after.
+func (r *rig) allow(a, b *rigNode, from time.Time) {
+	r.allowed = append(r.allowed, allowance{min(a.i, b.i), max(a.i, b.i), from, time.Now().Add(time.Second)})
+}
+
+func (r *rig) excused(a, b arrival) bool {
+	for _, x := range r.allowed {
+		if x.a == min(a.node, b.node) && x.b == max(a.node, b.node) &&
+			min(a.at, b.at) >= x.from.UnixMicro() && max(a.at, b.at) <= x.to.UnixMicro() {
+			return true
+		}
+	}
+	return false
+}
+
+// soon waits until a condition holds, for at most two minutes, and reports whether it does.
+func soon(done func() bool) bool {
+	for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// serves reports whether all generators of a node have handed out ids since a time.
+func (n *rigNode) serves(since time.Time) bool {
+	for i := range n.many {
+		if n.served[i].Load() < since.UnixMicro() {
+			return false
+		}
+	}
+	return true
+}
+
+// settle waits until all nodes hand out ids again. A node that does not, gets a new disk.
+func (r *rig) settle(after string) {
+	since := time.Now()
+	for _, n := range r.nodes[:rigNodes] {
+		for range 2 {
+			if soon(func() bool { return n.serves(since) || n.hasEnded() }) && !n.hasEnded() {
+				break
+			}
+			r.wrong("after %q, n%d hands out no ids:\n%s", after, n.i, tail(n.output()))
+			n.end(syscall.SIGKILL)
+			n.wipe()
+			n.start()
+		}
+	}
+}
+
+// caller takes ids from all generators of a node, at a steady rate, until ctx is done.
+func (n *rigNode) caller(kind string, door client.Door, many func() int) {
+	type source struct {
+		take   func(ctx context.Context, n int) ([]lease, error)
+		format *formats.Format
+		page   *page
+	}
+	var all []source
+	for _, g := range rigGenerators[:n.many] {
+		all = append(all, source{taker(door, g.name, g.format), formats.KindOf(g.format).Format(nil),
+			n.r.book.page(g.space, kind, n.i)})
+	}
+	for n.r.stop.Err() == nil {
+		for i, s := range all {
+			if !n.up.Load() {
+				break
+			}
+			ctx, cancel := context.WithTimeout(n.r.stop, time.Second)
+			life := int(n.life.Load())
+			runs, err := s.take(ctx, many())
+			cancel()
+			at := time.Now()
+			if err == nil {
+				n.served[i].Store(at.UnixMicro())
+				err = s.page.add(s.format, life, at, runs)
+			} else {
+				time.Sleep(10 * time.Millisecond) // the node is down, paused, or has no number
+			}
+			if errors.Is(err, client.ErrNotAbove) {
+				n.r.wrong("n%d: %v", n.i, err)
+			}
+		}
+		time.Sleep(4 * time.Millisecond) // a caller at a steady rate
+	}
+}
+
+// taker returns a function that takes ids through a door. Each call makes a new [client.IDs], because an IDs refuses
+// repeated ids.
+func taker(door client.Door, generator, format string) func(ctx context.Context, n int) ([]lease, error) {
+	switch format {
+	case "flake":
+		return takerOf[flake.ID](door, generator)
+	case "sno":
+		return takerOf[sno.ID](door, generator)
+	case "uuidv7":
+		return takerOf[uuidv7.ID](door, generator)
+	case "ulid":
+		return takerOf[ulid.ID](door, generator)
+	}
+	return takerOf[snowflake.ID](door, generator)
+}
+
+func takerOf[ID client.Format](door client.Door, generator string) func(ctx context.Context, n int) ([]lease, error) {
+	return func(ctx context.Context, n int) ([]lease, error) {
+		ids := client.NewIDs[ID](door, generator)
+		if n == 1 {
+			id, err := ids.Next(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return leased([]client.Run[ID]{{First: id, Count: 1}}, nil)
+		}
+		return leased(ids.Lease(ctx, n))
+	}
+}
+
+// call starts three callers of a node: for single ids over HTTP, for some, and for many at a time over the
+// distribution.
+func (n *rigNode) call(wg *sync.WaitGroup) {
+	web, err := client.NewHTTP("http://"+n.door(httpPort), client.HTTPOptions{})
+	if err != nil {
+		n.r.t.Fatal(err)
+	}
+	addr := n.door(distPort)
+	for kind, many := range map[string]func() int{"http": func() int { return 1 },
+		"some": func() int { return 1 + rand.IntN(50) }, "leases": func() int { return 1 + rand.IntN(20_000) }} {
+		door := client.Door(web)
+		if kind != "http" {
+			node := client.NewNode(n.name, client.Dialer{Cookie: cookie, Addr: addr})
+			n.r.t.Cleanup(func() { node.Close() })
+			door = node
+		}
+		wg.Go(func() { n.caller(kind, door, many) })
+	}
+}
+
+// TestFaults runs six nodes with one to eight generators each, with numbers from a real etcd of three members, and
+// causes faults, one after the other. No id may repeat, and each caller's ids from a node must ascend, except where a
+// page says so. This command repeats one fault, and prints the ids:
+//
+//	go test -v -run TestFaults ./rel/flake -faults.only='key deleted' -faults.time=1m
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	seed := *faultsSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	clock := filepath.Join(t.TempDir(), "clock", "ahead")
+	r := newRig(t, withClock(t, clock), clock)
+	ctx, cancel := context.WithCancel(t.Context())
+	r.stop = ctx
+	x := rand.New(rand.NewPCG(seed, 0))
+	many := []int{1, 2, 3, 5, 8, len(rigGenerators)}
+	x.Shuffle(len(many), func(i, j int) { many[i], many[j] = many[j], many[i] })
+	var callers sync.WaitGroup
+	for _, generators := range append(many, 2) {
+		r.add(generators).call(&callers)
+	}
+	defer func() {
+		cancel()
+		callers.Wait()
+		r.judge(seed)
+	}()
+	for _, n := range r.nodes[:rigNodes] {
+		n.start()
+	}
+	r.settle("the start")
+	var due []rigAction // each as often as its weight says
+	for _, a := range rigActions {
+		if strings.Contains(a.name, *faultsOnly) {
+			for range a.weight {
+				due = append(due, a)
+			}
+		}
+	}
+	if len(due) == 0 {
+		t.Fatalf("no fault contains %q", *faultsOnly)
+	}
+	for step, begin := uint64(1), time.Now(); time.Since(begin) < *faultsTime; step++ {
+		if (step-1)%uint64(len(due)) == 0 {
+			x.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
+		}
+		a := due[(step-1)%uint64(len(due))]
+		x := rand.New(rand.NewPCG(seed, step)) // so that a step does not depend on how the others went
+		n := r.nodes[x.IntN(rigNodes)]
+		now := cause{what: a.name, node: n.i, from: time.Now()}
+		a.do(r, n, x)
+		r.settle(a.name)
+		for _, n := range r.nodes {
+			n.inspect(a.copies)
+		}
+		now.to = time.Now()
+		r.faults = append(r.faults, now)
+		t.Log(now)
+	}
+}
+
+// judge prints the ids and the faults, and fails the test if an id repeats or descends.
+func (r *rig) judge(seed uint64) {
+	text, wrong, err := r.book.report(r.excused)
+	if err != nil {
+		r.t.Error(err)
+	}
+	near := func(from, to int64) (text string) {
+		for _, c := range r.faults {
+			if c.to.Add(rigHold).UnixMicro() >= from && c.from.Add(-rigHold).UnixMicro() <= to {
+				text += "\n\t" + c.String()
+			}
+		}
+		return text
+	}
+	for pair, t := range wrong {
+		r.t.Errorf("%d ids of n%d and n%d are twice, received from %s to %s, near:%s", t.ids, pair[0], pair[1],
+			time.UnixMicro(t.first).Format("15:04:05.000"), time.UnixMicro(t.last).Format("15:04:05.000"),
+			near(t.first, t.last))
+	}
+	for _, p := range r.book.pages {
+		for _, b := range p.back {
+			if p.space != "sno" /* they may descend after the clock was set back */ {
+				r.t.Errorf("%s of n%d: %x is not above %x, at %s, near:%s", p.space, p.node, b.is, b.last,
+					time.UnixMicro(b.at).Format("15:04:05.000"), near(b.at, b.at))
+			}
+		}
+	}
+	kinds := map[string]int{}
+	for _, c := range r.faults {
+		kinds[c.what]++
+	}
+	for _, a := range rigActions {
+		text += fmt.Sprintf("%4d  %s\n", kinds[a.name], a.name)
+	}
+	r.t.Logf("-faults.seed=%d, %d faults\n%s", seed, len(r.faults), text)
+}
