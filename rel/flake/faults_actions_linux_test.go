@@ -439,14 +439,19 @@ func (r *rig) elsewhere(n *rigNode, x *rand.Rand, endpoints, linked []string, pr
 	n.again(syscall.SIGTERM, nil)
 }
 
-// number returns what etcd has of a node's number, or nil.
-func (r *rig) number(n *rigNode) *workers.Entry {
+// numbers returns what etcd has of all numbers, or nil if it does not answer.
+func (r *rig) numbers() []workers.Entry {
 	s, err := etcd.New(etcd.Config{Endpoints: r.etcd.Endpoints()})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	all, _ := workers.List(r.t.Context(), s, r.prefix)
-	for _, e := range all {
+	return all
+}
+
+// number returns what etcd has of the number that a node holds, or nil.
+func (r *rig) number(n *rigNode) *workers.Entry {
+	for _, e := range r.numbers() {
 		if e.Name == n.name && !e.Free && e.Mark > uint64(time.Now().UnixMilli()) {
 			return &e
 		}

@@ -155,6 +155,7 @@ type rig struct {
 	clock   string // the file that says how far a machine's clock is ahead
 	etcd    *etcdtest.Cluster
 	prefix  string
+	hold    time.Duration
 	nodes   []*rigNode // the last is not part of the fleet, and runs only during some faults
 	book    *book
 	stop    context.Context
@@ -204,7 +205,7 @@ type rigNode struct {
 
 func newRig(t *testing.T, command, clock string) *rig {
 	t.Helper()
-	r := &rig{t: t, command: command, folder: t.TempDir(), clock: clock, etcd: etcdtest.Start(t, 3), prefix: "flake"}
+	r := &rig{t: t, command: command, folder: t.TempDir(), clock: clock, etcd: etcdtest.Start(t, 3), prefix: "flake", hold: rigHold}
 	r.disk = filepath.Join(r.folder, "disk")
 	r.book = &book{t: t, folder: filepath.Join(r.folder, "ids")}
 	for _, dir := range []string{r.disk, r.book.folder, filepath.Dir(clock)} {
@@ -260,7 +261,7 @@ const distPort, httpPort = "4370", "8465"
 
 func (r *rig) etcdTable(endpoints []string, prefix string) string {
 	return fmt.Sprintf("[etcd]\nendpoints = [\"%s\"]\nprefix = %q\nhold = %d\nnumbers = %d\nwait = true\n",
-		strings.Join(endpoints, `", "`), prefix, rigHold/time.Second, rigNumbers)
+		strings.Join(endpoints, `", "`), prefix, r.hold/time.Second, rigNumbers)
 }
 
 // configure writes the node's configuration.
