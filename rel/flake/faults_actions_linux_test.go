@@ -166,6 +166,7 @@ var rigActions = []rigAction{
 	{1, "flake workers after-restore with a margin of a day, then withdraw", func(r *rig, n *rigNode, _ *rand.Rand) {
 		r.operate(true, "-margin", "24h", "-sure", "after-restore")
 		n.again(syscall.SIGKILL, n.wipe)
+		n.says("claimed a worker id")
 		r.operate(true, "-margin", "1s", "withdraw")
 	}, false},
 	{1, "flake workers after-restore with a negative margin", func(r *rig, _ *rigNode, _ *rand.Rand) {
@@ -179,12 +180,14 @@ var rigActions = []rigAction{
 		r.restored(n, x, func(time.Time) { r.operate(true, "-margin", rigMargin.String(), "after-restore") })
 	}, true},
 	{1, "etcd restored twice", func(r *rig, n *rigNode, x *rand.Rand) {
-		r.restored(n, x, func(time.Time) { r.operate(true, "-margin", rigMargin.String(), "after-restore") })
-		time.Sleep(lasts(x, 0, 1)) // how long it is in use
-		r.link((*etcdtest.Link).Cut)
-		r.etcd.Restore(r.backup)
-		r.operate(true, "-again", "-margin", (2 * rigMargin).String(), "after-restore")
-		r.link((*etcdtest.Link).Join)
+		r.restored(n, x, func(time.Time) {
+			r.operate(true, "-margin", rigMargin.String(), "after-restore")
+			r.link((*etcdtest.Link).Join)
+			time.Sleep(lasts(x, 0, 1)) // how long it is in use
+			r.link((*etcdtest.Link).Cut)
+			r.etcd.Restore(r.backup(2))
+			r.operate(true, "-again", "-margin", (2 * rigMargin).String(), "after-restore")
+		})
 	}, true},
 	{2, "etcd restored after a time, with -until", func(r *rig, n *rigNode, x *rand.Rand) {
 		r.restored(n, x, func(last time.Time) {
@@ -202,12 +205,11 @@ var rigActions = []rigAction{
 	}, true},
 	{2, "a number's key deleted", func(r *rig, n *rigNode, x *rand.Rand) {
 		e, other := r.number(n), r.other(n, x)
-		other.end(syscall.SIGKILL)
-		other.wipe()
-		if e != nil {
-			r.remove(fmt.Sprintf("/n/%012x", e.Number))
+		if e == nil {
+			return
 		}
-		other.start()                // it claims a number that was never claimed
+		r.remove(fmt.Sprintf("/n/%012x", e.Number))
+		other.claims(e.Number)
 		time.Sleep(lasts(x, 0.5, 1)) // how long nobody notices
 	}, false},
 	{1, "the floor deleted", func(r *rig, _ *rigNode, _ *rand.Rand) {
@@ -225,7 +227,7 @@ var rigActions = []rigAction{
 			return
 		}
 		r.stranger(n, "with an id by hand", func(text string) string {
-			text = strings.Replace(text, `id = "etcd"`, fmt.Sprintf("id = %d", e.Number), 1)
+			text = strings.Replace(text, "\nid = \"etcd\"", fmt.Sprintf("\nid = %d", e.Number), 1)
 			return strings.Replace(text, fmt.Sprint("numbers = ", rigNumbers), fmt.Sprint("numbers = ", e.Number), 1)
 		})
 	}, false},
@@ -379,12 +381,23 @@ func (r *rig) secondLocked(n *rigNode, _ *rand.Rand) {
 	c.end(syscall.SIGKILL)
 }
 
+// secondUnlocked is like secondLocked, but the machines do not share the lock, and the nodes have numbers by hand.
 func (r *rig) secondUnlocked(n *rigNode, x *rand.Rand) {
+	byHand := func(text string) string {
+		text, _, _ = strings.Cut(text, "[etcd]")
+		text = strings.ReplaceAll(text, `worker_id = "etcd"`, `worker_id = "02:00:00:00:00:01"`)
+		return strings.ReplaceAll(text, `"etcd"`, fmt.Sprint(rigNumbers))
+	}
+	n.settings = byHand
+	n.again(syscall.SIGTERM, nil)
+	n.says("  HTTP ")
 	c := r.extra(n.machine)
+	c.settings = byHand
 	c.sh("touch %[1]s/none && mount --bind %[1]s/none %[2]s/timestamp.lock", filepath.Dir(r.clock), r.disk)
 	c.start()
 	time.Sleep(lasts(x, 1, 3)) // how long the fault lasts
 	c.end(syscall.SIGKILL)
+	n.settings, c.settings = nil, nil
 	n.again(syscall.SIGKILL, nil)
 }
 
@@ -407,6 +420,12 @@ func (n *rigNode) refused(what string) {
 			return
 		}
 	}
+	n.r.t.Logf("n%d %s: %s", n.i, what, lastLine(n.output()))
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
 }
 
 // elsewhere starts a node with another etcd or prefix, where only a number is free that another node has.
@@ -481,7 +500,7 @@ func (r *rig) operate(can bool, args ...string) (ok bool) {
 	r.t.Helper()
 	var env []string
 	if len(args) > 0 && strings.Contains(args[0], "FLAKE_") {
-		env, args = args[:1], args[1:]
+		env, args = []string{args[0]}, args[1:]
 	}
 	writeFile(r.t, filepath.Join(r.folder, "operator.toml"), r.etcdTable(r.etcd.Endpoints(), r.prefix))
 	var out []byte
@@ -512,18 +531,41 @@ func (r *rig) link(change func(*etcdtest.Link)) {
 // restored returns etcd to an earlier state, as the page says, and calls record while no node reaches etcd.
 func (r *rig) restored(n *rigNode, x *rand.Rand, record func(last time.Time)) {
 	time.Sleep(min(time.Until(r.floor), time.Minute)) // otherwise it would be a second restore
-	os.RemoveAll(r.backup)
-	r.backup = filepath.Join(r.folder, "backup")
-	r.etcd.Copy(r.backup)
-	n.again(syscall.SIGKILL, n.wipe)
-	n.says("  HTTP ")
-	r.other(n, x).again(syscall.SIGTERM, nil)
-	time.Sleep(lasts(x, 0.3, 2)) // how old the backup becomes
+	other := r.other(n, x)
+	e := r.number(other)
+	other.end(syscall.SIGTERM)
+	os.RemoveAll(r.backup(1))
+	os.RemoveAll(r.backup(2))
+	r.etcd.Copy(r.backup(1))
+	if err := os.CopyFS(r.backup(2), os.DirFS(r.backup(1))); err != nil {
+		r.t.Fatal(err)
+	}
+	if e != nil {
+		n.claims(e.Number) // a claim that the backup lacks
+	}
+	time.Sleep(lasts(x, 0, 2)) // how old the backup becomes
 	r.link((*etcdtest.Link).Cut)
 	last := time.Now()
-	r.etcd.Restore(r.backup)
+	other.start()
+	r.etcd.Restore(r.backup(1))
 	record(last)
+	other.link.Join()
+	time.Sleep(lasts(x, 0.2, 0.5)) // the nodes do not reach etcd at the same time
 	r.link((*etcdtest.Link).Join)
+}
+
+// backup returns the path of one of two equal backups of etcd.
+func (r *rig) backup(i int) string { return filepath.Join(r.folder, fmt.Sprint("backup", i)) }
+
+// claims gives the node new disks until it has a number, or has claimed many others.
+func (n *rigNode) claims(number uint64) {
+	for range rigNumbers {
+		n.again(syscall.SIGKILL, n.wipe)
+		var e *workers.Entry
+		if soon(func() bool { e = n.r.number(n); return e != nil }) && e.Number == number {
+			return
+		}
+	}
 }
 
 // Every subcommand of flake workers is one of the actions.

@@ -38,7 +38,7 @@ var (
 
 const (
 	rigNodes   = 6
-	rigNumbers = 9 // more than there are nodes, because a lost number is not free at once
+	rigNumbers = 7 // so a node waits if others have lost two
 	rigHold    = 3 * time.Second
 
 	// rigMargin is more than the clock of a node that makes ids is ever ahead.
@@ -161,7 +161,6 @@ type rig struct {
 	stop    context.Context
 
 	another *etcdtest.Cluster // or nil
-	backup  string            // of etcd
 	floor   time.Time         // the last that was written
 	faults  []cause
 	allowed []allowance

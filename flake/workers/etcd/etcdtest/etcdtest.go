@@ -177,28 +177,27 @@ func (m *Member) copy(to, from string) {
 // Copy copies the data of all members to a new directory. It restarts them.
 func (c *Cluster) Copy(folder string) {
 	c.tb.Helper()
-	c.stopped(func(m *Member) { m.copy(filepath.Join(folder, m.name), m.dir) })
+	c.restart(func(m *Member) { m.copy(filepath.Join(folder, m.name), m.dir) })
 }
 
-// Restore restarts all members with a copy of the data in a directory.
+// Restore restarts all members with the data in a directory, which it moves.
 func (c *Cluster) Restore(folder string) {
 	c.tb.Helper()
-	c.stopped(func(m *Member) {
-		if err := os.RemoveAll(m.dir); err != nil {
+	c.restart(func(m *Member) {
+		if err := errors.Join(os.RemoveAll(m.dir), os.Rename(filepath.Join(folder, m.name), m.dir)); err != nil {
 			c.tb.Fatal(err)
 		}
-		m.copy(m.dir, filepath.Join(folder, m.name))
 	})
 }
 
-// stopped kills all members, and starts them after do.
-func (c *Cluster) stopped(do func(m *Member)) {
+// restart kills all members, calls change for each, and starts them.
+func (c *Cluster) restart(change func(m *Member)) {
 	c.tb.Helper()
 	for _, m := range c.Members {
 		m.Kill()
 	}
 	for _, m := range c.Members {
-		do(m)
+		change(m)
 		m.Start()
 	}
 	c.Leader()
