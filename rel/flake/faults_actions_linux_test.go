@@ -204,13 +204,13 @@ var rigActions = []rigAction{
 		})
 	}, true},
 	{2, "a number's key deleted", func(r *rig, n *rigNode, x *rand.Rand) {
-		e, other := r.number(n), r.other(n, x)
-		if e == nil {
-			return
+		other := r.other(n, x)
+		other.again(syscall.SIGKILL, other.wipe) // it claims the last number that is free
+		other.says("claimed a worker id")
+		if e := r.number(n); e != nil {
+			other.again(syscall.SIGKILL, func() { other.wipe(); r.remove(fmt.Sprintf("/n/%012x", e.Number)) })
+			time.Sleep(lasts(x, 0.3, 1)) // how long nobody notices
 		}
-		r.remove(fmt.Sprintf("/n/%012x", e.Number))
-		other.claims(e.Number)
-		time.Sleep(lasts(x, 0.5, 1)) // how long nobody notices
 	}, false},
 	{1, "the floor deleted", func(r *rig, _ *rigNode, _ *rand.Rand) {
 		r.operate(true, "-margin", "1s", "after-restore")
@@ -294,9 +294,13 @@ func (n *rigNode) returnDisk() {
 	n.life.Add(1)
 }
 
-// damage changes the slots in the file of marks.
+// damage changes the slots in the file of marks, if there is one.
 func (n *rigNode) damage(change func(newest, other []byte)) {
-	file := readFile(n.r.t, n.disk())
+	data, err := os.ReadFile(n.disk())
+	if err != nil {
+		return
+	}
+	file := string(data)
 	newest, other := []byte(file[:len(file)/2]), []byte(file[len(file)/2:])
 	if lastSlot(file) != string(newest) {
 		change(other, newest)
