@@ -36,7 +36,7 @@ var rigActions = []rigAction{
 	{1, "a clean stop, an empty disk", func(_ *rig, n *rigNode, _ *rand.Rand) { n.again(syscall.SIGTERM, n.wipe) }, false},
 	{1, "a clean stop at the first ids after kill -9", func(_ *rig, n *rigNode, _ *rand.Rand) {
 		n.again(syscall.SIGKILL, nil)
-		n.says("  HTTP ")
+		n.said("  HTTP ")
 		n.again(syscall.SIGTERM, nil)
 	}, false},
 	{1, "a pause within hold", func(_ *rig, n *rigNode, x *rand.Rand) { n.pause(lasts(x, 0.1, 0.9)) }, false},
@@ -54,7 +54,7 @@ var rigActions = []rigAction{
 		r.copied(n, n.start)
 	}, true},
 	{1, "a second process on the file", (*rig).secondLocked, false},
-	{2, "a second process on the file, the lock lost", (*rig).secondUnlocked, true},
+	{2, "a second process on the file, the lock lost", (*rig).secondUnlocked, false},
 	{1, "the lock removed", func(_ *rig, n *rigNode, x *rand.Rand) {
 		n.sh("rm %s/timestamp.lock", n.r.disk)
 		time.Sleep(lasts(x, 0.3, 1)) // how long the fault lasts
@@ -166,7 +166,7 @@ var rigActions = []rigAction{
 	{1, "flake workers after-restore with a margin of a day, then withdraw", func(r *rig, n *rigNode, _ *rand.Rand) {
 		r.operate(true, "-margin", "24h", "-sure", "after-restore")
 		n.again(syscall.SIGKILL, n.wipe)
-		n.says("claimed a worker id")
+		n.said("claimed a worker id")
 		r.operate(true, "-margin", "1s", "withdraw")
 	}, false},
 	{1, "flake workers after-restore with a negative margin", func(r *rig, _ *rigNode, _ *rand.Rand) {
@@ -206,7 +206,7 @@ var rigActions = []rigAction{
 	{2, "a number's key deleted", func(r *rig, n *rigNode, x *rand.Rand) {
 		other := r.other(n, x)
 		other.again(syscall.SIGKILL, other.wipe) // it claims the last number that is free
-		other.says("claimed a worker id")
+		other.said("claimed a worker id")
 		if e := r.number(n); e != nil {
 			other.again(syscall.SIGKILL, func() { other.wipe(); r.remove(fmt.Sprintf("/n/%012x", e.Number)) })
 			time.Sleep(lasts(x, 0.3, 1)) // how long nobody notices
@@ -276,6 +276,11 @@ func (n *rigNode) again(s syscall.Signal, do func()) {
 		do()
 	}
 	n.start()
+}
+
+// said waits until the log contains text, or the node has ended.
+func (n *rigNode) said(text string) bool {
+	return soon(func() bool { return n.hasEnded() || strings.Contains(n.output(), text) }) && !n.hasEnded()
 }
 
 // wipe empties the node's disk.
@@ -394,7 +399,7 @@ func (r *rig) secondUnlocked(n *rigNode, x *rand.Rand) {
 	}
 	n.settings = byHand
 	n.again(syscall.SIGTERM, nil)
-	n.says("  HTTP ")
+	n.said("  HTTP ")
 	c := r.extra(n.machine)
 	c.settings = byHand
 	c.sh("touch %[1]s/none && mount --bind %[1]s/none %[2]s/timestamp.lock", filepath.Dir(r.clock), r.disk)
@@ -496,7 +501,7 @@ func (r *rig) ask(what, key, value string) {
 
 func (r *rig) remove(key string) { r.ask("deleterange", key, "") }
 
-var floorPattern = regexp.MustCompile("begin after (\\S+)")
+var floorPattern = regexp.MustCompile(`begin after (\S+)`)
 
 // operate runs flake workers as an operator, until etcd answers in time, and reports whether it succeeds. It must
 // succeed if can is set, and otherwise fail. The first argument may be a variable of the environment.

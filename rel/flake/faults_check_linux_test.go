@@ -90,7 +90,6 @@ var startStates = []struct {
 //	go test -v -run TestCheckAndStart ./rel/flake -check.states=200
 func TestCheckAndStart(t *testing.T) {
 	t.Parallel()
-	needRoot(t)
 	seed := *faultsSeed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -122,7 +121,7 @@ func (r *rig) checkAndStart(n *rigNode, number int, x *rand.Rand) {
 	var did []string
 	for range x.IntN(3) {
 		n.start()
-		if !n.says("  HTTP ") {
+		if !n.said("  HTTP ") {
 			r.t.Fatalf("the node has ended:\n%s", n.output())
 		}
 		if x.IntN(2) == 0 {

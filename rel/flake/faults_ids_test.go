@@ -49,7 +49,9 @@ type page struct {
 	next formats.Number // the place after it
 
 	ids  uint64
-	back []turn // ids that are not above the caller's previous id
+	at   time.Time  // of the last answer
+	gaps [][2]int64 // periods without an answer, in µs
+	back []turn     // ids that are not above the caller's previous id
 }
 
 type turn struct {
@@ -99,6 +101,10 @@ func leased[ID client.Format](runs []client.Run[ID], err error) ([]lease, error)
 
 // add records an answer. Ids must ascend within each life.
 func (p *page) add(f *formats.Format, life int, at time.Time, runs []lease) error {
+	if p.ids > 0 && at.Sub(p.at) > 100*time.Millisecond {
+		p.gaps = append(p.gaps, [2]int64{p.at.UnixMicro(), at.UnixMicro()})
+	}
+	p.at = at
 	for _, run := range runs {
 		place := f.Place(run.first)
 		if p.ids > 0 && life == p.life && run.first.Compare(p.last) <= 0 {
@@ -118,6 +124,16 @@ func (p *page) add(f *formats.Format, life int, at time.Time, runs []lease) erro
 		}
 	}
 	return nil
+}
+
+// longest returns the longest time in which a page has no answer during a period.
+func (p *page) longest(from, to time.Time) (gap time.Duration) {
+	for _, g := range p.gaps {
+		if g[0] < to.UnixMicro() && g[1] > from.UnixMicro() {
+			gap = max(gap, time.Duration(g[1]-g[0])*time.Microsecond)
+		}
+	}
+	return gap
 }
 
 // part reads one part of a page.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -29,11 +30,12 @@ import (
 	"github.com/flake-go/flake/flake/ulid"
 	"github.com/flake-go/flake/flake/uuidv7"
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+	"github.com/flake-go/flake/internal/testenv"
 )
 
 var (
 	faultsSeed = flag.Uint64("faults.seed", 0, "repeats an earlier run of TestFaults; 0: a new one")
-	faultsOnly = flag.String("faults.only", "", "cause only the faults whose names contain this")
+	faultsOnly = flag.String("faults.only", "", "a regular expression: cause only the faults whose names it matches")
 )
 
 const (
@@ -204,6 +206,8 @@ type rigNode struct {
 
 func newRig(t *testing.T, command, clock string) *rig {
 	t.Helper()
+	needRoot(t)
+	testenv.Need(t, "unshare", "nsenter", "ip", "mount")
 	r := &rig{t: t, command: command, folder: t.TempDir(), clock: clock, etcd: etcdtest.Start(t, 3), prefix: "flake", hold: rigHold}
 	r.disk = filepath.Join(r.folder, "disk")
 	r.book = &book{t: t, folder: filepath.Join(r.folder, "ids")}
@@ -481,7 +485,6 @@ func (n *rigNode) call(wg *sync.WaitGroup) {
 //	go test -v -run TestFaults ./rel/flake -faults.only='key deleted' -faults.time=1m
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	needRoot(t)
 	seed := *faultsSeed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -506,16 +509,17 @@ func TestFaults(t *testing.T) {
 		n.start()
 	}
 	r.settle("the start")
+	only := regexp.MustCompile(*faultsOnly)
 	var due []rigAction // each as often as its weight says
 	for _, a := range rigActions {
-		if strings.Contains(a.name, *faultsOnly) {
+		if only.MatchString(a.name) {
 			for range a.weight {
 				due = append(due, a)
 			}
 		}
 	}
 	if len(due) == 0 {
-		t.Fatalf("no fault contains %q", *faultsOnly)
+		t.Fatalf("no fault matches %q", *faultsOnly)
 	}
 	for step, begin := uint64(1), time.Now(); time.Since(begin) < *faultsTime; step++ {
 		if (step-1)%uint64(len(due)) == 0 {
@@ -563,12 +567,31 @@ func (r *rig) judge(seed uint64) {
 			}
 		}
 	}
-	kinds := map[string]int{}
-	for _, c := range r.faults {
-		kinds[c.what]++
-	}
 	for _, a := range rigActions {
-		text += fmt.Sprintf("%4d  %s\n", kinds[a.name], a.name)
+		count, least, most, others := 0, time.Hour, time.Duration(0), time.Duration(0)
+		for _, c := range r.faults {
+			if c.what == a.name {
+				its, all := r.outage(c)
+				count, least, most, others = count+1, min(least, its), max(most, its), max(others, all)
+			}
+		}
+		if count > 0 {
+			text += fmt.Sprintf("%4d  %-62s its ids stop for %.1fs to %.1fs, others' for at most %.1fs\n",
+				count, a.name, least.Seconds(), most.Seconds(), others.Seconds())
+		}
 	}
 	r.t.Logf("-faults.seed=%d, %d faults\n%s", seed, len(r.faults), text)
+}
+
+// outage returns how long a fault stopped the ids of its node, and of any other node in the fleet.
+func (r *rig) outage(c cause) (its, others time.Duration) {
+	for _, p := range r.book.pages {
+		switch gap := p.longest(c.from, c.to); {
+		case p.node == c.node:
+			its = max(its, gap)
+		case p.node < rigNodes:
+			others = max(others, gap)
+		}
+	}
+	return its, others
 }

@@ -141,7 +141,7 @@ func spawn(t *testing.T, port, name string, args ...string) *process {
 	t.Helper()
 	testenv.Need(t, name)
 	ctx, cancel := context.WithTimeout(context.Background(),
-		patience+time.Duration(*kills)*restart+*soakTime+*fleetTime+*upgradeTime)
+		patience+time.Duration(*kills)*restart+*soakTime+*upgradeTime)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...)}
 	home := built // where Erlang may leave a cookie
 	if name == command {

@@ -25,7 +25,7 @@ run(Check, N) ->
     [Name | Arg] = string:split(Check, "="),
     Fun = fun() -> check(Name, Arg, N) end,
     try
-        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "leases", "formats", "fleet", "collide", "silent", "up", "proxied", "across"]) of
+        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "leases", "formats", "collide", "silent", "up", "proxied", "across"]) of
             true -> Fun();
             false -> steady(Fun, N)
         end
@@ -426,26 +426,6 @@ check("formats", [Arg], N) ->
           Merged
       end, [<<>> || _ <- Generators], lists:seq(1, list_to_integer(Lives))),
     false = lists:member(<<>>, Last);
-%% Calls the generators of several nodes, from four processes each, until there is a
-%% file FOLDER/stop: fleet=FOLDER,NODE,... Each process writes the answers to its file,
-%% as <<Microseconds:64, Size:16, Ids/binary>>. The check repeatedly prints how many
-%% answers each generator has given.
-check("fleet", [Arg], _) ->
-    [Folder | Nodes] = string:lexemes(Arg, ","),
-    Servers = [{Generator, list_to_atom(Node)} || Node <- Nodes, Generator <- [flake, orders, events]],
-    Answers = counters:new(length(Servers), []),
-    Say = fun() -> io:format("ANSWERS~s~n", [[[$ , integer_to_list(counters:get(Answers, I))] || I <- lists:seq(1, length(Servers))]]) end,
-    Callers = [begin
-                   File = filename:join(Folder, io_lib:format("~s ~s ~b ~s", [Node, Generator, Caller, node()])),
-                   spawn_monitor(fun() ->
-                       {ok, Out} = file:open(File, [raw, write, delayed_write]),
-                       in_fleet(Server, Out, fun() -> counters:add(Answers, I, 1) end)
-                   end)
-               end || {I, {Generator, Node} = Server} <- lists:zip(lists:seq(1, length(Servers)), Servers), Caller <- lists:seq(1, 4)],
-    until_stopped(filename:join(Folder, "stop"), Say),
-    [Pid ! stop || {Pid, _} <- Callers],
-    [normal = ended(Caller) || Caller <- Callers],
-    Say();
 %% Calls to the original's other processes, and those of module sys.
 check("servers", _, N) ->
     {ok, Saved} = gen_server:call({persistent_timer, N}, get_last_timestamp, infinity),
@@ -863,31 +843,6 @@ generated(Server, Octets, Request, Ids) ->
 bare(<<0:16, _:14/binary>> = Id) -> Id;
 bare(<<Id:14/binary, _:2/binary>>) -> Id;
 bare(Id) -> Id.
-
-%% Writes what one caller receives to Out, until it is told to stop. The server may be down,
-%% or have no number.
-in_fleet(Server, Out, Answered) ->
-    receive
-        stop -> ok = file:close(Out)
-    after 20 -> % otherwise other programs on this machine would wait
-        Request = case rand:uniform(10) of 1 -> {get_many, 20}; _ -> get end,
-        try gen_server:call(Server, Request, infinity) of
-            {ok, Given} ->
-                Ids = iolist_to_binary([Given]),
-                ok = file:write(Out, <<(os:system_time(microsecond)):64, (byte_size(Ids)):16, Ids/binary>>),
-                Answered();
-            {error, timestamp_not_saved} -> ok
-        catch
-            exit:_ -> ok
-        end,
-        in_fleet(Server, Out, Answered)
-    end.
-
-until_stopped(File, Say) ->
-    case filelib:is_file(File) of
-        true -> ok;
-        false -> Say(), timer:sleep(100), until_stopped(File, Say)
-    end.
 
 %% Answers arrive in the order of the calls, and their ids ascend.
 ordered(Server) ->
