@@ -299,10 +299,10 @@ func (n *rigNode) returnDisk() {
 	n.life.Add(1)
 }
 
-// damage changes the slots in the file of marks, if there is one.
+// damage changes the slots in the file of marks, if it has any.
 func (n *rigNode) damage(change func(newest, other []byte)) {
 	data, err := os.ReadFile(n.disk())
-	if err != nil {
+	if err != nil || len(data) < 8192 {
 		return
 	}
 	file := string(data)
