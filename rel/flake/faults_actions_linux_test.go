@@ -390,13 +390,15 @@ func (r *rig) secondLocked(n *rigNode, _ *rand.Rand) {
 	c.end(syscall.SIGKILL)
 }
 
+// byHand replaces the number from etcd in a configuration by one that etcd does not assign.
+func byHand(config string) string {
+	config, _, _ = strings.Cut(config, "[etcd]")
+	config = strings.ReplaceAll(config, `worker_id = "etcd"`, `worker_id = "02:00:00:00:00:01"`)
+	return strings.ReplaceAll(config, `"etcd"`, fmt.Sprint(rigNumbers))
+}
+
 // secondUnlocked is like secondLocked, but the machines do not share the lock, and the nodes have numbers by hand.
 func (r *rig) secondUnlocked(n *rigNode, x *rand.Rand) {
-	byHand := func(text string) string {
-		text, _, _ = strings.Cut(text, "[etcd]")
-		text = strings.ReplaceAll(text, `worker_id = "etcd"`, `worker_id = "02:00:00:00:00:01"`)
-		return strings.ReplaceAll(text, `"etcd"`, fmt.Sprint(rigNumbers))
-	}
 	n.settings = byHand
 	n.again(syscall.SIGTERM, nil)
 	n.said("  HTTP ")
@@ -566,9 +568,9 @@ func (r *rig) restored(n *rigNode, x *rand.Rand, record func(last time.Time)) {
 // backup returns the path of one of two equal backups of etcd.
 func (r *rig) backup(i int) string { return filepath.Join(r.folder, fmt.Sprint("backup", i)) }
 
-// claims gives the node new disks until it has a number, or has claimed many others.
+// claims gives the node new disks until it has a number, or has claimed several others.
 func (n *rigNode) claims(number uint64) {
-	for range rigNumbers {
+	for range rigNumbers - rigNodes + 2 {
 		n.again(syscall.SIGKILL, n.wipe)
 		var e *workers.Entry
 		if soon(func() bool { e = n.r.number(n); return e != nil }) && e.Number == number {

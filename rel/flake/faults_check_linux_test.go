@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -95,8 +94,7 @@ func TestCheckAndStart(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	t.Logf("-faults.seed=%d", seed)
-	clock := filepath.Join(t.TempDir(), "clock", "ahead")
-	all := newRig(t, withClock(t, clock), clock)
+	all := newRig(t)
 	all.hold = 20 * time.Second // so that marks do not pass between check and start
 	const groups = 4
 	for i := range groups {

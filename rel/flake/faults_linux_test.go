@@ -5,14 +5,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -20,8 +18,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/flake"
@@ -48,95 +44,6 @@ const (
 	rigMargin = 4 * time.Second
 )
 
-// A machine has its own network, disk and clock. Its network reaches etcd through a link only.
-type machine struct {
-	t    *testing.T
-	pid  string         // of the process that keeps the namespaces
-	hold io.WriteCloser // the machine lasts until this is closed
-	cmd  *exec.Cmd
-	ns   int // descriptor of the network namespace
-}
-
-// newMachine starts a machine. If of is not nil, both machines have the same disk, as if over a
-// network.
-func (r *rig) newMachine(of *machine) *machine {
-	r.t.Helper()
-	m := &machine{t: r.t}
-	args := []string{"unshare", "-n", "-m", "--propagation", "private", "sh", "-c"}
-	script := "ip link set lo up && "
-	if of != nil {
-		args = append([]string{"nsenter", "-t", of.pid, "-m"}, args...)
-	} else {
-		script += fmt.Sprintf("mount -t tmpfs -o size=256k,mode=700 none %s && mount -t tmpfs -o mode=700 none %s && ",
-			r.disk, filepath.Dir(r.clock))
-	}
-	m.cmd = exec.Command(args[0], append(args[1:], script+"echo ready && exec cat")...)
-	var errs strings.Builder
-	m.cmd.Stderr = &errs
-	m.hold, _ = m.cmd.StdinPipe()
-	out, _ := m.cmd.StdoutPipe()
-	if err := m.cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	m.pid = fmt.Sprint(m.cmd.Process.Pid)
-	var err error
-	if _, err = out.Read(make([]byte, 8)); err == nil {
-		m.ns, err = unix.Open("/proc/"+m.pid+"/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	}
-	if err != nil {
-		r.t.Fatalf("no network or mount namespaces: %v %s", err, &errs)
-	}
-	return m
-}
-
-func (m *machine) stop() {
-	m.hold.Close()
-	m.cmd.Wait()
-	unix.Close(m.ns)
-}
-
-// within calls do on a thread in the machine's network.
-func (m *machine) within(do func() error) error {
-	failed := make(chan error)
-	go func() {
-		runtime.LockOSThread() // the thread ends with the goroutine
-		err := unix.Setns(m.ns, unix.CLONE_NEWNET)
-		if err == nil {
-			err = do()
-		}
-		failed <- err
-	}()
-	return <-failed
-}
-
-func (m *machine) listen(addr string) (l net.Listener) {
-	m.t.Helper()
-	if err := m.within(func() (err error) { l, err = net.Listen("tcp", addr); return err }); err != nil {
-		m.t.Fatal(err)
-	}
-	return l
-}
-
-func (m *machine) dial(addr string) (c net.Conn, err error) {
-	err = m.within(func() error { c, err = net.DialTimeout("tcp", addr, time.Second); return err })
-	return c, err
-}
-
-// command returns a command that runs on the machine.
-func (m *machine) command(args ...string) *exec.Cmd {
-	return exec.Command("nsenter", append([]string{"-t", m.pid, "-n", "-m", "--"}, args...)...)
-}
-
-func (m *machine) sh(script string, args ...any) {
-	m.t.Helper()
-	if out, err := m.command("sh", "-c", fmt.Sprintf(script, args...)).CombinedOutput(); err != nil {
-		m.t.Errorf("%s: %v, %s", fmt.Sprintf(script, args...), err, out)
-	}
-}
-
-// path returns the path of one of the machine's files in this process's view.
-func (m *machine) path(file string) string { return "/proc/" + m.pid + "/root" + file }
-
 // rigGenerators are what nodes have, at least the first. Those of one space share numbers.
 var rigGenerators = []struct{ name, format, space, settings string }{
 	{"flake", "flake", "flake", ""},
@@ -161,7 +68,6 @@ type rig struct {
 	hold    time.Duration
 	nodes   []*rigNode // the last is not part of the fleet, and runs only during some faults
 	book    *book
-	stop    context.Context
 
 	another *etcdtest.Cluster // or nil
 	floor   time.Time         // the last that was written
@@ -205,14 +111,16 @@ type rigNode struct {
 	*machine
 }
 
-func newRig(t *testing.T, command, clock string) *rig {
+func newRig(t *testing.T) *rig {
 	t.Helper()
 	needRoot(t)
 	testenv.Need(t, "unshare", "nsenter", "ip", "mount")
-	r := &rig{t: t, command: command, folder: t.TempDir(), clock: clock, etcd: etcdtest.Start(t, 3), prefix: "flake", hold: rigHold}
+	r := &rig{t: t, folder: t.TempDir(), etcd: etcdtest.Start(t, 3), prefix: "flake", hold: rigHold}
+	r.clock = filepath.Join(r.folder, "clock", "ahead")
+	r.command = withClock(t, r.clock)
 	r.disk = filepath.Join(r.folder, "disk")
 	r.book = &book{t: t, folder: filepath.Join(r.folder, "ids")}
-	for _, dir := range []string{r.disk, r.book.folder, filepath.Dir(clock)} {
+	for _, dir := range []string{r.disk, r.book.folder, filepath.Dir(r.clock)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +144,7 @@ func (r *rig) add(generators int) *rigNode {
 
 // move gives the node a new machine.
 func (n *rigNode) move(of *machine) {
-	m := n.r.newMachine(of)
+	m := newMachine(n.r.t, of, n.r.disk, filepath.Dir(n.r.clock))
 	n.mu.Lock()
 	before := n.machine
 	n.machine = m
@@ -302,7 +210,11 @@ func (n *rigNode) end(s syscall.Signal) int {
 	}
 	n.up.Store(false)
 	n.process.cmd.Process.Signal(s)
-	n.wait()
+	if !soon(n.hasEnded) {
+		n.r.wrong("n%d does not end after %v:\n%s", n.i, s, tail(n.output()))
+		n.process.cmd.Process.Kill()
+		n.wait()
+	}
 	n.inspect(true)
 	return n.process.cmd.ProcessState.ExitCode()
 }
@@ -393,8 +305,8 @@ func (r *rig) settle(after string) {
 	}
 }
 
-// caller takes ids from all generators of a node, at a steady rate, until ctx is done.
-func (n *rigNode) caller(kind string, door client.Door, many func() int) {
+// caller takes ids from all generators of a node, at a steady rate, until stop is done.
+func (n *rigNode) caller(stop context.Context, kind string, door client.Door, many func() int) {
 	type source struct {
 		take   func(ctx context.Context, n int) ([]lease, error)
 		format *formats.Format
@@ -405,12 +317,12 @@ func (n *rigNode) caller(kind string, door client.Door, many func() int) {
 		all = append(all, source{taker(door, g.name, g.format), formats.KindOf(g.format).Format(nil),
 			n.r.book.page(g.space, kind, n.i)})
 	}
-	for n.r.stop.Err() == nil {
+	for stop.Err() == nil {
 		for i, s := range all {
 			if !n.up.Load() {
 				break
 			}
-			ctx, cancel := context.WithTimeout(n.r.stop, time.Second)
+			ctx, cancel := context.WithTimeout(stop, time.Second)
 			life := int(n.life.Load())
 			runs, err := s.take(ctx, many())
 			cancel()
@@ -462,9 +374,22 @@ func takerOf[ID client.Format](door client.Door, generator string) func(ctx cont
 	}
 }
 
+// call adds nodes with the given numbers of generators, and calls them until stop is called.
+func (r *rig) call(generators ...int) (stop func()) {
+	var callers sync.WaitGroup
+	ctx, cancel := context.WithCancel(r.t.Context())
+	for _, many := range generators {
+		r.add(many).call(ctx, &callers)
+	}
+	return func() {
+		cancel()
+		callers.Wait()
+	}
+}
+
 // call starts three callers of a node: for single ids over HTTP, for some, and for many at a time over the
 // distribution.
-func (n *rigNode) call(wg *sync.WaitGroup) {
+func (n *rigNode) call(ctx context.Context, wg *sync.WaitGroup) {
 	web, err := client.NewHTTP("http://"+n.door(httpPort), client.HTTPOptions{})
 	if err != nil {
 		n.r.t.Fatal(err)
@@ -478,7 +403,7 @@ func (n *rigNode) call(wg *sync.WaitGroup) {
 			n.r.t.Cleanup(func() { node.Close() })
 			door = node
 		}
-		wg.Go(func() { n.caller(kind, door, many) })
+		wg.Go(func() { n.caller(ctx, kind, door, many) })
 	}
 }
 
@@ -493,20 +418,13 @@ func TestFaults(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	clock := filepath.Join(t.TempDir(), "clock", "ahead")
-	r := newRig(t, withClock(t, clock), clock)
-	ctx, cancel := context.WithCancel(t.Context())
-	r.stop = ctx
+	r := newRig(t)
 	x := rand.New(rand.NewPCG(seed, 0))
 	many := []int{1, 2, 3, 5, 8, len(rigGenerators)}
 	x.Shuffle(len(many), func(i, j int) { many[i], many[j] = many[j], many[i] })
-	var callers sync.WaitGroup
-	for _, generators := range append(many, 2) {
-		r.add(generators).call(&callers)
-	}
+	stop := r.call(append(many, 2)...)
 	defer func() {
-		cancel()
-		callers.Wait()
+		stop()
 		r.judge(seed)
 	}()
 	for _, n := range r.nodes[:rigNodes] {
@@ -541,6 +459,27 @@ func TestFaults(t *testing.T) {
 		now.to = time.Now()
 		r.faults = append(r.faults, now)
 		t.Log(now)
+	}
+}
+
+// The rig finds repeated ids and counts them, here of two nodes with the same number by hand.
+func TestFaultsFinds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	stop := r.call(len(rigGenerators), len(rigGenerators))
+	for _, n := range r.nodes {
+		n.settings = byHand
+		n.start()
+		n.said("  HTTP ")
+	}
+	since := time.Now()
+	if !soon(func() bool { return r.nodes[0].serves(since) && r.nodes[1].serves(since) }) {
+		t.Fatal("the nodes hand out no ids")
+	}
+	stop()
+	text, wrong, err := r.book.report(func(_, _ arrival) bool { return false })
+	if err != nil || len(wrong) != 1 || wrong[[2]int{0, 1}].ids == 0 {
+		t.Errorf("%v, %v\n%s", err, wrong, text)
 	}
 }
 
