@@ -101,33 +101,23 @@ var rigActions = []rigAction{
 		n.cut(x, func() { n.link.Cut(); n.again(syscall.SIGKILL, nil) })
 	}, false},
 	{1, "a member killed", func(r *rig, _ *rigNode, x *rand.Rand) {
-		m := r.etcd.Members[x.IntN(3)]
-		m.Kill()
-		time.Sleep(lasts(x, 0.3, 1.5)) // how long the fault lasts
-		m.Start()
-		r.etcd.Leader()
+		r.fail(x, r.etcd.Members[x.IntN(3)], (*etcdtest.Member).Kill, (*etcdtest.Member).Start)
+	}, false},
+	{1, "a member paused", func(r *rig, _ *rigNode, x *rand.Rand) {
+		r.fail(x, r.etcd.Members[x.IntN(3)], (*etcdtest.Member).Pause, (*etcdtest.Member).Resume)
+	}, false},
+	{1, "the leader killed", func(r *rig, _ *rigNode, x *rand.Rand) {
+		r.fail(x, r.etcd.Leader(), (*etcdtest.Member).Kill, (*etcdtest.Member).Start)
 	}, false},
 	{1, "the leader cut off", func(r *rig, _ *rigNode, x *rand.Rand) {
-		leader := r.etcd.Leader()
-		leader.Cut()
-		time.Sleep(lasts(x, 0.5, 2)) // how long the fault lasts
-		leader.Join()
+		r.fail(x, r.etcd.Leader(), (*etcdtest.Member).Cut, (*etcdtest.Member).Join)
 	}, false},
 	{1, "the leader not heard", func(r *rig, _ *rigNode, x *rand.Rand) {
-		leader := r.etcd.Leader()
-		leader.Mute()
-		time.Sleep(lasts(x, 0.5, 2)) // how long the fault lasts
-		leader.Join()
+		r.fail(x, r.etcd.Leader(), (*etcdtest.Member).Mute, (*etcdtest.Member).Join)
 	}, false},
 	{1, "all of etcd paused", func(r *rig, _ *rigNode, x *rand.Rand) {
-		for _, m := range r.etcd.Members {
-			m.Pause()
-		}
-		time.Sleep(lasts(x, 0.3, 2.5)) // how long the fault lasts
-		for _, m := range r.etcd.Members {
-			m.Resume()
-		}
-		r.etcd.Leader()
+		r.fail(x, nil, func(*etcdtest.Member) { r.each((*etcdtest.Member).Pause) },
+			func(*etcdtest.Member) { r.each((*etcdtest.Member).Resume) })
 	}, false},
 
 	{1, "the clock ahead for a time", func(_ *rig, n *rigNode, x *rand.Rand) { n.step(x, lasts(x, 0.1, 0.9)) }, false},
@@ -339,6 +329,21 @@ func (n *rigNode) cut(x *rand.Rand, drop func()) {
 	drop()
 	time.Sleep(d) // how long the fault lasts
 	n.link.Join()
+}
+
+// fail makes a member fail for a time.
+func (r *rig) fail(x *rand.Rand, m *etcdtest.Member, begin, end func(m *etcdtest.Member)) {
+	begin(m)
+	time.Sleep(lasts(x, 0.3, 2)) // how long the fault lasts
+	end(m)
+	r.etcd.Leader()
+}
+
+// each calls do for all members of etcd.
+func (r *rig) each(do func(m *etcdtest.Member)) {
+	for _, m := range r.etcd.Members {
+		do(m)
+	}
 }
 
 // set sets the machine's clock ahead.

@@ -111,13 +111,15 @@ type rigNode struct {
 	*machine
 }
 
+var clocked sync.Once
+
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	needRoot(t)
 	testenv.Need(t, "unshare", "nsenter", "ip", "mount")
 	r := &rig{t: t, folder: t.TempDir(), etcd: etcdtest.Start(t, 3), prefix: "flake", hold: rigHold}
-	r.clock = filepath.Join(r.folder, "clock", "ahead")
-	r.command = withClock(t, r.clock)
+	r.clock, r.command = filepath.Join(built, "clock", "ahead"), filepath.Join(built, "flake-soak")
+	clocked.Do(func() { withClock(t, built, r.clock) }) // each machine has its own file at the path
 	r.disk = filepath.Join(r.folder, "disk")
 	r.book = &book{t: t, folder: filepath.Join(r.folder, "ids")}
 	for _, dir := range []string{r.disk, r.book.folder, filepath.Dir(r.clock)} {

@@ -115,7 +115,7 @@ func newSoak(t *testing.T) *soak {
 	transport := &http.Transport{TLSClientConfig: s.ca.Client("reader", "127.0.0.1")}
 	t.Cleanup(transport.CloseIdleConnections)
 	s.web = &http.Client{Transport: transport, Timeout: patience / 4}
-	command := withClock(t, s.clock)
+	command := withClock(t, t.TempDir(), s.clock)
 	s.steady = startCommand(t, command, port,
 		fmt.Sprintf("%s\n[http]\nlisten = %q\n[http.tls]\ncert = %q\nkey = %q\n", epmd, web, cert, key))
 	s.folder = filepath.Dir(s.steady.cmd.Args[slices.Index(s.steady.cmd.Args, "-config")+1])
@@ -126,11 +126,10 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// withClock builds the command with a clock that is ahead by the number of ns in file. The command also writes its
-// number of goroutines to another file, whose name is that of file followed by the command's pid.
-func withClock(t *testing.T, file string) string {
+// withClock builds the command in a folder, with a clock that is ahead by the number of ns in file. The command also writes
+// its number of goroutines to another file, whose name is that of file followed by the command's pid.
+func withClock(t *testing.T, dir, file string) string {
 	t.Helper()
-	dir := t.TempDir()
 	const source, wall, added = "../../flake/internal/tick/clock.go", "time.Now().UnixNano()", "added.go"
 	text, err := os.ReadFile(source)
 	if err != nil || strings.Count(string(text), wall) != 1 {
