@@ -126,12 +126,11 @@ func (p *page) add(f *formats.Format, life int, at time.Time, runs []lease) erro
 	return nil
 }
 
-// longest returns the longest time in which a page has no answer during a period.
+// longest returns the longest time in a period in which a page has no answer.
 func (p *page) longest(from, to time.Time) (gap time.Duration) {
 	for _, g := range p.gaps {
-		if g[0] < to.UnixMicro() && g[1] > from.UnixMicro() {
-			gap = max(gap, time.Duration(g[1]-g[0])*time.Microsecond)
-		}
+		micro := min(g[1], to.UnixMicro()) - max(g[0], from.UnixMicro())
+		gap = max(gap, time.Duration(micro)*time.Microsecond)
 	}
 	return gap
 }
