@@ -137,17 +137,11 @@ var rigActions = []rigAction{
 	}, false},
 	{1, "flake workers", func(r *rig, _ *rigNode, _ *rand.Rand) { r.operate(true) }, false},
 	{2, "flake workers release of a number in use", func(r *rig, n *rigNode, _ *rand.Rand) {
-		if e := r.number(n); e != nil {
-			r.operate(true, "release", fmt.Sprint(e.Number))
-		}
+		r.operate(true, "release", fmt.Sprint(r.held(n)))
 	}, false},
 	{1, "flake workers release after kill -9", func(r *rig, n *rigNode, _ *rand.Rand) {
-		e := r.number(n)
-		n.again(syscall.SIGKILL, func() {
-			if e != nil {
-				r.operate(true, "release", fmt.Sprint(e.Number))
-			}
-		})
+		number := fmt.Sprint(r.held(n))
+		n.again(syscall.SIGKILL, func() { r.operate(true, "release", number) })
 	}, false},
 	{1, "flake workers after-restore without a restore", func(r *rig, _ *rigNode, _ *rand.Rand) {
 		r.operate(true, "-margin", "1s", "after-restore")
@@ -197,10 +191,9 @@ var rigActions = []rigAction{
 		other := r.other(n, x)
 		other.again(syscall.SIGKILL, other.wipe) // it claims the last number that is free
 		other.said("claimed a worker id")
-		if e := r.number(n); e != nil {
-			other.again(syscall.SIGKILL, func() { other.wipe(); r.remove(fmt.Sprintf("/n/%012x", e.Number)) })
-			time.Sleep(lasts(x, 0.3, 1)) // how long nobody notices
-		}
+		number := r.held(n)
+		other.again(syscall.SIGKILL, func() { other.wipe(); r.remove(fmt.Sprintf("/n/%012x", number)) })
+		time.Sleep(lasts(x, 0.3, 1)) // how long nobody notices
 	}, false},
 	{1, "the floor deleted", func(r *rig, _ *rigNode, _ *rand.Rand) {
 		r.operate(true, "-margin", "1s", "after-restore")
@@ -212,23 +205,22 @@ var rigActions = []rigAction{
 		r.remove("/floor")
 	}, false},
 	{2, "a number by hand that another node has", func(r *rig, n *rigNode, _ *rand.Rand) {
-		e := r.number(n)
-		if e == nil || e.Number == 0 { // etcd.numbers cannot be 0
-			return
+		number := r.held(n)
+		if number == 0 { // etcd.numbers cannot be 0
+			number, n = r.held(r.nodes[(n.i+1)%rigNodes]), r.nodes[(n.i+1)%rigNodes]
 		}
 		r.stranger(n, "with an id by hand", func(text string) string {
-			text = strings.Replace(text, "\nid = \"etcd\"", fmt.Sprintf("\nid = %d", e.Number), 1)
-			return strings.Replace(text, fmt.Sprint("numbers = ", rigNumbers), fmt.Sprint("numbers = ", e.Number), 1)
+			text = strings.Replace(text, "\nid = \"etcd\"", fmt.Sprintf("\nid = %d", number), 1)
+			return strings.Replace(text, fmt.Sprint("numbers = ", rigNumbers), fmt.Sprint("numbers = ", number), 1)
 		})
 	}, false},
 	{2, "a worker id by hand that etcd assigns", func(r *rig, n *rigNode, _ *rand.Rand) {
-		if e := r.number(n); e != nil {
-			r.stranger(n, "with a worker id by hand", func(text string) string {
-				text, _, _ = strings.Cut(text, "[[generator]]")
-				return strings.Replace(text, `"etcd"`, fmt.Sprintf(`"01:00:00:00:00:%02x"`, e.Number), 1) +
-					fmt.Sprintf("[http]\nlisten = \"127.0.0.1:%s\"\n", httpPort)
-			})
-		}
+		number := r.held(n)
+		r.stranger(n, "with a worker id by hand", func(text string) string {
+			text, _, _ = strings.Cut(text, "[[generator]]")
+			return strings.Replace(text, `"etcd"`, fmt.Sprintf(`"01:00:00:00:00:%02x"`, number), 1) +
+				fmt.Sprintf("[http]\nlisten = \"127.0.0.1:%s\"\n", httpPort)
+		})
 	}, false},
 	{2, "another etcd after a clean stop", func(r *rig, n *rigNode, x *rand.Rand) {
 		if r.another == nil {
@@ -446,16 +438,13 @@ func lastLine(text string) string {
 
 // elsewhere starts a node with another etcd or prefix, where only a number is free that another node has.
 func (r *rig) elsewhere(n *rigNode, x *rand.Rand, endpoints, linked []string, prefix string) {
-	e := r.number(r.other(n, x))
-	if e == nil {
-		return
-	}
+	number := r.held(r.other(n, x))
 	s, err := etcd.New(etcd.Config{Endpoints: endpoints})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	for i := range uint64(rigNumbers) {
-		if i == e.Number {
+		if i == number {
 			continue
 		}
 		key := fmt.Sprintf("%s/n/%012x", prefix, i)
@@ -492,6 +481,21 @@ func (r *rig) number(n *rigNode) *workers.Entry {
 		}
 	}
 	return nil
+}
+
+// held waits until a node holds a number, and returns it.
+func (r *rig) held(n *rigNode) (number uint64) {
+	r.t.Helper()
+	if !soon(func() bool {
+		e := r.number(n)
+		if e != nil {
+			number = e.Number
+		}
+		return e != nil
+	}) {
+		r.wrong("n%d claims no number:\n%s", n.i, tail(n.output()))
+	}
+	return number
 }
 
 // ask changes a key under the prefix with etcd's API.
@@ -548,7 +552,7 @@ func (r *rig) link(change func(*etcdtest.Link)) {
 func (r *rig) restored(n *rigNode, x *rand.Rand, record func(last time.Time)) {
 	time.Sleep(min(time.Until(r.floor), time.Minute)) // otherwise it would be a second restore
 	other := r.other(n, x)
-	e := r.number(other)
+	number := r.held(other)
 	other.end(syscall.SIGTERM)
 	os.RemoveAll(r.backup(1))
 	os.RemoveAll(r.backup(2))
@@ -556,8 +560,11 @@ func (r *rig) restored(n *rigNode, x *rand.Rand, record func(last time.Time)) {
 	if err := os.CopyFS(r.backup(2), os.DirFS(r.backup(1))); err != nil {
 		r.t.Fatal(err)
 	}
-	if e != nil {
-		n.claims(e.Number) // a claim that the backup lacks
+	for range rigNumbers - rigNodes + 2 { // until it has claimed the other's number, which the backup lacks
+		n.again(syscall.SIGKILL, n.wipe)
+		if r.held(n) == number {
+			break
+		}
 	}
 	time.Sleep(lasts(x, 0, 2)) // how old the backup becomes
 	r.link((*etcdtest.Link).Cut)
@@ -572,17 +579,6 @@ func (r *rig) restored(n *rigNode, x *rand.Rand, record func(last time.Time)) {
 
 // backup returns the path of one of two equal backups of etcd.
 func (r *rig) backup(i int) string { return filepath.Join(r.folder, fmt.Sprint("backup", i)) }
-
-// claims gives the node new disks until it has a number, or has claimed several others.
-func (n *rigNode) claims(number uint64) {
-	for range rigNumbers - rigNodes + 2 {
-		n.again(syscall.SIGKILL, n.wipe)
-		var e *workers.Entry
-		if soon(func() bool { e = n.r.number(n); return e != nil }) && e.Number == number {
-			return
-		}
-	}
-}
 
 // Every subcommand of flake workers is one of the actions.
 func TestFaultsHaveCommands(t *testing.T) {
