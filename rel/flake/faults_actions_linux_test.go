@@ -205,10 +205,18 @@ var rigActions = []rigAction{
 		r.remove("/floor")
 	}, false},
 	{2, "a number by hand that another node has", func(r *rig, n *rigNode, _ *rand.Rand) {
-		number := r.held(n)
-		if number == 0 { // etcd.numbers cannot be 0
-			number, n = r.held(r.nodes[(n.i+1)%rigNodes]), r.nodes[(n.i+1)%rigNodes]
+		least := n
+		for _, other := range r.nodes[:rigNodes] {
+			if r.held(other) < r.held(least) {
+				least = other
+			}
+			if n.many == 1 || other.many > 1 && r.held(other) > r.held(n) {
+				n = other
+			}
 		}
+		number := r.held(n)
+		least.end(syscall.SIGTERM) // so that another number is free
+		defer least.start()
 		r.stranger(n, "with an id by hand", func(text string) string {
 			text = strings.Replace(text, "\nid = \"etcd\"", fmt.Sprintf("\nid = %d", number), 1)
 			return strings.Replace(text, fmt.Sprint("numbers = ", rigNumbers), fmt.Sprint("numbers = ", number), 1)
