@@ -53,7 +53,12 @@ var rigActions = []rigAction{
 		n.end(syscall.SIGKILL)
 		r.copied(n, n.start)
 	}, true},
-	{1, "a second process on the file", (*rig).secondLocked, false},
+	{1, "a second process on the file", func(r *rig, n *rigNode, _ *rand.Rand) {
+		c := r.extra(n.machine)
+		c.start()
+		c.refused("on another node's disk")
+		c.end(syscall.SIGKILL)
+	}, false},
 	{2, "a second process on the file, the lock lost", (*rig).secondUnlocked, false},
 	{1, "the lock removed", func(_ *rig, n *rigNode, x *rand.Rand) {
 		n.sh("rm %s/timestamp.lock", n.r.disk)
@@ -388,13 +393,6 @@ func (r *rig) copied(n *rigNode, do func()) {
 	c.end(syscall.SIGKILL)
 }
 
-func (r *rig) secondLocked(n *rigNode, _ *rand.Rand) {
-	c := r.extra(n.machine)
-	c.start()
-	c.refused("on another node's disk")
-	c.end(syscall.SIGKILL)
-}
-
 // byHand replaces the number from etcd in a configuration by one that etcd does not assign.
 func byHand(config string) string {
 	config, _, _ = strings.Cut(config, "[etcd]")
@@ -402,7 +400,8 @@ func byHand(config string) string {
 	return strings.ReplaceAll(config, `"etcd"`, fmt.Sprint(rigNumbers))
 }
 
-// secondUnlocked is like secondLocked, but the machines do not share the lock, and the nodes have numbers by hand.
+// secondUnlocked starts a second process on a node's file that does not see the node's lock. Their numbers are set by
+// hand, because two nodes with one number from etcd also notice each other there.
 func (r *rig) secondUnlocked(n *rigNode, x *rand.Rand) {
 	n.settings = byHand
 	n.again(syscall.SIGTERM, nil)
@@ -436,12 +435,7 @@ func (n *rigNode) refused(what string) {
 			return
 		}
 	}
-	n.r.t.Logf("n%d %s: %s", n.i, what, lastLine(n.output()))
-}
-
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
+	n.r.t.Logf("n%d %s:\n%s", n.i, what, tail(n.output()))
 }
 
 // elsewhere starts a node with another etcd or prefix, where only a number is free that another node has.
