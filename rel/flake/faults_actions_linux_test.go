@@ -65,7 +65,9 @@ var rigActions = []rigAction{
 		time.Sleep(lasts(x, 0.3, 1)) // how long the fault lasts
 		n.again(syscall.SIGKILL, nil)
 	}, false},
-	{1, "a bit of the newest slot flipped", (*rig).flipped, false},
+	{1, "a bit of the newest slot flipped", func(_ *rig, n *rigNode, x *rand.Rand) {
+		n.again(syscall.SIGKILL, func() { n.flip(x) })
+	}, false},
 	{1, "the newest slot zeroed", func(_ *rig, n *rigNode, _ *rand.Rand) {
 		n.again(syscall.SIGKILL, func() { n.damage(func(newest, _ []byte) { clear(newest) }) })
 	}, false},
@@ -78,16 +80,25 @@ var rigActions = []rigAction{
 			})
 		})
 	}, false},
-	{1, "a bit flipped after the disk was read-only", func(r *rig, n *rigNode, x *rand.Rand) {
-		n.readOnly(lasts(x, 0.3, 1.2))
-		r.flipped(n, x)
+	{2, "a bit flipped, the disk read-only before, the clock set back", func(r *rig, n *rigNode, x *rand.Rand) {
+		n.set(lasts(x, 0.7, 0.9))
+		time.Sleep(lasts(x, 0.4, 0.6)) // until a mark is ahead
+		n.readOnly(func() {
+			time.Sleep(lasts(x, 0.85, 1)) // until ids reach the mark
+			n.end(syscall.SIGKILL)
+		})
+		n.flip(x)
+		n.set(0)
+		n.start()
 	}, false},
 	{1, "both slots damaged", func(_ *rig, n *rigNode, _ *rand.Rand) {
 		n.again(syscall.SIGKILL, func() { n.damage(func(newest, other []byte) { newest[70] ^= 1; other[70] ^= 1 }) })
 		n.refused("with both slots damaged")
 		n.again(syscall.SIGKILL, n.wipe)
 	}, false},
-	{1, "the disk read-only", func(_ *rig, n *rigNode, x *rand.Rand) { n.readOnly(lasts(x, 0.5, 2)) }, false},
+	{1, "the disk read-only", func(_ *rig, n *rigNode, x *rand.Rand) {
+		n.readOnly(func() { time.Sleep(lasts(x, 0.5, 2)) }) // how long the fault lasts
+	}, false},
 	{1, "the disk full", func(_ *rig, n *rigNode, x *rand.Rand) {
 		n.sh("cat /dev/zero > %s/full 2> /dev/null || :", n.r.disk)
 		time.Sleep(lasts(x, 0.5, 2)) // how long the fault lasts
@@ -294,7 +305,7 @@ func (n *rigNode) returnDisk() {
 	n.life.Add(1)
 }
 
-// damage changes the slots in the file of marks, if it has any.
+// damage changes the slots in the file of marks, if it has any, but not the file's time.
 func (n *rigNode) damage(change func(newest, other []byte)) {
 	data, err := os.ReadFile(n.disk())
 	if err != nil || len(data) < 8192 {
@@ -307,14 +318,20 @@ func (n *rigNode) damage(change func(newest, other []byte)) {
 	} else {
 		change(newest, other)
 	}
+	info, err := os.Stat(n.disk())
+	if err != nil {
+		n.r.t.Fatal(err)
+	}
 	writeFile(n.r.t, n.disk(), string(newest)+string(other))
+	at := info.ModTime().Add(n.ahead) // as if the kernel had the machine's clock
+	if err := os.Chtimes(n.disk(), at, at); err != nil {
+		n.r.t.Error(err)
+	}
 }
 
-func (r *rig) flipped(n *rigNode, x *rand.Rand) {
-	at, bit := x.Float64(), byte(1)<<x.IntN(8)
-	n.again(syscall.SIGKILL, func() {
-		n.damage(func(newest, _ []byte) { newest[int(at*float64(len(newest)))] ^= bit })
-	})
+// flip flips a bit of the newest slot.
+func (n *rigNode) flip(x *rand.Rand) {
+	n.damage(func(newest, _ []byte) { newest[x.IntN(len(newest))] ^= 1 << x.IntN(8) })
 }
 
 func (n *rigNode) pause(d time.Duration) {
@@ -323,9 +340,10 @@ func (n *rigNode) pause(d time.Duration) {
 	n.signal(syscall.SIGCONT)
 }
 
-func (n *rigNode) readOnly(d time.Duration) {
+// readOnly calls do while the disk is read-only.
+func (n *rigNode) readOnly(do func()) {
 	n.sh("mount --bind %[1]s %[1]s && mount -o remount,bind,ro %[1]s", n.r.disk)
-	time.Sleep(d) // how long the fault lasts
+	do()
 	n.sh("umount -l %s", n.r.disk)
 }
 
@@ -353,6 +371,7 @@ func (r *rig) each(do func(m *etcdtest.Member)) {
 
 // set sets the machine's clock ahead.
 func (n *rigNode) set(ahead time.Duration) {
+	n.ahead = ahead
 	path := n.path(n.r.clock)
 	writeFile(n.r.t, path+".new", fmt.Sprint(ahead.Nanoseconds()))
 	if err := os.Rename(path+".new", path); err != nil {

@@ -33,9 +33,7 @@ var startStates = []struct {
 			n.returnDisk()
 		}
 	}},
-	{"a bit flipped", func(_ *rig, n *rigNode, x *rand.Rand) {
-		n.damage(func(newest, _ []byte) { newest[x.IntN(len(newest))] ^= 1 << x.IntN(8) })
-	}},
+	{"a bit flipped", func(_ *rig, n *rigNode, x *rand.Rand) { n.flip(x) }},
 	{"a slot zeroed", func(_ *rig, n *rigNode, _ *rand.Rand) { n.damage(func(newest, _ []byte) { clear(newest) }) }},
 	{"both slots damaged", func(_ *rig, n *rigNode, _ *rand.Rand) {
 		n.damage(func(newest, other []byte) { newest[70] ^= 1; other[70] ^= 1 })

@@ -101,9 +101,10 @@ type rigNode struct {
 	many         int // how many of rigGenerators it has
 	settings     func(config string) string
 	link         *etcdtest.Link
-	kept         string      // an earlier file of marks
-	copies       int         // lines that report a copy
-	up           atomic.Bool // whether it is started
+	ahead        time.Duration // of its clock
+	kept         string        // an earlier file of marks
+	copies       int           // lines that report a copy
+	up           atomic.Bool   // whether it is started
 	life         atomic.Int32
 	served       []atomic.Int64 // when each generator last handed out ids, in µs
 
