@@ -175,7 +175,9 @@ var rigActions = []rigAction{
 	{1, "flake workers after-restore under a prefix without numbers", func(r *rig, _ *rigNode, _ *rand.Rand) {
 		r.operate(false, "FLAKE_ETCD_PREFIX=none", "after-restore")
 	}, false},
-	{1, "flake workers withdraw", func(r *rig, _ *rigNode, _ *rand.Rand) { r.operate(true, "-margin", "1s", "withdraw") }, false},
+	{1, "flake workers withdraw", func(r *rig, _ *rigNode, _ *rand.Rand) {
+		r.operate(true, "-margin", "1s", "withdraw")
+	}, false},
 	{2, "etcd restored", func(r *rig, n *rigNode, x *rand.Rand) {
 		r.restored(n, x, func(time.Time) { r.operate(true, "-margin", rigMargin.String(), "after-restore") })
 	}, true},
@@ -543,10 +545,11 @@ func (r *rig) operate(can bool, args ...string) (ok bool) {
 	if len(args) > 0 && strings.Contains(args[0], "FLAKE_") {
 		env, args = []string{args[0]}, args[1:]
 	}
-	writeFile(r.t, filepath.Join(r.folder, "operator.toml"), r.etcdTable(r.etcd.Endpoints(), r.prefix))
+	config := filepath.Join(r.folder, "operator.toml")
+	writeFile(r.t, config, r.etcdTable(r.etcd.Endpoints(), r.prefix))
 	var out []byte
 	soon(func() bool {
-		cmd := exec.Command(r.command, append([]string{"workers", "-config", filepath.Join(r.folder, "operator.toml")}, args...)...)
+		cmd := exec.Command(r.command, append([]string{"workers", "-config", config}, args...)...)
 		cmd.Env = append(env, "HOME=/none")
 		var err error
 		out, err = cmd.CombinedOutput()

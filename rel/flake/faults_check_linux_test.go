@@ -59,7 +59,9 @@ var startStates = []struct {
 			r.take(i, mark)
 		}
 	}},
-	{"an unreadable key", func(r *rig, _ *rigNode, x *rand.Rand) { r.ask("put", fmt.Sprintf("/n/%012x", x.IntN(9)), "x") }},
+	{"an unreadable key", func(r *rig, _ *rigNode, x *rand.Rand) {
+		r.ask("put", fmt.Sprintf("/n/%012x", x.IntN(rigNumbers)), "x")
+	}},
 	{"an unreadable floor", func(r *rig, _ *rigNode, _ *rand.Rand) { r.ask("put", "/floor", "x") }},
 	{"a floor", func(r *rig, _ *rigNode, x *rand.Rand) {
 		now := uint64(time.Now().UnixMilli())
@@ -71,7 +73,9 @@ var startStates = []struct {
 		}
 	}},
 	{"another prefix", func(_ *rig, n *rigNode, _ *rand.Rand) { n.change("prefix = \"", "prefix = \"other") }},
-	{"one number", func(_ *rig, n *rigNode, _ *rand.Rand) { n.change(fmt.Sprint("numbers = ", rigNumbers), "numbers = 1") }},
+	{"one number", func(_ *rig, n *rigNode, _ *rand.Rand) {
+		n.change(fmt.Sprint("numbers = ", rigNumbers), "numbers = 1")
+	}},
 	{"no wait", func(_ *rig, n *rigNode, _ *rand.Rand) { n.change("wait = true", "") }},
 	{"etcd out of reach", func(_ *rig, n *rigNode, _ *rand.Rand) { n.link.Cut() }},
 	{"the clock two seconds ahead", func(_ *rig, n *rigNode, _ *rand.Rand) { n.set(2 * time.Second) }},

@@ -181,8 +181,8 @@ func (r *rig) etcdTable(endpoints []string, prefix string) string {
 
 // configure writes the node's configuration.
 func (n *rigNode) configure() {
-	text := fmt.Sprintf("[node]\nlisten = \"127.0.0.1:%s\"\n[flake]\nworker_id = \"etcd\"\ntimestamp_path = %q\n", distPort,
-		filepath.Join(n.r.disk, "timestamp"))
+	text := fmt.Sprintf("[node]\nlisten = \"127.0.0.1:%s\"\n[flake]\nworker_id = \"etcd\"\ntimestamp_path = %q\n",
+		distPort, filepath.Join(n.r.disk, "timestamp"))
 	for _, g := range rigGenerators[1:n.many] {
 		text += fmt.Sprintf("[[generator]]\nname = %q\nformat = %q\n%s\n", g.name, g.format, g.settings)
 	}
@@ -196,7 +196,8 @@ func (n *rigNode) configure() {
 // flake returns the command, to run on the node's machine.
 func (n *rigNode) flake(args ...string) *exec.Cmd {
 	n.configure()
-	return n.machine.command(append([]string{"env", "-", "HOME=/none", n.r.command}, append(args, "-config", n.config)...)...)
+	command := []string{"env", "-", "HOME=/none", n.r.command}
+	return n.machine.command(append(command, append(args, "-config", n.config)...)...)
 }
 
 func (n *rigNode) start() {
@@ -297,7 +298,13 @@ func (r *rig) settle(after string) {
 	since := time.Now()
 	for _, n := range r.nodes[:rigNodes] {
 		for range 2 {
-			if soon(func() bool { return n.serves(since) || n.hasEnded() }) && !n.hasEnded() {
+			if soon(func() bool {
+				if n.hasEnded() && strings.Contains(n.output(), "clock_running_backwards") {
+					time.Sleep(200 * time.Millisecond) // as a service manager waits
+					n.again(syscall.SIGKILL, nil)
+				}
+				return n.serves(since) || n.hasEnded()
+			}) && !n.hasEnded() {
 				break
 			}
 			r.wrong("after %q, n%d hands out no ids:\n%s", after, n.i, tail(n.output()))

@@ -126,8 +126,8 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// withClock builds the command in a folder, with a clock that is ahead by the number of ns in file. The command also writes
-// its number of goroutines to another file, whose name is that of file followed by the command's pid.
+// withClock builds the command in a folder, with a clock that is ahead by the number of ns in file. The command also
+// writes its number of goroutines to another file, whose name is that of file followed by the command's pid.
 func withClock(t *testing.T, dir, file string) string {
 	t.Helper()
 	const source, wall, added = "../../flake/internal/tick/clock.go", "time.Now().UnixNano()", "added.go"
