@@ -250,7 +250,8 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s %q in %s: %s from %s, want %s from %s", v.format, v.text, v.base, hex, time, v.hex, v.time)
 		}
 		// The bytes of a number that is not an id are not an id either.
-		if number, err := parseDigits(v.text, base); err == nil && number.Compare(highest(v.format.Size)) <= 0 && v.hex == "-" {
+		number, err2 := parseDigits(v.text, base)
+		if v.hex == "-" && err2 == nil && number.Compare(highest(v.format.Size)) <= 0 {
 			if id, err := v.format.Parse(string(number.AppendOctets(nil, v.format.Size)), Octets); err == nil {
 				t.Errorf("%s: the bytes of %s are the id %v", v.format, v.text, id)
 			}
