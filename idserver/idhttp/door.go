@@ -163,7 +163,7 @@ func (s *Server) note(e *endpoint, r *http.Request, p parameters, fault *problem
 	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
 		from = c.RemoteAddr()
 	}
-	s.Log.Warn(what, "status", fault.Status, "endpoint", e.path, "address", from, "err", fault.Detail)
+	s.Log.Warn(what, "request", e.path, "status", fault.Status, "address", from, "err", fault.Detail)
 }
 
 // invalid are the statuses of requests that are wrong in themselves.
