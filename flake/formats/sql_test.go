@@ -20,7 +20,7 @@ import (
 
 // On a real PostgreSQL, the functions of rel/files/ids.sql read ids as the formats do. Each format
 // has the functions NAME_time and NAME_worker. It also has NAME_text, unless its text is id::text. They
-// return NULL for a number that is not an id of the layout.
+// return NULL for a value that is not an id of the layout.
 func TestSQL(t *testing.T) {
 	testenv.Need(t, "psql")
 	crockford, _ := BaseOf("crockford")
@@ -34,6 +34,9 @@ func TestSQL(t *testing.T) {
 		f := k.Format(nil)
 		first := f.epoch
 		last := first + 1<<38 // 8 years later, when no 64-bit id is negative yet
+		if f.Size == 16 {
+			last = 1<<48 - 1 // the year 10889
+		}
 		low, high, err := f.Span(first, last)
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +61,7 @@ func TestSQL(t *testing.T) {
 					}
 				}
 			}
-			fmt.Fprintf(&query, "SELECT (extract(epoch FROM %s) * 1000)::bigint, %s, %s, ids_crockford(%s) ",
+			fmt.Fprintf(&query, "SELECT trim_scale(extract(epoch FROM %s) * 1000), %s, %s, ids_crockford(%s) ",
 				time, worker, text, column.octets)
 			fmt.Fprintf(&query, "FROM (SELECT "+column.value+") AS t(id);\n", id.AppendOctets(nil, f.Size))
 			fields, who := f.Fields(id), uint64(0)
@@ -88,10 +91,25 @@ func TestSQL(t *testing.T) {
 		fmt.Fprintf(&query, "SELECT (extract(epoch FROM at) * 1000)::bigint, worker IS NULL FROM (SELECT %s) AS t;\n", call)
 		fmt.Fprintf(&want, "%s|%s\n", strings.Trim(v.time, "-"), map[bool]string{true: "t", false: "f"}[v.hex == "-"])
 	}
+	// In a column that also contains others' values, those that are not ids fail no query.
+	for _, call := range []string{
+		"flake_time('f47ac10b-58cc-4372-a567-0e02b2c3d479')", "flake_time('ffffffff-ffff-ffff-ffff-ffffffffffff')",
+		`sno_time('\x')`, `sno_worker('\x3e0b4f88b2030007')`, `sno_time('\x0000018bcfe568000200000000010007')`,
+	} {
+		fmt.Fprintf(&query, "SELECT %s IS NULL;\n", call)
+		want.WriteString("t\n")
+	}
 	psql := postgres(t)
-	// A second time, as after an upgrade.
-	psql.Args = append(psql.Args, "-c", "SET client_min_messages = warning", "-f", "../../rel/files/ids.sql",
-		"-f", "../../rel/files/ids.sql", "-f", "-")
+	// Twice, as in an upgrade, of the first version too, whose functions an index and a view use.
+	psql.Args = append(psql.Args, "-c", "SET client_min_messages = warning", "-c", `
+		CREATE FUNCTION snowflake_time(id bigint, epoch bigint DEFAULT 0, low_bits int DEFAULT 22) RETURNS timestamptz
+			IMMUTABLE RETURN to_timestamp(0);
+		CREATE FUNCTION snowflake_worker(id bigint, machine_bits int DEFAULT 10, sequence_bits int DEFAULT 12)
+			RETURNS bigint IMMUTABLE RETURN 0;
+		CREATE TABLE orders (id bigint);
+		CREATE INDEX ON orders (snowflake_time(id));
+		CREATE VIEW makers AS SELECT snowflake_worker(id) FROM orders`,
+		"-f", "../../rel/files/ids.sql", "-f", "../../rel/files/ids.sql", "-f", "-")
 	psql.Stdin = strings.NewReader(query.String())
 	out, err := psql.CombinedOutput()
 	got, wants := strings.Split(string(out), "\n"), strings.Split(want.String(), "\n")

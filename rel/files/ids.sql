@@ -13,10 +13,13 @@ CREATE OR REPLACE FUNCTION ids_number(hex text) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ('x' || lpad(hex, 16, '0'))::bit(64)::bigint;
 
--- ids_time converts milliseconds since 1970 to a timestamp.
+-- ids_time converts milliseconds since 1970 to a timestamp. For a time that PostgreSQL cannot
+-- represent, which is of no id, it returns NULL, so that such a row fails no query or index.
 CREATE OR REPLACE FUNCTION ids_time(ms bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN to_timestamp(ms / 1000.0);
+    RETURN CASE WHEN ms BETWEEN 0 AND 9223372036854775 -- the year 294247
+        -- Not to_timestamp(ms / 1000.0), whose double precision is inexact from the year 2242 on.
+        THEN (timestamp '1970-01-01' + ms / 1000 * interval '1 s' + ms % 1000 * interval '1 ms') AT TIME ZONE 'UTC' END;
 
 -- ids_above returns the bits of an id above its lowest bits.
 CREATE OR REPLACE FUNCTION ids_above(id bigint, bits int) RETURNS bigint
@@ -92,31 +95,39 @@ CREATE OR REPLACE FUNCTION uuidv7_worker(id uuid) RETURNS macaddr
 -- (for flake-idgen 0, unless configured); low_bits is the number of bits below the time, and
 -- time_bits that of the time (for flake-idgen 42). For a number with more bits, which is not an id
 -- of the layout, this and snowflake_worker return NULL.
-DROP FUNCTION IF EXISTS snowflake_time(bigint, bigint, int); -- without time_bits
-CREATE OR REPLACE FUNCTION snowflake_time(id bigint, epoch bigint DEFAULT 1288834974657, low_bits int DEFAULT 22,
-                                          time_bits int DEFAULT 41)
+CREATE OR REPLACE FUNCTION snowflake_time(id bigint, epoch bigint, low_bits int, time_bits int)
     RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN CASE WHEN ids_above(id, low_bits + time_bits) = 0 THEN ids_time(epoch + ids_above(id, low_bits)) END;
 
-DROP FUNCTION IF EXISTS snowflake_worker(bigint, int, int);
-CREATE OR REPLACE FUNCTION snowflake_worker(id bigint, machine_bits int DEFAULT 10, sequence_bits int DEFAULT 12,
-                                            time_bits int DEFAULT 41)
+CREATE OR REPLACE FUNCTION snowflake_worker(id bigint, machine_bits int, sequence_bits int, time_bits int)
     RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN CASE WHEN ids_above(id, machine_bits + sequence_bits + time_bits) = 0
         THEN id >> sequence_bits & (1::bigint << machine_bits) - 1 END;
 
+-- Without time_bits, it is 41. These are functions of their own, because PostgreSQL can replace a
+-- function that an index or a view uses, but cannot drop it to add a parameter.
+CREATE OR REPLACE FUNCTION snowflake_time(id bigint, epoch bigint DEFAULT 1288834974657, low_bits int DEFAULT 22)
+    RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN snowflake_time(id, epoch, low_bits, 41);
+
+CREATE OR REPLACE FUNCTION snowflake_worker(id bigint, machine_bits int DEFAULT 10, sequence_bits int DEFAULT 12)
+    RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN snowflake_worker(id, machine_bits, sequence_bits, 41);
+
 -- sno
 
 CREATE OR REPLACE FUNCTION sno_time(id bytea) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN ids_time(1262304000000 + (ids_number(left(encode(id, 'hex'), 10)) >> 1) * 4);
+    RETURN CASE WHEN length(id) = 10 THEN ids_time(1262304000000 + (ids_number(left(encode(id, 'hex'), 10)) >> 1) * 4) END;
 
 -- sno_worker returns the partition.
 CREATE OR REPLACE FUNCTION sno_worker(id bytea) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN ids_number(encode(substr(id, 7, 2), 'hex'));
+    RETURN CASE WHEN length(id) = 10 THEN ids_number(encode(substr(id, 7, 2), 'hex')) END;
 
 CREATE OR REPLACE FUNCTION sno_text(id bytea) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
