@@ -46,6 +46,10 @@ export class Id {
 
   toJSON () { return this.toString() }
 
+  // Drivers call these for a parameter: pg, and query of mysql and mysql2. Other objects become JSON, in quotes, or SQL.
+  toPostgres () { return this.toString() }
+  toSqlString () { return `'${this}'` }
+
   // This makes < and > compare ids. No other operation treats ids as numbers.
   [Symbol.toPrimitive] (hint) { return hint === 'number' ? this.value : this.toString() }
 

@@ -60,6 +60,10 @@ export class Id {
   /** In Node.js only. */
   toBuffer (): Bytes
   toJSON (): string
+  /** For the driver pg. */
+  toPostgres (): string
+  /** For the drivers mysql and mysql2. */
+  toSqlString (): string
   /** The fields by the names that nodes use: time in ms since 1970, worker, sequence, or the format's other fields. */
   readonly fields: Readonly<Record<string, bigint>>
   /** The time in ms since 1970. */

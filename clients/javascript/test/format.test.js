@@ -43,6 +43,7 @@ for (const [format, hex, text, fields] of ids) {
     }
     assert.deepEqual(id.toBuffer(), Buffer.from(hex, 'hex'))
     assert.equal(JSON.stringify({ id }), JSON.stringify({ id: text }))
+    assert.deepEqual([id.toPostgres(), id.toSqlString()], [text, `'${text}'`])
     assert.equal('' + id, text)
     assert.equal(inspect(id), `Id(${format.name} ${text})`)
     const [low, high] = format.span(id.date)
