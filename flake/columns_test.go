@@ -35,6 +35,8 @@ func TestColumns(t *testing.T) {
 		{"varchar: MySQL", []byte(id128.String()), new(flake.ID), id128},
 		{"TEXT: SQLite, in a column of type uuid", 1.0e+234, new(flake.ID), nil},
 		{"bigint: a number", int64(1), new(flake.ID), nil},
+		{"text: empty", "", new(flake.ID), nil},
+		{"text: 16 bytes, which are an id only in a column of bytes", "warehouse worker", new(flake.ID), nil},
 
 		{"uuid: pgx", v7.String(), new(uuidv7.ID), v7},
 		{"uuid: lib/pq, MariaDB", []byte(v7.String()), new(uuidv7.ID), v7},
@@ -48,6 +50,8 @@ func TestColumns(t *testing.T) {
 		{"bytea, binary(16), BLOB: all", u[:], new(ulid.ID), u},
 		{"text: pgx, lib/pq, SQLite", u.String(), new(ulid.ID), u},
 		{"char(26): MySQL", []byte(u.String()), new(ulid.ID), u},
+		{"char(26): letters that are not digits", []byte("0ABCDEFGHIJKLMNOPQRSTUVWXY"), new(ulid.ID), nil},
+		{"char(26): empty", []byte{}, new(ulid.ID), nil},
 
 		{"bigint, INTEGER: all", int64(low), new(snowflake.ID), low},
 		{"bigint unsigned: MySQL, without arguments", uint64(low), new(snowflake.ID), low},
