@@ -99,6 +99,7 @@ func TestSQL(t *testing.T) {
 		fmt.Fprintf(&query, "SELECT %s IS NULL;\n", call)
 		want.WriteString("t\n")
 	}
+	query.WriteString("SET search_path = ''; CREATE INDEX ON public.orders (public.snowflake_time(id));\n") // like pg_dump
 	psql := postgres(t)
 	// Twice, as in an upgrade, of the first version too, whose functions an index and a view use.
 	psql.Args = append(psql.Args, "-c", "SET client_min_messages = warning", "-c", `
