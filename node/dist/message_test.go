@@ -84,8 +84,9 @@ func TestSendTo(t *testing.T) {
 		to, token etf.Term
 		control   etf.Tuple // nil: nothing is sent
 	}{
-		"name":            {flags, name(there), nil, etf.Tuple{number(wire.OpRegSend), self1, empty, etf.Atom("me")}},
-		"name, traced":    {flags, name(there), token, etf.Tuple{number(wire.OpRegSendTT), self1, empty, etf.Atom("me"), token}},
+		"name": {flags, name(there), nil, etf.Tuple{number(wire.OpRegSend), self1, empty, etf.Atom("me")}},
+		"name, traced": {flags, name(there), token,
+			etf.Tuple{number(wire.OpRegSendTT), self1, empty, etf.Atom("me"), token}},
 		"name elsewhere":  {flags, name("other@h"), nil, nil},
 		"name here":       {flags, name(here), nil, nil},
 		"alias":           {flags, ref5, nil, etf.Tuple{number(wire.OpAliasSend), self1, ref5}},
