@@ -78,7 +78,10 @@ func readFrom(r *etf.Reader) (f From) {
 
 // readTo reads a term to which Erlang can send a message from another node.
 func readTo(r *etf.Reader) []byte {
-	if r.Peek().IsRef() {
+	switch tag := r.Peek(); {
+	case tag.IsPid():
+		return r.Raw()
+	case tag.IsRef():
 		return r.Ref()
 	}
 	if name := *r; name.Tuple() == 2 {
@@ -88,7 +91,7 @@ func readTo(r *etf.Reader) []byte {
 			return r.Raw()
 		}
 	}
-	return r.Pid()
+	return r.Pid() // fails
 }
 
 // MaxLocal bounds the size of an answer to Server.Call.
