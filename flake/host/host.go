@@ -188,18 +188,39 @@ func (g *Generator[G]) Explain(err error) error {
 	return err
 }
 
-// Add opens a generator. If numbered is set, the generator uses the number from the store.
+// Add opens a generator. If numbered is set, the generator uses the number from the store; if the node
+// loses that while the generator waits to begin, it begins with the next.
 func (s *Generators[G]) Add(ctx context.Context, name string, numbered bool, open Opener[G]) (*Generator[G], error) {
 	g := &Generator[G]{set: s, name: name, open: open, numbered: numbered}
 	if !numbered {
 		return g, g.begin(ctx, 0, nil)
 	}
-	g.claim, _ = s.owner.Claim()
-	if err := g.begin(ctx, g.claim.Number(), g.claim); err != nil {
-		return nil, err
+	for {
+		claim, _ := s.owner.Claim()
+		held, cancel := whileHeld(ctx, claim)
+		err := g.begin(held, claim.Number(), claim)
+		cancel()
+		switch {
+		case err == nil:
+			g.claim, s.all = claim, append(s.all, g)
+			return g, nil
+		case !claim.IsLost() || ctx.Err() != nil || s.sleep(ctx, retryAfter) != nil: // until there is another
+			return nil, err
+		}
 	}
-	s.all = append(s.all, g)
-	return g, nil
+}
+
+// whileHeld returns a context that is also done when the claim is lost.
+func whileHeld(ctx context.Context, claim *workers.Claim) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-claim.Lost():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 func (g *Generator[G]) begin(ctx context.Context, number uint64, bound durable.Bound) error {
@@ -259,15 +280,8 @@ func (s *Generators[G]) Move(ctx context.Context) error {
 	if claim == nil || claim.IsLost() {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := whileHeld(ctx, claim)
 	defer cancel()
-	go func() {
-		select {
-		case <-claim.Lost():
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	for _, g := range s.all {
 		if g.claim == claim {
 			continue

@@ -467,6 +467,32 @@ func moving(t *testing.T, clean bool) (*world, node, *Generator[*generator]) {
 	return w, n, g
 }
 
+// A generator that waits for its first number to begin, as after a floor that is too late, begins with the
+// next number once that one is lost.
+func TestAddLosesNumber(t *testing.T) {
+	w := newWorld()
+	far := workers.Floor{Since: w.now + 1e6, Mark: w.now + 1e8, Nonce: 1, Places: founded.Places}
+	w.data["p/floor"] = far.String()
+	n := w.start(t, filepath.Join(t.TempDir(), "marks"), 2)
+	withdrawn := false
+	w.sleeps = func(ctx context.Context) {
+		if withdrawn {
+			return
+		}
+		withdrawn = true
+		f := workers.Floor{Since: w.now - 1, Mark: w.now + 1000, Nonce: ^far.Nonce, Places: founded.Places}
+		w.data["p/floor"] = f.String()
+		if err := n.owner.Step(ctx); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+	}
+	n.add(t, "", true)
+	if len(w.opened) != 2 || w.opened[0] == w.opened[1] || w.now >= far.Since {
+		t.Errorf("opened with the numbers %v, after %d ms", w.opened, w.now-someTime)
+	}
+}
+
 // The old generator is used until the next one may begin. If the number is in doubt, the next one is
 // opened immediately, and waits while it opens. The old one is closed only once.
 func TestMoveWaits(t *testing.T) {

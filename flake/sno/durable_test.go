@@ -290,7 +290,7 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range []*Snapshot{nil, {Partition: Partition{1, 2}}} {
-		began := time.Now().Truncate(time.Millisecond)
+		began := time.Now().Add(-4 * time.Millisecond) // a tick
 		d, err := Open(t.Context(), path, s, Options{})
 		if err != nil {
 			t.Fatal(err)

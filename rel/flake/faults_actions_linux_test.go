@@ -65,17 +65,17 @@ var rigActions = []rigAction{
 		time.Sleep(lasts(x, 0.3, 1)) // how long the fault lasts
 		n.again(syscall.SIGKILL, nil)
 	}, false},
-	{1, "a bit of the newest slot flipped", func(_ *rig, n *rigNode, x *rand.Rand) {
+	{1, "a bit of a slot flipped", func(_ *rig, n *rigNode, x *rand.Rand) {
 		n.again(syscall.SIGKILL, func() { n.flip(x) })
 	}, false},
-	{1, "the newest slot zeroed", func(_ *rig, n *rigNode, _ *rand.Rand) {
-		n.again(syscall.SIGKILL, func() { n.damage(func(newest, _ []byte) { clear(newest) }) })
+	{1, "a slot zeroed", func(_ *rig, n *rigNode, x *rand.Rand) {
+		n.again(syscall.SIGKILL, func() { n.damage(x, func(one, _ []byte) { clear(one) }) })
 	}, false},
-	{1, "the slots swapped", func(_ *rig, n *rigNode, _ *rand.Rand) {
+	{1, "the slots swapped", func(_ *rig, n *rigNode, x *rand.Rand) {
 		n.again(syscall.SIGKILL, func() {
-			n.damage(func(newest, other []byte) {
-				kept := slices.Clone(newest)
-				copy(newest, other)
+			n.damage(x, func(one, other []byte) {
+				kept := slices.Clone(one)
+				copy(one, other)
 				copy(other, kept)
 			})
 		})
@@ -91,8 +91,8 @@ var rigActions = []rigAction{
 		n.set(0)
 		n.start()
 	}, false},
-	{1, "both slots damaged", func(_ *rig, n *rigNode, _ *rand.Rand) {
-		n.again(syscall.SIGKILL, func() { n.damage(func(newest, other []byte) { newest[70] ^= 1; other[70] ^= 1 }) })
+	{1, "both slots damaged", func(_ *rig, n *rigNode, x *rand.Rand) {
+		n.again(syscall.SIGKILL, func() { n.damage(x, func(one, other []byte) { one[70] ^= 1; other[70] ^= 1 }) })
 		n.refused("with both slots damaged")
 		n.again(syscall.SIGKILL, n.wipe)
 	}, false},
@@ -258,12 +258,13 @@ var rigActions = []rigAction{
 	{2, "another prefix after a clean stop", func(r *rig, n *rigNode, x *rand.Rand) {
 		r.elsewhere(n, x, r.etcd.Endpoints(), n.link.Endpoints(), fmt.Sprint("lost", x.Uint32()))
 	}, false},
-	{1, "the fleet moves to another prefix", func(r *rig, _ *rigNode, x *rand.Rand) {
+	{1, "flake workers move of the fleet to another prefix", func(r *rig, _ *rigNode, x *rand.Rand) {
 		for _, n := range r.nodes[:rigNodes] {
 			n.end(syscall.SIGTERM)
 		}
+		from := workers.Place(r.cluster(), r.prefix)
 		r.prefix = fmt.Sprint("fleet", x.Uint32())
-		r.operate(true, "-margin", "1s", "after-restore")
+		r.operate(true, "-margin", "1s", "move", from)
 		for _, n := range r.nodes[:rigNodes] {
 			n.start()
 		}
@@ -307,33 +308,30 @@ func (n *rigNode) returnDisk() {
 	n.life.Add(1)
 }
 
-// damage changes the slots in the file of marks, if it has any, but not the file's time.
-func (n *rigNode) damage(change func(newest, other []byte)) {
+// damage changes the slots in the file of marks, if it has any, but not the file's time. one is either
+// of them.
+func (n *rigNode) damage(x *rand.Rand, change func(one, other []byte)) {
 	data, err := os.ReadFile(n.disk())
 	if err != nil || len(data) < 8192 {
 		return
 	}
-	file := string(data)
-	newest, other := []byte(file[:len(file)/2]), []byte(file[len(file)/2:])
-	if lastSlot(file) != string(newest) {
-		change(other, newest)
-	} else {
-		change(newest, other)
-	}
+	slots := [2][]byte{data[:len(data)/2], data[len(data)/2:]}
+	one := x.IntN(2)
+	change(slots[one], slots[1-one])
 	info, err := os.Stat(n.disk())
 	if err != nil {
 		n.r.t.Fatal(err)
 	}
-	writeFile(n.r.t, n.disk(), string(newest)+string(other))
+	writeFile(n.r.t, n.disk(), string(data))
 	at := info.ModTime().Add(n.ahead) // as if the kernel had the machine's clock
 	if err := os.Chtimes(n.disk(), at, at); err != nil {
 		n.r.t.Error(err)
 	}
 }
 
-// flip flips a bit of the newest slot.
+// flip flips a bit of a slot.
 func (n *rigNode) flip(x *rand.Rand) {
-	n.damage(func(newest, _ []byte) { newest[x.IntN(len(newest))] ^= 1 << x.IntN(8) })
+	n.damage(x, func(one, _ []byte) { one[x.IntN(len(one))] ^= 1 << x.IntN(8) })
 }
 
 func (n *rigNode) pause(d time.Duration) {
@@ -472,7 +470,7 @@ func (r *rig) elsewhere(n *rigNode, x *rand.Rand, endpoints, linked []string, pr
 		}
 		key := fmt.Sprintf("%s/n/%012x", prefix, i)
 		v := workers.Value{Mark: uint64(time.Now().Add(time.Hour).UnixMilli()), Generation: 1, Token: 1, Name: "filler"}
-		if _, err := s.Swap(r.t.Context(), map[string]string{key: ""}, key, v.String()); err != nil {
+		if _, err := s.Swap(r.t.Context(), nil, map[string]string{key: v.String()}); err != nil {
 			r.t.Error(err)
 		}
 	}
@@ -494,6 +492,19 @@ func (r *rig) numbers() []workers.Entry {
 	}
 	all, _ := workers.List(r.t.Context(), s, r.prefix)
 	return all
+}
+
+// cluster returns the id of etcd's cluster.
+func (r *rig) cluster() string {
+	s, err := etcd.New(etcd.Config{Endpoints: r.etcd.Endpoints()})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	id, err := s.Cluster(r.t.Context())
+	if err != nil {
+		r.wrong("etcd does not answer: %v", err)
+	}
+	return id
 }
 
 // number returns what etcd has of the number that a node holds, or nil.

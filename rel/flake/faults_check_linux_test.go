@@ -34,9 +34,9 @@ var startStates = []struct {
 		}
 	}},
 	{"a bit flipped", func(_ *rig, n *rigNode, x *rand.Rand) { n.flip(x) }},
-	{"a slot zeroed", func(_ *rig, n *rigNode, _ *rand.Rand) { n.damage(func(newest, _ []byte) { clear(newest) }) }},
-	{"both slots damaged", func(_ *rig, n *rigNode, _ *rand.Rand) {
-		n.damage(func(newest, other []byte) { newest[70] ^= 1; other[70] ^= 1 })
+	{"a slot zeroed", func(_ *rig, n *rigNode, x *rand.Rand) { n.damage(x, func(one, _ []byte) { clear(one) }) }},
+	{"both slots damaged", func(_ *rig, n *rigNode, x *rand.Rand) {
+		n.damage(x, func(one, other []byte) { one[70] ^= 1; other[70] ^= 1 })
 	}},
 	{"the file cut short", func(r *rig, n *rigNode, x *rand.Rand) {
 		n.sh("[ ! -e %[1]s/timestamp ] || truncate -s %[2]d %[1]s/timestamp", r.disk, x.IntN(5000))

@@ -8,7 +8,10 @@ import (
 	"syscall"
 )
 
-const noFollow = syscall.O_NOFOLLOW
+const (
+	noFollow = syscall.O_NOFOLLOW
+	noWait   = syscall.O_NONBLOCK // do not wait for the other end of a pipe
+)
 
 // flock locks a file until it is closed. The kernel releases the lock however the process ends.
 func flock(f *os.File) error {

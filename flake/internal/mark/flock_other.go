@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-const noFollow = 0
+const noFollow, noWait = 0, 0
 
 // flock fails: without a lock that ends with the process, two nodes could share a file.
 func flock(*os.File) error {

@@ -383,3 +383,14 @@ func TestLargest(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A pipe that has replaced the file is not waited for.
+func TestPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "marks")
+	if err := syscall.Mkfifo(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := (OS{}).Overwrite(path, 0, []byte("1")); err == nil {
+		t.Error("a pipe is overwritten")
+	}
+}

@@ -36,9 +36,14 @@ func (OS) Resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), nil
 }
 
+// Read implements [Disk].
 func (OS) Read(path string, max int64) ([]byte, error) {
-	// Check the type before opening the file: opening a pipe would wait for a writer.
-	info, err := os.Stat(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|noWait, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, err
@@ -50,16 +55,11 @@ func (OS) Read(path string, max int64) ([]byte, error) {
 		// A save could still replace the file, but it was probably made read-only on purpose.
 		return nil, fmt.Errorf("it is read-only (%v)", info.Mode())
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, max))
 }
 
 func (OS) Overwrite(path string, offset int64, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|noFollow, 0)
+	f, err := os.OpenFile(path, os.O_WRONLY|noFollow|noWait, 0)
 	if err != nil {
 		return err
 	}
