@@ -66,8 +66,8 @@ func (r Restored) contradicted(t table) error {
 		return nil
 	case t.empty() && r.From == "":
 		return errors.New("flake: no worker id was ever claimed under this prefix: is it that of the nodes?")
-	case r.Margin > 2*r.Hold:
-		return fmt.Errorf("flake: the margin is %v, more than twice hold (%v), and new claims would wait as long: "+
+	case r.Margin > 3*r.Hold:
+		return fmt.Errorf("flake: the margin is %v, more than three times hold (%v), and new claims would wait as long: "+
 			"how far may a node's clock be ahead?", r.Margin, r.Hold)
 	case r.Again && t.floor.Mark > most:
 		return fmt.Errorf("flake: the floor is at %s, later than the clock, the margin and hold allow: "+
@@ -78,8 +78,7 @@ func (r Restored) contradicted(t table) error {
 		if !e.Free {
 			written -= min(written, e.Hold)
 		}
-		returned := !e.Free || e.After < e.Mark // otherwise an operator released it
-		if r.Until > 0 && returned && written > r.Until+uint64(r.Margin/time.Millisecond) {
+		if r.Until > 0 && e.byNode() && written > r.Until+uint64(r.Margin/time.Millisecond) {
 			return fmt.Errorf("flake: a node reached the store later than %s, the time given: worker id %d has the mark %s, "+
 				"which %s wrote at %s or later; is the time right, and in UTC?",
 				show(r.Until), e.Number, show(e.Mark), e.Name, show(written))
@@ -180,7 +179,9 @@ func (r *Restored) check(ctx context.Context, s Store, prefix string) (t table, 
 	highest := uint64(0)
 	for _, e := range t.entries {
 		r.Hold = max(r.Hold, time.Duration(e.Hold)*time.Millisecond)
-		highest = max(highest, e.Mark)
+		if e.byNode() {
+			highest = max(highest, e.Mark)
+		}
 	}
 	if r.Sure {
 		return t, nil
@@ -199,6 +200,10 @@ func (r *Restored) check(ctx context.Context, s Store, prefix string) (t table, 
 	}
 	return t, nil
 }
+
+// byNode reports whether a node claimed or returned the number, rather than [Release] or, if its key was
+// deleted, another node.
+func (v Value) byNode() bool { return !v.Free || v.After < v.Mark }
 
 // floor returns the floor to write. Its Since is above last, the mark of an earlier floor, or 0.
 func (r Restored) floor(last uint64) Floor {

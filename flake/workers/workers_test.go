@@ -646,11 +646,14 @@ func TestAfterRestoreContradicted(t *testing.T) {
 			w.data[keys{"p"}.number(1)] = v.String()
 			r.Until = w.now - 3601_000
 		}, true},
-		"a high floor, not again":  {func(w *world, r *Restored) { w.floor(w.now + 1001 + testHold) }, false},
-		"no numbers":               {func(w *world, _ *Restored) { clear(w.data) }, true},
-		"no numbers, but a move":   {func(w *world, r *Restored) { clear(w.data); r.From = "a:q" }, false},
-		"the largest margin":       {func(_ *world, r *Restored) { r.Margin = 2 * hold }, false},
-		"a margin that is larger":  {func(_ *world, r *Restored) { r.Margin = 2*hold + 1 }, true},
+		"a high floor, not again": {func(w *world, r *Restored) { w.floor(w.now + 1001 + testHold) }, false},
+		"no numbers":              {func(w *world, _ *Restored) { clear(w.data) }, true},
+		"no numbers, but a move":  {func(w *world, r *Restored) { clear(w.data); r.From = "a:q" }, false},
+		"the largest margin":      {func(_ *world, r *Restored) { r.Margin = 3 * hold }, false},
+		"a margin that is larger": {func(_ *world, r *Restored) { r.Margin = 3*hold + 1 }, true},
+		"a key deleted before": {func(w *world, _ *Restored) {
+			w.data[keys{"p"}.number(2)] = Value{Mark: w.now + 2*testHold, After: w.now + 2*testHold, Free: true}.String()
+		}, false},
 		"again after a floor":      {func(w *world, r *Restored) { w.floor(w.now + 1000 + testHold); r.Again = true }, false},
 		"again after a high floor": {func(w *world, r *Restored) { w.floor(w.now + 1001 + testHold); r.Again = true }, true},
 	} {

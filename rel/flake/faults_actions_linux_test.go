@@ -481,7 +481,7 @@ func (r *rig) elsewhere(n *rigNode, x *rand.Rand, endpoints, linked []string, pr
 	n.again(syscall.SIGTERM, nil)
 	n.refused("with another etcd or prefix")
 	n.settings = nil
-	n.again(syscall.SIGTERM, nil)
+	n.again(syscall.SIGKILL, nil)
 }
 
 // numbers returns what etcd has of all numbers, or nil if it does not answer.
