@@ -139,7 +139,8 @@ func TestChangedByOthers(t *testing.T) {
 	}
 }
 
-// Other programs may also change the file during a save.
+// Other programs may also change the file during a save, at either slot. The save ends with both slots
+// written.
 func TestChangedInASave(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	d := &between{step: "overwrite"}
@@ -152,19 +153,36 @@ func TestChangedInASave(t *testing.T) {
 	}
 	save(t, f, 3)
 	milli := uint64(4)
-	for name, change := range map[string]func() error{
-		"removed":    func() error { return os.Remove(path) },
-		"an old one": func() error { return errors.Join(os.Remove(path), os.WriteFile(path, old, 0o644)) },
+	zeros := func(slot int64) error { return OS{}.Overwrite(path, slot*block, make([]byte, block)) }
+	for name, change := range map[string]func(before []byte) error{
+		"removed":          func([]byte) error { return os.Remove(path) },
+		"an old one":       func([]byte) error { return errors.Join(os.Remove(path), os.WriteFile(path, old, 0o644)) },
+		"the one before":   func(before []byte) error { return os.WriteFile(path, before, 0o644) },
+		"zeros, at first":  func([]byte) error { return zeros(0) },
+		"zeros, at second": func([]byte) error { return zeros(1) },
 	} {
 		for _, d.step = range []string{"overwrite", "overwritten"} {
-			d.do = func() {
-				if err := change(); err != nil {
-					t.Error(name, err)
+			for _, second := range []bool{false, true} {
+				before, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
 				}
+				do := func() {
+					if err := change(before); err != nil {
+						t.Error(name, err)
+					}
+				}
+				if d.do = do; second {
+					d.do = func() { d.do = do }
+				}
+				save(t, f, milli)
+				saved(t, path, milli)
+				data, err := os.ReadFile(path)
+				if err != nil || !bytes.Equal(data[:block], data[block:]) {
+					t.Errorf("%s, when a slot is %s; the second: %v: the slots differ, %v", name, d.step, second, err)
+				}
+				milli++
 			}
-			save(t, f, milli)
-			saved(t, path, milli)
-			milli++
 		}
 	}
 }
@@ -318,6 +336,7 @@ func TestShared(t *testing.T) {
 		"what was read":        {begun.data, true, true},
 		"the rest of the save": {append(bytes.Clone(begun.at(0)), begun.at(0)...), true, true},
 		"swapped":              {append(bytes.Clone(begun.at(1)), begun.at(0)...), true, true},
+		"a damaged version":    {bytes.Replace(begun.data, []byte("mark 1"), []byte("mark 2"), 1), true, true},
 	} {
 		for _, at := range []string{"", "overwrite", "overwritten", "create", "rename"} {
 			for _, saves := range []int{0, 1, 2} {

@@ -91,12 +91,12 @@ func (m image) at(i int) []byte { return m.data[i*m.size:][:m.size] }
 
 // in reports whether the current slot is in data, a file of the same size.
 func (m image) in(data []byte) bool {
-	return m.data != nil && len(data) == len(m.data) && bytes.Equal(data[m.slot*m.size:][:m.size], m.at(m.slot))
+	return len(data) == len(m.data) && bytes.Equal(data[m.slot*m.size:][:m.size], m.at(m.slot))
 }
 
 // has reports whether data is one of the slots.
 func (m image) has(data []byte) bool {
-	return m.data != nil && (bytes.Equal(data, m.at(0)) || bytes.Equal(data, m.at(1)))
+	return bytes.Equal(data, m.at(0)) || bytes.Equal(data, m.at(1))
 }
 
 // next returns the image after m, which has text in both slots, and whether its slots have the

@@ -272,8 +272,8 @@ func TestSlotSize(t *testing.T) {
 	m, _ := image{}.next(writer, nil)
 	for n, want := range map[int]bool{room - 1: true, room: true, room + 1: false} {
 		next, fits := m.next(writer, bytes.Repeat([]byte{'x'}, n))
-		if fits != want {
-			t.Errorf("%d bytes fit: %v", n, fits)
+		if fits != want || fits != (next.size == m.size) {
+			t.Errorf("%d bytes fit: %v, in %d", n, fits, next.size)
 		}
 		if sequence, its, text, intact := parseSlot(next.at(1)); !intact || sequence != 2 || its != writer || len(text) != n {
 			t.Errorf("%d bytes round-trip to %d, %v", n, len(text), intact)

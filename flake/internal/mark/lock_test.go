@@ -216,13 +216,23 @@ func TestLockTakenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	save(t, f, 1000)
-	d.again, d.err = true, errStep
-	if err := f.Save(alone(2000)); !errors.Is(err, errStep) {
-		t.Errorf("saved over a file that cannot be read: %v", err)
+	d.err = errStep
+	for _, d.again = range []bool{true, false} {
+		if err := f.Save(alone(2000)); !errors.Is(err, errStep) {
+			t.Errorf("saved over a file that cannot be read: %v", err)
+		}
 	}
 	d.again, d.err = true, nil
 	if err := os.Remove(f.Path()); err != nil {
 		t.Fatal(err)
 	}
 	save(t, f, 3000)
+	d.err = errStep // no other process can have written
+	save(t, f, 4000)
+	if err := os.MkdirAll(filepath.Join(f.Path()+".new", "theirs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Save(alone(5000)); !errors.Is(err, errStep) {
+		t.Errorf("no new file can be written either: %v", err)
+	}
 }

@@ -196,7 +196,7 @@ func (f *File) save(c Content) error {
 	if inPlace == nil {
 		inPlace, err = f.overwrite(there, next)
 	}
-	if inPlace == nil || err != nil {
+	if inPlace == nil {
 		return err
 	}
 	if err = f.replace(next); err != nil && f.ended == nil {
@@ -299,7 +299,7 @@ func (f *File) check(saving bool) (there []byte, unread, err error) {
 	}
 	there, unread = f.disk.Read(f.path, maxSize)
 	switch {
-	case unread == nil && f.foreign(there):
+	case f.foreign(there):
 		return nil, nil, f.end(errForeign)
 	case unread == nil, errors.Is(unread, fs.ErrNotExist):
 		f.doubt = false

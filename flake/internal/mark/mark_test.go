@@ -173,6 +173,26 @@ func TestSaveStepByStep(t *testing.T) {
 	}
 }
 
+// Damaged says which slot was damaged when the file was opened.
+func TestDamaged(t *testing.T) {
+	m := imageOf(t, alone(1)).saving(t, alone(2))
+	for at, want := range map[int]string{-1: "", block - 1: "first", block: "second"} {
+		data := bytes.Clone(m.data)
+		if at >= 0 {
+			data[at]++
+		}
+		path := filepath.Join(t.TempDir(), "mark")
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		f := open(t, path)
+		save(t, f, 3)
+		if got := f.Damaged(); got != want {
+			t.Errorf("a change at %d: %q, want %q", at, got, want)
+		}
+	}
+}
+
 func TestLinkIsFollowed(t *testing.T) {
 	dir := t.TempDir()
 	real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")

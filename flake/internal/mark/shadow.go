@@ -40,17 +40,13 @@ func (d *Shadow) Lock(path string) (Lock, error) {
 // Read reads the file until it finds the same twice, because a node may be writing it.
 func (d *Shadow) Read(path string, max int64) ([]byte, error) {
 	data, known := d.files[path]
-	for tries := 0; !known && tries < 100; tries++ {
+	for !known {
 		before := data
 		var err error
-		switch data, err = d.OS.Read(path, max); {
-		case errors.Is(err, fs.ErrNotExist):
-			data, known = nil, true
-		case err != nil:
+		if data, err = d.OS.Read(path, max); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
-		default:
-			known = before != nil && bytes.Equal(data, before)
 		}
+		known = bytes.Equal(data, before)
 	}
 	if d.put(path, data); data == nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}

@@ -79,6 +79,50 @@ func TestShadowOfLocked(t *testing.T) {
 	}
 }
 
+// A Shadow keeps what it has read or written, whatever is then written to the disk.
+func TestShadowKeeps(t *testing.T) {
+	dir := t.TempDir()
+	path, other := filepath.Join(dir, "mark"), filepath.Join(dir, "other")
+	d := &Shadow{}
+	read := func(path, want string) {
+		t.Helper()
+		data, err := d.Read(path, maxSize)
+		if string(data) != want || (err == nil) != (want != "") || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %q, %v, want %q", path, data, err, want)
+		}
+	}
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(path, "abcdef")
+	read(path, "abcdef")
+	read(other, "")
+	write(path, "later")
+	write(other, "later")
+	read(path, "abcdef")
+	read(other, "")
+	if err := d.Overwrite(path, 1, []byte("xy")); err != nil {
+		t.Error(err)
+	}
+	read(path, "axydef")
+	w, err := d.Create(path + ".new")
+	if err == nil {
+		_, err = w.Write([]byte("new"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(path+".new", "new")
+	if err := d.Rename(path+".new", other); err != nil {
+		t.Error(err)
+	}
+	read(other, "new")
+	read(path, "axydef")
+}
+
 // On an empty Shadow every directory exists, but no file. Nothing is written.
 func TestShadowEmpty(t *testing.T) {
 	dir := t.TempDir()
