@@ -186,7 +186,7 @@ func (f *File) save(c Content) error {
 	case len(next.data) >= maxSize:
 		return errLarge
 	}
-	there, inPlace, err := f.check(false)
+	inPlace, err := f.check(false, f.now)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (f *File) save(c Content) error {
 		return f.replace(next)
 	}
 	if inPlace == nil {
-		inPlace, err = f.overwrite(there, next)
+		inPlace, err = f.overwrite(next)
 	}
 	if inPlace == nil {
 		return err
@@ -214,10 +214,7 @@ var errChanged = errors.New("another program has changed the file")
 // The slot that Open read may not be durable if the process that wrote it was killed. A power cut
 // during the overwrite could then lose both slots. So overwrite first makes that slot and the
 // file's name durable.
-func (f *File) overwrite(there []byte, next image) (inPlace, err error) {
-	if !f.now.in(there) {
-		return errChanged, nil
-	}
+func (f *File) overwrite(next image) (inPlace, err error) {
 	if !f.sure {
 		if inPlace, err = f.write(f.now); inPlace != nil || err != nil {
 			return inPlace, err
@@ -242,11 +239,7 @@ func (f *File) write(m image) (inPlace, err error) {
 	if err := f.disk.Overwrite(f.path, int64(m.slot*m.size), m.at(m.slot)); err != nil {
 		return err, nil
 	}
-	there, inPlace, err := f.check(true)
-	if err == nil && inPlace == nil && !(m.in(there) && f.now.in(there)) {
-		inPlace = errChanged
-	}
-	return inPlace, err
+	return f.check(true, m, f.now)
 }
 
 // replace writes a temporary file and renames it. It creates that file anew each time, because
@@ -268,7 +261,7 @@ func (f *File) replace(next image) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := f.check(true); err != nil {
+	if _, err := f.check(true); err != nil {
 		return err
 	}
 	if err := f.disk.Rename(temporary, f.path); err != nil {
@@ -279,34 +272,40 @@ func (f *File) replace(next image) error {
 		return err
 	}
 	f.sure = true
-	_, _, err = f.check(true)
+	_, err = f.check(true)
 	return err
 }
 
 // check reads the file. It fails if another process holds the lock or has written to the file;
-// otherwise the marks might be older than the other process's ids. unread is any other reason why
-// the file could not be read; check fails with it if the lock was lost for a while.
+// otherwise the marks might be older than the other process's ids. inPlace is why the file cannot be
+// overwritten: it cannot be read, or it lacks the current slot of one of the images. If the lock was
+// lost for a while, check also fails if the file cannot be read.
 //
 // A save that has begun may already have overwritten what another process wrote. So if the lock is
 // lost during a save, nothing more is written.
-func (f *File) check(saving bool) (there []byte, unread, err error) {
+func (f *File) check(saving bool, images ...image) (inPlace, err error) {
 	again, err := f.lock.Keep()
 	if again && saving {
-		return nil, nil, f.end(errLost)
+		return nil, f.end(errLost)
 	}
 	if f.doubt = f.doubt || again; err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	there, unread = f.disk.Read(f.path, maxSize)
+	there, inPlace := f.disk.Read(f.path, maxSize)
 	switch {
 	case f.foreign(there):
-		return nil, nil, f.end(errForeign)
-	case unread == nil, errors.Is(unread, fs.ErrNotExist):
+		return nil, f.end(errForeign)
+	case inPlace == nil, errors.Is(inPlace, fs.ErrNotExist):
 		f.doubt = false
 	case f.doubt:
-		return nil, nil, unread
+		return nil, inPlace
 	}
-	return there, unread, nil
+	for _, m := range images {
+		if inPlace == nil && !m.in(there) {
+			inPlace = errChanged
+		}
+	}
+	return inPlace, nil
 }
 
 // foreign reports whether data has an intact slot that another process has saved since Open, or is
