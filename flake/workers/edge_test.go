@@ -95,6 +95,21 @@ func TestAnswerWithError(t *testing.T) {
 	}
 }
 
+// An error of a read after a write is left out if all its lines are in that of the write.
+func TestBoth(t *testing.T) {
+	for _, test := range []struct{ write, read, want string }{
+		{"", "a", "a"}, {"a", "a", "a"}, {"a\nb", "b\na", "a\nb"}, {"a", "b", "a\nb"}, {"a\nb", "b\nc", "a\nb\nb\nc"},
+	} {
+		var write error
+		if test.write != "" {
+			write = errors.New(test.write)
+		}
+		if got := both(write, errors.New(test.read)).Error(); got != test.want {
+			t.Errorf("%q and %q: %q, want %q", test.write, test.read, got, test.want)
+		}
+	}
+}
+
 // A number that another node has claimed is not returned.
 func TestNotGivenBackTwice(t *testing.T) {
 	w := newWorld()

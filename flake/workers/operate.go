@@ -134,7 +134,6 @@ func (o *Owner) mend(ctx context.Context) error {
 	if err := o.clockOff(ctx); err != nil {
 		return err
 	}
-	before := o.place()
 	if err := o.locate(ctx); err != nil {
 		return err
 	}
@@ -148,7 +147,6 @@ func (o *Owner) mend(ctx context.Context) error {
 	var known Floor
 	if c, _ := o.Claim(); c != nil {
 		known = c.floor
-		known.add(before)
 	}
 	// Otherwise the floor has been written since the restore.
 	if !t.floor.in(o.place()) || t.floor == known || t.floor.Since < o.good {

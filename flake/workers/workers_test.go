@@ -1089,8 +1089,9 @@ func TestMovesWhileRunning(t *testing.T) {
 		Clustered
 		Restorable
 	}{w, astray{w}, s}
-	if err := a.Step(t.Context()); !errors.Is(err, errNever) {
-		t.Errorf("without a cluster: %v", err)
+	floor := w.data[keys{"p"}.floor()]
+	if err := a.Step(t.Context()); !errors.Is(err, errNever) || w.data[keys{"p"}.floor()] != floor {
+		t.Errorf("without a cluster: %v; the floor is %s, and was %s", err, w.data[keys{"p"}.floor()], floor)
 	}
 }
 
