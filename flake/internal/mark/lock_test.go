@@ -203,8 +203,10 @@ func (d *unread) Keep() (again bool, err error) {
 }
 
 func (d *unread) Read(path string, max int64) ([]byte, error) {
-	data, err := d.OS.Read(path, max)
-	return data, errors.Join(err, d.err)
+	if d.err != nil {
+		return nil, d.err
+	}
+	return d.OS.Read(path, max)
 }
 
 // After the lock was taken again, a save fails if the file cannot be read, because another process
