@@ -406,8 +406,8 @@ func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 	}
 }
 
-// shadowStore returns what the store contained when it was first read, and what was written to it
-// since. It serves one owner that claims a number. It writes nothing to the store.
+// shadowStore returns what the store contained when it was first read; Get also returns what was
+// written since. It serves one owner that claims a number. It writes nothing to the store.
 type shadowStore struct {
 	workers.Store
 	clock func() uint64                // the real clock, to compare with the store's clocks
@@ -420,7 +420,7 @@ func (s *shadowStore) List(ctx context.Context, prefix string) (map[string]strin
 	if s.lists[prefix] == nil && s.err == nil {
 		s.lists[prefix], s.err = s.Store.List(ctx, prefix)
 	}
-	return maps.Clone(s.lists[prefix]), s.err
+	return s.lists[prefix], s.err
 }
 
 func (s *shadowStore) Get(ctx context.Context, keys ...string) (texts []string, err error) {
@@ -438,13 +438,6 @@ func (s *shadowStore) Get(ctx context.Context, keys ...string) (texts []string, 
 
 func (s *shadowStore) Swap(_ context.Context, _, write map[string]string) (bool, error) {
 	maps.Copy(s.texts, write)
-	for prefix, all := range s.lists {
-		for key, text := range write {
-			if strings.HasPrefix(key, prefix) {
-				all[key] = text
-			}
-		}
-	}
 	return true, nil
 }
 

@@ -38,8 +38,10 @@ func (s *testStore) List(ctx context.Context, prefix string) (map[string]string,
 
 func (s *testStore) Get(ctx context.Context, keys ...string) ([]string, error) {
 	s.gets++
-	texts, err := s.world.Get(ctx, keys...)
-	return texts, errors.Join(err, s.down)
+	if s.down != nil {
+		return nil, s.down
+	}
+	return s.world.Get(ctx, keys...)
 }
 
 func (s *testStore) Cluster(context.Context) (string, error) {
@@ -356,7 +358,7 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartRefuses, 0, []Code{CodeNoFile, CodeRefused}, workers.ErrRefused},
 		"a foreign floor": {1, func(s *scene) { s.data["p/floor"] = "2" },
 			StartRefuses, 0, []Code{CodeNoFile, CodeRefused}, workers.ErrRefused},
-		"clock off": {1, func(s *scene) { s.store.ahead = time.Hour },
+		"clock off": {1, func(s *scene) { s.floor(time.Second); s.store.ahead = time.Hour },
 			StartWaits, 0, []Code{CodeNoFile, CodeClockOff}, workers.ClockError{}},
 		"store down": {1, func(s *scene) { s.killed(); s.store.down = errAny },
 			StartWaits, 0, []Code{CodeStore}, errAny},
@@ -380,6 +382,10 @@ func TestCheckIsTheStart(t *testing.T) {
 			}
 			if got.Fits == slices.ContainsFunc(got.Findings, func(f Finding) bool { return f.Wrong }) {
 				t.Errorf("fits is %v, with %+v", got.Fits, got.Findings)
+			}
+			floor, err := workers.ReadFloor(t.Context(), s.world, "p")
+			if got.Number != nil && got.Number.Claim == nil && s.store.down == nil && err == nil && got.Number.Floor != floor.Mark {
+				t.Errorf("without a claim: the floor is %d, want %d", got.Number.Floor, floor.Mark)
 			}
 			if c.start == StartWaits && c.err != nil && c.wait > 0 { // fails before, succeeds after
 				s.now += c.wait - 1
@@ -427,6 +433,23 @@ func TestCheckLongWait(t *testing.T) {
 	got := Check(t.Context(), s.config, s.plan)
 	if got.Start != StartWaits || s.now+uint64(got.Wait) != free+5001 || len(got.Findings) != 2 {
 		t.Errorf("%s for %d ms; %+v", got.Start, got.Wait, got.Findings)
+	}
+}
+
+// A start fails if it must wait for a number for longer than its timeout.
+func TestCheckTimeout(t *testing.T) {
+	s := newScene(t, 1)
+	s.other(nil)
+	s.config.Numbers.Wait = true
+	for timeout, want := range map[time.Duration]Start{
+		0: StartWaits, hold: StartRefuses, hold + time.Millisecond: StartWaits,
+	} {
+		s.plan.Timeout = timeout
+		got := Check(t.Context(), s.config, s.plan)
+		last := got.Findings[len(got.Findings)-1]
+		if got.Start != want || (last.Code == CodeTimeout) != (want == StartRefuses) {
+			t.Errorf("within %v: %s, %+v", timeout, got.Start, got.Findings)
+		}
 	}
 }
 
@@ -571,6 +594,25 @@ func TestCheckAsksOnce(t *testing.T) {
 		Check(t.Context(), s.config, s.plan)
 		if got := [3]int{s.store.lists, s.store.gets, s.store.clusters}; got != want {
 			t.Errorf("store error %v: List, Get and Cluster were called %d times, want %d", down, got, want)
+		}
+	}
+	for name, ask := range map[string]func(s *shadowStore) error{
+		"List": func(s *shadowStore) error { _, err := s.List(t.Context(), "a"); return err },
+		"Get":  func(s *shadowStore) error { _, err := s.Get(t.Context(), "a", "b"); return err },
+	} {
+		s := newScene(t, 1)
+		s.store.down = errAny
+		shadow := &shadowStore{Store: s.store, lists: map[string]map[string]string{}, texts: map[string]string{}}
+		first := ask(shadow)
+		_, listErr := shadow.List(t.Context(), "b")
+		_, getErr := shadow.Get(t.Context(), "c")
+		for _, err := range []error{first, listErr, getErr} {
+			if !errors.Is(err, errAny) {
+				t.Errorf("%s failed first: %v", name, err)
+			}
+		}
+		if s.store.lists+s.store.gets != 1 {
+			t.Errorf("%s failed first: List was called %d times, and Get %d times", name, s.store.lists, s.store.gets)
 		}
 	}
 }

@@ -366,6 +366,25 @@ func TestOpenFails(t *testing.T) {
 	if _, err := OpenOn[*generator](disk{}, nil, 0, c); err == nil {
 		t.Error("opened with a hold of 1 ns")
 	}
+	for name, c := range map[string]Config{
+		"a hold of 1 ns": {Numbers: &workers.Config{Hold: 1}},
+		"a number that does not fit": {
+			Fits:    func(uint64, []workers.Entry) error { return errAny },
+			Numbers: &workers.Config{Store: newWorld(), Prefix: "p", Hold: hold},
+		},
+	} {
+		c.Path = filepath.Join(t.TempDir(), "marks")
+		s, err := Open[*generator](c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Claim(t.Context()); err == nil {
+			t.Errorf("claimed with %s", name)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // The Log and Memory of the Config are used.

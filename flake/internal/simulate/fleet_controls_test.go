@@ -20,19 +20,19 @@ func TestFleetFinds(t *testing.T) {
 		first uint64 // a seed for which a few fleets are enough
 	}{
 		"a missing answer counts as success": {
-			Fleet{Store: func(s workers.Store) workers.Store { return hopeful{s} }}, 3},
+			Fleet{Store: func(s workers.Store) workers.Store { return hopeful{s} }}, 9},
 		"ids that begin at the clock": {
-			Fleet{Restore: Steps, Bound: func(b durable.Bound) durable.Bound { return early{b} }}, 27},
+			Fleet{Restore: Steps, Bound: func(b durable.Bound) durable.Bound { return early{b} }}, 59},
 		"ids that pass the mark": {
 			Fleet{Bound: func(b durable.Bound) durable.Bound { return late{b} }}, 1},
 		"a restored store that nobody reports":      {Fleet{Restore: Nothing, Store: blind}, 15},
-		"a disk that is copied while its node runs": {Fleet{Copies: true}, 1},
+		"a disk that is copied while its node runs": {Fleet{Copies: true}, 19},
 		"a release that forgets the spent time": {
-			Fleet{Far: true, Admin: func(s workers.Store) workers.Store { return forgetful{s} }}, 1},
+			Fleet{Far: true, Admin: func(s workers.Store) workers.Store { return forgetful{s} }}, 5},
 		"a number that is returned below its ids": {
-			Fleet{Stops: true, Memory: func(m workers.Memory) workers.Memory { return lower{m} }}, 5},
+			Fleet{Stops: true, Memory: func(m workers.Memory) workers.Memory { return lower{m} }}, 9},
 		"a file that another process writes unnoticed": {
-			Fleet{Shared: true, Disk: func(d mark.Disk) mark.Disk { return &alone{Disk: d} }}, 133},
+			Fleet{Shared: true, Disk: func(d mark.Disk) mark.Disk { return &alone{Disk: d} }}, 169},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const seeds = 500
