@@ -52,9 +52,19 @@ func TestOneOfSeveral(t *testing.T) {
 	}
 	b.clock.Add(1)
 	own.next(t)
-	if id := b.openIn(t, m, "a").next(t); !id.after(last) || b.waited != 0 {
+	a = b.openIn(t, m, "a")
+	if id := a.next(t); !id.after(last) || b.waited != 0 {
 		t.Errorf("%v after %v, waited %v", id, last, b.waited)
+	} else {
+		last = id
 	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if id := b.openIn(t, m, "a").next(t); !id.after(last) || b.waited == 0 {
+		t.Errorf("with the clock at the mark: %v after %v, waited %v", id, last, b.waited)
+	}
+	b.waited = 0
 	b.clock.Add(5000)
 	if err := own.Renew(); err != nil {
 		t.Fatal(err)
@@ -76,7 +86,8 @@ func TestOneOfSeveral(t *testing.T) {
 	}
 	kill(alone)
 	b.clock.Store(someTime)
-	if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "a"); !errors.Is(err, tick.ErrClockBackwards) {
+	if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "a"); !errors.Is(err, tick.ErrClockBackwards) ||
+		!strings.Contains(err.Error(), b.path+" (a)") {
 		t.Errorf("with the clock set back: %v", err)
 	}
 }
