@@ -384,8 +384,8 @@ func TestCheckIsTheStart(t *testing.T) {
 				t.Errorf("fits is %v, with %+v", got.Fits, got.Findings)
 			}
 			floor, err := workers.ReadFloor(t.Context(), s.world, "p")
-			if got.Number != nil && got.Number.Claim == nil && s.store.down == nil && err == nil && got.Number.Floor != floor.Mark {
-				t.Errorf("without a claim: the floor is %d, want %d", got.Number.Floor, floor.Mark)
+			if n := got.Number; n != nil && n.Claim == nil && s.store.down == nil && err == nil && n.Floor != floor.Mark {
+				t.Errorf("without a claim: the floor is %d, want %d", n.Floor, floor.Mark)
 			}
 			if c.start == StartWaits && c.err != nil && c.wait > 0 { // fails before, succeeds after
 				s.now += c.wait - 1

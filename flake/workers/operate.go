@@ -193,8 +193,8 @@ func (r *Restored) check(ctx context.Context, s Store, prefix string) (t table, 
 		}
 	}
 	if now := r.Clock(); now+uint64((r.Hold+r.Margin)/time.Millisecond) < highest {
-		return t, fmt.Errorf("flake: this clock says %s, and a mark is at %s, later than hold (%v) and the margin allow: correct the clock",
-			show(now), show(highest), r.Hold)
+		return t, fmt.Errorf("flake: this clock says %s, and a mark is at %s, later than hold (%v) and the margin allow: "+
+			"correct the clock", show(now), show(highest), r.Hold)
 	}
 	return t, nil
 }

@@ -663,7 +663,8 @@ func TestAfterRestoreContradicted(t *testing.T) {
 		r := w.restored(time.Second)
 		test.change(w, &r)
 		before := maps.Clone(w.data)
-		if f, err := AfterRestore(t.Context(), w, "p", r); (err != nil) != test.refused || err != nil && !maps.Equal(w.data, before) {
+		if f, err := AfterRestore(t.Context(), w, "p", r); (err != nil) != test.refused ||
+			err != nil && !maps.Equal(w.data, before) {
 			t.Errorf("%s: %v, %v", name, f, err)
 		}
 		r.Sure = true
