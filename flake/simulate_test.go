@@ -150,7 +150,9 @@ type hasty struct{ durable.Source }
 
 func (h hasty) Limit() *tick.Limit {
 	l := h.Source.Limit()
-	l.Set(l.Last())
+	if l.Milli() > 0 { // not halted
+		l.Set(l.Last())
+	}
 	return l
 }
 
