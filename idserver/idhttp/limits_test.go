@@ -500,6 +500,21 @@ func TestBothLengths(t *testing.T) {
 	}
 }
 
+// A caller who waits before it sends a body that is too large is not told to send it.
+func TestExpect(t *testing.T) {
+	c, err := net.Dial("tcp", strings.TrimPrefix(listening(t), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", MaxBody+1)
+	c.SetReadDeadline(time.Now().Add(time.Minute))
+	answer := make([]byte, len("HTTP/1.1 413"))
+	if _, err := io.ReadFull(c, answer); err != nil || string(answer) != "HTTP/1.1 413" {
+		t.Errorf("%s, %v", answer, err)
+	}
+}
+
 // unread is a caller who does not read the answer, or has hung up.
 type unread struct {
 	httptest.ResponseRecorder

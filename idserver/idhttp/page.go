@@ -112,6 +112,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ parameters) *p
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h["Cache-Control"] = noStore
+	h.Set("X-Accel-Buffering", "no") // nginx would keep the end of each event until the next
 	c := http.NewResponseController(w)
 	for {
 		awaited := s.samples.awaited() // before admit: a change of access in between would be seen one event late

@@ -27,8 +27,13 @@ func readBody(r *http.Request) (body []byte, fault *problem) {
 	if r.ContentLength == 0 {
 		return nil, nil
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxBody))
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+	var err error
+	large := r.ContentLength > MaxBody // then it is not read, as reading tells some callers to send it
+	if !large {
+		body, err = io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxBody))
+		_, large = errors.AsType[*http.MaxBytesError](err)
+	}
+	if large {
 		return nil, failed(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", MaxBody)
 	}
 	if err != nil {

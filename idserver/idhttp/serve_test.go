@@ -98,7 +98,8 @@ func testEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	if h := answer.Header; h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-store" {
+	if h := answer.Header; h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-store" ||
+		h.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("%v", h)
 	}
 	events := bufio.NewReader(answer.Body)
