@@ -14,9 +14,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
-{{- /* flake.value formats a value as the node reads it from an environment variable. */}}
+{{- /* flake.value formats a value as the node reads it from an environment variable. Helm reads integers as float64. */}}
 {{- define "flake.value" -}}
-{{- if kindIs "float64" . }}{{ int64 . }}{{ else if kindIs "slice" . }}{{ toJson . }}{{ else }}{{ . }}{{ end -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else if kindIs "slice" . }}{{ toJson . }}{{ else }}{{ . }}{{ end -}}
 {{- end }}
 
 {{- define "flake.env" -}}
