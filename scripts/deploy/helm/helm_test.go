@@ -189,7 +189,7 @@ func TestBadValues(t *testing.T) {
 		{"generators: [{name: a}]", "format"},
 		{"generators: [{name: a, format: snowflakes}]", "/generators/0/format"},
 		{"generators: [{name: a, format: flake-idgen, id: 1, seq_mask: number}]", `seq_mask = "number"`}, // by the node
-		{"settings: {node.net_ticktime: 7.5}", `"7.5"`},                                                  // by the node
+		{"settings: {node.net_ticktime: 7.5}", `"7.5"`},
 		{"generators: [{name: a, format: snowflake, id: 1.5}]", `"1.5"`},
 		{"ordinalsStart: -1", "ordinalsStart"},
 		{"service: {type: Other}", "service"},
