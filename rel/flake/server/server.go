@@ -191,7 +191,7 @@ func (s *Server) Stop() error {
 	select {
 	case <-stopped:
 	case <-time.After(nodeEnd):
-		s.log.Error("the node does not stop; the last time is saved anyway", "waited", nodeEnd)
+		s.log.Error("the node does not stop; the last time is saved anyway", "wait", nodeEnd)
 	}
 	return s.Generators.Stop()
 }
