@@ -78,7 +78,7 @@ defmodule FlakeClient.EctoTypeTest do
           {[bytes: 8], "18446744073709551616", :error},
           {[bytes: 8, base: 62], "15QIg0kUvFo", {:ok, "15QIg0kUvFo"}},
           {[base: 16], "1A1FDD9EEED4638F9433C8D0000", {:ok, "1A1FDD9EEED4638F9433C8D0000"}},
-          {[base: 16], "1a1fdd9eeed4638f9433c8d0000", :error},
+          {[base: 16], "1a1fdd9eeed4638f9433c8d0000", {:ok, "1A1FDD9EEED4638F9433C8D0000"}},
           {[base: 16], "1A1FDD9EEED4638F9433C8D0000" <> "000000", :error},
           {[], String.duplicate("z", 22), :error},
           {[], String.duplicate("z", 100_000), :error},
