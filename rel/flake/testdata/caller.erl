@@ -439,10 +439,7 @@ check("servers", _, N) ->
     {error, not_found} = supervisor:get_childspec({flake_sup, N}, nobody),
     {ok, {flake, _, worker, _}} = gen_server:call({flake_sup, N}, {which_child, flake}), % OTP 28's which_child
     {error, not_found} = gen_server:call({flake_sup, N}, {which_child, nobody}),
-    case list_to_integer(erlang:system_info(otp_release)) >= 24 of
-        true -> Ticktime = gen_server:call(net_kernel, ticktime), Ticktime = gen_server:call({net_kernel, N}, ticktime);
-        false -> 60000 = gen_server:call({net_kernel, N}, ticktime)
-    end,
+    0 = gen_server:call({net_kernel, N}, ticktime) rem 1000, % in milliseconds, since OTP 24
     {ok, <<Time:64, Worker:48, Seq:16>>} = call(N, get),
     {state, Time, Worker, Seq} = sys:get_state({flake, N}, infinity),
     {status, Flake, {module, gen_server}, [[_ | _], running, Parent, [], Misc]} = sys:get_status({flake, N}, infinity),
