@@ -62,7 +62,7 @@ func (o *Owner) take(ctx context.Context) error {
 // survey reads the table. If its floor does not name this place, the numbers were restored or copied
 // to it, or the floor was deleted; then survey first writes the floor.
 func (o *Owner) survey(ctx context.Context) (t table, err error) {
-	for range 2 {
+	for attempt := range 3 {
 		if t, err = o.read(ctx); err != nil {
 			return t, err
 		}
@@ -74,6 +74,9 @@ func (o *Owner) survey(ctx context.Context) (t table, err error) {
 		}
 		if t.empty() || t.floor.in(o.place()) {
 			return t, nil
+		}
+		if attempt == 0 { // another node may have made the first claim after the floor was read
+			continue
 		}
 		o.restored("the floor does not name " + o.place())
 		if err := o.mend(ctx); err != nil {

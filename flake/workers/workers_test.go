@@ -160,6 +160,32 @@ func TestClaimAndExtend(t *testing.T) {
 	}
 }
 
+// interrupted is a world whose next List first calls do.
+type interrupted struct {
+	*world
+	do func()
+}
+
+func (s *interrupted) List(ctx context.Context, prefix string) (map[string]string, error) {
+	if do := s.do; do != nil {
+		s.do = nil
+		do()
+	}
+	return s.world.List(ctx, prefix)
+}
+
+// A node that reads the floor just before another makes the first claim does not take the store for
+// a restored one: it would write a later floor, and its ids would wait for that.
+func TestFirstClaimsTogether(t *testing.T) {
+	w := newWorld()
+	clear(w.data)
+	s := &interrupted{world: w, do: func() { step(t, w.owner(t, "a")) }}
+	c := step(t, w.owner(t, "b", func(c *Config) { c.Store = s }))
+	if floor := w.data[keys{"p"}.floor()]; floor != founded.String() || c.After() != w.now-testHold {
+		t.Errorf("the floor is %q; ids after %d", floor, c.After())
+	}
+}
+
 // A number can be claimed once its mark has passed; the new owner's ids begin there. The former
 // owner keeps its mark, and claims another number.
 func TestLost(t *testing.T) {
