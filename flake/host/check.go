@@ -401,8 +401,8 @@ func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 		r.note(CodePast, "", "the mark of number %d has passed, at %s: the number is claimed like any other",
 			k.Number, tick.Text(e.Mark))
 	case k.Floor != r.floor.Nonce:
-		r.note(CodeFloor, "", "the floor was written since number %d was claimed: another will be claimed, with ids after %s",
-			k.Number, tick.Text(r.floor.Mark))
+		r.note(CodeFloor, "", "the floor was written or deleted since number %d was claimed: another will be claimed",
+			k.Number)
 	}
 }
 

@@ -245,6 +245,7 @@ func (s *Generators[G]) Follow() {
 		return
 	}
 	s.follow.Go(func() {
+		logged := "" // the last error of Move, which is tried once a second
 		for s.open.Err() == nil {
 			claim, changed := s.owner.Claim()
 			lost := claim.Lost()
@@ -252,8 +253,14 @@ func (s *Generators[G]) Follow() {
 				lost = nil // Move sees the loss
 			}
 			var retry <-chan time.Time
-			if err := s.Move(s.open); err != nil && s.open.Err() == nil {
-				s.log.Error("cannot move a generator to another number yet", "err", err)
+			err := s.Move(s.open)
+			if err == nil {
+				logged = ""
+			} else if s.open.Err() == nil {
+				if text := err.Error(); text != logged {
+					s.log.Error("cannot move a generator to another number yet", "err", err)
+					logged = text
+				}
 				retry = time.After(retryAfter)
 			}
 			select {

@@ -691,21 +691,21 @@ func released(t *testing.T, w *world, o *workers.Owner) {
 	<-changed
 }
 
-// The generators follow the number, and retry once a second.
+// The generators follow the number, and retry once a second. A lasting error is logged once.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tried := 0
 		w, s, g, logs := following(t, 10, func(context.Context) error {
-			if tried++; tried == 1 {
+			if tried++; tried <= 2 {
 				return errors.New("not yet")
 			}
 			return nil
 		})
 		released(t, w, s.Owner())
-		time.Sleep(2 * retryAfter)
+		time.Sleep(3 * retryAfter)
 		synctest.Wait()
 		claim, _ := s.Owner().Claim()
-		if got := g.Get().number; got != claim.Number() || tried != 2 || logs.Load() != 1 {
+		if got := g.Get().number; got != claim.Number() || tried != 3 || logs.Load() != 1 {
 			t.Errorf("the generator has number %d, the claim %d; opened %d more times; %d warnings and errors",
 				got, claim.Number(), tried, logs.Load())
 		}
