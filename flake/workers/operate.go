@@ -36,7 +36,7 @@ type Restored struct {
 func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
 	if err == nil {
-		err = r.contradicted(t)
+		err = r.contradicted(t, prefix)
 	}
 	if err != nil {
 		return Floor{}, err
@@ -59,13 +59,13 @@ func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floo
 }
 
 // contradicted returns an error if the table proves that r is wrong.
-func (r Restored) contradicted(t table) error {
+func (r Restored) contradicted(t table, prefix string) error {
 	most := r.Clock() + uint64((r.Margin+r.Hold)/time.Millisecond) // the latest mark of a floor that is right
 	switch {
 	case r.Sure:
 		return nil
 	case t.empty() && r.From == "":
-		return errors.New("flake: no worker id was ever claimed under this prefix: is it that of the nodes?")
+		return fmt.Errorf("flake: no worker id was ever claimed under the prefix %q: is it that of the nodes?", prefix)
 	case r.Margin > 3*r.Hold:
 		return fmt.Errorf("flake: the margin is %v, more than three times hold (%v), and new claims would wait as long: "+
 			"how far may a node's clock be ahead?", r.Margin, r.Hold)
@@ -105,7 +105,7 @@ func Withdraw(ctx context.Context, s Store, prefix string, r Restored) (Floor, e
 	case err != nil:
 		return Floor{}, err
 	case t.floor.Mark == 0:
-		return Floor{}, errors.New("flake: there is no floor to withdraw under this prefix")
+		return Floor{}, fmt.Errorf("flake: there is no floor to withdraw under the prefix %q", prefix)
 	case f.Mark >= t.floor.Mark:
 		return t.floor, nil
 	default:
