@@ -79,6 +79,8 @@ func TestUnknownCommand(t *testing.T) {
 			"-setcookie, -sure, -until\n",
 		"workers a b c": "flake: unexpected argument \"c\"; flags are -again, -config, -margin, -name, " +
 			"-setcookie, -sure, -until\n",
+		"workers after-restore -again": "flake: -again must be before \"after-restore\": flags go before arguments\n",
+		"workers release 7 --config=x": "flake: -config must be before \"release\": flags go before arguments\n",
 		"-noinput workers": "flake: unexpected argument \"workers\"; flags are -check-config, -config, -name, -noinput, " +
 			"-setcookie, -version\n",
 	} {

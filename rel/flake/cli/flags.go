@@ -59,10 +59,24 @@ func (f *Flags) ParseArgs(args []string, maxArgs int) error {
 	if err == nil && f.NArg() > maxArgs {
 		err = fmt.Errorf("unexpected argument %q", f.Arg(maxArgs))
 	}
+	if late := f.late(); late != "" {
+		return UsageError(fmt.Errorf("%s must be before %q: flags go before arguments", late, f.Arg(0)))
+	}
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return err
 	}
 	return UsageError(fmt.Errorf("%w; %s", err, f.names()))
+}
+
+// late returns the first flag after an argument, where Parse does not read flags, or "".
+func (f *Flags) late() string {
+	for _, arg := range f.Args()[min(1, f.NArg()):] {
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if arg[:min(1, len(arg))] == "-" && f.Lookup(name) != nil {
+			return "-" + name
+		}
+	}
+	return ""
 }
 
 // Given returns the first of the named flags that was given, or "".

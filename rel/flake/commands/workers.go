@@ -37,7 +37,7 @@ func Workers(f *cli.Flags) cli.Action {
 	again := f.Bool("again", false, "after-restore: etcd was restored once more, so write a new floor")
 	sure := f.Bool("sure", false,
 		"after-restore, withdraw, move: the clock, the time, the margin and the prefix are right, whatever etcd says")
-	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, _ io.Writer) error {
+	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, stderr io.Writer) error {
 		r := workers.Restored{
 			Clock: flake.SystemClock(), Hold: cfg.Etcd.Hold,
 			Margin: cmp.Or(*margin, workers.DefaultMargin(cfg.Etcd.Hold)),
@@ -50,11 +50,13 @@ func Workers(f *cli.Flags) cli.Action {
 			}
 			r.Until = uint64(at.UnixMilli())
 		}
-		return credentials.Advise(askEtcd(ctx, cfg, args, r, stdout), cfg.Etcd)
+		return credentials.Advise(askEtcd(ctx, cfg, args, r, stdout, stderr), cfg.Etcd)
 	})
 }
 
-func askEtcd(ctx context.Context, cfg config.Config, args []string, r workers.Restored, stdout io.Writer) error {
+func askEtcd(
+	ctx context.Context, cfg config.Config, args []string, r workers.Restored, stdout, stderr io.Writer,
+) error {
 	if !cfg.Etcd.On {
 		return cli.UsageError(errors.New("the configuration has no table [etcd]"))
 	}
@@ -70,6 +72,9 @@ func askEtcd(ctx context.Context, cfg config.Config, args []string, r workers.Re
 		all, err := workers.List(ctx, store, cfg.Etcd.Prefix)
 		if err != nil {
 			return err
+		}
+		if len(all) == 0 {
+			fmt.Fprintf(stderr, "no number was ever claimed under the prefix %q\n", cfg.Etcd.Prefix)
 		}
 		return printWorkers(stdout, all)
 	case len(args) == 2 && args[0] == "release":
