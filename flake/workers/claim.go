@@ -243,7 +243,8 @@ func (o *Owner) release(ctx context.Context, c *Claim) error {
 		if err := o.forget(); err != nil {
 			return err
 		}
-		ok, err := o.swap(ctx, map[string]string{c.key: texts[0], floorKey: texts[1]}, map[string]string{c.key: want.String()})
+		have := map[string]string{c.key: texts[0], floorKey: texts[1]}
+		ok, err := o.swap(ctx, have, map[string]string{c.key: want.String()})
 		if err == nil && ok {
 			return nil
 		}
@@ -255,14 +256,14 @@ func (o *Owner) release(ctx context.Context, c *Claim) error {
 // both joins the errors of a write and of the read after it, or returns the first if its text contains
 // all lines of the second: often the store fails both for the same reasons.
 func both(err, next error) error {
-	if err != nil {
-		lines := strings.Split(err.Error(), "\n")
-		for line := range strings.SplitSeq(next.Error(), "\n") {
-			if !slices.Contains(lines, line) {
-				return errors.Join(err, next)
-			}
-		}
-		return err
+	if err == nil {
+		return next
 	}
-	return next
+	lines := strings.Split(err.Error(), "\n")
+	for line := range strings.SplitSeq(next.Error(), "\n") {
+		if !slices.Contains(lines, line) {
+			return errors.Join(err, next)
+		}
+	}
+	return err
 }

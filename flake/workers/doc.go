@@ -35,14 +35,15 @@
 //
 // # A restart
 //
-// When a node stops cleanly, it erases its token and then lowers the mark to its last id. It still
-// knows the store's place, and claims no number at another place until [AfterRestore] has recorded
-// that the numbers moved there. After
-// a crash the mark is up to hold ahead. A node that still has its disk can nevertheless
-// continue immediately: the disk contains the token ([Memory]) and the generators' mark, which
-// is nearer to the clock. The node gets a new token, so only one of two copies of a disk gets
-// the number, and only a copy that knows the last mark. Until one of the copies loses the
-// number, both make the same ids: do not start a node on a copy.
+// When a node stops cleanly, it erases its token and then lowers the mark to its last id. After a
+// crash the mark is up to hold ahead. A node that still has its disk can nevertheless continue
+// immediately: the disk contains the token ([Memory]) and the generators' mark, which is nearer to
+// the clock. The node gets a new token, so only one of two copies of a disk gets the number, and
+// only a copy that knows the last mark. Until one of the copies loses the number, both make the
+// same ids: do not start a node on a copy.
+//
+// The disk also contains the [Place] of the node's last number, even after a clean stop. The node
+// claims no number at another place until [AfterRestore] has recorded that the numbers moved there.
 //
 // # A store restored from a snapshot
 //
@@ -53,8 +54,9 @@
 // floor was written claims again. An owner whose store is [Restorable] writes the floor itself when
 // it notices the restore; ids of claims made before that may repeat.
 //
-// The floor also names the places of the numbers: this one, and former ones. If it does not name this
-// one, or is missing although numbers were claimed, a node writes it before it claims a number.
+// The floor also names the places of the numbers: the current one, and former ones. If it does not
+// name the current one, or is missing although numbers were claimed, a node writes it before it
+// claims a number.
 //
 // # Keys that were deleted
 //

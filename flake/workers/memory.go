@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/flake-go/flake/flake/internal/mark"
 )
@@ -67,12 +66,18 @@ func (o *Owner) forget() error {
 
 // locate asks for the id of the store's cluster.
 func (o *Owner) locate(ctx context.Context) (err error) {
-	if s, ok := o.Store.(Clustered); ok {
-		ctx, cancel := o.asking(ctx)
-		defer cancel()
-		o.cluster, err = s.Cluster(ctx)
-	}
+	ctx, cancel := o.asking(ctx)
+	defer cancel()
+	o.cluster, err = clusterOf(ctx, o.Store)
 	return err
+}
+
+// clusterOf returns the id of a store's cluster, or "" if the store has none.
+func clusterOf(ctx context.Context, s Store) (string, error) {
+	if s, ok := s.(Clustered); ok {
+		return s.Cluster(ctx)
+	}
+	return "", nil
 }
 
 func (o *Owner) place() string { return Place(o.cluster, o.Prefix) }
@@ -97,6 +102,6 @@ func (o *Owner) elsewhere(t table) error {
 	return ElsewhereError{fmt.Errorf("%w: this node's last number is from cluster %s, prefix %q, "+
 		"but it was started for cluster %s, prefix %q, whose numbers are not known to continue those: "+
 		"restore the former setting; or, to move the whole fleet, stop all nodes, "+
-		"run flake workers move %s with the new setting, and start them",
-		ErrRefused, cmp.Or(k.Cluster, "unknown"), k.Prefix, cmp.Or(o.cluster, "unknown"), o.Prefix, strconv.Quote(from))}
+		"run flake workers move %q with the new setting, and start them",
+		ErrRefused, cmp.Or(k.Cluster, "unknown"), k.Prefix, cmp.Or(o.cluster, "unknown"), o.Prefix, from)}
 }

@@ -41,10 +41,11 @@ func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floo
 	if err != nil {
 		return Floor{}, err
 	}
-	here, err := placeOf(ctx, s, prefix)
+	cluster, err := clusterOf(ctx, s)
 	if err != nil {
 		return Floor{}, err
 	}
+	here := Place(cluster, prefix)
 	f := t.floor
 	switch {
 	case r.Again || !f.in(here): // the floor is that of an earlier restore
@@ -85,15 +86,6 @@ func (r Restored) contradicted(t table, prefix string) error {
 		}
 	}
 	return nil
-}
-
-// placeOf returns the place of the store's numbers.
-func placeOf(ctx context.Context, s Store, prefix string) (place string, err error) {
-	cluster := ""
-	if s, ok := s.(Clustered); ok {
-		cluster, err = s.Cluster(ctx)
-	}
-	return Place(cluster, prefix), err
 }
 
 // Withdraw replaces a floor with a lower one, which it returns. It is for a floor that was written
@@ -148,7 +140,7 @@ func (o *Owner) mend(ctx context.Context) error {
 	if c, _ := o.Claim(); c != nil {
 		known = c.floor
 	}
-	// Otherwise the floor has been written since the restore.
+	// If the floor was not written since the restore, write it.
 	if !t.floor.in(o.place()) || t.floor == known || t.floor.Since < o.good {
 		f := r.floor(max(t.floor.Mark, known.Mark))
 		f.Places = known.Places

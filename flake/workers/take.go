@@ -106,7 +106,8 @@ func (o *Owner) replace(ctx context.Context, t *table) error {
 			continue // others are written later, but are not free either
 		}
 		key := t.keys.number(n)
-		ok, err := o.swap(ctx, map[string]string{key: "", t.keys.floor(): t.floor.String()}, map[string]string{key: v.String()})
+		have := map[string]string{key: "", t.keys.floor(): t.floor.String()}
+		ok, err := o.swap(ctx, have, map[string]string{key: v.String()})
 		switch {
 		case err != nil:
 			return err

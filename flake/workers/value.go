@@ -30,9 +30,10 @@ type Span struct{ After, Mark uint64 }
 // meets reports whether a claim at the time now would enter the span.
 func (s Span) meets(now, hold uint64) bool { return s.Mark > 0 && now+hold > s.After }
 
-// The text of a value, of which version is the first word, and the name the last:
+// The text of a value is one line, whose first word is the version, and whose last part is the name:
 //
-//	1 mark=1700000600000 generation=12 token=9f86d081884c7d65 held after=... hold=... nonce=... base=... spent=0-0 flake@10.0.0.1
+//	1 mark=1700000600000 generation=12 token=9f86d081884c7d65 held after=... hold=... nonce=...
+//	base=... spent=0-0 flake@10.0.0.1
 const (
 	version = "1"
 	layout  = version + " mark=%d generation=%d token=%016x %s after=%d hold=%d nonce=%016x base=%d spent=%d-%d "
@@ -131,7 +132,7 @@ func (k keys) numbers() string        { return k.prefix + "/n/" }
 func (k keys) used(n uint64) string { return fmt.Sprintf("%s%012x", k.allUsed(), n) }
 func (k keys) allUsed() string      { return k.prefix + "/used/" }
 
-// parse returns the number that a key of the form that of returns is for.
+// parse returns the number whose key, as of returns it, is key.
 func (k keys) parse(key string, of func(keys, uint64) string) (n uint64, err error) {
 	n, err = strconv.ParseUint(key[strings.LastIndexByte(key, '/')+1:], 16, 48)
 	if of(k, n) != key {

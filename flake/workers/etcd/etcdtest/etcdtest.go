@@ -368,13 +368,13 @@ func (p *Proxy) pass(from net.Conn) {
 			now, _ := p.now()
 			late := now == writes && dropped == requests && bytes.Contains(buf[:n], []byte("request_put"))
 			if late {
-				time.Sleep(Late) // how late it is
+				time.Sleep(Late)
 			}
 			if n > 0 && now != dropped {
 				_, err = to.Write(buf[:n])
 			}
-			if late {
-				time.Sleep(Late / 4) // the client may have closed the connection; the server gets time to write
+			if late { // the client may have hung up: give the server time to write
+				time.Sleep(Late / 4)
 			}
 			if err != nil {
 				done <- struct{}{}
