@@ -109,7 +109,7 @@ func (f *Format) Span(first, last uint64) (lowest, highest Number, err error) {
 
 // Times returns the first and the last time of ids, in ms since 1970.
 func (f *Format) Times() (first, last uint64) {
-	return f.epoch, f.epoch + (1<<f.fields[0].Width-1)*f.unit + f.unit - 1
+	return f.epoch, f.epoch + f.unit<<f.fields[0].Width - 1
 }
 
 // at returns the time's bits, shifted to their position in an id.

@@ -35,7 +35,7 @@ type Marks struct {
 
 	alone    bool      // whether the file belongs to one generator, which closes it
 	isNew    bool      // whether the file had no marks when it was opened
-	begun    sync.Once // logs that
+	warned   sync.Once // for the warning about a new file
 	attempts *attempt.Attempts
 	sleep    tick.Sleeper // for generators opened on the file
 

@@ -105,7 +105,7 @@ func (k *Marker) begin(ctx context.Context, allowed time.Duration) (err error) {
 	defer context.AfterFunc(k.marks.open, func() { cancel(errEnded) })()
 	after := uint64(0)
 	if last == nil && k.marks.isNew {
-		k.marks.begun.Do(func() { k.log.Warn("no timestamp is kept yet: starting a new one") })
+		k.marks.warned.Do(func() { k.log.Warn("no timestamp is kept yet: starting a new one") })
 	} else if last == nil {
 		k.log.Info("the file has no mark of this generator yet: starting a new one")
 	} else if err := k.restore(last.Words); err != nil {

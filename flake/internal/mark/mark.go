@@ -72,7 +72,7 @@ var ErrLocked = errors.New("another node is running with it")
 var ErrShared = errors.New("another node may have run with it")
 
 var (
-	errForeign = fmt.Errorf("%w: it has marks that this node did not write, so this file system ignores the lock, "+
+	errWritten = fmt.Errorf("%w: it has marks that this node did not write, so this file system ignores the lock, "+
 		"or a copy was put in its place; stop the other node, or give this one a different timestamp_path "+
 		"and worker_id; then restart this node", ErrShared)
 	errLost = fmt.Errorf("%w while its lock file was removed; restart this one", ErrShared)
@@ -293,8 +293,8 @@ func (f *File) check(saving bool, images ...image) (inPlace, err error) {
 	}
 	there, inPlace := f.disk.Read(f.path, maxSize)
 	switch {
-	case f.foreign(there):
-		return nil, f.end(errForeign)
+	case f.shared(there):
+		return nil, f.end(errWritten)
 	case inPlace == nil, errors.Is(inPlace, fs.ErrNotExist):
 		f.doubt = false
 	case f.doubt:
@@ -308,9 +308,9 @@ func (f *File) check(saving bool, images ...image) (inPlace, err error) {
 	return inPlace, nil
 }
 
-// foreign reports whether data has an intact slot that another process has saved since Open, or is
+// shared reports whether data has an intact slot that another process has saved since Open, or is
 // a file of another version.
-func (f *File) foreign(data []byte) bool {
+func (f *File) shared(data []byte) bool {
 	halves, intact := image{data: data, size: len(data) / 2}, false
 	for i := range 2 {
 		slot := halves.at(i)
