@@ -50,6 +50,7 @@ var (
 	reads = []string{http.MethodGet, http.MethodHead}
 	takes = []string{http.MethodGet, http.MethodPost}
 
+	ofID       = []string{"base", "generator"}
 	ofIDs      = []string{"n", "base", "meta", "generator"}
 	ofNotional = []string{"from", "to", "base", "generator"}
 )
@@ -60,7 +61,7 @@ const nowhere = "/"
 var endpoints = []endpoint{
 	{path: "/v1/ids", methods: takes, parameters: ofIDs, takes: true, calls: true, serve: (*Server).ids},
 	{path: "/v1/leases", methods: takes, parameters: ofIDs, takes: true, calls: true, serve: (*Server).leases},
-	{path: "/v1/ids/{id}", methods: reads, parameters: []string{"base", "generator"}, calls: true, serve: (*Server).decompose},
+	{path: "/v1/ids/{id}", methods: reads, parameters: ofID, calls: true, serve: (*Server).decompose},
 	{path: "/v1/notional", methods: reads, parameters: ofNotional, calls: true, serve: (*Server).notional},
 	{path: "/v1/info", methods: reads, serve: (*Server).info},
 	{path: "/healthz", methods: reads, open: true, serve: (*Server).healthz},
@@ -68,7 +69,7 @@ var endpoints = []endpoint{
 	{path: "/metrics", methods: reads, serve: (*Server).showMetrics},
 	{path: "/openapi.yaml", methods: reads, serve: (*Server).file},
 	{path: "/{$}", methods: reads, parameters: []string{"id", "base", "generator"}, serve: (*Server).page},
-	{path: "/take", methods: takes[1:], parameters: []string{"generator"}, takes: true, calls: true, serve: (*Server).take},
+	{path: "/take", methods: takes[1:], parameters: ofID[1:], takes: true, calls: true, serve: (*Server).take},
 	{path: "/events", methods: takes[:1], serve: (*Server).events},
 	{path: "/assets/{name}", methods: reads, serve: (*Server).file},
 	{path: "/debug/pprof/{name...}", methods: takes[:1], unchecked: true, serve: (*Server).profile},
@@ -160,7 +161,7 @@ func (s *Server) note(e *endpoint, r *http.Request, p parameters, fault *problem
 		s.refused.Add(1)
 	}
 	var from net.Addr
-	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+	if c := connWith(r); c != nil {
 		from = c.RemoteAddr()
 	}
 	s.Log.Warn(what, "request", e.path, "status", fault.Status, "address", from, "err", fault.Detail)

@@ -36,7 +36,7 @@ type lines struct {
 	open     host.Line[*conn]
 	answered host.Line[*conn] // those being answered
 	events   int              // counts accepts, requests and answers
-	lingers  *sync.WaitGroup  // runs conn.linger while the server stops, otherwise nil
+	closing  *sync.WaitGroup  // runs conn.linger while the server stops, otherwise nil
 }
 
 func newLines(most, perHost, spare int) *lines {
@@ -66,7 +66,7 @@ func (l *limited) Accept() (net.Conn, error) {
 func (l *lines) linger(w *sync.WaitGroup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lingers = w
+	l.closing = w
 }
 
 // arrive adds a connection and returns the connection that the caller must close to make room
@@ -121,7 +121,7 @@ type conn struct {
 	host      netip.Addr
 	lastEvent int // lines.events at its last event
 	answered  bool
-	lingers   atomic.Bool
+	lingers   atomic.Bool // it has been closed, and linger runs
 }
 
 func (p *conn) Host() netip.Addr { return p.host }
@@ -135,9 +135,9 @@ func (p *conn) Close() error {
 	switch {
 	case p.lingers.Load():
 		return net.ErrClosed
-	case p.of.lingers != nil:
+	case p.of.closing != nil:
 		p.lingers.Store(true)
-		p.of.lingers.Go(p.linger)
+		p.of.closing.Go(p.linger)
 		return nil
 	}
 	return p.Conn.Close()
@@ -213,14 +213,20 @@ func noteConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, connOf(c))
 }
 
+// connWith returns the connection with a request, or nil in tests without one.
+func connWith(r *http.Request) *conn {
+	p, _ := r.Context().Value(connKey{}).(*conn)
+	return p
+}
+
 // ofMetrics reports whether a request arrived on the metrics listener.
 func ofMetrics(r *http.Request) bool {
-	p, ok := r.Context().Value(connKey{}).(*conn)
-	return ok && p.of.metrics
+	p := connWith(r)
+	return p != nil && p.of.metrics
 }
 
 // mayAnswer counts a request as being answered and reports whether there was room for it.
 func mayAnswer(r *http.Request) bool {
-	p, ok := r.Context().Value(connKey{}).(*conn)
-	return !ok || p.of.answer(p)
+	p := connWith(r)
+	return p == nil || p.of.answer(p)
 }

@@ -46,15 +46,13 @@ func newMetrics(s *Server) *metrics {
 			prometheus.WrapRegistererWith(prometheus.Labels{"generator": g.Name}, r).MustRegister(g.Saves.histogram)
 		}
 	}
-	m.handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{
-		ErrorLog: prometheusLog{s},
-	})
+	m.handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: prometheusLog{s}})
 	return m
 }
 
 const (
-	// maxScrapes bounds the answers to requests for metrics that are made at a time; others wait, for
-	// up to turnTime.
+	// maxScrapes bounds the answers to requests for metrics that are made at the same time. Other
+	// requests wait, for up to turnTime.
 	maxScrapes = 4
 
 	// maxUnread bounds the answers that are being written. One more ends the one that has waited
@@ -66,24 +64,24 @@ type prometheusLog struct{ *Server }
 
 func (l prometheusLog) Println(v ...any) { l.Log.Error("cannot collect metrics", "err", v) }
 
-// scrapes are requests for metrics. An answer is made in memory, so that a caller who does not read
-// keeps no other from its turn.
+// scrapes limits requests for metrics. An answer is made in memory, so that a caller that does not
+// read takes no other caller's turn.
 type scrapes struct {
 	turns chan struct{} // one element per answer being made
 
 	mu     sync.Mutex
-	unread []*http.ResponseController // of answers being written, the oldest first
+	unread []*http.ResponseController // of answers being written, the oldest first; guarded by mu
 }
 
-// made is an answer in memory.
-type made struct {
+// buffered is a ResponseWriter that keeps the answer in memory.
+type buffered struct {
 	header http.Header
 	status int
 	bytes.Buffer
 }
 
-func (m *made) Header() http.Header    { return m.header }
-func (m *made) WriteHeader(status int) { m.status = status }
+func (b *buffered) Header() http.Header    { return b.header }
+func (b *buffered) WriteHeader(status int) { b.status = status }
 
 func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
 	turn := time.NewTimer(turnTime)
@@ -95,15 +93,15 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request, _ parameter
 	case <-turn.C:
 		return busy(time.Second, "too many other requests for metrics")
 	}
-	m := &made{header: w.Header(), status: http.StatusOK}
-	s.metrics.handler.ServeHTTP(m, r)
+	b := &buffered{header: w.Header(), status: http.StatusOK}
+	s.metrics.handler.ServeHTTP(b, r)
 	<-s.scrapes.turns
 	c := http.NewResponseController(w)
 	s.scrapes.enter(c)
 	defer s.scrapes.leave(c)
-	w.Header().Set("Content-Length", strconv.Itoa(m.Len()))
-	w.WriteHeader(m.status)
-	w.Write(m.Bytes()) // an error means that the caller has hung up, or did not read
+	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
+	w.WriteHeader(b.status)
+	w.Write(b.Bytes()) // an error means that the caller has hung up, or did not read
 	return nil
 }
 

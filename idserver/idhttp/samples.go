@@ -66,7 +66,7 @@ func (s *Server) sample() {
 	for n := 0; ; n++ {
 		now := time.Now()
 		t := s.Node.Traffic()
-		one := sample{at: now, errors: t.refused() + s.refused.Load(), latencies: s.latencies(t)}
+		one := sample{at: now, errors: s.callersRefused(t), latencies: s.latencies(t)}
 		for i := range s.Generators {
 			g := &s.Generators[i]
 			stats := g.Server.Stats()

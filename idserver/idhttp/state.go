@@ -126,7 +126,8 @@ func (s *Server) state(now time.Time) *state {
 	t := s.Node.Traffic()
 	v.Received, v.Sent = size(t.Received), size(t.Sent)
 	errors := ratesOf(all, func(one *sample) uint64 { return one.errors })
-	v.Errors, v.CallsRefused, v.CallersRefused = errors.chart("Errors"), thousands(refusals), thousands(t.refused()+s.refused.Load())
+	v.Errors = errors.chart("Errors")
+	v.CallsRefused, v.CallersRefused = thousands(refusals), thousands(s.callersRefused(t))
 	v.Latencies = lastMinute(all)
 	v.Recent = s.Recent.state()
 	peers := s.peers.update(now, s.Node.Peers)
@@ -157,8 +158,9 @@ func lastMinute(all []sample) (states []latencyState) {
 	return states
 }
 
-// refused returns how many callers were refused, or were disconnected because of their behavior.
-func (t Traffic) refused() (n uint64) {
+// callersRefused returns how many callers both doors refused, or disconnected because of their behavior.
+func (s *Server) callersRefused(t Traffic) uint64 {
+	n := s.refused.Load()
 	for _, counts := range []map[string]uint64{t.HandshakeFailures, t.Closes} {
 		for _, count := range counts {
 			n += count
