@@ -24,7 +24,8 @@ import (
 // etcdTime limits how long a command waits for etcd in total.
 const etcdTime = 5 * time.Second
 
-var errWorkers = errors.New("flake workers: must have no argument, or release NUMBER, after-restore, withdraw or move PLACE")
+var errWorkers = errors.New("flake workers: must have no argument, " +
+	"or release NUMBER, after-restore, withdraw or move PLACE")
 
 // Workers shows which node has which number in etcd, releases a number, or records in etcd
 // that etcd was restored, or that a fleet moves to it.
@@ -32,8 +33,8 @@ func Workers(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	margin := f.Duration("margin", 0, "after-restore, withdraw, move: how far nodes' clocks may be ahead; "+
 		"0: a third of hold, at most 10s")
-	until := f.String("until", "", "after-restore, move: the `TIME` at which a node last reached etcd before the restore, "+
-		"or the former etcd, such as 2026-01-31T12:00:00Z")
+	until := f.String("until", "", "after-restore, move: the `TIME` at which a node last reached etcd before the "+
+		"restore, or the former etcd, such as 2026-01-31T12:00:00Z")
 	again := f.Bool("again", false, "after-restore: etcd was restored once more, so write a new floor")
 	sure := f.Bool("sure", false,
 		"after-restore, withdraw, move: the clock, the time, the margin and the prefix are right, whatever etcd says")

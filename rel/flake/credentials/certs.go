@@ -18,33 +18,31 @@ import (
 type Certs struct {
 	cert, key string // paths of PEM files: the certificate is followed by the intermediate certificates
 	ca        string // the issuer of other nodes' certificates, which are not verified if ca is empty
-	table     string // of the configuration
+	table     string // their table in the configuration
 	log       *slog.Logger
 
-	// Used only by Renew and Warn.
-	files  Watch
-	warned string
 	config atomic.Pointer[tls.Config]
+
+	files  Watch  // used only by Renew
+	warned string // the last warning; used only by Warn
 }
 
 // NodeCerts reads the files of [node.tls]. If there is no such table, it returns nil.
 func NodeCerts(cfg config.Node, log *slog.Logger) (*Certs, error) {
-	c := &Certs{cert: cfg.TLS.Cert, key: cfg.TLS.Key, log: log}
+	c := &Certs{cert: cfg.TLS.Cert, key: cfg.TLS.Key, table: "node.tls", log: log}
 	if cfg.TLS.Verify == config.VerifyPeer {
 		c.ca = cfg.TLS.CA
 	}
-	c.table = "node.tls"
 	return c.open(cfg.TLS.On)
 }
 
 // HTTPCerts reads the files of [http.tls]. If there is no such table, or no HTTP, it returns nil.
 func HTTPCerts(cfg config.HTTP, log *slog.Logger) (*Certs, error) {
-	c := &Certs{cert: cfg.TLS.Cert, key: cfg.TLS.Key, log: log}
-	c.table = "http.tls"
+	c := &Certs{cert: cfg.TLS.Cert, key: cfg.TLS.Key, table: "http.tls", log: log}
 	return c.open(cfg.TLS.On && cfg.Listen != "")
 }
 
-func (c *Certs) open(on bool) (_ *Certs, err error) {
+func (c *Certs) open(on bool) (*Certs, error) {
 	if !on {
 		return nil, nil
 	}
@@ -63,7 +61,7 @@ func (c *Certs) Config() *tls.Config { return c.config.Load() }
 
 // Renew reads the files if they have changed. Unless atOnce is set, they must also be the same as in
 // the last call. If they are invalid, Renew logs an error once, and the old settings stay in use.
-// Then it calls Warn. Calls must not overlap.
+// Then it calls Warn. Calls of Renew and Warn must not overlap.
 func (c *Certs) Renew(atOnce bool) {
 	defer c.Warn()
 	if !c.files.Changed(atOnce, c.cert, c.key, c.ca) {

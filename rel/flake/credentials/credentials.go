@@ -1,5 +1,5 @@
 // Package credentials reads the files that a configuration names: certificates, the HTTP
-// token, and the credentials for etcd.
+// token, and the credentials for etcd. A [Watch] notices when files change.
 package credentials
 
 import (

@@ -165,16 +165,17 @@ func warnOfHost(ctx context.Context, name string, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", hostname)
-	for ; err != nil; addresses, err = net.DefaultResolver.LookupNetIP(ctx, "ip", hostname) {
+	for err != nil {
 		select {
 		case <-time.After(pause):
-			continue
+			addresses, err = net.DefaultResolver.LookupNetIP(ctx, "ip", hostname)
 		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) { // otherwise the node is stopping
+				log.Warn("the host in node.name cannot be resolved, so callers may not find this node",
+					"node", name, "err", err)
+			}
+			return
 		}
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // otherwise the node is stopping
-			log.Warn("the host in node.name cannot be resolved, so callers may not find this node", "node", name, "err", err)
-		}
-		return
 	}
 	for i, a := range addresses {
 		addresses[i] = a.Unmap().WithZone("")
