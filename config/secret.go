@@ -39,7 +39,7 @@ func Secret(path string) (string, error) {
 }
 
 // ReadFile reads a regular file of at most most bytes. It refuses other files, such as pipes,
-// which may block the reader or never end. Read all files that operators name with it.
+// which may block the reader or never end. All files that operators name are read with it.
 func ReadFile(path string, most int64) (string, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {

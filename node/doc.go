@@ -47,7 +47,8 @@
 //	number      a worker that etcd assigns
 //	claim       a node's right to a number, from one mark to the next; also a process's right to a worker
 //	hold        how far the mark of a number is ahead of the clock
-//	floor       a mark for all numbers, written after etcd is restored
+//	floor       a mark for all numbers, raised after etcd is restored; it also names their places
+//	place       where numbers are kept: a cluster of etcd and a prefix; also the ids that a generator can make
 //
 //	pool        the memory that all connections share
 //	host        an address or, for IPv6, a /64 network, to which limits apply

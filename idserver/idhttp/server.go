@@ -6,7 +6,7 @@
 //
 //	server.go     the limits on the number of connections, on times and on sizes
 //	listener.go   the connections, and which of them make room for new ones
-//	door.go       the host, the token, other sites' pages, the method
+//	door.go       the host, the token, other sites' pages, the method; counts what is refused
 //	request.go    parameters, the media type of the answer, problems (RFC 9457)
 //	ids.go        a method of the generator's id server
 //	encode.go     runs of ids as text, JSON or bytes, a buffer at a time

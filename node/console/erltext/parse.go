@@ -16,8 +16,8 @@ const MaxTextBytes = 1 << 20
 // Parse reads the expressions before the first full stop, separated by commas. It returns them and the text
 // after the full stop, whose lines count from 1 again. There are no expressions if the text is empty.
 //
-// Parse does not support funs other than fun M:F/A, records, comprehensions, operators other than the signs of numbers, variables as
-// sizes in binaries, or patterns in maps.
+// Parse does not support funs other than fun M:F/A, records, comprehensions, operators other than the signs of
+// numbers, variables as sizes in binaries, or patterns in maps.
 //
 // All errors are of type *Error. After an error, rest begins after the full stop, or on the next line if the text
 // cannot be split into tokens.
