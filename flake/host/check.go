@@ -48,13 +48,13 @@ const (
 	CodeNotClaimed Code = "not_claimed"    // the number cannot be claimed, for any other reason
 	CodeByHand     Code = "number_by_hand" // a number set by hand is in the store
 
-	// These codes mean that the node starts, but ids may repeat. After CodeRestored they do not.
+	// These codes mean that the node starts, but ids may repeat.
 	CodeForgotten Code = "store_behind" // the store has forgotten what this node wrote
-	CodeRestored  Code = "restored"     // the store was restored or moved, or its floor was deleted
 	CodeCopy      Code = "copy"         // another process uses the number in this file
 
-	// This code means that the node starts and no id repeats, but that the disk must be checked.
-	CodeDamaged Code = "file_damaged" // half of the file is damaged
+	// These codes mean that the node starts and no id repeats, but that an operator must check something.
+	CodeRestored Code = "restored"     // the store was restored or moved, or its floor was deleted
+	CodeDamaged  Code = "file_damaged" // half of the file is damaged
 
 	// These codes mean that nothing is wrong.
 	CodeNoFile    Code = "no_file"
@@ -200,6 +200,7 @@ func (r *rehearsal[G]) note(code Code, generator, format string, args ...any) {
 	r.Findings = append(r.Findings, Finding{code, false, generator, fmt.Sprintf(format, args...)})
 }
 
+// wrong adds a finding. Its text leaves out the code, which the text of err may contain too.
 func (r *rehearsal[G]) wrong(code Code, generator string, err error) {
 	text := strings.Replace(strings.TrimPrefix(err.Error(), "flake: "), " ("+string(code)+")", "", 1)
 	r.Findings = append(r.Findings, Finding{code, true, generator, text})

@@ -1,8 +1,8 @@
 import { encode, hex, uuid } from './text.js'
 
 /**
- * An id: a number in a format. It is immutable. Its only property of its own is the number, so that
- * deep comparisons, clones and proxies of ids work. The format is in the prototype: see classOf.
+ * An id: a number in a format. It is immutable. Its only own property is the number, so that deep
+ * comparisons, clones and proxies of ids work. The format is in the prototype: see classOf.
  */
 export class Id {
   constructor (value) {

@@ -150,7 +150,7 @@ type life struct {
 	tick   time.Duration // when (true time) the next Tick is due
 	depth  int           // the number of nested callers
 	steps  int           // the number of the clock's steps when the outermost caller began
-	second int           // the lowest number of a caller of the node
+	first  int           // the lowest number of a caller of node
 
 	file []byte // the durable content of the file at Path when mark last read it
 	sure func(sequence uint32) (milli uint64, err error)
@@ -217,7 +217,7 @@ func (l *life) kill() {
 }
 
 func (l *life) end() {
-	l.node, l.second, l.depth, l.m.preempt, l.m.Disk.armed, l.m.hurry = nil, 0, 0, nil, 0, false
+	l.node, l.first, l.depth, l.m.preempt, l.m.Disk.armed, l.m.hurry = nil, 0, 0, nil, 0, false
 }
 
 // restart starts the node again, immediately or much later. If it does not start, an operator
@@ -348,7 +348,7 @@ func (l *life) share() {
 	const callers = 64 // more than a node has
 	for range 1 + l.m.rng.IntN(8) {
 		i := l.m.rng.IntN(len(all))
-		l.node, l.second = all[i], i*callers
+		l.node, l.first = all[i], i*callers
 		l.live(l.m.span(5 * time.Second))
 		l.ids(0, 1+l.m.rng.IntN(300))
 	}
@@ -394,7 +394,7 @@ func (l *life) ids(caller, n int) {
 	before := l.m.view(doubtful)
 	err := l.node.IDs(n, func(milli uint64, sequence uint32) {
 		made++
-		l.ledger.add(l.second+caller, id{milli, sequence})
+		l.ledger.add(l.first+caller, id{milli, sequence})
 		if l.Marks != nil && !l.Drifts && l.m.steps == l.steps &&
 			!showed(milli, max(l.Unit, 1), before, l.m.view(doubtful)) {
 			l.ledger.wrong(&l.report.OffClock, "id at %d while clocks went from %d to %d", milli, before, l.m.view(doubtful))
