@@ -38,8 +38,8 @@ func TestURL(t *testing.T) {
 
 // Errors do not show the password in a URL.
 func TestPassword(t *testing.T) {
-	for _, at := range []string{"http://user:PASS@127.0.0.1:1", "ftp://user:PASS@127.0.0.1", "http://user:PASS@127.0.0.1:x",
-		"user:PASS@127.0.0.1"} {
+	for _, at := range []string{"http://user:PASS@127.0.0.1:1", "ftp://user:PASS@127.0.0.1",
+		"http://user:PASS@127.0.0.1:x", "user:PASS@127.0.0.1"} {
 		h, err := NewHTTP(at, HTTPOptions{})
 		if err == nil {
 			_, err = NewIDs[flake.ID](h, "flake").Next(t.Context())

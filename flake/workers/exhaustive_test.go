@@ -534,11 +534,12 @@ func TestExhaustiveFinds(t *testing.T) {
 		explorer
 		first []string
 	}{
-		"a number returned below its ids":   {explorer: explorer{latest: func(*living) uint64 { return 0 }}},
-		"a number resumed after a restore":  {explorer{resume: true}, slices.Concat(stopped, []string{"start 0", "step  0"})},
-		"copies that keep the number":       {explorer: explorer{adopts: true}},
-		"a number whose key was deleted":    {explorer{trusts: true}, []string{"start 0", "step  0"}},
-		"a restore with a time too early":   {explorer{early: true}, []string{"start 0", "step  0", "snapshot", "time", "step  0", "restore, too early", "time"}},
+		"a number returned below its ids":  {explorer: explorer{latest: func(*living) uint64 { return 0 }}},
+		"a number resumed after a restore": {explorer{resume: true}, slices.Concat(stopped, []string{"start 0", "step  0"})},
+		"copies that keep the number":      {explorer: explorer{adopts: true}},
+		"a number whose key was deleted":   {explorer{trusts: true}, []string{"start 0", "step  0"}},
+		"a restore with a time too early": {explorer{early: true},
+			[]string{"start 0", "step  0", "snapshot", "time", "step  0", "restore, too early", "time"}},
 		"a late write that is not expected": {explorer{drops: true}, []string{"start 0", "step  0"}},
 	} {
 		x := &control.explorer

@@ -491,7 +491,8 @@ func TestBothLengths(t *testing.T) {
 	}
 	defer c.Close()
 	const next = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-	fmt.Fprintf(c, "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s",
+	fmt.Fprintf(c, "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n"+
+		"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s",
 		len("0\r\n\r\n"+next), next)
 	c.SetReadDeadline(time.Now().Add(time.Minute))
 	answers, err := io.ReadAll(c)
@@ -507,7 +508,8 @@ func TestExpect(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Fprintf(c, "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", MaxBody+1)
+	fmt.Fprintf(c, "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
+		MaxBody+1)
 	c.SetReadDeadline(time.Now().Add(time.Minute))
 	answer := make([]byte, len("HTTP/1.1 413"))
 	if _, err := io.ReadFull(c, answer); err != nil || string(answer) != "HTTP/1.1 413" {

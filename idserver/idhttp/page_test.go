@@ -279,7 +279,8 @@ func TestPageOfMany(t *testing.T) {
 const cutRows = `(() => {
   const rows = [...document.querySelectorAll('.generators tbody tr')].slice(0, 4);
   const busy = ['1,234,567', '123,456,789,012', '12,345,678,901', '1,234,567', '12,345', '123 ms ago', '2.5 s ahead'];
-  rows.filter(r => r.className != 'about').forEach(r => r.querySelectorAll('td').forEach((d, i) => d.textContent = busy[i]));
+  rows.filter(r => r.className != 'about').forEach(r =>
+    r.querySelectorAll('td').forEach((d, i) => d.textContent = busy[i]));
   const right = document.querySelector('.generators .rows').getBoundingClientRect().right;
   return rows.flatMap(r => [...r.children]).filter(c => c.checkVisibility() &&
     (c.getBoundingClientRect().right > right + 1 || c.getBoundingClientRect().height > 60)).map(c => c.outerHTML);

@@ -184,7 +184,8 @@ func TestEvalLimits(t *testing.T) {
 		{"A = <<0:65536>>, B = {" + strings.Repeat("A, ", 1<<11-1) + "A}, 1.", true},
 		{"A = <<0:65536>>, B = {" + strings.Repeat("A, ", 1<<11) + "A}, 1.", false},
 	} {
-		if text, err := Eval(t.Context(), functions.call, tt.text); tt.ok != (err == nil) || err != nil && err.Error() != limit {
+		text, err := Eval(t.Context(), functions.call, tt.text)
+		if tt.ok != (err == nil) || err != nil && err.Error() != limit {
 			t.Errorf("%.60s: %d bytes, %.100v", tt.text, len(text), err)
 		}
 	}

@@ -89,7 +89,8 @@ func TestStoreWithoutMajority(t *testing.T) {
 		}
 	}
 	ctx := limited(t, time.Second)
-	if _, err := s.Swap(ctx, map[string]string{"a": "1"}, map[string]string{"a": "2"}); err == nil || errors.Is(err, workers.ErrRefused) {
+	_, err := s.Swap(ctx, map[string]string{"a": "1"}, map[string]string{"a": "2"})
+	if err == nil || errors.Is(err, workers.ErrRefused) {
 		t.Errorf("swap: %v", err)
 	}
 	if all, err := s.List(limited(t, time.Second), "a"); err == nil {
@@ -191,7 +192,8 @@ func TestNoSpace(t *testing.T) {
 	s := open(t, Config{Endpoints: etcdtest.Start(t, 1, "--quota-backend-bytes", "100000").Endpoints()})
 	ctx := limited(t, time.Minute)
 	big := strings.Repeat("b", 100_000)
-	if ok, err := s.Swap(ctx, nil, map[string]string{"p/a": big}); ok || err == nil || errors.Is(err, workers.ErrRefused) ||
+	ok, err := s.Swap(ctx, nil, map[string]string{"p/a": big})
+	if ok || err == nil || errors.Is(err, workers.ErrRefused) ||
 		!strings.Contains(err.Error(), "etcdserver: mvcc: database space exceeded") {
 		t.Error(ok, err)
 	}
