@@ -27,7 +27,7 @@ type Entry struct {
 type table struct {
 	keys    keys
 	entries map[uint64]Entry
-	used    map[uint64]bool // the numbers that were ever claimed
+	used    map[uint64]uint64 // the numbers that were ever claimed, and the hold of the last claim, in ms
 	floor   Floor
 	now     uint64 // the time of the claim, by the node's clock
 }
@@ -71,7 +71,7 @@ func ReadFloor(ctx context.Context, s Store, prefix string) (Floor, error) {
 }
 
 func read(ctx context.Context, s Store, k keys) (t table, err error) {
-	t = table{keys: k, entries: make(map[uint64]Entry), used: make(map[uint64]bool)}
+	t = table{keys: k, entries: make(map[uint64]Entry), used: make(map[uint64]uint64)}
 	// The reads need not be atomic, because every write compares what it depends on.
 	if t.floor, err = ReadFloor(ctx, s, k.prefix); err != nil {
 		return t, err
@@ -82,10 +82,12 @@ func read(ctx context.Context, s Store, k keys) (t table, err error) {
 	}
 	for key, text := range used {
 		n, err := k.parse(key, keys.used)
-		if err != nil {
+		var hold uint64
+		fmt.Sscanf(text, version+" %d", &hold) // the comparison detects failures
+		if err != nil || usedText(hold) != text {
 			return t, foreign(key, text)
 		}
-		t.used[n] = true
+		t.used[n] = hold
 	}
 	all, err := s.List(ctx, k.numbers())
 	if err != nil {

@@ -90,16 +90,12 @@ func (o *Owner) survey(ctx context.Context) (t table, err error) {
 // have an owner, so it is free only once the owner's mark must have passed, on any clock with which
 // numbers can be claimed.
 func (o *Owner) replace(ctx context.Context, t *table) error {
-	hold := o.Hold
-	for _, e := range t.entries {
-		hold = max(hold, time.Duration(e.Hold)*time.Millisecond)
-	}
 	written := 0
 	for _, n := range slices.Sorted(maps.Keys(t.used)) {
 		if _, found := t.entries[n]; found || n < o.First || n > o.Last {
 			continue
 		}
-		mark := t.now + uint64((hold+2*o.allowed())/time.Millisecond)
+		mark := t.now + t.used[n] + 2*uint64(o.allowed()/time.Millisecond)
 		v := Value{Mark: mark, Generation: 1, Token: o.Random(), Free: true, Name: "deleted", After: mark, Nonce: o.Random()}
 		t.entries[n] = Entry{n, v, v.String()}
 		if written++; written > tries {
@@ -245,7 +241,7 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 	}
 	c.entry = Entry{e.Number, want, want.String()}
 	have := map[string]string{c.key: e.text, t.keys.floor(): t.floor.String()}
-	write := map[string]string{c.key: c.entry.text, t.keys.used(e.Number): version, t.keys.floor(): c.floor.String()}
+	write := map[string]string{c.key: c.entry.text, t.keys.used(e.Number): usedText(o.hold), t.keys.floor(): c.floor.String()}
 	var failed error
 	for range tries {
 		ok, err := o.swap(ctx, have, write)
@@ -266,6 +262,7 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 		case texts[0] != e.text:
 			return false, nil
 		}
+		have[t.keys.floor()] = texts[1] // another node's first claim may have written it
 	}
 	return false, notWritten(e.Number, failed)
 }

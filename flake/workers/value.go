@@ -120,6 +120,9 @@ func parseFloor(text string) (f Floor, err error) {
 	return f, err
 }
 
+// usedText returns the value of a key that says that a number was claimed with a hold, in ms.
+func usedText(hold uint64) string { return fmt.Sprint(version, " ", hold) }
+
 type keys struct{ prefix string }
 
 func (k keys) floor() string { return k.prefix + "/floor" }
@@ -128,7 +131,7 @@ func (k keys) floor() string { return k.prefix + "/floor" }
 func (k keys) number(n uint64) string { return fmt.Sprintf("%s%012x", k.numbers(), n) }
 func (k keys) numbers() string        { return k.prefix + "/n/" }
 
-// used returns the key that says that a number was ever claimed.
+// used returns the key that says that a number was ever claimed, and with which hold.
 func (k keys) used(n uint64) string { return fmt.Sprintf("%s%012x", k.allUsed(), n) }
 func (k keys) allUsed() string      { return k.prefix + "/used/" }
 

@@ -186,6 +186,32 @@ func TestFirstClaimsTogether(t *testing.T) {
 	}
 }
 
+// preempted is a store in which another node acts just before the first write.
+type preempted struct {
+	*world
+	do func()
+}
+
+func (s *preempted) Swap(ctx context.Context, have, write map[string]string) (bool, error) {
+	if do := s.do; do != nil {
+		s.do = nil
+		do()
+	}
+	return s.world.Swap(ctx, have, write)
+}
+
+// A node claims its number although another node's first claim has just written the floor.
+func TestFirstClaimPreempted(t *testing.T) {
+	w := newWorld()
+	clear(w.data)
+	last := func(c *Config) { c.First = 2 }
+	s := &preempted{world: w, do: func() { step(t, w.owner(t, "a", func(c *Config) { c.Last = 1 })) }}
+	c := step(t, w.owner(t, "b", last, func(c *Config) { c.Store = s }))
+	if v := w.value(t, c.Number()); v.Generation != 1 || v != c.entry.Value {
+		t.Errorf("the store has %+v", v)
+	}
+}
+
 // A number can be claimed once its mark has passed; the new owner's ids begin there. The former
 // owner keeps its mark, and claims another number.
 func TestLost(t *testing.T) {
@@ -748,9 +774,10 @@ func TestDeleted(t *testing.T) {
 	// All numbers of a node are written, a few at a time, and other numbers are claimed.
 	w = newWorld()
 	for n := range uint64(20) {
-		w.data[keys{"p"}.used(n+1)] = version
+		w.data[keys{"p"}.used(n+1)] = usedText(3 * testHold)
 	}
-	w.data[keys{"p"}.used(0)], w.data[keys{"p"}.used(30)] = version, version // of nodes with more numbers
+	w.data[keys{"p"}.used(0)] = usedText(testHold) // of nodes with more numbers
+	w.data[keys{"p"}.used(30)] = usedText(testHold)
 	c := w.owner(t, "c", func(c *Config) { c.Last = 21 })
 	w.fail = func(string) error { return errNever }
 	if err := c.Step(t.Context()); !errors.Is(err, errNever) || strings.Contains(err.Error(), "attempts") {
@@ -763,7 +790,6 @@ func TestDeleted(t *testing.T) {
 	if all, err := List(t.Context(), w, "p"); len(all) != 1+tries || err != nil {
 		t.Errorf("%d numbers, %v", len(all), err)
 	}
-	w.data[keys{"p"}.number(21)] = Value{Mark: w.now + 1, Generation: 1, Token: 1, Hold: 3 * testHold}.String()
 	d := w.owner(t, "d", func(c *Config) { c.Last = 21 })
 	for range 10 {
 		if err := d.Step(t.Context()); !errors.Is(err, ErrNoneFree) {
@@ -773,8 +799,8 @@ func TestDeleted(t *testing.T) {
 	if all, err := List(t.Context(), w, "p"); len(all) != 21 || err != nil {
 		t.Errorf("%d numbers, %v", len(all), err)
 	}
-	if v := w.value(t, 20); v.Mark < w.now+3*testHold {
-		t.Errorf("with a longer hold in the store: %+v", v)
+	if v := w.value(t, 20); v.Mark != w.now+3*testHold+2*uint64(d.allowed()/time.Millisecond) {
+		t.Errorf("with a longer hold of the last claim: %+v", v)
 	}
 }
 
@@ -928,7 +954,7 @@ func TestFloorDeleted(t *testing.T) {
 		},
 	} {
 		w := newWorld()
-		w.data = map[string]string{keys{"p"}.used(1): version}
+		w.data = map[string]string{keys{"p"}.used(1): usedText(testHold)}
 		w.fail = func(string) error { return errNever }
 		if err := w.owner(t, "a").Step(t.Context()); !errors.Is(err, errNever) || errors.Is(err, errContended) {
 			t.Errorf("the floor cannot be written: %v", err)
@@ -1365,7 +1391,7 @@ func TestForeign(t *testing.T) {
 	}
 	for key, text := range map[string]string{
 		k.number(1): "hello", k.number(2): "2" + good[1:], k.number(3): strings.Replace(good, "held", "lost", 1),
-		"p/n/1": good, "p/used/1": version, k.floor(): "1 2 3", k.numbers() + "00000000000G": good,
+		"p/n/1": good, "p/used/1": usedText(1), k.used(4): version, k.floor(): "1 2 3", k.numbers() + "00000000000G": good,
 	} {
 		w := newWorld()
 		w.data[key] = text

@@ -222,7 +222,9 @@ func (s *Server) reload(load func() (config.Config, error), atOnce bool) error {
 	if s.http != nil {
 		s.http.SetAccess(next.access)
 	}
-	s.renewCertificates(true)
+	if atOnce { // otherwise they are renewed once they have settled
+		s.renewCertificates(true)
+	}
 	if next.etcd != nil {
 		next.etcd.SetUser(next.config.Etcd.User, next.password)
 	}
