@@ -95,7 +95,12 @@ func (n *etcdNode) ask(ctx context.Context, client *http.Client, generator strin
 	n.mu.Lock()
 	url := n.url
 	n.mu.Unlock()
-	request, err := http.NewRequestWithContext(ctx, "GET", url+"v1/ids?n=20&base=16&generator="+generator, nil)
+	return idsAt(ctx, client, url+"v1/ids?n=20&base=16&generator="+generator)
+}
+
+// idsAt returns the ids in the answer from a URL, or an error.
+func idsAt(ctx context.Context, client *http.Client, url string) ([]string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +113,10 @@ func (n *etcdNode) ask(ctx context.Context, client *http.Client, generator strin
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", response.Status, body)
 	}
-	return strings.Fields(string(body)), err
+	if err != nil {
+		return nil, err
+	}
+	return strings.Fields(string(body)), nil
 }
 
 // serving waits until the process, which may have been restarted, hands out ids.

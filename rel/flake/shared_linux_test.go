@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -49,7 +48,7 @@ func TestSharedFile(t *testing.T) {
 		for range 2 {
 			callers.Go(func() {
 				for ctx.Err() == nil {
-					ids, err := take(ctx, client, url)
+					ids, err := idsAt(ctx, client, url+"v1/ids?n=20&base=16")
 					mu.Lock()
 					made[i] = append(made[i], ids...)
 					mu.Unlock()
@@ -89,27 +88,6 @@ func TestSharedFile(t *testing.T) {
 	if status := third.wait(); status != exitFailure {
 		t.Errorf("the third: exit status %d", status)
 	}
-}
-
-// take returns a few ids of the node at url.
-func take(ctx context.Context, client *http.Client, url string) ([]string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"v1/ids?n=20&base=16", nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, body)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return strings.Fields(string(body)), nil
 }
 
 // clientIn returns a client that connects from within the network of a process.
