@@ -2,14 +2,14 @@
 //
 // A call travels from socket to socket like this:
 //
-//	1 socket   accept, TLS        node              many at a time, one deadline each
-//	2 peer     names and cookie   node/handshake    reads exactly its own bytes
-//	3 frame    4-byte length      node/dist         one reader per connection, in order; ticks
-//	4 message  control + payload  node/dist         a table of operations
-//	5 call     $gen_call, From    genserver         pid and tag are kept as received
-//	6 id       the request        idserver/iderl    one method of idserver for each
-//	7 reply    {Tag, Reply}       genserver         appended to the connection's output
-//	8 socket   write              node/dist         once for all calls that had arrived
+//	1 socket   accept, TLS        node               many at a time, one deadline each
+//	2 peer     names and cookie   node/handshake     reads exactly its own bytes
+//	3 frame    4-byte length      node/distribution  one reader per connection, in order; ticks
+//	4 message  control + payload  node/distribution  a table of operations
+//	5 call     $gen_call, From    genserver          pid and tag are kept as received
+//	6 id       the request        idserver/iderl     one method of idserver for each
+//	7 reply    {Tag, Reply}       genserver          appended to the connection's output
+//	8 socket   write              node/distribution  once for all calls that had arrived
 //
 // The goroutine or thread that reads a connection answers its calls to registered gen_servers
 // itself: there is no mailbox to fill, and no goroutine or channel per call. Ergo starts the

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -134,7 +134,7 @@ func (s *session) leave() *session {
 		return s
 	case 3: // by a frame that is too long
 		s.flush()
-		s.write(binary.BigEndian.AppendUint32(nil, dist.MaxFrame+1))
+		s.write(binary.BigEndian.AppendUint32(nil, distribution.MaxFrame+1))
 		s.join()
 	case 4: // by a distribution header
 		s.flush()

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/node/reserve"
 )
@@ -333,9 +333,9 @@ const (
 	memoryPerTLS        = 64 << 10
 )
 
-// room returns the bound on connected nodes, and the percentage of dist's bounds on shared memory
-// that the node may use. If the bound on nodes is below Options.Connections, lacks is the resource
-// that is lacking; otherwise it is empty.
+// room returns the bound on connected nodes, and the percentage of distribution's bounds on shared
+// memory that the node may use. If the bound on nodes is below Options.Connections, lacks is the
+// resource that is lacking; otherwise it is empty.
 func (o Options) room() (connections, percent int, lacks string) {
 	connections, percent = cmp.Or(o.Connections, MaxConnections), 100
 	if o.Memory > 0 {
@@ -358,7 +358,8 @@ func (n *Node) SetConnections(most, perHost int) {
 	n.limit(o)
 }
 
-// limit sets the limits on connections. It returns the percentage of dist's bounds, as room does.
+// limit sets the limits on connections. It returns the percentage of distribution's bounds,
+// as room does.
 func (n *Node) limit(o Options) (percent int) {
 	connections, percent, lacks := o.room()
 	if lacks != "" {
@@ -377,9 +378,9 @@ func (n *Node) limit(o Options) (percent int) {
 const filesOfOthers = 3 * MaxHandshakes
 
 // within returns the number of nodes that can be connected with this memory, and the percentage
-// of dist's bounds. Shared memory gets up to half of what is left after memoryIdle.
+// of distribution's bounds. Shared memory gets up to half of what is left after memoryIdle.
 func within(memory int64, tls bool) (connections, percent int) {
-	const shared = dist.MaxShared + dist.MaxSmall + dist.MaxSpare
+	const shared = distribution.MaxShared + distribution.MaxSmall + distribution.MaxSpare
 	rest := max(memory-memoryIdle, 2<<20)
 	part := min(rest/2, shared)
 	each := int64(memoryPerConnection)

@@ -11,7 +11,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/host"
 )
@@ -199,7 +199,7 @@ func hostPart(a net.Addr) string {
 }
 
 // serveOrReplace serves a peer, or returns the connection that must end first.
-func (n *Node) serveOrReplace(v *attempt, stream net.Conn, peer handshake.Peer) (old *dist.Conn, err error) {
+func (n *Node) serveOrReplace(v *attempt, stream net.Conn, peer handshake.Peer) (old *distribution.Conn, err error) {
 	n.entering.Lock()
 	defer n.entering.Unlock()
 	if !n.gate.counted(v) { // the connection to replace may be that of a later attempt under this name
@@ -215,7 +215,7 @@ func (n *Node) serveOrReplace(v *attempt, stream net.Conn, peer handshake.Peer) 
 // connToReplace returns the connection that must end before a caller can be served, if any: the
 // one with the caller's name or, if a limit on connections is reached, the one that has been idle
 // longest.
-func (n *Node) connToReplace(name string, v *attempt) (old *dist.Conn, err error) {
+func (n *Node) connToReplace(name string, v *attempt) (old *distribution.Conn, err error) {
 	if old = n.connection(name); old != nil {
 		return old, nil
 	}

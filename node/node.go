@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/ergo"
 	"github.com/flake-go/flake/node/etf"
@@ -63,7 +63,7 @@ type Node struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	ergo      *ergo.Node
-	proto     *dist.Proto
+	proto     *distribution.Proto
 	registry  *registry
 	processes sync.WaitGroup // the processes whose end has not been reported
 	epmd      *epmd.Keeper
@@ -119,7 +119,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 }
 
 func (n *Node) start(o Options) (err error) {
-	n.proto = &dist.Proto{
+	n.proto = &distribution.Proto{
 		Node:        o.Name,
 		Creation:    n.creation,
 		Processes:   n.registry,
@@ -211,21 +211,21 @@ func (n *Node) serve(stream net.Conn, peer handshake.Peer) error {
 	return nil
 }
 
-func (n *Node) down(c *dist.Conn, blame string) {
+func (n *Node) down(c *distribution.Conn, blame string) {
 	n.gate.down(host.Of(c.Addr()))
 	n.history.down(c, blame, func() { n.conns.CompareAndDelete(c.Peer().Name, c) })
 	n.names.takeBack(c.Peer().Name, c.Peer().Creation)
 }
 
-func (n *Node) connection(peer string) *dist.Conn {
+func (n *Node) connection(peer string) *distribution.Conn {
 	c, _ := n.conns.Load(peer)
-	conn, _ := c.(*dist.Conn)
+	conn, _ := c.(*distribution.Conn)
 	return conn
 }
 
-func (n *Node) connections() (all []*dist.Conn) {
+func (n *Node) connections() (all []*distribution.Conn) {
 	for _, c := range n.conns.Range {
-		all = append(all, c.(*dist.Conn))
+		all = append(all, c.(*distribution.Conn))
 	}
 	return all
 }

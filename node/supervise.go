@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flake-go/flake/genserver"
-	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/ergo"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -44,10 +44,10 @@ func (n *Node) supervise(s Supervisor) error {
 				}
 			}
 			server.Parent = self
-			receive := func(m *dist.Message) error { return server.Receive(m.Term(), caller{m}) }
+			receive := func(m *distribution.Message) error { return server.Receive(m.Term(), caller{m}) }
 			n.processes.Add(1)
 			n.registry.change(func(all []*process) []*process {
-				return append(all, &process{dist.Process{ID: id, Receive: receive, Kill: kill}, server})
+				return append(all, &process{distribution.Process{ID: id, Receive: receive, Kill: kill}, server})
 			})
 		}}
 	}
@@ -146,15 +146,15 @@ type registry struct {
 
 // process is the process of a gen_server or supervisor.
 type process struct {
-	dist.Process
+	distribution.Process
 	server *genserver.Server
 }
 
 // caller is the Caller of a message from a peer.
-type caller struct{ *dist.Message }
+type caller struct{ *distribution.Message }
 
 func (c caller) Later(f func(genserver.Caller)) {
-	c.Message.Later(func(m *dist.Message) { f(caller{m}) })
+	c.Message.Later(func(m *distribution.Message) { f(caller{m}) })
 }
 
 func newRegistry() *registry {
@@ -197,16 +197,16 @@ func (r *registry) list() (names etf.List) {
 	return names
 }
 
-// Whereis implements dist.Processes.
-func (r *registry) Whereis(name []byte) *dist.Process {
+// Whereis implements distribution.Processes.
+func (r *registry) Whereis(name []byte) *distribution.Process {
 	return r.find(func(p *process) bool { return string(p.server.Name) == string(name) }).seen()
 }
 
-// ByID implements dist.Processes.
-func (r *registry) ByID(id uint64) *dist.Process { return r.byID(id).seen() }
+// ByID implements distribution.Processes.
+func (r *registry) ByID(id uint64) *distribution.Process { return r.byID(id).seen() }
 
 // seen returns the process as peers see it, or nil if p is nil.
-func (p *process) seen() *dist.Process {
+func (p *process) seen() *distribution.Process {
 	if p == nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/latency"
 )
@@ -44,7 +44,7 @@ func (n *Node) Traffic() Traffic {
 	maps.Copy(t.Closes, h.Closes)
 	t.Connected, t.Received, t.Sent = h.Connected, h.Received, h.Sent
 	for _, c := range n.conns.Range {
-		t.add(c.(*dist.Conn))
+		t.add(c.(*distribution.Conn))
 		t.Connections++
 	}
 	return t
@@ -63,7 +63,7 @@ func (n *Node) Peers() []Peer {
 	return peers
 }
 
-func (t *Traffic) add(c *dist.Conn) {
+func (t *Traffic) add(c *distribution.Conn) {
 	in, out := c.Octets()
 	t.Connected++
 	t.Received += in
@@ -90,7 +90,7 @@ func newHistory() *history {
 // down adds a connection that has ended. blame is the reason if the peer is to blame, otherwise it
 // is empty. down also calls forget, which removes the connection from the current ones. It does
 // both under mu, so that Traffic counts the connection only once.
-func (h *history) down(c *dist.Conn, blame string, forget func()) {
+func (h *history) down(c *distribution.Conn, blame string, forget func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	forget()

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/handshake"
 )
 
@@ -32,7 +32,7 @@ func TestTraffic(t *testing.T) {
 		t.Errorf("traffic %+v", before)
 	}
 
-	p.conn.Write(binary.BigEndian.AppendUint32(nil, dist.MaxFrame+1))
+	p.conn.Write(binary.BigEndian.AppendUint32(nil, distribution.MaxFrame+1))
 	p.ended()
 	await(t, "one connection has ended", func() bool { return n.Traffic().Connections == 1 })
 	after := n.Traffic()

@@ -241,7 +241,9 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 	}
 	c.entry = Entry{e.Number, want, want.String()}
 	have := map[string]string{c.key: e.text, t.keys.floor(): t.floor.String()}
-	write := map[string]string{c.key: c.entry.text, t.keys.used(e.Number): usedText(o.hold), t.keys.floor(): c.floor.String()}
+	write := map[string]string{
+		c.key: c.entry.text, t.keys.used(e.Number): usedText(o.hold), t.keys.floor(): c.floor.String(),
+	}
 	var failed error
 	for range tries {
 		ok, err := o.swap(ctx, have, write)

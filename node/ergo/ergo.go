@@ -3,7 +3,7 @@
 // imports Ergo.
 //
 // Peers' messages do not pass through Ergo: connections pass them to the gen_servers directly.
-// See package dist.
+// See package distribution.
 package ergo
 
 import (

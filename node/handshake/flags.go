@@ -43,7 +43,7 @@ const mandatory25 = ExtendedReferences | FunTags | ExtendedPidsPorts | UTF8Atoms
 	NewFunTags | ExportPtrTag | BitBinaries | NewFloats | MapTag | BigCreation | Handshake23
 
 // Offered holds the flags of our side: every flag that a supported release requires, and no flag
-// that package dist does not implement. Without DIST_HDR_ATOM_CACHE, every frame begins with
+// that package distribution does not implement. Without DIST_HDR_ATOM_CACHE, every frame begins with
 // pass-through (112); without FRAGMENTS, no frame is split; without EXIT_PAYLOAD, a reason is part
 // of its control message; and without SEND_SENDER, a send does not contain the sender.
 //

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/wire"
@@ -45,7 +45,7 @@ var withCookie = []attack{
 	{"compressed terms", 2, (*attacker).compressed},
 	{"2 GB announced", 20, func(a *attacker) { a.write([]byte{0x7f, 0xff, 0xff, 0xff}); a.write(make([]byte, 1<<20)) }},
 	{"large frames that do not end", 20,
-		func(a *attacker) { a.announce(dist.MaxFrame); a.write(make([]byte, dist.MaxFrame-1)) }},
+		func(a *attacker) { a.announce(distribution.MaxFrame); a.write(make([]byte, distribution.MaxFrame-1)) }},
 	{"frames that do not end", 300, func(a *attacker) { a.announce(64<<10 - 4); a.write(make([]byte, 60<<10)) }},
 	{"100,000 monitors", 4, (*attacker).monitors},
 	{"100,000 links", 4, (*attacker).links},

@@ -100,8 +100,8 @@ func TestCheckConfigFaults(t *testing.T) {
 			"= ['a:1']\nnumbers = 8\n" +
 			"[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'etcd'\n[[generator]]\nname = 'b'\nformat " +
 			"= 'sno'\npartition = 7",
-			"flake: generator b: partition 7 of format sno with sequence numbers 0 to 65535: generator a may get it from etcd, and both would hand out " +
-				"the same ids; give one of them another partition\n"},
+			"flake: generator b: partition 7 of format sno with sequence numbers 0 to 65535: generator a may get it " +
+				"from etcd, and both would hand out the same ids; give one of them another partition\n"},
 		"numbers, one of them taken": {"[flake]\nworker_id = 'random'\ntimestamp_path = " +
 			"'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\n" +
 			"[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 3\nsequence_max = 99\n[[generator]]\nname = 'b'\nformat " +

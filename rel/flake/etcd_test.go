@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/flake/generators"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
@@ -365,7 +365,7 @@ func TestEtcdHandNumbered(t *testing.T) {
 			changed.process.signal(syscall.SIGTERM)
 			ended()
 			writeFile(t, changed.config, change(readFile(t, changed.config)))
-			if r := checked(t, changed.config, false, 1, host.CodeByHand); r.Start != host.StartRefuses {
+			if r := checked(t, changed.config, false, 1, generators.CodeByHand); r.Start != generators.StartRefuses {
 				t.Errorf("flake check: %+v", r)
 			}
 			changed.start()

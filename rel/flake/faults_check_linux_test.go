@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/flake/generators"
 	"github.com/flake-go/flake/flake/workers"
 )
 
@@ -148,16 +148,16 @@ func (r *rig) checkAndStart(n *rigNode, number int, x *rand.Rand) {
 	waits := func() bool { return strings.Contains(n.output(), "waiting for a worker id") }
 	wait := time.Duration(report.Wait) * time.Millisecond
 	const watch = 5 * time.Second // a longer wait is not awaited
-	long := report.Start == host.StartWaits && (wait == 0 || wait > watch)
+	long := report.Start == generators.StartWaits && (wait == 0 || wait > watch)
 	soon(func() bool {
 		return served() || n.hasEnded() || long && (waits() || time.Since(began) > watch)
 	})
 	switch {
-	case n.hasEnded() != (report.Start == host.StartRefuses):
+	case n.hasEnded() != (report.Start == generators.StartRefuses):
 		wrong("it has ended: %v", n.hasEnded())
-	case served() && (report.Start == host.StartRefuses || long):
+	case served() && (report.Start == generators.StartRefuses || long):
 		wrong("it hands out ids")
-	case waits() && report.Start == host.StartsAtOnce:
+	case waits() && report.Start == generators.StartsAtOnce:
 		wrong("it waits")
 	case served():
 		claimed := claimPattern.FindStringSubmatch(n.output())
@@ -179,11 +179,11 @@ func (r *rig) checkAndStart(n *rigNode, number int, x *rand.Rand) {
 var claimPattern = regexp.MustCompile(`msg="claimed a worker id" number=(\d+) resumed=(\w+)`)
 
 // check runs flake check until etcd answers in time.
-func (r *rig) check(n *rigNode) (report host.Report, text string) {
+func (r *rig) check(n *rigNode) (report generators.Report, text string) {
 	r.t.Helper()
 	soon(func() bool {
 		out, _ := n.flake("check", "-json", "-setcookie", cookie, "-name", n.name).Output()
-		report, text = host.Report{}, string(out)
+		report, text = generators.Report{}, string(out)
 		if err := json.Unmarshal(out, &report); err != nil {
 			r.t.Fatalf("%v: %s", err, out)
 		}

@@ -12,17 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/flake/generators"
 	"github.com/flake-go/flake/flake/workers"
 )
 
 // checked runs flake check until etcd answers in time. The exit status and the codes of the
 // findings must be as given. Unless a node is running, no file may change.
-func checked(t *testing.T, config string, running bool, status int, codes ...host.Code) (r host.Report) {
+func checked(t *testing.T, config string, running bool, status int, codes ...generators.Code) (r generators.Report) {
 	t.Helper()
 	before := contents(t, filepath.Dir(config))
 	await(t, "etcd answers in time", func() bool {
-		r = host.Report{}
+		r = generators.Report{}
 		out, err := exec.Command(command, "check", "-json", "-setcookie", cookie, "-config", config).Output()
 		var exit *exec.ExitError
 		got := 0
@@ -35,7 +35,7 @@ func checked(t *testing.T, config string, running bool, status int, codes ...hos
 		if err := json.Unmarshal(out, &r); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		var found []host.Code
+		var found []generators.Code
 		for _, f := range r.Findings {
 			found = append(found, f.Code)
 		}
@@ -73,16 +73,17 @@ func TestCheck(t *testing.T) {
 		n.await("  address ")
 		return n
 	}
-	if r := checked(t, file, false, 0, host.CodeNoFile); r.Start != host.StartsAtOnce || len(r.Generators) != 1 {
+	r := checked(t, file, false, 0, generators.CodeNoFile)
+	if r.Start != generators.StartsAtOnce || len(r.Generators) != 1 {
 		t.Errorf("without a file: %+v", r)
 	}
 	n := start()
-	if r := checked(t, file, true, 0); r.Start == host.StartRefuses || r.Generators[0].Mark == 0 {
+	if r := checked(t, file, true, 0); r.Start == generators.StartRefuses || r.Generators[0].Mark == 0 {
 		t.Errorf("while it runs: %+v", r)
 	}
 	n.signal(syscall.SIGKILL)
 	n.wait()
-	if r := checked(t, file, false, 0); r.Start == host.StartRefuses || r.Wait > 3001 {
+	if r := checked(t, file, false, 0); r.Start == generators.StartRefuses || r.Wait > 3001 {
 		t.Errorf("after a kill: %+v", r)
 	}
 	out, err := exec.Command(command, "check", "-setcookie", cookie, "-config", file).Output()
@@ -95,7 +96,7 @@ func TestCheck(t *testing.T) {
 	path := filepath.Join(filepath.Dir(file), "timestamp")
 	marks := readFile(t, path)
 	writeFile(t, path, strings.Replace(marks, "flake-mark", "fluke-mark", 1))
-	if r := checked(t, file, false, 1, host.CodeDamaged); r.Start == host.StartRefuses {
+	if r := checked(t, file, false, 1, generators.CodeDamaged); r.Start == generators.StartRefuses {
 		t.Errorf("with half of the file damaged: %+v", r)
 	}
 	n = start()
@@ -105,7 +106,7 @@ func TestCheck(t *testing.T) {
 	n.wait()
 	checked(t, file, false, 0)
 	writeFile(t, path, "flake-mark 1 1")
-	if r := checked(t, file, false, 1, host.CodeFile); r.Start != host.StartRefuses {
+	if r := checked(t, file, false, 1, generators.CodeFile); r.Start != generators.StartRefuses {
 		t.Errorf("with a damaged file: %+v", r)
 	}
 	for _, args := range [][]string{{"check", "-no"}, {"check", "-config", file + "x"}} {
@@ -136,7 +137,7 @@ func TestCheckEtcd(t *testing.T) {
 		n.signal(syscall.SIGKILL)
 		n.wait()
 	}
-	r := checked(t, file, false, 0, host.CodeNoFile)
+	r := checked(t, file, false, 0, generators.CodeNoFile)
 	if r.Number.Kept != nil || !r.Number.Claim.Random || len(r.Generators) != 4 {
 		t.Errorf("without a file: %+v", r)
 	}
@@ -146,7 +147,7 @@ func TestCheckEtcd(t *testing.T) {
 		t.Helper()
 		r := checked(t, file, running, 0)
 		c := r.Number.Claim
-		if r.Number.Kept == nil || c == nil || !c.Resumed || c.Number != number || r.Start == host.StartRefuses {
+		if r.Number.Kept == nil || c == nil || !c.Resumed || c.Number != number || r.Start == generators.StartRefuses {
 			t.Errorf("%s: %+v, %+v", when, r, r.Number)
 		}
 	}
@@ -165,12 +166,12 @@ func TestCheckEtcd(t *testing.T) {
 
 	text := readFile(t, file)
 	writeFile(t, file, text+"prefix = 'other'\n")
-	if r := checked(t, file, false, 1, host.CodeElsewhere); r.Start != host.StartRefuses {
+	if r := checked(t, file, false, 1, generators.CodeElsewhere); r.Start != generators.StartRefuses {
 		t.Errorf("with another prefix: %+v", r)
 	}
 	writeFile(t, file, text)
 	c.Members[0].Kill()
-	if r := checked(t, file, false, 1, host.CodeStore); r.Start != host.StartWaits || r.Number.Kept == nil {
+	if r := checked(t, file, false, 1, generators.CodeStore); r.Start != generators.StartWaits || r.Number.Kept == nil {
 		t.Errorf("without etcd: %+v", r)
 	}
 }

@@ -103,7 +103,8 @@ func buildRace(path, pkg string) error {
 // on this machine.
 func compile(command ...string) error {
 	if command[0] == "go" { // without the commit: git may not read another user's checkout
-		command = slices.Insert(command, 2, "-buildvcs=false", "-ldflags=-X=github.com/flake-go/flake/rel/flake/cli.Installed=/none")
+		command = slices.Insert(command, 2, "-buildvcs=false",
+			"-ldflags=-X=github.com/flake-go/flake/rel/flake/cli.Installed=/none")
 	}
 	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%q: %w\n%s", command, err, out)

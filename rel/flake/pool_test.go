@@ -11,7 +11,7 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/idserver"
-	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -57,8 +57,8 @@ func TestHalfFrames(t *testing.T) {
 	n := startNode(t, "")
 	for i := range 2 {
 		a := n.peer(fmt.Sprintf("half%d@127.0.0.1", i))
-		a.announce(dist.MaxFrame)
-		a.write(make([]byte, dist.MaxFrame-1))
+		a.announce(distribution.MaxFrame)
+		a.write(make([]byte, distribution.MaxFrame-1))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -167,7 +167,8 @@ func likeBefore(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 	writeFile(t, path+".new", text)
-	if err := errors.Join(os.Chtimes(path+".new", info.ModTime(), info.ModTime()), os.Rename(path+".new", path)); err != nil {
+	err = errors.Join(os.Chtimes(path+".new", info.ModTime(), info.ModTime()), os.Rename(path+".new", path))
+	if err != nil {
 		t.Fatal(err)
 	}
 }

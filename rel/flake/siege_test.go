@@ -16,7 +16,7 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/idserver"
-	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
@@ -41,7 +41,9 @@ var together = []struct {
 	{"exits in the name of the node's processes", 1, (*siege).forgedExits},
 	{"slow casts, and the same name again", 1, (*siege).slowCasts},
 	{"frames that do not end", 400, func(s *siege, _ int) { s.unfinished(64<<10-4, 60<<10) }},
-	{"large frames that do not end", 4, func(s *siege, _ int) { s.unfinished(dist.MaxFrame, dist.MaxFrame/2) }},
+	{"large frames that do not end", 4, func(s *siege, _ int) {
+		s.unfinished(distribution.MaxFrame, distribution.MaxFrame/2)
+	}},
 	{"monitors", 400, (*siege).monitoring},
 	{"monitors and links set and removed", 4, (*siege).setAndRemoved},
 	{"connections", 3300, (*siege).idle},

@@ -10,7 +10,7 @@
 // reach it. A test reaches a mutant only where the mutant can make a difference: for example, a <
 // that became <= only if its sides are equal. A mutant that makes a test hang counts as killed.
 //
-// On two busy cores a package took from 10 s to 2 minutes, except node/dist (5 minutes), node/socket
+// On two busy cores a package took from 10 s to 2 minutes, except node/distribution (5 minutes), node/socket
 // (6 minutes) and client (10 minutes), where more mutants hang than elsewhere, and
 // flake/workers/etcd (5 minutes), whose tests take 30 s. idserver/idhttp took 8 minutes:
 // each mutant that lives is tried with all tests that start Chromium, which takes 20 s.
@@ -37,7 +37,7 @@ import (
 )
 
 // maintained lists the packages that a run without arguments changes.
-var maintained = []string{"./flake/...", "./genserver", "./node/dist", "./node/handshake", "./node/socket",
+var maintained = []string{"./flake/...", "./genserver", "./node/distribution", "./node/handshake", "./node/socket",
 	"./client/...", "./idserver/inspect", "./rel/flake/original", "./config"}
 
 func main() {

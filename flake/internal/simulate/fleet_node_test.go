@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/flake/generators"
 	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/internal/tick"
@@ -26,7 +26,7 @@ type fleetNode struct {
 	running  bool
 	crashed  bool
 	stopping bool
-	set      *host.Generators[*generator]
+	set      *generators.Set[*generator]
 	tasks    []*task
 	reserves *task // the task that is taking ids
 	due      bool  // the owner must step immediately
@@ -176,7 +176,7 @@ func (m *fleetNode) count(had **workers.Claim) {
 }
 
 // open opens the set of a process's generators, initially empty.
-func (m *fleetNode) open() *host.Generators[*generator] {
+func (m *fleetNode) open() *generators.Set[*generator] {
 	f := m.fleet
 	var store workers.Store = client{m}
 	if f.Store != nil {
@@ -194,8 +194,8 @@ func (m *fleetNode) open() *host.Generators[*generator] {
 		disk = f.Disk(disk)
 	}
 	linger := []int{0, 1, 3, 60}[f.rng.IntN(4)]
-	set, err := host.OpenOn[*generator](disk, m.sleep, linger,
-		host.Config{Path: Path, Clock: m.machine.NewClock(), Numbers: &c})
+	set, err := generators.OpenOn[*generator](disk, m.sleep, linger,
+		generators.Config{Path: Path, Clock: m.machine.NewClock(), Numbers: &c})
 	if err != nil {
 		f.trace("%d: %v", m.index, err)
 		panic(crash{})
@@ -238,7 +238,7 @@ func (m *fleetNode) calls(t *task) {
 			return
 		}
 	}
-	var all []*host.Generator[*generator]
+	var all []*generators.Generator[*generator]
 	for _, i := range append([]int{0}, f.rng.Perm(formats - 1)[:f.rng.IntN(formats)]...) {
 		if len(all) > 0 {
 			i++
@@ -265,7 +265,7 @@ func (m *fleetNode) calls(t *task) {
 }
 
 // opener returns a function that opens a generator of a format.
-func (m *fleetNode) opener(format int) host.Opener[*generator] {
+func (m *fleetNode) opener(format int) generators.Opener[*generator] {
 	return func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
 		f := m.fleet
 		switch {

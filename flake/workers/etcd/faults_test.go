@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/flake/generators"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
 )
@@ -45,8 +45,8 @@ func (p *patient) Swap(ctx context.Context, have, write map[string]string) (bool
 // node makes ids with its number, and with another when that is lost.
 type node struct {
 	t         *testing.T
-	ids       *host.Generators[*flake.Generator]
-	generator *host.Generator[*flake.Generator]
+	ids       *generators.Set[*flake.Generator]
+	generator *generators.Generator[*flake.Generator]
 	store     *patient
 	made      atomic.Int64
 	all       []flake.ID
@@ -56,7 +56,7 @@ type node struct {
 
 func startNode(t *testing.T, ctx context.Context, endpoints []string, i, numbers int) (n *node, err error) {
 	n = &node{t: t, store: &patient{Store: open(t, Config{Endpoints: endpoints})}}
-	n.ids, err = host.Open[*flake.Generator](host.Config{Path: filepath.Join(t.TempDir(), "marks"),
+	n.ids, err = generators.Open[*flake.Generator](generators.Config{Path: filepath.Join(t.TempDir(), "marks"),
 		Numbers: &workers.Config{
 			Store: n.store, Prefix: "flake", First: 1, Last: uint64(numbers), Hold: hold, Name: fmt.Sprint("node",
 				i), Wait: true,

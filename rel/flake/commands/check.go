@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/flake/generators"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/rel/flake/cli"
-	"github.com/flake-go/flake/rel/flake/generators"
 	"github.com/flake-go/flake/rel/flake/output"
+	"github.com/flake-go/flake/rel/flake/setup"
 )
 
 // CheckMore is the help of [Check].
@@ -48,7 +48,7 @@ func Check(f *cli.Flags) cli.Action {
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
 		ctx, cancel := context.WithTimeout(ctx, etcdTime)
 		defer cancel()
-		report, err := generators.Rehearse(ctx, cfg)
+		report, err := setup.Rehearse(ctx, cfg)
 		if err != nil {
 			return cli.UsageError(err)
 		}
@@ -61,7 +61,7 @@ func Check(f *cli.Flags) cli.Action {
 }
 
 // textOfCheck returns a report as text. A dash stands for a missing value.
-func textOfCheck(r host.Report) string {
+func textOfCheck(r generators.Report) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, at %s\n", escape.Text(r.File), output.Seconds(r.Clock))
 	if len(r.Generators) > 0 {
@@ -88,7 +88,7 @@ func textOfCheck(r host.Report) string {
 		}
 	}
 	fmt.Fprintf(&text, "\nstarting now: %s\n", showStart(r))
-	said := make(map[host.Code]bool)
+	said := make(map[generators.Code]bool)
 	for _, f := range r.Findings {
 		kind := "note"
 		if f.Wrong {
@@ -97,7 +97,7 @@ func textOfCheck(r host.Report) string {
 		if f.Generator != "" {
 			kind += ", generator " + f.Generator
 		}
-		if said[f.Code] && f.Code != host.CodeGenerator { // of other generators, which have the same cause
+		if said[f.Code] && f.Code != generators.CodeGenerator { // of other generators, which have the same cause
 			f.Text = "as above"
 		}
 		said[f.Code] = true
@@ -106,11 +106,11 @@ func textOfCheck(r host.Report) string {
 	return text.String()
 }
 
-func showStart(r host.Report) string {
+func showStart(r generators.Report) string {
 	switch {
-	case r.Start == host.StartRefuses:
+	case r.Start == generators.StartRefuses:
 		return "refused"
-	case r.Start == host.StartsAtOnce:
+	case r.Start == generators.StartsAtOnce:
 		return "does not wait"
 	case r.Wait == 0:
 		return "waits until the problem is fixed"
@@ -125,8 +125,8 @@ func markTime(milli uint64) string {
 	return output.Seconds(milli)
 }
 
-func printGenerators(w io.Writer, r host.Report) {
-	known := r.Start == host.StartsAtOnce || r.Start == host.StartWaits && r.Wait > 0
+func printGenerators(w io.Writer, r generators.Report) {
+	known := r.Start == generators.StartsAtOnce || r.Start == generators.StartWaits && r.Wait > 0
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "generator\tmark\tlatest of any run\tbounded by\tstartup waits for")
 	for _, g := range r.Generators {

@@ -17,7 +17,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/rel/flake/cli"
-	"github.com/flake-go/flake/rel/flake/generators"
+	"github.com/flake-go/flake/rel/flake/setup"
 )
 
 // GenerateMore is the help of [Generate].
@@ -56,7 +56,7 @@ func Generate(f *cli.Flags) cli.Action {
 		if !g.Layout().HasBase(base) {
 			return cli.UsageError(fmt.Errorf("-base %s: %s ids have no text form in this base", *in, g.Format))
 		}
-		ids, end, err := generators.OpenLocal(ctx, g, *mark, slog.New(slog.NewTextHandler(stderr, nil)))
+		ids, end, err := setup.OpenLocal(ctx, g, *mark, slog.New(slog.NewTextHandler(stderr, nil)))
 		if err != nil {
 			return err
 		}

@@ -9,12 +9,12 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/formats"
-	"github.com/flake-go/flake/rel/flake/generators"
+	"github.com/flake-go/flake/rel/flake/setup"
 )
 
 // Memory does not depend on the number of ids.
 func TestGenerateMemory(t *testing.T) {
-	ids, end, err := generators.OpenLocal(t.Context(), config.Generator{Format: "flake", Random: true}, "", nil)
+	ids, end, err := setup.OpenLocal(t.Context(), config.Generator{Format: "flake", Random: true}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestGenerateMemory(t *testing.T) {
 
 // A signal ends generate, however many ids are left.
 func TestGenerateEnds(t *testing.T) {
-	ids, end, err := generators.OpenLocal(t.Context(), config.Generator{Format: "flake", Random: true}, "", nil)
+	ids, end, err := setup.OpenLocal(t.Context(), config.Generator{Format: "flake", Random: true}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

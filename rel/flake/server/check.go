@@ -13,8 +13,8 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/rel/flake/cli"
-	"github.com/flake-go/flake/rel/flake/generators"
 	"github.com/flake-go/flake/rel/flake/output"
+	"github.com/flake-go/flake/rel/flake/setup"
 )
 
 // CheckConfig shows what would run, and checks as much of the configuration as it can. It changes no
@@ -30,7 +30,7 @@ func CheckConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	warnOf(cfg, lines.Logger)
 	showValues(stdout, cfg.Values())
 	path, err := checkTimestamp(cfg.Flake)
-	told, workersErr := generators.Check(cfg, path, lines.Logger)
+	told, workersErr := setup.Check(cfg, path, lines.Logger)
 	s, settingsErr := readSettings(cfg, lines.Logger)
 	s.warnOfCertificates(lines.Logger)
 	if err := errors.Join(settingsErr, err, workersErr); err != nil {

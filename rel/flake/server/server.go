@@ -29,8 +29,8 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/credentials"
-	"github.com/flake-go/flake/rel/flake/generators"
 	"github.com/flake-go/flake/rel/flake/output"
+	"github.com/flake-go/flake/rel/flake/setup"
 	"github.com/flake-go/flake/rel/flake/systemd"
 )
 
@@ -38,7 +38,7 @@ import (
 type Server struct {
 	Node       *node.Node   // nil until it starts
 	keeper     *epmd.Keeper // of Node
-	Generators generators.Set
+	Generators setup.Set
 	http       *door             // or nil
 	settings   settings          // current
 	secrets    credentials.Watch // used only by reloads
@@ -68,7 +68,7 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (s *Ser
 	if err := s.keeper.Prepare(ctx); err != nil {
 		return nil, err
 	}
-	if s.Generators, err = generators.Open(ctx, *cfg, s.settings.etcd, s.log); err != nil {
+	if s.Generators, err = setup.Open(ctx, *cfg, s.settings.etcd, s.log); err != nil {
 		s.keeper.Close()
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/flake-go/flake/rel/flake/generators"
+	"github.com/flake-go/flake/rel/flake/setup"
 	"github.com/flake-go/flake/rel/flake/systemd"
 )
 
@@ -18,7 +18,7 @@ import (
 type watchdog map[string]string // by generator: time and sequence of the last id when the watchdog took one
 
 // look returns the name of a generator that did not answer before ctx ended, or "".
-func (w watchdog) look(ctx context.Context, all []*generators.Generator) (stuck string) {
+func (w watchdog) look(ctx context.Context, all []*setup.Generator) (stuck string) {
 	for _, g := range all {
 		ids := g.Server.IDs
 		if w[g.Name] == fmt.Sprint(ids.Last()) {
@@ -35,7 +35,7 @@ func (w watchdog) look(ctx context.Context, all []*generators.Generator) (stuck 
 }
 
 // watch keeps the service manager's watchdog satisfied until ctx ends, at twice the required rate.
-func watch(ctx context.Context, all []*generators.Generator, note *systemd.Notifier, log *slog.Logger) {
+func watch(ctx context.Context, all []*setup.Generator, note *systemd.Notifier, log *slog.Logger) {
 	if note.Watchdog <= 0 {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
-	"github.com/flake-go/flake/rel/flake/generators"
+	"github.com/flake-go/flake/rel/flake/setup"
 )
 
 // stuckSource is a source that can be stuck, or refuse ids.
@@ -41,7 +41,7 @@ func TestWatchdog(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &stuckSource{Source: formats.Flake(g)}
-		w, all := make(watchdog), []*generators.Generator{{Generator: config.Generator{Name: "a"},
+		w, all := make(watchdog), []*setup.Generator{{Generator: config.Generator{Name: "a"},
 			Server: &idserver.Server{IDs: s}}}
 		look := func(stuck string, taken int) {
 			t.Helper()

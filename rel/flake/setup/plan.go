@@ -1,0 +1,234 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/flake/generators"
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/idhttp"
+)
+
+// Generator is a generator that the configuration describes.
+type Generator struct {
+	config.Generator
+	mark   string // the name of its mark; empty for the generator flake
+	from   string // the source of its worker; empty: its [[generator]] table
+	chosen bool   // whether the worker is from the configuration, not from a network card
+
+	marks *flake.Marks // keeps a random worker in the file at path; nil: a new worker each time
+	path  string
+	log   *slog.Logger
+
+	place formats.Place // set by placed.add; for a number from etcd, the place of number 0
+
+	// Set once the generator is open:
+	Server  *idserver.Server
+	Who     string // a description of its worker
+	saves   *idhttp.Saves
+	release func() error
+}
+
+// plans returns the generators of a configuration, with the one named flake first. It warns if a worker from
+// a network interface may later change, or may also belong to another machine.
+func plans(cfg config.Config, log *slog.Logger) (all []*Generator, err error) {
+	first := &Generator{Generator: cfg.Flake.Generator, from: "worker_id", chosen: true}
+	if !first.Random && !first.fromEtcd() && len(first.Options) == 0 {
+		card, err := flake.NetworkCard(cfg.Flake.Interface)
+		if err != nil {
+			return nil, err
+		}
+		if len(card.Doubts) > 0 {
+			log.Warn("another machine may have this MAC, or this machine may have a different one after its next boot: "+
+				`set flake.worker_id to one that no other node has, or to "random"`,
+				"interface", card.Name, "worker", card.Worker, "why", "it "+strings.Join(card.Doubts, ", "))
+		}
+		first.Options = formats.Options{"worker_id": int64(card.Worker)}
+		first.from, first.chosen = "interface "+card.Name, false
+	}
+	all = append(all, first)
+	for _, g := range cfg.Generators {
+		all = append(all, &Generator{Generator: g, mark: g.Name, chosen: true})
+	}
+	for _, g := range all {
+		if g.path, g.log = cfg.Flake.TimestampPath, log; g.Random {
+			g.from = "random, kept in " + g.path
+		}
+	}
+	return all, nil
+}
+
+func (g *Generator) fromEtcd() bool { return len(g.Etcd) > 0 }
+
+// plan returns the generator's plan and a description of its worker, such as "id 5 (worker_id)".
+// number is the generator's number if that is from etcd. plan fails if no id can have the current
+// time.
+func (g *Generator) plan(number uint64) (p formats.Plan, who string, err error) {
+	if g.Random && g.Options == nil {
+		w, made := flake.RandomWorker(), false
+		if g.marks != nil {
+			if w, made, err = flake.KeptWorker(g.marks, g.mark); err != nil {
+				return p, who, err
+			}
+		}
+		if made {
+			g.log.Info("chose a random worker id: it is saved with the timestamp and lasts as long as that file",
+				"worker", w, "file", g.path)
+		}
+		g.Options = formats.Options{g.Kind().Numbers[0][0]: int64(w)}
+	}
+	from := g.from
+	if g.fromEtcd() && g.mark == "" {
+		from = fmt.Sprintf("number %d from etcd", number)
+	}
+	if p, err = g.Kind().Plan(g.Numbered(number)); err != nil {
+		return p, who, err
+	}
+	who = p.Who
+	if from != "" {
+		who += " (" + from + ")"
+	}
+	_, err = p.Open(context.Background(), "", flake.Options{})
+	return p, who, err
+}
+
+func (g *Generator) opener(o flake.Options) generators.Opener[formats.Generator] {
+	return func(ctx context.Context, mark string, number uint64, bound flake.Bound) (formats.Generator, error) {
+		p, who, err := g.plan(number)
+		if err != nil {
+			return nil, err
+		}
+		if g.Who == "" { // set only once: later, a move may run while Who is read
+			g.Who = who
+		}
+		o := o
+		o.Bound = bound
+		return p.Open(ctx, mark, o)
+	}
+}
+
+func (g *Generator) fault(err error) error {
+	if g.mark == "" {
+		return err
+	}
+	return fmt.Errorf("generator %s: %w", g.Name, err)
+}
+
+// placed holds generators whose places do not overlap.
+type placed struct {
+	maxNumber uint64 // the highest that etcd assigns
+	all       []*Generator
+}
+
+// add adds g. It returns an error if another generator makes, or might make, ids in g's place.
+func (ps *placed) add(g *Generator) error {
+	p, _, err := g.plan(0)
+	if err != nil {
+		return err
+	}
+	g.place = p.Place
+	for _, other := range ps.all {
+		how := "has it"
+		switch {
+		case g.fromEtcd() == other.fromEtcd() && g.place.Overlaps(other.place): // those from etcd share one number
+		case g.fromEtcd() && !other.fromEtcd() && g.mayOverlap(other.place, ps.maxNumber):
+			how = "has one of these numbers"
+		case !g.fromEtcd() && other.fromEtcd() && other.mayOverlap(g.place, ps.maxNumber):
+			how = "may get it from etcd"
+		default:
+			continue
+		}
+		shown := g.place
+		if g.fromEtcd() {
+			shown.Value = `"etcd"`
+		}
+		return fmt.Errorf("%s: generator %s %s, and both would hand out the same ids; give one of them another %s",
+			shown, other.Name, how, shown.Key)
+	}
+	ps.all = append(ps.all, g)
+	return nil
+}
+
+// mayOverlap reports whether p overlaps g's place for any number up to maxNumber.
+func (g *Generator) mayOverlap(p formats.Place, maxNumber uint64) bool {
+	n := g.search(int(maxNumber), p, func(n int) uint64 { return uint64(n) })
+	return g.placeOf(uint64(n)).Overlaps(p)
+}
+
+// search returns the first of n ascending numbers for which g's place does not end before p, or n.
+func (g *Generator) search(n int, p formats.Place, number func(i int) uint64) int {
+	return sort.Search(n, func(i int) bool { return g.placeOf(number(i)).Last >= p.First }) // places ascend too
+}
+
+// placeOf returns g's place for a number.
+func (g *Generator) placeOf(number uint64) formats.Place {
+	p, _ := g.Kind().Plan(g.Numbered(number))
+	return p.Place
+}
+
+// fits returns an error if a number set by hand is one of the numbers in etcd, other than the node's
+// own. all must ascend. Nodes without a generator of that format count as if they had it, because
+// other nodes may have it.
+func fits(cfg config.Config, own uint64, all []workers.Entry) error {
+	for _, g := range cfg.Generators {
+		if !byHand(g) {
+			continue
+		}
+		hand := &Generator{Generator: g, mark: g.Name}
+		p := hand.placeOf(0)
+		var others []*Generator
+		for _, other := range cfg.Generators {
+			if n := (&Generator{Generator: other}); n.fromEtcd() && n.placeOf(0).Space == p.Space {
+				others = append(others, n)
+			}
+		}
+		if others == nil {
+			others = append(others, hand.asFromEtcd())
+		}
+		for _, other := range others {
+			if e, ok := other.meets(p, own, all); ok {
+				return hand.fault(fmt.Errorf("%s: etcd assigned number %d to %s until %s, and both nodes would hand out "+
+					`the same ids; set a number that etcd never assigned, or "etcd", and the same etcd.numbers on all nodes`,
+					p, e.Number, e.Name, time.UnixMilli(int64(e.Mark)).UTC().Format(time.RFC3339)))
+			}
+		}
+	}
+	return nil
+}
+
+// asFromEtcd returns g as it would be if its number were from etcd.
+func (g *Generator) asFromEtcd() *Generator {
+	twin := &Generator{Generator: g.Generator}
+	twin.Options = maps.Clone(g.Options)
+	for _, keys := range g.Kind().Numbers {
+		for _, key := range keys {
+			delete(twin.Options, key)
+		}
+	}
+	twin.Etcd = g.Kind().Numbers[0]
+	return twin
+}
+
+// meets returns an entry with which g would have a place that overlaps p.
+func (g *Generator) meets(p formats.Place, own uint64, all []workers.Entry) (e workers.Entry, ok bool) {
+	most := g.Kind().MaxNumber(g.Options, g.Etcd)
+	all = all[:sort.Search(len(all), func(i int) bool { return all[i].Number > most })]
+	for _, e := range all[g.search(len(all), p, func(i int) uint64 { return all[i].Number }):] {
+		if !g.placeOf(e.Number).Overlaps(p) {
+			break
+		}
+		if e.Number != own {
+			return e, true
+		}
+	}
+	return e, false
+}
