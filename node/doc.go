@@ -48,7 +48,9 @@
 //	claim       a node's right to a number, from one mark to the next; also a process's right to a worker
 //	hold        how far the mark of a number is ahead of the clock
 //	floor       a mark for all numbers, raised after etcd is restored; it also names their places
-//	place       where numbers are kept: a cluster of etcd and a prefix; also the ids that a generator can make
+//	place       where numbers are kept: a cluster of the store and a prefix
+//	range       the ids that a generator can make, whatever their time
+//	ordinal     an id without its random bits, as a number that grows by one within a run
 //
 //	pool        the memory that all connections share
 //	host        an address or, for IPv6, a /64 network, to which limits apply

@@ -122,16 +122,16 @@ func (f *Format) at(milli uint64) (Number, error) {
 	return Number{Lo: ticks}.shifted(f.shift(&field)), nil
 }
 
-// Place returns a number for comparing ids of the format. Consecutive ids of a run have
-// consecutive places. Random bits are left out, because an id is unique without them.
-func (f *Format) Place(id Number) Number {
+// Ordinal returns a number for comparing ids of the format. Consecutive ids of a run have
+// consecutive ordinals. Random bits are left out, because an id is unique without them.
+func (f *Format) Ordinal(id Number) Number {
 	id.Lo &^= f.random.Lo
 	return id.shifted(-f.step).add(id.shifted(128 - f.step))
 }
 
-// AtPlace is the reverse of [Format.Place]. The random bits of its result are 0.
-func (f *Format) AtPlace(place Number) Number {
-	return place.shifted(f.step).add(place.shifted(f.step - 128))
+// AtOrdinal is the reverse of [Format.Ordinal]. The random bits of its result are 0.
+func (f *Format) AtOrdinal(ordinal Number) Number {
+	return ordinal.shifted(f.step).add(ordinal.shifted(f.step - 128))
 }
 
 // A Run is a run of consecutive ids: First and the Count-1 ids after it.

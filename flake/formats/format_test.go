@@ -127,10 +127,10 @@ func TestOpen(t *testing.T) {
 					t.Errorf("%s: id %d is %v", k.Name, i, at)
 				}
 				f := g.Format()
-				place := f.Place(id)
-				back := f.AtPlace(place)
-				if place != f.Place(run.First).Plus(i) || f.Place(back) != place || f.random == (Number{}) && back != id {
-					t.Errorf("%s: id %d, %v, has place %v, or AtPlace does not reverse it", k.Name, i, id, place)
+				ordinal := f.Ordinal(id)
+				back := f.AtOrdinal(ordinal)
+				if ordinal != f.Ordinal(run.First).Plus(i) || f.Ordinal(back) != ordinal || f.random == (Number{}) && back != id {
+					t.Errorf("%s: id %d, %v, has ordinal %v, or AtOrdinal does not reverse it", k.Name, i, id, ordinal)
 				}
 				if id.Compare(low) < 0 || id.Compare(high) > 0 || id.Compare(last) <= 0 {
 					t.Errorf("%s: id %v after %v, want ascending ids from %v to %v", k.Name, id, last, low, high)
@@ -240,8 +240,8 @@ func TestNumbered(t *testing.T) {
 			t.Errorf("%s: %s, %v, up to %d, want %s up to %d", tt.name, p.Who, err, highest, tt.who, tt.max)
 		}
 		other, err1 := k.Plan(k.Numbered(nil, tt.keys, 296))
-		if err1 != nil || !p.Place.Overlaps(p.Place) || p.Place.Overlaps(other.Place) || other.Place.Overlaps(p.Place) {
-			t.Errorf("%s: %+v and %+v, %v", tt.name, p.Place, other.Place, err1)
+		if err1 != nil || !p.Range.Overlaps(p.Range) || p.Range.Overlaps(other.Range) || other.Range.Overlaps(p.Range) {
+			t.Errorf("%s: %+v and %+v, %v", tt.name, p.Range, other.Range, err1)
 		}
 	}
 	if p, err := idgens.Plan(idgens.Numbered(nil, []string{"datacenter", "worker"}, 1024)); err == nil {
@@ -256,13 +256,13 @@ func TestNumbered(t *testing.T) {
 // Options set the bits of a snowflake. Places of layouts with different numbers of bits below the
 // time never overlap.
 func TestSnowflakeBits(t *testing.T) {
-	bits := func(o Options) (string, Place) {
+	bits := func(o Options) (string, Range) {
 		o["id"] = 3
 		p, err := snowflakes.Plan(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Who, p.Place
+		return p.Who, p.Range
 	}
 	_, usual := bits(Options{})
 	_, other := bits(Options{"machine_bits": 10, "sequence_bits": 12})
@@ -276,12 +276,12 @@ func TestSnowflakeBits(t *testing.T) {
 		t.Errorf("%+v, %+v, %+v", usual, wide, few)
 	}
 	idgen, err := idgens.Plan(Options{"id": 3})
-	if err != nil || usual.Overlaps(idgen.Place) {
-		t.Errorf("%+v, %+v, %v", usual, idgen.Place, err)
+	if err != nil || usual.Overlaps(idgen.Range) {
+		t.Errorf("%+v, %+v, %v", usual, idgen.Range, err)
 	}
 	idgen, err = idgens.Plan(Options{"id": 3, "epoch": int64(snowflake.Twitter.Epoch)})
-	if err != nil || !usual.Overlaps(idgen.Place) {
-		t.Errorf("with the same epoch: %+v, %+v, %v", usual, idgen.Place, err)
+	if err != nil || !usual.Overlaps(idgen.Range) {
+		t.Errorf("with the same epoch: %+v, %+v, %v", usual, idgen.Range, err)
 	}
 	if text := usual.String(); text != "id 3 (10 bits, epoch 1288834974657 ms)" {
 		t.Error(text)

@@ -198,25 +198,25 @@ func (k *Kind) MaxNumber(o Options, keys []string) uint64 {
 type Plan struct {
 	Who    string // for people: "partition 7"
 	Worker uint64 // what [Source]'s Worker will return
-	Place  Place
+	Range  Range
 
 	// Open opens the generator. Its mark is in the file at path or, if o.Marks is set, in
 	// o.Marks under the name path. If path is empty and o.Marks is nil, nothing is saved.
 	Open func(ctx context.Context, path string, o flake.Options) (Generator, error)
 }
 
-// A Place is the set of ids that a generator can make, without their time: from First to Last
-// in a space. Places in different spaces never overlap.
-type Place struct {
+// A Range is the set of ids that a generator can make, without their time: from First to Last
+// in a space. Ranges in different spaces never overlap.
+type Range struct {
 	Key, Value  string // the number, for people
 	Space       string
 	First, Last uint64
 }
 
-func (p Place) String() string { return p.Key + " " + p.Value }
+func (p Range) String() string { return p.Key + " " + p.Value }
 
-// Overlaps reports whether generators with these places can make identical ids.
-func (p Place) Overlaps(other Place) bool {
+// Overlaps reports whether generators with these ranges can make identical ids.
+func (p Range) Overlaps(other Range) bool {
 	return p.Space == other.Space && p.First <= other.Last && other.First <= p.Last
 }
 

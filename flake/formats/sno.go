@@ -30,7 +30,7 @@ var snos = &Kind{
 		s.Partition.PutUint16(uint16(partition))
 		return Plan{
 			fmt.Sprintf("partition %d", partition), partition,
-			Place{
+			Range{
 				"partition",
 				fmt.Sprintf("%d of format sno with sequence numbers %d to %d", partition, s.SequenceMin, s.SequenceMax),
 				"sno", partition<<16 | uint64(s.SequenceMin), partition<<16 | uint64(s.SequenceMax),

@@ -113,14 +113,14 @@ func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan,
 		p.Who += ", until " + l.Last().Format(time.RFC3339)
 	}
 	p.Worker = uint64(machine)
-	p.Place = Place{
+	p.Range = Range{
 		Key: keyID.Name, Value: fmt.Sprintf("%d (%d bits, epoch %d ms)", machine, l.Datacenter+l.Worker, l.Epoch),
 		Space: fmt.Sprintf("snowflake since %d", l.Epoch), First: uint64(machine) << l.Sequence,
 	}
 	if low := l.Datacenter + l.Worker + l.Sequence; low != 22 {
-		p.Place.Space = fmt.Sprintf("%s above %d bits", p.Place.Space, low)
+		p.Range.Space = fmt.Sprintf("%s above %d bits", p.Range.Space, low)
 	}
-	p.Place.Last = p.Place.First | (1<<l.Sequence - 1)
+	p.Range.Last = p.Range.First | (1<<l.Sequence - 1)
 	p.Open = func(ctx context.Context, path string, o flake.Options) (Generator, error) {
 		so.Clock, so.AllowableDowntime, so.Logger = o.Clock, o.AllowableDowntime, o.Logger
 		so.Saved, so.Marks, so.Bound = o.Saved, o.Marks, o.Bound

@@ -105,7 +105,7 @@ func TestCrockford(t *testing.T) {
 			t.Fatal(err)
 		}
 		width, last := len(f.Append(nil, high, base)), ""
-		for _, id := range []Number{low, f.AtPlace(f.Place(low).Plus(1)), high} {
+		for _, id := range []Number{low, f.AtOrdinal(f.Ordinal(low).Plus(1)), high} {
 			text := string(f.Append(nil, id, base))
 			if len(text) != width || width != f.Width(base) || text <= last ||
 				strings.ContainsAny(text, "ILOUabcdefghijklmnopqrstuvwxyz") {

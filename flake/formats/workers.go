@@ -24,14 +24,14 @@ func workerKind[G any](f *Format, newGenerator func(flake.Worker, flake.Options)
 		Format: func(Options) *Format { return f },
 		Plan: func(o Options) (Plan, error) {
 			w := flake.Worker(o[keyWorkerID.Name])
-			place := Place{keyWorkerID.Name, w.String(), f.Name, uint64(w), uint64(w)}
+			ids := Range{keyWorkerID.Name, w.String(), f.Name, uint64(w), uint64(w)}
 			open := func(ctx context.Context, path string, o flake.Options) (Generator, error) {
 				if path == "" && o.Marks == nil {
 					return opened(adapt)(newGenerator(w, o))
 				}
 				return opened(adapt)(openFile(ctx, path, w, o))
 			}
-			return Plan{w.String(), uint64(w), place, open}, nil
+			return Plan{w.String(), uint64(w), ids, open}, nil
 		},
 	}
 }

@@ -46,7 +46,7 @@ type page struct {
 
 	life int
 	last formats.Number // the last id
-	next formats.Number // the place after it
+	next formats.Number // the ordinal after it
 
 	ids  uint64
 	at   time.Time  // of the last answer
@@ -59,12 +59,12 @@ type turn struct {
 	last, is formats.Number
 }
 
-// arrival is a record: the places of a run's ids, and when it arrived.
+// arrival is a record: the ordinals of a run's ids, and when it arrived.
 type arrival struct {
-	place formats.Number
-	count uint32
-	at    int64 // in µs
-	node  int
+	ordinal formats.Number
+	count   uint32
+	at      int64 // in µs
+	node    int
 }
 
 const arrivalSize = 8 + 8 + 4 + 8
@@ -106,18 +106,18 @@ func (p *page) add(f *formats.Format, life int, at time.Time, runs []lease) erro
 	}
 	p.at = at
 	for _, run := range runs {
-		place := f.Place(run.first)
+		ordinal := f.Ordinal(run.first)
 		if p.ids > 0 && life == p.life && run.first.Compare(p.last) <= 0 {
 			p.back = append(p.back, turn{at.UnixMicro(), p.last, run.first})
 		}
-		if p.ids == 0 || place.Compare(p.next) < 0 {
+		if p.ids == 0 || ordinal.Compare(p.next) < 0 {
 			p.parts = append(p.parts, p.size)
 		}
-		p.life, p.last, p.next = life, f.AtPlace(place.Plus(run.count-1)), place.Plus(run.count)
+		p.life, p.last, p.next = life, f.AtOrdinal(ordinal.Plus(run.count-1)), ordinal.Plus(run.count)
 		p.ids += uint64(run.count)
 		p.size += arrivalSize
 		var b []byte
-		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, place.Hi), place.Lo)
+		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, ordinal.Hi), ordinal.Lo)
 		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, uint32(run.count)), uint64(at.UnixMicro()))
 		if _, err := p.out.Write(b); err != nil {
 			return err
@@ -155,7 +155,7 @@ func (p *part) read() error {
 type parts []*part
 
 func (h parts) Len() int           { return len(h) }
-func (h parts) Less(i, j int) bool { return h[i].now.place.Compare(h[j].now.place) < 0 }
+func (h parts) Less(i, j int) bool { return h[i].now.ordinal.Compare(h[j].now.ordinal) < 0 }
 func (h parts) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *parts) Push(p any)        { *h = append(*h, p.(*part)) }
 func (h *parts) Pop() any          { p := (*h)[len(*h)-1]; *h = (*h)[:len(*h)-1]; return p }
@@ -185,13 +185,13 @@ func (b *book) judge(space string, twice func(a, b arrival, ids uint64)) (ids ui
 	var highest arrival // of those read, the one that ends highest
 	for len(all) > 0 {
 		now := all[0].now
-		end, reach := now.place.Plus(int(now.count)), highest.place.Plus(int(highest.count))
-		if now.place.Compare(reach) < 0 {
+		end, reach := now.ordinal.Plus(int(now.count)), highest.ordinal.Plus(int(highest.count))
+		if now.ordinal.Compare(reach) < 0 {
 			least := reach
 			if end.Compare(reach) < 0 {
 				least = end
 			}
-			twice(highest, now, least.Lo-now.place.Lo)
+			twice(highest, now, least.Lo-now.ordinal.Lo)
 		}
 		if end.Compare(reach) > 0 {
 			highest = now

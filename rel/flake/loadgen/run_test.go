@@ -303,9 +303,9 @@ func TestPlace(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	first := ulid.MustParse("01KDVDNA00000G40000000E8T5")
-	place := spanOf(first, 1, formatOf("ulid")).first
-	if got, want := (Call{Format: "ulid"}).ID(place), (formats.Number{Hi: 0x019b76daa8000001,
-		Lo: 0x0200000000070000}); got != want || (Call{Format: "flake"}).ID(place) != place {
+	ordinal := spanOf(first, 1, formatOf("ulid")).first
+	if got, want := (Call{Format: "ulid"}).ID(ordinal), (formats.Number{Hi: 0x019b76daa8000001,
+		Lo: 0x0200000000070000}); got != want || (Call{Format: "flake"}).ID(ordinal) != ordinal {
 		t.Errorf("%x, want %x", got, want)
 	}
 }

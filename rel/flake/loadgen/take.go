@@ -84,17 +84,17 @@ func spansOfTexts(dst []span, texts []string, format *formats.Format, base int) 
 		if err != nil {
 			return dst, fmt.Errorf("the node answered with %.40q, which is not an id in format %s", text, format.Name)
 		}
-		place := format.Place(id)
-		dst = append(dst, span{place, place})
+		ordinal := format.Ordinal(id)
+		dst = append(dst, span{ordinal, ordinal})
 	}
 	return dst, nil
 }
 
 func spanOf[ID client.Format](id ID, count int, format *formats.Format) span {
 	octets, _ := any(id).(encoding.BinaryMarshaler).MarshalBinary() // never fails
-	first := format.Place(formats.NumberOf(string(octets)))
+	first := format.Ordinal(formats.NumberOf(string(octets)))
 	return span{first, first.Plus(count - 1)}
 }
 
 // ID returns the id that Example of a [Result] stands for, with all random bits 0.
-func (c Call) ID(place formats.Number) formats.Number { return formatOf(c.Format).AtPlace(place) }
+func (c Call) ID(ordinal formats.Number) formats.Number { return formatOf(c.Format).AtOrdinal(ordinal) }

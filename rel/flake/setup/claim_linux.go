@@ -13,14 +13,14 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// claim returns an error if another generator on this machine has the same place, or part of it. Each generator
+// claim returns an error if another generator on this machine has the same ids, or some of them. Each generator
 // may have its own file of marks, so locking the file is not enough. A claim is a socket in Linux's abstract
-// namespace, named after the place. It vanishes with the process, however the process ends.
+// namespace, named after the ids. It vanishes with the process, however the process ends.
 //
 // Any user can make such a socket, but must not be able to keep the node from starting. So if the configuration
-// chose the place, two kinds of claims only cause a warning: those of other users, except root, and those of
+// chose the ids, two kinds of claims only cause a warning: those of other users, except root, and those of
 // processes that do not answer.
-func claim(p formats.Place, chosen bool, log *slog.Logger) (release func() error, err error) {
+func claim(p formats.Range, chosen bool, log *slog.Logger) (release func() error, err error) {
 	name := fmt.Sprintf("%s%s/%x-%x/%s", claimPrefix, p.Space, p.First, p.Last, rand.Text())
 	l, err := net.Listen("unix", name)
 	if err != nil {
@@ -45,14 +45,14 @@ func answerClaims(l net.Listener) {
 	}
 }
 
-// compare returns an error if a claim other than name covers the place, or part of it.
-func compare(name string, p formats.Place, chosen bool, log *slog.Logger) error {
+// compare returns an error if a claim other than name covers some of the ids.
+func compare(name string, p formats.Range, chosen bool, log *slog.Logger) error {
 	others, err := claims()
 	if err != nil {
 		return fmt.Errorf("cannot find out whether another generator on this machine has it: %w", err)
 	}
-	for other, place := range others {
-		if other == name || !p.Overlaps(place) {
+	for other, ids := range others {
+		if other == name || !p.Overlaps(ids) {
 			continue
 		}
 		owner, err := ownerOf(other)
@@ -75,21 +75,21 @@ func compare(name string, p formats.Place, chosen bool, log *slog.Logger) error 
 
 const claimPrefix = "@flake/"
 
-// claims returns the places claimed on this machine, in this network namespace. Its keys are the
+// claims returns the ranges claimed on this machine, in this network namespace. Its keys are the
 // names of the sockets.
-func claims() (map[string]formats.Place, error) {
+func claims() (map[string]formats.Range, error) {
 	sockets, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[string]formats.Place)
+	all := make(map[string]formats.Range)
 	for line := range strings.SplitSeq(string(sockets), "\n") {
 		_, name, ok := strings.Cut(line, " "+claimPrefix)
 		parts := strings.Split(name, "/")
 		if !ok || len(parts) != 3 {
 			continue
 		}
-		p := formats.Place{Space: parts[0]}
+		p := formats.Range{Space: parts[0]}
 		if _, err := fmt.Sscanf(parts[1], "%x-%x", &p.First, &p.Last); err == nil {
 			all[claimPrefix+name] = p
 		}

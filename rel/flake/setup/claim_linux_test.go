@@ -16,7 +16,7 @@ import (
 // A claim whose owner does not answer does not keep a node from using a configured id.
 func TestClaimThatIsFull(t *testing.T) {
 	const id = 15
-	here := formats.Place{Key: "here", Space: "test " + rand.Text(), First: id, Last: id}
+	here := formats.Range{Key: "here", Space: "test " + rand.Text(), First: id, Last: id}
 	name := fmt.Sprintf("%s%s/%x-%x/full", claimPrefix, here.Space, id, id)
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -9,6 +9,6 @@ import (
 )
 
 // claim does nothing, because only Linux has the abstract sockets that claims are made of.
-func claim(formats.Place, bool, *slog.Logger) (release func() error, err error) {
+func claim(formats.Range, bool, *slog.Logger) (release func() error, err error) {
 	return func() error { return nil }, nil
 }

@@ -9,17 +9,17 @@ import (
 )
 
 // A claim survives many checks, such as those of a service that keeps restarting. Other generators can claim
-// places that do not overlap.
+// ranges that do not overlap.
 func TestClaim(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	here := formats.Place{Key: "here", Space: "test " + rand.Text(), First: 10, Last: 19}
+	here := formats.Range{Key: "here", Space: "test " + rand.Text(), First: 10, Last: 19}
 	release, err := claim(here, true, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5000 { // more than can wait to be accepted
 		if _, err := claim(here, true, log); err == nil {
-			t.Fatal("the same place was claimed twice")
+			t.Fatal("the same ids were claimed twice")
 		}
 	}
 	for _, test := range []struct {

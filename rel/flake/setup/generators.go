@@ -62,7 +62,7 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 			return gs, credentials.Advise(err, cfg.Etcd)
 		}
 	}
-	ps := placed{maxNumber: cfg.MaxNumber()}
+	ps := disjoint{maxNumber: cfg.MaxNumber()}
 	for _, g := range all {
 		g.marks = gs.host.Marks()
 		err := ps.add(g)
@@ -110,7 +110,7 @@ func handNumbered(all []config.Generator) (names []string) {
 
 func byHand(g config.Generator) bool { return len(g.Etcd) == 0 && !g.Kind().Random() }
 
-// open opens a generator and claims its place. A generator with a number from etcd claims no place on the
+// open opens a generator and claims its range. A generator with a number from etcd claims no range on the
 // machine: a paused node would keep the claim, while its number may already belong to another node.
 func (gs *Set) open(ctx context.Context, g *Generator) error {
 	g.saves, g.release = idhttp.NewSaves(), func() error { return nil }
@@ -127,7 +127,7 @@ func (gs *Set) open(ctx context.Context, g *Generator) error {
 	} else {
 		origin := idserver.Origin{From: cmp.Or(g.from, "configuration")}
 		g.Server.IDs, g.Server.From = ids.Get(), func() idserver.Origin { return origin }
-		if g.release, err = claim(g.place, g.chosen, gs.options.Logger); err != nil {
+		if g.release, err = claim(g.ids, g.chosen, gs.options.Logger); err != nil {
 			return err
 		}
 	}
@@ -256,7 +256,7 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 	if err != nil {
 		return nil, err
 	}
-	ps := placed{maxNumber: cfg.MaxNumber()}
+	ps := disjoint{maxNumber: cfg.MaxNumber()}
 	for _, g := range all {
 		if fault := ps.add(g); fault != nil {
 			err = errors.Join(err, g.fault(fault))
@@ -302,7 +302,7 @@ func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 			"use a different one", path, names[len(names)-1])
 	} else {
 		local.marks = h.Marks()
-		if err = new(placed).add(local); err == nil {
+		if err = new(disjoint).add(local); err == nil {
 			err = gs.open(ctx, local)
 		}
 	}

@@ -29,7 +29,7 @@ type Generator struct {
 	path  string
 	log   *slog.Logger
 
-	place formats.Place // set by placed.add; for a number from etcd, the place of number 0
+	ids formats.Range // set by disjoint.add; for a number from etcd, those with number 0
 
 	// Set once the generator is open:
 	Server  *idserver.Server
@@ -123,31 +123,31 @@ func (g *Generator) fault(err error) error {
 	return fmt.Errorf("generator %s: %w", g.Name, err)
 }
 
-// placed holds generators whose places do not overlap.
-type placed struct {
+// disjoint holds generators whose ranges do not overlap.
+type disjoint struct {
 	maxNumber uint64 // the highest that etcd assigns
 	all       []*Generator
 }
 
-// add adds g. It returns an error if another generator makes, or might make, ids in g's place.
-func (ps *placed) add(g *Generator) error {
+// add adds g. It returns an error if another generator makes, or might make, ids in g's range.
+func (ps *disjoint) add(g *Generator) error {
 	p, _, err := g.plan(0)
 	if err != nil {
 		return err
 	}
-	g.place = p.Place
+	g.ids = p.Range
 	for _, other := range ps.all {
 		how := "has it"
 		switch {
-		case g.fromEtcd() == other.fromEtcd() && g.place.Overlaps(other.place): // those from etcd share one number
-		case g.fromEtcd() && !other.fromEtcd() && g.mayOverlap(other.place, ps.maxNumber):
+		case g.fromEtcd() == other.fromEtcd() && g.ids.Overlaps(other.ids): // those from etcd share one number
+		case g.fromEtcd() && !other.fromEtcd() && g.mayOverlap(other.ids, ps.maxNumber):
 			how = "has one of these numbers"
-		case !g.fromEtcd() && other.fromEtcd() && other.mayOverlap(g.place, ps.maxNumber):
+		case !g.fromEtcd() && other.fromEtcd() && other.mayOverlap(g.ids, ps.maxNumber):
 			how = "may get it from etcd"
 		default:
 			continue
 		}
-		shown := g.place
+		shown := g.ids
 		if g.fromEtcd() {
 			shown.Value = `"etcd"`
 		}
@@ -158,21 +158,21 @@ func (ps *placed) add(g *Generator) error {
 	return nil
 }
 
-// mayOverlap reports whether p overlaps g's place for any number up to maxNumber.
-func (g *Generator) mayOverlap(p formats.Place, maxNumber uint64) bool {
+// mayOverlap reports whether p overlaps the range of g's ids with any number up to maxNumber.
+func (g *Generator) mayOverlap(p formats.Range, maxNumber uint64) bool {
 	n := g.search(int(maxNumber), p, func(n int) uint64 { return uint64(n) })
-	return g.placeOf(uint64(n)).Overlaps(p)
+	return g.rangeOf(uint64(n)).Overlaps(p)
 }
 
-// search returns the first of n ascending numbers for which g's place does not end before p, or n.
-func (g *Generator) search(n int, p formats.Place, number func(i int) uint64) int {
-	return sort.Search(n, func(i int) bool { return g.placeOf(number(i)).Last >= p.First }) // places ascend too
+// search returns the first of n ascending numbers for which g's range does not end before p, or n.
+func (g *Generator) search(n int, p formats.Range, number func(i int) uint64) int {
+	return sort.Search(n, func(i int) bool { return g.rangeOf(number(i)).Last >= p.First }) // ranges ascend too
 }
 
-// placeOf returns g's place for a number.
-func (g *Generator) placeOf(number uint64) formats.Place {
+// rangeOf returns the range of g's ids with a number.
+func (g *Generator) rangeOf(number uint64) formats.Range {
 	p, _ := g.Kind().Plan(g.Numbered(number))
-	return p.Place
+	return p.Range
 }
 
 // fits returns an error if a number set by hand is one of the numbers in etcd, other than the node's
@@ -184,10 +184,10 @@ func fits(cfg config.Config, own uint64, all []workers.Entry) error {
 			continue
 		}
 		hand := &Generator{Generator: g, mark: g.Name}
-		p := hand.placeOf(0)
+		p := hand.rangeOf(0)
 		var others []*Generator
 		for _, other := range cfg.Generators {
-			if n := (&Generator{Generator: other}); n.fromEtcd() && n.placeOf(0).Space == p.Space {
+			if n := (&Generator{Generator: other}); n.fromEtcd() && n.rangeOf(0).Space == p.Space {
 				others = append(others, n)
 			}
 		}
@@ -218,12 +218,12 @@ func (g *Generator) asFromEtcd() *Generator {
 	return twin
 }
 
-// meets returns an entry with which g would have a place that overlaps p.
-func (g *Generator) meets(p formats.Place, own uint64, all []workers.Entry) (e workers.Entry, ok bool) {
+// meets returns an entry with which g would have a range that overlaps p.
+func (g *Generator) meets(p formats.Range, own uint64, all []workers.Entry) (e workers.Entry, ok bool) {
 	most := g.Kind().MaxNumber(g.Options, g.Etcd)
 	all = all[:sort.Search(len(all), func(i int) bool { return all[i].Number > most })]
 	for _, e := range all[g.search(len(all), p, func(i int) uint64 { return all[i].Number }):] {
-		if !g.placeOf(e.Number).Overlaps(p) {
+		if !g.rangeOf(e.Number).Overlaps(p) {
 			break
 		}
 		if e.Number != own {
