@@ -24,8 +24,6 @@ type Config struct {
 	Etcd       Etcd
 	Log        Log
 
-	Ignored []Ignored
-
 	from map[string]string // the source of each value, by key; a key with its default is absent
 }
 

@@ -173,7 +173,7 @@ format = "json"
 		Etcd{true, []string{"http://10.0.0.1:2379", "https://etcd.example.com:2379"}, "ids", 6, time.Minute,
 			30 * time.Second, true, "flake", "/etc/flake/etcd", "ca.pem", "etcd.pem", "etcd-key.pem"},
 		Log{slog.LevelDebug, LogJSON},
-		nil, nil,
+		nil,
 	}
 	if c.from = nil; !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v\nwant   %+v", c, want)
@@ -365,35 +365,6 @@ func write(t *testing.T, src string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// A retired key does not keep the node from starting, whatever its value.
-func TestIgnored(t *testing.T) {
-	const wait = "[etcd]\nendpoints = ['10.0.0.1:2379']\nclaim_wait = "
-	const peers = "flake.peers, flake.peers_interval of "
-	for _, tt := range []struct{ src, environ, want string }{
-		{wait + "90", "", "etcd.claim_wait of FILE:3\n"},
-		{wait + "-1", "", "etcd.claim_wait of FILE:3\n"},
-		{wait + "'x'", "", "etcd.claim_wait of FILE:3\n"},
-		{"[flake]\npeers = ['flake@a', 'b']\npeers_interval = 0", "", peers + "FILE:2\n"},
-		{"[node]\nepmd = 'off'\n[flake]\npeers = 1\npeers_interval = 'x'", "", peers + "FILE:4\n"},
-		{"[flake]\npeers = [{a = 1}]\npeers_interval = []", "", peers + "FILE:2\n"},
-		{"", "FLAKE_FLAKE_PEERS=[a@b] FLAKE_FLAKE_PEERS_INTERVAL=x FLAKE_ETCD_CLAIM_WAIT=90",
-			"etcd.claim_wait of FLAKE_ETCD_CLAIM_WAIT\n" + peers + "FLAKE_FLAKE_PEERS\n"},
-	} {
-		flags, err := Environ(strings.Fields(tt.environ))
-		if err != nil {
-			t.Fatal(err)
-		}
-		file, got := write(t, tt.src), ""
-		c, err := Load(file, flags...)
-		for _, key := range c.Ignored {
-			got += fmt.Sprintf("%s of %s\n", key.Key, strings.ReplaceAll(key.From, file, "FILE"))
-		}
-		if err != nil || got != tt.want {
-			t.Errorf("%s%s: ignored %s, error %v, want %s", tt.src, tt.environ, got, err, tt.want)
-		}
-	}
 }
 
 // The nearest key has something in common with the unknown one, and most of it if it is in another table.

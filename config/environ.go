@@ -76,9 +76,6 @@ func variables() map[string]string {
 			keys[short(s.key)] = s.key
 		}
 	}
-	for key := range retired {
-		keys[variable(key)] = key
-	}
 	return keys
 }
 

@@ -15,7 +15,7 @@ func TestVariables(t *testing.T) {
 	all.Generators = make([]Generator, MaxGenerators)
 	keys := variables()
 	// Other names: 2 of the cookie, 5 of [flake].
-	if want := len(all.settings()) + 2 + 5 + len(retired); len(keys) != want {
+	if want := len(all.settings()) + 2 + 5; len(keys) != want {
 		t.Errorf("%d variables, want %d", len(keys), want)
 	}
 	for _, tt := range []struct{ variable, key string }{

@@ -104,7 +104,6 @@ func parse(path, src string, flags []Flag) (Config, []*Error) {
 		reported[cookieOf(e.Key)] = true
 	}
 	faults = append(faults, unread...)
-	c.ignore(values)
 	c.tablesOf(meta, values)
 	c.from = make(map[string]string)
 	settings, left := c.settings(), maps.Clone(values)
@@ -345,39 +344,6 @@ func linesOf(src string) func(key string) int {
 			table, _, _ = strings.Cut(key, ".")
 		}
 		return cmp.Or(lines[key], lines[table])
-	}
-}
-
-// Ignored is a key that is set but no longer has an effect, or several such keys with the same reason.
-type Ignored struct {
-	Key, From string // From is the place of the first key
-	Why       string // the reason and the remedy
-}
-
-// retired holds the reason and the remedy for each key that no longer has an effect.
-var retired = map[string]string{
-	"etcd.claim_wait": "it did not keep ids apart after a restore of etcd: " +
-		"remove it, and see flake workers after-restore",
-	"flake.peers":          peersGone,
-	"flake.peers_interval": peersGone,
-}
-
-const peersGone = "nodes no longer compare their workers: remove it; " +
-	"numbers from etcd keep nodes apart, and monitoring must detect a wrong clock"
-
-// ignore removes retired keys from values.
-func (c *Config) ignore(values map[string]given) {
-	for _, key := range slices.Sorted(maps.Keys(retired)) {
-		v, ok := values[key]
-		if !ok {
-			continue
-		}
-		delete(values, key)
-		if last := len(c.Ignored) - 1; last >= 0 && c.Ignored[last].Why == retired[key] {
-			c.Ignored[last].Key += ", " + key
-			continue
-		}
-		c.Ignored = append(c.Ignored, Ignored{key, v.from, retired[key]})
 	}
 }
 

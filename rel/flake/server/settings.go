@@ -146,9 +146,6 @@ func access(cfg config.HTTP) (a idhttp.Access, err error) {
 }
 
 func warnOf(cfg config.Config, log *slog.Logger) {
-	for _, key := range cfg.Ignored {
-		log.Warn("a configuration key is ignored", "keys", key.Key, "file", key.From, "why", key.Why)
-	}
 	if cfg.Node.EPMD == "off" && cfg.Node.FixedPort() == "" {
 		log.Warn("Erlang nodes cannot find this one, because node.epmd is off: set node.listen to a port")
 	}
