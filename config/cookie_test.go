@@ -217,3 +217,36 @@ func TestBadCookieFiles(t *testing.T) {
 		}
 	}
 }
+
+// In Kubernetes, the path of a secret leads through the link ..data, which is replaced when the
+// secret changes.
+func TestSecretOfKubernetes(t *testing.T) {
+	dir := t.TempDir()
+	mount := func(name, content string) {
+		t.Helper()
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "cookie"), []byte(content), 0o400); err != nil {
+			t.Fatal(err)
+		}
+		link := filepath.Join(dir, "..data_tmp")
+		if err := os.Symlink(name, link); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(link, filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "cookie")
+	if err := os.Symlink("..data/cookie", path); err != nil {
+		t.Fatal(err)
+	}
+	for _, cookie := range []string{"first", "second"} {
+		mount("..of_"+cookie, cookie)
+		c, err := Load("", Flag{"FLAKE_COOKIE_FILE", cookieKey + ofFile, path})
+		if err != nil || c.Node.Cookie != cookie || c.Node.CookieFrom != path {
+			t.Errorf("got %q from %s, %v, want %q", c.Node.Cookie, c.Node.CookieFrom, err, cookie)
+		}
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/flake-go/flake/internal/files"
 )
 
 // Limits on a file. No known key is nested deeper than an array in a table in a table.
@@ -38,7 +40,7 @@ func Load(path string, flags ...Flag) (Config, error) {
 	var src string
 	if path != "" {
 		var err error
-		if src, _, err = ReadFile(path, maxFile); err != nil {
+		if src, _, err = files.Read(path, maxFile); err != nil {
 			return Config{}, &Error{File: path, Want: err.Error()}
 		}
 	}
@@ -154,7 +156,7 @@ func override(values map[string]given, flags []Flag) (faults []*Error) {
 		if path == "" {
 			continue
 		}
-		cookie, err := Secret(path)
+		cookie, err := files.Secret(path)
 		if text(key) != "" {
 			err = fmt.Errorf(onlyOne, key)
 		}

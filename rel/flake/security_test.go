@@ -37,7 +37,6 @@ var noLimits = map[string]string{
 	"flake/internal/tick.maxNap":     "how often the clock is read",
 	"node/console.maxAnswers":        "how many values the prompt lists",
 	"node/console.maxValueBytes":     "how much of a value the prompt shows",
-	"config.maxSecret":               "the operator's",
 	"config.maxFile":                 "the operator's",
 	"config.maxDepth":                "the operator's",
 	"config.maxValues":               "the operator's",

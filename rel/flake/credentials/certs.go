@@ -2,13 +2,13 @@ package credentials
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/internal/files"
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 
@@ -112,7 +112,7 @@ func (c *Certs) Source() func() *tls.Config {
 }
 
 func (c *Certs) load() (*tls.Config, error) {
-	pair, err := readPair(c.cert, c.key)
+	pair, err := files.Pair(c.cert, c.key)
 	if err != nil {
 		return nil, err
 	}
@@ -126,50 +126,10 @@ func (c *Certs) load() (*tls.Config, error) {
 		settings.InsecureSkipVerify = true // when dialing: only the cookie is verified
 		return settings, nil
 	}
-	if settings.RootCAs, err = readPool(c.ca); err != nil {
+	if settings.RootCAs, err = files.Pool(c.ca); err != nil {
 		return nil, err
 	}
 	settings.ClientCAs = settings.RootCAs
 	settings.ClientAuth = tls.RequireAndVerifyClientCert
 	return settings, nil
-}
-
-func readPair(certFile, keyFile string) (pair tls.Certificate, err error) {
-	cert, err := ReadPEM("cert", certFile)
-	if err != nil {
-		return pair, err
-	}
-	key, err := ReadPEM("key", keyFile)
-	if err != nil {
-		return pair, err
-	}
-	if pair, err = tls.X509KeyPair(cert, key); err != nil {
-		err = fmt.Errorf("cert %q and key %q: %w", certFile, keyFile, err)
-	}
-	return pair, err
-}
-
-// readPool reads the certificates of CAs.
-func readPool(file string) (*x509.CertPool, error) {
-	ca, err := ReadPEM("ca", file)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("ca %q: no certificate in PEM form", file)
-	}
-	return pool, nil
-}
-
-// maxFile limits the size of a PEM file in bytes. All public CAs together have about 200 KB.
-const maxFile = 1 << 20
-
-// ReadPEM reads a PEM file. Errors begin with key.
-func ReadPEM(key, path string) ([]byte, error) {
-	text, _, err := config.ReadFile(path, maxFile)
-	if err != nil {
-		err = fmt.Errorf("%s %q: %w", key, path, err)
-	}
-	return []byte(text), err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/internal/certstest"
+	"github.com/flake-go/flake/internal/files"
 )
 
 // openCerts opens certs that verify other nodes unless ca is empty.
@@ -23,7 +24,7 @@ func TestOpen(t *testing.T) {
 	cert, key := ca.Issue("a", "localhost")
 	_, otherKey := ca.Issue("b", "localhost")
 	none, long := filepath.Join(ca.Dir, "none"), filepath.Join(ca.Dir, "long")
-	if err := os.WriteFile(long, make([]byte, maxFile+1), 0o600); err != nil {
+	if err := os.WriteFile(long, make([]byte, files.MaxPEM+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd"
+	"github.com/flake-go/flake/internal/files"
 )
 
 // minToken is the length of the shortest token accepted: 64 random bits in base 16.
@@ -38,7 +39,7 @@ func secret(key, path string) (text string, err error) {
 	if path == "" {
 		return "", nil
 	}
-	if text, err = config.Secret(path); err != nil {
+	if text, err = files.Secret(path); err != nil {
 		return "", fmt.Errorf("%s %q: %w", key, path, err)
 	}
 	return text, nil
@@ -55,14 +56,14 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	if cfg.CA != "" {
-		if c.TLS.RootCAs, err = readPool(cfg.CA); err != nil {
+		if c.TLS.RootCAs, err = files.Pool(cfg.CA); err != nil {
 			return nil, "", fmt.Errorf("etcd.%w", err)
 		}
 	}
 	if cfg.Cert != "" {
 		// This function reads the files for each connection, because certificates are renewed.
 		c.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := readPair(cfg.Cert, cfg.Key)
+			pair, err := files.Pair(cfg.Cert, cfg.Key)
 			return &pair, err
 		}
 		if _, err := c.TLS.GetClientCertificate(nil); err != nil {

@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"io/fs"
 
-	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/internal/files"
 )
 
 // Watch notices when up to 4 files have changed. It compares their contents, because a new secret
@@ -20,13 +20,13 @@ type versions [4]struct {
 
 func versionsOf(paths ...string) (v versions) {
 	for i, path := range paths {
-		text, info, err := config.ReadFile(path, maxFile)
+		text, info, err := files.Read(path, files.MaxPEM)
 		if err != nil {
 			v[i].fault = err.Error()
 			continue
 		}
 		v[i].content, v[i].mode = sha256.Sum256([]byte(text)), info.Mode()
-		v[i].owner, _ = config.Owner(info)
+		v[i].owner, _ = files.Owner(info)
 	}
 	return v
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/internal/escape"
+	"github.com/flake-go/flake/internal/files"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/original"
 	"github.com/flake-go/flake/rel/flake/output"
@@ -182,7 +183,7 @@ func giveToOwner(mark string) error {
 	if err != nil {
 		return err
 	}
-	user, group := config.Owner(folder)
+	user, group := files.Owner(folder)
 	return errors.Join(os.Lchown(path, user, group), os.Lchown(path+".lock", user, group))
 }
 

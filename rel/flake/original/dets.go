@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/internal/files"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -31,7 +31,7 @@ const MaxFile = 1 << 20
 
 // ReadDets reads the original's dets file. It fails if the file is anything else, even a different dets file.
 func ReadDets(path string) (s State, err error) {
-	data, info, err := config.ReadFile(path, MaxFile)
+	data, info, err := files.Read(path, MaxFile)
 	if err == nil {
 		s.Modified = info.ModTime()
 		s.Last, s.Closed, err = parseDets([]byte(data))

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/internal/files"
 	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -73,7 +73,7 @@ func existing(first, second string) string {
 
 // readTerm reads a file that contains exactly one term.
 func readTerm(path string) (etf.Term, error) {
-	data, _, err := config.ReadFile(path, MaxFile)
+	data, _, err := files.Read(path, MaxFile)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/internal/files"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -44,7 +45,7 @@ func ReadVMArgs(path string, s *Settings) error {
 // readArgs returns the arguments in a file and in the files that it names, at most *left files in all.
 func readArgs(path string, left *int) (all []string, err error) {
 	*left--
-	data, _, err := config.ReadFile(path, MaxFile)
+	data, _, err := files.Read(path, MaxFile)
 	var args []string
 	if err == nil {
 		args, err = splitArgs(data)

@@ -19,6 +19,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/internal/escape"
+	"github.com/flake-go/flake/internal/files"
 	"github.com/flake-go/flake/internal/switching"
 	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/rel/flake/cli"
@@ -150,7 +151,7 @@ func urlOf(cfg config.HTTP) (string, error) {
 
 // onlyOf returns settings that accept only the node's certificate, the first in a file. The names in it do not matter.
 func onlyOf(file string) (*tls.Config, error) {
-	text, err := credentials.ReadPEM("http.tls.cert", file)
+	text, err := files.PEM("http.tls.cert", file)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
-package config
+package files
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,17 +18,17 @@ func TestSecret(t *testing.T) {
 		{"token\r\n", "token", "", 0o400},
 		{"token", "token", "", 0o400},
 		{" token ", " token ", "", 0o400},
-		{strings.Repeat("t", maxSecret-1) + "\n", strings.Repeat("t", maxSecret-1), "", 0o400},
+		{strings.Repeat("t", MaxSecret-1) + "\n", strings.Repeat("t", MaxSecret-1), "", 0o400},
 		{"token\nmore", "", "the file has more than one line", 0o600},
 		{"token\n\n", "", "the file has more than one line", 0o600},
 		{"", "", "the file is empty", 0o600},
 		{"\n", "", "the file is empty", 0o600},
 		{"token", "", "the file's mode is 0620: other users must not be able to write it", 0o620},
 		{"token", "", "the file's mode is 0602: other users must not be able to write it", 0o602},
-		{strings.Repeat("t", maxSecret+1), "", "the file is 4097 bytes long; the limit is 4096", 0o600},
+		{strings.Repeat("t", MaxSecret+1), "", "the file is 4097 bytes long; the limit is 4096", 0o600},
 	} {
-		path := write(t, tt.content)
-		if err := os.Chmod(path, tt.mode); err != nil {
+		path := filepath.Join(t.TempDir(), "secret")
+		if err := errors.Join(os.WriteFile(path, []byte(tt.content), 0o600), os.Chmod(path, tt.mode)); err != nil {
 			t.Fatal(err)
 		}
 		fault := ""
@@ -73,39 +74,6 @@ func TestGuarded(t *testing.T) {
 		err := guarded(tt.mode, tt.owner, tt.self)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.HasSuffix(err.Error(), tt.want) {
 			t.Errorf("mode %04o, owner %d, read by user %d: got %v, want %s", tt.mode, tt.owner, tt.self, err, tt.want)
-		}
-	}
-}
-
-// In Kubernetes, the path of a secret leads through the link ..data, which is replaced when the
-// secret changes.
-func TestSecretOfKubernetes(t *testing.T) {
-	dir := t.TempDir()
-	mount := func(name, content string) {
-		t.Helper()
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name, "cookie"), []byte(content), 0o400); err != nil {
-			t.Fatal(err)
-		}
-		link := filepath.Join(dir, "..data_tmp")
-		if err := os.Symlink(name, link); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(link, filepath.Join(dir, "..data")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path := filepath.Join(dir, "cookie")
-	if err := os.Symlink("..data/cookie", path); err != nil {
-		t.Fatal(err)
-	}
-	for _, cookie := range []string{"first", "second"} {
-		mount("..of_"+cookie, cookie)
-		c, err := Load("", Flag{"FLAKE_COOKIE_FILE", cookieKey + ofFile, path})
-		if err != nil || c.Node.Cookie != cookie || c.Node.CookieFrom != path {
-			t.Errorf("got %q from %s, %v, want %q", c.Node.Cookie, c.Node.CookieFrom, err, cookie)
 		}
 	}
 }

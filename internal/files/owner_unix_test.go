@@ -1,6 +1,6 @@
 //go:build unix
 
-package config
+package files
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 )
 
 // A file that is replaced by a pipe while it is read does not block the reader.
-func TestReadFileReplaced(t *testing.T) {
+func TestReadReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret")
 	for _, err := range []error{os.WriteFile(path+".file", []byte("token"), 0o600), syscall.Mkfifo(path+".pipe", 0o600)} {
 		if err != nil {
@@ -23,7 +23,7 @@ func TestReadFileReplaced(t *testing.T) {
 	go func() {
 		defer close(done)
 		for range 5_000 {
-			if text, _, err := ReadFile(path, maxSecret); err == nil && text != "token" {
+			if text, _, err := Read(path, MaxSecret); err == nil && text != "token" {
 				t.Errorf("read %q", text)
 			}
 		}
@@ -40,5 +40,5 @@ func TestReadFileReplaced(t *testing.T) {
 		default:
 		}
 	}
-	t.Fatal("ReadFile is blocked")
+	t.Fatal("Read is blocked")
 }
