@@ -9,23 +9,24 @@ import (
 // Changed names every key that changes, and no other.
 func TestChanged(t *testing.T) {
 	const generator = "[[generator]]\nname = 'a'\nformat = 'snowflake'\n"
+	const numbers = "[numbers]\nstore = 'etcd'\n[etcd]\nendpoints = "
 	for _, test := range []struct{ before, after, want string }{
 		{"", "", ""},
 		{"[node]\ncookie = 'a'", "[node]\ncookie = 'b'", "node.cookie"},
 		{"[node]\nprevious_cookie = 'a'", "", "node.previous_cookie"},
 		{"[node]\nnet_ticktime = 60", "[node]\nnet_ticktime = 15\ndrain_time = 1", "node.net_ticktime node.drain_time"},
 		{"[node]\nmemory_limit = '32MiB'", "[node]\nmemory_limit = 33554432", ""},
-		{"[flake]\nworker_id = 'random'", "[flake]\nworker_id = 'etcd'\n[etcd]\nendpoints = ['a:1']",
-			"flake.worker_id etcd.endpoints"},
-		{"[etcd]\nendpoints = ['a:1', 'b:1']", "[etcd]\nendpoints = ['a:1']", "etcd.endpoints"},
+		{"[flake]\nworker_id = 'random'", "[flake]\nworker_id = 'assigned'\n" + numbers + "['a:1']",
+			"flake.worker_id numbers.store etcd.endpoints"},
+		{numbers + "['a:1', 'b:1']", numbers + "['a:1']", "etcd.endpoints"},
 		{"", "[flake]\ninterface = 'eth0'", "flake.interface flake.worker_id"},
 		{"[[generator]]\nname = 'a'\nformat = 'uuidv7'", "[[generator]]\nname = 'a'\nformat = 'uuidv7'\n" +
 			"worker_id = '02:00:00:00:00:01'", "generator[1].worker_id"},
 		{generator + "id = 1", generator + "id = 1", ""},
 		{generator + "id = 1", generator + "id = 2\nepoch = 2020-01-01T00:00:00Z",
 			"generator[1].epoch generator[1].id"},
-		{generator + "id = 1", generator + "id = 'etcd'\n[etcd]\nendpoints = ['a:1']",
-			"etcd.endpoints generator[1].id"},
+		{generator + "id = 1", generator + "id = 'assigned'\n" + numbers + "['a:1']",
+			"numbers.store etcd.endpoints generator[1].id"},
 		{generator + "id = 1", generator + "datacenter = 0\nworker = 1",
 			"generator[1].id generator[1].datacenter generator[1].worker"},
 	} {

@@ -9,10 +9,16 @@
 package config
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"net"
+	"sync/atomic"
 	"time"
+
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/stores"
 )
 
 // Config is everything an operator can set.
@@ -21,7 +27,7 @@ type Config struct {
 	Flake      Flake
 	Generators []Generator
 	HTTP       HTTP
-	Etcd       Etcd
+	Numbers    Numbers
 	Log        Log
 
 	from map[string]string // the source of each value, by key; a key with its default is absent
@@ -76,7 +82,7 @@ const (
 // Flake is the table [flake]: the settings of the generator flake.
 type Flake struct {
 	Generator                       // its number is the worker id
-	Interface         string        // its MAC is the worker id; empty: the id is configured, random or from etcd
+	Interface         string        // its MAC is the worker id; empty: the id is configured, random or assigned
 	TimestampPath     string        // empty: a file in a directory of this user
 	AllowableDowntime time.Duration // milliseconds in the file
 	Clock             string        // ClockWall or ClockMonotonic
@@ -106,20 +112,45 @@ type HTTPTLS struct {
 	Key  string
 }
 
-// Etcd is the table [etcd]: the store of the numbers that keep nodes' ids apart.
-type Etcd struct {
-	On           bool // the table exists
-	Endpoints    []string
-	Prefix       string        // of the keys
-	Numbers      int64         // how many numbers there are; 0: as many as fit in the formats
+// Numbers is the table [numbers], and the table of the store that it names: the store that assigns
+// the numbers that keep nodes' ids apart.
+type Numbers struct {
+	On           bool          // the table [numbers] exists
+	Store        string        // one of stores.Kinds
+	Prefix       string        // of the keys in the store
+	Count        int64         // how many numbers there are; 0: as many as fit in the formats
 	Hold         time.Duration // seconds in the file
-	StartTimeout time.Duration // how long the node waits for etcd at startup; seconds in the file; 0: forever
+	StartTimeout time.Duration // how long the node waits for the store at startup; seconds in the file; 0: forever
 	Wait         bool          // wait if no number is free
-	User         string
-	PasswordFile string // the first line is the password
-	CA           string // PEM files
-	Cert         string
-	Key          string
+	Keys         stores.Values // of the store's table
+}
+
+// Kind returns the store's entry in stores.Kinds, or nil.
+func (n *Numbers) Kind() *stores.Kind { return stores.Of(n.Store) }
+
+// Open returns the store, and a function that makes it use the values that n then has of the keys
+// that reload. It does not connect.
+func (n Numbers) Open() (s workers.Store, reload func(n Numbers), err error) {
+	var keys atomic.Pointer[stores.Values]
+	reload = func(n Numbers) { keys.Store(&n.Keys) }
+	reload(n)
+	s, err = n.Kind().Open(func() stores.Values { return *keys.Load() })
+	return s, reload, err
+}
+
+// Advise adds advice for the operator to an error from the store.
+func (n *Numbers) Advise(err error) error {
+	if err == nil {
+		return nil
+	}
+	advice := n.Kind().Advise(err, n.Prefix)
+	if errors.Is(err, workers.ErrNoneFree) {
+		advice = "set numbers.wait to wait for one, or take one from its node: flake workers release NUMBER"
+	}
+	if advice == "" {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, advice)
 }
 
 // Log is the table [log]: what the node writes to standard error.
@@ -156,34 +187,34 @@ func Default() Config {
 			AllowableDowntime: 30 * 24 * time.Hour,
 			Clock:             ClockWall,
 		},
-		Etcd: Etcd{Prefix: "flake", Hold: 10 * time.Minute},
-		Log:  Log{Level: slog.LevelInfo, Format: LogText},
+		Numbers: Numbers{Prefix: "flake", Hold: 10 * time.Minute},
+		Log:     Log{Level: slog.LevelInfo, Format: LogText},
 	}
 }
 
-// FromEtcd reports whether any number comes from etcd.
-func (c *Config) FromEtcd() bool { return len(c.etcdKeys()) > 0 }
+// Assigned reports whether the store assigns the number of any generator.
+func (c *Config) Assigned() bool { return len(c.assignedKeys()) > 0 }
 
-func (c *Config) etcdKeys() (keys []string) {
-	for _, name := range c.Flake.Etcd {
+func (c *Config) assignedKeys() (keys []string) {
+	for _, name := range c.Flake.Assigned {
 		keys = append(keys, "flake."+name)
 	}
 	for i, g := range c.Generators {
-		for _, name := range g.Etcd {
+		for _, name := range g.Assigned {
 			keys = append(keys, generatorKey(i)+"."+name)
 		}
 	}
 	return keys
 }
 
-// MaxNumber returns the highest number that fits in the ids of every generator whose number is from
-// etcd.
+// MaxNumber returns the highest number that fits in the ids of every generator whose number the
+// store assigns.
 func (c *Config) MaxNumber() uint64 {
 	most := uint64(math.MaxUint16)
 	for _, g := range c.Generators {
-		if len(g.Etcd) > 0 {
-			most = min(most, g.Kind().MaxNumber(g.Options, g.Etcd))
+		if len(g.Assigned) > 0 {
+			most = min(most, g.Kind().MaxNumber(g.Options, g.Assigned))
 		}
 	}
-	return min(most, uint64(c.Etcd.Numbers)-1) // if Numbers is 0, this is most
+	return min(most, uint64(c.Numbers.Count)-1) // if Count is 0, this is most
 }

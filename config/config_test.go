@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/flake/workers/stores"
 )
 
 func TestMain(m *testing.M) {
@@ -116,19 +117,21 @@ worker_id = "02:00:00:00:00:02"
 [[generator]]
 name = "shared"
 format = "snowflake"
-id = "etcd"
+id = "assigned"
 [[generator]]
 name = "halves"
 format = "flake-idgen"
-datacenter = "etcd"
-worker = "etcd"
-[etcd]
-endpoints = ["http://10.0.0.1:2379", "https://etcd.example.com:2379"]
+datacenter = "assigned"
+worker = "assigned"
+[numbers]
+store = "etcd"
 prefix = "ids"
-numbers = 6
+count = 6
 hold = 60
 wait = true
 start_timeout = 30
+[etcd]
+endpoints = ["http://10.0.0.1:2379", "https://etcd.example.com:2379"]
 user = "flake"
 password_file = "/etc/flake/etcd"
 ca = "ca.pem"
@@ -166,12 +169,14 @@ format = "json"
 			{Name: "uuids", Format: "uuidv7", Random: true},
 			{Name: "drawn", Format: "uuidv7", Random: true},
 			{Name: "ulids", Format: "ulid", Options: formats.Options{"worker_id": 0x020000000002}},
-			{Name: "shared", Format: "snowflake", Etcd: []string{"id"}},
-			{Name: "halves", Format: "flake-idgen", Etcd: []string{"datacenter", "worker"}},
+			{Name: "shared", Format: "snowflake", Assigned: []string{"id"}},
+			{Name: "halves", Format: "flake-idgen", Assigned: []string{"datacenter", "worker"}},
 		},
 		HTTP{"0.0.0.0:8465", "/etc/flake/token", false, HTTPTLS{true, "http.pem", "http-key.pem"}, true, "0.0.0.0:9464"},
-		Etcd{true, []string{"http://10.0.0.1:2379", "https://etcd.example.com:2379"}, "ids", 6, time.Minute,
-			30 * time.Second, true, "flake", "/etc/flake/etcd", "ca.pem", "etcd.pem", "etcd-key.pem"},
+		Numbers{true, "etcd", "ids", 6, time.Minute, 30 * time.Second, true, stores.Values{
+			"etcd.endpoints": {"http://10.0.0.1:2379", "https://etcd.example.com:2379"}, "etcd.user": {"flake"},
+			"etcd.password_file": {"/etc/flake/etcd"}, "etcd.ca": {"ca.pem"}, "etcd.cert": {"etcd.pem"},
+			"etcd.key": {"etcd-key.pem"}}},
 		Log{slog.LevelDebug, LogJSON},
 		nil,
 	}
@@ -180,28 +185,28 @@ format = "json"
 	}
 }
 
-// FixedPort, FromEtcd and MaxNumber follow from the keys.
+// FixedPort, Assigned and MaxNumber follow from the keys.
 func TestDerived(t *testing.T) {
-	const etcd = "[etcd]\nendpoints = ['a:1']\n"
+	const etcd = "[etcd]\nendpoints = ['a:1']\n[numbers]\nstore = 'etcd'\n"
 	const snowflake = "[[generator]]\nname = 'a'\nformat = 'snowflake'\nid = "
 	const sno = "[[generator]]\nname = 'b'\nformat = 'sno'\npartition = "
 	for _, tt := range []struct {
 		src, port string
-		fromEtcd  bool
+		assigned  bool
 		most      uint64
 	}{
 		{"", "", false, 65535},
 		{"[node]\nlisten = '127.0.0.1:0'", "", false, 65535},
 		{"[node]\nlisten = '[::1]:9100'", "9100", false, 65535},
 		{snowflake + "7", "", false, 65535},
-		{etcd + snowflake + "'etcd'", "", true, 1023},
-		{etcd + snowflake + "7\n" + sno + "'etcd'", "", true, 65535},
-		{etcd + "numbers = 6\n" + snowflake + "'etcd'", "", true, 5},
+		{etcd + snowflake + "'assigned'", "", true, 1023},
+		{etcd + snowflake + "7\n" + sno + "'assigned'", "", true, 65535},
+		{etcd + "count = 6\n" + snowflake + "'assigned'", "", true, 5},
 	} {
 		c, err := Load(write(t, tt.src))
-		port, fromEtcd, most := c.Node.FixedPort(), c.FromEtcd(), c.MaxNumber()
-		if err != nil || port != tt.port || fromEtcd != tt.fromEtcd || most != tt.most {
-			t.Errorf("%s: port %q, from etcd %t, at most %d, %v; want %+v", tt.src, port, fromEtcd, most, err, tt)
+		port, assigned, most := c.Node.FixedPort(), c.Assigned(), c.MaxNumber()
+		if err != nil || port != tt.port || assigned != tt.assigned || most != tt.most {
+			t.Errorf("%s: port %q, assigned %t, at most %d, %v; want %+v", tt.src, port, assigned, most, err, tt)
 		}
 	}
 }
@@ -218,11 +223,12 @@ func TestNumberKeys(t *testing.T) {
 	}
 	for _, format := range formats.Names() {
 		for keys, random := range random {
-			for _, value := range []string{"7", `"etcd"`} {
+			for _, value := range []string{"7", `"assigned"`} {
 				if random && value == "7" {
 					value = `"02:00:00:00:00:07"`
 				}
-				src := fmt.Sprintf("[etcd]\nendpoints = ['a:1']\n[[generator]]\nname = 'a'\nformat = %q\n", format)
+				src := fmt.Sprintf("[numbers]\nstore = 'etcd'\n[etcd]\nendpoints = ['a:1']\n"+
+					"[[generator]]\nname = 'a'\nformat = %q\n", format)
 				var want []string
 				for _, key := range strings.Fields(keys) {
 					src += key + " = " + value + "\n"
@@ -247,7 +253,7 @@ func TestNumberKeys(t *testing.T) {
 }
 
 // TestBadFiles reads testdata/bad. For each X.toml, X.txt contains the expected error. In it, FILE
-// stands for the path, FORMATS for the list of all formats, and FORMATS(KEY) for the list of
+// stands for the path, FORMATS and STORES for the lists of all formats and stores, and FORMATS(KEY) for the list of
 // formats that have the key.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.toml")
@@ -271,8 +277,8 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("%s: no error", path)
 			continue
 		}
-		got := strings.NewReplacer(path, "FILE", `"`+strings.Join(formats.Names(), `", "`)+`"`,
-			"FORMATS").Replace(err.Error()) + "\n"
+		got := strings.NewReplacer(path, "FILE", `of "`+strings.Join(formats.Names(), `", "`)+`"`, "of FORMATS",
+			`of "`+strings.Join(stores.Names(), `", "`)+`"`, "of STORES").Replace(err.Error()) + "\n"
 		if want := withKey.Replace(string(want)); got != want {
 			t.Errorf("%s:\ngot  %swant %s", path, got, want)
 		}
@@ -350,7 +356,8 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(string(src))
 	f.Add("[[node]]\n[flake.worker_id]\nx = [1]")
-	f.Add("[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'etcd'\n'b.c' = 1\n[etcd]\nendpoints = ['a:1']")
+	f.Add("[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'assigned'\n'b.c' = 1\n" +
+		"[numbers]\nstore = 'etcd'\n[etcd]\nendpoints = ['a:1']")
 	f.Fuzz(func(t *testing.T, src string) {
 		if c, faults := parse("", src, nil); len(faults) == 0 && len(c.faults(nil)) > 0 {
 			t.Errorf("parse found no fault, but Config.faults found: %v", join(c.faults(nil)))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/flake/workers/stores"
 )
 
 // Each key has its own variable.
@@ -55,9 +56,9 @@ worker = 31
 		`FLAKE_HTTP_LISTEN=""`, "FLAKE_HTTP_OPEN=true",
 		"FLAKE_TIMESTAMP_PATH=/a=b", "FLAKE_FLAKE_WORKER_ID=02:00:00:00:00:01",
 		"FLAKE_GENERATOR_1_WORKER=7",
-		"FLAKE_GENERATOR_2_NAME=items", "FLAKE_GENERATOR_2_FORMAT=flake-idgen", "FLAKE_GENERATOR_2_ID=etcd",
+		"FLAKE_GENERATOR_2_NAME=items", "FLAKE_GENERATOR_2_FORMAT=flake-idgen", "FLAKE_GENERATOR_2_ID=assigned",
 		"FLAKE_GENERATOR_2_EPOCH=2020-01-01T00:00:00Z",
-		`FLAKE_ETCD_ENDPOINTS=["a:1", "b:2"]`,
+		"FLAKE_NUMBERS_STORE=etcd", `FLAKE_ETCD_ENDPOINTS=["a:1", "b:2"]`,
 		"FLAKE_NODE_TLS_CERT=c.pem", "FLAKE_NODE_TLS_KEY=k.pem", "FLAKE_NODE_TLS_CA=ca.pem",
 		"FLAKE_HTTP_TLS_CERT=c.pem", "FLAKE_HTTP_TLS_KEY=k.pem",
 		"FLAKE_PORT=tcp://10.0.0.1:4369", "FLAKE_SERVICE_HOST=10.0.0.1", "FLAKE_SERVICE_PORT_HTTP=80",
@@ -77,10 +78,11 @@ worker = 31
 	want.Flake.TimestampPath, want.Flake.Random = "/a=b", false
 	want.Flake.Options = formats.Options{"worker_id": 0x020000000001}
 	want.HTTP = HTTP{Open: true, TLS: HTTPTLS{true, "c.pem", "k.pem"}}
-	want.Etcd.On, want.Etcd.Endpoints = true, []string{"a:1", "b:2"}
+	want.Numbers.On, want.Numbers.Store = true, "etcd"
+	want.Numbers.Keys = stores.Values{"etcd.endpoints": {"a:1", "b:2"}}
 	want.Generators = []Generator{
 		{Name: "orders", Format: "snowflake", Options: formats.Options{"worker": 7}},
-		{Name: "items", Format: "flake-idgen", Etcd: []string{"id"}, Options: formats.Options{"epoch": 1577836800000}},
+		{Name: "items", Format: "flake-idgen", Assigned: []string{"id"}, Options: formats.Options{"epoch": 1577836800000}},
 	}
 	if c.from = nil; !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v\nwant   %+v", c, want)
@@ -123,16 +125,16 @@ func TestBadEnvironment(t *testing.T) {
 		{"FLAKE_NODE_MEMORY_LIMIT=17179869185GiB", // 2^64 bytes and 1 GiB, so it overflows
 			`FLAKE_NODE_MEMORY_LIMIT: node.memory_limit = "17179869185GiB": ` + mustBeSize},
 		{"FLAKE_HTTP_METRICS=127.0.0.1:1", `FLAKE_HTTP_METRICS: http.metrics = "127.0.0.1:1": needs http.listen`},
-		{"FLAKE_ETCD_WAIT=true", `config: etcd.endpoints = []: must be an array of "host:port"`},
-		{`FLAKE_ETCD_ENDPOINTS=["ftp://a:1"]`,
+		{"FLAKE_NUMBERS_STORE=etcd", `config: etcd.endpoints = []: must be an array of "host:port"`},
+		{`FLAKE_NUMBERS_STORE=etcd FLAKE_ETCD_ENDPOINTS=["ftp://a:1"]`,
 			`FLAKE_ETCD_ENDPOINTS: etcd.endpoints = ["ftp://a:1"]: must be an array of "host:port"`},
 		{`FLAKE_ETCD_ENDPOINTS=[7, "a:1"]`,
 			`FLAKE_ETCD_ENDPOINTS: etcd.endpoints = "[7, \"a:1\"]": must be an array of "host:port"`},
 		{"FLAKE_GENERATOR_1_WORKER=32 FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=snowflake",
-			`FLAKE_GENERATOR_1_WORKER: generator[1].worker = 32: must be an integer from 0 to 31, or "etcd"`},
-		{"FLAKE_GENERATOR_1_WORKER_ID=etcd FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=sno " +
+			`FLAKE_GENERATOR_1_WORKER: generator[1].worker = 32: must be an integer from 0 to 31, or "assigned"`},
+		{"FLAKE_GENERATOR_1_WORKER_ID=assigned FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=sno " +
 			"FLAKE_GENERATOR_1_PARTITION=1",
-			`FLAKE_GENERATOR_1_WORKER_ID: generator[1].worker_id = "etcd": not a key of format sno, only of ` +
+			`FLAKE_GENERATOR_1_WORKER_ID: generator[1].worker_id = "assigned": not a key of format sno, only of ` +
 				formats.WithKey("worker_id") + "; use partition instead"},
 	} {
 		environ := strings.Split(tt.environ, " FLAKE_")

@@ -14,22 +14,22 @@ import (
 
 // Generator is a [[generator]] table: an additional gen_server that returns ids.
 type Generator struct {
-	Name    string          // registered name
-	Format  string          // one of formats.Kinds
-	Options formats.Options // the values of the format's keys that are set
-	Random  bool            // its number is random, and saved with the mark
-	Etcd    []string        // the keys whose number is from etcd: one key, or datacenter and worker
+	Name     string          // registered name
+	Format   string          // one of formats.Kinds
+	Options  formats.Options // the values of the format's keys that are set
+	Random   bool            // its number is random, and saved with the mark
+	Assigned []string        // the keys whose number the store assigns: one key, or datacenter and worker
 }
 
 // Kind returns the format's entry in formats.Kinds, or nil.
 func (g *Generator) Kind() *formats.Kind { return formats.KindOf(g.Format) }
 
-// Layout returns the format of the ids, which does not depend on the number from etcd.
+// Layout returns the format of the ids, which does not depend on an assigned number.
 func (g *Generator) Layout() *formats.Format { return g.Kind().Format(g.Numbered(0)) }
 
-// Numbered returns the options, with a number from etcd in the keys that take it.
+// Numbered returns the options, with a number in the keys whose number the store assigns.
 func (g *Generator) Numbered(number uint64) formats.Options {
-	return g.Kind().Numbered(g.Options, g.Etcd, number)
+	return g.Kind().Numbered(g.Options, g.Assigned, number)
 }
 
 // MaxGenerators is the maximum number of [[generator]] tables. Each generator has a line in
@@ -93,7 +93,7 @@ func (o *option) allowed() (ok bool, must string) {
 		most := o.Most(g.Options)
 		ok, must = !isSet || o.From <= n && n <= most, mustBeInteger(o.From, most)
 		if formats.IsNumber(o.Name) {
-			must += `, or "etcd"`
+			must += `, or "assigned"`
 		}
 	}
 	return ok, must
@@ -104,8 +104,8 @@ func (o *option) set(v any) bool {
 	switch {
 	case o.foreign():
 		return false
-	case v == fromEtcd && formats.IsNumber(o.Name):
-		g.Etcd = append(g.Etcd, o.Name)
+	case v == assigned && formats.IsNumber(o.Name):
+		g.Assigned = append(g.Assigned, o.Name)
 		return true
 	case o.Type == formats.MAC:
 		g.Random = v == random
@@ -146,8 +146,8 @@ func (o *option) value() any {
 	g := o.generator
 	v, ok := g.Options[o.Name]
 	switch {
-	case slices.Contains(g.Etcd, o.Name):
-		return fromEtcd
+	case slices.Contains(g.Assigned, o.Name):
+		return assigned
 	case o.Type == formats.MAC && g.Random:
 		return random
 	case !ok && o.Type == formats.MAC:
@@ -175,10 +175,10 @@ func (c *Config) draw() {
 	}
 }
 
-// has reports whether a key is set or its number is from etcd.
+// has reports whether a key is set or the store assigns its number.
 func (g *Generator) has(key string) bool {
 	_, ok := g.Options[key]
-	return ok || slices.Contains(g.Etcd, key)
+	return ok || slices.Contains(g.Assigned, key)
 }
 
 // taken lists the names of the node's own servers.
@@ -208,7 +208,7 @@ func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 }
 
 // numberFaults reports a fault if the generator's number is set in more than one way, is needed but
-// missing, or is only partly from etcd.
+// missing, or is only partly assigned.
 func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string)) {
 	var all []string
 	var given [][]string
@@ -223,8 +223,8 @@ func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string))
 		fault(first, "set either "+strings.Join(all, " or "))
 	case len(given) == 0 && !k.Random():
 		fault(first, strings.Join(append([]string{"set one that no other node has"}, all[1:]...), ", or "))
-	case len(g.Etcd) > 0 && len(g.Etcd) < len(given[0]):
-		fault(g.Etcd[0], strings.Join(given[0], " and ")+" are one number in etcd: set both or neither to \"etcd\"")
+	case len(g.Assigned) > 0 && len(g.Assigned) < len(given[0]):
+		fault(g.Assigned[0], strings.Join(given[0], " and ")+" are one number: set both or neither to \"assigned\"")
 	}
 }
 
@@ -256,10 +256,10 @@ func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 		return reported[e.Key]
 	})
 	for _, e := range faults {
-		if e.Want == needsEtcd {
-			e.Want = "only nodes can take numbers from etcd"
+		if e.Want == needsStore {
+			e.Want = "only nodes can take numbers from a store"
 		}
-		e.Want = strings.TrimSuffix(strings.TrimSuffix(e.Want, ` or "etcd"`), ",")
+		e.Want = strings.TrimSuffix(strings.TrimSuffix(e.Want, ` or "assigned"`), ",")
 		e.File = "-" + strings.ReplaceAll(base(e.Key), "_", "-")
 		if e.Value != "" {
 			e.File += " " + e.Value

@@ -26,10 +26,10 @@ func TestLoadGenerator(t *testing.T) {
 			`-partition "x": must be an integer from 0 to 65535`},
 		{[]Flag{{"-format", "format", "snowflake"}, {"-worker", "worker", "x"}}, true,
 			`-worker "x": must be an integer from 0 to 31`},
-		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "etcd"}}, true,
-			`-partition "etcd": only nodes can take numbers from etcd`},
-		{[]Flag{{"-format", "format", "snowflake"}, {"-worker", "worker", "etcd"}}, true,
-			`-worker "etcd": only nodes can take numbers from etcd`},
+		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "assigned"}}, true,
+			`-partition "assigned": only nodes can take numbers from a store`},
+		{[]Flag{{"-format", "format", "snowflake"}, {"-worker", "worker", "assigned"}}, true,
+			`-worker "assigned": only nodes can take numbers from a store`},
 		{[]Flag{{"-format", "format", "snowflake"}, {"-sequence-bits", "sequence_bits", "23"}}, false,
 			"-sequence-bits 23: must be an integer from 0 to 22"},
 		{[]Flag{{"-format", "format", "sno"}, {"-id", "id", "1"}}, false,
@@ -37,7 +37,7 @@ func TestLoadGenerator(t *testing.T) {
 		{[]Flag{{"-format", "format", "flake"}, {"-worker-id", "worker_id", "7"}}, true,
 			`-worker-id "7": must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random"`},
 		{[]Flag{{"-format", "format", "ulid"}, {"-worker-id", "worker_id", "01:00:00:00:01:02"}}, true,
-			`-worker-id "01:00:00:00:01:02": is a worker that etcd assigns, so another node may get it: ` +
+			`-worker-id "01:00:00:00:01:02": is a worker that a store assigns, so another node may get it: ` +
 				`set another, as in "02:00:00:00:00:01", or "random"`},
 		{[]Flag{{"-format", "format", "cuid"}}, false, `-format "cuid": must be one of "` +
 			strings.Join(formats.Names(), `", "`) + `"`},

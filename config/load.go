@@ -11,6 +11,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/flake-go/flake/flake/workers/stores"
 	"github.com/flake-go/flake/internal/files"
 )
 
@@ -182,7 +183,7 @@ func override(values map[string]given, flags []Flag) (faults []*Error) {
 // other keys depends on them.
 func (c *Config) tablesOf(meta toml.MetaData, values map[string]given) {
 	for table, on := range map[string]*bool{"node.tls": &c.Node.TLS.On, "http.tls": &c.HTTP.TLS.On,
-		"etcd": &c.Etcd.On} {
+		"numbers": &c.Numbers.On} {
 		*on = meta.Type(strings.Split(table, ".")...) == "Hash"
 		for key := range values {
 			*on = *on || strings.HasPrefix(key, table+".")
@@ -244,7 +245,7 @@ func flatten(prefix string, doc map[string]any, add func(key string, v any)) {
 	}
 }
 
-var tables = []string{"node", "node.tls", "flake", "http", "http.tls", "etcd", "log"}
+var tables = append(stores.Names(), "node", "node.tls", "flake", "http", "http.tls", "numbers", "log")
 
 // unknown returns the fault of an unknown key, or of a value where a table must be.
 func unknown(key string, v any, settings []setting) *Error {
@@ -264,6 +265,10 @@ func unknown(key string, v any, settings []setting) *Error {
 			}
 		}
 	}
+	word := base(key)
+	if word == "numbers" {
+		word = "count" // numbers.count is how many numbers there are
+	}
 	far := func(own, name string) int {
 		n := Distance(own, base(name))
 		if key != own && strings.TrimSuffix(name, base(name)) != strings.TrimSuffix(key, own) {
@@ -271,7 +276,7 @@ func unknown(key string, v any, settings []setting) *Error {
 		}
 		return min(n, Distance(key, name))
 	}
-	return &Error{Key: key, Want: "unknown" + Nearest(", the nearest known is ", base(key), names, far)}
+	return &Error{Key: key, Want: "unknown" + Nearest(", the nearest known is ", word, names, far)}
 }
 
 // base returns a key without its table.

@@ -15,13 +15,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/flake/workers/stores"
 	"github.com/flake-go/flake/node/host"
 )
 
 // These words may be used instead of a worker id or number.
 const (
 	random   = "random"
-	fromEtcd = "etcd"
+	assigned = "assigned" // by the store
 )
 
 // Descriptions of allowed values that several keys share.
@@ -30,9 +31,9 @@ const (
 	mustBePath   = "must be the path of a file"
 	mustBePEM    = "must be the path of a PEM file"
 	mustBeCookie = "must be 1 to 255 printable characters of Latin-1"
-	mustBeMAC    = `must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random" or "etcd"`
-	notByHand    = `is a worker that etcd assigns, so another node may get it: set another, as in "02:00:00:00:00:01", ` +
-		`or "random" or "etcd"`
+	mustBeMAC    = `must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random" or "assigned"`
+	notByHand    = `is a worker that a store assigns, so another node may get it: set another, ` +
+		`as in "02:00:00:00:00:01", or "random" or "assigned"`
 	onlyOne = "%s is set too: set only one of the two"
 )
 
@@ -47,7 +48,7 @@ type setting struct {
 
 // settings lists the keys, in the order of the shipped file.
 func (c *Config) settings() []setting {
-	n, t, f, h, e, l := &c.Node, &c.Node.TLS, &c.Flake, &c.HTTP, &c.Etcd, &c.Log
+	n, t, f, h, e, l := &c.Node, &c.Node.TLS, &c.Flake, &c.HTTP, &c.Numbers, &c.Log
 	settings := []setting{
 		field("node.name", &n.Name, validName(n.Name),
 			"must be name@host: letters, digits, _ and - before the @, no space after it, at most 255 bytes"),
@@ -85,29 +86,46 @@ func (c *Config) settings() []setting {
 		field("http.pprof", &h.Pprof, true, mustBeBool),
 		field("http.tls.cert", &h.TLS.Cert, !h.TLS.On || validPath(h.TLS.Cert), mustBePEM),
 		field("http.tls.key", &h.TLS.Key, !h.TLS.On || validPath(h.TLS.Key), mustBePEM),
-		{"etcd.endpoints", func() any { return e.Endpoints }, func(v any) bool { return setStrings(&e.Endpoints, v) },
-			!e.On || len(e.Endpoints) > 0 && !slices.ContainsFunc(e.Endpoints, notEndpoint),
-			`must be an array of "host:port"`},
-		field("etcd.prefix", &e.Prefix, e.Prefix != "" && isPrintable(e.Prefix), "must be printable, and not empty"),
-		integer("etcd.numbers", &e.Numbers, 1, 0, 1<<20, ", where 0 means as many as fit"),
-		seconds("etcd.hold", &e.Hold, 1, 24*3600),
-		seconds("etcd.start_timeout", &e.StartTimeout, 0, 24*3600),
-		field("etcd.wait", &e.Wait, true, mustBeBool),
-		field("etcd.user", &e.User, isPrintable(e.User), "must be printable"),
-		field("etcd.password_file", &e.PasswordFile, isPath(e.PasswordFile) && (e.PasswordFile == "") == (e.User == ""),
-			mustBePath+", set together with etcd.user"),
-		field("etcd.ca", &e.CA, isPath(e.CA), mustBePEM),
-		field("etcd.cert", &e.Cert, isPath(e.Cert) && (e.Cert == "") == (e.Key == ""),
-			mustBePEM+", set together with etcd.key"),
-		field("etcd.key", &e.Key, isPath(e.Key), mustBePEM),
-		{"log.level", func() any { return strings.ToLower(l.Level.String()) },
-			func(v any) bool { return setLevel(&l.Level, v) }, true, `must be "debug", "info", "warn" or "error"`},
-		oneOf("log.format", &l.Format, LogText, LogJSON),
+		field("numbers.store", &e.Store, !e.On || e.Kind() != nil, mustBeStore),
+		field("numbers.prefix", &e.Prefix, e.Prefix != "" && isPrintable(e.Prefix), "must be printable, and not empty"),
+		integer("numbers.count", &e.Count, 1, 0, 1<<20, ", where 0 means as many as fit"),
+		seconds("numbers.hold", &e.Hold, 1, 24*3600),
+		seconds("numbers.start_timeout", &e.StartTimeout, 0, 24*3600),
+		field("numbers.wait", &e.Wait, true, mustBeBool),
 	}
+	for _, k := range stores.Kinds {
+		for _, key := range k.Keys {
+			settings = append(settings, e.setting(key))
+		}
+	}
+	settings = append(settings,
+		setting{"log.level", func() any { return strings.ToLower(l.Level.String()) },
+			func(v any) bool { return setLevel(&l.Level, v) }, true, `must be "debug", "info", "warn" or "error"`},
+		oneOf("log.format", &l.Format, LogText, LogJSON))
 	for i := range c.Generators {
 		settings = append(settings, c.Generators[i].settings(i)...)
 	}
 	return settings
+}
+
+// setting returns the setting for a key of a store's table.
+func (n *Numbers) setting(k stores.Key) setting {
+	get := func() any { return n.Keys.Text(k.Name) }
+	set := func(v any) bool {
+		text, ok := v.(string)
+		n.Keys = n.Keys.With(k.Name, []string{text})
+		return ok
+	}
+	if k.List {
+		get = func() any { return n.Keys[k.Name] }
+		set = func(v any) bool {
+			list, ok := texts(v)
+			n.Keys = n.Keys.With(k.Name, list)
+			return ok
+		}
+	}
+	invalid := func(s string) bool { return !k.Valid(s) }
+	return setting{k.Name, get, set, !slices.ContainsFunc(n.Keys[k.Name], invalid), k.Must}
 }
 
 // field returns a setting whose field has one of TOML's types.
@@ -145,14 +163,18 @@ func setLevel(p *slog.Level, v any) bool {
 	return slices.Contains([]string{"debug", "info", "warn", "error"}, name) && p.UnmarshalText([]byte(name)) == nil
 }
 
-func setStrings(p *[]string, v any) bool {
-	list, ok := v.([]any)
-	for _, one := range list {
+// texts returns the value of a key that is a list of strings, from a file or from another Config.
+func texts(v any) (list []string, ok bool) {
+	if list, ok := v.([]string); ok {
+		return list, true
+	}
+	all, ok := v.([]any)
+	for _, one := range all {
 		s, isString := one.(string)
 		ok = ok && isString
-		*p = append(*p, s)
+		list = append(list, s)
 	}
-	return ok
+	return list, ok
 }
 
 // setSize accepts a number of bytes as an integer, or text with a unit.
@@ -218,7 +240,10 @@ type Value struct {
 // Values returns the values of all keys, in the order of the shipped file. It leaves out keys
 // of missing tables, and unset keys of generators.
 func (c *Config) Values() (values []Value) {
-	absent := map[string]bool{"node.tls": !c.Node.TLS.On, "http.tls": !c.HTTP.TLS.On, "etcd": !c.Etcd.On}
+	absent := map[string]bool{"node.tls": !c.Node.TLS.On, "http.tls": !c.HTTP.TLS.On, "numbers": !c.Numbers.On}
+	for _, name := range stores.Names() {
+		absent[name] = name != c.Numbers.Store
+	}
 	for _, s := range c.settings() {
 		v := Value{s.key, show(s.key, s.value()), c.from[s.key]}
 		if v.Text == hidden {
@@ -233,7 +258,7 @@ func (c *Config) Values() (values []Value) {
 	return values
 }
 
-// hidden is shown in place of a cookie, which must never be logged.
+// hidden is shown in place of a cookie or a password, which must never be logged.
 const hidden = "(hidden)"
 
 // localLayouts has the layout of each of TOML's times without an offset, by the name that the
@@ -246,7 +271,7 @@ var localLayouts = map[string]string{
 
 // show formats v as in the file, unless the value must stay hidden.
 func show(key string, v any) string {
-	if key == cookieKey || key == previousKey && v != "" {
+	if key == cookieKey || (key == previousKey || stores.KeyOf(key).Secret) && v != "" {
 		return hidden
 	}
 	switch v := v.(type) {
@@ -298,8 +323,19 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 	if f := &c.Flake; f.Interface != "" && (f.Random || f.has("worker_id")) {
 		fault("flake.worker_id", "flake.interface is %q: set only one of the two", f.Interface)
 	}
-	if keys := c.etcdKeys(); len(keys) > 0 && !c.Etcd.On {
-		fault(keys[0], needsEtcd)
+	if keys := c.assignedKeys(); len(keys) > 0 && !c.Numbers.On {
+		fault(keys[0], needsStore)
+	}
+	if k := c.Numbers.Kind(); k != nil {
+		for _, f := range k.Check(c.Numbers.Keys) {
+			fault(f.Key, "%s", f.Want)
+		}
+	}
+	for _, k := range stores.Kinds {
+		isSet := func(key stores.Key) bool { return c.Numbers.Keys[key.Name] != nil }
+		if i := slices.IndexFunc(k.Keys, isSet); i >= 0 && k.Name != c.Numbers.Store {
+			fault(k.Keys[i].Name, "needs numbers.store = %q", k.Name)
+		}
 	}
 	for i := range c.Generators {
 		key := generatorKey(i) + "."
@@ -321,7 +357,9 @@ func (c *Config) faults(reported map[string]bool) (faults []*Error) {
 	return faults
 }
 
-const needsEtcd = "needs a table [etcd] with endpoints"
+const needsStore = "needs a table [numbers] with the store that assigns it"
+
+var mustBeStore = `must be one of "` + strings.Join(stores.Names(), `", "`) + `"`
 
 // beyondLoopback returns the valid setting that lets other hosts reach the node, or "".
 func (c *Config) beyondLoopback() string {
@@ -351,14 +389,6 @@ func validListen(s string) bool { return s == "" || isHostPort(s, 0) }
 func isPath(s string) bool { return !strings.ContainsRune(s, 0) }
 
 func validPath(s string) bool { return s != "" && isPath(s) }
-
-// notEndpoint reports whether s is neither host:port nor an http or https URL of host:port.
-func notEndpoint(s string) bool {
-	if scheme, rest, _ := strings.Cut(s, "://"); scheme == "http" || scheme == "https" {
-		s = rest
-	}
-	return !isHostPort(s, 1)
-}
 
 func isHostPort(s string, minPort uint64) bool {
 	host, port, _ := net.SplitHostPort(s)

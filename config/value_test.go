@@ -12,7 +12,7 @@ func TestValues(t *testing.T) {
 	secret := write(t, "S3CRET\n")
 	flags, err := Environ([]string{"FLAKE_COOKIE_FILE=" + secret, "FLAKE_NODE_NET_TICKTIME=15",
 		"FLAKE_GENERATOR_1_WORKER=7", "FLAKE_GENERATOR_2_FORMAT=sno",
-		"FLAKE_GENERATOR_2_NAME=b", "FLAKE_GENERATOR_2_PARTITION=etcd"})
+		"FLAKE_GENERATOR_2_NAME=b", "FLAKE_GENERATOR_2_PARTITION=assigned"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +29,8 @@ format = "snowflake"
 epoch = 2020-01-01T00:00:00Z
 worker = 5
 random_start = true
+[numbers]
+store = "etcd"
 [etcd]
 endpoints = ["a:1"]
 `)
@@ -55,9 +57,9 @@ endpoints = ["a:1"]
 		{"generator[1].epoch", "2020-01-01T00:00:00Z", file + ":11"},
 		{"generator[1].random_start", "true", file + ":13"},
 		{"generator[1].worker", "7", "FLAKE_GENERATOR_1_WORKER"},
-		{"generator[2].partition", `"etcd"`, "FLAKE_GENERATOR_2_PARTITION"},
-		{"etcd.endpoints", `["a:1"]`, file + ":15"},
-		{"etcd.hold", "600", ""},
+		{"generator[2].partition", `"assigned"`, "FLAKE_GENERATOR_2_PARTITION"},
+		{"etcd.endpoints", `["a:1"]`, file + ":17"},
+		{"numbers.hold", "600", ""},
 		{"log.level", `"info"`, ""},
 	} {
 		if got[want.Key] != want {

@@ -119,10 +119,10 @@ func TestInfo(t *testing.T) {
 		i.Uptime < 3600_000 {
 		t.Errorf("%+v", i)
 	}
-	s.From = func() Origin { return Origin{From: "etcd", Until: until, Err: errors.New("no answer")} }
+	s.From = func() Origin { return Origin{From: "store", Until: until, Err: errors.New("no answer")} }
 	s.IDs = marked{s.IDs}
 	i = s.Info()
-	if i.WorkerUntil != until.UnixMilli() || i.WorkerLeft <= 0 || i.WorkerLeft > 60_000 || i.WorkerFrom != "etcd" ||
+	if i.WorkerUntil != until.UnixMilli() || i.WorkerLeft <= 0 || i.WorkerLeft > 60_000 || i.WorkerFrom != "store" ||
 		i.WorkerError != "no answer" || i.Mark != 5000 || i.Last != 4000 {
 		t.Errorf("%+v", i)
 	}

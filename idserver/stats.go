@@ -92,7 +92,7 @@ type Info struct {
 
 // Origin says where a worker came from, and how long it can be used.
 type Origin struct {
-	From  string    // "worker_id", "interface eth0", "etcd", ...; empty if unknown
+	From  string    // "worker_id", "interface eth0", "store", ...; empty if unknown
 	Until time.Time // the worker's mark, which no id passes; the zero Time if there is none
 	Err   error     // the error of the last attempt to extend that mark
 }

@@ -43,11 +43,12 @@
 //	run         consecutive ids, given as the first id and a count
 //	lease       runs of ids that a caller hands out itself
 //	turn        the moment when one of several large calls takes its next share of ids
-//	mark        a time that no id may pass, saved in a file and, for a number, also in etcd
-//	number      a worker that etcd assigns
+//	mark        a time that no id may pass, saved in a file and, for a number, also in the store
+//	store       where nodes share numbers: etcd, PostgreSQL or the API server of Kubernetes
+//	number      a worker that the store assigns
 //	claim       a node's right to a number, from one mark to the next; also a process's right to a worker
 //	hold        how far the mark of a number is ahead of the clock
-//	floor       a mark for all numbers, raised after etcd is restored; it also names their places
+//	floor       a mark for all numbers, raised after the store is restored; it also names their places
 //	place       where numbers are kept: a cluster of the store and a prefix
 //	range       the ids that a generator can make, whatever their time
 //	ordinal     an id without its random bits, as a number that grows by one within a run

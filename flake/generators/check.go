@@ -296,7 +296,7 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 		r.now = until + 1
 	}
 	if wait := time.Duration(r.now-r.Clock) * time.Millisecond; r.plan.Timeout > 0 && wait > r.plan.Timeout {
-		r.refuse(CodeTimeout, "", fmt.Errorf("a number will be free in %v, but etcd.start_timeout is %v; "+
+		r.refuse(CodeTimeout, "", fmt.Errorf("a number will be free in %v, but numbers.start_timeout is %v; "+
 			"raise it, or start later", wait, r.plan.Timeout))
 	}
 	floor, _ := workers.ReadFloor(ctx, r.store, r.Number.Prefix) // in memory

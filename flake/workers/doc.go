@@ -4,7 +4,7 @@
 //
 // [Open] claims a number and keeps it. A [Claim] is the Bound, in flake.Options, of the
 // generators that make ids with the number. This package needs only the three methods of
-// [Store], which package workers/etcd, for example, implements.
+// [Store], which the packages below this one implement.
 //
 // # The mark is the fence
 //

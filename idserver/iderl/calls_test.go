@@ -148,9 +148,9 @@ func TestInfo(t *testing.T) {
 	}
 	until := time.Now().Add(90*time.Second + time.Hour) // so that the first digits of the time left are known
 	h.Server.From = func() idserver.Origin {
-		return idserver.Origin{From: "etcd", Until: until, Err: errors.New("no answer")}
+		return idserver.Origin{From: "store", Until: until, Err: errors.New("no answer")}
 	}
-	want = regexp.MustCompile(fmt.Sprintf(`,{worker_from,"etcd"},{worker_until,%d},{worker_left,36\d{5}},`+
+	want = regexp.MustCompile(fmt.Sprintf(`,{worker_from,"store"},{worker_until,%d},{worker_left,36\d{5}},`+
 		`{worker_error,"no answer"}\]$`, until.UnixMilli()))
 	if got := call(t, h, "info"); !want.MatchString(got) {
 		t.Errorf("%s, want %s", got, want)

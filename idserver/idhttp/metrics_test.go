@@ -102,10 +102,10 @@ func TestMetrics(t *testing.T) {
 	}
 	until, failed := time.Time{}, error(nil)
 	s.Generators[0].Server.From = func() idserver.Origin {
-		return idserver.Origin{From: "etcd", Until: until, Err: failed}
+		return idserver.Origin{From: "store", Until: until, Err: failed}
 	}
 	metrics = get(t, s, "/metrics")
-	if !strings.Contains(metrics, `flake_worker_info{from="etcd",generator="flake"} 1`) ||
+	if !strings.Contains(metrics, `flake_worker_info{from="store",generator="flake"} 1`) ||
 		strings.Contains(metrics, "flake_worker_left") {
 		t.Error("the worker's origin is missing, or there is a time left without an end")
 	}

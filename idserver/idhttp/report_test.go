@@ -41,16 +41,16 @@ func TestInfo(t *testing.T) {
 	running = false
 	until := time.Now().Add(time.Hour)
 	s.Generators[0].Server.From = func() idserver.Origin {
-		return idserver.Origin{From: "etcd", Until: until, Err: errors.New("no answer")}
+		return idserver.Origin{From: "store", Until: until, Err: errors.New("no answer")}
 	}
 	got = read(s)
 	g := got.Generators[0]
 	if got.Ready || g.Ready || g.Reason != "noproc" || g.Detail == "" {
 		t.Errorf("a server that is not registered: %+v", g)
 	}
-	if g.WorkerFrom != "etcd" || g.WorkerUntil != until.UnixMilli() || g.WorkerLeft <= 0 || g.WorkerLeft > 3600_000 ||
+	if g.WorkerFrom != "store" || g.WorkerUntil != until.UnixMilli() || g.WorkerLeft <= 0 || g.WorkerLeft > 3600_000 ||
 		g.WorkerError != "no answer" {
-		t.Errorf("a worker from etcd: %+v", g)
+		t.Errorf("an assigned worker: %+v", g)
 	}
 	up := idhttptest.Server(t, "up")
 	asked := time.Now().UnixMilli()

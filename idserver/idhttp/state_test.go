@@ -51,10 +51,10 @@ func TestState(t *testing.T) {
 		},
 	})
 	s.Generators[0].Server.From = func() idserver.Origin {
-		return idserver.Origin{From: "etcd", Until: noon.Add(90 * time.Second), Err: errors.New("no answer")}
+		return idserver.Origin{From: "store", Until: noon.Add(90 * time.Second), Err: errors.New("no answer")}
 	}
 	s.Generators[1].Server.From = func() idserver.Origin {
-		return idserver.Origin{From: "etcd",
+		return idserver.Origin{From: "store",
 			Until: noon.Add(-time.Second)}
 	}
 	s.Generators[2].Server.From = func() idserver.Origin { return idserver.Origin{From: "interface eth0"} }
@@ -74,11 +74,11 @@ func TestState(t *testing.T) {
 	v := s.state(noon)
 	const who = " Who:[{Name:worker Text:02:fc:00:00:0a:01}]"
 	for i, want := range []string{
-		"{Name:well Format:flake" + who + " From:etcd Until:12:01:30.000 Left:1 min 30 s Err:no answer IDs:1,001 " +
+		"{Name:well Format:flake" + who + " From:store Until:12:01:30.000 Left:1 min 30 s Err:no answer IDs:1,001 " +
 			"Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
 			"Last:11:59:59.000 LastAgo:1 s ago Mark:12:00:02.500 MarkAhead:2.5 s ahead Late:false InTrouble:false " +
 			"Track:{Last:0.0 Now:20.0 Mark:70.0}}",
-		"{Name:edge Format:flake" + who + " From:etcd Until:11:59:59.000 Left:0 ms Err: IDs:1,001 Rate:1,001 Calls:3 " +
+		"{Name:edge Format:flake" + who + " From:store Until:11:59:59.000 Left:0 ms Err: IDs:1,001 Rate:1,001 Calls:3 " +
 			"Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
 			"Last:12:00:01.000 LastAgo:ahead of the clock Mark:12:00:00.000 MarkAhead:0.0 s ahead Late:false InTrouble:false " +
 			"Track:{Last:40.0 Now:20.0 Mark:20.0}}",

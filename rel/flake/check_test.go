@@ -50,7 +50,9 @@ worker_id = "random"
 [[generator]]
 name = "dealt_out"
 format = "sno"
-partition = "etcd"
+partition = "assigned"
+[numbers]
+store = "etcd"
 [etcd]
 endpoints = ["127.0.0.1:1"]
 user = "flake"
@@ -79,6 +81,7 @@ func TestCheckConfigFaults(t *testing.T) {
 	cert, _ := ca.Issue("node", "127.0.0.1")
 	_, foreign := other.Issue("node", "127.0.0.1")
 	const worker = "[flake]\nworker_id = '02:00:00:00:00:01'\n"
+	const numbers = "[etcd]\nendpoints = ['a:1']\n[numbers]\nstore = 'etcd'\n"
 	for name, tt := range map[string]struct{ text, want string }{
 		"configuration": {"[node]\nnam = 'x'", "flake: DIR/sys.toml:2: node.nam: unknown, the nearest known is node.name\n"},
 		"no folder": {worker + "timestamp_path = 'DIR/none/timestamp'",
@@ -89,26 +92,25 @@ func TestCheckConfigFaults(t *testing.T) {
 			"= '02:00:00:00:00:01'",
 			"generator a: worker_id 02:00:00:00:00:01: generator flake has it, and both would hand out the same ids; give " +
 				"one of them another worker_id\n"},
-		"one number of etcd": {"[flake]\nworker_id = 'etcd'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints " +
-			"= ['a:1']\n" +
-			"[[generator]]\nname = 'a'\nformat = 'snowflake'\nid = 'etcd'\n[[generator]]\nname = 'b'\nformat = " +
-			"'uuidv7'\nworker_id = 'etcd'\n" +
-			"[[generator]]\nname = 'c'\nformat = 'snowflake'\ndatacenter = 'etcd'\nworker = 'etcd'",
-			"flake: generator c: id \"etcd\": generator a has it, and both would hand out the same ids; give " +
+		"one assigned number": {"[flake]\nworker_id = 'assigned'\ntimestamp_path = 'DIR/timestamp'\n" + numbers +
+			"[[generator]]\nname = 'a'\nformat = 'snowflake'\nid = 'assigned'\n[[generator]]\nname = 'b'\nformat = " +
+			"'uuidv7'\nworker_id = 'assigned'\n" +
+			"[[generator]]\nname = 'c'\nformat = 'snowflake'\ndatacenter = 'assigned'\nworker = 'assigned'",
+			"flake: generator c: id \"assigned\": generator a has it, and both would hand out the same ids; give " +
 				"one of them another id\n"},
-		"a number that etcd has too": {"[flake]\nworker_id = 'etcd'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints " +
-			"= ['a:1']\nnumbers = 8\n" +
-			"[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'etcd'\n[[generator]]\nname = 'b'\nformat " +
+		"a number that may be assigned": {"[flake]\nworker_id = 'assigned'\ntimestamp_path = 'DIR/timestamp'\n" + numbers +
+			"count = 8\n" +
+			"[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'assigned'\n[[generator]]\nname = 'b'\nformat " +
 			"= 'sno'\npartition = 7",
-			"flake: generator b: partition 7 of format sno with sequence numbers 0 to 65535: generator a may get it " +
-				"from etcd, and both would hand out the same ids; give one of them another partition\n"},
+			"flake: generator b: partition 7 of format sno with sequence numbers 0 to 65535: generator a may be " +
+				"assigned it, and both would hand out the same ids; give one of them another partition\n"},
 		"numbers, one of them taken": {"[flake]\nworker_id = 'random'\ntimestamp_path = " +
-			"'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\n" +
+			"'DIR/timestamp'\n" + numbers +
 			"[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 3\nsequence_max = 99\n[[generator]]\nname = 'b'\nformat " +
-			"= 'sno'\npartition = 'etcd'\nsequence_min = 100\n" +
+			"= 'sno'\npartition = 'assigned'\nsequence_min = 100\n" +
 			"[[generator]]\nname = 'c'\nformat = 'snowflake'\nid = 2\nmachine_bits = 11\n[[generator]]\nname = 'd'\nformat = " +
-			"'snowflake'\nid = 'etcd'",
-			"flake: generator d: id \"etcd\": generator c has one of these numbers, and both would hand out the same ids; " +
+			"'snowflake'\nid = 'assigned'",
+			"flake: generator d: id \"assigned\": generator c has one of these numbers, and both would hand out the same ids; " +
 				"give one of them another id\n"},
 		"no HTTP, whose files are not read": {worker + "timestamp_path = 'DIR/none/timestamp'\n[http]\ntoken_file = " +
 			"'DIR/none'\n[http.tls]\ncert = 'DIR/none'\nkey = 'DIR/none'",
@@ -116,8 +118,8 @@ func TestCheckConfigFaults(t *testing.T) {
 		"all": {worker + "timestamp_path = 'DIR/none/timestamp'\n[node.tls]\ncert = 'DIR/none'\nkey = " +
 			"'DIR/none'\nverify = 'none'\n" +
 			"[http]\nlisten = '127.0.0.1:0'\ntoken_file = 'DIR/none'\n[http.tls]\ncert = '" + cert + "'\nkey = '" + foreign +
-			"'\n[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'etcd'\n[etcd]\nendpoints = ['a:1']\nuser = " +
-			"'x'\npassword_file = 'DIR/none'",
+			"'\n[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'assigned'\n" +
+			"[numbers]\nstore = 'etcd'\n[etcd]\nendpoints = ['a:1']\nuser = 'x'\npassword_file = 'DIR/none'",
 			"node.tls: cert \"DIR/none\" http.tls: http.token_file \"DIR/none\": cannot be read etcd.password_file " +
 				"\"DIR/none\": timestamp_path DIR/none/timestamp"},
 	} {

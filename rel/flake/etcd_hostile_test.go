@@ -102,7 +102,7 @@ func otherPairs(w io.Writer, i int) error {
 }
 
 // Whatever etcd answers, a node uses little memory, both at startup and later, and startup ends
-// after etcd.start_timeout.
+// after numbers.start_timeout.
 func TestHostileMemoryOfEtcd(t *testing.T) {
 	t.Parallel()
 	member := etcdtest.Start(t, 1).Endpoints()[0]
@@ -140,7 +140,7 @@ func TestHostileMemoryOfEtcd(t *testing.T) {
 			check(t, n, before, what, "")
 		}
 		front.begin(hostileAnswers["pairs"], pathOfList)
-		claimed := regexp.MustCompile(`\(number (\d+) from etcd\)`).FindStringSubmatch(n.output())
+		claimed := regexp.MustCompile(`\(assigned number (\d+)\)`).FindStringSubmatch(n.output())
 		number, _ := strconv.ParseUint(claimed[1], 10, 64)
 		// So that the node lists the numbers to find another.
 		if _, err := workers.Release(t.Context(), direct, "flake", number, uint64(time.Now().UnixMilli())); err != nil {

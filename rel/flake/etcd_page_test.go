@@ -41,7 +41,7 @@ func TestEtcdPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := func() *etcdNode {
-		config := etcdConfig(t, c.Endpoints(), 3*etcdHold, "numbers = 2\nwait = true")
+		config := etcdConfig(t, c.Endpoints(), 3*etcdHold, "count = 2\nwait = true")
 		n := &etcdNode{t: t, config: config, made: map[string][]string{}, url: "http://127.0.0.1:1/"}
 		n.start()
 		return n

@@ -21,24 +21,24 @@ func TestEtcdRefusedSecured(t *testing.T) {
 	wrong := filepath.Join(t.TempDir(), "wrong")
 	writeFile(t, wrong, "wrong\n")
 	as := func(user string) string {
-		return fmt.Sprintf("ca = %q\nuser = %q\npassword_file = %q", ca.File, user, wrong)
+		return fmt.Sprintf("[etcd]\nca = %q\nuser = %q\npassword_file = %q", ca.File, user, wrong)
 	}
 	for name, tt := range map[string]struct {
 		endpoint, more, want, do string
 	}{
-		"wrong CA": {secured, fmt.Sprintf("ca = %q", other.File), "x509: certificate signed by unknown authority",
+		"wrong CA": {secured, fmt.Sprintf("[etcd]\nca = %q", other.File), "x509: certificate signed by unknown authority",
 			"set etcd.ca to the CA of etcd's certificate"},
 		"no CA": {"https://" + secured, "", "x509: certificate signed by unknown authority",
 			"set etcd.ca to the CA of etcd's certificate"},
 		"TLS wanted": {secured, "start_timeout = 2", "",
 			"is it up, and does it require TLS? See etcd.endpoints and etcd.ca"},
-		"no TLS there": {open, fmt.Sprintf("ca = %q\nstart_timeout = 2", ca.File), "",
+		"no TLS there": {open, fmt.Sprintf("start_timeout = 2\n[etcd]\nca = %q", ca.File), "",
 			"is it up, and does it require TLS? See etcd.endpoints and etcd.ca"},
 		"wrong password": {secured, as("root"), "authentication failed, invalid user ID or password",
 			"see etcd.user and etcd.password_file"},
 		"no such user": {secured, as("nobody"), "authentication failed, invalid user ID or password",
 			"see etcd.user and etcd.password_file"},
-		"no user": {secured, fmt.Sprintf("ca = %q", ca.File), "user name is empty",
+		"no user": {secured, fmt.Sprintf("[etcd]\nca = %q", ca.File), "user name is empty",
 			"set etcd.user and etcd.password_file"},
 		"no permission": {secured, as("guest"), "permission denied",
 			"etcd.user needs a role that may read and write all keys that begin with flake/"},

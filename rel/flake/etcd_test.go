@@ -37,34 +37,38 @@ type etcdNode struct {
 var etcdGenerators = []string{"flake", "orders", "events", "ulids"}
 
 // etcdConfig writes the configuration of a node with generators of four formats. Etcd has a
-// sixth of hold to answer.
+// sixth of hold to answer. more holds keys of [numbers] and, after the line [etcd], of etcd's table.
 func etcdConfig(t *testing.T, endpoints []string, hold time.Duration, more string) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "sys.toml")
+	numbers, etcd, _ := strings.Cut(more, "[etcd]")
 	text := fmt.Sprintf(`
 [flake]
-worker_id = "etcd"
+worker_id = "assigned"
 timestamp_path = %q
 [[generator]]
 name = "orders"
 format = "snowflake"
-id = "etcd"
+id = "assigned"
 [[generator]]
 name = "events"
 format = "sno"
-partition = "etcd"
+partition = "assigned"
 [[generator]]
 name = "ulids"
 format = "ulid"
-worker_id = "etcd"
+worker_id = "assigned"
 [http]
 listen = "127.0.0.1:0"
-[etcd]
-endpoints = ["%s"]
+[numbers]
+store = "etcd"
 hold = %d
 %s
-`, filepath.Join(dir, "timestamp"), strings.Join(endpoints, `", "`), hold/time.Second, more)
+[etcd]
+endpoints = ["%s"]
+%s
+`, filepath.Join(dir, "timestamp"), hold/time.Second, numbers, strings.Join(endpoints, `", "`), etcd)
 	writeFile(t, path, text)
 	return path
 }
@@ -177,7 +181,7 @@ func TestEtcd(t *testing.T) {
 	var nodes []*etcdNode
 	var wg sync.WaitGroup
 	for range 4 {
-		n := &etcdNode{t: t, config: etcdConfig(t, c.Endpoints(), etcdHold, "numbers = 3\nwait = true"),
+		n := &etcdNode{t: t, config: etcdConfig(t, c.Endpoints(), etcdHold, "count = 3\nwait = true"),
 			made: map[string][]string{}, url: "http://127.0.0.1:1/"}
 		n.start()
 		if len(nodes) < 3 {
@@ -191,7 +195,7 @@ func TestEtcd(t *testing.T) {
 	paused.process.signal(syscall.SIGSTOP)
 	waits.serving() // with the number of the paused node
 	waits.awaitMore("with the number of the paused node")
-	waits.wantMetric(`flake_worker_info{from="etcd",generator="orders"} 1`)
+	waits.wantMetric(`flake_worker_info{from="store",generator="orders"} 1`)
 	waits.wantMetric(`flake_worker_left_seconds{generator="events"} `)
 	paused.process.signal(syscall.SIGCONT)
 	paused.process.awaitText(`msg="a worker id is lost`)
@@ -308,21 +312,22 @@ func TestEtcdRefused(t *testing.T) {
 		endpoint, more, want string
 	}{
 		"nobody answers": {"127.0.0.1:" + nobody, "start_timeout = 2",
-			"etcd.start_timeout, 2s, has passed: etcd at http://127.0.0.1:" + nobody + ": dial tcp 127.0.0.1:" + nobody +
+			"numbers.start_timeout, 2s, has passed: etcd at http://127.0.0.1:" + nobody + ": dial tcp 127.0.0.1:" + nobody +
 				": connect: connection refused"},
-		"none is free": {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1",
+		"none is free": {c.Members[0].Endpoint, "prefix = 'held'\ncount = 1",
 			"no worker id is free from 0 to 0; the first may be free at "},
-		"who has it": {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "held: 0 by other@127.0.0.1 until "},
-		"what to do": {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1",
-			"; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"},
+		"who has it": {c.Members[0].Endpoint, "prefix = 'held'\ncount = 1", "held: 0 by other@127.0.0.1 until "},
+		"what to do": {c.Members[0].Endpoint, "prefix = 'held'\ncount = 1",
+			"; set numbers.wait to wait for one, or take one from its node: flake workers release NUMBER"},
 		"other format": {c.Members[0].Endpoint, "prefix = 'later'",
 			`later/n/000000000000 has the unknown value "2 1700000000000", perhaps from a later version of flake`},
-		"one number twice": {c.Members[0].Endpoint, "[[generator]]\nname = 'more'\nformat = 'flake'\nworker_id = 'etcd'",
-			`generator more: worker_id "etcd": generator flake has it, and both would hand out the same ids; give one of ` +
+		"one number twice": {c.Members[0].Endpoint, "[[generator]]\nname = 'more'\nformat = 'flake'\nworker_id = 'assigned'",
+			`generator more: worker_id "assigned": generator flake has it, and both would hand out the same ids; give one of ` +
 				`them another worker_id`},
-		"no certificate": {c.Members[0].Endpoint, "ca = 'none.pem'",
+		"no certificate": {c.Members[0].Endpoint, "[etcd]\nca = 'none.pem'",
 			`etcd.ca "none.pem": cannot be read: no such file or directory`},
-		"no password file": {c.Members[0].Endpoint, "user = 'x'\npassword_file = 'none'", `etcd.password_file "none": `},
+		"no password file": {c.Members[0].Endpoint, "[etcd]\nuser = 'x'\npassword_file = 'none'",
+			`etcd.password_file "none": `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := refusal(t, "-noinput", "-setcookie", cookie, "-config",
@@ -340,7 +345,7 @@ func TestEtcdRefused(t *testing.T) {
 func TestEtcdHandNumbered(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(text string) string{
-		"instead of etcd": func(text string) string { return strings.Replace(text, "\nid = \"etcd\"", "\nid = 1", 1) },
+		"instead of etcd": func(text string) string { return strings.Replace(text, "\nid = \"assigned\"", "\nid = 1", 1) },
 		"beside etcd": func(text string) string {
 			return text + "\n[[generator]]\nname = 'more'\nformat = 'snowflake'\nid = 1"
 		},
@@ -348,7 +353,7 @@ func TestEtcdHandNumbered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, s := startEtcd(t)
 			start := func(numbers int) *etcdNode {
-				n := &etcdNode{t: t, config: etcdConfig(t, c.Endpoints(), time.Minute, fmt.Sprintf("numbers = %d", numbers))}
+				n := &etcdNode{t: t, config: etcdConfig(t, c.Endpoints(), time.Minute, fmt.Sprintf("count = %d", numbers))}
 				n.start()
 				n.serving()
 				return n
@@ -371,7 +376,7 @@ func TestEtcdHandNumbered(t *testing.T) {
 			changed.start()
 			if changed.process.says("  HTTP ") {
 				t.Fatalf("the node started; %d ids twice", twice(changed, other))
-			} else if code := changed.process.wait(); code != 1 || !strings.Contains(changed.process.output(), "etcd.numbers") {
+			} else if code := changed.process.wait(); code != 1 || !strings.Contains(changed.process.output(), "numbers.count") {
 				t.Errorf("exit status %d\n%s", code, changed.process.output())
 			}
 			ended()

@@ -236,7 +236,7 @@ var rigActions = []rigAction{
 		least.end(syscall.SIGTERM) // so that another number is free
 		defer least.start()
 		r.stranger(n, "with an id by hand", func(text string) string {
-			text = strings.Replace(text, "\nid = \"etcd\"", fmt.Sprintf("\nid = %d", number), 1)
+			text = strings.Replace(text, "\nid = \"assigned\"", fmt.Sprintf("\nid = %d", number), 1)
 			return strings.Replace(text, fmt.Sprint("numbers = ", rigNumbers), fmt.Sprint("numbers = ", number), 1)
 		})
 	}, false},
@@ -244,7 +244,7 @@ var rigActions = []rigAction{
 		number := r.held(n)
 		r.stranger(n, "with a worker id by hand", func(text string) string {
 			text, _, _ = strings.Cut(text, "[[generator]]")
-			return strings.Replace(text, `"etcd"`, fmt.Sprintf(`"01:00:00:00:00:%02x"`, number), 1) +
+			return strings.Replace(text, `"assigned"`, fmt.Sprintf(`"01:00:00:00:00:%02x"`, number), 1) +
 				fmt.Sprintf("[http]\nlisten = \"127.0.0.1:%s\"\n", httpPort)
 		})
 	}, false},
@@ -414,9 +414,9 @@ func (r *rig) copied(n *rigNode, do func()) {
 
 // byHand replaces the number from etcd in a configuration by one that etcd does not assign.
 func byHand(config string) string {
-	config, _, _ = strings.Cut(config, "[etcd]")
-	config = strings.ReplaceAll(config, `worker_id = "etcd"`, `worker_id = "02:00:00:00:00:01"`)
-	return strings.ReplaceAll(config, `"etcd"`, fmt.Sprint(rigNumbers))
+	config, _, _ = strings.Cut(config, "[numbers]")
+	config = strings.ReplaceAll(config, `worker_id = "assigned"`, `worker_id = "02:00:00:00:00:01"`)
+	return strings.ReplaceAll(config, `"assigned"`, fmt.Sprint(rigNumbers))
 }
 
 // secondUnlocked starts a second process on a node's file that does not see the node's lock. Their numbers are set by
@@ -475,7 +475,7 @@ func (r *rig) elsewhere(n *rigNode, x *rand.Rand, endpoints, linked []string, pr
 		}
 	}
 	n.settings = func(text string) string {
-		text, _, _ = strings.Cut(text, "[etcd]")
+		text, _, _ = strings.Cut(text, "[numbers]")
 		return text + r.etcdTable(linked, prefix)
 	}
 	n.again(syscall.SIGTERM, nil)

@@ -47,13 +47,13 @@ const (
 // rigGenerators are what nodes have, at least the first. Those of one space share numbers.
 var rigGenerators = []struct{ name, format, space, settings string }{
 	{"flake", "flake", "flake", ""},
-	{"orders", "snowflake", "orders", `id = "etcd"`},
-	{"events", "sno", "sno", "partition = \"etcd\"\nsequence_max = 32767"},
-	{"ulids", "ulid", "ulids", `worker_id = "etcd"`},
-	{"logs", "sno", "sno", "partition = \"etcd\"\nsequence_min = 32768"},
-	{"uuids", "uuidv7", "uuids", `worker_id = "etcd"`},
-	{"idgens", "flake-idgen", "idgens", `id = "etcd"`},
-	{"more", "snowflake", "more", "id = \"etcd\"\nepoch = 2020-01-01T00:00:00Z"},
+	{"orders", "snowflake", "orders", `id = "assigned"`},
+	{"events", "sno", "sno", "partition = \"assigned\"\nsequence_max = 32767"},
+	{"ulids", "ulid", "ulids", `worker_id = "assigned"`},
+	{"logs", "sno", "sno", "partition = \"assigned\"\nsequence_min = 32768"},
+	{"uuids", "uuidv7", "uuids", `worker_id = "assigned"`},
+	{"idgens", "flake-idgen", "idgens", `id = "assigned"`},
+	{"more", "snowflake", "more", "id = \"assigned\"\nepoch = 2020-01-01T00:00:00Z"},
 }
 
 // rig is a fleet of nodes, with numbers from a real etcd, callers, and faults.
@@ -175,13 +175,14 @@ func (n *rigNode) door(port string) string {
 const distPort, httpPort = "4370", "8465"
 
 func (r *rig) etcdTable(endpoints []string, prefix string) string {
-	return fmt.Sprintf("[etcd]\nendpoints = [\"%s\"]\nprefix = %q\nhold = %d\nnumbers = %d\nwait = true\n",
-		strings.Join(endpoints, `", "`), prefix, r.hold/time.Second, rigNumbers)
+	return fmt.Sprintf("[numbers]\nstore = \"etcd\"\nprefix = %q\nhold = %d\ncount = %d\nwait = true\n"+
+		"[etcd]\nendpoints = [\"%s\"]\n",
+		prefix, r.hold/time.Second, rigNumbers, strings.Join(endpoints, `", "`))
 }
 
 // configure writes the node's configuration.
 func (n *rigNode) configure() {
-	text := fmt.Sprintf("[node]\nlisten = \"127.0.0.1:%s\"\n[flake]\nworker_id = \"etcd\"\ntimestamp_path = %q\n",
+	text := fmt.Sprintf("[node]\nlisten = \"127.0.0.1:%s\"\n[flake]\nworker_id = \"assigned\"\ntimestamp_path = %q\n",
 		distPort, filepath.Join(n.r.disk, "timestamp"))
 	for _, g := range rigGenerators[1:n.many] {
 		text += fmt.Sprintf("[[generator]]\nname = %q\nformat = %q\n%s\n", g.name, g.format, g.settings)

@@ -156,7 +156,7 @@ func TestCheckEtcd(t *testing.T) {
 	before := entryOf(1)
 	resumes("after a kill", false)
 	if after := entryOf(1); after != before {
-		t.Errorf("the entry in etcd changed from %+v to %+v", before, after)
+		t.Errorf("the entry in the store changed from %+v to %+v", before, after)
 	}
 	n = start()
 	if entryOf(2).Number != number {
@@ -165,13 +165,13 @@ func TestCheckEtcd(t *testing.T) {
 	kill(n)
 
 	text := readFile(t, file)
-	writeFile(t, file, text+"prefix = 'other'\n")
+	writeFile(t, file, strings.Replace(text, "[numbers]", "[numbers]\nprefix = 'other'", 1))
 	if r := checked(t, file, false, 1, generators.CodeElsewhere); r.Start != generators.StartRefuses {
 		t.Errorf("with another prefix: %+v", r)
 	}
 	writeFile(t, file, text)
 	c.Members[0].Kill()
 	if r := checked(t, file, false, 1, generators.CodeStore); r.Start != generators.StartWaits || r.Number.Kept == nil {
-		t.Errorf("without etcd: %+v", r)
+		t.Errorf("without the store: %+v", r)
 	}
 }

@@ -95,7 +95,7 @@ func TestGenerateRefuses(t *testing.T) {
 		"-worker-id 2:0:0:0:0:1": `-worker-id "2:0:0:0:0:1": must be six bytes in hexadecimal, as in ` +
 			`"02:00:00:00:00:01", or "random"`,
 		"-worker-id 02:00:00:00:00:01": noMark,
-		"-worker-id etcd -mark m":      `-worker-id "etcd": only nodes can take numbers from etcd`,
+		"-worker-id assigned -mark m":  `-worker-id "assigned": only nodes can take numbers from a store`,
 		"-partition 7":                 `-partition "7": not a key of format flake, only of sno; use worker_id instead`,
 	} {
 		stdout, stderr, status := called(t, append([]string{"generate"}, strings.Fields(args)...)...)

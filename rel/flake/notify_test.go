@@ -94,8 +94,9 @@ func TestNotifyStart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notify")
 	m := startManager(t, path)
-	p := startEnv(t, "NOTIFY_SOCKET="+path, "[[generator]]", "name = 'a'", "format = 'snowflake'", "id = 'etcd'",
-		"[etcd]", fmt.Sprintf("endpoints = [%q]", "127.0.0.1:"+freePort(t)), "start_timeout = 6")
+	p := startEnv(t, "NOTIFY_SOCKET="+path, "[[generator]]", "name = 'a'", "format = 'snowflake'", "id = 'assigned'",
+		"[etcd]", fmt.Sprintf("endpoints = [%q]", "127.0.0.1:"+freePort(t)),
+		"[numbers]", "store = 'etcd'", "start_timeout = 6")
 	const starting = "EXTEND_TIMEOUT_USEC=20000000\nSTATUS=starting"
 	for range 2 {
 		m.want(starting)

@@ -133,7 +133,7 @@ func everything(t *testing.T) *idhttp.Server {
 	o.Node.TLS = func() *tls.Config { return &tls.Config{Certificates: []tls.Certificate{{Leaf: leaf}}} }
 	for i := range o.Generators {
 		o.Generators[i].Server.From = func() idserver.Origin {
-			return idserver.Origin{From: "etcd", Until: time.Now().Add(10 * time.Minute)}
+			return idserver.Origin{From: "store", Until: time.Now().Add(10 * time.Minute)}
 		}
 	}
 	return idhttp.New(o)

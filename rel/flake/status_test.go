@@ -96,13 +96,13 @@ func TestStatusOfURL(t *testing.T) {
 		status    int
 		out, errs string // regular expressions
 	}{
-		"up": {0, `\nflake +yes +flake +02:fc:00:00:00:01 +etcd +0 +- .* 9m[0-9]+s\norders +yes `, `^$`},
+		"up": {0, `\nflake +yes +flake +02:fc:00:00:00:01 +store +0 +- .* 9m[0-9]+s\norders +yes `, `^$`},
 		"token": {0, `^ready\n$`,
 			`^flake: only the node's readiness is known: the node answered 401: the token is missing.*\n$`},
 		"behind": {exitFailure, `\nflake +clock_running_backwards `,
 			`^flake: not ready: generator flake: the clock is .* behind\n$`},
 		"unsaved": {exitFailure,
-			`\nflake +timestamp_not_saved (.*\n)*\nflake: etcd: etcd at 127.0.0.1:2379: no answer in time\n`,
+			`\nflake +timestamp_not_saved (.*\n)*\nflake: the store: etcd at 127.0.0.1:2379: no answer in time\n`,
 			`^flake: not ready: generator flake: the time was last saved at `},
 	} {
 		h := httptest.NewServer(idhttptest.Server(t, condition))

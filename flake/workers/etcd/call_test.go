@@ -30,18 +30,29 @@ func TestNew(t *testing.T) {
 }
 
 // Only a different user or password discards the user's token.
-func TestSetUser(t *testing.T) {
-	s := open(t, Config{Endpoints: []string{"a"}, User: "u", Password: "p"})
-	was := s.user.Load()
-	if s.SetUser("u", "p"); s.user.Load() != was {
-		t.Error("setting the same user and password replaced the user")
-	}
-	for _, other := range [][2]string{{"v", "p"}, {"v", "q"}} {
-		if s.SetUser(other[0], other[1]); s.user.Load() == was {
-			t.Errorf("%q is the same user", other)
+func TestLogin(t *testing.T) {
+	var name, password string
+	var fault error
+	s := open(t, Config{Endpoints: []string{"a"}, Login: func() (string, string, error) { return name, password, fault }})
+	was, _ := s.authenticated()
+	for _, next := range [][2]string{{"u", "p"}, {"v", "p"}, {"v", "q"}} {
+		name, password = next[0], next[1]
+		now, err := s.authenticated()
+		again, _ := s.authenticated()
+		if err != nil || now == was || again != now || now.name != name || now.password != password {
+			t.Errorf("%q: %+v, %v", next, now, err)
 		}
-		was = s.user.Load()
+		was = now
 	}
+	fault = errors.New("no file")
+	if err := list(s); !errors.Is(err, fault) {
+		t.Error(err)
+	}
+}
+
+// as returns a Login for one user.
+func as(user, password string) func() (string, string, error) {
+	return func() (string, string, error) { return user, password, nil }
 }
 
 // The store does not use HTTP/2, in which requests share a connection and some are repeated.
@@ -100,7 +111,7 @@ func TestNoConnectionInTime(t *testing.T) {
 // If a token is never valid, it is requested twice.
 func TestBadToken(t *testing.T) {
 	asked := 0
-	s := open(t, Config{User: "u", Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := open(t, Config{Login: as("u", ""), Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "authenticate") {
 			asked++
 			io.WriteString(w, `{"header":{"revision":"1"},"token":"t"}`)

@@ -44,8 +44,9 @@ const (
 type Config struct {
 	Endpoints []string    // host:port, with or without http:// or https://
 	TLS       *tls.Config // nil means the defaults, and TLS only for https:// endpoints
-	User      string      // empty means no authentication
-	Password  string
+
+	// Login returns the user, which is empty if etcd has no users. It is called for each request.
+	Login func() (user, password string, err error)
 }
 
 // Store is a [workers.Store]. It does not keep connections open.
@@ -53,7 +54,8 @@ type Store struct {
 	endpoints []string // URLs
 	transport *http.Transport
 	first     atomic.Int64 // index of the endpoint to ask first: the one after the last to fail
-	user      atomic.Pointer[user]
+	login     func() (user, password string, err error)
+	user      atomic.Pointer[user] // the last that login returned
 
 	mu      sync.Mutex
 	history history
@@ -64,11 +66,18 @@ type user struct {
 	token          atomic.Pointer[string] // nil if one must be requested
 }
 
-// SetUser changes the user for later calls.
-func (s *Store) SetUser(name, password string) {
-	if now := s.user.Load(); now == nil || now.name != name || now.password != password {
-		s.user.Store(&user{name: name, password: password})
+// authenticated returns the user for a request. A user that is the same as before keeps its token.
+func (s *Store) authenticated() (*user, error) {
+	u := s.user.Load()
+	if s.login == nil {
+		return u, nil
 	}
+	name, password, err := s.login()
+	if err == nil && (u.name != name || u.password != password) {
+		u = &user{name: name, password: password}
+		s.user.Store(u)
+	}
+	return u, err
 }
 
 // New returns a store. It does not connect yet.
@@ -92,8 +101,8 @@ func New(c Config) (*Store, error) {
 		MaxResponseHeaderBytes: maxAnswer,
 	}
 	t.Protocols.SetHTTP1(true)
-	s := &Store{endpoints: endpoints, transport: t}
-	s.SetUser(c.User, c.Password)
+	s := &Store{endpoints: endpoints, transport: t, login: c.Login}
+	s.user.Store(new(user))
 	return s, nil
 }
 

@@ -136,7 +136,7 @@ func TestUsers(t *testing.T) {
 	c := etcdtest.Start(t, 1, "--bcrypt-cost", "4")
 	endpoints := c.Endpoints()
 	ctx := limited(t, time.Minute)
-	root := Config{Endpoints: endpoints, User: "root", Password: "secret"}
+	root := Config{Endpoints: endpoints, Login: as("root", "secret")}
 	if _, err := open(t, root).List(ctx, "p/"); err != nil { // there are no users yet
 		t.Error(err)
 	}
@@ -153,11 +153,11 @@ func TestUsers(t *testing.T) {
 		}
 	}
 	wantRefused(t, open(t, Config{Endpoints: endpoints}), time.Minute, "user name is empty")
-	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "root", Password: "wrong"}), time.Minute,
+	wantRefused(t, open(t, Config{Endpoints: endpoints, Login: as("root", "wrong")}), time.Minute,
 		"invalid user ID or password")
-	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "flake", Password: "secret"}), time.Minute,
+	wantRefused(t, open(t, Config{Endpoints: endpoints, Login: as("flake", "secret")}), time.Minute,
 		"permission denied")
-	reader := open(t, Config{Endpoints: endpoints, User: "reader", Password: "secret"})
+	reader := open(t, Config{Endpoints: endpoints, Login: as("reader", "secret")})
 	if err := errors.Join(list(reader), cluster(reader)); err != nil {
 		t.Error(err)
 	}
@@ -179,9 +179,9 @@ func TestUsers(t *testing.T) {
 		*s.user.Load().token.Load() == expired {
 		t.Error(ok, err)
 	}
-	s.SetUser("root", "wrong")
+	s.login = as("root", "wrong")
 	wantRefused(t, s, time.Minute, "invalid user ID or password")
-	s.SetUser("root", "secret")
+	s.login = as("root", "secret")
 	if _, err := s.List(ctx, "p/"); err != nil {
 		t.Error(err)
 	}

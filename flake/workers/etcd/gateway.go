@@ -163,7 +163,10 @@ var errs = map[string]error{
 // ask sends a request to an endpoint, with the user's token if a user is configured. After an
 // error, sent reports whether the request may have arrived.
 func (s *Store) ask(ctx context.Context, url, path string, message object) (got reply, sent bool, err error) {
-	u := s.user.Load()
+	u, err := s.authenticated()
+	if err != nil {
+		return reply{}, false, err
+	}
 	for again := false; ; again = true {
 		if u.name != "" && u.token.Load() == nil {
 			got, sent, err := s.post(ctx, url, "auth/authenticate", nil, object{"name": u.name, "password": u.password})

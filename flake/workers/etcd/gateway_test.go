@@ -308,7 +308,7 @@ func TestMessageIsEscaped(t *testing.T) {
 // Each request has the header that makes a member without a leader refuse it.
 func TestHasLeader(t *testing.T) {
 	var asked []string
-	s := open(t, Config{User: "u", Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := open(t, Config{Login: as("u", ""), Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Grpc-Metadata-hasleader") != "true" {
 			t.Errorf("%s: %v", r.URL.Path, r.Header)
 		}

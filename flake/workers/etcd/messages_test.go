@@ -149,7 +149,7 @@ func TestAsUser(t *testing.T) {
 			}
 			answer(200, `{"header":{"revision":"1"}}`)(w, r)
 		})
-		s := open(t, Config{User: "u", Password: "p", Endpoints: []string{front}})
+		s := open(t, Config{Login: as("u", "p"), Endpoints: []string{front}})
 		if err := list(s); !errors.Is(err, tt.want) && !tt.unsure || tt.unsure && err == nil {
 			t.Errorf("%s: %v", name, err)
 		}

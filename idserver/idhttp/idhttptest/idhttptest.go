@@ -54,9 +54,9 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 	events := func(partition int64) formats.Source {
 		return open(t, "sno", formats.Options{"partition": partition}, nil)
 	}
-	var trouble error // in extending the mark in etcd
+	var trouble error // in extending the mark in the store
 	from := func() idserver.Origin {
-		return idserver.Origin{From: "etcd", Until: time.Now().Add(9*time.Minute + 30*time.Second), Err: trouble}
+		return idserver.Origin{From: "store", Until: time.Now().Add(9*time.Minute + 30*time.Second), Err: trouble}
 	}
 	add := func(name string, ids formats.Source) {
 		o.Generators = append(o.Generators, idhttp.Generator{Name: name, Server: &idserver.Server{IDs: ids, From: from}})

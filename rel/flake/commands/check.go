@@ -22,15 +22,15 @@ import (
 const CheckMore = `It rehearses startup in memory, with the code that the node runs. It takes no lock and
 writes nothing, so the node may be running: it then shows what startup would do if the
 node crashed now. Run it as the node's user, on the node's machine. It does not see
-whether another process has the lock, or whether etcd accepts writes.
+whether another process has the lock, or whether the store accepts writes.
 
 With -json, start is at_once, waits (for wait ms; 0: until the problem is fixed) or
 refuses. Each finding has a code, and says what to do.
 
 These codes mean that something is wrong. The node refuses to start: file, generator,
-clock_running_backwards, clock_advanced, number_by_hand. It gets no number from etcd
+clock_running_backwards, clock_advanced, number_by_hand. It is assigned no number
 yet: store, store_refuses, clock_off, none_free, not_claimed, elsewhere, start_timeout.
-Etcd has lost marks: store_behind. It was restored or copied, or its floor was deleted:
+The store has lost marks: store_behind. It was restored or copied, or its floor was deleted:
 restored. Another process continues with this file: copy. The node starts and no id
 repeats, but the disk may be failing: file_damaged.
 
@@ -40,13 +40,13 @@ number_not_wanted.
 The exit status is 0 if nothing is wrong, 1 if something is, and 2 if flags or the
 configuration are wrong.`
 
-// Check shows whether the file of marks, etcd and the configuration agree, and what would
+// Check shows whether the file of marks, the store and the configuration agree, and what would
 // happen at startup.
 func Check(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	asJSON := f.Bool("json", false, "print the report as JSON")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
-		ctx, cancel := context.WithTimeout(ctx, etcdTime)
+		ctx, cancel := context.WithTimeout(ctx, storeTime)
 		defer cancel()
 		report, err := setup.Rehearse(ctx, cfg)
 		if err != nil {
@@ -69,10 +69,10 @@ func textOfCheck(r generators.Report) string {
 		printGenerators(&text, r)
 	}
 	if n := r.Number; n != nil {
-		fmt.Fprintf(&text, "\netcd, cluster %s, prefix %s\n",
+		fmt.Fprintf(&text, "\nstore, cluster %s, prefix %s\n",
 			cmp.Or(escape.Text(n.Cluster), "-"), escape.Text(n.Prefix))
 		if k := n.Kept; k != nil {
-			fmt.Fprintf(&text, "  the file's number  %d; mark %s there, %s in etcd, of %s\n",
+			fmt.Fprintf(&text, "  the file's number  %d; mark %s there, %s in the store, of %s\n",
 				k.Number, markTime(k.Mark), markTime(k.StoreMark), cmp.Or(escape.Text(k.StoreName), "-"))
 		}
 		fmt.Fprintf(&text, "  floor              %s\n", markTime(n.Floor))
@@ -132,7 +132,7 @@ func printGenerators(w io.Writer, r generators.Report) {
 	for _, g := range r.Generators {
 		bound, wait := "the file", "-"
 		if g.Numbered {
-			bound = "the file, and etcd"
+			bound = "the file, and the store"
 		}
 		switch {
 		case !g.Configured:

@@ -28,7 +28,7 @@ With -mark, ids never repeat, even if the clock is set back or the machine loses
 power: FILE is locked, and holds a time ahead of all ids. If no worker id is given, a
 random one is chosen and saved in that file. Use one file for each number: always the
 same file, on one machine, and never a node's. A node with the same number on this
-machine is detected, unless its number is from etcd.
+machine is detected, unless its number is assigned.
 
 Without -mark, nothing is saved, and only flake, uuidv7 and ulid ids can be made, with
 a new random worker id each time. Ids that two runs make in the same millisecond can be

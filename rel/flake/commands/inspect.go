@@ -81,7 +81,7 @@ func inspectorOf(f *cli.Flags) (*inspector, error) {
 		m := inspect.Maker{Format: g.Layout()}
 		if *f.File != "" {
 			v.names = append(v.names, g.Name)
-			if p, err := g.Kind().Plan(g.Options); err == nil && !g.Random && len(g.Etcd) == 0 {
+			if p, err := g.Kind().Plan(g.Options); err == nil && !g.Random && len(g.Assigned) == 0 {
 				m.Worker = func() uint64 { return p.Worker }
 			}
 		}

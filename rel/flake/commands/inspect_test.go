@@ -74,8 +74,9 @@ func TestInspectTexts(t *testing.T) {
 	os.WriteFile(file, []byte("[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nepoch = "+
 		"2020-01-01T00:00:00Z\nid = 1\n"), 0o600)
 	numbered := filepath.Join(t.TempDir(), "numbered.toml")
-	os.WriteFile(numbered, []byte("[etcd]\nendpoints = [\"a:1\"]\n[[generator]]\nname = \"orders\"\nformat = "+
-		"\"snowflake\"\nid = \"etcd\"\n"), 0o600)
+	os.WriteFile(numbered, []byte("[numbers]\nstore = 'etcd'\n[etcd]\nendpoints = [\"a:1\"]\n"+
+		"[[generator]]\nname = \"orders\"\nformat = "+
+		"\"snowflake\"\nid = \"assigned\"\n"), 0o600)
 	many := filepath.Join(t.TempDir(), "many.toml")
 	os.WriteFile(many, []byte("[flake]\nworker_id = \"7a:00:78:ff:e3:d4\"\n"+
 		"[[generator]]\nname = \"old\"\nformat = \"flake-idgen\"\nepoch = "+

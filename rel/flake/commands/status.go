@@ -1,4 +1,4 @@
-// Package commands holds the commands that do not run the node: those that query a running node or etcd, and those
+// Package commands holds the commands that do not run the node: those that query a running node or the store, and those
 // that need neither. Each command has an exported function that adds the command's flags and returns its action.
 package commands
 
@@ -72,14 +72,14 @@ func textOf(r *idhttp.Report, now time.Time) string {
 		fmt.Fprintf(&text, ", connected nodes: %d", *r.Connections)
 	}
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\n\ngenerator\tready\tformat\tworker\tfrom\tids\tlast id\tmark\tlead\tetcd left")
+	fmt.Fprintln(table, "\n\ngenerator\tready\tformat\tworker\tfrom\tids\tlast id\tmark\tlead\tstore left")
 	for i := range r.Generators {
 		fmt.Fprintln(table, strings.Join(rowOf(&r.Generators[i], now), "\t"))
 	}
 	table.Flush()
 	for _, g := range r.Generators {
 		if g.WorkerError != "" {
-			fmt.Fprintf(&text, "\n%s: etcd: %s\n", escape.Text(g.Name), escape.Text(g.WorkerError))
+			fmt.Fprintf(&text, "\n%s: the store: %s\n", escape.Text(g.Name), escape.Text(g.WorkerError))
 		}
 	}
 	return text.String()

@@ -17,7 +17,7 @@ func TestTextOf(t *testing.T) {
 		Info: idserver.Info{Format: evil, WorkerError: evil, WorkerFrom: evil}}}}
 	var b strings.Builder
 	err := show(&b, false, "", r, textOf(r, time.Now()))
-	if text := b.String(); err != nil || strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, "etcd: ") {
+	if text := b.String(); err != nil || strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, "the store: ") {
 		t.Errorf("%q, %v", text, err)
 	}
 }

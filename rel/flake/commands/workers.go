@@ -17,31 +17,30 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/rel/flake/cli"
-	"github.com/flake-go/flake/rel/flake/credentials"
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
-// etcdTime limits how long a command waits for etcd in total.
-const etcdTime = 5 * time.Second
+// storeTime limits how long a command waits for the store in total.
+const storeTime = 5 * time.Second
 
 var errWorkers = errors.New("flake workers: must have no argument, " +
 	"or release NUMBER, after-restore, withdraw or move PLACE")
 
-// Workers shows which node has which number in etcd, releases a number, or records in etcd
-// that etcd was restored, or that a fleet moves to it.
+// Workers shows which node has which number, releases a number, or records in the store
+// that the store was restored, or that a fleet moves to it.
 func Workers(f *cli.Flags) cli.Action {
 	f.Identify(cli.Installed)
 	margin := f.Duration("margin", 0, "after-restore, withdraw, move: how far nodes' clocks may be ahead; "+
 		"0: a third of hold, at most 10s")
-	until := f.String("until", "", "after-restore, move: the `TIME` at which a node last reached etcd before the "+
-		"restore, or the former etcd, such as 2026-01-31T12:00:00Z")
-	again := f.Bool("again", false, "after-restore: etcd was restored once more, so write a new floor")
+	until := f.String("until", "", "after-restore, move: the `TIME` at which a node last reached the store before the "+
+		"restore, or the former store, such as 2026-01-31T12:00:00Z")
+	again := f.Bool("again", false, "after-restore: the store was restored once more, so write a new floor")
 	sure := f.Bool("sure", false,
-		"after-restore, withdraw, move: the clock, the time, the margin and the prefix are right, whatever etcd says")
+		"after-restore, withdraw, move: the clock, the time, the margin and the prefix are right, whatever the store says")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, stderr io.Writer) error {
 		r := workers.Restored{
-			Clock: flake.SystemClock(), Hold: cfg.Etcd.Hold,
-			Margin: cmp.Or(*margin, workers.DefaultMargin(cfg.Etcd.Hold)),
+			Clock: flake.SystemClock(), Hold: cfg.Numbers.Hold,
+			Margin: cmp.Or(*margin, workers.DefaultMargin(cfg.Numbers.Hold)),
 			Again:  *again, Sure: *sure, Nonce: rand.Uint64(),
 		}
 		if *until != "" {
@@ -51,31 +50,32 @@ func Workers(f *cli.Flags) cli.Action {
 			}
 			r.Until = uint64(at.UnixMilli())
 		}
-		return credentials.Advise(askEtcd(ctx, cfg, args, r, stdout, stderr), cfg.Etcd)
+		return askStore(ctx, cfg, args, r, stdout, stderr)
 	})
 }
 
-func askEtcd(
+func askStore(
 	ctx context.Context, cfg config.Config, args []string, r workers.Restored, stdout, stderr io.Writer,
-) error {
-	if !cfg.Etcd.On {
-		return cli.UsageError(errors.New("the configuration has no table [etcd]"))
+) (err error) {
+	if !cfg.Numbers.On {
+		return cli.UsageError(errors.New("the configuration has no table [numbers]"))
 	}
-	store, _, err := credentials.OpenEtcd(cfg.Etcd)
+	store, _, err := cfg.Numbers.Open()
 	if err != nil {
 		return cli.UsageError(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, etcdTime)
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
+	defer func() { err = cfg.Numbers.Advise(err) }()
 	var floor workers.Floor
 	switch {
 	case len(args) == 0:
-		all, err := workers.List(ctx, store, cfg.Etcd.Prefix)
+		all, err := workers.List(ctx, store, cfg.Numbers.Prefix)
 		if err != nil {
 			return err
 		}
 		if len(all) == 0 {
-			fmt.Fprintf(stderr, "no number was ever claimed under the prefix %q\n", cfg.Etcd.Prefix)
+			fmt.Fprintf(stderr, "no number was ever claimed under the prefix %q\n", cfg.Numbers.Prefix)
 		}
 		return printWorkers(stdout, all)
 	case len(args) == 2 && args[0] == "release":
@@ -83,19 +83,19 @@ func askEtcd(
 		if err != nil {
 			return cli.UsageError(errWorkers)
 		}
-		v, err := workers.Release(ctx, store, cfg.Etcd.Prefix, number, r.Clock())
+		v, err := workers.Release(ctx, store, cfg.Numbers.Prefix, number, r.Clock())
 		if err == nil {
 			fmt.Fprintf(stdout, "worker id %d may be claimed from %s on\n",
 				number, output.Seconds(max(v.Mark, r.Clock())))
 		}
 		return err
 	case len(args) == 1 && args[0] == "after-restore":
-		floor, err = workers.AfterRestore(ctx, store, cfg.Etcd.Prefix, r)
+		floor, err = workers.AfterRestore(ctx, store, cfg.Numbers.Prefix, r)
 	case len(args) == 2 && args[0] == "move" && strings.Contains(args[1], ":"):
 		r.From = args[1]
-		floor, err = workers.AfterRestore(ctx, store, cfg.Etcd.Prefix, r)
+		floor, err = workers.AfterRestore(ctx, store, cfg.Numbers.Prefix, r)
 	case len(args) == 1 && args[0] == "withdraw":
-		floor, err = workers.Withdraw(ctx, store, cfg.Etcd.Prefix, r)
+		floor, err = workers.Withdraw(ctx, store, cfg.Numbers.Prefix, r)
 	default:
 		return cli.UsageError(errWorkers)
 	}
@@ -103,7 +103,7 @@ func askEtcd(
 		fmt.Fprintf(stdout, "ids with a new claim begin after %s\n", output.Seconds(floor.Mark))
 		if floor.Nonce != r.Nonce && args[0] == "after-restore" {
 			fmt.Fprintln(stdout, "this floor was written before and stays; if it is too late: flake workers withdraw; "+
-				"if etcd has been restored again since: flake workers -again after-restore")
+				"if the store has been restored again since: flake workers -again after-restore")
 		}
 	}
 	return err

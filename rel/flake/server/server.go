@@ -68,7 +68,7 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (s *Ser
 	if err := s.keeper.Prepare(ctx); err != nil {
 		return nil, err
 	}
-	if s.Generators, err = setup.Open(ctx, *cfg, s.settings.etcd, s.log); err != nil {
+	if s.Generators, err = setup.Open(ctx, *cfg, s.settings.store, s.log); err != nil {
 		s.keeper.Close()
 		return nil, err
 	}
@@ -225,8 +225,8 @@ func (s *Server) reload(load func() (config.Config, error), atOnce bool) error {
 	if atOnce { // otherwise they are renewed once they have settled
 		s.renewCertificates(true)
 	}
-	if next.etcd != nil {
-		next.etcd.SetUser(next.config.Etcd.User, next.password)
+	if next.store != nil {
+		next.reloadStore(next.config.Numbers)
 	}
 	s.log.Info("the configuration was reloaded", "keys", cmp.Or(strings.Join(changed, ", "), "nothing"))
 	if len(later) > 0 {

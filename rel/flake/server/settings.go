@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/flake/workers/etcd"
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/stores"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/rel/flake/cli"
@@ -34,18 +35,19 @@ func (s settings) warnOfCertificates(log *slog.Logger) {
 var reloadable = []string{
 	"node.cookie", "node.cookie_file", "node.previous_cookie", "node.previous_cookie_file",
 	"node.max_connections", "node.max_connections_per_host", "node.drain_time",
-	"http.token_file", "http.open", "http.pprof", "etcd.user", "etcd.password_file", "log.level",
+	"http.token_file", "http.open", "http.pprof", "log.level",
 }
 
 // settings are a configuration and the contents of the files that it names.
 type settings struct {
-	config   config.Config
-	access   idhttp.Access
-	password string // of etcd's user
+	config config.Config
+	access idhttp.Access
 
 	// Each is nil if there are no certificates; otherwise it reads its files again for each connection.
 	node, http *credentials.Certs
-	etcd       *etcd.Store
+
+	store       workers.Store        // nil if no number is assigned
+	reloadStore func(config.Numbers) // makes store use new values
 }
 
 // filesCheck is how often secrets and certificates are compared with those in use, because a container
@@ -53,20 +55,20 @@ type settings struct {
 const filesCheck = 5 * time.Second
 
 func secrets(cfg config.Config) []string {
-	return []string{cfg.Node.CookieFile, cfg.Node.PreviousCookieFile, cfg.HTTP.TokenFile, cfg.Etcd.PasswordFile}
+	return []string{cfg.Node.CookieFile, cfg.Node.PreviousCookieFile, cfg.HTTP.TokenFile}
 }
 
 // readSettings reads the files that a configuration names. It returns all errors, joined.
 func readSettings(cfg config.Config, log *slog.Logger) (s settings, err error) {
 	s.config = cfg
-	var nodeErr, httpErr, accessErr, etcdErr error
+	var nodeErr, httpErr, accessErr, storeErr error
 	s.node, nodeErr = credentials.NodeCerts(cfg.Node, log)
 	s.http, httpErr = credentials.HTTPCerts(cfg.HTTP, log)
 	s.access, accessErr = access(cfg.HTTP)
-	if cfg.FromEtcd() {
-		s.etcd, s.password, etcdErr = credentials.OpenEtcd(cfg.Etcd)
+	if cfg.Assigned() {
+		s.store, s.reloadStore, storeErr = cfg.Numbers.Open()
 	}
-	if err := errors.Join(nodeErr, httpErr, accessErr, etcdErr); err != nil {
+	if err := errors.Join(nodeErr, httpErr, accessErr, storeErr); err != nil {
 		return s, cli.UsageError(err)
 	}
 	return s, nil
@@ -77,18 +79,14 @@ func readSettings(cfg config.Config, log *slog.Logger) (s settings, err error) {
 // restart.
 func (s settings) with(file config.Config) (next settings, changed, later []string, err error) {
 	// The whole file must be valid, and so must its new values combined with the values that cannot change.
-	all, err := readSettings(file, slog.New(slog.DiscardHandler))
-	if err != nil {
+	if _, err := readSettings(file, slog.New(slog.DiscardHandler)); err != nil {
 		return s, nil, nil, err
 	}
 	next = s
 	merged := &next.config
-	sameEtcd := file.FromEtcd() == s.config.FromEtcd() // otherwise etcd's user does not change either
-	if sameEtcd {
-		next.password = all.password
-	}
+	sameStore := file.Assigned() == s.config.Assigned() && file.Numbers.Store == s.config.Numbers.Store
 	for _, key := range config.Changed(s.config, file) {
-		if slices.Contains(reloadable, key) && (sameEtcd || !strings.HasPrefix(key, "etcd.")) {
+		if slices.Contains(reloadable, key) || sameStore && stores.KeyOf(key).Reloads {
 			merged.Take(key, &file)
 			changed = append(changed, key)
 		} else {
@@ -105,13 +103,8 @@ func (s settings) with(file config.Config) (next settings, changed, later []stri
 	if err := unlocked(s, next); err != nil {
 		return s, nil, nil, err
 	}
-	for key, same := range map[string]bool{
-		"http.token_file":    next.access.Token == s.access.Token,
-		"etcd.password_file": next.password == s.password,
-	} {
-		if !same && !slices.Contains(changed, key) {
-			changed = append(changed, key)
-		}
+	if next.access.Token != s.access.Token && !slices.Contains(changed, "http.token_file") {
+		changed = append(changed, "http.token_file")
 	}
 	return next, changed, later, nil
 }

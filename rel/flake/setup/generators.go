@@ -19,14 +19,12 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/generators"
 	"github.com/flake-go/flake/flake/workers"
-	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/rel/flake/cli"
-	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
 // Set holds the generator named flake and those of the [[generator]] tables.
@@ -36,8 +34,8 @@ type Set struct {
 	options flake.Options
 }
 
-// Open opens all generators of a configuration. store must be nil if no generator has a number from etcd.
-func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.Logger) (gs Set, err error) {
+// Open opens all generators of a configuration. store must be nil if no number is assigned.
+func Open(ctx context.Context, cfg config.Config, store workers.Store, log *slog.Logger) (gs Set, err error) {
 	all, err := plans(cfg, log)
 	if err != nil {
 		return gs, err
@@ -54,12 +52,12 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 		}
 	}()
 	if store != nil {
-		limit := cfg.Etcd.StartTimeout
+		limit := cfg.Numbers.StartTimeout
 		start, cancel := context.WithTimeoutCause(ctx, cmp.Or(limit, math.MaxInt64), // 0: no limit
-			fmt.Errorf("etcd.start_timeout, %v, has passed", limit))
+			fmt.Errorf("numbers.start_timeout, %v, has passed", limit))
 		defer cancel()
 		if err := gs.host.Claim(start); err != nil {
-			return gs, credentials.Advise(err, cfg.Etcd)
+			return gs, cfg.Numbers.Advise(err)
 		}
 	}
 	ps := disjoint{maxNumber: cfg.MaxNumber()}
@@ -75,15 +73,15 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 	}
 	if own := handNumbered(cfg.Generators); len(own) > 0 {
 		log.Info("numbers set by hand are not compared across machines: "+
-			"give each machine its own, or take them from etcd",
+			"give each machine its own, or let a store assign them",
 			"generator", strings.Join(own, ", "))
 	}
 	gs.host.Follow()
 	return gs, nil
 }
 
-// hostOf returns the configuration for package host. store must be nil if no number is from etcd.
-func hostOf(cfg config.Config, store *etcd.Store) generators.Config {
+// hostOf returns the configuration for package host. store must be nil if no number is assigned.
+func hostOf(cfg config.Config, store workers.Store) generators.Config {
 	h := generators.Config{Path: cfg.Flake.TimestampPath}
 	if cfg.Flake.Clock == config.ClockMonotonic {
 		h.Clock = flake.MonotonicClock()
@@ -91,8 +89,8 @@ func hostOf(cfg config.Config, store *etcd.Store) generators.Config {
 	if store != nil {
 		h.Fits = func(number uint64, all []workers.Entry) error { return fits(cfg, number, all) }
 		h.Numbers = &workers.Config{
-			Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold,
-			Name: cfg.Node.Name, Wait: cfg.Etcd.Wait,
+			Store: store, Prefix: cfg.Numbers.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Numbers.Hold,
+			Name: cfg.Node.Name, Wait: cfg.Numbers.Wait,
 		}
 	}
 	return h
@@ -108,20 +106,20 @@ func handNumbered(all []config.Generator) (names []string) {
 	return names
 }
 
-func byHand(g config.Generator) bool { return len(g.Etcd) == 0 && !g.Kind().Random() }
+func byHand(g config.Generator) bool { return len(g.Assigned) == 0 && !g.Kind().Random() }
 
-// open opens a generator and claims its range. A generator with a number from etcd claims no range on the
+// open opens a generator and claims its range. A generator with an assigned number claims no range on the
 // machine: a paused node would keep the claim, while its number may already belong to another node.
 func (gs *Set) open(ctx context.Context, g *Generator) error {
 	g.saves, g.release = idhttp.NewSaves(), func() error { return nil }
 	g.Server = &idserver.Server{Version: cli.Version, Started: time.Now(), Meta: uint8(g.Options["meta"])}
 	o := gs.options
 	o.Saved, o.Marks = g.saves.Observe, gs.host.Marks()
-	ids, err := gs.host.Add(ctx, g.mark, g.fromEtcd(), g.opener(o))
+	ids, err := gs.host.Add(ctx, g.mark, g.assigned(), g.opener(o))
 	if err != nil {
 		return err
 	}
-	if g.fromEtcd() {
+	if g.assigned() {
 		source := numbered{ids, gs.host.Owner()}
 		g.Server.IDs, g.Server.From = source, source.origin
 	} else {
@@ -135,7 +133,7 @@ func (gs *Set) open(ctx context.Context, g *Generator) error {
 	return nil
 }
 
-// numbered is a Source whose number comes from etcd and can change.
+// numbered is a Source whose number is assigned and can change.
 type numbered struct {
 	ids   *generators.Generator[formats.Generator]
 	owner *workers.Owner
@@ -151,8 +149,8 @@ func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, 
 	return run, g.ids.Explain(err)
 }
 
-// Ready returns an error before ids run out: when etcd does not answer and the claim has less than half of Hold left.
-// While etcd answers, the claim always has more left.
+// Ready returns an error before ids run out: when the store does not answer and the claim has less than half of
+// Hold left. While the store answers, the claim always has more left.
 func (g numbered) Ready() error {
 	if err := g.ids.Explain(g.ids.Get().Ready()); err != nil {
 		return err
@@ -164,12 +162,12 @@ func (g numbered) held() error {
 	claim, _ := g.owner.Claim()
 	left := time.Until(time.UnixMilli(int64(claim.Milli()))).Round(time.Second)
 	if _, err := g.owner.State(); err != nil && left < g.owner.Hold/2 {
-		return endsSoon{fmt.Errorf("ids run out in %v unless etcd answers: %w", max(left, 0), err)}
+		return endsSoon{fmt.Errorf("ids run out in %v unless the store answers: %w", max(left, 0), err)}
 	}
 	return nil
 }
 
-// endsSoon is the error of a mark that etcd no longer moves, whatever the reason.
+// endsSoon is the error of a mark that no longer moves in the store, whatever the reason.
 type endsSoon struct{ error }
 
 func (e endsSoon) Unwrap() error      { return e.error }
@@ -178,7 +176,7 @@ func (endsSoon) Is(target error) bool { return target == flake.ErrTimestampNotSa
 func (g numbered) origin() idserver.Origin {
 	claim, _ := g.owner.Claim()
 	_, err := g.owner.State()
-	return idserver.Origin{From: "etcd", Until: time.UnixMilli(int64(claim.Milli())), Err: err}
+	return idserver.Origin{From: "store", Until: time.UnixMilli(int64(claim.Milli())), Err: err}
 }
 
 func (g numbered) Format() *formats.Format               { return g.ids.Get().Format() }
@@ -220,8 +218,8 @@ func (gs Set) Stop() error {
 
 // Rehearse does in memory what [Open] would do.
 func Rehearse(ctx context.Context, cfg config.Config) (report generators.Report, err error) {
-	p := generators.Plan[formats.Generator]{Timeout: cfg.Etcd.StartTimeout}
-	p.Advise = func(err error) error { return credentials.Advise(err, cfg.Etcd) }
+	p := generators.Plan[formats.Generator]{Timeout: cfg.Numbers.StartTimeout}
+	p.Advise = cfg.Numbers.Advise
 	if cfg.Flake.TimestampPath == "" {
 		p.MakesFolder = true
 		if cfg.Flake.TimestampPath, err = cli.DefaultTimestamp(); err != nil {
@@ -232,9 +230,9 @@ func Rehearse(ctx context.Context, cfg config.Config) (report generators.Report,
 	if _, err := Check(cfg, cfg.Flake.TimestampPath, quiet); err != nil {
 		return report, err
 	}
-	var store *etcd.Store
-	if cfg.FromEtcd() {
-		if store, _, err = credentials.OpenEtcd(cfg.Etcd); err != nil {
+	var store workers.Store
+	if cfg.Assigned() {
+		if store, _, err = cfg.Numbers.Open(); err != nil {
 			return report, err
 		}
 	}
@@ -243,7 +241,7 @@ func Rehearse(ctx context.Context, cfg config.Config) (report generators.Report,
 		o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Clock: s.Clock(), Marks: s.Marks()}
 		for _, g := range planned {
 			g.marks = s.Marks()
-			all = append(all, generators.Planned[formats.Generator]{Name: g.mark, Numbered: g.fromEtcd(), Open: g.opener(o)})
+			all = append(all, generators.Planned[formats.Generator]{Name: g.mark, Numbered: g.assigned(), Open: g.opener(o)})
 		}
 		return all
 	}
@@ -266,8 +264,8 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 		switch {
 		case g.Random:
 			who = "random, kept in " + path
-		case g.fromEtcd():
-			who = "a number from etcd"
+		case g.assigned():
+			who = "assigned"
 		}
 		label := "worker id  "
 		if g.mark != "" {

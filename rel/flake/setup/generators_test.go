@@ -121,8 +121,8 @@ func TestReserveMeetsMove(t *testing.T) {
 	}
 }
 
-// While etcd does not answer, a node is ready until half of hold is left.
-func TestEtcdReady(t *testing.T) {
+// While the store does not answer, a node is ready until half of hold is left.
+func TestStoreReady(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	s, err := etcd.New(etcd.Config{Endpoints: c.Endpoints()})
@@ -147,14 +147,14 @@ func TestEtcdReady(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := o.Step(ctx); err == nil {
-		t.Fatal("the mark was moved without etcd")
+		t.Fatal("the mark was moved without the store")
 	}
 	if err := n.held(); !errors.Is(err, flake.ErrTimestampNotSaved) ||
-		!strings.Contains(err.Error(), " unless etcd answers: ") || strings.Count(err.Error(), "etcd at ") != 1 {
+		!strings.Contains(err.Error(), " unless the store answers: ") || strings.Count(err.Error(), "etcd at ") != 1 {
 		t.Error(err)
 	}
 	claim, _ := o.Claim()
-	if got := n.origin(); got.From != "etcd" || got.Until.UnixMilli() != int64(claim.Milli()) || got.Err == nil {
+	if got := n.origin(); got.From != "store" || got.Until.UnixMilli() != int64(claim.Milli()) || got.Err == nil {
 		t.Errorf("%+v", got)
 	}
 }

@@ -29,7 +29,7 @@ type Generator struct {
 	path  string
 	log   *slog.Logger
 
-	ids formats.Range // set by disjoint.add; for a number from etcd, those with number 0
+	ids formats.Range // set by disjoint.add; for an assigned number, those with number 0
 
 	// Set once the generator is open:
 	Server  *idserver.Server
@@ -42,7 +42,7 @@ type Generator struct {
 // a network interface may later change, or may also belong to another machine.
 func plans(cfg config.Config, log *slog.Logger) (all []*Generator, err error) {
 	first := &Generator{Generator: cfg.Flake.Generator, from: "worker_id", chosen: true}
-	if !first.Random && !first.fromEtcd() && len(first.Options) == 0 {
+	if !first.Random && !first.assigned() && len(first.Options) == 0 {
 		card, err := flake.NetworkCard(cfg.Flake.Interface)
 		if err != nil {
 			return nil, err
@@ -67,10 +67,10 @@ func plans(cfg config.Config, log *slog.Logger) (all []*Generator, err error) {
 	return all, nil
 }
 
-func (g *Generator) fromEtcd() bool { return len(g.Etcd) > 0 }
+func (g *Generator) assigned() bool { return len(g.Assigned) > 0 }
 
 // plan returns the generator's plan and a description of its worker, such as "id 5 (worker_id)".
-// number is the generator's number if that is from etcd. plan fails if no id can have the current
+// number is the generator's number if that is assigned. plan fails if no id can have the current
 // time.
 func (g *Generator) plan(number uint64) (p formats.Plan, who string, err error) {
 	if g.Random && g.Options == nil {
@@ -87,8 +87,8 @@ func (g *Generator) plan(number uint64) (p formats.Plan, who string, err error) 
 		g.Options = formats.Options{g.Kind().Numbers[0][0]: int64(w)}
 	}
 	from := g.from
-	if g.fromEtcd() && g.mark == "" {
-		from = fmt.Sprintf("number %d from etcd", number)
+	if g.assigned() && g.mark == "" {
+		from = fmt.Sprintf("assigned number %d", number)
 	}
 	if p, err = g.Kind().Plan(g.Numbered(number)); err != nil {
 		return p, who, err
@@ -125,7 +125,7 @@ func (g *Generator) fault(err error) error {
 
 // disjoint holds generators whose ranges do not overlap.
 type disjoint struct {
-	maxNumber uint64 // the highest that etcd assigns
+	maxNumber uint64 // the highest that the store assigns
 	all       []*Generator
 }
 
@@ -139,17 +139,17 @@ func (ps *disjoint) add(g *Generator) error {
 	for _, other := range ps.all {
 		how := "has it"
 		switch {
-		case g.fromEtcd() == other.fromEtcd() && g.ids.Overlaps(other.ids): // those from etcd share one number
-		case g.fromEtcd() && !other.fromEtcd() && g.mayOverlap(other.ids, ps.maxNumber):
+		case g.assigned() == other.assigned() && g.ids.Overlaps(other.ids): // assigned ones share one number
+		case g.assigned() && !other.assigned() && g.mayOverlap(other.ids, ps.maxNumber):
 			how = "has one of these numbers"
-		case !g.fromEtcd() && other.fromEtcd() && other.mayOverlap(g.ids, ps.maxNumber):
-			how = "may get it from etcd"
+		case !g.assigned() && other.assigned() && other.mayOverlap(g.ids, ps.maxNumber):
+			how = "may be assigned it"
 		default:
 			continue
 		}
 		shown := g.ids
-		if g.fromEtcd() {
-			shown.Value = `"etcd"`
+		if g.assigned() {
+			shown.Value = `"assigned"`
 		}
 		return fmt.Errorf("%s: generator %s %s, and both would hand out the same ids; give one of them another %s",
 			shown, other.Name, how, shown.Key)
@@ -175,7 +175,7 @@ func (g *Generator) rangeOf(number uint64) formats.Range {
 	return p.Range
 }
 
-// fits returns an error if a number set by hand is one of the numbers in etcd, other than the node's
+// fits returns an error if a number set by hand is one of those in the store, other than the node's
 // own. all must ascend. Nodes without a generator of that format count as if they had it, because
 // other nodes may have it.
 func fits(cfg config.Config, own uint64, all []workers.Entry) error {
@@ -187,17 +187,17 @@ func fits(cfg config.Config, own uint64, all []workers.Entry) error {
 		p := hand.rangeOf(0)
 		var others []*Generator
 		for _, other := range cfg.Generators {
-			if n := (&Generator{Generator: other}); n.fromEtcd() && n.rangeOf(0).Space == p.Space {
+			if n := (&Generator{Generator: other}); n.assigned() && n.rangeOf(0).Space == p.Space {
 				others = append(others, n)
 			}
 		}
 		if others == nil {
-			others = append(others, hand.asFromEtcd())
+			others = append(others, hand.asAssigned())
 		}
 		for _, other := range others {
 			if e, ok := other.meets(p, own, all); ok {
-				return hand.fault(fmt.Errorf("%s: etcd assigned number %d to %s until %s, and both nodes would hand out "+
-					`the same ids; set a number that etcd never assigned, or "etcd", and the same etcd.numbers on all nodes`,
+				return hand.fault(fmt.Errorf("%s: number %d is assigned to %s until %s, and both nodes would hand out "+
+					`the same ids; set a number that was never assigned, or "assigned", and the same numbers.count on all nodes`,
 					p, e.Number, e.Name, time.UnixMilli(int64(e.Mark)).UTC().Format(time.RFC3339)))
 			}
 		}
@@ -205,8 +205,8 @@ func fits(cfg config.Config, own uint64, all []workers.Entry) error {
 	return nil
 }
 
-// asFromEtcd returns g as it would be if its number were from etcd.
-func (g *Generator) asFromEtcd() *Generator {
+// asAssigned returns g as it would be if its number were assigned.
+func (g *Generator) asAssigned() *Generator {
 	twin := &Generator{Generator: g.Generator}
 	twin.Options = maps.Clone(g.Options)
 	for _, keys := range g.Kind().Numbers {
@@ -214,13 +214,13 @@ func (g *Generator) asFromEtcd() *Generator {
 			delete(twin.Options, key)
 		}
 	}
-	twin.Etcd = g.Kind().Numbers[0]
+	twin.Assigned = g.Kind().Numbers[0]
 	return twin
 }
 
 // meets returns an entry with which g would have a range that overlaps p.
 func (g *Generator) meets(p formats.Range, own uint64, all []workers.Entry) (e workers.Entry, ok bool) {
-	most := g.Kind().MaxNumber(g.Options, g.Etcd)
+	most := g.Kind().MaxNumber(g.Options, g.Assigned)
 	all = all[:sort.Search(len(all), func(i int) bool { return all[i].Number > most })]
 	for _, e := range all[g.search(len(all), p, func(i int) uint64 { return all[i].Number }):] {
 		if !g.rangeOf(e.Number).Overlaps(p) {

@@ -11,6 +11,7 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/stores"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -36,17 +37,17 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// A number from etcd sets the keys that the configuration names, and is reported.
-func TestNumberOfEtcd(t *testing.T) {
+// An assigned number sets the keys that the configuration names, and is reported.
+func TestAssigned(t *testing.T) {
 	all, err := plans(config.Config{Flake: config.Flake{Generator: config.Generator{
-		Format: "flake", Etcd: []string{"worker_id"},
+		Format: "flake", Assigned: []string{"worker_id"},
 	}}, Generators: []config.Generator{
-		{Name: "ids", Format: "flake-idgen", Etcd: []string{"datacenter", "worker"}},
+		{Name: "ids", Format: "flake-idgen", Assigned: []string{"datacenter", "worker"}},
 	}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"01:00:00:00:01:27 (number 295 from etcd)", "datacenter 9, worker 7"} {
+	for i, want := range []string{"01:00:00:00:01:27 (assigned number 295)", "datacenter 9, worker 7"} {
 		if _, who, err := all[i].plan(295); err != nil || who != want || !all[i].chosen {
 			t.Errorf("%s, %v, want %s", who, err, want)
 		}
@@ -65,7 +66,7 @@ func TestClockOfGenerators(t *testing.T) {
 	o := flake.Options{Clock: func() uint64 { return milli }}
 	for _, k := range formats.Kinds {
 		format := k.Name
-		g := Generator{Generator: config.Generator{Format: format, Etcd: k.Numbers[0]}}
+		g := Generator{Generator: config.Generator{Format: format, Assigned: k.Numbers[0]}}
 		p, _, err := g.plan(1)
 		if err != nil {
 			t.Fatal(err)
@@ -90,19 +91,19 @@ func TestClockOfGenerators(t *testing.T) {
 func TestHandNumbered(t *testing.T) {
 	got := handNumbered([]config.Generator{
 		{Name: "a", Format: "snowflake"}, {Name: "b", Format: "flake"}, {Name: "c", Format: "sno"},
-		{Name: "d", Format: "flake-idgen", Etcd: []string{"id"}}, {Name: "e", Format: "flake-idgen"},
+		{Name: "d", Format: "flake-idgen", Assigned: []string{"id"}}, {Name: "e", Format: "flake-idgen"},
 	})
 	if want := []string{"a", "c", "e"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// A number set by hand must not be a number of another node in etcd, unless the ids still differ.
+// A number set by hand must not be a number of another node in the store, unless the ids still differ.
 func TestFits(t *testing.T) {
-	of := func(format string, o formats.Options, fromEtcd ...string) config.Generator {
-		return config.Generator{Name: "ids", Format: format, Options: o, Etcd: fromEtcd}
+	of := func(format string, o formats.Options, assigned ...string) config.Generator {
+		return config.Generator{Name: "ids", Format: format, Options: o, Assigned: assigned}
 	}
-	fromEtcd := of("sno", formats.Options{"sequence_min": 100}, "partition")
+	assigned := of("sno", formats.Options{"sequence_min": 100}, "partition")
 	split := of("snowflake", nil, "datacenter", "worker")
 	for _, tt := range []struct {
 		hand   config.Generator
@@ -121,8 +122,8 @@ func TestFits(t *testing.T) {
 		{of("snowflake", formats.Options{"id": 16, "machine_bits": 11}), []config.Generator{split}, true},
 		{of("snowflake", formats.Options{"id": 7, "epoch": 5}), []config.Generator{split}, false},
 		{of("sno", formats.Options{"partition": 2000}), nil, false},
-		{of("sno", formats.Options{"partition": 2000, "sequence_max": 99}), []config.Generator{fromEtcd}, true},
-		{of("sno", formats.Options{"partition": 2000, "sequence_max": 100}), []config.Generator{fromEtcd}, false},
+		{of("sno", formats.Options{"partition": 2000, "sequence_max": 99}), []config.Generator{assigned}, true},
+		{of("sno", formats.Options{"partition": 2000, "sequence_max": 100}), []config.Generator{assigned}, false},
 		{of("flake", formats.Options{"worker_id": 7}), nil, true},
 		{of("snowflake", nil, "id"), nil, true},
 	} {
@@ -137,13 +138,14 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// A rehearsal, like startup, leaves etcd alone if no number is from etcd: [etcd] may be there only
+// A rehearsal, like startup, leaves the store alone if no number is assigned: [numbers] may be there only
 // for the command flake workers.
 func TestRehearseWithoutNumbers(t *testing.T) {
 	cfg := config.Default()
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
 	cfg.Flake.Random = true
-	cfg.Etcd.On, cfg.Etcd.Endpoints = true, []string{"127.0.0.1:1"}
+	cfg.Numbers.On, cfg.Numbers.Store = true, "etcd"
+	cfg.Numbers.Keys = stores.Values{"etcd.endpoints": {"127.0.0.1:1"}}
 	if r, err := Rehearse(t.Context(), cfg); err != nil || !r.Fits || r.Number != nil {
 		t.Errorf("%v, %+v", err, r)
 	}
@@ -151,7 +153,7 @@ func TestRehearseWithoutNumbers(t *testing.T) {
 
 // The description of a worker can be read while its generator moves to another number. Needs -race to fail.
 func TestWhoWhileMoving(t *testing.T) {
-	g := &Generator{Generator: config.Generator{Format: "flake", Etcd: []string{"worker_id"}}}
+	g := &Generator{Generator: config.Generator{Format: "flake", Assigned: []string{"worker_id"}}}
 	open := g.opener(flake.Options{})
 	if _, err := open(t.Context(), "", 1, nil); err != nil {
 		t.Fatal(err)
@@ -161,7 +163,7 @@ func TestWhoWhileMoving(t *testing.T) {
 		_, err := open(t.Context(), "", 2, nil)
 		moved <- err
 	}()
-	if want := "01:00:00:00:00:01 (number 1 from etcd)"; g.Who != want {
+	if want := "01:00:00:00:00:01 (assigned number 1)"; g.Who != want {
 		t.Errorf("%s, want %s", g.Who, want)
 	}
 	if err := <-moved; err != nil {

@@ -57,7 +57,7 @@ func extend(d time.Duration) string {
 
 const (
 	// startBeat is the interval at which the node reports that it is still starting, while it
-	// waits for the clock or for etcd. With each report it asks for startPatience more time.
+	// waits for the clock or for the store. With each report it asks for startPatience more time.
 	startBeat     = 5 * time.Second
 	startPatience = 4 * startBeat
 

@@ -1,11 +1,10 @@
-package credentials
+package stores
 
 import (
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/internal/certstest"
 )
 
@@ -25,8 +24,8 @@ func TestOpenEtcd(t *testing.T) {
 		{"", cert, none, `etcd.key "DIR/none": cannot be read: no such file or directory`},
 		{"", cert, otherKey, `etcd.cert "DIR/a.pem" and key "DIR/b.key": tls: private key does not match public key`},
 	} {
-		cfg := config.Etcd{Endpoints: []string{"127.0.0.1:1"}, CA: tt.ca, Cert: tt.cert, Key: tt.key}
-		store, _, err := OpenEtcd(cfg)
+		v := Values{"etcd.endpoints": {"127.0.0.1:1"}, "etcd.ca": {tt.ca}, "etcd.cert": {tt.cert}, "etcd.key": {tt.key}}
+		store, err := etcdKind.Open(func() Values { return v })
 		got := ""
 		if err != nil {
 			got = strings.ReplaceAll(err.Error(), ca.Dir, "DIR")
