@@ -72,9 +72,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 - name: FLAKE_TIMESTAMP_PATH
   value: /var/lib/flake/timestamp
 - name: FLAKE_WORKER_ID
-  value: {{ ternary "etcd" "random" (eq .Values.numbers "etcd") }}
+  value: {{ ternary "assigned" "random" (eq .Values.numbers "etcd") }}
 {{- if eq .Values.numbers "etcd" }}
 {{- if not .Values.etcd.endpoints }}{{ fail "etcd.endpoints must be set, because numbers is etcd" }}{{ end }}
+- name: FLAKE_NUMBERS_STORE
+  value: etcd
 - name: FLAKE_ETCD_ENDPOINTS
   value: {{ toJson .Values.etcd.endpoints | quote }}
 {{- end }}
@@ -84,7 +86,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $value := get $generator $key }}
 {{- if and (eq (toString $value) "number") (has $key (list "id" "worker" "datacenter" "partition")) }}
 {{- if eq $.Values.numbers "etcd" }}
-  value: etcd
+  value: assigned
 {{- else }}
   valueFrom:
     fieldRef:
