@@ -130,6 +130,9 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 		if texts[0] == want.String() {
 			return nil
 		}
+		if err := o.mend(ctx); err != nil {
+			return err
+		}
 		known, floor = texts[0], texts[1]
 	}
 	return notWritten(c.Number(), failed)
@@ -174,7 +177,8 @@ func (o *Owner) judge(c *Claim, text string, f Floor) error {
 	case f.withdraws(c.floor) && c.after == c.floor.Mark && o.Clock() <= c.after:
 		return errWithdrawn
 	}
-	c.floor = f // stored on the disk too, before the next mark is written
+	old := f == c.floor || f.Since < o.good // the floor was not written since the last step
+	c.floor = f                             // stored on the disk too, before the next mark is written
 	v, err := parseValue(text)
 	mine := v.Token == c.entry.Token && v.Generation == c.entry.Generation && !v.Free
 	switch {
@@ -194,9 +198,11 @@ func (o *Owner) judge(c *Claim, text string, f Floor) error {
 	case c.Milli() < o.Clock(): // the store may have forgotten a later owner
 		return errPast
 	}
-	o.Log.Warn("the store has forgotten a mark: writing it again; "+
-		"if the store was restored, run flake workers after-restore",
+	o.Log.Warn("the store has forgotten a mark: writing it again",
 		"number", c.Number(), "mark", show(c.Milli()), "had", text)
+	if text != "" && old {
+		o.restored(fmt.Sprintf("worker id %d has an older value", c.Number()))
+	}
 	return nil
 }
 

@@ -47,12 +47,14 @@
 //
 // # A store restored from a snapshot
 //
-// Such a store has forgotten marks. An owner that finds an older value in place of its own writes
-// its own again. [AfterRestore] makes up for other lost marks, if called before nodes reach the
-// store: it writes the floor, a mark for all numbers. Every claim begins above the floor. Every
+// Such a store has forgotten marks. [AfterRestore] makes up for them, if called before nodes reach
+// the store: it writes the floor, a mark for all numbers. Every claim begins above the floor. Every
 // write of a claim or an extension compares the floor too. An owner whose mark had passed when the
-// floor was written claims again. An owner whose store is [Restorable] writes the floor itself when
-// it notices the restore; ids of claims made before that may repeat.
+// floor was written claims again.
+//
+// An owner that finds an older value in place of its own writes the floor by itself, and its own
+// value again. So does an owner whose store is [Restorable] and has noticed the restore. Ids of
+// claims made before that may repeat.
 //
 // The floor also names the places of the numbers: the current one, and former ones. If it does not
 // name the current one, or is missing although numbers were claimed, a node writes it before it

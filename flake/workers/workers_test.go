@@ -989,6 +989,33 @@ func (s *signing) Restored() (sign string, ok bool) {
 	return sign, sign != ""
 }
 
+// An owner that finds an older value in place of its own knows that the store was restored. It writes
+// the floor at once, so that no other node can claim a number above whose mark the store forgot.
+func TestOlderValue(t *testing.T) {
+	w := newWorld()
+	a, b := w.owner(t, "a"), w.owner(t, "b")
+	ca := step(t, a)
+	before := maps.Clone(w.data)
+	cb := step(t, b)
+	w.now += 1000
+	step(t, a)
+	w.data = before
+	w.now += 1000
+	if step(t, a) != ca || w.value(t, ca.Number()).Mark < w.now+testHold {
+		t.Error("the node has lost its number, or its mark")
+	}
+	floor, err := parseFloor(w.data[keys{"p"}.floor()])
+	if err != nil || floor.Mark <= cb.Milli() {
+		t.Errorf("the floor is %v, not above %d, %v", floor, cb.Milli(), err)
+	}
+	if c := step(t, w.owner(t, "c")); c.Number() != cb.Number() || c.After() <= cb.Milli() {
+		t.Errorf("number %d was claimed for ids after %d, not after %d", c.Number(), c.After(), cb.Milli())
+	}
+	if step(t, a) != ca || w.data[keys{"p"}.floor()] != floor.String() {
+		t.Error("the floor was written twice")
+	}
+}
+
 // Only the first node that notices a restore writes the floor. After a second restore, which loses
 // that floor, the next floor is above it.
 func TestRestoredSign(t *testing.T) {
