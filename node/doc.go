@@ -44,7 +44,7 @@
 //	lease       runs of ids that a caller hands out itself
 //	turn        the moment when one of several large calls takes its next share of ids
 //	mark        a time that no id may pass, saved in a file and, for a number, also in the store
-//	store       where nodes share numbers: etcd, PostgreSQL or the API server of Kubernetes
+//	store       what nodes share, and what assigns their numbers
 //	number      a worker that the store assigns
 //	claim       a node's right to a number, from one mark to the next; also a process's right to a worker
 //	hold        how far the mark of a number is ahead of the clock

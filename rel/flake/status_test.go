@@ -102,7 +102,7 @@ func TestStatusOfURL(t *testing.T) {
 		"behind": {exitFailure, `\nflake +clock_running_backwards `,
 			`^flake: not ready: generator flake: the clock is .* behind\n$`},
 		"unsaved": {exitFailure,
-			`\nflake +timestamp_not_saved (.*\n)*\nflake: the store: etcd at 127.0.0.1:2379: no answer in time\n`,
+			`\nflake +timestamp_not_saved (.*\n)*\nflake: the store: the store at 127.0.0.1: no answer in time\n`,
 			`^flake: not ready: generator flake: the time was last saved at `},
 	} {
 		h := httptest.NewServer(idhttptest.Server(t, condition))

@@ -75,7 +75,7 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 		ahead = 0
 	case "unsaved":
 		ids = failing{ids, flake.ErrTimestampNotSaved}
-		trouble = errors.New("etcd at 127.0.0.1:2379: no answer in time")
+		trouble = errors.New("the store at 127.0.0.1: no answer in time")
 	case "closed":
 		ids = failing{ids, flake.ErrClosed}
 	case "formats":
