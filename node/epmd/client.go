@@ -34,18 +34,18 @@ type message interface {
 // Lookup asks the EPMD at addr for the node called name. It returns ErrNotFound if the node is
 // not registered.
 func Lookup(ctx context.Context, addr, name string) (Node, error) {
-	var resp Port2Resp
-	conn, err := request(ctx, addr, name, &PortPlease2Req{name}, &resp)
+	var resp port2Resp
+	conn, err := request(ctx, addr, name, &portPlease2Req{name}, &resp)
 	if err == nil {
 		conn.Close()
-		if resp.Result != ResultOK {
+		if resp.result != 0 {
 			err = ErrNotFound
 		}
 	}
 	if err != nil {
 		return Node{}, fmt.Errorf("epmd: look up %q at %s: %w", name, addr, err)
 	}
-	return resp.Node, nil
+	return resp.node, nil
 }
 
 // probe returns nil if an EPMD answers at addr. It makes a request, because OTP's daemon logs an error about
@@ -124,22 +124,22 @@ type Registration struct{ conn net.Conn }
 // creation, so Register ignores the one that the EPMD assigns.
 func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
 	n.Type = cmp.Or(n.Type, Normal)
-	n.Highest, n.Lowest = Version6, Version5
-	var resp Alive2Resp
-	conn, err := request(ctx, addr, n.Name, &Alive2Req{n}, &resp)
-	if err == nil {
-		if resp.Result == ResultOK {
-			return &Registration{conn}, nil
-		}
+	n.Highest, n.Lowest = version6, version5
+	var resp alive2Resp
+	conn, err := request(ctx, addr, n.Name, &alive2Req{n}, &resp)
+	if err == nil && resp.result != 0 {
 		err = ErrNameTaken
 		conn.Close()
+	}
+	if err == nil {
+		return &Registration{conn}, nil
 	}
 	return nil, fmt.Errorf("epmd: register %q at %s: %w", n.Name, addr, err)
 }
 
-// Wait returns when the EPMD has ended the registration. If ctx ends first, Wait ends it itself.
+// wait returns when the EPMD has ended the registration. If ctx ends first, wait ends it itself.
 // An EPMD sends nothing to a registered node, so a byte from it also ends the registration.
-func (r *Registration) Wait(ctx context.Context) {
+func (r *Registration) wait(ctx context.Context) {
 	stop := context.AfterFunc(ctx, r.Close)
 	defer stop()
 	r.conn.Read(make([]byte, 1))

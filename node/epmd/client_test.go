@@ -52,7 +52,7 @@ func TestClientRefusesBadReplies(t *testing.T) {
 	}{
 		{register, "", short},
 		{register, "v\x00\x00\x00", short},
-		{register, "HTTP/1.1", "ALIVE2_RESP: tag: got Tag(72)"},
+		{register, "HTTP/1.1", "ALIVE2_RESP: tag: got tag 72"},
 		{register, "y\x01\x00\x63", "already registered"},
 		{lookup, "w", short},
 		{lookup, "w\x00\x12\x67M\x00\x00\x06\x00\x05\xff\xffflake", short},

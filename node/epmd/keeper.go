@@ -64,11 +64,12 @@ type Keeper struct {
 
 	host    string    // the node's host
 	lostAt  time.Time // when the connection to another program's EPMD was lost
-	mu      sync.Mutex
-	state   State
-	server  *Server // our own EPMD, or nil
+	server  *Server   // our own EPMD, or nil
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+
+	mu    sync.Mutex // guards state
+	state State
 }
 
 // Prepare starts an EPMD if none is running and the mode is [Auto]. Close stops that
@@ -148,7 +149,7 @@ func (k *Keeper) State() State {
 func (k *Keeper) run(ctx context.Context, reg *Registration) {
 	defer k.stopServing()
 	for reg != nil {
-		reg.Wait(ctx)
+		reg.wait(ctx)
 		if k.server == nil {
 			k.lostAt = time.Now()
 		}
@@ -274,10 +275,7 @@ func (m Mode) addr(port uint16) string {
 	return string(m)
 }
 
-const (
-	loopback  = "127.0.0.1"
-	loopback6 = "::1"
-)
+const loopback = "127.0.0.1"
 
 func joinPort(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
@@ -370,41 +368,35 @@ func (k *Keeper) serve() error {
 // contains it, because the system may not have it.
 func listen(port uint16) (ls []net.Listener, err error) {
 	env := os.Getenv("ERL_EPMD_ADDRESS")
-	var hosts []string
-	for host := range strings.FieldsFuncSeq(env, func(r rune) bool { return r == ',' || r == ' ' }) {
-		ip, err := netip.ParseAddr(host)
+	var addrs []netip.Addr
+	for field := range strings.FieldsFuncSeq(env, func(r rune) bool { return r == ',' || r == ' ' }) {
+		ip, err := netip.ParseAddr(field)
 		if err != nil {
 			return nil, fmt.Errorf("ERL_EPMD_ADDRESS is %q: must be IP addresses separated by commas", env)
 		}
-		hosts = append(hosts, ip.Unmap().String())
+		addrs = append(addrs, ip.Unmap())
 	}
-	optional6 := !slices.Contains(hosts, loopback6)
-	if len(hosts) == 0 {
-		hosts = []string{""}
-	} else {
-		hosts = append(hosts, loopback, loopback6)
-		for _, all := range []string{"0.0.0.0", "::"} { // includes the other addresses of its version
-			if slices.Contains(hosts, all) {
-				hosts = slices.DeleteFunc(hosts, func(host string) bool {
-					return host != all && strings.Contains(host, ":") == strings.Contains(all, ":")
-				})
-			}
-		}
-		slices.Sort(hosts)
-		hosts = slices.Compact(hosts)
+	if len(addrs) == 0 {
+		l, err := net.Listen("tcp", joinPort("", port))
+		return []net.Listener{l}, err
 	}
-	for _, host := range hosts {
-		network := "tcp"
-		switch host { // with tcp, each of these includes the other version
-		case "0.0.0.0":
-			network = "tcp4"
-		case "::":
-			network = "tcp6"
+	loopback4, loopback6 := netip.MustParseAddr(loopback), netip.IPv6Loopback()
+	optional6 := !slices.Contains(addrs, loopback6)
+	addrs = append(addrs, loopback4, loopback6)
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	addrs = slices.Compact(addrs)
+	for _, addr := range addrs {
+		network, all := "tcp4", netip.IPv4Unspecified()
+		if addr.Is6() {
+			network, all = "tcp6", netip.IPv6Unspecified()
 		}
-		l, err := net.Listen(network, joinPort(host, port))
+		if addr != all && slices.Contains(addrs, all) {
+			continue
+		}
+		l, err := net.Listen(network, netip.AddrPortFrom(addr, port).String())
 		if err == nil {
 			ls = append(ls, l)
-		} else if host != loopback6 || !optional6 {
+		} else if addr != loopback6 || !optional6 {
 			for _, l := range ls {
 				l.Close()
 			}

@@ -1,6 +1,8 @@
 package epmd
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -52,134 +54,116 @@ func (r *reader) node() Node {
 	return n
 }
 
-// Alive2Req is ALIVE2_REQ, which registers a node for as long as the connection stays open.
-type Alive2Req struct{ Node Node }
+// alive2Req is ALIVE2_REQ, which registers a node for as long as the connection stays open.
+type alive2Req struct{ node Node }
 
-// Append appends the request to dst.
-func (m *Alive2Req) Append(dst []byte) []byte {
-	return m.Node.append(append(dst, byte(TagAlive2Req)))
-}
+func (m *alive2Req) Append(dst []byte) []byte { return m.node.append(append(dst, byte(tagAlive2Req))) }
 
-// Decode reads the request from src.
-func (m *Alive2Req) Decode(src []byte) error {
-	r := newReader(src, TagAlive2Req)
-	m.Node = r.node()
+func (m *alive2Req) Decode(src []byte) error {
+	r := newReader(src, tagAlive2Req)
+	m.node = r.node()
 	return r.err
 }
 
-// Alive2Resp is ALIVE2_RESP, or ALIVE2_X_RESP if Extended.
-type Alive2Resp struct {
-	Extended bool
-	Result   Result
-	Creation uint32 // 16 bits unless Extended; 99 in the real daemon's refusals
+// refused is a reply's result if the name is taken (ALIVE2_RESP) or unknown (PORT2_RESP), as is any
+// other value above 0.
+const refused = 1
+
+// alive2Resp is ALIVE2_RESP, or ALIVE2_X_RESP if extended.
+type alive2Resp struct {
+	extended bool
+	result   byte
+	creation uint32 // 16 bits unless extended; 99 in the real daemon's refusals
 }
 
-// Append appends the reply to dst.
-func (m *Alive2Resp) Append(dst []byte) []byte {
-	if m.Extended {
-		dst = append(dst, byte(TagAlive2XResp), byte(m.Result))
-		return binary.BigEndian.AppendUint32(dst, m.Creation)
+func (m *alive2Resp) Append(dst []byte) []byte {
+	if m.extended {
+		return binary.BigEndian.AppendUint32(append(dst, byte(tagAlive2XResp), m.result), m.creation)
 	}
-	dst = append(dst, byte(TagAlive2Resp), byte(m.Result))
-	return binary.BigEndian.AppendUint16(dst, uint16(m.Creation))
+	return binary.BigEndian.AppendUint16(append(dst, byte(tagAlive2Resp), m.result), uint16(m.creation))
 }
 
-// Decode reads the reply from src.
-func (m *Alive2Resp) Decode(src []byte) error {
-	*m = Alive2Resp{Extended: len(src) > 0 && Tag(src[0]) == TagAlive2XResp}
-	tag, size := TagAlive2Resp, 2
-	if m.Extended {
-		tag, size = TagAlive2XResp, 4
+func (m *alive2Resp) Decode(src []byte) error {
+	*m = alive2Resp{extended: len(src) > 0 && tag(src[0]) == tagAlive2XResp}
+	want, size := tagAlive2Resp, 2
+	if m.extended {
+		want, size = tagAlive2XResp, 4
 	}
-	r := newReader(src, tag)
-	m.Result = Result(r.uint("result", 1))
-	m.Creation = r.uint("creation", size)
+	r := newReader(src, want)
+	m.result = byte(r.uint("result", 1))
+	m.creation = r.uint("creation", size)
 	return r.err
 }
 
-// PortPlease2Req is PORT_PLEASE2_REQ, which asks for the node called Name.
-type PortPlease2Req struct{ Name string }
+// portPlease2Req is PORT_PLEASE2_REQ, which asks for the node called name.
+type portPlease2Req struct{ name string }
 
-// Append appends the request to dst.
-func (m *PortPlease2Req) Append(dst []byte) []byte {
-	return append(append(dst, byte(TagPortPlease2Req)), m.Name...)
+func (m *portPlease2Req) Append(dst []byte) []byte {
+	return append(append(dst, byte(tagPortPlease2Req)), m.name...)
 }
 
-// Decode reads the request from src. It ignores the zero byte that old C nodes add to the name.
-func (m *PortPlease2Req) Decode(src []byte) error {
-	r := newReader(src, TagPortPlease2Req)
-	n := len(r.src)
-	if n > 0 && r.src[n-1] == 0 {
-		n--
-	}
-	m.Name = r.name(n)
+// Decode ignores the zero byte that old C nodes add to the name.
+func (m *portPlease2Req) Decode(src []byte) error {
+	r := newReader(src, tagPortPlease2Req)
+	r.src = bytes.TrimSuffix(r.src, []byte{0})
+	m.name = r.name(len(r.src))
 	return r.err
 }
 
-// Port2Resp is PORT2_RESP. Node is set if Result is ResultOK.
-type Port2Resp struct {
-	Result Result
-	Node   Node
+// port2Resp is PORT2_RESP. Its node is set if result is 0.
+type port2Resp struct {
+	result byte
+	node   Node
 }
 
-// Append appends the reply to dst.
-func (m *Port2Resp) Append(dst []byte) []byte {
-	dst = append(dst, byte(TagPort2Resp), byte(m.Result))
-	if m.Result != ResultOK {
+func (m *port2Resp) Append(dst []byte) []byte {
+	dst = append(dst, byte(tagPort2Resp), m.result)
+	if m.result != 0 {
 		return dst
 	}
-	return m.Node.append(dst)
+	return m.node.append(dst)
 }
 
-// Decode reads the reply from src.
-func (m *Port2Resp) Decode(src []byte) error {
-	r := newReader(src, TagPort2Resp)
-	*m = Port2Resp{Result: Result(r.uint("result", 1))}
-	if m.Result == ResultOK {
-		m.Node = r.node()
+func (m *port2Resp) Decode(src []byte) error {
+	r := newReader(src, tagPort2Resp)
+	*m = port2Resp{result: byte(r.uint("result", 1))}
+	if m.result == 0 {
+		m.node = r.node()
 	}
 	return r.err
 }
 
-// Tag is the first byte of each request, and of each reply except NAMES_RESP.
-type Tag byte
+// tag is the first byte of each request, and of each reply except NAMES_RESP.
+type tag byte
 
-// The requests. Each is preceded by its length in two bytes.
 const (
-	TagDumpReq        Tag = 100 // empty
-	TagKillReq        Tag = 107 // empty
-	TagNamesReq       Tag = 110 // empty
-	TagStopReq        Tag = 115 // name
-	TagAlive2Req      Tag = 120 // port16, type8, protocol8, highest16, lowest16, len16, name, len16, extra
-	TagPortPlease2Req Tag = 122 // name
+	// The requests. Each is preceded by its length in two bytes.
+	tagDumpReq        tag = 100 // empty
+	tagKillReq        tag = 107 // empty
+	tagNamesReq       tag = 110 // empty
+	tagStopReq        tag = 115 // name
+	tagAlive2Req      tag = 120 // port16, type8, protocol8, highest16, lowest16, len16, name, len16, extra
+	tagPortPlease2Req tag = 122 // name
+
+	// The replies, which have no length prefix.
+	tagAlive2XResp tag = 118 // result8, creation32; sent to nodes whose highest version is 6 or more
+	tagPort2Resp   tag = 119 // result8 and, if it is 0, the fields of ALIVE2_REQ
+	tagAlive2Resp  tag = 121 // result8, creation16
 )
 
-// The replies, which have no length prefix.
-const (
-	TagAlive2XResp Tag = 118 // result8, creation32; sent to nodes whose highest version is 6 or more
-	TagPort2Resp   Tag = 119 // result8 and, if it is 0, the fields of ALIVE2_REQ
-	TagAlive2Resp  Tag = 121 // result8, creation16
-)
-
-var tagNames = map[Tag]string{
-	TagDumpReq:        "DUMP_REQ",
-	TagKillReq:        "KILL_REQ",
-	TagNamesReq:       "NAMES_REQ",
-	TagStopReq:        "STOP_REQ",
-	TagAlive2XResp:    "ALIVE2_X_RESP",
-	TagPort2Resp:      "PORT2_RESP",
-	TagAlive2Req:      "ALIVE2_REQ",
-	TagAlive2Resp:     "ALIVE2_RESP",
-	TagPortPlease2Req: "PORT_PLEASE2_REQ",
+var tagNames = map[tag]string{
+	tagDumpReq:        "DUMP_REQ",
+	tagKillReq:        "KILL_REQ",
+	tagNamesReq:       "NAMES_REQ",
+	tagStopReq:        "STOP_REQ",
+	tagAlive2XResp:    "ALIVE2_X_RESP",
+	tagPort2Resp:      "PORT2_RESP",
+	tagAlive2Req:      "ALIVE2_REQ",
+	tagAlive2Resp:     "ALIVE2_RESP",
+	tagPortPlease2Req: "PORT_PLEASE2_REQ",
 }
 
-// String returns the message's name in the EPMD protocol, such as ALIVE2_REQ.
-func (t Tag) String() string {
-	if s, ok := tagNames[t]; ok {
-		return s
-	}
-	return fmt.Sprintf("Tag(%d)", byte(t))
-}
+func (t tag) String() string { return cmp.Or(tagNames[t], fmt.Sprintf("tag %d", byte(t))) }
 
 // NodeType determines whether a node joins the full mesh.
 type NodeType byte
@@ -189,20 +173,10 @@ const (
 	Normal NodeType = 77 // 'M', an Erlang node
 )
 
-// Result is the second byte of a reply.
-type Result byte
-
-const (
-	ResultOK Result = 0
-	// ResultRefused, like any other value above 0, means that the name is taken (ALIVE2_RESP) or
-	// unknown (PORT2_RESP).
-	ResultRefused Result = 1
-)
-
 // The versions of the distribution protocol.
 const (
-	Version5 uint16 = 5 // until OTP 24
-	Version6 uint16 = 6 // 32-bit creations and the 'N' handshake, since OTP 23
+	version5 uint16 = 5 // until OTP 24
+	version6 uint16 = 6 // 32-bit creations and the 'N' handshake, since OTP 23
 )
 
 const (
@@ -215,14 +189,14 @@ type truncatedError struct{ error }
 
 // reader reads fields from src. Its first failure sticks; fields read after it are zero.
 type reader struct {
-	message Tag
+	message tag
 	src     []byte
 	err     error
 }
 
-func newReader(src []byte, want Tag) *reader {
+func newReader(src []byte, want tag) *reader {
 	r := &reader{message: want, src: src}
-	if got := Tag(r.uint("tag", 1)); got != want && r.err == nil {
+	if got := tag(r.uint("tag", 1)); got != want && r.err == nil {
 		r.fail("tag", fmt.Sprintf("got %s", got))
 	}
 	return r

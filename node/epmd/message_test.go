@@ -21,8 +21,8 @@ func TestTags(t *testing.T) {
 			continue
 		}
 		seen++
-		if got := Tag(n).String(); got != name {
-			t.Errorf("Tag(%d) is %s, want %s", n, got, name)
+		if got := tag(n).String(); got != name {
+			t.Errorf("tag(%d) is %s, want %s", n, got, name)
 		}
 	}
 	if seen != len(tagNames) {
@@ -37,15 +37,15 @@ var messages = []struct {
 	m    message
 	wire string
 }{
-	{&Alive2Req{flake}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00"},
-	{&Alive2Req{Node{Name: "é", Port: 1, Type: Hidden, Highest: 5, Lowest: 5, Extra: []byte("e")}},
+	{&alive2Req{flake}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00"},
+	{&alive2Req{Node{Name: "é", Port: 1, Type: Hidden, Highest: 5, Lowest: 5, Extra: []byte("e")}},
 		"x\x00\x01H\x00\x00\x05\x00\x05\x00\x02\xc3\xa9\x00\x01e"},
-	{&Alive2Resp{true, ResultOK, 0x6b00c4c0}, "v\x00\x6b\x00\xc4\xc0"},
-	{&Alive2Resp{true, ResultRefused, 99}, "v\x01\x00\x00\x00\x63"},
-	{&Alive2Resp{false, ResultOK, 2}, "y\x00\x00\x02"},
-	{&PortPlease2Req{"flake"}, "zflake"},
-	{&Port2Resp{Node: flake}, "w\x00\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00"},
-	{&Port2Resp{Result: ResultRefused}, "w\x01"},
+	{&alive2Resp{true, 0, 0x6b00c4c0}, "v\x00\x6b\x00\xc4\xc0"},
+	{&alive2Resp{true, refused, 99}, "v\x01\x00\x00\x00\x63"},
+	{&alive2Resp{false, 0, 2}, "y\x00\x00\x02"},
+	{&portPlease2Req{"flake"}, "zflake"},
+	{&port2Resp{node: flake}, "w\x00\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00"},
+	{&port2Resp{result: refused}, "w\x01"},
 }
 
 func TestMessages(t *testing.T) {
@@ -61,12 +61,12 @@ func TestMessages(t *testing.T) {
 }
 
 func TestDecodeAcceptsWhatTheDaemonAccepts(t *testing.T) {
-	var alive Alive2Req
+	var alive alive2Req
 	if err := alive.Decode([]byte("x\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00tail")); err != nil {
 		t.Error(err)
 	}
-	var please PortPlease2Req
-	if err := please.Decode([]byte("zflake\x00")); err != nil || please.Name != "flake" {
+	var please portPlease2Req
+	if err := please.Decode([]byte("zflake\x00")); err != nil || please.name != "flake" {
 		t.Errorf("decoded %+v, %v", please, err)
 	}
 }
@@ -78,24 +78,24 @@ func TestDecodeRefuses(t *testing.T) {
 		src  string
 		want string
 	}{
-		{&Alive2Req{}, "", "epmd: ALIVE2_REQ: tag: 1 bytes needed, but only 0 left"},
-		{&Alive2Req{}, "z", "epmd: ALIVE2_REQ: tag: got PORT_PLEASE2_REQ"},
-		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\xff\xffflake\x00\x00",
+		{&alive2Req{}, "", "epmd: ALIVE2_REQ: tag: 1 bytes needed, but only 0 left"},
+		{&alive2Req{}, "z", "epmd: ALIVE2_REQ: tag: got PORT_PLEASE2_REQ"},
+		{&alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\xff\xffflake\x00\x00",
 			"epmd: ALIVE2_REQ: name: 65535 bytes needed, but only 7 left"},
-		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x00\x00\x00", "epmd: ALIVE2_REQ: name: empty"},
-		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f\x00\x09",
+		{&alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x00\x00\x00", "epmd: ALIVE2_REQ: name: empty"},
+		{&alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f\x00\x09",
 			"epmd: ALIVE2_REQ: extra: 9 bytes needed, but only 0 left"},
-		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f\xff\xff",
+		{&alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f\xff\xff",
 			"epmd: ALIVE2_REQ: extra: 65535 bytes, at most 1020 allowed"},
-		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f",
+		{&alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f",
 			"epmd: ALIVE2_REQ: extra length: 2 bytes needed, but only 0 left"},
-		{&PortPlease2Req{}, "z", "epmd: PORT_PLEASE2_REQ: name: empty"},
-		{&PortPlease2Req{}, "z\xff", `epmd: PORT_PLEASE2_REQ: name: "\xff" is not UTF-8`},
-		{&PortPlease2Req{}, "za\nname b", `epmd: PORT_PLEASE2_REQ: name: "a\nname b" contains a control character`},
-		{&PortPlease2Req{}, "z" + long, "epmd: PORT_PLEASE2_REQ: name: 256 bytes, at most 255 allowed"},
-		{&Port2Resp{}, "w", "epmd: PORT2_RESP: result: 1 bytes needed, but only 0 left"},
-		{&Alive2Resp{}, "v\x00\x00\x00", "epmd: ALIVE2_X_RESP: creation: 4 bytes needed, but only 2 left"},
-		{&Alive2Resp{}, "?", "epmd: ALIVE2_RESP: tag: got Tag(63)"},
+		{&portPlease2Req{}, "z", "epmd: PORT_PLEASE2_REQ: name: empty"},
+		{&portPlease2Req{}, "z\xff", `epmd: PORT_PLEASE2_REQ: name: "\xff" is not UTF-8`},
+		{&portPlease2Req{}, "za\nname b", `epmd: PORT_PLEASE2_REQ: name: "a\nname b" contains a control character`},
+		{&portPlease2Req{}, "z" + long, "epmd: PORT_PLEASE2_REQ: name: 256 bytes, at most 255 allowed"},
+		{&port2Resp{}, "w", "epmd: PORT2_RESP: result: 1 bytes needed, but only 0 left"},
+		{&alive2Resp{}, "v\x00\x00\x00", "epmd: ALIVE2_X_RESP: creation: 4 bytes needed, but only 2 left"},
+		{&alive2Resp{}, "?", "epmd: ALIVE2_RESP: tag: got tag 63"},
 	} {
 		if err := tt.m.Decode([]byte(tt.src)); err == nil || err.Error() != tt.want {
 			t.Errorf("Decode(%.40q) = %v, want %s", tt.src, err, tt.want)
@@ -133,7 +133,7 @@ func fuzz(f *testing.F, m message) {
 	})
 }
 
-func FuzzAlive2Req(f *testing.F)      { fuzz(f, &Alive2Req{}) }
-func FuzzAlive2Resp(f *testing.F)     { fuzz(f, &Alive2Resp{}) }
-func FuzzPortPlease2Req(f *testing.F) { fuzz(f, &PortPlease2Req{}) }
-func FuzzPort2Resp(f *testing.F)      { fuzz(f, &Port2Resp{}) }
+func FuzzAlive2Req(f *testing.F)      { fuzz(f, &alive2Req{}) }
+func FuzzAlive2Resp(f *testing.F)     { fuzz(f, &alive2Resp{}) }
+func FuzzPortPlease2Req(f *testing.F) { fuzz(f, &portPlease2Req{}) }
+func FuzzPort2Resp(f *testing.F)      { fuzz(f, &port2Resp{}) }

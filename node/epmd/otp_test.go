@@ -105,7 +105,7 @@ func TestOTPUsesOurServer(t *testing.T) {
 	out, stop := erlNode(t, port, "peer@127.0.0.1", printNames)
 	line := out.line(t)
 	n, err := Lookup(ctx, k.State().Addr, "peer")
-	if err != nil || n.Type != Normal || n.Highest != Version6 {
+	if err != nil || n.Type != Normal || n.Highest != version6 {
 		t.Errorf("Lookup = %+v, %v", n, err)
 	}
 	if want := fmt.Sprintf(`{ok,[{"flake",4711},{"peer",%d}]}`, n.Port); line != want {

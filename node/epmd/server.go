@@ -31,15 +31,15 @@ const (
 type Server struct {
 	log        *slog.Logger
 	answerTime time.Duration
+	wg         sync.WaitGroup
 
-	mu         sync.Mutex
+	mu         sync.Mutex // guards the fields below
 	closed     bool
 	waiting    host.Line[*client] // clients not answered yet
 	registered host.Line[*client]
 	creation   uint32 // the latest creation assigned
 	number     uint64 // of the latest registration
 	lis        []net.Listener
-	wg         sync.WaitGroup
 }
 
 // client is a connection to the server.
@@ -86,7 +86,13 @@ func (s *Server) Serve(l net.Listener) {
 
 // Close ends all registrations and waits until all goroutines of the server have ended.
 func (s *Server) Close() {
+	s.hangUp()
+	s.wg.Wait()
+}
+
+func (s *Server) hangUp() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.closed = true
 	for _, l := range s.lis {
 		l.Close()
@@ -94,8 +100,6 @@ func (s *Server) Close() {
 	for _, v := range slices.Concat(s.waiting.All, s.registered.All) {
 		v.Close()
 	}
-	s.mu.Unlock()
-	s.wg.Wait()
 }
 
 // accept serves conn on a new goroutine. If there are too many connections, it first closes
@@ -121,15 +125,24 @@ func (s *Server) accept(conn net.Conn) {
 // enter adds a connection. If there are too many, it returns the one to close, after waiting until
 // that one has had time to send its request.
 func (s *Server) enter(v *client) (out *client, ok bool) {
+	for {
+		out, ok := s.tryEnter(v)
+		if ok || out == nil {
+			return out, ok
+		}
+		time.Sleep(grace - time.Since(out.since))
+	}
+}
+
+// tryEnter is like enter, but returns the connection to wait for, and false, instead of waiting.
+func (s *Server) tryEnter(v *client) (out *client, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for out = s.tooMany(v.host); out != nil && time.Since(out.since) < grace; out = s.tooMany(v.host) {
-		s.mu.Unlock()
-		time.Sleep(grace - time.Since(out.since))
-		s.mu.Lock()
-	}
 	if s.closed {
 		return nil, false
+	}
+	if out = s.tooMany(v.host); out != nil && time.Since(out.since) < grace {
+		return out, false
 	}
 	s.waiting.Remove(out)
 	s.waiting.Add(v)
@@ -187,7 +200,14 @@ const maxOldCreation = 3
 // oldCreation returns a creation from 1 to 3 for nodes of version 5.
 func oldCreation(c uint32) uint32 { return c%maxOldCreation + 1 }
 
-// find returns the registered node called name, or nil. The caller must hold mu.
+// node returns the registered node called name, or nil.
+func (s *Server) node(name string) *Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.find(name)
+}
+
+// find is node for callers that hold mu.
 func (s *Server) find(name string) *Node {
 	for _, v := range s.registered.All {
 		if v.node.Name == name {
@@ -275,17 +295,17 @@ func readRequest(r io.Reader) ([]byte, error) {
 }
 
 func (s *Server) answer(v *client, req []byte) error {
-	switch tag := Tag(req[0]); tag {
-	case TagAlive2Req:
+	switch tag := tag(req[0]); tag {
+	case tagAlive2Req:
 		if !v.local {
 			return fmt.Errorf("%s from another host", tag)
 		}
 		return s.register(v, req)
-	case TagPortPlease2Req:
+	case tagPortPlease2Req:
 		return s.lookup(v, req)
-	case TagNamesReq:
+	case tagNamesReq:
 		return s.names(v)
-	case TagKillReq:
+	case tagKillReq:
 		// The real daemon's answer while nodes are registered, which epmd -kill reports.
 		_, err := io.WriteString(v, "NO")
 		return err
@@ -295,23 +315,23 @@ func (s *Server) answer(v *client, req []byte) error {
 }
 
 func (s *Server) register(v *client, req []byte) error {
-	var alive Alive2Req
+	var alive alive2Req
 	if err := alive.Decode(req); err != nil {
 		return err
 	}
-	n := &alive.Node
-	resp := Alive2Resp{Extended: n.Highest >= Version6}
+	n := &alive.node
+	resp := alive2Resp{extended: n.Highest >= version6}
 	creation, err := s.add(v, n)
 	switch {
 	case err != nil:
 		return err
 	case creation == 0:
-		resp.Result, resp.Creation = ResultRefused, refusedCreation
+		resp.result, resp.creation = refused, refusedCreation
 		return send(v, &resp)
-	case resp.Extended:
-		resp.Creation = creation
+	case resp.extended:
+		resp.creation = creation
 	default:
-		resp.Creation = oldCreation(creation)
+		resp.creation = oldCreation(creation)
 	}
 	if err := send(v, &resp); err != nil {
 		return err
@@ -328,16 +348,14 @@ func (s *Server) register(v *client, req []byte) error {
 const refusedCreation = 99
 
 func (s *Server) lookup(conn net.Conn, req []byte) error {
-	var please PortPlease2Req
+	var please portPlease2Req
 	if err := please.Decode(req); err != nil {
 		return err
 	}
-	resp := Port2Resp{Result: ResultRefused}
-	s.mu.Lock()
-	if n := s.find(please.Name); n != nil {
-		resp = Port2Resp{Node: *n}
+	resp := port2Resp{result: refused}
+	if n := s.node(please.name); n != nil {
+		resp = port2Resp{node: *n}
 	}
-	s.mu.Unlock()
 	return send(conn, &resp)
 }
 
