@@ -52,12 +52,12 @@ func TestClientRefusesBadReplies(t *testing.T) {
 	}{
 		{register, "", short},
 		{register, "v\x00\x00\x00", short},
-		{register, "HTTP/1.1", "ALIVE2_RESP: tag: got tag 72"},
+		{register, "HTTP/1.1", "ALIVE2_RESP: tag: 72, not 121"},
 		{register, "y\x01\x00\x63", "already registered"},
 		{lookup, "w", short},
 		{lookup, "w\x00\x12\x67M\x00\x00\x06\x00\x05\xff\xffflake", short},
 		{lookup, "w\x00\x12\x67M\x00\x00\x06\x00\x05\x00\x01\xff\x00\x00", "not UTF-8"},
-		{lookup, "v\x00", "PORT2_RESP: tag: got ALIVE2_X_RESP"},
+		{lookup, "v\x00", "PORT2_RESP: tag: 118, not 119"},
 		{lookup, "w\x07", "no node of that name"},
 	} {
 		err := tt.ask(startFakeEPMD(t, tt.answer, false))

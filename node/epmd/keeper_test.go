@@ -375,7 +375,7 @@ func TestKeeperWaitsForItsName(t *testing.T) {
 			if asked++; asked == 1 {
 				refused = 1
 			}
-			c.Write([]byte{byte(tagAlive2Resp), refused, 0, 1})
+			c.Write([]byte{tagAlive2Resp, refused, 0, 1})
 			t.Cleanup(func() { c.Close() })
 		}
 	}()

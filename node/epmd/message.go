@@ -2,7 +2,6 @@ package epmd
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -57,10 +56,10 @@ func (r *reader) node() Node {
 // alive2Req is ALIVE2_REQ, which registers a node for as long as the connection stays open.
 type alive2Req struct{ node Node }
 
-func (m *alive2Req) Append(dst []byte) []byte { return m.node.append(append(dst, byte(tagAlive2Req))) }
+func (m *alive2Req) Append(dst []byte) []byte { return m.node.append(append(dst, tagAlive2Req)) }
 
 func (m *alive2Req) Decode(src []byte) error {
-	r := newReader(src, tagAlive2Req)
+	r := newReader("ALIVE2_REQ", src, tagAlive2Req)
 	m.node = r.node()
 	return r.err
 }
@@ -78,18 +77,17 @@ type alive2Resp struct {
 
 func (m *alive2Resp) Append(dst []byte) []byte {
 	if m.extended {
-		return binary.BigEndian.AppendUint32(append(dst, byte(tagAlive2XResp), m.result), m.creation)
+		return binary.BigEndian.AppendUint32(append(dst, tagAlive2XResp, m.result), m.creation)
 	}
-	return binary.BigEndian.AppendUint16(append(dst, byte(tagAlive2Resp), m.result), uint16(m.creation))
+	return binary.BigEndian.AppendUint16(append(dst, tagAlive2Resp, m.result), uint16(m.creation))
 }
 
 func (m *alive2Resp) Decode(src []byte) error {
-	*m = alive2Resp{extended: len(src) > 0 && tag(src[0]) == tagAlive2XResp}
-	want, size := tagAlive2Resp, 2
+	*m = alive2Resp{extended: len(src) > 0 && src[0] == tagAlive2XResp}
+	r, size := newReader("ALIVE2_RESP", src, tagAlive2Resp), 2
 	if m.extended {
-		want, size = tagAlive2XResp, 4
+		r, size = newReader("ALIVE2_X_RESP", src, tagAlive2XResp), 4
 	}
-	r := newReader(src, want)
 	m.result = byte(r.uint("result", 1))
 	m.creation = r.uint("creation", size)
 	return r.err
@@ -99,12 +97,12 @@ func (m *alive2Resp) Decode(src []byte) error {
 type portPlease2Req struct{ name string }
 
 func (m *portPlease2Req) Append(dst []byte) []byte {
-	return append(append(dst, byte(tagPortPlease2Req)), m.name...)
+	return append(append(dst, tagPortPlease2Req), m.name...)
 }
 
 // Decode ignores the zero byte that old C nodes add to the name.
 func (m *portPlease2Req) Decode(src []byte) error {
-	r := newReader(src, tagPortPlease2Req)
+	r := newReader("PORT_PLEASE2_REQ", src, tagPortPlease2Req)
 	r.src = bytes.TrimSuffix(r.src, []byte{0})
 	m.name = r.name(len(r.src))
 	return r.err
@@ -117,7 +115,7 @@ type port2Resp struct {
 }
 
 func (m *port2Resp) Append(dst []byte) []byte {
-	dst = append(dst, byte(tagPort2Resp), m.result)
+	dst = append(dst, tagPort2Resp, m.result)
 	if m.result != 0 {
 		return dst
 	}
@@ -125,7 +123,7 @@ func (m *port2Resp) Append(dst []byte) []byte {
 }
 
 func (m *port2Resp) Decode(src []byte) error {
-	r := newReader(src, tagPort2Resp)
+	r := newReader("PORT2_RESP", src, tagPort2Resp)
 	*m = port2Resp{result: byte(r.uint("result", 1))}
 	if m.result == 0 {
 		m.node = r.node()
@@ -133,37 +131,17 @@ func (m *port2Resp) Decode(src []byte) error {
 	return r.err
 }
 
-// tag is the first byte of each request, and of each reply except NAMES_RESP.
-type tag byte
-
+// The first byte of each request, and of each reply except NAMES_RESP. Requests, but not replies, are
+// preceded by their length in two bytes.
 const (
-	// The requests. Each is preceded by its length in two bytes.
-	tagDumpReq        tag = 100 // empty
-	tagKillReq        tag = 107 // empty
-	tagNamesReq       tag = 110 // empty
-	tagStopReq        tag = 115 // name
-	tagAlive2Req      tag = 120 // port16, type8, protocol8, highest16, lowest16, len16, name, len16, extra
-	tagPortPlease2Req tag = 122 // name
-
-	// The replies, which have no length prefix.
-	tagAlive2XResp tag = 118 // result8, creation32; sent to nodes whose highest version is 6 or more
-	tagPort2Resp   tag = 119 // result8 and, if it is 0, the fields of ALIVE2_REQ
-	tagAlive2Resp  tag = 121 // result8, creation16
+	tagKillReq        byte = 107 // empty
+	tagNamesReq       byte = 110 // empty
+	tagAlive2XResp    byte = 118 // result8, creation32; sent to nodes whose highest version is 6 or more
+	tagPort2Resp      byte = 119 // result8 and, if it is 0, the fields of ALIVE2_REQ
+	tagAlive2Req      byte = 120 // port16, type8, protocol8, highest16, lowest16, len16, name, len16, extra
+	tagAlive2Resp     byte = 121 // result8, creation16
+	tagPortPlease2Req byte = 122 // name
 )
-
-var tagNames = map[tag]string{
-	tagDumpReq:        "DUMP_REQ",
-	tagKillReq:        "KILL_REQ",
-	tagNamesReq:       "NAMES_REQ",
-	tagStopReq:        "STOP_REQ",
-	tagAlive2XResp:    "ALIVE2_X_RESP",
-	tagPort2Resp:      "PORT2_RESP",
-	tagAlive2Req:      "ALIVE2_REQ",
-	tagAlive2Resp:     "ALIVE2_RESP",
-	tagPortPlease2Req: "PORT_PLEASE2_REQ",
-}
-
-func (t tag) String() string { return cmp.Or(tagNames[t], fmt.Sprintf("tag %d", byte(t))) }
 
 // NodeType determines whether a node joins the full mesh.
 type NodeType byte
@@ -189,15 +167,15 @@ type truncatedError struct{ error }
 
 // reader reads fields from src. Its first failure sticks; fields read after it are zero.
 type reader struct {
-	message tag
+	message string
 	src     []byte
 	err     error
 }
 
-func newReader(src []byte, want tag) *reader {
-	r := &reader{message: want, src: src}
-	if got := tag(r.uint("tag", 1)); got != want && r.err == nil {
-		r.fail("tag", fmt.Sprintf("got %s", got))
+func newReader(message string, src []byte, tag byte) *reader {
+	r := &reader{message: message, src: src}
+	if got := byte(r.uint("tag", 1)); got != tag && r.err == nil {
+		r.fail("tag", fmt.Sprintf("%d, not %d", got, tag))
 	}
 	return r
 }

@@ -295,10 +295,10 @@ func readRequest(r io.Reader) ([]byte, error) {
 }
 
 func (s *Server) answer(v *client, req []byte) error {
-	switch tag := tag(req[0]); tag {
+	switch req[0] {
 	case tagAlive2Req:
 		if !v.local {
-			return fmt.Errorf("%s from another host", tag)
+			return errors.New("registration from another host")
 		}
 		return s.register(v, req)
 	case tagPortPlease2Req:
@@ -310,7 +310,7 @@ func (s *Server) answer(v *client, req []byte) error {
 		_, err := io.WriteString(v, "NO")
 		return err
 	default:
-		return fmt.Errorf("%s is not served", tag)
+		return fmt.Errorf("request %q is not served", req[0])
 	}
 }
 

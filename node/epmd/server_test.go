@@ -21,7 +21,7 @@ func Names(ctx context.Context, addr string) ([]string, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	if _, err := conn.Write([]byte{0, 1, byte(tagNamesReq)}); err != nil {
+	if _, err := conn.Write([]byte{0, 1, tagNamesReq}); err != nil {
 		return nil, err
 	}
 	resp, err := io.ReadAll(conn)
@@ -339,7 +339,7 @@ func TestNamesNotRead(t *testing.T) {
 		peer, conn := net.Pipe()
 		defer peer.Close()
 		s.accept(conn)
-		if _, err := peer.Write([]byte{0, 1, byte(tagNamesReq)}); err != nil {
+		if _, err := peer.Write([]byte{0, 1, tagNamesReq}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := peer.Read(make([]byte, 1)); err != nil { // the server now waits for the rest to be read
