@@ -38,7 +38,7 @@ func TestBroken(t *testing.T) {
 	name := Name{Version: 6, Flags: Offered, Creation: 1, Node: here}
 	old := Name{Version: 5, Flags: Offered & 0xffffffff, Node: here}
 	challenge := Challenge{Version: 6, Flags: Offered, Challenge: 1, Creation: 1, Node: there}
-	digest := MakeDigest(cookie, posed)
+	digest := makeDigest(cookie, posed)
 	admit := func(Name) Status { return StatusAlive }
 	keep := func() Status { return StatusFalse }
 	for _, test := range []struct {
@@ -53,9 +53,9 @@ func TestBroken(t *testing.T) {
 		{"accept a nameless peer", false, Options{},
 			[]message{Name{Version: 6, Flags: Offered | NameMe, Node: "b"}, Reply{1, digest}}, 3, nil},
 		{"accept a connected peer", false, Options{Admit: admit}, []message{name, StatusTrue, Reply{1, digest}}, 3, nil},
-		{"accept a complement", false, Options{}, []message{old, Complement{1, 1}, Reply{1, digest}}, 3, nil},
-		{"start", true, Options{}, []message{StatusOK, challenge, Ack{digest}}, 2, nil},
-		{"start, replacing", true, Options{}, []message{StatusAlive, challenge, Ack{digest}}, 3, nil},
+		{"accept a complement", false, Options{}, []message{old, complement{1, 1}, Reply{1, digest}}, 3, nil},
+		{"start", true, Options{}, []message{StatusOK, challenge, ack{digest}}, 2, nil},
+		{"start, replacing", true, Options{}, []message{StatusAlive, challenge, ack{digest}}, 3, nil},
 		{"start, not replacing", true, Options{Alive: keep}, []message{StatusAlive}, 2, ErrSimultaneous},
 	} {
 		run := func(in []byte, takes int) (*thin, error) {
@@ -105,7 +105,7 @@ func TestStartToTLS(t *testing.T) {
 
 // A message with the tag of a complement must be a complement.
 func TestMalformedComplement(t *testing.T) {
-	s := stubOf(said(Name{Version: 5, Flags: Offered, Node: here}, named{}, Reply{1, MakeDigest(cookie, 77)}))
+	s := stubOf(said(Name{Version: 5, Flags: Offered, Node: here}, named{}, Reply{1, makeDigest(cookie, 77)}))
 	s.in.Bytes()[2+7+len(here)+2] = tagComplement
 	p, err := Accept(s, Options{Node: there, Cookie: cookie, Rand: strings.NewReader("\x00\x00\x00\x4d")})
 	if err == nil || !strings.Contains(err.Error(), "complement: malformed") {

@@ -15,8 +15,8 @@ import (
 // Latin-1 followed by the challenge in decimal.
 type Digest [md5.Size]byte
 
-// MakeDigest returns the digest that answers a challenge from the other side.
-func MakeDigest(cookie string, challenge uint32) Digest {
+// makeDigest returns the digest that answers a challenge from the other side.
+func makeDigest(cookie string, challenge uint32) Digest {
 	return md5.Sum(strconv.AppendUint(latin1(cookie), uint64(challenge), 10))
 }
 

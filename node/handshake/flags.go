@@ -1,23 +1,20 @@
 package handshake
 
 // Flags are the distribution flags, the capabilities that a node offers. Names and bits are
-// those of the chapter "Distribution Flags".
+// those of the chapter "Distribution Flags"; flags that no code names are missing.
 type Flags uint64
 
 const (
 	Published          Flags = 0x1
-	AtomCache          Flags = 0x2
 	ExtendedReferences Flags = 0x4
 	DistMonitor        Flags = 0x8
 	FunTags            Flags = 0x10
 	DistMonitorName    Flags = 0x20
-	HiddenAtomCache    Flags = 0x40
 	NewFunTags         Flags = 0x80
 	ExtendedPidsPorts  Flags = 0x100
 	ExportPtrTag       Flags = 0x200
 	BitBinaries        Flags = 0x400
 	NewFloats          Flags = 0x800
-	UnicodeIO          Flags = 0x1000
 	DistHdrAtomCache   Flags = 0x2000
 	SmallAtomTags      Flags = 0x4000
 	UTF8Atoms          Flags = 0x10000
@@ -26,7 +23,6 @@ const (
 	SendSender         Flags = 0x80000
 	BigSeqtraceLabels  Flags = 0x100000
 	ExitPayload        Flags = 0x400000
-	Fragments          Flags = 0x800000
 	Handshake23        Flags = 0x1000000
 	UnlinkID           Flags = 0x2000000
 	// Mandatory25Digest implies all of mandatory25. It is bit 26 in OTP's dist.hrl; the

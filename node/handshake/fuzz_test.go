@@ -45,9 +45,9 @@ func fuzz(f *testing.F, decode func([]byte) (message, error)) {
 func FuzzName(f *testing.F)       { fuzz(f, decodeAs[Name]) }
 func FuzzChallenge(f *testing.F)  { fuzz(f, decodeAs[Challenge]) }
 func FuzzStatus(f *testing.F)     { fuzz(f, decodeAs[Status]) }
-func FuzzComplement(f *testing.F) { fuzz(f, decodeAs[Complement]) }
+func FuzzComplement(f *testing.F) { fuzz(f, decodeAs[complement]) }
 func FuzzReply(f *testing.F)      { fuzz(f, decodeAs[Reply]) }
-func FuzzAck(f *testing.F)        { fuzz(f, decodeAs[Ack]) }
+func FuzzAck(f *testing.F)        { fuzz(f, decodeAs[ack]) }
 
 // FuzzAccept checks that no bytes from a peer without the cookie are accepted.
 func FuzzAccept(f *testing.F) {

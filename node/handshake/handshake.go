@@ -182,7 +182,7 @@ func (a *acceptor) prove() error {
 		return err
 	}
 	if version > a.peer.Version && b[0] == tagComplement {
-		var m Complement
+		var m complement
 		if err := m.Decode(b); err != nil {
 			return err
 		}
@@ -204,14 +204,14 @@ func (a *acceptor) prove() error {
 		return err
 	}
 	a.peer.settle(a.name.Flags)
-	return a.send(Ack{MakeDigest(cookie, reply.Challenge)})
+	return a.send(ack{makeDigest(cookie, reply.Challenge)})
 }
 
 // cookieOf returns the cookie with which a peer answered our challenge. It always compares both
 // cookies, so that its duration does not depend on the outcome.
 func (a *acceptor) cookieOf(d Digest, ours uint32) (cookie string, err error) {
-	current := d.equal(MakeDigest(a.o.Cookie, ours))
-	previous := d.equal(MakeDigest(a.o.PreviousCookie, ours)) && a.o.PreviousCookie != ""
+	current := d.equal(makeDigest(a.o.Cookie, ours))
+	previous := d.equal(makeDigest(a.o.PreviousCookie, ours)) && a.o.PreviousCookie != ""
 	switch {
 	case current:
 		return a.o.Cookie, nil
@@ -258,14 +258,14 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 		return p, err
 	}
 	defer end()
-	if err := s.send(Reply{Challenge: ours, Digest: MakeDigest(o.Cookie, c.Challenge)}); err != nil {
+	if err := s.send(Reply{Challenge: ours, Digest: makeDigest(o.Cookie, c.Challenge)}); err != nil {
 		return p, err
 	}
-	var ack Ack
-	if err := s.recvInto(&ack); err != nil {
+	var answer ack
+	if err := s.recvInto(&answer); err != nil {
 		return p, fmt.Errorf("challenge_ack: %w (possible cause: %w)", err, ErrCookie)
 	}
-	if !ack.Digest.equal(MakeDigest(o.Cookie, ours)) {
+	if !answer.Digest.equal(makeDigest(o.Cookie, ours)) {
 		return p, ErrCookie
 	}
 	p.settle(c.Flags)

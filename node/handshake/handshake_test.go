@@ -83,9 +83,9 @@ func (s *script) hearStatus(want Status) {
 // finish answers the challenge and checks the answer to its own.
 func (s *script) finish(c Challenge) {
 	const ours = 4711
-	s.say(Reply{ours, MakeDigest(cookie, c.Challenge)})
-	var ack Ack
-	if s.hear(&ack); s.err == nil && ack.Digest != MakeDigest(cookie, ours) {
+	s.say(Reply{ours, makeDigest(cookie, c.Challenge)})
+	var answer ack
+	if s.hear(&answer); s.err == nil && answer.Digest != makeDigest(cookie, ours) {
 		s.err = errors.New("wrong digest in the ack")
 	}
 }
@@ -131,14 +131,14 @@ func TestAcceptVersion5(t *testing.T) {
 // An old name with HANDSHAKE_23 is answered with a new challenge. A complement may follow; without
 // it the peer keeps version 5.
 func TestAcceptComplement(t *testing.T) {
-	for _, complement := range []bool{true, false} {
+	for _, completed := range []bool{true, false} {
 		var c Challenge
 		accepted, dialed := shake(Options{Node: there, Creation: 7, Cookie: cookie}, scripted(func(s *script) {
 			s.say(Name{Version: 5, Flags: Offered, Node: here})
 			s.hearStatus(StatusOK)
 			s.hear(&c)
-			if complement {
-				s.say(Complement{High: uint32(Alias >> 32), Creation: 9})
+			if completed {
+				s.say(complement{High: uint32(Alias >> 32), Creation: 9})
 			}
 			s.finish(c)
 		}))
@@ -149,7 +149,7 @@ func TestAcceptComplement(t *testing.T) {
 			t.Errorf("challenge %+v, want %+v", c, want)
 		}
 		want := Peer{here, 0, 5, Offered & 0xffffffff, true, false}
-		if complement {
+		if completed {
 			want = Peer{here, 9, 6, Offered&0xffffffff | Alias, true, false}
 		}
 		want.Flags = want.Flags.expand()
@@ -166,7 +166,7 @@ func TestAcceptComplementUnasked(t *testing.T) {
 		s.hearStatus(StatusOK)
 		var c Challenge
 		s.hear(&c)
-		s.say(Complement{})
+		s.say(complement{})
 		s.finish(c)
 	}))
 	if accepted.err == nil || errors.Is(accepted.err, io.EOF) || accepted.err == ErrCookie {
@@ -201,10 +201,10 @@ func TestStartVersion5(t *testing.T) {
 			s.say(c)
 			var r Reply
 			s.hear(&r)
-			if s.err == nil && r.Digest != MakeDigest(cookie, c.Challenge) {
+			if s.err == nil && r.Digest != makeDigest(cookie, c.Challenge) {
 				s.err = errors.New("wrong digest in the reply")
 			}
-			s.say(Ack{MakeDigest(cookie, r.Challenge)})
+			s.say(ack{makeDigest(cookie, r.Challenge)})
 		})(b)
 		if err == nil && name.Version != 6 {
 			err = fmt.Errorf("name of version %d", name.Version)
@@ -326,7 +326,7 @@ func TestWrongCookie(t *testing.T) {
 		s.say(StatusOK)
 		s.say(Challenge{Version: 6, Flags: Offered, Challenge: 1, Creation: 1, Node: there})
 		s.hear(new(Reply))
-		s.say(Ack{})
+		s.say(ack{})
 	})(b)
 	if p, err := Start(a, there, Options{Node: here, Cookie: cookie}); err != ErrCookie {
 		t.Errorf("started %+v, %v", p, err)
@@ -449,7 +449,7 @@ func TestOwnChallenge(t *testing.T) {
 		var c Challenge
 		s.hear(&c)
 		relayed(c.Challenge)
-		s.say(Reply{c.Challenge, MakeDigest(cookie, c.Challenge)})
+		s.say(Reply{c.Challenge, makeDigest(cookie, c.Challenge)})
 	}))
 	if !errors.Is(accepted.err, ErrOwnChallenge) {
 		t.Errorf("accepted %+v", accepted)
@@ -469,7 +469,7 @@ func TestOwnChallenge(t *testing.T) {
 		var r Reply
 		s.hear(&r)
 		relayed(r.Challenge)
-		s.say(Ack{MakeDigest(cookie, r.Challenge)})
+		s.say(ack{makeDigest(cookie, r.Challenge)})
 	})(b)
 	if err := <-done; err != nil || ours.count() != 0 {
 		t.Errorf("Start returned %v; %d challenges are still open", err, ours.count())

@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// The tags of the messages. On the wire they are characters.
+// The tags of the messages. On the wire they are characters. Append appends a message, and Decode reads
+// it from all of its source.
 const (
 	tagNameNew    byte = 'N' // send_name and challenge of version 6
 	tagNameOld    byte = 'n' // send_name and challenge of version 5
@@ -22,7 +23,10 @@ const (
 // MaxNameLength bounds the bytes of a node name, as in an atom.
 const MaxNameLength = 255
 
-// Name is send_name, the first message from the side that dialed.
+// Name is send_name, the first message from the side that dialed:
+//
+//	'N' flags:64 creation:32 len:16 name
+//	'n' version:16 flags:32 name
 type Name struct {
 	Version  int // 5 or 6
 	Flags    Flags
@@ -30,15 +34,10 @@ type Name struct {
 	Node     string // the host alone, if Flags has NameMe
 }
 
-// Append appends the message:
-//
-//	'N' flags:64 creation:32 len:16 name
-//	'n' version:16 flags:32 name
 func (m Name) Append(dst []byte) []byte {
 	return Challenge{m.Version, m.Flags, 0, m.Creation, m.Node}.append(dst, false)
 }
 
-// Decode reads the message from all of src.
 func (m *Name) Decode(src []byte) error {
 	var c Challenge
 	if err := c.decode("send_name", src, 0); err != nil {
@@ -48,7 +47,10 @@ func (m *Name) Decode(src []byte) error {
 	return checkName(m.Node, m.Flags)
 }
 
-// Challenge is the challenge from the side that was dialed.
+// Challenge is the challenge from the side that was dialed:
+//
+//	'N' flags:64 challenge:32 creation:32 len:16 name
+//	'n' version:16 flags:32 challenge:32 name
 type Challenge struct {
 	Version   int // 5 or 6
 	Flags     Flags
@@ -57,10 +59,6 @@ type Challenge struct {
 	Node      string
 }
 
-// Append appends the message:
-//
-//	'N' flags:64 challenge:32 creation:32 len:16 name
-//	'n' version:16 flags:32 challenge:32 name
 func (m Challenge) Append(dst []byte) []byte { return m.append(dst, true) }
 
 func (m Challenge) append(dst []byte, challenge bool) []byte {
@@ -79,7 +77,6 @@ func (m Challenge) append(dst []byte, challenge bool) []byte {
 	return appendName(binary.BigEndian.AppendUint32(dst, m.Creation), m.Node)
 }
 
-// Decode reads the message from all of src.
 func (m *Challenge) Decode(src []byte) error {
 	if err := m.decode("challenge", src, 4); err != nil {
 		return err
@@ -119,7 +116,7 @@ func (m *Challenge) decode(message string, src []byte, size int) error {
 	return nil
 }
 
-// Status is the answer to a name.
+// Status is the answer to a name: 's' and a word.
 type Status string
 
 const (
@@ -132,12 +129,8 @@ const (
 	StatusFalse          Status = "false" // answer to alive: keep the earlier connection
 )
 
-// Append appends the message: 's' and the word.
-func (m Status) Append(dst []byte) []byte {
-	return append(append(dst, tagStatus), m...)
-}
+func (m Status) Append(dst []byte) []byte { return append(append(dst, tagStatus), m...) }
 
-// Decode reads the message from all of src.
 func (m *Status) Decode(src []byte) error {
 	if len(src) < 2 || src[0] != tagStatus {
 		return malformed("status", src)
@@ -150,35 +143,27 @@ func (m *Status) Decode(src []byte) error {
 	return fmt.Errorf("status: unknown %q", src[1:])
 }
 
-// named is the status that assigns a name to a peer that asked for one with NAME_ME.
+// named is the status that assigns a name to a peer that asked for one with NAME_ME:
+// 's' "named:" len:16 name creation:32.
 type named struct {
 	node     string
 	creation uint32
 }
 
-// Append appends the message:
-//
-//	's' "named:" len:16 name creation:32
 func (m named) Append(dst []byte) []byte {
 	dst = appendName(Status("named:").Append(dst), m.node)
 	return binary.BigEndian.AppendUint32(dst, m.creation)
 }
 
-// Complement completes a version 5 name after a version 6 challenge:
+// complement completes a version 5 name after a version 6 challenge:
 // 'c' flags_high:32 creation:32.
-type Complement struct {
+type complement struct {
 	High     uint32 // the upper half of the flags
 	Creation uint32
 }
 
-// Decode reads the message from all of src.
-func (m *Complement) Decode(src []byte) error {
-	if len(src) != 9 || src[0] != tagComplement {
-		return malformed("complement", src)
-	}
-	m.High = binary.BigEndian.Uint32(src[1:])
-	m.Creation = binary.BigEndian.Uint32(src[5:])
-	return nil
+func (m *complement) Decode(src []byte) error {
+	return decodeFields("complement", tagComplement, src, m)
 }
 
 // Reply answers a challenge and poses another: 'r' challenge:32 digest:128.
@@ -187,37 +172,27 @@ type Reply struct {
 	Digest    Digest
 }
 
-// Append appends the message.
 func (m Reply) Append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(append(dst, tagReply), m.Challenge)
 	return append(dst, m.Digest[:]...)
 }
 
-// Decode reads the message from all of src.
-func (m *Reply) Decode(src []byte) error {
-	if len(src) != 5+len(m.Digest) || src[0] != tagReply {
-		return malformed("challenge_reply", src)
+func (m *Reply) Decode(src []byte) error { return decodeFields("challenge_reply", tagReply, src, m) }
+
+// ack answers the challenge of a Reply: 'a' digest:128.
+type ack struct{ Digest Digest }
+
+func (m ack) Append(dst []byte) []byte { return append(append(dst, tagAck), m.Digest[:]...) }
+
+func (m *ack) Decode(src []byte) error { return decodeFields("challenge_ack", tagAck, src, m) }
+
+// decodeFields reads a tag and the fields of m, which have a fixed size.
+func decodeFields(message string, tag byte, src []byte, m any) error {
+	if len(src) != 1+binary.Size(m) || src[0] != tag {
+		return malformed(message, src)
 	}
-	m.Challenge = binary.BigEndian.Uint32(src[1:])
-	copy(m.Digest[:], src[5:])
-	return nil
-}
-
-// Ack answers the challenge of a Reply: 'a' digest:128.
-type Ack struct{ Digest Digest }
-
-// Append appends the message.
-func (m Ack) Append(dst []byte) []byte {
-	return append(append(dst, tagAck), m.Digest[:]...)
-}
-
-// Decode reads the message from all of src.
-func (m *Ack) Decode(src []byte) error {
-	if len(src) != 1+len(m.Digest) || src[0] != tagAck {
-		return malformed("challenge_ack", src)
-	}
-	copy(m.Digest[:], src[1:])
-	return nil
+	_, err := binary.Decode(src[1:], binary.BigEndian, m)
+	return err
 }
 
 func appendName(dst []byte, name string) []byte {

@@ -112,7 +112,7 @@ func TestStartReadsNoFurther(t *testing.T) {
 	s := new(stub)
 	peer := newStream(&s.in, o)
 	for _, m := range []message{
-		StatusOK, Challenge{Version: 6, Node: there}, Ack{MakeDigest(cookie, ours)},
+		StatusOK, Challenge{Version: 6, Node: there}, ack{makeDigest(cookie, ours)},
 	} {
 		if err := peer.send(m); err != nil {
 			t.Fatal(err)
