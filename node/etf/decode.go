@@ -16,7 +16,7 @@ const (
 )
 
 // Decode returns the term in src, which must be one term without a version byte. The returned term does not refer to
-// src. Decode refuses terms beyond MaxDepth, MaxElements or MaxIntegerBytes. The error is a *SyntaxError.
+// src. Decode refuses terms beyond MaxDepth, MaxElements or MaxIntegerBytes.
 func Decode(src []byte) (Term, error) {
 	d := decoder{r: NewReader(src)}
 	d.r.Raw() // checks all counts before memory is allocated for them

@@ -66,7 +66,7 @@ func (e *encoder) term(t Term, depth int) {
 	case Bitstring:
 		e.bitstring(t)
 	case String:
-		e.dst = AppendStringExt(e.dst, t)
+		e.dst = appendString(e.dst, t)
 	case List:
 		e.list(t, depth)
 		e.dst = AppendNil(e.dst)
@@ -119,8 +119,8 @@ func (e *encoder) list(elements []Term, depth int) {
 }
 
 func (e *encoder) atom(a Atom) {
-	dst, err := AppendAtom(e.dst, a, e.caps)
-	e.dst = dst
+	var err error
+	e.dst, err = appendAtom(e.dst, a, e.caps)
 	e.note(err)
 }
 
@@ -209,22 +209,16 @@ func (e *encoder) identifier(external string, tags ...Tag) {
 		id.words = id.words[4:]
 	}
 	layout := layouts[tag]
+	var creation [4]byte
+	binary.BigEndian.PutUint32(creation[:], id.creation)
+	first, last := id.words, creation[4-layout.creation:]
 	e.dst = append(e.dst, byte(tag))
 	if layout.words == 0 {
 		e.dst = binary.BigEndian.AppendUint16(e.dst, uint16(len(id.words)/4))
+		first, last = last, first
 	}
 	e.atom(Atom(id.node))
-	if layout.words > 0 {
-		e.dst = append(e.dst, id.words...)
-	}
-	if layout.creation == 1 {
-		e.dst = append(e.dst, byte(id.creation))
-	} else {
-		e.dst = binary.BigEndian.AppendUint32(e.dst, id.creation)
-	}
-	if layout.words == 0 {
-		e.dst = append(e.dst, id.words...)
-	}
+	e.dst = append(append(e.dst, first...), last...)
 }
 
 // tagFor returns the tag under which the peer can read an identifier that was received under tag.
@@ -257,9 +251,9 @@ var AllCaps = Caps{true, true, true, true, true, true, true, true}
 // The functions below append a term, or the header of a term, and return the extended buffer. They do not
 // allocate if dst has room.
 
-// AppendAtom appends an atom in the form that the peer supports. It fails if the text is not UTF-8, has more than
+// appendAtom appends an atom in the form that the peer supports. It fails if the text is not UTF-8, has more than
 // MaxAtomChars characters, or is not Latin-1 and the peer does not support UTF-8.
-func AppendAtom(dst []byte, a Atom, caps Caps) ([]byte, error) {
+func appendAtom(dst []byte, a Atom, caps Caps) ([]byte, error) {
 	if len(a) > MaxAtomChars && utf8.RuneCountInString(string(a)) > MaxAtomChars {
 		return dst, fmt.Errorf("etf: atom %.20q...: more than %d characters", a, MaxAtomChars)
 	}
@@ -287,10 +281,10 @@ func AppendAtom(dst []byte, a Atom, caps Caps) ([]byte, error) {
 	return dst, nil
 }
 
-// MustAppendAtom is like AppendAtom, for constants and atoms that AppendAtom has checked. It panics if
-// AppendAtom fails.
+// MustAppendAtom is like Append, for atoms that are constants or that Append has checked. It panics if Append
+// fails.
 func MustAppendAtom(dst []byte, a Atom, caps Caps) []byte {
-	dst, err := AppendAtom(dst, a, caps)
+	dst, err := appendAtom(dst, a, caps)
 	if err != nil {
 		panic(err)
 	}
@@ -343,8 +337,8 @@ func AppendBinary(dst, data []byte) []byte {
 	return append(dst, data...)
 }
 
-// AppendStringExt appends a list of bytes: a STRING_EXT, or a LIST_EXT if it has more than 65,535 bytes.
-func AppendStringExt[T ~string | ~[]byte](dst []byte, text T) []byte {
+// appendString appends a list of bytes: a STRING_EXT, or a LIST_EXT if it has more than 65,535 bytes.
+func appendString(dst []byte, text String) []byte {
 	switch {
 	case len(text) == 0:
 		return AppendNil(dst)

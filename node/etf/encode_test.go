@@ -1,7 +1,6 @@
 package etf
 
 import (
-	"bytes"
 	"math"
 	"math/big"
 	"strings"
@@ -92,11 +91,10 @@ func TestAppendRefuses(t *testing.T) {
 	}
 }
 
-func TestAppendStringExt(t *testing.T) {
+func TestAppendString(t *testing.T) {
 	for n, want := range map[int]Tag{0: NilExt, 1: StringExt, 65535: StringExt, 65536: ListExt} {
-		text := strings.Repeat("x", n)
-		got := AppendStringExt(nil, text)
-		if Tag(got[0]) != want || wellFormed(got) != nil || !bytes.Equal(got, AppendStringExt(nil, []byte(text))) {
+		got := appendString(nil, String(strings.Repeat("x", n)))
+		if Tag(got[0]) != want || wellFormed(got) != nil {
 			t.Errorf("%d bytes: %s, %v", n, Tag(got[0]), wellFormed(got))
 		}
 		term, err := Decode(got)
@@ -145,13 +143,12 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 		},
 		"Append": func() {
 			b := AppendTupleHeader(dst, 2)
-			b, bad = AppendAtom(b, "ok", AllCaps)
-			b, _ = AppendAtom(b, "é", Caps{})
+			b, bad = appendAtom(b, "ok", AllCaps)
+			b, _ = appendAtom(b, "é", Caps{})
 			b = AppendInt(b, 1<<40)
 			b = AppendUint64(b, 1<<63)
 			b = AppendBinary(b, call)
-			b = AppendStringExt(b, "text")
-			b = AppendStringExt(b, call)
+			b = appendString(b, "text")
 			b = AppendNil(AppendListHeader(b, 1))
 			_ = b
 		},

@@ -66,11 +66,7 @@ func (p *printer) term(depth int) {
 		*r = d.r
 		p.text(fmt.Sprint(n))
 	case FloatExt, NewFloatExt:
-		text := strconv.FormatFloat(r.float(r.next()), 'g', -1, 64)
-		if !strings.ContainsAny(text, ".e") {
-			text += ".0"
-		}
-		p.text(text)
+		p.text(floatText(r.float(r.next())))
 	case AtomExt, SmallAtomExt, AtomUTF8Ext, SmallAtomUTF8Ext:
 		p.atom(r.Atom())
 	case BinaryExt:
@@ -130,6 +126,20 @@ func (p *printer) terms(open string, n, each, depth int) {
 			p.term(depth + 1)
 		}
 	}
+}
+
+var exponent = strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e-")
+
+// floatText returns the shortest text that Erlang reads as f. Erlang needs a decimal point.
+func floatText(f float64) string {
+	mantissa, power, scientific := strings.Cut(strconv.FormatFloat(f, 'g', -1, 64), "e")
+	if !strings.Contains(mantissa, ".") {
+		mantissa += ".0"
+	}
+	if scientific {
+		mantissa += "e" + power
+	}
+	return exponent.Replace(mantissa)
 }
 
 // atom prints an atom, in quotes unless it is a plain word.

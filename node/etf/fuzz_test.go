@@ -58,7 +58,7 @@ func FuzzRaw(f *testing.F) {
 }
 
 func limited(err error) bool {
-	reason := err.(*SyntaxError).Reason
+	reason := err.(*syntaxError).reason
 	return strings.Contains(reason, "more than") || strings.Contains(reason, "deeper than")
 }
 

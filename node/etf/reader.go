@@ -12,18 +12,18 @@ const (
 	MaxReferenceWords = 5   // 4-byte words in a reference
 )
 
-// SyntaxError is the error for bytes that are not the expected term.
-type SyntaxError struct {
-	Offset int    // offset of the term's tag in the source
-	Tag    Tag    // 0 at the end of the source
-	Reason string // such as "not an atom"
+// syntaxError is the error for bytes that are not the expected term.
+type syntaxError struct {
+	offset int    // offset of the term's tag in the source
+	tag    Tag    // 0 at the end of the source
+	reason string // such as "not an atom"
 }
 
-func (e *SyntaxError) Error() string {
-	if e.Tag == 0 {
-		return fmt.Sprintf("etf: byte %d: %s", e.Offset, e.Reason)
+func (e *syntaxError) Error() string {
+	if e.tag == 0 {
+		return fmt.Sprintf("etf: byte %d: %s", e.offset, e.reason)
 	}
-	return fmt.Sprintf("etf: byte %d: %s: %s", e.Offset, e.Tag, e.Reason)
+	return fmt.Sprintf("etf: byte %d: %s: %s", e.offset, e.tag, e.reason)
 }
 
 // Reader is a cursor over the bytes of one or more terms. The first failure sticks: after it, the
@@ -34,13 +34,13 @@ type Reader struct {
 	src  []byte
 	off  int         // offset of the next byte
 	at   int         // offset of the tag of the current term
-	fail SyntaxError // the first failure, or zero
+	fail syntaxError // the first failure, or zero
 }
 
 // NewReader returns a Reader at the start of src.
 func NewReader(src []byte) Reader { return Reader{src: src} }
 
-// Err returns the first failure, a *SyntaxError, or nil.
+// Err returns the first failure, or nil.
 func (r *Reader) Err() error {
 	if !r.failed() {
 		return nil
@@ -152,7 +152,7 @@ func (r *Reader) identity(expected bool, reason string) []byte {
 	return nil
 }
 
-func (r *Reader) failed() bool { return r.fail.Reason != "" }
+func (r *Reader) failed() bool { return r.fail.reason != "" }
 
 // refuse records a failure at the current term, unless there was an earlier one, and moves to the end of the
 // source.
@@ -160,9 +160,9 @@ func (r *Reader) refuse(reason string) {
 	if r.failed() {
 		return
 	}
-	r.fail = SyntaxError{Offset: r.at, Reason: reason}
+	r.fail = syntaxError{offset: r.at, reason: reason}
 	if r.at < len(r.src) {
-		r.fail.Tag = Tag(r.src[r.at])
+		r.fail.tag = Tag(r.src[r.at])
 	}
 	r.src = r.src[:r.off]
 }

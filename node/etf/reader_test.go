@@ -126,7 +126,7 @@ func TestReaderErrors(t *testing.T) {
 	} {
 		r := NewReader([]byte(test.src))
 		test.read(&r)
-		var syntax *SyntaxError
+		var syntax *syntaxError
 		if err := r.Finish(); !errors.As(err, &syntax) || err.Error() != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}

@@ -10,16 +10,14 @@
 // other tags of that document can be read, including old ones. The [Caps] of a peer decide which
 // tags are written. A map may contain equal keys.
 //
-// Input may be hostile. Any input results in a value or a [SyntaxError]. A length is refused unless
+// Input may be hostile. Any input results in a value or an error. A length is refused unless
 // the remaining bytes can hold it. No function recurses deeper than [MaxDepth].
 //
 // The slices that a Reader returns are parts of its source. A Term owns its bytes. The Append functions extend dst
 // and do not keep it.
 package etf
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // Term is a decoded term, one of
 //
@@ -151,15 +149,6 @@ func (p Pid) String() string { return string(Format(nil, p)) }
 
 // String returns the text of the reference, as Format does.
 func (r Ref) String() string { return string(Format(nil, r)) }
-
-// String returns the text of the port, as Format does.
-func (p Port) String() string { return string(Format(nil, p)) }
-
-// String returns the text of the fun, as Format does.
-func (f Fun) String() string { return string(Format(nil, f)) }
-
-// String returns the text of the external fun, as Format does.
-func (e Export) String() string { return string(Format(nil, e)) }
 
 // Parts returns the module, the function and the arity of the fun.
 func (e Export) Parts() (module, function Atom, arity int) {

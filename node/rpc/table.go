@@ -7,11 +7,11 @@
 package rpc
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -197,7 +197,7 @@ func Refuse(module, function etf.Atom, args []etf.Term) etf.Atom {
 	isRelay := module == "dbg" && function == "do_relay"
 	if module == "erlang" && function == "apply" && len(args) == 2 {
 		fun, ok := args[0].(etf.Fun)
-		isRelay = ok && strings.HasPrefix(fun.String(), "#Fun<dbg.")
+		isRelay = ok && bytes.HasPrefix(etf.Format(nil, fun), []byte("#Fun<dbg."))
 	}
 	if isRelay {
 		return "undef"

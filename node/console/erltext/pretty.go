@@ -74,8 +74,6 @@ func pieceOf(t etf.Term) piece {
 	switch t := t.(type) {
 	case etf.Atom:
 		return leaf(atomText(string(t)))
-	case float64:
-		return leaf(floatText(t))
 	case []byte:
 		return binaryPiece(t, 8)
 	case etf.Bitstring:
@@ -177,19 +175,4 @@ func quoted(text string, quote rune) string {
 		}
 	}
 	return string(utf8.AppendRune(b, quote))
-}
-
-var exponent = strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e-")
-
-// floatText returns the shortest text that is parsed as f, with the decimal point that Erlang
-// needs.
-func floatText(f float64) string {
-	mantissa, power, scientific := strings.Cut(strconv.FormatFloat(f, 'g', -1, 64), "e")
-	if !strings.Contains(mantissa, ".") {
-		mantissa += ".0"
-	}
-	if scientific {
-		mantissa += "e" + power
-	}
-	return exponent.Replace(mantissa)
 }
