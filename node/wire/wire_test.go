@@ -133,15 +133,20 @@ func TestOpNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	found := 0
 	ast.Inspect(src, func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Op") {
 			name := v.Names[0].Name
+			found++
 			if got := v.Values[0].(*ast.BasicLit).Value; got != want[documented(name)] {
 				t.Errorf("%s: %s, want %s", name, got, want[documented(name)])
 			}
 		}
 		return true
 	})
+	if found == 0 {
+		t.Error("wire.go defines no operation")
+	}
 }
 
 // documented returns the name in the documentation, such as REG_SEND for OpRegSend.
