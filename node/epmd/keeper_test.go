@@ -280,17 +280,6 @@ func TestStateWhenNameIsTaken(t *testing.T) {
 	awaitState(t, states, "registered again", func(s State) bool { return s.Registered && !s.Serving })
 }
 
-func TestKeeperOff(t *testing.T) {
-	k := &Keeper{Mode: Off, Node: Node{Name: "flake"}, Log: quiet}
-	if err := startKeeper(t.Context(), k); err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
-	if got := k.State().String(); got != "not registered: EPMD is off" {
-		t.Error(got)
-	}
-}
-
 func TestStartFailsWithoutEPMD(t *testing.T) {
 	noLeak(t)
 	k, _ := newKeeper(t, "flake", 1)
@@ -342,10 +331,12 @@ func TestFind(t *testing.T) {
 		t.Error("the EPMD has outlived the context")
 	}
 	off := &Keeper{Mode: Off, Log: quiet}
-	if err := off.Start(t.Context(), "flake@127.0.0.1"); err != nil {
-		t.Error(err)
+	defer off.Close()
+	err := off.Start(t.Context(), "flake@127.0.0.1")
+	if got := off.State().String(); err != nil || got != "not registered: EPMD is off" {
+		t.Error(got, err)
 	}
-	_, _, err := off.Find(t.Context(), "flake@127.0.0.1")
+	_, _, err = off.Find(t.Context(), "flake@127.0.0.1")
 	if want := `epmd: look up "flake@127.0.0.1": EPMD is off`; err == nil || err.Error() != want {
 		t.Errorf("Find: %v, want %s", err, want)
 	}

@@ -6,56 +6,6 @@ import (
 	"testing"
 )
 
-func TestReaderParsesCall(t *testing.T) {
-	pid, ref := NewPid("c27@127.0.0.1", 10, 0, 0x27bc9209), NewRef("c27@127.0.0.1", 0x27bc9209, 1, 2, 3)
-	src, err := Append([]byte{VersionMagic}, Tuple{
-		Atom("$gen_call"),
-		Tuple{pid, ImproperList{[]Term{Atom("alias")}, ref}},
-		Tuple{Atom("get"), int64(62)},
-	}, AllCaps)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	r := NewReader(src)
-	r.Version()
-	if n := r.Tuple(); n != 3 {
-		t.Errorf("arity %d", n)
-	}
-	if a := r.Atom(); string(a) != "$gen_call" {
-		t.Errorf("atom %q", a)
-	}
-	if n := r.Tuple(); n != 2 {
-		t.Errorf("arity %d", n)
-	}
-	if p := r.Pid(); Pid(p) != pid {
-		t.Errorf("pid %x", p)
-	}
-	if n := r.ListHeader(); n != 1 {
-		t.Errorf("%d elements", n)
-	}
-	if a := r.Raw(); string(a) != "w\x05alias" {
-		t.Errorf("element %q", a)
-	}
-	if b := r.Ref(); Ref(b) != ref {
-		t.Errorf("reference %x", b)
-	}
-	if tag := r.Peek(); tag != SmallTupleExt {
-		t.Errorf("next is %s", tag)
-	}
-	if rest := r.Rest(); string(rest) != "h\x02w\x03geta>" {
-		t.Errorf("rest %q", rest)
-	}
-	r.Tuple()
-	r.Atom()
-	if n := r.Int(); n != 62 {
-		t.Errorf("base %d", n)
-	}
-	if err := r.Finish(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestReaderValues(t *testing.T) {
 	for _, n := range []int64{0, 1, 255, 256, -1, math.MaxInt32, math.MaxInt32 + 1, math.MinInt32, math.MinInt32 - 1,
 		math.MaxInt64, math.MinInt64} {
