@@ -81,13 +81,11 @@ func request(ctx context.Context, addr, name string, req, resp message) (net.Con
 	if !stop() {
 		err = context.Cause(ctx)
 	}
-	if err == nil {
-		err = conn.SetDeadline(time.Time{})
-	}
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
+	conn.SetDeadline(time.Time{})
 	return conn, nil
 }
 

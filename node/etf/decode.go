@@ -80,11 +80,9 @@ func (d *decoder) term(depth int) Term {
 		return Port(r.Raw())
 	case FunExt, NewFunExt:
 		return Fun(r.Raw())
-	case ExportExt:
+	default: // ExportExt
 		return Export(r.Raw())
 	}
-	r.refuse("unknown tag")
-	return nil
 }
 
 // count adds n to the elements and returns n. It fails and returns 0 if the sum exceeds MaxElements.
