@@ -22,6 +22,8 @@ func TestAppendForOldPeers(t *testing.T) {
 		{"atom", Atom("ok"), AllCaps, "w\x02ok"},
 		{"atom in Latin-1", Atom("é"), small, "s\x01\xe9"},
 		{"atom in Latin-1", Atom("é"), AllCaps, "w\x02é"},
+		{"atom in Latin-1", Atom("ÿ"), small, "s\x01\xff"},
+		{"atom beyond Latin-1", Atom("Ā"), small, ""},
 		{"atom beyond Latin-1", Atom("€"), small, ""},
 		{"atom of 255", Atom(strings.Repeat("é", 255)), small, "s\xff" + strings.Repeat("\xe9", 255)},
 		{"atom of 255", Atom(strings.Repeat("é", 255)), AllCaps, "v\x01\xfe" + strings.Repeat("é", 255)},

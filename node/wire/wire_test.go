@@ -66,9 +66,9 @@ func TestAppend(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(bytes.NewReader(b[len("before"):]))
+	var m Message
 	for _, payload := range []string{"w\x07payload", ""} {
 		frame, err := Read(r, 1<<10)
-		var m Message
 		if err == nil {
 			err = m.Decode(frame[1:])
 		}

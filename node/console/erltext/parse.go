@@ -71,6 +71,7 @@ func (p *parser) next() {
 	}
 }
 
+// fail records an error, unless there was an earlier one.
 func (p *parser) fail(err *Error) {
 	if p.err == nil {
 		p.err = err
@@ -133,7 +134,7 @@ func (p *parser) expr() Expr {
 	e := p.operand(math.MaxInt)
 	switch {
 	case p.accept("="):
-		if p.err == nil && !isPattern(e) {
+		if !isPattern(e) {
 			p.fail(start.Errorf("illegal pattern"))
 		}
 		return &Match{e, p.expr()}
@@ -153,7 +154,7 @@ func (p *parser) operand(signs int) Expr {
 		p.next()
 	}
 	e := p.primary()
-	if !start.is("-") && !start.is("+") || p.err != nil {
+	if !start.is("-") && !start.is("+") {
 		return e
 	}
 	if literal, ok := e.(*Literal); ok {
@@ -213,13 +214,13 @@ func (p *parser) export(start token) Expr {
 	raw := []byte{byte(etf.ExportExt)}
 	for _, end := range []string{":", "/"} {
 		name := p.token
-		if p.next(); p.err == nil && (name.kind != atomToken || !p.accept(end)) {
+		if p.next(); name.kind != atomToken || !p.accept(end) {
 			p.unsupported(start)
 		}
 		raw, _ = etf.Append(raw, etf.Atom(name.text), etf.AllCaps) // cannot fail: the scanner limits atoms
 	}
 	arity, ok := p.token.value.(int64)
-	if p.err == nil && (p.token.kind != numberToken || !ok || arity != int64(uint8(arity))) {
+	if p.token.kind != numberToken || !ok || arity != int64(uint8(arity)) {
 		p.unsupported(start)
 	}
 	p.next()
@@ -266,9 +267,6 @@ func (p *parser) atomOrCall() Expr {
 
 // compound returns an expression that begins with the token start: a literal if all its parts are literals.
 func (p *parser) compound(start token, c Compound) Expr {
-	if p.err != nil {
-		return &c
-	}
 	term, err := c.Term(func(part Expr) (etf.Term, error) {
 		if literal, ok := part.(*Literal); ok {
 			return literal.Term, nil

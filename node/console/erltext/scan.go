@@ -168,7 +168,7 @@ func (t *token) complete() (reason string) {
 		if t.value = number(strings.ReplaceAll(t.text, "_", "")); t.value == nil {
 			return "illegal number"
 		}
-	case t.kind == atomToken && reserved[t.text]:
+	case reserved[t.text]:
 		t.kind = symbolToken
 	}
 	if (t.kind == atomToken || t.kind == varToken) && utf8.RuneCountInString(t.text) > etf.MaxAtomChars {
