@@ -114,10 +114,7 @@ func (k *Keeper) Start(ctx context.Context, nodename string) (err error) {
 	ctx, k.cancel = context.WithCancel(ctx)
 	reg, err := k.register(ctx)
 	for end := time.Now().Add(nameTime); errors.Is(err, ErrNameTaken) && time.Now().Before(end); {
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryMin):
-		}
+		pause(ctx, retryMin)
 		reg, err = k.register(ctx)
 	}
 	if err != nil {
@@ -162,12 +159,7 @@ func (k *Keeper) run(ctx context.Context, reg *Registration) {
 
 // renew registers the node again, or returns nil when ctx ends.
 func (k *Keeper) renew(ctx context.Context) *Registration {
-	for wait := retryMin; ; wait = min(2*wait, retryMax) {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(wait):
-		}
+	for wait := retryMin; pause(ctx, wait); wait = min(2*wait, retryMax) {
 		reg, err := k.register(ctx)
 		if err == nil {
 			return reg
@@ -175,6 +167,17 @@ func (k *Keeper) renew(ctx context.Context) *Registration {
 		if ctx.Err() == nil {
 			k.lost(err)
 		}
+	}
+	return nil
+}
+
+// pause waits for d, and reports whether ctx has not ended before.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }
 
@@ -338,14 +341,8 @@ func (k *Keeper) startDaemon(ctx context.Context, path string) error {
 	}
 	const poll = 10 * time.Millisecond
 	for {
-		err := probe(ctx, k.Mode.addr(k.Port))
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
+		if err := probe(ctx, k.Mode.addr(k.Port)); err == nil || !pause(ctx, poll) {
 			return err
-		case <-time.After(poll):
 		}
 	}
 }
