@@ -324,15 +324,14 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 		return 0, 0, s.wrong(text, base)
 	}
 	r := &radixes[base]
-	// The first word may have fewer digits than the others.
-	first := len(text)
+	first := len(text) // digits of the first word, which may have fewer than the others
 	for first > r.chunk {
 		first -= r.chunk
 	}
-	lo, ok := word(text[:first], base)
+	lo, ok := word(text[:first], r.base)
 	for at := first; ok && at < len(text); at += r.chunk {
 		var next uint64
-		if next, ok = word(text[at:at+r.chunk], base); !ok {
+		if next, ok = word(text[at:at+r.chunk], r.base); !ok {
 			break
 		}
 		over, up := bits.Mul64(hi, r.power)
@@ -353,14 +352,14 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 // byte is not a digit of the base.
 //
 //go:noinline
-func word(text string, base int) (v uint64, ok bool) {
-	var wrong uint64
+func word(text string, base uint64) (v uint64, ok bool) {
+	var highest uint64
 	for i := range len(text) {
 		d := uint64(values[text[i]])
-		wrong |= uint64(base) - 1 - d // negative if d is not below the base
-		v = v*uint64(base) + d
+		highest = max(highest, d)
+		v = v*base + d
 	}
-	return v, int64(wrong) >= 0
+	return v, highest < base
 }
 
 func (s *Size) wrong(text string, base int) error { return Wrong(text, base, s.Width(base), &values) }
