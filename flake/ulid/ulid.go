@@ -204,14 +204,24 @@ func Parse(text string) (id ID, err error) {
 	return id, err
 }
 
-// read8 returns the value of 8 digits. If wrong is above 31, a byte is not a digit.
-func read8(text []byte) (v uint64, wrong byte) {
-	_ = text[7]
-	a, b, c, d := values[text[0]], values[text[1]], values[text[2]], values[text[3]]
-	e, f, g, h := values[text[4]], values[text[5]], values[text[6]], values[text[7]]
-	v = uint64(a)<<35 | uint64(b)<<30 | uint64(c)<<25 | uint64(d)<<20 |
-		uint64(e)<<15 | uint64(f)<<10 | uint64(g)<<5 | uint64(h)
-	return v, a | b | c | d | e | f | g | h
+// decode returns the number that text represents without its first digit's. If all is above 31, a
+// byte is not a digit.
+func decode(text *[encodedLen]byte) (high, low uint64, all byte) {
+	first, second := values[text[0]], values[text[1]]
+	a, allA := four(text, 2)
+	b, allB := four(text, 6)
+	c, allC := four(text, 10)
+	d, allD := four(text, 14)
+	e, allE := four(text, 18)
+	f, allF := four(text, 22)
+	return uint64(first)<<61 | uint64(second)<<56 | a<<36 | b<<16 | c>>4, c<<60 | d<<40 | e<<20 | f,
+		first | second | allA | allB | allC | allD | allE | allF
+}
+
+// four returns the value of 4 digits, and their values combined with OR.
+func four(text *[encodedLen]byte, at int) (value uint64, all byte) {
+	a, b, c, d := values[text[at]], values[text[at+1]], values[text[at+2]], values[text[at+3]]
+	return uint64(a)<<15 | uint64(b)<<10 | uint64(c)<<5 | uint64(d), a | b | c | d
 }
 
 // ParseBase parses what [ID.Text] and [ID.Padded] return, like [flake.ParseBase].
@@ -235,18 +245,15 @@ func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) != encodedLen {
 		return digits.Errorf(text, 0, "%d bytes; must be %d digits", len(text), encodedLen)
 	}
-	first, second := values[text[0]], values[text[1]]
-	high, wrong1 := read8(text[2:10])
-	mid, wrong2 := read8(text[10:18])
-	last, wrong3 := read8(text[18:])
+	high, low, all := decode((*[encodedLen]byte)(text))
 	switch {
-	case first|second|wrong1|wrong2|wrong3 > 31:
+	case all > 31:
 		return digits.Wrong(string(text), 32, encodedLen, &values)
-	case first > 7:
+	case text[0] > '7':
 		return digits.Errorf(text, 0, "%q is above the highest first digit, 7", text[0])
 	}
-	binary.BigEndian.PutUint64(id[:8], uint64(first)<<61|uint64(second)<<56|high<<16|mid>>24)
-	binary.BigEndian.PutUint64(id[8:], mid<<40|last)
+	binary.BigEndian.PutUint64(id[:8], high)
+	binary.BigEndian.PutUint64(id[8:], low)
 	return nil
 }
 
