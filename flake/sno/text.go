@@ -37,12 +37,15 @@ func ascii(values uint64) uint64 {
 	return values + digit0 + letters*letter0
 }
 
-// values is the reverse of ascii. ok is false if a byte is not a digit: such a byte gets the
-// value of some digit, but ascii turns that value into the digit, not into the byte.
-func values(text uint64) (values uint64, ok bool) {
-	letters := text >> 6 & each
-	values = (text - digit0 - letters*letter0) & (31 * each)
-	return values, ascii(values) == text
+// values is the reverse of ascii, for two words. ok is false if a byte is not a digit: then its value
+// is above 31, or is a letter's although the byte is below the letters, or the reverse.
+func values(text1, text2 uint64) (values1, values2 uint64, ok bool) {
+	letters1, letters2 := text1>>6&each, text2>>6&each
+	values1 = text1 - digit0 - letters1*letter0
+	values2 = text2 - digit0 - letters2*letter0
+	wrong1 := (values1+(128-8)*each)>>7 ^ letters1
+	wrong2 := (values2+(128-8)*each)>>7 ^ letters2
+	return values1, values2, (values1|values2)&(0xE0*each)|(wrong1|wrong2)&each == 0
 }
 
 func (id *ID) encode(text *[SizeEncoded]byte) {
@@ -119,18 +122,25 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 // [*flake.ParseError] and leaves the id unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) != SizeEncoded {
-		return digits.Errorf(text, 0, "%d bytes; must be %d digits", len(text), SizeEncoded)
+		return wrong(text)
 	}
-	first, ok1 := values(binary.BigEndian.Uint64(text[:8]))
-	second, ok2 := values(binary.BigEndian.Uint64(text[8:]))
-	if !ok1 || !ok2 {
-		at := len(text) - len(bytes.TrimLeft(text, "23456789abcdefghijklmnopqrstuvwx"))
-		return digits.Errorf(text, at, "%q is not one of the digits 2-9a-x", text[at])
+	first, second, ok := values(binary.BigEndian.Uint64(text[:8]), binary.BigEndian.Uint64(text[8:]))
+	if !ok {
+		return wrong(text)
 	}
 	low := gather(second)
 	binary.BigEndian.PutUint64(id[:8], gather(first)<<24|low>>16)
 	binary.BigEndian.PutUint16(id[8:], uint16(low))
 	return nil
+}
+
+// wrong returns the error for a text that is not an id.
+func wrong(text []byte) error {
+	if len(text) != SizeEncoded {
+		return digits.Errorf(text, 0, "%d bytes; must be %d digits", len(text), SizeEncoded)
+	}
+	at := len(text) - len(bytes.TrimLeft(text, "23456789abcdefghijklmnopqrstuvwx"))
+	return digits.Errorf(text, at, "%q is not one of the digits 2-9a-x", text[at])
 }
 
 // MarshalBinary returns the 10 bytes. The error is always nil.
