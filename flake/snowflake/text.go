@@ -3,7 +3,7 @@ package snowflake
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 
@@ -213,14 +213,14 @@ func (e *Encoding) Parse(text string) (ID, error) {
 		all |= value
 		id = id*base + uint64(value)
 	}
-	high := false
+	var over, carry uint64
 	if len(text) == e.width {
 		value := e.values[text[e.width-1]]
 		all |= value
-		high = id > (math.MaxUint64-uint64(value))/base
-		id = id*base + uint64(value)
+		over, id = bits.Mul64(id, base)
+		id, carry = bits.Add64(id, uint64(value), 0)
 	}
-	if all == 255 || high {
+	if all == 255 || over|carry != 0 {
 		return 0, digits.Wrong(text, len(e.alphabet), e.width, &e.values)
 	}
 	return ID(id), nil
