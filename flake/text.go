@@ -88,7 +88,7 @@ type ScanError = digits.ScanError
 // Strings in other bases or without leading zeros are ambiguous: use [ParseBase] for them.
 func Parse(text string) (id ID, err error) {
 	switch {
-	case len(text) == uuidLen:
+	case len(text) == digits.UUIDLen:
 		hi, lo, ok := digits.ParseUUID(text)
 		if !ok {
 			return id, notUUID(text)
@@ -107,7 +107,7 @@ func Parse(text string) (id ID, err error) {
 	}
 	return ID{}, digits.Errorf(text, 0,
 		"%d bytes; must be %d digits of base 62, a %d-character UUID, or %d hexadecimal digits%s",
-		len(text), Width(MaxBase), uuidLen, hexLen, unpadded(text))
+		len(text), Width(MaxBase), digits.UUIDLen, hexLen, unpadded(text))
 }
 
 const hexLen = 32
@@ -175,14 +175,11 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// uuidLen is the length of a UUID's text.
-const uuidLen = 36
-
 // UUID returns the id in the text form of a UUID (RFC 9562 section 4): 32 lower-case
 // hexadecimal digits, grouped 8-4-4-4-12. Version and variant are not set: only the form is
 // that of a UUID.
 func (id ID) UUID() string {
-	var text [uuidLen]byte
+	var text [digits.UUIDLen]byte
 	id.putUUID(&text)
 	return string(text[:])
 }
@@ -190,12 +187,12 @@ func (id ID) UUID() string {
 // AppendUUID appends to dst what [ID.UUID] returns.
 func (id ID) AppendUUID(dst []byte) []byte {
 	n := len(dst)
-	dst = slices.Grow(dst, uuidLen)[:n+uuidLen]
-	id.putUUID((*[uuidLen]byte)(dst[n:]))
+	dst = slices.Grow(dst, digits.UUIDLen)[:n+digits.UUIDLen]
+	id.putUUID((*[digits.UUIDLen]byte)(dst[n:]))
 	return dst
 }
 
-func (id *ID) putUUID(text *[uuidLen]byte) {
+func (id *ID) putUUID(text *[digits.UUIDLen]byte) {
 	digits.PutUUID(text, binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:]))
 }
 
@@ -230,12 +227,12 @@ func (id *ID) Scan(src any) error {
 		switch len(src) {
 		case len(id):
 			return id.UnmarshalBinary(src)
-		case uuidLen:
+		case digits.UUIDLen:
 			return id.keep(Parse(string(src)))
 		}
 		return id.UnmarshalText(src)
 	case string:
-		if len(src) == uuidLen {
+		if len(src) == digits.UUIDLen {
 			return id.keep(Parse(src))
 		}
 		return id.UnmarshalText([]byte(src))

@@ -51,13 +51,11 @@ func encoding(name string, e *snowflake.Encoding) text {
 
 func ofSnowflake(id snowflake.ID, err error) (Number, error) { return Number{Lo: uint64(id)}, err }
 
-const uuidLen = len("00000000-0000-0000-0000-000000000000")
-
 func appendUUID(dst []byte, id Number, _ int) []byte { return id.flake().AppendUUID(dst) }
 
 func parseUUID(text string, _ int) (Number, error) {
 	bare, _ := digits.BareUUID(text)
-	if len(bare) != uuidLen {
+	if len(bare) != digits.UUIDLen {
 		return Number{}, errText
 	}
 	return ofText128(flake.Parse(bare))

@@ -275,14 +275,13 @@ func (id ID) Value() (driver.Value, error) { return id.String(), nil }
 // return for a uuid column: 36 characters as a string or bytes, or 16 bytes. NULL is an error:
 // scan a nullable column into a [database/sql.Null] of ID. If Scan fails, the id is unchanged.
 func (id *ID) Scan(src any) error {
-	const uuidLen = 36
 	switch s := src.(type) {
 	case []byte:
-		if len(s) != len(id) && len(s) != uuidLen {
+		if len(s) != len(id) && len(s) != digits.UUIDLen {
 			return id.UnmarshalText(s)
 		}
 	case string:
-		if len(s) != uuidLen {
+		if len(s) != digits.UUIDLen {
 			return id.UnmarshalText([]byte(s))
 		}
 	}

@@ -139,9 +139,6 @@ var fresh = halves.Fresh[ID](layout)
 // random bits, which may be replaced in each id.
 type Run = flake.RunOf[ID]
 
-// encodedLen is the length of an id's text.
-const encodedLen = 36
-
 // Width returns the length of [ID.Padded] in a base from 2 to 62: 128 in base 2, 32 in base 16,
 // 22 in base 62. For any other base it returns 0.
 func Width(base int) int { return flake.Width(base) }
@@ -180,9 +177,9 @@ func Parse(text string) (id ID, err error) {
 // parseOther parses the other forms, the nil UUID and Max. Any other text is an error.
 func parseOther(text string) (ID, error) {
 	bare, start := digits.BareUUID(text)
-	if len(bare) != encodedLen {
+	if len(bare) != digits.UUIDLen {
 		return ID{}, digits.Errorf(text, 0, "%d bytes; must be the %d of a UUID, which may be in braces or after urn:uuid:",
-			len(text), encodedLen)
+			len(text), digits.UUIDLen)
 	}
 	id, err := flake.Parse(bare)
 	if err != nil {

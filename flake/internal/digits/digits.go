@@ -247,10 +247,13 @@ func ParseHex(text string, from int) (hi, lo uint64, err error) {
 // each is a word whose bytes are all 1.
 const each = 0x0101010101010101
 
+// UUIDLen is the length of a UUID's text.
+const UUIDLen = 36
+
 // ParseUUID parses the text form of a UUID (RFC 9562 section 4), in either case. For any
 // other text, ok is false.
 func ParseUUID(text string) (hi, lo uint64, ok bool) {
-	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
+	if len(text) != UUIDLen || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
 		return 0, 0, false
 	}
 	a, ok1 := hex8(load4(text[0:4])<<32 | load4(text[4:8]))
@@ -263,11 +266,11 @@ func ParseUUID(text string) (hi, lo uint64, ok bool) {
 // BareUUID returns the part of text in braces or after urn:uuid: that has the length of a UUID, and
 // its index. For any other text it returns text and 0.
 func BareUUID(text string) (bare string, at int) {
-	const urn, uuidLen = "urn:uuid:", 36
+	const urn = "urn:uuid:"
 	switch {
-	case len(text) == uuidLen+2 && text[0] == '{' && text[uuidLen+1] == '}':
-		return text[1 : uuidLen+1], 1
-	case len(text) == len(urn)+uuidLen && strings.EqualFold(text[:len(urn)], urn):
+	case len(text) == UUIDLen+2 && text[0] == '{' && text[UUIDLen+1] == '}':
+		return text[1 : UUIDLen+1], 1
+	case len(text) == len(urn)+UUIDLen && strings.EqualFold(text[:len(urn)], urn):
 		return text[len(urn):], len(urn)
 	}
 	return text, 0
@@ -291,7 +294,7 @@ func hex8(text uint64) (value uint64, ok bool) {
 }
 
 // PutUUID writes (hi, lo) in the text form of a UUID, lower case.
-func PutUUID(text *[36]byte, hi, lo uint64) {
+func PutUUID(text *[UUIDLen]byte, hi, lo uint64) {
 	b, c := hexOf(uint32(hi)), hexOf(uint32(lo>>32))
 	binary.BigEndian.PutUint64(text[0:], hexOf(uint32(hi>>32)))
 	binary.BigEndian.PutUint32(text[9:], uint32(b>>32))
