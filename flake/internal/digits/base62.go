@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// Base 62 is the most common base, so it has a separate path: a number is split into words of
-// 2 + 10 + 10 digits, and a table holds all pairs of digits.
+// Base 62 is the most common base, so it has a separate path, which takes half the time: a table
+// holds all pairs of digits. A number has 2 + 10 + 10 digits: 62^10 is the power of the radix.
 const (
 	pow2  = 62 * 62
 	pow4  = pow2 * pow2
 	pow8  = pow4 * pow4
 	pow10 = pow8 * pow2
 
-	shift10 = 4
+	shift62 = 4 // of the radix
 )
 
-// pairs holds the two digits of each number below 62^2, the first in the low byte. It is longer
-// so that indexes need no check.
+// pairs holds the two digits of each number below 62^2, the first in the low byte. Its length makes
+// checks of indexes unnecessary.
 var pairs = makePairs()
 
 func makePairs() (all [4096]uint16) {
@@ -28,7 +28,8 @@ func makePairs() (all [4096]uint16) {
 	return all
 }
 
-// two returns the first 2 digits of a fraction, and the rest of it. eight returns the first 8.
+// two returns the first 2 digits of a fraction, and the fraction of the others. eight returns the
+// first 8.
 func two(fraction uint64) (digits uint16, rest uint64) {
 	pair, rest := bits.Mul64(fraction, pow2)
 	return pairs[pair%4096], rest
@@ -48,7 +49,7 @@ func put62(to *[22]byte, hi, lo uint64) {
 	top, mid, low := r.split(hi, lo)
 	midHead, mid := two(r.fraction(mid))
 	lowHead, low := two(r.fraction(low))
-	binary.LittleEndian.PutUint16(to[0:], pairs[top>>shift10%4096])
+	binary.LittleEndian.PutUint16(to[0:], pairs[top>>shift62%4096])
 	binary.LittleEndian.PutUint16(to[2:], midHead)
 	binary.LittleEndian.PutUint64(to[4:], eight(mid))
 	binary.LittleEndian.PutUint16(to[12:], lowHead)
@@ -57,7 +58,7 @@ func put62(to *[22]byte, hi, lo uint64) {
 
 // put62of64 writes 11 digits, enough for 64 bits.
 func put62of64(to *[11]byte, lo uint64) {
-	head, rest := two(radixes[MaxBase].fraction(lo % pow10 << shift10))
+	head, rest := two(radixes[MaxBase].fraction(lo % pow10 << shift62))
 	to[0] = alphabet[lo/pow10]
 	binary.LittleEndian.PutUint16(to[1:], head)
 	binary.LittleEndian.PutUint64(to[3:], eight(rest))
@@ -72,13 +73,13 @@ func append62(dst []byte, hi, lo uint64) []byte {
 	}
 	r := &radixes[MaxBase]
 	if hi < pow10 {
-		mid, low := r.step(hi<<shift10|lo>>(64-shift10), lo<<shift10)
+		mid, low := r.divide(hi<<shift62|lo>>(64-shift62), lo<<shift62)
 		if pow8/62 <= mid && mid < pow8 {
 			// 18 digits: all ids of package flake from 1975 to 2284.
 			n := len(dst)
 			dst = slices.Grow(dst, 18)[:n+18]
 			to := (*[18]byte)(dst[n:])
-			binary.LittleEndian.PutUint64(to[0:], eight(r.fraction(mid<<shift10)*pow2))
+			binary.LittleEndian.PutUint64(to[0:], eight(r.fraction(mid<<shift62)*pow2))
 			head, rest := two(r.fraction(low))
 			binary.LittleEndian.PutUint16(to[8:], head)
 			binary.LittleEndian.PutUint64(to[10:], eight(rest))

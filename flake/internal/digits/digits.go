@@ -27,11 +27,12 @@ const (
 // ErrBase means that a base is not in the range 2 to 62.
 var ErrBase = errors.New("flake: a base must be from 2 to 62")
 
-// A radix describes the words of a base: a word is a number of chunk digits, below power.
+// A radix holds a base's power, base^chunk, and what replaces divisions by it. A number is up to
+// three words, each below the power. Words are kept shifted, as the divisor is.
 type radix struct {
-	base, power uint64 // power is base^chunk, the highest below 2^63
-	chunk       int
-	shift       uint   // leading zeros of power
+	base, power uint64 // the highest power below 2^63
+	chunk       int    // number of digits of a word
+	shift       int    // number of leading zeros of the power
 	divisor     uint64 // power << shift
 	inverse     uint64 // floor((2^128-1) / divisor) - 2^64
 }
@@ -44,7 +45,7 @@ func makeRadixes() (all [MaxBase + 1]radix) {
 		for r.power < 1<<63/base {
 			r.power, r.chunk = r.power*base, r.chunk+1
 		}
-		r.shift = uint(bits.LeadingZeros64(r.power))
+		r.shift = bits.LeadingZeros64(r.power)
 		r.divisor = r.power << r.shift
 		r.inverse, _ = bits.Div64(^r.divisor, ^uint64(0), r.divisor)
 		all[base] = r
@@ -57,20 +58,20 @@ func (r *radix) split(hi, lo uint64) (top, mid, low uint64) {
 	left, right := r.shift&63, -r.shift&63
 	rest := hi<<left | lo>>right
 	if hi >= r.power {
-		top, rest = r.step(hi>>right, rest)
+		top, rest = r.divide(hi>>right, rest)
 	}
-	mid, low = r.step(rest, lo<<left)
+	mid, low = r.divide(rest, lo<<left)
 	if top == 0 && mid < r.power {
 		return 0, mid << left, low
 	}
-	top, mid = r.step(top<<left|mid>>right, mid<<left)
+	top, mid = r.divide(top<<left|mid>>right, mid<<left)
 	return top << left, mid, low
 }
 
-// step returns the quotient and the remainder of (hi, lo) by the divisor, where hi is below the
-// divisor. It is algorithm 4 of Möller and Granlund, "Improved division by invariant integers":
-// two multiplications, which take a tenth of the time of a division on some processors.
-func (r *radix) step(hi, lo uint64) (quotient, rest uint64) {
+// divide returns the quotient and the remainder of (hi, lo) by the divisor; hi must be below the
+// divisor. A division takes several times as long on many processors. See algorithm 4 of Möller
+// and Granlund, "Improved division by invariant integers" (2011).
+func (r *radix) divide(hi, lo uint64) (quotient, rest uint64) {
 	q, fraction := bits.Mul64(r.inverse, hi)
 	fraction, carry := bits.Add64(fraction, lo, 0)
 	q += hi + carry + 1
@@ -86,8 +87,9 @@ func (r *radix) step(hi, lo uint64) (quotient, rest uint64) {
 	return q, rest
 }
 
-// fraction returns word / power in units of 2^-64, so that multiplying by the base yields the first
-// digit, and so on. It is too large by at most 2: less than 2^64 / power, so all digits are exact.
+// fraction returns word/divisor in units of 2^-64. Multiplied by the base, it yields the first digit
+// and the fraction of the others. It is too large by at most 2 units. The digits are exact, because
+// it would have to be too large by 2^64/power, which is more than 2.
 func (r *radix) fraction(word uint64) uint64 {
 	more, _ := bits.Mul64(word, r.inverse)
 	return word + more + 2
@@ -159,7 +161,7 @@ func (s *Size) AppendPadded(dst []byte, hi, lo uint64, base int) ([]byte, error)
 // Text returns (hi, lo) in a base from 2 to 62, without leading zeros. For any other base it
 // returns [ErrBase].
 func Text(hi, lo uint64, base int) (string, error) {
-	var buf [maxDigits]byte
+	var buf [128]byte
 	text, err := Append(buf[:0], hi, lo, base)
 	return string(text), err
 }
@@ -167,12 +169,12 @@ func Text(hi, lo uint64, base int) (string, error) {
 // Padded returns (hi, lo), which must fit in the size, in a base from 2 to 62, padded with
 // leading zeros to [Size.Width] digits. For any other base it returns [ErrBase].
 func (s *Size) Padded(hi, lo uint64, base int) (string, error) {
-	var buf [maxDigits]byte
+	var buf [128]byte
 	text, err := s.AppendPadded(buf[:0], hi, lo, base)
 	return string(text), err
 }
 
-// maxDigits is the number of digits of three words in base 2.
+// maxDigits is the number of digits of three words in base 2, which has the longest.
 const maxDigits = 3 * 62
 
 // put writes (hi, lo) to the end of buf without leading zeros, and returns the index of the
@@ -196,7 +198,7 @@ func put(buf *[maxDigits]byte, hi, lo uint64, base int) int {
 	return at
 }
 
-// write writes the digits of a word.
+// write writes the digits of a word, with leading zeros.
 func (r *radix) write(to []byte, word uint64) {
 	fraction, base := r.fraction(word), r.base
 	for i := range to {
@@ -327,7 +329,7 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 		return 0, 0, s.wrong(text, base)
 	}
 	r := &radixes[base]
-	first := len(text) // digits of the first word, which may have fewer than the others
+	first := len(text) // the first word may have fewer digits than the others
 	for first > r.chunk {
 		first -= r.chunk
 	}
@@ -352,7 +354,7 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 }
 
 // word returns the number that text represents, which must fit in 64 bits. ok is false if any
-// byte is not a digit of the base.
+// byte is not a digit of the base. Inlined in Parse, its loop would keep variables in memory.
 //
 //go:noinline
 func word(text string, base uint64) (v uint64, ok bool) {
