@@ -24,20 +24,25 @@ func text(n *big.Int, base int) string {
 	return strings.Map(func(r rune) rune { return rune(alphabet[strings.IndexRune(theirs, r)]) }, n.Text(base))
 }
 
-// numbers returns the lowest and the highest number, edge cases of base 62, and random numbers of
-// every length.
-func numbers(size int) (all [][2]uint64) {
-	rng := rand.New(rand.NewPCG(uint64(size), 1))
+// numbers returns the lowest and the highest number, those next to each power of the base, edge cases
+// of words, and random numbers of every length.
+func numbers(size, base int) (all [][2]uint64) {
+	rng := rand.New(rand.NewPCG(uint64(size), uint64(base)))
 	high := ^uint64(0) >> (128 - size)
-	all = [][2]uint64{{0, 0}, {0, 1}, {0, pow10 - 1}, {0, pow10}, {0, 10*pow10 - 1}, {0, ^uint64(0)},
-		{high, ^uint64(0)}, {high, 0}}
-	for _, head := range []uint64{pow8 / 62, pow8} { // the lowest with 18 digits, and the highest plus 1
-		if up, low := bits.Mul64(head, pow10); up <= high {
-			all = append(all, [2]uint64{up, low}, [2]uint64{up, low - 1})
+	all = [][2]uint64{{0, 0}, {0, ^uint64(0)}, {high, ^uint64(0)}, {high, 0}}
+	hi, lo := uint64(0), uint64(1)
+	for hi <= high {
+		minus, borrow := bits.Sub64(lo, 1, 0)
+		plus, carry := bits.Add64(lo, 1, 0)
+		all = append(all, [2]uint64{hi - borrow, minus}, [2]uint64{hi, lo}, [2]uint64{hi + carry, plus})
+		over, up := bits.Mul64(hi, uint64(base))
+		if over != 0 {
+			break
 		}
-	}
-	if pow10 <= high { // the lowest that needs three words of ten digits
-		all = append(all, [2]uint64{pow10, 0})
+		hi, lo = bits.Mul64(lo, uint64(base))
+		if hi, carry = bits.Add64(hi, up, 0); carry != 0 {
+			break
+		}
 	}
 	for i := range 64 {
 		all = append(all, [2]uint64{0, rng.Uint64() >> i}, [2]uint64{rng.Uint64() >> i & high, rng.Uint64()})
@@ -52,7 +57,7 @@ func TestRoundTrip(t *testing.T) {
 			if want := len(text(highest, base)); size.Width(base) != want {
 				t.Fatalf("%d bits in base %d: %d digits, want %d", bits, base, size.Width(base), want)
 			}
-			for _, n := range numbers(bits) {
+			for _, n := range numbers(bits, base) {
 				want := text(number(n[0], n[1]), base)
 				short, err1 := Append([]byte("x"), n[0], n[1], base)
 				padded, err2 := size.AppendPadded([]byte("x"), n[0], n[1], base)
@@ -69,6 +74,28 @@ func TestRoundTrip(t *testing.T) {
 			var where *parseError
 			if hi, lo, err := size.Parse(over, base); !errors.As(err, &where) || hi|lo != 0 {
 				t.Errorf("%d bits, %q in base %d: %x %x, %v", bits, over, base, hi, lo, err)
+			}
+		}
+	}
+}
+
+// Multiplying by the inverse is dividing, and a fraction has the digits of its word.
+func TestDivide(t *testing.T) {
+	for base := MinBase; base <= MaxBase; base++ {
+		r := &radixes[base]
+		for _, n := range numbers(128, base) {
+			for _, hi := range []uint64{n[0], r.divisor - n[0]} {
+				for _, lo := range []uint64{n[1], n[0], -n[0]} {
+					want, rest := bits.Div64(hi%r.divisor, lo, r.divisor)
+					if got, gotRest := r.divide(hi%r.divisor, lo); got != want || gotRest != rest {
+						t.Fatalf("base %d: %x %x is %x and %x, want %x and %x", base, hi%r.divisor, lo, got, gotRest, want, rest)
+					}
+				}
+			}
+			for _, word := range []uint64{n[0] % r.power, -n[0] % r.power, n[1] % r.power} {
+				if got, _ := bits.Mul64(r.fraction(word<<r.shift), r.power); got != word {
+					t.Fatalf("base %d: the fraction of %x is that of %x", base, word, got)
+				}
 			}
 		}
 	}
@@ -163,7 +190,7 @@ func TestParseUUID(t *testing.T) {
 }
 
 func TestPutUUID(t *testing.T) {
-	for _, n := range append(numbers(128), [2]uint64{0x0123456789abcdef, 0xfedcba9876543210}) {
+	for _, n := range append(numbers(128, 16), [2]uint64{0x0123456789abcdef, 0xfedcba9876543210}) {
 		hex := fmt.Sprintf("%016x%016x", n[0], n[1])
 		want := hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:]
 		var got [36]byte
