@@ -16,6 +16,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/node/reserve"
+	"github.com/flake-go/flake/node/socket"
 )
 
 // connectTime bounds the time to connect to another node, before the handshake.
@@ -70,7 +71,7 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 		c.Close()
 		return nil, err
 	}
-	reserve.Bound(c)
+	socket.Bound(c)
 	return c, nil
 }
 
@@ -149,7 +150,7 @@ func listen(ctx context.Context, o Options) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", o.Name, err)
 	}
-	return reserve.Listener(l, o.Log), nil
+	return socket.Listener(l, o.Log), nil
 }
 
 // Network returns the network for listening on addr, a host:port: tcp4 if the host is an IPv4

@@ -32,7 +32,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/host"
-	"github.com/flake-go/flake/node/reserve"
+	"github.com/flake-go/flake/node/socket"
 )
 
 const (
@@ -355,7 +355,7 @@ func (k *Keeper) serve() error {
 	}
 	k.server = NewServer(k.Log)
 	for _, l := range ls {
-		k.server.Serve(reserve.Listener(l, k.Log))
+		k.server.Serve(socket.Listener(l, k.Log))
 	}
 	return nil
 }

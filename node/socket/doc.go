@@ -1,5 +1,5 @@
-// Package socket provides TCP connections that threads can read on the processors where their
-// peers run.
+// Package socket accepts TCP connections, and lets threads read the busy ones on the processors
+// where their peers run.
 //
 // Most of the cost of a call is waking up for it; decoding it and making an id cost little. Go's
 // poller wakes up for every segment, on any idle processor, and a BEAM sends a call in three
@@ -23,7 +23,10 @@
 // the thread. When the connection has been quiet for a moment, the poller watches a new duplicate.
 // So a peer that rarely calls needs one descriptor and no thread.
 //
-// All this applies to Linux. On other systems the package does not change connections.
+// All this applies to Linux. On other systems connections have no threads.
+//
+// On all systems, a [Listener] bounds what the kernel buffers for a peer, and refuses connections
+// when only reserved descriptors are left.
 //
 // # What it saves
 //
@@ -65,6 +68,14 @@
 package socket
 
 import "time"
+
+// ThreadsKept is the number of threads, in addition to one per processor, that connections may not
+// use. They are reserved because a Go process that cannot start a thread crashes.
+const ThreadsKept = 24
+
+// threadsEach is how many threads a connection may need: one to read, and one to write to a
+// peer that does not read.
+const threadsEach = 2
 
 const (
 	// MaxThreads bounds the connections that are read by threads, shared or not. The bound is

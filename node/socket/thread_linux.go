@@ -6,22 +6,15 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/flake-go/flake/node/reserve"
 	"golang.org/x/sys/unix"
+
+	"github.com/flake-go/flake/node/reserve"
 )
 
-var (
-	threads atomic.Int32 // number of threads that read
-	most    = sync.OnceValue(func() int32 { return int32(min(MaxThreads, reserve.Threads()/threadsEach)) })
-)
-
-// threadsEach is how many threads a connection may need: one to read, and one to write to a
-// peer that does not read.
-const threadsEach = 2
+var threads atomic.Int32 // number of threads that read
 
 // thread is the thread of a goroutine that reads a busy connection.
 type thread struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/internal/testenv"
 	"github.com/flake-go/flake/node/etf"
-	"github.com/flake-go/flake/node/reserve"
+	"github.com/flake-go/flake/node/socket"
 )
 
 // fewThreads returns a command that runs flake as a user with at most n threads.
@@ -30,11 +30,11 @@ PATH= exec $(PATH=%[1]q; command -v setpriv) --reuid=%[2]d --regid=%[2]d --clear
 // All callers are served, however few threads there are and however many nodes are busy.
 func TestFewThreads(t *testing.T) {
 	t.Parallel()
-	n := startCommand(t, fewThreads(t, reserve.ThreadsKept+runtime.GOMAXPROCS(0)+2), "",
+	n := startCommand(t, fewThreads(t, socket.ThreadsKept+runtime.GOMAXPROCS(0)+2), "",
 		fmt.Sprintf("cookie = %q", cookie))
 	var all sync.WaitGroup
 	defer all.Wait()
-	for range reserve.ThreadsKept {
+	for range socket.ThreadsKept {
 		c, err := client.DialAddr(t.Context(), n.addr, nodeName, cookie)
 		if err != nil {
 			t.Fatal(err)
@@ -54,12 +54,12 @@ func TestFewThreads(t *testing.T) {
 // The node refuses to start if it might later run out of threads.
 func TestTooFewThreads(t *testing.T) {
 	t.Parallel()
-	p := spawn(t, freePort(t), fewThreads(t, reserve.ThreadsKept-2), "-noinput", "-config", configFile(t, ""))
+	p := spawn(t, freePort(t), fewThreads(t, socket.ThreadsKept-2), "-noinput", "-config", configFile(t, ""))
 	if code := p.wait(); code != exitFailure {
 		t.Errorf("exit status %d, want %d", code, exitFailure)
 	}
 	want := fmt.Sprintf("flake: the limit of %d threads is below the %d that the node needs (",
-		reserve.ThreadsKept-2, reserve.ThreadsKept+runtime.GOMAXPROCS(0))
+		socket.ThreadsKept-2, socket.ThreadsKept+runtime.GOMAXPROCS(0))
 	if !strings.HasPrefix(p.output(), want) {
 		t.Errorf("got  %swant %s", p.output(), want)
 	}

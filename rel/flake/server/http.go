@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/host"
-	"github.com/flake-go/flake/node/reserve"
+	"github.com/flake-go/flake/node/socket"
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 
@@ -42,13 +42,13 @@ func openDoor(cfg config.HTTP, log *slog.Logger) (*door, error) {
 	if address, _, _ := net.SplitHostPort(cfg.Listen); !host.IsLoopback(address) && !cfg.TLS.On {
 		log.Warn("HTTP without TLS: anyone on the network can read requests, answers and the token")
 	}
-	d := &door{listener: reserve.Listener(l, log), scheme: scheme}
+	d := &door{listener: socket.Listener(l, log), scheme: scheme}
 	if cfg.Metrics != "" {
 		if l, err = net.Listen(node.Network(cfg.Metrics), cfg.Metrics); err != nil {
 			d.stop()
 			return nil, fmt.Errorf("http.metrics: %w", err)
 		}
-		d.metrics = reserve.Listener(l, log)
+		d.metrics = socket.Listener(l, log)
 	}
 	return d, nil
 }

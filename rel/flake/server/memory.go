@@ -5,11 +5,12 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"time"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
-	"github.com/flake-go/flake/node/reserve"
+	"github.com/flake-go/flake/internal/cgroup"
 )
 
 // Go's memory limit is set above what the node may hold under the limits in SECURITY.md. Near
@@ -28,14 +29,18 @@ const (
 	memoryPerHTTP = 512 << 10
 )
 
-// memoryOf returns how much memory the node may use: what its control groups allow, or less if
-// the configuration says so.
+// memoryOf returns how much memory the node may use: nine tenths of what its control groups allow,
+// or less if the configuration says so.
 func memoryOf(cfg config.Node) int64 {
+	usable := containerMemory() / 10 * 9
 	if cfg.MemoryLimit > 0 {
-		return min(cfg.MemoryLimit, reserve.Memory())
+		return min(cfg.MemoryLimit, usable)
 	}
-	return reserve.Memory()
+	return usable
 }
+
+// containerMemory returns what the control groups allowed at its first call.
+var containerMemory = sync.OnceValue(cgroup.Memory)
 
 // boundMemory adjusts Go's memory limit until ctx ends, unless GOMEMLIMIT is set.
 func boundMemory(ctx context.Context, connections func() int, available int64, tls bool) {

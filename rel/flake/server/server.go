@@ -27,6 +27,7 @@ import (
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/reserve"
+	"github.com/flake-go/flake/node/socket"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/credentials"
 	"github.com/flake-go/flake/rel/flake/output"
@@ -54,7 +55,7 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (s *Ser
 		return nil, err
 	}
 	// Each generator keeps one file open: its claim.
-	if err := reserve.Enough(len(cfg.Generators)); err != nil {
+	if err := cmp.Or(reserve.Enough(len(cfg.Generators)), socket.EnoughThreads()); err != nil {
 		return nil, err
 	}
 	s.settings.warnOfCertificates(s.log)

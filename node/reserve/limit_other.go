@@ -5,5 +5,3 @@ package reserve
 import "math"
 
 func limit() uint64 { return math.MaxUint64 }
-
-func maxThreads() int64 { return math.MaxInt64 }
