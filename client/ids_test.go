@@ -61,7 +61,7 @@ func (f *flakes) serve(t *testing.T, source formats.Source) {
 	var err error
 	f.Node, err = node.Start(t.Context(), node.Options{
 		Name: name, Cookie: cookie, Keeper: &epmd.Keeper{Mode: epmd.Off}, Log: quiet,
-		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "flake",
+		Supervisors: []node.Supervisor{{Name: "sup", Children: []node.Child{{Name: "flake",
 			Handler: &iderl.Handler{Server: f.server, Log: quiet}}}}},
 	})
 	if err != nil {

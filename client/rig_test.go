@@ -48,7 +48,7 @@ func start(t *testing.T) *rig {
 	r := new(rig)
 	n, err := node.Start(t.Context(), node.Options{
 		Name: name, Cookie: cookie, Keeper: &epmd.Keeper{Mode: epmd.Off}, Log: slog.New(slog.DiscardHandler),
-		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "echo",
+		Supervisors: []node.Supervisor{{Name: "sup", Children: []node.Child{{Name: "echo",
 			Handler: echo{silences: &r.silences}}}}},
 	})
 	if err != nil {

@@ -25,10 +25,11 @@
 //	peer        the node, or a program acting as one, at the other end of a connection
 //	caller      a process of a peer, or a program over HTTP, that makes a call
 //	connection  a socket to a peer that has proved it has the cookie
+//	applicant   a peer that has dialed this node and is not connected yet
 //	frame       a length and that many bytes; peers write in frames
 //	message     a control message, and its payload if it has one
 //	process     anything with a pid here: a server, a supervisor, a function spawned by a peer
-//	server      a process that answers calls under a name, like OTP's gen_server
+//	server      a process that answers calls under a name, like OTP's gen_server; a child of its supervisor
 //	function    an entry of the table that rpc can call
 //	call        a request that expects a reply
 //	request     what a call asks for

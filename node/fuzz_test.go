@@ -73,7 +73,7 @@ func TestFuzz(t *testing.T) {
 		sessions: make(map[string]*session), passed: make(map[string]*passed), done: make(map[string]int),
 		node: start(t, Options{
 			Functions: iderl.Functions(server, nil, io.Discard),
-			Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{
+			Supervisors: []Supervisor{{Name: "flake_sup", Children: []Child{
 				{Name: "flake", Handler: &iderl.Handler{Server: server, Log: quiet}},
 				{Name: "persistent_timer", Handler: iderl.Timer{IDs: server.IDs}},
 			}}},

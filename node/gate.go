@@ -26,9 +26,9 @@ const (
 	// is broken off: see [gate.stalled].
 	MaxHandshakes = 1024
 
-	// maxHeld bounds the handshakes delayed because of a wrong cookie. To delay one more, the gate
+	// maxDelayed bounds the handshakes delayed because of a wrong cookie. To delay one more, the gate
 	// ends the delay of the handshake that has waited longest.
-	maxHeld = MaxHandshakes / 2
+	maxDelayed = MaxHandshakes / 2
 
 	// maxOffenders bounds the hosts remembered because of a wrong cookie, and the nodes remembered because
 	// another has the same name. To remember one more, the gate forgets an arbitrary one.
@@ -37,8 +37,8 @@ const (
 
 // After a wrong cookie, the next handshake from the same host is delayed by firstDelay. The delay
 // doubles with each additional wrong cookie, up to maxDelay. maxDelay is less than the 7 s that OTP
-// allows for a handshake, so a caller with the right cookie at the same address can still connect.
-// On loopback, which many callers share, the delay is too short to notice.
+// allows for a handshake, so an applicant with the right cookie at that address can still connect.
+// On loopback, which many applicants share, the delay is too short to notice.
 const (
 	firstDelay       = 100 * time.Millisecond
 	maxDelay         = 4 * time.Second
@@ -49,36 +49,37 @@ const (
 	offenceKept = time.Minute
 )
 
-// gate counts handshakes and connections, and decides by address whether a caller may
-// connect. The handshake identifies the caller, and the node decides whether to accept its
+// gate counts handshakes and connections, and decides by address whether an applicant may
+// connect. The handshake identifies the applicant, and the node decides whether to accept its
 // name.
 type gate struct {
 	now func() time.Time
 
 	mu         sync.Mutex
-	handshakes host.Line[*attempt] // in the order in which they reached their stage
-	proven     map[string]*attempt // attempts whose callers have proved that they have the cookie, by name
+	handshakes host.Line[*applicant] // in the order in which they reached their stage
+	proven     map[string]*applicant // applicants that have proved that they have the cookie, by name
 	connected  host.Line[connectedHost]
 	offenders  map[netip.Addr]offender
 	rivals     map[string]rival // by the name that they share
 }
 
-// attempt is a handshake in progress. Here loopback counts as a host.
-type attempt struct {
+// applicant is a peer that has dialed this node and is not connected yet. Here loopback counts as
+// a host.
+type applicant struct {
 	conn     net.Conn
 	host     netip.Addr
-	broken   chan struct{} // closed to make room for another attempt
+	broken   chan struct{} // closed to make room for another applicant
 	released chan struct{} // closed to end its delay
 
 	stage stage
-	name  string // set once the caller has proved that it has the cookie
+	name  string // set once the applicant has proved that it has the cookie
 
-	admitted string // the caller's name, if [meetings] has admitted it
-	assigned string // the name assigned to the caller, until it is connected
+	admitted string // the applicant's name, if [meetings] has admitted it
+	assigned string // the name assigned to the applicant, until it is connected
 	creation uint32 // of assigned
 }
 
-func (v *attempt) Host() netip.Addr { return v.host }
+func (v *applicant) Host() netip.Addr { return v.host }
 
 // connectedHost is a connection in a [host.Line], which needs only the host of each element.
 type connectedHost netip.Addr
@@ -89,9 +90,9 @@ func (h connectedHost) Host() netip.Addr { return netip.Addr(h) }
 type stage int
 
 const (
-	arrived stage = iota // the caller has not sent its name
-	named                // the caller has sent its name, but not proved that it has the cookie
-	held                 // like named, but delayed, because the host has sent a wrong cookie
+	arrived stage = iota // the applicant has not sent its name
+	named                // the applicant has sent its name, but not proved that it has the cookie
+	delayed              // like named, but delayed, because the host has sent a wrong cookie
 )
 
 type offender struct {
@@ -109,8 +110,8 @@ type rival struct {
 func newGate() *gate {
 	return &gate{
 		now:        time.Now,
-		handshakes: host.Line[*attempt]{Most: MaxHandshakes},
-		proven:     make(map[string]*attempt),
+		handshakes: host.Line[*applicant]{Most: MaxHandshakes},
+		proven:     make(map[string]*applicant),
 		connected:  host.Line[connectedHost]{Most: MaxConnections, PerHost: MaxPerHost},
 		offenders:  make(map[netip.Addr]offender),
 		rivals:     make(map[string]rival),
@@ -125,8 +126,8 @@ func (g *gate) limit(connections, perHost, handshakes int) {
 }
 
 // arrive adds a handshake. If there are too many, it also returns one that must be broken off.
-func (g *gate) arrive(c net.Conn) (v, out *attempt) {
-	v = &attempt{
+func (g *gate) arrive(c net.Conn) (v, out *applicant) {
+	v = &applicant{
 		conn: c, host: host.Of(c.RemoteAddr()),
 		broken: make(chan struct{}), released: make(chan struct{}),
 	}
@@ -141,11 +142,11 @@ func (g *gate) arrive(c net.Conn) (v, out *attempt) {
 }
 
 // stalled returns the handshake to break off: of the candidates, the one that has kept us waiting
-// longest. Delayed callers are ignored. If the callers that have not sent their name outnumber
+// longest. Delayed applicants are ignored. If the applicants that have not sent their name outnumber
 // those that have, only the former are candidates. If most candidates are on one host, only those
 // on that host are considered, so that other hosts are not affected.
-func (g *gate) stalled() *attempt {
-	var n [held + 1]int
+func (g *gate) stalled() *applicant {
+	var n [delayed + 1]int
 	for _, v := range g.handshakes.All {
 		n[v.stage]++
 	}
@@ -153,21 +154,21 @@ func (g *gate) stalled() *attempt {
 	if n[arrived] <= n[named] {
 		last, all = named, n[arrived]+n[named]
 	}
-	waits := func(v *attempt) bool { return v.stage <= last }
+	waits := func(v *applicant) bool { return v.stage <= last }
 	crowd, most := g.handshakes.Crowd(waits)
-	return g.handshakes.First(func(v *attempt) bool { return waits(v) && (2*most <= all || v.host == crowd) })
+	return g.handshakes.First(func(v *applicant) bool { return waits(v) && (2*most <= all || v.host == crowd) })
 }
 
 // move sets the stage of a handshake, unless the handshake is no longer counted.
-func (g *gate) move(v *attempt, to stage) {
+func (g *gate) move(v *applicant, to stage) {
 	if g.handshakes.Remove(v) {
 		v.stage = to
 		g.handshakes.Add(v)
 	}
 }
 
-// nameReceived records that a caller has sent its name, and returns its delay.
-func (g *gate) nameReceived(v *attempt) time.Duration {
+// nameReceived records that an applicant has sent its name, and returns its delay.
+func (g *gate) nameReceived(v *applicant) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delay := g.delay(v.host)
@@ -175,35 +176,35 @@ func (g *gate) nameReceived(v *attempt) time.Duration {
 		g.move(v, named)
 		return 0
 	}
-	var first *attempt // the delayed handshake that has waited longest
+	var first *applicant // the delayed handshake that has waited longest
 	n := 0
 	for _, v := range slices.Backward(g.handshakes.All) {
-		if v.stage == held {
+		if v.stage == delayed {
 			n, first = n+1, v
 		}
 	}
-	if n >= min(maxHeld, g.handshakes.Most/2) {
+	if n >= min(maxDelayed, g.handshakes.Most/2) {
 		g.move(first, named)
 		close(first.released)
 	}
-	g.move(v, held)
+	g.move(v, delayed)
 	return delay
 }
 
-// delayOver records the end of a caller's delay.
-func (g *gate) delayOver(v *attempt) {
+// delayOver records the end of an applicant's delay.
+func (g *gate) delayOver(v *applicant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if v.stage == held {
+	if v.stage == delayed {
 		g.move(v, named)
 	}
 }
 
-// proved records that a caller has proved that it has the cookie, and now waits to be connected.
-// Only the latest attempt under a name may wait; the previous one, if any, is returned and must be
-// broken off. The number of attempts that may wait is the number of connections left or the bound
+// proved records that an applicant has proved that it has the cookie, and now waits to be connected.
+// Only the latest applicant under a name may wait; the previous one, if any, is returned and must be
+// broken off. The number of applicants that may wait is the number of connections left or the bound
 // on handshakes, whichever is greater.
-func (g *gate) proved(v *attempt, name string) (out *attempt, err error) {
+func (g *gate) proved(v *applicant, name string) (out *applicant, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out = g.proven[name]
@@ -219,7 +220,7 @@ func (g *gate) proved(v *attempt, name string) (out *attempt, err error) {
 }
 
 // leave removes a handshake.
-func (g *gate) leave(v *attempt) {
+func (g *gate) leave(v *applicant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.handshakes.Remove(v)
@@ -229,7 +230,7 @@ func (g *gate) leave(v *attempt) {
 }
 
 // counted reports whether a handshake is still counted.
-func (g *gate) counted(v *attempt) bool {
+func (g *gate) counted(v *applicant) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.proven[v.name] == v || slices.Contains(g.handshakes.All, v)
@@ -254,7 +255,7 @@ func (g *gate) delay(host netip.Addr) time.Duration {
 }
 
 // offended records a wrong cookie from a host. A right cookie does not cancel the record, because
-// it may come from another caller at the same address.
+// it may come from another applicant at the same address.
 func (g *gate) offended(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

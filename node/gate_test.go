@@ -31,7 +31,7 @@ func (f from) RemoteAddr() net.Addr {
 func hostAt(addr string) netip.Addr { return host.Of(from{addr: addr}.RemoteAddr()) }
 
 // left removes a caller, and reports whether it was still counted.
-func left(g *gate, v *attempt) bool {
+func left(g *gate, v *applicant) bool {
 	was := g.counted(v)
 	g.leave(v)
 	return was && !g.counted(v)
@@ -60,7 +60,7 @@ func TestHandshakes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGate()
-			var came []*attempt
+			var came []*applicant
 			next := 0
 			flood := func(n int) {
 				for range n {
@@ -121,7 +121,7 @@ func TestNamed(t *testing.T) {
 // If all callers have sent their name, the one that did so first is broken off.
 func TestAllNamed(t *testing.T) {
 	g := newGate()
-	var all []*attempt
+	var all []*applicant
 	for i := range MaxHandshakes {
 		v, _ := g.arrive(from{addr: fmt.Sprintf("198.51.100.%d", i%250)})
 		all = append(all, v)
@@ -138,7 +138,7 @@ func TestAllNamed(t *testing.T) {
 // A slow caller that answers is not broken off because of silent callers.
 func TestSlow(t *testing.T) {
 	g := newGate()
-	var slow []*attempt
+	var slow []*applicant
 	for range 100 {
 		g.arrive(from{addr: "192.0.2.1"})
 	}
@@ -156,11 +156,11 @@ func TestSlow(t *testing.T) {
 
 // Callers that are delayed because of wrong cookies from their host are never broken off. If too
 // many are delayed, the delay of the caller that has waited longest ends early.
-func TestHeld(t *testing.T) {
+func TestDelayed(t *testing.T) {
 	const addr, callers = "192.0.2.1", 100
 	g := newGate()
 	g.offended(hostAt(addr))
-	var came []*attempt
+	var came []*applicant
 	flood := func(n int, name bool, addrs ...string) {
 		for i := range n {
 			v, out := g.arrive(from{addr: addrs[i%len(addrs)]})
@@ -181,7 +181,7 @@ func TestHeld(t *testing.T) {
 	}
 	flood(2*MaxHandshakes, true, "198.51.100.1", "198.51.100.2", "198.51.100.3")
 	flood(2*MaxHandshakes, false, addr)
-	flood(maxHeld-callers, true, addr)
+	flood(maxDelayed-callers, true, addr)
 	for _, v := range came {
 		select {
 		case <-v.released:
@@ -207,7 +207,7 @@ func TestHeld(t *testing.T) {
 // same name has done so too. The number of these callers is bounded.
 func TestProved(t *testing.T) {
 	g := newGate()
-	arrive := func() *attempt {
+	arrive := func() *applicant {
 		v, _ := g.arrive(from{addr: "192.0.2.1"})
 		g.nameReceived(v)
 		return v
@@ -380,7 +380,7 @@ func TestHold(t *testing.T) {
 				close(v.broken)
 			}
 			start := time.Now()
-			if may := n.hold(v) == nil; may == broken || broken != (time.Since(start) == 0) {
+			if may := n.delay(v) == nil; may == broken || broken != (time.Since(start) == 0) {
 				t.Errorf("broken off %t: may continue %t, after %v", broken, may, time.Since(start))
 			}
 		}

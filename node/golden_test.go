@@ -86,8 +86,8 @@ func TestRecordedCallers(t *testing.T) {
 
 			conn, caller := net.Pipe()
 			defer caller.Close()
-			attempt, _ := n.gate.arrive(conn)
-			go n.greet(attempt)
+			applicant, _ := n.gate.arrive(conn)
+			go n.greet(applicant)
 			caller.SetDeadline(time.Now().Add(patience))
 			var said []byte // bytes since the server's last frame
 			for i, l := range lines {
@@ -239,7 +239,7 @@ func TestPlainConversations(t *testing.T) {
 
 // flakeSup returns the supervisor of the server flake.
 func flakeSup(ids formats.Source) []Supervisor {
-	return []Supervisor{{Name: "flake_sup", Servers: []Server{
+	return []Supervisor{{Name: "flake_sup", Children: []Child{
 		{Name: "flake", Handler: &iderl.Handler{Server: &idserver.Server{IDs: ids}, Log: quiet}},
 	}}}
 }

@@ -19,7 +19,7 @@ import (
 // setupTime bounds a whole handshake; it is OTP's setup time.
 const setupTime = 7 * time.Second
 
-// accept greets each caller on a new goroutine.
+// accept greets each applicant on a new goroutine.
 func (n *Node) accept() {
 	for {
 		c, err := n.listener.Accept()
@@ -32,13 +32,13 @@ func (n *Node) accept() {
 		}
 		n.proto.Go(func() { n.greet(v) })
 		// Go runs a new goroutine before waiting ones. Without this call, the long TLS handshakes
-		// of many simultaneous callers would delay the connected peers.
+		// of many simultaneous applicants would delay the connected peers.
 		runtime.Gosched()
 	}
 }
 
 // greet performs the handshake with a peer and serves the connection.
-func (n *Node) greet(v *attempt) {
+func (n *Node) greet(v *applicant) {
 	c := v.conn
 	stop := context.AfterFunc(n.ctx, func() { c.Close() })
 	defer stop()
@@ -69,9 +69,9 @@ func (n *Node) greet(v *attempt) {
 	v.assigned = ""
 }
 
-// hold is called when a caller has sent its name. It delays a caller from a host that has sent
+// delay is called when an applicant has sent its name. It waits if the applicant's host has sent
 // wrong cookies, and fails if the handshake must not continue.
-func (n *Node) hold(v *attempt) error {
+func (n *Node) delay(v *applicant) error {
 	delay := n.gate.nameReceived(v)
 	if delay == 0 {
 		return nil
@@ -90,7 +90,7 @@ func (n *Node) hold(v *attempt) error {
 
 // shakeHands performs the handshake. A panic becomes an error, so that no peer can stop
 // the node.
-func (n *Node) shakeHands(v *attempt) (stream net.Conn, peer handshake.Peer, err error) {
+func (n *Node) shakeHands(v *applicant) (stream net.Conn, peer handshake.Peer, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("%w: %v\n%s", errFault, fault, debug.Stack())
@@ -100,7 +100,7 @@ func (n *Node) shakeHands(v *attempt) (stream net.Conn, peer handshake.Peer, err
 		return stream, peer, fmt.Errorf("%w: %w", errTLS, err)
 	}
 	o := *n.handshake.Load()
-	o.NameReceived = func() error { return n.hold(v) }
+	o.NameReceived = func() error { return n.delay(v) }
 	o.Admit = func(peer handshake.Name) handshake.Status { return n.admit(v, peer) }
 	o.AssignName = func(host string) (node string, creation uint32) {
 		v.assigned, v.creation = n.names.assign(host, func(node string) bool { return n.connection(node) != nil })
@@ -117,32 +117,32 @@ var (
 	errBrokenOff = errors.New("broken off")
 )
 
-// breakOff closes the connection of a caller that the gate no longer counts.
-func (n *Node) breakOff(v *attempt, why string) {
+// breakOff closes the connection of an applicant that the gate no longer counts.
+func (n *Node) breakOff(v *applicant, why string) {
 	n.options.Log.Warn("handshake broken off", "why", why, "address", v.conn.RemoteAddr())
 	n.history.failed(why)
 	close(v.broken)
 	v.conn.Close()
 }
 
-func (n *Node) refused(v *attempt, peer string, err error) {
+func (n *Node) refused(v *applicant, peer string, err error) {
 	if n.gate.counted(v) { // otherwise breakOff has counted the failure
 		n.history.failed(failureOf(err))
 	}
 	addr := v.conn.RemoteAddr()
 	if peer == "" && errors.Is(err, io.EOF) || n.ctx.Err() != nil {
-		// The caller only checked whether the port is open, or the node is stopping.
+		// The applicant only checked whether the port is open, or the node is stopping.
 		n.options.Log.Debug("connection without a handshake", "address", addr, "err", err)
 		return
 	}
 	n.options.Log.Warn("connection refused", "peer", peer, "address", addr, "err", err)
 }
 
-// admit returns the status for a name. A caller whose name is already connected may continue,
+// admit returns the status for a name. An applicant whose name is already connected may continue,
 // because only the cookie shows whether it is the same node. A BEAM, recognized by the flag for
 // distribution headers, is told that its name is connected. Other implementations (Scalang, ei,
 // JInterface) are not, because they fail on any status but ok.
-func (n *Node) admit(v *attempt, peer handshake.Name) handshake.Status {
+func (n *Node) admit(v *applicant, peer handshake.Name) handshake.Status {
 	if peer.Node == n.options.Name {
 		return handshake.StatusNotAllowed
 	}
@@ -161,8 +161,8 @@ func (n *Node) admit(v *attempt, peer handshake.Name) handshake.Status {
 const idleTime = time.Minute
 
 // enter closes the connection that a peer replaces, if any, and then serves the peer. Other
-// callers do not wait while that connection ends.
-func (n *Node) enter(v *attempt, stream net.Conn, peer handshake.Peer) error {
+// applicants do not wait while that connection ends.
+func (n *Node) enter(v *applicant, stream net.Conn, peer handshake.Peer) error {
 	before, err := n.gate.proved(v, peer.Name)
 	if err != nil {
 		return err
@@ -199,23 +199,23 @@ func hostPart(a net.Addr) string {
 }
 
 // serveOrReplace serves a peer, or returns the connection that must end first.
-func (n *Node) serveOrReplace(v *attempt, stream net.Conn, peer handshake.Peer) (old *distribution.Conn, err error) {
+func (n *Node) serveOrReplace(v *applicant, stream net.Conn, peer handshake.Peer) (old *distribution.Conn, err error) {
 	n.entering.Lock()
 	defer n.entering.Unlock()
-	if !n.gate.counted(v) { // the connection to replace may be that of a later attempt under this name
+	if !n.gate.counted(v) { // the connection to replace may be that of a later applicant under this name
 		return nil, errBrokenOff
 	}
 	if old, err = n.connToReplace(peer.Name, v); old == nil && err == nil {
-		n.gate.leave(v) // so that no later attempt under this name breaks it off
+		n.gate.leave(v) // so that no later applicant under this name breaks it off
 		err = n.serve(stream, peer)
 	}
 	return old, err
 }
 
-// connToReplace returns the connection that must end before a caller can be served, if any: the
-// one with the caller's name or, if a limit on connections is reached, the one that has been idle
+// connToReplace returns the connection that must end before an applicant can be served, if any: the
+// one with the applicant's name or, if a limit on connections is reached, the one that has been idle
 // longest.
-func (n *Node) connToReplace(name string, v *attempt) (old *distribution.Conn, err error) {
+func (n *Node) connToReplace(name string, v *applicant) (old *distribution.Conn, err error) {
 	if old = n.connection(name); old != nil {
 		return old, nil
 	}

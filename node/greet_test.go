@@ -32,7 +32,7 @@ func heldUp(t *testing.T, setup time.Duration) (n *Node, release func()) {
 	s := stuck{taken: make(chan struct{}), release: make(chan struct{})}
 	release = func() { close(s.release) }
 	n = start(t, Options{setup: setup,
-		Supervisors: []Supervisor{{Name: "stuck_sup", Servers: []Server{{Name: "stuck", Handler: s}}}}})
+		Supervisors: []Supervisor{{Name: "stuck_sup", Children: []Child{{Name: "stuck", Handler: s}}}}})
 	p := dial(t, n, "a@127.0.0.1")
 	p.send(regSend(p.pid, "stuck"), etf.Tuple{etf.Atom("$gen_cast"), etf.Atom("x")})
 	<-s.taken
@@ -70,7 +70,7 @@ func TestLastOfNameWaits(t *testing.T) {
 		last = next
 	}
 	if got := n.Traffic().HandshakeFailures[failedAgain]; got != 10 {
-		t.Errorf("%d callers were replaced by later attempts, want 10", got)
+		t.Errorf("%d applicants were replaced by later ones, want 10", got)
 	}
 	b := dial(t, n, "b@127.0.0.1")
 	if got := b.call("net_kernel", etf.Atom("longnames")); got != "{1,true}" {
@@ -148,7 +148,7 @@ func TestIdleReplaced(t *testing.T) {
 	busy.get()
 
 	setNow(func() time.Time { return time.Now().Add(2 * idleTime) })
-	if _, err := n.connToReplace("x@192.0.2.1", &attempt{host: elsewhere}); !errors.Is(err, errHostFull) {
+	if _, err := n.connToReplace("x@192.0.2.1", &applicant{host: elsewhere}); !errors.Is(err, errHostFull) {
 		t.Errorf("another node on a host at its limit: %v, want %v", err, errHostFull)
 	}
 	late := dial(t, n, "late@127.0.0.1")

@@ -136,7 +136,7 @@ func (n *Node) start(o Options) (err error) {
 		return fmt.Errorf("node %s: %w", o.Name, err)
 	}
 	name := etf.Atom(o.Name)
-	kernel := Supervisor{Name: "kernel_sup", Module: "kernel", Servers: []Server{
+	kernel := Supervisor{Name: "kernel_sup", Module: "kernel", Children: []Child{
 		{"net_kernel", "net_kernel", &netKernel{name: name, ticktime: o.NetTicktime.Milliseconds()}},
 		{"global_name_server", "global", globalNameServer{}},
 		{"rex", "rpc", &rpc.Rex{Node: name, Table: n.functions, Send: n.send}},

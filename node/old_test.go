@@ -46,8 +46,8 @@ func oldDial(t *testing.T, n *Node, name string, flags handshake.Flags) *old {
 	ours, nodes := net.Pipe()
 	t.Cleanup(func() { ours.Close() })
 	ours.SetDeadline(time.Now().Add(patience))
-	attempt, _ := n.gate.arrive(nodes)
-	n.proto.Go(func() { n.greet(attempt) })
+	applicant, _ := n.gate.arrive(nodes)
+	n.proto.Go(func() { n.greet(applicant) })
 	p := &old{t: t, node: n, conn: ours, flags: flags, name: name}
 
 	hello := binary.BigEndian.AppendUint32([]byte{'n', 0, 5}, uint32(flags))

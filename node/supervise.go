@@ -13,13 +13,13 @@ import (
 
 // Supervisor is a supervisor and the gen_servers that it restarts.
 type Supervisor struct {
-	Name    etf.Atom
-	Module  etf.Atom
-	Servers []Server // in the order in which they start
+	Name     etf.Atom
+	Module   etf.Atom
+	Children []Child // in the order in which they start
 }
 
-// Server is a registered gen_server.
-type Server struct {
+// Child is a gen_server of a [Supervisor].
+type Child struct {
 	Name    etf.Atom
 	Module  etf.Atom // the callback module that a BEAM would have
 	Handler genserver.Handler
@@ -29,7 +29,7 @@ type Server struct {
 // are alive.
 func (n *Node) supervise(s Supervisor) error {
 	var self etf.Pid // of the supervisor
-	processOf := func(v Server) ergo.Process {
+	processOf := func(v Child) ergo.Process {
 		return ergo.Process{Name: string(v.Name), Down: n.ended, Up: func(id uint64, end func(reason etf.Term)) {
 			server := &genserver.Server{Name: v.Name, Module: v.Module, Handler: v.Handler, Family: s.Name}
 			server.Pid = n.pid(id)
@@ -52,10 +52,10 @@ func (n *Node) supervise(s Supervisor) error {
 		}}
 	}
 	var children []ergo.Process
-	for _, v := range s.Servers {
+	for _, v := range s.Children {
 		children = append(children, processOf(v))
 	}
-	return n.ergo.Supervise(processOf(Server{s.Name, s.Module, supervisor{spec: s, registry: n.registry}}), children...)
+	return n.ergo.Supervise(processOf(Child{s.Name, s.Module, supervisor{spec: s, registry: n.registry}}), children...)
 }
 
 // ended removes a process and reports its end to peers.
@@ -83,8 +83,8 @@ type supervisor struct {
 // get_childspec. Peers cannot start, stop or replace children.
 func (s supervisor) HandleCall(c genserver.Call) {
 	var children etf.List
-	n, active := int64(len(s.spec.Servers)), int64(0)
-	for _, server := range slices.Backward(s.spec.Servers) {
+	n, active := int64(len(s.spec.Children)), int64(0)
+	for _, server := range slices.Backward(s.spec.Children) {
 		var pid etf.Term = etf.Atom("restarting")
 		if p := s.registry.named(server.Name); p != nil {
 			pid = p.server.Pid

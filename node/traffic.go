@@ -110,7 +110,7 @@ func (h *history) failed(reason string) {
 // Why handshakes are broken off.
 const (
 	failedMany  = "too_many_handshakes"
-	failedAgain = "came_again" // a later attempt under its name arrived before it was connected
+	failedAgain = "came_again" // a later applicant under its name arrived before it was connected
 )
 
 // failureOf returns the reason, in one word, for the error that ended a handshake.

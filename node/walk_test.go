@@ -53,7 +53,7 @@ func (i watchedIDs) Reserve(_ context.Context, n int, _ uint8) (formats.Run, err
 func TestWalk(t *testing.T) {
 	w := new(watched)
 	w.Handler = &iderl.Handler{Server: &idserver.Server{IDs: watchedIDs{generator(t), w}}, Log: quiet}
-	n := start(t, Options{Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{{Name: "flake", Handler: w}}}}})
+	n := start(t, Options{Supervisors: []Supervisor{{Name: "flake_sup", Children: []Child{{Name: "flake", Handler: w}}}}})
 	creation := string(binary.BigEndian.AppendUint32(nil, n.creation))
 
 	// 1 socket: a stream of bytes to the address that the node listens on.

@@ -235,7 +235,7 @@ func (c *Conn) forget() {
 // the connection ends.
 func (c *Conn) rest() {
 	c.scratch = nil
-	c.kept.hold(0)
+	c.kept.resize(0)
 	c.watches.rest()
 }
 

@@ -90,23 +90,23 @@ func (f *frames) makeRoom() error {
 	case rest == size: // a larger frame is arriving
 		frame := wire.HeaderSize + int(binary.BigEndian.Uint32(f.buf[f.r:])) // checked by next
 		size = min(2*size, frame)
-		if !f.account.hold(size) {
+		if !f.account.resize(size) {
 			return errShared
 		}
-		f.gather.hold(0)
+		f.gather.resize(0)
 	case rest == 0 && f.largest == 0: // only ticks
 		size = idleBuffer
-		f.account.hold(0)
-		f.gather.hold(0)
-	case f.w == size && size < fullBuffer && f.gather.hold(more): // the last read filled the buffer
+		f.account.resize(0)
+		f.gather.resize(0)
+	case f.w == size && size < fullBuffer && f.gather.resize(more): // the last read filled the buffer
 		size = more
-		f.account.hold(0)
+		f.account.resize(0)
 	case f.account.taken > 0 && f.largest <= fullBuffer && rest < firstBuffer:
 		size = min(size, fullBuffer)
-		if !f.gather.hold(size) {
+		if !f.gather.resize(size) {
 			size = firstBuffer
 		}
-		f.account.hold(0)
+		f.account.resize(0)
 	}
 	f.largest = -1
 	if size != len(f.buf) {
@@ -124,7 +124,7 @@ func (f *frames) makeRoom() error {
 func (f *frames) drop() { f.r = f.w }
 
 func (f *frames) close() {
-	f.account.hold(0)
-	f.gather.hold(0)
+	f.account.resize(0)
+	f.gather.resize(0)
 	f.buf, f.r, f.w = nil, 0, 0
 }

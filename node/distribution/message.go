@@ -62,7 +62,7 @@ func (m *Message) Send(to, alias, term []byte) {
 		return
 	}
 	c.calls.answered++
-	if cap(term) <= fullOutput && c.kept.hold(cap(term)) { // for the next Send
+	if cap(term) <= fullOutput && c.kept.resize(cap(term)) { // for the next Send
 		c.scratch = term
 	}
 }

@@ -91,7 +91,7 @@ func (o *output) growFor(size int) {
 func (o *output) waits() int { return o.queued + len(o.buf) }
 
 // count counts the waiting and flying bytes, and reports whether there is room for them.
-func (o *output) count() bool { return o.account.hold(o.waits() + o.flying) }
+func (o *output) count() bool { return o.account.resize(o.waits() + o.flying) }
 
 // bound closes the connection if more than limit bytes wait.
 func (o *output) bound(limit int) {
@@ -213,10 +213,10 @@ func (o *output) wrote(last []byte, err error) {
 // keep saves a written buffer for the next frames, unless it is large, there is no room, or another
 // buffer was started during the write.
 func (o *output) keep(written []byte) {
-	if o.buf == nil && cap(written) <= 2*fullOutput && !o.closed && o.kept.hold(cap(written)) {
+	if o.buf == nil && cap(written) <= 2*fullOutput && !o.closed && o.kept.resize(cap(written)) {
 		o.buf = written[:0]
 	} else {
-		o.kept.hold(0)
+		o.kept.resize(0)
 	}
 }
 
@@ -262,7 +262,7 @@ func (o *output) addTick() {
 	defer o.mu.Unlock()
 	if o.waits() == 0 {
 		o.buf = nil
-		o.kept.hold(0)
+		o.kept.resize(0)
 	}
 	if !o.closed {
 		o.buf = append(o.buf, 0, 0, 0, 0)
@@ -284,6 +284,6 @@ func (o *output) close() {
 func (o *output) drop() {
 	o.ahead, o.queued, o.buf = nil, 0, nil
 	o.count()
-	o.kept.hold(0)
+	o.kept.resize(0)
 	o.passed.drop(nil)
 }

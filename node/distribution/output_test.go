@@ -384,7 +384,7 @@ func TestSpareOutput(t *testing.T) {
 			return nil
 		}}
 		o.init(w, nil, nil, nil, newMemory(&p))
-		o.kept.hold(ownSpare + 1) // for an earlier buffer
+		o.kept.resize(ownSpare + 1) // for an earlier buffer
 		p.spare.Add(int64(test.others))
 		o.buf = make([]byte, 1, test.size)
 		want := 0
@@ -409,7 +409,7 @@ func TestTickReleases(t *testing.T) {
 	}}
 	o.init(w, nil, nil, nil, newMemory(new(pool)))
 	o.buf = make([]byte, 0, fullOutput)
-	o.kept.hold(fullOutput)
+	o.kept.resize(fullOutput)
 	if err := o.tick(); err != nil || cap(o.buf) > ownSpare {
 		t.Errorf("%v, %d bytes are kept", err, cap(o.buf))
 	}

@@ -123,9 +123,9 @@ type account struct {
 // the pool's lock.
 const accountStep = 4 << 10
 
-// hold sets the number of bytes held to n. It returns false, and changes nothing, if the
+// resize sets the number of bytes held to n. It returns false, and changes nothing, if the
 // pool has no room.
-func (a *account) hold(n int) bool {
+func (a *account) resize(n int) bool {
 	if n <= a.own && a.taken == 0 { // an ordinary call
 		return true
 	}

@@ -49,13 +49,13 @@ func TestAccount(t *testing.T) {
 				{&b, 3 * step, true, 2 * step},
 				{&b, 0, true, 0},
 			} {
-				if ok := s.account.hold(s.hold); ok != s.ok || of(&p) != s.held {
-					t.Errorf("%d: hold(%d): %t, %d bytes of the pool are held; want %t, %d", i, s.hold, ok, of(&p), s.ok, s.held)
+				if ok := s.account.resize(s.hold); ok != s.ok || of(&p) != s.held {
+					t.Errorf("%d: resize(%d): %t, %d bytes of the pool are held; want %t, %d", i, s.hold, ok, of(&p), s.ok, s.held)
 				}
 			}
-			a.hold(3 * step)
+			a.resize(3 * step)
 			p.spare.Add(int64(bound) + 1) // as other accounts do just before they are refused
-			if !a.hold(0) || a.taken != 0 {
+			if !a.resize(0) || a.taken != 0 {
 				t.Errorf("without room, %d bytes stay taken", a.taken)
 			}
 			p.spare.Add(-int64(bound) - 1)
@@ -537,8 +537,8 @@ func TestLimit(t *testing.T) {
 		{"all", s.take(MaxShared * percent / 100), true},
 		{"one more", s.take(1), false},
 		{"a small one", small.take(1), true},
-		{"all to spare", spare.hold(MaxSpare * percent / 100), true},
-		{"more to spare", spare.hold(MaxSpare), false},
+		{"all to spare", spare.resize(MaxSpare * percent / 100), true},
+		{"more to spare", spare.resize(MaxSpare), false},
 	} {
 		if take.took != take.want {
 			t.Errorf("%s: taken: %t", take.what, take.took)

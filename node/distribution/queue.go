@@ -81,7 +81,7 @@ func (s *queues) clear() {
 
 // grow adds n to the bytes held. If n is positive and there is no room, it returns false instead.
 func (s *queues) grow(n int) bool {
-	room := s.account.hold(s.held+n+s.all.idle()) || n <= 0
+	room := s.account.resize(s.held+n+s.all.idle()) || n <= 0
 	if room {
 		s.held += n
 	}

@@ -60,13 +60,13 @@ func (w *watches) clear() {
 	w.monitors = watchSet{end: wire.OpMonitorPExit, elements: 5}
 	w.links = watchSet{end: wire.OpExit, elements: 4}
 	w.spares, w.held = nil, 0
-	w.account.hold(0)
+	w.account.resize(0)
 }
 
 // settle sets the account to the bytes held plus more bytes, and reports whether there is room.
 // Memory kept for later watches counts too, so that not every call changes the pool.
 func (w *watches) settle(more int) bool {
-	return w.account.hold(w.held + more + w.monitors.idle() + w.links.idle())
+	return w.account.resize(w.held + more + w.monitors.idle() + w.links.idle())
 }
 
 // rest is [Conn.rest] for the watches.

@@ -28,11 +28,11 @@ type conn struct {
 
 	writing sync.Mutex
 
-	// Only the reader changes tcp and held. It holds both locks while it does so, so that no writer
+	// Only the reader changes tcp and detached. It holds both locks while it does so, so that no writer
 	// is using them.
 	mu              sync.Mutex
 	tcp             *net.TCPConn
-	held            *held // if not nil, tcp is closed
+	detached        *detached // if not nil, tcp is closed
 	readBy, writeBy time.Time
 }
 
@@ -56,7 +56,7 @@ func Serve(c net.Conn, step func() error) (err error) {
 	defer dedicate(c)()
 	adopted, _ := c.(*conn)
 	for err == nil {
-		if adopted != nil && adopted.held != nil && threads.Load() > 1 {
+		if adopted != nil && adopted.detached != nil && threads.Load() > 1 {
 			err = adopted.share(step)
 		}
 		if err == nil {
@@ -83,7 +83,7 @@ func dedicate(c net.Conn) (release func()) {
 
 func (c *conn) release() {
 	c.dedicated = false
-	if h := c.held; h != nil {
+	if h := c.detached; h != nil {
 		c.giveBack()
 		h.leave()
 	}
@@ -95,11 +95,11 @@ func (c *conn) share(step func() error) error {
 	if time.Now().Before(c.aloneUntil) || !c.join(step) {
 		return nil
 	}
-	c.held.unpin()
-	m := c.held.polled
+	c.detached.unpin()
+	m := c.detached.polled
 	err := <-m.back
 	c.mu.Lock()
-	c.held.polled = nil
+	c.detached.polled = nil
 	c.mu.Unlock()
 	if m.out {
 		c.aloneUntil = time.Now().Add(firstAlone << c.evictions)
@@ -117,8 +117,8 @@ func (c *conn) join(step func() error) bool {
 	if c.closed.Load() {
 		return false
 	}
-	h := c.held
-	h.polled = &pollConn{held: h, step: step, back: make(chan error, 1)}
+	h := c.detached
+	h.polled = &pollConn{detached: h, step: step, back: make(chan error, 1)}
 	if sharedPoller.join(h.polled) {
 		return true
 	}
@@ -136,9 +136,9 @@ func (c *conn) takeOver() {
 	defer c.writing.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h := hold(c.tcp); h != nil {
+	if h := detach(c.tcp); h != nil {
 		c.tcp.Close() // closes this descriptor, not the connection
-		c.held = h
+		c.detached = h
 	}
 }
 
@@ -154,8 +154,8 @@ func (c *conn) giveBack() {
 	if c.closed.Load() {
 		return
 	}
-	c.held.runQueue.Close() // frees a descriptor for the poller
-	back, err := net.FileConn(c.held.file)
+	c.detached.runQueue.Close() // frees a descriptor for the poller
+	back, err := net.FileConn(c.detached.file)
 	if err != nil {
 		return
 	}
@@ -165,19 +165,19 @@ func (c *conn) giveBack() {
 	}
 	back.SetReadDeadline(c.readBy)
 	back.SetWriteDeadline(c.writeBy)
-	c.held.file.Close()
-	c.held.leave()
-	c.tcp, c.held = back.(*net.TCPConn), nil
+	c.detached.file.Close()
+	c.detached.leave()
+	c.tcp, c.detached = back.(*net.TCPConn), nil
 }
 
 // Read may overrun the deadline by up to the constant idle if a thread reads the connection.
 func (c *conn) Read(b []byte) (int, error) {
-	for c.held != nil {
-		n, err := c.held.read(b)
+	for c.detached != nil {
+		n, err := c.detached.read(b)
 		switch {
 		case err == nil:
 			return n, nil
-		case errors.Is(err, unix.EAGAIN) && c.held.polled != nil:
+		case errors.Is(err, unix.EAGAIN) && c.detached.polled != nil:
 			return 0, nil
 		case errors.Is(err, unix.EAGAIN):
 			if c.giveBack(); c.late(&c.readBy) {
@@ -208,11 +208,11 @@ func (c *conn) Read(b []byte) (int, error) {
 func (c *conn) Write(b []byte) (written int, err error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if c.held == nil {
+	if c.detached == nil {
 		return c.tcp.Write(b)
 	}
 	for {
-		n, err := c.held.file.Write(b[written:])
+		n, err := c.detached.file.Write(b[written:])
 		written += n
 		if err == nil {
 			return written, nil
@@ -221,7 +221,7 @@ func (c *conn) Write(b []byte) (written int, err error) {
 			return written, c.failed("write", err)
 		}
 		c.wait()
-		c.held.raw.Write(awaitWritable) // fails as Write does
+		c.detached.raw.Write(awaitWritable) // fails as Write does
 		if c.late(&c.writeBy) {
 			return written, c.failed("write", os.ErrDeadlineExceeded)
 		}
@@ -231,10 +231,10 @@ func (c *conn) Write(b []byte) (written int, err error) {
 // wait lets the shared poller continue without c, if the poller is in a step of c.
 func (c *conn) wait() {
 	c.mu.Lock()
-	m := c.held.polled
+	m := c.detached.polled
 	c.mu.Unlock()
 	if m != nil {
-		sharedPoller.hold(m)
+		sharedPoller.goOnWithout(m)
 	}
 }
 
@@ -255,14 +255,14 @@ func (c *conn) Close() error {
 	if c.closed.Swap(true) {
 		return c.failed("close", nil)
 	}
-	if c.held == nil {
+	if c.detached == nil {
 		return c.tcp.Close()
 	}
-	if m := c.held.polled; m != nil {
+	if m := c.detached.polled; m != nil {
 		sharedPoller.leave(m)
 	}
-	unix.Shutdown(c.held.fd, unix.SHUT_RDWR) // a blocked thread keeps the descriptor
-	return c.held.file.Close()
+	unix.Shutdown(c.detached.fd, unix.SHUT_RDWR) // a blocked thread keeps the descriptor
+	return c.detached.file.Close()
 }
 
 // CloseWrite ends the stream to the peer. The peer receives what was written before.
@@ -270,12 +270,12 @@ func (c *conn) CloseWrite() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.held == nil:
+	case c.detached == nil:
 		return c.tcp.CloseWrite()
 	case c.closed.Load():
 		return c.failed("close", nil)
 	}
-	return os.NewSyscallError("shutdown", unix.Shutdown(c.held.fd, unix.SHUT_WR))
+	return os.NewSyscallError("shutdown", unix.Shutdown(c.detached.fd, unix.SHUT_WR))
 }
 
 func (c *conn) LocalAddr() net.Addr  { return c.local }
@@ -298,7 +298,7 @@ func (c *conn) setDeadline(deadline *time.Time, t time.Time, set func(*net.TCPCo
 	defer c.mu.Unlock()
 	*deadline = t
 	switch {
-	case c.held == nil:
+	case c.detached == nil:
 		return set(c.tcp, t)
 	case c.closed.Load():
 		return c.failed("set", nil)

@@ -27,9 +27,9 @@ var sharedPoller poller
 
 // pollConn is a connection in the poller.
 type pollConn struct {
-	held *held // its octets count the bytes read since the last sweep
-	step func() error
-	back chan error // receives one value, after the last step
+	detached *detached // its octets count the bytes read since the last sweep
+	step     func() error
+	back     chan error // receives one value, after the last step
 
 	gone  bool // it has been dropped
 	quiet bool // it was dropped because no data arrived
@@ -43,11 +43,11 @@ func (p *poller) join(m *pollConn) bool {
 	if p.conns == nil && !p.open() {
 		return false
 	}
-	fd := m.held.fd
+	fd := m.detached.fd
 	if unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}) != nil {
 		return false
 	}
-	m.held.octets = 1 // not quiet at the first sweep
+	m.detached.octets = 1 // not quiet at the first sweep
 	p.conns[fd] = m
 	return true
 }
@@ -155,8 +155,8 @@ func (p *poller) sweep(always bool) bool {
 	var most *pollConn
 	sent := 0
 	for _, m := range p.conns {
-		n := m.held.octets
-		m.held.octets = 0
+		n := m.detached.octets
+		m.detached.octets = 0
 		m.quiet = n == 0
 		if m.quiet || threads.Load() == 1 {
 			p.drop(m)
@@ -190,8 +190,8 @@ func (p *poller) check() {
 	p.watch.Reset(idle)
 }
 
-// hold replaces the runner if it is in m's step, which is about to wait.
-func (p *poller) hold(m *pollConn) {
+// goOnWithout replaces the runner if it is in m's step, which is about to wait.
+func (p *poller) goOnWithout(m *pollConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.current == m {
@@ -217,8 +217,8 @@ func (p *poller) drop(m *pollConn) {
 		return
 	}
 	m.gone = true
-	delete(p.conns, m.held.fd)
-	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, m.held.fd, nil)
+	delete(p.conns, m.detached.fd)
+	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, m.detached.fd, nil)
 	if p.current != m {
 		m.back <- nil
 	}

@@ -73,9 +73,9 @@ func TestSweep(t *testing.T) {
 		p := poller{epoll: -1, conns: make(map[int]*pollConn)}
 		var all []*pollConn
 		for fd, octets := range []int{200, 100, 0} {
-			m := &pollConn{held: &held{fd: fd}, back: make(chan error, 1)}
-			m.held.octets = octets
-			p.conns[m.held.fd] = m
+			m := &pollConn{detached: &detached{fd: fd}, back: make(chan error, 1)}
+			m.detached.octets = octets
+			p.conns[m.detached.fd] = m
 			all = append(all, m)
 		}
 		most, few, none := all[0], all[1], all[2]
@@ -86,12 +86,12 @@ func TestSweep(t *testing.T) {
 			t.Fatalf("always %t: %+v, %+v, %+v", always, few, most, none)
 		}
 		for _, m := range all {
-			if m.gone != (len(m.back) == 1) || m.gone == (p.conns[m.held.fd] == m) {
+			if m.gone != (len(m.back) == 1) || m.gone == (p.conns[m.detached.fd] == m) {
 				t.Errorf("always %t: not given back: %+v", always, m)
 			}
 		}
 		p.drop(most)
-		few.held.octets = 100
+		few.detached.octets = 100
 		if !p.sweep(true) || few.gone {
 			t.Errorf("always %t: the last connection is dropped", always)
 		}
@@ -102,12 +102,12 @@ func TestSweep(t *testing.T) {
 func unjoined(t *testing.T, step func() error) (*pollConn, *net.TCPConn) {
 	t.Helper()
 	ours, theirs := pair(t)
-	h := new(held)
+	h := new(detached)
 	if err := h.duplicate(ours.tcp); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.file.Close() })
-	return &pollConn{held: h, step: step, back: make(chan error, 1)}, theirs
+	return &pollConn{detached: h, step: step, back: make(chan error, 1)}, theirs
 }
 
 // unwatched returns a poller that has no runner and whose timer does not call check. A sweep closes
@@ -142,14 +142,14 @@ func TestCheck(t *testing.T) {
 	if !p.join(m) {
 		t.Fatal("the connection has not joined the poller")
 	}
-	p.begin(m.held.fd)
+	p.begin(m.detached.fd)
 	p.check()
 	if m.gone || !p.end(first, m, nil) {
 		t.Fatal("the runner is replaced in a step that has just begun")
 	}
 	p.check()
 	p.check()
-	if p.begin(m.held.fd) != m {
+	if p.begin(m.detached.fd) != m {
 		t.Fatal("the runner is replaced between steps")
 	}
 	p.check()
@@ -159,7 +159,7 @@ func TestCheck(t *testing.T) {
 	}
 	p.check()
 	p.check()
-	p.hold(m)
+	p.goOnWithout(m)
 	if p.runner != first+1 {
 		t.Errorf("the runner is replaced %d times, want once", p.runner-first)
 	}
@@ -181,11 +181,11 @@ func TestHold(t *testing.T) {
 	if !p.join(one) || !p.join(other) {
 		t.Fatal("a connection has not joined the poller")
 	}
-	p.begin(one.held.fd)
-	if p.hold(other); one.gone || other.gone || p.runner != 0 {
+	p.begin(one.detached.fd)
+	if p.goOnWithout(other); one.gone || other.gone || p.runner != 0 {
 		t.Error("the runner is replaced in the step of another connection")
 	}
-	if p.hold(one); !one.out || other.gone || p.runner != 1 {
+	if p.goOnWithout(one); !one.out || other.gone || p.runner != 1 {
 		t.Error("the runner is not replaced")
 	}
 	p.leave(other)
@@ -198,7 +198,7 @@ func TestHoldEnds(t *testing.T) {
 	before := runtime.NumGoroutine()
 	var m *pollConn
 	m, theirs := unjoined(t, func() error {
-		p.hold(m)
+		p.goOnWithout(m)
 		return nil
 	})
 	if !p.join(m) {
@@ -229,7 +229,7 @@ func TestShareStale(t *testing.T) {
 		}
 		theirs.Write([]byte("?"))
 		for readable := 0; readable == 0; {
-			readable, _ = unix.Poll([]unix.PollFd{{Fd: int32(m.held.fd), Events: unix.POLLIN}}, -1)
+			readable, _ = unix.Poll([]unix.PollFd{{Fd: int32(m.detached.fd), Events: unix.POLLIN}}, -1)
 		}
 	}
 	p.start() // both have an event now
@@ -267,7 +267,7 @@ func TestShareFewFiles(t *testing.T) {
 // A connection that the poller cannot watch does not join it.
 func TestShareUnable(t *testing.T) {
 	var p poller
-	if p.join(&pollConn{held: &held{fd: -1}, back: make(chan error, 1)}) {
+	if p.join(&pollConn{detached: &detached{fd: -1}, back: make(chan error, 1)}) {
 		t.Error("a connection that cannot be watched has joined")
 	}
 	p.over()

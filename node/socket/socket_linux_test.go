@@ -218,10 +218,10 @@ func TestClose(t *testing.T) {
 
 // CloseWrite ends the stream to the peer after what was written, and the peer can still send.
 func TestCloseWrite(t *testing.T) {
-	for _, held := range []bool{false, true} {
+	for _, detached := range []bool{false, true} {
 		ours, theirs := pair(t)
 		release := dedicate(ours)
-		if held {
+		if detached {
 			ours.takeOver()
 		}
 		ours.Write([]byte("?"))
@@ -251,7 +251,7 @@ func TestCloseBlocked(t *testing.T) {
 	defer dedicate(ours)()
 	ours.takeOver()
 	theirs.Write([]byte("!"))
-	err := ours.held.raw.Control(func(uintptr) { // keeps the descriptor, as poll does
+	err := ours.detached.raw.Control(func(uintptr) { // keeps the descriptor, as poll does
 		ours.Write([]byte("?"))
 		ours.Close()
 		if got, err := io.ReadAll(theirs); string(got) != "?" || err != nil {
@@ -269,7 +269,7 @@ func TestCloseRead(t *testing.T) {
 	defer dedicate(ours)()
 	ours.takeOver()
 	ours.closed.Store(true) // as in the middle of Close
-	unix.Shutdown(ours.held.fd, unix.SHUT_RDWR)
+	unix.Shutdown(ours.detached.fd, unix.SHUT_RDWR)
 	if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
@@ -281,7 +281,7 @@ func TestCloseReused(t *testing.T) {
 	ours, _ := pair(t)
 	defer dedicate(ours)()
 	ours.takeOver()
-	number := ours.held.fd
+	number := ours.detached.fd
 	ours.Close()
 	other, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -300,7 +300,7 @@ func TestCloseReused(t *testing.T) {
 	if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
-	if ours.held.cpuPin.taken {
+	if ours.detached.cpuPin.taken {
 		t.Error("the thread follows the peer of another socket")
 	}
 	over()
@@ -393,29 +393,29 @@ func TestFewFiles(t *testing.T) {
 func TestFewFilesLater(t *testing.T) {
 	ours, theirs := pair(t)
 	release := dedicate(ours)
-	if ours.takeOver(); ours.held == nil {
+	if ours.takeOver(); ours.detached == nil {
 		t.Fatal("the connection is not taken over")
 	}
-	ours.held.pin()
+	ours.detached.pin()
 	before := files(t)
 	for name, leave := range map[string]func(*testing.T){"few": func(t *testing.T) { fewFiles(t, 0) }, "none": noFiles} {
 		t.Run(name, func(t *testing.T) {
-			ours.held.runQueue.Close()
+			ours.detached.runQueue.Close()
 			leave(t)
 			if f, err := os.Open(os.DevNull); err == nil { // uses the descriptor of the queue
 				defer f.Close()
 			}
-			if ours.giveBack(); ours.held == nil {
+			if ours.giveBack(); ours.detached == nil {
 				t.Fatal("the connection is given back with a reserved descriptor")
 			}
 			theirs.Write([]byte("!"))
-			if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
+			if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.detached == nil {
 				t.Errorf("Read returned %d, %v", n, err)
 			}
 		})
 	}
 	release()
-	if now := files(t); now != before-1 || ours.held != nil || threads.Load() != 0 {
+	if now := files(t); now != before-1 || ours.detached != nil || threads.Load() != 0 {
 		t.Errorf("%d files are open, %d were before; %d threads", now, before, threads.Load())
 	}
 }
@@ -424,17 +424,17 @@ func TestFewFilesLater(t *testing.T) {
 func TestFewFilesShare(t *testing.T) {
 	ours, theirs := pair(t)
 	defer dedicate(ours)()
-	if ours.takeOver(); ours.held == nil {
+	if ours.takeOver(); ours.detached == nil {
 		t.Fatal("the connection is not taken over")
 	}
 	t.Run("few", func(t *testing.T) {
 		fewFiles(t, 0)
 		err := ours.share(func() error { return errors.New("read by the poller") })
-		if err != nil || ours.held.polled != nil {
+		if err != nil || ours.detached.polled != nil {
 			t.Error(err)
 		}
 		theirs.Write([]byte("!"))
-		if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
+		if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.detached == nil {
 			t.Errorf("Read returned %d, %v", n, err)
 		}
 	})
@@ -447,17 +447,17 @@ func TestNoFiles(t *testing.T) {
 	defer dedicate(ours)()
 	t.Run("taken over", func(t *testing.T) {
 		noFiles(t)
-		if ours.takeOver(); ours.held != nil || threads.Load() != 0 {
+		if ours.takeOver(); ours.detached != nil || threads.Load() != 0 {
 			t.Errorf("the connection is taken over; %d threads", threads.Load())
 		}
 	})
-	if ours.takeOver(); ours.held == nil {
+	if ours.takeOver(); ours.detached == nil {
 		t.Fatal("the connection is not taken over")
 	}
-	ours.held.pin()
+	ours.detached.pin()
 	t.Run("given back", func(t *testing.T) {
 		fewFiles(t, 0)
-		if ours.giveBack(); ours.held != nil {
+		if ours.giveBack(); ours.detached != nil {
 			t.Error("the connection is not given back")
 		}
 	})
@@ -469,7 +469,7 @@ func TestDeadlines(t *testing.T) {
 	defer dedicate(ours)()
 	ours.takeOver()
 	ours.SetDeadline(time.Now())
-	if ours.giveBack(); ours.held != nil {
+	if ours.giveBack(); ours.detached != nil {
 		t.Fatal("the connection is not given back")
 	}
 	for what, err := range map[string]error{
@@ -498,18 +498,18 @@ func TestReadBehindWrite(t *testing.T) {
 	ours, theirs := pair(t)
 	defer dedicate(ours)()
 	ours.writing.Lock()
-	if ours.takeOver(); ours.held != nil {
+	if ours.takeOver(); ours.detached != nil {
 		t.Fatal("the connection is taken over from a writer")
 	}
 	ours.writing.Unlock()
 	ours.takeOver()
 	ours.writing.Lock()
 	time.AfterFunc(3*idle, func() { theirs.Write([]byte("?")) })
-	if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.held == nil {
+	if n, err := ours.Read(make([]byte, 9)); n != 1 || err != nil || ours.detached == nil {
 		t.Errorf("Read returned %d, %v", n, err)
 	}
 	ours.SetReadDeadline(time.Now())
-	if _, err := ours.Read(make([]byte, 9)); !errors.Is(err, os.ErrDeadlineExceeded) || ours.held == nil {
+	if _, err := ours.Read(make([]byte, 9)); !errors.Is(err, os.ErrDeadlineExceeded) || ours.detached == nil {
 		t.Error(err)
 	}
 	ours.writing.Unlock()
@@ -529,16 +529,16 @@ func TestBusy(t *testing.T) {
 	for range 100 * busy {
 		read()
 	}
-	if ours.held != nil {
+	if ours.detached != nil {
 		t.Fatal("the connection has a thread that Serve has not allowed")
 	}
 	defer dedicate(ours)()
-	for ours.held == nil { // on a busy machine a read may take a long time
+	for ours.detached == nil { // on a busy machine a read may take a long time
 		ours.quick = busy - 1
 		read()
 	}
 	ours.giveBack()
-	if read(); ours.held != nil {
+	if read(); ours.detached != nil {
 		t.Error("the connection got a thread after one read")
 	}
 }
@@ -548,14 +548,14 @@ func TestReadShared(t *testing.T) {
 	ours, theirs := pair(t)
 	defer dedicate(ours)()
 	ours.takeOver()
-	ours.held.polled = new(pollConn)
-	if n, err := ours.Read(make([]byte, 1)); n != 0 || err != nil || ours.held.pinned {
+	ours.detached.polled = new(pollConn)
+	if n, err := ours.Read(make([]byte, 1)); n != 0 || err != nil || ours.detached.pinned {
 		t.Errorf("without data: %d, %v", n, err)
 	}
 	theirs.Write([]byte("?"))
-	for ours.held.octets == 0 {
-		if n, err := ours.Read(make([]byte, 1)); n != ours.held.octets || err != nil {
-			t.Fatalf("%d bytes, %d counted, %v", n, ours.held.octets, err)
+	for ours.detached.octets == 0 {
+		if n, err := ours.Read(make([]byte, 1)); n != ours.detached.octets || err != nil {
+			t.Fatalf("%d bytes, %d counted, %v", n, ours.detached.octets, err)
 		}
 	}
 	theirs.Close()
@@ -573,7 +573,7 @@ func TestShareQuiet(t *testing.T) {
 	ours.takeOver()
 	threads.Add(1) // a second thread, because the poller drops a connection that has the only one
 	defer threads.Add(-1)
-	if err := ours.share(func() error { return nil }); err != nil || ours.held != nil {
+	if err := ours.share(func() error { return nil }); err != nil || ours.detached != nil {
 		t.Errorf("the connection has a thread; %v", err)
 	}
 	if !ours.aloneUntil.IsZero() {
@@ -603,16 +603,16 @@ func TestShareEvicted(t *testing.T) {
 			if err != nil || steps > i {
 				break
 			}
-			if ours.held == nil {
+			if ours.detached == nil {
 				ours.takeOver()
 			}
 			ours.aloneUntil = time.Now()
 			err = ours.share(step)
 		}
-		if err != nil || ours.held == nil || steps != i+1 {
+		if err != nil || ours.detached == nil || steps != i+1 {
 			t.Fatalf("%d steps, %v", steps, err)
 		}
-		if ours.held.pinned || ours.held.polled != nil {
+		if ours.detached.pinned || ours.detached.polled != nil {
 			t.Error("the connection is pinned while the poller reads it, or is not given back")
 		}
 		if alone := ours.aloneUntil.Sub(before); alone < firstAlone<<i {
@@ -699,10 +699,10 @@ func TestChanges(t *testing.T) {
 			}
 		})
 	})
-	held := false
+	detached := false
 	check("ours", ours, func(int) {
-		if now := ours.held != nil; now != held {
-			held = now
+		if now := ours.detached != nil; now != detached {
+			detached = now
 			changes++
 		}
 	})
@@ -768,7 +768,7 @@ func TestMaxThreads(t *testing.T) {
 	}
 	most = func() int32 { return 0 }
 	third, _ := pair(t)
-	if third.takeOver(); third.held != nil {
+	if third.takeOver(); third.detached != nil {
 		t.Error("a connection has a thread beyond the limit")
 	}
 }
@@ -799,11 +799,11 @@ func TestReset(t *testing.T) {
 	ours.takeOver()
 	theirs.SetLinger(0)
 	theirs.Close()
-	end := []unix.PollFd{{Fd: int32(ours.held.fd), Events: unix.POLLIN}}
+	end := []unix.PollFd{{Fd: int32(ours.detached.fd), Events: unix.POLLIN}}
 	if n, err := unix.Poll(end, 60_000); n != 1 || err != nil {
 		t.Fatal("no reset", n, err)
 	}
-	if ours.giveBack(); ours.held == nil {
+	if ours.giveBack(); ours.detached == nil {
 		t.Errorf("the connection is given back, with the peer %v", ours.tcp.RemoteAddr())
 	}
 }

@@ -29,14 +29,14 @@ func TestFollow(t *testing.T) {
 		runtime.LockOSThread() // to examine the thread when it is released
 		release := dedicate(ours)
 		for b := make([]byte, callOctets); ; {
-			if ours.held == nil {
+			if ours.detached == nil {
 				ours.takeOver() // a busy machine may be too slow to earn a thread
 			}
 			if _, err := ours.Read(b); err != nil {
 				break
 			}
 			cpu := nowhere
-			if h := ours.held; h != nil && h.cpuPin.taken {
+			if h := ours.detached; h != nil && h.cpuPin.taken {
 				cpu = h.cpuPin.cpu
 			}
 			at <- cpu

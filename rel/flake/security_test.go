@@ -55,7 +55,7 @@ var behind = map[string]string{
 	"bytes below TLS":              "node/tlslimit MaxRaw",
 	"handshake message":            "node/handshake MaxMessage",
 	"handshakes under way":         "node MaxHandshakes",
-	"wrong cookies":                "node firstDelay maxDelay maxDelayLoopback offenceKept maxHeld",
+	"wrong cookies":                "node firstDelay maxDelay maxDelayLoopback offenceKept maxDelayed",
 	"hosts with wrong cookies":     "node maxOffenders",
 	"connected nodes":              "node MaxConnections MaxPerHost idleTime",
 	"waiting callers":              "node proved enter",

@@ -111,7 +111,7 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 
 		TLS: s.settings.node.Source(),
 		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup",
-			Servers: append(s.Generators.Servers(s.log), node.Server{
+			Children: append(s.Generators.Children(s.log), node.Child{
 				Name: "persistent_timer", Module: "persistent_timer", Handler: iderl.Timer{IDs: first.IDs}})}},
 		Functions: iderl.Functions(first, originalConfig(cfg.Flake), stdout),
 		Log:       s.log,

@@ -188,13 +188,13 @@ func (g numbered) PerTick() int                          { return g.ids.Get().Pe
 func (g numbered) Mark() time.Time                       { return g.ids.Get().Mark() }
 func (g numbered) LastSaved() (time.Time, error)         { return g.ids.Get().LastSaved() }
 
-// Servers returns the generators as gen_servers.
-func (gs Set) Servers(log *slog.Logger) (servers []node.Server) {
+// Children returns the generators as gen_servers.
+func (gs Set) Children(log *slog.Logger) (children []node.Child) {
 	for _, g := range gs.List {
 		handler := &iderl.Handler{Server: g.Server, Log: log}
-		servers = append(servers, node.Server{Name: etf.Atom(g.Name), Module: "flake_server", Handler: handler})
+		children = append(children, node.Child{Name: etf.Atom(g.Name), Module: "flake_server", Handler: handler})
 	}
-	return servers
+	return children
 }
 
 // Doors returns the generators in the form that the HTTP door needs.

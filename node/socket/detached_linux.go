@@ -12,8 +12,8 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// held is a descriptor of a socket that Go's poller does not watch, and the thread that reads it.
-type held struct {
+// detached is a descriptor of a socket that Go's poller does not watch, and the thread that reads it.
+type detached struct {
 	fd   int
 	file *os.File        // opened on fd; its Read and Write do not wait, but fail with EAGAIN
 	raw  syscall.RawConn // keeps fd open during a call
@@ -21,10 +21,10 @@ type held struct {
 	polled *pollConn // not nil while the shared poller reads it
 }
 
-// hold duplicates the connection's descriptor for the calling goroutine, which gets its thread
+// detach duplicates the connection's descriptor for the calling goroutine, which gets its thread
 // at the first read. It returns nil if no thread or descriptor is available, or tcp is closed.
-func hold(tcp *net.TCPConn) *held {
-	h := &held{}
+func detach(tcp *net.TCPConn) *detached {
+	h := &detached{}
 	if !h.enter() {
 		return nil
 	}
@@ -37,7 +37,7 @@ func hold(tcp *net.TCPConn) *held {
 }
 
 // duplicate sets file to a duplicate descriptor that Go's poller does not watch.
-func (h *held) duplicate(tcp *net.TCPConn) error {
+func (h *detached) duplicate(tcp *net.TCPConn) error {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (h *held) duplicate(tcp *net.TCPConn) error {
 
 // read waits for data for at most idle and then fails with EAGAIN. In the shared poller it does
 // not wait.
-func (h *held) read(b []byte) (int, error) {
+func (h *detached) read(b []byte) (int, error) {
 	if h.polled == nil {
 		h.pin()
 		h.raw.Read(h.wait) // if it fails, so does Read below
