@@ -141,39 +141,49 @@ func (o *output) remind() {
 // flush writes all appended frames, or waits until another goroutine has written them. So the
 // reader appends nothing while its answers wait. flush does not wait for frames appended after the
 // call, because other goroutines may keep appending frames.
-func (o *output) flush() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	last := o.writes
-	if o.waits() > 0 {
-		last++
-	}
-	for o.writing && o.writes <= last {
-		o.idle.Wait()
-	}
-	if o.writes >= last {
-		return nil
-	}
-	return o.write()
-}
+func (o *output) flush() error { return o.write(true) }
 
 // offer is like flush, but returns immediately if another goroutine is writing.
-func (o *output) offer() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.writing {
+func (o *output) offer() error { return o.write(false) }
+
+// write writes the buffers that next returns. If more frames wait after that, it starts a goroutine
+// to write them.
+func (o *output) write(wait bool) error {
+	ahead, last, ok := o.next(wait)
+	if !ok {
 		return nil
 	}
-	return o.write()
+	err := errWrite // unless writeAll returns
+	defer func() { o.wrote(last, err) }()
+	err = o.writeAll(ahead, last)
+	return err
 }
 
-// write writes the waiting frames. If more frames wait after that, it starts a goroutine to write
-// them.
-func (o *output) write() error {
-	if o.waits() == 0 && len(o.passed.waiting) == 0 {
-		return nil
+// errWrite is the error of a write that panicked.
+var errWrite = errors.New("write failed")
+
+// next returns the buffers to write, and begins a write. It returns false if nothing waits, or
+// another goroutine is writing; if wait is true, it first waits until the frames that wait now are
+// written.
+func (o *output) next(wait bool) (ahead [][]byte, last []byte, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if wait {
+		written := o.writes
+		if o.waits() > 0 {
+			written++
+		}
+		for o.writing && o.writes <= written {
+			o.idle.Wait()
+		}
+		if o.writes >= written {
+			return nil, nil, false
+		}
 	}
-	ahead, last := o.ahead, o.buf
+	if o.writing || o.waits() == 0 && len(o.passed.waiting) == 0 {
+		return nil, nil, false
+	}
+	ahead, last = o.ahead, o.buf
 	o.flying = o.waits()
 	o.ahead, o.queued, o.buf = nil, 0, nil
 	o.full.Store(false)
@@ -182,19 +192,13 @@ func (o *output) write() error {
 	own := len(last)
 	last = o.passed.next(last)
 	o.octets.Add(uint64(o.flying - own + len(last)))
-	err := errWrite // unless writeAll returns
-	defer func() { o.wrote(last, err) }()
-	o.mu.Unlock()
-	defer o.mu.Lock()
-	err = o.writeAll(ahead, last)
-	return err
+	return ahead, last, true
 }
-
-// errWrite is the error of a write that panicked.
-var errWrite = errors.New("write failed")
 
 // wrote records the end of a write; last is the last buffer that it wrote.
 func (o *output) wrote(last []byte, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.flying = 0
 	o.count()
 	o.passed.written()
