@@ -55,7 +55,7 @@ const (
 type gate struct {
 	now func() time.Time
 
-	mu         sync.Mutex
+	mu         sync.Mutex            // guards the fields below, and each applicant's stage and name
 	handshakes host.Line[*applicant] // in the order in which they reached their stage
 	proven     map[string]*applicant // applicants that have proved that they have the cookie, by name
 	connected  host.Line[connectedHost]

@@ -13,8 +13,8 @@ import (
 // other at the same time, both keep the dial of the node with the greater name, as OTP's
 // net_kernel does.
 type meetings struct {
-	mu      sync.Mutex
-	changed sync.Cond
+	mu      sync.Mutex          // guards dials, greeted and each meeting's yielded
+	changed sync.Cond           // signaled when greeted changes
 	dials   map[string]*meeting // our dials; the latest to each node
 	greeted map[string]int      // number of admitted dials from other nodes
 }
@@ -106,7 +106,7 @@ func (m *meetings) awaitGreeted(peer string) {
 // is assigned to another peer on the same host, with a new creation, because peers never free
 // the atom of a name.
 type names struct {
-	mu       sync.Mutex
+	mu       sync.Mutex        // guards assigned and free
 	assigned map[string]uint32 // creations by name
 	free     []freeName        // at most keptNames, the most recent last
 }

@@ -67,7 +67,7 @@ type Node struct {
 	registry  *registry
 	processes sync.WaitGroup // the processes whose end has not been reported
 	epmd      *epmd.Keeper
-	handshake atomic.Pointer[handshake.Options]
+	handshake atomic.Pointer[handshake.Options] // of later handshakes; replaced by SetCookies
 	meetings  *meetings
 	names     *names
 	gate      *gate
@@ -76,7 +76,7 @@ type Node struct {
 
 	functions rpc.Table
 
-	entering sync.Mutex // held while serveOrReplace checks the limits and serves a peer
+	entering sync.Mutex // guards nextIdle, and conns and the limits while serveOrReplace checks and serves
 	nextIdle time.Time  // before this time, no connection can have been idle for idleTime
 	stopped  sync.Once
 

@@ -140,7 +140,7 @@ func childSpec(id, modules etf.Term) etf.Map {
 // registry holds the gen_servers and supervisors. Lookups take no lock; each change copies the
 // list, because calls are far more frequent than process starts. The list is short.
 type registry struct {
-	mu      sync.Mutex // held for changes
+	mu      sync.Mutex // guards current against concurrent changes
 	current atomic.Pointer[[]*process]
 }
 

@@ -72,8 +72,8 @@ func (t *Traffic) add(c *distribution.Conn) {
 
 // history holds the traffic of ended connections and failed handshakes.
 type history struct {
-	// Code that holds mu must not allocate: an allocation may wait for the garbage collector,
-	// and all connections that start or end would then wait too.
+	// mu guards Traffic. Code that holds it must not allocate: an allocation may wait for the garbage
+	// collector, and all connections that start or end would then wait too.
 	mu sync.Mutex
 	Traffic
 }

@@ -43,7 +43,7 @@ func (a answer) size() int {
 
 // deliveries holds the waiting answers, by node.
 type deliveries struct {
-	mu          sync.Mutex
+	mu          sync.Mutex // guards all and unreachable
 	all         map[string]*delivery
 	unreachable map[string]time.Time // when connecting last failed
 }

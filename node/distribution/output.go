@@ -31,25 +31,25 @@ const (
 // output collects frames for a peer and writes them.
 type output struct {
 	dst      net.Conn
-	reminded atomic.Bool  // a goroutine will write the frames that were appended outside the reader
-	full     atomic.Bool  // a large frame waits, or more bytes than fullOutput or the pool allows
-	start    func(func()) // starts a goroutine
-	fail     func(error)  // called when a write outside the reader fails, or too many bytes wait
-	taken    func()       // called when the peer has taken a part of a large write
+	reminded atomic.Bool   // a goroutine will write the frames that were appended outside the reader
+	full     atomic.Bool   // a large frame waits, or more bytes than fullOutput or the pool allows
+	octets   atomic.Uint64 // bytes written
+	start    func(func())  // starts a goroutine
+	fail     func(error)   // called when a write outside the reader fails, or too many bytes wait
+	taken    func()        // called when the peer has taken a part of a large write
 
-	mu      sync.Mutex
-	idle    sync.Cond // signaled when writing becomes false
-	ahead   [][]byte  // full buffers, written before buf
-	queued  int       // bytes in ahead
-	buf     []byte    // whole frames
-	flying  int       // bytes of the current write
-	account account   // counts waiting and flying bytes
-	kept    account   // counts buf when it is empty
-	passed  passed    // answers to calls that other peers forwarded
+	mu      sync.Mutex // guards the fields below
+	idle    sync.Cond  // signaled when writing becomes false
+	ahead   [][]byte   // full buffers, written before buf
+	queued  int        // bytes in ahead
+	buf     []byte     // whole frames
+	flying  int        // bytes of the current write
+	account account    // counts waiting and flying bytes
+	kept    account    // counts buf when it is empty
+	passed  passed     // answers to calls that other peers forwarded
 	writing bool
 	closed  bool
 	writes  uint64
-	octets  atomic.Uint64 // bytes written
 }
 
 func (o *output) init(dst net.Conn, start func(func()), fail func(error), taken func(), s *memory) {

@@ -60,14 +60,14 @@ var errShared = errors.New("no room: the connections hold too much memory")
 type pool struct {
 	percent int // applied to the bounds; 0 means 100
 
-	held    atomic.Int64
-	spare   atomic.Int64
-	unfreed int // bytes that stopped connections have not released yet; under mu
+	held  atomic.Int64 // within MaxShared and MaxSmall; changed under mu
+	spare atomic.Int64 // within MaxSpare
 
-	// Code that holds mu must not allocate: an allocation may wait for the garbage collector,
-	// and all connections would then wait too.
+	// mu guards the fields below, and those of each memory. Code that holds it must not allocate: an
+	// allocation may wait for the garbage collector, and all connections would then wait too.
 	mu      sync.Mutex
 	holders []*memory // those with held > 0
+	unfreed int       // bytes that stopped connections have not released yet
 
 	// Until the time futile, makeRoom does not search for a holder that weighs more than
 	// futileMore, because the last search found none.

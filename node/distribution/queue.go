@@ -21,7 +21,7 @@ const queuedSize = 256
 type queues struct {
 	n atomic.Int32 // len(all); only the reader increases it
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below, and those of each queue but ended
 	all     slimMap[string, *queue]
 	held    int
 	account account

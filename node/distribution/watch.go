@@ -40,7 +40,7 @@ type watchSet struct {
 // for one call, so removed watches are reused. A call that sets and removes a monitor locks only
 // mu, not the pool.
 type watches struct {
-	mu              sync.Mutex
+	mu              sync.Mutex // guards all fields but seed
 	seed            maphash.Seed
 	monitors, links watchSet
 	spares          []*watch

@@ -26,10 +26,10 @@ type conn struct {
 	evictions  int       // number of times that the shared poller has evicted it
 	aloneUntil time.Time // the shared poller does not read it before this time
 
-	writing sync.Mutex
+	writing sync.Mutex // lets one goroutine at a time write; guards tcp and detached as mu does
 
-	// Only the reader changes tcp and detached. It holds both locks while it does so, so that no writer
-	// is using them.
+	// mu guards the fields below. Only the reader changes tcp and detached, and it holds both locks
+	// while it does so, so that no writer is using them.
 	mu              sync.Mutex
 	tcp             *net.TCPConn
 	detached        *detached // if not nil, tcp is closed

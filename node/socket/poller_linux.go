@@ -13,7 +13,7 @@ import (
 // poller reads several busy connections in one goroutine, its runner. If the runner blocks in
 // a step, a new runner takes over the other connections, and the old one ends with the step.
 type poller struct {
-	mu           sync.Mutex
+	mu           sync.Mutex // guards the fields below, and gone, quiet and out of each pollConn
 	epoll        int
 	conns        map[int]*pollConn // by descriptor; nil if there is no runner
 	runner       int               // number of runners so far
