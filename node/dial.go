@@ -67,11 +67,9 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := reserve.Check(c); err != nil {
-		c.Close()
+	if err := socket.Admit(c); err != nil {
 		return nil, err
 	}
-	socket.Bound(c)
 	return c, nil
 }
 

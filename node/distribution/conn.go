@@ -75,7 +75,7 @@ func (p *Proto) New(ctx context.Context, stream net.Conn, peer handshake.Peer) *
 	c.kept = account{memory: &c.memory, own: ownSpare, spare: true}
 	c.watches.init(&c.memory)
 	c.queues.account = account{memory: &c.memory, own: ownQueues}
-	c.places = make(chan struct{}, MaxSpawned)
+	c.places = make(chan struct{}, maxSpawned)
 	c.large = make(chan struct{}, 1)
 	c.self = c.encode(1)
 	return c

@@ -166,11 +166,8 @@ func (c *Conn) passOn(a answer) {
 		return
 	}
 	if c.caps != a.by.caps {
-		term, err := etf.Decode(a.message)
-		if err == nil {
-			a.message, err = etf.Append(nil, term, c.caps)
-		}
-		if err != nil {
+		var err error
+		if a.message, err = c.recode(a.message); err != nil {
 			c.proto.Log.Warn("answer dropped: the peer cannot read it", "peer", c.peer.Name, "by", a.by.peer.Name, "err", err)
 			return
 		}
@@ -194,14 +191,17 @@ func (c *Conn) tokenFor(token []byte) []byte {
 		!c.peer.Flags.Has(handshake.BigSeqtraceLabels) {
 		return nil
 	}
-	term, err := etf.Decode(token)
-	if err != nil {
-		return nil
-	}
-	if token, err = etf.Append(nil, term, c.caps); err != nil {
-		return nil
-	}
+	token, _ = c.recode(token)
 	return token
+}
+
+// recode returns a term in a form that c's peer can read, or nil and an error.
+func (c *Conn) recode(b []byte) ([]byte, error) {
+	term, err := etf.Decode(b)
+	if err != nil {
+		return nil, err
+	}
+	return etf.Append(nil, term, c.caps)
 }
 
 // An answer to a call that another peer forwarded counts against that peer, not against the

@@ -67,7 +67,7 @@ func (m *Message) Send(to, alias, term []byte) {
 	}
 }
 
-// Later calls f on another goroutine once fewer than MaxSpawned functions run for the peer,
+// Later calls f on another goroutine once fewer than maxSpawned functions run for the peer,
 // unless the connection ends first. f may use terms decoded from the message, but not its
 // bytes. Further requests from the same process to the same server wait until f returns. If
 // memory is short, Later calls f immediately, and Grow returns false when f calls it.

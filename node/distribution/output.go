@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// MaxOutput bounds the bytes that wait to be written to a peer. A connection that exceeds it
+	// maxOutput bounds the bytes that wait to be written to a peer. A connection that exceeds it
 	// is closed. Only signals sent from outside the connection's reader can exceed it, because the
 	// reader does not read while its answers wait. Such signals also close the connection if they
 	// have no room in [MaxShared] while earlier output is written.
-	MaxOutput = 32 << 20
+	maxOutput = 32 << 20
 
 	// fullOutput is the size at which the reader writes its answers even if more calls have
 	// arrived. It writes earlier if MaxShared has no room left. No frame is added to a larger
@@ -72,7 +72,7 @@ func (o *output) add(size int, build func([]byte) []byte) {
 	if room := o.count(); o.waits() > fullOutput || len(buf)-start > largeFrame || !room {
 		o.full.Store(true)
 	}
-	o.bound(MaxOutput)
+	o.bound(maxOutput)
 }
 
 // growFor makes room in buf for a frame of about size bytes. It allocates a large frame in one

@@ -73,15 +73,15 @@ func with(n int) func([]byte) []byte {
 	return func(b []byte) []byte { return append(b, make([]byte, n)...) }
 }
 
-// MaxOutput bytes may wait. One more frame closes the connection, and all waiting bytes are
+// maxOutput bytes may wait. One more frame closes the connection, and all waiting bytes are
 // dropped.
 func TestMaxOutputExactly(t *testing.T) {
 	var p pool
 	var o output
 	overflows := 0
 	o.init(nil, nil, func(error) { overflows++ }, nil, newMemory(&p))
-	o.add(0, with(MaxOutput-len(wire.Open(nil))))
-	if overflows != 0 || o.waits() != MaxOutput {
+	o.add(0, with(maxOutput-len(wire.Open(nil))))
+	if overflows != 0 || o.waits() != maxOutput {
 		t.Errorf("%d bytes wait, %d overflows", o.waits(), overflows)
 	}
 	o.add(0, with(0))
@@ -91,7 +91,7 @@ func TestMaxOutputExactly(t *testing.T) {
 }
 
 // When a process ends, all reports of it are appended before any is written. Together they count
-// against MaxOutput.
+// against maxOutput.
 func TestMaxOutputOfEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -99,7 +99,7 @@ func TestMaxOutputOfEnd(t *testing.T) {
 		w := &r.conn.watches
 		w.mu.Lock()
 		for _, set := range []*watchSet{&w.monitors, &w.links} {
-			for i := range MaxWatches {
+			for i := range maxWatches {
 				w.add(set, ourID, binary.BigEndian.AppendUint32(nil, uint32(i)), terms, terms, nil)
 			}
 		}

@@ -355,11 +355,11 @@ func TestMaxArguments(t *testing.T) {
 			got = len(external(etf.List(args)))
 			return etf.Atom("normal")
 		}
-		r.send(frame(request, arguments(MaxArguments)))
-		if n := len(r.received()); n != 2 || got != MaxArguments {
+		r.send(frame(request, arguments(maxArguments)))
+		if n := len(r.received()); n != 2 || got != maxArguments {
 			t.Errorf("%d signals, the function got %d bytes", n, got)
 		}
-		r.send(frame(request, arguments(MaxArguments+1)))
+		r.send(frame(request, arguments(maxArguments+1)))
 		r.want(frame(etf.Tuple{number(wire.OpSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
 		r.logged("at most 1048576 allowed")
 	})

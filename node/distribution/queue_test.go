@@ -565,7 +565,7 @@ func TestLargeAnswersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log journal
 		r := connectDeaf(t, flags)
-		r.large(MaxSpawned+1, 1<<20, &log)
+		r.large(maxSpawned+1, 1<<20, &log)
 		synctest.Wait()
 		r.close()
 		r.proto.Wait()

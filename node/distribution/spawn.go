@@ -10,13 +10,13 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxSpawned bounds how many functions run for one peer at a time; more functions wait. All of them
+// maxSpawned bounds how many functions run for one peer at a time; more functions wait. All of them
 // count against MaxShared; a function that has no room there is refused with system_limit.
-const MaxSpawned = 64
+const maxSpawned = 64
 
-// MaxArguments bounds the bytes of a function's arguments, because the result or the stack of
+// maxArguments bounds the bytes of a function's arguments, because the result or the stack of
 // an exception may contain copies of them. Longer arguments are refused with system_limit.
-const MaxArguments = 1 << 20
+const maxArguments = 1 << 20
 
 // functionSize is the memory of a function's goroutine, or of a queue and its goroutine.
 const functionSize = 8 << 10
@@ -93,13 +93,8 @@ func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, a
 	if _, ok := spawnFlags(options); !ok {
 		return "badarg"
 	}
-	taken, err := c.weighArguments(arguments)
+	args, taken, refused, err := c.decodeArguments(arguments)
 	if err != nil {
-		return "system_limit"
-	}
-	args, refused, err := decodeArguments(arguments)
-	if err != nil {
-		c.memory.give(taken)
 		return refused
 	}
 	q := spawnRequest{from: bytes.Clone(owner), pid: c.spawnedPid(), module: module, function: function, args: args}
@@ -121,8 +116,8 @@ func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, a
 // decodeSpawn decodes a SPAWN_REQUEST. why is OTP's error; the caller must return q.taken to the
 // pool in any case.
 func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err error) {
-	if q.taken, err = c.weighArguments(m.Payload); err != nil {
-		return q, "system_limit", err
+	if q.args, q.taken, why, err = c.decodeArguments(m.Payload); err != nil {
+		return q, why, err
 	}
 	r := etf.NewReader(m.Args[3])
 	r.Tuple()
@@ -130,9 +125,6 @@ func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err err
 	arity := r.Int()
 	if err := r.Finish(); err != nil {
 		return q, "badarg", err
-	}
-	if q.args, why, err = decodeArguments(m.Payload); err != nil {
-		return q, why, err
 	}
 	if int64(len(q.args)) != arity {
 		return q, "badarg", fmt.Errorf("spawn of %s:%s/%d with %d arguments", q.module, q.function, arity, len(q.args))
@@ -149,31 +141,32 @@ func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err err
 	return q, "", nil
 }
 
-// weighArguments takes room for the terms of arguments. The caller must return taken to the pool.
-func (c *Conn) weighArguments(b []byte) (taken int, err error) {
-	if len(b) > MaxArguments {
-		return 0, fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(b), MaxArguments)
+// decodeArguments decodes a list of arguments, and takes room for their terms, which the caller must
+// return to the pool unless decodeArguments fails. why is OTP's error: badarg for malformed
+// arguments, system_limit for arguments beyond a limit.
+func (c *Conn) decodeArguments(b []byte) (args []etf.Term, taken int, why string, err error) {
+	if len(b) > maxArguments {
+		return nil, 0, "system_limit", fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(b), maxArguments)
 	}
-	return c.weigh(b, 0)
-}
-
-// decodeArguments decodes a list of arguments. why is OTP's error: badarg for malformed
-// arguments, system_limit for arguments beyond the limits of etf.Decode.
-func decodeArguments(b []byte) (args []etf.Term, why string, err error) {
 	r := etf.NewReader(b)
 	r.Raw()
 	if err := r.Finish(); err != nil {
-		return nil, "badarg", err
+		return nil, 0, "badarg", err
+	}
+	if taken, err = c.weigh(b, 0); err != nil {
+		return nil, 0, "system_limit", err
 	}
 	term, err := etf.Decode(b)
 	if err != nil {
-		return nil, "system_limit", err
+		c.memory.give(taken)
+		return nil, 0, "system_limit", err
 	}
 	args, ok := etf.Elements(term)
 	if !ok {
-		return nil, "badarg", errors.New("arguments are not a list")
+		c.memory.give(taken)
+		return nil, 0, "badarg", errors.New("arguments are not a list")
 	}
-	return args, "", nil
+	return args, taken, "", nil
 }
 
 // run runs a spawned process and reports its end.

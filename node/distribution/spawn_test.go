@@ -34,7 +34,7 @@ func TestSpawnRefused(t *testing.T) {
 		{"another arity", f("m", int64(1)), external(etf.List{int64(1), int64(2)}), none, "badarg"},
 		{"a negative arity", f("m", int64(-1)), one, none, "badarg"},
 		{"another arity, options not a list", f("m", int64(2)), one, etf.Atom("link"), "badarg"},
-		{"long, options not a list", f("m", int64(1)), external(etf.List{make([]byte, MaxArguments)}), etf.Atom("link"),
+		{"long, options not a list", f("m", int64(1)), external(etf.List{make([]byte, maxArguments)}), etf.Atom("link"),
 			"system_limit"},
 		{"not an option", f("m", int64(1)), one, etf.List{etf.Atom("bad")}, "badopt"},
 		{"not an option, long", f("m", int64(1)), external(etf.List{make([]byte, 2*ownArguments)}),
@@ -135,7 +135,7 @@ func TestSpawned(t *testing.T) {
 // function runs.
 func TestSpawnFor(t *testing.T) {
 	list := func(octets int) []byte { return external(etf.List{make([]byte, octets)}) }
-	none, long, longest := external(etf.List{}), list(2*ownArguments), list(MaxArguments-len(list(0)))
+	none, long, longest := external(etf.List{}), list(2*ownArguments), list(maxArguments-len(list(0)))
 	for name, test := range map[string]struct {
 		owner              etf.Pid
 		arguments, options []byte
@@ -257,9 +257,9 @@ func TestSpawnOptions(t *testing.T) {
 	}
 }
 
-// MaxSpawned functions run at a time; others wait, or are refused if there is no room.
+// maxSpawned functions run at a time; others wait, or are refused if there is no room.
 func TestMaxSpawned(t *testing.T) {
-	const functions = MaxSpawned + 3
+	const functions = maxSpawned + 3
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.proto.pool.take(MaxShared - functions*functionSize)
 		for round := range 2 {
@@ -270,8 +270,8 @@ func TestMaxSpawned(t *testing.T) {
 					t.Errorf("round %d: function %d is accepted: %t", round, i, runs)
 				}
 			}
-			if synctest.Wait(); started.Load() != MaxSpawned {
-				t.Errorf("round %d: %d functions run at a time, want MaxSpawned", round, started.Load())
+			if synctest.Wait(); started.Load() != maxSpawned {
+				t.Errorf("round %d: %d functions run at a time, want maxSpawned", round, started.Load())
 			}
 			request := etf.Tuple{
 				number(wire.OpSpawnRequest), ref5, theirs, theirs, etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(0)}, etf.List{},
@@ -293,7 +293,7 @@ func TestSpawnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)
 		gate := make(chan struct{})
-		for range MaxSpawned {
+		for range maxSpawned {
 			r.conn.aside(func(*Message) { <-gate })
 		}
 		synctest.Wait()

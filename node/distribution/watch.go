@@ -9,10 +9,10 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxWatches bounds the monitors that one peer can have on our processes, and also its links.
+// maxWatches bounds the monitors that one peer can have on our processes, and also its links.
 // A monitor or link beyond that, or for which [MaxShared] has no room, is answered as if the
 // process had ended with reason system_limit. The first dozen do not count against MaxShared.
-const MaxWatches = 1 << 17
+const maxWatches = 1 << 17
 
 // watch is a monitor or a link that the peer set on one of our processes.
 type watch struct {
@@ -92,7 +92,7 @@ func (w *watches) shrink() {
 func (w *watches) add(set *watchSet, process uint64, key, first, second, third []byte) bool {
 	hash := maphash.Bytes(w.seed, key)
 	w.remove(set, hash)
-	if len(set.all) >= MaxWatches {
+	if len(set.all) >= maxWatches {
 		return false
 	}
 	var s *watch

@@ -230,7 +230,7 @@ func TestMaxWatches(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
 				w := &r.conn.watches
 				w.mu.Lock()
-				for i := range MaxWatches - 1 {
+				for i := range maxWatches - 1 {
 					w.monitors.set(uint64(i), new(watch))
 					w.links.set(uint64(i), new(watch))
 				}

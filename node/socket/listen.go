@@ -9,22 +9,28 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// MaxUnsent is the size of a connection's send buffer. The kernel doubles it. By default, the
+// maxUnsent is the size of a connection's send buffer. The kernel doubles it. By default, the
 // buffer can grow to megabytes for a peer that does not read.
-const MaxUnsent = 128 << 10
+const maxUnsent = 128 << 10
 
-// Bound sets the send buffer of a TCP connection to MaxUnsent.
-func Bound(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		tcp.SetWriteBuffer(MaxUnsent) // fails only if the connection has ended
+// Admit bounds the send buffer of a new connection. If the connection has a reserved descriptor,
+// Admit closes it and returns [reserve.ErrFew].
+func Admit(c net.Conn) error {
+	if err := reserve.Check(c); err != nil {
+		c.Close()
+		return err
 	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		tcp.SetWriteBuffer(maxUnsent) // fails only if the connection has ended
+	}
+	return nil
 }
 
 // retry is how long a listener waits after a failure, such as a lack of descriptors.
 const retry = 100 * time.Millisecond
 
-// Listener returns a listener that calls Bound for the connections of l, and immediately closes
-// each connection with a reserved descriptor. Its Accept fails only when l is closed.
+// Listener returns a listener for the connections of l that Admit admits. Its Accept fails only
+// when l is closed.
 func Listener(l net.Listener, log *slog.Logger) net.Listener { return listener{l, log} }
 
 type listener struct {
@@ -32,7 +38,6 @@ type listener struct {
 	log *slog.Logger
 }
 
-// Accept returns the next connection.
 func (l listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -44,11 +49,9 @@ func (l listener) Accept() (net.Conn, error) {
 			time.Sleep(retry)
 			continue
 		}
-		if err = reserve.Check(c); err == nil {
-			Bound(c)
+		if err = Admit(c); err == nil {
 			return c, nil
 		}
 		l.log.Warn("closed a new connection", "address", c.RemoteAddr(), "listener", l.Addr(), "err", err)
-		c.Close()
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// The kernel buffers no more for a peer than twice what Bound sets: Linux doubles the value.
-func TestBound(t *testing.T) {
+// The kernel buffers no more for a peer than twice what Admit sets: Linux doubles the value.
+func TestUnsent(t *testing.T) {
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -36,8 +36,8 @@ func TestBound(t *testing.T) {
 	}
 	raw.Control(func(fd uintptr) {
 		got, err := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF)
-		if err != nil || got != 2*MaxUnsent {
-			t.Errorf("%d bytes, %v, want %d", got, err, 2*MaxUnsent)
+		if err != nil || got != 2*maxUnsent {
+			t.Errorf("%d bytes, %v, want %d", got, err, 2*maxUnsent)
 		}
 	})
 }
