@@ -128,7 +128,7 @@ func (s *session) isServer(pid etf.Pid) bool {
 }
 
 func (s *session) setMonitor() {
-	const most = 300 // within the floor of a connection
+	const most = 300 // within the allowance of a connection
 	s.mu.Lock()
 	n := len(s.monitors)
 	s.mu.Unlock()

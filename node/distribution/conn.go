@@ -48,7 +48,7 @@ type Conn struct {
 	scratch []byte  // reused by Message.Buffer
 	kept    account // counts cap(scratch)
 	watches watches
-	places  chan struct{} // holds one element for each of the peer's running functions
+	running chan struct{} // holds one element for each of the peer's running functions
 	queues  queues
 	large   chan struct{} // holds an element while a large answer is sent
 }
@@ -75,7 +75,7 @@ func (p *Proto) New(ctx context.Context, stream net.Conn, peer handshake.Peer) *
 	c.kept = account{memory: &c.memory, own: ownSpare, spare: true}
 	c.watches.init(&c.memory)
 	c.queues.account = account{memory: &c.memory, own: ownQueues}
-	c.places = make(chan struct{}, maxSpawned)
+	c.running = make(chan struct{}, maxSpawned)
 	c.large = make(chan struct{}, 1)
 	c.self = c.encode(1)
 	return c

@@ -261,10 +261,7 @@ func (c *Conn) sendTerms(o wire.Op, elements int, terms ...[]byte) {
 // id are the serial of the pid.
 func (c *Conn) encode(id uint64) []byte {
 	p := etf.NewPid(etf.Atom(c.proto.Node), uint32(id), uint32(id>>32), c.proto.Creation)
-	b, err := etf.Append(nil, p, c.caps)
-	if err != nil {
-		panic(err) // cannot fail with a node name that passed the handshake
-	}
+	b, _ := etf.Append(nil, p, c.caps) // cannot fail with a node name that passed the handshake
 	return b
 }
 

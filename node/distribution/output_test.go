@@ -19,7 +19,7 @@ func (r *rig) sendOctets(n int) {
 	synctest.Wait()
 }
 
-// Waiting output and output being written count against the pool, except for the connection's floor
+// Waiting output and output being written count against the pool, except for the connection's allowance
 // and the bytes that allow adds to it.
 func TestOutputHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestOutputHolds(t *testing.T) {
 	})
 }
 
-// Without room, a peer that does not read is disconnected when the floor is used up.
+// Without room, a peer that does not read is disconnected when its allowance is used up.
 func TestOutputWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)

@@ -11,8 +11,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// These constants bound the memory that all connections of a node hold beyond their floors.
-// Ordinary calls stay within the floors, which are listed below.
+// These constants bound the memory that all connections of a node hold beyond their allowances.
+// Ordinary calls need no more than those, which are listed below.
 const (
 	// MaxShared bounds what all connections together hold in large frames and answers, many
 	// monitors and links, running functions, and decoded messages.
@@ -32,7 +32,7 @@ const (
 	maxUnfreed = 8 << 20
 )
 
-// The floors: how many bytes each connection may hold uncounted.
+// The allowances: how many bytes each connection may hold uncounted.
 const (
 	ownInput   = firstBuffer
 	ownOutput  = 4 << 10
@@ -115,7 +115,7 @@ func (p *pool) makeRoom(asker *memory, total int) *memory {
 type account struct {
 	memory *memory
 	spare  bool // counted in MaxSpare
-	own    int  // the floor, in bytes
+	own    int  // the allowance, in bytes
 	taken  int  // bytes taken from the pool
 }
 
@@ -181,7 +181,7 @@ type memory struct {
 	ended   bool // only pinned bytes still count
 	unfreed int  // once stopped, the bytes not released yet
 	gone    bool // freed was called
-	place   int  // index in pool.holders, if held > 0
+	index   int  // in pool.holders, if held > 0
 
 	since time.Time // start of the period of least[0]
 	least [2]int    // the minimum of held in this period of longHeld and in the previous one
@@ -276,7 +276,7 @@ func (s *memory) freed() {
 func (s *memory) change(n int) {
 	p, now := s.pool, time.Now()
 	if s.held == 0 {
-		s.place, p.holders = len(p.holders), append(p.holders, s)
+		s.index, p.holders = len(p.holders), append(p.holders, s)
 		s.since, s.least = now, [2]int{n, 0}
 	}
 	s.rotate(now)
@@ -285,7 +285,7 @@ func (s *memory) change(n int) {
 	p.held.Add(int64(n))
 	if s.held == 0 {
 		last := p.holders[len(p.holders)-1]
-		p.holders[s.place], last.place = last, s.place
+		p.holders[s.index], last.index = last, s.index
 		p.holders = slices.Delete(p.holders, len(p.holders)-1, len(p.holders))
 	}
 }

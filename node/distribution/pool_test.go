@@ -17,7 +17,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// An account takes bytes beyond its floor from the pool, in steps, if there is room.
+// An account takes bytes beyond its allowance from the pool, in steps, if there is room.
 func TestAccount(t *testing.T) {
 	for name, spare := range map[string]bool{"needed": false, "spare": true} {
 		t.Run(name, func(t *testing.T) {
