@@ -67,10 +67,7 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := socket.Admit(c); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, socket.Admit(c)
 }
 
 // introduce performs the handshake with a node that we dialed.

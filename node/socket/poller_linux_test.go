@@ -174,7 +174,7 @@ func TestCheck(t *testing.T) {
 }
 
 // When a connection is about to wait, the runner is replaced if it is in that connection's step.
-func TestHold(t *testing.T) {
+func TestGoOnWithout(t *testing.T) {
 	p := unwatched(t)
 	one, _ := unjoined(t, nil)
 	other, _ := unjoined(t, nil)
@@ -193,7 +193,7 @@ func TestHold(t *testing.T) {
 }
 
 // A runner that was replaced ends with its step.
-func TestHoldEnds(t *testing.T) {
+func TestReplacedEnds(t *testing.T) {
 	p := unwatched(t)
 	before := runtime.NumGoroutine()
 	var m *pollConn
@@ -332,7 +332,7 @@ func TestShare(t *testing.T) {
 }
 
 // A connection that blocks the shared poller is read separately, and others are answered.
-func TestShareHeldUp(t *testing.T) {
+func TestShareWaits(t *testing.T) {
 	one, itsPeer := pair(t)
 	other, theirs := pair(t)
 	var waits sync.Mutex
