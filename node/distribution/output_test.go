@@ -323,7 +323,11 @@ func TestFlushEnds(t *testing.T) {
 
 // A flush ends once its frames are written, even if more frames wait or the next write has begun.
 func TestFlushOfWritten(t *testing.T) {
-	for writes, writing := range map[uint64]bool{1: false, 2: true} {
+	for _, test := range []struct {
+		writes  uint64
+		writing bool
+		want    bool
+	}{{0, true, false}, {1, true, false}, {1, false, true}, {2, true, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			var o output
 			w, flushed := newStream(nil), false
@@ -335,13 +339,17 @@ func TestFlushOfWritten(t *testing.T) {
 				flushed = true
 			}()
 			synctest.Wait()
-			o.mu.Lock()
-			o.writes, o.writing = writes, writing
-			o.idle.Broadcast()
-			o.mu.Unlock()
-			if synctest.Wait(); !flushed || w.writes != 0 {
-				t.Errorf("after %d writes: flushed: %t, with %d writes", writes, flushed, w.writes)
+			reach := func(writes uint64, writing bool) {
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				o.writes, o.writing = writes, writing
+				o.idle.Broadcast()
 			}
+			reach(test.writes, test.writing)
+			if synctest.Wait(); flushed != test.want || w.writes != 0 {
+				t.Errorf("after %d writes: flushed: %t, with %d writes", test.writes, flushed, w.writes)
+			}
+			reach(1, false)
 		})
 	}
 }
