@@ -35,15 +35,6 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// When few descriptors are left, no node is dialed.
-func TestConnectFewFiles(t *testing.T) {
-	d := startDialed(t, "b")
-	reserveAll(t)
-	if err := d.node.Connect(d.name); !errors.Is(err, reserve.ErrFew) {
-		t.Error(err)
-	}
-}
-
 // When only reserved descriptors are left, a dial opens no socket, not even to EPMD.
 func TestDialFewFiles(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -30,14 +30,14 @@ func (f from) RemoteAddr() net.Addr {
 
 func hostAt(addr string) netip.Addr { return host.Of(from{addr: addr}.RemoteAddr()) }
 
-// left removes a caller, and reports whether it was still counted.
+// left removes an applicant, and reports whether it was still counted.
 func left(g *gate, v *applicant) bool {
 	was := g.counted(v)
 	g.leave(v)
 	return was && !g.counted(v)
 }
 
-// Callers that send their name can connect despite any number of concurrent silent handshakes
+// Applicants that send their name can connect despite any number of concurrent silent handshakes
 // from the same host or from another.
 func TestHandshakes(t *testing.T) {
 	const callers = 200
@@ -95,7 +95,7 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
-// Callers that send only a name do not keep out callers that are about to send theirs.
+// Applicants that send only a name do not keep out applicants that are about to send theirs.
 func TestNamed(t *testing.T) {
 	g := newGate()
 	for range MaxHandshakes {
@@ -118,7 +118,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// If all callers have sent their name, the one that did so first is broken off.
+// If all applicants have sent their name, the one that did so first is broken off.
 func TestAllNamed(t *testing.T) {
 	g := newGate()
 	var all []*applicant
@@ -135,7 +135,7 @@ func TestAllNamed(t *testing.T) {
 	}
 }
 
-// A slow caller that answers is not broken off because of silent callers.
+// A slow applicant that answers is not broken off because of silent applicants.
 func TestSlow(t *testing.T) {
 	g := newGate()
 	var slow []*applicant
@@ -154,8 +154,8 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// Callers that are delayed because of wrong cookies from their host are never broken off. If too
-// many are delayed, the delay of the caller that has waited longest ends early.
+// Applicants that are delayed because of wrong cookies from their host are never broken off. If too
+// many are delayed, the delay of the applicant that has waited longest ends early.
 func TestDelayed(t *testing.T) {
 	const addr, callers = "192.0.2.1", 100
 	g := newGate()
@@ -203,8 +203,8 @@ func TestDelayed(t *testing.T) {
 	}
 }
 
-// A caller that has proved that it has the cookie is broken off only when another caller with the
-// same name has done so too. The number of these callers is bounded.
+// An applicant that has proved that it has the cookie is broken off only when another applicant with the
+// same name has done so too. The number of these applicants is bounded.
 func TestProved(t *testing.T) {
 	g := newGate()
 	arrive := func() *applicant {
@@ -387,7 +387,7 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// Wrong cookies delay a caller with the right one, but do not keep it out.
+// Wrong cookies delay an applicant with the right one, but do not keep it out.
 func TestWrongCookies(t *testing.T) {
 	n := start(t, Options{})
 	for range 5 {
@@ -406,7 +406,7 @@ func TestWrongCookies(t *testing.T) {
 	dial(t, n, "right@127.0.0.1")
 }
 
-// Silent connections do not keep out other callers, even if they exceed the limit on handshakes.
+// Silent connections do not keep out other applicants, even if they exceed the limit on handshakes.
 func TestManySilent(t *testing.T) {
 	n := start(t, Options{})
 	var silent []net.Conn

@@ -39,14 +39,14 @@ func heldUp(t *testing.T, setup time.Duration) (n *Node, release func()) {
 	return n, release
 }
 
-// atGate returns the number of callers that are not connected yet.
+// atGate returns the number of applicants that are not connected yet.
 func atGate(n *Node) int {
 	n.gate.mu.Lock()
 	defer n.gate.mu.Unlock()
 	return len(n.gate.handshakes.All) + len(n.gate.proven)
 }
 
-// comeBack connects as a@127.0.0.1, and waits until the caller is counted at the gate.
+// comeBack connects as a@127.0.0.1, and waits until the applicant is counted at the gate.
 func comeBack(t *testing.T, n *Node) *peer {
 	t.Helper()
 	p := dial(t, n, "a@127.0.0.1")
@@ -59,8 +59,8 @@ func comeBack(t *testing.T, n *Node) *peer {
 	return p
 }
 
-// If a connection does not end, only the last caller with its name waits for it and is counted.
-// Callers with other names can connect.
+// If a connection does not end, only the last applicant with its name waits for it and is counted.
+// Applicants with other names can connect.
 func TestLastOfNameWaits(t *testing.T) {
 	n, release := heldUp(t, 0)
 	last := comeBack(t, n)
@@ -84,7 +84,7 @@ func TestLastOfNameWaits(t *testing.T) {
 	await(t, "no caller is counted any more", func() bool { return atGate(n) == 0 })
 }
 
-// A caller that is broken off does not close the next caller's connection.
+// An applicant that is broken off does not close the next applicant's connection.
 func TestBrokenOffKeepsNext(t *testing.T) {
 	n := start(t, Options{})
 	n.entering.Lock()
@@ -109,7 +109,7 @@ func TestBrokenOffKeepsNext(t *testing.T) {
 	}
 }
 
-// A caller does not wait forever for the earlier connection under its name to end.
+// An applicant does not wait forever for the earlier connection under its name to end.
 func TestNameWaitEnds(t *testing.T) {
 	t.Parallel()
 	n, release := heldUp(t, setupTime)
@@ -121,7 +121,7 @@ func TestNameWaitEnds(t *testing.T) {
 	}
 }
 
-// At the limit on connections, a caller replaces the peer that has been idle longest, if that
+// At the limit on connections, an applicant replaces the peer that has been idle longest, if that
 // peer has been idle for idleTime.
 func TestIdleReplaced(t *testing.T) {
 	n := start(t, Options{})
