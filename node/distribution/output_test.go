@@ -148,6 +148,7 @@ func TestManyBuffers(t *testing.T) {
 		for i := range n {
 			r.tell(bytes.Repeat([]byte{byte(i)}, size))
 		}
+		synctest.Wait()
 		for _, b := range append(r.conn.out.ahead, r.conn.out.buf) {
 			if cap(b) > 2*fullOutput {
 				t.Errorf("a buffer has room for %d bytes", cap(b))
