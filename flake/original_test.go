@@ -71,11 +71,6 @@ func (o *original) ids(n int, got simulate.Got) error {
 // The server crashes, and its supervisor restarts it at the current time.
 func (o *original) BadCall() { o.maxTime, o.sequence = o.m.Clock(), 0 }
 
-func (o *original) Tick() {
-	if w, err := o.m.Disk.Create(originalPath); err == nil {
-		w.Write(strconv.AppendUint(nil, o.maxTime, 10))
-		w.Close()
-	}
-}
+func (o *original) Tick() { o.m.Disk.Write(originalPath, strconv.AppendUint(nil, o.maxTime, 10)) }
 
 func (o *original) Stop() { o.Tick() }

@@ -122,11 +122,11 @@ type disk struct {
 
 var errFull = errors.New("no space left")
 
-func (d disk) Create(path string) (mark.Writer, error) {
+func (d disk) Create(path string, data []byte) error {
 	if d.broken.Load() {
-		return nil, errFull
+		return errFull
 	}
-	return d.OS.Create(path)
+	return d.OS.Create(path, data)
 }
 
 func (d disk) Overwrite(path string, offset int64, data []byte) error {

@@ -15,26 +15,24 @@ import (
 
 // On a full disk, a file can be overwritten in place, but not created or extended.
 func TestFullDisk(t *testing.T) {
-	for _, at := range []string{"create", "write"} {
-		path := filepath.Join(t.TempDir(), "mark")
-		d := &failing{}
-		f := openOn(t, d, path)
-		save(t, f, 1)
-		d.at = at
-		for milli := uint64(2); milli < 10; milli++ {
-			save(t, f, milli)
-			saved(t, path, milli)
-		}
-		f.Close()
-		f = openOn(t, d, path) // also after a restart
-		save(t, f, 10)
-		if err := f.Save(large(1)); !errors.Is(err, errStep) {
-			t.Errorf("more than fits: %v", err)
-		}
-		saved(t, path, 10)
-		save(t, f, 11)
-		saved(t, path, 11)
+	path := filepath.Join(t.TempDir(), "mark")
+	d := &failing{}
+	f := openOn(t, d, path)
+	save(t, f, 1)
+	d.at = "create"
+	for milli := uint64(2); milli < 10; milli++ {
+		save(t, f, milli)
+		saved(t, path, milli)
 	}
+	f.Close()
+	f = openOn(t, d, path) // also after a restart
+	save(t, f, 10)
+	if err := f.Save(large(1)); !errors.Is(err, errStep) {
+		t.Errorf("more than fits: %v", err)
+	}
+	saved(t, path, 10)
+	save(t, f, 11)
+	saved(t, path, 11)
 }
 
 func openOn(t *testing.T, d Disk, path string) *File {
@@ -57,8 +55,7 @@ func TestGrowth(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	d := &failing{}
 	f := openOn(t, d, path)
-	for n, want := range []string{"create write sync close rename sync-folder",
-		"create write sync close rename sync-folder", "overwrite overwrite"} {
+	for n, want := range []string{"create rename sync-folder", "create rename sync-folder", "overwrite overwrite"} {
 		d.steps = nil
 		c := large(min(n, 1))
 		if err := f.Save(c); err != nil {
@@ -236,11 +233,11 @@ func (d *tearing) Overwrite(path string, offset int64, data []byte) error {
 	return d.OS.Overwrite(path, offset, data)
 }
 
-func (d *tearing) Create(path string) (Writer, error) {
+func (d *tearing) Create(path string, data []byte) error {
 	if d.at > 0 {
-		return nil, errStep
+		return errStep
 	}
-	return d.OS.Create(path)
+	return d.OS.Create(path, data)
 }
 
 // The content that Open reads is made durable before the other slot is written, because the process

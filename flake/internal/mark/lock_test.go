@@ -75,9 +75,9 @@ func (d *between) Overwrite(path string, offset int64, data []byte) error {
 	return d.OS.Overwrite(path, offset, data)
 }
 
-func (d *between) Create(path string) (Writer, error) {
+func (d *between) Create(path string, data []byte) error {
 	d.at("create")
-	return d.OS.Create(path)
+	return d.OS.Create(path, data)
 }
 
 func (d *between) Rename(from, to string) error {

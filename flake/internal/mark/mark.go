@@ -41,8 +41,9 @@ type Disk interface {
 	Read(path string, max int64) ([]byte, error)
 	// Overwrite overwrites a file with data at an offset, and makes that durable.
 	Overwrite(path string, offset int64, data []byte) error
-	// Create creates a file. It first removes any file that is already there.
-	Create(path string) (Writer, error)
+	// Create makes a new file with data, and makes its content durable. It first removes any file
+	// that is already there.
+	Create(path string, data []byte) error
 	// Rename atomically replaces one file with another.
 	Rename(from, to string) error
 	// SyncDir makes the names in a directory durable.
@@ -54,13 +55,6 @@ type Lock interface {
 	// Keep makes sure that the lock is still held. If the lock file was removed, Keep locks
 	// again and returns true: another process may have held the lock in the meantime.
 	Keep() (again bool, err error)
-	io.Closer
-}
-
-// Writer writes a new file. Sync makes its content durable.
-type Writer interface {
-	io.Writer
-	Sync() error
 	io.Closer
 }
 
@@ -186,58 +180,60 @@ func (f *File) save(c Content) error {
 	case len(next.data) >= maxSize:
 		return errLarge
 	}
-	inPlace, err := f.check(false, f.now)
-	if err != nil {
+	err := f.check(false, f.now)
+	if err == nil && fits {
+		err = f.overwrite(next)
+	}
+	if err == nil && fits || fatal(err) {
 		return err
 	}
-	if !fits {
-		return f.replace(next)
+	failed := f.replace(next)
+	if failed != nil && fits && f.ended == nil {
+		failed = fmt.Errorf("%w; writing a new file instead: %w", err, failed)
 	}
-	if inPlace == nil {
-		inPlace, err = f.overwrite(next)
-	}
-	if inPlace == nil {
-		return err
-	}
-	if err = f.replace(next); err != nil && f.ended == nil {
-		err = fmt.Errorf("%w; writing a new file instead: %w", inPlace, err)
-	}
-	return err
+	return failed
 }
 
-// errChanged means that the file was removed, replaced, overwritten or truncated.
+// An inPlaceError is why the file cannot be overwritten in place. A new file can be written instead.
+type inPlaceError struct{ error }
+
+func (e inPlaceError) Unwrap() error { return e.error }
+
+// fatal reports whether the save must end with err.
+func fatal(err error) bool { return err != nil && !errors.As(err, new(inPlaceError)) }
+
 var errChanged = errors.New("another program has changed the file")
 
 // overwrite writes both slots, first the one that is not current. After an error, the current slot
-// of f.now is still intact and durable. inPlace is an error after which a new file can be written.
+// of f.now is still intact and durable.
 //
 // The slot that Open read may not be durable if the process that wrote it was killed. A power cut
 // during the overwrite could then lose both slots. So overwrite first makes that slot and the
 // file's name durable.
-func (f *File) overwrite(next image) (inPlace, err error) {
+func (f *File) overwrite(next image) error {
 	if !f.sure {
-		if inPlace, err = f.write(f.now); inPlace != nil || err != nil {
-			return inPlace, err
+		if err := f.write(f.now); err != nil {
+			return err
 		}
 		if err := f.disk.SyncDir(filepath.Dir(f.path)); err != nil {
-			return err, nil
+			return inPlaceError{err}
 		}
 		f.sure = true
 	}
 	for range 2 {
 		next.slot = 1 - f.now.slot
-		if inPlace, err = f.write(next); inPlace != nil || err != nil {
-			return inPlace, err
+		if err := f.write(next); err != nil {
+			return err
 		}
 		f.now = next
 	}
-	return nil, nil
+	return nil
 }
 
 // write writes the current slot of m. Then both this slot and the one of f.now must be in the file.
-func (f *File) write(m image) (inPlace, err error) {
+func (f *File) write(m image) error {
 	if err := f.disk.Overwrite(f.path, int64(m.slot*m.size), m.at(m.slot)); err != nil {
-		return err, nil
+		return inPlaceError{err}
 	}
 	return f.check(true, m, f.now)
 }
@@ -247,21 +243,10 @@ func (f *File) write(m image) (inPlace, err error) {
 // makes the new name durable.
 func (f *File) replace(next image) error {
 	temporary := f.path + ".new"
-	w, err := f.disk.Create(temporary)
-	if err != nil {
+	if err := f.disk.Create(temporary, next.data); err != nil {
 		return err
 	}
-	_, err = w.Write(next.data)
-	if err == nil {
-		err = w.Sync()
-	}
-	if closeErr := w.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := f.check(true); err != nil {
+	if err := f.check(true); fatal(err) {
 		return err
 	}
 	if err := f.disk.Rename(temporary, f.path); err != nil {
@@ -272,40 +257,45 @@ func (f *File) replace(next image) error {
 		return err
 	}
 	f.sure = true
-	_, err = f.check(true)
-	return err
+	if err := f.check(true); fatal(err) {
+		return err
+	}
+	return nil
 }
 
 // check reads the file. It fails if another process holds the lock or has written to the file;
-// otherwise the marks might be older than the other process's ids. inPlace is why the file cannot be
-// overwritten: it cannot be read, or it lacks the current slot of one of the images. If the lock was
-// lost for a while, check also fails if the file cannot be read.
+// otherwise the marks might be older than the other process's ids. It returns an inPlaceError if the
+// file cannot be read, or lacks the current slot of one of the images. If the lock was lost for a
+// while, a file that cannot be read is fatal.
 //
 // A save that has begun may already have overwritten what another process wrote. So if the lock is
 // lost during a save, nothing more is written.
-func (f *File) check(saving bool, images ...image) (inPlace, err error) {
+func (f *File) check(saving bool, images ...image) error {
 	again, err := f.lock.Keep()
 	if again && saving {
-		return nil, f.end(errLost)
+		return f.end(errLost)
 	}
 	if f.doubt = f.doubt || again; err != nil {
-		return nil, err
+		return err
 	}
-	there, inPlace := f.disk.Read(f.path, maxSize)
+	there, err := f.disk.Read(f.path, maxSize)
 	switch {
 	case f.shared(there):
-		return nil, f.end(errWritten)
-	case inPlace == nil, errors.Is(inPlace, fs.ErrNotExist):
+		return f.end(errWritten)
+	case err == nil, errors.Is(err, fs.ErrNotExist):
 		f.doubt = false
 	case f.doubt:
-		return nil, inPlace
+		return err
 	}
 	for _, m := range images {
-		if inPlace == nil && !m.in(there) {
-			inPlace = errChanged
+		if err == nil && !m.in(there) {
+			err = errChanged
 		}
 	}
-	return inPlace, nil
+	if err != nil {
+		return inPlaceError{err}
+	}
+	return nil
 }
 
 // shared reports whether data has an intact slot that another process has saved since Open, or is

@@ -63,7 +63,12 @@ func (OS) Overwrite(path string, offset int64, data []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(data, offset)
+	return write(f, offset, data)
+}
+
+// write writes durably, and closes f.
+func write(f *os.File, offset int64, data []byte) error {
+	_, err := f.WriteAt(data, offset)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -72,11 +77,15 @@ func (OS) Overwrite(path string, offset int64, data []byte) error {
 
 // Create implements [Disk]. It removes an existing file, because its owner may be another user,
 // who could then change the content.
-func (OS) Create(path string) (Writer, error) {
+func (OS) Create(path string, data []byte) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return err
 	}
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	return write(f, 0, data)
 }
 
 func (OS) Rename(from, to string) error { return os.Rename(from, to) }

@@ -44,3 +44,17 @@ func TestLockForNobodyElse(t *testing.T) {
 		}
 	}
 }
+
+// A write that fails is an error, and the file is closed.
+func TestWriteFails(t *testing.T) {
+	f, err := os.Open(os.DevNull) // only to read
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := write(f, 0, []byte("x")); !errors.Is(err, syscall.EBADF) || !errors.Is(f.Close(), os.ErrClosed) {
+		t.Error(err)
+	}
+	if err := (OS{}).Create("/none/file", nil); !errors.Is(err, syscall.ENOENT) {
+		t.Error(err)
+	}
+}

@@ -108,11 +108,7 @@ func TestShadowKeeps(t *testing.T) {
 		t.Error(err)
 	}
 	read(path, "axydef")
-	w, err := d.Create(path + ".new")
-	if err == nil {
-		_, err = w.Write([]byte("new"))
-	}
-	if err != nil {
+	if err := d.Create(path+".new", []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	read(path+".new", "new")

@@ -236,10 +236,26 @@ func (d *Disk) Overwrite(path string, offset int64, data []byte) error {
 	return nil
 }
 
-func (d *Disk) Create(path string) (mark.Writer, error) {
+func (d *Disk) Create(path string, data []byte) error {
+	if err := d.Write(path, data); err != nil {
+		return err
+	}
+	d.point()
+	if err := d.fail("fsync", path); err != nil {
+		return err
+	}
+	if node := d.live[path]; !d.lying {
+		node.synced = node.data
+	}
+	d.point()
+	return nil
+}
+
+// Write is like Create, but does not make the content durable.
+func (d *Disk) Write(path string, data []byte) error {
 	d.point()
 	if err := d.fail("open", path); err != nil {
-		return nil, err
+		return err
 	}
 	node := d.live[path]
 	if node == nil {
@@ -249,7 +265,13 @@ func (d *Disk) Create(path string) (mark.Writer, error) {
 	}
 	node.data = nil
 	d.point()
-	return &writer{d, path, node}, nil
+	if err := d.fail("write", path); err != nil {
+		node.data = slices.Clone(data[:d.m.rng.IntN(len(data))])
+		return err
+	}
+	node.data = slices.Clone(data)
+	d.point()
+	return nil
 }
 
 func (d *Disk) Rename(from, to string) error {
@@ -283,40 +305,5 @@ func (d *Disk) SyncDir(path string) error {
 		d.pending = nil
 	}
 	d.point()
-	return nil
-}
-
-type writer struct {
-	d    *Disk
-	path string
-	node *inode
-}
-
-func (w *writer) Write(p []byte) (int, error) {
-	w.d.point()
-	if err := w.d.fail("write", w.path); err != nil {
-		n := w.d.m.rng.IntN(len(p))
-		w.node.data = append(w.node.data, p[:n]...)
-		return n, err
-	}
-	w.node.data = append(w.node.data, p...)
-	w.d.point()
-	return len(p), nil
-}
-
-func (w *writer) Sync() error {
-	w.d.point()
-	if err := w.d.fail("fsync", w.path); err != nil {
-		return err
-	}
-	if !w.d.lying {
-		w.node.synced = w.node.data
-	}
-	w.d.point()
-	return nil
-}
-
-func (w *writer) Close() error {
-	w.d.point()
 	return nil
 }

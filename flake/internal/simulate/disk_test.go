@@ -21,12 +21,9 @@ func TestOverwriteCanTear(t *testing.T) {
 	for seed := range uint64(2000) {
 		m := newMachine(rand.New(rand.NewPCG(seed, 2)))
 		d := m.Disk
-		w, err := d.Create(path)
-		if err != nil {
+		if err := d.Create(path, bytes.Repeat(before, 2)); err != nil {
 			t.Fatal(err)
 		}
-		w.Write(bytes.Join([][]byte{before, before}, nil))
-		w.Sync()
 		d.SyncDir("/")
 		read, err := d.Read(path, 1<<20)
 		if err != nil {
@@ -78,12 +75,9 @@ func TestOverwriteFails(t *testing.T) {
 	if err := d.Overwrite("/none", 0, []byte("x")); err == nil {
 		t.Error("a missing file is overwritten")
 	}
-	w, err := d.Create("/file")
-	if err != nil {
+	if err := d.Create("/file", []byte("abc")); err != nil {
 		t.Fatal(err)
 	}
-	w.Write([]byte("abc"))
-	w.Sync()
 	d.SyncDir("/")
 	d.fails = syscall.EROFS
 	if err := d.Overwrite("/file", 0, []byte("x")); err == nil {
