@@ -90,7 +90,7 @@ func TestServer(t *testing.T) {
 	expect(t, "[{{0 458753} 2 <nil>} {{1 458752} 2 <nil>}]")(s.Take(ctx, KindGetMany, 4, Meta{}, nil))
 	expect(t, "[{{1 458754} 1 <nil>}]")(s.Take(ctx, KindGetBinary, 1, Meta{}, nil))
 	expect(t, "[{{2 458752} 3 <nil>} {{3 458752} 1 <nil>}]")(s.Take(ctx, KindLease, 4, Meta{}, nil))
-	expect(t, "system_limit")(s.Take(ctx, KindLease, 1, Meta{}, NoTurn))
+	expect(t, "system_limit")(s.Take(ctx, KindLease, 1, Meta{}, &Turn{refused: true}))
 	expect(t, "clock_running_backwards")(s.Take(ctx, KindLease, 6, Meta{}, nil)) // all or none
 	expect(t, "clock_running_backwards")(s.Get(ctx, Meta{}))
 	expect(t, "badarg")(s.Get(ctx, Meta{1, true}))

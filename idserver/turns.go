@@ -35,17 +35,15 @@ const (
 	long     = 1
 )
 
-// Turn is the place of one request in its queue. A small request needs none: its Turn is nil.
+// Turn is the place of one request in its queue. A small request does not wait: its Turn is nil.
 type Turn struct {
-	turns *turns
-	queue int
-	ready chan struct{} // receives when the turn comes
+	turns   *turns
+	queue   int
+	ready   chan struct{} // receives when the turn comes
+	refused bool
 }
 
-// NoTurn is the Turn of a request for which there is no room: the request fails with ErrBusy.
-var NoTurn = new(Turn)
-
-// TurnOfNode returns the turn of a node's request for n ids. The caller must call End.
+// TurnOfNode returns the Turn of a node's request for n ids. The caller must call End.
 func (s *Server) TurnOfNode(n int) *Turn { return s.turns.turn(ofNodes, n) }
 
 // TurnOfOther is like TurnOfNode, for callers that are not nodes.
@@ -61,10 +59,17 @@ func (s *turns) turn(queue, n int) *Turn {
 	return &Turn{turns: s, queue: queue, ready: make(chan struct{}, 1)}
 }
 
+// Refuse makes the request fail with ErrBusy, unless it is small.
+func (t *Turn) Refuse() {
+	if t != nil {
+		t.refused = true
+	}
+}
+
 // next ends the turn that t holds, if any, and waits for t's next turn. It fails if ctx ends, or if
-// t is NoTurn. After an error, only End may be called.
+// t was refused. After an error, only End may be called.
 func (t *Turn) next(ctx context.Context) error {
-	if t.turns == nil {
+	if t.refused {
 		return ErrBusy
 	}
 	t.turns.enter(t)
@@ -77,7 +82,7 @@ func (t *Turn) next(ctx context.Context) error {
 
 // End passes the turn on, or stops waiting for it. Call it when the reply is ready to be sent.
 func (t *Turn) End() {
-	if t == nil || t.turns == nil {
+	if t == nil {
 		return
 	}
 	s := t.turns

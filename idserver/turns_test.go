@@ -192,11 +192,13 @@ func testGivesUp(t *testing.T) {
 	synctest.Wait()
 }
 
-// Only large requests wait for their turns.
-func TestNoTurn(t *testing.T) {
+// Only large requests wait for their turns, or are refused.
+func TestSmallRequest(t *testing.T) {
 	s := new(Server)
 	if s.TurnOfNode(MaxInline) != nil || s.TurnOfOther(MaxInline) != nil || s.TurnOfNode(MaxInline+1) == nil {
 		t.Error("MaxInline is not the limit")
 	}
-	NoTurn.End()
+	turn := s.TurnOfNode(MaxInline)
+	turn.Refuse()
+	turn.End()
 }

@@ -62,11 +62,11 @@ func (h *Handler) HandleCall(c genserver.Call) {
 
 // reply performs the request, replies with the result, and counts the ids returned.
 func (h *Handler) reply(c genserver.Call, q *request) {
-	turn := idserver.NoTurn
+	turn := h.Server.TurnOfNode(q.n)
+	defer turn.End()
 	// Make room before taking ids. Small requests are never refused for lack of room.
-	if q.n == 0 || c.Grow(h.sizeOf(q)) || q.n <= idserver.MaxInline {
-		turn = h.Server.TurnOfNode(q.n)
-		defer turn.End()
+	if q.n > 0 && !c.Grow(h.sizeOf(q)) {
+		turn.Refuse()
 	}
 	t := terms{dst: c.Begin(), caps: c.Caps(), format: h.Server.IDs.Format(), base: q.base}
 	if h.answer(c.Context(), q, turn, &t) {
