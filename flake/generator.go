@@ -79,7 +79,8 @@ type Nexter[ID any] interface {
 // no locks and allocates nothing. On a zero Generator, Next and similar methods fail.
 type Generator struct {
 	worker Worker
-	core   durable.Core[*tick.Generator]
+	ids    *tick.Generator
+	marker *durable.Marker
 }
 
 // NewGenerator returns a generator that saves nothing: the caller must ensure that no earlier
@@ -93,7 +94,7 @@ func NewGenerator(worker Worker, o Options) (*Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Generator{worker: worker, core: durable.Core[*tick.Generator]{Source: ids}}, nil
+	return &Generator{worker, ids, durable.New(ids)}, nil
 }
 
 // Open returns a generator whose ids are unique across restarts: each is higher than all ids
@@ -112,7 +113,7 @@ func Open(ctx context.Context, path string, worker Worker, o Options) (*Generato
 	if err != nil {
 		return nil, err
 	}
-	if err := g.core.Open(ctx, path, durable.Options(o)); err != nil {
+	if g.marker, err = durable.Open(ctx, path, g.ids, durable.Options(o)); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -122,7 +123,7 @@ func Open(ctx context.Context, path string, worker Worker, o Options) (*Generato
 // returned the generator, Close moves the mark back to the clock, so that the next Open need
 // not wait, and unlocks the file. Close waits for the disk; if the mark cannot be written, the
 // next Open waits instead. Later calls to Close return the same error.
-func (g *Generator) Close() error { return g.core.Close() }
+func (g *Generator) Close() error { return g.marker.Close() }
 
 // Next returns the next id. If the 65,536 ids of a millisecond are used up, it waits for the
 // next millisecond, yielding the processor; if ctx is done first, it returns ctx's cause. It
@@ -135,7 +136,7 @@ func (g *Generator) Next(ctx context.Context) (id ID, err error) {
 
 // next keeps Next small enough to be inlined, so that the id is written in place, not copied.
 func (g *Generator) next(ctx context.Context, id *ID) error {
-	milli, first, err := g.core.Source.One(ctx)
+	milli, first, err := g.ids.One(ctx)
 	if err == nil {
 		id.set(milli, uint64(g.worker)<<16|uint64(first))
 	}
@@ -148,7 +149,7 @@ func (g *Generator) next(ctx context.Context, id *ID) error {
 func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	done := 0
 	for done < len(dst) {
-		milli, first, n, err := g.core.Source.Reserve(ctx, len(dst)-done)
+		milli, first, n, err := g.ids.Reserve(ctx, len(dst)-done)
 		if err != nil {
 			return done, err
 		}
@@ -164,7 +165,7 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 // Reserve returns 1 to n ids of one millisecond, at the cost of a single id. It waits and fails
 // like [Generator.Next], and also fails if n is less than 1.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
-	milli, first, count, err := g.core.Source.Reserve(ctx, n)
+	milli, first, count, err := g.ids.Reserve(ctx, n)
 	if err != nil {
 		return Run{}, err
 	}
@@ -173,39 +174,39 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 
 // CatchUp sleeps until the clock is no longer behind the last id. Call it after
 // [ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
-func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
+func (g *Generator) CatchUp(ctx context.Context) error { return g.marker.CatchUp(ctx) }
 
 // Ready returns nil if Next would succeed and the file, if any, can be written. Otherwise it
 // returns the error of Next or of the file: if the file cannot be written, Next soon fails.
-func (g *Generator) Ready() error { return g.core.Ready() }
+func (g *Generator) Ready() error { return g.marker.Ready() }
 
 // Behind returns how far the clock is behind the last id, or 0 if it is not behind. Next
 // cannot succeed before that time has passed.
-func (g *Generator) Behind() time.Duration { return g.core.Behind() }
+func (g *Generator) Behind() time.Duration { return g.marker.Behind() }
 
 // Worker returns the worker in every id of the generator.
 func (g *Generator) Worker() Worker { return g.worker }
 
 // PerTick returns the number of ids per millisecond.
-func (g *Generator) PerTick() int { return g.core.Source.PerTick() }
+func (g *Generator) PerTick() int { return g.ids.PerTick() }
 
 // Waits returns the number of calls that waited because the ids of a millisecond were used up.
-func (g *Generator) Waits() uint64 { return g.core.Source.Waits() }
+func (g *Generator) Waits() uint64 { return g.ids.Waits() }
 
 // Last returns the time, in milliseconds since 1970-01-01 UTC, and the sequence of
 // the last id.
 func (g *Generator) Last() (milli uint64, sequence uint16) {
-	milli, used := g.core.Source.Last()
+	milli, used := g.ids.Last()
 	return milli, uint16(max(used, 1) - 1)
 }
 
 // Mark returns the mark in the file, an upper bound on the times of ids, or the zero time if
 // there is no file.
-func (g *Generator) Mark() time.Time { return g.core.Mark() }
+func (g *Generator) Mark() time.Time { return g.marker.Mark() }
 
 // LastSaved returns when the file was last written, or the zero time if there is no file, and
 // the error of the latest attempt if that failed.
-func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
+func (g *Generator) LastSaved() (time.Time, error) { return g.marker.LastSaved() }
 
 // Run is a run of consecutive ids: First and the Count-1 ids after it.
 type Run = RunOf[ID]

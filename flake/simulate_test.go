@@ -25,7 +25,7 @@ func simulatedOn(clock func() uint64) (simulate.Generator, error) {
 	if err != nil {
 		return simulate.Generator{}, err
 	}
-	return simulate.Generator{Source: g.core.Source, IDs: func(count int, got simulate.Got) error {
+	return simulate.Generator{Source: g.ids, IDs: func(count int, got simulate.Got) error {
 		for count > 0 {
 			run, err := Run{Count: 1}, error(nil)
 			if count < 4 {

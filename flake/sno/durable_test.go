@@ -77,12 +77,12 @@ func (b *bench) try(t *testing.T, s *Snapshot) (*Generator, error) {
 	}
 	t.Cleanup(func() { d.lock.Close() })
 	b.disk = d
-	k, err := durable.OpenOn(t.Context(), "", g.core.Source, durable.Options{Logger: log, Marks: marks})
+	k, err := durable.OpenOn(t.Context(), "", g.passes, durable.Options{Logger: log, Marks: marks})
 	if err != nil {
 		return nil, err
 	}
-	g.core.Source.now.Load().ids.Limit().Extend = func(context.Context, uint64) error { return k.Renew() }
-	g.core.Marker = k
+	g.passes.now.Load().ids.Limit().Extend = func(context.Context, uint64) error { return k.Renew() }
+	g.marker = k
 	return g, nil
 }
 
@@ -323,7 +323,7 @@ func TestMarkFollowsTheClockBack(t *testing.T) {
 	take(t, d, 0)
 	for _, ahead := range []int{3600_000, -3600_000} {
 		b.add(ahead)
-		if err := d.core.Marker.Renew(); err != nil {
+		if err := d.marker.Renew(); err != nil {
 			t.Fatal(err)
 		}
 	}

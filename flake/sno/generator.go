@@ -37,7 +37,8 @@ type Options struct {
 // Generator makes unique ids of one partition. Any number of goroutines may use a Generator;
 // it allocates nothing. On a zero Generator, Next and similar methods fail.
 type Generator struct {
-	core     durable.Core[*passes]
+	passes   *passes
+	marker   *durable.Marker
 	overflow *overflow     // may be nil
 	byTime   atomic.Uint64 // number of ids made by NewWithTime
 }
@@ -59,7 +60,7 @@ func NewGenerator(s *Snapshot, o Options) (*Generator, error) {
 	if err := ids.start(s); err != nil {
 		return nil, err
 	}
-	g := &Generator{core: durable.Core[*passes]{Source: ids}}
+	g := &Generator{passes: ids, marker: durable.New(ids)}
 	if o.Overflows != nil {
 		g.overflow = &overflow{events: o.Overflows}
 	}
@@ -86,7 +87,7 @@ func Open(ctx context.Context, path string, s *Snapshot, o Options) (*Generator,
 	if err != nil {
 		return nil, err
 	}
-	if err := g.core.Open(ctx, path, durable.Options{
+	if g.marker, err = durable.Open(ctx, path, g.passes, durable.Options{
 		AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound,
 	}); err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func Open(ctx context.Context, path string, s *Snapshot, o Options) (*Generator,
 }
 
 // Close closes the generator, like [flake.Generator.Close].
-func (g *Generator) Close() error { return g.core.Close() }
+func (g *Generator) Close() error { return g.marker.Close() }
 
 // Next returns the next id, with metabyte 0; use [ID.WithMeta] to set it. If the ids of a tick
 // are used up, it waits for the next tick, yielding the processor; if ctx is done first, it
@@ -104,7 +105,7 @@ func (g *Generator) Close() error { return g.core.Close() }
 // used; or if the clock is before [Epoch] or after [MaxMilli].
 func (g *Generator) Next(ctx context.Context) (id ID, err error) {
 	if g.overflow == nil { // the common case, inlined
-		p := g.core.Source.pass()
+		p := g.passes.pass()
 		milli, place, _, err := p.ids.Reserve(ctx, 1)
 		if err == nil {
 			id.set(milli, p.tag, p.min+uint16(place))
@@ -136,7 +137,7 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 // [Generator.Next], and also fails if n is less than 1.
 func (g *Generator) Reserve(ctx context.Context, n int) (run Run, err error) {
 	for {
-		p := g.core.Source.pass()
+		p := g.passes.pass()
 		milli, first, count, err := g.take(ctx, p, n)
 		if err == nil {
 			run.Count = count
@@ -144,7 +145,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (run Run, err error) {
 			return run, nil
 		}
 		if errors.Is(err, flake.ErrClockBackwards) || errors.Is(err, flake.ErrClosed) {
-			err = g.core.Source.turn(p, err)
+			err = g.passes.turn(p, err)
 		}
 		if err != nil {
 			return Run{}, err
@@ -177,7 +178,7 @@ func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 	if milli < Epoch || milli > MaxMilli {
 		return ID{}, fmt.Errorf("flake: time %v is out of range: must be %v to %v", t, ID{}.Time(), maxID.Time())
 	}
-	p := g.core.Source.pass()
+	p := g.passes.pass()
 	if p == &none {
 		return ID{}, tick.ErrZero
 	}
@@ -187,40 +188,40 @@ func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 
 // CatchUp sleeps until the clock is at a time for which ids can be made. Call it after
 // [flake.ErrClockBackwards]. If ctx is done first, it returns ctx's cause.
-func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
+func (g *Generator) CatchUp(ctx context.Context) error { return g.marker.CatchUp(ctx) }
 
 // Ready returns nil, or the error of Next or of the file, like [flake.Generator.Ready].
-func (g *Generator) Ready() error { return g.core.Ready() }
+func (g *Generator) Ready() error { return g.marker.Ready() }
 
 // Behind returns the minimum time until the clock is at a time for which ids can be made, or 0
 // if it is at such a time now.
-func (g *Generator) Behind() time.Duration { return g.core.Behind() }
+func (g *Generator) Behind() time.Duration { return g.marker.Behind() }
 
 // Partition returns the partition of the generator's ids.
-func (g *Generator) Partition() Partition { return g.core.Source.pass().partition() }
+func (g *Generator) Partition() Partition { return g.passes.pass().partition() }
 
 // PerTick returns the number of ids per tick of 4 ms.
-func (g *Generator) PerTick() int { return g.core.Source.pass().ids.PerTick() }
+func (g *Generator) PerTick() int { return g.passes.pass().ids.PerTick() }
 
 // Waits returns the number of calls that waited because the ids of a tick were used up.
 func (g *Generator) Waits() uint64 {
-	p := g.core.Source.pass()
+	p := g.passes.pass()
 	return p.waits + p.ids.Waits()
 }
 
 // Last returns the time, in milliseconds since 1970-01-01 UTC, and the sequence of the
 // last id with the current tick-tock bit.
 func (g *Generator) Last() (milli uint64, sequence uint16) {
-	s := g.core.Source.done()
+	s := g.passes.done()
 	return milliOf(s.WallHi), uint16(s.Sequence)
 }
 
 // Mark returns the mark in the file, an upper bound on the times of ids with the current
 // tick-tock bit, or the zero time if there is no file.
-func (g *Generator) Mark() time.Time { return g.core.Mark() }
+func (g *Generator) Mark() time.Time { return g.marker.Mark() }
 
 // LastSaved returns when the file was last written, like [flake.Generator.LastSaved].
-func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
+func (g *Generator) LastSaved() (time.Time, error) { return g.marker.LastSaved() }
 
 // Run is a run of consecutive ids: First and the Count-1 ids after it.
 type Run = flake.RunOf[ID]
@@ -292,15 +293,15 @@ func (o *overflow) end(milli uint64) {
 }
 
 // SequenceMin returns the sequence of the first id of each tick.
-func (g *Generator) SequenceMin() uint16 { return g.core.Source.pass().min }
+func (g *Generator) SequenceMin() uint16 { return g.passes.pass().min }
 
 // SequenceMax returns the highest sequence of a tick.
-func (g *Generator) SequenceMax() uint16 { return g.core.Source.pass().max() }
+func (g *Generator) SequenceMax() uint16 { return g.passes.pass().max() }
 
 // Len returns the number of ids used in the current tick. The rest of the [Generator.PerTick]
 // ids are available without waiting, unless other calls take them first.
 func (g *Generator) Len() int {
-	p := g.core.Source.pass()
+	p := g.passes.pass()
 	milli, used := p.ids.Last()
 	if milli != p.ids.Now() {
 		return 0
@@ -365,8 +366,8 @@ func (s *Snapshot) bounds() (low, high uint16, err error) {
 // Snapshot returns the generator's state. If another generator will continue from the snapshot,
 // call Snapshot after this generator has made its last id.
 func (g *Generator) Snapshot() Snapshot {
-	s := g.core.Source.done()
-	s.Now = unitsOf(g.core.Source.Now())
+	s := g.passes.done()
+	s.Now = unitsOf(g.passes.Now())
 	return s
 }
 

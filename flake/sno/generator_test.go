@@ -132,7 +132,7 @@ func TestClockThatSwings(t *testing.T) {
 		turn := n / 20_000
 		return someTime + n/50 - turn*100 - (turn+1)/3*600
 	})
-	g.core.Sleep = func(context.Context, time.Duration) error { return nil }
+	g.marker.Sleep = func(context.Context, time.Duration) error { return nil }
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	seen := map[ID]bool{}
@@ -425,7 +425,7 @@ func TestOverflowsAndTheMark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit := g.core.Source.now.Load().ids.Limit()
+	limit := g.passes.now.Load().ids.Limit()
 	limit.Set(someTime)
 	limit.Extend = func(ctx context.Context, milli uint64) error {
 		if ctx.Err() != nil {

@@ -63,7 +63,7 @@ func TestBackAgainWhileTurning(t *testing.T) {
 			}
 			return clock.now()
 		})
-		g.core.Sleep = func(context.Context, time.Duration) error { return nil }
+		g.marker.Sleep = func(context.Context, time.Duration) error { return nil }
 		first := take(t, g, 0)
 		for _, ahead := range []int{-400, 10_000} {
 			clock.add(ahead)
@@ -82,11 +82,11 @@ func TestTurnOnce(t *testing.T) {
 	clock := newClock()
 	g := newGenerator(t, &Snapshot{}, clock.now)
 	take(t, g, 0)
-	p := g.core.Source.now.Load()
+	p := g.passes.now.Load()
 	p.waits = 7
 	clock.add(-400)
 	for range 2 {
-		if err := g.core.Source.turn(p, flake.ErrClockBackwards); err != nil {
+		if err := g.passes.turn(p, flake.ErrClockBackwards); err != nil {
 			t.Error(err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestReady(t *testing.T) {
 			take(t, g, 0)
 		}
 	}
-	g.core.Source.pass().ids.Close() // as a call does before it begins the next pass
+	g.passes.pass().ids.Close() // as a call does before it begins the next pass
 	if err := g.Ready(); err != nil {
 		t.Errorf("between two passes: %v", err)
 	}
@@ -167,7 +167,7 @@ func TestIDWhileTurning(t *testing.T) {
 			return clock.now()
 		})
 		naps, slept := 0, time.Duration(0)
-		g.core.Sleep = clock.sleeper(&naps, &slept)
+		g.marker.Sleep = clock.sleeper(&naps, &slept)
 		take(t, g, 0)
 		clock.add(-400)
 		left = looks + 1
@@ -195,7 +195,7 @@ func TestUnsafePast(t *testing.T) {
 		clock := newClock()
 		g := newGenerator(t, &Snapshot{}, clock.now)
 		naps, slept := 0, time.Duration(0)
-		g.core.Sleep = clock.sleeper(&naps, &slept)
+		g.marker.Sleep = clock.sleeper(&naps, &slept)
 		for i, ahead := range c.ahead {
 			clock.milli.Add(uint64(ahead))
 			if i < len(c.ahead)-1 {

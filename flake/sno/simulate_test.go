@@ -39,11 +39,11 @@ func (s *simulation) generator(m *simulate.Machine) (simulate.Generator, error) 
 	if err != nil {
 		return simulate.Generator{}, err
 	}
-	g.core.Sleep = m.Sleep
-	return simulate.Generator{Source: s.kept(g.core.Source), IDs: func(count int, got simulate.Got) error {
+	g.marker.Sleep = m.Sleep
+	return simulate.Generator{Source: s.kept(g.passes), IDs: func(count int, got simulate.Got) error {
 		for count > 0 {
 			run, err := g.Reserve(context.Background(), count)
-			if errors.Is(err, flake.ErrClockBackwards) && g.core.Source.now.Load().lag() < 1000 {
+			if errors.Is(err, flake.ErrClockBackwards) && g.passes.now.Load().lag() < 1000 {
 				if err = g.CatchUp(context.Background()); err == nil {
 					run, err = g.Reserve(context.Background(), count)
 				}

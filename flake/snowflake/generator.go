@@ -43,7 +43,7 @@ type Options struct {
 // Generator; it takes no locks and allocates nothing. On a zero Generator, Next and similar
 // methods fail.
 type Generator struct {
-	core durable.Core[*tick.Generator]
+	ids  *tick.Generator
 	base uint64 // added to time and sequence: the machine, less the epoch
 	low  uint8  // number of bits below the time
 	mask uint64 // mask for the sequence
@@ -51,6 +51,7 @@ type Generator struct {
 
 	layout  Layout
 	machine Machine
+	marker  *durable.Marker
 }
 
 // NewGenerator returns a generator that saves nothing: the caller must ensure that no earlier
@@ -86,8 +87,8 @@ func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 			l.Time, l.Last().Format(time.RFC3339Nano), now)
 	}
 	g := &Generator{
-		core: durable.Core[*tick.Generator]{Source: ids}, base: uint64(m)<<l.Sequence - l.Epoch<<l.low(),
-		low: l.low(), mask: mask, layout: l, machine: m,
+		ids: ids, base: uint64(m)<<l.Sequence - l.Epoch<<l.low(), low: l.low(), mask: mask,
+		layout: l, machine: m, marker: durable.New(ids),
 	}
 	if o.RandomStart {
 		g.key = rand.Uint64() | 1
@@ -103,7 +104,7 @@ func (l Layout) Open(ctx context.Context, path string, m Machine, o Options) (*G
 	if err != nil {
 		return nil, err
 	}
-	if err := g.core.Open(ctx, path, durable.Options{
+	if g.marker, err = durable.Open(ctx, path, g.ids, durable.Options{
 		AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound,
 	}); err != nil {
 		return nil, err
@@ -112,14 +113,14 @@ func (l Layout) Open(ctx context.Context, path string, m Machine, o Options) (*G
 }
 
 // Close closes the generator, like [flake.Generator.Close].
-func (g *Generator) Close() error { return g.core.Close() }
+func (g *Generator) Close() error { return g.marker.Close() }
 
 // Next returns the next id. If the ids of a millisecond are used up, it waits for the next
 // millisecond, yielding the processor; if ctx is done first, it returns ctx's cause. It fails
 // with [flake.ErrClockBackwards] (but flake-idgen's error text) while the clock is behind the
 // last id, or with [flake.ErrTimestampNotSaved] or [flake.ErrClosed].
 func (g *Generator) Next(ctx context.Context) (ID, error) {
-	milli, used, err := g.core.Source.One(ctx)
+	milli, used, err := g.ids.One(ctx)
 	if err != nil {
 		return 0, g.explain(err)
 	}
@@ -130,7 +131,7 @@ func (g *Generator) Next(ctx context.Context) (ID, error) {
 // instead of waiting for the next millisecond, and with [flake.ErrTimestampNotSaved]
 // instead of waiting for the disk.
 func (g *Generator) TryNext() (ID, error) {
-	milli, used, _, err := g.core.Source.TryReserve(1)
+	milli, used, _, err := g.ids.TryReserve(1)
 	if err != nil {
 		return 0, g.explain(err)
 	}
@@ -142,7 +143,7 @@ func (g *Generator) TryNext() (ID, error) {
 func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	done := 0
 	for done < len(dst) {
-		milli, used, n, err := g.core.Source.Reserve(ctx, len(dst)-done)
+		milli, used, n, err := g.ids.Reserve(ctx, len(dst)-done)
 		if err != nil {
 			return done, g.explain(err)
 		}
@@ -160,7 +161,7 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 // [Options.RandomStart] it does not go past the highest sequence, and the reserved ids that
 // would continue from 0 are lost.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
-	milli, used, count, err := g.core.Source.Reserve(ctx, n)
+	milli, used, count, err := g.ids.Reserve(ctx, n)
 	if err != nil {
 		return Run{}, g.explain(err)
 	}
@@ -169,13 +170,13 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 }
 
 // CatchUp sleeps until the clock is no longer behind the last id, like [flake.Generator.CatchUp].
-func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
+func (g *Generator) CatchUp(ctx context.Context) error { return g.marker.CatchUp(ctx) }
 
 // Ready returns nil, or the error of Next or of the file, like [flake.Generator.Ready].
-func (g *Generator) Ready() error { return g.explain(g.core.Ready()) }
+func (g *Generator) Ready() error { return g.explain(g.marker.Ready()) }
 
 // Behind returns how far the clock is behind the last id, or 0, like [flake.Generator.Behind].
-func (g *Generator) Behind() time.Duration { return g.core.Behind() }
+func (g *Generator) Behind() time.Duration { return g.marker.Behind() }
 
 // Layout returns the layout of the generator's ids.
 func (g *Generator) Layout() Layout { return g.layout }
@@ -184,23 +185,23 @@ func (g *Generator) Layout() Layout { return g.layout }
 func (g *Generator) Machine() Machine { return g.machine }
 
 // PerTick returns the number of ids per millisecond.
-func (g *Generator) PerTick() int { return g.core.Source.PerTick() }
+func (g *Generator) PerTick() int { return g.ids.PerTick() }
 
 // Waits returns the number of calls that waited because the ids of a millisecond were used up.
-func (g *Generator) Waits() uint64 { return g.core.Source.Waits() }
+func (g *Generator) Waits() uint64 { return g.ids.Waits() }
 
 // Last returns the time, in milliseconds since 1970-01-01 UTC, and the sequence of the
 // last id.
 func (g *Generator) Last() (milli uint64, sequence uint32) {
-	milli, used := g.core.Source.Last()
+	milli, used := g.ids.Last()
 	return milli, uint32(g.id(milli, max(used, 1)-1) & (1<<g.layout.Sequence - 1))
 }
 
 // Mark returns the mark in the file, like [flake.Generator.Mark].
-func (g *Generator) Mark() time.Time { return g.core.Mark() }
+func (g *Generator) Mark() time.Time { return g.marker.Mark() }
 
 // LastSaved returns when the file was last written, like [flake.Generator.LastSaved].
-func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
+func (g *Generator) LastSaved() (time.Time, error) { return g.marker.LastSaved() }
 
 // id returns the next id of a millisecond, given the number of its ids already used.
 func (g *Generator) id(milli uint64, used int) ID {
@@ -227,7 +228,7 @@ func (g *Generator) explain(err error) error {
 	case errors.Is(err, tick.ErrUsedUp):
 		return ErrSequence
 	case errors.Is(err, flake.ErrClockBackwards):
-		return clockError(max(g.core.Source.Behind(), 1)) // the clock may just have caught up
+		return clockError(max(g.ids.Behind(), 1)) // the clock may just have caught up
 	}
 	return err
 }

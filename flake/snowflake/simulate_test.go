@@ -16,7 +16,7 @@ func simulated(l Layout, o Options) simulate.Config {
 		if err != nil {
 			return simulate.Generator{}, err
 		}
-		return simulate.Generator{Source: g.core.Source, IDs: func(count int, got simulate.Got) error {
+		return simulate.Generator{Source: g.ids, IDs: func(count int, got simulate.Got) error {
 			for count > 0 {
 				run, err := g.Reserve(context.Background(), count)
 				if err != nil {

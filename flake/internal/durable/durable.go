@@ -2,13 +2,22 @@
 // times up to a mark only once the mark is durable. So whatever happens to the process or the
 // clock, the next process finds a mark that no id has passed.
 //
-// [Core] is the part that the generators of all formats have in common: it opens and closes
-// them. [OpenMarksOn] and [OpenOn] are for simulated machines.
+//	generator of a format   makes ids up to a limit
+//	  |
+//	Marker                  one generator: which mark is next, and when the limit may follow it
+//	  |
+//	Marks                   one file: one save for the marks of all its generators, and for the number
+//	  |
+//	mark.File               the bytes: two slots and a lock, which survive crashes
+//
+// [OpenMarksOn] and [OpenOn] are for simulated machines.
 package durable
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,9 +25,12 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Marker keeps the mark of a [Source] ahead of its ids. Close it when done.
+// Marker keeps the mark of a [Source] ahead of its ids. The generators of all formats have one, and
+// document its methods. A nil Marker is that of a zero generator.
 type Marker struct {
-	marks  *Marks
+	Sleep tick.Sleeper // [tick.Sleep], except in tests
+
+	marks  *Marks // nil if nothing is saved
 	name   string // the name of its mark
 	at     string // the file and name, for people
 	source Source
@@ -45,6 +57,12 @@ type Marker struct {
 	open  context.Context // done after Close or marks.Close
 	stop  context.CancelFunc
 	close func() error // runs once
+}
+
+// New returns the Marker of a source that saves nothing.
+func New(source Source) *Marker {
+	end := func() error { source.Close(); return nil }
+	return &Marker{Sleep: tick.Sleep, source: source, close: sync.OnceValue(end)}
 }
 
 // next returns the next mark to save. When a generator is closed, its mark is lowered to the
@@ -107,7 +125,7 @@ func (k *Marker) stale() bool {
 func (k *Marker) await(ctx context.Context, milli uint64) error {
 	// If the clock was set back, there is nothing to wait for.
 	done := func() bool { return milli <= k.source.Limit().Milli() || milli > k.source.Now() }
-	if k.bound != nil && milli > k.bound.Milli() && !done() && k.Ready() == nil {
+	if k.bound != nil && milli > k.bound.Milli() && !done() && k.marks.attempts.Err() == nil {
 		if err := k.bound.Extend(ctx, milli); err != nil {
 			return err
 		}
@@ -122,24 +140,59 @@ func (k *Marker) Renew() error { return k.marks.renew() }
 // Beat moves the marks if they are due. The caller of [OpenOn] must call it each second.
 func (k *Marker) Beat() { k.marks.beat() }
 
-// Mark returns the mark in the file, an upper bound on the times of ids.
-func (k *Marker) Mark() time.Time { return time.UnixMilli(int64(k.mark.Load())).UTC() }
-
-// LastSaved returns when the file was last written, and the error of a later attempt to write
-// it, or nil.
-func (k *Marker) LastSaved() (time.Time, error) {
-	return time.UnixMilli(int64(k.saved.Load())).UTC(), k.Ready()
+// Mark returns the mark in the file, an upper bound on the times of ids, or the zero time.
+func (k *Marker) Mark() time.Time {
+	if k == nil || k.marks == nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(k.mark.Load())).UTC()
 }
 
-// Ready returns the error of the last save, or nil. A failed save is an error even while ids can
-// still be made.
-func (k *Marker) Ready() error { return k.marks.attempts.Err() }
+// LastSaved returns when the file was last written, or the zero time, and the error of a later
+// attempt to write it, or nil.
+func (k *Marker) LastSaved() (time.Time, error) {
+	if k == nil || k.marks == nil {
+		return time.Time{}, nil
+	}
+	return time.UnixMilli(int64(k.saved.Load())).UTC(), k.marks.attempts.Err()
+}
 
-// Close closes the source, lowers the mark to the clock so that the next process need not wait,
+// Ready returns the error of the source or of the last save, or nil. A failed save is an error even
+// while ids can still be made.
+func (k *Marker) Ready() error {
+	if k == nil {
+		return tick.ErrZero
+	}
+	_, err := k.LastSaved()
+	return cmp.Or(k.source.Ready(), err)
+}
+
+// Behind returns how far the clock is behind the last id, or 0.
+func (k *Marker) Behind() time.Duration {
+	if k == nil {
+		return 0
+	}
+	return tick.Milliseconds(k.source.Behind())
+}
+
+// CatchUp sleeps until the clock is no longer behind.
+func (k *Marker) CatchUp(ctx context.Context) error {
+	if k == nil {
+		return nil
+	}
+	return tick.Await(ctx, k.Sleep, k.source.Behind)
+}
+
+// Close closes the source. It lowers the mark to the clock, so that the next process need not wait,
 // and, unless [Options.Marks] is set, releases the lock. Current and later calls fail with
 // [tick.ErrClosed]. Close waits for the disk; if the disk cannot be written, the next process
 // waits instead. Closing again returns the same error.
-func (k *Marker) Close() error { return k.close() }
+func (k *Marker) Close() error {
+	if k == nil {
+		return nil
+	}
+	return k.close()
+}
 
 func (k *Marker) end() error {
 	k.stop()

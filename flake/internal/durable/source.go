@@ -11,6 +11,8 @@ import (
 type Source interface {
 	// Now returns the clock's time, in milliseconds since 1970-01-01 UTC.
 	Now() uint64
+	// Ready returns nil if an id can be made now, or the error of a call for one.
+	Ready() error
 	// Begin restricts the source to ids later than last. It is called before any id is made.
 	Begin(last uint64)
 	// Last returns the last tick in which ids were used, and the number of ids used in it.

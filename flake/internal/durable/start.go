@@ -69,7 +69,7 @@ func OpenOn(ctx context.Context, name string, source Source, o Options) (*Marker
 		o.Saved = func(time.Duration) {}
 	}
 	k := &Marker{
-		marks: o.Marks, name: name, source: source, bound: o.Bound, log: o.Logger, report: o.Saved,
+		Sleep: o.Marks.sleep, marks: o.Marks, name: name, source: source, bound: o.Bound, log: o.Logger, report: o.Saved,
 		old: uint64(min(o.AllowableDowntime/100, idle) / time.Millisecond),
 	}
 	k.close = sync.OnceValue(k.end)
@@ -140,7 +140,7 @@ func (k *Marker) within(ctx context.Context, after, bound uint64) (uint64, error
 		k.log.Info("waiting until the clock has passed the last id that another node may have made with this worker id",
 			"wait", tick.Milliseconds(behind), "mark", show(bound))
 	}
-	if err := tick.Await(ctx, k.marks.sleep, lag); err != nil {
+	if err := tick.Await(ctx, k.Sleep, lag); err != nil {
 		return 0, fmt.Errorf("flake: gave up waiting for the clock to pass %s, "+
 			"the last time at which another node may have made ids with this worker id: %w", show(bound), err)
 	}
@@ -202,7 +202,7 @@ func (k *Marker) wait(ctx context.Context, last uint64) (now uint64, err error) 
 		if !logged {
 			k.log.Info("waiting until the clock has passed the last run's timestamp", "wait", tick.Milliseconds(behind+1))
 		}
-		if err := k.marks.sleep(ctx, tick.Milliseconds(behind+1)); err != nil {
+		if err := k.Sleep(ctx, tick.Milliseconds(behind+1)); err != nil {
 			return now, fmt.Errorf("flake: gave up waiting for the clock to pass %s, the time in %s: %w", show(last), k.at, err)
 		}
 	}

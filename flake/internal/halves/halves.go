@@ -121,11 +121,12 @@ type ID[T any] interface {
 // Generator is the generator of package uuidv7 or ulid. Its methods are like those of
 // [flake.Generator], where they are documented.
 type Generator[T ID[T]] struct {
-	core      durable.Core[*tick.Generator]
+	ids       *tick.Generator
 	worker    flake.Worker
 	high, low uint64 // the bits of each half that are the same in all ids
 	random    uint64 // mask for the random bits
 	inRuns    int    // Layout.InRuns
+	marker    *durable.Marker
 }
 
 func New[T ID[T]](l Layout, worker flake.Worker, o flake.Options) (*Generator[T], error) {
@@ -136,9 +137,7 @@ func New[T ID[T]](l Layout, worker flake.Worker, o flake.Options) (*Generator[T]
 	if err != nil {
 		return nil, err
 	}
-	g := &Generator[T]{worker: worker, high: l.High, low: l.low(worker), random: 1<<l.Random - 1, inRuns: l.InRuns}
-	g.core.Source = ids
-	return g, nil
+	return &Generator[T]{ids, worker, l.High, l.low(worker), 1<<l.Random - 1, l.InRuns, durable.New(ids)}, nil
 }
 
 func Open[T ID[T]](
@@ -148,7 +147,7 @@ func Open[T ID[T]](
 	if err != nil {
 		return nil, err
 	}
-	if err := g.core.Open(ctx, path, durable.Options(o)); err != nil {
+	if g.marker, err = durable.Open(ctx, path, g.ids, durable.Options(o)); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -181,7 +180,7 @@ func (g *Generator[T]) Next(ctx context.Context) (id T, err error) {
 
 // next keeps Next small enough to be inlined.
 func (g *Generator[T]) next(ctx context.Context, id *T) error {
-	milli, used, err := g.core.Source.One(ctx)
+	milli, used, err := g.ids.One(ctx)
 	if err == nil {
 		g.set(id, milli, used)
 	}
@@ -202,7 +201,7 @@ func (g *Generator[T]) set(id *T, milli uint64, index int) {
 func (g *Generator[T]) NextN(ctx context.Context, dst []T) (int, error) {
 	done := 0
 	for done < len(dst) {
-		milli, used, n, err := g.core.Source.Reserve(ctx, len(dst)-done)
+		milli, used, n, err := g.ids.Reserve(ctx, len(dst)-done)
 		if err != nil {
 			return done, err
 		}
@@ -216,7 +215,7 @@ func (g *Generator[T]) NextN(ctx context.Context, dst []T) (int, error) {
 
 // Reserve returns 1 to n ids of one millisecond, like [flake.Generator.Reserve].
 func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], err error) {
-	milli, used, count, err := g.core.Source.ReserveBelow(ctx, n, g.inRuns)
+	milli, used, count, err := g.ids.ReserveBelow(ctx, n, g.inRuns)
 	if err == nil {
 		g.set(&r.First, milli, used)
 	}
@@ -226,13 +225,13 @@ func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], er
 
 // CatchUp sleeps until the clock is no longer behind the last id, like
 // [flake.Generator.CatchUp].
-func (g *Generator[T]) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
+func (g *Generator[T]) CatchUp(ctx context.Context) error { return g.marker.CatchUp(ctx) }
 
 // Ready returns nil, or the error of Next or of the file, like [flake.Generator.Ready].
-func (g *Generator[T]) Ready() error { return g.core.Ready() }
+func (g *Generator[T]) Ready() error { return g.marker.Ready() }
 
 // Behind returns how far the clock is behind the last id, or 0.
-func (g *Generator[T]) Behind() time.Duration { return g.core.Behind() }
+func (g *Generator[T]) Behind() time.Duration { return g.marker.Behind() }
 
 // Worker returns the worker in every id.
 func (g *Generator[T]) Worker() flake.Worker { return g.worker }
@@ -241,19 +240,19 @@ func (g *Generator[T]) Worker() flake.Worker { return g.worker }
 func (g *Generator[T]) PerTick() int { return g.inRuns }
 
 // Waits returns the number of calls that waited for the next millisecond.
-func (g *Generator[T]) Waits() uint64 { return g.core.Source.Waits() }
+func (g *Generator[T]) Waits() uint64 { return g.ids.Waits() }
 
 // Mark returns the mark in the file, like [flake.Generator.Mark].
-func (g *Generator[T]) Mark() time.Time { return g.core.Mark() }
+func (g *Generator[T]) Mark() time.Time { return g.marker.Mark() }
 
 // LastSaved returns when the file was last written, like [flake.Generator.LastSaved].
-func (g *Generator[T]) LastSaved() (time.Time, error) { return g.core.LastSaved() }
+func (g *Generator[T]) LastSaved() (time.Time, error) { return g.marker.LastSaved() }
 
 // Close closes the generator, like [flake.Generator.Close].
-func (g *Generator[T]) Close() error { return g.core.Close() }
+func (g *Generator[T]) Close() error { return g.marker.Close() }
 
 // Last returns the time, in ms since 1970, and the sequence of the last id.
 func (g *Generator[T]) Last() (milli uint64, sequence uint16) {
-	milli, used := g.core.Source.Last()
+	milli, used := g.ids.Last()
 	return milli, uint16(min(max(used, 1)-1, g.inRuns))
 }

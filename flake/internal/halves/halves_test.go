@@ -279,7 +279,7 @@ func simulated(l Layout) simulate.Config {
 		if err != nil {
 			return simulate.Generator{}, err
 		}
-		return simulate.Generator{Source: g.core.Source, IDs: func(count int, got simulate.Got) error {
+		return simulate.Generator{Source: g.ids, IDs: func(count int, got simulate.Got) error {
 			for count > 0 {
 				run := flake.RunOf[anID]{Count: 1}
 				var err error

@@ -9,23 +9,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flake-go/flake/flake/internal/digits"
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-func newCore(t *testing.T, clock func() uint64) *Core[*tick.Generator] {
-	t.Helper()
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &Core[*tick.Generator]{Source: ids}
+func newIDs(clock func() uint64) *tick.Generator {
+	return digits.Must(tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, clock))
 }
 
-func TestCoreWithoutAFile(t *testing.T) {
+func TestWithoutAFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, behind := time.Now(), uint64(0)
-		c := newCore(t, func() uint64 { return someTime + uint64(time.Since(start).Milliseconds()) - behind })
-		if _, _, err := c.Source.One(t.Context()); err != nil {
+		ids := newIDs(func() uint64 { return someTime + uint64(time.Since(start).Milliseconds()) - behind })
+		c := New(ids)
+		if _, _, err := ids.One(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		at, err := c.LastSaved()
@@ -49,20 +46,20 @@ func TestCoreWithoutAFile(t *testing.T) {
 				t.Errorf("closed: %v, %v", err, c.Ready())
 			}
 		}
-		if milli, used := c.Source.Last(); milli != someTime || used != 1 {
+		if milli, used := ids.Last(); milli != someTime || used != 1 {
 			t.Errorf("closed, the last id is %d:%d", milli, used)
 		}
 	})
 }
 
-func TestCoreWithAFile(t *testing.T) {
+func TestWithAFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := newCore(t, nil)
-		if err := c.Open(t.Context(), filepath.Join(dir, "timestamp"), Options{}); err != nil {
+		c, err := Open(t.Context(), filepath.Join(dir, "timestamp"), newIDs(nil), Options{})
+		if err != nil {
 			t.Fatal(err)
 		}
 		if at, err := c.LastSaved(); errors.Join(err, c.Ready()) != nil || c.Mark() != at.Add(Window) {
@@ -79,8 +76,20 @@ func TestCoreWithAFile(t *testing.T) {
 			t.Errorf("closed: %v, %v", err, c.Ready())
 		}
 	})
-	c := newCore(t, nil)
-	if err := c.Open(t.Context(), filepath.Join(dir, "no", "timestamp"), Options{}); err == nil {
+	if _, err := Open(t.Context(), filepath.Join(dir, "no", "timestamp"), newIDs(nil), Options{}); err == nil {
 		t.Error("opened without a directory")
+	}
+}
+
+// The Marker of a zero generator is nil.
+func TestZeroMarker(t *testing.T) {
+	var k *Marker
+	if err := k.Ready(); !errors.Is(err, tick.ErrZero) {
+		t.Error(err)
+	}
+	at, err := k.LastSaved()
+	if err := errors.Join(err, k.CatchUp(t.Context()), k.Close()); err != nil || !at.IsZero() || !k.Mark().IsZero() ||
+		k.Behind() != 0 {
+		t.Errorf("%v, saved at %v, the mark at %v, %v behind", err, at, k.Mark(), k.Behind())
 	}
 }
