@@ -49,7 +49,7 @@ type Generator struct {
 //
 // It fails if the snapshot is invalid, or with [ErrPartitionsExhausted].
 func NewGenerator(s *Snapshot, o Options) (*Generator, error) {
-	ids := &passes{clock: o.Clock, configured: s != nil}
+	ids := &passes{clock: o.Clock, sleep: tick.Sleep, configured: s != nil}
 	if s == nil {
 		partition, err := partitions.next()
 		if err != nil {
@@ -99,7 +99,7 @@ func Open(ctx context.Context, path string, s *Snapshot, o Options) (*Generator,
 func (g *Generator) Close() error { return g.marker.Close() }
 
 // Next returns the next id, with metabyte 0; use [ID.WithMeta] to set it. If the ids of a tick
-// are used up, it waits for the next tick, yielding the processor; if ctx is done first, it
+// are used up, it waits for the next tick, mostly asleep; if ctx is done first, it
 // returns ctx's cause. It fails with [flake.ErrTimestampNotSaved] or [flake.ErrClosed]; with
 // [flake.ErrClockBackwards] while the clock is at a time for which both tick-tock bits were
 // used; or if the clock is before [Epoch] or after [MaxMilli].

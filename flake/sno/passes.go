@@ -52,7 +52,8 @@ func (p *pass) max() uint16 { return p.min + uint16(p.ids.PerTick()-1) }
 type passes struct {
 	now        atomic.Pointer[pass]
 	clock      func() uint64
-	configured bool // whether the caller's snapshot, not the file, is the configuration
+	sleep      tick.Sleeper // [tick.Sleep], except in tests
+	configured bool         // whether the caller's snapshot, not the file, is the configuration
 
 	turning sync.Mutex // held to change now or closed
 	closed  bool
@@ -88,6 +89,7 @@ func (s *passes) start(from *Snapshot) error {
 	if err != nil {
 		return err
 	}
+	ids.Sleep = s.sleep
 	if from.WallHi > 0 {
 		used := size
 		if from.Now == from.WallHi {

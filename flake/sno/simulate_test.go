@@ -39,7 +39,7 @@ func (s *simulation) generator(m *simulate.Machine) (simulate.Generator, error) 
 	if err != nil {
 		return simulate.Generator{}, err
 	}
-	g.marker.Sleep = m.Sleep
+	g.marker.Sleep, g.passes.sleep, g.passes.pass().ids.Sleep = m.Sleep, m.Sleep, m.Sleep
 	return simulate.Generator{Source: s.kept(g.passes), IDs: func(count int, got simulate.Got) error {
 		for count > 0 {
 			run, err := g.Reserve(context.Background(), count)

@@ -3,6 +3,7 @@ package simulate
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -13,7 +14,15 @@ import (
 
 // plain returns a generator of a format with many ids per tick.
 func plain(m *Machine) (Generator, error) {
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 16}, m.NewClock())
+	return shaped(m, tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 16})
+}
+
+func shaped(m *Machine, s tick.Shape) (Generator, error) {
+	ids, err := tick.New(s, m.NewClock())
+	if err != nil {
+		return Generator{}, err
+	}
+	ids.Sleep = m.Sleep
 	return Generator{Source: ids, IDs: func(n int, got Got) error {
 		for n > 0 {
 			milli, first, count, err := ids.Reserve(context.Background(), n)
@@ -26,7 +35,19 @@ func plain(m *Machine) (Generator, error) {
 			n -= count
 		}
 		return nil
-	}}, err
+	}}, nil
+}
+
+// Ticks may be of any length up to a second.
+func TestUnits(t *testing.T) {
+	for _, unit := range []uint64{10, tick.MaxUnit} {
+		t.Run(fmt.Sprint(unit, " ms"), func(t *testing.T) {
+			shape := tick.Shape{First: 1_400_000_000_000, Last: 2_400_000_000_000, Unit: unit, PerTick: 256}
+			c := Kept(func(m *Machine) (Generator, error) { return shaped(m, shape) })
+			c.Unit, c.PerTick = unit, shape.PerTick
+			Check(t, c, 100)
+		})
+	}
 }
 
 // A node makes ids twice, or ids that do not ascend, if a save is in one half of the file only, or

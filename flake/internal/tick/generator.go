@@ -23,7 +23,7 @@ import (
 type Shape struct {
 	First   uint64 // the first tick: the format's epoch, a multiple of Unit
 	Last    uint64 // the last tick of the format, at most MaxLast
-	Unit    uint64 // length of a tick in ms, a power of two
+	Unit    uint64 // length of a tick in ms, 1 to MaxUnit
 	PerTick int    // number of ids in a tick, 1 to MaxPerTick
 }
 
@@ -31,6 +31,9 @@ type Shape struct {
 // tick with ids, in ms. Its low bits are the number of ids used in that last tick.
 const (
 	closed = ^uint64(0) // the word of a closed generator
+
+	// MaxUnit is the maximum of Shape.Unit: marks move once a second.
+	MaxUnit = 1000
 
 	// MaxPerTick is the maximum of Shape.PerTick.
 	MaxPerTick = 1 << 22
@@ -47,8 +50,8 @@ func (s Shape) usedBits() uint8 { return uint8(bits.Len(uint(s.PerTick) + 1)) }
 // the shapes; users can cause this error only by configuring a wrong epoch.
 func (s Shape) check() error {
 	switch {
-	case bits.OnesCount64(s.Unit) != 1:
-		return fmt.Errorf("flake: tick of %d ms: must be a power of two", s.Unit)
+	case s.Unit < 1 || s.Unit > MaxUnit:
+		return fmt.Errorf("flake: tick of %d ms: must be 1 to %d", s.Unit, MaxUnit)
 	case s.PerTick < 1 || s.PerTick > MaxPerTick:
 		return fmt.Errorf("flake: %d ids per tick: must be 1 to %d", s.PerTick, MaxPerTick)
 	case s.First%s.Unit != 0:
@@ -82,15 +85,18 @@ var (
 // number of goroutines may use a Generator; it takes no locks and allocates nothing. A nil
 // Generator makes no ids: calls fail with [ErrZero].
 type Generator struct {
+	Sleep Sleeper // [Sleep], except in tests; set it before the generator is used
+
 	word   atomic.Uint64
 	ended  atomic.Uint64 // the last word before Close
 	first  uint64        // Shape.First
 	per    uint64        // Shape.PerTick
 	bits   uint8         // number of bits of the word that count used ids
 	mask   uint64        // the mask for these bits
-	clock  Clock
-	system *systemClock // set if the clock is the machine's
-	quick  bool         // whether system is set and a tick takes 1 ms
+	clock  Clock         // returns the start of the current tick
+	fine   Clock         // returns the time
+	system *systemClock  // set if fine is the machine's
+	quick  bool          // whether system is set and a tick takes 1 ms
 	limit  *Limit
 	waits  atomic.Uint64
 	shape  Shape
@@ -107,19 +113,29 @@ func New(shape Shape, clock Clock) (*Generator, error) {
 		system = newSystemClock()
 		clock = system.milli
 	}
-	if rest := shape.Unit - 1; rest != 0 {
-		fine := clock
-		clock = func() uint64 { return fine() &^ rest }
-	}
 	return newGenerator(shape, clock, system, newLimit(shape.Last)), nil
 }
 
-func newGenerator(shape Shape, clock Clock, system *systemClock, limit *Limit) *Generator {
+func newGenerator(shape Shape, fine Clock, system *systemClock, limit *Limit) *Generator {
+	clock := fine
+	if shape.Unit > 1 {
+		clock = func() uint64 { return shape.start(fine()) }
+	}
 	return &Generator{
+		Sleep: Sleep,
 		first: shape.First, per: uint64(shape.PerTick), bits: shape.usedBits(), mask: 1<<shape.usedBits() - 1,
-		clock: clock, system: system, quick: system != nil && shape.Unit == 1,
+		clock: clock, fine: fine, system: system, quick: system != nil && shape.Unit == 1,
 		limit: limit, shape: shape,
 	}
+}
+
+// start returns the start of the tick at a time. Most units are powers of two, for which it need not
+// divide.
+func (s Shape) start(milli uint64) uint64 {
+	if rest := s.Unit - 1; s.Unit&rest == 0 {
+		return milli &^ rest
+	}
+	return milli - milli%s.Unit
 }
 
 // tick returns the tick in a word. used returns the number of used ids in a word. begin
@@ -138,7 +154,8 @@ func (g *Generator) Successor(last uint64) *Generator {
 	if limit.Extend = g.limit.Extend; limit.Extend != nil {
 		limit.Set(last)
 	}
-	next := newGenerator(g.shape, g.clock, g.system, limit)
+	next := newGenerator(g.shape, g.fine, g.system, limit)
+	next.Sleep = g.Sleep
 	next.Begin(last)
 	return next
 }
@@ -202,8 +219,8 @@ func (g *Generator) Ready() error {
 }
 
 // Reserve takes 1 to n ids of one tick. It returns the start of the tick, the index of the first
-// id, and the number of ids. If all ids of the tick are used, it waits for the next tick, yielding
-// the processor, until ctx is done. It fails with [ErrClockBackwards] while the clock is behind the
+// id, and the number of ids. If all ids of the tick are used, it waits for the next tick until ctx is
+// done. It fails with [ErrClockBackwards] while the clock is behind the
 // last id; with [ErrTimestampNotSaved], [ErrClosed] or the cause of ctx; or if n is less than 1.
 //
 // The clock is read before the word. Between the two reads, other goroutines may move the word
@@ -256,7 +273,9 @@ func (g *Generator) ReserveBelow(ctx context.Context, n, end int) (milli uint64,
 				waited = true
 				g.waits.Add(1)
 			}
-			runtime.Gosched() // sleeping would overshoot the next tick
+			if err := g.pause(ctx, now); err != nil {
+				return 0, 0, 0, err
+			}
 			now = g.clock()
 			continue
 		}
@@ -265,6 +284,19 @@ func (g *Generator) ReserveBelow(ctx context.Context, n, end int) (milli uint64,
 			return now, int(used), int(got), nil
 		}
 	}
+}
+
+// pause waits for a part of the rest of a tick. It sleeps until the tick's last millisecond, in which
+// it only yields the processor, because a sleep would overshoot the next tick.
+func (g *Generator) pause(ctx context.Context, milli uint64) error {
+	if g.shape.Unit > 1 {
+		end, now := milli+g.shape.Unit, g.fine()
+		if milli <= now && now+1 < end {
+			return g.Sleep(ctx, min(Milliseconds(end-now-1), maxNap))
+		}
+	}
+	runtime.Gosched()
+	return nil
 }
 
 // One is like [Generator.Reserve] for one id, the most frequent request. It has a fast path
@@ -326,7 +358,7 @@ func (g *Generator) Begin(last uint64) {
 // Resume makes an unused generator continue in the tick of last, where the given number of ids is
 // already used. If last is after the format's last tick, no ids are left.
 func (g *Generator) Resume(last uint64, used int) {
-	last &^= g.shape.Unit - 1
+	last = g.shape.start(last)
 	if last > g.shape.Last {
 		last, used = g.shape.Last, g.shape.PerTick
 	}

@@ -99,26 +99,74 @@ func TestReserve(t *testing.T) {
 	}
 }
 
+// Reserve sleeps until the last millisecond of a tick, and then reads the clock.
 func TestReserveWaits(t *testing.T) {
-	reads := uint64(0)
-	g := newTest(t, narrow, func() uint64 { // a tick takes 40 reads
-		reads++
-		return 1000 + reads/10
-	})
-	for i := range 20 {
-		milli, first, count, err := g.Reserve(t.Context(), 3)
-		if want := (run{1000 + 4*uint64(i), 0, 3}); want != (run{milli, first, count}) || err != nil {
-			t.Fatalf("%d:%d, %d ids, %v, want %v", milli, first, count, err, want)
+	for _, unit := range []uint64{1, 2, 4, 10, 1000} {
+		var now, slept time.Duration
+		reads := 0
+		g := newTest(t, Shape{First: 1000, Last: MaxLast, Unit: unit, PerTick: 3}, func() uint64 {
+			reads++
+			now += 100 * time.Microsecond // a read takes this long
+			return 1000 + uint64(now/time.Millisecond)
+		})
+		g.Sleep = func(ctx context.Context, d time.Duration) error {
+			if now, slept = now+d, slept+d; d > maxNap {
+				t.Errorf("unit %d: a nap of %v", unit, d)
+			}
+			return context.Cause(ctx)
+		}
+		const ticks = 20
+		for i := range uint64(ticks) {
+			milli, first, count, err := g.Reserve(t.Context(), 3)
+			if want := (run{1000 + unit*i, 0, 3}); want != (run{milli, first, count}) || err != nil {
+				t.Fatalf("unit %d: %d:%d, %d ids, %v, want %v", unit, milli, first, count, err, want)
+			}
+		}
+		if g.Waits() != ticks-1 {
+			t.Errorf("unit %d: %d waits", unit, g.Waits())
+		}
+		const spun = 40 + 2*MaxUnit/100 // for each tick, 10 reads per millisecond, and 2 for each nap
+		if awake := now - slept; reads > ticks*spun || (unit == 1) != (slept == 0) {
+			t.Errorf("unit %d: %d reads in %v, and %v asleep", unit, reads, awake, slept)
+		}
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		if _, _, _, err := g.Reserve(ctx, 1); !errors.Is(err, why) {
+			t.Errorf("unit %d: with a context that is done: %v", unit, err)
+		}
+		ctx, cancel = context.WithCancelCause(t.Context())
+		sleep := g.Sleep
+		g.Sleep = func(ctx context.Context, d time.Duration) error {
+			cancel(why)
+			return sleep(ctx, d)
+		}
+		g.Reserve(ctx, 3)
+		if _, _, _, err := g.Reserve(ctx, 3); (unit > 1) != errors.Is(err, why) {
+			t.Errorf("unit %d: canceled in a nap: %v", unit, err)
 		}
 	}
-	if g.Waits() != 19 {
-		t.Errorf("%d waits for 19 ticks", g.Waits())
-	}
-	why := errors.New("why")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(why)
-	if _, _, _, err := g.Reserve(ctx, 1); !errors.Is(err, why) {
-		t.Errorf("with a context that is done: %v", err)
+}
+
+// A tick begins at a multiple of its unit, whether that is a power of two or not.
+func TestUnits(t *testing.T) {
+	for _, unit := range []uint64{1, 3, 4, 10, 512, MaxUnit} {
+		first := 7 * unit
+		clock := &handClock{}
+		g := newTest(t, Shape{First: first, Last: first + 100*unit, Unit: unit, PerTick: 1}, clock.now)
+		for _, c := range []struct{ clock, want uint64 }{
+			{first, first}, {first + 2*unit - 1, first + unit}, {first + 2*unit, first + 2*unit},
+			{first + 101*unit - 1, first + 100*unit},
+		} {
+			clock.milli = c.clock
+			if r := take(t, g, 1); r.milli != c.want || g.Now() != c.want {
+				t.Errorf("unit %d: %v at %d, want %d", unit, r, c.clock, c.want)
+			}
+		}
+		resumed := newTest(t, g.shape, clock.now)
+		if resumed.Begin(first + 2*unit - 1); resumed.tick(resumed.word.Load()) != first+unit {
+			t.Errorf("unit %d: begun after %d", unit, resumed.tick(resumed.word.Load()))
+		}
 	}
 }
 
@@ -226,7 +274,7 @@ func TestBeginAfterTheEnd(t *testing.T) {
 func TestShapesThatCannotBeCounted(t *testing.T) {
 	for name, change := range map[string]func(*Shape){
 		"no unit":                func(s *Shape) { s.Unit = 0 },
-		"a unit of 3":            func(s *Shape) { s.Unit = 3 },
+		"more than a second":     func(s *Shape) { *s = Shape{Last: MaxLast, Unit: MaxUnit + 1, PerTick: 1} },
 		"no ids":                 func(s *Shape) { s.PerTick = 0 },
 		"more ids than fit":      func(s *Shape) { s.PerTick = MaxPerTick + 1 },
 		"an odd epoch":           func(s *Shape) { s.First = 1001 },
