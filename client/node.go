@@ -33,12 +33,13 @@ type Node struct {
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
-	latest *attempt // or nil
+	latest *dialing // or nil
 	pause  time.Duration
 	failed time.Time // when the latest attempt failed, if pause is not 0
 }
 
-type attempt struct {
+// dialing is an attempt to connect.
+type dialing struct {
 	done chan struct{} // closed after conn or err is set
 	conn *Conn
 	err  error
@@ -108,7 +109,7 @@ func (n *Node) connected(ctx context.Context) (*Conn, error) {
 			defer n.mu.Unlock()
 			return nil, fmt.Errorf("node %s: %w", n.name, net.ErrClosed)
 		}
-		a = &attempt{done: make(chan struct{})}
+		a = &dialing{done: make(chan struct{})}
 		n.latest = a
 		go n.dial(a, time.Until(n.failed.Add(n.pause)))
 	}
@@ -121,7 +122,7 @@ func (n *Node) connected(ctx context.Context) (*Conn, error) {
 	}
 }
 
-func (n *Node) dial(a *attempt, wait time.Duration) {
+func (n *Node) dial(a *dialing, wait time.Duration) {
 	defer close(a.done)
 	select {
 	case <-time.After(wait):
