@@ -274,8 +274,7 @@ type Marks = durable.Marks
 //
 // A file that [Open] made for one generator can be used too: its mark has the empty name. Open
 // the generator with that name before any other. A mark stays in the file even if its name is
-// no longer used. A new name starts without a mark; but if an earlier version left the file
-// path + "-" + name, it starts after the mark in that file.
+// no longer used. A new name starts without a mark.
 func OpenMarks(path string, log *slog.Logger) (*Marks, error) { return durable.OpenMarks(path, log) }
 
 // CheckMarks returns the error that [OpenMarks] would return for the file at path, but ignores

@@ -238,8 +238,7 @@ func (r *rehearsal[G]) open(disk mark.Disk, c Config) error {
 	r.kept, r.File = marks.Saved()
 	r.all = newSet[G](marks, r.sleep, c)
 	if half := marks.Damaged(); half != "" {
-		r.wrong(CodeDamaged, "", fmt.Errorf("the %s half of %s is damaged: the other half has the same marks, and no "+
-			"id repeats; the next save mends it, but unless the power failed, check the disk", half, r.File))
+		r.wrong(CodeDamaged, "", fmt.Errorf("%s: it is the %s half of %s", durable.HalfDamaged, half, r.File))
 	}
 	if reflect.DeepEqual(r.kept, mark.Content{}) {
 		r.note(CodeNoFile, "", "there is no file yet; if this node has made ids before, put its file back")

@@ -268,9 +268,9 @@ type overflow struct {
 	events  chan<- Overflow
 	waiting atomic.Int32 // number of calls
 
-	mu    sync.Mutex
-	tick  uint64 // the last tick that was reported
-	ticks uint32
+	mu    sync.Mutex // guards tick and ticks
+	tick  uint64     // the last tick that was reported
+	ticks uint32     // as in Overflow
 }
 
 // end records that a call no longer waits for the tick after milli's. The first such call reports

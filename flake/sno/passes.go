@@ -55,7 +55,7 @@ type passes struct {
 	sleep      tick.Sleeper // [tick.Sleep], except in tests
 	configured bool         // whether the caller's snapshot, not the file, is the configuration
 
-	turning sync.Mutex // held to change now or closed
+	turning sync.Mutex // guards closed, and changes of now
 	closed  bool
 }
 
@@ -207,8 +207,8 @@ func (s *passes) Rewind(last uint64) (after uint64) {
 	return p.safe
 }
 
-// Bound sets after as an exclusive lower bound on the times of new passes.
-func (s *passes) Bound(after uint64) {
+// Exclude sets after as an exclusive lower bound on the times of new passes.
+func (s *passes) Exclude(after uint64) {
 	p := s.now.Load()
 	p.safe = max(p.safe, after)
 }
@@ -223,9 +223,6 @@ func (s *passes) Behind() uint64         { return s.pass().lag() }
 func (s *passes) Doubted() time.Duration { return s.pass().ids.Doubted() }
 
 func (s *passes) Close() (last uint64) {
-	if s == nil {
-		return 0
-	}
 	s.turning.Lock()
 	defer s.turning.Unlock()
 	s.closed = true

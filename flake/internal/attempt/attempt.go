@@ -21,7 +21,7 @@ type Attempts struct {
 	changed  func(before, now error)
 	asked    chan struct{}
 
-	mu    sync.Mutex
+	mu    sync.Mutex    // guards round and err
 	round chan struct{} // closed when the next attempt ends
 	err   error         // the error of the last attempt, or slow
 }

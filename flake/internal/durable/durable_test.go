@@ -450,7 +450,7 @@ func (s *stateful) Rewind(last uint64) uint64 {
 	return s.safe
 }
 
-func (s *stateful) Bound(after uint64) { s.bound = after }
+func (s *stateful) Exclude(after uint64) { s.bound = after }
 
 func (s *stateful) Words() []uint64 { return s.words }
 

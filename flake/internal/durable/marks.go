@@ -23,16 +23,16 @@ type Marks struct {
 	file *mark.File
 	log  *slog.Logger
 
-	saving  sync.Mutex             // held while the file is written
-	saved   mark.Content           // the file's content; guarded by saving
-	workers map[string]mark.Worker // workers to write with the next save; guarded by saving
-	latest  uint64                 // an upper bound on the times of ids of closed generators; guarded by saving
-	names   map[string]bool        // the names in use; guarded by saving
-	kept    []*Marker              // the markers whose marks are kept ahead; guarded by saving
-	ended   bool                   // guarded by saving
-	linger  int                    // beats without ids after which marks no longer move; 0 means they always move
-	quiet   int                    // beats since the last id; guarded by saving
+	saving  sync.Mutex             // guards the fields up to quiet; held while the file is written
+	saved   mark.Content           // the file's content
+	workers map[string]mark.Worker // workers to write with the next save
+	latest  uint64                 // an upper bound on the times of ids of closed generators
+	names   map[string]bool        // the names in use
+	kept    []*Marker              // the markers whose marks are kept ahead
+	ended   bool                   // whether all generators are closed
+	quiet   int                    // beats since the last id
 
+	linger   int       // beats without ids after which marks no longer move; 0 means they always move
 	alone    bool      // whether the file belongs to one generator, which closes it
 	isNew    bool      // whether the file had no marks when it was opened
 	warned   sync.Once // for the warning about a new file
@@ -82,9 +82,8 @@ func OpenMarksOn(disk mark.Disk, sleep tick.Sleeper, path string, log *slog.Logg
 		isNew: len(saved.Marks) == 0,
 	}
 	maps.Copy(m.workers, saved.Workers)
-	if slot := file.Damaged(); slot != "" {
-		log.Warn("half of the file of marks is damaged: the other half has the same marks, and no id repeats; "+
-			"the next save mends it, but unless the power failed, check the disk", "file", file.Path(), "half", slot)
+	if half := file.Damaged(); half != "" {
+		log.Warn(HalfDamaged, "file", file.Path(), "half", half)
 	}
 	m.attempts = attempt.New(Patience, "the disk", m.report)
 	m.open, m.stop = context.WithCancel(context.Background())
@@ -92,6 +91,10 @@ func OpenMarksOn(disk mark.Disk, sleep tick.Sleeper, path string, log *slog.Logg
 	m.close = sync.OnceValue(func() error { return errors.Join(m.finish(), m.file.Close()) })
 	return m, nil
 }
+
+// HalfDamaged is the message about a file for which [Marks.Damaged] is not "".
+const HalfDamaged = "half of the file of marks is damaged: the other half has the same marks, and no id repeats; " +
+	"the next save mends it, but unless the power failed, check the disk"
 
 // Saved returns the content and the path of the file.
 func (m *Marks) Saved() (mark.Content, string) {

@@ -46,8 +46,8 @@ type Stateful interface {
 	// run. New ids must then differ from those up to last. Rewind returns an exclusive lower
 	// bound on the times of the new ids.
 	Rewind(last uint64) (after uint64)
-	// Bound reserves all times up to after for other nodes. It is called before Begin.
-	Bound(after uint64)
+	// Exclude reserves all times up to after for other nodes. It is called before Begin.
+	Exclude(after uint64)
 }
 
 // Bound is a limit on ids that does not come from the file, such as a claim from package workers.

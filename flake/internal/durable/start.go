@@ -133,7 +133,7 @@ func unfit(r rune) bool { return r == '/' || r == ' ' || r == utf8.RuneError || 
 // returns an exclusive lower bound on the times of ids.
 func (k *Marker) within(ctx context.Context, after, bound uint64) (uint64, error) {
 	if s, ok := k.source.(Stateful); ok {
-		s.Bound(bound)
+		s.Exclude(bound)
 	}
 	lag := func() uint64 { return max(bound+1, k.source.Now()) - k.source.Now() }
 	if behind := lag(); behind > 0 {

@@ -94,7 +94,7 @@ type systemClock struct {
 	forward           bool  // whether the offset only rises, by any amount
 	wall, mono, slept func() int64
 
-	measuring sync.Mutex
+	measuring sync.Mutex            // guards changes of the offset, and the fields below
 	settled   int64                 // the offset from which jumps ahead are measured, ns
 	sleep     int64                 // what slept returned when settled was set
 	stray     atomic.Pointer[stray] // nil if the machine's offset is near the settled one

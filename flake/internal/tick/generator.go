@@ -174,7 +174,7 @@ func (g *Generator) Now() uint64 {
 // Doubted returns how far the machine's clock is ahead of the generator's clock, while that is
 // too far to be believed: see [Doubt]. Otherwise it returns 0.
 func (g *Generator) Doubted() time.Duration {
-	if g == nil || g.system == nil {
+	if g.system == nil {
 		return 0
 	}
 	return g.system.doubted()
@@ -202,9 +202,6 @@ func (g *Generator) Waits() uint64 {
 
 // Ready returns nil if an id can be made now, or the error of [Generator.Reserve].
 func (g *Generator) Ready() error {
-	if g == nil {
-		return ErrZero
-	}
 	word := g.word.Load()
 	now := g.clock()
 	switch {
@@ -371,9 +368,6 @@ func (g *Generator) Resume(last uint64, used int) {
 // tick from Begin or Resume. A concurrent Reserve either swaps the word first, so that its ids
 // count, or fails. Call Close only once.
 func (g *Generator) Close() (last uint64) {
-	if g == nil {
-		return 0
-	}
 	for {
 		word := g.word.Load()
 		g.ended.Store(word) // before Last needs it
@@ -469,9 +463,6 @@ const maxNap = 100 * time.Millisecond
 
 // Behind returns how far the clock is behind the last id in ms, or 0 if it is not behind.
 func (g *Generator) Behind() uint64 {
-	if g == nil {
-		return 0
-	}
 	last := g.word.Load()
 	if last == closed {
 		return 0

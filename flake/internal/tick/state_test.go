@@ -141,7 +141,7 @@ func TestLowerToWhatItIs(t *testing.T) {
 
 func TestDoubted(t *testing.T) {
 	g := newTest(t, narrow, (&handClock{1020}).now)
-	if ahead := g.Doubted() + (*Generator)(nil).Doubted(); ahead != 0 {
+	if ahead := g.Doubted(); ahead != 0 {
 		t.Errorf("without the machine's clock: %v", ahead)
 	}
 	if milli, first, err := g.One(t.Context()); milli != 1020 || first != 0 || err != nil {
@@ -167,11 +167,8 @@ func TestZeroValue(t *testing.T) {
 	if r, err := g.try(1); !errors.Is(err, ErrZero) {
 		t.Error(r, err)
 	}
-	if err := g.Ready(); !errors.Is(err, ErrZero) {
-		t.Error(err)
-	}
 	milli, used := g.Last()
-	if all := milli + uint64(used) + g.Now() + g.Waits() + g.Behind() + uint64(g.PerTick()) + g.Close(); all != 0 {
+	if all := milli + uint64(used) + g.Now() + g.Waits() + uint64(g.PerTick()); all != 0 {
 		t.Errorf("the last id is %d:%d, and the sum %d, want 0", milli, used, all)
 	}
 }
