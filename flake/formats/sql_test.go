@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/internal/digits"
 	"github.com/flake-go/flake/internal/testenv"
 )
 
@@ -84,7 +83,7 @@ func TestSQL(t *testing.T) {
 			machine := l.Datacenter + l.Worker
 			call = fmt.Sprintf("snowflake_time(id, %d, %d, %d) AS at, snowflake_worker(id, %d, %d, %d) AS worker "+
 				"FROM (SELECT x'%016x'::bigint) AS t(id)", l.Epoch, machine+l.Sequence, l.Time, machine, l.Sequence, l.Time, number)
-		} else if v.format == uuidv7Format && v.base == "canonical" && len(v.text) == digits.UUIDLen {
+		} else if v.format == uuidv7Format && v.base == "canonical" && len(v.text) == len(flake.ID{}.UUID()) {
 			call = fmt.Sprintf("uuidv7_time(id) AS at, uuidv7_worker(id) AS worker FROM (SELECT '%s'::uuid) AS t(id)", v.text)
 		} else {
 			continue

@@ -250,7 +250,7 @@ func ParseHex(text string, from int) (hi, lo uint64, err error) {
 const each = 0x0101010101010101
 
 // UUIDLen is the length of a UUID's text.
-const UUIDLen = 36
+const UUIDLen = len("00000000-0000-0000-0000-000000000000")
 
 // ParseUUID parses the text form of a UUID (RFC 9562 section 4), in either case. For any
 // other text, ok is false.
