@@ -262,7 +262,7 @@ func SystemClock() func() uint64 { return tick.SystemClock() }
 // generator may find its mark ahead of its clock; [Open] then waits or fails, so no id repeats.
 func MonotonicClock() func() uint64 { return tick.MonotonicClock() }
 
-// Marks is a file that holds the marks of a program's generators, each under a name. The
+// Marks keeps the marks of a program's generators in one file, each under a name. The
 // generators can have any format. One write per second covers all marks. Writes stop while no
 // ids are made. The next call for an id then waits for the disk; a method that never waits fails
 // instead. Close also closes the generators.

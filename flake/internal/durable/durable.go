@@ -2,13 +2,13 @@
 // times up to a mark only once the mark is durable. So whatever happens to the process or the
 // clock, the next process finds a mark that no id has passed.
 //
-//	generator of a format   makes ids up to a limit
+//	Source      makes ids up to a limit; a generator that saves nothing needs no more
 //	  |
-//	Marker                  one generator: which mark is next, and when the limit may follow it
+//	Marker      knows the next mark of one source, and raises its limit once the mark is saved
 //	  |
-//	Marks                   one file: one save for the marks of all its generators, and for the number
+//	Marks       saves the marks of all sources of a process together, and the number, one save at a time
 //	  |
-//	mark.File               the bytes: two slots and a lock, which survive crashes
+//	mark.File   writes bytes so that a crash, a full disk or another process does no harm
 //
 // [OpenMarksOn] and [OpenOn] are for simulated machines.
 package durable

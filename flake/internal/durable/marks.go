@@ -17,7 +17,7 @@ import (
 
 var errEnded = fmt.Errorf("%w, and so is its file of marks", tick.ErrClosed)
 
-// Marks is a file that keeps the marks of several generators, each under a name. One save per
+// Marks keeps the marks of several generators in one file, each under a name. One save per
 // second covers all of them; while no ids are made, saves are rare. Close it when done.
 type Marks struct {
 	file *mark.File
