@@ -181,14 +181,17 @@ func (f *File) save(c Content) error {
 		return errLarge
 	}
 	err := f.check(false, f.now)
-	if err == nil && fits {
+	if !fits && !fatal(err) {
+		return f.replace(next)
+	}
+	if err == nil {
 		err = f.overwrite(next)
 	}
-	if err == nil && fits || fatal(err) {
+	if err == nil || fatal(err) {
 		return err
 	}
 	failed := f.replace(next)
-	if failed != nil && fits && f.ended == nil {
+	if failed != nil && f.ended == nil {
 		failed = fmt.Errorf("%w; writing a new file instead: %w", err, failed)
 	}
 	return failed

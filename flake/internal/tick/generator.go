@@ -270,9 +270,7 @@ func (g *Generator) ReserveBelow(ctx context.Context, n, end int) (milli uint64,
 				waited = true
 				g.waits.Add(1)
 			}
-			if err := g.pause(ctx, now); err != nil {
-				return 0, 0, 0, err
-			}
+			g.pause(ctx, now)
 			now = g.clock()
 			continue
 		}
@@ -285,15 +283,14 @@ func (g *Generator) ReserveBelow(ctx context.Context, n, end int) (milli uint64,
 
 // pause waits for a part of the rest of a tick. It sleeps until the tick's last millisecond, in which
 // it only yields the processor, because a sleep would overshoot the next tick.
-func (g *Generator) pause(ctx context.Context, milli uint64) error {
+func (g *Generator) pause(ctx context.Context, milli uint64) {
 	if g.shape.Unit > 1 {
-		end, now := milli+g.shape.Unit, g.fine()
-		if milli <= now && now+1 < end {
-			return g.Sleep(ctx, min(Milliseconds(end-now-1), maxNap))
+		if spin, end := g.fine()+1, milli+g.shape.Unit; spin < end {
+			g.Sleep(ctx, min(Milliseconds(end-spin), maxNap))
+			return
 		}
 	}
 	runtime.Gosched()
-	return nil
 }
 
 // One is like [Generator.Reserve] for one id, the most frequent request. It has a fast path

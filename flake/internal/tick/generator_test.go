@@ -110,7 +110,7 @@ func TestReserveWaits(t *testing.T) {
 			return 1000 + uint64(now/time.Millisecond)
 		})
 		g.Sleep = func(ctx context.Context, d time.Duration) error {
-			if now, slept = now+d, slept+d; d > maxNap {
+			if now, slept = now+d, slept+d; d > maxNap || d <= 0 {
 				t.Errorf("unit %d: a nap of %v", unit, d)
 			}
 			return context.Cause(ctx)
@@ -341,12 +341,23 @@ func TestSuccessor(t *testing.T) {
 	clock := &handClock{1040}
 	g := newTest(t, narrow, clock.now)
 	g.Limit().Set(1050)
+	naps := 0
+	g.Sleep = func(context.Context, time.Duration) error {
+		naps++
+		clock.milli++
+		return nil
+	}
 	take(t, g, 2)
 	g.Close()
 	clock.milli = 1020
-	if r := take(t, g.Successor(1016), 1); r != (run{1020, 0, 1}) {
+	next := g.Successor(1016)
+	if r := take(t, next, 3); r != (run{1020, 0, 3}) {
 		t.Errorf("the successor begins with %v", r)
 	}
+	if next.pause(t.Context(), 1020); naps != 1 {
+		t.Errorf("the successor has slept %d times, not as the generator sleeps", naps)
+	}
+	clock.milli = 1020
 	if r, err := g.Successor(1020).try(1); !errors.Is(err, ErrUsedUp) {
 		t.Errorf("in the tick that it must begin after: %v, %v", r, err)
 	}

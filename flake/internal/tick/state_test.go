@@ -128,6 +128,19 @@ func TestLower(t *testing.T) {
 	}
 }
 
+// If there is no id in the clock's tick, Lower skips to that tick, and uses up no id of an earlier one.
+func TestLowerSkipsToTheClock(t *testing.T) {
+	clock := &handClock{1020}
+	g := newTest(t, narrow, clock.now)
+	g.Limit().Set(1060)
+	take(t, g, 3)
+	clock.milli = 1024
+	g.Lower(1032)
+	if milli, used := g.Last(); milli != 1024 || used != 0 {
+		t.Errorf("the last is %d:%d", milli, used)
+	}
+}
+
 // Lowering a limit to its present value skips no id.
 func TestLowerToWhatItIs(t *testing.T) {
 	g := newTest(t, narrow, (&handClock{1020}).now)
