@@ -274,7 +274,7 @@ func (m *fleetNode) opener(format int) generators.Opener[*generator] {
 		case f.Bound != nil:
 			bound = f.Bound(bound)
 		}
-		ids, err := tick.New(tick.Shape{Last: tick.MaxLast &^ (fleetUnit - 1), Unit: fleetUnit, PerTick: 1 << 10},
+		ids, err := tick.New(tick.Shape{Last: tick.MaxLast - tick.MaxLast%fleetUnit, Unit: fleetUnit, PerTick: 1 << 10},
 			m.machine.NewClock())
 		if err != nil {
 			return nil, err

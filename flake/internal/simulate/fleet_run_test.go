@@ -10,6 +10,7 @@ import (
 
 	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/internal/mark"
+	"github.com/flake-go/flake/flake/internal/tick"
 	"github.com/flake-go/flake/flake/workers"
 )
 
@@ -63,7 +64,7 @@ const (
 
 	// fleetUnit is the length of a tick in ms. It is long, so that two nodes with the same
 	// number repeat ids if they make any at about the same time.
-	fleetUnit = 1 << 10
+	fleetUnit = tick.MaxUnit
 )
 
 // FleetReport counts events and broken rules in one or more fleets.
