@@ -2,14 +2,12 @@ package mark
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // The file is two slots of equal size. Each has a header, the content as JSON, and padding:
@@ -220,8 +218,11 @@ func parseContent(text []byte) (c Content, err error) {
 // describe returns an error that says what data without an intact slot is.
 func describe(data []byte) error {
 	rest, ours := bytes.CutPrefix(data, []byte(magic))
-	if !ours {
-		return foreign(data)
+	switch {
+	case bytes.HasPrefix(data[min(len(data), 4):], []byte{0, 0xab, 0xcd, 0xef}): // the cookie of dets
+		return errDets
+	case !ours:
+		return fmt.Errorf("it is not a mark: it begins with %q", data[:min(len(data), 24)])
 	}
 	number, _, _ := bytes.Cut(rest, []byte{' '})
 	if v, err := strconv.ParseUint(string(number), 10, 32); err == nil && v != version {
@@ -232,19 +233,3 @@ func describe(data []byte) error {
 
 // errDets means that the file was written by the Erlang server; "flake import" reads it.
 var errDets = errors.New("it is the dets file of boundary/flake, the Erlang server")
-
-// foreign returns an error that describes data without a mark. The data may be the dets file of
-// the Erlang server, which has its cookie at byte 4. It may also be an integer in the External
-// Term Format: 131, 110, the length, the sign and the little-endian value, which has 6 bytes for
-// any time since 2004.
-func foreign(data []byte) error {
-	if bytes.HasPrefix(data[min(len(data), 4):], []byte{0, 0xab, 0xcd, 0xef}) {
-		return errDets
-	}
-	if number, ok := bytes.CutPrefix(data, []byte{131, 110, 6, 0}); ok && len(number) == 6 {
-		milli := binary.LittleEndian.Uint64(append(number, 0, 0))
-		last := time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339)
-		return fmt.Errorf("it is a file of the Erlang server, last written at %s", last)
-	}
-	return fmt.Errorf("it is not a mark: it begins with %q", data[:min(len(data), 24)])
-}

@@ -196,7 +196,6 @@ func TestRefused(t *testing.T) {
 		"large":     {file(bytes.Repeat([]byte("flake-mark 1 "), 1e6)), []string{"bytes or more", "move"}},
 		"dets": {file([]byte("\x00\x00\x15\x60\x00\xab\xcd\xef\x00\x00\x00\x01")),
 			[]string{"dets file", "flake import -dets "}},
-		"erlang":    {file([]byte("\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01")), []string{"Erlang", "move"}},
 		"future":    {file([]byte("flake-mark 7 new things\n")), []string{"version 7", "reads version 1"}},
 		"folder":    {func(path string) error { return os.Mkdir(path, 0o755) }, []string{"is a directory", "another path"}},
 		"pipe":      {func(path string) error { return syscall.Mkfifo(path, 0o644) }, []string{"not a regular file"}},
