@@ -9,7 +9,7 @@
 //	scripts/bench/run -only ids                       # some of the sections
 //
 // It needs Erlang, iproute2, util-linux and wrk. It is a separate module because it needs Linux.
-// A section that fails does not stop the others.
+// If one is missing, it measures nothing. A section that fails does not stop the others.
 //
 // All sides are measured in turn, round by round, on one machine. The result is the median of
 // the rounds' ratios, since absolute figures depend on the machine.
@@ -110,6 +110,9 @@ func main() {
 // measure measures the sections whose names are in only. The result contains those that succeeded,
 // and the error names the others. The result is nil if no section could start.
 func measure(ctx context.Context, root string, p plan, only []string) (*result, error) {
+	if err := missing(only); err != nil {
+		return nil, err
+	}
 	release, err := exec.CommandContext(ctx, "erl", "-noinput", "-eval",
 		`io:put_chars(erlang:system_info(otp_release)), halt().`).Output()
 	if err != nil {
@@ -147,16 +150,34 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 	return r, errors.Join(failed...)
 }
 
+// missing returns an error for each thing that the sections in only need and that this machine lacks.
+func missing(only []string) error {
+	_, errs := exec.LookPath("erl")
+	for _, section := range sections {
+		for _, program := range section.programs {
+			if _, err := exec.LookPath(program); err != nil && slices.Contains(only, section.name) {
+				errs = errors.Join(errs, fmt.Errorf("section %s: %w", section.name, err))
+			}
+		}
+	}
+	return errs
+}
+
 // A section is a group of measurements that run together.
 type section struct {
-	name    string
-	measure func(*world, plan) ([]row, error)
+	name     string
+	measure  func(*world, plan) ([]row, error)
+	programs []string // that it needs, besides Erlang's
 }
 
 var sections = func() (all []section) {
 	for _, sc := range scenes {
-		all = append(all, section{sc.section, sc.measure})
+		var programs []string
+		if sc.veth {
+			programs = []string{"ip", "nsenter"}
+		}
+		all = append(all, section{sc.section, sc.measure, programs})
 	}
-	return append(all, section{"many", many}, section{"http", overHTTP}, section{"client", goClientRates},
-		section{"begin", begin}, section{"ids", ids})
+	return append(all, section{"many", many, nil}, section{"http", overHTTP, []string{"wrk"}},
+		section{"client", goClientRates, nil}, section{"begin", begin, nil}, section{"ids", ids, nil})
 }()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -19,5 +20,15 @@ func TestInTurn(t *testing.T) {
 	if r.Theirs != 10 || r.Ours != 20 || r.Ratio != 1 || r.Low != 0.5 || r.High != 2 || r.Floor != 1 || r.OfFloor != 20 ||
 		!*r.Met {
 		t.Errorf("%+v", r)
+	}
+}
+
+// What the sections need is looked for before anything is measured.
+func TestMissing(t *testing.T) {
+	t.Setenv("PATH", "")
+	for only, want := range map[string]string{"http": "wrk", "veth": "nsenter"} {
+		if r, err := measure(t.Context(), "../..", shortPlan, []string{only}); r != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v, want %s", only, r, err, want)
+		}
 	}
 }
