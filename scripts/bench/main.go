@@ -66,8 +66,6 @@ func main() {
 		switch os.Args[1] {
 		case "echo":
 			serveEcho(os.Args[2])
-		case "loop":
-			loop(os.Args[2])
 		case "bare":
 			serveBare()
 		}
@@ -174,7 +172,7 @@ var sections = func() (all []section) {
 	for _, sc := range scenes {
 		var programs []string
 		if sc.veth {
-			programs = []string{"ip", "nsenter"}
+			programs = []string{"ip", "nsenter", "taskset"}
 		}
 		all = append(all, section{sc.section, sc.measure, programs})
 	}

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"maps"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -204,25 +202,12 @@ func (w *world) loops() error {
 		if !all.IsSet(cpu) {
 			continue
 		}
-		if err := w.run(w.command(self, "loop", strconv.Itoa(cpu))); err != nil {
+		loop := w.command("taskset", "-c", strconv.Itoa(cpu), "sh", "-c", "while :; do :; done")
+		if err := w.run(loop); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// loop runs when this program is started with the arguments loop and a processor.
-func loop(cpu string) {
-	n, err := strconv.Atoi(cpu)
-	var there unix.CPUSet
-	there.Set(n)
-	runtime.LockOSThread()
-	if err := errors.Join(err, unix.SchedSetaffinity(0, &there)); err != nil {
-		log.Fatal(err)
-	}
-	//lint:ignore SA5002 the load is the purpose
-	for {
-	}
 }
 
 // erlangAtWork runs an Erlang node that keeps all processors busy.
