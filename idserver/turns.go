@@ -20,9 +20,9 @@ func (s *Server) MaxRuns(n int) int { return 2 + n/s.share() }
 // use at most one processor. The queues take turns too. So smaller requests finish first, and
 // nodes, however many there are, get no more turns than other callers.
 type turns struct {
-	mu      sync.Mutex
-	holder  *Turn // the request whose turn it is, or nil
-	last    int   // the queue that had the last turn
+	mu      sync.Mutex // guards the fields below
+	holder  *Turn      // the request whose turn it is, or nil
+	last    int        // the queue that had the last turn
 	waiting [4][]*Turn
 }
 
@@ -35,7 +35,7 @@ const (
 	long     = 1
 )
 
-// Turn is the place of one request in its queue. A small request does not wait: its Turn is nil.
+// Turn is the place of a request for more than MaxInline ids in its queue.
 type Turn struct {
 	turns   *turns
 	queue   int
@@ -43,7 +43,8 @@ type Turn struct {
 	refused bool
 }
 
-// TurnOfNode returns the Turn of a node's request for n ids. The caller must call End.
+// TurnOfNode returns the turn of a node's request for n ids, or nil if the request needs none. The
+// caller must call End.
 func (s *Server) TurnOfNode(n int) *Turn { return s.turns.turn(ofNodes, n) }
 
 // TurnOfOther is like TurnOfNode, for callers that are not nodes.
@@ -59,15 +60,16 @@ func (s *turns) turn(queue, n int) *Turn {
 	return &Turn{turns: s, queue: queue, ready: make(chan struct{}, 1)}
 }
 
-// Refuse makes the request fail with ErrBusy, unless it is small.
+// Refuse makes the request fail with ErrBusy, because there is no room for its reply. It does nothing
+// if t is nil: small requests are never refused.
 func (t *Turn) Refuse() {
 	if t != nil {
 		t.refused = true
 	}
 }
 
-// next ends the turn that t holds, if any, and waits for t's next turn. It fails if ctx ends, or if
-// t was refused. After an error, only End may be called.
+// next ends the turn that t holds, if any, and waits for t's next turn. It fails if ctx ends or t is
+// refused. After an error, only End may be called.
 func (t *Turn) next(ctx context.Context) error {
 	if t.refused {
 		return ErrBusy
@@ -110,7 +112,7 @@ func (s *turns) enter(t *Turn) {
 	}
 }
 
-// pass passes the turn to the first request of the next queue that is not empty.
+// pass passes the turn to the first request of the next queue that is not empty. s.mu must be held.
 func (s *turns) pass() {
 	s.holder = nil
 	for range s.waiting {

@@ -60,7 +60,7 @@ type functions struct {
 	server     *idserver.Server
 	config     map[etf.Atom]etf.Term
 	output     io.Writer
-	generating sync.Mutex // held while flake_harness makes ids
+	generating sync.Mutex // held while flake_harness makes ids, so that one call at a time does
 }
 
 // getConfigValue returns a setting, or the caller's default.

@@ -130,8 +130,8 @@ func (t trouble) Since() string {
 
 // onsets records when each generator's current state began.
 type onsets struct {
-	mu  sync.Mutex
-	all []onset
+	mu  sync.Mutex // guards all
+	all []onset    // by generator
 }
 
 type onset struct {

@@ -32,7 +32,7 @@ type lines struct {
 	secure bool // TLS runs above the connections
 	log    *slog.Logger
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below, and lastEvent and answered of each conn
 	open     host.Line[*conn]
 	answered host.Line[*conn] // those being answered
 	events   int              // counts accepts, requests and answers
@@ -87,7 +87,7 @@ func (l *lines) arrive(p *conn) (oldest *conn) {
 	return oldest
 }
 
-// note records an event on a connection.
+// note records an event on a connection. l.mu must be held.
 func (l *lines) note(p *conn) {
 	l.events++
 	p.lastEvent = l.events

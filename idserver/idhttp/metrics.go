@@ -69,8 +69,8 @@ func (l prometheusLog) Println(v ...any) { l.Log.Error("cannot collect metrics",
 type scrapes struct {
 	turns chan struct{} // one element per answer being made
 
-	mu     sync.Mutex
-	unread []*http.ResponseController // of answers being written, the oldest first; guarded by mu
+	mu     sync.Mutex                 // guards unread
+	unread []*http.ResponseController // of answers being written, the oldest first
 }
 
 // buffered is a ResponseWriter that keeps the answer in memory.

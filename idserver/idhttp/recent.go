@@ -24,8 +24,8 @@ const (
 
 // Recent keeps the latest lines of a log, of level INFO and above.
 type Recent struct {
-	mu  sync.Mutex
-	all []event // latest first
+	mu  sync.Mutex // guards all
+	all []event    // latest first
 }
 
 // event is a line in the form that the page shows.

@@ -30,7 +30,7 @@ type sample struct {
 }
 
 type samples struct {
-	mu   sync.Mutex
+	mu   sync.Mutex    // guards all and next
 	all  []sample      // oldest first
 	next chan struct{} // closed at the next add
 }
@@ -131,8 +131,8 @@ func (s *stepCounts) note(wall time.Time, passed time.Duration) (step time.Durat
 
 // peerRates tracks how many ids per second each connected node takes.
 type peerRates struct {
-	mu     sync.Mutex
-	at     time.Time // time of the last update
+	mu     sync.Mutex // guards the fields below
+	at     time.Time  // time of the last update
 	before map[connection]uint64
 	all    []peerRate // the nodes that take the most ids first
 }

@@ -122,8 +122,8 @@ type Server struct {
 	onsets  onsets
 
 	access    atomic.Pointer[Access]
-	draining  atomic.Bool
-	profiling sync.Mutex // held while a profile is taken
+	draining  atomic.Bool // set by Drain
+	profiling sync.Mutex  // held while a profile is taken, so that there is one at a time
 
 	ctx    context.Context // canceled to end the events
 	cancel context.CancelFunc

@@ -31,7 +31,7 @@ type bareClient struct {
 	waiting chan chan error // from callers whose call has been written
 }
 
-var bareClients atomic.Uint32
+var bareClients atomic.Uint32 // made so far
 
 // dialBare connects to a server. Each call is the frame that a C node sends for
 // gen_server:call(flake, get):

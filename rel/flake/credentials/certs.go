@@ -21,7 +21,7 @@ type Certs struct {
 	table     string // their table in the configuration
 	log       *slog.Logger
 
-	config atomic.Pointer[tls.Config]
+	config atomic.Pointer[tls.Config] // the current settings, replaced by Renew
 
 	files  Watch  // used only by Renew
 	warned string // the last warning; used only by Warn

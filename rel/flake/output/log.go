@@ -88,7 +88,7 @@ type limiter struct {
 type messages struct {
 	log *slog.Logger // not limited
 
-	mu        sync.Mutex
+	mu        sync.Mutex // guards all, with its kinds, and reporting
 	all       map[string]*kind
 	reporting bool // a call of report is scheduled
 }

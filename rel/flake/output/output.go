@@ -34,9 +34,9 @@ type output struct {
 	done  chan struct{} // closed when the last line is written
 	lost  func(n int64) // writes how many lines were dropped
 
-	dropped atomic.Int64
+	dropped atomic.Int64 // lines, since the last report
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards closed, and sending to lines
 	closed bool
 }
 
@@ -78,14 +78,19 @@ func (o *output) run() {
 
 // Close waits up to outputEnd for the remaining lines to be written.
 func (o *output) Close() {
-	o.mu.Lock()
-	o.closed = true
-	close(o.lines)
-	o.mu.Unlock()
+	o.end()
 	select {
 	case <-o.done:
 	case <-time.After(outputEnd):
 	}
+}
+
+// end makes run return after the lines that are queued.
+func (o *output) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	close(o.lines)
 }
 
 // IsTerminal reports whether f is a terminal.
