@@ -18,7 +18,7 @@ import (
 // TestExamples runs the programs in the documents that get ids over HTTP without a client library.
 // scripts/test installs Java, Python and Elixir, but not Ruby or PHP.
 func TestExamples(t *testing.T) {
-	server := httptest.NewServer(idhttptest.Server(t, "up"))
+	server := httptest.NewServer(idhttptest.Door(t, "up"))
 	defer server.Close()
 	host, port, _ := net.SplitHostPort(server.Listener.Addr().String())
 	chapter := strings.NewReplacer("127.0.0.1:8465", net.JoinHostPort(host, port), `"127.0.0.1", 8465`,

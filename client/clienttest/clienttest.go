@@ -34,7 +34,7 @@ type Node struct {
 
 	ahead   atomic.Int64 // how far the node's clock is ahead of the machine's, in milliseconds
 	failure atomic.Pointer[error]
-	server  atomic.Pointer[idhttp.Server]
+	server  atomic.Pointer[idhttp.Door]
 
 	mu         sync.Mutex
 	generators []idhttp.Generator

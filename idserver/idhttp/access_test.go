@@ -23,7 +23,7 @@ const (
 )
 
 // accessed returns a server, and a function that sends it a request with a token.
-func accessed(t *testing.T, a Access) (s *Server, ask func(path, token string) *http.Response) {
+func accessed(t *testing.T, a Access) (s *Door, ask func(path, token string) *http.Response) {
 	t.Helper()
 	s = New(Options{Access: a, Generators: flakes(t)})
 	return s, func(path, token string) *http.Response {

@@ -16,7 +16,7 @@ func (nobody) Write(b []byte) (int, error) { return len(b), nil }
 func (nobody) WriteHeader(int)             {}
 
 func BenchmarkIDs(b *testing.B) {
-	s := idhttptest.Server(b, "up")
+	s := idhttptest.Door(b, "up")
 	r := httptest.NewRequest(http.MethodGet, "/v1/ids", nil)
 	r.Host = "127.0.0.1:8465"
 	w := nobody{}

@@ -40,7 +40,7 @@ func ofHundreds(milli uint64, i int) flake.ID {
 	return flake.Make(milli, idhttptest.Worker, uint16(i+i/100))
 }
 
-func newHundreds(t *testing.T, milli uint64) *idhttp.Server {
+func newHundreds(t *testing.T, milli uint64) *idhttp.Door {
 	t.Helper()
 	generator, err := flake.NewGenerator(idhttptest.Worker, flake.Options{})
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 
 // TestCases sends the requests of cases.tsv, valid and invalid.
 func TestCases(t *testing.T) {
-	servers := make(map[string]*idhttp.Server)
+	servers := make(map[string]*idhttp.Door)
 	for _, c := range idhttptest.Cases(t) {
 		if servers[c.Server] == nil {
-			servers[c.Server] = idhttptest.Server(t, c.Server)
+			servers[c.Server] = idhttptest.Door(t, c.Server)
 		}
 		w := httptest.NewRecorder()
 		servers[c.Server].ServeHTTP(w, c.Request())

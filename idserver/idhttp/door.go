@@ -1,293 +1,241 @@
+// Package idhttp is flake's HTTP door. A request becomes a call of a method of
+// [idserver.Server], and the result becomes the body of the answer. The endpoints are
+// described in openapi.yaml, which is served as /openapi.yaml.
+//
+// A request passes through these files:
+//
+//	door.go       the limits on the number of connections, on times and on sizes
+//	listener.go   the connections, and which of them make room for new ones
+//	admit.go      the host, the token, other sites' pages, the method; counts what is refused
+//	request.go    parameters, the media type of the answer, problems (RFC 9457)
+//	ids.go        a method of the generator's id server
+//	encode.go     runs of ids as text, JSON or bytes, a buffer at a time
+//
+// Other files show the state of the node: metrics.go to Prometheus, health.go to other
+// programs, and page.go, state.go, figures.go and inspect.go to people. samples.go and
+// recent.go keep what happened recently.
+//
+// Start at [New]. HTTP/2 is not supported, because each request has one answer.
 package idhttp
 
 import (
+	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"crypto/subtle"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log"
+	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
-	"net/netip"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node/latency"
+	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// Access determines which requests are answered. It can change while the server runs.
-type Access struct {
-	// Token, if not empty, must be sent by callers.
-	Token string
+// The limits on requests over HTTP.
+const (
+	// MaxConnections bounds the connections on which a request is being answered. A request
+	// counts once it has arrived and is allowed, but not without a required token.
+	// MaxConnectionsPerHost bounds those of one host, except loopback. Beyond these limits, a
+	// request is answered with 503, unless it is for /healthz or /readyz.
+	MaxConnections        = 512
+	MaxConnectionsPerHost = 256
 
-	// AnyHost allows requests to name any host. If it is false and there is no token, the host
-	// must be a loopback name or address. Otherwise another site could make its name resolve to
-	// this machine, and its pages could read the answers.
-	AnyHost bool
+	// SpareConnections is the number of other connections that may be open. When one more is
+	// opened, the connection that has been silent the longest is closed. If the host of the new
+	// one has too many, only its connections are considered.
+	SpareConnections = 256
 
-	// Pprof allows requests for profiles of the program, provided that there is a token.
-	Pprof bool
-}
+	// MaxStreams bounds the pages that follow events at one time; one more is answered with 503.
+	MaxStreams = 32
 
-// SetAccess sets the access for later requests.
-func (s *Server) SetAccess(a Access) { s.access.Store(&a) }
+	// MaxHeader bounds the bytes of a request's line and header, to which net/http adds 4096.
+	// A larger request is answered with 431.
+	MaxHeader = 8 << 10
 
-// An endpoint answers requests to a path.
-type endpoint struct {
-	path       string // a pattern of http.ServeMux
-	methods    []string
-	parameters []string
-	open       bool // it answers callers without the token, and when other endpoints are busy
-	takes      bool // it takes ids, which are then never returned again
-	calls      bool // a request is a call of an id server, which counts it
-	unchecked  bool // it accepts any parameters
-	serve      func(*Server, http.ResponseWriter, *http.Request, parameters) *problem
-}
+	// MaxBody bounds the bytes of a body; a larger one is answered with 413.
+	MaxBody = 4 << 10
 
-var (
-	reads = []string{http.MethodGet, http.MethodHead}
-	takes = []string{http.MethodGet, http.MethodPost}
+	// turnTime limits how long a request for many ids may wait for its turns. After that it is
+	// answered with 503.
+	turnTime = writeTime / 2
 
-	ofID       = []string{"base", "generator"}
-	ofIDs      = []string{"n", "base", "meta", "generator"}
-	ofNotional = []string{"from", "to", "base", "generator"}
+	// readTime limits how long a request may take to arrive, writeTime how long the caller may
+	// take to read the answer, and idleTime how long a connection may then wait for the next
+	// request.
+	readTime  = 10 * time.Second
+	writeTime = 30 * time.Second
+	idleTime  = 2 * time.Minute
 )
 
-// nowhere is the endpoint of unknown paths.
-const nowhere = "/"
+// Options are the settings of a Door.
+type Options struct {
+	// Generators must not be empty. The first is the default if the parameter generator is not
+	// given.
+	Generators []Generator
 
-var endpoints = []endpoint{
-	{path: "/v1/ids", methods: takes, parameters: ofIDs, takes: true, calls: true, serve: (*Server).ids},
-	{path: "/v1/leases", methods: takes, parameters: ofIDs, takes: true, calls: true, serve: (*Server).leases},
-	{path: "/v1/ids/{id}", methods: reads, parameters: ofID, calls: true, serve: (*Server).decompose},
-	{path: "/v1/notional", methods: reads, parameters: ofNotional, calls: true, serve: (*Server).notional},
-	{path: "/v1/info", methods: reads, serve: (*Server).info},
-	{path: "/healthz", methods: reads, open: true, serve: (*Server).healthz},
-	{path: "/readyz", methods: reads, parameters: []string{"generators"}, open: true, serve: (*Server).readyz},
-	{path: "/metrics", methods: reads, serve: (*Server).showMetrics},
-	{path: "/openapi.yaml", methods: reads, serve: (*Server).file},
-	{path: "/{$}", methods: reads, parameters: []string{"id", "base", "generator"}, serve: (*Server).page},
-	{path: "/take", methods: takes[1:], parameters: ofID[1:], takes: true, calls: true, serve: (*Server).take},
-	{path: "/events", methods: takes[:1], serve: (*Server).events},
-	{path: "/assets/{name}", methods: reads, serve: (*Server).file},
-	{path: "/debug/pprof/{name...}", methods: takes[:1], unchecked: true, serve: (*Server).profile},
-	{path: nowhere, unchecked: true, serve: (*Server).nowhere},
+	Node   Node   // the node around the generators
+	Access Access // in effect until SetAccess
+
+	// TLS, if not nil, returns the settings for the next connection.
+	TLS func() *tls.Config
+
+	// Connections bounds the open connections. If 0, it is MaxConnections plus
+	// SpareConnections.
+	Connections int
+
+	Recent *Recent      // the lines of the log that the page shows; if nil, only the start
+	Log    *slog.Logger // if nil, slog.Default
 }
 
-func (*Server) nowhere(_ http.ResponseWriter, r *http.Request, _ parameters) *problem {
-	return missing(r)
+// Generator is an id server and its name.
+type Generator struct {
+	Name   string
+	Server *idserver.Server
+	Saves  *Saves // nil if saves are not recorded
+
+	// Running reports whether Erlang nodes can reach the id server. It is nil if they need not
+	// reach it.
+	Running func() bool
 }
 
-func missing(r *http.Request) *problem {
-	return failed(http.StatusNotFound, "%s does not exist; see /openapi.yaml", quote(r.URL.Path))
+// Door is an [http.Handler] together with the state needed to serve it on listeners.
+type Door struct {
+	Options
+	started time.Time
+	mux     http.ServeMux
+	http    http.Server
+	metrics *metrics
+	streams chan struct{} // one element per page that follows events
+	scrapes scrapes
+	samples samples
+	refused atomic.Uint64 // requests that did not become calls
+	peers   peerRates
+	steps   stepCounts
+	took    latency.Histogram // of requests under /v1/
+	onsets  onsets
+
+	access    atomic.Pointer[Access]
+	draining  atomic.Bool // set by Drain
+	profiling sync.Mutex  // held while a profile is taken, so that there is one at a time
+
+	ctx    context.Context // canceled to end the events
+	cancel context.CancelFunc
+	lines  *lines // set by Serve
+	served sync.WaitGroup
 }
 
-// challenges have one scheme per line, because Chromium reads only the first scheme on a line.
-// The first scheme makes browsers ask for a password, which is the token.
-var challenges = []string{`Basic realm="flake"`, `Bearer realm="flake"`}
+// New returns a door that does not listen yet.
+func New(o Options) *Door {
+	o.Log, o.Recent = cmp.Or(o.Log, slog.Default()), cmp.Or(o.Recent, new(Recent))
+	if o.Node.Traffic == nil {
+		o.Node.Traffic = func() (none Traffic) { return none }
+	}
+	d := &Door{
+		Options: o,
+		started: time.Now(),
+		streams: make(chan struct{}, MaxStreams),
+		scrapes: scrapes{turns: make(chan struct{}, maxScrapes)},
+		samples: samples{next: make(chan struct{})},
+		onsets:  onsets{all: make([]onset, len(o.Generators))},
+	}
+	d.SetAccess(o.Access)
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.metrics = newMetrics(d)
+	d.routes()
+	d.http = http.Server{
+		Handler:           d,
+		ReadHeaderTimeout: readTime,
+		ReadTimeout:       readTime,
+		WriteTimeout:      writeTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    MaxHeader,
+		ConnState:         noteState,
+		ConnContext:       noteConn,
+		ErrorLog:          log.New(httpLog{o.Log, o.TLS}, "", 0),
+	}
+	d.http.RegisterOnShutdown(d.cancel)
+	return d
+}
 
-func (s *Server) routes() {
-	for i := range endpoints {
-		e := &endpoints[i]
-		s.mux.HandleFunc(e.path, func(w http.ResponseWriter, r *http.Request) {
-			p, fault := s.handle(e, w, r)
-			if fault == nil {
-				return
-			}
-			s.note(e, r, p, fault)
-			switch fault.Status {
-			case http.StatusUnauthorized:
-				w.Header()["Www-Authenticate"] = challenges
-				if media, _ := negotiate(r, []string{asProblem, html}); media == html {
-					unauthorized(w)
-					return
-				}
-			case http.StatusMethodNotAllowed:
-				w.Header().Set("Allow", strings.Join(e.methods, ", "))
-			}
-			fault.write(w)
+// Serve serves two listeners until Stop, which closes them. The metrics listener, if not nil,
+// answers only /metrics, /healthz and /readyz, needs no token, and shares the limits of l.
+func (d *Door) Serve(l, metrics net.Listener) {
+	all := cmp.Or(d.Connections, MaxConnections+SpareConnections)
+	spare := min(SpareConnections, all/3)
+	lines := newLines(all-spare, min(MaxConnectionsPerHost, all-spare), spare)
+	lines.secure, lines.log = d.TLS != nil, d.Log
+	d.lines = lines
+	d.Recent.note(time.Now(), slog.LevelInfo, "started", "version="+d.Node.Version)
+	d.served.Go(d.sample)
+	d.serve(&limited{l, false, lines})
+	if metrics != nil {
+		d.serve(&limited{metrics, true, lines})
+	}
+}
+
+func (d *Door) serve(l net.Listener) {
+	if d.TLS != nil {
+		l = tls.NewListener(l, &tls.Config{
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return d.TLS(), nil },
 		})
 	}
+	d.served.Go(func() {
+		if err := d.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			d.Log.Error("HTTP stopped", "err", err)
+		}
+	})
 }
 
-// handle answers a request, or returns the problem to answer it with, and the parameters read until
-// then.
-func (s *Server) handle(e *endpoint, w http.ResponseWriter, r *http.Request) (p parameters, fault *problem) {
-	fault = s.admit(e, r)
-	var body []byte
-	if fault == nil {
-		body, fault = readBody(r)
-	}
-	if fault != nil {
-		if r.ContentLength != 0 { // otherwise net/http would wait for the body
-			w.Header().Set("Connection", "close")
-		}
-		return nil, fault
-	}
-	// A request without the token does not count, because strangers could fill the limits with requests
-	// whose answers they do not read.
-	if e.open && !s.access.Load().trusts(r) || !mayAnswer(r) {
+// Stop ends Serve. It stops accepting connections, lets current requests finish until ctx ends, and then
+// closes all connections.
+func (d *Door) Stop(ctx context.Context) {
+	var closing sync.WaitGroup
+	d.lines.linger(&closing)
+	d.http.Shutdown(ctx)
+	d.http.Close()
+	d.lines.linger(nil)
+	closing.Wait()
+	d.served.Wait()
+}
+
+// ServeHTTP answers a request and counts the answer.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := answers.Get().(*answer)
+	*a = answer{ResponseWriter: w}
+	// A request with both Content-Length and Transfer-Encoding, which a proxy may have read differently, must
+	// be the last on its connection (RFC 9112, section 6.1). net/http hides its Content-Length.
+	if d.draining.Load() || len(r.TransferEncoding) > 0 {
 		w.Header().Set("Connection", "close")
-		if !e.open {
-			return nil, busy(time.Second, "too many requests are being answered")
-		}
 	}
-	if !e.unchecked {
-		if p, fault = readParameters(r, body, e.parameters); fault != nil {
-			return p, fault
-		}
+	began := time.Now()
+	d.mux.ServeHTTP(a, r)
+	if strings.HasPrefix(r.Pattern, "/v1/") {
+		d.took.Add(time.Since(began), 1)
 	}
-	return p, e.serve(s, w, r, p)
+	d.metrics.count(r.Pattern, a.status)
+	answers.Put(a)
 }
 
-// note counts and logs a refused request: as a call, or else as a caller. The id server has counted
-// the calls that it refused itself.
-func (s *Server) note(e *endpoint, r *http.Request, p parameters, fault *problem) {
-	what := "HTTP call refused"
-	switch {
-	case fault.counted && fault.Status == http.StatusServiceUnavailable:
-		return // the node's trouble has log lines of its own
-	case fault.counted:
-	case e.calls && slices.Contains(invalid, fault.Status):
-		asked, unknown := s.asked(p)
-		if unknown != nil {
-			asked = s.Generators
-		}
-		asked[0].Server.Count(idserver.KindInvalid, idserver.ErrBadArgument)
-	default:
-		what = "HTTP caller refused"
-		s.refused.Add(1)
-	}
-	var from net.Addr
-	if c := connWith(r); c != nil {
-		from = c.RemoteAddr()
-	}
-	s.Log.Warn(what, "request", e.path, "status", fault.Status, "address", from, "err", fault.Detail)
+// httpLog logs all lines of net/http with the same message. As messages, the lines would all
+// differ, because they contain the caller's address, and a log that limits each message would let
+// all of them through.
+type httpLog struct {
+	*slog.Logger
+	tls func() *tls.Config // or nil
 }
 
-// invalid are the statuses of requests that are wrong in themselves.
-var invalid = []int{
-	http.StatusBadRequest, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge,
-	http.StatusUnsupportedMediaType,
-}
-
-// admit returns the reason why a request must not reach its endpoint, or nil.
-func (s *Server) admit(e *endpoint, r *http.Request) *problem {
-	metrics := ofMetrics(r)
-	switch a := s.access.Load(); {
-	case metrics && e.path != "/metrics" && !e.open:
-		return missing(r)
-	case hostMatters(a, metrics, r) && !isLoopback(r.Host):
-		return failed(http.StatusMisdirectedRequest,
-			"the host is %s: must be a loopback name or address, unless the configuration has http.open = true",
-			quote(r.Host))
-	case !e.open && !a.trusts(r):
-		return failed(http.StatusUnauthorized,
-			"the token is missing or wrong: send Authorization: Bearer TOKEN, or the token as the password of any user")
-	case e.methods != nil && !slices.Contains(e.methods, r.Method):
-		return failed(http.StatusMethodNotAllowed, "%s is not allowed for %s", quote(r.Method), e.path)
-	case e.takes && crossSite(r):
-		return failed(http.StatusForbidden,
-			"pages of other sites get no ids; a program that looks like a browser can use POST")
+func (l httpLog) Write(line []byte) (int, error) {
+	err := errors.New(string(bytes.TrimSpace(line)))
+	if l.tls != nil && bytes.Contains(line, []byte("TLS handshake")) {
+		err = tlslimit.Explain(err, l.tls())
 	}
-	return nil
-}
-
-// hostMatters reports whether another site's page could read the answer if the site's name
-// resolved to this machine.
-func hostMatters(a *Access, metrics bool, r *http.Request) bool {
-	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); metrics && ok {
-		return isLoopback(at.String())
-	}
-	return a.Token == "" && !a.AnyHost
-}
-
-// crossSite reports whether a request is, or may be, from another site's page. Over plain HTTP,
-// except on loopback, browsers send no Sec-Fetch-Site, and Origin only with a POST. Older browsers,
-// such as Safari before 16.4, do the same everywhere. A GET of this site's own page then has a
-// Referer, which no other page can forge; without it, a GET shows only that it comes from a browser,
-// so it may be from another site.
-func crossSite(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
-		return site == "cross-site"
-	}
-	if from := cmp.Or(r.Header.Get("Origin"), r.Header.Get("Referer")); from != "" {
-		u, err := url.Parse(from)
-		return err != nil || u.Host != r.Host
-	}
-	_, withToken := bearer(r) // a page cannot make a browser send the Bearer scheme
-	return r.Method == http.MethodGet && !withToken && strings.HasPrefix(r.UserAgent(), "Mozilla/")
-}
-
-// trusts reports whether a request has the token, or needs none.
-func (a *Access) trusts(r *http.Request) bool { return a.Token == "" || ofMetrics(r) || a.knows(r) }
-
-// knows reports whether a request contains the token. How long it takes does not depend on how
-// much of the token is right.
-func (a *Access) knows(r *http.Request) bool {
-	_, given, ok := r.BasicAuth()
-	if !ok {
-		if given, ok = bearer(r); !ok {
-			return false
-		}
-	}
-	want, got := sha256.Sum256([]byte(a.Token)), sha256.Sum256([]byte(given))
-	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
-}
-
-// bearer returns the token that a request sends as RFC 6750 describes.
-func bearer(r *http.Request) (token string, ok bool) {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
-}
-
-// isLoopback reports whether a Host header has a loopback name or address.
-func isLoopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip, _ := netip.ParseAddr(host) // on an error the zero Addr, which is not loopback
-	return ip.Unmap().IsLoopback()
-}
-
-// MaxProfile bounds how long a profile may take. Only one profile is taken at a time; a second
-// request is answered with 503.
-const MaxProfile = time.Minute
-
-// profile answers with a profile of the program. It never shows the command line, which may
-// contain the cookie.
-func (s *Server) profile(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
-	if a := s.access.Load(); !a.Pprof || a.Token == "" {
-		return missing(r)
-	}
-	if crossSite(r) { // the browser may send a remembered token
-		return failed(http.StatusForbidden,
-			"profiles are not taken for pages of other sites; send Authorization: Bearer TOKEN")
-	}
-	if text := r.FormValue("seconds"); text != "" {
-		if n, err := strconv.Atoi(text); err != nil || n < 1 || n > int(MaxProfile.Seconds()) {
-			return badParameter("seconds", text, "an integer from 1 to 60")
-		}
-	}
-	if !s.profiling.TryLock() {
-		return busy(time.Second, "another profile is being taken")
-	}
-	defer s.profiling.Unlock()
-	switch r.PathValue("name") {
-	case "cmdline", "symbol":
-		return missing(r)
-	case "profile":
-		pprof.Profile(w, r)
-	case "trace":
-		pprof.Trace(w, r)
-	default:
-		pprof.Index(w, r)
-	}
-	return nil
+	l.Warn("trouble with an HTTP connection", "err", err)
+	return len(line), nil
 }

@@ -19,7 +19,7 @@ func FuzzRequest(f *testing.F) {
 			f.Add(c.Method, u.EscapedPath(), u.RawQuery, c.Header.Get("Accept"), c.Header.Get("Content-Type"), c.Body)
 		}
 	}
-	server := idhttptest.Server(f, "up")
+	server := idhttptest.Door(f, "up")
 	f.Fuzz(func(t *testing.T, method, path, query, accept, media, body string) {
 		if path == "/events" || path == "/metrics" {
 			return // /events does not end; /metrics is slow, and another module writes its answer

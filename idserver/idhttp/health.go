@@ -18,28 +18,28 @@ import (
 // Drain makes /readyz report that the node is not ready, because it will soon stop. Other
 // requests are answered as before, but the connection is closed after each, so that the
 // caller's next request may reach another node.
-func (s *Server) Drain() { s.draining.Store(true) }
+func (d *Door) Drain() { d.draining.Store(true) }
 
 // healthz reports that the process is running.
-func (s *Server) healthz(w http.ResponseWriter, _ *http.Request, _ parameters) *problem {
+func (d *Door) healthz(w http.ResponseWriter, _ *http.Request, _ parameters) *problem {
 	return writeText(w, "ok\n")
 }
 
 // readyz reports whether all generators, or those listed in the parameter, can return ids, and
 // if not, why.
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, p parameters) *problem {
+func (d *Door) readyz(w http.ResponseWriter, _ *http.Request, p parameters) *problem {
 	list, given := p["generators"]
 	asked := strings.Split(list, ",")
 	for _, name := range asked {
-		if given && !slices.ContainsFunc(s.Generators, func(g Generator) bool { return g.Name == name }) {
+		if given && !slices.ContainsFunc(d.Generators, func(g Generator) bool { return g.Name == name }) {
 			return badParameter("generators", name, "names of generators, with commas between them")
 		}
 	}
-	if s.draining.Load() {
+	if d.draining.Load() {
 		return noIDs(idserver.ErrStopping, idserver.ErrStopping.Error(), time.Second)
 	}
-	for i := range s.Generators {
-		g := &s.Generators[i]
+	for i := range d.Generators {
+		g := &d.Generators[i]
 		if given && !slices.Contains(asked, g.Name) {
 			continue
 		}
@@ -170,13 +170,13 @@ type GeneratorReport struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-func (s *Server) info(w http.ResponseWriter, _ *http.Request, _ parameters) *problem {
+func (d *Door) info(w http.ResponseWriter, _ *http.Request, _ parameters) *problem {
 	v := &Report{
-		Node: s.Node.Name, Version: s.Node.Version, Ready: !s.draining.Load(),
-		Connections: new(s.Node.Traffic().Connections),
+		Node: d.Node.Name, Version: d.Node.Version, Ready: !d.draining.Load(),
+		Connections: new(d.Node.Traffic().Connections),
 	}
-	for i := range s.Generators {
-		g := &s.Generators[i]
+	for i := range d.Generators {
+		g := &d.Generators[i]
 		detail, err := g.trouble() // before Info, because trouble advances a mark that is behind
 		r := GeneratorReport{Name: g.Name, Info: g.Server.Info(), Ready: err == nil, Detail: detail}
 		if err != nil {

@@ -19,8 +19,8 @@ import (
 var forms = []string{text, asJSON, octets}
 
 // ids answers with new ids: /v1/ids?n=&base=&meta=&generator=.
-func (s *Server) ids(w http.ResponseWriter, r *http.Request, p parameters) *problem {
-	q, fault := s.ask(r, p, idserver.MaxMany)
+func (d *Door) ids(w http.ResponseWriter, r *http.Request, p parameters) *problem {
+	q, fault := d.ask(r, p, idserver.MaxMany)
 	if fault != nil {
 		return fault
 	}
@@ -39,8 +39,8 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request, p parameters) *prob
 }
 
 // leases answers with new runs of ids: /v1/leases?n=&base=&meta=&generator=.
-func (s *Server) leases(w http.ResponseWriter, r *http.Request, p parameters) *problem {
-	q, fault := s.ask(r, p, idserver.MaxLease)
+func (d *Door) leases(w http.ResponseWriter, r *http.Request, p parameters) *problem {
+	q, fault := d.ask(r, p, idserver.MaxLease)
 	if fault != nil {
 		return fault
 	}
@@ -53,8 +53,8 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request, p parameters) *p
 }
 
 // notional answers with bounds for scans over ids: /v1/notional?from=&to=&base=&generator=.
-func (s *Server) notional(w http.ResponseWriter, r *http.Request, p parameters) *problem {
-	q, fault := s.ask(r, p, 0)
+func (d *Door) notional(w http.ResponseWriter, r *http.Request, p parameters) *problem {
+	q, fault := d.ask(r, p, 0)
 	if fault != nil {
 		return fault
 	}
@@ -101,8 +101,8 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request, p parameters) 
 
 // decompose decodes an id: /v1/ids/{id}?base=&generator=. If no generator is named, the id
 // is read as one from the generator that most likely made it.
-func (s *Server) decompose(w http.ResponseWriter, r *http.Request, p parameters) *problem {
-	asked, fault := s.asked(p)
+func (d *Door) decompose(w http.ResponseWriter, r *http.Request, p parameters) *problem {
+	asked, fault := d.asked(p)
 	if fault != nil {
 		return fault
 	}
@@ -174,8 +174,8 @@ type question struct {
 
 // ask reads the generator and the base; without a base, ids are in the format's own text. If limit
 // is not 0, ask also reads the metabyte and the number of ids, which must not exceed limit.
-func (s *Server) ask(r *http.Request, p parameters, limit int) (q question, fault *problem) {
-	asked, fault := s.asked(p)
+func (d *Door) ask(r *http.Request, p parameters, limit int) (q question, fault *problem) {
+	asked, fault := d.asked(p)
 	if fault != nil {
 		return q, fault
 	}
@@ -199,17 +199,17 @@ func (s *Server) ask(r *http.Request, p parameters, limit int) (q question, faul
 
 // asked returns the named generator or, if none is named, all generators. The first of all
 // generators is the default.
-func (s *Server) asked(p parameters) ([]Generator, *problem) {
+func (d *Door) asked(p parameters) ([]Generator, *problem) {
 	name, given := p["generator"]
 	if !given {
-		return s.Generators, nil
+		return d.Generators, nil
 	}
 	var names []string
-	for i := range s.Generators {
-		if s.Generators[i].Name == name {
-			return s.Generators[i : i+1], nil
+	for i := range d.Generators {
+		if d.Generators[i].Name == name {
+			return d.Generators[i : i+1], nil
 		}
-		names = append(names, s.Generators[i].Name)
+		names = append(names, d.Generators[i].Name)
 	}
 	return nil, badParameter("generator", name, "one of "+strings.Join(names, ", "))
 }

@@ -52,18 +52,18 @@ type bit struct {
 type other struct{ As, Generator, Time, URL string }
 
 // inspect reads the values in the form. An empty value counts as not given.
-func (s *Server) inspect(p parameters, now time.Time) *inspection {
+func (d *Door) inspect(p parameters, now time.Time) *inspection {
 	v := &inspection{ID: p["id"], Base: p["base"], Generator: p["generator"]}
 	maps.DeleteFunc(p, func(_, value string) bool { return value == "" })
 	for base := 62; base >= 2; base-- {
 		v.Bases = append(v.Bases, strconv.Itoa(base))
 	}
-	v.Bases = append(v.Bases, formats.BaseNames(formatsOf(s.Generators)...)[1:]...) // not canonical, the default
-	asked, fault := s.asked(p)
+	v.Bases = append(v.Bases, formats.BaseNames(formatsOf(d.Generators)...)[1:]...) // not canonical, the default
+	asked, fault := d.asked(p)
 	if fault == nil && v.ID != "" {
 		var base int
 		if base, fault = baseOf(p, formatsOf(asked)...); fault == nil {
-			v.read(s.Generators, asked, base, now)
+			v.read(d.Generators, asked, base, now)
 		}
 	}
 	if fault != nil {

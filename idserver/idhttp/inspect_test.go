@@ -28,7 +28,7 @@ func (m maker) Worker() uint64          { return m.worker }
 //	orders  snowflake, with an epoch in 2020
 //	bills   snowflake, with Twitter's epoch, in 2010
 //	events  sno
-func inspecting(names string) *Server {
+func inspecting(names string) *Door {
 	since2010, since2020 := snowflake.Twitter, snowflake.Twitter
 	since2010.Datacenter, since2010.Worker = 5, 5
 	since2020.Datacenter, since2020.Worker, since2020.Epoch = 5, 5, 1577836800000
@@ -38,7 +38,7 @@ func inspecting(names string) *Server {
 		"bills":  {format: formats.SnowflakeFormat(since2010), worker: 23<<5 | 9},
 		"events": {format: formats.KindOf("sno").Format(nil), worker: 7},
 	}
-	s := &Server{}
+	s := &Door{}
 	for _, name := range strings.Fields(names) {
 		s.Generators = append(s.Generators, Generator{Name: name, Server: &idserver.Server{IDs: makers[name]}})
 	}

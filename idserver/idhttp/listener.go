@@ -25,7 +25,7 @@ type limited struct {
 	*lines
 }
 
-// lines limits a server's open connections, and how many of them have a request being answered.
+// lines limits a door's open connections, and how many of them have a request being answered.
 // When one connection too many arrives, the one that has been silent the longest is closed. If the
 // new connection's host has too many, only that host's connections are considered.
 type lines struct {
@@ -36,7 +36,7 @@ type lines struct {
 	open     host.Line[*conn]
 	answered host.Line[*conn] // those being answered
 	events   int              // counts accepts, requests and answers
-	closing  *sync.WaitGroup  // runs conn.linger while the server stops, otherwise nil
+	closing  *sync.WaitGroup  // runs conn.linger while the door stops, otherwise nil
 }
 
 func newLines(most, perHost, spare int) *lines {
@@ -126,7 +126,7 @@ type conn struct {
 
 func (p *conn) Host() netip.Addr { return p.host }
 
-// Close closes the connection. While the server stops, another goroutine does that; see linger.
+// Close closes the connection. While the door stops, another goroutine does that; see linger.
 func (p *conn) Close() error {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
@@ -178,7 +178,7 @@ func (p *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes to the connection. The server sets the deadline, [writeTime].
+// Write writes to the connection. Package http sets the deadline, [writeTime].
 func (p *conn) Write(b []byte) (int, error) {
 	n, err := p.Conn.Write(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -27,7 +27,7 @@ type metrics struct {
 	handler       http.Handler
 }
 
-func newMetrics(s *Server) *metrics {
+func newMetrics(d *Door) *metrics {
 	m := &metrics{requestsTotal: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "flake_http_requests_total", Help: "Requests over HTTP, by endpoint and status.",
 	}, []string{"endpoint", "code"}), ok: make(map[string]prometheus.Counter)}
@@ -37,16 +37,16 @@ func newMetrics(s *Server) *metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		m.requestsTotal,
-		collector{s},
+		collector{d},
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	for _, g := range s.Generators {
+	for _, g := range d.Generators {
 		if g.Saves != nil {
 			prometheus.WrapRegistererWith(prometheus.Labels{"generator": g.Name}, r).MustRegister(g.Saves.histogram)
 		}
 	}
-	m.handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: prometheusLog{s}})
+	m.handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: prometheusLog{d}})
 	return m
 }
 
@@ -60,7 +60,7 @@ const (
 	maxUnread = 16
 )
 
-type prometheusLog struct{ *Server }
+type prometheusLog struct{ *Door }
 
 func (l prometheusLog) Println(v ...any) { l.Log.Error("cannot collect metrics", "err", v) }
 
@@ -83,22 +83,22 @@ type buffered struct {
 func (b *buffered) Header() http.Header    { return b.header }
 func (b *buffered) WriteHeader(status int) { b.status = status }
 
-func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
+func (d *Door) showMetrics(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
 	turn := time.NewTimer(turnTime)
 	defer turn.Stop()
 	select {
-	case s.scrapes.turns <- struct{}{}:
+	case d.scrapes.turns <- struct{}{}:
 	case <-r.Context().Done():
 		return nil
 	case <-turn.C:
 		return busy(time.Second, "too many other requests for metrics")
 	}
 	b := &buffered{header: w.Header(), status: http.StatusOK}
-	s.metrics.handler.ServeHTTP(b, r)
-	<-s.scrapes.turns
+	d.metrics.handler.ServeHTTP(b, r)
+	<-d.scrapes.turns
 	c := http.NewResponseController(w)
-	s.scrapes.enter(c)
-	defer s.scrapes.leave(c)
+	d.scrapes.enter(c)
+	defer d.scrapes.leave(c)
 	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
 	w.WriteHeader(b.status)
 	w.Write(b.Bytes()) // an error means that the caller has hung up, or did not read
@@ -168,7 +168,7 @@ func NewSaves() *Saves {
 func (s *Saves) Observe(took time.Duration) { s.histogram.Observe(took.Seconds()) }
 
 // collector collects the metrics of the generators and of the node.
-type collector struct{ *Server }
+type collector struct{ *Door }
 
 // family is the description of a metric and its type.
 type family struct {

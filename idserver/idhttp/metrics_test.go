@@ -49,7 +49,7 @@ func TestDashboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := idhttptest.Server(t, "up")
+	s := idhttptest.Door(t, "up")
 	for i := range s.Generators {
 		s.Generators[i].Saves = idhttp.NewSaves()
 	}
@@ -85,7 +85,7 @@ func TestDashboard(t *testing.T) {
 // The metrics show the state and the counts of the node and its generators.
 func TestMetrics(t *testing.T) {
 	s := newHundreds(t, 0)
-	s.Node = idhttptest.Server(t, "up").Node
+	s.Node = idhttptest.Door(t, "up").Node
 	end := time.Now().Add(5e5 * time.Second) // so that the first digits of the time left are known
 	s.Node.TLS = certificate(end)
 	pair, err := tls.LoadX509KeyPair(certstest.NewCA(t, "ca").Issue("http", "localhost"))
@@ -161,7 +161,7 @@ func TestMetrics(t *testing.T) {
 	if strings.Contains(metrics, "flake_mark_ahead_seconds{") || strings.Contains(metrics, "flake_mark_saved") {
 		t.Error("there is a mark of a generator that keeps none")
 	}
-	metrics = get(t, idhttptest.Server(t, "unsaved"), "/metrics")
+	metrics = get(t, idhttptest.Door(t, "unsaved"), "/metrics")
 	if !strings.Contains(metrics, "flake_mark_ahead_seconds{") ||
 		!strings.Contains(metrics, `flake_mark_saved_timestamp_seconds{generator="orders"} 0`+"\n") {
 		t.Error("the mark is missing")
@@ -182,7 +182,7 @@ func certificate(end time.Time) func() *tls.Config {
 
 // Each kind of answer has the headers for browsers and caches.
 func TestHeaders(t *testing.T) {
-	s := idhttptest.Server(t, "up")
+	s := idhttptest.Door(t, "up")
 	for _, tt := range []struct{ request, name, want string }{
 		{"GET /", "Content-Security-Policy", "default-src 'none'; "},
 		{"GET /", "X-Content-Type-Options", "nosniff"},
@@ -211,7 +211,7 @@ func TestHeaders(t *testing.T) {
 
 // Each answer is counted once, with the status that was sent, even by http.ServeMux.
 func TestRequestsTotal(t *testing.T) {
-	s := idhttptest.Server(t, "up")
+	s := idhttptest.Door(t, "up")
 	for _, tt := range []struct {
 		request  string
 		header   http.Header
@@ -252,7 +252,7 @@ func TestRequestsTotal(t *testing.T) {
 	}
 }
 
-func get(t *testing.T, s *idhttp.Server, url string) string {
+func get(t *testing.T, s *idhttp.Door, url string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, url, nil)

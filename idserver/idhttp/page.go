@@ -26,9 +26,9 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // page shows the state of the node, and decodes an id: /?id=&base=&generator=.
-func (s *Server) page(w http.ResponseWriter, r *http.Request, p parameters) *problem {
+func (d *Door) page(w http.ResponseWriter, r *http.Request, p parameters) *problem {
 	now := time.Now()
-	inspected := s.inspect(p, now)
+	inspected := d.inspect(p, now)
 	setHTML(w.Header(), policy)
 	if inspected.Fault != "" {
 		w.WriteHeader(http.StatusBadRequest)
@@ -36,7 +36,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, p parameters) *pro
 	templates.ExecuteTemplate(w, "page.html", struct {
 		State   *state
 		Inspect *inspection
-	}{s.state(now), inspected})
+	}{d.state(now), inspected})
 	return nil
 }
 
@@ -57,8 +57,8 @@ func unauthorized(w http.ResponseWriter) {
 }
 
 // take takes an id and shows it on the page.
-func (s *Server) take(w http.ResponseWriter, r *http.Request, p parameters) *problem {
-	asked, fault := s.asked(p)
+func (d *Door) take(w http.ResponseWriter, r *http.Request, p parameters) *problem {
+	asked, fault := d.asked(p)
 	if fault != nil {
 		return fault
 	}
@@ -76,7 +76,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, p parameters) *pro
 }
 
 // file serves a file of the page, or openapi.yaml.
-func (*Server) file(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
+func (*Door) file(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
 	name := "openapi.yaml"
 	if ofPage := r.PathValue("name"); ofPage != "" {
 		name = "page/" + ofPage
@@ -99,13 +99,13 @@ func (*Server) file(w http.ResponseWriter, r *http.Request, _ parameters) *probl
 }
 
 // events sends the state of the node every second, as HTML in server-sent events.
-func (s *Server) events(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
+func (d *Door) events(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
 	if crossSite(r) {
 		return failed(http.StatusForbidden, "pages of other sites cannot follow events")
 	}
 	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
+	case d.streams <- struct{}{}:
+		defer func() { <-d.streams }()
 	default:
 		return busy(idleTime, "%d pages already follow events, which is the limit", MaxStreams)
 	}
@@ -115,25 +115,25 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ parameters) *p
 	h.Set("X-Accel-Buffering", "no") // nginx would keep the end of each event until the next
 	c := http.NewResponseController(w)
 	for {
-		awaited := s.samples.awaited() // before admit: a change of access in between would be seen one event late
-		if s.admit(&endpoint{}, r) != nil {
+		awaited := d.samples.awaited() // before admit: a change of access in between would be seen one event late
+		if d.admit(&endpoint{}, r) != nil {
 			return nil
 		}
 		c.SetWriteDeadline(time.Now().Add(writeTime))
-		s.writeEvent(w, c) // if the caller does not read, the request's context ends
+		d.writeEvent(w, c) // if the caller does not read, the request's context ends
 		select {
 		case <-awaited:
 		case <-r.Context().Done():
 			return nil
-		case <-s.ctx.Done():
+		case <-d.ctx.Done():
 			return nil
 		}
 	}
 }
 
-func (s *Server) writeEvent(w http.ResponseWriter, c *http.ResponseController) {
+func (d *Door) writeEvent(w http.ResponseWriter, c *http.ResponseController) {
 	var html bytes.Buffer
-	templates.ExecuteTemplate(&html, "live", s.state(time.Now()))
+	templates.ExecuteTemplate(&html, "live", d.state(time.Now()))
 	for line := range bytes.Lines(html.Bytes()) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			fmt.Fprintf(w, "data: %s\n", line)

@@ -25,13 +25,13 @@ func serve(t *testing.T, condition string) string {
 	return url
 }
 
-func served(t *testing.T, condition string) (url string, s *idhttp.Server) {
+func served(t *testing.T, condition string) (url string, s *idhttp.Door) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = idhttptest.Server(t, condition)
+	s = idhttptest.Door(t, condition)
 	s.Serve(l, nil)
 	t.Cleanup(func() { s.Stop(t.Context()) })
 	return "http://" + l.Addr().String(), s
@@ -184,7 +184,7 @@ func TestPageWithToken(t *testing.T) {
 // TestPageUnauthorized opens the page without the password. Chromium would ask for the password
 // before it shows anything, so unasked prevents that.
 func TestPageUnauthorized(t *testing.T) {
-	s := idhttptest.Server(t, "token")
+	s := idhttptest.Door(t, "token")
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.ServeHTTP(unasked{w}, r)
 	}))

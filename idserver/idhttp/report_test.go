@@ -21,7 +21,7 @@ func TestInfo(t *testing.T) {
 	running := true
 	s.Generators[0].Running = func() bool { return running }
 	get(t, s, "/v1/ids?n=150")
-	read := func(s *idhttp.Server) (r idhttp.Report) {
+	read := func(s *idhttp.Door) (r idhttp.Report) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(get(t, s, "/v1/info")), &r); err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestInfo(t *testing.T) {
 		g.WorkerError != "no answer" {
 		t.Errorf("an assigned worker: %+v", g)
 	}
-	up := idhttptest.Server(t, "up")
+	up := idhttptest.Door(t, "up")
 	asked := time.Now().UnixMilli()
 	if got := read(up); !got.Ready || got.Generators[0].Mark <= asked {
 		t.Errorf("with a mark: %+v", got)

@@ -60,43 +60,43 @@ func (s *samples) get() []sample {
 }
 
 // sample adds a sample every second and records which generators are in trouble.
-func (s *Server) sample() {
+func (d *Door) sample() {
 	tick := time.Tick(interval)
-	saved := make([]time.Time, len(s.Generators))
+	saved := make([]time.Time, len(d.Generators))
 	for n := 0; ; n++ {
 		now := time.Now()
-		t := s.Node.Traffic()
-		one := sample{at: now, errors: s.callersRefused(t), latencies: s.latencies(t)}
-		for i := range s.Generators {
-			g := &s.Generators[i]
+		t := d.Node.Traffic()
+		one := sample{at: now, errors: d.callersRefused(t), latencies: d.latencies(t)}
+		for i := range d.Generators {
+			g := &d.Generators[i]
 			stats := g.Server.Stats()
 			one.ids = append(one.ids, stats.IDs)
 			one.errors += stats.Refusals
 			if !g.idle(&saved[i]) { // trouble would make an idle generator write the file
 				_, err := g.trouble()
-				s.onsets.note(i, err, now)
+				d.onsets.note(i, err, now)
 			}
 		}
 		if n%peersEach == 0 {
-			s.peers.update(now, s.Node.Peers)
+			d.peers.update(now, d.Node.Peers)
 		}
 		wall := now.Round(0) // strips the monotonic time
-		if step := s.steps.note(wall, now.Sub(s.started)); step != 0 {
-			s.Log.Info("the clock was set, or the machine slept", "by", step.Round(time.Millisecond))
+		if step := d.steps.note(wall, now.Sub(d.started)); step != 0 {
+			d.Log.Info("the clock was set, or the machine slept", "by", step.Round(time.Millisecond))
 		}
-		s.samples.add(one)
+		d.samples.add(one)
 		select {
 		case <-tick:
-		case <-s.ctx.Done():
+		case <-d.ctx.Done():
 			return
 		}
 	}
 }
 
 // latencies returns how long the answers since the start took, by door.
-func (s *Server) latencies(t Traffic) (all [len(doors)]latency.Counts) {
+func (d *Door) latencies(t Traffic) (all [len(doors)]latency.Counts) {
 	all[0] = t.Latency
-	all[1].Collect(&s.took)
+	all[1].Collect(&d.took)
 	return all
 }
 

@@ -71,13 +71,13 @@ type source struct {
 func (s source) Ready() error { return s.ready() }
 
 // server returns a server that serves pipes, and a client for it.
-func server(t *testing.T, o Options, ready func() error) (*Server, *pipes, *http.Client) {
+func server(t *testing.T, o Options, ready func() error) (*Door, *pipes, *http.Client) {
 	t.Helper()
 	return serving(o, source{flakes(t)[0].Server.IDs, ready})
 }
 
 // serving is like server, with the given source.
-func serving(o Options, ids formats.Source) (*Server, *pipes, *http.Client) {
+func serving(o Options, ids formats.Source) (*Door, *pipes, *http.Client) {
 	o.Generators = []Generator{{Name: "flake", Server: &idserver.Server{IDs: ids}}}
 	s, l := New(o), newPipes()
 	s.Serve(l, nil)

@@ -96,8 +96,8 @@ func (v *state) Status() string {
 
 type peerState struct{ Name, Address, Since, Rate string }
 
-func (s *Server) state(now time.Time) *state {
-	all := s.samples.get()
+func (d *Door) state(now time.Time) *state {
+	all := d.samples.get()
 	ids := ratesOf(all, func(one *sample) (sum uint64) {
 		for _, n := range one.ids {
 			sum += n
@@ -105,15 +105,15 @@ func (s *Server) state(now time.Time) *state {
 		return sum
 	})
 	v := &state{
-		Name: s.Node.Name, Address: s.Node.Address, Version: s.Node.Version,
-		Uptime: inspect.Span(now.Sub(s.started).Milliseconds()), Chart: ids.chart("Ids"),
+		Name: d.Node.Name, Address: d.Node.Address, Version: d.Node.Version,
+		Uptime: inspect.Span(now.Sub(d.started).Milliseconds()), Chart: ids.chart("Ids"),
 	}
 	total, refusals := uint64(0), uint64(0)
-	for i := range s.Generators {
-		what, err := s.Generators[i].trouble() // before state: trouble advances a mark that is behind
-		stats := s.Generators[i].Server.Stats()
-		g := s.Generators[i].state(now, stats)
-		since := s.onsets.note(i, err, now)
+	for i := range d.Generators {
+		what, err := d.Generators[i].trouble() // before state: trouble advances a mark that is behind
+		stats := d.Generators[i].Server.Stats()
+		g := d.Generators[i].state(now, stats)
+		since := d.onsets.note(i, err, now)
 		if g.InTrouble = err != nil; g.InTrouble {
 			v.Troubles = addTrouble(v.Troubles, g.Name, what, err, since, now)
 		}
@@ -123,14 +123,14 @@ func (s *Server) state(now time.Time) *state {
 		v.Generators = append(v.Generators, g)
 	}
 	v.Total = thousands(total)
-	t := s.Node.Traffic()
+	t := d.Node.Traffic()
 	v.Received, v.Sent = size(t.Received), size(t.Sent)
 	errors := ratesOf(all, func(one *sample) uint64 { return one.errors })
 	v.Errors = errors.chart("Errors")
-	v.CallsRefused, v.CallersRefused = thousands(refusals), thousands(s.callersRefused(t))
+	v.CallsRefused, v.CallersRefused = thousands(refusals), thousands(d.callersRefused(t))
 	v.Latencies = lastMinute(all)
-	v.Recent = s.Recent.state()
-	peers := s.peers.update(now, s.Node.Peers)
+	v.Recent = d.Recent.state()
+	peers := d.peers.update(now, d.Node.Peers)
 	for _, p := range peers[:min(len(peers), maxPeers)] {
 		since := inspect.Span(now.Sub(p.Since).Milliseconds())
 		v.Peers = append(v.Peers, peerState{plain(p.Name), p.Address.String(), since, thousands(p.rate)})
@@ -159,8 +159,8 @@ func lastMinute(all []sample) (states []latencyState) {
 }
 
 // callersRefused returns how many callers both doors refused, or disconnected because of their behavior.
-func (s *Server) callersRefused(t Traffic) uint64 {
-	n := s.refused.Load()
+func (d *Door) callersRefused(t Traffic) uint64 {
+	n := d.refused.Load()
 	for _, counts := range []map[string]uint64{t.HandshakeFailures, t.Closes} {
 		for _, count := range counts {
 			n += count

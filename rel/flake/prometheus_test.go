@@ -127,8 +127,8 @@ func useEverything(t *testing.T, n *flakeNode, url string) {
 }
 
 // everything returns a server that reports what a node with etcd and certificates does.
-func everything(t *testing.T) *idhttp.Server {
-	o := idhttptest.Server(t, "up").Options
+func everything(t *testing.T) *idhttp.Door {
+	o := idhttptest.Door(t, "up").Options
 	leaf := &x509.Certificate{NotAfter: time.Now().Add(90 * 24 * time.Hour)}
 	o.Node.TLS = func() *tls.Config { return &tls.Config{Certificates: []tls.Certificate{{Leaf: leaf}}} }
 	for i := range o.Generators {

@@ -105,7 +105,7 @@ func TestStatusOfURL(t *testing.T) {
 			`\nflake +timestamp_not_saved (.*\n)*\nflake: the store: the store at 127.0.0.1: no answer in time\n`,
 			`^flake: not ready: generator flake: the time was last saved at `},
 	} {
-		h := httptest.NewServer(idhttptest.Server(t, condition))
+		h := httptest.NewServer(idhttptest.Door(t, condition))
 		out, errs, status := called(t, "status", "-config", file, "-url", h.URL)
 		if status != want.status || !regexp.MustCompile(want.out).MatchString(out) ||
 			!regexp.MustCompile(want.errs).MatchString(errs) {

@@ -29,7 +29,7 @@ const Token = "0123456789abcdef"
 // Worker is the worker of the generators.
 const Worker flake.Worker = 0x02fc00000001
 
-// Server returns a server in one of these conditions:
+// Door returns a door in one of these conditions:
 //
 //	up       all is well; there are the generators flake and orders
 //	token    callers must send the token
@@ -40,7 +40,7 @@ const Worker flake.Worker = 0x02fc00000001
 //	formats  there are the generators flake, orders of snowflake and events of sno
 //	wide     there are the generators flake, uuids of uuidv7 and ulids of ulid
 //	many     there are 21 generators
-func Server(t testing.TB, condition string) *idhttp.Server {
+func Door(t testing.TB, condition string) *idhttp.Door {
 	o := idhttp.Options{
 		Node: idhttp.Node{
 			Name: "flake@127.0.0.1", Address: "127.0.0.1:46073", Version: "0.1.0", Commit: "0123456",

@@ -72,7 +72,7 @@ func everyOperation(t *testing.T, program ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := idhttptest.Server(t, "formats")
+	ids := idhttptest.Door(t, "formats")
 	var mu sync.Mutex
 	called := make(map[string]bool)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -38,11 +38,11 @@ func TestOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	servers := make(map[string]*idhttp.Server)
+	servers := make(map[string]*idhttp.Door)
 	seen := make(map[string]bool)
 	for _, c := range idhttptest.Cases(t) {
 		if servers[c.Server] == nil {
-			servers[c.Server] = idhttptest.Server(t, c.Server)
+			servers[c.Server] = idhttptest.Door(t, c.Server)
 		}
 		w := httptest.NewRecorder()
 		servers[c.Server].ServeHTTP(w, c.Request())

@@ -19,15 +19,16 @@ import (
 // httpEnd limits how long requests in progress may take when the node stops.
 const httpEnd = 5 * time.Second
 
-type door struct {
-	*idhttp.Server // nil until the door serves
-	listener       net.Listener
-	scheme         string
-	metrics        net.Listener // or nil
+// httpDoor is the HTTP door with its listeners.
+type httpDoor struct {
+	*idhttp.Door // nil until it serves
+	listener     net.Listener
+	scheme       string
+	metrics      net.Listener // or nil
 }
 
 // openDoor listens for HTTP if the configuration says so; otherwise it returns nil.
-func openDoor(cfg config.HTTP, log *slog.Logger) (*door, error) {
+func openDoor(cfg config.HTTP, log *slog.Logger) (*httpDoor, error) {
 	if cfg.Listen == "" {
 		return nil, nil
 	}
@@ -42,7 +43,7 @@ func openDoor(cfg config.HTTP, log *slog.Logger) (*door, error) {
 	if address, _, _ := net.SplitHostPort(cfg.Listen); !host.IsLoopback(address) && !cfg.TLS.On {
 		log.Warn("HTTP without TLS: anyone on the network can read requests, answers and the token")
 	}
-	d := &door{listener: socket.Listener(l, log), scheme: scheme}
+	d := &httpDoor{listener: socket.Listener(l, log), scheme: scheme}
 	if cfg.Metrics != "" {
 		if l, err = net.Listen(node.Network(cfg.Metrics), cfg.Metrics); err != nil {
 			d.stop()
@@ -68,16 +69,16 @@ func surroundings(n *node.Node, secured func() *tls.Config) idhttp.Node {
 	}
 }
 
-func (d *door) serve(o idhttp.Options) {
+func (d *httpDoor) serve(o idhttp.Options) {
 	if d == nil {
 		return
 	}
-	d.Server = idhttp.New(o)
+	d.Door = idhttp.New(o)
 	d.Serve(d.listener, d.metrics)
 }
 
 // addresses returns the URLs for ids and for metrics, each "" if there is no listener for it.
-func (d *door) addresses() (ids, metrics string) {
+func (d *httpDoor) addresses() (ids, metrics string) {
 	if d == nil {
 		return "", ""
 	}
@@ -88,10 +89,10 @@ func (d *door) addresses() (ids, metrics string) {
 }
 
 // stop closes the door, whether or not it serves yet.
-func (d *door) stop() {
+func (d *httpDoor) stop() {
 	switch {
 	case d == nil:
-	case d.Server != nil:
+	case d.Door != nil:
 		ctx, cancel := context.WithTimeout(context.Background(), httpEnd)
 		defer cancel()
 		d.Stop(ctx)

@@ -40,7 +40,7 @@ type Server struct {
 	Node       *node.Node   // nil until it starts
 	keeper     *epmd.Keeper // of Node
 	Generators setup.Set
-	http       *door             // or nil
+	http       *httpDoor         // or nil
 	settings   settings          // current
 	secrets    credentials.Watch // used only by reloads
 	log        *slog.Logger
