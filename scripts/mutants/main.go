@@ -10,10 +10,7 @@
 // reach it. A test reaches a mutant only where the mutant can make a difference: for example, a <
 // that became <= only if its sides are equal. A mutant that makes a test hang counts as killed.
 //
-// On two busy cores a package took from 10 s to 2 minutes, except node/distribution (5 minutes), node/socket
-// (6 minutes) and client (10 minutes), where more mutants hang than elsewhere, and
-// flake/workers/etcd (5 minutes), whose tests take 30 s. idserver/idhttp took 8 minutes:
-// each mutant that lives is tried with all tests that start Chromium, which takes 20 s.
+// On two cores a package takes from 10 s to 10 minutes, the longest where mutants hang or tests are slow.
 //
 // Mutants that live are compared with survivors.txt, which names each survivor and the reason why
 // tests cannot notice it, or need not. A survivor that the file does not name is a failure. If a
