@@ -102,7 +102,7 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 		}
 	case idserver.KindSpan:
 		if lowest, highest, err := s.Span(q.kind, q.first, q.last); t.result(err) {
-			t.tuple(2)
+			t.pair()
 			t.id(lowest)
 			t.id(highest)
 		}

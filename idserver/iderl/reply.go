@@ -17,14 +17,14 @@ type terms struct {
 }
 
 func (t *terms) atom(a etf.Atom) { t.dst = etf.MustAppendAtom(t.dst, a, t.caps) }
-func (t *terms) tuple(arity int) { t.dst = etf.AppendTupleHeader(t.dst, arity) }
+func (t *terms) pair()           { t.dst = etf.AppendTupleHeader(t.dst, 2) }
 func (t *terms) list(n int)      { t.dst = etf.AppendListHeader(t.dst, n) }
 func (t *terms) end()            { t.dst = etf.AppendNil(t.dst) }
 
 // result begins {ok, Result} and returns true, or appends {error, Reason} and returns false. If
 // it returns true, the caller must append Result.
 func (t *terms) result(err error) bool {
-	t.tuple(2)
+	t.pair()
 	if err != nil {
 		t.atom("error")
 		t.atom(etf.Atom(idserver.Reason(err)))
@@ -69,7 +69,7 @@ func (t *terms) packed(n int, runs []formats.Run) {
 func (t *terms) runs(runs []formats.Run) {
 	t.list(len(runs))
 	for _, run := range runs {
-		t.tuple(2)
+		t.pair()
 		t.id(run.First)
 		t.dst = etf.AppendInt(t.dst, int64(run.Count))
 	}
@@ -80,7 +80,7 @@ func (t *terms) runs(runs []formats.Run) {
 func (t *terms) fields(fields []formats.Field) {
 	t.list(len(fields))
 	for _, f := range fields {
-		t.tuple(2)
+		t.pair()
 		t.atom(etf.Atom(f.Name))
 		t.dst = etf.AppendUint64(t.dst, f.Value)
 	}

@@ -153,7 +153,7 @@ func ReadInfo(ctx context.Context, node *client.Node, generator string, into ...
 		err = cmp.Or(err, json.Unmarshal(text, v))
 	}
 	if !ok || err != nil {
-		return fmt.Errorf("%s does not describe itself: it is an older flake, or another program", generator)
+		return fmt.Errorf("%s does not describe itself: it is boundary/flake, or another program", generator)
 	}
 	return nil
 }
