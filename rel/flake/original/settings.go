@@ -35,15 +35,15 @@ type Settings struct {
 	Name   string // name@host; empty: none was set
 	Cookie string // empty: none was set, so Erlang read ~/.erlang.cookie
 
-	ListenHost           string // the address that it listens on (inet_dist_use_interface); empty: all
-	ListenMin, ListenMax int    // the ports that it may listen on (inet_dist_listen_min and max); 0: any
-	NetTicktime          time.Duration
+	listenHost           string // the address that it listens on (inet_dist_use_interface); empty: all
+	listenMin, listenMax int    // the ports that it may listen on (inet_dist_listen_min and max); 0: any
+	netTicktime          time.Duration
 	TLS                  config.TLS // with -proto_dist inet_tls; file names may be missing
 
-	Interface         string           // its MAC is the worker id; empty: eth0; in later versions, the first with a MAC
+	ifName            string           // its MAC is the worker id; empty: eth0; in later versions, the first with a MAC
 	WorkerID          net.HardwareAddr // nil: unknown, because no file contains it
 	DetsPath          string           // its timestamp_path, which is a dets file; empty: DefaultDets
-	AllowableDowntime time.Duration    // 0: not set
+	allowableDowntime time.Duration    // 0: not set
 
 	TimestampPath string // where this node will keep its mark
 
@@ -73,15 +73,15 @@ const unlike = "this node has nothing like it"
 func (s *Settings) takeValue(key string, value etf.Term) (why string) {
 	switch key {
 	case "flake interface":
-		return takeText(&s.Interface, value)
+		return takeText(&s.ifName, value)
 	case "flake timestamp_path":
 		return takeText(&s.DetsPath, value)
 	case "flake allowable_downtime":
 		return s.takeDowntime(value)
 	case "kernel inet_dist_listen_min":
-		return takePort(&s.ListenMin, value)
+		return takePort(&s.listenMin, value)
 	case "kernel inet_dist_listen_max":
-		return takePort(&s.ListenMax, value)
+		return takePort(&s.listenMax, value)
 	case "kernel inet_dist_use_interface":
 		return s.takeAddress(value)
 	case "kernel net_ticktime":
@@ -138,11 +138,11 @@ func (s *Settings) takeDowntime(value etf.Term) string {
 	const limit = math.MaxInt64 / int64(time.Millisecond)
 	switch ms, _ := value.(int64); {
 	case value == etf.Atom("infinity"):
-		s.AllowableDowntime = time.Duration(limit) * time.Millisecond
+		s.allowableDowntime = time.Duration(limit) * time.Millisecond
 	case ms <= 0:
 		return "not a positive number of milliseconds: the default of this node applies, 30 days"
 	default:
-		s.AllowableDowntime = time.Duration(min(ms, limit)) * time.Millisecond
+		s.allowableDowntime = time.Duration(min(ms, limit)) * time.Millisecond
 	}
 	return ""
 }
@@ -175,7 +175,7 @@ func (s *Settings) takeAddress(value etf.Term) string {
 		raw = append(raw, byte(n))
 	}
 	address, _ := netip.AddrFromSlice(raw)
-	s.ListenHost = address.String()
+	s.listenHost = address.String()
 	return ""
 }
 
@@ -184,7 +184,7 @@ func (s *Settings) takeTicktime(value etf.Term) string {
 	if seconds < 4 || seconds > 3600 {
 		return "this node accepts 4 to 3600 seconds, and uses 60: connected nodes should use the same"
 	}
-	s.NetTicktime = time.Duration(seconds) * time.Second
+	s.netTicktime = time.Duration(seconds) * time.Second
 	return ""
 }
 
@@ -207,15 +207,15 @@ func (s Settings) TOML() ([]byte, error) {
 	} else {
 		w.comment("no cookie was set: the one in ~/.erlang.cookie is read")
 	}
-	if s.ListenMin > 0 || s.ListenHost != "" {
+	if s.listenMin > 0 || s.listenHost != "" {
 		why := ""
-		if s.ListenMax > s.ListenMin {
-			why = fmt.Sprintf("the first of its ports, %d to %d", s.ListenMin, s.ListenMax)
+		if s.listenMax > s.listenMin {
+			why = fmt.Sprintf("the first of its ports, %d to %d", s.listenMin, s.listenMax)
 		}
-		w.set("listen", net.JoinHostPort(cmp.Or(s.ListenHost, "0.0.0.0"), strconv.Itoa(s.ListenMin)), why)
+		w.set("listen", net.JoinHostPort(cmp.Or(s.listenHost, "0.0.0.0"), strconv.Itoa(s.listenMin)), why)
 	}
-	if s.NetTicktime > 0 {
-		w.set("net_ticktime", int64(s.NetTicktime/time.Second), "seconds")
+	if s.netTicktime > 0 {
+		w.set("net_ticktime", int64(s.netTicktime/time.Second), "seconds")
 	}
 	if s.TLS.On {
 		w.table("node.tls")
@@ -231,8 +231,8 @@ func (s Settings) TOML() ([]byte, error) {
 	switch {
 	case s.WorkerID != nil:
 		w.set("worker_id", s.WorkerID.String(), "the original's")
-	case s.Interface != "":
-		w.set("interface", s.Interface, "its MAC is the worker id")
+	case s.ifName != "":
+		w.set("interface", s.ifName, "its MAC is the worker id")
 	default:
 		w.comment("no interface was set: the original uses eth0, or in later versions the first interface " +
 			"with a MAC; this node")
@@ -240,8 +240,8 @@ func (s Settings) TOML() ([]byte, error) {
 			"or set worker_id to bytes 9 to 14 of its ids")
 	}
 	w.set("timestamp_path", s.TimestampPath, "not its dets file: this node has its own format")
-	if s.AllowableDowntime > 0 {
-		w.set("allowable_downtime", s.AllowableDowntime.Milliseconds(), "ms")
+	if s.allowableDowntime > 0 {
+		w.set("allowable_downtime", s.allowableDowntime.Milliseconds(), "ms")
 	}
 	return w.Bytes(), w.err
 }

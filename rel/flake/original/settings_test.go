@@ -70,8 +70,8 @@ func TestSettings(t *testing.T) {
 	}
 	want := Settings{
 		Name: "flake@node1.example.com", Cookie: "S3CR3T with space",
-		ListenHost: "10.0.0.1", ListenMin: 9101, ListenMax: 9105, NetTicktime: 30 * time.Second,
-		Interface: "eth1", DetsPath: "/srv/flake/timestamp-dets", AllowableDowntime: time.Second,
+		listenHost: "10.0.0.1", listenMin: 9101, listenMax: 9105, netTicktime: 30 * time.Second,
+		ifName: "eth1", DetsPath: "/srv/flake/timestamp-dets", allowableDowntime: time.Second,
 		TimestampPath: "/var/lib/flake/timestamp", TLS: config.TLS{Verify: "peer"},
 		Taken: []string{
 			`sys.config: flake interface "en0"`, `sys.config: flake timestamp_path "/srv/flake/timestamp-dets"`,
@@ -100,7 +100,7 @@ func TestSettings(t *testing.T) {
 	}
 	c := load(t, s)
 	if c.Node.Name != s.Name || c.Node.Cookie != s.Cookie || c.Node.Listen != "10.0.0.1:9101" ||
-		c.Node.NetTicktime != s.NetTicktime ||
+		c.Node.NetTicktime != s.netTicktime ||
 		c.Flake.Interface != "eth1" || c.Flake.TimestampPath != s.TimestampPath ||
 		c.Flake.AllowableDowntime != time.Second {
 		t.Errorf("%+v", c)
@@ -133,15 +133,15 @@ func TestTOML(t *testing.T) {
 	for name, s := range map[string]Settings{
 		"none": {},
 		"all": {Name: "a@10.0.0.1", Cookie: `"q\` + "'\u00ff",
-			ListenMin: 9100, WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}, TimestampPath: "/a b/\"c\"\t\x7f"},
-		"a range":   {Name: "a@10.0.0.1", Cookie: "c", ListenMin: 9100, ListenMax: 9105},
-		"host only": {ListenHost: "::1"},
+			listenMin: 9100, WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}, TimestampPath: "/a b/\"c\"\t\x7f"},
+		"a range":   {Name: "a@10.0.0.1", Cookie: "c", listenMin: 9100, listenMax: 9105},
+		"host only": {listenHost: "::1"},
 		"comments":  {Left: []string{"a\n[node]", "b\r\x00c", "\xff"}},
 		"tls":       {TLS: config.TLS{On: true, Cert: "c.pem", Key: "k.pem", CA: "ca.pem", Verify: "peer"}},
 		"tls, none": {TLS: config.TLS{On: true, Cert: "c.pem", Key: "k.pem", Verify: "none"}},
-		"interface": {Interface: "eth7"},
-		"worker":    {WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Interface: "eth7"},
-		"downtime":  {AllowableDowntime: 9223372036854 * time.Millisecond},
+		"interface": {ifName: "eth7"},
+		"worker":    {WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}, ifName: "eth7"},
+		"downtime":  {allowableDowntime: 9223372036854 * time.Millisecond},
 	} {
 		c := load(t, s)
 		want := config.Default()
@@ -150,13 +150,13 @@ func TestTOML(t *testing.T) {
 		}
 		want.Node.Listen = map[string]string{"all": "0.0.0.0:9100", "a range": "0.0.0.0:9100",
 			"host only": "[::1]:0"}[name]
-		if want.Flake.Interface = s.Interface; s.WorkerID != nil {
+		if want.Flake.Interface = s.ifName; s.WorkerID != nil {
 			want.Flake.Interface, want.Flake.Options = "", formats.Options{"worker_id": 0x020000000001}
 		}
-		want.Flake.Random = s.Interface == "" && s.WorkerID == nil
+		want.Flake.Random = s.ifName == "" && s.WorkerID == nil
 		want.Flake.TimestampPath = s.TimestampPath
-		if s.AllowableDowntime > 0 {
-			want.Flake.AllowableDowntime = s.AllowableDowntime
+		if s.allowableDowntime > 0 {
+			want.Flake.AllowableDowntime = s.allowableDowntime
 		}
 		if s.TLS.On {
 			want.Node.TLS = s.TLS
@@ -195,7 +195,7 @@ listen = "0.0.0.0:9100"  # the first of its ports, 9100 to 9105
 [flake]
 interface = "eth1"  # its MAC is the worker id
 timestamp_path = "/t"  # not its dets file: this node has its own format
-`: {Left: []string{"+A"}, Name: "a@b", Cookie: "c", ListenMin: 9100, ListenMax: 9105, Interface: "eth1",
+`: {Left: []string{"+A"}, Name: "a@b", Cookie: "c", listenMin: 9100, listenMax: 9105, ifName: "eth1",
 			TimestampPath: "/t"},
 		head + `
 [node]
@@ -205,7 +205,7 @@ listen = "0.0.0.0:9100"
 [flake]
 worker_id = "02:00:00:00:00:01"  # the original's
 timestamp_path = "/t"  # not its dets file: this node has its own format
-`: {Cookie: "c", ListenMin: 9100, ListenMax: 9100, TimestampPath: "/t", WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}},
+`: {Cookie: "c", listenMin: 9100, listenMax: 9100, TimestampPath: "/t", WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}},
 	} {
 		if got, err := s.TOML(); string(got) != want || err != nil {
 			t.Errorf("got  %s, %v\nwant %s", got, err, want)
@@ -272,10 +272,10 @@ func TestSysConfig(t *testing.T) {
 		err := ReadSysConfig(filepath.Join(write(t, map[string]string{"sys.config": source}), "sys.config"), &s)
 		says := strings.Join(s.Left, "\n")
 		if err != nil {
-			says, s.Interface = err.Error(), ""
+			says, s.ifName = err.Error(), ""
 		}
-		if (want.says == "") != (says == "") || !strings.Contains(says, want.says) || s.Interface != want.interfaceOf {
-			t.Errorf("%s\n%q, %s\nwant %+v", source, s.Interface, says, want)
+		if (want.says == "") != (says == "") || !strings.Contains(says, want.says) || s.ifName != want.interfaceOf {
+			t.Errorf("%s\n%q, %s\nwant %+v", source, s.ifName, says, want)
 		}
 		if !utf8.ValidString(says) {
 			t.Errorf("%q", says)
@@ -316,16 +316,16 @@ func FuzzSysConfig(f *testing.F) {
 func TestValues(t *testing.T) {
 	const forever = 9223372036854 * time.Millisecond
 	for source, want := range map[string]Settings{
-		`{flake,[{allowable_downtime,1}]}`:                                   {AllowableDowntime: time.Millisecond},
-		`{flake,[{allowable_downtime,9223372036855}]}`:                       {AllowableDowntime: forever},
-		`{flake,[{allowable_downtime,infinity}]}`:                            {AllowableDowntime: forever},
-		`{kernel,[{net_ticktime,4}]}`:                                        {NetTicktime: 4 * time.Second},
-		`{kernel,[{net_ticktime,3600}]}`:                                     {NetTicktime: time.Hour},
-		`{kernel,[{inet_dist_listen_min,1},{inet_dist_listen_max,65535}]}`:   {ListenMin: 1, ListenMax: 65535},
+		`{flake,[{allowable_downtime,1}]}`:                                   {allowableDowntime: time.Millisecond},
+		`{flake,[{allowable_downtime,9223372036855}]}`:                       {allowableDowntime: forever},
+		`{flake,[{allowable_downtime,infinity}]}`:                            {allowableDowntime: forever},
+		`{kernel,[{net_ticktime,4}]}`:                                        {netTicktime: 4 * time.Second},
+		`{kernel,[{net_ticktime,3600}]}`:                                     {netTicktime: time.Hour},
+		`{kernel,[{inet_dist_listen_min,1},{inet_dist_listen_max,65535}]}`:   {listenMin: 1, listenMax: 65535},
 		`{kernel,[{inet_dist_listen_min,0}]}`:                                {},
-		`{kernel,[{inet_dist_use_interface,{255,0,0,1}}]}`:                   {ListenHost: "255.0.0.1"},
-		`{kernel,[{inet_dist_use_interface,{8193,3512,0,0,0,0,258,65535}}]}`: {ListenHost: "2001:db8::102:ffff"},
-		`{flake,[{interface,"a"},{timestamp_path,[47,256]}]}`:                {Interface: "a", DetsPath: "/Ā"},
+		`{kernel,[{inet_dist_use_interface,{255,0,0,1}}]}`:                   {listenHost: "255.0.0.1"},
+		`{kernel,[{inet_dist_use_interface,{8193,3512,0,0,0,0,258,65535}}]}`: {listenHost: "2001:db8::102:ffff"},
+		`{flake,[{interface,"a"},{timestamp_path,[47,256]}]}`:                {ifName: "a", DetsPath: "/Ā"},
 	} {
 		var s Settings
 		err := ReadSysConfig(filepath.Join(write(t, map[string]string{"sys.config": "[" + source + "]."}),
@@ -365,9 +365,9 @@ func TestFolders(t *testing.T) {
 		var s1, s2 Settings
 		err3, err4 := ReadSysConfig(sys, &s1), ReadVMArgs(vm, &s2)
 		none := tt.sysConfig == ""
-		if errors.Join(err1, err2) != nil || s1.Interface != tt.sysConfig || s2.Interface != tt.vmArgs ||
+		if errors.Join(err1, err2) != nil || s1.ifName != tt.sysConfig || s2.ifName != tt.vmArgs ||
 			(err3 != nil) != none || (err4 != nil) != none {
-			t.Errorf("%+v: %q, %v; %q, %v", tt, s1.Interface, err3, s2.Interface, err4)
+			t.Errorf("%+v: %q, %v; %q, %v", tt, s1.ifName, err3, s2.ifName, err4)
 		}
 	}
 }
