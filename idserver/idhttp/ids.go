@@ -58,23 +58,19 @@ func (d *Door) notional(w http.ResponseWriter, r *http.Request, p parameters) *p
 	if fault != nil {
 		return fault
 	}
-	first, given, fault := p.time("from")
-	if fault == nil && !given {
-		fault = badParameter("from", "", "a time")
-	}
+	first, fault := p.time("from")
 	if fault != nil {
 		return fault
 	}
-	last, given, fault := p.time("to")
-	if fault != nil {
-		return fault
-	}
-	if given && last < first {
-		return badParameter("to", p["to"], "a time not before from")
-	}
-	kind := idserver.KindSpan
-	if !given {
-		kind, last = idserver.KindNotional, first
+	kind, last := idserver.KindNotional, first
+	if value, given := p["to"]; given {
+		kind = idserver.KindSpan
+		if last, fault = p.time("to"); fault != nil {
+			return fault
+		}
+		if last < first {
+			return badParameter("to", value, "a time not before from")
+		}
 	}
 	lowest, highest, err := q.generator.Server.Span(kind, first, last)
 	if err != nil {
@@ -89,7 +85,7 @@ func (d *Door) notional(w http.ResponseWriter, r *http.Request, p parameters) *p
 		return fault
 	}
 	b := q.body(w)
-	if given {
+	if kind == idserver.KindSpan {
 		b.add(`{"lowest":"`, lowest, 0)
 		b.add(`","highest":"`, highest, 0)
 	} else {

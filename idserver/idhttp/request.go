@@ -101,19 +101,16 @@ func (p parameters) number(name string, from, to int) (int, *problem) {
 	return int(n), nil
 }
 
-// time returns a parameter that is a time, in milliseconds since 1970-01-01 UTC.
-func (p parameters) time(name string) (milli uint64, given bool, fault *problem) {
-	value, given := p[name]
-	if !given {
-		return 0, false, nil
-	}
+// time returns a parameter that is a time, in milliseconds since 1970-01-01 UTC. It must be given.
+func (p parameters) time(name string) (milli uint64, fault *problem) {
+	value := p[name]
 	if milli, err := strconv.ParseUint(value, 10, 63); err == nil {
-		return milli, true, nil
+		return milli, nil
 	}
 	if t, ok := parseTime(value); ok && t.UnixMilli() >= 0 {
-		return uint64(t.UnixMilli()), true, nil
+		return uint64(t.UnixMilli()), nil
 	}
-	return 0, true, badParameter(name, value, "milliseconds since 1970, at most "+strconv.FormatInt(math.MaxInt64, 10)+
+	return 0, badParameter(name, value, "milliseconds since 1970, at most "+strconv.FormatInt(math.MaxInt64, 10)+
 		", or a later time such as 2026-11-21T09:30:00.000Z, with %2B for a +")
 }
 
