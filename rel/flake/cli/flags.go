@@ -35,7 +35,6 @@ var Installed = "/etc/flake/sys.toml"
 func NewFlags() *Flags {
 	f := &Flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError)}
 	f.SetOutput(io.Discard)
-	f.Usage = func() {}
 	return f
 }
 
