@@ -35,6 +35,7 @@
 //	request     what a call asks for
 //	reply       the answer to a call
 //	door        a way for calls to reach the generators: the Erlang door, the HTTP door
+//	daemon      the process that runs the node, the generators and both doors
 //
 //	generator   makes ids of one format as one worker
 //	format      the fields of an id and its text forms, such as flake, snowflake or ulid

@@ -26,7 +26,7 @@ func TestOneWorkerTwice(t *testing.T) {
 		return file
 	}
 	port := freePort(t)
-	startDaemon(t, port)
+	startEPMD(t, port)
 	first := spawn(t, port, command, "-noinput", "-config", config("first"))
 	first.await("  EPMD ")
 	file := config("second")

@@ -14,7 +14,7 @@ import (
 // The configured node is found at its port without EPMD, and through its own EPMD.
 func TestDialerOf(t *testing.T) {
 	port := freePort(t)
-	startDaemon(t, port)
+	startEPMD(t, port)
 	for name, set := range map[string]func(*config.Node){
 		"without EPMD": func(c *config.Node) {
 			c.EPMD, c.Listen = "off", net.JoinHostPort("127.0.0.1", freePort(t))

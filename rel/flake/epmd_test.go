@@ -36,7 +36,7 @@ func TestOwnEPMD(t *testing.T) {
 func TestNameTaken(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
-	startDaemon(t, port)
+	startEPMD(t, port)
 	first := startNode(t, port)
 	for _, n := range []*flakeNode{first, startNode(t, "")} {
 		second := spawn(t, n.port, command, "-noinput", "-config", configFile(t, ""))
@@ -56,11 +56,11 @@ func TestNameTaken(t *testing.T) {
 func TestEPMDRestarted(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
-	d := startDaemon(t, port)
+	d := startEPMD(t, port)
 	n := startNode(t, port)
 	d.kill()
 	await(t, "the node finds no EPMD", func() bool { return strings.Contains(n.output(), "connection refused") })
-	startDaemon(t, port)
+	startEPMD(t, port)
 	awaitNode(t, port, "flake")
 	wantNames(t, n)
 	if strings.Contains(n.output(), "EPMD of its own") {
@@ -121,7 +121,7 @@ func TestEPMDLater(t *testing.T) {
 	}
 	first.signal(syscall.SIGTERM)
 	first.wait()
-	d := startDaemon(t, first.port)
+	d := startEPMD(t, first.port)
 	second := startNode(t, first.port)
 	if want := "registered with the EPMD at 127.0.0.1:" + d.port; second.epmd != want {
 		t.Errorf("announced %q, want %q", second.epmd, want)
@@ -139,15 +139,15 @@ func TestEPMDOverIPv6(t *testing.T) {
 	awaitNode(t, n.port, "six")
 }
 
-// daemon is the real EPMD on its own port.
-type daemon struct {
+// realEPMD is OTP's EPMD on its own port.
+type realEPMD struct {
 	*process
 	port string
 }
 
-func startDaemon(t *testing.T, port string) daemon {
+func startEPMD(t *testing.T, port string) realEPMD {
 	t.Helper()
-	d := daemon{spawn(t, port, "epmd", "-address", "127.0.0.1"), port}
+	d := realEPMD{spawn(t, port, "epmd", "-address", "127.0.0.1"), port}
 	await(t, "EPMD listens", func() bool {
 		c, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err == nil {
@@ -158,9 +158,9 @@ func startDaemon(t *testing.T, port string) daemon {
 	return d
 }
 
-func (d daemon) names() []string { return epmdNames(d.t, d.port) }
+func (d realEPMD) names() []string { return epmdNames(d.t, d.port) }
 
-func (d daemon) kill() {
+func (d realEPMD) kill() {
 	d.t.Helper()
 	d.signal(syscall.SIGKILL)
 	d.wait()

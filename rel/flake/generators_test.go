@@ -53,7 +53,7 @@ func TestGenerators(t *testing.T) {
 	lives := max(4, *kills/4)
 	port, config := freePort(t), configFile(t, "")
 	appendTo(t, config, generatorsOf())
-	startDaemon(t, port)
+	startEPMD(t, port)
 	var names string
 	for _, k := range formats.Kinds {
 		names += fmt.Sprintf(",%s/%d", generatorOf(k), k.Format(nil).Size)

@@ -27,7 +27,7 @@ func TestKillNine(t *testing.T) {
 	t.Parallel()
 	port, config, ids := freePort(t), configFile(t, ""), t.TempDir()
 	// The test starts an EPMD. Otherwise callers would wait for the EPMD of the node, which is killed.
-	startDaemon(t, port)
+	startEPMD(t, port)
 	caller := spawnErl(t, port, nil, fmt.Sprintf("collect=%d,%s", *kills, ids))
 	for life := range *kills {
 		n := spawn(t, port, command, "-noinput", "-config", config)
@@ -64,7 +64,7 @@ func TestLeases(t *testing.T) {
 	t.Parallel()
 	const minLives = 3
 	port, config, folder := freePort(t), configFile(t, ""), t.TempDir()
-	startDaemon(t, port)
+	startEPMD(t, port)
 	caller := spawnErl(t, port, nil, "leases="+folder)
 	var top flake.ID // the highest id handed out so far
 	total, life := 0, 0

@@ -20,9 +20,9 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/commands"
+	"github.com/flake-go/flake/rel/flake/daemon"
 	"github.com/flake-go/flake/rel/flake/migrate"
 	"github.com/flake-go/flake/rel/flake/output"
-	"github.com/flake-go/flake/rel/flake/server"
 	"github.com/flake-go/flake/rel/flake/usage"
 )
 
@@ -151,9 +151,9 @@ func serve(f *cli.Flags) cli.Action {
 			return cli.PrintVersion(stdout)
 		}
 		if *check {
-			return server.CheckConfig(f.Load, stdout, stderr)
+			return daemon.CheckConfig(f.Load, stdout, stderr)
 		}
-		return server.Run(ctx, f.Load, *noinput, stdout, stderr)
+		return daemon.Run(ctx, f.Load, *noinput, stdout, stderr)
 	}
 }
 

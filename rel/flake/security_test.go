@@ -107,9 +107,9 @@ var behind = map[string]string{
 	"profile":                    "idserver/idhttp MaxProfile",
 	"etcd answers":               "flake/workers/etcd maxAnswer maxList maxPairs maxText",
 	"etcd calls":                 "flake/workers/etcd longest connect",
-	"Go's memory": "rel/flake/server memoryLimit memoryConnections memorySteps " +
+	"Go's memory": "rel/flake/daemon memoryLimit memoryConnections memorySteps " +
 		"memoryPerConnection memoryPerTLS",
-	"memory in a container":    "node memoryIdle memoryPerConnection memoryPerTLS rel/flake/server memoryPerHTTP",
+	"memory in a container":    "node memoryIdle memoryPerConnection memoryPerTLS rel/flake/daemon memoryPerHTTP",
 	"log lines of one message": "rel/flake/output maxKinds burst interval crowd reportAfter",
 	"hosts in the log":         "rel/flake/output maxHosts",
 	"log lines waiting":        "rel/flake/output maxQueued",

@@ -12,15 +12,15 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/daemon"
 	"github.com/flake-go/flake/rel/flake/output"
-	"github.com/flake-go/flake/rel/flake/server"
 )
 
 // The tests in this file look inside the server, so the server runs in their process.
 
 // startHere starts a server with its own EPMD port, and returns both. Tests that call
 // startHere must not be parallel.
-func startHere(t *testing.T, changes ...func(*config.Config)) (s *server.Server, port string) {
+func startHere(t *testing.T, changes ...func(*config.Config)) (s *daemon.Daemon, port string) {
 	t.Helper()
 	port = freePort(t)
 	t.Setenv("ERL_EPMD_PORT", port)
@@ -35,7 +35,7 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server.Server,
 	t.Setenv("PATH", "") // so that it finds no epmd
 	defer os.Setenv("PATH", path)
 	lines := &output.Log{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Level: new(slog.LevelVar)}
-	s, err := server.Start(t.Context(), cfg, io.Discard, lines)
+	s, err := daemon.Start(t.Context(), cfg, io.Discard, lines)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,13 +49,13 @@ func onHTTP(t *testing.T) (change func(*config.Config), url string) {
 }
 
 // pid returns the server's pid as an external term, in hexadecimal.
-func pid(t *testing.T, s *server.Server) string {
+func pid(t *testing.T, s *daemon.Daemon) string {
 	t.Helper()
 	return fmt.Sprintf("%X%X", etf.VersionMagic, string(termOf(t, s, "flake")))
 }
 
 // termOf returns the pid of a registered process.
-func termOf(t *testing.T, s *server.Server, name string) etf.Pid {
+func termOf(t *testing.T, s *daemon.Daemon, name string) etf.Pid {
 	t.Helper()
 	pid, _ := s.Node.Functions().Apply("erlang", "whereis", []etf.Term{etf.Atom(name)})
 	if pid, ok := pid.(etf.Pid); ok {

@@ -86,7 +86,7 @@ const mortal = "mortal@127.0.0.1"
 
 type soak struct {
 	t          *testing.T
-	epmd       daemon
+	epmd       realEPMD
 	ca         *certstest.CA
 	web        *http.Client
 	url        string
@@ -107,7 +107,7 @@ func newSoak(t *testing.T) *soak {
 	s := &soak{t: t, ca: certstest.NewCA(t, "ca"), clock: filepath.Join(t.TempDir(), "clock"),
 		refused: make(map[string]int)}
 	port := freePort(t)
-	s.epmd = startDaemon(t, port)
+	s.epmd = startEPMD(t, port)
 	epmd := fmt.Sprintf("epmd = %q", "127.0.0.1:"+port) // so that neither node serves its own EPMD
 	cert, key := s.ca.Issue("http", "127.0.0.1")
 	web := "127.0.0.1:" + freePort(t)
@@ -259,7 +259,7 @@ func (s *soak) visit() {
 
 func (s *soak) restartEPMD() {
 	s.epmd.kill()
-	s.epmd = startDaemon(s.t, s.epmd.port)
+	s.epmd = startEPMD(s.t, s.epmd.port)
 }
 
 // step sets the clock of both nodes, and waits until they have used it for some time.

@@ -42,7 +42,7 @@ func TestSockets(t *testing.T) {
 			epmd, port := freePort(t), freePort(t)
 			want := map[string]int{port: 1, "@flake": 1 + mode.generators}
 			if mode.daemon {
-				startDaemon(t, epmd)
+				startEPMD(t, epmd)
 			} else if mode.epmd == "auto" {
 				want[epmd] = 1
 			}

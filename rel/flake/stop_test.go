@@ -22,7 +22,7 @@ func TestStop(t *testing.T) {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
 			port := freePort(t)
-			daemon := startDaemon(t, port)
+			epmd := startEPMD(t, port)
 			n := startNode(t, port)
 			caller := spawnErl(t, port, nil, "stop")
 			caller.await("READY")
@@ -33,7 +33,7 @@ func TestStop(t *testing.T) {
 			}
 			wantChecks(t, caller, "stop")
 			mustBeClosed(t, n.addr)
-			await(t, "EPMD forgets the node", func() bool { return len(daemon.names()) == 0 })
+			await(t, "EPMD forgets the node", func() bool { return len(epmd.names()) == 0 })
 		})
 	}
 }

@@ -32,7 +32,7 @@ type originalNode struct {
 func startOriginal(t *testing.T) *originalNode {
 	t.Helper()
 	o := &originalNode{port: freePort(t), listen: freePort(t), folder: t.TempDir(), worker: flake.RandomWorker()}
-	startDaemon(t, o.port)
+	startEPMD(t, o.port)
 	need(t, compile("erlc", "-Werror", "-o", o.folder, "testdata/original.erl"))
 	args := append(patient[:len(patient):len(patient)], "-noinput", "-pa", o.folder, "-name", nodeName, "-setcookie",
 		cookie, "-start_epmd", "false",

@@ -31,7 +31,7 @@ const upgradeCallers = 64
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	port, folder := freePort(t), t.TempDir()
-	startDaemon(t, port)
+	startEPMD(t, port)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	var starts []func() *flakeNode
 	var nodes []*flakeNode

@@ -18,10 +18,10 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/daemon"
 	"github.com/flake-go/flake/rel/flake/original"
 	"github.com/flake-go/flake/rel/flake/output"
 	"github.com/flake-go/flake/rel/flake/remote"
-	"github.com/flake-go/flake/rel/flake/server"
 )
 
 // TakeoverMore is the help of [Takeover].
@@ -77,7 +77,7 @@ func Takeover(f *cli.Flags) cli.Action {
 		if err != nil || *t.dryRun {
 			return err
 		}
-		return server.Run(ctx, t.Load, *noinput, stdout, stderr)
+		return daemon.Run(ctx, t.Load, *noinput, stdout, stderr)
 	}
 }
 
@@ -102,7 +102,7 @@ func (t *takeoverFlags) replace(ctx context.Context, h *Handover, stdout, stderr
 	if err := errors.Join(h.tryListening(cfg.Node), h.checkMark()); err != nil {
 		return err
 	}
-	worker, err := server.Try(ctx, cfg, lines)
+	worker, err := daemon.Try(ctx, cfg, lines)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package server
+package daemon
 
 import (
 	"github.com/flake-go/flake/node/console"
