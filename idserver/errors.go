@@ -52,7 +52,7 @@ func ResultOf(err error) *Result { return &Results[resultOf(err)] }
 // Reason returns the reason of ResultOf(err).
 func Reason(err error) string { return ResultOf(err).Reason }
 
-func resultOf(err error) (place int) {
+func resultOf(err error) int {
 	for i := range Results {
 		if errors.Is(err, Results[i].Err) {
 			return i

@@ -35,7 +35,7 @@ const (
 	long     = 1
 )
 
-// Turn is the place of a request for more than MaxInline ids in its queue.
+// Turn is the position of a request for more than MaxInline ids in its queue.
 type Turn struct {
 	turns   *turns
 	queue   int
@@ -102,11 +102,11 @@ func (s *turns) enter(t *Turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &s.waiting[t.queue]
-	place := len(*w)
+	at := len(*w)
 	if s.holder == t && t.queue&long != 0 {
-		place = 0
+		at = 0
 	}
-	*w = slices.Insert(*w, place, t)
+	*w = slices.Insert(*w, at, t)
 	if s.holder == nil || s.holder == t {
 		s.pass()
 	}

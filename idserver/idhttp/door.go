@@ -127,7 +127,7 @@ type Door struct {
 
 	ctx    context.Context // canceled to end the events
 	cancel context.CancelFunc
-	lines  *lines // set by Serve
+	limits *limits // set by Serve
 	served sync.WaitGroup
 }
 
@@ -169,14 +169,14 @@ func New(o Options) *Door {
 func (d *Door) Serve(l, metrics net.Listener) {
 	all := cmp.Or(d.Connections, MaxConnections+SpareConnections)
 	spare := min(SpareConnections, all/3)
-	lines := newLines(all-spare, min(MaxConnectionsPerHost, all-spare), spare)
-	lines.secure, lines.log = d.TLS != nil, d.Log
-	d.lines = lines
+	limits := newLimits(all-spare, min(MaxConnectionsPerHost, all-spare), spare)
+	limits.secure, limits.log = d.TLS != nil, d.Log
+	d.limits = limits
 	d.Recent.note(time.Now(), slog.LevelInfo, "started", "version="+d.Node.Version)
 	d.served.Go(d.sample)
-	d.serve(&limited{l, false, lines})
+	d.serve(&limited{l, false, limits})
 	if metrics != nil {
-		d.serve(&limited{metrics, true, lines})
+		d.serve(&limited{metrics, true, limits})
 	}
 }
 
@@ -197,10 +197,10 @@ func (d *Door) serve(l net.Listener) {
 // closes all connections.
 func (d *Door) Stop(ctx context.Context) {
 	var closing sync.WaitGroup
-	d.lines.linger(&closing)
+	d.limits.linger(&closing)
 	d.http.Shutdown(ctx)
 	d.http.Close()
-	d.lines.linger(nil)
+	d.limits.linger(nil)
 	closing.Wait()
 	d.served.Wait()
 }

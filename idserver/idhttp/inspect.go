@@ -31,9 +31,9 @@ type reading struct {
 	Others    []other // other ways to read the text
 }
 
-// part is a field of an id. Place determines the color of its bits.
+// part is a field of an id. Its Index determines the color of its bits.
 type part struct {
-	Place             int
+	Index             int
 	Name, Value, Note string
 	Bits              string
 }
@@ -44,7 +44,7 @@ type octet struct {
 }
 
 type bit struct {
-	Place int
+	Index int // of the part
 	One   bool
 }
 
@@ -109,19 +109,19 @@ func (v *inspection) read(all, asked []Generator, base int, now time.Time) {
 func readingOf(format *formats.Format, id formats.Number, now time.Time) *reading {
 	v := &reading{Texts: inspect.Texts(format, id)}
 	bits := format.Size * 8
-	places := make([]int, bits)
+	parts := make([]int, bits)
 	for i, f := range format.Fields(id) {
-		p := part{Place: i, Name: f.Name, Bits: inspect.Bits(f)}
+		p := part{Index: i, Name: f.Name, Bits: inspect.Bits(f)}
 		p.Value, p.Note = inspect.Value(f, now)
 		v.Fields = append(v.Fields, p)
 		for b := f.Offset; b < min(f.Offset+f.Width, bits); b++ {
-			places[b] = i
+			parts[b] = i
 		}
 	}
 	for i, b := range id.AppendOctets(nil, format.Size) {
 		o := octet{Hex: fmt.Sprintf("%02x", b)}
 		for j := range o.Bits {
-			o.Bits[j] = bit{places[8*i+j], b<<j&0x80 != 0}
+			o.Bits[j] = bit{parts[8*i+j], b<<j&0x80 != 0}
 		}
 		v.Octets = append(v.Octets, o)
 	}

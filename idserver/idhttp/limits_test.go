@@ -192,7 +192,7 @@ func TestLimitListener(t *testing.T) {
 		{"127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1!", 4},
 	} {
 		inner := make(callers, 1)
-		l := &limited{inner, false, newLines(most, perHost, spare)}
+		l := &limited{inner, false, newLimits(most, perHost, spare)}
 		all := strings.Fields(tt.callers)
 		var conns []*from
 		var answered []net.Conn
@@ -228,7 +228,7 @@ func TestLimitListener(t *testing.T) {
 // one for /healthz.
 func TestRequestWithoutRoom(t *testing.T) {
 	inner := make(callers, 1)
-	l := &limited{inner, false, newLines(1, 1, 2)}
+	l := &limited{inner, false, newLimits(1, 1, 2)}
 	var conns []*from
 	accept := func() *conn {
 		f := &from{addr: "127.0.0.1"}
@@ -255,7 +255,7 @@ func TestRequestWithoutRoom(t *testing.T) {
 // A request on a connection that was just closed does not make the connection count as open again.
 func TestRequestOnClosed(t *testing.T) {
 	inner := make(callers, 1)
-	l := &limited{inner, false, newLines(1, 1, 1)}
+	l := &limited{inner, false, newLimits(1, 1, 1)}
 	inner <- &from{addr: "192.0.2.1"}
 	c, err := l.Accept()
 	if err != nil {

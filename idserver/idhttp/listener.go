@@ -18,17 +18,17 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// limited is a listener that adds its connections to lines.
+// limited is a listener that adds its connections to limits.
 type limited struct {
 	net.Listener
 	metrics bool // serves only metrics and health, without the token
-	*lines
+	*limits
 }
 
-// lines limits a door's open connections, and how many of them have a request being answered.
+// limits bounds a door's open connections, and those with a request that is being answered.
 // When one connection too many arrives, the one that has been silent the longest is closed. If the
 // new connection's host has too many, only that host's connections are considered.
-type lines struct {
+type limits struct {
 	secure bool // TLS runs above the connections
 	log    *slog.Logger
 
@@ -39,8 +39,8 @@ type lines struct {
 	closing  *sync.WaitGroup  // runs conn.linger while the door stops, otherwise nil
 }
 
-func newLines(most, perHost, spare int) *lines {
-	return &lines{
+func newLimits(most, perHost, spare int) *limits {
+	return &limits{
 		open:     host.Line[*conn]{Most: most + spare, PerHost: perHost + spare},
 		answered: host.Line[*conn]{Most: most, PerHost: perHost},
 	}
@@ -63,7 +63,7 @@ func (l *limited) Accept() (net.Conn, error) {
 }
 
 // linger makes connections that are closed from now on linger, or not if w is nil.
-func (l *lines) linger(w *sync.WaitGroup) {
+func (l *limits) linger(w *sync.WaitGroup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closing = w
@@ -72,7 +72,7 @@ func (l *lines) linger(w *sync.WaitGroup) {
 // arrive adds a connection and returns the connection that the caller must close to make room
 // for it, or nil if there is room. If room is needed, there is always a connection to close,
 // because fewer connections are being answered than may be open.
-func (l *lines) arrive(p *conn) (oldest *conn) {
+func (l *limits) arrive(p *conn) (oldest *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ofHost, inAll := l.open.Full(p.host)
@@ -88,13 +88,13 @@ func (l *lines) arrive(p *conn) (oldest *conn) {
 }
 
 // note records an event on a connection. l.mu must be held.
-func (l *lines) note(p *conn) {
+func (l *limits) note(p *conn) {
 	l.events++
 	p.lastEvent = l.events
 }
 
 // answer counts a connection as being answered and reports whether there was room.
-func (l *lines) answer(p *conn) bool {
+func (l *limits) answer(p *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.note(p)
@@ -106,7 +106,7 @@ func (l *lines) answer(p *conn) bool {
 }
 
 // finish ends what answer began.
-func (l *lines) finish(p *conn) {
+func (l *limits) finish(p *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.note(p)
@@ -119,7 +119,7 @@ type conn struct {
 	net.Conn
 	of        *limited
 	host      netip.Addr
-	lastEvent int // lines.events at its last event
+	lastEvent int // limits.events at its last event
 	answered  bool
 	lingers   atomic.Bool // it has been closed, and linger runs
 }

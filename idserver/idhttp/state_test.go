@@ -155,7 +155,7 @@ func TestStatus(t *testing.T) {
 func TestReading(t *testing.T) {
 	for _, tt := range []struct {
 		generator, id, octets string
-		places                []int // how many bits each field has
+		widths                []int // how many bits each field has
 		fields, texts         string
 	}{
 		{
@@ -199,7 +199,7 @@ func TestReading(t *testing.T) {
 		}
 		r := readingOf(g.format(), id, noon)
 		var octets, fields, texts strings.Builder
-		places := make([]int, len(tt.places))
+		widths := make([]int, len(tt.widths))
 		for _, o := range r.Octets {
 			octets.WriteString(o.Hex + " ")
 			octet := 0
@@ -208,20 +208,20 @@ func TestReading(t *testing.T) {
 				if b.One {
 					octet++
 				}
-				places[b.Place]++
+				widths[b.Index]++
 			}
 			if hex := fmt.Sprintf("%02x", octet); hex != o.Hex {
 				t.Errorf("%s: the bits are %s, not %s", tt.id, hex, o.Hex)
 			}
 		}
 		for _, f := range r.Fields {
-			fmt.Fprintf(&fields, "%d %s %s (%s) %s; ", f.Place, f.Name, f.Value, f.Note, f.Bits)
+			fmt.Fprintf(&fields, "%d %s %s (%s) %s; ", f.Index, f.Name, f.Value, f.Note, f.Bits)
 		}
 		for _, l := range r.Texts {
 			fmt.Fprintf(&texts, "%s %s; ", l.Name, l.Text)
 		}
 		for _, got := range [][2]string{
-			{octets.String(), tt.octets}, {fmt.Sprint(places), fmt.Sprint(tt.places)}, {fields.String(), tt.fields},
+			{octets.String(), tt.octets}, {fmt.Sprint(widths), fmt.Sprint(tt.widths)}, {fields.String(), tt.fields},
 			{texts.String(), tt.texts},
 		} {
 			if got[0] != got[1] {

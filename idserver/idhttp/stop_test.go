@@ -48,9 +48,9 @@ func TestStopDuringAnswer(t *testing.T) {
 			const request = "GET /v1/ids?n=9000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 			io.WriteString(c, strings.Repeat(request, 1000))
 			for answered := 0; answered == 0; runtime.Gosched() {
-				s.lines.mu.Lock()
-				answered = len(s.lines.answered.All)
-				s.lines.mu.Unlock()
+				s.limits.mu.Lock()
+				answered = len(s.limits.answered.All)
+				s.limits.mu.Unlock()
 			}
 			stopped := make(chan struct{})
 			go func() {

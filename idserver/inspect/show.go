@@ -23,7 +23,7 @@ type Parts struct {
 type Field struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
-	Offset int    `json:"offset"` // the place of the first bit; the most significant bit of the id is 0
+	Offset int    `json:"offset"` // the position of the first bit; the most significant bit of the id is 0
 	Width  int    `json:"width"`  // in bits
 }
 
