@@ -234,7 +234,7 @@ func TestFunctionsAreCounted(t *testing.T) {
 	if got := s.Stats(); got.IDs != 62 || got.Refusals != 1 {
 		t.Errorf("then %d ids, %d refusals, want 62 and 1", got.IDs, got.Refusals)
 	}
-	s.IDs = source(flake.ErrClockBackwards)
+	s.IDs = &stock{perTick: 1, err: flake.ErrClockBackwards}
 	if got, want := apply(t, s, "flake_server:id[]", nil, nil), "{error,clock_running_backwards}"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

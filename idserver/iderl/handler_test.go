@@ -3,7 +3,6 @@ package iderl
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -199,20 +198,6 @@ func TestLargeAlone(t *testing.T) {
 	}
 }
 
-// Only unknown calls are logged.
-func TestUnknownIsLogged(t *testing.T) {
-	for request, want := range map[string]bool{"hello": true, "{get,1,2,3}": true, "get": false, "{get,1}": false} {
-		var log strings.Builder
-		h := handlerOf(&stock{perTick: 3, left: 100})
-		h.Log = slog.New(slog.NewTextHandler(&log, nil))
-		call(t, h, request)
-		lines := strings.Count(log.String(), "unknown call")
-		if got := lines == 1 && strings.Count(log.String(), request) == 1; got != want || lines > 0 != want {
-			t.Errorf("%s: logged %q", request, log.String())
-		}
-	}
-}
-
 // dry is a source without ids.
 type dry struct{ formats.Source }
 
@@ -225,7 +210,7 @@ func (dry) Reserve(ctx context.Context, _ int, _ uint8) (formats.Run, error) {
 func TestRequestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &caller{ctx: ctx, caps: etf.AllCaps}
-	h := handlerOf(dry{source(nil)})
+	h := handlerOf(dry{&stock{perTick: 1 << 16}})
 	c.ask(h, external(t, "{lease,1048576}", etf.AllCaps))
 	cancel()
 	c.run()
