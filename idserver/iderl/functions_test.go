@@ -66,6 +66,7 @@ func TestFunctions(t *testing.T) {
 		"flake_server:id[10]":                     `{ok,"458752"}`,
 		"flake_server:id[1]":                      "{error,badarg}",
 		"flake_server:id[63]":                     "{error,badarg}",
+		"flake_server:id[base58]":                 "{error,badarg}",
 		"flake_server:id[2]":                      `{ok,"1110000000000000000"}`,
 		"flake_server:id[62]":                     `{ok,"1vLE"}`,
 		"flake_server:id[62.0]":                   "{error,badarg}",
