@@ -38,8 +38,8 @@ func (f *fake) ask(ctx context.Context, r request) (answer, error) {
 	if err := f.fail.Load(); err != nil {
 		return answer{}, *err
 	}
-	first := make([]byte, r.size)
-	if r.size == len(flake.ID{}) {
+	first := make([]byte, r.format.Size)
+	if r.format.Size == len(flake.ID{}) {
 		first[2] = 1
 	}
 	if f.stuck.Load() {
@@ -50,7 +50,7 @@ func (f *fake) ask(ctx context.Context, r request) (answer, error) {
 	if end>>16 != (end-n+1)>>16 { // the ids of a run have the same worker
 		end = f.last.Add(n)
 	}
-	binary.BigEndian.PutUint64(first[r.size-8:], end-n+1)
+	binary.BigEndian.PutUint64(first[r.format.Size-8:], end-n+1)
 	return answer{runs: []run{{first, r.n}}}, nil
 }
 

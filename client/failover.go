@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
 const (
@@ -37,21 +39,16 @@ const (
 // A Failover does not compare the workers of nodes. Two nodes with the same worker may make
 // duplicate ids.
 type Failover struct {
-	// SameWorker is never called.
-	//
-	// Deprecated: numbers from etcd keep the workers of nodes apart.
-	SameWorker func(error)
-
 	doors []Door
 	asked atomic.Int64 // the index of the door to try first
 
-	mu      sync.Mutex
+	mu      sync.Mutex        // guards highest
 	highest map[string]lastID // by generator
 }
 
 // lastID is the highest id returned, with the index of the door that returned it.
 type lastID struct {
-	id   number
+	id   formats.Number
 	door int
 }
 
@@ -74,9 +71,6 @@ func (f *Failover) Close() error {
 
 // ask asks one door after another until check accepts an answer.
 func (f *Failover) ask(ctx context.Context, r request) (answer, error) {
-	if r.base == Canonical {
-		return answer{}, fmt.Errorf("%w: a Failover does not support canonical texts", ErrBadArgument)
-	}
 	f.mu.Lock()
 	before := f.highest[r.generator] // may be zero
 	f.mu.Unlock()
@@ -84,7 +78,7 @@ func (f *Failover) ask(ctx context.Context, r request) (answer, error) {
 	if !ok {
 		deadline = time.Now().Add(failoverTime)
 	}
-	errs := make([]error, len(f.doors)) // from the latest attempts
+	errs := make([]error, len(f.doors)) // the latest of each
 	for pause := firstRoundPause; ; pause = min(2*pause, lastRoundPause) {
 		first := f.asked.Load()
 		for i := range f.doors {
@@ -123,27 +117,29 @@ func (f *Failover) ask(ctx context.Context, r request) (answer, error) {
 // check records the highest id in an answer from the door with index at. It fails if an id cannot
 // follow the id in before, or if before is from another door and the id is not above it.
 func (f *Failover) check(r request, a answer, at int, before lastID) error {
-	taken := slices.Grow(a.runs, len(a.texts))
+	var taken []formats.Run
 	for _, text := range a.texts {
-		id, err := parseBase(text, r.base)
-		if err != nil {
-			return err
+		if id, ok := r.inText(text); ok {
+			taken = append(taken, formats.Run{First: id, Count: 1})
 		}
-		taken = append(taken, run{id[:], 1})
 	}
-	var highest number
+	for _, got := range a.runs {
+		if first, err := numberIn(got.first, r.format); err == nil { // otherwise IDs fails
+			taken = append(taken, formats.Run{First: first, Count: got.count})
+		}
+	}
+	var highest formats.Number
 	for _, ids := range taken {
-		first := numberOfBytes(ids.first)
-		if !first.follows(before.id) || before.door != at && !before.id.below(first) {
+		if !r.format.Follows(before.id, ids.First) || before.door != at && ids.First.Compare(before.id) <= 0 {
 			return fmt.Errorf("node %d of %d: %w", at+1, len(f.doors), ErrNotAbove)
 		}
-		if last := first.plus(uint64(max(ids.count, 1)) - 1); highest.below(last) {
+		if last := r.format.Plus(ids.First, max(ids.Count, 1)-1); last.Compare(highest) > 0 {
 			highest = last
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if last := f.highest[r.generator]; last.id.below(highest) {
+	if last := f.highest[r.generator]; highest.Compare(last.id) > 0 {
 		f.highest[r.generator] = lastID{highest, at}
 	}
 	return nil

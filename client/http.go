@@ -110,11 +110,12 @@ func (r request) parse(body []byte) (a answer, err error) {
 		a.texts = strings.Fields(string(body))
 	case askLease:
 		const count = 4 // size of the count that follows the first id
-		for ; len(body) >= r.size+count; body = body[r.size+count:] {
-			a.runs = append(a.runs, run{body[:r.size], int(binary.BigEndian.Uint32(body[r.size:]))})
+		size := r.format.Size
+		for ; len(body) >= size+count; body = body[size+count:] {
+			a.runs = append(a.runs, run{body[:size], int(binary.BigEndian.Uint32(body[size:]))})
 		}
 		if len(body) > 0 {
-			return a, fmt.Errorf("the generator has another format: its ids are not %d bytes long", r.size)
+			return a, fmt.Errorf("the generator has another format: its ids are not %d bytes long", size)
 		}
 	case askNotional:
 		for i := range r.millis {

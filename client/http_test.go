@@ -285,7 +285,8 @@ func TestHTTPConnections(t *testing.T) {
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		arrived <- true
 		<-leave
-		w.Write(make([]byte, len(flake.ID{})))
+		id := flake.New()
+		w.Write(id[:])
 	}))
 	web.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		switch s {
@@ -332,7 +333,8 @@ func TestHTTPRepeats(t *testing.T) {
 		if _, again := used.LoadOrStore(r.RemoteAddr, true); again {
 			panic(http.ErrAbortHandler) // ends the connection
 		}
-		w.Write(make([]byte, len(flake.ID{})))
+		id := flake.New()
+		w.Write(id[:])
 	}))
 	defer web.Close()
 	h, err := NewHTTP(web.URL, HTTPOptions{})

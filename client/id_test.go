@@ -3,11 +3,11 @@ package client
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
 	"slices"
 	"testing"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/flake/ulid"
@@ -46,17 +46,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestBelow(t *testing.T) {
-	ascending := []number{{0, 0}, {0, 1}, {0, math.MaxUint64}, {1, 0}, {1, 1}}
-	for i, n := range ascending {
-		for j, m := range ascending {
-			if n.below(m) != (i < j) {
-				t.Errorf("%v.below(%v) is %v", n, m, n.below(m))
-			}
-		}
-	}
-}
-
 func bytesOf[ID Format](id ID) []byte {
 	b, _ := binary.Append(nil, binary.BigEndian, id) // never fails
 	return b
@@ -65,13 +54,13 @@ func bytesOf[ID Format](id ID) []byte {
 // An id has the bytes that a node sends.
 func testBytes[ID Format](t *testing.T, sent []byte, want ID) {
 	t.Helper()
-	id, err := fromBytes[ID](sent)
-	if back := bytesOf(id); id != want || err != nil || !bytes.Equal(back, sent) {
-		t.Errorf("%x is %v, %v, and round-trips to %x", sent, id, err, back)
+	n, err := numberIn(sent, formatOf[ID]())
+	if id := idOf[ID](n); id != want || err != nil || numberOf(id) != n || !bytes.Equal(bytesOf(id), sent) {
+		t.Errorf("%x is %v, %v, and round-trips to %x", sent, id, err, bytesOf(id))
 	}
 	for _, other := range [][]byte{nil, sent[1:], append(sent, 0)} {
-		if id, err := fromBytes[ID](other); err == nil {
-			t.Errorf("%x is taken for %v", other, id)
+		if n, err := numberIn(other, formatOf[ID]()); err == nil {
+			t.Errorf("%x is taken for %v", other, n)
 		}
 	}
 }
@@ -83,35 +72,6 @@ func TestBytes(t *testing.T) {
 	testBytes(t, b, ulid.ID(b))
 	testBytes(t, b[:10], sno.ID(b))
 	testBytes(t, b[:8], snowflake.FromBytes([8]byte(b)))
-}
-
-// The formats of ids of 16 bytes differ in the first two bytes, and in version and variant.
-func TestFormats(t *testing.T) {
-	mine := flake.Make(1_795_260_280_557, 1<<47, 7)
-	uuid, err := uuidv7.Make(1_795_260_280_557, 1<<47, 7, 9)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := ulid.Make(1_795_260_280_557, 1<<47, 7, 9)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		id                       [16]byte
-		isFlake, isUUID, maybeUL bool
-	}{
-		{mine, true, false, false},
-		{flake.Make(7<<12, 1<<47, 7), true, false, false}, // like a uuidv7 of 1970
-		{uuid, false, true, true},                         // a ulid may have any bits after the time
-		{other, false, false, true},
-	} {
-		_, _, err1 := handedOut[flake.ID](tt.id[:])
-		_, _, err2 := handedOut[uuidv7.ID](tt.id[:])
-		_, _, err3 := handedOut[ulid.ID](tt.id[:])
-		if (err1 == nil) != tt.isFlake || (err2 == nil) != tt.isUUID || (err3 == nil) != tt.maybeUL {
-			t.Errorf("%x: %v, %v, %v", tt.id, err1, err2, err3)
-		}
-	}
 }
 
 // Only the random bits of a leased id are changed, not those of the worker above them.
@@ -126,25 +86,31 @@ func TestFresh(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		what   string
-		id     number
+		format *formats.Format
+		id     formats.Number
 		random uint64
 	}{
-		{"uuidv7", numberOf(uuid), 1<<14 - 1},
-		{"uuidv7, taken for a ulid", numberOf(ulid.ID(uuid)), 1<<14 - 1},
-		{"ulid", numberOf(plain), 1<<16 - 1},
-		{"ulid, like a uuidv7", numberOf(alike), 1<<14 - 1},
-		{"ulid, like a uuidv7 of another variant", numberOf(other), 1<<16 - 1},
-		{"flake", numberOf(flake.Make(milli, worker, 7)), 0},
-		{"sno", number{1 << 8, 1}, 0},
-		{"snowflake", number{0, 1 << 40}, 0},
+		{"uuidv7", uuidFormat, numberOf(uuid), 1<<14 - 1},
+		{"uuidv7, taken for a ulid", ulidFormat, numberOf(uuid), 1<<14 - 1},
+		{"ulid", ulidFormat, numberOf(plain), 1<<16 - 1},
+		{"ulid, like a uuidv7", ulidFormat, numberOf(alike), 1<<14 - 1},
+		{"ulid, like a uuidv7 of another variant", ulidFormat, numberOf(other), 1<<16 - 1},
+		{"flake", flakeFormat, numberOf(flake.Make(milli, worker, 7)), 0},
+		{"sno", snoFormat, formats.Number{Hi: 1 << 8, Lo: 1}, 0},
+		{"snowflake", snowflakeFormat, formats.Number{Lo: 1 << 40}, 0},
 	} {
-		var changed number
-		for range 200 {
-			id := tt.id.fresh()
-			changed.hi |= id.hi ^ tt.id.hi
-			changed.lo |= id.lo ^ tt.id.lo
+		first := tt.id.AppendOctets(nil, tt.format.Size)
+		runs, err := runsOf(nil, request{n: 1, format: tt.format}, answer{runs: []run{{first, 1}}})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if changed != (number{lo: tt.random}) {
+		var changed formats.Number
+		for range 200 {
+			id := runs[0].At(0)
+			changed.Hi |= id.Hi ^ tt.id.Hi
+			changed.Lo |= id.Lo ^ tt.id.Lo
+		}
+		if changed != (formats.Number{Lo: tt.random}) {
 			t.Errorf("%s: the random bits are %x, want %x", tt.what, changed, tt.random)
 		}
 	}

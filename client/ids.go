@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/internal/escape"
 )
 
@@ -43,20 +44,15 @@ const maxAnswer = 16 << 20
 
 // Bases for [IDs.Texts], in addition to 2 to 62.
 const (
-	Canonical = -1 // the format's own form; a [Failover] refuses it, because it cannot compare ids in this form
-	UUID      = -2 // the form of a UUID, for ids of 16 bytes
-	Crockford = -3 // Crockford's base 32, upper case, padded: 26, 16 or 13 digits, which sort as ids do
+	Canonical = formats.Canonical // the format's own form
+	UUID      = formats.UUID      // the form of a UUID, for ids of 16 bytes
+	Crockford = formats.Crockford // Crockford's base 32, upper case, padded: 26, 16 or 13 digits, which sort as ids do
 )
 
 // nameOf returns the name of a base in requests to a node.
 func nameOf(base int) string {
-	switch base {
-	case Canonical:
-		return "canonical"
-	case UUID:
-		return "uuid"
-	case Crockford:
-		return "crockford"
+	if base < 0 {
+		return formats.NameOf(base)
 	}
 	return strconv.Itoa(base)
 }
@@ -73,11 +69,11 @@ type Door interface {
 type request struct {
 	verb      verb
 	generator string
-	size      int      // of the generator's ids, in bytes
-	n         int      // the number of ids requested, if any
-	base      int      // for askTexts
-	millis    []uint64 // for askNotional: a time, or the first and last of a span
-	id        []byte   // for askDecompose
+	format    *formats.Format // of the generator's ids
+	n         int             // the number of ids requested, if any
+	base      int             // for askTexts
+	millis    []uint64        // for askNotional: a time, or the first and last of a span
+	id        []byte          // for askDecompose
 }
 
 // verb is what a request asks for, named as in the Erlang calls.
@@ -126,8 +122,8 @@ type IDs[ID Format] struct {
 	door      Door
 	generator string
 
-	mu      sync.Mutex
-	highest number // the highest id returned
+	mu      sync.Mutex     // guards highest
+	highest formats.Number // the highest id returned
 }
 
 // NewIDs returns the IDs of the named generator; every node has "flake". It makes no request.
@@ -139,32 +135,28 @@ func NewIDs[ID Format](door Door, generator string) *IDs[ID] {
 
 // Next returns the next id.
 func (g *IDs[ID]) Next(ctx context.Context) (id ID, err error) {
-	runs, err := g.take(ctx, request{verb: askOne}, 1, 1, runsOf[ID])
+	runs, err := g.take(ctx, request{verb: askOne}, 1, 1, runsOf)
 	if err != nil {
 		return id, err
 	}
-	return idOf[ID](runs[0].first), nil
-}
-
-func (g *IDs[ID]) ask(ctx context.Context, r request) (answer, error) {
-	r.generator, r.size = g.generator, sizeOf[ID]()
-	return g.door.ask(ctx, r)
+	return idOf[ID](runs[0].First), nil
 }
 
 // take requests n new ids, at most limit per request, and returns them. read appends the ids in an
 // answer. The error is [ErrNotAbove] if the ids are not in order, or do not follow the id that was
 // the highest when the call started.
 func (g *IDs[ID]) take(ctx context.Context, r request, n, limit int,
-	read func([]numbers, request, answer) ([]numbers, error)) (all []numbers, err error) {
+	read func([]formats.Run, request, answer) ([]formats.Run, error)) (all []formats.Run, err error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
 	}
+	r.generator, r.format = g.generator, formatOf[ID]()
 	g.mu.Lock()
 	last := g.highest
 	g.mu.Unlock()
 	for n > 0 {
 		r.n = min(n, limit)
-		a, err := g.ask(ctx, r)
+		a, err := g.door.ask(ctx, r)
 		if errors.Is(err, ErrBadArgument) && r.n > maxAny {
 			limit = max(r.n/2, maxAny)
 			continue
@@ -178,35 +170,42 @@ func (g *IDs[ID]) take(ctx context.Context, r request, n, limit int,
 		n -= r.n
 	}
 	for _, run := range all {
-		if !run.first.follows(last) {
+		if !r.format.Follows(last, run.First) {
 			return nil, fmt.Errorf("generator %s: %w", g.generator, ErrNotAbove)
 		}
-		last = run.first.plus(run.count - 1)
+		last = r.format.Plus(run.First, run.Count-1)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.highest.below(last) {
+	if last.Compare(g.highest) > 0 {
 		g.highest = last
 	}
 	return all, nil
 }
 
 // runsOf appends the runs of an answer, which must contain the requested number of ids.
-func runsOf[ID Format](ids []numbers, r request, a answer) ([]numbers, error) {
+func runsOf(ids []formats.Run, r request, a answer) ([]formats.Run, error) {
 	left := r.n
 	for _, got := range a.runs {
-		first, maxCount, err := handedOut[ID](got.first)
-		switch {
-		case err != nil:
+		first, err := numberIn(got.first, r.format)
+		if err != nil {
 			return nil, err
+		}
+		switch room := r.format.Room(first); {
+		case room == 0:
+			return nil, fmt.Errorf("the generator has another format: %x is not an id of %s", got.first, r.format)
 		case got.count < 1 || got.count > left:
 			return nil, fmt.Errorf("requested %d ids, but the node answered with a run of %d", r.n, got.count)
-		case uint64(got.count) > maxCount:
+		case got.count > room:
 			return nil, fmt.Errorf("the node answered with a run of %d ids from %x, "+
 				"but only %d have that worker and time",
-				got.count, got.first, maxCount)
+				got.count, got.first, room)
 		}
-		ids = append(ids, numbers{first, uint64(got.count)})
+		run := formats.Run{First: first, Count: got.count, Format: r.format}
+		if r.format == ulidFormat && uuidFormat.Room(first) > 0 {
+			run.Format = uuidFormat // it may be a uuidv7, whose worker must keep the bits that are random in a ulid
+		}
+		ids = append(ids, run)
 		left -= got.count
 	}
 	if left > 0 {
@@ -224,8 +223,8 @@ func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	runs, err := g.lease(ctx, len(dst))
 	done := 0
 	for _, r := range runs {
-		for i := range r.count {
-			dst[done] = idOf[ID](r.first.plus(i).fresh())
+		for i := range r.Count {
+			dst[done] = idOf[ID](r.At(i))
 			done++
 		}
 	}
@@ -239,20 +238,20 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	var all []Run[ID]
 	runs, err := g.lease(ctx, n)
 	for _, r := range runs {
-		all = append(all, Run[ID]{idOf[ID](r.first), int(r.count)})
+		all = append(all, Run[ID]{idOf[ID](r.First), r.Count})
 	}
 	return all, err
 }
 
-func (g *IDs[ID]) lease(ctx context.Context, n int) ([]numbers, error) {
-	return g.take(ctx, request{verb: askLease}, n, maxLease, runsOf[ID])
+func (g *IDs[ID]) lease(ctx context.Context, n int) ([]formats.Run, error) {
+	return g.take(ctx, request{verb: askLease}, n, maxLease, runsOf)
 }
 
 // Texts returns the next n ids as text made by the node. base is from 2 to 62, with digits
 // 0-9A-Za-z and no leading zeros, or [Canonical], [UUID] or [Crockford]. n must be at least 1.
 func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	var all []string
-	read := func(ids []numbers, r request, a answer) ([]numbers, error) {
+	read := func(ids []formats.Run, r request, a answer) ([]formats.Run, error) {
 		if len(a.texts) != r.n {
 			return nil, fmt.Errorf("requested %d ids, but the node answered with %d", r.n, len(a.texts))
 		}
@@ -260,8 +259,8 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 			if i := strings.IndexFunc(text, isNoDigit); i >= 0 {
 				return nil, fmt.Errorf("the node answered with %.40q, which is not an id", text)
 			}
-			if id, err := numberOfText[ID](text, base); err == nil { // otherwise the text is of another format
-				ids = append(ids, numbers{id, 1})
+			if id, ok := r.inText(text); ok {
+				ids = append(ids, formats.Run{First: id, Count: 1})
 			}
 		}
 		all = append(all, a.texts...)
@@ -271,6 +270,14 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 		return nil, err
 	}
 	return all, nil
+}
+
+// inText returns the id that a text represents. ok is false if the id is of another format, because
+// a program may request texts of any generator; the order of such ids is not checked.
+func (r request) inText(text string) (id formats.Number, ok bool) {
+	id, err := r.format.Parse(text, r.base)
+	shorter := r.format.Size == len(flake.ID{}) && id.Hi>>16 == 0 // such as 8 or 10 bytes
+	return id, err == nil && r.format.Room(id) > 0 && !shorter
 }
 
 // isNoDigit reports whether r cannot be part of an id's text, because it is not a letter, a digit
@@ -300,23 +307,23 @@ func (g *IDs[ID]) Span(ctx context.Context, first, last time.Time) (lowest, high
 }
 
 func (g *IDs[ID]) notional(ctx context.Context, times ...time.Time) (ids []ID, err error) {
-	r := request{verb: askNotional}
+	r := request{verb: askNotional, generator: g.generator, format: formatOf[ID]()}
 	for _, t := range times {
 		if s := t.Unix(); s < 0 || s >= math.MaxInt64/1000 { // UnixMilli would overflow
 			return nil, fmt.Errorf("%w: %v is before 1970 or too far in the future", ErrBadArgument, t)
 		}
 		r.millis = append(r.millis, uint64(t.UnixMilli()))
 	}
-	a, err := g.ask(ctx, r)
+	a, err := g.door.ask(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range a.ids {
-		id, err := fromBytes[ID](b)
+		id, err := numberIn(b, r.format)
 		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, id)
+		ids = append(ids, idOf[ID](id))
 	}
 	return ids, nil
 }
@@ -324,7 +331,7 @@ func (g *IDs[ID]) notional(ctx context.Context, times ...time.Time) (ids []ID, e
 // Decompose returns the fields of an id, starting with the most significant.
 func (g *IDs[ID]) Decompose(ctx context.Context, id ID) ([]Field, error) {
 	b, _ := binary.Append(nil, binary.BigEndian, id) // never fails
-	a, err := g.ask(ctx, request{verb: askDecompose, id: b})
+	a, err := g.door.ask(ctx, request{verb: askDecompose, generator: g.generator, id: b})
 	return a.fields, err
 }
 
@@ -342,7 +349,7 @@ var (
 	// even after restarts and changes of its clock.
 	ErrNotAbove = errors.New("the node's ids are not above earlier ones")
 
-	// ErrUnknown means that the node is too old to support the call.
+	// ErrUnknown means that the node does not support the call.
 	ErrUnknown = errors.New("the node does not support the call")
 )
 

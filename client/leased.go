@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // The ranges of [LeaseOptions].
@@ -64,11 +66,11 @@ type lease struct {
 	asked time.Time     // when it was requested
 	done  chan struct{} // closed when the ids have arrived or the request has failed
 	err   error
-	runs  []numbers
-	total uint64 // the number of ids; 0 until they arrive
+	runs  []formats.Run
+	total int // the number of ids; 0 until they arrive
 
-	taken   atomic.Uint64 // the number of ids taken; may exceed total
-	renewed atomic.Bool   // whether the next lease has been requested
+	taken   atomic.Int64 // the number of ids taken; may exceed total
+	renewed atomic.Bool  // whether the next lease has been requested
 }
 
 // Leased returns a Leased for this generator. The first call of Next makes the first request. The
@@ -111,19 +113,19 @@ func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 	if err != nil {
 		return id, err
 	}
-	return idOf[ID](n.fresh()), nil
+	return idOf[ID](n), nil
 }
 
 // take returns the next id of the current lease. ok is false if there is no current lease, or if it
 // is used up or too old. A lease that was requested after the call of Next began is never too old;
 // began is zero if that call has just begun. due is true once for each lease, when the next lease
 // should be fetched.
-func (l *Leased[ID]) take(began time.Time) (n number, ok, due bool) {
+func (l *Leased[ID]) take(began time.Time) (n formats.Number, ok, due bool) {
 	from := l.current.Load()
 	if from == nil {
 		return n, false, false
 	}
-	i := from.taken.Add(1) - 1
+	i := int(from.taken.Add(1) - 1)
 	if i >= from.total {
 		return n, false, false
 	}
@@ -136,19 +138,19 @@ func (l *Leased[ID]) take(began time.Time) (n number, ok, due bool) {
 	return from.at(i), true, due
 }
 
-func (from *lease) at(i uint64) number {
+func (from *lease) at(i int) formats.Number {
 	for _, r := range from.runs {
-		if i < r.count {
-			return r.first.plus(i)
+		if i < r.Count {
+			return r.At(i)
 		}
-		i -= r.count
+		i -= r.Count
 	}
 	panic("unreachable: i is below total")
 }
 
 // wait makes the next lease current, once it has arrived, and takes an id from it. It waits at most
 // for the first lease requested after the call began.
-func (l *Leased[ID]) wait(ctx context.Context, began time.Time) (n number, due bool, err error) {
+func (l *Leased[ID]) wait(ctx context.Context, began time.Time) (n formats.Number, due bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting++
@@ -207,7 +209,7 @@ func (l *Leased[ID]) fetch() *lease {
 			l.next = nil
 		}
 		for _, r := range runs {
-			f.total += r.count
+			f.total += r.Count
 		}
 	})
 	return f

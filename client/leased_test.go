@@ -201,16 +201,16 @@ func TestLeasedWait(t *testing.T) {
 		l := leased(t, f, LeaseOptions{MaxAge: time.Second})
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		of := func(first, count uint64) *lease {
-			return &lease{runs: []numbers{{number{lo: first}, count}}, total: count, asked: time.Now()}
+		of := func(first uint64, count int) *lease {
+			return &lease{runs: []formats.Run{{First: formats.Number{Lo: first}, Count: count}}, total: count, asked: time.Now()}
 		}
 		l.current.Store(of(1, 1))
 		l.next = of(2, 10)
-		l.next.runs = []numbers{{number{lo: 2}, 2}, {number{lo: 9}, 8}}
+		l.next.runs = []formats.Run{{First: formats.Number{Lo: 2}, Count: 2}, {First: formats.Number{Lo: 9}, Count: 8}}
 		next := func(began time.Time, want uint64) {
 			t.Helper()
 			n, due, err := l.wait(ended, began)
-			if taken := want > 0; n.lo != want || (err == nil) != taken || due != taken {
+			if taken := want > 0; n.Lo != want || (err == nil) != taken || due != taken {
 				t.Errorf("%v, the next due: %t, %v, want %d", n, due, err, want)
 			}
 		}

@@ -21,14 +21,15 @@ type Format struct {
 
 	epoch, unit uint64  // start and step of the time, in ms
 	fields      []Field // most significant first, beginning with the time; Value is set in constant fields
+	unordered   int     // how many of the lowest bits may decrease from one id of a generator to the next
 
 	append func(dst []byte, id Number) ([]byte, error) // the canonical text; the error is always nil
 	parse  func(text string) (Number, error)           // any of the format's text forms
 
 	// Computed from the fields by [Format.made].
-	lowest, highest  Number // ids with time 0
-	sequence, random Number // masks
-	step, meta       int    // positions of the lowest bits of sequence and metabyte
+	lowest, highest         Number // ids with time 0
+	sequence, random, fixed Number // masks; fixed is that of the constant fields
+	step, meta              int    // positions of the lowest bits of sequence and metabyte
 }
 
 // A Field is a part of an id.
@@ -57,7 +58,7 @@ func (f Format) made() *Format {
 			f.Meta, f.meta = true, f.shift(field)
 		}
 		if always := (Number{Lo: field.Value}).shifted(f.shift(field)); field.Value != 0 {
-			f.lowest, f.highest = f.lowest.add(always), f.highest.add(always)
+			f.lowest, f.highest, f.fixed = f.lowest.add(always), f.highest.add(always), f.fixed.add(mask)
 		} else if field.Name != "time" {
 			f.highest = f.highest.add(mask)
 		}
@@ -134,6 +135,43 @@ func (f *Format) AtOrdinal(ordinal Number) Number {
 	return ordinal.shifted(f.step).add(ordinal.shifted(f.step - 128))
 }
 
+// Plus returns the id that is i places after id in a run. It has the random bits of id.
+func (f *Format) Plus(id Number, i int) Number {
+	return id.add(Number{Lo: uint64(i)}.shifted(f.step))
+}
+
+// Fresh returns id with new random bits, if the format has any.
+func (f *Format) Fresh(id Number) Number {
+	if f.random.Lo != 0 {
+		id.Lo ^= rand.Uint64() & f.random.Lo
+	}
+	return id
+}
+
+// Room returns the number of ids in the longest run that begins with id: they have the time and
+// the worker of id. It returns 0 if no generator of the format makes id.
+func (f *Format) Room(id Number) int {
+	// Formats of 128 bits may differ only in where the time ends. If the first 16 bits belong to a time of
+	// 48 bits, they are 0 only in early 1970; of a time of 64 bits, they are 0 until the year 10889.
+	if f.Size == maxOctets && (id.Hi>>48 == 0) != (f.fields[0].Width > 48) {
+		return 0
+	}
+	if (Number{id.Hi & f.fixed.Hi, id.Lo & f.fixed.Lo}) != f.lowest {
+		return 0
+	}
+	last := f.sequence.shifted(-f.step).Lo
+	return int(last - id.shifted(-f.step).Lo&last + 1)
+}
+
+// Follows reports whether a generator whose latest id is last may return next. It is false for an
+// id that is not above last, unless only the bits that may decrease are lower. A snowflake with
+// random_start starts each time anywhere in the sequence; after the clock has been set back, ids of
+// sno have lower times.
+func (f *Format) Follows(last, next Number) bool {
+	order := next.shifted(-f.unordered).Compare(last.shifted(-f.unordered))
+	return order > 0 || order == 0 && (f.unordered > 0 || next.Compare(last) > 0)
+}
+
 // A Run is a run of consecutive ids: First and the Count-1 ids after it.
 type Run struct {
 	First  Number
@@ -144,15 +182,10 @@ type Run struct {
 // At returns the id at index i, 0 <= i < Count. If the format has random bits, each call
 // chooses new ones, so call At only once per id.
 func (r Run) At(i int) Number {
-	f := r.Format
-	if f == nil {
+	if r.Format == nil {
 		return r.First.Plus(i)
 	}
-	id := r.First.add(Number{Lo: uint64(i)}.shifted(f.step))
-	if f.random.Lo != 0 {
-		id.Lo ^= rand.Uint64() & f.random.Lo
-	}
-	return id
+	return r.Format.Fresh(r.Format.Plus(r.First, i))
 }
 
 // FollowedBy reports whether next continues the run in the same tick, so that the two runs can
@@ -161,7 +194,7 @@ func (r Run) FollowedBy(next Run) bool {
 	if r.Format == nil {
 		return r.First.Plus(r.Count) == next.First
 	}
-	f, after := r.Format, r.First.add(Number{Lo: uint64(r.Count)}.shifted(r.Format.step))
+	f, after := r.Format, r.Format.Plus(r.First, r.Count)
 	return (next.First.Hi&f.sequence.Hi != 0 || next.First.Lo&f.sequence.Lo != 0) &&
 		next.First.Hi == after.Hi && (next.First.Lo^after.Lo)&^f.random.Lo == 0
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
 )
 
 // options returns valid options of a kind.
@@ -330,6 +332,58 @@ func TestCheck(t *testing.T) {
 		if len(faults) > 1 || (len(faults) == 1) != (tt.key != "") ||
 			tt.key != "" && (faults[0].Key != tt.key || !strings.Contains(faults[0].Want, tt.want)) {
 			t.Errorf("%v: %q, want %s: %s", tt.o, faults, tt.key, tt.want)
+		}
+	}
+}
+
+// The formats of ids of 16 bytes differ in the first two bytes, and in version and variant. A run
+// ends with the sequence.
+func TestRoom(t *testing.T) {
+	const milli, worker = 1_795_260_280_557, 1 << 47
+	uuid, err1 := uuidv7.Make(milli, worker, 7, 9)
+	other, err2 := ulid.Make(milli, worker, 7, 9)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		id                Number
+		flake, uuid, ulid int
+	}{
+		{of128(flake.Make(milli, worker, 7)), 1<<16 - 7, 0, 0},
+		{of128(flake.Make(7<<12, worker, 7)), 1<<16 - 7, 0, 0}, // like a uuidv7 of 1970
+		{of128(uuid), 0, 1<<12 - 7, 1<<16 - 7<<12 - 7},         // a ulid may have any bits after the time
+		{of128(other), 0, 0, 1<<16 - 7},
+	} {
+		got := []int{flakeFormat.Room(tt.id), uuidv7Format.Room(tt.id), ulidFormat.Room(tt.id)}
+		if !slices.Equal(got, []int{tt.flake, tt.uuid, tt.ulid}) {
+			t.Errorf("%x: %v, want %v", tt.id, got, tt)
+		}
+	}
+}
+
+// Which ids may follow a given id depends on the format.
+func TestFollows(t *testing.T) {
+	const milli, worker = 1_700_000_000_000, 1 << 47
+	id := func(milli uint64, sequence uint16) Number { return of128(flake.Make(milli, worker, sequence)) }
+	snowflakes := SnowflakeFormat(snowflake.Twitter)
+	for _, tt := range []struct {
+		what       string
+		format     *Format
+		last, next Number
+		want       bool
+	}{
+		{"the first", flakeFormat, Number{}, Number{0, 1}, true},
+		{"a flake", flakeFormat, id(milli, 7), id(milli, 8), true},
+		{"the same flake", flakeFormat, id(milli, 7), id(milli, 7), false},
+		{"a flake of 1970", flakeFormat, id(milli, 7), id(9, 8), false},
+		{"a uuidv7", uuidv7Format, id(milli<<16, 7), id((milli+1)<<16, 7), true},
+		{"an earlier uuidv7", uuidv7Format, id(milli<<16, 7), id((milli-1)<<16, 7), false},
+		{"a snowflake with a random start", snowflakes, Number{Lo: 7<<22 + 9}, Number{Lo: 7<<22 + 3}, true},
+		{"an earlier snowflake", snowflakes, Number{Lo: 7 << 22}, Number{Lo: 7<<22 - 1}, false},
+		{"a sno after the clock was set back", snoFormat, Number{Hi: 1 << 14}, Number{Hi: 1 << 13}, true},
+	} {
+		if got := tt.format.Follows(tt.last, tt.next); got != tt.want {
+			t.Errorf("%s: %v", tt.what, got)
 		}
 	}
 }

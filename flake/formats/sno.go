@@ -50,7 +50,7 @@ var snos = &Kind{
 }
 
 var snoFormat = Format{
-	Name: "sno", Size: sno.SizeBinary, epoch: sno.Epoch, unit: uint64(sno.Unit.Milliseconds()),
+	Name: "sno", Size: sno.SizeBinary, epoch: sno.Epoch, unit: uint64(sno.Unit.Milliseconds()), unordered: 8 * sno.SizeBinary,
 	fields: []Field{
 		{"time", 0, 0, 39}, {"tick_tock", 0, 0, 1}, {"meta", 0, 0, 8}, {"partition", 0, 0, 16}, {"sequence", 0, 0, 16},
 	},

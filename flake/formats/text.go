@@ -16,10 +16,17 @@ import (
 // MaxText is the length of the longest text of an id: 128 bits in base 2.
 const MaxText = 128
 
-// Special bases, in addition to the bases 2 to 62.
+// Special bases, in addition to the bases 2 to 62. Those with a text form of their own have negative
+// numbers. The package of clients exports some of them.
 const (
-	Octets    = 0  // the bytes of the id
-	Canonical = -1 // the format's own text
+	Octets    = 0 // the bytes of the id
+	Canonical = -iota
+	UUID      // the form of a UUID, for 128-bit ids
+	Crockford // Crockford's base 32, padded
+	base32    // this and the following bases are for 64-bit ids
+	base36
+	base58
+	base64
 )
 
 const canonical = "canonical"
@@ -32,15 +39,15 @@ type text struct {
 	parse  func(text string, size int) (Number, error)
 }
 
-// texts are the text forms, whose bases are the numbers below Canonical. All but the first two
-// are those of bwmarrin/snowflake, under the same names.
+// texts are the text forms, each at the index of its base's negative. base32 to base64 are those of
+// bwmarrin/snowflake, under the same names.
 var texts = [...]text{
-	{"uuid", maxOctets, appendUUID, parseUUID},
-	{"crockford", 0, appendCrockford, parseCrockford},
-	encoding("base32", snowflake.Base32),
-	encoding("base36", snowflake.Base36),
-	encoding("base58", snowflake.Base58),
-	{"base64", 8, func(dst []byte, id Number, _ int) []byte { return snowflake.ID(id.Lo).AppendBase64(dst) },
+	-UUID:      {"uuid", maxOctets, appendUUID, parseUUID},
+	-Crockford: {"crockford", 0, appendCrockford, parseCrockford},
+	-base32:    encoding("base32", snowflake.Base32),
+	-base36:    encoding("base36", snowflake.Base36),
+	-base58:    encoding("base58", snowflake.Base58),
+	-base64: {"base64", 8, func(dst []byte, id Number, _ int) []byte { return snowflake.ID(id.Lo).AppendBase64(dst) },
 		func(text string, _ int) (Number, error) { return ofSnowflake(snowflake.ParseBase64(text)) }},
 }
 
@@ -79,10 +86,10 @@ func parseCrockford(text string, size int) (Number, error) {
 
 // textOf returns the text form with the given base, or nil if there is none.
 func textOf(base int) *text {
-	if i := Canonical - 1 - base; 0 <= i && i < len(texts) {
-		return &texts[i]
+	if base >= Canonical || base <= -len(texts) {
+		return nil
 	}
-	return nil
+	return &texts[-base]
 }
 
 // BaseOf returns the base with the given name: canonical; uuid, for 128-bit ids only; crockford;
@@ -91,18 +98,21 @@ func BaseOf(name string) (base int, ok bool) {
 	if name == canonical {
 		return Canonical, true
 	}
-	for i := range texts {
-		if texts[i].name == name {
-			return Canonical - 1 - i, true
+	for _, base := range TextBases() {
+		if textOf(base).name == name {
+			return base, true
 		}
 	}
 	return 0, false
 }
 
-// NameOf returns the name of a base: "base 62", "base58".
+// NameOf returns the name of a base: "base 62", "base58", "canonical".
 func NameOf(base int) string {
 	if t := textOf(base); t != nil {
 		return t.name
+	}
+	if base == Canonical {
+		return canonical
 	}
 	return "base " + strconv.Itoa(base)
 }
@@ -115,8 +125,8 @@ func (f *Format) HasBase(base int) bool {
 
 // TextBases returns the bases that have a name, except canonical.
 func TextBases() (bases []int) {
-	for i := range texts {
-		bases = append(bases, Canonical-1-i)
+	for i := -UUID; i < len(texts); i++ {
+		bases = append(bases, -i)
 	}
 	return bases
 }
