@@ -42,7 +42,7 @@ defmodule FlakeClient do
   `!` raise `FlakeClient.Error` instead of returning an error.
   """
 
-  @typedoc "Ids of flake, uuidv7 and ulid have 16 bytes; those of other formats have 8 or 10."
+  @typedoc "Ids of flake, uuidv7 and ulid have 16 bytes, those of sno 10, and those of snowflake and flake-idgen 8."
   @type id :: <<_::64, _::_*8>>
 
   @typedoc "An id as a number in a base, without padding, or in another of its text forms."

@@ -10,8 +10,8 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
 
       * `:base` - the base of the text: `:canonical` (the default), `:crockford`, or 2 to 62. Use
         `:uuid` for ids of uuidv7, and `:ulid` for ids of ulid
-      * `:bytes` - the size of an id: 16 (the default) for flake, uuidv7 and ulid, 10 for sno, 8 for the
-        formats of 64 bits
+      * `:bytes` - the size of an id: 16 (the default) for flake, uuidv7 and ulid, 10 for sno, 8 for
+        snowflake and flake-idgen
       * `:storage` - `:binary` (the default) for a `:binary` column (`bytea`), `:uuid` for a
         `:uuid` column and ids of 16 bytes, `:integer` for a `:bigint` column and ids of 8
         bytes, where ids from 2^63 on are negative

@@ -54,7 +54,7 @@
 -type options() :: #{atom() => term()} | [{atom(), term()}].
 
 -type id() :: binary().
-%% Ids of flake, uuidv7 and ulid have 16 bytes; those of other formats have 8 or 10.
+%% Ids of flake, uuidv7 and ulid have 16 bytes, those of sno 10, and those of snowflake and flake-idgen 8.
 
 -type base() :: 2..62 | canonical | crockford | uuid | ulid.
 %% The digits of bases 2 to 62 are `0-9A-Za-z' in that order. `canonical' is the format's own

@@ -128,12 +128,13 @@ formats(_) ->
          {ok, Texts} = flake_client:ids(Name, 2, Base),
          increasing([element(2, flake_client:from_text(T, Base, Bytes)) || T <- [Text | Texts]]),
          gen_server:stop(Name)
-     end || {Name, Bytes, Base, Epoch} <- [{orders, 8, canonical, [1288834974657]}, {events, 10, canonical, []},
+     end || {Name, Bytes, Base, Epoch} <- [{orders, 8, canonical, [1288834974657]}, {old, 8, canonical, [0]}, {events, 10, canonical, []},
                                            {uuids, 16, uuid, []}, {ulids, 16, ulid, []}],
             Lease <- [undefined, #{size => 3000}]].
 
 %% Takes ids apart with the patterns in README.md.
 parts(orders, <<_Ms:42, Machine:10, Sequence:12>>) -> [Machine, Sequence];
+parts(old, <<_Ms:42, _Datacenter:5, Worker:5, Sequence:12>>) -> [Worker, Sequence];
 parts(events, <<_Units:39, _TickTock:1, _Meta:8, Partition:16, Sequence:16>>) -> [Partition, Sequence];
 parts(uuids, <<_Ms:48, 7:4, Sequence:12, 2:2, Worker:48, _Random:14>>) -> [Sequence, Worker];
 parts(ulids, <<_Ms:48, Sequence:16, Worker:48, _Random:16>>) -> [Sequence, Worker].
