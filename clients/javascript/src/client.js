@@ -34,8 +34,7 @@ class Leases {
   #closed = false
 
   constructor ({
-    nodes, token, generator = 'flake', format = 'flake', timeout = 5000, lease: { size = 1000, maxAge = 100, ...ofLease } = {},
-    onWarning: _, ...rest
+    nodes, token, generator = 'flake', format = 'flake', timeout = 5000, lease: { size = 1000, maxAge = 100, ...ofLease } = {}, ...rest
   } = {}) {
     none('FlakeClient', rest)
     none('lease', ofLease)

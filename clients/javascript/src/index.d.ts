@@ -89,8 +89,6 @@ export interface Options {
   timeout?: number
   /** The ids per lease, 1 to 1,048,576, default 1000; and its maximum age in ms, 1 to 60,000, default 100. */
   lease?: { size?: number, maxAge?: number }
-  /** @deprecated Never called: numbers from etcd keep the workers of nodes apart. */
-  onWarning?: (err: FlakeError) => void
 }
 
 /** Ids of a generator, leased ahead. */
@@ -106,8 +104,7 @@ export class FlakeClient {
 
 /** The error of a client. */
 export class FlakeError extends Error {
-  /** same_worker is deprecated, and never used. */
-  readonly code: 'no_node' | 'busy' | 'closed' | 'same_worker' | NodeError['code']
+  readonly code: 'no_node' | 'busy' | 'closed' | NodeError['code']
 }
 
 /** Why one node did not answer with ids. */

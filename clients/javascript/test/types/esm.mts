@@ -5,8 +5,7 @@ import FlakeId from 'flake-client/idgen'
 const client = new FlakeClient({
   nodes: ['http://127.0.0.1:8465', new URL('http://127.0.0.2'), { url: '/ids', token: 'secret' }],
   format: snowflake({ epoch: new Date(0) }),
-  lease: { size: 10 },
-  onWarning: err => console.log(err.code === 'same_worker')
+  lease: { size: 10 }
 })
 const id: Id = await client.next({ signal: AbortSignal.timeout(100) })
 const ids: Id[] = await client.nextN(3)
