@@ -30,6 +30,8 @@ var formatLists = []list{
 	{"docs/databases.md", `(?s)\| format \| PostgreSQL.*?\n\n`, "(?m)^\\| (`.*?`)", ""},
 	{"docs/databases.md", `(?s)\| format \| time.*?\n\n`, "(?m)^\\| (`.*?`)", ""},
 	{"rel/files/sys.toml", `# format = "snowflake" +# (.*)`, `"(.*?)"`, ""},
+	{"rel/files/ids.sql", "", `FUNCTION (\w+)_time\(id `, "flake-idgen"}, // uses snowflake's
+	{"rel/files/ids.sql", "", `FUNCTION (\w+)_worker\(id `, "flake-idgen"},
 	{"rel/helm/flake/values.schema.json", `"format": \{"enum": (.*?)\}`, `"(.*?)"`, ""},
 	{"flake/testdata/read.tsv", "", `(?m)^([a-z].*?)\t`, ""},
 	{"clients/test", "", `(?m)^format = "(.*)"$`, "flake"},
@@ -49,8 +51,6 @@ var packageLists = []list{
 	{"ARCHITECTURE.md", "", "(?m)^\\| `flake`, `flake/(.*?)`, `flake/(.*?)` |^\\| `flake/(.*?)`, `flake/(ulid)` ", "flake"},
 	{"docs/library.md", "", `(?m)^## flake/(\w+)(?:, flake/(\w+))*$`, "flake"},
 	{"flake/alike_test.go", `(?s)func TestAlike.*?\n}`, `t\.Run\("(.*?)"`, ""},
-	{"rel/files/ids.sql", "", `FUNCTION (\w+)_time\(id `, ""},
-	{"rel/files/ids.sql", "", `FUNCTION (\w+)_worker\(id `, ""},
 	{"client/README.md", `get ids of another format (.*)`, `(\w+)\.ID`, "flake"},
 	{"client/id.go", `(?s)type Format interface {.*?\n}`, `(\w+)\.ID`, ""},
 	{"client/id.go", `(?s)func formatOf.*?\n}`, `(\w+)\.ID:|return (snowflake)Format`, ""},
