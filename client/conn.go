@@ -66,9 +66,9 @@ type Conn struct {
 	received atomic.Bool   // whether a frame has been received since write last checked
 	serving  sync.WaitGroup
 
-	mu      sync.Mutex
-	out     []byte // frames to write
-	last    uint64 // the latest tag
+	mu      sync.Mutex // guards the fields below
+	out     []byte     // frames to write
+	last    uint64     // the latest tag
 	calls   map[uint64]*call
 	watched map[etf.Atom]etf.Ref // the monitors of called processes, by name
 }

@@ -138,35 +138,35 @@ func TestLost(t *testing.T) {
 func TestRefused(t *testing.T) {
 	noLeak(t)
 	addr := start(t).Addr().String()
-	if _, err := DialAddr(t.Context(), addr, name, "wrong"); err == nil || !strings.Contains(err.Error(), "cookie") {
+	if _, err := dialAt(t.Context(), addr, name, "wrong"); err == nil || !strings.Contains(err.Error(), "cookie") {
 		t.Errorf("with a wrong cookie: %v", err)
 	}
-	if _, err := DialAddr(t.Context(), addr, "other@127.0.0.1", cookie); !errors.Is(err, handshake.ErrRefused) {
+	if _, err := dialAt(t.Context(), addr, "other@127.0.0.1", cookie); !errors.Is(err, handshake.ErrRefused) {
 		t.Errorf("with another node's name: %v", err)
 	}
-	if _, err := DialAddr(t.Context(), "127.0.0.1:1", name, cookie); err == nil {
+	if _, err := dialAt(t.Context(), "127.0.0.1:1", name, cookie); err == nil {
 		t.Error("connected without a node")
 	}
-	if _, err := Dial(t.Context(), "nohost", cookie); err == nil || !strings.Contains(err.Error(), "name@host") ||
+	if _, err := dialAt(t.Context(), "", "nohost", cookie); err == nil || !strings.Contains(err.Error(), "name@host") ||
 		strings.Contains(err.Error(), "%!") {
 		t.Errorf("with a name without a host: %v", err)
 	}
 	p := startPeer(t)
 	late, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
-	if _, err := DialAddr(late, p.Addr().String(), name, cookie); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := dialAt(late, p.Addr().String(), name, cookie); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("after the deadline: %v", err)
 	}
 	why := errors.New("enough")
 	over, end := context.WithCancelCause(t.Context())
 	end(why)
-	if _, err := DialAddr(over, p.Addr().String(), name, cookie); !errors.Is(err, why) {
+	if _, err := dialAt(over, p.Addr().String(), name, cookie); !errors.Is(err, why) {
 		t.Errorf("after the end of the context: %v", err)
 	}
 	ctx, stop := context.WithCancelCause(t.Context())
 	ended := make(chan error)
 	go func() {
-		_, err := DialAddr(ctx, p.Addr().String(), name, cookie)
+		_, err := dialAt(ctx, p.Addr().String(), name, cookie)
 		ended <- err
 	}()
 	gone, err := p.Accept() // earlier dials made no connection

@@ -36,16 +36,6 @@ type Dialer struct {
 	Ticktime time.Duration
 }
 
-// Dial connects to the node named name@host. It gets the port from the EPMD on that host.
-func Dial(ctx context.Context, node, cookie string) (*Conn, error) {
-	return Dialer{Cookie: cookie}.Dial(ctx, node)
-}
-
-// DialAddr connects to the node at an address, without EPMD.
-func DialAddr(ctx context.Context, addr, node, cookie string) (*Conn, error) {
-	return Dialer{Cookie: cookie, Addr: addr}.Dial(ctx, node)
-}
-
 // Dial connects to the node named name@host. ctx limits the dial, not the connection.
 func (d Dialer) Dial(ctx context.Context, node string) (*Conn, error) {
 	c, err := d.dial(ctx, node)

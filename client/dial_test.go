@@ -36,7 +36,7 @@ func TestDialEPMD(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer registered.Close()
-	c, err := Dial(t.Context(), name, cookie)
+	c, err := dialAt(t.Context(), "", name, cookie)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +44,11 @@ func TestDialEPMD(t *testing.T) {
 	if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); err != nil {
 		t.Error(err)
 	}
-	if _, err := Dial(t.Context(), "other@127.0.0.1", cookie); !errors.Is(err, epmd.ErrNotFound) {
+	if _, err := dialAt(t.Context(), "", "other@127.0.0.1", cookie); !errors.Is(err, epmd.ErrNotFound) {
 		t.Errorf("dialing a name that is not registered: %v", err)
 	}
 	t.Setenv("ERL_EPMD_PORT", "none")
-	if _, err := Dial(t.Context(), name, cookie); err == nil || !strings.Contains(err.Error(), "ERL_EPMD_PORT") {
+	if _, err := dialAt(t.Context(), "", name, cookie); err == nil || !strings.Contains(err.Error(), "ERL_EPMD_PORT") {
 		t.Errorf("with an invalid ERL_EPMD_PORT: %v", err)
 	}
 	if c, err = (Dialer{Cookie: cookie, EPMD: l.Addr().String()}).Dial(t.Context(), name); err != nil {

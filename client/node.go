@@ -32,8 +32,8 @@ type Node struct {
 	ctx    context.Context // for the attempts
 	cancel context.CancelFunc
 
-	mu     sync.Mutex
-	latest *dialing // or nil
+	mu     sync.Mutex // guards the fields below
+	latest *dialing   // or nil
 	pause  time.Duration
 	failed time.Time // when the latest attempt failed, if pause is not 0
 }

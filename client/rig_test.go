@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"runtime"
@@ -60,6 +61,11 @@ func start(t *testing.T) *rig {
 }
 
 func (r *rig) dialer() Dialer { return Dialer{Cookie: cookie, Addr: r.Addr().String()} }
+
+// dialAt dials a node without TLS; if addr is empty, it asks the EPMD of the node's host.
+func dialAt(ctx context.Context, addr, node, cookie string) (*Conn, error) {
+	return Dialer{Cookie: cookie, Addr: addr}.Dial(ctx, node)
+}
 
 func dialed(t *testing.T) (*rig, *Conn) {
 	t.Helper()

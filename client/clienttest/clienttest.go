@@ -36,7 +36,7 @@ type Node struct {
 	failure atomic.Pointer[error]
 	server  atomic.Pointer[idhttp.Door]
 
-	mu         sync.Mutex
+	mu         sync.Mutex // guards generators
 	generators []idhttp.Generator
 }
 

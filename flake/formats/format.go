@@ -140,14 +140,6 @@ func (f *Format) Plus(id Number, i int) Number {
 	return id.add(Number{Lo: uint64(i)}.shifted(f.step))
 }
 
-// Fresh returns id with new random bits, if the format has any.
-func (f *Format) Fresh(id Number) Number {
-	if f.random.Lo != 0 {
-		id.Lo ^= rand.Uint64() & f.random.Lo
-	}
-	return id
-}
-
 // Room returns the number of ids in the longest run that begins with id: they have the time and
 // the worker of id. It returns 0 if no generator of the format makes id.
 func (f *Format) Room(id Number) int {
@@ -185,7 +177,11 @@ func (r Run) At(i int) Number {
 	if r.Format == nil {
 		return r.First.Plus(i)
 	}
-	return r.Format.Fresh(r.Format.Plus(r.First, i))
+	id := r.Format.Plus(r.First, i)
+	if r.Format.random.Lo != 0 {
+		id.Lo ^= rand.Uint64() & r.Format.random.Lo
+	}
+	return id
 }
 
 // FollowedBy reports whether next continues the run in the same tick, so that the two runs can
@@ -257,9 +253,9 @@ func (n Number) AppendOctets(dst []byte, size int) []byte {
 	return append(dst, id[maxOctets-size:]...)
 }
 
-// AppendDigits appends the number in a base from 2 to 62, with the digits 0-9A-Za-z in that
+// appendDigits appends the number in a base from 2 to 62, with the digits 0-9A-Za-z in that
 // order, without padding. It panics for any other base.
-func (n Number) AppendDigits(dst []byte, base int) []byte {
+func (n Number) appendDigits(dst []byte, base int) []byte {
 	dst, err := n.flake().AppendBase(dst, base)
 	if err != nil {
 		panic(err)

@@ -47,7 +47,7 @@ func TestSQL(t *testing.T) {
 			time, worker = "snowflake_time(id, 0)", "snowflake_worker(id)"
 		}
 		switch string(f.Append(nil, low, Canonical)) {
-		case string(low.AppendDigits(nil, 10)), low.flake().UUID():
+		case string(low.appendDigits(nil, 10)), low.flake().UUID():
 			text = "id::text"
 		}
 		for i := range 50 {

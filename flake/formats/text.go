@@ -154,7 +154,7 @@ func (f *Format) Append(dst []byte, id Number, base int) []byte {
 	if t := textOf(base); t != nil {
 		return t.append(dst, id, f.Size)
 	}
-	return id.AppendDigits(dst, base)
+	return id.appendDigits(dst, base)
 }
 
 // Width returns the length of the longest text that an id has in a base.
@@ -211,7 +211,7 @@ func (f *Format) read(text string) (id Number, as string, err error) {
 	return id, "hexadecimal", err
 }
 
-// parseDigits parses what AppendDigits appends and, in base 16, also lower case and a leading
+// parseDigits parses what appendDigits appends and, in base 16, also lower case and a leading
 // 0x. The number may be too large for the format.
 func parseDigits(text string, base int) (Number, error) {
 	if base == 16 {

@@ -187,10 +187,10 @@ func TestNumber(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := f.Parse(string(want.AppendDigits(nil, 16)), 16); err != nil || got != want {
+		if got, err := f.Parse(string(want.appendDigits(nil, 16)), 16); err != nil || got != want {
 			t.Errorf("%s: %v, %v, want %v", f.Name, got, err, want)
 		}
-		if got, err := f.Parse(string(want.Plus(1).AppendDigits(nil, 16)), 16); f.Size < 16 && err != errText {
+		if got, err := f.Parse(string(want.Plus(1).appendDigits(nil, 16)), 16); f.Size < 16 && err != errText {
 			t.Errorf("%s: above the highest: %v, %v", f.Name, got, err)
 		}
 		if got, err := f.Parse("1"+strings.Repeat("0", 2*f.Size), 16); err != errText {
@@ -199,7 +199,7 @@ func TestNumber(t *testing.T) {
 	}
 	for left := range 128 {
 		one := Number{Lo: 1}.shifted(left)
-		if want := new(big.Int).Lsh(big.NewInt(1), uint(left)).Text(62); string(one.AppendDigits(nil, 62)) != swapCase(want) {
+		if want := new(big.Int).Lsh(big.NewInt(1), uint(left)).Text(62); string(one.appendDigits(nil, 62)) != swapCase(want) {
 			t.Errorf("1 shifted left by %d is %v", left, one)
 		}
 		if back := one.shifted(-left); back != (Number{Lo: 1}) {
@@ -211,7 +211,7 @@ func TestNumber(t *testing.T) {
 			t.Error("base 1 does not panic")
 		}
 	}()
-	Number{}.AppendDigits(nil, 1)
+	Number{}.appendDigits(nil, 1)
 }
 
 // swapCase converts digits of package big, in which lower-case letters precede upper-case ones.

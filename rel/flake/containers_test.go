@@ -98,7 +98,7 @@ func (c *crowd) String() string {
 func (c *crowd) add() {
 	ctx, cancel := context.WithTimeout(c.ctx, setupTime)
 	defer cancel()
-	conn, err := client.DialAddr(ctx, c.n.addr, nodeName, cookie)
+	conn, err := client.Dialer{Cookie: cookie, Addr: c.n.addr}.Dial(ctx, nodeName)
 	if err == nil {
 		err = c.call(conn)
 	}

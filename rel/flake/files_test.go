@@ -22,7 +22,7 @@ func TestFewFiles(t *testing.T) {
 		fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"", cookie))
 	config := n.cmd.Args[slices.Index(n.cmd.Args, "-config")+1]
 	timestamp := func() string { return readFile(t, filepath.Join(filepath.Dir(config), "timestamp")) }
-	caller, err := client.DialAddr(t.Context(), n.addr, nodeName, cookie)
+	caller, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(t.Context(), nodeName)
 	if err != nil {
 		t.Fatal(err)
 	}

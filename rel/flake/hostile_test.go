@@ -106,7 +106,7 @@ func TestSilentAndDripping(t *testing.T) {
 	defer cancel()
 	for calls := 0; ctx.Err() == nil || answered == 0 && calls < 20; calls++ {
 		ctx, cancel := context.WithTimeout(t.Context(), bound)
-		c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
+		c, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(ctx, nodeName)
 		if err != nil {
 			t.Fatalf("after %d calls: not admitted within %v: %v", calls, bound, err)
 		}

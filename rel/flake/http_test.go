@@ -121,7 +121,7 @@ func ask(t *testing.T, url, path string, conns int) (all []net.Conn) {
 func TestHTTPLeases(t *testing.T) {
 	const conns, calls = 400, 10
 	n, url := startHTTP(t, command)
-	c, err := client.DialAddr(t.Context(), n.addr, nodeName, cookie)
+	c, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(t.Context(), nodeName)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,7 +178,7 @@ func (a *attacker) whereis(name etf.Atom) (pid etf.Pid, ok bool) {
 func (a *attacker) lookup(name etf.Atom) (etf.Pid, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience/4)
 	defer cancel()
-	c, err := client.DialAddr(ctx, a.node.addr, nodeName, cookie)
+	c, err := client.Dialer{Cookie: cookie, Addr: a.node.addr}.Dial(ctx, nodeName)
 	if err != nil {
 		return "", false
 	}

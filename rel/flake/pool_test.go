@@ -62,7 +62,7 @@ func TestHalfFrames(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
+	c, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(ctx, nodeName)
 	if err != nil {
 		t.Fatal(err)
 	}

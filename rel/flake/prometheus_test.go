@@ -109,7 +109,7 @@ func TestPrometheus(t *testing.T) {
 // useEverything causes every kind of event that a node counts.
 func useEverything(t *testing.T, n *flakeNode, url string) {
 	t.Helper()
-	c, err := client.DialAddr(t.Context(), n.addr, nodeName, cookie)
+	c, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(t.Context(), nodeName)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func newSiege(ctx context.Context, t *testing.T, n *flakeNode, url string) *sieg
 	}
 	const need = 20_000 // files; the node needs three for each connection
 	s.percent = min(*attackShare, int(min(100, files.Max*100/need)))
-	c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
+	c, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(ctx, nodeName)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestSoak(t *testing.T) {
 	var running sync.WaitGroup
 	events, began := 0, time.Now()
 	newcomers := newcomers{how: "newcomers", t: t, until: ctx, dial: func(ctx context.Context) (*client.Conn, error) {
-		return client.DialAddr(ctx, s.steady.addr, nodeName, cookie)
+		return client.Dialer{Cookie: cookie, Addr: s.steady.addr}.Dial(ctx, nodeName)
 	}}
 	defer func() { // also if it ends early
 		cancel()

@@ -70,11 +70,11 @@ func TestThousandCallers(t *testing.T) {
 		p.await("READY")
 	}
 	each(conns[:beams], beams, func(i int) (err error) {
-		conns[i], err = client.Dial(ctx, beam(i), cookie)
+		conns[i], err = client.Dialer{Cookie: cookie}.Dial(ctx, beam(i))
 		return err
 	})
 	dial := func(i int) (err error) {
-		conns[i], err = client.DialAddr(ctx, n.addr, nodeName, cookie)
+		conns[i], err = client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(ctx, nodeName)
 		return err
 	}
 	each(conns[beams:few], few, func(i int) error { return dial(beams + i) })

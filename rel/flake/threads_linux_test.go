@@ -35,7 +35,7 @@ func TestFewThreads(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for range socket.ThreadsKept {
-		c, err := client.DialAddr(t.Context(), n.addr, nodeName, cookie)
+		c, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(t.Context(), nodeName)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,10 +51,10 @@ func TestTogether(t *testing.T) {
 	defer cancel()
 	s := newSiege(ctx, t, n, "http://"+address)
 	byAddress := newcomers{how: "by address", t: t, until: ctx, dial: func(ctx context.Context) (*client.Conn, error) {
-		return client.DialAddr(ctx, n.addr, nodeName, cookie)
+		return client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(ctx, nodeName)
 	}}
 	byEPMD := newcomers{how: "by EPMD", t: t, until: ctx, dial: func(ctx context.Context) (*client.Conn, error) {
-		return client.Dial(ctx, nodeName, cookie)
+		return client.Dialer{Cookie: cookie}.Dial(ctx, nodeName)
 	}}
 	var running sync.WaitGroup
 	s.begin(&running)

@@ -85,7 +85,7 @@ func TestThereAndBack(t *testing.T) {
 	life := func() {
 		t.Helper()
 		p := spawn(t, freePort(t), command, "-noinput", "-config", config)
-		c, err := client.DialAddr(t.Context(), p.await("  address "), nodeName, cookie)
+		c, err := client.Dialer{Cookie: cookie, Addr: p.await("  address ")}.Dial(t.Context(), nodeName)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -200,7 +200,7 @@ func (w *world) firstID(s *server) error {
 		return err
 	}
 	s.addr = net.JoinHostPort(w.near.host, strconv.Itoa(int(found.Port)))
-	conn, err := client.DialAddr(ctx, s.addr, s.node, cookie)
+	conn, err := client.Dialer{Cookie: cookie, Addr: s.addr}.Dial(ctx, s.node)
 	if err != nil {
 		return err
 	}

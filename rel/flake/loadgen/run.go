@@ -64,7 +64,7 @@ type run struct {
 	end     context.Context
 	batches chan []span
 
-	mu      sync.Mutex
+	mu      sync.Mutex               // guards the fields below
 	got     Result                   // the counts so far
 	times   map[time.Duration]uint64 // how many calls took each time, rounded up
 	longest time.Duration

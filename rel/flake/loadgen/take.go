@@ -76,8 +76,7 @@ func takerOf[ID client.Format](c Call, door client.Door) Taker {
 	}
 }
 
-// spansOfTexts parses texts as ids and appends a span for each. base is one of package client's
-// bases, which have the same numbers in package formats.
+// spansOfTexts parses texts as ids and appends a span for each.
 func spansOfTexts(dst []span, texts []string, format *formats.Format, base int) ([]span, error) {
 	for _, text := range texts {
 		id, err := format.Parse(text, base)
