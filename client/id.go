@@ -1,7 +1,6 @@
 package client
 
 import (
-	"encoding/binary"
 	"fmt"
 	"iter"
 
@@ -71,15 +70,15 @@ func (r Run[ID]) All() iter.Seq[ID] {
 func numberOf[ID Format](id ID) (n formats.Number) {
 	switch id := any(&id).(type) {
 	case *flake.ID:
-		n.Hi, n.Lo = binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
+		return formats.NumberOf(string(id[:]))
 	case *uuidv7.ID:
-		return numberOf(flake.ID(*id))
+		return formats.NumberOf(string(id[:]))
 	case *ulid.ID:
-		return numberOf(flake.ID(*id))
+		return formats.NumberOf(string(id[:]))
+	case *sno.ID:
+		return formats.NumberOf(string(id[:]))
 	case *snowflake.ID:
 		n.Lo = uint64(*id)
-	case *sno.ID:
-		n.Hi, n.Lo = uint64(binary.BigEndian.Uint16(id[:2])), binary.BigEndian.Uint64(id[2:])
 	}
 	return n
 }
@@ -87,17 +86,15 @@ func numberOf[ID Format](id ID) (n formats.Number) {
 func idOf[ID Format](n formats.Number) (id ID) {
 	switch id := any(&id).(type) {
 	case *flake.ID:
-		binary.BigEndian.PutUint64(id[:8], n.Hi)
-		binary.BigEndian.PutUint64(id[8:], n.Lo)
+		n.AppendOctets(id[:0], len(id))
 	case *uuidv7.ID:
-		*id = uuidv7.ID(idOf[flake.ID](n))
+		n.AppendOctets(id[:0], len(id))
 	case *ulid.ID:
-		*id = ulid.ID(idOf[flake.ID](n))
+		n.AppendOctets(id[:0], len(id))
+	case *sno.ID:
+		n.AppendOctets(id[:0], len(id))
 	case *snowflake.ID:
 		*id = snowflake.ID(n.Lo)
-	case *sno.ID:
-		binary.BigEndian.PutUint16(id[:2], uint16(n.Hi))
-		binary.BigEndian.PutUint64(id[2:], n.Lo)
 	}
 	return id
 }

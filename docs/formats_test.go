@@ -2,6 +2,7 @@ package docs
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -167,19 +168,25 @@ func contents(t *testing.T, file string) string {
 // first bytes of an id. clients/javascript/src/format.js has a table of fields instead.
 func TestLayouts(t *testing.T) {
 	table := contents(t, "clients/javascript/src/format.js")
+	var random []string
 	for _, k := range formats.Kinds {
 		f := k.Format(nil)
-		fields, step, want := f.Fields(formats.Number{}), 0, ""
+		fields, step := f.Fields(formats.Number{}), 0
+		first, last := f.Times()
+		values := map[string]uint64{"size": uint64(f.Size), "epoch": first, "unit": (last-first)>>fields[0].Width + 1}
 		for _, field := range fields {
-			want += field.Name + strconv.Itoa(field.Width) + " "
-			if field.Name == "sequence" {
+			values[field.Name] = uint64(field.Width)
+			switch field.Name {
+			case "sequence":
 				step = 8*f.Size - field.Offset - field.Width
+			case "random":
+				random = append(random, fmt.Sprintf("%d of `%s`", field.Width, k.Name))
 			}
 		}
-		if step != 0 {
-			want = fmt.Sprintf("step%d %s", step, want)
+		values["step"] = uint64(step)
+		if f.Unordered > 0 {
+			values["order"] = uint64(8*f.Size - fields[0].Offset - f.Unordered)
 		}
-		want = fmt.Sprintf("size%d %s", f.Size, want)
 		inHalf := f.Size == 16 && fields[0].Width <= 48
 		if f.Size != 8 && f.Size != 10 && f.Size != 16 || step != 0 && step != 64 || inHalf != (step == 64) {
 			t.Errorf("the sequence of %s, of %d bytes, is at bit %d: docs/calls.md and flake_client_run.erl count otherwise",
@@ -189,12 +196,15 @@ func TestLayouts(t *testing.T) {
 			continue // the layout depends on the options, and read.tsv has texts of several
 		}
 		row := regexp.MustCompile(`name: '` + k.Name + `',[^}]*`).FindString(table)
-		got := ""
-		for _, part := range regexp.MustCompile(`(size|step): (\d+)|field\('(\w+)', (\d+)`).FindAllStringSubmatch(row, -1) {
-			got += strings.Join(part[1:], "") + " "
+		got := map[string]uint64{"epoch": 0, "unit": 1, "step": 0}
+		for _, value := range regexp.MustCompile(`(\w+)(?:: |', )(\d+)`).FindAllStringSubmatch(row, -1) {
+			got[value[1]], _ = strconv.ParseUint(value[2], 10, 64)
 		}
-		if got != want {
-			t.Errorf("clients/javascript/src/format.js: %s has %q, want %q", k.Name, got, want)
+		if !maps.Equal(got, values) {
+			t.Errorf("clients/javascript/src/format.js: %s has %v, want %v", k.Name, got, values)
 		}
+	}
+	if text := "the lowest " + strings.Join(random, ", "); !strings.Contains(contents(t, "docs/calls.md"), text) {
+		t.Errorf("docs/calls.md does not say that %s are random, or flake_client_run.erl changes others", text)
 	}
 }

@@ -19,9 +19,11 @@ type Format struct {
 	Size int    // number of bytes of an id, 8 to 16
 	Meta bool   // whether ids have a metabyte
 
+	// Unordered is how many of the lowest bits may decrease from one id of a generator to the next.
+	Unordered int
+
 	epoch, unit uint64  // start and step of the time, in ms
 	fields      []Field // most significant first, beginning with the time; Value is set in constant fields
-	unordered   int     // how many of the lowest bits may decrease from one id of a generator to the next
 
 	append func(dst []byte, id Number) ([]byte, error) // the canonical text; the error is always nil
 	parse  func(text string) (Number, error)           // any of the format's text forms
@@ -160,8 +162,8 @@ func (f *Format) Room(id Number) int {
 // random_start starts each time anywhere in the sequence; after the clock has been set back, ids of
 // sno have lower times.
 func (f *Format) Follows(last, next Number) bool {
-	order := next.shifted(-f.unordered).Compare(last.shifted(-f.unordered))
-	return order > 0 || order == 0 && (f.unordered > 0 || next.Compare(last) > 0)
+	order := next.shifted(-f.Unordered).Compare(last.shifted(-f.Unordered))
+	return order > 0 || order == 0 && (f.Unordered > 0 || next.Compare(last) > 0)
 }
 
 // A Run is a run of consecutive ids: First and the Count-1 ids after it.

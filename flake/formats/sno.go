@@ -2,7 +2,6 @@ package formats
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -50,7 +49,7 @@ var snos = &Kind{
 }
 
 var snoFormat = Format{
-	Name: "sno", Size: sno.SizeBinary, epoch: sno.Epoch, unit: uint64(sno.Unit.Milliseconds()), unordered: 8 * sno.SizeBinary,
+	Name: "sno", Size: sno.SizeBinary, epoch: sno.Epoch, unit: uint64(sno.Unit.Milliseconds()), Unordered: 8 * sno.SizeBinary,
 	fields: []Field{
 		{"time", 0, 0, 39}, {"tick_tock", 0, 0, 1}, {"meta", 0, 0, 8}, {"partition", 0, 0, 16}, {"sequence", 0, 0, 16},
 	},
@@ -64,9 +63,7 @@ var snoFormat = Format{
 	},
 }.made()
 
-func ofSno(id sno.ID) Number {
-	return Number{uint64(binary.BigEndian.Uint16(id[:2])), binary.BigEndian.Uint64(id[2:])}
-}
+func ofSno(id sno.ID) Number { return NumberOf(string(id[:])) }
 
 // Sno adapts a generator of package sno. The worker is the partition.
 func Sno(ids *sno.Generator) Generator {

@@ -136,7 +136,7 @@ func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan,
 // of [snowflake.Idgen]. The canonical text is the number in decimal.
 func SnowflakeFormat(l snowflake.Layout) *Format {
 	f := Format{
-		Name: "snowflake", Size: 8, epoch: l.Epoch, unit: 1, unordered: int(l.Datacenter + l.Worker + l.Sequence),
+		Name: "snowflake", Size: 8, epoch: l.Epoch, unit: 1, Unordered: int(l.Datacenter + l.Worker + l.Sequence),
 		append: func(dst []byte, id Number) ([]byte, error) { return snowflake.ID(id.Lo).AppendText(dst) },
 		parse: func(text string) (Number, error) {
 			id, err := snowflake.Parse(text)
