@@ -45,7 +45,7 @@ export class Nodes {
           return lease
         } catch (err) {
           if (signal.aborted) throw signal.reason
-          if (!this.#errors[place] || err.code !== 'timeout') this.#errors[place] = err // a short last attempt may time out
+          if (!this.#errors[place] || err.code !== 'timeout') this.#errors[place] = err // a short last request may time out
           if (!wanted()) return
         }
       }
@@ -64,13 +64,13 @@ export class Nodes {
 
   async #ask (place, n, signal) {
     this.#asked = place
-    const attempt = new AbortController()
-    const abort = () => attempt.abort()
+    const request = new AbortController()
+    const abort = () => request.abort()
     const timer = setTimeout(abort, this.#timeout / this.#nodes.length)
     signal.addEventListener('abort', abort)
     try {
       const asked = performance.now()
-      const runs = await this.#nodes[place].lease(this.#generator, this.#format, n, attempt.signal)
+      const runs = await this.#nodes[place].lease(this.#generator, this.#format, n, request.signal)
       signal.throwIfAborted()
       this.#check(runs, place)
       return { runs, asked }

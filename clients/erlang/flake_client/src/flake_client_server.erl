@@ -161,7 +161,7 @@ handle_cast(_, State) ->
 handle_info({fetched, Pid, {ok, Runs, Asked}}, #state{fetching = {Pid, _}} = State) ->
     {noreply, fetch_if_short(arrive(Runs, Asked, State#state{fetching = undefined}))};
 handle_info({fetched, Pid, {error, _} = Error}, #state{fetching = {Pid, Until}, waiting = Waiting} = State) ->
-    %% A caller that arrived during the attempt has a later deadline.
+    %% A caller that arrived during the fetch has a later deadline.
     {Failed, Others} = lists:splitwith(fun({_, _, Deadline, _}) -> Deadline =< Until end, queue:to_list(Waiting)),
     lists:foreach(fun({From, _, _, _}) -> gen_server:reply(From, Error) end, Failed),
     Left = State#state{fetching = undefined, waiting = queue:from_list(Others)},
