@@ -117,6 +117,7 @@ func TestRunTooLong(t *testing.T) {
 	testRunTooLong(t, other, 3)
 	testRunTooLong(t, sno.ID{3, 0, 0, 0, 0, 0, 0, 7, 0xff, 0xfd}, 3)
 	testRunTooLong(t, snowflake.ID(math.MaxUint64-2), 3)
+	testRunTooLong(t, snowflake.ID(1<<22-1<<18-5), 1<<18+5)
 	testRunTooLong(t, uuidv7.ID(slices.Concat(uuid[:6], []byte{0x70, 0}, uuid[8:])), 1<<12)
 }
 

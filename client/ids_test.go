@@ -324,6 +324,10 @@ func TestOddAnswers(t *testing.T) {
 			t.Errorf("%v: %v, %v", tt.runs, got, err)
 		}
 	}
+	other := NewFailover(&odd{runs: []run{oddRun(0, 1)}}) // which passes on ids of any size
+	if _, err := NewIDs[flake.ID](other, "ids").Next(t.Context()); err == nil || errors.Is(err, ErrNotAbove) {
+		t.Errorf("an id of another size: %v", err)
+	}
 	for _, texts := range [][]string{nil, {"1"}, {"1", "2", "3"}, {"\x1b1", "2"}} {
 		if got, err := NewIDs[snowflake.ID](&odd{strings: texts}, "ids").Texts(t.Context(), 2, 10); err == nil {
 			t.Errorf("%q: %q", texts, got)
@@ -398,6 +402,10 @@ func TestTextsOfOthers(t *testing.T) {
 		if _, err := ids.Texts(t.Context(), 2, base); err != nil {
 			t.Errorf("base %d: %v", base, err)
 		}
+	}
+	door.strings = []string{"19B76DAA8007001808000000001E345", "19B76DAA7007001808000000001E345"} // of uuidv7
+	if _, err := NewIDs[flake.ID](NewFailover(door), "ids").Texts(t.Context(), 2, 16); err != nil {
+		t.Error(err)
 	}
 }
 
