@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -118,12 +119,12 @@ func TestFormats(t *testing.T) {
 			got := l.read(t)
 			for _, name := range c.want {
 				if !slices.Contains(got, name) && !slices.Contains(strings.Fields(l.not), name) {
-					t.Errorf("%s lacks %s, after %q", l.file, name, l.part+l.names)
+					t.Errorf("%s lacks %s, at %q", l.file, name, cmp.Or(l.part, l.names))
 				}
 			}
 			for _, name := range got {
 				if !slices.Contains(c.want, name) && !slices.Contains(strings.Fields(l.not), name) {
-					t.Errorf("%s has %s, which package formats lacks, after %q", l.file, name, l.part+l.names)
+					t.Errorf("%s has %s, which package formats lacks, at %q", l.file, name, cmp.Or(l.part, l.names))
 				}
 			}
 		}
