@@ -102,8 +102,8 @@ func idOf[ID Format](n formats.Number) (id ID) {
 // numberIn returns the id of a format in a node's answer. It fails if the size is wrong.
 func numberIn(b []byte, f *formats.Format) (formats.Number, error) {
 	if len(b) != f.Size {
-		return formats.Number{}, fmt.Errorf("the generator has another format: its ids have %d bytes, but those of %s have %d",
-			len(b), f, f.Size)
+		return formats.Number{}, fmt.Errorf("the generator has another format: its ids have %d bytes, "+
+			"but those of %s have %d", len(b), f, f.Size)
 	}
 	return formats.NumberOf(string(b)), nil
 }

@@ -23,6 +23,9 @@ type list struct {
 	not   string // names that do not matter here
 }
 
+// sizes is a list of formats by size.
+const sizes = `Ids of (.*) have 16 bytes, those of (.*) 10, and those of (.*) 8\.`
+
 // Lists of all formats. The node's own generator has the format flake, so some lists leave it out.
 var formatLists = []list{
 	{"README.md", `(?s)node can make (.*?): see`, "`(.*?)`", "flake"},
@@ -38,8 +41,8 @@ var formatLists = []list{
 	{"flake/testdata/read.tsv", "", `(?m)^([a-z].*?)\t`, ""},
 	{"clients/test", "", `(?m)^format = "(.*)"$`, "flake"},
 	{"clients/erlang/README.md", `(?s)\| format .*?\n\n`, "(?m)^\\| (`.*?) \\|", ""},
-	{"clients/erlang/flake_client/src/flake_client.erl", "", `Ids of (.*) have 16 bytes, those of (.*) 10, and those of (.*) 8\.`, ""},
-	{"clients/elixir/lib/flake_client.ex", "", `Ids of (.*) have 16 bytes, those of (.*) 10, and those of (.*) 8\.`, ""},
+	{"clients/erlang/flake_client/src/flake_client.erl", "", sizes, ""},
+	{"clients/elixir/lib/flake_client.ex", "", sizes, ""},
 	{"clients/elixir/lib/flake_client/ecto_type.ex", "", `16 \(the default\) for (.*), 10 for (.*), 8 for\s+(.*)\n`, ""},
 	{"clients/javascript/README.md", "`formats` contains the formats by name: (.*)\\. ", "`(.*?)`", ""},
 	{"clients/javascript/src/format.js", `(?s)export const formats = .*?\n}\)\n`, `(?m)^  '?([a-z0-9-]+)'?: `, ""},
@@ -50,7 +53,8 @@ var formatLists = []list{
 
 // Lists of the packages of all formats. A format without its own package is a layout of snowflake.
 var packageLists = []list{
-	{"ARCHITECTURE.md", "", "(?m)^\\| `flake`, `flake/(.*?)`, `flake/(.*?)` |^\\| `flake/(.*?)`, `flake/(ulid)` ", "flake"},
+	{"ARCHITECTURE.md", "",
+		"(?m)^\\| `flake`, `flake/(.*?)`, `flake/(.*?)` |^\\| `flake/(.*?)`, `flake/(ulid)` ", "flake"},
 	{"docs/library.md", "", `(?m)^## flake/(\w+)(?:, flake/(\w+))*$`, "flake"},
 	{"flake/alike_test.go", `(?s)func TestAlike.*?\n}`, `t\.Run\("(.*?)"`, ""},
 	{"client/README.md", `get ids of another format (.*)`, `(\w+)\.ID`, "flake"},
@@ -67,7 +71,8 @@ var baseLists = []list{
 	{"idserver/idhttp/openapi.yaml", `pattern: ".*6\[0-2]\)\|(.*)\)\$"`, `\w+`, ""},
 	{"rel/flake/commands/get.go", `namedBases = (".*")`, `crockford|uuid|base\d+`, "canonical"},
 	{"client/ids.go", `(?s)// Bases for .*?\n\)`, `(?m)^\t(\w+) `, "base32 base36 base58 base64"},
-	{"clients/erlang/flake_client/src/flake_client.erl", `-type base\(\) :: 2\.\.62 (.*)\.`, `\w+`, "ulid base32 base36 base58 base64"},
+	{"clients/erlang/flake_client/src/flake_client.erl", `-type base\(\) :: 2\.\.62 (.*)\.`, `\w+`,
+		"ulid base32 base36 base58 base64"},
 	{"clients/elixir/lib/flake_client.ex", `@type base :: 2\.\.62 (.*)`, `\w+`, "ulid base32 base36 base58 base64"},
 	{"clients/javascript/src/index.d.ts", `type Base = number (.*)`, `\w+`, "canonical base32 base36 base58 base64"},
 }

@@ -49,7 +49,8 @@ var snos = &Kind{
 }
 
 var snoFormat = Format{
-	Name: "sno", Size: sno.SizeBinary, epoch: sno.Epoch, unit: uint64(sno.Unit.Milliseconds()), Unordered: 8 * sno.SizeBinary,
+	Name: "sno", Size: sno.SizeBinary, Unordered: 8 * sno.SizeBinary,
+	epoch: sno.Epoch, unit: uint64(sno.Unit.Milliseconds()),
 	fields: []Field{
 		{"time", 0, 0, 39}, {"tick_tock", 0, 0, 1}, {"meta", 0, 0, 8}, {"partition", 0, 0, 16}, {"sequence", 0, 0, 16},
 	},
