@@ -83,7 +83,7 @@ type Options struct {
 	Node   Node   // the node around the generators
 	Access Access // in effect until SetAccess
 
-	// TLS, if not nil, returns the settings for the next connection.
+	// TLS, if not nil, returns the settings for the next connection, with their certificate first.
 	TLS func() *tls.Config
 
 	// Connections bounds the open connections. If 0, it is MaxConnections plus

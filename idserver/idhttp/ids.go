@@ -168,8 +168,8 @@ type question struct {
 	meta      idserver.Meta
 }
 
-// ask reads the generator and the base; without a base, ids are in the format's own text. If limit
-// is not 0, ask also reads the metabyte and the number of ids, which must not exceed limit.
+// ask reads the generator and the base; without a base, ids are in the format's own text. If they are
+// given, ask also reads the metabyte and the number of ids, which must not exceed limit.
 func (d *Door) ask(r *http.Request, p parameters, limit int) (q question, fault *problem) {
 	asked, fault := d.asked(p)
 	if fault != nil {
@@ -185,7 +185,7 @@ func (d *Door) ask(r *http.Request, p parameters, limit int) (q question, fault 
 	} else if base, given := p["base"]; given {
 		fault = badParameter("base", base, "left out with Accept: "+octets)
 	}
-	if fault == nil && limit > 0 {
+	if fault == nil {
 		if q.n, fault = p.number("n", 1, q.generator.Server.Most(limit)); fault == nil {
 			fault = q.readMeta(p)
 		}

@@ -236,11 +236,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	send(info, 1, c.Node.Name, c.Node.Version)
 	send(build, 1, c.Node.Version, c.Node.Commit, runtime.Version())
 	for door, settings := range map[string]func() *tls.Config{"erlang": c.Node.TLS, "http": c.TLS} {
-		if settings == nil {
-			continue
-		}
-		if all := settings().Certificates; len(all) > 0 && all[0].Leaf != nil {
-			send(certificate, all[0].Leaf.NotAfter.Sub(now).Seconds(), door)
+		if settings != nil {
+			send(certificate, settings().Certificates[0].Leaf.NotAfter.Sub(now).Seconds(), door)
 		}
 	}
 	send(clockSteps, float64(c.steps.back.Load()), "back")
