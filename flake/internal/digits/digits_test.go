@@ -30,6 +30,11 @@ func numbers(size, base int) (all [][2]uint64) {
 	rng := rand.New(rand.NewPCG(uint64(size), uint64(base)))
 	high := ^uint64(0) >> (128 - size)
 	all = [][2]uint64{{0, 0}, {0, ^uint64(0)}, {high, ^uint64(0)}, {high, 0}}
+	for _, hi := range []uint64{radixes[base].power - 1, radixes[base].power, 1<<60 | 1<<41} {
+		if hi <= high {
+			all = append(all, [2]uint64{hi, 0}, [2]uint64{hi, ^uint64(0)})
+		}
+	}
 	hi, lo := uint64(0), uint64(1)
 	for hi <= high {
 		minus, borrow := bits.Sub64(lo, 1, 0)
@@ -185,6 +190,20 @@ func TestParseUUID(t *testing.T) {
 	for _, wrong := range []string{"", text[1:], text + "0"} {
 		if _, _, ok := ParseUUID(wrong); ok {
 			t.Error(wrong)
+		}
+	}
+}
+
+func TestBareUUID(t *testing.T) {
+	const text = "01234567-89ab-cdef-FEDC-BA9876543210"
+	for with, want := range map[string]int{
+		text: 0, "{" + text + "}": 1, "urn:uuid:" + text: 9, "URN:UUID:" + text: 9,
+		"{" + text: 0, text + "}": 0, "{" + text + ")": 0, "(" + text + "}": 0, "{" + text + "}}": 0, "{": 0,
+		"urn:uuid:" + text + "0": 0, "urn:uuid;" + text: 0, "urn:uuid:": 0, "": 0,
+	} {
+		bare, at := BareUUID(with)
+		if at != want || want > 0 && bare != text || want == 0 && bare != with {
+			t.Errorf("%q: %q, %d", with, bare, at)
 		}
 	}
 }
