@@ -38,7 +38,7 @@ func ascii(values uint64) uint64 {
 }
 
 // values is the reverse of ascii, for two words. ok is false if a byte is not a digit: then its value
-// is above 31, or is a letter's although the byte is below the letters, or the reverse.
+// is above 31, or either the byte or the value is a letter's, but not both.
 func values(text1, text2 uint64) (values1, values2 uint64, ok bool) {
 	letters1, letters2 := text1>>6&each, text2>>6&each
 	values1 = text1 - digit0 - letters1*letter0

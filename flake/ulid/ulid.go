@@ -204,8 +204,8 @@ func Parse(text string) (id ID, err error) {
 	return id, err
 }
 
-// decode returns the number that text represents without its first digit's. If all is above 31, a
-// byte is not a digit.
+// decode returns the number that text represents, if its first digit is at most 7. If all is above
+// 31, a byte is not a digit.
 func decode(text *[encodedLen]byte) (high, low uint64, all byte) {
 	first, second := values[text[0]], values[text[1]]
 	a, allA := four(text, 2)
