@@ -238,3 +238,25 @@ func TestLockTakenAgain(t *testing.T) {
 		t.Errorf("no new file can be written either: %v", err)
 	}
 }
+
+// While another process holds the lock, nothing is written, even if the content needs a new file. Once
+// the lock is free, the next save succeeds.
+func TestLockIsHeldByAnother(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	f := open(t, path)
+	save(t, f, 1)
+	if err := os.Remove(path + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+	other, err := OS{}.Lock(path + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Save(large(1)); !errors.Is(err, ErrLocked) {
+		t.Errorf("saved while another holds the lock: %v", err)
+	}
+	saved(t, path, 1)
+	if err := errors.Join(other.Close(), f.Save(large(1))); err != nil {
+		t.Errorf("once the lock is free: %v", err)
+	}
+}
