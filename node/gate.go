@@ -118,7 +118,6 @@ func newGate() *gate {
 	}
 }
 
-// limit sets the bounds on connected nodes and on handshakes.
 func (g *gate) limit(connections, perHost, handshakes int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -191,7 +190,6 @@ func (g *gate) nameReceived(v *applicant) time.Duration {
 	return delay
 }
 
-// delayOver records the end of an applicant's delay.
 func (g *gate) delayOver(v *applicant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -219,7 +217,6 @@ func (g *gate) proved(v *applicant, name string) (out *applicant, err error) {
 	return out, nil
 }
 
-// leave removes a handshake.
 func (g *gate) leave(v *applicant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -229,14 +226,12 @@ func (g *gate) leave(v *applicant) {
 	}
 }
 
-// counted reports whether a handshake is still counted.
 func (g *gate) counted(v *applicant) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.proven[v.name] == v || slices.Contains(g.handshakes.All, v)
 }
 
-// delay returns the delay for the next handshake from a host.
 func (g *gate) delay(host netip.Addr) time.Duration {
 	o, ok := g.offenders[host]
 	switch {
@@ -313,7 +308,6 @@ func (g *gate) full(host netip.Addr) error {
 	return nil
 }
 
-// up adds a connection, and down removes one.
 func (g *gate) up(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -75,7 +75,6 @@ func (m *meetings) done(peer string) {
 	m.changed.Broadcast()
 }
 
-// up records that a node is connected.
 func (m *meetings) up(peer string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +84,6 @@ func (m *meetings) up(peer string) {
 	}
 }
 
-// hasYielded reports whether d, our dial, has yielded to a dial by the other node.
 func (m *meetings) hasYielded(d *meeting) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -67,7 +67,6 @@ func (n *Node) ended(id uint64, reason etf.Term) {
 	n.proto.Ended(id, reason)
 }
 
-// pid returns the pid of a process of this node.
 func (n *Node) pid(id uint64) etf.Pid {
 	return etf.NewPid(etf.Atom(n.options.Name), uint32(id), uint32(id>>32), n.creation)
 }
@@ -170,7 +169,6 @@ func (r *registry) change(edit func([]*process) []*process) {
 	r.current.Store(&next)
 }
 
-// find returns a process that satisfies is, or nil.
 func (r *registry) find(is func(*process) bool) *process {
 	all := *r.current.Load()
 	if i := slices.IndexFunc(all, is); i >= 0 {
@@ -179,17 +177,14 @@ func (r *registry) find(is func(*process) bool) *process {
 	return nil
 }
 
-// named returns the process registered as name, or nil.
 func (r *registry) named(name etf.Atom) *process {
 	return r.find(func(p *process) bool { return p.server.Name == name })
 }
 
-// byID returns the process with the ID, or nil.
 func (r *registry) byID(id uint64) *process {
 	return r.find(func(p *process) bool { return p.ID == id })
 }
 
-// list returns the registered names.
 func (r *registry) list() (names etf.List) {
 	for _, p := range *r.current.Load() {
 		names = append(names, p.server.Name)

@@ -100,7 +100,6 @@ func (h *history) down(c *distribution.Conn, blame string, forget func()) {
 	}
 }
 
-// failed counts a failed handshake.
 func (h *history) failed(reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

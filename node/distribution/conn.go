@@ -81,7 +81,6 @@ func (p *Proto) New(ctx context.Context, stream net.Conn, peer handshake.Peer) *
 	return c
 }
 
-// capsOf returns the forms of terms that a peer with these flags can read.
 func capsOf(f handshake.Flags) etf.Caps {
 	return etf.Caps{
 		UTF8Atoms:     f.Has(handshake.UTF8Atoms),
@@ -199,7 +198,6 @@ func (c *Conn) step() error {
 	})
 }
 
-// handleAll handles the frames that have arrived, and writes the answers.
 func (c *Conn) handleAll() error {
 	for c.ctx.Err() == nil {
 		frame, ok, err := c.in.next()

@@ -36,7 +36,6 @@ type answer struct {
 	by                        *Conn
 }
 
-// size returns the memory that the answer uses while it waits.
 func (a answer) size() int {
 	return queuedSize + len(a.to) + len(a.alias) + len(a.token) + len(a.message)
 }
@@ -75,7 +74,6 @@ func (s *deliveries) begin(node string, by *Conn) *delivery {
 	return e
 }
 
-// fail records that a node is unreachable.
 func (s *deliveries) fail(node string) {
 	if s.unreachable == nil || len(s.unreachable) >= maxUnreachable {
 		s.unreachable = make(map[string]time.Time)
@@ -114,7 +112,6 @@ func (c *Conn) forward(a answer) bool {
 	return true
 }
 
-// connect connects to a node for which answers wait.
 func (p *Proto) connect(node string) {
 	if err := p.Connect(node); err != nil && p.Connection(node) == nil {
 		p.Log.Warn("cannot connect to the node of a forwarded call; answered through the peer that forwarded it",
@@ -230,7 +227,6 @@ const passedSize = 64
 
 func (f *passedFrame) size() int { return passedSize + cap(f.frame) }
 
-// add adds a frame and reports whether there is room for it.
 func (p *passed) add(f passedFrame) bool {
 	held := p.held.all[f.by]
 	if held > 0 && held+f.size() > maxPassedOn || !f.by.take(f.size()) {
@@ -261,7 +257,6 @@ func (p *passed) next(b []byte) []byte {
 	return b
 }
 
-// written releases the frames of the last write.
 func (p *passed) written() {
 	p.give(p.flying)
 	p.flying = nil
@@ -302,7 +297,6 @@ func (o *output) pass(owner *memory, frame []byte) bool {
 	return true
 }
 
-// forget drops the waiting frames that count against owner.
 func (o *output) forget(owner *memory) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

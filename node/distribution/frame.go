@@ -120,7 +120,6 @@ func (f *frames) makeRoom() error {
 	return nil
 }
 
-// drop drops the bytes that have arrived.
 func (f *frames) drop() { f.r = f.w }
 
 func (f *frames) close() {

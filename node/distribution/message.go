@@ -243,7 +243,6 @@ func nodeOf(to []byte) []byte {
 	return r.Atom()
 }
 
-// sendControl sends a control message without a payload.
 func (c *Conn) sendControl(o wire.Op, args ...[]byte) { c.sendTerms(o, 1+len(args), args...) }
 
 // sendTerms is like sendControl, but each of the terms may contain several elements.

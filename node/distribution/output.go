@@ -159,7 +159,6 @@ func (o *output) write(wait bool) error {
 	return err
 }
 
-// errWrite is the error of a write that panicked.
 var errWrite = errors.New("write failed")
 
 // next returns the buffers to write, and begins a write. It returns false if nothing waits, or
@@ -249,7 +248,6 @@ func (o *output) writeParts(b []byte) error {
 	return err
 }
 
-// state returns the number of writes started and whether one is in progress.
 func (o *output) state() (writes uint64, writing bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

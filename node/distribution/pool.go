@@ -75,7 +75,6 @@ type pool struct {
 	futileMore int
 }
 
-// part returns p.percent of a bound.
 func (p *pool) part(bound int) int {
 	if p.percent == 0 {
 		return bound
@@ -244,7 +243,6 @@ func (s *memory) pin(n int) bool {
 	return true
 }
 
-// unpin returns pinned bytes to the pool.
 func (s *memory) unpin(n int) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()

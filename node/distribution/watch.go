@@ -69,7 +69,6 @@ func (w *watches) settle(more int) bool {
 	return w.account.resize(w.held + more + w.monitors.idle() + w.links.idle())
 }
 
-// rest is [Conn.rest] for the watches.
 func (w *watches) rest() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +119,6 @@ func (w *watches) add(set *watchSet, process uint64, key, first, second, third [
 	return false
 }
 
-// forget removes the watch with the key and reports whether it existed.
 func (w *watches) forget(set *watchSet, key []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,7 +190,6 @@ func (c *Conn) recvUnlinkID(m *wire.Message) error {
 	return nil
 }
 
-// unlink removes a link and reports whether it existed.
 func (c *Conn) unlink(from, to []byte) bool {
 	return c.watches.forget(&c.watches.links, slices.Concat(to, from))
 }

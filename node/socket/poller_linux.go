@@ -114,7 +114,6 @@ func cpuTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// reading returns the number of threads that read.
 func (p *poller) reading() int32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

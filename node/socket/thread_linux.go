@@ -78,7 +78,6 @@ func (t *thread) pin() {
 	t.forget()
 }
 
-// unpin undoes pin.
 func (t *thread) unpin() {
 	if !t.pinned {
 		return
@@ -100,7 +99,6 @@ func (t *thread) sleep(fd uintptr) bool {
 	return true
 }
 
-// leave undoes enter.
 func (t *thread) leave() {
 	if !t.entered {
 		return
@@ -156,7 +154,6 @@ func (t *thread) affordable() bool {
 	return true
 }
 
-// forget resets the cost of following.
 func (t *thread) forget() { t.waited, t.octets = 0, credit }
 
 // cpuPin pins a thread to one processor. The thread does not preempt other threads there
