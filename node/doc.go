@@ -56,6 +56,7 @@
 //	ordinal     an id without its random bits, as a number that grows by one within a run
 //
 //	pool        the memory that all connections share
+//	allowance   the memory that a connection may hold without taking room in the pool
 //	host        an address or, for IPv6, a /64 network, to which limits apply
 //	thread      an operating system thread; what Go schedules is a goroutine
 //	original    boundary/flake, the Erlang server that this node replaces

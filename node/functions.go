@@ -118,7 +118,10 @@ func (n *Node) fnWhereis(args []etf.Term) (etf.Term, error) {
 }
 
 func (n *Node) fnRegistered([]etf.Term) (etf.Term, error) {
-	list := n.registry.list()
+	var list etf.List
+	for _, p := range *n.registry.current.Load() {
+		list = append(list, p.server.Name)
+	}
 	sortAtoms(list)
 	return list, nil
 }

@@ -185,13 +185,6 @@ func (r *registry) byID(id uint64) *process {
 	return r.find(func(p *process) bool { return p.ID == id })
 }
 
-func (r *registry) list() (names etf.List) {
-	for _, p := range *r.current.Load() {
-		names = append(names, p.server.Name)
-	}
-	return names
-}
-
 // Whereis implements distribution.Processes.
 func (r *registry) Whereis(name []byte) *distribution.Process {
 	return r.find(func(p *process) bool { return string(p.server.Name) == string(name) }).seen()

@@ -43,14 +43,14 @@ type Conn struct {
 	control wire.Message // of the current frame; a field to avoid an allocation
 	message Message      // of the current frame; a field for the same reason
 
-	memory  memory
-	out     output
-	scratch []byte  // reused by Message.Buffer
-	kept    account // counts cap(scratch)
-	watches watches
-	running chan struct{} // holds one element for each of the peer's running functions
-	queues  queues
-	large   chan struct{} // holds an element while a large answer is sent
+	memory    memory
+	out       output
+	scratch   []byte  // reused by Message.Buffer
+	kept      account // counts cap(scratch)
+	watches   watches
+	functions chan struct{} // holds one element for each of the peer's running functions
+	queues    queues
+	large     chan struct{} // holds an element while a large answer is sent
 }
 
 // New returns a connection over a stream on which the handshake has finished. The connection is
@@ -75,7 +75,7 @@ func (p *Proto) New(ctx context.Context, stream net.Conn, peer handshake.Peer) *
 	c.kept = account{memory: &c.memory, own: ownSpare, spare: true}
 	c.watches.init(&c.memory)
 	c.queues.account = account{memory: &c.memory, own: ownQueues}
-	c.running = make(chan struct{}, maxSpawned)
+	c.functions = make(chan struct{}, maxSpawned)
 	c.large = make(chan struct{}, 1)
 	c.self = c.encode(1)
 	return c
@@ -191,7 +191,7 @@ func (c *Conn) step() error {
 			return err
 		}
 		if c.leaving.Load() {
-			c.in.drop()
+			c.in.r = c.in.w
 			return nil
 		}
 		return c.handleAll()

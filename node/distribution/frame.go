@@ -120,8 +120,6 @@ func (f *frames) makeRoom() error {
 	return nil
 }
 
-func (f *frames) drop() { f.r = f.w }
-
 func (f *frames) close() {
 	f.account.resize(0)
 	f.gather.resize(0)

@@ -40,8 +40,8 @@ func (c *Conn) spawn(taken int, started, f func()) bool {
 	started()
 	c.proto.Go(func() {
 		select {
-		case c.running <- struct{}{}:
-			defer func() { <-c.running }()
+		case c.functions <- struct{}{}:
+			defer func() { <-c.functions }()
 		case <-c.ctx.Done():
 		}
 		if c.ctx.Err() != nil || !c.memory.pin(taken) { // the result cannot be sent
