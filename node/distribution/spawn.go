@@ -146,7 +146,8 @@ func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err err
 // arguments, system_limit for arguments beyond a limit.
 func (c *Conn) decodeArguments(b []byte) (args []etf.Term, taken int, why string, err error) {
 	if len(b) > maxArguments {
-		return nil, 0, "system_limit", fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(b), maxArguments)
+		return nil, 0, "system_limit", fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed",
+			len(b), maxArguments)
 	}
 	r := etf.NewReader(b)
 	r.Raw()
