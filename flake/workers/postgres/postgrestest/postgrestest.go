@@ -1,0 +1,301 @@
+//go:build unix
+
+// Package postgrestest runs real PostgreSQL servers for tests. It can kill them, copy them and promote
+// standbys. It needs PostgreSQL's programs, 14 or later.
+package postgrestest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/internal/testenv"
+)
+
+// Server is a PostgreSQL server. Its superuser is postgres, and it trusts all roles unless pg_hba.conf is changed.
+type Server struct {
+	Dir  string // of the server's data
+	Addr string // on loopback; its socket is in the directory that contains Dir
+
+	tb   testing.TB
+	as   *syscall.SysProcAttr
+	args []string
+	cmd  *exec.Cmd
+	log  *bytes.Buffer
+}
+
+// Start runs a new server until the test ends. args are settings such as "max_connections=20".
+func Start(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	s := newServer(tb, args...)
+	s.run("initdb", "-D", s.Dir, "-A", "trust", "-U", "postgres", "--no-sync", "--locale=C", "-E", "UTF8")
+	s.Start()
+	return s
+}
+
+func newServer(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	testenv.Need(tb, "psql")
+	dir, err := os.MkdirTemp("", "postgres") // the test's own directory may be too deep for a socket, or private
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := &Server{Dir: filepath.Join(dir, "data"), Addr: free(tb), tb: tb, args: args, as: &syscall.SysProcAttr{}}
+	if os.Getuid() == 0 { // PostgreSQL does not run as root
+		nobody, err := user.Lookup("nobody")
+		if err != nil {
+			testenv.Missing(tb, err)
+		}
+		uid, _ := strconv.Atoi(nobody.Uid)
+		gid, _ := strconv.Atoi(nobody.Gid)
+		if err := os.Chown(dir, uid, gid); err != nil {
+			tb.Fatal(err)
+		}
+		s.as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+	tb.Cleanup(func() {
+		s.Kill()
+		if tb.Failed() {
+			tb.Logf("PostgreSQL at %s: %.8000s", s.Addr, s.log)
+		}
+		os.RemoveAll(dir)
+	})
+	return s
+}
+
+// program returns the path of one of PostgreSQL's programs.
+func program(tb testing.TB, name string) string {
+	tb.Helper()
+	if all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); len(all) > 0 {
+		return all[len(all)-1]
+	}
+	testenv.Need(tb, name)
+	return name
+}
+
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	s.tb.Helper()
+	cmd := exec.Command(program(s.tb, name), args...)
+	cmd.Dir, cmd.SysProcAttr = filepath.Dir(s.Dir), s.as
+	return cmd
+}
+
+func (s *Server) run(name string, args ...string) string {
+	s.tb.Helper()
+	out, err := s.command(name, args...).CombinedOutput()
+	if err != nil {
+		s.tb.Fatalf("%s %q: %v: %s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// Start starts the server with the data in its directory, and waits until it accepts connections.
+func (s *Server) Start() {
+	s.tb.Helper()
+	for start := time.Now(); time.Since(start) < 5*time.Minute; time.Sleep(50 * time.Millisecond) {
+		if s.cmd == nil {
+			s.start()
+		}
+		if err := s.command("pg_isready", "-q", "-h", filepath.Dir(s.Dir), "-p", s.port()).Run(); err == nil {
+			return
+		}
+		if s.dead() { // children of a killed server may still have run
+			s.cmd = nil
+		}
+	}
+	s.tb.Fatalf("PostgreSQL does not start: %s", s.log)
+}
+
+func (s *Server) start() {
+	s.tb.Helper()
+	args := []string{"-D", s.Dir, "-k", filepath.Dir(s.Dir), "-p", s.port()}
+	for _, a := range append([]string{"listen_addresses=127.0.0.1", "wal_level=replica", "hot_standby=on",
+		"log_min_messages=warning"}, s.args...) {
+		args = append(args, "-c", a)
+	}
+	s.log = new(bytes.Buffer)
+	s.cmd = s.command("postgres", args...)
+	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	if err := s.cmd.Start(); err != nil {
+		s.tb.Fatal(err)
+	}
+}
+
+// dead reports whether the process has ended, and then waits for it.
+func (s *Server) dead() bool {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	_, rest, _ := strings.Cut(string(text), ") ")
+	if text != nil && !strings.HasPrefix(rest, "Z") {
+		return false
+	}
+	s.cmd.Wait()
+	return true
+}
+
+func (s *Server) port() string { _, port, _ := net.SplitHostPort(s.Addr); return port }
+
+// Kill kills all processes of the server.
+func (s *Server) Kill() {
+	if s.cmd == nil {
+		return
+	}
+	out, _ := exec.Command("ps", "-o", "pid=", "--ppid", fmt.Sprint(s.cmd.Process.Pid)).Output()
+	s.cmd.Process.Kill()
+	for _, pid := range strings.Fields(string(out)) {
+		if n, err := strconv.Atoi(pid); err == nil {
+			syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+	s.cmd.Wait()
+	s.cmd = nil
+}
+
+// Stop shuts the server down cleanly.
+func (s *Server) Stop() {
+	s.tb.Helper()
+	s.cmd.Process.Signal(syscall.SIGINT)
+	s.cmd.Wait()
+	s.cmd = nil
+}
+
+// URL returns the URL of the database postgres for a role.
+func (s *Server) URL(role string) string {
+	return fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable", role, s.Addr)
+}
+
+// Try executes SQL as the superuser, and returns what psql prints.
+func (s *Server) Try(sql string) (string, error) {
+	s.tb.Helper()
+	cmd := s.Psql()
+	cmd.Stdin = strings.NewReader(sql)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("psql: %w: %s", err, out)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// Psql returns a command that executes SQL as the superuser.
+func (s *Server) Psql() *exec.Cmd {
+	return exec.Command("psql", "-h", filepath.Dir(s.Dir), "-p", s.port(), "-U", "postgres", "-XqAt",
+		"-v", "ON_ERROR_STOP=1", "postgres")
+}
+
+// SQL executes SQL as the superuser.
+func (s *Server) SQL(sql string) string {
+	s.tb.Helper()
+	out, err := s.Try(sql)
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	return out
+}
+
+// Await waits until a query returns want.
+func (s *Server) Await(query, want string) {
+	s.tb.Helper()
+	got, err := "", errors.New("no answer")
+	for start := time.Now(); time.Since(start) < 5*time.Minute; time.Sleep(10 * time.Millisecond) {
+		if got, err = s.Try(query); err == nil && got == want {
+			return
+		}
+	}
+	s.tb.Fatalf("%s: %q, not %q: %v", query, got, want, err)
+}
+
+// Standby starts a standby of the server, which follows it.
+func (s *Server) Standby(args ...string) *Server {
+	s.tb.Helper()
+	b := newServer(s.tb, slices.Concat(s.args, args)...)
+	b.run("pg_basebackup", "-D", b.Dir, "-h", filepath.Dir(s.Dir), "-p", s.port(), "-U", "postgres", "-R", "-X", "stream",
+		"--no-sync", "-c", "fast")
+	b.Start()
+	return b
+}
+
+// Promote makes a standby accept writes.
+func (s *Server) Promote() {
+	s.tb.Helper()
+	s.SQL("SELECT pg_promote(true, 300)")
+	s.Await("SELECT pg_is_in_recovery()", "f")
+}
+
+// Copy copies the server's data to a new directory. It restarts the server.
+func (s *Server) Copy(folder string) {
+	s.tb.Helper()
+	s.Kill()
+	s.run("cp", "-a", s.Dir, folder)
+	s.Start()
+}
+
+// Put restarts the server with a copy of the data in a directory.
+func (s *Server) Put(folder string) {
+	s.tb.Helper()
+	s.Kill()
+	if err := os.RemoveAll(s.Dir); err != nil {
+		s.tb.Fatal(err)
+	}
+	s.run("cp", "-a", folder, s.Dir)
+	s.Start()
+}
+
+// Recover restarts the server from a base backup, recovered to its end: a new timeline.
+func (s *Server) Recover(backup string) {
+	s.tb.Helper()
+	s.Kill()
+	if err := os.RemoveAll(s.Dir); err != nil {
+		s.tb.Fatal(err)
+	}
+	s.run("cp", "-a", backup, s.Dir)
+	s.run("touch", filepath.Join(s.Dir, "recovery.signal"))
+	s.args = append(s.args, "restore_command=false", "recovery_target=immediate", "recovery_target_action=promote")
+	s.Start()
+	s.Await("SELECT pg_is_in_recovery()", "f")
+}
+
+// Backup makes a base backup in a new directory.
+func (s *Server) Backup(folder string) {
+	s.tb.Helper()
+	s.run("pg_basebackup", "-D", folder, "-h", filepath.Dir(s.Dir), "-p", s.port(), "-U", "postgres", "-X", "stream",
+		"--no-sync", "-c", "fast")
+}
+
+// Folder returns the path of a directory that does not exist yet, which the server's processes may make.
+func (s *Server) Folder(name string) string { return filepath.Join(filepath.Dir(s.Dir), name) }
+
+// Run runs one of PostgreSQL's programs, with the server as its host, and returns its output.
+func (s *Server) Run(name string, args ...string) string {
+	s.tb.Helper()
+	return s.run(name, append([]string{"-h", filepath.Dir(s.Dir), "-p", s.port(), "-U", "postgres"}, args...)...)
+}
+
+// free returns a free address, outside the range from which systems choose ports, because a killed server needs
+// its port again.
+func free(tb testing.TB) string {
+	for range 100 {
+		addr := fmt.Sprint("127.0.0.1:", 20000+rand.IntN(9000))
+		taken, err := net.ListenPacket("udp", addr) // until the test ends, so that it is not returned again
+		if err != nil {
+			continue
+		}
+		tb.Cleanup(func() { taken.Close() })
+		if l, err := net.Listen("tcp", addr); err == nil {
+			l.Close()
+			return addr
+		}
+	}
+	tb.Fatal("no port is free")
+	return ""
+}

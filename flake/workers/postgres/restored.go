@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/flake-go/flake/flake/workers"
+)
+
+var errRestored = errors.New("PostgreSQL was restored, or failed over")
+
+// place is where the answers come from.
+type place struct {
+	system                    uint64 // the server's system identifier, which copies of it share
+	database, table, timeline uint32 // the oids; the table's is 0 if it is missing
+}
+
+func (p place) String() string {
+	return fmt.Sprintf("%d.%d.%d.%d", p.system, p.database, p.table, p.timeline)
+}
+
+// history holds what the answers since the last restore showed.
+type history struct {
+	restores int
+	place    place           // from the latest answer; zero before the first
+	used     map[string]bool // hosts that have answered from the server, or a copy of it
+	lsn      uint64          // up to there, the log is durable
+	sign     string          // the sign of a restore, or empty
+}
+
+// Restored returns a sign that commits may have been lost, if there is one: a new timeline, which a promoted
+// standby or a recovered backup has; a table with another oid, from a dump or made anew; a log shorter than one
+// that was durable, from a copy of the disk; or a host that has become another server. After a
+// sign, all calls fail until Restored has returned the sign. Restored returns each sign once, so use a Store for
+// only one [workers.Owner].
+//
+// There is no sign if a copy of the disk, without recovery from an archive, was put in place, and the log
+// has grown longer than before by the next call; if rows were replaced, for example from a dump of data only, but
+// not the table; or if a standby was opened by removing standby.signal, which begins no timeline. In
+// these cases an owner still notices that its own value is older.
+func (s *Store) Restored() (sign string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.history
+	if h.sign != "" {
+		s.history = history{restores: h.restores + 1}
+	}
+	return h.sign, h.sign != ""
+}
+
+// before returns the history with which to compare the answer to a new request. That history must
+// not contain answers that arrive during the request, since the order of answers is unknown.
+func (s *Store) before() (history, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.history, s.history.err()
+}
+
+func (h *history) err() error {
+	if h.sign == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", errRestored, h.sign)
+}
+
+// note adds an answer to the history. If the answer must not be used, note returns an error. The answer to
+// a write shows that the log is durable.
+func (s *Store) note(before history, host string, got answer, durable bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, was, now := &s.history, s.history.place, got.place
+	switch {
+	case h.restores != before.restores:
+		return fmt.Errorf("%w during the request", errRestored)
+	case h.sign != "":
+		return h.err()
+	case was == place{}:
+		h.used = map[string]bool{}
+	case was.system != now.system && !h.used[host]:
+		return fmt.Errorf("%w: its system identifier is %d, and that of the others is %d: set the hosts of one cluster",
+			workers.ErrRefused, now.system, was.system)
+	case was.system != now.system:
+		h.sign = fmt.Sprintf("the system identifier at %s was %d, but is now %d", host, was.system, now.system)
+	case was.database != now.database:
+		h.sign = fmt.Sprintf("the oid of the database at %s was %d, but is now %d", host, was.database, now.database)
+	case was.table != now.table && was.table > 0:
+		h.sign = fmt.Sprintf("the oid of the table at %s was %d, but is now %d", host, was.table, now.table)
+	case was.timeline != now.timeline:
+		h.sign = fmt.Sprintf("the timeline at %s is %d, but was %d", host, now.timeline, was.timeline)
+	case got.lsn < before.lsn:
+		h.sign = fmt.Sprintf("the log at %s ends at %s, but ended at %s", host, lsn(got.lsn), lsn(before.lsn))
+	}
+	h.place, h.used[host] = now, true
+	if durable {
+		h.lsn = max(h.lsn, got.lsn)
+	}
+	return h.err()
+}
+
+// lsn formats a position in the log as PostgreSQL does.
+func lsn(n uint64) string { return fmt.Sprintf("%X/%X", n>>32, uint32(n)) }
