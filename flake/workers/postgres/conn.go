@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -26,11 +27,20 @@ type host struct {
 	config *pgconn.Config
 }
 
-// hosts reads the configuration.
-func (s *Store) hosts() (hosts []host, err error) {
-	whole, err := pgconn.ParseConfig(s.config.URL)
+// parse reads the configuration, but not the password file.
+func (c Config) parse() (*pgconn.Config, error) {
+	whole, err := pgconn.ParseConfig(c.URL)
 	if err != nil {
 		return nil, fmt.Errorf("flake: %w", err)
+	}
+	return whole, nil
+}
+
+// hosts returns the servers in the configuration.
+func (s *Store) hosts() (hosts []host, err error) {
+	whole, err := s.config.parse()
+	if err != nil {
+		return nil, err
 	}
 	if s.config.PasswordFile != "" {
 		text, err := os.ReadFile(s.config.PasswordFile)
@@ -125,7 +135,7 @@ func (c *conn) close() {
 type answer struct {
 	first [10]string // the values of the first row
 	place place
-	lsn   uint64
+	ends  ends
 	pairs map[string]string // the rows of the other results
 	tag   string            // of the last statement
 }
@@ -162,11 +172,11 @@ func (c *conn) ask(message string) (got answer, err error) {
 		case *pgproto3.CommandComplete:
 			got.tag = string(m.CommandTag)
 		case *pgproto3.ErrorResponse:
-			failed = errors.Join(failed, refusal(pgconn.ErrorResponseToPgError(m)))
+			failed = cmp.Or(failed, refusal(pgconn.ErrorResponseToPgError(m)))
 		case *pgproto3.NoticeResponse:
 			// The wait for a synchronous standby was canceled: the standby may not have the commit.
 			if m.SeverityUnlocalized == "WARNING" {
-				failed = errors.Join(failed, fmt.Errorf("it warns: %.*s", maxShown, m.Message))
+				failed = cmp.Or(failed, fmt.Errorf("it warns: %.*s", maxShown, m.Message))
 			}
 		case *pgproto3.ReadyForQuery:
 			if failed == nil && m.TxStatus != 'I' {
@@ -189,7 +199,8 @@ func (s *Store) begin(left time.Duration) string {
 		"SELECT s.system_identifier, d.oid, coalesce(c.oid, 0), coalesce(c.relkind, 'r'), "+
 		"coalesce(c.relpersistence, 'p'), left(pg_walfile_name(l.lsn), 8), l.lsn - '0/0', "+
 		"current_setting('transaction_read_only'), set_config('synchronous_commit', "+
-		"CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) "+
+		"CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), "+
+		"pg_snapshot_xmax(pg_current_snapshot()) "+
 		"FROM pg_control_system() s CROSS JOIN (SELECT pg_current_wal_insert_lsn() AS lsn) l "+
 		"JOIN pg_database d ON d.datname = current_database() "+
 		"LEFT JOIN pg_namespace n ON n.nspname = %s LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = %s; ",
@@ -219,13 +230,14 @@ func (s *Store) post(ctx context.Context, h host, statements string) (got answer
 		return answer{}, true, err
 	}
 	var timeline string
-	n, _ := fmt.Sscan(strings.Join([]string{got.first[0], got.first[1], got.first[2], got.first[5], got.first[6]}, " "),
-		&got.place.system, &got.place.database, &got.place.table, &timeline, &got.lsn)
+	f := got.first
+	n, _ := fmt.Sscan(strings.Join([]string{f[0], f[1], f[2], f[5], f[6], f[9]}, " "),
+		&got.place.system, &got.place.database, &got.place.table, &timeline, &got.ends.lsn, &got.ends.xid)
 	t, _ := fmt.Sscanf(timeline, "%x", &got.place.timeline)
-	kind, persistence, readOnly := got.first[3], got.first[4], got.first[7]
+	kind, persistence, readOnly := f[3], f[4], f[7]
 	switch {
-	case n+t != 6:
-		return answer{}, true, fmt.Errorf("an answer that is not PostgreSQL's: %.*q", maxShown, got.first)
+	case n+t != 7:
+		return answer{}, true, fmt.Errorf("an answer that is not PostgreSQL's: %.*q", maxShown, f)
 	case readOnly == "on":
 		return answer{}, false, fmt.Errorf("%w: default_transaction_read_only is on", errReadOnly)
 	case kind != "r" && kind != "p", persistence != "p":

@@ -37,8 +37,14 @@ func url(addrs string) string {
 }
 
 func TestContract(t *testing.T) {
-	server := postgrestest.Start(t)
-	server.SQL("CREATE ROLE nothing LOGIN")
+	// Without what each transaction sets, a kill would lose commits, and writers would fail each other.
+	server := postgrestest.Start(t, "synchronous_commit=off", "wal_writer_delay=10s", "wal_writer_flush_after=1GB")
+	server.SQL(`CREATE ROLE nothing LOGIN;
+		ALTER DATABASE postgres SET default_transaction_isolation = serializable;
+		ALTER DATABASE postgres SET standard_conforming_strings = off;
+		CREATE SCHEMA before;
+		CREATE FUNCTION before.pg_control_system(OUT system_identifier bigint) RETURN 1;
+		ALTER DATABASE postgres SET search_path = before, pg_catalog`)
 	config := Config{URL: server.URL("postgres")}
 	saved := server.Folder("saved")
 	storetest.Test(t, storetest.Config{

@@ -85,9 +85,10 @@ func New(c Config) (*Store, error) {
 		!escape.Safe(c.Table) {
 		return nil, fmt.Errorf("flake: the table %q must be SCHEMA.TABLE, each with up to 63 bytes", c.Table)
 	}
-	s := &Store{config: c, schema: schema, table: table}
-	_, err := s.hosts()
-	return s, err
+	if _, err := c.parse(); err != nil {
+		return nil, err
+	}
+	return &Store{config: c, schema: schema, table: table}, nil
 }
 
 // name returns the table's name in SQL.
@@ -149,6 +150,9 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([]string, error) {
 // lock is the advisory lock that writers hold.
 const lock = "SELECT pg_advisory_xact_lock(7380081823116718967)" // random
 
+// unchanged is the tag of a write that did not happen, because the comparison failed.
+const unchanged = "INSERT 0 0"
+
 // Swap implements [workers.Store].
 func (s *Store) Swap(ctx context.Context, have, write map[string]string) (bool, error) {
 	same := ""
@@ -163,7 +167,7 @@ func (s *Store) Swap(ctx context.Context, have, write map[string]string) (bool, 
 		return false, err
 	case got.tag == fmt.Sprint("INSERT 0 ", len(write)):
 		return true, nil
-	case got.tag == "INSERT 0 0":
+	case got.tag == unchanged:
 		return false, nil
 	}
 	return false, fmt.Errorf("PostgreSQL answered %q to a write of %d keys", got.tag, len(write))
@@ -282,7 +286,8 @@ func (s *Store) ask(
 		if got.place.system == 0 { // the server did not say what it is
 			return got, sent, err
 		}
-		if bad := s.note(before, h.name, got, kind == writes && err == nil); bad != nil {
+		durable := kind == writes && err == nil && got.tag != unchanged
+		if bad := s.note(before, h.name, got, durable); bad != nil {
 			return got, true, bad
 		}
 		if got.place.table > 0 || again {

@@ -19,23 +19,30 @@ func (p place) String() string {
 	return fmt.Sprintf("%d.%d.%d.%d", p.system, p.database, p.table, p.timeline)
 }
 
+// ends says how far a server is.
+type ends struct {
+	lsn uint64 // of the end of its log, in which each record before is complete
+	xid uint64 // of the next transaction, or less
+}
+
 // history holds what the answers since the last restore showed.
 type history struct {
 	restores int
 	place    place           // from the latest answer; zero before the first
 	used     map[string]bool // hosts that have answered from the server, or a copy of it
-	lsn      uint64          // up to there, the log is durable
+	durable  ends            // a server that has lost no commit is as far, or farther
 	sign     string          // the sign of a restore, or empty
 }
 
 // Restored returns a sign that commits may have been lost, if there is one: a new timeline, which a promoted
-// standby or a recovered backup has; a table with another oid, from a dump or made anew; a log shorter than one
-// that was durable, from a copy of the disk; or a host that has become another server. After a
+// standby or a recovered backup has; a table with another oid, from a dump or made anew; a log that ends
+// before a commit did, or a transaction that is used again, from a copy of the disk; or a host that has become
+// another server. After a
 // sign, all calls fail until Restored has returned the sign. Restored returns each sign once, so use a Store for
 // only one [workers.Owner].
 //
-// There is no sign if a copy of the disk, without recovery from an archive, was put in place, and the log
-// has grown longer than before by the next call; if rows were replaced, for example from a dump of data only, but
+// There is no sign if a copy of the disk was put in place, without recovery from an archive, and by the next call
+// the server has made as many transactions and as much log as before; if rows were replaced, for example from a dump of data only, but
 // not the table; or if a standby was opened by removing standby.signal, which begins no timeline. In
 // these cases an owner still notices that its own value is older.
 func (s *Store) Restored() (sign string, ok bool) {
@@ -63,8 +70,8 @@ func (h *history) err() error {
 	return fmt.Errorf("%w: %s", errRestored, h.sign)
 }
 
-// note adds an answer to the history. If the answer must not be used, note returns an error. The answer to
-// a write shows that the log is durable.
+// note adds an answer to the history. If the answer must not be used, note returns an error. An
+// answer to a write that happened is durable.
 func (s *Store) note(before history, host string, got answer, durable bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,12 +94,14 @@ func (s *Store) note(before history, host string, got answer, durable bool) erro
 		h.sign = fmt.Sprintf("the oid of the table at %s was %d, but is now %d", host, was.table, now.table)
 	case was.timeline != now.timeline:
 		h.sign = fmt.Sprintf("the timeline at %s is %d, but was %d", host, now.timeline, was.timeline)
-	case got.lsn < before.lsn:
-		h.sign = fmt.Sprintf("the log at %s ends at %s, but ended at %s", host, lsn(got.lsn), lsn(before.lsn))
+	case got.ends.lsn < before.durable.lsn:
+		h.sign = fmt.Sprintf("the log at %s ends at %s, but ended at %s", host, lsn(got.ends.lsn), lsn(before.durable.lsn))
+	case got.ends.xid < before.durable.xid:
+		h.sign = fmt.Sprintf("the next transaction at %s is %d, but was %d", host, got.ends.xid, before.durable.xid)
 	}
 	h.place, h.used[host] = now, true
-	if durable {
-		h.lsn = max(h.lsn, got.lsn)
+	if durable { // the commit is later in the log, and its transaction is the next, or a later one
+		h.durable = ends{max(h.durable.lsn, got.ends.lsn), max(h.durable.xid, got.ends.xid+1)}
 	}
 	return h.err()
 }

@@ -45,6 +45,60 @@ func Start(tb testing.TB, args ...string) *Server {
 	return s
 }
 
+// StartSmall is like [Start], with a disk of a size such as "128m". It needs root.
+func StartSmall(tb testing.TB, size string, args ...string) *Server {
+	tb.Helper()
+	s := newServer(tb, args...)
+	dir := filepath.Dir(s.Dir)
+	options := fmt.Sprintf("size=%s,uid=%d", size, s.as.Credential.Uid)
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput(); err != nil {
+		tb.Fatalf("mount: %v: %s", err, out)
+	}
+	tb.Cleanup(func() {
+		s.Kill()
+		exec.Command("umount", "-l", dir).Run()
+	})
+	s.run("initdb", "-D", s.Dir, "-A", "trust", "-U", "postgres", "--no-sync", "--locale=C", "-E", "UTF8")
+	s.Start()
+	return s
+}
+
+// Bouncer runs PgBouncer, with settings such as "pool_mode = transaction", in front of the server until the test
+// ends, and returns its address.
+func (s *Server) Bouncer(settings ...string) (addr string) {
+	s.tb.Helper()
+	addr = free(s.tb)
+	_, port, _ := net.SplitHostPort(addr)
+	users, file := s.Folder("users"), s.Folder("pgbouncer.ini")
+	text := fmt.Sprintf("[databases]\n* = host=%s port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\n"+
+		"unix_socket_dir =\nauth_type = trust\nauth_file = %s\n%s\n",
+		filepath.Dir(s.Dir), s.port(), port, users, strings.Join(settings, "\n"))
+	if err := errors.Join(os.WriteFile(users, []byte(`"postgres" ""`), 0o644), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+		s.tb.Fatal(err)
+	}
+	cmd := exec.Command("pgbouncer", file)
+	log := new(bytes.Buffer)
+	cmd.Dir, cmd.SysProcAttr, cmd.Stdout, cmd.Stderr = filepath.Dir(s.Dir), s.as, log, log
+	if err := cmd.Start(); err != nil {
+		s.tb.Fatal(err)
+	}
+	s.tb.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if s.tb.Failed() {
+			s.tb.Logf("pgbouncer: %.4000s", log)
+		}
+	})
+	for start := time.Now(); time.Since(start) < 5*time.Minute; time.Sleep(20 * time.Millisecond) {
+		if c, err := net.Dial("tcp", addr); err == nil {
+			c.Close()
+			return addr
+		}
+	}
+	s.tb.Fatalf("pgbouncer does not start: %s", log)
+	return ""
+}
+
 func newServer(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	testenv.Need(tb, "psql")

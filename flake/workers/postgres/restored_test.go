@@ -1,0 +1,151 @@
+//go:build unix
+
+package postgres
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/postgres/postgrestest"
+)
+
+func wantSign(t *testing.T, s *Store, want string) {
+	t.Helper()
+	if sign, ok := s.Restored(); !strings.Contains(sign, want) || ok != (want != "") || sign == "" && ok {
+		t.Errorf("sign %q, %v; want %q", sign, ok, want)
+	}
+}
+
+func TestNote(t *testing.T) {
+	type step struct {
+		host            string
+		system          uint64
+		table, timeline uint32
+		lsn, xid        uint64
+		durable         bool
+		want            string // the sign
+	}
+	for name, steps := range map[string][]step{
+		"nothing":              {{"a", 1, 5, 1, 10, 10, true, ""}, {"b", 1, 5, 1, 10, 11, false, ""}, {"a", 1, 5, 1, 11, 11, true, ""}},
+		"no write":             {{"a", 1, 5, 1, 10, 10, false, ""}, {"a", 1, 5, 1, 9, 9, true, ""}},
+		"a crash":              {{"a", 1, 5, 1, 10, 10, true, ""}, {"a", 1, 5, 1, 20, 20, false, ""}, {"a", 1, 5, 1, 11, 11, true, ""}},
+		"a copy":               {{"a", 1, 5, 1, 10, 10, true, ""}, {"a", 1, 5, 1, 9, 20, false, "the log at a"}, {"a", 1, 5, 1, 8, 8, true, ""}},
+		"a copy, a longer log": {{"a", 1, 5, 1, 10, 10, true, ""}, {"a", 1, 5, 1, 11, 10, false, "the next transaction at a is 10, but was 11"}},
+		"a failover":           {{"a", 1, 5, 1, 10, 10, true, ""}, {"b", 1, 5, 2, 20, 20, true, "the timeline at b is 2, but was 1"}},
+		"two failovers": {{"a", 1, 5, 1, 10, 10, true, ""}, {"b", 1, 5, 2, 9, 9, true, "is 2"},
+			{"b", 1, 5, 2, 9, 9, true, ""}, {"a", 1, 5, 3, 9, 9, true, "is 3, but was 2"}},
+		"a former primary": {{"b", 1, 5, 2, 10, 10, true, ""}, {"a", 1, 5, 1, 20, 20, true, "the timeline at a"}},
+		"a dump":           {{"a", 1, 5, 1, 10, 10, true, ""}, {"a", 1, 6, 1, 20, 20, true, "the oid of the table"}},
+		"a missing table":  {{"a", 1, 5, 1, 10, 10, true, ""}, {"a", 1, 0, 1, 20, 20, false, "oid of the table"}, {"a", 1, 6, 1, 20, 20, true, "was 0"}},
+		"a first start":    {{"a", 1, 0, 1, 10, 10, false, ""}, {"a", 1, 6, 1, 20, 20, false, ""}},
+		"another server":   {{"a", 1, 5, 1, 10, 10, true, ""}, {"a", 2, 5, 1, 20, 20, true, "the system identifier at a was 1, but is now 2"}},
+	} {
+		s := &Store{}
+		for i, step := range steps {
+			before, err := s.before()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := answer{place: place{step.system, 1, step.table, step.timeline}, ends: ends{step.lsn, step.xid}}
+			err = s.note(before, step.host, got, step.durable)
+			if name == "a missing table" && i == 2 { // Restored has forgotten it
+				step.want = ""
+			}
+			if errors.Is(err, errRestored) != (step.want != "") || errors.Is(err, workers.ErrRefused) {
+				t.Errorf("%s: step %d: %v", name, i, err)
+			}
+			if step.want != "" {
+				if _, err := s.before(); !errors.Is(err, errRestored) {
+					t.Errorf("%s: step %d: before Restored returned the sign: %v", name, i, err)
+				}
+				if err := s.note(before, step.host, got, false); !errors.Is(err, errRestored) {
+					t.Errorf("%s: step %d: another answer: %v", name, i, err)
+				}
+			}
+			wantSign(t, s, step.want)
+			wantSign(t, s, "")
+			if step.want != "" {
+				if err := s.note(before, step.host, got, false); !errors.Is(err, errRestored) {
+					t.Errorf("%s: step %d: the answer to an earlier request: %v", name, i, err)
+				}
+			}
+		}
+	}
+	s := &Store{}
+	for host, system := range map[string]uint64{"a": 1, "b": 2} { // in any order, the second is refused
+		err := s.note(s.history, host, answer{place: place{system, 1, 1, 1}}, true)
+		if refused := s.history.place.system != system; errors.Is(err, workers.ErrRefused) != refused {
+			t.Error(host, err)
+		}
+	}
+	wantSign(t, s, "")
+}
+
+// Each way to lose commits is noticed by a store that had seen them, and gives another cluster to one
+// that starts, unless the server continues from a copy of its disk. A clean restart and a crash are not noticed.
+func TestRestored(t *testing.T) {
+	server := postgrestest.Start(t)
+	ctx := limited(t, patience)
+	for _, tt := range []struct {
+		name    string
+		want    string
+		another bool // whether the cluster is another one
+		save    func(*postgrestest.Server, string)
+		restore func(*postgrestest.Server, string)
+	}{
+		{"a clean restart", "", false, nil, func(s *postgrestest.Server, _ string) { s.Stop(); s.Start() }},
+		{"a crash", "", false, nil, func(s *postgrestest.Server, _ string) { s.Kill(); s.Start() }},
+		{"a vacuum", "", false, nil, func(s *postgrestest.Server, _ string) { s.SQL("VACUUM FULL public.flake_workers") }},
+		{"a copy of the disk", " at 127", false, (*postgrestest.Server).Copy, (*postgrestest.Server).Put},
+		{"a base backup", "the timeline at", true, (*postgrestest.Server).Backup, (*postgrestest.Server).Recover},
+		{"a dump", "the oid of the table", true,
+			func(s *postgrestest.Server, f string) { s.Run("pg_dump", "-Fc", "-f", f, "postgres") },
+			func(s *postgrestest.Server, f string) { s.Run("pg_restore", "-c", "-d", "postgres", f) }},
+		{"a dump into another database", "the oid of the database", true,
+			func(s *postgrestest.Server, f string) { s.Run("pg_dump", "-Fc", "-f", f, "postgres") },
+			func(s *postgrestest.Server, f string) {
+				s.Run("dropdb", "--maintenance-db=template1", "-f", "postgres")
+				s.Run("createdb", "--maintenance-db=template1", "postgres")
+				s.Run("pg_restore", "-d", "postgres", f)
+			}},
+	} {
+		s := open(t, Config{URL: server.URL("postgres")})
+		if err := swap(ctx, s); err != nil {
+			t.Fatal(tt.name, err)
+		}
+		before, err := s.Cluster(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		folder := server.Folder("saved")
+		if tt.save != nil {
+			tt.save(server, folder)
+		}
+		if err := swap(ctx, s); err != nil {
+			t.Error(tt.name, err)
+		}
+		tt.restore(server, folder)
+		if tt.want != "" {
+			if err := list(ctx, s); !errors.Is(err, errRestored) {
+				t.Error(tt.name, err)
+			}
+		}
+		if err := swap(ctx, s); (err != nil) != (tt.want != "") {
+			t.Error(tt.name, err)
+		}
+		wantSign(t, s, tt.want)
+		if err := errors.Join(swap(ctx, s), list(ctx, s)); err != nil {
+			t.Error(tt.name, err)
+		}
+		after, err := open(t, Config{URL: server.URL("postgres")}).Cluster(ctx)
+		if (after != before) != tt.another || err != nil {
+			t.Errorf("%s: the cluster was %s and is %s: %v", tt.name, before, after, err)
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	}
+}
