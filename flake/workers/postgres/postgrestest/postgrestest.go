@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -270,13 +269,30 @@ func (s *Server) Await(query, want string) {
 }
 
 // Standby starts a standby of the server, which follows it.
-func (s *Server) Standby(args ...string) *Server {
+func (s *Server) Standby() *Server {
 	s.tb.Helper()
-	b := newServer(s.tb, slices.Concat(s.args, args)...)
-	b.run("pg_basebackup", "-D", b.Dir, "-h", filepath.Dir(s.Dir), "-p", s.port(), "-U", "postgres", "-R", "-X", "stream",
-		"--no-sync", "-c", "fast")
-	b.Start()
+	return s.StandbyAt(s.Addr)
+}
+
+// StandbyAt is like [Server.Standby]. The standby reaches the server at an address.
+func (s *Server) StandbyAt(addr string) *Server {
+	s.tb.Helper()
+	b := newServer(s.tb, s.args...)
+	b.Follow(s, addr)
 	return b
+}
+
+// Follow makes the server a standby of another, which it reaches at an address. It loses its own data.
+func (s *Server) Follow(primary *Server, addr string) {
+	s.tb.Helper()
+	s.Kill()
+	if err := os.RemoveAll(s.Dir); err != nil {
+		s.tb.Fatal(err)
+	}
+	host, port, _ := net.SplitHostPort(addr)
+	s.run("pg_basebackup", "-D", s.Dir, "-h", host, "-p", port, "-U", "postgres", "-R", "-X", "stream",
+		"--no-sync", "-c", "fast")
+	s.Start()
 }
 
 // Promote makes a standby accept writes.
