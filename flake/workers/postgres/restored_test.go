@@ -149,3 +149,74 @@ func TestRestored(t *testing.T) {
 		}
 	}
 }
+
+// A number was claimed just before the claim was lost. A node that then starts, and cannot know of it, gets only later
+// times with the number. So does one that was running, once the former owner has found out.
+func TestLostClaim(t *testing.T) {
+	dump := func(s *postgrestest.Server) { s.Run("pg_dump", "-Fc", "-f", s.Folder("saved"), "postgres") }
+	for name, tt := range map[string]struct {
+		save func(s, standby *postgrestest.Server, link *postgrestest.Proxy)
+		lose func(s, standby *postgrestest.Server)
+	}{
+		"a failover": {
+			func(s, standby *postgrestest.Server, link *postgrestest.Proxy) {
+				standby.Await("SELECT pg_last_wal_replay_lsn() >= '"+s.SQL("SELECT pg_current_wal_lsn()")+"'", "t")
+				link.Cut()
+			},
+			func(s, standby *postgrestest.Server) { s.Kill(); standby.Promote() },
+		},
+		"a base backup": {
+			func(s, _ *postgrestest.Server, _ *postgrestest.Proxy) { s.Backup(s.Folder("saved")) },
+			func(s, _ *postgrestest.Server) { s.Recover(s.Folder("saved")) },
+		},
+		"a dump": {
+			func(s, _ *postgrestest.Server, _ *postgrestest.Proxy) { dump(s) },
+			func(s, _ *postgrestest.Server) { s.Run("pg_restore", "-c", "-d", "postgres", s.Folder("saved")) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := postgrestest.Start(t)
+			link := server.Proxy()
+			standby := server.StandbyAt(link.Addr())
+			ctx := limited(t, patience)
+			node := func(number uint64) *workers.Owner {
+				o, err := workers.New(workers.Config{Store: open(t, Config{URL: url(server.Addr + "," + standby.Addr)}),
+					Prefix: "flake", First: number, Last: number})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return o
+			}
+			step := func(o *workers.Owner) (*workers.Claim, error) {
+				t.Helper()
+				err := errors.New("not yet")
+				for err != nil && ctx.Err() == nil && !errors.Is(err, workers.ErrNoneFree) {
+					err = o.Step(ctx)
+				}
+				c, _ := o.Claim()
+				return c, err
+			}
+			if _, err := step(node(2)); err != nil {
+				t.Fatal(err)
+			}
+			tt.save(server, standby, link)
+			former := node(1)
+			was, err := step(former)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.lose(server, standby)
+			now, err := step(node(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now.After() < was.Milli() {
+				t.Errorf("the times up to %d may repeat, after %d", was.Milli(), now.After())
+			}
+			mark := was.Milli()
+			if c, err := step(former); c != was || !was.IsLost() || was.Milli() != mark {
+				t.Errorf("the former owner has %v: %v", c, err)
+			}
+		})
+	}
+}
