@@ -54,8 +54,8 @@ var ErrRefused = errors.New("the store refuses")
 // Clustered is a [Store] that knows the id of its cluster. A node that had its number in another
 // cluster claims none, because its fleet may still use the numbers there.
 type Clustered interface {
-	// Cluster returns the id of the cluster. The id stays the same while the store does, and no other
-	// store has it, even one that was made from a copy, as far as that can be known. It has no spaces.
+	// Cluster returns the id of the cluster. No other store has it. It should change when the store may
+	// have lost writes: a node that starts then writes the floor before it claims a number.
 	Cluster(ctx context.Context) (string, error)
 }
 
@@ -66,8 +66,8 @@ type Restorable interface {
 	// Restored returns the evidence of a restore, once. After the store has noticed the restore,
 	// all other calls fail until Restored has returned the evidence, including calls that were in
 	// progress. An answer is evidence only in comparison with answers that arrived before its request
-	// was sent. Restarts and failovers that lose no write should leave no evidence: each costs
-	// the fleet up to hold without ids.
+	// was sent. A restart that loses no write must leave no evidence: each sign costs the nodes that
+	// claim next up to hold without ids.
 	Restored() (sign string, ok bool)
 }
 

@@ -214,7 +214,7 @@ var errReadOnly = errors.New("it accepts no writes")
 func (s *Store) post(ctx context.Context, h host, statements string) (got answer, sent bool, err error) {
 	c, err := connect(ctx, h)
 	if err != nil {
-		return answer{}, errors.Is(err, workers.ErrRefused), err
+		return answer{}, false, err
 	}
 	defer c.close()
 	until, _ := ctx.Deadline()

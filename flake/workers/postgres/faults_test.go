@@ -37,7 +37,7 @@ type id struct{ number, milli uint64 }
 func (f *fleet) node(ctx context.Context, name string, life func() time.Duration, made *atomic.Int64) {
 	for ctx.Err() == nil {
 		o, err := workers.Open(ctx, workers.Config{Store: open(f.t, Config{URL: url(*f.addrs.Load())}), Prefix: "flake",
-			First: 1, Last: 9, Hold: hold, Name: name, Wait: true})
+			First: 1, Last: 12, Hold: hold, Name: name, Wait: true})
 		if err != nil {
 			if ctx.Err() == nil {
 				f.t.Errorf("%s: %v", name, err)
@@ -173,7 +173,7 @@ func TestFailovers(t *testing.T) {
 	goOn("at the end")
 	stop()
 	wg.Wait()
-	t.Logf("%d failovers lost %d of the counter's writes; %d claims, %d ids by the long-lived nodes, %d by others, %d repeated",
+	t.Logf("%d failovers lost %d writes of a counter; %d claims, %d ids by long-lived nodes, %d by others, %d repeated",
 		*failovers, lost, len(f.claims), sum(made), short.Load(), f.repeated)
 	if lost == 0 {
 		t.Error("no write was lost")

@@ -33,6 +33,7 @@ func TestHostile(t *testing.T) {
 	}
 	described := message('T', "\x00\x00")
 	info := described + row("1", "2", "3", "r", "p", "00000001", "7", "off", "on", "8")
+	parameters := io.MultiReader(strings.NewReader(message('R', ready)), &repeated{part: message('S', "a\x00b\x00")})
 	endless := func(part string) io.Reader { return io.MultiReader(strings.NewReader(login), &repeated{part: part}) }
 	text := strings.NewReader
 	for name, tt := range map[string]struct {
@@ -46,7 +47,7 @@ func TestHostile(t *testing.T) {
 		"a huge message":      {text(message('R', ready) + "S\x7f\xff\xff\xff"), "too long"},
 		"a huge row":          {text(login + "D\x7f\xff\xff\xff"), "too long"},
 		"a negative length":   {text(login + "D\xff\xff\xff\xff"), "invalid message length"},
-		"endless parameters":  {io.MultiReader(text(message('R', ready)), &repeated{part: message('S', "a\x00b\x00")}), "too long"},
+		"endless parameters":  {parameters, "too long"},
 		"endless notices":     {endless(message('N', "SNOTICE\x00VNOTICE\x00C00000\x00Mm\x00\x00")), "too long"},
 		"endless rows":        {endless(row("a", "b")), "too long"},
 		"endless results":     {endless(described), "too long"},
@@ -58,8 +59,8 @@ func TestHostile(t *testing.T) {
 		"an open transaction": {text(login + info + message('C', "INSERT 0 1\x00") + message('Z', "T")), "not ended"},
 		"a warning": {text(login + info + message('N', "SWARNUNG\x00VWARNING\x00C01000\x00Mnot replicated\x00\x00") +
 			message('C', "INSERT 0 1\x00") + message('Z', "I")), "not replicated"},
-		"an error at the end": {text(login + info + message('C', "INSERT 0 1\x00") + message('E', "SERROR\x00C40001\x00Mrolled\x1b[31m back\x00\x00") +
-			message('Z', "I")), `rolled\x1b[31m back`},
+		"an error at the end": {text(login + info + message('C', "INSERT 0 1\x00") +
+			message('E', "SERROR\x00C40001\x00Mrolled\x1b[31m back\x00\x00") + message('Z', "I")), `rolled\x1b[31m back`},
 		"a long error": {text(message('E', "SFATAL\x00C53300\x00M"+strings.Repeat("long ", 10_000)+"\x00\x00")), "long"},
 		"no end":       {text(login + info + message('C', "INSERT 0 1\x00")), "closed the connection"},
 	} {

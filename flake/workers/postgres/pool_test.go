@@ -37,7 +37,8 @@ func TestPgBouncer(t *testing.T) {
 			return open(t, Config{URL: url(p.Addr())}), p
 		},
 	})
-	server.Await("SELECT count(*) <= 2 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()", "t")
+	server.Await("SELECT count(*) <= 2 FROM pg_stat_activity WHERE backend_type = 'client backend' "+
+		"AND pid <> pg_backend_pid()", "t")
 }
 
 // While the disk is full, calls fail and are not refused; no acknowledged write is lost.

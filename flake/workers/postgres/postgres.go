@@ -277,7 +277,7 @@ func (s *Store) call(ctx context.Context, kind kind, statements string) (answer,
 }
 
 // ask asks one host. If the table is missing, ask makes it. After an error, sent reports whether the host may
-// have executed the statements, or refuses to.
+// have executed the statements.
 func (s *Store) ask(
 	ctx context.Context, before history, h host, kind kind, statements string,
 ) (got answer, sent bool, err error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/postgres/postgrestest"
+	"github.com/flake-go/flake/internal/certstest"
 )
 
 // patience is how long a server may take on a busy machine.
@@ -42,7 +43,8 @@ func TestNew(t *testing.T) {
 // The least grants suffice for all calls. An error names each that is missing.
 func TestGrants(t *testing.T) {
 	server := postgrestest.Start(t)
-	server.SQL(`CREATE ROLE plain LOGIN; CREATE ROLE "Odd ""role" LOGIN; CREATE SCHEMA ids; REVOKE ALL ON SCHEMA ids FROM PUBLIC`)
+	server.SQL(`CREATE ROLE plain LOGIN; CREATE ROLE "Odd ""role" LOGIN; CREATE SCHEMA ids;
+		REVOKE ALL ON SCHEMA ids FROM PUBLIC`)
 	ctx := limited(t, patience)
 	for _, role := range []string{"plain", `Odd%20%22role`} {
 		s := open(t, Config{URL: server.URL(role), Table: "ids.numbers"})
@@ -78,11 +80,13 @@ func TestGrants(t *testing.T) {
 // What an operator must correct is refused.
 func TestRefused(t *testing.T) {
 	server := postgrestest.Start(t)
-	server.SQL(`SET password_encryption = 'scram-sha-256'; CREATE ROLE user1 LOGIN PASSWORD 'right'; CREATE VIEW v AS SELECT 1;
+	server.SQL(`SET password_encryption = 'scram-sha-256'; CREATE ROLE user1 LOGIN PASSWORD 'right';
+		CREATE VIEW v AS SELECT 1;
 		CREATE UNLOGGED TABLE u (key text PRIMARY KEY, value text); CREATE TABLE k (key text, value text);
 		GRANT ALL ON ALL TABLES IN SCHEMA public TO user1; GRANT CREATE ON SCHEMA public TO user1`)
 	hba := filepath.Join(server.Dir, "pg_hba.conf")
-	if err := os.WriteFile(hba, []byte("local all all trust\nhost all user1 127.0.0.1/32 scram-sha-256\n"), 0o644); err != nil {
+	rules := "local all all trust\nhost all user1 127.0.0.1/32 scram-sha-256\n"
+	if err := os.WriteFile(hba, []byte(rules), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	server.SQL("SELECT pg_reload_conf()")
@@ -109,7 +113,6 @@ func TestRefused(t *testing.T) {
 		if !errors.Is(err, workers.ErrRefused) || !strings.Contains(err.Error(), "PostgreSQL at "+server.Addr) {
 			t.Errorf("%s: %v", what, err)
 		}
-		t.Logf("%s: %v", what, err)
 	}
 	s := open(t, Config{URL: fmt.Sprintf("host=%s port=%s user=user1 dbname=postgres", "127.0.0.1",
 		server.Addr[len("127.0.0.1:"):]), PasswordFile: file})
@@ -247,7 +250,8 @@ func TestSynchronous(t *testing.T) {
 	if err := swap(limited(t, patience), s); err != nil {
 		t.Fatal(err)
 	}
-	server.SQL("ALTER SYSTEM SET synchronous_standby_names = 'none'; ALTER DATABASE postgres SET synchronous_commit = local")
+	server.SQL("ALTER DATABASE postgres SET synchronous_commit = local")
+	server.SQL("ALTER SYSTEM SET synchronous_standby_names = 'none'")
 	server.SQL("SELECT pg_reload_conf()")
 	server.Await("SHOW synchronous_standby_names", "none")
 	done := make(chan error)
@@ -267,5 +271,46 @@ func TestSynchronous(t *testing.T) {
 	idle(server)
 	if err := swap(limited(t, patience), s); err != nil {
 		t.Error(err)
+	}
+}
+
+// TLS is as the URL says. The files that it names are read again for each call.
+func TestTLS(t *testing.T) {
+	ca := certstest.NewCA(t, "ca")
+	cert, key := ca.Issue("server", "127.0.0.1")
+	server := postgrestest.Start(t)
+	for from, to := range map[string]string{cert: "server.crt", key: "server.key"} {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Write(to, string(text))
+	}
+	server.SQL("ALTER SYSTEM SET ssl = on")
+	server.SQL("SELECT pg_reload_conf()")
+	server.Await("SHOW ssl", "on")
+	trusted := filepath.Join(t.TempDir(), "ca.pem")
+	trust := func(file string) {
+		text, err := os.ReadFile(file)
+		if err := errors.Join(err, os.WriteFile(trusted, text, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trust(ca.File)
+	s := open(t, Config{URL: strings.ReplaceAll(server.URL("postgres"), "disable", "verify-full&sslrootcert="+trusted)})
+	ctx := limited(t, patience)
+	for i, from := range []string{ca.File, certstest.NewCA(t, "other").File, ca.File} {
+		trust(from)
+		for _, call := range []func(context.Context, *Store) error{swap, list} {
+			if err := call(ctx, s); (err == nil) != (i != 1) || errors.Is(err, workers.ErrRefused) != (i == 1) {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+	}
+	if err := os.Remove(trusted); err != nil {
+		t.Fatal(err)
+	}
+	if err := list(ctx, s); err == nil || errors.Is(err, workers.ErrRefused) {
+		t.Errorf("without the file: %v", err)
 	}
 }

@@ -68,14 +68,11 @@ func (s *Server) Bouncer(settings ...string) (addr string) {
 	s.tb.Helper()
 	addr = free(s.tb)
 	_, port, _ := net.SplitHostPort(addr)
-	users, file := s.Folder("users"), s.Folder("pgbouncer.ini")
+	users := s.Write("users", `"postgres" ""`)
 	text := fmt.Sprintf("[databases]\n* = host=%s port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\n"+
 		"unix_socket_dir =\nauth_type = trust\nauth_file = %s\n%s\n",
 		filepath.Dir(s.Dir), s.port(), port, users, strings.Join(settings, "\n"))
-	if err := errors.Join(os.WriteFile(users, []byte(`"postgres" ""`), 0o644), os.WriteFile(file, []byte(text), 0o644)); err != nil {
-		s.tb.Fatal(err)
-	}
-	cmd := exec.Command("pgbouncer", file)
+	cmd := exec.Command("pgbouncer", s.Write("pgbouncer.ini", text))
 	log := new(bytes.Buffer)
 	cmd.Dir, cmd.SysProcAttr, cmd.Stdout, cmd.Stderr = filepath.Dir(s.Dir), s.as, log, log
 	if err := cmd.Start(); err != nil {
@@ -344,6 +341,20 @@ func (s *Server) Backup(folder string) {
 
 // Folder returns the path of a directory that does not exist yet, which the server's processes may make.
 func (s *Server) Folder(name string) string { return filepath.Join(filepath.Dir(s.Dir), name) }
+
+// Write writes a file into the server's directory, which only the server's processes may read, and returns its path.
+func (s *Server) Write(name, text string) string {
+	s.tb.Helper()
+	path := filepath.Join(s.Dir, name)
+	err := os.WriteFile(path, []byte(text), 0o600)
+	if c := s.as.Credential; err == nil && c != nil {
+		err = os.Chown(path, int(c.Uid), int(c.Gid))
+	}
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	return path
+}
 
 // Run runs one of PostgreSQL's programs, with the server as its host, and returns its output.
 func (s *Server) Run(name string, args ...string) string {
