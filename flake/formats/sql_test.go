@@ -5,24 +5,18 @@ package formats
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/internal/testenv"
+	"github.com/flake-go/flake/flake/workers/postgres/postgrestest"
 )
 
 // On a real PostgreSQL, the functions of rel/files/ids.sql read ids as the formats do. Each format
 // has the functions NAME_time and NAME_worker. It also has NAME_text, unless its text is id::text. They
 // return NULL for a value that is not an id of the layout.
 func TestSQL(t *testing.T) {
-	testenv.Need(t, "psql")
 	crockford, _ := BaseOf("crockford")
 	random := rand.New(rand.NewPCG(1, 2))
 	query, want := strings.Builder{}, strings.Builder{}
@@ -100,7 +94,7 @@ func TestSQL(t *testing.T) {
 		want.WriteString("t\n")
 	}
 	query.WriteString("SET search_path = ''; CREATE INDEX ON public.orders (public.snowflake_time(id));\n") // like pg_dump
-	psql := postgres(t)
+	psql := postgrestest.Start(t).Psql()
 	// Twice, as in an upgrade, of the first version too, whose functions an index and a view use.
 	psql.Args = append(psql.Args, "-c", "SET client_min_messages = warning", "-c", `
 		CREATE FUNCTION snowflake_time(id bigint, epoch bigint DEFAULT 0, low_bits int DEFAULT 22) RETURNS timestamptz
@@ -122,47 +116,4 @@ func TestSQL(t *testing.T) {
 	if err != nil || len(got) != len(wants) {
 		t.Errorf("%d lines, want %d: %v", len(got), len(wants), err)
 	}
-}
-
-// postgres starts a server, and returns a psql command for it. Debian installs the server's
-// programs outside PATH, and they refuse to run as root.
-func postgres(t *testing.T) *exec.Cmd {
-	program := func(name string) string {
-		if all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); len(all) > 0 {
-			return all[len(all)-1]
-		}
-		testenv.Need(t, name)
-		return name
-	}
-	initdb, ctl := program("initdb"), program("pg_ctl")
-	dir, err := os.MkdirTemp("", "postgres")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	as := &syscall.SysProcAttr{}
-	if os.Getuid() == 0 {
-		nobody, err := user.Lookup("nobody")
-		if err != nil {
-			testenv.Missing(t, err)
-		}
-		uid, _ := strconv.Atoi(nobody.Uid)
-		gid, _ := strconv.Atoi(nobody.Gid)
-		if err := os.Chown(dir, uid, gid); err != nil {
-			t.Fatal(err)
-		}
-		as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	}
-	run := func(program string, args ...string) {
-		cmd := exec.Command(program, args...)
-		cmd.Dir, cmd.SysProcAttr = dir, as
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v: %s", program, err, out)
-		}
-	}
-	data := filepath.Join(dir, "data")
-	run(initdb, "-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "--locale=C", "-E", "UTF8")
-	run(ctl, "-D", data, "-w", "-l", filepath.Join(dir, "log"), "-o", "-F -k "+dir+" -c listen_addresses=", "start")
-	t.Cleanup(func() { run(ctl, "-D", data, "-m", "immediate", "stop") })
-	return exec.Command("psql", "-h", dir, "-U", "postgres", "-XqAt", "-v", "ON_ERROR_STOP=1", "postgres")
 }
