@@ -147,20 +147,21 @@ func (c *conn) ask(message string) (got answer, err error) {
 	if err := c.to.Flush(); err != nil {
 		return got, explain(c.ctx, err, "no answer in time")
 	}
-	results, rows := 0, 0
+	results := 0
 	var failed error
-	for {
+	for messages := 0; ; messages++ {
 		arrived, err := c.to.Receive()
-		if err != nil {
+		switch {
+		case err != nil:
 			return got, explain(c.ctx, errors.Join(failed, err), "no answer in time")
+		case messages == maxMessages:
+			return got, fmt.Errorf("%w: more than %d messages", errLong, maxMessages)
 		}
 		switch m := arrived.(type) {
 		case *pgproto3.RowDescription:
 			results++
 		case *pgproto3.DataRow:
 			switch {
-			case rows == maxPairs:
-				return got, fmt.Errorf("%w: more than %d rows", errLong, maxPairs)
 			case results == 1:
 				for i := range min(len(m.Values), len(got.first)) {
 					got.first[i] = string(m.Values[i])
@@ -168,7 +169,6 @@ func (c *conn) ask(message string) (got answer, err error) {
 			case len(m.Values) == 2:
 				got.pairs[string(m.Values[0])] = string(m.Values[1])
 			}
-			rows++
 		case *pgproto3.CommandComplete:
 			got.tag = string(m.CommandTag)
 		case *pgproto3.ErrorResponse:
@@ -318,7 +318,7 @@ func explain(ctx context.Context, err error, late string) error {
 	case errors.As(err, &untrusted):
 		return fmt.Errorf("%w: %w", workers.ErrRefused, untrusted)
 	case errors.As(err, &long), errors.Is(err, errLong):
-		return fmt.Errorf("%w: more than %d bytes", errLong, maxAnswer)
+		return errLong
 	case ctx.Err() != nil:
 		return errors.New(late)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):

@@ -102,9 +102,9 @@ func TestFailovers(t *testing.T) {
 	// Nodes that live long know only the first two servers, whose addresses are kept.
 	made := map[string]*atomic.Int64{}
 	for i := range 4 {
-		name := fmt.Sprint("node", i)
-		made[name] = new(atomic.Int64)
-		wg.Go(func() { f.node(ctx, name, func() time.Duration { return time.Hour }, made[name]) })
+		name, n := fmt.Sprint("node", i), new(atomic.Int64)
+		made[name] = n
+		wg.Go(func() { f.node(ctx, name, func() time.Duration { return time.Hour }, n) })
 	}
 	short := new(atomic.Int64)
 	for i := range 3 { // those that come and go

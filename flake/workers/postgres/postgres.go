@@ -44,11 +44,11 @@ import (
 const (
 	longest = 15 * time.Second // time limit of a call without an earlier deadline
 
-	maxAnswer = 64 << 10 // bytes of a message, and of all that arrives until the role is logged in
-	maxList   = 32 << 20 // bytes of a connection
-	maxPairs  = 1<<16 + 1<<10
-	maxText   = 1 << 10 // bytes of a key or a value in a list
-	maxShown  = 400     // bytes of a server's text that an error shows
+	maxAnswer   = 64 << 10      // bytes of a message, and of all that arrives until the role is logged in
+	maxList     = 32 << 20      // bytes of a connection
+	maxMessages = 1<<16 + 1<<10 // of a connection; a row is one, and numbers have 16 bits
+	maxText     = 1 << 10       // bytes of a key or a value in a list
+	maxShown    = 400           // bytes of a server's text that an error shows
 )
 
 // DefaultTable is the name of the table if [Config] has none.

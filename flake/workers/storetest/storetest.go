@@ -514,6 +514,7 @@ func together(c *check) {
 		d = time.Second
 	}
 	r := startRace(c, c.patience, c.Open(), c.Open())
+	defer r.halt()
 	for start := time.Now(); time.Since(start) < d; { // in steps, so that a store that stops is noticed
 		r.progress(0, 1)
 	}
@@ -523,6 +524,7 @@ func together(c *check) {
 func disturbed(c *check) {
 	s, link := c.Link()
 	r := startRace(c, 2*short, s, c.Open())
+	defer r.halt()
 	for range 2 {
 		for _, disturb := range []func(){link.DropAnswers, link.Delay, link.DropRequests, link.Cut} {
 			disturb()
@@ -536,6 +538,7 @@ func disturbed(c *check) {
 
 func kill(c *check) {
 	r := startRace(c, 2*time.Second, c.Open(), c.Open())
+	defer r.halt()
 	for range 3 {
 		r.progress(0, 1)
 		c.Kill()
@@ -697,12 +700,17 @@ func (r *race) progress(clients ...int) {
 	})
 }
 
+// halt stops the clients.
+func (r *race) halt() {
+	r.stop()
+	r.wg.Wait()
+}
+
 // end stops the clients. Then the writes that led to the last value are exactly those that succeeded,
 // and some of those that ended with an error.
 func (r *race) end() {
 	r.Helper()
-	r.stop()
-	r.wg.Wait()
+	r.halt()
 	now := r.get(r.clients[len(r.clients)-1], r.a)[0]
 	made, unknown := 0, 0
 	for text := now; text != ""; {
