@@ -51,7 +51,7 @@ format = "snowflake"
 worker = 31
 `)
 	flags, err := Environ([]string{
-		"PATH=/bin", "NO_FLAKE_X=1", "FLAKE_NODE=a@b", "FLAKE_URL=x", "FLAKE_NODE_EPMD=", // not ours, or empty
+		"PATH=/bin", "NO_FLAKE_X=1", "FLAKE_NODE=a@b", "FLAKE_ADDRESS=x", "FLAKE_NODE_EPMD=", // not ours, or empty
 		"FLAKE_NODE_NAME=env@127.0.0.1", "FLAKE_NODE_NET_TICKTIME=15", "FLAKE_NODE_MAX_CONNECTIONS=12000",
 		`FLAKE_HTTP_LISTEN=""`, "FLAKE_HTTP_OPEN=true",
 		"FLAKE_TIMESTAMP_PATH=/a=b", "FLAKE_FLAKE_WORKER_ID=02:00:00:00:00:01",

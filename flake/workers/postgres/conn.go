@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -27,7 +26,7 @@ type host struct {
 	config *pgconn.Config
 }
 
-// parse reads the configuration, but not the password file.
+// parse reads the configuration, but not the password.
 func (c Config) parse() (*pgconn.Config, error) {
 	whole, err := pgconn.ParseConfig(c.URL)
 	if err != nil {
@@ -42,12 +41,10 @@ func (s *Store) hosts() (hosts []host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.config.PasswordFile != "" {
-		text, err := os.ReadFile(s.config.PasswordFile)
-		if err != nil {
-			return nil, fmt.Errorf("flake: the password of PostgreSQL: %w", err)
+	if s.config.Password != nil {
+		if whole.Password, err = s.config.Password(); err != nil {
+			return nil, err
 		}
-		whole.Password = strings.TrimRight(string(text), "\r\n")
 	}
 	whole.MaxProtocolMessageBodyLen = maxAnswer
 	whole.ValidateConnect = nil // each transaction checks that it may write

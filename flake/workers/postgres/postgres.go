@@ -61,8 +61,10 @@ type Config struct {
 	// after another is asked until one accepts writes, whatever target_session_attrs is.
 	URL string
 
-	PasswordFile string // if not empty, contains the password, and is read again for each call
-	Table        string // SCHEMA.TABLE; empty means DefaultTable
+	// Password, if not nil, returns the password. It is called for each call.
+	Password func() (string, error)
+
+	Table string // SCHEMA.TABLE; empty means [DefaultTable]
 }
 
 // Store is a PostgreSQL table.

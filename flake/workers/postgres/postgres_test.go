@@ -115,7 +115,10 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	s := open(t, Config{URL: fmt.Sprintf("host=%s port=%s user=user1 dbname=postgres", "127.0.0.1",
-		server.Addr[len("127.0.0.1:"):]), PasswordFile: file})
+		server.Addr[len("127.0.0.1:"):]), Password: func() (string, error) {
+		text, err := os.ReadFile(file)
+		return strings.TrimSpace(string(text)), err
+	}})
 	if err := list(ctx, s); err == nil || errors.Is(err, workers.ErrRefused) {
 		t.Errorf("without the file: %v", err)
 	}
