@@ -205,21 +205,15 @@ func (e *Encoding) Parse(text string) (ID, error) {
 		return 0, digits.Wrong(text, len(e.alphabet), e.width, &e.values)
 	}
 	// A number with one digit fewer than the highest id always fits in 64 bits.
-	var id uint64
-	var all byte // OR of the values
-	head := text[:min(len(text), e.width-1)]
+	head, last := text[:len(text)-1], uint64(e.values[text[len(text)-1]])
+	id, all := uint64(0), last // all is the OR of the values
 	for i := range len(head) {
-		value := e.values[head[i]]
+		value := uint64(e.values[head[i]])
 		all |= value
-		id = id*base + uint64(value)
+		id = id*base + value
 	}
-	var over, carry uint64
-	if len(text) == e.width {
-		value := e.values[text[e.width-1]]
-		all |= value
-		over, id = bits.Mul64(id, base)
-		id, carry = bits.Add64(id, uint64(value), 0)
-	}
+	over, id := bits.Mul64(id, base)
+	id, carry := bits.Add64(id, last, 0)
 	if all == 255 || over|carry != 0 {
 		return 0, digits.Wrong(text, len(e.alphabet), e.width, &e.values)
 	}
