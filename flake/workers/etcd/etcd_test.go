@@ -5,12 +5,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"log"
-	"maps"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,38 +33,6 @@ func limited(t *testing.T, d time.Duration) context.Context {
 
 // patience is how long members may take to elect a leader on a busy machine.
 const patience = 5 * time.Minute
-
-func TestStore(t *testing.T) {
-	s := open(t, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})
-	ctx := limited(t, time.Minute)
-	swap := func(have map[string]string, key, value string, want bool) {
-		t.Helper()
-		if ok, err := s.Swap(ctx, have, map[string]string{key: value}); ok != want || err != nil {
-			t.Errorf("swap of %v for %s: %v, %v", have, value, ok, err)
-		}
-	}
-	swap(map[string]string{"p/a": ""}, "p/a", "1", true)
-	swap(map[string]string{"p/a": ""}, "p/a", "2", false)
-	swap(map[string]string{"p/a": "2"}, "p/a", "3", false)
-	swap(map[string]string{"p/b": "1"}, "p/b", "1", false)
-	swap(map[string]string{"p/a": "1", "p/b": ""}, "p/b", "4", true)
-	swap(map[string]string{"p/a": "1", "p/b": ""}, "p/a", "5", false)
-	swap(map[string]string{"p/a": "1", "p/b": "4"}, "p/a", "6", true)
-	swap(map[string]string{"q": ""}, "q", "7", true)
-	for _, want := range []bool{true, false} { // all values are written, or none
-		ok, err := s.Swap(ctx, map[string]string{"r/a": ""}, map[string]string{"r/a": "1", "r/b": fmt.Sprint(want)})
-		if texts, getErr := s.Get(ctx, "r/a", "r/b"); ok != want || err != nil || getErr != nil ||
-			!slices.Equal(texts, []string{"1", "true"}) {
-			t.Errorf("swap of two values: %v, %v, %q, %v", ok, err, texts, getErr)
-		}
-	}
-	if all, err := s.List(ctx, "p/"); err != nil || !maps.Equal(all, map[string]string{"p/a": "6", "p/b": "4"}) {
-		t.Errorf("list: %v, %v", all, err)
-	}
-	if texts, err := s.Get(ctx, "q", "p/none", "p/a"); err != nil || !slices.Equal(texts, []string{"7", "", "6"}) {
-		t.Errorf("get: %q, %v", texts, err)
-	}
-}
 
 // A member without a majority answers neither reads nor writes, and does not claim that a
 // write failed for good.

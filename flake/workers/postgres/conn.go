@@ -173,7 +173,7 @@ func (c *conn) ask(message string) (got answer, err error) {
 		case *pgproto3.NoticeResponse:
 			// The wait for a synchronous standby was canceled: the standby may not have the commit.
 			if m.SeverityUnlocalized == "WARNING" {
-				failed = cmp.Or(failed, fmt.Errorf("it warns: %.*s", maxShown, m.Message))
+				failed = cmp.Or(failed, fmt.Errorf("it warns: %.*s", shownBytes, m.Message))
 			}
 		case *pgproto3.ReadyForQuery:
 			if failed == nil && m.TxStatus != 'I' {
@@ -234,7 +234,7 @@ func (s *Store) post(ctx context.Context, h host, statements string) (got answer
 	kind, persistence, readOnly := f[3], f[4], f[7]
 	switch {
 	case n+t != 7:
-		return answer{}, true, fmt.Errorf("an answer that is not PostgreSQL's: %.*q", maxShown, f)
+		return answer{}, true, fmt.Errorf("an answer that is not PostgreSQL's: %.*q", shownBytes, f)
 	case readOnly == "on":
 		return answer{}, false, fmt.Errorf("%w: default_transaction_read_only is on", errReadOnly)
 	case kind != "r" && kind != "p", persistence != "p":
@@ -273,7 +273,7 @@ func (s *Store) lacks(ctx context.Context, h host, err error) error {
 	if grants == nil {
 		return err
 	}
-	return fmt.Errorf("%w; what is missing: %.*s", err, maxShown, strings.Join(grants, "; "))
+	return fmt.Errorf("%w; what is missing: %.*s", err, shownBytes, strings.Join(grants, "; "))
 }
 
 // refusal returns the error for what a server says.
@@ -294,10 +294,10 @@ func refusal(p *pgconn.PgError) error {
 type shown struct{ *pgconn.PgError }
 
 func (s shown) Error() string {
-	text := fmt.Sprintf("%.*s (SQLSTATE %.5s)", maxShown, s.Message, s.Code)
+	text := fmt.Sprintf("%.*s (SQLSTATE %.5s)", shownBytes, s.Message, s.Code)
 	for _, more := range []string{s.Detail, s.Hint} {
 		if more != "" {
-			text += fmt.Sprintf("; %.*s", maxShown, more)
+			text += fmt.Sprintf("; %.*s", shownBytes, more)
 		}
 	}
 	return text

@@ -93,7 +93,7 @@ func TestHostile(t *testing.T) {
 			s := open(t, Config{URL: url(l.Addr().String())})
 			ok, err := s.Swap(limited(t, limit), nil, map[string]string{"p/a": "1"})
 			if ok || err == nil || errors.Is(err, workers.ErrRefused) || !strings.Contains(err.Error(), tt.want) ||
-				len(err.Error()) > 2*maxShown {
+				len(err.Error()) > 2*shownBytes {
 				t.Errorf("%v, %v", ok, err)
 			}
 		})

@@ -48,7 +48,7 @@ const (
 	maxList     = 32 << 20      // bytes of a connection
 	maxMessages = 1<<16 + 1<<10 // of a connection; a row is one, and numbers have 16 bits
 	maxText     = 1 << 10       // bytes of a key or a value in a list
-	maxShown    = 400           // bytes of a server's text that an error shows
+	shownBytes  = 400           // bytes of a server's text that an error shows
 )
 
 // DefaultTable is the name of the table if [Config] has none.
