@@ -83,6 +83,7 @@ func TestRefused(t *testing.T) {
 	server.SQL(`SET password_encryption = 'scram-sha-256'; CREATE ROLE user1 LOGIN PASSWORD 'right';
 		CREATE VIEW v AS SELECT 1;
 		CREATE UNLOGGED TABLE u (key text PRIMARY KEY, value text); CREATE TABLE k (key text, value text);
+		CREATE TABLE rows (key text PRIMARY KEY, value text); ALTER TABLE rows ENABLE ROW LEVEL SECURITY;
 		GRANT ALL ON ALL TABLES IN SCHEMA public TO user1; GRANT CREATE ON SCHEMA public TO user1`)
 	hba := filepath.Join(server.Dir, "pg_hba.conf")
 	rules := "local all all trust\nhost all user1 127.0.0.1/32 scram-sha-256\n"
@@ -107,6 +108,7 @@ func TestRefused(t *testing.T) {
 		"view":     {URL: right, Table: "public.v"},
 		"unlogged": {URL: right, Table: "public.u"},
 		"no key":   {URL: right, Table: "public.k"},
+		"policies": {URL: right, Table: "public.rows"},
 	} {
 		s := open(t, c)
 		err := swap(ctx, s)
@@ -254,6 +256,7 @@ func TestSynchronous(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.SQL("ALTER DATABASE postgres SET synchronous_commit = local")
+	server.SQL("ALTER DATABASE postgres SET client_min_messages = error")
 	server.SQL("ALTER SYSTEM SET synchronous_standby_names = 'none'")
 	server.SQL("SELECT pg_reload_conf()")
 	server.Await("SHOW synchronous_standby_names", "none")
