@@ -144,7 +144,7 @@ func (c *Conn) takeLarge(size int) (undo func()) {
 	}
 	c.out.allow(size)
 	return func() {
-		c.out.flush() // if this fails, so does the reader, which ends the connection
+		c.out.flush()
 		c.out.allow(-size)
 		c.memory.give(2 * size)
 		<-c.large

@@ -35,7 +35,7 @@ type output struct {
 	full     atomic.Bool   // a large frame waits, or more bytes than fullOutput or the pool allows
 	octets   atomic.Uint64 // bytes written
 	start    func(func())  // starts a goroutine
-	fail     func(error)   // called when a write outside the reader fails, or too many bytes wait
+	fail     func(error)   // ends the connection when a write fails, or too many bytes wait
 	taken    func()        // called when the peer has taken a part of a large write
 
 	mu      sync.Mutex // guards the fields below
@@ -131,9 +131,7 @@ func (o *output) remind() {
 	if !o.closed && o.reminded.CompareAndSwap(false, true) {
 		o.start(func() {
 			o.reminded.Store(false)
-			if err := o.offer(); err != nil {
-				o.fail(err)
-			}
+			o.offer()
 		})
 	}
 }
@@ -207,6 +205,7 @@ func (o *output) wrote(last []byte, err error) {
 	if err != nil { // nothing may follow a partial frame
 		o.closed = true
 		o.drop()
+		o.fail(err) // whoever wrote: a peer whose answers are dropped must not stay connected
 	}
 	if o.waits() > 0 || len(o.passed.waiting) > 0 {
 		o.remind()

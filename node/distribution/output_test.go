@@ -186,7 +186,8 @@ func TestFlushMany(t *testing.T) {
 	}
 }
 
-// Nothing is written after a failed write, because it may have written a part of a frame.
+// Nothing is written after a failed write, because it may have written a part of a frame. So the
+// failure ends the connection, whoever wrote.
 func TestNothingAfterFailure(t *testing.T) {
 	fault := errors.New("cut")
 	var o output
@@ -194,12 +195,13 @@ func TestNothingAfterFailure(t *testing.T) {
 		o.add(0, with(0))
 		return fault
 	}}
-	o.init(w, nil, nil, func() {}, newMemory(new(pool)))
+	var ended error
+	o.init(w, nil, func(err error) { ended = err }, func() {}, newMemory(new(pool)))
 	for range 3 {
 		o.add(0, with(fullOutput))
 	}
-	if err := o.flush(); err != fault || o.waits() != 0 {
-		t.Errorf("flush: %v, %d bytes wait", err, o.waits())
+	if err := o.flush(); err != fault || ended != fault || o.waits() != 0 {
+		t.Errorf("flush: %v, the connection ended with %v, %d bytes wait", err, ended, o.waits())
 	}
 	o.add(0, with(0))
 	if err := o.flush(); err != nil || w.writes != 1 || o.waits() != 0 {
