@@ -58,8 +58,11 @@ func (f *fake) answer(r *http.Request, body []byte) (int, any) {
 	for _, kind := range []resource{configMaps, leases} {
 		all := kind.path + "/namespaces/" + namespace + "/" + kind.name
 		name, one := strings.CutPrefix(path, all+"/")
-		if r.Method == http.MethodPost && path == strings.Replace(all, "/"+namespace+"/", "/none/", 1) {
-			return failure(404, "NotFound", `namespaces "none" not found`, "none", "namespaces")
+		if none, ok := strings.CutPrefix(path, kind.path+"/namespaces/none/"+kind.name); ok {
+			if r.Method == http.MethodPost {
+				return failure(404, "NotFound", `namespaces "none" not found`, "none", "namespaces")
+			}
+			return failure(404, "NotFound", "not found", strings.TrimPrefix(none, "/"), kind.name)
 		}
 		o := f.objects[path]
 		switch {

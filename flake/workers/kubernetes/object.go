@@ -76,13 +76,18 @@ type statusError struct {
 func (e *statusError) Error() string { return e.text }
 func (e *statusError) Unwrap() error {
 	switch {
-	case e.status.Kind == "": // not an answer of Kubernetes
+	case e.status.Kind == "", e.full(): // not an answer of Kubernetes, or one that may change
 	case e.code == http.StatusForbidden, e.code == http.StatusUnauthorized,
 		e.code == http.StatusUnprocessableEntity && e.status.Details.Name != "",
 		e.code == http.StatusNotFound && e.status.Details.Kind == "namespaces":
 		return workers.ErrRefused
 	}
 	return nil
+}
+
+// full reports whether the object, or the namespace's quota, is full.
+func (e *statusError) full() bool {
+	return strings.Contains(e.status.Message, "Too long") || strings.Contains(e.status.Message, "exceeded quota")
 }
 
 // is reports whether err is an error of the API server with a code and a reason.
