@@ -42,6 +42,9 @@ func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floo
 		return Floor{}, err
 	}
 	cluster, err := clusterOf(ctx, s)
+	if err != nil && noticed(s) { // the floor is the answer to it
+		cluster, err = clusterOf(ctx, s)
+	}
 	if err != nil {
 		return Floor{}, err
 	}
@@ -57,6 +60,15 @@ func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floo
 	f.add(strings.Fields(r.From)...)
 	f.add(here)
 	return f, t.write(ctx, s, f)
+}
+
+// noticed reports whether the store has just noticed that it was restored.
+func noticed(s Store) bool {
+	if s, ok := s.(Restorable); ok {
+		_, ok = s.Restored()
+		return ok
+	}
+	return false
 }
 
 // contradicted returns an error if the table proves that r is wrong.

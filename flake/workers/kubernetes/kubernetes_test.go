@@ -334,8 +334,8 @@ func TestAgain(t *testing.T) {
 			code  int
 			text  string
 			after string
-			fails int // how often
-			waits time.Duration
+			fails int           // how often
+			waits time.Duration // at least
 			sends int
 			ok    bool
 		}{
@@ -344,7 +344,7 @@ func TestAgain(t *testing.T) {
 			{429, "", "", 1, time.Second, 2, true},
 			{429, "", "60", 1, 0, 1, false},
 			{429, "", "1", 99, 5 * time.Second, 6, false},
-			{409, `{"kind":"Status","reason":"Conflict"}`, "", 2, 60 * time.Millisecond, 3, true},
+			{409, `{"kind":"Status","reason":"Conflict"}`, "", 2, 0, 3, true},
 			{500, `{"kind":"Status","reason":"InternalError"}`, "1", 1, 0, 1, false},
 			{503, "", "1", 1, 0, 1, false},
 			{504, `{"kind":"Status","reason":"Timeout"}`, "1", 1, 0, 1, false},
@@ -368,7 +368,7 @@ func TestAgain(t *testing.T) {
 			ok, err := s.Swap(ctx, nil, map[string]string{"p/a": fmt.Sprint(tt)})
 			took := time.Since(began)
 			cancel()
-			if ok != tt.ok || (err == nil) != tt.ok || sends != tt.sends || took != tt.waits || errors.Is(err, workers.ErrRefused) {
+			if ok != tt.ok || (err == nil) != tt.ok || sends != tt.sends || took < tt.waits || took > tt.waits+time.Second || errors.Is(err, workers.ErrRefused) {
 				t.Errorf("%d %q after %s: %v, %v; sent %d times, took %v", tt.code, tt.text, tt.after, ok, err, sends, took)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -156,9 +157,9 @@ func (s *Store) call(ctx context.Context, method string, r resource, name string
 		case !ok:
 		case e.code == http.StatusTooManyRequests:
 			wait = max(e.after, retry)
-		case is(err, http.StatusConflict, "Conflict") && conflicts < maxConflicts:
+		case is(err, http.StatusConflict, "Conflict"):
 			conflicts++
-			wait = retry / maxConflicts * time.Duration(conflicts)
+			wait = rand.N(retry/5*time.Duration(conflicts)) + 1
 		}
 		if until, _ := ctx.Deadline(); wait == 0 || time.Until(until) < wait || tick.Sleep(ctx, wait) != nil {
 			if err != nil {
@@ -169,10 +170,8 @@ func (s *Store) call(ctx context.Context, method string, r resource, name string
 	}
 }
 
-const (
-	retry        = time.Second // the least wait after "429 Too Many Requests"
-	maxConflicts = 50
-)
+// retry is the least wait after "429 Too Many Requests".
+const retry = time.Second
 
 // send sends a request, with the current token. If the API server does not accept it, and the file has
 // another one by now, it is sent again.

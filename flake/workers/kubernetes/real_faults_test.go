@@ -453,3 +453,63 @@ func TestRealCache(t *testing.T) {
 		t.Error("no answer was old")
 	}
 }
+
+// TestRealSizes logs what a fleet costs etcd, and how long calls take.
+func TestRealSizes(t *testing.T) {
+	for _, count := range []int{1, 10, 100, 1000} {
+		k, c := start(t)
+		await(t, func() error { return cluster(open(t, c)) })
+		s := open(t, c)
+		o := crowded(t, s, "flake@10.0.0.1", 2*count+40)
+		for o.Step(t.Context()) != nil {
+		}
+		claim, _ := o.Claim()
+		all, err := s.List(t.Context(), "flake/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, used := all[fmt.Sprintf("flake/n/%012x", claim.Number())], all[fmt.Sprintf("flake/used/%012x", claim.Number())]
+		text += strings.Repeat("n", len("flake@flake-0.flake.ids.svc.cluster.local")-len("flake@10.0.0.1"))
+		patch := []string{}
+		for n := 1; n < count; n++ { // others, none of which is free
+			name := uint64(n)
+			if name >= claim.Number() {
+				name++
+			}
+			patch = append(patch, fmt.Sprintf(`{"op":"add","path":"/data/%s","value":%q}`, encode(fmt.Sprintf("flake/n/%012x", name)), text),
+				fmt.Sprintf(`{"op":"add","path":"/data/%s","value":%q}`, encode(fmt.Sprintf("flake/used/%012x", name)), used))
+		}
+		if code, said := k.Call(http.MethodPatch, mapPath, "", "application/json-patch+json", "["+strings.Join(patch, ",")+"]"); code != 200 {
+			t.Fatal(code, said)
+		}
+		const writes = 60
+		logged, stored := k.EtcdBytes()
+		var extended, claimed []time.Duration
+		for range writes {
+			began := time.Now()
+			if err := o.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			extended = append(extended, time.Since(began))
+		}
+		logged2, stored2 := k.EtcdBytes()
+		for range 20 {
+			other := crowded(t, open(t, c), "another", 2*count+40)
+			began := time.Now()
+			if err := other.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			claimed = append(claimed, time.Since(began))
+		}
+		slices.Sort(extended)
+		slices.Sort(claimed)
+		rate := float64(count) * 3 / 600
+		each := (stored2 - stored) / writes
+		t.Logf("%d numbers, hold 600 s: %.2f writes a second; a write adds %d bytes to the database and %d to the log, "+
+			"so %.0f and %.0f a second, and %.1f MB of history in 5 minutes; a write takes %v, a claim %v (medians)",
+			count, rate, each, (logged2-logged)/writes, rate*float64(each), rate*float64((logged2-logged)/writes),
+			rate*float64(each)*300/1e6, extended[writes/2], claimed[10])
+		k.Kill()
+		k.KillEtcd()
+	}
+}

@@ -238,20 +238,31 @@ func TestDeletedWhileStopped(t *testing.T) {
 	step(t, node(t, s, "a", memory))
 	delete(f.objects, mapPath)
 	o := node(t, open(t, Config{URL: s.server}), "a", memory)
-	var err error
-	for range 3 {
-		err = o.Step(t.Context())
+	refuses := func() {
+		t.Helper()
+		var err error
+		for range 3 {
+			err = o.Step(t.Context())
+		}
+		if !errors.As(err, new(workers.ElsewhereError)) || !errors.Is(err, workers.ErrRefused) {
+			t.Error(err)
+		}
 	}
-	if !errors.As(err, new(workers.ElsewhereError)) || !errors.Is(err, workers.ErrRefused) {
-		t.Error(err)
+	move := func() {
+		t.Helper()
+		if _, err := workers.AfterRestore(t.Context(), open(t, Config{URL: s.server}), "flake", workers.Restored{
+			Clock: func() uint64 { return uint64(time.Now().UnixMilli()) }, Hold: time.Minute, Nonce: 1,
+			From: workers.Place(memory.kept.Cluster, "flake"),
+		}); err != nil {
+			t.Error(err)
+		}
 	}
-	if _, err := workers.AfterRestore(t.Context(), open(t, Config{URL: s.server}), "flake", workers.Restored{
-		Clock: func() uint64 { return uint64(time.Now().UnixMilli()) }, Hold: time.Minute, Nonce: 1,
-		From: workers.Place(memory.kept.Cluster, "flake"),
-	}); err != nil {
-		t.Error(err)
-	}
+	refuses()
+	move()
 	step(t, o)
+	delete(f.objects, mapPath)
+	move() // before any node starts
+	step(t, node(t, open(t, Config{URL: s.server}), "a", memory))
 }
 
 // disk is a node's disk.

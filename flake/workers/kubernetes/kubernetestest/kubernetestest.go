@@ -6,6 +6,7 @@
 package kubernetestest
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
@@ -195,24 +196,27 @@ func (s *Server) Restore(from string) {
 	s.Start()
 }
 
-// EtcdBytes returns the sizes of etcd's database and of its log.
-func (s *Server) EtcdBytes() (database, log int64) {
+// EtcdBytes returns how much etcd has written to its log, and how much of its database is used.
+func (s *Server) EtcdBytes() (log, database int64) {
 	s.tb.Helper()
-	filepath.Walk(filepath.Join(s.dir, "etcd"), func(path string, info os.FileInfo, err error) error {
-		switch {
-		case err != nil || info.IsDir():
-		case filepath.Base(path) == "db":
-			database += info.Size()
-		case strings.HasSuffix(path, ".wal"):
-			log += info.Size()
+	response, err := http.Get("http://127.0.0.1:" + s.client + "/metrics")
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		var value float64
+		name, text, _ := strings.Cut(lines.Text(), " ")
+		fmt.Sscan(text, &value)
+		switch name {
+		case "etcd_disk_wal_write_bytes_total":
+			log = int64(value)
+		case "etcd_mvcc_db_total_size_in_use_in_bytes":
+			database = int64(value)
 		}
-		return nil
-	})
-	return database, log
+	}
+	return log, database
 }
-
-// Etcd returns the endpoint of etcd.
-func (s *Server) Etcd() string { return "127.0.0.1:" + s.client }
 
 // Call sends a request with a token, or as an administrator, and returns the answer's code and body. The
 // code is 0 if there is no answer.
