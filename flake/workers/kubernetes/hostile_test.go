@@ -99,7 +99,9 @@ func TestBadAnswers(t *testing.T) {
 			"not that of Kubernetes"},
 		{serve(t, answer(500, "no\nflake: forged \x1b[2J")), `no\nflake: forged \x1b[2J`},
 		{serve(t, answer(500, `{"kind":"Status","message":"no\nflake: forged \u001b[2J"}`)), `no\nflake: forged \x1b[2J`},
-		{serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target, http.StatusTemporaryRedirect) }), "307 Temporary Redirect"},
+		{serve(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, target, http.StatusTemporaryRedirect)
+		}), "307 Temporary Redirect"},
 		{serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), "it closed the connection: EOF"},
 		{serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000")

@@ -271,3 +271,16 @@ type disk struct{ kept *workers.Kept }
 func (d *disk) Number() *workers.Kept          { return d.kept }
 func (d *disk) Remember(k *workers.Kept) error { d.kept = k; return nil }
 func (d *disk) Latest() uint64                 { return uint64(time.Now().UnixMilli()) }
+
+// A write does not reach an object that only has the same name.
+func TestSwapOfOther(t *testing.T) {
+	s, f := overFake(t)
+	if err := swap(s); err != nil {
+		t.Fatal(err)
+	}
+	f.set("other", "200")
+	ok, err := s.Swap(t.Context(), nil, map[string]string{"p/b": "1"})
+	if wrote := f.objects[mapPath].Data["p.b"]; ok || !errors.Is(err, errRestored) || wrote != "" {
+		t.Errorf("%v, %v; wrote %q", ok, err, wrote)
+	}
+}
