@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/flake/generators"
 	"github.com/flake-go/flake/flake/workers"
 )
 
@@ -33,8 +33,8 @@ const hold = 3 * time.Second
 // maker is a node that makes ids with its number, and with another when that is lost.
 type maker struct {
 	t         *testing.T
-	ids       *host.Generators[*flake.Generator]
-	generator *host.Generator[*flake.Generator]
+	ids       *generators.Set[*flake.Generator]
+	generator *generators.Generator[*flake.Generator]
 	made      atomic.Int64
 	refused   atomic.Int64
 	all       []flake.ID
@@ -44,7 +44,7 @@ func startMaker(t *testing.T, ctx context.Context, c Config, i, numbers int) *ma
 	t.Helper()
 	n := &maker{t: t}
 	var err error
-	n.ids, err = host.Open[*flake.Generator](host.Config{Path: filepath.Join(t.TempDir(), "marks"),
+	n.ids, err = generators.Open[*flake.Generator](generators.Config{Path: filepath.Join(t.TempDir(), "marks"),
 		Numbers: &workers.Config{Store: open(t, c), Prefix: "flake", First: 1, Last: uint64(numbers), Hold: hold,
 			Name: fmt.Sprint("node", i), Wait: true}})
 	if err == nil {
