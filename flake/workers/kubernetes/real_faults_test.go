@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,6 +39,7 @@ type maker struct {
 	made      atomic.Int64
 	refused   atomic.Int64
 	all       []flake.ID
+	log       bytes.Buffer
 }
 
 func startMaker(t *testing.T, ctx context.Context, c Config, i, numbers int) *maker {
@@ -45,6 +47,7 @@ func startMaker(t *testing.T, ctx context.Context, c Config, i, numbers int) *ma
 	n := &maker{t: t}
 	var err error
 	n.ids, err = generators.Open[*flake.Generator](generators.Config{Path: filepath.Join(t.TempDir(), "marks"),
+		Log: slog.New(slog.NewTextHandler(&n.log, nil)),
 		Numbers: &workers.Config{Store: open(t, c), Prefix: "flake", First: 1, Last: uint64(numbers), Hold: hold,
 			Name: fmt.Sprint("node", i), Wait: true}})
 	if err == nil {
@@ -184,19 +187,22 @@ func TestRealFaults(t *testing.T) {
 	same(t, append(nodes, gone...))
 }
 
-// same reports ids that repeat.
+// same reports how many ids repeat, and the logs of two nodes that made the same.
 func same(t *testing.T, nodes []*maker) {
 	t.Helper()
-	seen, count := map[flake.ID]bool{}, 0
-	for _, n := range nodes {
+	maker, count, twice := map[flake.ID]int{}, 0, 0
+	for i, n := range nodes {
 		for _, id := range n.all {
-			if count++; seen[id] {
-				t.Errorf("id %v repeats", id)
+			other, found := maker[id]
+			if count++; found {
+				if twice++; twice == 1 {
+					t.Errorf("id %v of node %d repeats one of node %d:\n%s\n%s", id, i, other, &n.log, &nodes[other].log)
+				}
 			}
-			seen[id] = true
+			maker[id] = i
 		}
 	}
-	if t.Logf("%d ids", count); count == 0 {
+	if t.Logf("%d ids, %d repeat", count, twice); count == 0 {
 		t.Error("no ids")
 	}
 }
