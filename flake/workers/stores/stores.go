@@ -10,7 +10,7 @@ import (
 )
 
 // Kinds lists the kinds of stores.
-var Kinds = []*Kind{etcdKind, postgresKind}
+var Kinds = []*Kind{etcdKind, postgresKind, kubernetesKind}
 
 // A Kind is a kind of store. Its name is also the name of its table in the configuration.
 type Kind struct {
