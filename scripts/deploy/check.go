@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -39,6 +41,9 @@ type Objects struct {
 	Budgets         []policy.PodDisruptionBudget
 	NetworkPolicies []networking.NetworkPolicy
 	Monitors        []monitoring.ServiceMonitor
+	Accounts        []core.ServiceAccount
+	Roles           []rbac.Role
+	Bindings        []rbac.RoleBinding
 }
 
 // Decode reads manifests. Unknown fields, and fields of the wrong type, are errors.
@@ -77,6 +82,12 @@ func (o *Objects) add(kind meta.TypeMeta, text []byte) error {
 		return appendTo(&o.Budgets, text)
 	case "networking.k8s.io/v1 NetworkPolicy":
 		return appendTo(&o.NetworkPolicies, text)
+	case "v1 ServiceAccount":
+		return appendTo(&o.Accounts, text)
+	case "rbac.authorization.k8s.io/v1 Role":
+		return appendTo(&o.Roles, text)
+	case "rbac.authorization.k8s.io/v1 RoleBinding":
+		return appendTo(&o.Bindings, text)
 	case "monitoring.coreos.com/v1 ServiceMonitor":
 		return appendTo(&o.Monitors, text)
 	}
@@ -105,6 +116,7 @@ func Check(manifests []byte) error {
 	w.secure(fault)
 	w.configured(fault)
 	o.selects(w, fault)
+	o.entitled(w, fault)
 	return errors.Join(faults...)
 }
 
@@ -156,8 +168,52 @@ func (w *workload) secure(fault func(string, ...any)) {
 		!*c.ReadOnlyRootFilesystem {
 		fault("pod: the root file system can be written to")
 	}
-	if token := w.pod.AutomountServiceAccountToken; token == nil || *token {
-		fault("pod: it has a token for the API")
+}
+
+// least returns the least rights of a node whose numbers are in the ConfigMap with that name.
+func least(name string) (rules []rbac.PolicyRule) {
+	for _, r := range []struct {
+		group, resource string
+		verbs           []string
+	}{{"", "configmaps", []string{"get", "patch"}}, {"coordination.k8s.io", "leases", []string{"get"}}} {
+		all := rbac.PolicyRule{APIGroups: []string{r.group}, Resources: []string{r.resource}, Verbs: []string{"create"}}
+		one := all
+		one.ResourceNames, one.Verbs = []string{name}, r.verbs
+		rules = append(rules, all, one)
+	}
+	return rules
+}
+
+// entitled checks that the pod has the least rights that it needs, and otherwise none.
+func (o *Objects) entitled(w workload, fault func(string, ...any)) {
+	of := map[string]string{}
+	for _, v := range w.pod.Containers[0].Env {
+		of[v.Name] = v.Value
+	}
+	token := w.pod.AutomountServiceAccountToken
+	if of["FLAKE_NUMBERS_STORE"] != "kubernetes" {
+		if token == nil || *token {
+			fault("pod: it has a token for the API")
+		}
+		if len(o.Roles)+len(o.Bindings)+len(o.Accounts) > 0 {
+			fault("the pod needs no rights")
+		}
+		return
+	}
+	if token == nil || !*token {
+		fault("pod: it has no token for the API")
+	}
+	if len(o.Roles) != 1 || len(o.Bindings) != 1 || len(o.Accounts) != 1 {
+		fault("%d Roles, %d RoleBindings, %d ServiceAccounts: must be one each", len(o.Roles), len(o.Bindings), len(o.Accounts))
+		return
+	}
+	role, binding, account := o.Roles[0], o.Bindings[0], o.Accounts[0].Name
+	if want := least(of["FLAKE_KUBERNETES_NAME"]); !reflect.DeepEqual(role.Rules, want) {
+		fault("Role: its rules are %v: must be %v", role.Rules, want)
+	}
+	if s := binding.Subjects; w.pod.ServiceAccountName != account || len(s) != 1 || s[0].Kind != "ServiceAccount" ||
+		s[0].Name != account || binding.RoleRef != (rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "Role", Name: role.Name}) {
+		fault("RoleBinding: it does not give the pod's service account the role")
 	}
 }
 

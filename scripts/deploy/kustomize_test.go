@@ -35,8 +35,9 @@ func all(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	return map[string]string{
-		"base": build(t, "../../rel/kubernetes/base", disk) + "---\n" + string(monitor),
-		"etcd": build(t, "../../rel/kubernetes/etcd", disk) + "---\n" + string(monitor),
+		"base":       build(t, "../../rel/kubernetes/base", disk) + "---\n" + string(monitor),
+		"deployment": build(t, "../../rel/kubernetes/deployment", disk) + "---\n" + string(monitor),
+		"etcd":       build(t, "../../rel/kubernetes/etcd", disk) + "---\n" + string(monitor),
 	}
 }
 
@@ -57,7 +58,13 @@ func TestCheckFinds(t *testing.T) {
 		{"kind: PodDisruptionBudget", "kind: PodBudget", "PodBudget: unknown, of policy/v1"},
 		{"runAsNonRoot: true", "runAsNonRoot: false", "runAsNonRoot != true"},
 		{"readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", "can be written to"},
-		{"automountServiceAccountToken: false", "automountServiceAccountToken: true", "a token for the API"},
+		{"automountServiceAccountToken: true", "automountServiceAccountToken: false", "no token for the API"},
+		{"value: kubernetes\n", "value: etcd\n", "a token for the API"},
+		{"  - get\n  - patch\n", "  - get\n  - patch\n  - list\n", "Role: its rules are"},
+		{"resourceNames:\n  - flake-numbers", "resourceNames:\n  - other", "Role: its rules are"},
+		{"kind: RoleBinding\nmetadata:\n  labels:\n    app.kubernetes.io/instance: flake\n    app.kubernetes.io/name: flake\n  name: flake\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: flake",
+			"kind: RoleBinding\nmetadata:\n  name: flake\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: admin",
+			"does not give the pod's service account the role"},
 		{"FLAKE_NODE_LISTEN", "FLAKE_NODE_LISTN", "the nearest known variable is FLAKE_NODE_LISTEN"},
 		{"name: POD_NAMESPACE", "name: NAMESPACE",
 			"$(POD_NAMESPACE).svc.cluster.local refers to a variable that is not set before it"},
@@ -66,7 +73,7 @@ func TestCheckFinds(t *testing.T) {
 		{"containerPort: 4370", "containerPort: 4371", `port dist is 4371, but the node listens at "[::]:4370"`},
 		{"mountPath: /var/lib/flake", "mountPath: /var/lib", "/var/lib/flake/timestamp is not on a volume"},
 		{"targetPort: dist", "targetPort: node", `Service flake: the pod has no port "node"`},
-		{"pod-index", "pod-number", "FLAKE_GENERATOR_1_ID refers to an unknown field"},
+		{"fieldPath: metadata.name\n", "fieldPath: metadata.names\n", "POD_NAME refers to an unknown field"},
 		{"- port: http\n", "- port: web\n", `NetworkPolicy: the pod has no port "web"`},
 		{"from:\n    - namespaceSelector:\n        matchLabels:\n          kubernetes.io/metadata.name: monitoring\n",
 			"from: []\n", "admits everybody"},

@@ -50,11 +50,11 @@ func render(t *testing.T, values string) (manifests, notes string, err error) {
 	return manifests, notes, err
 }
 
-const etcd = "numbers: etcd\netcd: {endpoints: ['etcd.etcd.svc.cluster.local:2379']}\n"
+const etcd = "workload: Deployment\nnumbers: etcd\netcd: {endpoints: ['etcd.etcd.svc.cluster.local:2379']}\n"
 
 // The chart and kustomize make the same objects.
 func TestSame(t *testing.T) {
-	for dir, values := range map[string]string{"base": "", "etcd": etcd} {
+	for dir, values := range map[string]string{"base": "", "deployment": "workload: Deployment", "etcd": etcd} {
 		all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
 			"../../../rel/kubernetes/"+dir)
 		if err != nil {
@@ -115,6 +115,15 @@ func plain(t *testing.T, manifests string) string {
 	for i := range o.NetworkPolicies {
 		unlabelled(&o.NetworkPolicies[i].ObjectMeta)
 	}
+	for i := range o.Accounts {
+		unlabelled(&o.Accounts[i].ObjectMeta)
+	}
+	for i := range o.Roles {
+		unlabelled(&o.Roles[i].ObjectMeta)
+	}
+	for i := range o.Bindings {
+		unlabelled(&o.Bindings[i].ObjectMeta)
+	}
 	text, err := json.MarshalIndent(o, "", " ")
 	if err != nil {
 		t.Fatal(err)
@@ -131,12 +140,16 @@ func TestValues(t *testing.T) {
 		{"tls: {nodes: cert}", "value: /etc/flake-tls/nodes/ca.crt"},
 		{"epmd: false", `value: "off"`},
 		{"clusterDomain: cluster.local", "flake@$(POD_NAME).flake.$(POD_NAMESPACE).svc.cluster.local"},
-		{"ordinalsStart: 32\nreplicas: 5", "start: 32"},
+		{"numbers: ordinal\nordinalsStart: 32\nreplicas: 5", "start: 32"},
+		{"numbers: ordinal", "pod-index"},
+		{"numbers: etcd\netcd: {endpoints: [a:1]}", "kind: StatefulSet"},
+		{"generators: []", "automountServiceAccountToken: false"},
+		{"kubernetes: {ports: [8443]}", "port: 8443"},
 		{"generators: []", "FLAKE_NODE_NAME"},
-		{"generators: [{name: a, format: sno, partition: number}, {name: b, format: flake-idgen, datacenter: " +
+		{"numbers: ordinal\ngenerators: [{name: a, format: sno, partition: number}, {name: b, format: flake-idgen, datacenter: " +
 			"3, worker: number, epoch: '2020-01-01T00:00:00Z'}]", "FLAKE_GENERATOR_2_WORKER"},
 		{etcd + "generators: [{name: a, format: snowflake, machine_bits: 12, id: number}]", `value: "12"`},
-		{"settings: {numbers.store: etcd, node.max_connections: 1000000, http.open: false, etcd.endpoints: [a:1]}", `value: "1000000"`},
+		{"numbers: ordinal\nsettings: {numbers.store: etcd, node.max_connections: 1000000, http.open: false, etcd.endpoints: [a:1]}", `value: "1000000"`},
 		{"persistence: {storageClass: fast, accessModes: [ReadWriteOncePod]}", "storageClassName: fast"},
 		{"settings: {log.level: debug, log.format: json}", "FLAKE_LOG_FORMAT"},
 		{"networkPolicy: {clients: []}", "kubernetes.io/metadata.name: monitoring"},
@@ -184,6 +197,8 @@ func TestBadValues(t *testing.T) {
 	for _, tt := range []struct{ values, want string }{
 		{"numbers: etcd", "etcd.endpoints must be set"},
 		{"numbers: mac", "numbers"},
+		{"workload: DaemonSet", "workload"},
+		{"workload: Deployment\nnumbers: ordinal", "have no ordinals"},
 		{"replica: 3", "replica"},
 		{"settings: {nodes.name: a}", "nodes.name"},
 		{"generators: [{name: a}]", "format"},

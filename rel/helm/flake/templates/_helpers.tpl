@@ -19,8 +19,19 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else if kindIs "slice" . }}{{ toJson . }}{{ else }}{{ . }}{{ end -}}
 {{- end }}
 
+{{- /* flake.rights is not empty if the nodes get their numbers from the API server. */}}
+{{- define "flake.rights" -}}
+{{- if eq .Values.numbers "kubernetes" }}
+{{- range $generator := .Values.generators }}
+{{- range $key := list "id" "worker" "datacenter" "partition" }}
+{{- if eq (toString (get $generator $key)) "number" }}yes{{ end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "flake.env" -}}
-{{- if eq .Values.numbers "etcd" }}
+{{- if eq .Values.workload "Deployment" }}
 - name: POD_IP
   valueFrom:
     fieldRef:
@@ -80,12 +91,18 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 - name: FLAKE_ETCD_ENDPOINTS
   value: {{ toJson .Values.etcd.endpoints | quote }}
 {{- end }}
+{{- if include "flake.rights" . }}
+- name: FLAKE_NUMBERS_STORE
+  value: kubernetes
+- name: FLAKE_KUBERNETES_NAME
+  value: {{ include "flake.name" . }}-numbers
+{{- end }}
 {{- range $i, $generator := .Values.generators }}
 {{- range $key := concat (list "name" "format") (without (keys $generator | sortAlpha) "name" "format") }}
 - name: FLAKE_GENERATOR_{{ add1 $i }}_{{ upper $key }}
 {{- $value := get $generator $key }}
 {{- if and (eq (toString $value) "number") (has $key (list "id" "worker" "datacenter" "partition")) }}
-{{- if eq $.Values.numbers "etcd" }}
+{{- if ne $.Values.numbers "ordinal" }}
   value: assigned
 {{- else }}
   valueFrom:
