@@ -50,6 +50,8 @@
 //	number      a worker that the store assigns
 //	claim       a node's right to a number, from one mark to the next; also a process's right to a worker
 //	hold        how far the mark of a number is ahead of the clock
+//	limit       the time that no id of a generator may pass now: the lower of its mark and its bound
+//	bound       what else limits the ids of a generator, such as the mark of its number
 //	floor       a mark for all numbers, raised after the store is restored; it also names their places
 //	place       where numbers are kept: a cluster of the store and a prefix
 //	range       the ids that a generator can make, whatever their time
