@@ -460,7 +460,7 @@ func TestRealCache(t *testing.T) {
 	}
 }
 
-// TestRealSizes logs what a fleet costs etcd, and how long calls take.
+// TestRealSizes checks and logs what a fleet costs etcd, and logs how long calls take.
 func TestRealSizes(t *testing.T) {
 	for _, count := range []int{1, 10, 100, 1000} {
 		k, c := start(t)
@@ -511,6 +511,9 @@ func TestRealSizes(t *testing.T) {
 		slices.Sort(claimed)
 		rate := float64(count) * 3 / 600
 		each := (stored2 - stored) / writes
+		if most := int64(300*count + 2000); each > most {
+			t.Errorf("%d numbers: a write adds %d bytes to the database, more than %d", count, each, most)
+		}
 		t.Logf("%d numbers, hold 600 s: %.2f writes a second; a write adds %d bytes to the database and %d to the log, "+
 			"so %.0f and %.0f a second, and %.1f MB of history in 5 minutes; a write takes %v, a claim %v (medians)",
 			count, rate, each, (logged2-logged)/writes, rate*float64(each), rate*float64((logged2-logged)/writes),
