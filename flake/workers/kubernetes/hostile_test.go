@@ -95,7 +95,8 @@ func TestBadAnswers(t *testing.T) {
 		{serve(t, answer(404, "404 page not found")), "404 Not Found"},
 		{serve(t, answer(404, `{"kind":"Status","reason":"NotFound","details":{}}`)), "404 Not Found"},
 		{serve(t, answer(403, "go away")), `403 Forbidden: "go away"`},
-		{serve(t, answer(200, `{"kind":"Status","reason":"NotFound","details":{"name":"flake-numbers","kind":"configmaps"}}`)),
+		{serve(t, answer(200,
+			`{"kind":"Status","reason":"NotFound","details":{"name":"flake-numbers","kind":"configmaps"}}`)),
 			"not that of Kubernetes"},
 		{serve(t, answer(500, "no\nflake: forged \x1b[2J")), `no\nflake: forged \x1b[2J`},
 		{serve(t, answer(500, `{"kind":"Status","message":"no\nflake: forged \u001b[2J"}`)), `no\nflake: forged \x1b[2J`},
@@ -187,7 +188,8 @@ func TestMemoryOfAnswer(t *testing.T) {
 	}
 }
 
-// The store does not use HTTP/2, in which requests share a connection and some are repeated, and closes each connection.
+// The store does not use HTTP/2, in which requests share a connection and some are repeated, and uses each
+// connection once.
 func TestConnections(t *testing.T) {
 	connections := map[string]bool{}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

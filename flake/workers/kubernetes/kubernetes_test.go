@@ -111,7 +111,8 @@ func testStore(t *testing.T, s *Store) {
 	if all, err := s.List(ctx, "p/"); err != nil || !maps.Equal(all, map[string]string{"p/a": "6", "p/b": "4"}) {
 		t.Errorf("list: %v, %v", all, err)
 	}
-	if texts, err := s.Get(ctx, "q", "p/none", "p/a", odd); err != nil || !slices.Equal(texts, []string{"7", "", "6", "9"}) {
+	texts, err := s.Get(ctx, "q", "p/none", "p/a", odd)
+	if err != nil || !slices.Equal(texts, []string{"7", "", "6", "9"}) {
 		t.Errorf("get: %q, %v", texts, err)
 	}
 	if id, err := s.Cluster(ctx); err != nil || len(id) != 36 {
@@ -278,7 +279,8 @@ func TestRefusals(t *testing.T) {
 			`apiGroups [""], resources [configmaps], verbs [create]`},
 		{"GET", "leases", 403, "Forbidden", cannot + "get", "leases", cluster, true,
 			`apiGroups ["coordination.k8s.io"], resources [leases], resourceNames [flake-numbers], verbs [get]`},
-		{"POST", "leases", 403, "Forbidden", cannot + "create", "leases", cluster, true, "resources [leases], verbs [create]"},
+		{"POST", "leases", 403, "Forbidden", cannot + "create", "leases", cluster, true,
+			"resources [leases], verbs [create]"},
 		{"POST", "configmaps", 403, "Forbidden", "exceeded quota: x", "configmaps", cluster, false, "exceeded quota: x"},
 		{"POST", "configmaps", 404, "NotFound", `namespaces "ids" not found`, "namespaces", cluster, true, `"ids" not found`},
 		{"PATCH", "configmaps", 500, "", "etcdserver: request timed out", "", swap, false, "etcdserver: request timed out"},
@@ -368,7 +370,8 @@ func TestAgain(t *testing.T) {
 			ok, err := s.Swap(ctx, nil, map[string]string{"p/a": fmt.Sprint(tt)})
 			took := time.Since(began)
 			cancel()
-			if ok != tt.ok || (err == nil) != tt.ok || sends != tt.sends || took < tt.waits || took > tt.waits+time.Second || errors.Is(err, workers.ErrRefused) {
+			if ok != tt.ok || (err == nil) != tt.ok || sends != tt.sends || took < tt.waits ||
+				took > tt.waits+time.Second || errors.Is(err, workers.ErrRefused) {
 				t.Errorf("%d %q after %s: %v, %v; sent %d times, took %v", tt.code, tt.text, tt.after, ok, err, sends, took)
 			}
 		}

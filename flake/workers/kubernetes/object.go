@@ -189,7 +189,8 @@ func (s *Store) send(ctx context.Context, method string, r resource, name string
 			return o, err
 		}
 		sent = token
-		if o, err = s.once(ctx, method, r, name, token, body); err == nil || !is(err, http.StatusUnauthorized, "Unauthorized") {
+		o, err = s.once(ctx, method, r, name, token, body)
+		if err == nil || !is(err, http.StatusUnauthorized, "Unauthorized") {
 			return o, err
 		}
 	}
@@ -251,8 +252,9 @@ func (s *Store) once(
 	case response.StatusCode >= 300 && o.Kind == "Status":
 		return o, s.refusal(response, r, method, o)
 	}
+	shown := answer[:min(len(answer), maxShown)]
 	return object{date: date}, &statusError{code: response.StatusCode, after: after(response),
-		text: fmt.Sprintf("an answer that is not that of Kubernetes: %s: %q", response.Status, answer[:min(len(answer), maxShown)])}
+		text: fmt.Sprintf("an answer that is not that of Kubernetes: %s: %q", response.Status, shown)}
 }
 
 // after returns how long the API server asks its clients to wait.
@@ -275,7 +277,8 @@ func (s *Store) refusal(response *http.Response, r resource, method string, stat
 		e.text += fmt.Sprintf("; the pod's role in namespace %s needs the rule: apiGroups [%q], resources [%s]%s, verbs [%s]",
 			s.namespace, r.group, r.name, names, verb)
 	case e.code == http.StatusUnauthorized:
-		e.text += fmt.Sprintf("; the token in %s is not valid: it has expired, or its service account or pod is gone", s.tokenFile)
+		e.text += fmt.Sprintf("; the token in %s is not valid: it has expired, or its service account or pod is gone",
+			s.tokenFile)
 	}
 	return e
 }

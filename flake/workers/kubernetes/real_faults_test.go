@@ -268,7 +268,8 @@ func TestRealTogether(t *testing.T) {
 		numbers[claim.Number()] = true
 	}
 	slices.Sort(took)
-	if t.Logf("%d claims of %d numbers: median %v, last %v", count, count, took[count/2], took[count-1]); len(numbers) != count {
+	t.Logf("%d claims of %d numbers: median %v, last %v", count, count, took[count/2], took[count-1])
+	if len(numbers) != count {
 		t.Errorf("%d numbers", len(numbers))
 	}
 	// Each store writes its own key.
@@ -295,7 +296,8 @@ func TestRealTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d writes to own keys in %v; %d failed comparisons, %d errors", writes.Load(), time.Since(began), falses.Load(), fails.Load())
+	t.Logf("%d writes to own keys in %v; %d failed comparisons, %d errors", writes.Load(), time.Since(began),
+		falses.Load(), fails.Load())
 	if falses.Load() > 0 {
 		t.Error("a write to an own key was said to conflict")
 	}
@@ -327,14 +329,16 @@ func TestRealTogether(t *testing.T) {
 	}
 	wg.Wait()
 	texts, err := open(t, c).Get(t.Context(), "same")
-	t.Logf("%d writes to one key in %v; %d failed comparisons, %d errors", writes.Load(), time.Since(began), falses.Load(), fails.Load())
+	t.Logf("%d writes to one key in %v; %d failed comparisons, %d errors", writes.Load(), time.Since(began),
+		falses.Load(), fails.Load())
 	if err != nil || fails.Load() == 0 && texts[0] != fmt.Sprint(count) {
 		t.Errorf("%q, %v", texts, err)
 	}
 }
 
 func crowded(t *testing.T, s *Store, name string, numbers int) *workers.Owner {
-	o, err := workers.New(workers.Config{Store: s, Prefix: "flake", First: 1, Last: uint64(numbers), Hold: 10 * time.Minute, Name: name})
+	o, err := workers.New(workers.Config{Store: s, Prefix: "flake", First: 1, Last: uint64(numbers),
+		Hold: 10 * time.Minute, Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +347,8 @@ func crowded(t *testing.T, s *Store, name string, numbers int) *workers.Owner {
 
 // An API server that admits one write at a time answers 429 to others, with Retry-After.
 func TestRealTooMany(t *testing.T) {
-	_, c := start(t, "--max-mutating-requests-inflight=1", "--max-requests-inflight=1", "--enable-priority-and-fairness=false")
+	_, c := start(t, "--max-mutating-requests-inflight=1", "--max-requests-inflight=1",
+		"--enable-priority-and-fairness=false")
 	await(t, func() error { return cluster(open(t, c)) })
 	var refused atomic.Int64
 	front := watched(t, c, func(r *http.Response) {
@@ -371,7 +376,8 @@ func TestRealTooMany(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d writes in %v, %d errors; %d answers were 429", writes.Load(), time.Since(began), fails.Load(), refused.Load())
+	t.Logf("%d writes in %v, %d errors; %d answers were 429", writes.Load(), time.Since(began), fails.Load(),
+		refused.Load())
 	if writes.Load() < 100 || refused.Load() == 0 {
 		t.Errorf("%d writes, %d answers were 429", writes.Load(), refused.Load())
 	}
@@ -482,10 +488,12 @@ func TestRealSizes(t *testing.T) {
 			if name >= claim.Number() {
 				name++
 			}
-			patch = append(patch, fmt.Sprintf(`{"op":"add","path":"/data/%s","value":%q}`, encode(fmt.Sprintf("flake/n/%012x", name)), text),
-				fmt.Sprintf(`{"op":"add","path":"/data/%s","value":%q}`, encode(fmt.Sprintf("flake/used/%012x", name)), used))
+			const add = `{"op":"add","path":"/data/%s%012x","value":%q}`
+			patch = append(patch, fmt.Sprintf(add, encode("flake/n/"), name, text),
+				fmt.Sprintf(add, encode("flake/used/"), name, used))
 		}
-		if code, said := k.Call(http.MethodPatch, mapPath, "", "application/json-patch+json", "["+strings.Join(patch, ",")+"]"); code != 200 {
+		code, said := k.Call(http.MethodPatch, mapPath, "", "application/json-patch+json", "["+strings.Join(patch, ",")+"]")
+		if code != http.StatusOK {
 			t.Fatal(code, said)
 		}
 		const writes = 60

@@ -93,7 +93,8 @@ func TestRealFake(t *testing.T) {
 		{"PATCH", mapPath, patch, `[{"op":"test","path":"/data/a","value":null},{"op":"add","path":"/data/a","value":"1"}]`},
 		{"PATCH", mapPath, patch, `[{"op":"test","path":"/data/a","value":null},{"op":"add","path":"/data/a","value":"2"}]`},
 		{"PATCH", mapPath, patch, `[{"op":"test","path":"/data/b","value":"1"},{"op":"add","path":"/data/a","value":"2"}]`},
-		{"PATCH", mapPath, patch, `[{"op":"test","path":"/metadata/uid","value":"x"},{"op":"add","path":"/data/a","value":"2"}]`},
+		{"PATCH", mapPath, patch, `[{"op":"test","path":"/metadata/uid","value":"x"},
+			{"op":"add","path":"/data/a","value":"2"}]`},
 		{"PATCH", mapPath, patch, `[{"op":"test","path":"/data/a","value":"1"},{"op":"add","path":"/data/a","value":"2"},
 			{"op":"add","path":"/metadata/managedFields","value":[{}]}]`},
 		{"PATCH", mapPath, patch, `[{"op":"add","path":"/data/a","value":"` + strings.Repeat("a", 1<<20) + `"}]`},
@@ -163,7 +164,8 @@ func TestRealRights(t *testing.T) {
 	await(t, func() error { return list(open(t, c)) })
 	running := node(t, open(t, c), "a", nil)
 	step(t, running)
-	const map1, lease1 = `{"apiGroups": [""], "resources": ["configmaps"], `, `{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], `
+	const map1 = `{"apiGroups": [""], "resources": ["configmaps"], `
+	const lease1 = `{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], `
 	for _, tt := range []struct {
 		without, want string
 		call          func(*Store) error

@@ -31,10 +31,11 @@ func TestRestored(t *testing.T) {
 		want         string // the sign
 	}
 	for name, steps := range map[string][]step{
-		"no restore":       {{list, "a", "5", ""}, {get, "a", "5", ""}, {swap, "a", "6", ""}, {cluster, "a", "200", ""}},
-		"the version":      {{list, "a", "5", ""}, {list, "a", "4", "is 4, but was 5"}, {list, "a", "3", ""}},
-		"two restores":     {{list, "a", "5", ""}, {list, "a", "4", "is 4"}, {list, "a", "4", ""}, {get, "a", "3", "was 4"}},
-		"a longer version": {{list, "a", "99999999999999999999", ""}, {list, "a", "100000000000000000000", ""}, {list, "a", "5", "is 5"}},
+		"no restore":   {{list, "a", "5", ""}, {get, "a", "5", ""}, {swap, "a", "6", ""}, {cluster, "a", "200", ""}},
+		"the version":  {{list, "a", "5", ""}, {list, "a", "4", "is 4, but was 5"}, {list, "a", "3", ""}},
+		"two restores": {{list, "a", "5", ""}, {list, "a", "4", "is 4"}, {list, "a", "4", ""}, {get, "a", "3", "was 4"}},
+		"a longer version": {{list, "a", "99999999999999999999", ""}, {list, "a", "100000000000000000000", ""},
+			{list, "a", "5", "is 5"}},
 		"not a version":    {{list, "a", "x5", ""}, {list, "a", "x4", ""}, {list, "a", "", ""}},
 		"the uid, read":    {{list, "a", "5", ""}, {list, "b", "6", "its uid was a, but is b"}, {list, "b", "6", ""}},
 		"the uid, swap":    {{list, "a", "5", ""}, {swap, "b", "6", "its uid was a, but is b"}, {swap, "b", "6", ""}},

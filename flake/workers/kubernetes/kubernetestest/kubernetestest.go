@@ -99,7 +99,7 @@ func free(tb testing.TB) string {
 
 func (s *Server) run(name string, args ...string) *process {
 	s.tb.Helper()
-	p := &process{cmd: exec.Command(filepath.Join(s.bin, name), args...), log: new(bytes.Buffer), done: make(chan struct{})}
+	p := &process{exec.Command(filepath.Join(s.bin, name), args...), new(bytes.Buffer), make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
 		s.tb.Fatal(err)
@@ -269,11 +269,12 @@ func (s *Server) Namespace(name string) {
 // Account makes a service account, and a role that has the rules, which are JSON. It returns a token in a file.
 func (s *Server) Account(namespace, name, rules string) (tokenFile string) {
 	s.tb.Helper()
-	s.Must(http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts", fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
+	s.Must(http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts",
+		fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
 	roles := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace
 	s.Must(http.MethodPost, roles+"/roles", fmt.Sprintf(`{"metadata":{"name":%q},"rules":%s}`, name, rules))
-	s.Must(http.MethodPost, roles+"/rolebindings", fmt.Sprintf(`{"metadata":{"name":%q},"subjects":[{"kind":"ServiceAccount",
-		"name":%q,"namespace":%q}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":%q}}`,
+	s.Must(http.MethodPost, roles+"/rolebindings", fmt.Sprintf(`{"metadata":{"name":%q},
+		"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":%q}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":%q}}`,
 		name, name, namespace, name))
 	return s.file(name+".token", []byte(s.Token(namespace, name)))
 }
