@@ -27,7 +27,8 @@ func TestInTurn(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", "")
 	for only, want := range map[string]string{"http": "wrk", "veth": "nsenter"} {
-		if r, err := measure(t.Context(), "../..", shortPlan, []string{only}); r != nil || !strings.Contains(err.Error(), want) {
+		r, err := measure(t.Context(), "../..", shortPlan, []string{only})
+		if r != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v, want %s", only, r, err, want)
 		}
 	}

@@ -204,7 +204,8 @@ func (o *Objects) entitled(w workload, fault func(string, ...any)) {
 		fault("pod: it has no token for the API")
 	}
 	if len(o.Roles) != 1 || len(o.Bindings) != 1 || len(o.Accounts) != 1 {
-		fault("%d Roles, %d RoleBindings, %d ServiceAccounts: must be one each", len(o.Roles), len(o.Bindings), len(o.Accounts))
+		fault("%d Roles, %d RoleBindings, %d ServiceAccounts: must be one each",
+			len(o.Roles), len(o.Bindings), len(o.Accounts))
 		return
 	}
 	role, binding, account := o.Roles[0], o.Bindings[0], o.Accounts[0].Name

@@ -146,10 +146,11 @@ func TestValues(t *testing.T) {
 		{"generators: []", "automountServiceAccountToken: false"},
 		{"kubernetes: {ports: [8443]}", "port: 8443"},
 		{"generators: []", "FLAKE_NODE_NAME"},
-		{"numbers: ordinal\ngenerators: [{name: a, format: sno, partition: number}, {name: b, format: flake-idgen, datacenter: " +
-			"3, worker: number, epoch: '2020-01-01T00:00:00Z'}]", "FLAKE_GENERATOR_2_WORKER"},
+		{"numbers: ordinal\ngenerators: [{name: a, format: sno, partition: number}, " +
+			"{name: b, format: flake-idgen, datacenter: 3, worker: number, epoch: '2020-01-01T00:00:00Z'}]", "FLAKE_GENERATOR_2_WORKER"},
 		{etcd + "generators: [{name: a, format: snowflake, machine_bits: 12, id: number}]", `value: "12"`},
-		{"numbers: ordinal\nsettings: {numbers.store: etcd, node.max_connections: 1000000, http.open: false, etcd.endpoints: [a:1]}", `value: "1000000"`},
+		{"numbers: ordinal\nsettings: {numbers.store: etcd, node.max_connections: 1000000, http.open: false, " +
+			"etcd.endpoints: [a:1]}", `value: "1000000"`},
 		{"persistence: {storageClass: fast, accessModes: [ReadWriteOncePod]}", "storageClassName: fast"},
 		{"settings: {log.level: debug, log.format: json}", "FLAKE_LOG_FORMAT"},
 		{"networkPolicy: {clients: []}", "kubernetes.io/metadata.name: monitoring"},

@@ -274,7 +274,8 @@ func (s *Server) Account(namespace, name, rules string) (tokenFile string) {
 	roles := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace
 	s.Must(http.MethodPost, roles+"/roles", fmt.Sprintf(`{"metadata":{"name":%q},"rules":%s}`, name, rules))
 	s.Must(http.MethodPost, roles+"/rolebindings", fmt.Sprintf(`{"metadata":{"name":%q},
-		"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":%q}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":%q}}`,
+		"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":%q}],
+		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":%q}}`,
 		name, name, namespace, name))
 	return s.file(name+".token", []byte(s.Token(namespace, name)))
 }
