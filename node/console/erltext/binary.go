@@ -2,16 +2,19 @@ package erltext
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"unicode/utf8"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
-// segment describes a part of a binary, as in Value:Size/Type. Integers are big-endian and unsigned.
+// segment describes a part of a binary, as in Value:Size/Type.
 type segment struct {
-	size int      // in bits; if negative, the type's default
-	typ  etf.Atom // integer, utf8, binary or bitstring
+	size   int      // in bits; if negative, the type's default
+	typ    etf.Atom // integer, float, utf8, binary or bitstring
+	little bool
+	signed bool
 }
 
 // bitString holds the bits of a binary, each as a byte that is 0 or 1.
@@ -72,15 +75,24 @@ func (s segment) append(b bitString, value etf.Term) (bitString, error) {
 func (s segment) bits(value etf.Term) (bitString, bool) {
 	switch v := value.(type) {
 	case int64:
-		if s.typ != "utf8" {
-			return s.bits(big.NewInt(v))
+		switch s.typ {
+		case "utf8":
+			if v < 0 || v > utf8.MaxRune || !utf8.ValidRune(rune(v)) {
+				return nil, false
+			}
+			return bitsOf([]byte(string(rune(v))))
+		case "float":
+			return s.bits(float64(v))
 		}
-		if v < 0 || v > utf8.MaxRune || !utf8.ValidRune(rune(v)) {
-			return nil, false
-		}
-		return bitsOf([]byte(string(rune(v))))
+		return s.bits(big.NewInt(v))
 	case *big.Int:
 		return s.integer(v), s.typ == "integer"
+	case float64:
+		n, width := new(big.Int).SetUint64(math.Float64bits(v)), s.width()
+		if width == 32 {
+			n.SetUint64(uint64(math.Float32bits(float32(v))))
+		}
+		return s.integer(n), s.typ == "float" && (width == 32 || width == 64)
 	}
 	bits, ok := bitsOf(value)
 	switch {
@@ -92,12 +104,15 @@ func (s segment) bits(value etf.Term) (bitString, bool) {
 	return bits, s.typ == "bitstring" || len(bits)%8 == 0
 }
 
-// width returns the size of an integer in bits.
+// width returns the size of a number in bits.
 func (s segment) width() int {
-	if s.size < 0 {
-		return 8
+	switch {
+	case s.size >= 0:
+		return s.size
+	case s.typ == "float":
+		return 64
 	}
-	return s.size
+	return 8
 }
 
 func (s segment) integer(n *big.Int) bitString {
@@ -105,9 +120,20 @@ func (s segment) integer(n *big.Int) bitString {
 	low := new(big.Int).Mod(n, new(big.Int).Lsh(big.NewInt(1), uint(size))) // never negative
 	bits := make(bitString, size)
 	for i := range bits {
-		bits[i] = byte(low.Bit(size - 1 - i))
+		bits[i] = byte(low.Bit(s.significance(i)))
 	}
 	return bits
+}
+
+// significance returns the exponent of the i-th bit of a number. A little-endian number has its least significant
+// byte first, and the bits of an incomplete byte last.
+func (s segment) significance(i int) int {
+	size := s.width()
+	if !s.little {
+		return size - 1 - i
+	}
+	start := i / 8 * 8
+	return min(start+8, size) - 1 - i + start
 }
 
 // cut returns the value of the segment at the start of b and the bits after it.
@@ -134,11 +160,26 @@ func (s segment) cut(b bitString) (value etf.Term, rest bitString, ok bool) {
 	if size > len(b) {
 		return nil, nil, false
 	}
+	value, ok = s.number(b[:size])
+	return value, b[size:], ok
+}
+
+func (s segment) number(b bitString) (etf.Term, bool) {
 	n := new(big.Int)
-	for i, bit := range b[:size] {
-		n.SetBit(n, size-1-i, uint(bit))
+	for i, bit := range b {
+		n.SetBit(n, s.significance(i), uint(bit))
 	}
-	return shortest(n), b[size:], true
+	if s.typ == "float" {
+		f := math.Float64frombits(n.Uint64())
+		if len(b) == 32 {
+			f = float64(math.Float32frombits(uint32(n.Uint64())))
+		}
+		return f, (len(b) == 32 || len(b) == 64) && !math.IsNaN(f) && !math.IsInf(f, 0)
+	}
+	if s.signed && len(b) > 0 && n.Bit(len(b)-1) == 1 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(len(b))))
+	}
+	return shortest(n), true
 }
 
 // shortest returns n as an int64 if it fits.

@@ -17,7 +17,7 @@ const MaxTextBytes = 1 << 20
 // after the full stop, whose lines count from 1 again. There are no expressions if the text is empty.
 //
 // Parse does not support funs other than fun M:F/A, records, comprehensions, operators other than the signs of
-// numbers, patterns in maps or, in binaries, floats, little-endian or signed integers and sizes in variables.
+// numbers, variables as sizes in binaries, or patterns in maps.
 //
 // All errors are of type *Error. After an error, rest begins after the full stop, or on the next line if the text
 // cannot be split into tokens.
@@ -375,13 +375,16 @@ func (p *parser) specifier(s *segment) {
 		p.misplaced()
 	}
 	switch t.text {
-	case "integer", "utf8", "binary", "bitstring":
+	case "integer", "float", "utf8", "binary", "bitstring":
 		s.typ = etf.Atom(t.text)
 	case "bytes":
 		s.typ = "binary"
 	case "bits":
 		s.typ = "bitstring"
-	case "big", "unsigned": // the defaults
+	case "little", "big":
+		s.little = t.text == "little"
+	case "signed", "unsigned":
+		s.signed = t.text == "signed"
 	default:
 		p.unsupported(t)
 	}
