@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgproto3"
+
 	"github.com/flake-go/flake/flake/workers"
 )
 
@@ -20,19 +22,24 @@ func message(kind byte, body string) string {
 	return string(kind) + string(binary.BigEndian.AppendUint32(nil, uint32(len(body)+4))) + body
 }
 
+// row returns a row of an answer.
+func row(values ...string) string {
+	b := binary.BigEndian.AppendUint16(nil, uint16(len(values)))
+	for _, v := range values {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
+	}
+	return message('D', string(b))
+}
+
+var (
+	described = message('T', "\x00\x00")
+	info      = described + row("1", "2", "3", "r", "p", "00000001", "7", "off", "on", "8")
+)
+
 // Servers that are not PostgreSQL, or try to harm the node, get a bounded time and a bounded memory.
 func TestHostile(t *testing.T) {
 	const ready = "\x00\x00\x00\x00"
 	login := message('R', ready) + message('Z', "I")
-	row := func(values ...string) string {
-		b := binary.BigEndian.AppendUint16(nil, uint16(len(values)))
-		for _, v := range values {
-			b = append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
-		}
-		return message('D', string(b))
-	}
-	described := message('T', "\x00\x00")
-	info := described + row("1", "2", "3", "r", "p", "00000001", "7", "off", "on", "8")
 	parameters := io.MultiReader(strings.NewReader(message('R', ready)), &repeated{part: message('S', "a\x00b\x00")})
 	endless := func(part string) io.Reader { return io.MultiReader(strings.NewReader(login), &repeated{part: part}) }
 	text := strings.NewReader
@@ -98,6 +105,25 @@ func TestHostile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whatever a server answers, a write counts as done only if the answer says that the transaction has ended.
+func FuzzAnswer(f *testing.F) {
+	const done = "INSERT 0 1\x00"
+	f.Add([]byte(info + row("a") + message('C', done) + message('Z', "I")))
+	f.Add([]byte(info + described + row("key", "value") + message('C', "SELECT 1\x00") + message('Z', "T")))
+	f.Add([]byte(message('N', "SWARNING\x00VWARNING\x00C01000\x00Mm\x00\x00") +
+		message('E', "SERROR\x00C42501\x00Mm\x00\x00")))
+	f.Add([]byte(message('S', "a\x00b\x00") + message('I', "") + message('K', "\x00\x00\x00\x01\x00\x00\x00\x02")))
+	f.Fuzz(func(t *testing.T, answers []byte) {
+		to := pgproto3.NewFrontend(bytes.NewReader(answers), io.Discard)
+		to.SetMaxBodyLen(maxAnswer)
+		c := &conn{ctx: t.Context(), to: to}
+		_, err := c.ask("SELECT 1")
+		if err == nil && !bytes.Contains(answers, []byte(message('Z', "I"))) {
+			t.Errorf("%q", answers)
+		}
+	})
 }
 
 // repeated is an endless reader.
