@@ -270,8 +270,11 @@ func (s *Store) lacks(ctx context.Context, h host, err error) error {
 	if table != "" {
 		grants = append(grants, fmt.Sprintf("GRANT %s ON %s TO %s", table, s.name(), role))
 	}
-	if grants == nil {
+	switch {
+	case grants == nil:
 		return err
+	case strings.HasSuffix(schema, "CREATE"):
+		err = fmt.Errorf("%w; the table is missing: make it as the manual says, or let the role make it", err)
 	}
 	return fmt.Errorf("%w; what is missing: %.*s", err, shownBytes, strings.Join(grants, "; "))
 }
