@@ -27,11 +27,11 @@ import (
 //   - Errors name the server, the cause and, if an operator must act, what to do. Text from servers
 //     is safe to print, and its size is limited.
 //
-// Keys and values are valid UTF-8 without control characters, and are compared byte by byte. Keys end
-// with "/floor", "/n/" or "/used/" and 12 hexadecimal digits; the rest is the prefix, which users
-// choose. Values are up to 1 KiB, and that of a floor up to 16 times the size of its prefix and 80
-// bytes. A Swap compares and writes at most three keys. Its values are not empty; keys are never deleted.
-// A fleet has up to 65,536 numbers, each with two keys.
+// Keys and values are valid UTF-8 without control characters, and are compared byte by byte. Keys
+// end with "/floor", "/n/" or "/used/" and 12 hexadecimal digits; the rest is the prefix, which
+// users choose. Values are up to 1 KiB, and that of a floor up to 16 times the size of its prefix
+// and 80 bytes. A Swap compares and writes at most three keys. Its values are not empty; keys are
+// never deleted. A fleet has up to 65,536 numbers, each with two keys.
 type Store interface {
 	// List returns all keys that begin with prefix, which ends with a slash, and their values, as
 	// of a single moment during the call.
@@ -54,8 +54,8 @@ var ErrRefused = errors.New("the store refuses")
 // Clustered is a [Store] that knows the id of its cluster. A node that had its number in another
 // cluster claims none, because its fleet may still use the numbers there.
 type Clustered interface {
-	// Cluster returns the id of the cluster. No other store has it. It should change when the store may
-	// have lost writes: a node that starts then writes the floor before it claims a number.
+	// Cluster returns the id of the cluster. No other store has it. It should change when the store
+	// may have lost writes: a node that starts then writes the floor before it claims a number.
 	Cluster(ctx context.Context) (string, error)
 }
 
@@ -65,14 +65,14 @@ type Clustered interface {
 type Restorable interface {
 	// Restored returns the evidence of a restore, once. After the store has noticed the restore,
 	// all other calls fail until Restored has returned the evidence, including calls that were in
-	// progress. An answer is evidence only in comparison with answers that arrived before its request
-	// was sent. A restart that loses no write must leave no evidence: each sign costs the nodes that
-	// claim next up to hold without ids.
+	// progress. An answer is evidence only in comparison with answers that arrived before its
+	// request was sent. A restart that loses no write must leave no evidence: each sign costs the
+	// nodes that claim next up to hold without ids.
 	Restored() (sign string, ok bool)
 }
 
-// Dated is a [Store] that knows the time on its machines. It keeps a node with a wrong clock from using
-// up numbers. Uniqueness does not depend on it.
+// Dated is a [Store] that knows the time on its machines. It keeps a node with a wrong clock from
+// using up numbers. Uniqueness does not depend on it.
 type Dated interface {
 	// Clocks compares now, in milliseconds since 1970-01-01 UTC, with the clock of each machine
 	// that answers. For each of them it returns the least by which now can be ahead; negative

@@ -187,8 +187,9 @@ func (c *conn) ask(message string) (got answer, err error) {
 	}
 }
 
-// begin returns the statements that begin each transaction. The first row of the answer is what place reads.
-// They fail on a standby. Without row_security, a policy would hide rows instead of failing.
+// begin returns the statements that begin each transaction. The first row of the answer is what
+// place reads. They fail on a standby. Without row_security, a policy would hide rows instead of
+// failing.
 func (s *Store) begin(left time.Duration) string {
 	milli := max(left.Milliseconds(), 2)
 	return fmt.Sprintf("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog; "+

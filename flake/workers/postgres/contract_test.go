@@ -37,7 +37,8 @@ func url(addrs string) string {
 }
 
 func TestContract(t *testing.T) {
-	// Without what each transaction sets, a kill would lose commits, and writers would fail each other.
+	// Without what each transaction sets, a kill would lose commits, and writers would fail each
+	// other.
 	server := postgrestest.Start(t, "synchronous_commit=off", "wal_writer_delay=10s", "wal_writer_flush_after=1GB")
 	server.SQL(`CREATE ROLE nothing LOGIN;
 		ALTER DATABASE postgres SET default_transaction_isolation = serializable;

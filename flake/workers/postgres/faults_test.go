@@ -32,8 +32,8 @@ type fleet struct {
 // id is a number and a millisecond. A node can make many ids in it, but no other node may make one.
 type id struct{ number, milli uint64 }
 
-// node is one node: while it lives, it keeps a number. It starts again and again, as another node with the same name
-// or with none.
+// node is one node: while it lives, it keeps a number. It starts again and again, as another node
+// with the same name or with none.
 func (f *fleet) node(ctx context.Context, name string, life func() time.Duration, made *atomic.Int64) {
 	for ctx.Err() == nil {
 		o, err := workers.Open(ctx, workers.Config{Store: open(f.t, Config{URL: url(*f.addrs.Load())}), Prefix: "flake",

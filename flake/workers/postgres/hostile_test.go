@@ -107,7 +107,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// Whatever a server answers, a write counts as done only if the answer says that the transaction has ended.
+// Whatever a server answers, a write counts as done only if the answer says that the transaction
+// has ended.
 func FuzzAnswer(f *testing.F) {
 	const done = "INSERT 0 1\x00"
 	f.Add([]byte(info + row("a") + message('C', done) + message('Z', "I")))

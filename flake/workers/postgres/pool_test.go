@@ -17,7 +17,8 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// The contract holds through PgBouncer, which gives each transaction any of two connections of the server.
+// The contract holds through PgBouncer, which gives each transaction any of two connections of the
+// server.
 func TestPgBouncer(t *testing.T) {
 	testenv.Need(t, "pgbouncer")
 	server := postgrestest.Start(t)

@@ -2,24 +2,25 @@
 // table, which it makes if the role may.
 //
 // Each call opens a connection, sends one message of the simple query protocol, and closes the
-// connection. So the server executes the whole message or nothing, in one transaction; nothing is left to
-// be cut by proxies or to survive a failover; passwords, certificates, and the server that is the
-// primary may change between calls; and PgBouncer may pool transactions. A node makes a call each
-// third of its hold, so an open connection would be idle, and the server has few of them.
+// connection. So the server executes the whole message or nothing, in one transaction; nothing is
+// left to be cut by proxies or to survive a failover; passwords, certificates, and the server that
+// is the primary may change between calls; and PgBouncer may pool transactions. A node makes a call
+// each third of its hold, so an open connection would be idle, and the server has few of them.
 //
-// Writers take turns, with an advisory lock, so that a comparison with a missing key is atomic. Each
-// transaction sets what it depends on, because a role, a database, or another client of a pool may
-// have set it: the isolation level; synchronous_commit, unless it is remote_apply; the search path; and
-// time limits, so that the server drops what the node no longer waits for.
+// Writers take turns, with an advisory lock, so that a comparison with a missing key is atomic.
+// Each transaction sets what it depends on, because a role, a database, or another client of a pool
+// may have set it: the isolation level; synchronous_commit, unless it is remote_apply; the search
+// path; and time limits, so that the server drops what the node no longer waits for.
 //
 // An error from a write does not say whether PostgreSQL wrote: the answer may be lost, or the wait
-// for a synchronous standby canceled. So a write is sent to another host only if the first did not execute it.
+// for a synchronous standby canceled. So a write is sent to another host only if the first did not
+// execute it.
 //
 // # What may be lost
 //
 // A commit survives a crash of the server unless fsync is off. It survives a failover only if the
-// standby had it: with asynchronous replication, a standby may lag. See [Store.Restored] and [Store.Cluster]
-// for how that is noticed.
+// standby had it: with asynchronous replication, a standby may lag. See [Store.Restored] and
+// [Store.Cluster] for how that is noticed.
 //
 // A primary that was replaced, but still runs and accepts writes, assigns numbers that the new
 // one does not know of. Only fencing it, or synchronous replication, prevents that.
@@ -56,9 +57,9 @@ const DefaultTable = "public.flake_workers"
 
 // Config says how to connect.
 type Config struct {
-	// URL is a URL, or keywords and values, as libpq reads them. libpq's environment variables and files
-	// supply what is missing. All are read again for each call. If several hosts are listed, one
-	// after another is asked until one accepts writes, whatever target_session_attrs is.
+	// URL is a URL, or keywords and values, as libpq reads them. libpq's environment variables and
+	// files supply what is missing. All are read again for each call. If several hosts are listed,
+	// one after another is asked until one accepts writes, whatever target_session_attrs is.
 	URL string
 
 	// Password, if not nil, returns the password. It is called for each call.
@@ -176,9 +177,9 @@ func (s *Store) Swap(ctx context.Context, have, write map[string]string) (bool, 
 }
 
 // Cluster returns the server's system identifier, the oids of the database and the table, and the
-// timeline. A copy of the server has the same identifier, but a standby that is promoted, or a backup that is
-// recovered, begins a new timeline; and a dump is restored into a table with another oid. So a node that
-// starts after any of these writes the floor before it claims a number.
+// timeline. A copy of the server has the same identifier, but a standby that is promoted, or a
+// backup that is recovered, begins a new timeline; and a dump is restored into a table with another
+// oid. So a node that starts after any of these writes the floor before it claims a number.
 func (s *Store) Cluster(ctx context.Context) (string, error) {
 	got, err := s.call(ctx, reads, "")
 	if err != nil {
@@ -187,8 +188,8 @@ func (s *Store) Cluster(ctx context.Context) (string, error) {
 	return got.place.String(), nil
 }
 
-// Clocks asks all hosts in parallel, standbys too, and returns, for each that answers, how far now (in
-// milliseconds since 1970) is certainly ahead of the host's clock; negative means behind.
+// Clocks asks all hosts in parallel, standbys too, and returns, for each that answers, how far now
+// (in milliseconds since 1970) is certainly ahead of the host's clock; negative means behind.
 func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -237,8 +238,8 @@ type EndpointError struct {
 func (e *EndpointError) Error() string { return fmt.Sprintf("PostgreSQL at %s: %v", e.Endpoint, e.Err) }
 func (e *EndpointError) Unwrap() error { return e.Err }
 
-// call asks one host after another until one that accepts writes answers. Each host gets half of the remaining
-// time, and the last gets all of it.
+// call asks one host after another until one that accepts writes answers. Each host gets half of
+// the remaining time, and the last gets all of it.
 func (s *Store) call(ctx context.Context, kind kind, statements string) (answer, error) {
 	if !utf8.ValidString(statements) || strings.ContainsRune(statements, 0) {
 		return answer{}, errors.New("flake: a key or a value is not text that PostgreSQL can keep")
@@ -278,8 +279,8 @@ func (s *Store) call(ctx context.Context, kind kind, statements string) (answer,
 	return answer{}, failed
 }
 
-// ask asks one host. If the table is missing, ask makes it. After an error, sent reports whether the host may
-// have executed the statements.
+// ask asks one host. If the table is missing, ask makes it. After an error, sent reports whether
+// the host may have executed the statements.
 func (s *Store) ask(
 	ctx context.Context, before history, h host, kind kind, statements string,
 ) (got answer, sent bool, err error) {

@@ -34,20 +34,21 @@ type history struct {
 	sign     string          // the sign of a restore, or empty
 }
 
-// Restored returns a sign that commits may have been lost, if there is one: a new timeline, which a promoted
-// standby or a recovered backup has; a table with another oid, from a dump or made anew; a log that ends
-// before a commit did, or a transaction that is used again, from a copy of the disk; or a host that has become
-// another server. After a sign, all calls fail until Restored has returned the sign. Restored returns each sign
-// once, so use a Store for only one [workers.Owner].
+// Restored returns a sign that commits may have been lost, if there is one: a new timeline, which a
+// promoted standby or a recovered backup has; a table with another oid, from a dump or made anew; a
+// log that ends before a commit did, or a transaction that is used again, from a copy of the disk;
+// or a host that has become another server. After a sign, all calls fail until Restored has
+// returned the sign. Restored returns each sign once, so use a Store for only one [workers.Owner].
 //
 // There is no sign of these:
 //
-//   - A copy of the disk was put in place, without recovery from an archive, and by the next call the server has
-//     made as many transactions and as much log as before.
+//   - A copy of the disk was put in place, without recovery from an archive, and by the next call
+//     the server has made as many transactions and as much log as before.
 //   - A standby was opened by removing standby.signal, which begins no timeline.
 //   - Rows were replaced, but not the table, for example from a dump of only the data.
 //
-// In these cases an owner still notices that its own value is older, but a node that starts does not.
+// In these cases an owner still notices that its own value is older, but a node that starts does
+// not.
 func (s *Store) Restored() (sign string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

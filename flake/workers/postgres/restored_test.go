@@ -85,8 +85,9 @@ func TestNote(t *testing.T) {
 	wantSign(t, s, "")
 }
 
-// Each way to lose commits is noticed by a store that had seen them, and gives another cluster to one
-// that starts, unless the server continues from a copy of its disk. A clean restart and a crash are not noticed.
+// Each way to lose commits is noticed by a store that had seen them, and gives another cluster to
+// one that starts, unless the server continues from a copy of its disk. A clean restart and a crash
+// are not noticed.
 func TestRestored(t *testing.T) {
 	server := postgrestest.Start(t)
 	ctx := limited(t, patience)
@@ -151,8 +152,9 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// A number was claimed just before the claim was lost. A node that then starts, and cannot know of it, gets only later
-// times with the number. So does one that was running, once the former owner has found out.
+// A number was claimed just before the claim was lost. A node that then starts, and cannot know of
+// it, gets only later times with the number. So does one that was running, once the former owner
+// has found out.
 func TestLostClaim(t *testing.T) {
 	dump := func(s *postgrestest.Server) { s.Run("pg_dump", "-Fc", "-f", s.Folder("saved"), "postgres") }
 	for name, tt := range map[string]struct {

@@ -1,5 +1,5 @@
-// Package storetest checks that a [workers.Store] keeps the promises that its documentation lists, as package
-// testing/fstest checks file systems.
+// Package storetest checks that a [workers.Store] keeps the promises that its documentation lists,
+// as package testing/fstest checks file systems.
 package storetest
 
 import (
@@ -121,7 +121,8 @@ func number(prefix string, n int) string { return fmt.Sprintf("%s/n/%012x", pref
 func used(prefix string, n int) string   { return fmt.Sprintf("%s/used/%012x", prefix, n) }
 func floor(prefix string) string         { return prefix + "/floor" }
 
-// await calls try until it returns nil or the time is up. Its context is the test's, with a limit for each try.
+// await calls try until it returns nil or the time is up. Its context is the test's, with a limit
+// for each try.
 func (c *check) await(what string, try func(ctx context.Context) error) {
 	c.Helper()
 	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
@@ -706,8 +707,8 @@ func (r *race) halt() {
 	r.wg.Wait()
 }
 
-// end stops the clients. Then the writes that led to the last value are exactly those that succeeded,
-// and some of those that ended with an error.
+// end stops the clients. Then the writes that led to the last value are exactly those that
+// succeeded, and some of those that ended with an error.
 func (r *race) end() {
 	r.Helper()
 	r.halt()

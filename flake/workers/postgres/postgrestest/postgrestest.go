@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package postgrestest runs real PostgreSQL servers for tests. It can kill them, copy them and promote
-// standbys. It needs PostgreSQL's programs, 14 or later.
+// Package postgrestest runs real PostgreSQL servers for tests. It can kill them, copy them and
+// promote standbys. It needs PostgreSQL's programs, 14 or later.
 package postgrestest
 
 import (
@@ -23,7 +23,8 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// Server is a PostgreSQL server. Its superuser is postgres, and it trusts all roles unless pg_hba.conf is changed.
+// Server is a PostgreSQL server. Its superuser is postgres, and it trusts all roles unless
+// pg_hba.conf is changed.
 type Server struct {
 	Dir  string // of the server's data
 	Addr string // on loopback; its socket is in the directory that contains Dir
@@ -62,8 +63,8 @@ func StartSmall(tb testing.TB, size string, args ...string) *Server {
 	return s
 }
 
-// Bouncer runs PgBouncer, with settings such as "pool_mode = transaction", in front of the server until the test
-// ends, and returns its address.
+// Bouncer runs PgBouncer, with settings such as "pool_mode = transaction", in front of the server
+// until the test ends, and returns its address.
 func (s *Server) Bouncer(settings ...string) (addr string) {
 	s.tb.Helper()
 	addr = free(s.tb)
@@ -279,7 +280,8 @@ func (s *Server) StandbyAt(addr string) *Server {
 	return b
 }
 
-// Follow makes the server a standby of another, which it reaches at an address. It loses its own data.
+// Follow makes the server a standby of another, which it reaches at an address. It loses its own
+// data.
 func (s *Server) Follow(primary *Server, addr string) {
 	s.tb.Helper()
 	s.Kill()
@@ -339,10 +341,12 @@ func (s *Server) Backup(folder string) {
 		"--no-sync", "-c", "fast")
 }
 
-// Folder returns the path of a directory that does not exist yet, which the server's processes may make.
+// Folder returns the path of a directory that does not exist yet, which the server's processes may
+// make.
 func (s *Server) Folder(name string) string { return filepath.Join(filepath.Dir(s.Dir), name) }
 
-// Write writes a file into the server's directory, which only the server's processes may read, and returns its path.
+// Write writes a file into the server's directory, which only the server's processes may read, and
+// returns its path.
 func (s *Server) Write(name, text string) string {
 	s.tb.Helper()
 	path := filepath.Join(s.Dir, name)
@@ -362,8 +366,8 @@ func (s *Server) Run(name string, args ...string) string {
 	return s.run(name, append([]string{"-h", filepath.Dir(s.Dir), "-p", s.port(), "-U", "postgres"}, args...)...)
 }
 
-// free returns a free address, outside the range from which systems choose ports, because a killed server needs
-// its port again.
+// free returns a free address, outside the range from which systems choose ports, because a killed
+// server needs its port again.
 func free(tb testing.TB) string {
 	for range 100 {
 		addr := fmt.Sprint("127.0.0.1:", 20000+rand.IntN(9000))
