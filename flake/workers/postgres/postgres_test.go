@@ -77,6 +77,23 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+// The statements of the manual suffice for a role that may not make tables.
+func TestManual(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/operating/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, statements, _ := strings.Cut(string(page), "```sql\n")
+	statements, _, _ = strings.Cut(statements, "```")
+	server := postgrestest.Start(t)
+	ctx := limited(t, patience)
+	server.SQL(statements + "REVOKE CREATE ON SCHEMA public FROM PUBLIC, flake")
+	s := open(t, Config{URL: server.URL("flake")})
+	if err := errors.Join(swap(ctx, s), swap(ctx, s), list(ctx, s)); err != nil {
+		t.Error(err)
+	}
+}
+
 // What an operator must correct is refused.
 func TestRefused(t *testing.T) {
 	server := postgrestest.Start(t)
