@@ -129,12 +129,12 @@ type Numbers struct {
 func (n *Numbers) Kind() *stores.Kind { return stores.Of(n.Store) }
 
 // Open returns the store, and a function that makes it use the values that n then has of the keys
-// that reload. It does not connect.
-func (n Numbers) Open() (s workers.Store, reload func(n Numbers), err error) {
+// that reload. It does not connect. If peek is set, the store makes nothing that is missing.
+func (n Numbers) Open(peek bool) (s workers.Store, reload func(n Numbers), err error) {
 	var keys atomic.Pointer[stores.Values]
 	reload = func(n Numbers) { keys.Store(&n.Keys) }
 	reload(n)
-	s, err = n.Kind().Open(func() stores.Values { return *keys.Load() })
+	s, err = n.Kind().Open(func() stores.Values { return *keys.Load() }, peek)
 	return s, reload, err
 }
 

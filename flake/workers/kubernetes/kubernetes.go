@@ -78,6 +78,7 @@ var account = "/var/run/secrets/kubernetes.io/serviceaccount"
 type Config struct {
 	Name      string // empty means DefaultName
 	Namespace string // empty means that of the pod
+	Peek      bool   // make no objects, for a program that claims no number
 
 	// URL, such as https://10.0.0.1:443, is for programs outside of pods. If it is empty, the other fields
 	// are ignored, and Kubernetes says where the API is.
@@ -92,6 +93,7 @@ type Store struct {
 	server            string // its URL
 	namespace, name   string
 	tokenFile, caFile string
+	peek              bool
 	transport         *http.Transport
 
 	mu      sync.Mutex
@@ -101,7 +103,7 @@ type Store struct {
 // New returns a store. It does not connect yet.
 func New(c Config) (*Store, error) {
 	s := &Store{server: c.URL, namespace: c.Namespace, name: cmp.Or(c.Name, DefaultName),
-		tokenFile: c.TokenFile, caFile: c.CAFile}
+		tokenFile: c.TokenFile, caFile: c.CAFile, peek: c.Peek}
 	if c.URL == "" {
 		host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 		if host == "" || port == "" {

@@ -71,6 +71,25 @@ func wantRefused(t *testing.T, err error, text string) {
 	}
 }
 
+// A store that only peeks makes no objects. Missing ones count as empty.
+func TestPeek(t *testing.T) {
+	f, server := startFake(t)
+	s := open(t, Config{URL: server.URL, Peek: true})
+	ctx := limited(t, time.Minute)
+	all, err := s.List(ctx, "p/")
+	id, idErr := s.Cluster(ctx)
+	if err := errors.Join(err, idErr, get(s)); err != nil || len(all) > 0 || id != "" {
+		t.Errorf("%q, %q, %v", all, id, err)
+	}
+	made, err := open(t, Config{URL: server.URL}).Cluster(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := s.Cluster(ctx); id != made || err != nil || len(f.objects) != 2 {
+		t.Errorf("%q, want %q, %v; %d objects", id, made, err, len(f.objects))
+	}
+}
+
 func TestStore(t *testing.T) {
 	s, _ := overFake(t)
 	testStore(t, s)

@@ -111,12 +111,15 @@ func (s *Store) known(ctx context.Context) (string, error) {
 }
 
 // Cluster returns the uid of the ConfigMap. It makes the ConfigMap and the Lease if they are
-// missing.
+// missing, unless the store only peeks.
 func (s *Store) Cluster(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	o, err := s.read(ctx)
 	if err == nil && o.Metadata.UID == "" {
+		if s.peek {
+			return "", nil
+		}
 		if o, err = s.write(ctx, http.MethodPost, s.empty(configMaps)); is(err, http.StatusConflict, "AlreadyExists") {
 			o, err = s.read(ctx) // another node made it
 		}
@@ -151,6 +154,9 @@ func (s *Store) witness(ctx context.Context, o object) error {
 	}
 	lease, err := s.call(ctx, http.MethodGet, leases, s.name, nil)
 	if s.missing(err, leases) {
+		if s.peek {
+			return nil
+		}
 		mine := s.empty(leases)
 		mine.Spec = &spec{o.Metadata.UID}
 		lease, err = s.call(ctx, http.MethodPost, leases, "", mine)

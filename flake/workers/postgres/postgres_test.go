@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,26 @@ func TestGrants(t *testing.T) {
 			t.Error(id, err)
 		}
 		server.SQL("DROP TABLE ids.numbers")
+	}
+}
+
+// A store that only peeks makes no table. A missing one counts as empty.
+func TestPeek(t *testing.T) {
+	server := postgrestest.Start(t)
+	ctx := limited(t, patience)
+	s := open(t, Config{URL: server.URL("postgres"), Peek: true})
+	all, err := s.List(ctx, "p/")
+	texts, getErr := s.Get(ctx, "p/a", "p/b")
+	id, idErr := s.Cluster(ctx)
+	err = errors.Join(err, getErr, idErr)
+	if err != nil || len(all) > 0 || !slices.Equal(texts, []string{"", ""}) || id == "" {
+		t.Errorf("%q, %q, %q, %v", all, texts, id, err)
+	}
+	if err := swap(ctx, s); err == nil {
+		t.Error("the store has written")
+	}
+	if made := server.SQL("SELECT to_regclass('" + DefaultTable + "') IS NULL"); made != "t" {
+		t.Errorf("there is no table: %q", made)
 	}
 }
 

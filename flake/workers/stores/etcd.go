@@ -51,7 +51,7 @@ var etcdKind = &Kind{
 	},
 }
 
-func openEtcd(now func() Values) (workers.Store, error) {
+func openEtcd(now func() Values, _ bool) (workers.Store, error) {
 	v := now()
 	c := etcd.Config{Endpoints: v["etcd.endpoints"], Login: func() (user, password string, err error) {
 		v := now()

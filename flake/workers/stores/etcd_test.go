@@ -25,7 +25,7 @@ func TestOpenEtcd(t *testing.T) {
 		{"", cert, otherKey, `etcd.cert "DIR/a.pem" and key "DIR/b.key": tls: private key does not match public key`},
 	} {
 		v := Values{"etcd.endpoints": {"127.0.0.1:1"}, "etcd.ca": {tt.ca}, "etcd.cert": {tt.cert}, "etcd.key": {tt.key}}
-		store, err := etcdKind.Open(func() Values { return v })
+		store, err := etcdKind.Open(func() Values { return v }, false)
 		got := ""
 		if err != nil {
 			got = strings.ReplaceAll(err.Error(), ca.Dir, "DIR")

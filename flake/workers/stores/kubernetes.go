@@ -18,9 +18,11 @@ var kubernetesKind = &Kind{
 			Must: "must be the name of a ConfigMap"},
 	},
 	Check: func(Values) []Fault { return nil },
-	Open: func(now func() Values) (workers.Store, error) {
+	Open: func(now func() Values, peek bool) (workers.Store, error) {
 		v := now()
-		return kubernetes.New(kubernetes.Config{Namespace: v.Text("kubernetes.namespace"), Name: v.Text("kubernetes.name")})
+		return kubernetes.New(kubernetes.Config{
+			Namespace: v.Text("kubernetes.namespace"), Name: v.Text("kubernetes.name"), Peek: peek,
+		})
 	},
 	Advise: func(err error, prefix string) string {
 		if errors.As(err, new(*tls.CertificateVerificationError)) {

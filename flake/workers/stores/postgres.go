@@ -25,9 +25,9 @@ var postgresKind = &Kind{
 		}
 		return faults
 	},
-	Open: func(now func() Values) (workers.Store, error) {
+	Open: func(now func() Values, peek bool) (workers.Store, error) {
 		v := now()
-		c := postgres.Config{URL: v.Text("postgres.url"), Table: v.Text("postgres.table")}
+		c := postgres.Config{URL: v.Text("postgres.url"), Table: v.Text("postgres.table"), Peek: peek}
 		if v.Text("postgres.password_file") != "" {
 			c.Password = func() (string, error) { return secret(now(), "postgres.password_file") }
 			if _, err := c.Password(); err != nil {

@@ -22,7 +22,8 @@ type Kind struct {
 
 	// Open returns a store. It reads the files that the values name, but does not connect. now
 	// returns the current values; an open store uses new values of the keys that reload.
-	Open func(now func() Values) (workers.Store, error)
+	// If peek is set, the store makes nothing, such as a table, that is missing.
+	Open func(now func() Values, peek bool) (workers.Store, error)
 
 	// Advise returns advice for the operator on an error of the store, or "". All keys in the
 	// store begin with prefix.

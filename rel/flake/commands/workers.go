@@ -60,7 +60,7 @@ func askStore(
 	if !cfg.Numbers.On {
 		return cli.UsageError(errors.New("the configuration has no table [numbers]"))
 	}
-	store, _, err := cfg.Numbers.Open()
+	store, _, err := cfg.Numbers.Open(len(args) == 0)
 	if err != nil {
 		return cli.UsageError(err)
 	}

@@ -66,7 +66,7 @@ func readSettings(cfg config.Config, log *slog.Logger) (s settings, err error) {
 	s.http, httpErr = credentials.HTTPCerts(cfg.HTTP, log)
 	s.access, accessErr = access(cfg.HTTP)
 	if cfg.Assigned() {
-		s.store, s.reloadStore, storeErr = cfg.Numbers.Open()
+		s.store, s.reloadStore, storeErr = cfg.Numbers.Open(false)
 	}
 	if err := errors.Join(nodeErr, httpErr, accessErr, storeErr); err != nil {
 		return s, cli.UsageError(err)

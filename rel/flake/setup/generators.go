@@ -232,7 +232,7 @@ func Rehearse(ctx context.Context, cfg config.Config) (report generators.Report,
 	}
 	var store workers.Store
 	if cfg.Assigned() {
-		if store, _, err = cfg.Numbers.Open(); err != nil {
+		if store, _, err = cfg.Numbers.Open(true); err != nil {
 			return report, err
 		}
 	}
