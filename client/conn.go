@@ -30,6 +30,10 @@ const (
 	maxUnsent = 16 << 20
 
 	readBuffer = 64 << 10
+
+	// maxShared limits the callers that share a request. A node makes as many ids at once; for
+	// larger requests it starts a goroutine, or refuses them if there are too many.
+	maxShared = 256
 )
 
 // caps lists the external forms of terms that a caller sends. OTP 23 and later support them.
@@ -50,6 +54,9 @@ var (
 	// errEnded means that a call was not sent, because the connection had ended.
 	errEnded = errors.New("not connected")
 
+	// errAlone means that the process does not know the request that callers shared.
+	errAlone = errors.New("unknown call")
+
 	errUnsent = fmt.Errorf("the node is not reading: %d bytes of calls are waiting", maxUnsent)
 )
 
@@ -68,24 +75,46 @@ type Conn struct {
 
 	mu      sync.Mutex // guards the fields below
 	out     []byte     // frames to write
+	open    []*process // those whose shared call is not in out yet
 	last    uint64     // the latest tag
 	calls   map[uint64]*call
-	watched map[etf.Atom]etf.Ref // the monitors of called processes, by name
+	watched map[etf.Atom]*process // the called processes
+}
+
+// process is a called process. It is guarded by its Conn's mu.
+type process struct {
+	name    etf.Atom
+	monitor etf.Ref
+	open    *call // for one id for each caller, until it is written, or nil
+	alone   bool  // whether each call must be for one id, because the process knows no other
 }
 
 // call is an unanswered call.
 type call struct {
-	process etf.Ref       // the monitor of the called process
+	process *process
+	tag     uint64
+	callers int           // that have not given up
+	ids     int           // for calls for ids that callers share: one for each caller, even if it has given up
 	done    chan struct{} // closed when answer or err is set
 
 	answer []byte
 	err    error
 }
 
+// nextID is a request for one id, for which concurrent callers share a call. Its answer has an
+// id for each.
+type nextID struct{}
+
+// reply is the answer to a call, an external term.
+type reply struct {
+	answer []byte
+	at, of int // the index of the caller, and the number of ids, in the answer to nextID
+}
+
 func newConn(conn net.Conn, self etf.Pid, ticktime time.Duration) *Conn {
 	c := &Conn{
 		conn: conn, self: self, silent: cmp.Or(ticktime, defaultTicktime),
-		wake: make(chan struct{}, 1), calls: make(map[uint64]*call), watched: make(map[etf.Atom]etf.Ref),
+		wake: make(chan struct{}, 1), calls: make(map[uint64]*call), watched: make(map[etf.Atom]*process),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.serving.Go(func() { c.end(c.read()) })
@@ -119,70 +148,110 @@ func applyRequest(module, function etf.Atom, args []etf.Term) etf.Term {
 	return etf.Tuple{etf.Atom("call"), module, function, etf.List(args), etf.Atom("user")}
 }
 
-func decoded(answer []byte, err error) (etf.Term, error) {
+func decoded(r reply, err error) (etf.Term, error) {
 	if err != nil {
 		return nil, err
 	}
-	return etf.Decode(answer)
+	return etf.Decode(r.answer)
 }
 
-// call makes a call and returns the answer, as an external term.
-func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (answer []byte, err error) {
+// call makes a call, or for nextID, takes part in one.
+func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (r reply, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("call %s: %w", name, err)
 		}
 	}()
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return r, context.Cause(ctx)
 	}
-	tag, waiting, err := c.send(name, request)
+	at, waiting, err := c.send(name, request)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	select {
 	case <-waiting.done:
-		return waiting.answer, waiting.err
+		return reply{waiting.answer, at, waiting.ids}, waiting.err
 	case <-ctx.Done():
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.calls, tag)
-		return nil, context.Cause(ctx)
+		c.leave(waiting)
+		return r, context.Cause(ctx)
 	}
 }
 
-// send queues a call. The first call to a name also monitors the process, so that all calls to
-// it fail when it ends.
-func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call, err error) {
+// leave is called when a caller gives up. A call without callers is dropped.
+func (c *Conn) leave(waiting *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting.callers--
+	if waiting.callers > 0 {
+		return
+	}
+	delete(c.calls, waiting.tag)
+	if p := waiting.process; p.open == waiting {
+		p.open = nil
+	}
+}
+
+// send queues a call, or joins one that is queued: at is the caller's index in it. The first call to
+// a name also monitors the process, so that all calls to it fail when it ends.
+func (c *Conn) send(name etf.Atom, request etf.Term) (at int, waiting *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {
 		return 0, nil, fmt.Errorf("%w: %w", errEnded, context.Cause(c.ctx))
 	}
+	_, shared := request.(nextID)
+	p := c.watched[name]
+	if shared && p != nil && p.open != nil {
+		waiting = p.open
+		waiting.callers++
+		waiting.ids++
+		at = waiting.ids - 1
+		if waiting.ids == maxShared {
+			c.close(p)
+		}
+		return at, waiting, nil
+	}
 	if len(c.out) > maxUnsent {
 		return 0, nil, errUnsent
 	}
 	c.last++
-	tag = c.last
-	out := c.out
-	ref, watched := c.watched[name]
-	if !watched {
-		ref = etf.NewRef(c.self.Node(), c.self.Creation(), uint32(tag), uint32(tag>>32), 0)
-		if out, err = wire.Append(out, caps, etf.Tuple{int64(wire.OpMonitorP), c.self, name, ref}); err != nil {
+	out, tag := c.out, c.last
+	if p == nil {
+		p = &process{name: name, monitor: etf.NewRef(c.self.Node(), c.self.Creation(), uint32(tag), uint32(tag>>32), 0)}
+		if out, err = wire.Append(out, caps, etf.Tuple{int64(wire.OpMonitorP), c.self, name, p.monitor}); err != nil {
 			return 0, nil, err
 		}
 	}
-	if out, err = appendCall(out, c.self, name, tag, request); err != nil {
+	waiting = &call{process: p, tag: tag, callers: 1, done: make(chan struct{})}
+	if shared {
+		waiting.ids, p.open = 1, waiting
+		c.open = append(c.open, p)
+	} else if out, err = appendCall(out, c.self, name, tag, request); err != nil {
 		return 0, nil, err
 	}
-	c.out, c.watched[name] = out, ref
-	waiting = &call{process: ref, done: make(chan struct{})}
-	c.calls[tag] = waiting
+	c.out, c.watched[name], c.calls[tag] = out, p, waiting
+	if p.alone {
+		c.close(p)
+	}
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
-	return tag, waiting, nil
+	return at, waiting, nil
+}
+
+// close queues the frame of the shared call, if there is one, which no more callers can join.
+func (c *Conn) close(p *process) {
+	if p.open == nil {
+		return
+	}
+	var request etf.Term = etf.Atom(askOne)
+	if n := p.open.ids; n > 1 {
+		request = etf.Tuple{etf.Atom("get_binary"), int64(n)}
+	}
+	c.out, _ = appendCall(c.out, c.self, p.name, p.open.tag, request) // cannot fail for these terms
+	p.open = nil
 }
 
 // appendCall appends a frame that sends {'$gen_call', {Self, Tag}, Request} to the process
@@ -246,6 +315,9 @@ func (c *Conn) answered(tag uint64, answer []byte) {
 	if waiting := c.calls[tag]; waiting != nil {
 		delete(c.calls, tag)
 		waiting.answer = answer
+		if waiting.ids > 1 && isUnknown(answer) {
+			waiting.process.alone, waiting.err = true, errAlone
+		}
 		close(waiting.done)
 	}
 }
@@ -258,8 +330,8 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.watched, func(_ etf.Atom, watch etf.Ref) bool { return watch == ref })
-	c.fail(err, func(waiting *call) bool { return waiting.process == ref })
+	maps.DeleteFunc(c.watched, func(_ etf.Atom, p *process) bool { return p.monitor == ref })
+	c.fail(err, func(waiting *call) bool { return waiting.process.monitor == ref })
 }
 
 // fail ends each call for which match returns true, with the error err.
@@ -279,7 +351,7 @@ func (c *Conn) end(err error) {
 	defer c.mu.Unlock()
 	c.cancel(err)
 	c.conn.Close()
-	c.out = nil // the queued frames are never written
+	c.out, c.open = nil, nil // the queued frames are never written
 	c.fail(fmt.Errorf("%w: %w", ErrLost, err), func(*call) bool { return true })
 }
 
@@ -296,6 +368,10 @@ func (c *Conn) write() error {
 		case <-c.wake:
 			runtime.Gosched() // so that concurrent calls share a write
 			c.mu.Lock()
+			for _, p := range c.open {
+				c.close(p)
+			}
+			c.open = c.open[:0]
 			frames, c.out = c.out, spare
 			c.mu.Unlock()
 			if spare = frames[:0]; cap(spare) > readBuffer {

@@ -79,20 +79,20 @@ func (n *Node) Apply(ctx context.Context, module, function etf.Atom, args []etf.
 	return n.Call(ctx, "rex", applyRequest(module, function, args))
 }
 
-func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) ([]byte, error) {
+func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) (reply, error) {
 	for {
 		conn, err := n.connected(ctx)
 		if err != nil {
-			return nil, err
+			return reply{}, err
 		}
-		answer, err := conn.call(ctx, name, request)
-		if errors.Is(err, errEnded) {
+		r, err := conn.call(ctx, name, request)
+		if errors.Is(err, errEnded) || errors.Is(err, errAlone) {
 			continue
 		}
 		if err != nil {
 			err = fmt.Errorf("node %s: %w", n.name, err)
 		}
-		return answer, err
+		return r, err
 	}
 }
 
@@ -145,14 +145,31 @@ var _ Door = (*Node)(nil)
 
 func (n *Node) ask(ctx context.Context, r request) (a answer, err error) {
 	call := r.term()
-	b, err := n.call(ctx, etf.Atom(r.generator), call)
+	sent := call
+	if r.verb == askOne {
+		sent = nextID{}
+	}
+	got, err := n.call(ctx, etf.Atom(r.generator), sent)
 	if err != nil {
 		return a, err
 	}
-	if err := readAnswer(b, func(b *etf.Reader) { a = r.read(b) }); err != nil {
+	err = readAnswer(got.answer, func(b *etf.Reader) { a = r.read(b) })
+	if err == nil && got.of > 1 {
+		a.runs[0].first, err = got.part(a.runs[0].first, r.format.Size)
+	}
+	if err != nil {
 		return a, fmt.Errorf("node %s: %s: %s: %w", n.name, r.generator, etf.Format(nil, call), err)
 	}
 	return a, nil
+}
+
+// part returns the caller's id. ids are those of all callers, each of size bytes.
+func (r reply) part(ids []byte, size int) ([]byte, error) {
+	if len(ids) != r.of*size {
+		return nil, fmt.Errorf("requested %d ids of %d bytes, but the node answered with %d bytes in all",
+			r.of, size, len(ids))
+	}
+	return ids[r.at*size:][:size], nil
 }
 
 // term returns the Request for gen_server:call.
@@ -221,10 +238,15 @@ func readAnswer(answer []byte, read func(*etf.Reader)) error {
 	case bytes.Equal(word, []byte("error")) && r.Peek().IsAtom():
 		return refusal(string(r.Atom()))
 	}
-	const shown = 200
-	text := etf.FormatRaw(nil, answer, shown)
-	if string(text) == "ok" { // the answer to unknown calls
+	if isUnknown(answer) {
 		return ErrUnknown
 	}
-	return fmt.Errorf("the node answered %s", text)
+	const shown = 200
+	return fmt.Errorf("the node answered %s", etf.FormatRaw(nil, answer, shown))
+}
+
+// isUnknown reports whether an answer is ok, the answer to unknown calls.
+func isUnknown(answer []byte) bool {
+	r := etf.NewReader(answer)
+	return string(r.Atom()) == "ok" && r.Finish() == nil
 }
