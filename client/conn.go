@@ -94,22 +94,15 @@ type call struct {
 	process *process
 	tag     uint64
 	callers int           // that have not given up
-	ids     int           // for calls for ids that callers share: one for each caller, even if it has given up
+	ids     int           // for a shared call: the callers that joined it
 	done    chan struct{} // closed when answer or err is set
 
-	answer []byte
+	answer []byte // a term; for a shared call: the ids of all callers
 	err    error
 }
 
-// nextID is a request for one id, for which concurrent callers share a call. Its answer has an
-// id for each.
+// nextID is a request for one id. Concurrent callers share the call; the answer to each is its id.
 type nextID struct{}
-
-// reply is the answer to a call, an external term.
-type reply struct {
-	answer []byte
-	at, of int // the index of the caller, and the number of ids, in the answer to nextID
-}
 
 func newConn(conn net.Conn, self etf.Pid, ticktime time.Duration) *Conn {
 	c := &Conn{
@@ -148,34 +141,43 @@ func applyRequest(module, function etf.Atom, args []etf.Term) etf.Term {
 	return etf.Tuple{etf.Atom("call"), module, function, etf.List(args), etf.Atom("user")}
 }
 
-func decoded(r reply, err error) (etf.Term, error) {
+func decoded(answer []byte, err error) (etf.Term, error) {
 	if err != nil {
 		return nil, err
 	}
-	return etf.Decode(r.answer)
+	return etf.Decode(answer)
 }
 
-// call makes a call, or for nextID, takes part in one.
-func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (r reply, err error) {
+// call makes a call and returns the answer, as an external term unless the request is nextID.
+func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (answer []byte, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("call %s: %w", name, err)
 		}
 	}()
 	if ctx.Err() != nil {
-		return r, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	at, waiting, err := c.send(name, request)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
 	select {
 	case <-waiting.done:
-		return reply{waiting.answer, at, waiting.ids}, waiting.err
+		return waiting.part(at), waiting.err
 	case <-ctx.Done():
 		c.leave(waiting)
-		return r, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
+}
+
+// part returns the answer to the caller with index at.
+func (a *call) part(at int) []byte {
+	if a.ids == 0 {
+		return a.answer
+	}
+	size := len(a.answer) / a.ids
+	return a.answer[at*size:][:size]
 }
 
 // leave is called when a caller gives up. A call without callers is dropped.
@@ -197,9 +199,6 @@ func (c *Conn) leave(waiting *call) {
 func (c *Conn) send(name etf.Atom, request etf.Term) (at int, waiting *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ctx.Err() != nil {
-		return 0, nil, fmt.Errorf("%w: %w", errEnded, context.Cause(c.ctx))
-	}
 	_, shared := request.(nextID)
 	p := c.watched[name]
 	if shared && p != nil && p.open != nil {
@@ -211,6 +210,9 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (at int, waiting *call, err
 			c.close(p)
 		}
 		return at, waiting, nil
+	}
+	if c.ctx.Err() != nil {
+		return 0, nil, fmt.Errorf("%w: %w", errEnded, context.Cause(c.ctx))
 	}
 	if len(c.out) > maxUnsent {
 		return 0, nil, errUnsent
@@ -315,7 +317,10 @@ func (c *Conn) answered(tag uint64, answer []byte) {
 	if waiting := c.calls[tag]; waiting != nil {
 		delete(c.calls, tag)
 		waiting.answer = answer
-		if waiting.ids > 1 && isUnknown(answer) {
+		if waiting.ids > 0 {
+			waiting.answer, waiting.err = readIDs(answer, waiting.ids)
+		}
+		if waiting.ids > 1 && errors.Is(waiting.err, ErrUnknown) {
 			waiting.process.alone, waiting.err = true, errAlone
 		}
 		close(waiting.done)
@@ -351,7 +356,7 @@ func (c *Conn) end(err error) {
 	defer c.mu.Unlock()
 	c.cancel(err)
 	c.conn.Close()
-	c.out, c.open = nil, nil // the queued frames are never written
+	c.out, c.open, c.watched = nil, nil, nil // the queued frames are never written, and no caller joins them
 	c.fail(fmt.Errorf("%w: %w", ErrLost, err), func(*call) bool { return true })
 }
 

@@ -79,20 +79,20 @@ func (n *Node) Apply(ctx context.Context, module, function etf.Atom, args []etf.
 	return n.Call(ctx, "rex", applyRequest(module, function, args))
 }
 
-func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) (reply, error) {
+func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) ([]byte, error) {
 	for {
 		conn, err := n.connected(ctx)
 		if err != nil {
-			return reply{}, err
+			return nil, err
 		}
-		r, err := conn.call(ctx, name, request)
+		answer, err := conn.call(ctx, name, request)
 		if errors.Is(err, errEnded) || errors.Is(err, errAlone) {
 			continue
 		}
 		if err != nil {
 			err = fmt.Errorf("node %s: %w", n.name, err)
 		}
-		return r, err
+		return answer, err
 	}
 }
 
@@ -143,33 +143,30 @@ func (n *Node) dial(a *dialing, wait time.Duration) {
 
 var _ Door = (*Node)(nil)
 
-func (n *Node) ask(ctx context.Context, r request) (a answer, err error) {
-	call := r.term()
-	sent := call
+func (n *Node) ask(ctx context.Context, r request) (answer, error) {
 	if r.verb == askOne {
-		sent = nextID{}
+		id, err := n.call(ctx, etf.Atom(r.generator), nextID{})
+		return answer{runs: []run{{id, 1}}}, err
 	}
-	got, err := n.call(ctx, etf.Atom(r.generator), sent)
+	var a answer
+	call := r.term()
+	b, err := n.call(ctx, etf.Atom(r.generator), call)
 	if err != nil {
 		return a, err
 	}
-	err = readAnswer(got.answer, func(b *etf.Reader) { a = r.read(b) })
-	if err == nil && got.of > 1 {
-		a.runs[0].first, err = got.part(a.runs[0].first, r.format.Size)
-	}
-	if err != nil {
+	if err := readAnswer(b, func(b *etf.Reader) { a = r.read(b) }); err != nil {
 		return a, fmt.Errorf("node %s: %s: %s: %w", n.name, r.generator, etf.Format(nil, call), err)
 	}
 	return a, nil
 }
 
-// part returns the caller's id. ids are those of all callers, each of size bytes.
-func (r reply) part(ids []byte, size int) ([]byte, error) {
-	if len(ids) != r.of*size {
-		return nil, fmt.Errorf("requested %d ids of %d bytes, but the node answered with %d bytes in all",
-			r.of, size, len(ids))
+// readIDs returns the n ids in {ok, Binary}, or the error in {error, Reason}.
+func readIDs(answer []byte, n int) (ids []byte, err error) {
+	err = readAnswer(answer, func(b *etf.Reader) { ids = b.Binary() })
+	if err == nil && len(ids)%n != 0 {
+		err = fmt.Errorf("requested %d ids, but the node answered with %d bytes", n, len(ids))
 	}
-	return ids[r.at*size:][:size], nil
+	return ids, err
 }
 
 // term returns the Request for gen_server:call.
@@ -197,11 +194,7 @@ func (r request) term() etf.Term {
 
 // read reads Term in the reply {ok, Term}.
 func (r request) read(b *etf.Reader) (a answer) {
-	switch r.verb {
-	case askOne:
-		a.runs = []run{{b.Binary(), 1}}
-		return a
-	case askNotional:
+	if r.verb == askNotional {
 		if len(r.millis) > 1 {
 			b.Tuple()
 		}
@@ -238,15 +231,10 @@ func readAnswer(answer []byte, read func(*etf.Reader)) error {
 	case bytes.Equal(word, []byte("error")) && r.Peek().IsAtom():
 		return refusal(string(r.Atom()))
 	}
-	if isUnknown(answer) {
+	const shown = 200
+	text := etf.FormatRaw(nil, answer, shown)
+	if string(text) == "ok" { // the answer to unknown calls
 		return ErrUnknown
 	}
-	const shown = 200
-	return fmt.Errorf("the node answered %s", etf.FormatRaw(nil, answer, shown))
-}
-
-// isUnknown reports whether an answer is ok, the answer to unknown calls.
-func isUnknown(answer []byte) bool {
-	r := etf.NewReader(answer)
-	return string(r.Atom()) == "ok" && r.Finish() == nil
+	return fmt.Errorf("the node answered %s", text)
 }
