@@ -31,8 +31,8 @@ const (
 
 	readBuffer = 64 << 10
 
-	// maxShared limits the callers that share a request. A node makes as many ids at once; for
-	// larger requests it starts a goroutine, or refuses them if there are too many.
+	// maxShared limits the callers that share a call. A node makes as many ids at once, and never
+	// refuses them for lack of room.
 	maxShared = 256
 )
 
@@ -54,7 +54,7 @@ var (
 	// errEnded means that a call was not sent, because the connection had ended.
 	errEnded = errors.New("not connected")
 
-	// errAlone means that the process does not know the request that callers shared.
+	// errAlone means that a call was not performed, because the process can only be asked for one id.
 	errAlone = errors.New("unknown call")
 
 	errUnsent = fmt.Errorf("the node is not reading: %d bytes of calls are waiting", maxUnsent)
@@ -75,33 +75,34 @@ type Conn struct {
 
 	mu      sync.Mutex // guards the fields below
 	out     []byte     // frames to write
-	open    []*process // those whose shared call is not in out yet
+	open    []*process // processes whose open call is not in out yet
 	last    uint64     // the latest tag
 	calls   map[uint64]*call
 	watched map[etf.Atom]*process // the called processes
 }
 
-// process is a called process. It is guarded by its Conn's mu.
+// process is a called process.
 type process struct {
 	name    etf.Atom
 	monitor etf.Ref
-	open    *call // for one id for each caller, until it is written, or nil
-	alone   bool  // whether each call must be for one id, because the process knows no other
+	open    *call // the call that further callers of nextID join, until it is written; may be nil
+	alone   bool  // whether callers of nextID cannot share calls, because the process only knows get
 }
 
 // call is an unanswered call.
 type call struct {
 	process *process
 	tag     uint64
-	callers int           // that have not given up
-	ids     int           // for a shared call: the callers that joined it
+	shared  bool          // whether it is for nextID
+	ids     int           // the number of callers that it was made for, each with an equal part of the answer
+	callers int           // the number of those that still wait
 	done    chan struct{} // closed when answer or err is set
 
-	answer []byte // a term; for a shared call: the ids of all callers
+	answer []byte // a term, or the ids for nextID
 	err    error
 }
 
-// nextID is a request for one id. Concurrent callers share the call; the answer to each is its id.
+// nextID is a request for one id. Concurrent callers share a call for several.
 type nextID struct{}
 
 func newConn(conn net.Conn, self etf.Pid, ticktime time.Duration) *Conn {
@@ -148,7 +149,7 @@ func decoded(answer []byte, err error) (etf.Term, error) {
 	return etf.Decode(answer)
 }
 
-// call makes a call and returns the answer, as an external term unless the request is nextID.
+// call makes a call and returns the answer, an external term, or for nextID, the bytes of an id.
 func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (answer []byte, err error) {
 	defer func() {
 		if err != nil {
@@ -164,50 +165,33 @@ func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (answe
 	}
 	select {
 	case <-waiting.done:
-		return waiting.part(at), waiting.err
+		size := len(waiting.answer) / waiting.ids
+		return waiting.answer[at*size:][:size], waiting.err
 	case <-ctx.Done():
-		c.leave(waiting)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if waiting.callers--; waiting.callers == 0 {
+			delete(c.calls, waiting.tag)
+			if waiting.process.open == waiting {
+				waiting.process.open = nil
+			}
+		}
 		return nil, context.Cause(ctx)
 	}
 }
 
-// part returns the answer to the caller with index at.
-func (a *call) part(at int) []byte {
-	if a.ids == 0 {
-		return a.answer
-	}
-	size := len(a.answer) / a.ids
-	return a.answer[at*size:][:size]
-}
-
-// leave is called when a caller gives up. A call without callers is dropped.
-func (c *Conn) leave(waiting *call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	waiting.callers--
-	if waiting.callers > 0 {
-		return
-	}
-	delete(c.calls, waiting.tag)
-	if p := waiting.process; p.open == waiting {
-		p.open = nil
-	}
-}
-
-// send queues a call, or joins one that is queued: at is the caller's index in it. The first call to
-// a name also monitors the process, so that all calls to it fail when it ends.
+// send queues a call, or joins the open call for ids, and returns the caller's index among its callers.
+// The first call to a name also monitors the process, so that all calls to it fail when it ends.
 func (c *Conn) send(name etf.Atom, request etf.Term) (at int, waiting *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, shared := request.(nextID)
 	p := c.watched[name]
 	if shared && p != nil && p.open != nil {
-		waiting = p.open
+		at, waiting = p.open.ids, p.open
 		waiting.callers++
-		waiting.ids++
-		at = waiting.ids - 1
-		if waiting.ids == maxShared {
-			c.close(p)
+		if waiting.ids++; waiting.ids == maxShared {
+			c.seal(p)
 		}
 		return at, waiting, nil
 	}
@@ -225,26 +209,26 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (at int, waiting *call, err
 			return 0, nil, err
 		}
 	}
-	waiting = &call{process: p, tag: tag, callers: 1, done: make(chan struct{})}
+	waiting = &call{process: p, tag: tag, shared: shared, ids: 1, callers: 1, done: make(chan struct{})}
 	if shared {
-		waiting.ids, p.open = 1, waiting
+		p.open = waiting
 		c.open = append(c.open, p)
 	} else if out, err = appendCall(out, c.self, name, tag, request); err != nil {
 		return 0, nil, err
 	}
 	c.out, c.watched[name], c.calls[tag] = out, p, waiting
 	if p.alone {
-		c.close(p)
+		c.seal(p)
 	}
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
-	return at, waiting, nil
+	return 0, waiting, nil
 }
 
-// close queues the frame of the shared call, if there is one, which no more callers can join.
-func (c *Conn) close(p *process) {
+// seal queues the frame of a process's open call, if there is one. No more callers can join it.
+func (c *Conn) seal(p *process) {
 	if p.open == nil {
 		return
 	}
@@ -310,21 +294,23 @@ func (c *Conn) read() error {
 	}
 }
 
-// answered ends a call, unless its caller has given up.
+// answered ends a call, unless its callers have given up. An answer to a call that is still open is dropped.
 func (c *Conn) answered(tag uint64, answer []byte) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if waiting := c.calls[tag]; waiting != nil {
-		delete(c.calls, tag)
-		waiting.answer = answer
-		if waiting.ids > 0 {
-			waiting.answer, waiting.err = readIDs(answer, waiting.ids)
-		}
-		if waiting.ids > 1 && errors.Is(waiting.err, ErrUnknown) {
-			waiting.process.alone, waiting.err = true, errAlone
-		}
-		close(waiting.done)
+	waiting := c.calls[tag]
+	if waiting == nil || waiting.process.open == waiting {
+		c.mu.Unlock()
+		return
 	}
+	delete(c.calls, tag)
+	if waiting.answer = answer; waiting.shared {
+		waiting.answer, waiting.err = readIDs(answer, waiting.ids)
+	}
+	if waiting.ids > 1 && errors.Is(waiting.err, ErrUnknown) {
+		waiting.process.alone, waiting.err = true, errAlone
+	}
+	c.mu.Unlock()
+	close(waiting.done) // after Unlock, because callers lock mu in their next calls
 }
 
 // down fails the calls to a process that has ended or never existed.
@@ -374,7 +360,7 @@ func (c *Conn) write() error {
 			runtime.Gosched() // so that concurrent calls share a write
 			c.mu.Lock()
 			for _, p := range c.open {
-				c.close(p)
+				c.seal(p)
 			}
 			c.open = c.open[:0]
 			frames, c.out = c.out, spare

@@ -135,8 +135,24 @@ func NewIDs[ID Format](door Door, generator string) *IDs[ID] {
 
 // Next returns the next id.
 func (g *IDs[ID]) Next(ctx context.Context) (id ID, err error) {
-	runs, err := g.take(ctx, request{verb: askOne}, 1, 1, runsOf)
+	r := request{verb: askOne, generator: g.generator, format: formatOf[ID](), n: 1}
+	last := g.last()
+	var a answer
+	if node, ok := g.door.(*Node); ok { // as ask does, but on a small stack, since many goroutines may wait
+		var first []byte
+		first, err = node.next(ctx, g.generator)
+		a.runs = []run{{first, 1}}
+	} else {
+		a, err = g.door.ask(ctx, r)
+	}
 	if err != nil {
+		return id, err
+	}
+	runs, err := runsOf(make([]formats.Run, 0, 1), r, a)
+	if err != nil {
+		return id, err
+	}
+	if err := g.follow(last, runs); err != nil {
 		return id, err
 	}
 	return idOf[ID](runs[0].First), nil
@@ -151,9 +167,7 @@ func (g *IDs[ID]) take(ctx context.Context, r request, n, limit int,
 		return nil, outOfRange("n", n, 1, math.MaxInt)
 	}
 	r.generator, r.format = g.generator, formatOf[ID]()
-	g.mu.Lock()
-	last := g.highest
-	g.mu.Unlock()
+	last := g.last()
 	for n > 0 {
 		r.n = min(n, limit)
 		a, err := g.door.ask(ctx, r)
@@ -169,18 +183,34 @@ func (g *IDs[ID]) take(ctx context.Context, r request, n, limit int,
 		}
 		n -= r.n
 	}
-	for _, run := range all {
-		if !r.format.Follows(last, run.First) {
-			return nil, fmt.Errorf("generator %s: %w", g.generator, ErrNotAbove)
+	if err := g.follow(last, all); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// last returns the highest id returned so far.
+func (g *IDs[ID]) last() formats.Number {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.highest
+}
+
+// follow records new ids. The error is [ErrNotAbove] if they are not in order, or do not follow last.
+func (g *IDs[ID]) follow(last formats.Number, ids []formats.Run) error {
+	f := formatOf[ID]()
+	for _, run := range ids {
+		if !f.Follows(last, run.First) {
+			return fmt.Errorf("generator %s: %w", g.generator, ErrNotAbove)
 		}
-		last = r.format.Plus(run.First, run.Count-1)
+		last = f.Plus(run.First, run.Count-1)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if last.Compare(g.highest) > 0 {
 		g.highest = last
 	}
-	return all, nil
+	return nil
 }
 
 // runsOf appends the runs of an answer, which must contain the requested number of ids.

@@ -145,7 +145,7 @@ var _ Door = (*Node)(nil)
 
 func (n *Node) ask(ctx context.Context, r request) (answer, error) {
 	if r.verb == askOne {
-		id, err := n.call(ctx, etf.Atom(r.generator), nextID{})
+		id, err := n.next(ctx, r.generator)
 		return answer{runs: []run{{id, 1}}}, err
 	}
 	var a answer
@@ -158,6 +158,11 @@ func (n *Node) ask(ctx context.Context, r request) (answer, error) {
 		return a, fmt.Errorf("node %s: %s: %s: %w", n.name, r.generator, etf.Format(nil, call), err)
 	}
 	return a, nil
+}
+
+// next returns the next id of a generator.
+func (n *Node) next(ctx context.Context, generator string) ([]byte, error) {
+	return n.call(ctx, etf.Atom(generator), nextID{})
 }
 
 // readIDs returns the n ids in {ok, Binary}, or the error in {error, Reason}.
