@@ -133,7 +133,7 @@ func NewIDs[ID Format](door Door, generator string) *IDs[ID] {
 	return &IDs[ID]{door: door, generator: generator}
 }
 
-// Next returns the next id.
+// Next returns the next id. Concurrent calls may share a request to a [Node].
 func (g *IDs[ID]) Next(ctx context.Context) (id ID, err error) {
 	r := request{verb: askOne, generator: g.generator, format: formatOf[ID](), n: 1}
 	last := g.last()
