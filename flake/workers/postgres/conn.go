@@ -134,6 +134,7 @@ type answer struct {
 	place place
 	ends  ends
 	pairs map[string]string // the rows of the other results
+	table uint32            // the oid of their table, or 0
 	tag   string            // of the last statement
 }
 
@@ -156,7 +157,9 @@ func (c *conn) ask(message string) (got answer, err error) {
 		}
 		switch m := arrived.(type) {
 		case *pgproto3.RowDescription:
-			results++
+			if results++; results > 1 && len(m.Fields) > 0 {
+				got.table = m.Fields[0].TableOID
+			}
 		case *pgproto3.DataRow:
 			switch {
 			case results == 1:
@@ -233,6 +236,9 @@ func (s *Store) post(ctx context.Context, h host, statements string) (got answer
 	n, _ := fmt.Sscan(strings.Join([]string{f[0], f[1], f[2], f[5], f[6], f[9]}, " "),
 		&got.place.system, &got.place.database, &got.place.table, &timeline, &got.ends.lsn, &got.ends.xid)
 	t, _ := fmt.Sscanf(timeline, "%x", &got.place.timeline)
+	if got.table > 0 { // another than begin saw, if the table was made anew while the statement waited for its lock
+		got.place.table = got.table
+	}
 	relkind, persistence, readOnly := f[3], f[4], f[7]
 	switch {
 	case n+t != 7:

@@ -167,7 +167,7 @@ func (s *Store) Swap(ctx context.Context, have, write map[string]string) (bool, 
 			` t ON t.key = h.key COLLATE "C" WHERE coalesce(t.value, '') <> h.value COLLATE "C")`
 	}
 	got, err := s.call(ctx, writes, lock+"; INSERT INTO "+s.name()+" (key, value) SELECT * FROM (VALUES "+
-		literals(write)+") w(key, value)"+same+" ON CONFLICT (key) DO UPDATE SET value = excluded.value")
+		literals(write)+") w(key, value)"+same+" ON CONFLICT (key) DO UPDATE SET value = excluded.value RETURNING key")
 	switch {
 	case err != nil:
 		return false, err

@@ -3,7 +3,9 @@
 package postgres
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -221,5 +223,41 @@ func TestLostClaim(t *testing.T) {
 				t.Errorf("the former owner has %v: %v", c, err)
 			}
 		})
+	}
+}
+
+// A call may wait while the table is made anew, and then meet the new one. That is noticed, since the rows that the
+// call compares may be older.
+func TestTableReplacedDuringCall(t *testing.T) {
+	server := postgrestest.Start(t)
+	ctx := limited(t, patience)
+	for name, call := range map[string]func(context.Context, *Store) error{"a write": swap, "a list": list,
+		"a read": func(ctx context.Context, s *Store) error { _, err := s.Get(ctx, "p/a"); return err }} {
+		s := open(t, Config{URL: server.URL("postgres")})
+		if err := swap(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+		psql := server.Psql()
+		in, _ := psql.StdinPipe()
+		if err := psql.Start(); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(in, "BEGIN; LOCK TABLE public.flake_workers;")
+		locks := "SELECT count(*) FROM pg_locks WHERE relation = 'public.flake_workers'::regclass AND granted = "
+		server.Await(locks+"true", "1")
+		done := make(chan error)
+		go func() { done <- call(ctx, s) }()
+		server.Await(locks+"false", "1")
+		fmt.Fprintln(in, "CREATE TABLE anew (LIKE public.flake_workers INCLUDING ALL);",
+			"INSERT INTO anew SELECT * FROM public.flake_workers;",
+			"DROP TABLE public.flake_workers; ALTER TABLE anew RENAME TO flake_workers; COMMIT;")
+		if err := <-done; !errors.Is(err, errRestored) {
+			t.Errorf("%s: %v", name, err)
+		}
+		wantSign(t, s, "the oid of the table")
+		in.Close()
+		if err := psql.Wait(); err != nil {
+			t.Error(err)
+		}
 	}
 }
