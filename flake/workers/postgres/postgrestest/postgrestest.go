@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -202,15 +203,25 @@ func (s *Server) Kill() {
 	if s.cmd == nil {
 		return
 	}
-	out, _ := exec.Command("ps", "-o", "pid=", "--ppid", fmt.Sprint(s.cmd.Process.Pid)).Output()
-	s.cmd.Process.Kill()
-	for _, pid := range strings.Fields(string(out)) {
-		if n, err := strconv.Atoi(pid); err == nil {
-			syscall.Kill(n, syscall.SIGKILL)
-		}
-	}
+	s.signal(syscall.SIGKILL)
 	s.cmd.Wait()
 	s.cmd = nil
+}
+
+// Pause stops all processes of the server until Resume.
+func (s *Server) Pause()  { s.signal(syscall.SIGSTOP) }
+func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
+
+// signal sends a signal to all processes of the server.
+func (s *Server) signal(sig syscall.Signal) {
+	s.cmd.Process.Signal(syscall.SIGSTOP) // so that it starts no further children
+	out, _ := exec.Command("ps", "-o", "pid=", "--ppid", fmt.Sprint(s.cmd.Process.Pid)).Output()
+	for _, pid := range strings.Fields(string(out)) {
+		if n, err := strconv.Atoi(pid); err == nil {
+			syscall.Kill(n, sig)
+		}
+	}
+	s.cmd.Process.Signal(sig)
 }
 
 // Stop shuts the server down cleanly.
@@ -329,8 +340,11 @@ func (s *Server) Recover(backup string) {
 	}
 	s.run("cp", "-a", backup, s.Dir)
 	s.run("touch", filepath.Join(s.Dir, "recovery.signal"))
-	s.args = append(s.args, "restore_command=false", "recovery_target=immediate", "recovery_target_action=promote")
+	args := s.args
+	s.args = append(slices.Clone(args), "restore_command=false", "recovery_target=immediate",
+		"recovery_target_action=promote")
 	s.Start()
+	s.args = args // otherwise, the server would promote itself if it became a standby
 	s.Await("SELECT pg_is_in_recovery()", "f")
 }
 

@@ -46,6 +46,11 @@ func NewProxy(tb testing.TB, to string) *Proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return NewProxyFrom(tb, l, to)
+}
+
+// NewProxyFrom is like [NewProxy]. The client connects to a listener, which may be in another network namespace.
+func NewProxyFrom(tb testing.TB, l net.Listener, to string) *Proxy {
 	p := &Proxy{l: l, to: to}
 	p.open, p.end = context.WithCancel(context.Background())
 	p.wg.Go(func() {
