@@ -1,14 +1,12 @@
 package main
 
 import (
-	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,8 +14,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/workers"
-	"github.com/flake-go/flake/flake/workers/etcd"
-	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+	"github.com/flake-go/flake/flake/workers/storetest"
 )
 
 // rigAction is a fault, or what an operator does.
@@ -28,7 +25,7 @@ type rigAction struct {
 	copies bool                                   // nodes may report a copy
 }
 
-// rigActions are all faults.
+// rigActions are the faults that all stores have. Each store has some more.
 var rigActions = []rigAction{
 	{2, "kill -9", func(_ *rig, n *rigNode, _ *rand.Rand) { n.again(syscall.SIGKILL, nil) }, false},
 	{2, "kill -9, an empty disk", func(_ *rig, n *rigNode, _ *rand.Rand) { n.again(syscall.SIGKILL, n.wipe) }, false},
@@ -109,31 +106,12 @@ var rigActions = []rigAction{
 		n.again(syscall.SIGKILL, nil) // it may have refused to start
 	}, false},
 
-	{2, "requests to etcd lost", func(_ *rig, n *rigNode, x *rand.Rand) { n.cut(x, n.link.DropRequests) }, false},
-	{2, "answers from etcd lost", func(_ *rig, n *rigNode, x *rand.Rand) { n.cut(x, n.link.DropAnswers) }, false},
+	{2, "requests to the store lost", func(_ *rig, n *rigNode, x *rand.Rand) { n.cut(x, n.link.DropRequests) }, false},
+	{2, "answers from the store lost", func(_ *rig, n *rigNode, x *rand.Rand) { n.cut(x, n.link.DropAnswers) }, false},
 	{3, "late writes", func(_ *rig, n *rigNode, x *rand.Rand) { n.cut(x, n.link.Delay) }, false},
-	{1, "cut off from etcd", func(_ *rig, n *rigNode, x *rand.Rand) { n.cut(x, n.link.Cut) }, false},
-	{1, "kill -9 while cut off from etcd", func(_ *rig, n *rigNode, x *rand.Rand) {
+	{1, "cut off from the store", func(_ *rig, n *rigNode, x *rand.Rand) { n.cut(x, n.link.Cut) }, false},
+	{1, "kill -9 while cut off from the store", func(_ *rig, n *rigNode, x *rand.Rand) {
 		n.cut(x, func() { n.link.Cut(); n.again(syscall.SIGKILL, nil) })
-	}, false},
-	{1, "a member killed", func(r *rig, _ *rigNode, x *rand.Rand) {
-		r.fail(x, r.etcd.Members[x.IntN(3)], (*etcdtest.Member).Kill, (*etcdtest.Member).Start)
-	}, false},
-	{1, "a member paused", func(r *rig, _ *rigNode, x *rand.Rand) {
-		r.fail(x, r.etcd.Members[x.IntN(3)], (*etcdtest.Member).Pause, (*etcdtest.Member).Resume)
-	}, false},
-	{1, "the leader killed", func(r *rig, _ *rigNode, x *rand.Rand) {
-		r.fail(x, r.etcd.Leader(), (*etcdtest.Member).Kill, (*etcdtest.Member).Start)
-	}, false},
-	{1, "the leader cut off", func(r *rig, _ *rigNode, x *rand.Rand) {
-		r.fail(x, r.etcd.Leader(), (*etcdtest.Member).Cut, (*etcdtest.Member).Join)
-	}, false},
-	{1, "the leader not heard", func(r *rig, _ *rigNode, x *rand.Rand) {
-		r.fail(x, r.etcd.Leader(), (*etcdtest.Member).Mute, (*etcdtest.Member).Join)
-	}, false},
-	{1, "all of etcd paused", func(r *rig, _ *rigNode, x *rand.Rand) {
-		r.fail(x, nil, func(*etcdtest.Member) { r.each((*etcdtest.Member).Pause) },
-			func(*etcdtest.Member) { r.each((*etcdtest.Member).Resume) })
 	}, false},
 
 	{1, "the clock ahead for a time", func(_ *rig, n *rigNode, x *rand.Rand) { n.step(x, lasts(x, 0.1, 0.9)) }, false},
@@ -173,35 +151,35 @@ var rigActions = []rigAction{
 		r.operate(false, "-margin=-1h", "-sure", "after-restore")
 	}, false},
 	{1, "flake workers after-restore under a prefix without numbers", func(r *rig, _ *rigNode, _ *rand.Rand) {
-		r.operate(false, "FLAKE_ETCD_PREFIX=none", "after-restore")
+		r.operate(false, "FLAKE_NUMBERS_PREFIX=none", "after-restore")
 	}, false},
 	{1, "flake workers withdraw", func(r *rig, _ *rigNode, _ *rand.Rand) {
 		r.operate(true, "-margin", "1s", "withdraw")
 	}, false},
-	{2, "etcd restored", func(r *rig, n *rigNode, x *rand.Rand) {
-		r.restored(n, x, func(time.Time) { r.operate(true, "-margin", rigMargin.String(), "after-restore") })
+	{2, "the store restored", func(r *rig, n *rigNode, x *rand.Rand) {
+		r.restored(n, x, func(time.Time) { r.operate(true, "-margin", rigMargin().String(), "after-restore") })
 	}, true},
-	{1, "etcd restored twice", func(r *rig, n *rigNode, x *rand.Rand) {
+	{1, "the store restored twice", func(r *rig, n *rigNode, x *rand.Rand) {
 		r.restored(n, x, func(time.Time) {
-			r.operate(true, "-margin", rigMargin.String(), "after-restore")
-			r.link((*etcdtest.Link).Join)
+			r.operate(true, "-margin", rigMargin().String(), "after-restore")
+			r.link(storetest.Link.Join)
 			time.Sleep(lasts(x, 0, 1)) // how long it is in use
-			r.link((*etcdtest.Link).Cut)
-			r.etcd.Restore(r.backup(2))
-			r.operate(true, "-again", "-margin", (2 * rigMargin).String(), "after-restore")
+			r.link(storetest.Link.Cut)
+			r.store.restore(r.backup(2))
+			r.operate(true, "-again", "-margin", (2 * rigMargin()).String(), "after-restore")
 		})
 	}, true},
-	{2, "etcd restored after a time, with -until", func(r *rig, n *rigNode, x *rand.Rand) {
+	{2, "the store restored after a time, with -until", func(r *rig, n *rigNode, x *rand.Rand) {
 		r.restored(n, x, func(last time.Time) {
-			time.Sleep(lasts(x, 0.5, 2)) // how long etcd is down
-			r.operate(true, "-margin", rigMargin.String(), "-until", last.UTC().Format(time.RFC3339Nano), "after-restore")
+			time.Sleep(lasts(x, 0.5, 2)) // how long the store is down
+			r.operate(true, "-margin", rigMargin().String(), "-until", last.UTC().Format(time.RFC3339Nano), "after-restore")
 		})
 	}, true},
-	{2, "etcd restored, with -until an hour early", func(r *rig, n *rigNode, x *rand.Rand) {
+	{2, "the store restored, with -until an hour early", func(r *rig, n *rigNode, x *rand.Rand) {
 		r.restored(n, x, func(last time.Time) {
-			if !r.operate(false, "-margin", rigMargin.String(), "-until",
+			if !r.operate(false, "-margin", rigMargin().String(), "-until",
 				last.Add(-time.Hour).UTC().Format(time.RFC3339), "after-restore") { // otherwise, ids repeat
-				r.operate(true, "-margin", rigMargin.String(), "after-restore")
+				r.operate(true, "-margin", rigMargin().String(), "after-restore")
 			}
 		})
 	}, true},
@@ -218,7 +196,7 @@ var rigActions = []rigAction{
 		r.remove("/floor")
 	}, false},
 	{1, "the floor unreadable for a time", func(r *rig, _ *rigNode, x *rand.Rand) {
-		r.ask("put", "/floor", "x")
+		r.put("/floor", "x")
 		time.Sleep(lasts(x, 0.3, 1.5)) // how long the fault lasts
 		r.remove("/floor")
 	}, false},
@@ -237,10 +215,10 @@ var rigActions = []rigAction{
 		defer least.start()
 		r.stranger(n, "with an id by hand", func(text string) string {
 			text = strings.Replace(text, "\nid = \"assigned\"", fmt.Sprintf("\nid = %d", number), 1)
-			return strings.Replace(text, fmt.Sprint("numbers = ", rigNumbers), fmt.Sprint("numbers = ", number), 1)
+			return strings.Replace(text, fmt.Sprint("count = ", rigNumbers), fmt.Sprint("count = ", number), 1)
 		})
 	}, false},
-	{2, "a worker id by hand that etcd assigns", func(r *rig, n *rigNode, _ *rand.Rand) {
+	{2, "a worker id by hand that the store assigns", func(r *rig, n *rigNode, _ *rand.Rand) {
 		number := r.held(n)
 		r.stranger(n, "with a worker id by hand", func(text string) string {
 			text, _, _ = strings.Cut(text, "[[generator]]")
@@ -248,15 +226,15 @@ var rigActions = []rigAction{
 				fmt.Sprintf("[http]\nlisten = \"127.0.0.1:%s\"\n", httpPort)
 		})
 	}, false},
-	{2, "another etcd after a clean stop", func(r *rig, n *rigNode, x *rand.Rand) {
+	{2, "another store after a clean stop", func(r *rig, n *rigNode, x *rand.Rand) {
 		if r.another == nil {
-			r.another = etcdtest.Start(r.t, 1)
+			r.another = r.store.another()
 		}
-		link := r.another.LinkFrom(func() net.Listener { return n.machine.listen("127.0.0.1:0") })
-		r.elsewhere(n, x, r.another.Endpoints(), link.Endpoints(), fmt.Sprint("other", x.Uint32()))
+		_, linked := r.another.link(func() net.Listener { return n.machine.listen("127.0.0.1:0") })
+		r.elsewhere(n, x, r.another, linked, fmt.Sprint("other", x.Uint32()))
 	}, false},
 	{2, "another prefix after a clean stop", func(r *rig, n *rigNode, x *rand.Rand) {
-		r.elsewhere(n, x, r.etcd.Endpoints(), n.link.Endpoints(), fmt.Sprint("lost", x.Uint32()))
+		r.elsewhere(n, x, r.store, n.tables, fmt.Sprint("lost", x.Uint32()))
 	}, false},
 	{1, "flake workers move of the fleet to another prefix", func(r *rig, _ *rigNode, x *rand.Rand) {
 		for _, n := range r.nodes[:rigNodes] {
@@ -270,6 +248,9 @@ var rigActions = []rigAction{
 		}
 	}, false},
 }
+
+// actions returns all faults of the rig's store.
+func (r *rig) actions() []rigAction { return slices.Concat(rigActions, r.store.actions()) }
 
 // lasts returns a time, in which lo and hi are multiples of hold.
 func lasts(x *rand.Rand, lo, hi float64) time.Duration {
@@ -354,21 +335,6 @@ func (n *rigNode) cut(x *rand.Rand, drop func()) {
 	n.link.Join()
 }
 
-// fail makes a member fail for a time.
-func (r *rig) fail(x *rand.Rand, m *etcdtest.Member, begin, end func(m *etcdtest.Member)) {
-	begin(m)
-	time.Sleep(lasts(x, 0.3, 2)) // how long the fault lasts
-	end(m)
-	r.etcd.Leader()
-}
-
-// each calls do for all members of etcd.
-func (r *rig) each(do func(m *etcdtest.Member)) {
-	for _, m := range r.etcd.Members {
-		do(m)
-	}
-}
-
 // set sets the machine's clock ahead.
 func (n *rigNode) set(ahead time.Duration) {
 	n.ahead = ahead
@@ -412,7 +378,7 @@ func (r *rig) copied(n *rigNode, do func()) {
 	c.end(syscall.SIGKILL)
 }
 
-// byHand replaces the number from etcd in a configuration by one that etcd does not assign.
+// byHand replaces the number from the store in a configuration by one that the store does not assign.
 func byHand(config string) string {
 	config, _, _ = strings.Cut(config, "[numbers]")
 	config = strings.ReplaceAll(config, `worker_id = "assigned"`, `worker_id = "02:00:00:00:00:01"`)
@@ -420,7 +386,7 @@ func byHand(config string) string {
 }
 
 // secondUnlocked starts a second process on a node's file that does not see the node's lock. Their numbers are set by
-// hand, because two nodes with one number from etcd also notice each other there.
+// hand, because two nodes with one number from a store also notice each other there.
 func (r *rig) secondUnlocked(n *rigNode, x *rand.Rand) {
 	n.settings = byHand
 	n.again(syscall.SIGTERM, nil)
@@ -457,13 +423,10 @@ func (n *rigNode) refused(what string) {
 	n.r.t.Logf("n%d %s:\n%s", n.i, what, tail(n.output()))
 }
 
-// elsewhere starts a node with another etcd or prefix, where only a number is free that another node has.
-func (r *rig) elsewhere(n *rigNode, x *rand.Rand, endpoints, linked []string, prefix string) {
+// elsewhere starts a node with another store or prefix, where only a number is free that another node has.
+func (r *rig) elsewhere(n *rigNode, x *rand.Rand, store rigStore, tables, prefix string) {
 	number := r.held(r.other(n, x))
-	s, err := etcd.New(etcd.Config{Endpoints: endpoints})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	s := r.open(store)
 	for i := range uint64(rigNumbers) {
 		if i == number {
 			continue
@@ -476,38 +439,45 @@ func (r *rig) elsewhere(n *rigNode, x *rand.Rand, endpoints, linked []string, pr
 	}
 	n.settings = func(text string) string {
 		text, _, _ = strings.Cut(text, "[numbers]")
-		return text + r.etcdTable(linked, prefix)
+		return text + r.numbersTable(tables, prefix)
 	}
 	n.again(syscall.SIGTERM, nil)
-	n.refused("with another etcd or prefix")
+	n.refused("with another store or prefix")
 	n.settings = nil
 	n.again(syscall.SIGKILL, nil)
 }
 
-// numbers returns what etcd has of all numbers, or nil if it does not answer.
-func (r *rig) numbers() []workers.Entry {
-	s, err := etcd.New(etcd.Config{Endpoints: r.etcd.Endpoints()})
+// open returns a client of a store.
+func (r *rig) open(store rigStore) workers.Store {
+	s, err := store.open()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	all, _ := workers.List(r.t.Context(), s, r.prefix)
+	return s
+}
+
+// numbers returns what the store has of all numbers, or nil if it does not answer.
+func (r *rig) numbers() []workers.Entry {
+	all, _ := workers.List(r.t.Context(), r.open(r.store), r.prefix)
 	return all
 }
 
-// cluster returns the id of etcd's cluster.
+// floor returns the floor, or the zero Floor if the store does not answer.
+func (r *rig) floor() workers.Floor {
+	f, _ := workers.ReadFloor(r.t.Context(), r.open(r.store), r.prefix)
+	return f
+}
+
+// cluster returns the id of the store's cluster.
 func (r *rig) cluster() string {
-	s, err := etcd.New(etcd.Config{Endpoints: r.etcd.Endpoints()})
+	id, err := r.open(r.store).(workers.Clustered).Cluster(r.t.Context())
 	if err != nil {
-		r.t.Fatal(err)
-	}
-	id, err := s.Cluster(r.t.Context())
-	if err != nil {
-		r.wrong("etcd does not answer: %v", err)
+		r.wrong("the store does not answer: %v", err)
 	}
 	return id
 }
 
-// number returns what etcd has of the number that a node holds, or nil.
+// number returns what the store has of the number that a node holds, or nil.
 func (r *rig) number(n *rigNode) *workers.Entry {
 	for _, e := range r.numbers() {
 		if e.Name == n.name && !e.Free && e.Mark > uint64(time.Now().UnixMilli()) {
@@ -532,23 +502,21 @@ func (r *rig) held(n *rigNode) (number uint64) {
 	return number
 }
 
-// ask changes a key under the prefix with etcd's API.
-func (r *rig) ask(what, key, value string) {
-	encoded := base64.StdEncoding.EncodeToString
-	message := fmt.Sprintf(`{"key":%q`, encoded([]byte(r.prefix+key)))
-	if value != "" {
-		message += fmt.Sprintf(`,"value":%q`, encoded([]byte(value)))
-	}
-	if err := r.etcd.Leader().Call("kv/"+what, message+"}", new(struct{})); err != nil {
+// put writes a key under the prefix.
+func (r *rig) put(key, value string) {
+	if _, err := r.open(r.store).Swap(r.t.Context(), nil, map[string]string{r.prefix + key: value}); err != nil {
 		r.t.Error(err)
 	}
 }
 
-func (r *rig) remove(key string) { r.ask("deleterange", key, "") }
+// remove deletes a key under the prefix.
+func (r *rig) remove(key string) {
+	if err := r.store.remove(r.prefix + key); err != nil {
+		r.t.Error(err)
+	}
+}
 
-var floorPattern = regexp.MustCompile(`begin after (\S+)`)
-
-// operate runs flake workers as an operator, until etcd answers in time, and reports whether it succeeds. It must
+// operate runs flake workers as an operator, until the store answers in time, and reports whether it succeeds. It must
 // succeed if can is set, and otherwise fail. The first argument may be a variable of the environment.
 func (r *rig) operate(can bool, args ...string) (ok bool) {
 	r.t.Helper()
@@ -557,7 +525,7 @@ func (r *rig) operate(can bool, args ...string) (ok bool) {
 		env, args = []string{args[0]}, args[1:]
 	}
 	config := filepath.Join(r.folder, "operator.toml")
-	writeFile(r.t, config, r.etcdTable(r.etcd.Endpoints(), r.prefix))
+	writeFile(r.t, config, r.numbersTable(r.store.tables(), r.prefix))
 	var out []byte
 	soon(func() bool {
 		cmd := exec.Command(r.command, append([]string{"workers", "-config", config}, args...)...)
@@ -570,49 +538,60 @@ func (r *rig) operate(can bool, args ...string) (ok bool) {
 	if ok != can {
 		r.wrong("flake workers %q %q succeeds: %v\n%s", env, args, ok, out)
 	}
-	if found := floorPattern.FindSubmatch(out); found != nil {
-		r.floor, _ = time.Parse(time.RFC3339, string(found[1]))
-	}
 	return ok
 }
 
 // link changes the links of all nodes.
-func (r *rig) link(change func(*etcdtest.Link)) {
+func (r *rig) link(change func(storetest.Link)) {
 	for _, n := range r.nodes {
 		change(n.link)
 	}
 }
 
-// restored returns etcd to an earlier state, as the page says, and calls record while no node reaches etcd.
-func (r *rig) restored(n *rigNode, x *rand.Rand, record func(last time.Time)) {
-	time.Sleep(min(time.Until(r.floor), time.Minute)) // otherwise it would be a second restore
+// passed waits until the floor has passed: a restore before is a second one.
+func (r *rig) passed() {
+	time.Sleep(min(time.Until(time.UnixMilli(int64(r.floor().Mark))), time.Minute))
+}
+
+// forgotten makes n claim the number of another node after save, and calls restore, which must start that node.
+func (r *rig) forgotten(n *rigNode, x *rand.Rand, save func(), restore func(other *rigNode)) {
 	other := r.other(n, x)
 	number := r.held(other)
 	other.end(syscall.SIGTERM)
-	os.RemoveAll(r.backup(1))
-	os.RemoveAll(r.backup(2))
-	r.etcd.Copy(r.backup(1))
-	if err := os.CopyFS(r.backup(2), os.DirFS(r.backup(1))); err != nil {
-		r.t.Fatal(err)
-	}
-	for range rigNumbers - rigNodes + 2 { // until it has claimed the other's number, which the backup lacks
+	save()
+	for range rigNumbers - rigNodes + 2 { // until it has claimed the other's number, which what is saved lacks
 		n.again(syscall.SIGKILL, n.wipe)
 		if r.held(n) == number {
 			break
 		}
 	}
-	time.Sleep(lasts(x, 0, 2)) // how old the backup becomes
-	r.link((*etcdtest.Link).Cut)
-	last := time.Now()
-	other.start()
-	r.etcd.Restore(r.backup(1))
-	record(last)
-	other.link.Join()
-	time.Sleep(lasts(x, 0.2, 0.5)) // the nodes do not reach etcd at the same time
-	r.link((*etcdtest.Link).Join)
+	time.Sleep(lasts(x, 0, 2)) // how old what is saved becomes
+	restore(other)
 }
 
-// backup returns the path of one of two equal backups of etcd.
+// restored returns the store to an earlier state, as the page says, and calls record while no node reaches it.
+func (r *rig) restored(n *rigNode, x *rand.Rand, record func(last time.Time)) {
+	r.passed()
+	r.forgotten(n, x, func() {
+		os.RemoveAll(r.backup(1))
+		os.RemoveAll(r.backup(2))
+		r.store.save(r.backup(1))
+		if out, err := exec.Command("cp", "-a", r.backup(1), r.backup(2)).CombinedOutput(); err != nil {
+			r.t.Fatalf("%v: %s", err, out)
+		}
+	}, func(other *rigNode) {
+		r.link(storetest.Link.Cut)
+		last := time.Now()
+		other.start()
+		r.store.restore(r.backup(1))
+		record(last)
+		other.link.Join()
+		time.Sleep(lasts(x, 0.2, 0.5)) // the nodes do not reach the store at the same time
+		r.link(storetest.Link.Join)
+	})
+}
+
+// backup returns the path of one of two equal backups of the store.
 func (r *rig) backup(i int) string { return filepath.Join(r.folder, fmt.Sprint("backup", i)) }
 
 // Every subcommand of flake workers is one of the actions.

@@ -22,7 +22,7 @@ import (
 
 var checkStates = flag.Int("check.states", 16, "the number of states in which TestCheckAndStart starts a node")
 
-// startStates are what may happen to a node that has ended, to its disk, and to what etcd has of it.
+// startStates are what may happen to a node that has ended, to its disk, and to what the store has of it.
 var startStates = []struct {
 	name string
 	do   func(r *rig, n *rigNode, x *rand.Rand)
@@ -60,12 +60,12 @@ var startStates = []struct {
 		}
 	}},
 	{"an unreadable key", func(r *rig, _ *rigNode, x *rand.Rand) {
-		r.ask("put", fmt.Sprintf("/n/%012x", x.IntN(rigNumbers)), "x")
+		r.put(fmt.Sprintf("/n/%012x", x.IntN(rigNumbers)), "x")
 	}},
-	{"an unreadable floor", func(r *rig, _ *rigNode, _ *rand.Rand) { r.ask("put", "/floor", "x") }},
+	{"an unreadable floor", func(r *rig, _ *rigNode, _ *rand.Rand) { r.put("/floor", "x") }},
 	{"a floor", func(r *rig, _ *rigNode, x *rand.Rand) {
 		now := uint64(time.Now().UnixMilli())
-		r.ask("put", "/floor", workers.Floor{Since: now, Mark: now + 1000 + x.Uint64N(3000), Nonce: 1}.String())
+		r.put("/floor", workers.Floor{Since: now, Mark: now + 1000 + x.Uint64N(3000), Nonce: 1}.String())
 	}},
 	{"the number released", func(r *rig, n *rigNode, _ *rand.Rand) {
 		if e := r.number(n); e != nil {
@@ -74,10 +74,10 @@ var startStates = []struct {
 	}},
 	{"another prefix", func(_ *rig, n *rigNode, _ *rand.Rand) { n.change("prefix = \"", "prefix = \"other") }},
 	{"one number", func(_ *rig, n *rigNode, _ *rand.Rand) {
-		n.change(fmt.Sprint("numbers = ", rigNumbers), "numbers = 1")
+		n.change(fmt.Sprint("count = ", rigNumbers), "count = 1")
 	}},
 	{"no wait", func(_ *rig, n *rigNode, _ *rand.Rand) { n.change("wait = true", "") }},
-	{"etcd out of reach", func(_ *rig, n *rigNode, _ *rand.Rand) { n.link.Cut() }},
+	{"the store out of reach", func(_ *rig, n *rigNode, _ *rand.Rand) { n.link.Cut() }},
 	{"the clock two seconds ahead", func(_ *rig, n *rigNode, _ *rand.Rand) { n.set(2 * time.Second) }},
 	{"the clock seven seconds back", func(_ *rig, n *rigNode, _ *rand.Rand) { n.set(-7 * time.Second) }},
 	{"the clock an hour ahead", func(_ *rig, n *rigNode, _ *rand.Rand) { n.set(time.Hour) }},
@@ -178,7 +178,7 @@ func (r *rig) checkAndStart(n *rigNode, number int, x *rand.Rand) {
 
 var claimPattern = regexp.MustCompile(`msg="claimed a worker id" number=(\d+) resumed=(\w+)`)
 
-// check runs flake check until etcd answers in time.
+// check runs flake check until the store answers in time.
 func (r *rig) check(n *rigNode) (report generators.Report, text string) {
 	r.t.Helper()
 	soon(func() bool {
@@ -225,6 +225,6 @@ func (n *rigNode) firstID() (milli uint64) {
 
 // take makes another node the owner of a number.
 func (r *rig) take(number, mark uint64) {
-	r.ask("put", fmt.Sprintf("/n/%012x", number),
+	r.put(fmt.Sprintf("/n/%012x", number),
 		workers.Value{Mark: mark, Generation: 9, Token: 9, Name: "other", Hold: uint64(r.hold / time.Millisecond)}.String())
 }

@@ -26,23 +26,32 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/flake/ulid"
 	"github.com/flake-go/flake/flake/uuidv7"
+	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+	"github.com/flake-go/flake/flake/workers/storetest"
 	"github.com/flake-go/flake/internal/testenv"
 )
 
 var (
-	faultsSeed = flag.Uint64("faults.seed", 0, "repeats an earlier run of TestFaults; 0: a new one")
-	faultsOnly = flag.String("faults.only", "", "a regular expression: cause only the faults whose names it matches")
+	faultsSeed  = flag.Uint64("faults.seed", 0, "repeats an earlier run of TestFaults; 0: a new one")
+	faultsStore = flag.String("faults.store", "etcd", "the store of numbers: etcd or postgres")
+	faultsOnly  = flag.String("faults.only", "", "a regular expression: cause only the faults whose names it matches")
 )
 
 const (
 	rigNodes   = 6
 	rigNumbers = 7 // so a node waits if others have lost two
-	rigHold    = 3 * time.Second
-
-	// rigMargin is more than the clock of a node that makes ids is ever ahead.
-	rigMargin = 4 * time.Second
 )
+
+// rigHold is hold. A longer one leaves more time, on a slow machine, in which ids would repeat.
+var rigHold time.Duration
+
+func init() {
+	flag.DurationVar(&rigHold, "faults.hold", 3*time.Second, "hold of the nodes of TestFaults")
+}
+
+// rigMargin is more than the clock of a node that makes ids is ever ahead.
+func rigMargin() time.Duration { return rigHold + time.Second }
 
 // rigGenerators are what nodes have, at least the first. Those of one space share numbers.
 var rigGenerators = []struct{ name, format, space, settings string }{
@@ -56,21 +65,37 @@ var rigGenerators = []struct{ name, format, space, settings string }{
 	{"more", "snowflake", "more", "id = \"assigned\"\nepoch = 2020-01-01T00:00:00Z"},
 }
 
-// rig is a fleet of nodes, with numbers from a real etcd, callers, and faults.
+// rigStore is the store of a rig's numbers.
+type rigStore interface {
+	// link returns a new path of a client to the store, and the tables of a configuration that uses it. The client
+	// connects to what listen returns, which may be in another network namespace.
+	link(listen func() net.Listener) (l storetest.Link, tables string)
+	tables() string // of a configuration that needs no link
+	open() (workers.Store, error)
+	remove(key string) error
+	save(folder string)    // copies the store's data to a new directory
+	restore(folder string) // returns to data in a directory, which it moves
+	another() rigStore     // starts another store
+	actions() []rigAction  // of this store alone
+}
+
+// rigStores starts the stores.
+var rigStores = map[string]func(t *testing.T) rigStore{"etcd": newRigEtcd, "postgres": newRigPostgres}
+
+// rig is a fleet of nodes, with numbers from a real store, callers, and faults.
 type rig struct {
 	t       *testing.T
 	command string // flake, with a clock that can be set
 	folder  string
 	disk    string // where a machine's disk is mounted
 	clock   string // the file that says how far a machine's clock is ahead
-	etcd    *etcdtest.Cluster
+	store   rigStore
 	prefix  string
 	hold    time.Duration
 	nodes   []*rigNode // the last is not part of the fleet, and runs only during some faults
 	book    *book
 
-	another *etcdtest.Cluster // or nil
-	floor   time.Time         // the last that was written
+	another rigStore // or nil
 	faults  []cause
 	allowed []allowance
 }
@@ -100,7 +125,8 @@ type rigNode struct {
 	name, config string
 	many         int // how many of rigGenerators it has
 	settings     func(config string) string
-	link         *etcdtest.Link
+	link         storetest.Link
+	tables       string        // of the configuration, for the link
 	ahead        time.Duration // of its clock
 	kept         string        // an earlier file of marks
 	copies       int           // lines that report a copy
@@ -118,7 +144,11 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	needRoot(t)
 	testenv.Need(t, "unshare", "nsenter", "ip", "mount")
-	r := &rig{t: t, folder: t.TempDir(), etcd: etcdtest.Start(t, 3), prefix: "flake", hold: rigHold}
+	start, known := rigStores[*faultsStore]
+	if !known {
+		t.Fatalf("no store is called %q", *faultsStore)
+	}
+	r := &rig{t: t, folder: t.TempDir(), store: start(t), prefix: "flake", hold: rigHold}
 	r.clock, r.command = filepath.Join(built, "clock", "ahead"), filepath.Join(built, "flake-soak")
 	clocked.Do(func() { withClock(t, built, r.clock) }) // each machine has its own file at the path
 	r.disk = filepath.Join(r.folder, "disk")
@@ -156,7 +186,7 @@ func (n *rigNode) move(of *machine) {
 		before.stop()
 	}
 	n.life.Add(1)
-	n.link = n.r.etcd.LinkFrom(func() net.Listener { return m.listen("127.0.0.1:0") })
+	n.link, n.tables = n.r.store.link(func() net.Listener { return m.listen("127.0.0.1:0") })
 }
 
 // door returns the address at which this process reaches a port of the node.
@@ -174,10 +204,10 @@ func (n *rigNode) door(port string) string {
 
 const distPort, httpPort = "4370", "8465"
 
-func (r *rig) etcdTable(endpoints []string, prefix string) string {
-	return fmt.Sprintf("[numbers]\nstore = \"etcd\"\nprefix = %q\nhold = %d\ncount = %d\nwait = true\n"+
-		"[etcd]\nendpoints = [\"%s\"]\n",
-		prefix, r.hold/time.Second, rigNumbers, strings.Join(endpoints, `", "`))
+// numbersTable returns the table [numbers] of a configuration, and those of its store.
+func (r *rig) numbersTable(store, prefix string) string {
+	return fmt.Sprintf("[numbers]\nprefix = %q\nhold = %d\ncount = %d\nwait = true\n%s",
+		prefix, r.hold/time.Second, rigNumbers, store)
 }
 
 // configure writes the node's configuration.
@@ -187,7 +217,7 @@ func (n *rigNode) configure() {
 	for _, g := range rigGenerators[1:n.many] {
 		text += fmt.Sprintf("[[generator]]\nname = %q\nformat = %q\n%s\n", g.name, g.format, g.settings)
 	}
-	text += fmt.Sprintf("[http]\nlisten = \"127.0.0.1:%s\"\n", httpPort) + n.r.etcdTable(n.link.Endpoints(), n.r.prefix)
+	text += fmt.Sprintf("[http]\nlisten = \"127.0.0.1:%s\"\n", httpPort) + n.r.numbersTable(n.tables, n.r.prefix)
 	if n.settings != nil {
 		text = n.settings(text)
 	}
@@ -418,8 +448,8 @@ func (n *rigNode) call(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-// TestFaults runs six nodes with one to eight generators each, with numbers from a real etcd of three members, and
-// causes faults, one after the other. No id may repeat, and each caller's ids from a node must ascend, except where a
+// TestFaults runs six nodes with one to eight generators each, with numbers from a real store, and causes
+// faults, one after the other. No id may repeat, and each caller's ids from a node must ascend, except where a
 // page says so. This command repeats one fault, and prints the ids:
 //
 //	go test -v -run TestFaults ./rel/flake -faults.only='key deleted' -faults.time=1m
@@ -444,7 +474,7 @@ func TestFaults(t *testing.T) {
 	r.settle("the start")
 	only := regexp.MustCompile(*faultsOnly)
 	var due []rigAction // each as often as its weight says
-	for _, a := range rigActions {
+	for _, a := range r.actions() {
 		if only.MatchString(a.name) {
 			for range a.weight {
 				due = append(due, a)
@@ -523,7 +553,7 @@ func (r *rig) judge(seed uint64) {
 				p.node, len(wrong), b.is, b.last, time.UnixMicro(b.at).Format("15:04:05.000"), near(b.at, b.at))
 		}
 	}
-	for _, a := range rigActions {
+	for _, a := range r.actions() {
 		count, least, most, others := 0, time.Hour, time.Duration(0), time.Duration(0)
 		for _, c := range r.faults {
 			if c.what == a.name {

@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// A machine has its own network, disk and clock. Its network reaches etcd through a link only.
+// A machine has its own network, disk and clock. Its network reaches the store through a link only.
 type machine struct {
 	t    *testing.T
 	pid  string         // of the process that keeps the namespaces
