@@ -113,14 +113,14 @@ func (n *Numbers) setting(k stores.Key) setting {
 	get := func() any { return n.Keys.Text(k.Name) }
 	set := func(v any) bool {
 		text, ok := v.(string)
-		n.Keys = n.Keys.With(k.Name, []string{text})
+		n.Keys = n.Keys.Replace(k.Name, []string{text})
 		return ok
 	}
 	if k.List {
 		get = func() any { return n.Keys[k.Name] }
 		set = func(v any) bool {
 			list, ok := texts(v)
-			n.Keys = n.Keys.With(k.Name, list)
+			n.Keys = n.Keys.Replace(k.Name, list)
 			return ok
 		}
 	}

@@ -49,8 +49,8 @@ type Fault struct{ Key, Want string }
 // Values are the values of keys, by their names. They do not change.
 type Values map[string][]string
 
-// With returns v with another value of a key.
-func (v Values) With(key string, value []string) Values {
+// Replace returns v with another value of a key.
+func (v Values) Replace(key string, value []string) Values {
 	next := maps.Clone(v)
 	if next == nil {
 		next = Values{}

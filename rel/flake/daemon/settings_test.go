@@ -156,7 +156,7 @@ func TestSettingsWith(t *testing.T) {
 		}, "node.cookie node.previous_cookie node.max_connections node.max_connections_per_host node.drain_time " +
 			"http.pprof log.level", "", ""},
 		"another user of the store": {numbered, func(c *config.Config) {
-			c.Numbers.Keys = c.Numbers.Keys.With("etcd.user", []string{"other"})
+			c.Numbers.Keys = c.Numbers.Keys.Replace("etcd.user", []string{"other"})
 		}, "etcd.user", "", ""},
 		"no store": {numbered, func(c *config.Config) { c.Flake.Assigned, c.Numbers = nil, config.Default().Numbers },
 			"", "flake.worker_id numbers.store etcd.endpoints etcd.user etcd.password_file", ""},
