@@ -3,6 +3,7 @@ package sno
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,18 +21,44 @@ const simLives = 100
 // There are too few lives for two ids to have the same tick by chance. So simulation also counts
 // the ids that are not later than all earlier ones with the same tick-tock bit.
 type simulation struct {
-	kept  func(*passes) durable.Source // the source for package durable
-	lasts sync.Map                     // the last ids of each machine, by bit
-	back  atomic.Int64                 // number of ids that were not later
+	kept      func(*passes) durable.Source // the source for package durable
+	processes sync.Map                     // the processes of each machine, a *[]*made
+	back      atomic.Int64                 // number of ids that were not later
 }
 
-func (s *simulation) got(m *simulate.Machine, id ID) {
-	lasts, _ := s.lasts.LoadOrStore(m, new([2]ID))
-	last := &lasts.(*[2]ID)[id[4]&1]
-	if id.Compare(*last) <= 0 {
+// made has the first and the last id of a process, by tick-tock bit.
+type made struct{ first, last [2]ID }
+
+// got counts id if it is not later than the last of its process or, if it is the first, than those of
+// all processes. If a second process runs at the same time, the first may still make ids up to its
+// mark, but none as late as the second's first.
+func (s *simulation) got(m *simulate.Machine, p *made, id ID) {
+	list, _ := s.processes.LoadOrStore(m, new([]*made))
+	all := list.(*[]*made)
+	if !slices.Contains(*all, p) {
+		*all = append(*all, p)
+	}
+	bit := id[4] & 1
+	starts := p.first[bit] == ID{}
+	if starts {
+		p.first[bit] = id
+	}
+	back := id.Compare(p.last[bit]) <= 0
+	later := false // whether the other process began after p
+	for _, other := range *all {
+		switch {
+		case other == p:
+			later = true
+		case starts:
+			back = back || id.Compare(other.last[bit]) <= 0
+		case later && other.first[bit] != ID{}:
+			back = back || id.Compare(other.first[bit]) >= 0
+		}
+	}
+	if back {
 		s.back.Add(1)
 	}
-	*last = id
+	p.last[bit] = id
 }
 
 func (s *simulation) generator(m *simulate.Machine) (simulate.Generator, error) {
@@ -39,6 +66,7 @@ func (s *simulation) generator(m *simulate.Machine) (simulate.Generator, error) 
 	if err != nil {
 		return simulate.Generator{}, err
 	}
+	process := new(made)
 	g.marker.Sleep, g.passes.sleep, g.passes.pass().ids.Sleep = m.Sleep, m.Sleep, m.Sleep
 	return simulate.Generator{Source: s.kept(g.passes), IDs: func(count int, got simulate.Got) error {
 		for count > 0 {
@@ -56,7 +84,7 @@ func (s *simulation) generator(m *simulate.Machine) (simulate.Generator, error) 
 			}
 			for i := range run.Count {
 				id := run.At(i)
-				s.got(m, id)
+				s.got(m, process, id)
 				got(id.Milli(), uint32(id[4]&1)<<16|uint32(id.Sequence()))
 			}
 			count -= run.Count
