@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -110,7 +111,7 @@ type check struct {
 }
 
 func newCheck(t tester, c Config, name string) *check {
-	return &check{t, c, fmt.Sprintf("storetest %d/%s", time.Now().UnixNano(), name), patience}
+	return &check{t, c, "storetest " + rand.Text() + "/" + name, patience}
 }
 
 // key returns the key of a number under the check's prefix.
