@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -230,7 +229,7 @@ var rigActions = []rigAction{
 		if r.another == nil {
 			r.another = r.store.another()
 		}
-		_, linked := r.another.link(func() net.Listener { return n.machine.listen("127.0.0.1:0") })
+		_, linked := r.another.link(n.machine)
 		r.elsewhere(n, x, r.another, linked, fmt.Sprint("other", x.Uint32()))
 	}, false},
 	{2, "another prefix after a clean stop", func(r *rig, n *rigNode, x *rand.Rand) {
@@ -525,13 +524,11 @@ func (r *rig) operate(can bool, args ...string) (ok bool) {
 		env, args = []string{args[0]}, args[1:]
 	}
 	config := filepath.Join(r.folder, "operator.toml")
-	writeFile(r.t, config, r.numbersTable(r.store.tables(), r.prefix))
+	writeFile(r.t, config, r.numbersTable(r.tables, r.prefix))
 	var out []byte
 	soon(func() bool {
-		cmd := exec.Command(r.command, append([]string{"workers", "-config", config}, args...)...)
-		cmd.Env = append(env, "HOME=/none")
 		var err error
-		out, err = cmd.CombinedOutput()
+		out, err = r.flake(r.operator, env, append([]string{"workers", "-config", config}, args...)...).CombinedOutput()
 		ok = err == nil
 		return ok || !strings.Contains(string(out), " in time")
 	})
@@ -567,6 +564,15 @@ func (r *rig) forgotten(n *rigNode, x *rand.Rand, save func(), restore func(othe
 	}
 	time.Sleep(lasts(x, 0, 2)) // how old what is saved becomes
 	restore(other)
+}
+
+// unseen calls change, after which nodes must write the floor without a command.
+func (r *rig) unseen(change func()) {
+	before := r.floor()
+	change()
+	if !soon(func() bool { f := r.floor(); return f.Mark > 0 && f.Nonce != before.Nonce }) {
+		r.wrong("nobody notices: the floor is still %v", before)
+	}
 }
 
 // restored returns the store to an earlier state, as the page says, and calls record while no node reaches it.

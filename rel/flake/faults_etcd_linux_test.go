@@ -27,12 +27,10 @@ func etcdTables(endpoints []string) string {
 	return fmt.Sprintf("store = \"etcd\"\n[etcd]\nendpoints = [\"%s\"]\n", strings.Join(endpoints, `", "`))
 }
 
-func (e rigEtcd) link(listen func() net.Listener) (storetest.Link, string) {
-	l := e.LinkFrom(listen)
+func (e rigEtcd) link(m *machine) (storetest.Link, string) {
+	l := e.LinkFrom(func() net.Listener { return m.listen("127.0.0.1:0") })
 	return l, etcdTables(l.Endpoints())
 }
-
-func (e rigEtcd) tables() string { return etcdTables(e.Endpoints()) }
 
 func (e rigEtcd) open() (workers.Store, error) {
 	return etcd.New(etcd.Config{Endpoints: e.Endpoints()})

@@ -34,7 +34,7 @@ import (
 
 var (
 	faultsSeed  = flag.Uint64("faults.seed", 0, "repeats an earlier run of TestFaults; 0: a new one")
-	faultsStore = flag.String("faults.store", "etcd", "the store of numbers: etcd or postgres")
+	faultsStore = flag.String("faults.store", "etcd", "the store of numbers: etcd, postgres or kubernetes")
 	faultsOnly  = flag.String("faults.only", "", "a regular expression: cause only the faults whose names it matches")
 )
 
@@ -67,10 +67,8 @@ var rigGenerators = []struct{ name, format, space, settings string }{
 
 // rigStore is the store of a rig's numbers.
 type rigStore interface {
-	// link returns a new path of a client to the store, and the tables of a configuration that uses it. The client
-	// connects to what listen returns, which may be in another network namespace.
-	link(listen func() net.Listener) (l storetest.Link, tables string)
-	tables() string // of a configuration that needs no link
+	// link makes a path from a machine to the store, and returns the tables of a configuration that uses it.
+	link(m *machine) (l storetest.Link, tables string)
 	open() (workers.Store, error)
 	remove(key string) error
 	save(folder string)    // copies the store's data to a new directory
@@ -80,7 +78,8 @@ type rigStore interface {
 }
 
 // rigStores starts the stores.
-var rigStores = map[string]func(t *testing.T) rigStore{"etcd": newRigEtcd, "postgres": newRigPostgres}
+var rigStores = map[string]func(t *testing.T) rigStore{"etcd": newRigEtcd, "postgres": newRigPostgres,
+	"kubernetes": newRigKubernetes}
 
 // rig is a fleet of nodes, with numbers from a real store, callers, and faults.
 type rig struct {
@@ -95,9 +94,11 @@ type rig struct {
 	nodes   []*rigNode // the last is not part of the fleet, and runs only during some faults
 	book    *book
 
-	another rigStore // or nil
-	faults  []cause
-	allowed []allowance
+	operator *machine // whose link always works
+	tables   string   // of its configuration
+	another  rigStore // or nil
+	faults   []cause
+	allowed  []allowance
 }
 
 // cause is a fault that happened.
@@ -158,6 +159,9 @@ func newRig(t *testing.T) *rig {
 			t.Fatal(err)
 		}
 	}
+	r.operator = newMachine(t, nil)
+	t.Cleanup(r.operator.stop)
+	_, r.tables = r.store.link(r.operator)
 	return r
 }
 
@@ -186,7 +190,7 @@ func (n *rigNode) move(of *machine) {
 		before.stop()
 	}
 	n.life.Add(1)
-	n.link, n.tables = n.r.store.link(func() net.Listener { return m.listen("127.0.0.1:0") })
+	n.link, n.tables = n.r.store.link(m)
 }
 
 // door returns the address at which this process reaches a port of the node.
@@ -227,8 +231,12 @@ func (n *rigNode) configure() {
 // flake returns the command, to run on the node's machine.
 func (n *rigNode) flake(args ...string) *exec.Cmd {
 	n.configure()
-	command := []string{"env", "-", "HOME=/none", n.r.command}
-	return n.machine.command(append(command, append(args, "-config", n.config)...)...)
+	return n.r.flake(n.machine, nil, append(args, "-config", n.config)...)
+}
+
+// flake returns the command, to run on a machine, with variables of the environment.
+func (r *rig) flake(m *machine, env []string, args ...string) *exec.Cmd {
+	return m.command(slices.Concat([]string{"env", "-", "HOME=/none"}, m.env, env, []string{r.command}, args)...)
 }
 
 func (n *rigNode) start() {

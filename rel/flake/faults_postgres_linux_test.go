@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -66,17 +65,15 @@ func (p *rigPostgres) addrs() (all []string) {
 	return all
 }
 
-func (p *rigPostgres) link(listen func() net.Listener) (storetest.Link, string) {
+func (p *rigPostgres) link(m *machine) (storetest.Link, string) {
 	var all rigProxies
 	var addrs []string
 	for _, s := range p.servers() {
-		one := postgrestest.NewProxyFrom(p.t, listen(), s.Addr)
+		one := postgrestest.NewProxyFrom(p.t, m.listen("127.0.0.1:0"), s.Addr)
 		all, addrs = append(all, one), append(addrs, one.Addr())
 	}
 	return all, postgresTables(addrs)
 }
-
-func (p *rigPostgres) tables() string { return postgresTables(p.addrs()) }
 
 func (p *rigPostgres) open() (workers.Store, error) {
 	return postgres.New(postgres.Config{URL: postgresURL(p.addrs())})
@@ -141,7 +138,7 @@ func (p *rigPostgres) actions() []rigAction {
 			p.failover(r, r.other(n, x), x)
 		}, true},
 		{1, "a switchover without writes lost", func(r *rig, _ *rigNode, _ *rand.Rand) {
-			p.unseen(r, func() {
+			r.unseen(func() {
 				p.primary.Stop()
 				p.promote()
 			})
@@ -196,15 +193,6 @@ func (p *rigPostgres) actions() []rigAction {
 	}
 }
 
-// unseen calls change, after which nodes must write the floor without a command.
-func (p *rigPostgres) unseen(r *rig, change func()) {
-	before := r.floor()
-	change()
-	if !soon(func() bool { f := r.floor(); return f.Mark > 0 && f.Nonce != before.Nonce }) {
-		r.wrong("nobody notices: the floor is still %v", before)
-	}
-}
-
 // forgotten is like [rig.forgotten], but nodes must notice without a command. Sometimes the node that starts reaches
 // the server first, while others hand out ids up to their marks.
 func (p *rigPostgres) forgotten(r *rig, n *rigNode, x *rand.Rand, save func(), restore func(other *rigNode)) {
@@ -213,7 +201,7 @@ func (p *rigPostgres) forgotten(r *rig, n *rigNode, x *rand.Rand, save func(), r
 		other.link.Cut()
 		other.start()
 		other.said("waiting for a worker id") // so that it claims one at once
-		p.unseen(r, func() {
+		r.unseen(func() {
 			if first {
 				r.link(storetest.Link.Cut)
 			}

@@ -22,6 +22,7 @@ type machine struct {
 	hold io.WriteCloser // the machine lasts until this is closed
 	cmd  *exec.Cmd
 	ns   int // descriptor of the network namespace
+	env  []string
 }
 
 // newMachine starts a machine with an empty file system at each of the given folders, or, if of is not nil, with those

@@ -239,6 +239,11 @@ func (c *Cluster) LinkFrom(listen func() net.Listener) *Link {
 	return l
 }
 
+// LinkTo returns a path by one [Proxy].
+func LinkTo(tb testing.TB, l net.Listener, dial func() (net.Conn, error)) *Link {
+	return &Link{proxies: []*Proxy{NewProxy(tb, l, dial)}}
+}
+
 // Endpoints returns the addresses at which the client reaches the members.
 func (l *Link) Endpoints() (all []string) {
 	for _, p := range l.proxies {
@@ -366,7 +371,8 @@ func (p *Proxy) pass(from net.Conn) {
 		for {
 			n, err := from.Read(buf)
 			now, _ := p.now()
-			late := now == writes && dropped == requests && bytes.Contains(buf[:n], []byte("request_put"))
+			late := now == writes && dropped == requests && (bytes.Contains(buf[:n], []byte("request_put")) ||
+				bytes.HasPrefix(buf[:n], []byte("PATCH "))) // to etcd, or to Kubernetes
 			if late {
 				time.Sleep(Late)
 			}

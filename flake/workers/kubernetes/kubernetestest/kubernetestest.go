@@ -22,6 +22,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -165,6 +166,10 @@ func (s *Server) Ready() {
 
 // Kill kills the API server.
 func (s *Server) Kill() { s.api.kill() }
+
+// Pause stops the API server until Resume.
+func (s *Server) Pause()  { s.api.cmd.Process.Signal(syscall.SIGSTOP) }
+func (s *Server) Resume() { s.api.cmd.Process.Signal(syscall.SIGCONT) }
 
 // KillEtcd kills etcd.
 func (s *Server) KillEtcd() { s.etcd.kill() }
