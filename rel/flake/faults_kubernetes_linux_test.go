@@ -45,14 +45,20 @@ func newRigKubernetes(t *testing.T) rigStore {
 	writeFile(t, filepath.Join(k.account, "token"), readFile(t, k.Account(rigNamespace, rigNamespace, rigRights)))
 	writeFile(t, filepath.Join(k.account, "namespace"), rigNamespace)
 	writeFile(t, filepath.Join(k.account, "ca.crt"), readFile(t, k.CAFile))
+	k.admitted()
+	return k
+}
+
+// admitted waits until the API server accepts a pod's requests.
+func (k rigKubernetes) admitted() {
+	k.t.Helper()
 	s, err := k.open()
 	if err != nil {
-		t.Fatal(err)
+		k.t.Fatal(err)
 	}
-	if !soon(func() bool { _, err = s.List(t.Context(), ""); return err == nil }) {
-		t.Fatalf("the pods get no rights: %v", err)
+	if !soon(func() bool { _, err = s.List(k.t.Context(), ""); return err == nil }) {
+		k.t.Fatal(err)
 	}
-	return k
 }
 
 // link makes a machine a pod. The link has the API server's certificate, so that it sees which requests are writes.
@@ -92,10 +98,14 @@ func (k rigKubernetes) remove(key string) error {
 	return nil
 }
 
-func (k rigKubernetes) save(folder string) { k.Copy(folder) }
+func (k rigKubernetes) save(folder string) {
+	k.Copy(folder)
+	k.admitted()
+}
 
 func (k rigKubernetes) restore(folder string) {
 	k.Restore(folder)
+	k.admitted()
 	os.RemoveAll(folder)
 }
 
@@ -110,17 +120,19 @@ func (k rigKubernetes) actions() []rigAction {
 			k.Kill()
 			time.Sleep(lasts(x, 0.1, 1.5)) // how long the fault lasts
 			k.Start()
+			k.admitted()
 		}, false},
 		{2, "the API server paused", func(_ *rig, _ *rigNode, x *rand.Rand) {
 			k.Pause()
 			time.Sleep(lasts(x, 0.3, 2)) // how long the fault lasts
 			k.Resume()
+			k.admitted()
 		}, false},
 		{2, "etcd below the API server killed", func(_ *rig, _ *rigNode, x *rand.Rand) {
 			k.KillEtcd()
 			time.Sleep(lasts(x, 0.1, 1.5)) // how long the fault lasts
 			k.StartEtcd()
-			k.Ready()
+			k.admitted()
 		}, false},
 		{2, "etcd below the API server restored, nodes notice", func(r *rig, n *rigNode, x *rand.Rand) {
 			r.passed()
@@ -144,6 +156,7 @@ func (k rigKubernetes) actions() []rigAction {
 			k.Rules(rigNamespace, rigNamespace, "[]")
 			time.Sleep(lasts(x, 0.3, 2)) // how long the fault lasts
 			k.Rules(rigNamespace, rigNamespace, rigRights)
+			k.admitted()
 		}, false},
 		{2, "the token not valid for a time", func(r *rig, _ *rigNode, x *rand.Rand) {
 			token := filepath.Join(k.account, "token")

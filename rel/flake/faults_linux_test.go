@@ -332,13 +332,19 @@ func (n *rigNode) serves(since time.Time) bool {
 	return true
 }
 
+// passes reports whether a log says that the node ended because of what passes without a change of the settings. An
+// API server that starts refuses requests until it has read the roles.
+func passes(log string) bool {
+	return strings.Contains(log, "clock_running_backwards") || strings.Contains(log, "403 Forbidden")
+}
+
 // settle waits until all nodes hand out ids again. A node that does not, gets a new disk.
 func (r *rig) settle(after string) {
 	since := time.Now()
 	for _, n := range r.nodes[:rigNodes] {
 		for range 2 {
 			if soon(func() bool {
-				if n.hasEnded() && strings.Contains(n.output(), "clock_running_backwards") {
+				if n.hasEnded() && passes(n.output()) {
 					time.Sleep(200 * time.Millisecond) // as a service manager waits
 					n.again(syscall.SIGKILL, nil)
 				}
