@@ -21,8 +21,8 @@ type machine struct {
 	pid  string         // of the process that keeps the namespaces
 	hold io.WriteCloser // the machine lasts until this is closed
 	cmd  *exec.Cmd
-	ns   int // descriptor of the network namespace
-	env  []string
+	ns   int      // descriptor of the network namespace
+	env  []string // of the commands of flake
 }
 
 // newMachine starts a machine with an empty file system at each of the given folders, or, if of is not nil, with those
