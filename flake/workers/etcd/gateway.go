@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,10 +11,10 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/internal/httperr"
 	"github.com/flake-go/flake/internal/switching"
 )
 
@@ -203,7 +202,7 @@ func (s *Store) post(
 	}
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
-		return reply{}, sent, explain(err, sent)
+		return reply{}, sent, httperr.Explain(err, sent)
 	}
 	if err := switching.Refuse(response); err != nil {
 		return reply{}, true, err
@@ -222,7 +221,7 @@ func (s *Store) post(
 	case errors.Is(bad, errLong):
 		return reply{}, true, bad
 	case text.err != nil:
-		return reply{}, true, explain(fmt.Errorf("its answer is cut off: %w", text.err), true)
+		return reply{}, true, httperr.Explain(fmt.Errorf("its answer is cut off: %w", text.err), true)
 	case bad == nil && response.StatusCode == http.StatusOK && got.Header.Revision != 0:
 		return got, true, nil
 	case bad == nil && got.Message != "":
@@ -234,20 +233,4 @@ func (s *Store) post(
 		}
 	}
 	return got, true, errors.New(said)
-}
-
-// explain rewords an error of net/http to name the cause.
-func explain(err error, sent bool) error {
-	var untrusted *tls.CertificateVerificationError
-	switch {
-	case errors.As(err, &untrusted):
-		return fmt.Errorf("%w: %w", workers.ErrRefused, err)
-	case errors.Is(err, context.DeadlineExceeded) && sent:
-		return errors.New("no answer in time")
-	case errors.Is(err, context.DeadlineExceeded):
-		return errors.New("no connection in time")
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("it closed the connection: %w", err)
-	}
-	return err
 }

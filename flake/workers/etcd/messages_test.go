@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/flake-go/flake/flake/workers"
@@ -82,25 +80,6 @@ func TestBadList(t *testing.T) {
 	}
 	if is(503, `{"header":{"revision":"1"},"kvs":[]}`) {
 		t.Error("an error was taken for a list")
-	}
-}
-
-func TestExplain(t *testing.T) {
-	other := errors.New("other")
-	for _, tt := range []struct {
-		err  error
-		sent bool
-		want string
-	}{
-		{fmt.Errorf("post: %w", context.DeadlineExceeded), true, "no answer in time"},
-		{fmt.Errorf("post: %w", context.DeadlineExceeded), false, "no connection in time"},
-		{io.EOF, true, "it closed the connection: EOF"},
-		{syscall.ECONNRESET, false, "it closed the connection: connection reset by peer"},
-		{other, true, "other"},
-	} {
-		if got := explain(tt.err, tt.sent); got.Error() != tt.want {
-			t.Errorf("%v, sent %v: %v", tt.err, tt.sent, got)
-		}
 	}
 }
 

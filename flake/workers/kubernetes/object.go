@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,11 +15,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/tick"
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/internal/httperr"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/internal/switching"
 )
@@ -227,7 +226,7 @@ func (s *Store) once(
 	}
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
-		return o, explain(err, connected)
+		return o, httperr.Explain(err, connected)
 	}
 	if err := switching.Refuse(response); err != nil {
 		return o, err
@@ -238,7 +237,7 @@ func (s *Store) once(
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return o, explain(fmt.Errorf("its answer is cut off: %w", err), true)
+		return o, httperr.Explain(fmt.Errorf("its answer is cut off: %w", err), true)
 	case len(answer) > maxAnswer:
 		return o, fmt.Errorf("its answer is too long: more than %d bytes", maxAnswer)
 	}
@@ -281,20 +280,4 @@ func (s *Store) refusal(response *http.Response, r resource, method string, stat
 			s.tokenFile)
 	}
 	return e
-}
-
-// explain rewords an error of net/http to name the cause.
-func explain(err error, connected bool) error {
-	var untrusted *tls.CertificateVerificationError
-	switch {
-	case errors.As(err, &untrusted):
-		return fmt.Errorf("%w: %w", workers.ErrRefused, err)
-	case errors.Is(err, context.DeadlineExceeded) && connected:
-		return errors.New("no answer in time")
-	case errors.Is(err, context.DeadlineExceeded):
-		return errors.New("no connection in time")
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("it closed the connection: %w", err)
-	}
-	return err
 }
