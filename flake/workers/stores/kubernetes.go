@@ -4,18 +4,21 @@ import (
 	"crypto/tls"
 	"errors"
 	"regexp"
+	"strings"
 
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/kubernetes"
 )
 
+var objectName = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
+
 var kubernetesKind = &Kind{
 	Name: "kubernetes",
 	Keys: []Key{
-		{Name: "kubernetes.namespace", Valid: regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`).MatchString,
-			Must: "must be the name of a namespace"},
-		{Name: "kubernetes.name", Valid: regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`).MatchString,
-			Must: "must be the name of a ConfigMap"},
+		{Name: "kubernetes.namespace", Must: "must be the name of a namespace",
+			Valid: func(s string) bool { return len(s) <= 63 && !strings.Contains(s, ".") && objectName.MatchString(s) }},
+		{Name: "kubernetes.name", Must: "must be the name of a ConfigMap",
+			Valid: func(s string) bool { return len(s) <= 253 && objectName.MatchString(s) }},
 	},
 	Check: func(Values) []Fault { return nil },
 	Open: func(now func() Values, peek bool) (workers.Store, error) {

@@ -37,3 +37,22 @@ func TestNamedOnlyHere(t *testing.T) {
 		t.Errorf("%d files were read, %v", read, err)
 	}
 }
+
+// Names in Kubernetes are those that its API server accepts: a label, and a subdomain (RFC 1123).
+func TestObjectNames(t *testing.T) {
+	long := strings.Repeat("a", 253)
+	for _, test := range []struct {
+		text            string
+		namespace, name bool
+	}{
+		{"ids", true, true}, {"9-a", true, true}, {"a", true, true}, {long[:63], true, true},
+		{long[:64], false, true}, {"a.b", false, true}, {long, false, true}, {long + "a", false, false},
+		{"", false, false}, {"-a", false, false}, {"a-", false, false}, {".a", false, false}, {"A", false, false},
+		{"a_b", false, false}, {"a\n", false, false},
+	} {
+		namespace, name := KeyOf("kubernetes.namespace").Valid(test.text), KeyOf("kubernetes.name").Valid(test.text)
+		if namespace != test.namespace || name != test.name {
+			t.Errorf("%q: %v, %v", test.text, namespace, name)
+		}
+	}
+}
