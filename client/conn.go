@@ -32,8 +32,8 @@ const (
 	readBuffer = 64 << 10
 
 	// maxShared limits the callers that share a call. A node makes as many ids without a pause, and
-	// never refuses them for lack of room; after 256 it pauses.
-	maxShared = 255
+	// never refuses them for lack of room.
+	maxShared = 256
 )
 
 // caps lists the external forms of terms that a caller sends. OTP 23 and later support them.

@@ -167,7 +167,7 @@ func TestSharedByMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := play(t)
 		first, others := p.waiting(maxShared + 2)
-		tags := p.expect("{x,get}", "{x,{get_binary,255}}", "{x,{get_binary,2}}")
+		tags := p.expect("{x,get}", "{x,{get_binary,256}}", "{x,{get_binary,2}}")
 		p.replyIDs(tags[0], 1, 1)
 		p.replyIDs(tags[1], 2, 1+maxShared)
 		p.replyIDs(tags[2], 2+maxShared, 3+maxShared)

@@ -137,9 +137,10 @@ func All(runs []formats.Run) iter.Seq[formats.Number] {
 		n := 0
 		for _, run := range runs {
 			for i := range run.Count {
-				if n++; n%MaxInline == 0 {
+				if n > 0 && n%MaxInline == 0 {
 					runtime.Gosched()
 				}
+				n++
 				if !yield(run.At(i)) {
 					return
 				}
