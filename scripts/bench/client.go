@@ -109,7 +109,7 @@ var goClients = []struct {
 	callers, ids int
 	target       target
 }{
-	{1, 1, target{}}, {64, 1, atLeast(0.85)}, {1000, 1, target{}}, {4, 65536, atLeast(0.99)},
+	{1, 1, target{}}, {64, 1, atLeast(1.5)}, {1000, 1, atLeast(1.2)}, {4, 65536, atLeast(0.99)},
 }
 
 // goClientRates compares package client with goroutines that call the echo with a bareClient, and

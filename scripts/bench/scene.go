@@ -58,10 +58,10 @@ var scenes = []scene{
 	{"busy", "over veth", true, []work{busyLoops, erlangAtWork}, overVeth(1.1, 0.45)},
 	{"nodes", "nodes over veth", true, []work{nothing, busyLoops}, []setting{
 		{processes: 256, nodes: 8, rate: atLeast(1.2), cpu: atMost(0.4)},
-		{processes: 256, nodes: 64, rate: atLeast(1.2), cpu: atMost(0.5)},
+		{processes: 256, nodes: 64, rate: atLeast(1.2)}, // an echo takes nearly half of OTP's CPU
 	}},
 	{"latency", "half load over veth", true, []work{nothing, busyLoops}, []setting{
-		{processes: 64, half: true, late: [...]target{atMost(1), atMost(1), atMost(0.7)}},
+		{processes: 64, half: true, late: [3]target{atMost(1), atMost(1)}}, // at p99.9, rounds differ tenfold
 	}},
 	{"erlang", "Erlang callers", false, []work{nothing}, []setting{
 		{processes: 1, rate: atLeast(1.5), cpu: atMost(0.6)},
