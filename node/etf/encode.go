@@ -208,7 +208,7 @@ func (e *encoder) identifier(external string, tags ...Tag) {
 		}
 		id.words = id.words[4:]
 	}
-	layout := layouts[tag]
+	layout := &forms[tag]
 	var creation [4]byte
 	binary.BigEndian.PutUint32(creation[:], id.creation)
 	first, last := id.words, creation[4-layout.creation:]
@@ -227,7 +227,7 @@ func (c Caps) tagFor(tag Tag) Tag {
 		tag = NewPortExt
 	}
 	if !c.BigCreation {
-		tag = layouts[tag].old
+		tag = forms[tag].old
 	}
 	return tag
 }

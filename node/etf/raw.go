@@ -303,7 +303,7 @@ type identifier struct {
 // identifier reads a pid, port or reference after its tag.
 func (r *Reader) identifier(tag Tag) identifier {
 	id := identifier{tag: tag}
-	layout, size := layouts[tag], 0
+	layout, size := &forms[tag], 0
 	if layout.words == 0 {
 		size = 4 * r.uint16()
 		if size == 0 || size > 4*MaxReferenceWords {
@@ -327,28 +327,11 @@ func (r *Reader) identifier(tag Tag) identifier {
 	return id
 }
 
-// layouts are the layouts of pids, ports and references. In a reference that begins with the number
-// of its words, the words follow the creation.
-var layouts = [256]struct {
-	words    int // number of words before the creation; 0 if they follow it
-	creation int // size in bytes
-	old      Tag // the tag of the form with a creation of 1 byte
-}{
-	PidExt:            {2, 1, PidExt},
-	NewPidExt:         {2, 4, PidExt},
-	PortExt:           {1, 1, PortExt},
-	NewPortExt:        {1, 4, PortExt},
-	V4PortExt:         {2, 4, PortExt},
-	ReferenceExt:      {1, 1, ReferenceExt},
-	NewReferenceExt:   {0, 1, NewReferenceExt},
-	NewerReferenceExt: {0, 4, NewReferenceExt},
-}
-
 // parseIdentifier decodes the external bytes of a pid, port or reference. For other bytes it returns the zero value.
 func parseIdentifier(external []byte) identifier {
 	r := NewReader(external)
 	id := r.identifier(r.next())
-	if r.Finish() != nil || layouts[id.tag].creation == 0 {
+	if r.Finish() != nil || forms[id.tag].creation == 0 {
 		return identifier{}
 	}
 	return id

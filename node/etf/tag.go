@@ -45,75 +45,76 @@ const (
 	LocalExt          Tag = 121 // refused
 )
 
-var tagNames = [256]string{
-	NewFloatExt:       "NEW_FLOAT_EXT",
-	BitBinaryExt:      "BIT_BINARY_EXT",
-	CompressedExt:     "COMPRESSED",
-	AtomCacheRef:      "ATOM_CACHE_REF",
-	NewPidExt:         "NEW_PID_EXT",
-	NewPortExt:        "NEW_PORT_EXT",
-	NewerReferenceExt: "NEWER_REFERENCE_EXT",
-	SmallIntegerExt:   "SMALL_INTEGER_EXT",
-	IntegerExt:        "INTEGER_EXT",
-	FloatExt:          "FLOAT_EXT",
-	AtomExt:           "ATOM_EXT",
-	ReferenceExt:      "REFERENCE_EXT",
-	PortExt:           "PORT_EXT",
-	PidExt:            "PID_EXT",
-	SmallTupleExt:     "SMALL_TUPLE_EXT",
-	LargeTupleExt:     "LARGE_TUPLE_EXT",
-	NilExt:            "NIL_EXT",
-	StringExt:         "STRING_EXT",
-	ListExt:           "LIST_EXT",
-	BinaryExt:         "BINARY_EXT",
-	SmallBigExt:       "SMALL_BIG_EXT",
-	LargeBigExt:       "LARGE_BIG_EXT",
-	NewFunExt:         "NEW_FUN_EXT",
-	ExportExt:         "EXPORT_EXT",
-	NewReferenceExt:   "NEW_REFERENCE_EXT",
-	SmallAtomExt:      "SMALL_ATOM_EXT",
-	MapExt:            "MAP_EXT",
-	FunExt:            "FUN_EXT",
-	AtomUTF8Ext:       "ATOM_UTF8_EXT",
-	SmallAtomUTF8Ext:  "SMALL_ATOM_UTF8_EXT",
-	V4PortExt:         "V4_PORT_EXT",
-	LocalExt:          "LOCAL_EXT",
+// forms describes the tags.
+var forms = [256]struct {
+	name string // in the documentation
+	kind kind   // of its terms, if terms of that kind have several tags
+
+	// The layout of pids, ports and references. In a reference that begins with the number of its words, the words
+	// follow the creation.
+	words    int // number of words before the creation; 0 if they follow it
+	creation int // size in bytes
+	old      Tag // the tag of the form with a creation of 1 byte
+}{
+	NewFloatExt:       {name: "NEW_FLOAT_EXT"},
+	BitBinaryExt:      {name: "BIT_BINARY_EXT"},
+	CompressedExt:     {name: "COMPRESSED"},
+	AtomCacheRef:      {name: "ATOM_CACHE_REF"},
+	NewPidExt:         {"NEW_PID_EXT", aPid, 2, 4, PidExt},
+	NewPortExt:        {"NEW_PORT_EXT", 0, 1, 4, PortExt},
+	NewerReferenceExt: {"NEWER_REFERENCE_EXT", aRef, 0, 4, NewReferenceExt},
+	SmallIntegerExt:   {name: "SMALL_INTEGER_EXT", kind: anInteger},
+	IntegerExt:        {name: "INTEGER_EXT", kind: anInteger},
+	FloatExt:          {name: "FLOAT_EXT"},
+	AtomExt:           {name: "ATOM_EXT", kind: anAtom},
+	ReferenceExt:      {"REFERENCE_EXT", aRef, 1, 1, ReferenceExt},
+	PortExt:           {"PORT_EXT", 0, 1, 1, PortExt},
+	PidExt:            {"PID_EXT", aPid, 2, 1, PidExt},
+	SmallTupleExt:     {name: "SMALL_TUPLE_EXT"},
+	LargeTupleExt:     {name: "LARGE_TUPLE_EXT"},
+	NilExt:            {name: "NIL_EXT"},
+	StringExt:         {name: "STRING_EXT"},
+	ListExt:           {name: "LIST_EXT"},
+	BinaryExt:         {name: "BINARY_EXT"},
+	SmallBigExt:       {name: "SMALL_BIG_EXT", kind: anInteger},
+	LargeBigExt:       {name: "LARGE_BIG_EXT", kind: anInteger},
+	NewFunExt:         {name: "NEW_FUN_EXT"},
+	ExportExt:         {name: "EXPORT_EXT"},
+	NewReferenceExt:   {"NEW_REFERENCE_EXT", aRef, 0, 1, NewReferenceExt},
+	SmallAtomExt:      {name: "SMALL_ATOM_EXT", kind: anAtom},
+	MapExt:            {name: "MAP_EXT"},
+	FunExt:            {name: "FUN_EXT"},
+	AtomUTF8Ext:       {name: "ATOM_UTF8_EXT", kind: anAtom},
+	SmallAtomUTF8Ext:  {name: "SMALL_ATOM_UTF8_EXT", kind: anAtom},
+	V4PortExt:         {"V4_PORT_EXT", 0, 2, 4, PortExt},
+	LocalExt:          {name: "LOCAL_EXT"},
 }
+
+type kind uint8
+
+const (
+	anAtom    kind = 1
+	aPid      kind = 2
+	aRef      kind = 3
+	anInteger kind = 4
+)
+
+// IsAtom reports whether t is the tag of an atom, in any form.
+func (t Tag) IsAtom() bool { return forms[t].kind == anAtom }
+
+// IsPid reports whether t is the tag of a pid.
+func (t Tag) IsPid() bool { return forms[t].kind == aPid }
+
+// IsRef reports whether t is the tag of a reference.
+func (t Tag) IsRef() bool { return forms[t].kind == aRef }
+
+// IsInteger reports whether t is the tag of an integer.
+func (t Tag) IsInteger() bool { return forms[t].kind == anInteger }
 
 // String returns the tag's name in the documentation, or its number if it has none.
 func (t Tag) String() string {
-	if name := tagNames[t]; name != "" {
+	if name := forms[t].name; name != "" {
 		return name
 	}
 	return "tag " + strconv.Itoa(int(t))
-}
-
-// IsAtom reports whether t is the tag of an atom, in any form.
-func (t Tag) IsAtom() bool {
-	switch t {
-	case AtomExt, SmallAtomExt, AtomUTF8Ext, SmallAtomUTF8Ext:
-		return true
-	}
-	return false
-}
-
-// IsPid reports whether t is the tag of a pid.
-func (t Tag) IsPid() bool { return t == PidExt || t == NewPidExt }
-
-// IsRef reports whether t is the tag of a reference.
-func (t Tag) IsRef() bool {
-	switch t {
-	case ReferenceExt, NewReferenceExt, NewerReferenceExt:
-		return true
-	}
-	return false
-}
-
-// IsInteger reports whether t is the tag of an integer.
-func (t Tag) IsInteger() bool {
-	switch t {
-	case SmallIntegerExt, IntegerExt, SmallBigExt, LargeBigExt:
-		return true
-	}
-	return false
 }

@@ -67,8 +67,8 @@ func TestTagNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []byte
-	for n, name := range tagNames {
-		if name != "" {
+	for n, tag := range forms {
+		if tag.name != "" {
 			got = fmt.Appendf(got, "%s\t%d\n", Tag(n), n)
 		}
 	}
