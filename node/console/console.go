@@ -187,7 +187,7 @@ func (c *Console) read() ([]erltext.Expr, string, error) {
 
 // text returns the prefix followed by the text of the value.
 func (c *Console) text(prefix string, value etf.Term) []byte {
-	return c.cut(erltext.Pretty([]byte(prefix), value, c.editor.width()))
+	return c.cut(etf.Pretty([]byte(prefix), value, c.editor.width()))
 }
 
 // cut shortens text that is too long for a terminal.

@@ -35,7 +35,7 @@ func Eval(ctx context.Context, functions Functions, text string) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	return erltext.Pretty(nil, value, defaultWidth), nil
+	return etf.Pretty(nil, value, defaultWidth), nil
 }
 
 type evaluator struct {
@@ -237,7 +237,7 @@ func (e *Exception) text(width int) []byte {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = erltext.Pretty(text, arg, width)
+		text = etf.Pretty(text, arg, width)
 	}
 	return append(text, ')')
 }
@@ -246,9 +246,9 @@ func (e *Exception) text(width int) []byte {
 func nameOf(c *erltext.Call) []byte {
 	var name []byte
 	if c.Module != "" && c.Module != erlang {
-		name = append(erltext.Pretty(nil, c.Module, defaultWidth), ':')
+		name = append(etf.Pretty(nil, c.Module, defaultWidth), ':')
 	}
-	return erltext.Pretty(name, c.Function, defaultWidth)
+	return etf.Pretty(name, c.Function, defaultWidth)
 }
 
 // reasons holds the text for each reason. If a reason is a tuple of the atom and a value, the value follows the text.
@@ -266,8 +266,8 @@ func appendReason(text []byte, e *Exception, width int) []byte {
 	}
 	if t, ok := e.Reason.(etf.Tuple); ok && len(t) == 2 && e.Class == "error" {
 		if atom, ok := t[0].(etf.Atom); ok && reasons[atom] != "" {
-			return erltext.Pretty(append(text, reasons[atom]+" "...), t[1], width)
+			return etf.Pretty(append(text, reasons[atom]+" "...), t[1], width)
 		}
 	}
-	return erltext.Pretty(text, e.Reason, width)
+	return etf.Pretty(text, e.Reason, width)
 }

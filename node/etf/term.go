@@ -4,7 +4,7 @@
 // Start at [Reader], a bounds-checked cursor that parses a message without allocating, or at [Decode] and [Append],
 // which convert the bytes of one term to a [Term] and back.
 //
-// [FormatRaw] and [Format] print a term on one line for logs. Package erltext prints terms like the Erlang shell.
+// [FormatRaw] and [Format] print a term on one line, for logs, and [Pretty] in lines, like the Erlang shell.
 //
 // Compressed terms, atom cache references (of distribution headers) and LOCAL_EXT are refused. All
 // other tags of that document can be read, including old ones. The [Caps] of a peer decide which

@@ -1,8 +1,7 @@
-// Package erltext reads and prints Erlang terms as text, as the Erlang shell does:
+// Package erltext reads Erlang terms as text, as the Erlang shell does:
 // https://www.erlang.org/doc/man/shell.html
 //
-// [Parse] reads expressions and [Pretty] prints a value. [Compound] and [Equal] help to evaluate expressions. Logs use
-// etf.FormatRaw instead.
+// [Parse] reads expressions. [Compound] and [Equal] help to evaluate them. Package etf prints terms.
 package erltext
 
 import (

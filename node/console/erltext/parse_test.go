@@ -67,7 +67,7 @@ func TestSyntax(t *testing.T) {
 }
 
 // flat returns the text of a term on one line.
-func flat(t etf.Term) string { return string(Pretty(nil, t, 1<<30)) }
+func flat(t etf.Term) string { return string(etf.Format(nil, t)) }
 
 const vectors = "../../etf/testdata/vectors.tsv" // text and external bytes in hex
 
@@ -198,7 +198,7 @@ func FuzzParse(f *testing.F) {
 			if again := literal(t, printed); !Equal(again, l.Term) {
 				t.Fatalf("%s is parsed as %s", printed, flat(again))
 			}
-			text := string(Pretty(nil, l.Term, 80))
+			text := string(etf.Pretty(nil, l.Term, 80))
 			if again := literal(t, text); !Equal(again, l.Term) {
 				t.Fatalf("%s is parsed as another term after line breaks are added: %s", printed, text)
 			}

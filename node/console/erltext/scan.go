@@ -40,11 +40,11 @@ func (t token) name() string {
 	case dotToken:
 		return "'.'"
 	case atomToken:
-		return atomText(t.text)
+		return string(etf.Format(nil, etf.Atom(t.text)))
 	case stringToken:
-		return quoted(t.text, '"')
+		return strconv.Quote(t.text)
 	case symbolToken:
-		return quoted(t.text, '\'')
+		return "'" + t.text + "'"
 	}
 	return t.text
 }
@@ -82,10 +82,6 @@ var (
 )
 
 func form(pattern string) *regexp.Regexp { return regexp.MustCompile(`(?s)\A(?:` + pattern + `)`) }
-
-// reserved holds the words that are atoms only when quoted.
-var reserved = words("after and andalso band begin bnot bor bsl bsr bxor case catch cond div end fun if let not of " +
-	"or orelse receive rem try when xor")
 
 func words(list string) map[string]bool {
 	set := map[string]bool{}
@@ -168,7 +164,7 @@ func (t *token) complete() (reason string) {
 		if t.value = number(strings.ReplaceAll(t.text, "_", "")); t.value == nil {
 			return "illegal number"
 		}
-	case reserved[t.text]:
+	case etf.IsReserved(t.text):
 		t.kind = symbolToken
 	}
 	if (t.kind == atomToken || t.kind == varToken) && utf8.RuneCountInString(t.text) > etf.MaxAtomChars {
