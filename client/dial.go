@@ -2,14 +2,11 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -90,21 +87,18 @@ func (d Dialer) lookup(ctx context.Context, node string) (addr string, err error
 		if err != nil {
 			return "", err
 		}
-		at = joinPort(host, port)
+		at = epmd.JoinPort(host, port)
 	}
 	found, err := epmd.Lookup(ctx, at, name)
-	return joinPort(host, found.Port), err
-}
-
-func joinPort(host string, port uint16) string {
-	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+	return epmd.JoinPort(host, found.Port), err
 }
 
 // shakeHands performs the handshake and returns the caller's pid.
 func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf.Pid, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
-	name, creation := fmt.Sprintf("caller-%08x@%s", random(), host), random()|1
+	name, creation := handshake.NewName(host) // random, so that copies of a virtual machine differ
+	name = "caller-" + name
 	_, err := handshake.Start(conn, node, handshake.Options{
 		Node: name, Creation: creation, Cookie: d.Cookie, LongLen: d.TLS != nil, Challenges: &challenges,
 	})
@@ -117,10 +111,3 @@ func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf
 // challenges holds the open challenges of all connections, so that no node can trick us into
 // answering our own.
 var challenges handshake.Challenges
-
-// random asks the kernel, so that copies of a virtual machine get different numbers.
-func random() uint32 {
-	var b [4]byte
-	rand.Read(b[:]) // never fails
-	return binary.BigEndian.Uint32(b[:])
-}

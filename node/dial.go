@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -63,7 +62,7 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 		return nil, err
 	}
 	d := net.Dialer{Timeout: connectTime}
-	c, err := d.DialContext(n.ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(found.Port))))
+	c, err := d.DialContext(n.ctx, "tcp", epmd.JoinPort(host, found.Port))
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func startDialedTLS(t *testing.T, short string, secured func() *tls.Config) *dia
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(reg.Close)
+	t.Cleanup(func() { reg.Close() })
 	n := start(t, Options{Keeper: &epmd.Keeper{Mode: epmd.Mode(addr), Log: quiet}, TLS: secured})
 	return &dialed{t, short + "@127.0.0.1", n, ls[1]}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -95,7 +94,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		return nil, fmt.Errorf("node name %q: must be name@host", o.Name)
 	}
 	n := &Node{
-		creation: newCreation(),
+		creation: handshake.NewCreation(),
 		registry: newRegistry(),
 		gate:     newGate(),
 		history:  newHistory(),
@@ -228,14 +227,4 @@ func (n *Node) connections() (all []*distribution.Conn) {
 		all = append(all, c.(*distribution.Conn))
 	}
 	return all
-}
-
-// newCreation returns a random creation, which identifies this run of the node. Its lower
-// two bits are never both 0, because old peers use only these two, and 0 means any creation.
-func newCreation() uint32 {
-	for {
-		if c := rand.Uint32(); c&3 != 0 {
-			return c
-		}
-	}
 }

@@ -114,13 +114,11 @@ func receive(r io.Reader, resp message) error {
 	}
 }
 
-// Registration is a node's entry in an EPMD. It lasts as long as its connection.
-type Registration struct{ conn net.Conn }
-
 // Register registers n with the EPMD at addr, as a node that supports versions 5 and 6. A zero Type
-// means Normal. Register returns ErrNameTaken if the name is in use. A node chooses its own
-// creation, so Register ignores the one that the EPMD assigns.
-func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
+// means Normal. The registration lasts as long as the connection that Register returns. The error is
+// ErrNameTaken if the name is in use. A node chooses its own creation, so Register ignores the one
+// that the EPMD assigns.
+func Register(ctx context.Context, addr string, n Node) (net.Conn, error) {
 	n.Type = cmp.Or(n.Type, Normal)
 	n.Highest, n.Lowest = version6, version5
 	var resp alive2Resp
@@ -129,20 +127,17 @@ func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
 		err = ErrNameTaken
 		conn.Close()
 	}
-	if err == nil {
-		return &Registration{conn}, nil
+	if err != nil {
+		return nil, fmt.Errorf("epmd: register %q at %s: %w", n.Name, addr, err)
 	}
-	return nil, fmt.Errorf("epmd: register %q at %s: %w", n.Name, addr, err)
+	return conn, nil
 }
 
-// wait returns when the EPMD has ended the registration. If ctx ends first, wait ends it itself.
+// awaitEnd returns when the EPMD has ended a registration. If ctx ends first, it ends the registration itself.
 // An EPMD sends nothing to a registered node, so a byte from it also ends the registration.
-func (r *Registration) wait(ctx context.Context) {
-	stop := context.AfterFunc(ctx, r.Close)
+func awaitEnd(ctx context.Context, registration net.Conn) {
+	defer registration.Close()
+	stop := context.AfterFunc(ctx, func() { registration.Close() })
 	defer stop()
-	r.conn.Read(make([]byte, 1))
-	r.Close()
+	registration.Read(make([]byte, 1))
 }
-
-// Close unregisters the node. It may be called more than once.
-func (r *Registration) Close() { r.conn.Close() }

@@ -81,7 +81,7 @@ func freePort(t *testing.T) uint16 {
 	t.Helper()
 	for {
 		port := uint16(20_000 + rand.IntN(10_000))
-		l, err := net.Listen("tcp", joinPort(loopback, port))
+		l, err := net.Listen("tcp", JoinPort(loopback, port))
 		switch {
 		case err == nil:
 			l.Close()

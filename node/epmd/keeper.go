@@ -143,10 +143,10 @@ func (k *Keeper) State() State {
 	return k.state
 }
 
-func (k *Keeper) run(ctx context.Context, reg *Registration) {
+func (k *Keeper) run(ctx context.Context, reg net.Conn) {
 	defer k.stopServing()
 	for reg != nil {
-		reg.wait(ctx)
+		awaitEnd(ctx, reg)
 		if k.server == nil {
 			k.lostAt = time.Now()
 		}
@@ -158,7 +158,7 @@ func (k *Keeper) run(ctx context.Context, reg *Registration) {
 }
 
 // renew registers the node again, or returns nil when ctx ends.
-func (k *Keeper) renew(ctx context.Context) *Registration {
+func (k *Keeper) renew(ctx context.Context) net.Conn {
 	for wait := retryMin; pause(ctx, wait); wait = min(2*wait, retryMax) {
 		reg, err := k.register(ctx)
 		if err == nil {
@@ -183,7 +183,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // register tries once to register the node. If nothing listens on the port, mode Auto first
 // starts an EPMD, unless another program's EPMD was lost less than patience ago.
-func (k *Keeper) register(ctx context.Context) (*Registration, error) {
+func (k *Keeper) register(ctx context.Context) (net.Conn, error) {
 	addr := k.Mode.addr(k.Port)
 	reg, err := Register(ctx, addr, k.Node)
 	if errors.Is(err, syscall.ECONNREFUSED) && k.Mode == Auto && k.server == nil && time.Since(k.lostAt) >= k.patience {
@@ -271,7 +271,7 @@ func DefaultPort() (uint16, error) {
 func (m Mode) addr(port uint16) string {
 	switch m {
 	case Auto:
-		return joinPort(loopback, port)
+		return JoinPort(loopback, port)
 	case Off:
 		return ""
 	}
@@ -280,7 +280,8 @@ func (m Mode) addr(port uint16) string {
 
 const loopback = "127.0.0.1"
 
-func joinPort(host string, port uint16) string {
+// JoinPort returns the address host:port.
+func JoinPort(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
@@ -307,7 +308,7 @@ func (k *Keeper) addrOf(name string) string {
 	if name == k.host || host.IsLoopback(name) {
 		return k.Mode.addr(k.Port)
 	}
-	return joinPort(name, k.Port)
+	return JoinPort(name, k.Port)
 }
 
 func splitName(nodename string) (name, host string, err error) {
@@ -374,7 +375,7 @@ func listen(port uint16) (ls []net.Listener, err error) {
 		addrs = append(addrs, ip.Unmap())
 	}
 	if len(addrs) == 0 {
-		l, err := net.Listen("tcp", joinPort("", port))
+		l, err := net.Listen("tcp", JoinPort("", port))
 		return []net.Listener{l}, err
 	}
 	loopback4, loopback6 := netip.MustParseAddr(loopback), netip.IPv6Loopback()

@@ -57,7 +57,7 @@ func TestKeepersTakeOverTheEPMD(t *testing.T) {
 	noLeak(t)
 	ctx := testContext(t)
 	port := freePort(t)
-	addr := joinPort(loopback, port)
+	addr := JoinPort(loopback, port)
 	first, _ := newKeeper(t, "first", port)
 	if err := startKeeper(ctx, first); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestKeepersTakeOverTheEPMD(t *testing.T) {
 	if got, want := first.State().String(), "registered with its own EPMD at "+addr; got != want {
 		t.Errorf("first is %s, want %s", got, want)
 	}
-	if n, err := Lookup(ctx, joinPort("127.0.0.2", port), "first"); err != nil || n.Port != 4711 {
+	if n, err := Lookup(ctx, JoinPort("127.0.0.2", port), "first"); err != nil || n.Port != 4711 {
 		t.Errorf("at another address: %+v, %v", n, err)
 	}
 	second, states := newKeeper(t, "second", port)
@@ -112,12 +112,12 @@ func TestAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, host := range tt.open {
-			if _, err := Lookup(testContext(t), joinPort(host, k.Port), "flake"); err != nil {
+			if _, err := Lookup(testContext(t), JoinPort(host, k.Port), "flake"); err != nil {
 				t.Errorf("%q: %v", tt.env, err)
 			}
 		}
 		for _, host := range tt.closed {
-			if _, err := Lookup(testContext(t), joinPort(host, k.Port), "flake"); !errors.Is(err, syscall.ECONNREFUSED) {
+			if _, err := Lookup(testContext(t), JoinPort(host, k.Port), "flake"); !errors.Is(err, syscall.ECONNREFUSED) {
 				t.Errorf("%q: at %s: %v", tt.env, host, err)
 			}
 		}
@@ -129,7 +129,7 @@ func TestAddresses(t *testing.T) {
 		if err := startKeeper(testContext(t), k); err == nil || !strings.HasPrefix(err.Error(), "epmd: serve: ") {
 			t.Errorf("%q: %v", env, err)
 		}
-		if _, err := net.Dial("tcp", joinPort(loopback, k.Port)); err == nil {
+		if _, err := net.Dial("tcp", JoinPort(loopback, k.Port)); err == nil {
 			t.Errorf("%q: the port is open", env)
 		}
 	}
@@ -155,7 +155,7 @@ func TestServeFails(t *testing.T) {
 // that avoid it.
 func TestPortOfAnotherProgram(t *testing.T) {
 	noLeak(t)
-	elsewhere, err := net.Listen("tcp", joinPort("127.0.0.2", 0))
+	elsewhere, err := net.Listen("tcp", JoinPort("127.0.0.2", 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestPrepare(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Names(ctx, joinPort(loopback, k.Port)); err != nil {
+	if _, err := Names(ctx, JoinPort(loopback, k.Port)); err != nil {
 		t.Error(err)
 	}
 	if err := startKeeper(ctx, k); err != nil || !k.State().Serving {
@@ -212,7 +212,7 @@ func TestPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	only.Close()
-	if _, err := net.Dial("tcp", joinPort(loopback, only.Port)); err == nil {
+	if _, err := net.Dial("tcp", JoinPort(loopback, only.Port)); err == nil {
 		t.Error("the port is open")
 	}
 }
@@ -283,7 +283,7 @@ func TestStateWhenNameIsTaken(t *testing.T) {
 func TestStartFailsWithoutEPMD(t *testing.T) {
 	noLeak(t)
 	k, _ := newKeeper(t, "flake", 1)
-	k.Mode = Mode(joinPort(loopback, freePort(t)))
+	k.Mode = Mode(JoinPort(loopback, freePort(t)))
 	if err := startKeeper(t.Context(), k); err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("Start: %v", err)
 	}
@@ -349,7 +349,7 @@ func TestFind(t *testing.T) {
 // Start succeeds even if the EPMD is slow to notice that an earlier node of the same name has ended.
 func TestKeeperWaitsForItsName(t *testing.T) {
 	noLeak(t)
-	l, err := net.Listen("tcp", joinPort(loopback, 0))
+	l, err := net.Listen("tcp", JoinPort(loopback, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func startDaemon(t *testing.T, port uint16) (stop func()) {
 	stop = func() { cmd.Process.Kill(); cmd.Wait() }
 	t.Cleanup(stop)
 	await(t, "epmd listens", func() bool {
-		conn, err := net.Dial("tcp", joinPort(loopback, port))
+		conn, err := net.Dial("tcp", JoinPort(loopback, port))
 		if err == nil {
 			conn.Close()
 		}
@@ -191,7 +191,7 @@ func TestDaemonIsStarted(t *testing.T) {
 	}
 	k.Close()
 	await(t, "flake is unregistered", func() bool {
-		names, err := Names(ctx, joinPort(loopback, k.Port))
+		names, err := Names(ctx, JoinPort(loopback, k.Port))
 		return err == nil && len(names) == 0
 	})
 	k, _ = newKeeper(t, "flake", freePort(t))

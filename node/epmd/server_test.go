@@ -87,7 +87,7 @@ func TestServerCloseEndsRegistrations(t *testing.T) {
 	}
 	s.Close()
 	ctx := testContext(t)
-	if reg.wait(ctx); ctx.Err() != nil {
+	if awaitEnd(ctx, reg); ctx.Err() != nil {
 		t.Error("the registration has not ended")
 	}
 	if _, err := net.Dial("tcp", addr); err == nil {
@@ -282,7 +282,7 @@ func TestTooManyRegistered(t *testing.T) {
 	noLeak(t)
 	ctx := testContext(t)
 	_, addr := startServer(t, anyPort, nil)
-	var last *Registration
+	var last net.Conn
 	for i := range maxRegistered {
 		reg, err := Register(ctx, addr, Node{Name: fmt.Sprint("node", i), Port: 1})
 		if err != nil {

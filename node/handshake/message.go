@@ -222,12 +222,20 @@ func malformed(message string, src []byte) error {
 	return fmt.Errorf("%s: malformed: %q", message, src)
 }
 
-// NewName returns a random node name for a peer that sent only its host, as OTP does for
+// NewName returns a random node name and creation for a peer that sent only its host, as OTP does for
 // "erl -name undefined".
-func NewName(host string) (string, uint32) {
-	var b [4]byte
-	rand.Read(b[:]) // never fails
-	return rand.Text()[:13] + "@" + host, binary.BigEndian.Uint32(b[:]) | 1
+func NewName(host string) (string, uint32) { return rand.Text()[:13] + "@" + host, NewCreation() }
+
+// NewCreation returns a random creation, which identifies one run of a node. Its lower two bits are
+// never both 0, because old peers use only these two, and 0 means any creation.
+func NewCreation() uint32 {
+	for {
+		var b [4]byte
+		rand.Read(b[:]) // never fails
+		if b[3]&3 != 0 {
+			return binary.BigEndian.Uint32(b[:])
+		}
+	}
 }
 
 // MaxMessage bounds the bytes of one handshake message. The longest is a challenge with a
