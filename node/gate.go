@@ -75,8 +75,6 @@ type applicant struct {
 	name  string // set once the applicant has proved that it has the cookie
 
 	admitted string // the applicant's name, if [meetings] has admitted it
-	assigned string // the name assigned to the applicant, until it is connected
-	creation uint32 // of assigned
 }
 
 func (v *applicant) Host() netip.Addr { return v.host }

@@ -44,7 +44,6 @@ func (n *Node) greet(v *applicant) {
 	defer stop()
 	defer n.gate.leave(v)
 	defer func() {
-		n.names.takeBack(v.assigned, v.creation)
 		if v.admitted != "" {
 			n.meetings.done(v.admitted)
 		}
@@ -59,6 +58,7 @@ func (n *Node) greet(v *applicant) {
 		err = n.enter(v, stream, peer)
 	}
 	if err != nil {
+		n.names.takeBack(peer)
 		n.refused(v, peer.Name, err)
 		c.Close()
 		return
@@ -66,7 +66,6 @@ func (n *Node) greet(v *applicant) {
 	if peer.PreviousCookie {
 		n.options.Log.Info("a node connected with the previous cookie", "peer", peer.Name, "address", c.RemoteAddr())
 	}
-	v.assigned = ""
 }
 
 // delay is called when an applicant has sent its name. It waits if the applicant's host has sent
@@ -103,8 +102,7 @@ func (n *Node) shakeHands(v *applicant) (stream net.Conn, peer handshake.Peer, e
 	o.NameReceived = func() error { return n.delay(v) }
 	o.Admit = func(peer handshake.Name) handshake.Status { return n.admit(v, peer) }
 	o.AssignName = func(host string) (node string, creation uint32) {
-		v.assigned, v.creation = n.names.assign(host, func(node string) bool { return n.connection(node) != nil })
-		return v.assigned, v.creation
+		return n.names.assign(host, func(node string) bool { return n.connection(node) != nil })
 	}
 	peer, err = handshake.Accept(stream, o)
 	return stream, peer, err

@@ -100,13 +100,11 @@ func (m *meetings) awaitGreeted(peer string) {
 	}
 }
 
-// names holds the names assigned to peers that have none. As in OTP, a name that is free again
-// is assigned to another peer on the same host, with a new creation, because peers never free
-// the atom of a name.
+// names holds the names that peers without a name had, and that are free. As in OTP, such a name is assigned to
+// another peer on the same host, with a new creation, because peers never free the atom of a name.
 type names struct {
-	mu       sync.Mutex        // guards assigned and free
-	assigned map[string]uint32 // creations by name
-	free     []freeName        // at most keptNames, the most recent last
+	mu   sync.Mutex // guards free
+	free []freeName // at most keptNames, the most recent last
 }
 
 const keptNames = 4096
@@ -116,38 +114,28 @@ type freeName struct {
 	creation uint32
 }
 
-func newNames() *names { return &names{assigned: make(map[string]uint32)} }
-
 // assign returns a name at host that no other peer has.
 func (n *names) assign(host string, taken func(node string) bool) (node string, creation uint32) {
-	node, creation = handshake.NewName(host)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i, f := range slices.Backward(n.free) {
 		if strings.HasSuffix(f.node, "@"+host) && !taken(f.node) {
 			n.free = slices.Delete(n.free, i, i+1)
-			node, creation = f.node, f.creation
-			break
+			return f.node, f.creation
 		}
 	}
-	n.assigned[node] = creation
-	return node, creation
+	return handshake.NewName(host)
 }
 
-// takeBack frees a name if it was assigned with this creation. A node that chose the same name, such
-// as one that had it before, has another creation.
-func (n *names) takeBack(node string, creation uint32) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if current, ok := n.assigned[node]; !ok || current != creation {
+// takeBack frees the name of a peer, if it was assigned.
+func (n *names) takeBack(p handshake.Peer) {
+	if !p.Assigned {
 		return
 	}
-	delete(n.assigned, node)
-	if creation++; creation == 0 {
-		creation = 1
-	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if len(n.free) >= keptNames {
 		n.free = slices.Delete(n.free, 0, 1)
 	}
-	n.free = append(n.free, freeName{node, creation})
+	n.free = append(n.free, freeName{p.Name, max(p.Creation+1, 1)})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/big"
 	"net"
 	"runtime"
@@ -258,19 +259,17 @@ func TestDialNotAllowed(t *testing.T) {
 
 // A free name is assigned again to its host, with another creation.
 func TestNames(t *testing.T) {
-	n := newNames()
+	n := new(names)
 	none := func(string) bool { return false }
 	first, creation := n.assign("a", none)
 	if second, _ := n.assign("a", none); second == first {
 		t.Errorf("%s is assigned twice", first)
 	}
-	n.takeBack(first, creation+1) // of a node that chose this name
+	n.takeBack(handshake.Peer{Name: first, Creation: creation}) // of a node that chose this name
 	if other, _ := n.assign("a", none); other == first {
 		t.Errorf("%s is assigned again, although it is not free", first)
 	}
-	n.takeBack(first, creation)
-	n.takeBack(first, creation)
-	n.takeBack("nobody@a", creation)
+	n.takeBack(handshake.Peer{Name: first, Creation: creation, Assigned: true})
 	if other, _ := n.assign("b", none); other == first {
 		t.Errorf("%s is assigned to another host", first)
 	}
@@ -281,10 +280,10 @@ func TestNames(t *testing.T) {
 		t.Errorf("%s with creation %d, want %s with another creation than %d", again, c, first, creation)
 	}
 	for i := range 2 * keptNames {
-		n.takeBack(n.assign(fmt.Sprint(i), none))
+		n.takeBack(handshake.Peer{Name: fmt.Sprint(i), Creation: math.MaxUint32, Assigned: true})
 	}
-	if len(n.free) != keptNames {
-		t.Errorf("%d names are kept, want %d", len(n.free), keptNames)
+	if last := n.free[len(n.free)-1]; len(n.free) != keptNames || last.creation != 1 {
+		t.Errorf("%d names are kept, want %d; the last has creation %d", len(n.free), keptNames, last.creation)
 	}
 }
 
@@ -301,7 +300,7 @@ func TestDialPlain(t *testing.T) {
 
 // Handshakes under way never have the same name, however many of them fail and free theirs.
 func TestNamesUnderWay(t *testing.T) {
-	n := newNames()
+	n := new(names)
 	none := func(string) bool { return false }
 	var held sync.Map
 	var all sync.WaitGroup
@@ -314,7 +313,7 @@ func TestNamesUnderWay(t *testing.T) {
 				}
 				runtime.Gosched()
 				held.Delete(node)
-				n.takeBack(node, creation)
+				n.takeBack(handshake.Peer{Name: node, Creation: creation, Assigned: true})
 			}
 		})
 	}

@@ -68,7 +68,7 @@ type Node struct {
 	epmd      *epmd.Keeper
 	handshake atomic.Pointer[handshake.Options] // of later handshakes; replaced by SetCookies
 	meetings  *meetings
-	names     *names
+	names     names
 	gate      *gate
 	history   *history
 	listener  net.Listener
@@ -99,7 +99,6 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		gate:     newGate(),
 		history:  newHistory(),
 		meetings: newMeetings(),
-		names:    newNames(),
 		options:  o,
 	}
 	n.ctx, n.cancel = context.WithCancel(ctx)
@@ -213,7 +212,7 @@ func (n *Node) serve(stream net.Conn, peer handshake.Peer) error {
 func (n *Node) down(c *distribution.Conn, blame string) {
 	n.gate.down(host.Of(c.Addr()))
 	n.history.down(c, blame, func() { n.conns.CompareAndDelete(c.Peer().Name, c) })
-	n.names.takeBack(c.Peer().Name, c.Peer().Creation)
+	n.names.takeBack(c.Peer())
 }
 
 func (n *Node) connection(peer string) *distribution.Conn {

@@ -129,7 +129,7 @@ func TestNameReceived(t *testing.T) {
 func TestAssignName(t *testing.T) {
 	s := stubOf(said(Name{Version: 6, Flags: Offered | NameMe, Node: "b"}))
 	p, _ := Accept(s, Options{Node: there, AssignName: func(host string) (string, uint32) { return "given@" + host, 9 }})
-	if p.Name != "given@b" || p.Creation != 9 {
+	if p.Name != "given@b" || p.Creation != 9 || !p.Assigned {
 		t.Errorf("Accept returned %+v", p)
 	}
 }

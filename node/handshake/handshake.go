@@ -70,6 +70,7 @@ type Peer struct {
 	Version  int    // 5 or 6
 	Flags    Flags  // supported by both sides
 	Hidden   bool   // PUBLISHED is not set
+	Assigned bool   // Accept has assigned the name
 
 	// PreviousCookie reports, after Accept, that the peer has the previous cookie.
 	PreviousCookie bool
@@ -108,7 +109,8 @@ func Accept(rw io.ReadWriter, o Options) (Peer, error) {
 	if err := a.sendStatus(); err != nil {
 		return a.peer, err
 	}
-	return a.peer, a.prove()
+	err := a.prove()
+	return a.peer, err
 }
 
 type acceptor struct {
@@ -133,6 +135,7 @@ func (a *acceptor) sendStatus() error {
 			assign = NewName
 		}
 		a.peer.Name, a.peer.Creation = assign(a.peer.Name)
+		a.peer.Assigned = true
 		return a.send(named{a.peer.Name, a.peer.Creation})
 	}
 	status := StatusOK

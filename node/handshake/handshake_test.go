@@ -98,10 +98,10 @@ func TestAcceptStart(t *testing.T) {
 				Options{Node: there, Creation: 0x99887766, Cookie: cookie, LongLen: long},
 				with(Options{Node: here, Creation: 0x11223344, Cookie: cookie, LongLen: long}))
 			flags := Offered.expand()
-			if want := (outcome{Peer{here, 0x11223344, 6, flags, true, false}, nil}); accepted != want {
+			if want := (outcome{Peer{here, 0x11223344, 6, flags, true, false, false}, nil}); accepted != want {
 				t.Errorf("accepted %+v, want %+v", accepted, want)
 			}
-			if want := (outcome{Peer{there, 0x99887766, 6, flags, true, false}, nil}); started != want {
+			if want := (outcome{Peer{there, 0x99887766, 6, flags, true, false, false}, nil}); started != want {
 				t.Errorf("started %+v, want %+v", started, want)
 			}
 		})
@@ -123,7 +123,7 @@ func TestAcceptVersion5(t *testing.T) {
 	if c.Version != 5 || c.Node != there || c.Flags != Offered&0xffffffff {
 		t.Errorf("challenge %+v", c)
 	}
-	if want := (outcome{Peer{here, 0, 5, scalang & Offered, false, false}, nil}); accepted != want {
+	if want := (outcome{Peer{here, 0, 5, scalang & Offered, false, false, false}, nil}); accepted != want {
 		t.Errorf("accepted %+v, want %+v", accepted, want)
 	}
 }
@@ -148,9 +148,9 @@ func TestAcceptComplement(t *testing.T) {
 		if want := (Challenge{6, Offered, c.Challenge, 7, there}); c != want {
 			t.Errorf("challenge %+v, want %+v", c, want)
 		}
-		want := Peer{here, 0, 5, Offered & 0xffffffff, true, false}
+		want := Peer{here, 0, 5, Offered & 0xffffffff, true, false, false}
 		if completed {
-			want = Peer{here, 9, 6, Offered&0xffffffff | Alias, true, false}
+			want = Peer{here, 9, 6, Offered&0xffffffff | Alias, true, false, false}
 		}
 		want.Flags = want.Flags.expand()
 		if accepted != (outcome{want, nil}) {
@@ -213,7 +213,7 @@ func TestStartVersion5(t *testing.T) {
 		server <- err
 	}()
 	p, err := Start(a, there, Options{Node: here, Creation: 3, Cookie: cookie})
-	if want := (Peer{there, 0, 5, scalang & Offered, true, false}); err != nil || p != want {
+	if want := (Peer{there, 0, 5, scalang & Offered, true, false, false}); err != nil || p != want {
 		t.Errorf("%+v, %v, want %+v", p, err, want)
 	}
 	if err := <-server; err != nil {
