@@ -114,7 +114,7 @@ func (n *Node) reach(peer, cookie string) error {
 		return n.serve(c, p)
 	}
 	plain.Close()
-	if !errors.Is(err, handshake.ErrSimultaneous) && !n.meetings.hasYielded(m) {
+	if !errors.Is(err, handshake.ErrSimultaneous) && !m.yielded.Load() {
 		return err
 	}
 	select {

@@ -111,8 +111,8 @@ func (n *Node) fnWhereis(args []etf.Term) (etf.Term, error) {
 	if !ok {
 		return nil, rpc.BadArgument()
 	}
-	if p := n.registry.named(name); p != nil {
-		return n.pid(p.ID), nil
+	if p := n.registry.named(name); p.server != nil {
+		return p.server.Pid, nil
 	}
 	return etf.Atom("undefined"), nil
 }
@@ -191,7 +191,7 @@ func exited(why etf.Term, module, function etf.Atom, args []etf.Term) error {
 // server returns the server that a name, {Name, Node} or a pid refers to. If there is no such
 // server, the error is exit(reason) with OTP's reason.
 func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.Server, error) {
-	var p *process
+	var p process
 	node := etf.Atom(n.options.Name)
 	switch ref := ref.(type) {
 	case etf.Atom:
@@ -218,17 +218,17 @@ func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.S
 	default:
 		return nil, exit(etf.Tuple{etf.Atom("nodedown"), node})
 	}
-	if p == nil {
+	if p.server == nil {
 		return nil, exit(etf.Atom("noproc"))
 	}
 	return p.server, nil
 }
 
-// local returns this node's process with the pid, or nil.
-func (n *Node) local(pid etf.Pid) *process {
+// local returns this node's process with the pid.
+func (n *Node) local(pid etf.Pid) process {
 	node, id, creation := etf.PidParts([]byte(pid))
 	if string(node) != n.options.Name || creation != n.creation {
-		return nil
+		return process{}
 	}
 	return n.registry.byID(id)
 }
@@ -239,14 +239,14 @@ func (n *Node) fnIsProcessAlive(args []etf.Term) (etf.Term, error) {
 	if !ok || string(pid.Node()) != n.options.Name {
 		return nil, rpc.BadArgument()
 	}
-	return etf.Atom(strconv.FormatBool(n.local(pid) != nil)), nil
+	return etf.Atom(strconv.FormatBool(n.local(pid).server != nil)), nil
 }
 
 // send delivers a message from a connection to the server registered under a name and reports
 // whether there is such a server.
 func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 	p := n.registry.named(name)
-	if p == nil {
+	if p.server == nil {
 		return false
 	}
 	if err := p.server.Receive(message, c); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/flake-go/flake/node/handshake"
 )
@@ -13,7 +14,7 @@ import (
 // other at the same time, both keep the dial of the node with the greater name, as OTP's
 // net_kernel does.
 type meetings struct {
-	mu      sync.Mutex          // guards dials, greeted and each meeting's yielded
+	mu      sync.Mutex          // guards dials and greeted
 	changed sync.Cond           // signaled when greeted changes
 	dials   map[string]*meeting // our dials; the latest to each node
 	greeted map[string]int      // number of admitted dials from other nodes
@@ -22,7 +23,7 @@ type meetings struct {
 // meeting is a dial by this node.
 type meeting struct {
 	conn    net.Conn
-	yielded bool
+	yielded atomic.Bool
 	up      chan struct{} // closed when the node is connected
 }
 
@@ -53,11 +54,11 @@ func (m *meetings) greet(self, peer string) handshake.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	status := handshake.StatusOK
-	if d := m.dials[peer]; d != nil && !d.yielded {
+	if d := m.dials[peer]; d != nil && !d.yielded.Load() {
 		if self > peer {
 			return handshake.StatusNOK
 		}
-		d.yielded = true
+		d.yielded.Store(true)
 		d.conn.Close()
 		status = handshake.StatusOKSimultaneous
 	}
@@ -82,12 +83,6 @@ func (m *meetings) up(peer string) {
 		close(d.up)
 		delete(m.dials, peer)
 	}
-}
-
-func (m *meetings) hasYielded(d *meeting) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return d.yielded
 }
 
 // awaitGreeted waits until the handshakes with a node that dialed us have ended. Each has

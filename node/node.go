@@ -183,7 +183,7 @@ func (n *Node) stop() {
 func (n *Node) Name() string { return n.options.Name }
 
 // Running reports whether a server is registered under a name.
-func (n *Node) Running(server string) bool { return n.registry.named(etf.Atom(server)) != nil }
+func (n *Node) Running(server string) bool { return n.registry.named(etf.Atom(server)).server != nil }
 
 // Addr returns the address on which the node listens.
 func (n *Node) Addr() net.Addr { return n.listener.Addr() }

@@ -367,13 +367,13 @@ func testOldSignals(p *old) {
 	p.send(tuple{19, p.pid(), server, byPid})
 	p.send(tuple{8, p.pid(), server, atom("kill")})
 	want(tuple{21, server, p.pid(), byPid, atom("killed")})
-	await(p.t, "the server is back", func() bool { return p.node.registry.named("flake") != nil })
+	await(p.t, "the server is back", func() bool { return p.node.registry.named("flake").server != nil })
 
 	server, _ = p.call("rex", whereis).(identifier)
 	p.send(tuple{1, p.pid(), server})
 	p.send(tuple{8, p.pid(), server, atom("kill")})
 	want(tuple{3, server, p.pid(), atom("killed")})
-	await(p.t, "the server is back", func() bool { return p.node.registry.named("flake") != nil })
+	await(p.t, "the server is back", func() bool { return p.node.registry.named("flake").server != nil })
 }
 
 // A tick in answer to a tick is not answered, and keeps the connection alive.

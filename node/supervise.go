@@ -46,8 +46,8 @@ func (n *Node) supervise(s Supervisor) error {
 			server.Parent = self
 			receive := func(m *distribution.Message) error { return server.Receive(m.Term(), caller{m}) }
 			n.processes.Add(1)
-			n.registry.change(func(all []*process) []*process {
-				return append(all, &process{distribution.Process{ID: id, Receive: receive, Kill: kill}, server})
+			n.registry.change(func(all []process) []process {
+				return append(all, process{&distribution.Process{ID: id, Receive: receive, Kill: kill}, server})
 			})
 		}}
 	}
@@ -61,8 +61,8 @@ func (n *Node) supervise(s Supervisor) error {
 // ended removes a process and reports its end to peers.
 func (n *Node) ended(id uint64, reason etf.Term) {
 	defer n.processes.Done()
-	n.registry.change(func(all []*process) []*process {
-		return slices.DeleteFunc(all, func(p *process) bool { return p.ID == id })
+	n.registry.change(func(all []process) []process {
+		return slices.DeleteFunc(all, func(p process) bool { return p.ID == id })
 	})
 	n.proto.Ended(id, reason)
 }
@@ -85,7 +85,7 @@ func (s supervisor) HandleCall(c genserver.Call) {
 	n, active := int64(len(s.spec.Children)), int64(0)
 	for _, server := range slices.Backward(s.spec.Children) {
 		var pid etf.Term = etf.Atom("restarting")
-		if p := s.registry.named(server.Name); p != nil {
+		if p := s.registry.named(server.Name); p.server != nil {
 			pid = p.server.Pid
 			active++
 		}
@@ -140,12 +140,12 @@ func childSpec(id, modules etf.Term) etf.Map {
 // list, because calls are far more frequent than process starts. The list is short.
 type registry struct {
 	mu      sync.Mutex // guards current against concurrent changes
-	current atomic.Pointer[[]*process]
+	current atomic.Pointer[[]process]
 }
 
-// process is the process of a gen_server or supervisor.
+// process is the process of a gen_server or supervisor. Its fields are nil if a lookup has found none.
 type process struct {
-	distribution.Process
+	*distribution.Process
 	server *genserver.Server
 }
 
@@ -158,45 +158,37 @@ func (c caller) Later(f func(genserver.Caller)) {
 
 func newRegistry() *registry {
 	r := &registry{}
-	r.current.Store(new([]*process))
+	r.current.Store(new([]process))
 	return r
 }
 
-func (r *registry) change(edit func([]*process) []*process) {
+func (r *registry) change(edit func([]process) []process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := edit(slices.Clone(*r.current.Load()))
 	r.current.Store(&next)
 }
 
-func (r *registry) find(is func(*process) bool) *process {
+func (r *registry) find(is func(process) bool) (found process) {
 	all := *r.current.Load()
 	if i := slices.IndexFunc(all, is); i >= 0 {
-		return all[i]
+		found = all[i]
 	}
-	return nil
+	return found
 }
 
-func (r *registry) named(name etf.Atom) *process {
-	return r.find(func(p *process) bool { return p.server.Name == name })
+func (r *registry) named(name etf.Atom) process {
+	return r.find(func(p process) bool { return p.server.Name == name })
 }
 
-func (r *registry) byID(id uint64) *process {
-	return r.find(func(p *process) bool { return p.ID == id })
+func (r *registry) byID(id uint64) process {
+	return r.find(func(p process) bool { return p.ID == id })
 }
 
 // Whereis implements distribution.Processes.
 func (r *registry) Whereis(name []byte) *distribution.Process {
-	return r.find(func(p *process) bool { return string(p.server.Name) == string(name) }).seen()
+	return r.find(func(p process) bool { return string(p.server.Name) == string(name) }).Process
 }
 
 // ByID implements distribution.Processes.
-func (r *registry) ByID(id uint64) *distribution.Process { return r.byID(id).seen() }
-
-// seen returns the process as peers see it, or nil if p is nil.
-func (p *process) seen() *distribution.Process {
-	if p == nil {
-		return nil
-	}
-	return &p.Process
-}
+func (r *registry) ByID(id uint64) *distribution.Process { return r.byID(id).Process }
