@@ -14,6 +14,7 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/rpc"
@@ -109,26 +110,16 @@ func (f *functions) whichApplications([]etf.Term) (etf.Term, error) {
 
 // id does what gen_server:call(flake, get) and gen_server:call(flake, {get, Base}) do.
 func (f *functions) id(args []etf.Term) (etf.Term, error) {
-	base, known := formats.Octets, true
+	var request etf.Term = etf.Atom("get")
 	if len(args) > 0 {
-		if name, named := args[0].(etf.Atom); named {
-			base, known = formats.BaseOf(string(name))
-		} else {
-			base, known = digitsOf(args[0])
-		}
+		request = etf.Tuple{request, args[0]}
 	}
-	if !known || !f.server.IDs.Format().HasBase(base) {
+	server := genserver.Server{Handler: &Handler{Server: f.server}}
+	reply, ok := server.Call(request)
+	if !ok { // the request is too deep
 		return failed(f.server.Count(idserver.KindInvalid, idserver.ErrBadArgument)), nil
 	}
-	id, err := f.server.Get(context.Background(), idserver.Meta{})
-	if err != nil {
-		return failed(err), nil
-	}
-	text := f.server.IDs.Format().Append(nil, id, base)
-	if base == formats.Octets {
-		return ok(text), nil
-	}
-	return ok(etf.String(text)), nil
+	return reply, nil
 }
 
 func ok(value etf.Term) etf.Tuple { return etf.Tuple{etf.Atom("ok"), value} }
