@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -170,49 +171,6 @@ func (s *Saves) Observe(took time.Duration) { s.histogram.Observe(took.Seconds()
 // collector collects the metrics of the generators and of the node.
 type collector struct{ *Door }
 
-// family is the description of a metric and its type.
-type family struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-}
-
-func gauge(name, help string, labels ...string) family {
-	return family{prometheus.NewDesc("flake_"+name, help, labels, nil), prometheus.GaugeValue}
-}
-
-func counter(name, help string, labels ...string) family {
-	return family{prometheus.NewDesc("flake_"+name+"_total", help, labels, nil), prometheus.CounterValue}
-}
-
-var (
-	info     = gauge("info", "Name and version of the node; always 1.", "node", "version")
-	build    = gauge("build_info", "Build of the node; always 1.", "version", "commit", "go")
-	ready    = gauge("ready", "1 if the generator can return ids, else 0.", "generator")
-	troubled = gauge("trouble", "1 for the reason why the generator cannot return ids, or soon will not be able to. "+
-		"Absent if all is well.", "generator", "reason")
-	ids      = counter("ids", "Ids returned or leased.", "generator")
-	calls    = counter("calls", "Calls, by kind and result.", "generator", "kind", "result")
-	waits    = counter("waits", "Waits for the next tick because all ids of a tick were used.", "generator")
-	refusals = counter("refusals", "Calls answered with an error.", "generator")
-	lastID   = gauge("last_id_timestamp_seconds", "Time of the last id.", "generator")
-	origin   = gauge("worker_info", "Where the worker came from; always 1.", "generator", "from")
-	left     = gauge("worker_left_seconds", "How long the worker can be used unless its mark is extended.", "generator")
-	failing  = gauge("worker_extension_failed",
-		"1 if the last attempt to extend the mark of the worker failed, else 0.", "generator")
-	ahead = gauge("mark_ahead_seconds", "How far the durable mark is ahead of the clock; ids stop at 0.", "generator")
-	saved = gauge("mark_saved_timestamp_seconds", "When the mark was last made durable.", "generator")
-
-	connections = gauge("connections", "Connected nodes.")
-	connected   = counter("connections_established", "Completed handshakes.")
-	received    = counter("received_bytes", "Bytes from other nodes.")
-	sent        = counter("sent_bytes", "Bytes to other nodes.")
-	handshakes  = counter("handshake_failures", "Failed handshakes, by reason.", "reason")
-	clockSteps  = counter("clock_steps",
-		"How often the clock of the machine was set by more than a quarter of a second.", "direction")
-	certificate = gauge("certificate_left_seconds", "How long the certificate remains valid.", "door")
-	closes      = counter("hostile_closes", "Connections closed because of peer behavior, by reason.", "reason")
-)
-
 var took = prometheus.NewDesc("flake_call_seconds",
 	"How long answers to calls took, from the arrival of the call to the writing of the answer.", []string{"door"}, nil)
 
@@ -229,66 +187,94 @@ func sendLatency(ch chan<- prometheus.Metric, door string, c latency.Counts) {
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	send := func(f family, value float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
-	}
+	s := sender(ch)
 	now := time.Now()
-	send(info, 1, c.Node.Name, c.Node.Version)
-	send(build, 1, c.Node.Version, c.Node.Commit, runtime.Version())
+	s.gauge("info", "Name and version of the node; always 1.", 1, "node", c.Node.Name, "version", c.Node.Version)
+	s.gauge("build_info", "Build of the node; always 1.", 1,
+		"version", c.Node.Version, "commit", c.Node.Commit, "go", runtime.Version())
 	for door, settings := range map[string]func() *tls.Config{"erlang": c.Node.TLS, "http": c.TLS} {
 		if settings != nil {
-			send(certificate, settings().Certificates[0].Leaf.NotAfter.Sub(now).Seconds(), door)
+			s.gauge("certificate_left_seconds", "How long the certificate remains valid.",
+				settings().Certificates[0].Leaf.NotAfter.Sub(now).Seconds(), "door", door)
 		}
 	}
-	send(clockSteps, float64(c.steps.back.Load()), "back")
-	send(clockSteps, float64(c.steps.forward.Load()), "forward")
+	for direction, n := range map[string]*atomic.Uint64{"back": &c.steps.back, "forward": &c.steps.forward} {
+		s.counter("clock_steps", "How often the clock of the machine was set by more than a quarter of a second.",
+			n.Load(), "direction", direction)
+	}
 	for i := range c.Generators {
-		c.Generators[i].collect(now, send)
+		c.Generators[i].collect(now, s)
 	}
 	t := c.Node.Traffic()
 	for door, counts := range c.latencies(t) {
 		sendLatency(ch, doors[door], counts)
 	}
-	send(connections, float64(t.Connections))
-	send(connected, float64(t.Connected))
-	send(received, float64(t.Received))
-	send(sent, float64(t.Sent))
+	s.gauge("connections", "Connected nodes.", float64(t.Connections))
+	s.counter("connections_established", "Completed handshakes.", t.Connected)
+	s.counter("received_bytes", "Bytes from other nodes.", t.Received)
+	s.counter("sent_bytes", "Bytes to other nodes.", t.Sent)
 	for reason, n := range t.HandshakeFailures {
-		send(handshakes, float64(n), reason)
+		s.counter("handshake_failures", "Failed handshakes, by reason.", n, "reason", reason)
 	}
 	for reason, n := range t.Closes {
-		send(closes, float64(n), reason)
+		s.counter("hostile_closes", "Connections closed because of peer behavior, by reason.", n, "reason", reason)
 	}
 }
 
-func (g *Generator) collect(now time.Time, send func(family, float64, ...string)) {
+func (g *Generator) collect(now time.Time, s sender) {
+	of := []string{"generator", g.Name}
 	_, err := g.trouble()
-	send(ready, oneIf(err == nil), g.Name)
+	s.gauge("ready", "1 if the generator can return ids, else 0.", oneIf(err == nil), of...)
 	if err != nil {
-		send(troubled, 1, g.Name, idserver.Reason(err))
+		s.gauge("trouble", "1 for the reason why the generator cannot return ids, or soon will not be able to. "+
+			"Absent if all is well.", 1, "generator", g.Name, "reason", idserver.Reason(err))
 	}
 	stats := g.Server.Stats()
-	send(ids, float64(stats.IDs), g.Name)
-	send(waits, float64(stats.Waits), g.Name)
-	send(refusals, float64(stats.Refusals), g.Name)
+	s.counter("ids", "Ids returned or leased.", stats.IDs, of...)
+	s.counter("waits", "Waits for the next tick because all ids of a tick were used.", stats.Waits, of...)
+	s.counter("refusals", "Calls answered with an error.", stats.Refusals, of...)
 	for _, c := range stats.Calls {
-		send(calls, float64(c.Calls), g.Name, c.Kind, c.Result)
+		s.counter("calls", "Calls, by kind and result.", c.Calls,
+			"generator", g.Name, "kind", c.Kind, "result", c.Result)
 	}
 	milli, _ := g.Server.IDs.Last()
-	send(lastID, float64(milli)/1000, g.Name)
+	s.gauge("last_id_timestamp_seconds", "Time of the last id.", float64(milli)/1000, of...)
 	if mark := g.Server.IDs.Mark(); !mark.IsZero() {
-		send(ahead, mark.Sub(now).Seconds(), g.Name)
+		s.gauge("mark_ahead_seconds", "How far the durable mark is ahead of the clock; ids stop at 0.",
+			mark.Sub(now).Seconds(), of...)
 		at, _ := g.Server.IDs.LastSaved()
-		send(saved, float64(at.UnixMilli())/1000, g.Name)
+		s.gauge("mark_saved_timestamp_seconds", "When the mark was last made durable.", float64(at.UnixMilli())/1000, of...)
 	}
 	o := g.Server.Origin()
 	if o.From != "" {
-		send(origin, 1, g.Name, strings.ToValidUTF8(o.From, "?")) // labels must be UTF-8; interface names need not be
+		from := strings.ToValidUTF8(o.From, "?") // labels must be UTF-8; interface names need not be
+		s.gauge("worker_info", "Where the worker came from; always 1.", 1, "generator", g.Name, "from", from)
 	}
 	if !o.Until.IsZero() {
-		send(left, o.Until.Sub(now).Seconds(), g.Name)
-		send(failing, oneIf(o.Err != nil), g.Name)
+		s.gauge("worker_left_seconds", "How long the worker can be used unless its mark is extended.",
+			o.Until.Sub(now).Seconds(), of...)
+		s.gauge("worker_extension_failed", "1 if the last attempt to extend the mark of the worker failed, else 0.",
+			oneIf(o.Err != nil), of...)
 	}
+}
+
+// sender sends metrics, each with the names and values of its labels.
+type sender chan<- prometheus.Metric
+
+func (s sender) gauge(name, help string, value float64, labels ...string) {
+	s.send(prometheus.GaugeValue, name, help, value, labels)
+}
+
+func (s sender) counter(name, help string, value uint64, labels ...string) {
+	s.send(prometheus.CounterValue, name+"_total", help, float64(value), labels)
+}
+
+func (s sender) send(kind prometheus.ValueType, name, help string, value float64, labels []string) {
+	var names, values []string
+	for label := range slices.Chunk(labels, 2) {
+		names, values = append(names, label[0]), append(values, label[1])
+	}
+	s <- prometheus.MustNewConstMetric(prometheus.NewDesc("flake_"+name, help, names, nil), kind, value, values...)
 }
 
 func oneIf(b bool) float64 {
