@@ -83,6 +83,8 @@ func buildAndRun(m *testing.M) (code int, err error) {
 		os.Setenv(name, strings.TrimSpace(string(dir)))
 	}
 	os.Setenv("HOME", filepath.Join(built, "home"))
+	// A program with the race detector waits a second before it exits, for the races of goroutines that still run.
+	os.Setenv("GORACE", "atexit_sleep_ms=50 "+os.Getenv("GORACE"))
 	flag.Parse()
 	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue { // many tests mostly wait
 		n.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0)))
