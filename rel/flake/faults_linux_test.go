@@ -139,8 +139,6 @@ type rigNode struct {
 	*machine
 }
 
-var clocked sync.Once
-
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	needRoot(t)
@@ -150,8 +148,10 @@ func newRig(t *testing.T) *rig {
 		t.Fatalf("no store is called %q", *faultsStore)
 	}
 	r := &rig{t: t, folder: t.TempDir(), store: start(t), prefix: "flake", hold: rigHold}
-	r.clock, r.command = filepath.Join(built, "clock", "ahead"), filepath.Join(built, "flake-soak")
-	clocked.Do(func() { withClock(t, built, r.clock) }) // each machine has its own file at the path
+	r.clock = filepath.Join(built, "clock", "ahead") // each machine has its own file at the path
+	var err error
+	r.command, err = withClock()
+	need(t, err)
 	r.disk = filepath.Join(r.folder, "disk")
 	r.book = &book{t: t, folder: filepath.Join(r.folder, "ids")}
 	for _, dir := range []string{r.disk, r.book.folder, filepath.Dir(r.clock)} {
@@ -236,7 +236,8 @@ func (n *rigNode) flake(args ...string) *exec.Cmd {
 
 // flake returns the command, to run on a machine, with variables of the environment.
 func (r *rig) flake(m *machine, env []string, args ...string) *exec.Cmd {
-	return m.command(slices.Concat([]string{"env", "-", "HOME=/none"}, m.env, env, []string{r.command}, args)...)
+	return m.command(slices.Concat([]string{"env", "-", "HOME=/none", "CLOCK_AHEAD=" + r.clock}, m.env, env,
+		[]string{r.command}, args)...)
 }
 
 func (n *rigNode) start() {

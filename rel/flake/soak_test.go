@@ -115,7 +115,9 @@ func newSoak(t *testing.T) *soak {
 	transport := &http.Transport{TLSClientConfig: s.ca.Client("reader", "127.0.0.1")}
 	t.Cleanup(transport.CloseIdleConnections)
 	s.web = &http.Client{Transport: transport, Timeout: patience / 4}
-	command := withClock(t, t.TempDir(), s.clock)
+	command, err := withClock()
+	need(t, err)
+	command = script(t, "CLOCK_AHEAD=%q exec %q \"$@\"", s.clock, command)
 	s.steady = startCommand(t, command, port,
 		fmt.Sprintf("%s\n[http]\nlisten = %q\n[http.tls]\ncert = %q\nkey = %q\n", epmd, web, cert, key))
 	s.folder = filepath.Dir(s.steady.cmd.Args[slices.Index(s.steady.cmd.Args, "-config")+1])
@@ -126,47 +128,60 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// withClock builds the command in a folder, with a clock that is ahead by the number of ns in file. The command also
-// writes its number of goroutines to another file, whose name is that of file followed by the command's pid.
-func withClock(t *testing.T, dir, file string) string {
-	t.Helper()
+// withClock builds the command with a clock that is ahead by the number of ns in the file that CLOCK_AHEAD names. The
+// command also writes its number of goroutines to another file, whose name is that of the file followed by the
+// command's pid. The source is always the same, so that Go compiles it only once.
+var withClock = sync.OnceValues(func() (string, error) {
 	const source, wall, added = "../../flake/internal/tick/clock.go", "time.Now().UnixNano()", "added.go"
 	text, err := os.ReadFile(source)
 	if err != nil || strings.Count(string(text), wall) != 1 {
-		t.Fatalf("%s should read %s once: %v", source, wall, err)
+		return "", fmt.Errorf("%s should read %s once: %w", source, wall, err)
 	}
-	write := func(name, text string) {
-		writeFile(t, filepath.Join(dir, name), text)
+	dir, err := os.MkdirTemp(built, "clock")
+	if err != nil {
+		return "", err
 	}
-	write("clock.go", strings.Replace(string(text), wall, wall+"+ahead.Load()", 1))
-	write(added, fmt.Sprintf(`package tick
+	absolute, err := filepath.Abs(source)
+	if err != nil {
+		return "", err
+	}
+	overlay := fmt.Sprintf(`{"Replace": {%q: %q, %q: %q}}`, absolute, filepath.Join(dir, "clock.go"),
+		filepath.Join(filepath.Dir(absolute), added), filepath.Join(dir, added))
+	for name, text := range map[string]string{
+		"clock.go": strings.Replace(string(text), wall, wall+"+ahead.Load()", 1), added: ahead, "overlay.json": overlay} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	command := filepath.Join(built, "flake-soak")
+	return command, compile("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", command, ".")
+})
+
+const ahead = `package tick
 import ("fmt"; "os"; "runtime"; "sync/atomic"; "time")
 var ahead atomic.Int64
 func init() {
+	file := os.Getenv("CLOCK_AHEAD")
+	if file == "" {
+		return
+	}
 	go func() {
+		own, before := fmt.Sprint(file, os.Getpid()), 0
 		for ; ; time.Sleep(10 * time.Millisecond) {
 			var ns int64
-			if text, err := os.ReadFile(%q); err == nil {
+			if text, err := os.ReadFile(file); err == nil {
 				fmt.Sscan(string(text), &ns)
 				ahead.Store(ns)
 			}
-			own := fmt.Sprint(%[1]q, os.Getpid())
-			os.WriteFile(own+"-", fmt.Append(nil, runtime.NumGoroutine()), 0o600)
-			os.Rename(own+"-", own)
+			if n := runtime.NumGoroutine(); n != before {
+				os.WriteFile(own+"-", fmt.Append(nil, n), 0o600)
+				os.Rename(own+"-", own)
+				before = n
+			}
 		}
 	}()
 }
-`, file))
-	absolute, err := filepath.Abs(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write("overlay.json", fmt.Sprintf(`{"Replace": {%q: %q, %q: %q}}`, absolute, filepath.Join(dir, "clock.go"),
-		filepath.Join(filepath.Dir(absolute), added), filepath.Join(dir, added)))
-	command := filepath.Join(dir, "flake-soak")
-	need(t, compile("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", command, "."))
-	return command
-}
+`
 
 // take takes ids from a node until ctx is done. If mortal is set, the node may be down at times.
 func (s *soak) take(ctx context.Context, ids *client.IDs[flake.ID], mortal bool) {
