@@ -40,7 +40,6 @@ type decoder struct {
 func (d *decoder) term(depth int) Term {
 	r := &d.r
 	if depth > MaxDepth {
-		r.next()
 		r.refuse("nested deeper than " + strconv.Itoa(MaxDepth))
 		return nil
 	}

@@ -9,7 +9,6 @@ import (
 )
 
 func TestDecodeLimits(t *testing.T) {
-	nested := func(depth int) []byte { return append(bytes.Repeat([]byte("h\x01"), depth-1), 'j') }
 	elements := func(n int) []byte {
 		return append(AppendTupleHeader(nil, n), bytes.Repeat([]byte("j"), n)...)
 	}
@@ -22,12 +21,12 @@ func TestDecodeLimits(t *testing.T) {
 		src  []byte
 		want string // "" means no error
 	}{
-		{"depth", nested(MaxDepth), ""},
-		{"depth", nested(MaxDepth + 1), "etf: byte 1024: NIL_EXT: nested deeper than 512"},
 		{"elements", elements(MaxElements), ""},
 		{"elements", elements(MaxElements + 1), "etf: byte 0: LARGE_TUPLE_EXT: more than 131072 elements"},
 		{"elements of several", append([]byte("h\x02"), append(elements(MaxElements/2), elements(MaxElements/2)...)...),
 			"etf: byte 65543: LARGE_TUPLE_EXT: more than 131072 elements"},
+		{"elements of tails", []byte("h\x02" + strings.Repeat("l\x00\x00\x00\x01jk\xff\xff"+strings.Repeat("a", 65535), 2)),
+			"etf: byte 65552: STRING_EXT: more than 131072 elements"},
 		{"integer", integer(MaxIntegerBytes), ""},
 		{"integer", integer(MaxIntegerBytes + 1), "etf: byte 0: LARGE_BIG_EXT: integer of more than 8192 bytes"},
 	} {
@@ -43,6 +42,53 @@ func TestDecodeLimits(t *testing.T) {
 			if err != nil || !bytes.Equal(again, test.src) {
 				t.Errorf("%s: Append: %.40x, %v", test.name, again, err)
 			}
+		}
+	}
+}
+
+func TestMaxDepth(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after string // the bytes around the inner term
+		around        func(Term) Term
+		levels        int
+	}{
+		"tuple": {"h\x01", "", func(t Term) Term { return Tuple{t} }, 1},
+		"list":  {"l\x00\x00\x00\x01", "j", func(t Term) Term { return List{t} }, 1},
+		"tail":  {"l\x00\x00\x00\x01jh\x01", "", func(t Term) Term { return ImproperList{List{List(nil)}, Tuple{t}} }, 2},
+		"key":   {"t\x00\x00\x00\x01", "j", func(t Term) Term { return Map{{t, List(nil)}} }, 1},
+		"value": {"t\x00\x00\x00\x01j", "", func(t Term) Term { return Map{{List(nil), t}} }, 1},
+	} {
+		nested := func(src string, term Term, n int) (string, Term) {
+			for range n {
+				src, term = test.before+src+test.after, test.around(term)
+			}
+			return src, term
+		}
+		n := (MaxDepth - 1) / test.levels
+		src, term := nested("h\x00", Tuple{}, n)
+		got, err := Append(nil, term, AllCaps)
+		if err != nil || string(got) != src {
+			t.Errorf("%s: Append: %.40q, %v", name, got, err)
+		}
+		if _, err := Decode([]byte(src)); err != nil {
+			t.Errorf("%s: Decode: %v", name, err)
+		}
+		if text := FormatRaw(nil, []byte(src), 1<<20); bytes.HasSuffix(text, []byte("...")) {
+			t.Errorf("%s: FormatRaw: %s", name, text)
+		}
+
+		src, term = nested("j", List(nil), n+1)
+		if err := wellFormed([]byte(src)); err != nil {
+			t.Errorf("%s: Raw: %v", name, err)
+		}
+		if _, err := Append(nil, term, AllCaps); err == nil {
+			t.Errorf("%s: Append accepts a term deeper than MaxDepth", name)
+		}
+		if _, err := Decode([]byte(src)); err == nil {
+			t.Errorf("%s: Decode accepts a term deeper than MaxDepth", name)
+		}
+		if text := FormatRaw(nil, []byte(src), 1<<20); !bytes.HasSuffix(text, []byte("...")) {
+			t.Errorf("%s: FormatRaw prints a term deeper than MaxDepth: %s", name, text)
 		}
 	}
 }
@@ -71,6 +117,9 @@ func TestDecodedTypes(t *testing.T) {
 		{"t\x00\x00\x00\x00", Map{}},
 		{"t\x00\x00\x00\x01jw\x02ok", Map{{List(nil), Atom("ok")}}},
 		{"s\x01\xe9", Atom("é")},
+		{"s\x01\x80", Atom("\u0080")},
+		{"s\x09aaaaaaa\xe9a", Atom("aaaaaaaéa")},
+		{"c1.5" + strings.Repeat("\x00", 28), 1.5},
 	} {
 		got, err := Decode([]byte(test.src))
 		if err != nil || !reflect.DeepEqual(got, test.want) {
@@ -116,7 +165,7 @@ func TestIdentifiers(t *testing.T) {
 	if old.String() != "<0.1.2>" {
 		t.Errorf("an old pid prints as %s", old)
 	}
-	for _, bad := range []string{"", "X", "Xjunk", "a\x01", string(old) + "x"} {
+	for _, bad := range []string{"", "X", "Xjunk", "a\x01", string(old) + "x", "j" + string(NewRef("a@b", 1, 2)[1:])} {
 		if _, n, _ := PidParts([]byte(bad)); Pid(bad).Node() != "" || n != 0 || len(Ref(bad).Words()) != 0 {
 			t.Errorf("%q is accepted as an identifier", bad)
 		}
@@ -125,6 +174,15 @@ func TestIdentifiers(t *testing.T) {
 				t.Errorf("%q prints as %s", bad, s)
 			}
 		}
+	}
+}
+
+func TestExport(t *testing.T) {
+	if m, f, arity := Export("qw\x01mw\x01fa\x02").Parts(); m != "m" || f != "f" || arity != 2 {
+		t.Errorf("%s:%s/%d", m, f, arity)
+	}
+	if m, f, arity := Export("qw\x01mw\x01f").Parts(); m != "" || f != "" || arity != 0 {
+		t.Errorf("without an arity: %s:%s/%d", m, f, arity)
 	}
 }
 

@@ -193,9 +193,7 @@ func (e *encoder) export(x Export) {
 
 // identifier appends a pid, reference or port, whose tag must be one of tags.
 func (e *encoder) identifier(external string, tags ...Tag) {
-	if e.note(check(external, tags...)); e.err != nil {
-		return
-	}
+	e.note(check(external, tags...))
 	id := parseIdentifier([]byte(external))
 	tag := e.caps.tagFor(id.tag)
 	if tag == id.tag && e.caps.UTF8Atoms {

@@ -41,6 +41,10 @@ func TestAppendForOldPeers(t *testing.T) {
 		{"port", Port(v4), Caps{BigCreation: true, UTF8Atoms: true}, "Y" + node + "\x00\x00\x00\x05\x00\x00\x00\x07"},
 		{"port", Port(v4), small, "fs\x03a@b\x00\x00\x00\x05\x07"},
 		{"port", Port(v4), Caps{V4NC: true, SmallAtomTags: true}, "fs\x03a@b\x00\x00\x00\x05\x07"},
+		{"port", Port(v4), Caps{V4NC: true, BigCreation: true, SmallAtomTags: true},
+			"xs\x03a@b\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x07"},
+		{"port of the highest number", Port("x" + node + "\x00\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x07"), small,
+			"fs\x03a@b\xff\xff\xff\xff\x07"},
 		{"port of a number too high", Port("x" + node + "\x00\x00\x00\x01\x00\x00\x00\x05\x00\x00\x00\x07"), small, ""},
 		{"big.Int that is small", big.NewInt(-1), Caps{}, "b\xff\xff\xff\xff"},
 		{"float", 1.5, Caps{}, "c1.50000000000000000000e+00\x00\x00\x00\x00\x00"},
@@ -52,6 +56,7 @@ func TestAppendForOldPeers(t *testing.T) {
 		{"export", Export("qw\x01mw\x01fa\x02"), Caps{}, ""},
 		{"export", Export("qw\x01mw\x01fa\x02"), Caps{ExportPtrTag: true}, "qd\x00\x01md\x00\x01fa\x02"},
 		{"export", Export("qw\x01mw\x01fa\x02"), AllCaps, "qw\x01mw\x01fa\x02"},
+		{"encoded", Encoded("a\x05"), Caps{}, "a\x05"},
 		{"inside", List{Tuple{Atom("€")}}, small, ""},
 	} {
 		got, err := Append([]byte("dst"), test.term, test.caps)
@@ -71,12 +76,10 @@ func TestAppendForOldPeers(t *testing.T) {
 }
 
 func TestAppendRefuses(t *testing.T) {
-	deep := Term(List(nil))
-	for range MaxDepth {
-		deep = Tuple{deep}
-	}
+	endless := Tuple{nil}
+	endless[0] = endless
 	for _, term := range []Term{
-		nil, 5, "text", true, Tuple{nil}, struct{}{}, deep,
+		nil, 5, "text", true, Tuple{nil}, struct{}{}, endless,
 		Atom("\xff"), Atom(strings.Repeat("a", 256)), math.NaN(), math.Inf(-1),
 		ImproperList{nil, Atom("a")}, Bitstring{nil, 1}, Bitstring{[]byte{1}, 0}, Bitstring{[]byte{1}, 8},
 		Pid(""), Pid("junk"), Pid("j"), Ref(NewPid("a@b", 1, 2, 3)), Port("j"), Pid(NewPid("a@b", 1, 2, 3) + "j"),
@@ -91,6 +94,18 @@ func TestAppendRefuses(t *testing.T) {
 			t.Errorf("%#v: Format returned %s", term, text)
 		}
 	}
+}
+
+func TestMustAppendAtom(t *testing.T) {
+	if got := MustAppendAtom([]byte("dst"), "ok", AllCaps); string(got) != "dstw\x02ok" {
+		t.Errorf("%q", got)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic for an atom that is not UTF-8")
+		}
+	}()
+	MustAppendAtom(nil, "\xff", AllCaps)
 }
 
 func TestAppendString(t *testing.T) {
@@ -116,7 +131,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bad error
-	dst := make([]byte, 0, 1024)
+	dst, old := make([]byte, 0, 1024), []byte("d\x00\x09$gen_call")
 	for name, f := range map[string]func(){
 		"Raw": func() {
 			r := NewReader(call)
@@ -141,6 +156,11 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 			r.Map()
 			r.Atom()
 			r.Raw()
+			bad = r.Finish()
+		},
+		"old atom": func() {
+			r := NewReader(old)
+			r.Atom()
 			bad = r.Finish()
 		},
 		"Append": func() {

@@ -43,7 +43,7 @@ func FormatRaw(dst, src []byte, limit int) []byte {
 	}
 	const dots = "..."
 	end := min(len(text), len(dst)+max(limit-len(dots), 0))
-	for end < len(text) && end > len(dst) && !utf8.RuneStart(text[end]) {
+	for end < len(text) && !utf8.RuneStart(text[end]) {
 		end--
 	}
 	return append(text[:end], dots[:min(limit, len(dots))]...)

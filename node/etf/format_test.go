@@ -1,6 +1,7 @@
 package etf
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -42,6 +43,7 @@ func TestFormatRawLimit(t *testing.T) {
 		{"F\x3f\xf8\x00\x00\x00\x00\x00\x00", 100, "1.5"},
 		{"F\x44\xb5\x2d\x02\xc7\xe1\x4a\xf6", 100, "1.0e23"},
 		{"M\x00\x00\x00\x02\x03\x01\xa0", 100, "<<1,5:3>>"},
+		{"M\x00\x00\x00\x01\x03\x60", 100, "<<3:3>>"},
 		{"m\x00\x00\x00\x00", 100, "<<>>"},
 		{"m\x00\x00\x00\x02\x00\xff", 100, "<<0,255>>"},
 		{"k\x00\x02a\x07", 100, "[97,7]"},
@@ -52,6 +54,7 @@ func TestFormatRawLimit(t *testing.T) {
 		{"l\x00\x00\x00\x02a\x61a\xe9j", 100, `"aé"`},
 		{"l\x00\x00\x00\x02a\x61a\xe9a\x61", 100, "[97,233|97]"},
 		{"l\x00\x00\x00\x05a\x61a\x61a\x61a\x61a\x61j", 6, `"aa...`},
+		{"l\x00\x00\x00\x02jjj", 100, "[[],[]]"},
 		{"t\x00\x00\x00\x02w\x01aa\x01h\x00j", 100, "#{a => 1,{} => []}"},
 		{pidTerm, 100, "<0.1.2>"},
 		{"x" + node + "\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03", 100, "#Port<0.4294967298>"},
@@ -60,6 +63,24 @@ func TestFormatRawLimit(t *testing.T) {
 		got := string(FormatRaw([]byte("dst"), []byte(test.src), test.limit))
 		if got != "dst"+test.want {
 			t.Errorf("%.40q, %d: %.80s, want %s", test.src, test.limit, got, test.want)
+		}
+	}
+}
+
+// Atoms are in quotes unless Erlang reads them without; a string is one if all of it can be printed.
+func TestQuotes(t *testing.T) {
+	plain := regexp.MustCompile(`^[a-z][a-zA-Z0-9_@]*$`)
+	for c := range rune(256) {
+		for _, text := range []string{string(c), "a" + string(c)} {
+			got := string(Format(nil, Atom(text)))
+			if quotes := strings.HasPrefix(got, "'"); quotes == plain.MatchString(text) {
+				t.Errorf("the atom of %q: %s", text, got)
+			}
+		}
+		got := string(Format(nil, String([]byte{byte(c)})))
+		shown := c >= ' ' && c <= '~' || c >= 0xa0 || strings.ContainsRune("\b\t\n\v\f\r\x1b", c)
+		if quotes := strings.HasPrefix(got, `"`); quotes != shown {
+			t.Errorf("the string of %q: %s", c, got)
 		}
 	}
 }

@@ -18,7 +18,6 @@ type funFrame struct {
 // recurse, so terms may have any depth.
 func (r *Reader) Raw() []byte {
 	if n := leaf(r.src[r.off:]); n > 0 {
-		r.at = r.off
 		return r.take(n)
 	}
 	return r.rawTree()
@@ -162,7 +161,7 @@ func (r *Reader) text(tag Tag) (text []byte) {
 	switch {
 	case len(text) > MaxAtomChars && (latin1(tag) || utf8.RuneCount(text) > MaxAtomChars):
 		r.refuse("atom is too long")
-	case !latin1(tag) && !ascii(text) && !utf8.Valid(text):
+	case !latin1(tag) && !utf8.Valid(text):
 		r.refuse("atom is not UTF-8")
 	}
 	if r.failed() {
@@ -193,10 +192,7 @@ func (r *Reader) integer() (magnitude uint64, negative bool) {
 		return uint64(r.uint8()), false
 	case IntegerExt:
 		n := int64(int32(r.uint32()))
-		if n < 0 {
-			return uint64(-n), true
-		}
-		return uint64(n), false
+		return uint64(max(n, -n)), n < 0
 	case SmallBigExt, LargeBigExt:
 		digits, negative := r.big(tag)
 		if len(digits) > 8 {
@@ -233,17 +229,14 @@ func (r *Reader) float(tag Tag) float64 {
 		}
 	} else {
 		text, _, _ := bytes.Cut(r.take(31), []byte{0})
-		n, err := strconv.ParseFloat(string(text), 64)
+		var err error
+		f, err = strconv.ParseFloat(string(text), 64)
 		if err != nil || len(bytes.Trim(text, "0123456789.e+-")) > 0 { // such as 0x10
 			r.refuse("ill-formed float")
 		}
-		f = n
 	}
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		r.refuse("float is not finite")
-	}
-	if r.failed() {
-		return 0
 	}
 	return f
 }
@@ -313,9 +306,7 @@ func (r *Reader) identifier(tag Tag) identifier {
 	start := r.at
 	id.node = r.Atom()
 	r.at = start
-	if layout.words > 0 {
-		id.words = r.take(4 * layout.words)
-	}
+	id.words = r.take(4 * layout.words)
 	if layout.creation == 1 {
 		id.creation = uint32(r.uint8())
 	} else {
@@ -372,7 +363,6 @@ type fun struct {
 
 // fun reads a fun after its tag, up to its free variables.
 func (r *Reader) fun(tag Tag) (f fun) {
-	start := r.at
 	if tag == FunExt {
 		f.free = r.count(r.uint32(), 1, 0)
 		r.Pid()
@@ -389,6 +379,5 @@ func (r *Reader) fun(tag Tag) (f fun) {
 	if tag == NewFunExt {
 		r.Pid()
 	}
-	r.at = start
 	return f
 }

@@ -29,13 +29,14 @@ func TestTruncation(t *testing.T) {
 	for _, file := range []string{"vectors.tsv", "old-tags.tsv"} {
 		for _, v := range vectors(t, file) {
 			for n := range v.src {
-				if wellFormed(v.src[:n]) == nil {
+				cut := v.src[:n:n]
+				if wellFormed(cut) == nil {
 					t.Errorf("%.60s: %d of %d bytes: Raw accepts it", v.text, n, len(v.src))
 				}
-				if _, err := Decode(v.src[:n]); err == nil {
+				if _, err := Decode(cut); err == nil {
 					t.Errorf("%.60s: %d of %d bytes: Decode accepts it", v.text, n, len(v.src))
 				}
-				if got := FormatRaw(nil, v.src[:n], 1<<20); !strings.HasSuffix(string(got), "...") {
+				if got := FormatRaw(nil, cut, 1<<20); !strings.HasSuffix(string(got), "...") {
 					t.Errorf("%.60s: %d of %d bytes: %s", v.text, n, len(v.src), got)
 				}
 			}
@@ -70,9 +71,11 @@ var ill = map[string]string{
 	"INTEGER_EXT":                  "b\x00\x00\x00",
 	"FLOAT_EXT of letters":         "cnan" + strings.Repeat("\x00", 28),
 	"FLOAT_EXT infinite":           "c1.0e999" + strings.Repeat("\x00", 24),
+	"FLOAT_EXT in base 16":         "c0x1p4" + strings.Repeat("\x00", 26),
 	"FLOAT_EXT empty":              "c" + strings.Repeat("\x00", 31),
 	"ATOM_EXT too long":            "d\xff\xffa",
 	"ATOM_EXT of 256":              "d\x01\x00" + strings.Repeat("a", 256),
+	"ATOM_EXT of 256 in UTF-8":     "d\x01\x00" + strings.Repeat("é", 128),
 	"REFERENCE_EXT with a number":  "ea\x01aaaab",
 	"PORT_EXT with a number":       "fa\x01aaaab",
 	"PID_EXT with a number":        "ga\x01aaaabbbbc",
@@ -83,6 +86,7 @@ var ill = map[string]string{
 	"LIST_EXT of 2^32":             "l" + huge + "j",
 	"LIST_EXT without a tail":      "l\x00\x00\x00\x01j",
 	"BINARY_EXT of 2^32":           "m" + huge + "a",
+	"BINARY_EXT and more":          "m\x00\x02\x00\x00" + strings.Repeat("x", 1<<17) + "j",
 	"SMALL_BIG_EXT of 255":         "n\xff\x00a",
 	"LARGE_BIG_EXT of 2^32":        "o" + huge + "\x00a",
 	"NEW_FUN_EXT of size 2^32": "p" + huge + "\x00" + uniq +
@@ -106,6 +110,7 @@ var ill = map[string]string{
 	"ATOM_UTF8_EXT of 256":           "v\x01\x00" + strings.Repeat("a", 256),
 	"SMALL_ATOM_UTF8_EXT of 255":     "w\xffa",
 	"SMALL_ATOM_UTF8_EXT not UTF-8":  "w\x01\xe9",
+	"SMALL_ATOM_UTF8_EXT ill at 8":   "w\x08aaaaaaa\xe9",
 	"SMALL_ATOM_UTF8_EXT surrogate":  "w\x03\xed\xa0\x80",
 	"V4_PORT_EXT with a list":        "xjaaaabbbbcccc",
 	"LOCAL_EXT":                      "yaaaaaaaaa\x01",
@@ -132,6 +137,10 @@ func TestIllFormed(t *testing.T) {
 		if term, err := Decode(src); err == nil || term != nil {
 			t.Errorf("%s: Decode: %v, %v", name, term, err)
 		}
+		r := NewReader(src)
+		if text := r.Atom(); text != nil {
+			t.Errorf("%s: Atom: %s", name, text)
+		}
 		if text := FormatRaw(nil, src, 1000); !bytes.HasSuffix(text, []byte("...")) {
 			t.Errorf("%s: FormatRaw: %s", name, text)
 		}
@@ -148,6 +157,8 @@ func TestWellFormed(t *testing.T) {
 		"atom of no characters": "w\x00",
 		"nested funs": strings.Repeat("u\x00\x00\x00\x01"+pidTerm+"w\x01ma\x01a\x02", 100) +
 			"p\x00\x00\x00\x36\x00" + uniq + "\x00\x00\x00\x00\x00\x00\x00\x00w\x01ma\x00a\x00" + pidTerm,
+		"fun before a tuple": "h\x02p\x00\x00\x00\x36\x00" + uniq +
+			"\x00\x00\x00\x00\x00\x00\x00\x00w\x01ma\x00a\x00" + pidTerm + "h\x01j",
 		"1 MB binary": "m\x00\x10\x00\x00" + strings.Repeat("x", 1<<20),
 	} {
 		src := []byte(text)
@@ -160,6 +171,20 @@ func TestWellFormed(t *testing.T) {
 		}
 		if again, err := Append(nil, term, AllCaps); err != nil || string(again) != text {
 			t.Errorf("%s: Append: %.40q, %v", name, again, err)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	for src, want := range map[string]int{
+		"j":                                1,
+		"h\x02h\x01ja\x01":                 4,
+		"l\x00\x00\x00\x01jj":              3,
+		"t\x00\x00\x00\x01jk\x00\x05hello": 3 + 8,
+		"h\x03a\x01":                       4,
+	} {
+		if got := Count([]byte(src)); got != want {
+			t.Errorf("%q: %d, want %d", src, got, want)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (r *Reader) Int() int64 {
 	switch {
 	case negative && magnitude <= -math.MinInt64:
 		return -int64(magnitude)
-	case !negative && magnitude <= math.MaxInt64:
+	case magnitude <= math.MaxInt64:
 		return int64(magnitude)
 	}
 	r.refuse("integer out of range")

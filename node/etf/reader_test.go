@@ -19,8 +19,12 @@ func TestReaderValues(t *testing.T) {
 		if got := r.Uint64(); got != n || r.Finish() != nil {
 			t.Errorf("Uint64: %d, %v, want %d", got, r.Err(), n)
 		}
+		if n <= math.MaxInt64 && string(AppendUint64(nil, n)) != string(AppendInt(nil, int64(n))) {
+			t.Errorf("AppendUint64: %x for %d", AppendUint64(nil, n), n)
+		}
 	}
-	r := NewReader([]byte("j" + "k\x00\x02ab" + "m\x00\x00\x00\x01c" + "s\x02\xe9a" + "t\x00\x00\x00\x01jj"))
+	r := NewReader([]byte("j" + "k\x00\x02ab" + "m\x00\x00\x00\x01c" + "s\x02\xe9a" + "t\x00\x00\x00\x01jj" +
+		"n\x01\x01\x00"))
 	r.Nil()
 	if s := r.StringExt(); string(s) != "ab" {
 		t.Errorf("string %q", s)
@@ -36,6 +40,7 @@ func TestReaderValues(t *testing.T) {
 	}
 	r.Nil()
 	r.Nil()
+	r.Uint64() // -0
 	if err := r.Finish(); err != nil {
 		t.Error(err)
 	}
@@ -67,10 +72,13 @@ func TestReaderErrors(t *testing.T) {
 			"etf: byte 0: SMALL_BIG_EXT: integer out of range"},
 		{"uint64 of -1", "b\xff\xff\xff\xff", func(r *Reader) { r.Uint64() },
 			"etf: byte 0: INTEGER_EXT: integer out of range"},
-		{"pid", "j", func(r *Reader) { r.Pid() }, "etf: byte 0: NIL_EXT: not a pid"},
+		{"pid", "h\x01j", func(r *Reader) { r.Tuple(); r.Pid() }, "etf: byte 2: NIL_EXT: not a pid"},
 		{"reference", "j", func(r *Reader) { r.Ref() }, "etf: byte 0: NIL_EXT: not a reference"},
 		{"pid of no node", "Xj", func(r *Reader) { r.Pid() }, "etf: byte 1: NIL_EXT: not an atom"},
 		{"pid cut", "Xw\x01a\x00", func(r *Reader) { r.Pid() }, "etf: byte 0: NEW_PID_EXT: truncated"},
+		{"after a leaf", "h\x03a\x01a", func(r *Reader) { r.Raw() }, "etf: byte 2: SMALL_INTEGER_EXT: truncated"},
+		{"elements", "h\x03jj", func(r *Reader) { r.Tuple() }, "etf: byte 0: SMALL_TUPLE_EXT: count exceeds the bytes left"},
+		{"pairs", "t\x00\x00\x00\x02jjj", func(r *Reader) { r.Map() }, "etf: byte 0: MAP_EXT: count exceeds the bytes left"},
 		{"second element", "h\x02a\x01w\x05a", func(r *Reader) { r.Tuple(); r.Int(); r.Atom() },
 			"etf: byte 4: SMALL_ATOM_UTF8_EXT: truncated"},
 	} {

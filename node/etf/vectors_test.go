@@ -60,6 +60,22 @@ func TestVectors(t *testing.T) {
 	}
 }
 
+func TestTagKinds(t *testing.T) {
+	for n, name := range tagNames {
+		tag := Tag(n)
+		got := [...]bool{tag.IsAtom(), tag.IsPid(), tag.IsRef(), tag.IsInteger()}
+		want := [...]bool{
+			strings.Contains(name, "ATOM_") && strings.HasSuffix(name, "_EXT"),
+			strings.HasSuffix(name, "PID_EXT"),
+			strings.HasSuffix(name, "REFERENCE_EXT"),
+			strings.HasSuffix(name, "INTEGER_EXT") || strings.HasSuffix(name, "_BIG_EXT"),
+		}
+		if got != want {
+			t.Errorf("%s: an atom, pid, reference, integer: %t, want %t", tag, got, want)
+		}
+	}
+}
+
 // testdata/tags.tsv lists the names and numbers of the documentation.
 func TestTagNames(t *testing.T) {
 	want, err := os.ReadFile("testdata/tags.tsv")

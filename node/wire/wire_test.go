@@ -49,7 +49,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("a frame of %d bytes needs %v allocations", size, cost)
 		}
 	}
-	long := binary.BigEndian.AppendUint32(nil, limit+1)
+	long := append(binary.BigEndian.AppendUint32(nil, limit+1), make([]byte, limit+1)...)
 	if _, err := Read(bufio.NewReader(bytes.NewReader(long)), limit); err == nil {
 		t.Error("a frame beyond the limit: no error")
 	}
@@ -77,8 +77,28 @@ func TestAppend(t *testing.T) {
 			t.Errorf("%q: %+v, %v", frame, m, err)
 		}
 	}
-	if b, err := Append([]byte("before"), etf.AllCaps, control, make(chan int)); err == nil || string(b) != "before" {
-		t.Errorf("a value that is not a term: %q, %v", b, err)
+	for _, terms := range [][2]etf.Term{{control, make(chan int)}, {make(chan int), control}} {
+		if b, err := Append([]byte("before"), etf.AllCaps, terms[0], terms[1]); err == nil || string(b) != "before" {
+			t.Errorf("a value that is not a term: %q, %v", b, err)
+		}
+	}
+}
+
+func TestDecode(t *testing.T) {
+	for src, want := range map[string]int{ // the number of elements after the operation, or -1 for an error
+		"\x83h\x00":      -1,
+		"\x83h\x01a\x05": 0,
+		"\x83h\x07a\x05" + strings.Repeat("j", 6): 6,
+		"\x83h\x08a\x05" + strings.Repeat("j", 7): -1,
+		"\x83h\x02jj":     -1,
+		"\x83ja\x05":      -1,
+		"h\x01a\x05":      -1,
+		"\x83h\x01a\x05j": -1,
+	} {
+		var m Message
+		if err := m.Decode([]byte(src)); (err != nil) != (want < 0) || err == nil && (m.N != want || m.Op != 5) {
+			t.Errorf("%q: %+v, %v", src, m, err)
+		}
 	}
 }
 
