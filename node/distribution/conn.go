@@ -209,9 +209,7 @@ func (c *Conn) handleAll() error {
 				return err
 			}
 			if c.out.full.Load() {
-				if err := c.out.flush(); err != nil {
-					return err
-				}
+				c.out.flush() // ends c.ctx if it fails
 			}
 		default:
 			c.forget()

@@ -169,7 +169,7 @@ func (c *Conn) passOn(a answer) {
 			return
 		}
 	}
-	if a.token != nil && c.peer.Flags != a.by.peer.Flags {
+	if a.token != nil {
 		a.token = c.tokenFor(a.token)
 	}
 	a.by.passedOn.Store(true)

@@ -229,6 +229,8 @@ func TestPassOn(t *testing.T) {
 		large := answer{message: external(make([]byte, maxPassedOn*3/8))}
 		r.passOn(by, answer{message: []byte("no term")})
 		r.passOn(by, answer{message: external(etf.Map{})}) // a term that the peer cannot read
+		alias := etf.NewRef("older@h", 1, 2)               // of which the peer knows nothing
+		r.passOn(by, answer{to: []byte(alias), message: small.message})
 		r.passOn(by, small)
 		r.logged("the peer cannot read it")
 		by.proto.pool.take(everything)
@@ -253,7 +255,9 @@ func TestPassOn(t *testing.T) {
 
 // passOn passes an answer on to r's peer, as if by's peer had forwarded the call.
 func (r *rig) passOn(by *rig, a answer) {
-	a.to = []byte(etf.NewPid(etf.Atom(r.conn.peer.Name), 9, 0, 1))
+	if a.to == nil {
+		a.to = []byte(etf.NewPid(etf.Atom(r.conn.peer.Name), 9, 0, 1))
+	}
 	a.by = by.conn
 	by.conn.forward(a)
 }
@@ -278,7 +282,8 @@ func TestPassOnToken(t *testing.T) {
 		label etf.Term
 		sent  bool
 	}{
-		"small label, old peer": {scalang, int64(1 << 20), true},
+		"small label, old peer": {scalang, int64(1), true},
+		"4 bytes, old peer":     {scalang, int64(1 << 20), true},
 		"big label, old peer":   {scalang &^ handshake.BigSeqtraceLabels, etf.Tuple{theirs}, false},
 		"big label":             {flags &^ handshake.SmallAtomTags, etf.Tuple{etf.Atom("label"), theirs}, true},
 		"unreadable label":      {flags &^ handshake.MapTag, etf.Map{}, false},

@@ -149,6 +149,7 @@ func TestSpawnFor(t *testing.T) {
 		"bad options":   {theirs, none, external(etf.Atom("x")), 0, "badarg"},
 		"not a list":    {theirs, external(make([]byte, 2*ownArguments)), none, 0, "badarg"},
 		"no room":       {theirs, long, none, everything - weight(long, 0) + 1, "system_limit"},
+		"little room":   {theirs, longest, none, everything - functionSize, "system_limit"},
 		"not enough":    {theirs, long, none, everything - weight(long, 0), "system_limit"},
 	} {
 		for _, link := range []bool{false, true} {
@@ -379,8 +380,9 @@ func TestLaterHoldsMessage(t *testing.T) {
 		if synctest.Wait(); runs || int(pool.held.Load()) != everything-left {
 			t.Errorf("the function runs: %t; %d bytes are held", runs, pool.held.Load())
 		}
+		runs = true
 		pool.take(left - functionSize) // now there is room for the goroutine alone
-		r.send(frame(to, message))
+		r.send(frame(to, external(etf.String(make([]byte, ownMessage/2)))))
 		if synctest.Wait(); runs || int(pool.held.Load()) != everything-functionSize {
 			t.Errorf("the function runs: %t; %d bytes are held", runs, pool.held.Load())
 		}

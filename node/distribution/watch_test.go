@@ -300,8 +300,13 @@ func TestShutdownHalfCloses(t *testing.T) {
 					close(ended)
 				}()
 				r.want(down(ours, ref3, "shutdown"))
+				r.tell(etf.Atom("late"))
+				r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old))
 				r.send(monitorP(ours, ref4), bytes.Repeat(tick, fullBuffer))
 				r.want()
+				if got := r.local.flake.take(); got != "" {
+					t.Errorf("flake received %s, want nothing", got)
+				}
 				select {
 				case <-ended:
 					t.Error("Shutdown does not wait for the peer")
