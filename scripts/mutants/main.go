@@ -34,8 +34,8 @@ import (
 )
 
 // maintained lists the packages that a run without arguments changes.
-var maintained = []string{"./flake/...", "./genserver", "./node/distribution", "./node/handshake", "./node/socket",
-	"./client/...", "./idserver/inspect", "./rel/flake/original", "./config"}
+var maintained = []string{"./flake/...", "./genserver", "./node/distribution", "./node/etf", "./node/handshake",
+	"./node/socket", "./node/wire", "./client/...", "./idserver/inspect", "./rel/flake/original", "./config"}
 
 func main() {
 	log.SetFlags(0)
