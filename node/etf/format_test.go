@@ -69,7 +69,7 @@ func TestFormatRawLimit(t *testing.T) {
 
 // Atoms are in quotes unless Erlang reads them without; a string is one if all of it can be printed.
 func TestQuotes(t *testing.T) {
-	plain := regexp.MustCompile(`^[a-z][a-zA-Z0-9_@]*$`)
+	plain := regexp.MustCompile(`^[a-zß-öø-ÿ][a-zA-Z0-9_@À-ÖØ-öø-ÿ]*$`)
 	for c := range rune(256) {
 		for _, text := range []string{string(c), "a" + string(c)} {
 			got := string(Format(nil, Atom(text)))

@@ -61,8 +61,9 @@ func TestVectors(t *testing.T) {
 }
 
 func TestTagKinds(t *testing.T) {
-	for n, name := range tagNames {
+	for n := range 256 {
 		tag := Tag(n)
+		name := tag.String()
 		got := [...]bool{tag.IsAtom(), tag.IsPid(), tag.IsRef(), tag.IsInteger()}
 		want := [...]bool{
 			strings.Contains(name, "ATOM_") && strings.HasSuffix(name, "_EXT"),
