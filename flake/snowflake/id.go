@@ -94,9 +94,7 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	if strings.HasPrefix(text, `"`) {
-		if err := json.Unmarshal(data, &text); err != nil {
-			return err
-		}
+		_ = json.Unmarshal(data, &text) // if it fails, text keeps its quote, and is not an id
 	}
 	return id.UnmarshalText([]byte(text))
 }

@@ -105,8 +105,9 @@ func TestEverySplit(t *testing.T) {
 						t.Fatalf("%+v: %v is %+v, %v, want %+v", l, id, got, err, want)
 					}
 					for bit := time + low; bit < 64; bit++ {
-						if got, err := l.Decompose(id | 1<<bit); err == nil {
-							t.Fatalf("%+v: %v with bit %d is %+v", l, id, bit, got)
+						got, err := l.Decompose(id | 1<<bit)
+						if bits := fmt.Sprintf("%d bits", time+low); err == nil || !strings.Contains(err.Error(), bits) {
+							t.Fatalf("%+v: %v with bit %d is %+v, %v, want an error with %s", l, id, bit, got, err, bits)
 						}
 					}
 				}

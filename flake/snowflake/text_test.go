@@ -157,7 +157,7 @@ func TestSQL(t *testing.T) {
 		t.Errorf("value %v of %v", v, id+1)
 	}
 	b := id.Bytes()
-	for _, src := range []any{int64(id), id.String(), []byte(id.String())} {
+	for _, src := range []any{int64(id), uint64(id), id.String(), []byte(id.String())} {
 		var got ID
 		if err := got.Scan(src); err != nil || got != id || got.IsZero() {
 			t.Errorf("scanned %T: %v, %v", src, got, err)
@@ -268,6 +268,10 @@ func TestJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(all), &got); err != nil || got.Plain != id || got.Quoted != id || got.Keys[id] != id {
 			t.Errorf("%s: %+v, %v", data, got, err)
 		}
+	}
+	kept := id
+	if err := json.Unmarshal([]byte(`null`), &kept); err != nil || kept != id {
+		t.Errorf("null: %v, %v", kept, err)
 	}
 	for _, data := range []string{``, `-1`, `1e3`, `1.0`, `18446744073709551616`, `true`, `{}`, `"`} {
 		kept := id
