@@ -163,8 +163,8 @@ func (k *kind) take(r *slog.Record) bool {
 func hostOf(r *slog.Record) (at netip.Addr, ok bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		addr, isAddr := a.Value.Any().(net.Addr)
-		if ok = isAddr && a.Key == "address"; ok {
-			at = hosts.Of(addr)
+		if isAddr && a.Key == "address" {
+			at, ok = hosts.Of(addr), true
 		}
 		return !ok
 	})
@@ -193,7 +193,7 @@ type bucket struct {
 
 func (b *bucket) take(now time.Time, times int) bool {
 	most := float64(burst * times)
-	b.tokens = min(most, b.tokens+max(0, now.Sub(b.at).Seconds())*float64(times)/interval.Seconds())
+	b.tokens = min(most, b.tokens+max(0, float64(now.Sub(b.at))/float64(interval))*float64(times))
 	b.at = now
 	if b.tokens < 1 {
 		return false

@@ -123,16 +123,17 @@ func TestLimit(t *testing.T) {
 		time.Sleep(interval)
 		for range 100 {
 			f.Warn("one")
+			f.Error("three")
 		}
-		if n := f.count("msg=one"); n != 1 {
-			t.Errorf("%d lines after an interval, want 1", n)
+		if n, errors := f.count("msg=one"), f.count("msg=three"); n != 1 || errors != crowd {
+			t.Errorf("%d lines and %d errors after an interval, want 1 and %d", n, errors, crowd)
 		}
 		time.Sleep(reportAfter)
 		synctest.Wait()
 		for _, want := range []string{
 			`level=WARN msg="lines left out: too many with this message" message=one lines=1089`,
 			`level=WARN msg="lines left out: too many with this message" message=two lines=990`,
-			`level=ERROR msg="lines left out: too many with this message" message=three lines=900`,
+			`level=ERROR msg="lines left out: too many with this message" message=three lines=990`,
 		} {
 			if f.count(want+"\n") != 1 {
 				t.Errorf("no line %s:\n%s", want, &f.b)
@@ -153,23 +154,85 @@ func TestLimitOfHosts(t *testing.T) {
 		f := newFlood()
 		for range 1000 {
 			f.Warn("refused", "address", addrOf("192.0.2.1"))
+			f.Warn("refused", "address", addrOf("192.0.2.3"))
 		}
 		f.Warn("refused", "address", addrOf("192.0.2.2"))
 		f.Warn("refused", "address", addrOf("127.0.0.1"))
 		if n, other := f.count("192.0.2.1:1"), f.count("192.0.2.2:1")+f.count("127.0.0.1:1"); n != burst || other != 2 {
-			t.Errorf("%d lines of the host that floods, want %d, and %d of two others", n, burst, other)
+			t.Errorf("%d lines of a host that floods, want %d, and %d of two others", n, burst, other)
 		}
+		most := 0
 		for i := range 10 * maxHosts {
 			f.Warn("refused", "address", addrOf(fmt.Sprintf("10.0.%d.%d", i/256, i%256)))
+			most = max(most, len(f.limit.messages.all["refused"].hosts))
 		}
 		if n := f.count("msg=refused"); n != burst*crowd {
 			t.Errorf("%d lines of all hosts, want %d", n, burst*crowd)
 		}
-		if n := len(f.limit.messages.all["refused"].hosts); n > maxHosts {
-			t.Errorf("%d hosts are kept, want at most %d", n, maxHosts)
+		if most > maxHosts {
+			t.Errorf("%d hosts are kept, want at most %d", most, maxHosts)
+		}
+		for i := range 1000 { // only a line whose address is an address counts for a host
+			f.Warn("listens", "listener", addrOf(fmt.Sprintf("10.0.0.%d", i%256)))
+			f.Warn("registered", "address", fmt.Sprint("host", i))
+			f.Warn("registered")
+		}
+		if n, other := f.count("msg=listens"), f.count("msg=registered"); n != burst || other != burst {
+			t.Errorf("%d and %d lines without an address, want %d", n, other, burst)
 		}
 		f.limit.messages.report()
 	})
+}
+
+// Lines left out are reported reportAfter after the first of them, and then again.
+func TestLimitReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlood()
+		begin := time.Now()
+		for _, step := range []struct {
+			after   time.Duration // reportAfter is 10
+			lines   int
+			reports string // so far
+		}{
+			{0, burst + 1, ""},
+			{5, 6, ""},
+			{11, 0, "2"},
+			{12, 10, "2"},
+			{16, 0, "2"},
+			{23, 0, "2 3"},
+			{100, 0, "2 3"},
+		} {
+			time.Sleep(time.Until(begin.Add(step.after * reportAfter / 10)))
+			synctest.Wait()
+			for range step.lines {
+				f.Warn("one")
+			}
+			var reports []string
+			f.limit.messages.mu.Lock()
+			for line := range strings.Lines(f.b.String()) {
+				if _, n, ok := strings.Cut(strings.TrimSpace(line), " lines="); ok {
+					reports = append(reports, n)
+				}
+			}
+			f.limit.messages.mu.Unlock()
+			if got := strings.Join(reports, " "); got != step.reports {
+				t.Errorf("at %d: reported %q, want %q", step.after, got, step.reports)
+			}
+		}
+	})
+}
+
+// Close reports the lines left out.
+func TestCloseReports(t *testing.T) {
+	var b bytes.Buffer
+	l := OpenLog(config.Log{Format: config.LogText}, &b)
+	for range burst + 7 {
+		l.Warn("one")
+	}
+	l.Close()
+	if !strings.Contains(b.String(), "message=one lines=7\n") {
+		t.Errorf("the log ends without a report: %s", &b)
+	}
 }
 
 // If there are too many different messages, the rest share one limit.

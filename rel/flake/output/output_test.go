@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"os"
 	"strings"
 	"testing"
 	"unicode"
@@ -36,10 +38,28 @@ func TestOutput(t *testing.T) {
 	}
 }
 
+func TestIsTerminal(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if IsTerminal(w) || IsTerminal(new(bytes.Buffer)) {
+		t.Error("a pipe or a buffer is a terminal")
+	}
+}
+
 // Escaping does not change what JSON decodes to.
 func TestPrintJSON(t *testing.T) {
 	const evil = "\nforged\x1b[2J\u009b2J\r\u202e\U000e0001"
-	var b bytes.Buffer
+	var b, indented bytes.Buffer
+	if err := PrintJSON(&indented, []int{1}, "  "); err != nil || indented.String() != "[\n  1\n]\n" {
+		t.Errorf("%q, %v", &indented, err)
+	}
+	if err := PrintJSON(&b, math.NaN(), ""); err == nil || b.Len() > 0 {
+		t.Errorf("NaN is %q, %v", &b, err)
+	}
 	if err := PrintJSON(&b, evil, ""); err != nil {
 		t.Fatal(err)
 	}
