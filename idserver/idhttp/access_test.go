@@ -40,6 +40,8 @@ func accessed(t *testing.T, a Access) (s *Door, ask func(path, token string) *ht
 // The metrics listener needs no token, and returns no ids.
 func TestServeMetrics(t *testing.T) {
 	s, _ := accessed(t, Access{Token: tokenA})
+	var log strings.Builder
+	s.Log = slog.New(slog.NewTextHandler(&log, nil))
 	var ls [2]net.Listener
 	for i := range ls {
 		var err error
@@ -48,12 +50,11 @@ func TestServeMetrics(t *testing.T) {
 		}
 	}
 	s.Serve(ls[0], ls[1])
-	defer s.Stop(t.Context())
 	for _, test := range []struct {
 		host, path string
 		at, want   int
 	}{
-		{"", "/metrics", 0, 401}, {"", "/metrics", 1, 200}, {"", "/healthz", 1, 200}, {"", "/readyz", 1, 200},
+		{"", "/metrics", 0, 401}, {"flake.example", "/metrics", 0, 401}, {"", "/metrics", 1, 200}, {"", "/healthz", 1, 200}, {"", "/readyz", 1, 200},
 		{"", "/v1/ids", 1, 404}, {"", "/v1/info", 1, 404}, {"", "/", 1, 404}, {"", "/debug/pprof/heap", 1, 404},
 		{"flake.example", "/metrics", 1, 421}, {"LocalHost:8465", "/metrics", 1, 200},
 	} {
@@ -69,6 +70,12 @@ func TestServeMetrics(t *testing.T) {
 		answer.Body.Close()
 		if answer.StatusCode != test.want {
 			t.Errorf("%+v: %d", test, answer.StatusCode)
+		}
+	}
+	s.Stop(t.Context())
+	for line := range strings.Lines(log.String()) {
+		if !strings.Contains(line, " address=127.0.0.1:") {
+			t.Errorf("without the caller's address: %s", line)
 		}
 	}
 }
@@ -166,6 +173,15 @@ func TestPprof(t *testing.T) {
 	}
 	r := httptest.NewRequest(http.MethodGet, "http://flake.example/debug/pprof/trace?seconds=60", nil)
 	r.SetBasicAuth("any", tokenA)
+	hungUp, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, name := range []string{"profile", "trace"} {
+		r, w := r.Clone(hungUp), httptest.NewRecorder()
+		r.URL.Path = "/debug/pprof/" + name
+		if s.ServeHTTP(w, r); w.Code != 200 || w.Header().Get("Content-Type") != "application/octet-stream" {
+			t.Errorf("%s of the longest time: %d, %s", name, w.Code, w.Body)
+		}
+	}
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
 	w := httptest.NewRecorder()
 	if s.ServeHTTP(w, r); w.Code != 403 {
@@ -212,6 +228,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 		method, path, authorization, accept string
 
 		calls, callers uint64
+		of             int // the generator that counts the call
 	}{
 		{method: "GET", path: "/v1/ids", authorization: token},
 		{method: "GET", path: "/v1/ids", authorization: "Bearer " + tokenB, callers: 1},
@@ -229,6 +246,8 @@ func TestRefusalsAreCounted(t *testing.T) {
 		{method: "GET", path: "/v1/ids/none", authorization: token, calls: 1},
 		{method: "GET", path: "/v1/notional?from=9223372036854775807", authorization: token, calls: 1},
 		{method: "POST", path: "/take?generator=none", authorization: token, calls: 1},
+		{method: "GET", path: "/v1/ids?n=abc&generator=other", authorization: token, calls: 1, of: 1},
+		{method: "GET", path: "/debug/pprof/heap", authorization: token, callers: 1}, // 503
 	} {
 		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
 			var log strings.Builder
@@ -240,18 +259,22 @@ func TestRefusalsAreCounted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := New(Options{Access: Access{Token: tokenA}, Log: slog.New(slog.NewTextHandler(&log, nil)),
-				Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: ids}}}})
+			s := New(Options{Access: Access{Token: tokenA, Pprof: true}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+				Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: ids}},
+					{Name: "other", Server: &idserver.Server{IDs: ids}}}})
 			s.Drain()
+			s.profiling.Lock()
 			r := httptest.NewRequest(tt.method, "http://flake.example"+tt.path, nil)
 			r.Header.Set("Authorization", tt.authorization)
 			r.Header.Set("Accept", tt.accept)
 			s.ServeHTTP(httptest.NewRecorder(), r)
 			v := s.state(time.Now())
-			if v.CallsRefused != thousands(tt.calls) || v.CallersRefused != thousands(tt.callers) {
+			if v.CallsRefused != thousands(tt.calls) || v.CallersRefused != thousands(tt.callers) ||
+				v.Generators[tt.of].Refusals != v.CallsRefused {
 				t.Errorf("%s calls and %s callers refused", v.CallsRefused, v.CallersRefused)
 			}
-			if n := strings.Count(log.String(), "\n"); n != int(tt.calls+tt.callers) {
+			n, callers := strings.Count(log.String(), "\n"), strings.Count(log.String(), " caller ")
+			if n != int(tt.calls+tt.callers) || callers != int(tt.callers) {
 				t.Errorf("%d lines: %s", n, &log)
 			}
 			if strings.Contains(log.String(), tokenA) || strings.Contains(log.String(), tokenB) {

@@ -198,8 +198,8 @@ func (d *Door) admit(e *endpoint, r *http.Request) *problem {
 // hostMatters reports whether another site's page could read the answer if the site's name
 // resolved to this machine.
 func hostMatters(a *Access, metrics bool, r *http.Request) bool {
-	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); metrics && ok {
-		return isLoopback(at.String())
+	if metrics {
+		return isLoopback(r.Context().Value(http.LocalAddrContextKey).(net.Addr).String())
 	}
 	return a.Token == "" && !a.AnyHost
 }
@@ -271,7 +271,7 @@ func (d *Door) profile(w http.ResponseWriter, r *http.Request, _ parameters) *pr
 			"profiles are not taken for pages of other sites; send Authorization: Bearer TOKEN")
 	}
 	if text := r.FormValue("seconds"); text != "" {
-		if n, err := strconv.Atoi(text); err != nil || n < 1 || n > int(MaxProfile.Seconds()) {
+		if n, _ := strconv.Atoi(text); n < 1 || n > int(MaxProfile.Seconds()) { // 0 or the highest int on an error
 			return badParameter("seconds", text, "an integer from 1 to 60")
 		}
 	}

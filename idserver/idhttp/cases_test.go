@@ -57,6 +57,8 @@ func checkCase(t *testing.T, c idhttptest.Case, w *httptest.ResponseRecorder) {
 		t.Errorf("%v: Cache-Control: %s", c, h["Cache-Control"])
 	case (w.Code == http.StatusServiceUnavailable) != (h.Get("Retry-After") != ""):
 		t.Errorf("%v: Retry-After: %s", c, h["Retry-After"])
+	case c.Body == "" && c.Server != "token" && h.Get("Connection") != "":
+		t.Errorf("%v: Connection: %s", c, h["Connection"])
 	case w.Code == http.StatusUnauthorized && h.Get("WWW-Authenticate") == "":
 		t.Errorf("%v: no WWW-Authenticate", c)
 	case w.Code == http.StatusMethodNotAllowed && h.Get("Allow") == "":

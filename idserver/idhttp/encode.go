@@ -86,9 +86,7 @@ func (q *question) writeRuns(w http.ResponseWriter, runs []formats.Run) {
 	defer b.end("}]}")
 	before := `{"leases":[{"first":"`
 	for _, run := range runs {
-		if !b.add(before, run.First, run.Count) {
-			return
-		}
+		b.add(before, run.First, run.Count)
 		before = `},{"first":"`
 	}
 }

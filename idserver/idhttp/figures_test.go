@@ -129,6 +129,9 @@ func TestTroubles(t *testing.T) {
 		again := troubles.note(i, tt.err, since.Add(time.Second))
 		all = addTrouble(all, tt.name, tt.name+" is ill", tt.err, again, noon.Add(70*time.Second))
 	}
+	if names := (trouble{names: []string{"a", "b", "c"}}).Names(); names != "a, b, c" {
+		t.Errorf("three generators are named %s", names)
+	}
 	var got []string
 	for _, t := range all {
 		got = append(got, t.Names()+": "+t.What+", since "+t.Since())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +68,10 @@ func TestInspect(t *testing.T) {
 				"base58 of orders from 2020-04-07, /?base=base58&generator=orders&id=ID#inspector"},
 		{"events orders", "generator=events&id=15LhgmPoGFZ",
 			`"ID" is not an id of sno in its own text`},
+		{"orders", "id=15LhgmPoGFZ",
+			"base 62 of ; " +
+				"base 58 of  from 2023-07-22, /?base=58&id=ID#inspector; " +
+				"base58 of  from 2020-04-07, /?base=base58&id=ID#inspector"},
 		{"flake", "id=\ufeff0000BCeSOTXmkQcK8Ru83s",
 			"flake's own text of "},
 		{"orders", "id=111111111111111111",
@@ -84,7 +89,7 @@ func TestInspect(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/?"+url.PathEscape(tt.query), nil)
 		v := inspecting(tt.generators).inspect(mustRead(t, r, []string{"id", "base", "generator"}), noon)
-		if len(v.Bases) < 61 || v.Bases[60] != "2" {
+		if len(v.Bases) < 61 || v.Bases[60] != "2" || !slices.Contains(v.Bases, "crockford") {
 			t.Errorf("%s: the form offers %s", tt.generators, v.Bases)
 		}
 		got := v.Fault
@@ -96,6 +101,26 @@ func TestInspect(t *testing.T) {
 		}
 		if got = strings.ReplaceAll(got, v.ID, "ID"); got != tt.want {
 			t.Errorf("%s, %s: %s\n\twant %s", tt.generators, tt.query, got, tt.want)
+		}
+	}
+}
+
+// An id that was taken in base 62 is refused with the remedy, other texts without it.
+func TestHint(t *testing.T) {
+	for _, tt := range []struct {
+		query, id string
+		hint      bool
+	}{
+		{"", "BCeSOTXmkQcK8Ru83s", true},
+		{"base=10", "BCeSOTXmkQcK8Ru83s", false},
+		{"", "BCeS", false}, // of 1970
+		{"", "-", false},
+	} {
+		r := httptest.NewRequest("GET", "/v1/ids/x?"+tt.query, nil)
+		r.SetPathValue("id", tt.id)
+		fault := inspecting("flake").decompose(httptest.NewRecorder(), r, mustRead(t, r, ofID))
+		if fault == nil || strings.Contains(fault.Allowed, "with base=62") != tt.hint {
+			t.Errorf("%s, %q: %+v", tt.id, tt.query, fault)
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package idhttp
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -12,10 +14,13 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -171,8 +176,10 @@ func (callers) Addr() net.Addr { return nil }
 func TestLimitListener(t *testing.T) {
 	const most, perHost, spare = 4, 2, 1
 	for _, tt := range []struct {
-		callers string // in order; those with ! are being answered, those with + have just been
-		closed  int    // the index of the one that is closed
+		// In order. Those with ! are being answered, those with + have just been, and those with ~ have just
+		// sent the beginning of a request.
+		callers string
+		closed  int // the index of the one that is closed
 	}{
 		{"192.0.2.1 192.0.2.2 192.0.2.2 192.0.2.2 192.0.2.2", 1},
 		{"192.0.2.1 192.0.2.2! 192.0.2.2 192.0.2.2 192.0.2.2", 2},
@@ -185,6 +192,7 @@ func TestLimitListener(t *testing.T) {
 		{"192.0.2.1 ::ffff:192.0.2.1 192.0.2.1 192.0.2.1", 0},
 		{"192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5", -1},
 		{"192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6", 0},
+		{"192.0.2.1~ 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6", 0},
 		{"192.0.2.1! 192.0.2.2+ 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6", 2},
 		{"192.0.2.1 192.0.2.3 192.0.2.2 192.0.2.2 192.0.2.2 192.0.2.2", 2}, // both limits are exceeded
 		{"127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1", -1},
@@ -195,14 +203,17 @@ func TestLimitListener(t *testing.T) {
 		l := &limited{inner, false, newLimits(most, perHost, spare)}
 		all := strings.Fields(tt.callers)
 		var conns []*from
-		var answered []net.Conn
+		var answered, sending []net.Conn
 		for i, text := range all {
-			f := &from{addr: strings.TrimRight(text, "!+")}
+			f := &from{addr: strings.TrimRight(text, "!+~")}
 			conns = append(conns, f)
 			inner <- f
 			if i == len(all)-1 {
 				for _, c := range answered {
 					noteState(c, http.StateIdle)
+				}
+				for _, c := range sending {
+					noteState(c, http.StateActive)
 				}
 			}
 			c, err := l.Accept()
@@ -214,6 +225,9 @@ func TestLimitListener(t *testing.T) {
 			}
 			if strings.Contains(text, "+") {
 				answered = append(answered, c)
+			}
+			if strings.Contains(text, "~") {
+				sending = append(sending, c)
 			}
 		}
 		for i, f := range conns {
@@ -447,6 +461,53 @@ func TestNetHTTPIsLogged(t *testing.T) {
 	}
 }
 
+// If this node's certificate is not valid, lines about handshakes say so, since callers that refuse it may not.
+func TestInvalidCertificateIsLogged(t *testing.T) {
+	var out strings.Builder
+	expired := &tls.Config{Certificates: []tls.Certificate{{Leaf: &x509.Certificate{NotAfter: time.Unix(1, 0)}}}}
+	s := New(Options{Log: slog.New(slog.NewTextHandler(&out, nil)), TLS: func() *tls.Config { return expired }})
+	s.http.ErrorLog.Print("http: TLS handshake error from 10.0.0.1:1: EOF")
+	s.http.ErrorLog.Print("http: superfluous response.WriteHeader call")
+	if n := strings.Count(out.String(), "certificate is not valid"); n != 1 {
+		t.Errorf("%d lines name the certificate, want 1:\n%s", n, &out)
+	}
+}
+
+// A third of the connections, and at most SpareConnections, are for callers that send nothing.
+func TestConnections(t *testing.T) {
+	for connections, answered := range map[int]int{0: MaxConnections, 30: 20} {
+		s := New(Options{Generators: flakes(t), Connections: connections})
+		l := newPipes()
+		s.Serve(l, nil)
+		s.Stop(t.Context())
+		most, perHost := s.limits.answered.Most, s.limits.answered.PerHost
+		if all := cmp.Or(connections, MaxConnections+SpareConnections); s.limits.open.Most != all || most != answered ||
+			perHost != min(answered, MaxConnectionsPerHost) {
+			t.Errorf("of %d connections, %d may be answered, and %d of one host", s.limits.open.Most, most, perHost)
+		}
+	}
+}
+
+// A body may have MaxBody bytes. One that cannot be read is refused.
+func TestBodySizes(t *testing.T) {
+	s := New(Options{Generators: flakes(t)})
+	for _, tt := range []struct {
+		body io.Reader
+		want int
+	}{
+		{strings.NewReader("n=1" + strings.Repeat("&", MaxBody-3)), 200},
+		{strings.NewReader("n=1" + strings.Repeat("&", MaxBody-2)), 413},
+		{io.MultiReader(strings.NewReader("n=1"), iotest.ErrReader(io.ErrUnexpectedEOF)), 400},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/ids", tt.body)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		if s.ServeHTTP(w, r); w.Code != tt.want {
+			t.Errorf("%d, want %d: %s", w.Code, tt.want, w.Body)
+		}
+	}
+}
+
 // Over plain HTTP, except on loopback, browsers do not say which page a GET is from.
 func TestPagesElsewhere(t *testing.T) {
 	generators := flakes(t)
@@ -462,6 +523,8 @@ func TestPagesElsewhere(t *testing.T) {
 			map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://flake.example"}, 200},
 		"another site's": {Options{Access: Access{AnyHost: true}}, "POST",
 			map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://elsewhere.example"}, 403},
+		"an origin that is no URL": {Options{Access: Access{AnyHost: true}}, "POST",
+			map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://%"}, 403},
 		"not a browser": {Options{Access: Access{AnyHost: true}}, "GET", nil, 200},
 		"no password": {Options{Access: Access{Token: tokenA}}, "GET",
 			map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
@@ -559,7 +622,8 @@ func TestScrapes(t *testing.T) {
 	}
 	<-all[0].ended
 	w := httptest.NewRecorder()
-	if scrape(w); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "flake_ids_total") {
+	if scrape(w); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "flake_ids_total") ||
+		w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len()) {
 		t.Errorf("%d: %.100s", w.Code, w.Body)
 	}
 	<-all[1].ended
@@ -575,5 +639,18 @@ func TestScrapes(t *testing.T) {
 	scrape(newUnread(errors.New("broken pipe")))
 	if log.Len() > 0 {
 		t.Error(log.String())
+	}
+	all = nil
+	for range maxUnread + 2 { // none of them leaves before the last enters
+		all = append(all, newUnread(nil))
+		s.scrapes.enter(http.NewResponseController(all[len(all)-1]))
+	}
+	<-all[0].ended
+	<-all[1].ended
+
+	s = New(Options{Generators: slices.Repeat(flakes(t), 2), Log: s.Log}) // two with one name
+	w = httptest.NewRecorder()
+	if scrape(w); w.Code != http.StatusInternalServerError || log.Len() == 0 {
+		t.Errorf("metrics that cannot be collected: %d, logged: %s", w.Code, &log)
 	}
 }

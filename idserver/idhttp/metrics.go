@@ -85,13 +85,11 @@ func (b *buffered) Header() http.Header    { return b.header }
 func (b *buffered) WriteHeader(status int) { b.status = status }
 
 func (d *Door) showMetrics(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
-	turn := time.NewTimer(turnTime)
-	defer turn.Stop()
 	select {
 	case d.scrapes.turns <- struct{}{}:
 	case <-r.Context().Done():
 		return nil
-	case <-turn.C:
+	case <-time.After(turnTime):
 		return busy(time.Second, "too many other requests for metrics")
 	}
 	b := &buffered{header: w.Header(), status: http.StatusOK}

@@ -163,7 +163,7 @@ func TestMetrics(t *testing.T) {
 	}
 	metrics = get(t, idhttptest.Door(t, "unsaved"), "/metrics")
 	if !strings.Contains(metrics, "flake_mark_ahead_seconds{") ||
-		!strings.Contains(metrics, `flake_mark_saved_timestamp_seconds{generator="orders"} 0`+"\n") {
+		!strings.Contains(metrics, `flake_mark_saved_timestamp_seconds{generator="orders"} 1000`+"\n") {
 		t.Error("the mark is missing")
 	}
 	if want := `flake_trouble{generator="flake",reason="timestamp_not_saved"} 1` + "\n"; !strings.Contains(metrics, want) {

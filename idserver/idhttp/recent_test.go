@@ -24,11 +24,13 @@ func TestRecent(t *testing.T) {
 	log.WithGroup("of").Warn("refused", "err", fmt.Errorf("wrong\ncookie"), "name", "\u202eevil", "long",
 		strings.Repeat("é", 150), "raw", "\xff", "peer", "a@b address=10.0.0.1")
 	log.Error("worse", "a", strings.Repeat("x", 200), "b", strings.Repeat("y", 200), "c", strings.Repeat("z", 200), "d", 1)
+	log.Info(strings.Repeat("\x80", 300), "cut", "x"+strings.Repeat("é", 150))
 	var got []string
 	for _, e := range r.state() {
 		got = append(got, e.Level+" "+e.What+" "+e.More)
 	}
 	want := []string{
+		`info "` + strings.Repeat(`\x80`, 196) + `..." cut=x` + strings.Repeat("é", 99) + "...",
 		"error worse a=" + strings.Repeat("x", 200) + " b=" + strings.Repeat("y", 200) + " d=1",
 		`warn refused err="wrong\ncookie" name="\u202eevil" long=` + strings.Repeat("é", 100) +
 			`... raw="\xff" peer="a@b address=10.0.0.1"`,
@@ -75,14 +77,16 @@ func TestStepCounts(t *testing.T) {
 		{1999 * time.Millisecond, time.Hour + 2*time.Second, 0}, // slewed
 		{2999*time.Millisecond + minStep, time.Hour + 3*time.Second, minStep},
 		{3999*time.Millisecond + minStep, time.Hour + 4*time.Second, 0},
-		{-time.Hour, time.Hour + 5*time.Second, -time.Hour - 4999*time.Millisecond - minStep},
-		{-time.Hour + time.Minute, time.Hour + 6*time.Second, 59 * time.Second}, // the machine slept
+		{4999 * time.Millisecond, time.Hour + 5*time.Second, -minStep},
+		{5999*time.Millisecond + minStep, time.Hour + 6*time.Second, minStep},
+		{-time.Hour, time.Hour + 7*time.Second, -time.Hour - 6999*time.Millisecond - minStep},
+		{-time.Hour + time.Minute, time.Hour + 8*time.Second, 59 * time.Second}, // the machine slept
 	} {
 		if got := s.note(noon.Add(tt.wall), tt.passed); got != tt.want {
 			t.Errorf("at %v after %v: %v, want %v", tt.wall, tt.passed, got, tt.want)
 		}
 	}
-	if back, forward := s.back.Load(), s.forward.Load(); back != 1 || forward != 2 {
+	if back, forward := s.back.Load(), s.forward.Load(); back != 2 || forward != 3 {
 		t.Errorf("counted %d steps back and %d forward", back, forward)
 	}
 }
@@ -133,18 +137,25 @@ func TestLastMinute(t *testing.T) {
 	var h latency.Histogram
 	for i := range 200 {
 		var now [len(doors)]latency.Counts
-		if i == 150 {
-			h.Add(math.MaxInt64, 1)
+		switch i {
+		case 139: // just before the last minute
+			h.Add(time.Millisecond, 1000)
+		case 140:
+			h.Add(math.MaxInt64, 10)
 		}
 		h.Add(time.Millisecond, 2)
 		now[1].Collect(&h)
 		all = append(all, sample{latencies: now})
 	}
-	want := []latencyState{{"HTTP", "2", "1 ms", "1 ms"}}
+	want := []latencyState{{"HTTP", "2", "1 ms", "over 5 s"}}
 	if got := lastMinute(all); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := within(all[199].latencies[1].Since(all[149].latencies[1]), 1); got != "over 5 s" {
+	want = []latencyState{{"HTTP", "2", "1 ms", "1 ms"}}
+	if got := lastMinute(all[:2]); !slices.Equal(got, want) {
+		t.Errorf("after a second: %+v, want %+v", got, want)
+	}
+	if got := within(all[199].latencies[1].Since(all[139].latencies[1]), 1); got != "over 5 s" {
 		t.Errorf("the slowest was %s", got)
 	}
 	if got := brief(2500*time.Microsecond) + brief(50*time.Microsecond) + brief(time.Second); got != "2.5 ms50 µs1 s" {

@@ -128,7 +128,7 @@ func parseTime(value string) (t time.Time, ok bool) {
 	}
 	t, err := time.Parse(time.RFC3339, value)
 	if leap {
-		return t.Add(time.Second), err == nil && t.UTC().Hour() == 23 && t.UTC().Minute() == 59
+		return t.Add(time.Second), t.UTC().Hour() == 23 && t.UTC().Minute() == 59 // on an error, t is zero
 	}
 	return t, err == nil
 }

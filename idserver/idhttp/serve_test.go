@@ -143,6 +143,40 @@ func testEvents(t *testing.T) {
 	stop.Wait()
 }
 
+// Every second the door notes the refusals and the clock, and every ten seconds the nodes. It asks an idle
+// generator nothing.
+func TestSamples(t *testing.T) { synctest.Test(t, testSamples) }
+
+func testSamples(t *testing.T) {
+	var log bytes.Buffer
+	looks, asked := 0, 0
+	ids := source{flakes(t)[0].Server.IDs, func() error { asked++; return nil }}
+	s := New(Options{
+		Log: slog.New(slog.NewTextHandler(&log, nil)), Node: Node{Peers: func() []Peer { looks++; return nil }},
+		Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: idle{ids}}}},
+	})
+	s.steps.start = s.started.Add(-time.Hour)
+	s.Generators[0].Server.Get(t.Context(), idserver.Meta{Given: true}) // refused
+	s.Serve(newPipes(), nil)
+	time.Sleep(time.Minute + interval/2)
+	synctest.Wait()
+	s.Stop(t.Context())
+	all := s.samples.get()
+	if len(all) != 61 || all[60].errors != 1 || looks != 7 || asked != 1 {
+		t.Errorf("%d samples, the last %+v; %d looks at the nodes, %d at the generator", len(all), all[len(all)-1],
+			looks, asked)
+	}
+	if n, first := strings.Count(log.String(), "\n"), s.Recent.state(); n != 1 || len(first) != 1 ||
+		!strings.Contains(log.String(), "the clock was set") {
+		t.Errorf("logged: %s; the page shows %+v", &log, first)
+	}
+}
+
+// idle is a source whose mark is never saved again.
+type idle struct{ formats.Source }
+
+func (idle) LastSaved() (time.Time, error) { return time.Unix(1, 0), nil }
+
 // A caller that does not read its events, or has gone, does not keep others out for long.
 func TestEventsUnread(t *testing.T) { synctest.Test(t, testEventsUnread) }
 
@@ -215,6 +249,7 @@ func testUnread(t *testing.T) {
 	} else {
 		answer.Body.Close()
 	}
+	synctest.Wait()
 	if n := unread.Load(); n != 1 {
 		t.Errorf("%d lines, want 1", n)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
@@ -71,6 +72,7 @@ func TestState(t *testing.T) {
 		s.took.Add(time.Millisecond, 50)
 	}
 
+	s.Recent.note(noon, slog.LevelInfo, "started", "")
 	v := s.state(noon)
 	const who = " Who:[{Name:worker Text:02:fc:00:00:0a:01}]"
 	for i, want := range []string{
@@ -106,6 +108,7 @@ func TestState(t *testing.T) {
 		Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3", Uptime: "1 h 0 min",
 		Total: "2,002", Received: "1.5 kB", Sent: "15 B",
 		CallsRefused: "5", CallersRefused: "5", Latencies: []latencyState{{"HTTP", "50", "1 ms", "1 ms"}},
+		Recent: s.Recent.state(),
 		Peers: []peerState{{`"a@\u202eb"`, "10.0.0.2:2", "1 min 0 s", "2"},
 			{"idle@b", "10.0.0.2:3", "0 ms", "0"}}, PeerCount: 101, MorePeers: 1,
 	}

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/internal/certstest"
@@ -69,5 +71,55 @@ func TestStopDuringAnswer(t *testing.T) {
 				t.Errorf("%d ids, %v", lines, err)
 			}
 		})
+	}
+}
+
+// half is a connection that can be closed for writing.
+type half struct {
+	net.Conn
+	ended, closed atomic.Bool
+}
+
+func (h *half) CloseWrite() error { h.ended.Store(true); return nil }
+
+func (h *half) Close() error {
+	h.closed.Store(true)
+	return h.Conn.Close()
+}
+
+// Stop waits for connections that linger. The next request on one of them is not answered.
+func TestStopLingers(t *testing.T) { synctest.Test(t, testStopLingers) }
+
+func testStopLingers(t *testing.T) {
+	s, l, _ := server(t, Options{}, isReady)
+	here, there := net.Pipe()
+	defer here.Close()
+	c := &half{Conn: there}
+	l.conns <- c
+	const request = "GET /v1/ids HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	io.WriteString(here, request)
+	answers := bufio.NewReader(here)
+	answer, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.Copy(io.Discard, answer.Body)
+	synctest.Wait()
+	stopped := make(chan struct{})
+	go func() {
+		s.Stop(t.Context())
+		close(stopped)
+	}()
+	synctest.Wait()
+	if !c.ended.Load() || c.closed.Load() {
+		t.Errorf("while it lingers, closed for writing: %t, closed: %t", c.ended.Load(), c.closed.Load())
+	}
+	io.WriteString(here, request)
+	<-stopped
+	if !c.closed.Load() {
+		t.Error("Stop returned before the connection was closed")
+	}
+	if rest, err := io.ReadAll(answers); len(rest) > 0 || err != nil {
+		t.Errorf("after the end: %q, %v", rest, err)
 	}
 }

@@ -155,7 +155,7 @@ func (f failing) Reserve(context.Context, int, uint8) (formats.Run, error) {
 
 func (f failing) Ready() error { return f.err }
 
-func (f failing) LastSaved() (time.Time, error) { return time.Unix(0, 0), f.err }
+func (f failing) LastSaved() (time.Time, error) { return time.Unix(1000, 0), f.err }
 func (f failing) Mark() time.Time               { return time.Now().Add(-10 * time.Second) }
 
 // Case is a request and the expected answer.
