@@ -103,8 +103,8 @@ func (c *Compound) Term(value func(part Expr) (etf.Term, error)) (etf.Term, erro
 func (c *Compound) Values(t etf.Term) (values []etf.Term, ok bool) {
 	switch c.kind {
 	case aTuple:
-		tuple, ok := t.(etf.Tuple)
-		return tuple, ok && len(tuple) == len(c.Parts)
+		tuple, _ := t.(etf.Tuple)
+		return tuple, len(tuple) == len(c.Parts) // c has parts: {} is a literal
 	case aList:
 		n := len(c.Parts) - 1
 		elements, tail := elementsOf(t)

@@ -201,7 +201,7 @@ func (p *parser) primary() Expr {
 		return p.binary(t)
 	case p.accept("fun"):
 		return p.export(t)
-	case t.kind == symbolToken && openers[t.text]:
+	case openers[t.text]:
 		p.unsupported(t)
 	default:
 		p.misplaced()
@@ -220,7 +220,7 @@ func (p *parser) export(start token) Expr {
 		raw, _ = etf.Append(raw, etf.Atom(name.text), etf.AllCaps) // cannot fail: the scanner limits atoms
 	}
 	arity, ok := p.token.value.(int64)
-	if p.token.kind != numberToken || !ok || arity != int64(uint8(arity)) {
+	if !ok || arity != int64(uint8(arity)) {
 		p.unsupported(start)
 	}
 	p.next()
@@ -348,7 +348,7 @@ func (p *parser) segment() (value Expr, s segment) {
 			p.specifier(&s)
 		}
 	}
-	if s.typ == "binary" && s.size > 0 {
+	if s.typ == "binary" {
 		s.size *= 8
 	}
 	if s.size > 8*MaxTextBytes || s.typ == "utf8" && s.size >= 0 {

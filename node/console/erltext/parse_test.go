@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -104,7 +105,7 @@ func TestParseLiterals(t *testing.T) {
 		{"16#FF", "255"}, {"1_000_000", "1000000"}, {"36#zZ", "1295"}, {"- - 5", "5"},
 		{"-9223372036854775808", "-9223372036854775808"},
 		{"+ 1.5e30", "1.5e30"}, {"-0.0", "-0.0"}, {"$a", "97"}, {`$\n`, "10"}, {`$\x{1F600}`, "128512"}, {`$\^A`, "1"},
-		{`$\101`, "65"}, {"$ ", "32"},
+		{`$\101`, "65"}, {`$\7`, "7"}, {"$ ", "32"},
 		{"'a b'", "'a b'"}, {`'\x41\102\s\''`, `'AB \''`}, {"maybe", "maybe"}, {"été@x", "été@x"},
 		{`"a" "b" % comment` + "\n" + ` "c"`, `"abc"`}, {`""`, "[]"}, {`"\x{400}"`, "[1024]"},
 		{"[1,2|[3|[4]]]", "[1,2,3,4]"}, {`[$a|"bc"]`, `"abc"`}, {"[a|b]", "[a|b]"}, {"((a))", "a"},
@@ -122,6 +123,46 @@ func TestParseLiterals(t *testing.T) {
 	} {
 		if got := flat(literal(t, test.text)); got != test.want {
 			t.Errorf("%s is %s, want %s", test.text, got, test.want)
+		}
+	}
+}
+
+// A string of bytes is held as bytes.
+func TestStrings(t *testing.T) {
+	for text, want := range map[string]etf.Term{
+		`"aÿ"`: etf.String("a\xff"), `"aĀ"`: etf.List{int64('a'), int64('Ā')}, `""`: etf.List(nil),
+	} {
+		if got := literal(t, text); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is the %T %v", text, got, got)
+		}
+	}
+}
+
+func TestCalls(t *testing.T) {
+	exprs, _, err := Parse("f(), m:'F'(X, 2).")
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, remote := exprs[0].(*Call), exprs[1].(*Call)
+	if local.Module != "" || local.Function != "f" || len(local.Args) != 0 ||
+		remote.Module != "m" || remote.Function != "F" || len(remote.Args) != 2 {
+		t.Errorf("%+v, %+v", local, remote)
+	}
+}
+
+// An error says whether the text is wrong, or only not supported here.
+func TestReasons(t *testing.T) {
+	for text, want := range map[string]string{
+		").":                      "syntax error before: ')'",
+		"a 'div'.":                "syntax error before: 'div'",
+		"a div b.":                "not supported: 'div'",
+		"begin a end.":            "not supported: 'begin'",
+		"'a":                      "unterminated: 'a",
+		strings.Repeat("[", 600):  "nested deeper than 512",
+		strings.Repeat("<<", 600): "nested deeper than 512",
+	} {
+		if _, _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20s: %v, want %s", text, err, want)
 		}
 	}
 }
@@ -159,6 +200,34 @@ func TestParseForms(t *testing.T) {
 		{strings.Repeat("[", 513) + ".", 0, "", "1:513"},
 		{strings.Repeat("#{", 100) + "1" + strings.Repeat("=>1}", 100) + ".", 1, "", ""},
 		{strings.Repeat("1", 20000) + ".", 0, "", "1:1"},
+		{strings.Repeat("1", maxDigits) + ".", 1, "", ""},
+		{strings.Repeat("<<", 511) + strings.Repeat(">>/binary,1", 510) + ">>.", 1, "", ""},
+		{strings.Repeat("<<", 512) + strings.Repeat(">>/binary,1", 511) + ">>.", 0, "", "1:1025"},
+		{strings.Repeat("<<1>>,", 600) + "a.", 601, "", ""},
+		{strings.Repeat(" ", MaxTextBytes-2) + "1.", 1, "", ""},
+		{strings.Repeat("a", 255) + ".", 1, "", ""},
+		{strings.Repeat("a", 256) + ".", 0, "", "1:1"},
+		{strings.Repeat("A", 256) + ".", 0, "", "1:1"},
+		{`"` + strings.Repeat("a", 256) + `".`, 1, "", ""},
+		{"a,\n b }.", 0, "", "2:4"},
+		{"a \\ b. c.", 0, "", "1:3"},
+		{`"\x{D800}".`, 0, "", "1:1"},
+		{"a.%c\nb.", 1, "%c\nb.", ""},
+		{"{'}'}.", 1, "", ""},
+		{"a:. b.", 0, "b.", "1:3"},
+		{"a:1().", 0, "", "1:3"},
+		{"+a.", 0, "", "1:1"},
+		{"fun X:f/1.", 0, "", "1:1"},
+		{"fun a:b/256.", 0, "", "1:1"},
+		{"fun a:b/c.", 0, "", "1:1"},
+		{"fun a:b/1.5.", 0, "", "1:1"},
+		{"<<X:a>>.", 0, "", "1:5"},
+		{"<<X:(-1)>>.", 0, "", "1:5"},
+		{"<<X:1048576/binary>>.", 1, "", ""},
+		{"<<X:1048577/binary>>.", 0, "", "1:4"},
+		{"<<X:8/utf8>>.", 0, "", "1:4"},
+		{"<<X:0/utf8>>.", 0, "", "1:4"},
+		{`<<1/"integer">>.`, 0, "", "1:5"},
 		{strings.Repeat(" ", MaxTextBytes) + "1.", 0, "", "1:1"},
 	} {
 		exprs, rest, err := Parse(test.text)

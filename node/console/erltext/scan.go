@@ -177,8 +177,7 @@ func (t *token) complete() (reason string) {
 func number(text string) etf.Term {
 	base := 10
 	if before, after, ok := strings.Cut(text, "#"); ok {
-		var err error
-		if base, err = strconv.Atoi(before); err != nil || base < 2 || base > 36 {
+		if base, _ = strconv.Atoi(before); base < 2 || base > 36 { // the highest int if it does not fit
 			return nil
 		}
 		text = after
@@ -202,22 +201,21 @@ func number(text string) etf.Term {
 func unescape(text string) (string, bool) {
 	ok := true
 	text = escaped.ReplaceAllStringFunc(text, func(sequence string) string {
-		var c uint64
-		var err error
+		var c uint64 // if it does not fit, the highest of 31 bits, which is no character
 		switch first := sequence[1]; {
 		case escapeNames[first] != "":
 			return escapeNames[first]
 		case first == 'x':
-			c, err = strconv.ParseUint(strings.Trim(sequence[2:], "{}"), 16, 31)
+			c, _ = strconv.ParseUint(strings.Trim(sequence[2:], "{}"), 16, 31)
 		case first >= '0' && first <= '7':
-			c, err = strconv.ParseUint(sequence[1:], 8, 31)
+			c, _ = strconv.ParseUint(sequence[1:], 8, 31)
 		case first == '^':
 			control, _ := utf8.DecodeRuneInString(sequence[2:])
 			c = uint64(control & 31)
 		default:
 			return sequence[1:]
 		}
-		if err != nil || !utf8.ValidRune(rune(c)) || c == 0xfffe || c == 0xffff {
+		if !utf8.ValidRune(rune(c)) || c == 0xfffe || c == 0xffff {
 			ok = false
 		}
 		return string(rune(c))
