@@ -1,15 +1,20 @@
 package stores
 
 import (
+	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/flake/workers/postgres"
@@ -35,8 +40,16 @@ func TestValid(t *testing.T) {
 			}
 		}
 	}
-	if k := KeyOf("none"); k.Name != "" || Of("none") != nil || Of("etcd") != etcdKind {
-		t.Errorf("%+v, %v, %v", k, Of("none"), Of("etcd"))
+	if k := KeyOf("none"); k.Name != "" || Of("none") != nil {
+		t.Errorf("%+v, %v", k, Of("none"))
+	}
+	for i, name := range Names() {
+		if Of(name) != Kinds[i] {
+			t.Errorf("%s is the kind %+v", name, Of(name))
+		}
+	}
+	if n := len(Names()); n != len(Kinds) {
+		t.Errorf("%d names of %d kinds", n, len(Kinds))
 	}
 }
 
@@ -104,6 +117,48 @@ func TestPasswordFile(t *testing.T) {
 			t.Errorf("%v, %v", store, err)
 		}
 		os.Remove(file)
+	}
+}
+
+// Without a CA or a certificate, etcd is asked without TLS. Without a file, the password is that in the URL.
+func TestWithoutFiles(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	addr := l.Addr().String()
+	for kind, tt := range map[*Kind]struct {
+		values       Values
+		answer, want string
+	}{
+		etcdKind: {Values{"etcd.endpoints": {addr}}, "", "POST "},
+		postgresKind: {Values{"postgres.url": {"postgres://u:secret@" + addr + "/b?sslmode=disable"}},
+			"R\x00\x00\x00\x08\x00\x00\x00\x03", "secret"}, // asks for the password
+	} {
+		store, err := kind.Open(func() Values { return tt.values }, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		go store.Get(ctx, "a")
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(c, tt.answer)
+		var got []byte
+		for b := make([]byte, 1<<10); !bytes.Contains(got, []byte(tt.want)); {
+			n, err := c.Read(b)
+			if got = append(got, b[:n]...); err != nil {
+				t.Errorf("%s: %q, %v", kind.Name, got, err)
+				break
+			}
+		}
+		cancel()
+		c.Close()
 	}
 }
 
