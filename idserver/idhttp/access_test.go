@@ -54,7 +54,8 @@ func TestServeMetrics(t *testing.T) {
 		host, path string
 		at, want   int
 	}{
-		{"", "/metrics", 0, 401}, {"flake.example", "/metrics", 0, 401}, {"", "/metrics", 1, 200}, {"", "/healthz", 1, 200}, {"", "/readyz", 1, 200},
+		{"", "/metrics", 0, 401}, {"flake.example", "/metrics", 0, 401},
+		{"", "/metrics", 1, 200}, {"", "/healthz", 1, 200}, {"", "/readyz", 1, 200},
 		{"", "/v1/ids", 1, 404}, {"", "/v1/info", 1, 404}, {"", "/", 1, 404}, {"", "/debug/pprof/heap", 1, 404},
 		{"flake.example", "/metrics", 1, 421}, {"LocalHost:8465", "/metrics", 1, 200},
 	} {

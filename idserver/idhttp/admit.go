@@ -271,7 +271,7 @@ func (d *Door) profile(w http.ResponseWriter, r *http.Request, _ parameters) *pr
 			"profiles are not taken for pages of other sites; send Authorization: Bearer TOKEN")
 	}
 	if text := r.FormValue("seconds"); text != "" {
-		if n, _ := strconv.Atoi(text); n < 1 || n > int(MaxProfile.Seconds()) { // 0 or the highest int on an error
+		if n, _ := strconv.Atoi(text); n < 1 || n > int(MaxProfile.Seconds()) { // on an error, n is out of range too
 			return badParameter("seconds", text, "an integer from 1 to 60")
 		}
 	}
