@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -30,7 +31,8 @@ func TestHostsOf(t *testing.T) {
 	}{
 		{"postgres://u:p@a:1/d?sslmode=disable", nil, "a:1 plain; p flake"},
 		{"postgres://u:p@a:1,b:2/d?sslmode=prefer", nil, "a:1 TLS plain; b:2 TLS plain; p flake"},
-		{"postgres://u@a:1,b:2/d?sslmode=require&application_name=x", nil, "a:1 TLS; b:2 TLS;  x"},
+		{"postgres://u@a:1,b:2/d?sslmode=require&application_name=x&target_session_attrs=primary", nil,
+			"a:1 TLS; b:2 TLS;  x"},
 		{"postgres://u:p@a:1,a:2/d?sslmode=allow", func() (string, error) { return "q", nil },
 			"a:1 plain TLS; a:2 plain TLS; q flake"},
 		{"postgres://u:p@a:1/d", func() (string, error) { return "", errLong }, errLong.Error()},
@@ -62,6 +64,19 @@ func TestHostsOf(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.url, &got, tt.want)
 		}
 	}
+	s := open(t, Config{URL: "postgres://a:1/d"})
+	t.Setenv("PGSSLMODE", "none") // read for each call
+	if hosts, err := s.hosts(); err == nil {
+		t.Errorf("with an invalid mode: %v", hosts)
+	}
+}
+
+// A server ends the wait for a lock, and says so, before it ends the statement.
+func TestTimeouts(t *testing.T) {
+	begin := open(t, Config{}).begin(time.Second)
+	if !strings.Contains(begin, "statement_timeout = 1000;") || !strings.Contains(begin, "lock_timeout = 750;") {
+		t.Error(begin)
+	}
 }
 
 // field describes a column of a table.
@@ -78,6 +93,11 @@ func TestAnswer(t *testing.T) {
 	if err != nil || got.first != [10]string{"1", "2"} || !maps.Equal(got.pairs, map[string]string{"a": "1"}) ||
 		got.table != 7 || got.tag != "SELECT 3" {
 		t.Errorf("%+v, %v", got, err)
+	}
+	only := field(6) + row("1") + message('C', "SELECT 1\x00") + message('Z', "I")
+	to = pgproto3.NewFrontend(strings.NewReader(only), io.Discard)
+	if got, err := (&conn{ctx: t.Context(), to: to}).ask(""); got.table != 0 || err != nil {
+		t.Errorf("the table of what begin returns is %d, %v", got.table, err)
 	}
 	long := strings.Repeat(message('I', ""), maxMessages-1) + message('Z', "I")
 	for more, want := range map[string]error{"": nil, message('I', ""): errLong} {
@@ -136,7 +156,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// A table that does not survive a crash is refused; a server that does not write is not.
+// A table that does not survive a crash is refused; a server that does not write is not. In any case the connection
+// is closed.
 func TestPost(t *testing.T) {
 	const ready = "\x00\x00\x00\x00"
 	done := message('C', "INSERT 0 1\x00") + message('Z', "I")
@@ -156,6 +177,9 @@ func TestPost(t *testing.T) {
 			place: place{1, 2, 3, 10}},
 		"made anew": {answer: described + row("1", "2", "3", "r", "p", "0000000A", "7", "off", "on", "8") + field(9) + done,
 			ok: true, sent: true, place: place{1, 2, 9, 10}},
+		"long": {answer: described + row("1", "2", "3", "r", "p", "0000000A", "7", "off", "on", "8") +
+			described + strings.Repeat(row("k", strings.Repeat("v", maxText)), 2*maxAnswer/maxText) + done,
+			ok: true, sent: true, place: place{1, 2, 3, 10}},
 		"a view":     {answer: of("1", "2", "3", "v", "p", "0000000A", "7", "off", "on", "8"), sent: true, refused: true},
 		"unlogged":   {answer: of("1", "2", "3", "r", "u", "0000000A", "7", "off", "on", "8"), sent: true, refused: true},
 		"read only":  {answer: of("1", "2", "3", "r", "p", "0000000A", "7", "on", "on", "8"), only: true},
@@ -164,31 +188,40 @@ func TestPost(t *testing.T) {
 		"a standby":  {answer: failed("55000"), only: true},
 		"read-only":  {answer: failed("25006"), only: true},
 		"a fault":    {answer: failed("40001"), sent: true},
+		"refused": {answer: strings.Replace(failed("3F000"), message('Z', "I"), message('Z', "E"), 1),
+			sent: true, refused: true},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
+		arrived := make(chan string, 1)
 		go func() {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
 			c.Read(make([]byte, 1<<10))
-			go io.Copy(io.Discard, c)
-			io.WriteString(c, message('R', ready)+message('Z', "I")+tt.answer)
-			c.(*net.TCPConn).CloseWrite()
+			go io.WriteString(c, message('R', ready)+message('Z', "I")+tt.answer)
+			all, _ := io.ReadAll(c)
+			arrived <- string(all)
 		}()
 		s := open(t, Config{URL: url(l.Addr().String())})
 		hosts, err := s.hosts()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, sent, err := s.post(limited(t, patience), hosts[0], "")
+		got, sent, err := s.post(limited(t, patience), hosts[0], "SELECT 5")
 		if (err == nil) != tt.ok || sent != tt.sent || errors.Is(err, workers.ErrRefused) != tt.refused ||
 			errors.Is(err, errReadOnly) != tt.only || got.place != tt.place || tt.ok && got.ends != (ends{7, 8}) {
 			t.Errorf("%s: %+v, %t, %v", name, got, sent, err)
 		}
+		if all := <-arrived; !strings.HasSuffix(all, "SELECT 5\x00"+message('X', "")) {
+			t.Errorf("%s: %q arrived", name, all)
+		}
 		l.Close()
+		if _, sent, err := s.post(limited(t, patience), hosts[0], ""); sent || err == nil {
+			t.Errorf("%s: after the listener has closed: %t, %v", name, sent, err)
+		}
 	}
 }

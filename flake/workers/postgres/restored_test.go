@@ -85,6 +85,14 @@ func TestNote(t *testing.T) {
 		}
 	}
 	wantSign(t, s, "")
+	s = &Store{}
+	for _, database := range []uint32{1, 2} {
+		err := s.note(s.history, "a", answer{place: place{1, database, 1, 1}}, true)
+		if errors.Is(err, errRestored) != (database == 2) {
+			t.Error(database, err)
+		}
+	}
+	wantSign(t, s, "the oid of the database at a was 1, but is now 2")
 }
 
 // Each way to lose commits is noticed by a store that had seen them, and gives another cluster to
