@@ -225,3 +225,34 @@ func TestPost(t *testing.T) {
 		}
 	}
 }
+
+// A call that ends while the server is silent says so.
+func TestSilent(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(limited(t, patience))
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		b := make([]byte, 1<<10)
+		c.Read(b)
+		io.WriteString(c, message('R', "\x00\x00\x00\x00")+message('Z', "I"))
+		c.Read(b) // the query
+		cancel()
+		io.Copy(io.Discard, c)
+	}()
+	hosts, err := open(t, Config{URL: url(l.Addr().String())}).hosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sent, err := (&Store{}).post(ctx, hosts[0], "")
+	if !sent || err == nil || !strings.Contains(err.Error(), "no answer in time") {
+		t.Errorf("%t, %v", sent, err)
+	}
+}
