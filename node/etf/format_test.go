@@ -112,6 +112,8 @@ func TestPretty(t *testing.T) {
 		{List{int64(1), int64(2), int64(3)}, "", 80, "[1,2,3]"},
 		{List{int64(1), int64(2), int64(3)}, "", 6, "[1,2,\n 3]"},
 		{List{int64(1), int64(2), int64(3)}, "x = ", 10, "x = [1,2,\n     3]"},
+		{List{int64(1), int64(2), int64(3)}, "a long prefix: ", 8, "a long prefix: [1,\n    2,3]"},
+		{List{int64('}'), int64('~')}, "", 80, `"}~"`},
 		{Tuple{Atom("ok"), List{Atom("abcd"), Atom("efgh")}}, "", 14, "{ok,\n [abcd,efgh]}"},
 		{Tuple{Atom("ok"), List{Atom("abcd"), Atom("efgh")}}, "", 10, "{ok,\n [abcd,\n  efgh]}"},
 		{Map{{Key: Atom("abcdef"), Value: Tuple{Atom("ghi"), Atom("jkl")}}}, "", 16,
