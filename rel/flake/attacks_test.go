@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/flake-go/flake/idserver"
@@ -41,13 +42,18 @@ func (a *attacker) nested() {
 	}
 }
 
-func (a *attacker) compressed() {
-	var bomb bytes.Buffer
-	z := zlib.NewWriter(&bomb)
+// bomb is a large compressed term.
+var bomb = sync.OnceValue(func() []byte {
+	var b bytes.Buffer
+	z := zlib.NewWriter(&b)
 	z.Write(external(make([]byte, 8<<20)))
 	z.Close()
+	return b.Bytes()
+})
+
+func (a *attacker) compressed() {
 	for _, size := range []uint32{8<<20 + 5, 0x7fffffff, 0xffffffff, 0} {
-		a.everywhere(append(binary.BigEndian.AppendUint32([]byte{80}, size), bomb.Bytes()...))
+		a.everywhere(append(binary.BigEndian.AppendUint32([]byte{80}, size), bomb()...))
 	}
 }
 
@@ -117,10 +123,10 @@ func (a *attacker) spawns() {
 // largeArguments sends arguments that would be sent back in the stack of the exception.
 func (a *attacker) largeArguments() {
 	for _, size := range []int{10 << 20, 1 << 20} {
-		args := etf.List{make([]byte, size)}
+		args := external(etf.List{make([]byte, size)})
 		for i := range 4 {
-			a.spawn(i, "no_such_module", "f", external(args))
-			a.rex("no_such_module", "f", external(args))
+			a.spawn(i, "no_such_module", "f", args)
+			a.rex("no_such_module", "f", args)
 			a.flush()
 		}
 	}
@@ -129,13 +135,22 @@ func (a *attacker) largeArguments() {
 // largeEchoes sends large terms in the other places from which the node sends terms back unchanged.
 func (a *attacker) largeEchoes() {
 	large := make([]byte, 10<<20)
+	call := external(etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, large}, etf.Atom("get")})
+	var controls [][]byte
+	for _, c := range []etf.Tuple{
+		{int64(1), a.self, a.flake},
+		{int64(3), a.self, a.flake, large},
+		{int64(8), a.self, a.flake, large},
+		{int64(19), a.self, etf.Atom("nobody"), large},
+		{int64(35), large, a.self, a.flake},
+	} {
+		controls = append(controls, external(c))
+	}
 	for i := range 4 {
-		a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, large}, etf.Atom("get")})
-		a.frame(a.control(1, a.self, a.flake))
-		a.frame(a.control(3, a.self, a.flake, large))
-		a.frame(a.control(8, a.self, a.flake, large))
-		a.frame(a.control(19, a.self, etf.Atom("nobody"), large))
-		a.frame(a.control(35, large, a.self, a.flake))
+		a.regSendRaw("flake", call)
+		for _, c := range controls {
+			a.frame(c)
+		}
 		a.frame(a.control(19, a.self, etf.Atom("flake"), etf.Tuple{int64(i), large}))
 		a.flush()
 	}
@@ -158,33 +173,47 @@ func (a *attacker) largeCalls() {
 }
 
 func (a *attacker) deaf() {
-	for i := 0; a.failed == nil; i++ {
-		a.regSend("flake",
-			etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, a.ref(i)}, etf.Tuple{etf.Atom("get"), int64(2)}})
+	calls := a.repeated(func(i int) {
+		a.ask(a.self, i, etf.Tuple{etf.Atom("get"), int64(2)})
 		a.regSend("rex", etf.Tuple{a.self, etf.Tuple{
 			etf.Atom("call"), etf.Atom("flake_harness"), etf.Atom("generate"), etf.List{int64(100_000)}, etf.Atom("user"),
 		}})
+	})
+	for i := 0; a.failed == nil; {
+		i += calls(i, batch)
 	}
 }
 
-// bulk makes the calls with the largest replies, each for as many ids as it can return.
-func (a *attacker) bulk(more func() bool) {
-	for i := 0; more(); i++ {
+// bulk returns a function that makes the calls with the largest replies, each for as many ids as it can return, n
+// times.
+func (a *attacker) bulk() (call func(n int)) {
+	calls := a.repeated(func(i int) {
 		for _, request := range []etf.Term{
 			etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxMany), int64(2)},
 			etf.Tuple{etf.Atom("get_binary"), int64(idserver.MaxMany)},
 			etf.Tuple{etf.Atom("lease"), int64(idserver.MaxLease)},
 		} {
-			a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, a.ref(i)}, request})
+			a.ask(a.self, i, request)
+		}
+	})
+	i := 0
+	return func(n int) {
+		for end := i + n; i < end && a.failed == nil; {
+			i += calls(i, end-i)
 		}
 	}
-	a.flush()
+}
+
+// notRead makes large calls as long as the node reads them, and reads no answer.
+func (a *attacker) notRead() {
+	for call := a.bulk(); a.failed == nil; {
+		call(batch)
+	}
 }
 
 // reading asks for many ids, and reads the answers.
 func (a *attacker) reading() {
-	rounds := 10
-	a.bulk(func() bool { rounds--; return rounds >= 0 })
+	a.bulk()(10)
 	a.SetReadDeadline(time.Now().Add(attackTime))
 	io.Copy(io.Discard, a)
 }

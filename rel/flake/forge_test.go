@@ -14,6 +14,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/flake-go/flake/node/handshake"
@@ -23,16 +24,25 @@ import (
 // beforeTLS are attacks without a TLS handshake on a node that speaks TLS.
 var beforeTLS = []attack{
 	{"long handshakes", 1000, func(a *attacker) {
-		a.write(helloRecords(maxHello+3, 16<<10))
-		a.write(append([]byte{typeHandshake, 3, 1, 0x40, 0}, make([]byte, 16000)...))
+		a.write(longHello())
 		a.awaitEnd()
 	}},
 	{"handshakes that do not end", 1000, func(a *attacker) {
-		a.write(helloRecords(tlslimit.MaxRaw-500, 1000))
-		a.write([]byte{typeHandshake, 3, 1, 0x48, 0}) // the largest possible record
+		a.write(endlessHello())
 		a.awaitEnd()
 	}},
 }
+
+// What all attackers send before TLS.
+var (
+	longHello = sync.OnceValue(func() []byte {
+		record := append([]byte{typeHandshake, 3, 1, 0x40, 0}, make([]byte, 16000)...)
+		return append(helloRecords(maxHello+3, 16<<10), record...)
+	})
+	endlessHello = sync.OnceValue(func() []byte {
+		return append(helloRecords(tlslimit.MaxRaw-500, 1000), typeHandshake, 3, 1, 0x48, 0) // the largest possible record
+	})
+)
 
 // withTLS are the attacks of a peer with the cookie.
 var withTLS = []attack{

@@ -287,12 +287,16 @@ func (s *siege) inAnothersName(int) {
 	s.again("", func(a *attacker) {
 		go a.awaitEnd()
 		a.self = etf.NewPid("caller@127.0.0.1", 1, 0, 1)
-		a.bulk(func() bool { return a.failed == nil && s.pause(10*time.Millisecond) })
+		for call := a.bulk(); a.failed == nil && s.pause(10*time.Millisecond); {
+			call(1)
+		}
 	})
 }
 
 func (s *siege) notRead(int) {
 	s.again("", func(a *attacker) {
-		a.bulk(func() bool { return a.failed == nil && s.pause(10*time.Millisecond) })
+		for call := a.bulk(); a.failed == nil && s.pause(10*time.Millisecond); {
+			call(1)
+		}
 	})
 }
