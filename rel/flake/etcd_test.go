@@ -92,6 +92,7 @@ func (n *etcdNode) take(ctx context.Context) {
 			n.made[generator] = append(n.made[generator], ids...)
 			n.mu.Unlock()
 		}
+		time.Sleep(5 * time.Millisecond) // a caller at a steady rate
 	}
 }
 
