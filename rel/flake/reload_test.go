@@ -62,6 +62,9 @@ func startReloaded(t *testing.T, node string) (r *reloaded, token string) {
 	return r, token
 }
 
+// steady is a check of 100 processes that call until the node stops. Without pauses, they would take all processors.
+const steady = "stop=100"
+
 // The cookie and the token of a node change while callers with the old cookie and with the new one take
 // ids. An invalid configuration changes nothing.
 func TestReload(t *testing.T) {
@@ -83,7 +86,7 @@ func TestReload(t *testing.T) {
 		}
 	}
 	defer http.DefaultClient.CloseIdleConnections()
-	stays := spawnErl(t, r.port, []string{"-name", "stays@127.0.0.1", "-setcookie", "old"}, "stop")
+	stays := spawnErl(t, r.port, []string{"-name", "stays@127.0.0.1", "-setcookie", "old"}, steady)
 	stays.await("READY")
 
 	const both = "[node]\ncookie = \"new\"\nprevious_cookie = \"old\"\n"
@@ -126,7 +129,7 @@ func TestReload(t *testing.T) {
 		}
 	}
 	r.signal(syscall.SIGTERM)
-	wantChecks(t, stays, "stop")
+	wantChecks(t, stays, steady)
 	r.wait()
 }
 

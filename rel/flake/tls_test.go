@@ -66,6 +66,7 @@ func chain(ca *certstest.CA) *certstest.CA { return ca.Under("first").Under("sec
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
+	const many = "20000" // calls: more than MaxRaw, and twice what Erlang queues for a connection
 	for name, tt := range map[string]struct {
 		verify string
 		caller func(*certstest.CA) distConf
@@ -82,7 +83,8 @@ func TestTLS(t *testing.T) {
 			t.Parallel()
 			ca := certstest.NewCA(t, "ca")
 			n, file := startTLSNode(t, tlsTable(ca, tt.verify))
-			n.erl(tt.caller(ca).flags(t, "caller"), "ping", "get", "pipelined", "send_request", "functions", "monitors")
+			n.erl(tt.caller(ca).flags(t, "caller"), "ping", "get", "pipelined="+many, "send_request="+many, "functions",
+				"monitors")
 			for _, args := range [][]string{{"get", "-config", file}, {"eval", "-config", file, "flake_server:id(62)."}} {
 				if p := spawn(t, n.port, command, args...); p.wait() != 0 || p.output() == "" {
 					t.Errorf("%q: %s", args, p.output())
@@ -158,7 +160,7 @@ func TestTLSReload(t *testing.T) {
 			t.Error(p.output())
 		}
 	}
-	caller := spawnErl(t, n.port, distConf{trusts: ca, shows: ca}.flags(t, "caller"), "stop")
+	caller := spawnErl(t, n.port, distConf{trusts: ca, shows: ca}.flags(t, "caller"), steady)
 	caller.await("READY")
 	before := shown(t, n.addr, ca)
 
@@ -189,7 +191,7 @@ func TestTLSReload(t *testing.T) {
 	}
 	n.cmd.Process.Signal(os.Interrupt)
 	n.wait()
-	wantChecks(t, caller, "stop") // it stayed connected to the end
+	wantChecks(t, caller, steady) // it stayed connected to the end
 }
 
 // shown returns the certificate that the node shows now.

@@ -202,13 +202,13 @@ check("concurrent", _, N) ->
     Lists = parallel(200, fun() -> [id(N) || _ <- lists:seq(1, 50)] end),
     lists:foreach(fun increasing/1, Lists),
     200 * 50 = length(lists:usort(lists:append(Lists)));
-%% All calls are sent before an answer is read; the answers arrive in order.
-check("pipelined", _, N) ->
-    Calls = lists:seq(1, 70000),
+%% All calls are sent before an answer is read; the answers arrive in order. The argument is how many: pipelined=CALLS.
+check("pipelined", Many, N) ->
+    Calls = lists:seq(1, calls(Many)),
     [{flake, N} ! {'$gen_call', {self(), Call}, get} || Call <- Calls],
     increasing([receive {Tag, {ok, <<Id:128>>}} -> Call = Tag, Id end || Call <- Calls]);
-check("send_request", _, N) ->
-    Calls = [gen_server:send_request({flake, N}, get) || _ <- lists:seq(1, 70000)],
+check("send_request", Many, N) ->
+    Calls = [gen_server:send_request({flake, N}, get) || _ <- lists:seq(1, calls(Many))],
     increasing([begin
                     {reply, {ok, <<Id:128>>}} = gen_server:wait_response(Call, infinity),
                     Id
@@ -292,8 +292,9 @@ check("client", _, N) ->
          {ok, [{time, _}, {worker, _}, {sequence, _}]} = flake_client:decompose(Client, Text, 62)
      end || {Client, Lease} <- [{direct, undefined}, {leasing, #{size => 100}}]];
 %% Prints "READY" and waits for the end of the server.
-%% Whatever 100 callers are doing, monitors and links get the reason.
-check("stop", _, N) ->
+%% Whatever 100 callers are doing, monitors and links get the reason. Each may pause after a call: stop=MS.
+check("stop", Pause, N) ->
+    Ms = case Pause of [] -> 0; [Text] -> list_to_integer(Text) end,
     process_flag(trap_exit, true),
     Server = rpc:call(N, erlang, whereis, [flake]),
     link(Server),
@@ -301,7 +302,7 @@ check("stop", _, N) ->
     monitor_node(N, true),
     id(N),
     Self = self(),
-    [spawn(fun() -> [id(N) || _ <- Refs], Self ! calling, calls(N) end) || _ <- Refs],
+    [spawn(fun() -> [id(N) || _ <- Refs], Self ! calling, calls(N, Ms) end) || _ <- Refs],
     [receive calling -> ok end || _ <- Refs],
     io:format("READY~n"),
     [receive {'DOWN', Ref, process, {flake, N}, Why} -> shutdown = Why end || Ref <- Refs],
@@ -713,10 +714,14 @@ aliased(N, Alias) ->
     id(N),
     receive {Name, {ok, _}} -> error({not_dropped, Name}) after 0 -> ok end.
 
-%% Calls until a call fails.
-calls(N) ->
+calls([]) -> 70000;
+calls([Many]) -> list_to_integer(Many).
+
+%% Calls until a call fails, with a pause after each.
+calls(N, Ms) ->
     id(N),
-    calls(N).
+    Ms =:= 0 orelse timer:sleep(Ms),
+    calls(N, Ms).
 
 id(N) ->
     {ok, <<Id:128>>} = call(N, get),
