@@ -23,11 +23,9 @@ func TestCookieSources(t *testing.T) {
 		{from: filepath.Join("erlang", ".erlang.cookie"), xdg: secret},
 	} {
 		t.Run(tt.from, func(t *testing.T) {
-			t.Setenv("FLAKE_COOKIE", tt.env)
-			t.Setenv("HOME", t.TempDir())
-			t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-			for dir, cookie := range map[string]string{os.Getenv("HOME"): tt.home,
-				filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "erlang"): tt.xdg} {
+			t.Parallel()
+			home, xdg := t.TempDir(), t.TempDir()
+			for dir, cookie := range map[string]string{home: tt.home, filepath.Join(xdg, "erlang"): tt.xdg} {
 				if cookie == "" {
 					continue
 				}
@@ -37,7 +35,9 @@ func TestCookieSources(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			n := startNode(t, "", tt.flags...)
+			command := script(t, "FLAKE_COOKIE=%s HOME=%s XDG_CONFIG_HOME=%s exec %s \"$@\"",
+				quoted(tt.env), quoted(home), quoted(xdg), quoted(command))
+			n := startCommand(t, command, "", "", tt.flags...)
 			n.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", secret}, "get")
 			n.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "wrong"}, "refused")
 			get := spawn(t, n.port, command, append([]string{"get"}, tt.flags...)...)
@@ -53,6 +53,9 @@ func TestCookieSources(t *testing.T) {
 		})
 	}
 }
+
+// quoted quotes text for the shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // Erlang's digest covers the cookie in Latin-1.
 func TestCookieOfLatin1(t *testing.T) {
