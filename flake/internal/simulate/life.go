@@ -391,13 +391,14 @@ func (l *life) ids(caller, n int) {
 	}
 	l.depth++
 	doubtful, made := l.m.doubtful(), 0
-	before := l.m.view(doubtful)
+	before, after := l.m.view(nil, doubtful), []times(nil)
 	err := l.node.IDs(n, func(milli uint64, sequence uint32) {
 		made++
 		l.ledger.add(l.first+caller, id{milli, sequence})
-		if l.Marks != nil && !l.Drifts && l.m.steps == l.steps &&
-			!showed(milli, max(l.Unit, 1), before, l.m.view(doubtful)) {
-			l.ledger.wrong(&l.report.OffClock, "id at %d while clocks went from %d to %d", milli, before, l.m.view(doubtful))
+		if l.Marks != nil && !l.Drifts && l.m.steps == l.steps {
+			if after = l.m.view(after[:0], doubtful); !showed(milli, max(l.Unit, 1), before, after) {
+				l.ledger.wrong(&l.report.OffClock, "id at %d while clocks went from %d to %d", milli, before, after)
+			}
 		}
 		if l.Marks != nil && (made == 1 || made == n) {
 			if mark, err := l.mark(sequence); err != nil || milli > mark {

@@ -109,13 +109,13 @@ func millis(t time.Duration) uint64 { return uint64(max(t, 0) / time.Millisecond
 // times is a range of times, from low to high.
 type times struct{ low, high uint64 }
 
-// view returns the times that a node's clock may show. The first is the machine's time. A node
+// view appends the times that a node's clock may show to v. The first is the machine's time. A node
 // doubts a step far ahead for a while. So if doubtful is set, there is one more range for each
 // step: what the clock would show now without that step and later ones. These are ranges because
 // a node may believe that a frozen clock has continued since it was last read.
-func (m *Machine) view(doubtful bool) []times {
+func (m *Machine) view(v []times, doubtful bool) []times {
 	now, mono := m.milli(), m.now+m.gained
-	v := []times{{now, now}}
+	v = append(v, times{now, now})
 	if doubtful {
 		for _, ahead := range m.shown {
 			v = append(v, times{millis(mono + ahead[0]), millis(mono + ahead[1])})
