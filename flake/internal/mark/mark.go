@@ -21,12 +21,14 @@
 package mark
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 )
 
 // Disk is a file system. [OS] is the real one.
@@ -283,7 +285,7 @@ func (f *File) check(saving bool, images ...image) error {
 	}
 	there, err := f.disk.Read(f.path, maxSize)
 	switch {
-	case f.shared(there):
+	case f.shared(there, images):
 		return f.end(errWritten)
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		f.doubt = false
@@ -302,14 +304,17 @@ func (f *File) check(saving bool, images ...image) error {
 }
 
 // shared reports whether data has an intact slot that another process has saved since Open, or is
-// a file of another version.
-func (f *File) shared(data []byte) bool {
+// a file of another version. It need not parse the current slots of the images, which are those of f.
+func (f *File) shared(data []byte, images []image) bool {
 	halves, intact := image{data: data, size: len(data) / 2}, false
 	for i := range 2 {
 		slot := halves.at(i)
-		_, writer, _, ok := parseSlot(slot)
-		if ok && writer != f.writer && !f.found.has(slot) {
-			return true
+		ok := slices.ContainsFunc(images, func(m image) bool { return bytes.Equal(slot, m.at(m.slot)) })
+		if !ok {
+			var writer uint64
+			if _, writer, _, ok = parseSlot(slot); ok && writer != f.writer && !f.found.has(slot) {
+				return true
+			}
 		}
 		intact = intact || ok
 	}
