@@ -61,11 +61,12 @@ const (
 	ahead  = 4 * testHold // how far a wrong clock is ahead
 )
 
-func (l *lived) clone() *lived {
+// before returns a copy for an action, which may change only this copy. An action may change the owner
+// of its node, but no other owner. It does not change maps: it replaces them.
+func (l *lived) before(a *action) *lived {
 	c := *l
-	c.data, c.ids = maps.Clone(l.data), maps.Clone(l.ids)
-	for i := range c.nodes {
-		c.nodes[i].o = copyOwner(l.nodes[i].o)
+	if a.ofNode {
+		c.nodes[a.node].o = copyOwner(l.nodes[a.node].o)
 	}
 	return &c
 }
@@ -171,8 +172,17 @@ func (l *lived) apply(w write) bool {
 			return false
 		}
 	}
+	l.data = maps.Clone(l.data)
 	maps.Copy(l.data, w.write)
 	return true
+}
+
+// remove deletes a key, and reports whether it was there.
+func (l *lived) remove(key string) bool {
+	_, there := l.data[key]
+	l.data = maps.Clone(l.data)
+	delete(l.data, key)
+	return there
 }
 
 func (x *explorer) clock() uint64 {
@@ -251,12 +261,12 @@ func (x *explorer) actions() (all []action) {
 	ctx := context.Background()
 	add := func(name string, do func() bool) { all = append(all, action{name: name, do: do}) }
 	add("time", func() bool { x.now += tickOf; return true })
-	add("snapshot", func() bool { x.lived.snapshot = maps.Clone(x.data); return true })
+	add("snapshot", func() bool { x.lived.snapshot = x.data; return true })
 	add("release", func() bool {
 		v, err := Release(ctx, x, "p", 1, x.now)
 		if x.forget && v.Spent.Mark > 0 {
 			v.Spent = Span{}
-			x.data[keys{"p"}.number(1)] = v.String()
+			x.apply(write{write: map[string]string{keys{"p"}.number(1): v.String()}})
 		}
 		return err == nil
 	})
@@ -274,7 +284,7 @@ func (x *explorer) actions() (all []action) {
 			if x.lived.snapshot == nil || x.copies {
 				return false
 			}
-			x.data = maps.Clone(x.lived.snapshot)
+			x.data = x.lived.snapshot
 			return x.afterRestore(false)
 		})
 		add("restore, too early", func() bool {
@@ -285,18 +295,14 @@ func (x *explorer) actions() (all []action) {
 			if err != nil || v.Free || v.Mark-v.Hold <= x.now-testHold { // nothing proves that the time is too early
 				return false
 			}
-			x.data = maps.Clone(x.lived.snapshot)
+			x.data = x.lived.snapshot
 			return x.afterRestore(true)
 		})
 		add("delete", func() bool {
-			_, there := x.data[keys{"p"}.number(1)]
-			delete(x.data, keys{"p"}.number(1))
-			return there && !x.copies
+			return !x.copies && x.remove(keys{"p"}.number(1))
 		})
 		add("delete floor", func() bool {
-			_, there := x.data[keys{"p"}.floor()]
-			delete(x.data, keys{"p"}.floor())
-			return there && !x.copies && len(x.data) > 0 // an empty store is like a new one, as documented
+			return !x.copies && x.remove(keys{"p"}.floor()) && len(x.data) > 0 // an empty store is like a new one, as documented
 		})
 	}
 	for i := range len(lived{}.nodes) {
@@ -372,6 +378,7 @@ func (x *explorer) make() {
 		}
 		n.last = now
 		x.twice = x.twice || x.ids[now]
+		x.ids = maps.Clone(x.ids)
 		x.ids[now] = true
 	}
 }
@@ -452,7 +459,7 @@ func (x *explorer) explore(from *lived, depth int, seed maphash.Seed) {
 		if !a.applies(from) {
 			continue
 		}
-		x.lived = from.clone()
+		x.lived = from.before(a)
 		if !a.do() {
 			continue
 		}

@@ -81,8 +81,10 @@ const maxPlaces = 16
 // Place returns the text for numbers under prefix in the cluster with the given id. Restored or
 // moved numbers have the places of their past too.
 func Place(cluster, prefix string) string {
-	return strings.NewReplacer("%", "%25", " ", "%20").Replace(cluster + ":" + prefix)
+	return placed.Replace(cluster + ":" + prefix)
 }
+
+var placed = strings.NewReplacer("%", "%25", " ", "%20")
 
 // in reports whether the numbers were ever at place.
 func (f Floor) in(place string) bool { return slices.Contains(strings.Fields(f.Places), place) }
