@@ -98,7 +98,7 @@ type Options struct {
 type Generator struct {
 	Name   string
 	Server *idserver.Server
-	Saves  *Saves // nil if saves are not recorded
+	Saves  *latency.Histogram // how long saves of the mark took; nil if they are not recorded
 
 	// Running reports whether Erlang nodes can reach the id server. It is nil if they need not
 	// reach it.

@@ -42,11 +42,6 @@ func newMetrics(d *Door) *metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	for _, g := range d.Generators {
-		if g.Saves != nil {
-			prometheus.WrapRegistererWith(prometheus.Labels{"generator": g.Name}, r).MustRegister(g.Saves.histogram)
-		}
-	}
 	m.handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: prometheusLog{d}})
 	return m
 }
@@ -151,35 +146,8 @@ func (m *metrics) count(endpoint string, status int) {
 	}
 }
 
-// Saves records how long saves of the mark took.
-type Saves struct{ histogram prometheus.Histogram }
-
-// NewSaves returns a Saves with all counts at zero.
-func NewSaves() *Saves {
-	return &Saves{prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "flake_mark_save_seconds",
-		Help:    "How long it took to make the mark durable, including failed attempts.",
-		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 3},
-	})}
-}
-
-// Observe counts one save.
-func (s *Saves) Observe(took time.Duration) { s.histogram.Observe(took.Seconds()) }
-
 // collector collects the metrics of the generators and of the node.
 type collector struct{ *Door }
-
-var took = prometheus.NewDesc("flake_call_seconds",
-	"How long answers to calls took, from the arrival of the call to the writing of the answer.", []string{"door"}, nil)
-
-func sendLatency(ch chan<- prometheus.Metric, door string, c latency.Counts) {
-	within, n := make(map[float64]uint64), uint64(0)
-	for i, bound := range latency.Bounds {
-		n += c.Calls[i]
-		within[bound.Seconds()] = n
-	}
-	ch <- prometheus.MustNewConstHistogram(took, c.Total(), c.Sum, within, door)
-}
 
 // Describe sends nothing, so the metrics are checked only when they are collected.
 func (collector) Describe(chan<- *prometheus.Desc) {}
@@ -205,7 +173,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	t := c.Node.Traffic()
 	for door, counts := range c.latencies(t) {
-		sendLatency(ch, doors[door], counts)
+		s.histogram("call_seconds", "How long answers to calls took, from the arrival of the call to the writing of the answer.",
+			counts, "door", doors[door])
 	}
 	s.gauge("connections", "Connected nodes.", float64(t.Connections))
 	s.counter("connections_established", "Completed handshakes.", t.Connected)
@@ -243,6 +212,11 @@ func (g *Generator) collect(now time.Time, s sender) {
 		at, _ := g.Server.IDs.LastSaved()
 		s.gauge("mark_saved_timestamp_seconds", "When the mark was last made durable.", float64(at.UnixMilli())/1000, of...)
 	}
+	if g.Saves != nil {
+		var saves latency.Counts
+		saves.Collect(g.Saves)
+		s.histogram("mark_save_seconds", "How long it took to make the mark durable, including failed attempts.", saves, of...)
+	}
 	o := g.Server.Origin()
 	if o.From != "" {
 		from := strings.ToValidUTF8(o.From, "?") // labels must be UTF-8; interface names need not be
@@ -268,11 +242,26 @@ func (s sender) counter(name, help string, value uint64, labels ...string) {
 }
 
 func (s sender) send(kind prometheus.ValueType, name, help string, value float64, labels []string) {
-	var names, values []string
+	desc, values := described(name, help, labels)
+	s <- prometheus.MustNewConstMetric(desc, kind, value, values...)
+}
+
+func (s sender) histogram(name, help string, c latency.Counts, labels ...string) {
+	within, n := make(map[float64]uint64), uint64(0)
+	for i, bound := range latency.Bounds {
+		n += c.Calls[i]
+		within[bound.Seconds()] = n
+	}
+	desc, values := described(name, help, labels)
+	s <- prometheus.MustNewConstHistogram(desc, c.Total(), c.Sum, within, values...)
+}
+
+func described(name, help string, labels []string) (desc *prometheus.Desc, values []string) {
+	var names []string
 	for label := range slices.Chunk(labels, 2) {
 		names, values = append(names, label[0]), append(values, label[1])
 	}
-	s <- prometheus.MustNewConstMetric(prometheus.NewDesc("flake_"+name, help, names, nil), kind, value, values...)
+	return prometheus.NewDesc("flake_"+name, help, names, nil), values
 }
 
 func oneIf(b bool) float64 {

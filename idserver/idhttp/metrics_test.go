@@ -20,6 +20,7 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
 	"github.com/flake-go/flake/internal/certstest"
+	"github.com/flake-go/flake/node/latency"
 )
 
 // metricName matches the names of metrics in a PromQL expression.
@@ -51,9 +52,9 @@ func TestDashboard(t *testing.T) {
 	}
 	s := idhttptest.Door(t, "up")
 	for i := range s.Generators {
-		s.Generators[i].Saves = idhttp.NewSaves()
+		s.Generators[i].Saves = new(latency.Histogram)
 	}
-	s.Generators[0].Saves.Observe(2 * time.Second)
+	s.Generators[0].Saves.Add(2*time.Second, 1)
 	s.Node.TLS = certificate(time.Now())
 	s = idhttp.New(s.Options)
 	get(t, s, "/v1/ids")

@@ -1,4 +1,4 @@
-// Package latency counts calls by how long they took, in histograms like those of Prometheus,
+// Package latency counts calls, or saves, by how long they took, in histograms like those of Prometheus,
 // without locks or allocations.
 package latency
 

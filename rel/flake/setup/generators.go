@@ -24,6 +24,7 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/latency"
 	"github.com/flake-go/flake/rel/flake/cli"
 )
 
@@ -111,10 +112,10 @@ func byHand(g config.Generator) bool { return len(g.Assigned) == 0 && !g.Kind().
 // open opens a generator and claims its range. A generator with an assigned number claims no range on the
 // machine: a paused node would keep the claim, while its number may already belong to another node.
 func (gs *Set) open(ctx context.Context, g *Generator) error {
-	g.saves, g.release = idhttp.NewSaves(), func() error { return nil }
+	g.saves, g.release = new(latency.Histogram), func() error { return nil }
 	g.Server = &idserver.Server{Version: cli.Version, Started: time.Now(), Meta: uint8(g.Options["meta"])}
 	o := gs.options
-	o.Saved, o.Marks = g.saves.Observe, gs.host.Marks()
+	o.Saved, o.Marks = func(took time.Duration) { g.saves.Add(took, 1) }, gs.host.Marks()
 	ids, err := gs.host.Add(ctx, g.mark, g.assigned(), g.opener(o))
 	if err != nil {
 		return err

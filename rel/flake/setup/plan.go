@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/flake/generators"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/idserver"
-	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/node/latency"
 )
 
 // Generator is a generator that the configuration describes.
@@ -34,7 +34,7 @@ type Generator struct {
 	// Set once the generator is open:
 	Server  *idserver.Server
 	Who     string // a description of its worker
-	saves   *idhttp.Saves
+	saves   *latency.Histogram
 	release func() error
 }
 
