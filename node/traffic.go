@@ -4,47 +4,27 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"net"
 	"os"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/handshake"
-	"github.com/flake-go/flake/node/latency"
+	"github.com/flake-go/flake/node/traffic"
 )
 
-// Traffic counts the node's traffic with other nodes since it started.
-type Traffic struct {
-	Connections       int               // current connections
-	Connected         uint64            // current and past connections
-	Received, Sent    uint64            // bytes on all of these
-	HandshakeFailures map[string]uint64 // failed handshakes with nodes that dialed us, by reason
-	Closes            map[string]uint64 // connections closed because of peer behavior, by reason
-	Latency           latency.Counts    // how long calls took
-}
-
-// Peer is a connected node.
-type Peer struct {
-	Name    string
-	Address net.Addr
-	Since   time.Time
-	IDs     uint64 // number of ids sent to it since Since
-}
-
 // Traffic returns the traffic of all connections.
-func (n *Node) Traffic() Traffic {
-	t := newHistory().Traffic
+func (n *Node) Traffic() traffic.Counts {
+	t := newHistory().Counts
 	t.Latency = n.proto.Latency()
 	n.history.mu.Lock()
 	defer n.history.mu.Unlock()
-	h := &n.history.Traffic
+	h := &n.history.Counts
 	maps.Copy(t.HandshakeFailures, h.HandshakeFailures)
 	maps.Copy(t.Closes, h.Closes)
 	t.Connected, t.Received, t.Sent = h.Connected, h.Received, h.Sent
 	for _, c := range n.conns.Range {
-		t.add(c.(*distribution.Conn))
+		add(&t, c.(*distribution.Conn))
 		t.Connections++
 	}
 	return t
@@ -54,16 +34,16 @@ func (n *Node) Traffic() Traffic {
 func (n *Node) Connections() int { return len(n.connections()) }
 
 // Peers returns the connected nodes.
-func (n *Node) Peers() []Peer {
+func (n *Node) Peers() []traffic.Peer {
 	conns := n.connections()
-	peers := make([]Peer, len(conns))
+	peers := make([]traffic.Peer, len(conns))
 	for i, c := range conns {
-		peers[i] = Peer{c.Peer().Name, c.Addr(), c.Since(), c.Given()}
+		peers[i] = traffic.Peer{Name: c.Peer().Name, Address: c.Addr(), Since: c.Since(), IDs: c.Given()}
 	}
 	return peers
 }
 
-func (t *Traffic) add(c *distribution.Conn) {
+func add(t *traffic.Counts, c *distribution.Conn) {
 	in, out := c.Octets()
 	t.Connected++
 	t.Received += in
@@ -72,17 +52,17 @@ func (t *Traffic) add(c *distribution.Conn) {
 
 // history holds the traffic of ended connections and failed handshakes.
 type history struct {
-	// mu guards Traffic. Code that holds it must not allocate: an allocation may wait for the garbage
+	// mu guards Counts. Code that holds it must not allocate: an allocation may wait for the garbage
 	// collector, and all connections that start or end would then wait too.
 	mu sync.Mutex
-	Traffic
+	traffic.Counts
 }
 
 // reasons bounds the number of different reasons in each map.
 const reasons = 16
 
 func newHistory() *history {
-	return &history{Traffic: Traffic{
+	return &history{Counts: traffic.Counts{
 		HandshakeFailures: make(map[string]uint64, reasons), Closes: make(map[string]uint64, reasons),
 	}}
 }
@@ -94,7 +74,7 @@ func (h *history) down(c *distribution.Conn, blame string, forget func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	forget()
-	h.add(c)
+	add(&h.Counts, c)
 	if blame != "" {
 		h.Closes[blame]++
 	}

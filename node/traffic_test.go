@@ -12,6 +12,7 @@ import (
 
 	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/traffic"
 )
 
 // Traffic is counted, and the counts are kept when peers have left.
@@ -21,7 +22,7 @@ func TestTraffic(t *testing.T) {
 	dial(t, n, "a@127.0.0.1").get()
 	p.get()
 	peers := n.Peers()
-	slices.SortFunc(peers, func(a, b Peer) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(peers, func(a, b traffic.Peer) int { return strings.Compare(a.Name, b.Name) })
 	if len(peers) != 2 || peers[0].Name != "a@127.0.0.1" || peers[0].Since.IsZero() || peers[0].IDs != 1 ||
 		!strings.HasPrefix(peers[0].Address.String(), "127.0.0.1:") {
 		t.Errorf("peers %+v", peers)

@@ -36,6 +36,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/latency"
 	"github.com/flake-go/flake/node/tlslimit"
+	"github.com/flake-go/flake/node/traffic"
 )
 
 // The limits on requests over HTTP.
@@ -135,7 +136,7 @@ type Door struct {
 func New(o Options) *Door {
 	o.Log, o.Recent = cmp.Or(o.Log, slog.Default()), cmp.Or(o.Recent, new(Recent))
 	if o.Node.Traffic == nil {
-		o.Node.Traffic = func() (none Traffic) { return none }
+		o.Node.Traffic = func() (none traffic.Counts) { return none }
 	}
 	d := &Door{
 		Options: o,

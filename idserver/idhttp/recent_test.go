@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/latency"
+	"github.com/flake-go/flake/node/traffic"
 )
 
 // Lines of level INFO and above are kept.
@@ -95,10 +96,10 @@ func TestStepCounts(t *testing.T) {
 func TestPeerRates(t *testing.T) {
 	nodes := map[string]uint64{"a": 0, "b": 1000, "c": 20}
 	looks := 0
-	peers := func() (all []Peer) {
+	peers := func() (all []traffic.Peer) {
 		looks++
 		for name, ids := range nodes {
-			all = append(all, Peer{Name: name, Since: noon, IDs: ids})
+			all = append(all, traffic.Peer{Name: name, Since: noon, IDs: ids})
 		}
 		return all
 	}

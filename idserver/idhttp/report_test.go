@@ -10,13 +10,14 @@ import (
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
+	"github.com/flake-go/flake/node/traffic"
 )
 
 // The report contains the state and counts of the node, and leaves out what is unknown.
 func TestInfo(t *testing.T) {
 	s := newHundreds(t, 0)
 	s.Node = idhttp.Node{Name: "flake@host", Version: "1.2.3",
-		Traffic: func() idhttp.Traffic { return idhttp.Traffic{Connections: 3} },
+		Traffic: func() traffic.Counts { return traffic.Counts{Connections: 3} },
 	}
 	running := true
 	s.Generators[0].Running = func() bool { return running }

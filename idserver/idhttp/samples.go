@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/latency"
+	"github.com/flake-go/flake/node/traffic"
 )
 
 const (
@@ -94,7 +95,7 @@ func (d *Door) sample() {
 }
 
 // latencies returns how long the answers since the start took, by door.
-func (d *Door) latencies(t Traffic) (all [len(doors)]latency.Counts) {
+func (d *Door) latencies(t traffic.Counts) (all [len(doors)]latency.Counts) {
 	all[0] = t.Latency
 	all[1].Collect(&d.took)
 	return all
@@ -143,13 +144,13 @@ type connection struct {
 }
 
 type peerRate struct {
-	Peer
+	traffic.Peer
 	rate uint64 // since the last update, or since the node connected
 }
 
 // update returns all nodes, those that take the most ids first. If it is called again within
 // three quarters of interval, it returns the same result, so more pages cause no more work.
-func (r *peerRates) update(now time.Time, peers func() []Peer) []peerRate {
+func (r *peerRates) update(now time.Time, peers func() []traffic.Peer) []peerRate {
 	if peers == nil {
 		return nil
 	}

@@ -3,14 +3,13 @@ package idhttp
 import (
 	"crypto/tls"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/inspect"
-	"github.com/flake-go/flake/node/latency"
+	"github.com/flake-go/flake/node/traffic"
 )
 
 // Node describes the node around the generators. If a function is nil, its result is
@@ -21,27 +20,9 @@ type Node struct {
 	Version string
 	Commit  string // the commit that it was built from; empty if unknown
 
-	TLS     func() *tls.Config // the settings for other nodes
-	Traffic func() Traffic     // counts since the start
-	Peers   func() []Peer      // the connected nodes
-}
-
-// Peer is a connected node.
-type Peer struct {
-	Name    string
-	Address net.Addr
-	Since   time.Time
-	IDs     uint64 // ids that it has taken since it connected
-}
-
-// Traffic counts what the node has exchanged with other nodes since its start.
-type Traffic struct {
-	Connections       int               // current connections
-	Connected         uint64            // completed handshakes
-	Received, Sent    uint64            // bytes on all connections
-	HandshakeFailures map[string]uint64 // by reason
-	Closes            map[string]uint64 // connections closed because of peer behavior, by reason
-	Latency           latency.Counts    // of answers to calls
+	TLS     func() *tls.Config    // the settings for other nodes
+	Traffic func() traffic.Counts // counts since the start
+	Peers   func() []traffic.Peer // the connected nodes
 }
 
 // maxPeers bounds the nodes that the page lists.
@@ -159,7 +140,7 @@ func lastMinute(all []sample) (states []latencyState) {
 }
 
 // callersRefused returns how many callers both doors refused, or disconnected because of their behavior.
-func (d *Door) callersRefused(t Traffic) uint64 {
+func (d *Door) callersRefused(t traffic.Counts) uint64 {
 	n := d.refused.Load()
 	for _, counts := range []map[string]uint64{t.HandshakeFailures, t.Closes} {
 		for _, count := range counts {

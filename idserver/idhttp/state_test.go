@@ -13,6 +13,7 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node/traffic"
 )
 
 // past is a source with a given last id, mark and readiness.
@@ -40,8 +41,12 @@ func TestState(t *testing.T) {
 	s := New(Options{
 		Node: Node{
 			Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3",
-			Traffic: func() Traffic { return Traffic{Received: 1500, Sent: 15, Closes: map[string]uint64{"unread": 5}} },
-			Peers:   func() []Peer { return make100(Peer{"a@\u202eb", at("10.0.0.2:2"), noon.Add(-time.Minute), 90}) },
+			Traffic: func() traffic.Counts {
+				return traffic.Counts{Received: 1500, Sent: 15, Closes: map[string]uint64{"unread": 5}}
+			},
+			Peers: func() []traffic.Peer {
+				return make100(traffic.Peer{Name: "a@\u202eb", Address: at("10.0.0.2:2"), Since: noon.Add(-time.Minute), IDs: 90})
+			},
 		},
 		Generators: []Generator{
 			{Name: "well",
@@ -123,9 +128,9 @@ func (a at) String() string { return string(a) }
 func (at) Network() string  { return "tcp" }
 
 // make100 returns a hundred idle nodes, and p.
-func make100(p Peer) (all []Peer) {
+func make100(p traffic.Peer) (all []traffic.Peer) {
 	for range 100 {
-		all = append(all, Peer{"idle@b", at("10.0.0.2:3"), noon, 0})
+		all = append(all, traffic.Peer{Name: "idle@b", Address: at("10.0.0.2:3"), Since: noon})
 	}
 	return append(all, p)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/node/traffic"
 )
 
 // Token is the token of the server "token".
@@ -44,7 +45,7 @@ func Door(t testing.TB, condition string) *idhttp.Door {
 	o := idhttp.Options{
 		Node: idhttp.Node{
 			Name: "flake@127.0.0.1", Address: "127.0.0.1:46073", Version: "0.1.0", Commit: "0123456",
-			Traffic: traffic, Peers: peers,
+			Traffic: counts, Peers: peers,
 		},
 		Recent: new(idhttp.Recent),
 	}
@@ -117,9 +118,9 @@ func open(t testing.TB, format string, o formats.Options, clock func() uint64) f
 	return marked{ids}
 }
 
-// traffic returns some traffic of a node.
-func traffic() idhttp.Traffic {
-	t := idhttp.Traffic{
+// counts returns some traffic of a node.
+func counts() traffic.Counts {
+	t := traffic.Counts{
 		Connections: 2, Connected: 3, Received: 4, Sent: 5,
 		HandshakeFailures: map[string]uint64{"wrong_cookie": 6}, Closes: map[string]uint64{"frame_too_long": 7},
 	}
@@ -129,10 +130,10 @@ func traffic() idhttp.Traffic {
 
 // peers returns two nodes. The second takes more ids: 1,000 a second, averaged over so long a
 // time that delays in a test do not change the rate.
-func peers() []idhttp.Peer {
+func peers() []traffic.Peer {
 	now := time.Now()
 	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
-	return []idhttp.Peer{
+	return []traffic.Peer{
 		{Name: "orders@127.0.0.1", Address: at(39932), Since: now.Add(-time.Hour)},
 		{Name: "payments@127.0.0.1", Address: at(39920), Since: now.Add(-1000 * time.Hour), IDs: 3_600_000_000},
 	}

@@ -58,14 +58,7 @@ func openDoor(cfg config.HTTP, log *slog.Logger) (*httpDoor, error) {
 func surroundings(n *node.Node, secured func() *tls.Config) idhttp.Node {
 	return idhttp.Node{
 		Name: n.Name(), Address: n.Addr().String(), Version: cli.Version, Commit: cli.Commit,
-		TLS:     secured,
-		Traffic: func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
-		Peers: func() (peers []idhttp.Peer) {
-			for _, p := range n.Peers() {
-				peers = append(peers, idhttp.Peer(p))
-			}
-			return peers
-		},
+		TLS: secured, Traffic: n.Traffic, Peers: n.Peers,
 	}
 }
 
