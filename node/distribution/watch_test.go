@@ -246,6 +246,20 @@ func TestMaxWatches(t *testing.T) {
 	}
 }
 
+// A link is removed before its UNLINK_ID is acknowledged: no exit signal may follow the acknowledgment.
+func TestUnlinkBeforeAck(t *testing.T) {
+	c := quiet()
+	from, to := []byte(theirs), []byte(ours)
+	c.recvLink(&wire.Message{Args: [wire.MaxArguments][]byte{from, to}})
+	before, then := len(c.watches.links.all), -1
+	c.out.fail = func(error) { then = len(c.watches.links.all) }
+	c.out.queued = maxOutput // so that the acknowledgment fails
+	c.recvUnlinkID(&wire.Message{Args: [wire.MaxArguments][]byte{etf.AppendInt(nil, 1), from, to}})
+	if before != 1 || then != 0 {
+		t.Errorf("%d links before, %d when the acknowledgment is appended; want 1 and 0", before, then)
+	}
+}
+
 // When the node ends, the end of its processes is reported before the connection is closed.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
