@@ -21,11 +21,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/internal/answers"
 	"github.com/flake-go/flake/internal/escape"
 )
 
@@ -56,9 +56,7 @@ type Store struct {
 	first     atomic.Int64 // index of the endpoint to ask first: the one after the last to fail
 	login     func() (user, password string, err error)
 	user      atomic.Pointer[user] // the last that login returned
-
-	mu      sync.Mutex
-	history history
+	history   history
 }
 
 type user struct {
@@ -170,27 +168,13 @@ func (s *Store) Cluster(ctx context.Context) (string, error) {
 // Clocks asks all endpoints in parallel and returns, for each that answers, how far now (in
 // milliseconds since 1970) is certainly ahead of the endpoint's clock; negative means behind.
 // Clocks allows for the time that the answer took, and for its date having only whole seconds.
-func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Duration) {
+func (s *Store) Clocks(ctx context.Context, now func() uint64) []time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for _, endpoint := range s.endpoints {
-		wg.Go(func() {
-			asked := time.UnixMilli(int64(now()))
-			got, _, _ := s.post(ctx, endpoint, status, s.user.Load().token.Load(), object{}) // errors have a date too
-			answered := time.UnixMilli(int64(now()))
-			if got.date.IsZero() {
-				return
-			}
-			low, high := asked.Sub(got.date.Add(time.Second)), answered.Sub(got.date)
-			mu.Lock()
-			defer mu.Unlock()
-			ahead = append(ahead, max(low, min(high, 0)))
-		})
-	}
-	wg.Wait()
-	return ahead
+	return answers.Clocks(s.endpoints, time.Second, now, func(endpoint string) time.Time {
+		got, _, _ := s.post(ctx, endpoint, status, s.user.Load().token.Load(), object{}) // errors have a date too
+		return got.date
+	})
 }
 
 // status is the path for querying a member's status. The query needs no permission.
@@ -224,7 +208,7 @@ func (s *Store) call(ctx context.Context, kind kind, path string, message object
 	for tried := range count {
 		i := (begin + tried) % count
 		endpoint := s.endpoints[i]
-		before, err := s.before()
+		before, err := s.history.Before()
 		if err != nil {
 			return reply{}, err
 		}

@@ -211,7 +211,8 @@ func TestFaults(t *testing.T) {
 	stop()
 	wg.Wait()
 	wantSign(t, shared, "")
-	t.Logf("%d answers, up to raft term %d", answered.Load(), shared.history.term)
+	history, _ := shared.history.Before()
+	t.Logf("%d answers, up to raft term %d", answered.Load(), history.Facts.term)
 	if answered.Load() < enough {
 		t.Errorf("%d answers", answered.Load())
 	}

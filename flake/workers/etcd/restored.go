@@ -1,23 +1,24 @@
 package etcd
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/internal/answers"
 )
 
-var errRestored = errors.New("etcd was restored from a snapshot")
+type (
+	history = answers.History[facts]
+	seen    = answers.Seen[facts]
+)
 
-// history holds what the answers since the last restore showed.
-type history struct {
-	restores       int
+// facts are what the answers since the last restore showed.
+type facts struct {
 	cluster        uint64          // from the first answer; 0 before it
 	used           map[string]bool // endpoints that have answered from the cluster
 	revision, term uint64          // the highest so far
 	low            bool            // whether the answer to the last write had a lower term
-	sign           string          // the sign of a restore, or empty
 }
 
 // Restored returns a sign that etcd was restored from a snapshot, if there is one: the
@@ -27,68 +28,40 @@ type history struct {
 //
 // A restored etcd shows no sign if it has the same cluster id, a revision that is not lower
 // (it was written to, or restored with --bump-revision), and at least as many elections.
-func (s *Store) Restored() (sign string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h := s.history
-	if h.sign != "" {
-		s.history = history{restores: h.restores + 1}
-	}
-	return h.sign, h.sign != ""
-}
-
-// before returns the history with which to compare the answer to a new request. That history must
-// not contain answers that arrive during the request, since the order of answers is unknown.
-func (s *Store) before() (history, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.history, s.history.err()
-}
-
-func (h *history) err() error {
-	if h.sign == "" {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", errRestored, h.sign)
-}
+func (s *Store) Restored() (sign string, ok bool) { return s.history.Restored() }
 
 // note adds an answer to the history. If the answer must not be used, note returns an error.
-func (s *Store) note(before history, endpoint string, kind kind, got reply) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h, now := &s.history, got.Header
-	switch {
-	case h.restores != before.restores:
-		return fmt.Errorf("%w during the request", errRestored)
-	case h.sign != "":
-		return h.err()
-	case h.cluster == 0:
-		h.cluster, h.used = now.Cluster, map[string]bool{}
-	case h.cluster != now.Cluster && h.used[endpoint]:
-		h.sign = fmt.Sprintf("%s was in cluster %s, but is now in %s", endpoint, hex(h.cluster), hex(now.Cluster))
-		return h.err()
-	case h.cluster != now.Cluster:
-		return fmt.Errorf("%w: it belongs to cluster %s, and the others to %s: set the endpoints of one cluster",
-			workers.ErrRefused, hex(now.Cluster), hex(h.cluster))
-	}
-	h.used[endpoint] = true
-	if kind == local {
-		return nil
-	}
-	// A member that received a snapshot from another member reports an old term until shortly
-	// after it has applied an entry. By its second write it has applied one.
-	low := kind == writes && now.Term < before.term
-	switch {
-	case now.Revision < before.revision:
-		h.sign = fmt.Sprintf("the revision at %s is %d, but was %d", endpoint, now.Revision, before.revision)
-	case low && before.low:
-		h.sign = fmt.Sprintf("the raft term at %s is %d, but was %d", endpoint, now.Term, before.term)
-	}
-	if kind == writes {
-		h.low = low
-	}
-	h.revision, h.term = max(h.revision, now.Revision), max(h.term, now.Term)
-	return h.err()
+func (s *Store) note(before seen, endpoint string, kind kind, got reply) error {
+	was, now := before.Facts, got.Header
+	return s.history.Note(before, func(f *facts) (sign string, err error) {
+		switch {
+		case f.cluster == 0:
+			f.cluster, f.used = now.Cluster, map[string]bool{}
+		case f.cluster != now.Cluster && f.used[endpoint]:
+			return fmt.Sprintf("%s was in cluster %s, but is now in %s", endpoint, hex(f.cluster), hex(now.Cluster)), nil
+		case f.cluster != now.Cluster:
+			return "", fmt.Errorf("%w: it belongs to cluster %s, and the others to %s: set the endpoints of one cluster",
+				workers.ErrRefused, hex(now.Cluster), hex(f.cluster))
+		}
+		f.used[endpoint] = true
+		if kind == local {
+			return "", nil
+		}
+		// A member that received a snapshot from another member reports an old term until shortly
+		// after it has applied an entry. By its second write it has applied one.
+		low := kind == writes && now.Term < was.term
+		switch {
+		case now.Revision < was.revision:
+			sign = fmt.Sprintf("the revision at %s is %d, but was %d", endpoint, now.Revision, was.revision)
+		case low && was.low:
+			sign = fmt.Sprintf("the raft term at %s is %d, but was %d", endpoint, now.Term, was.term)
+		}
+		if kind == writes {
+			f.low = low
+		}
+		f.revision, f.term = max(f.revision, now.Revision), max(f.term, now.Term)
+		return sign, nil
+	})
 }
 
 // hex formats an id as etcdctl does.

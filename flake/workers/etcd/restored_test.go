@@ -12,6 +12,7 @@ import (
 
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+	"github.com/flake-go/flake/flake/workers/internal/answers"
 )
 
 // fake is an endpoint whose answers have this header.
@@ -94,11 +95,11 @@ func TestRestored(t *testing.T) {
 		for i, step := range steps {
 			f.cluster, f.revision, f.term = step.cluster, step.revision, step.term
 			err := step.call(s)
-			if errors.Is(err, errRestored) != (step.want != "") || errors.Is(err, workers.ErrRefused) {
+			if errors.Is(err, answers.ErrRestored) != (step.want != "") || errors.Is(err, workers.ErrRefused) {
 				t.Errorf("%s: step %d: %v", name, i, err)
 			}
 			if asked := f.asked; step.want != "" {
-				if err := swap(s); !errors.Is(err, errRestored) || f.asked != asked {
+				if err := swap(s); !errors.Is(err, answers.ErrRestored) || f.asked != asked {
 					t.Errorf("%s: step %d: before Restored returned the sign: %v", name, i, err)
 				}
 			}
@@ -137,7 +138,7 @@ func TestRestoredInFlight(t *testing.T) {
 			wantSign(t, s, "is 3, but was 5")
 		}
 		close(end)
-		if err := <-done; (err == nil) != tt.want || err != nil && !errors.Is(err, errRestored) {
+		if err := <-done; (err == nil) != tt.want || err != nil && !errors.Is(err, answers.ErrRestored) {
 			t.Errorf("%s: the answer to the earlier request: %v", name, err)
 		}
 		if !tt.heard && !tt.want {
@@ -213,7 +214,7 @@ func TestRestoredEtcd(t *testing.T) {
 	}
 	m.Restore(saved)
 	c.Leader()
-	if err := list(s); !errors.Is(err, errRestored) {
+	if err := list(s); !errors.Is(err, answers.ErrRestored) {
 		t.Error(err)
 	}
 	wantSign(t, s, "the revision at")
@@ -226,7 +227,7 @@ func TestRestoredEtcd(t *testing.T) {
 		}
 	}
 	wantSign(t, late, "")
-	if err := swap(late); !errors.Is(err, errRestored) {
+	if err := swap(late); !errors.Is(err, answers.ErrRestored) {
 		t.Error(err)
 	}
 	wantSign(t, late, "the raft term at")

@@ -129,6 +129,8 @@ func TestBadAnswers(t *testing.T) {
 			<-r.Context().Done()
 		}), "no answer in time"},
 	} {
+		var known object
+		known.Metadata.UID = "u"
 		patience := time.Minute
 		if strings.Contains(tt.want, "in time") {
 			patience = 300 * time.Millisecond
@@ -139,7 +141,8 @@ func TestBadAnswers(t *testing.T) {
 			errors.Is(err, workers.ErrRefused) != strings.Contains(tt.want, "certificate") {
 			t.Errorf("%s: get %q, %v; want %s", tt.url, texts, err, tt.want)
 		}
-		s.history.uid = "u"
+		before, _ := s.history.Before()
+		s.note(before, known)
 		ok, err := s.Swap(limited(t, patience), nil, map[string]string{"a": "1"})
 		if ok || err == nil { // the connection may be closed before the answer is read
 			t.Errorf("%s: swap %v, %v", tt.url, ok, err)

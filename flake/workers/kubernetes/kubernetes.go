@@ -50,10 +50,10 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/internal/answers"
 )
 
 const (
@@ -95,9 +95,7 @@ type Store struct {
 	tokenFile, caFile string
 	peek              bool
 	transport         *http.Transport
-
-	mu      sync.Mutex
-	history history
+	history           history
 }
 
 // New returns a store. It does not connect yet.
@@ -246,14 +244,10 @@ func (s *Store) Swap(ctx context.Context, have, write map[string]string) (bool, 
 func (s *Store) Clocks(ctx context.Context, now func() uint64) []time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	asked := time.UnixMilli(int64(now()))
-	got, _ := s.send(ctx, http.MethodGet, leases, s.name, nil) // errors have a date too
-	answered := time.UnixMilli(int64(now()))
-	if got.date.IsZero() {
-		return nil
-	}
-	low, high := asked.Sub(got.date.Add(time.Second)), answered.Sub(got.date)
-	return []time.Duration{max(low, min(high, 0))}
+	return answers.Clocks([]resource{leases}, time.Second, now, func(r resource) time.Time {
+		got, _ := s.send(ctx, http.MethodGet, r, s.name, nil) // errors have a date too
+		return got.date
+	})
 }
 
 // encode returns the name of a key in the ConfigMap, which may have only letters, digits, "-", "_"

@@ -111,7 +111,7 @@ func failedTest(err error) bool {
 
 // read returns the ConfigMap. If there is none, and there was none before, it returns a zero object.
 func (s *Store) read(ctx context.Context) (object, error) {
-	before, err := s.before()
+	before, err := s.history.Before()
 	if err != nil {
 		return object{}, err
 	}
@@ -127,7 +127,7 @@ func (s *Store) read(ctx context.Context) (object, error) {
 
 // write makes or patches the ConfigMap. After a patch it returns only the metadata.
 func (s *Store) write(ctx context.Context, method string, body any) (object, error) {
-	before, err := s.before()
+	before, err := s.history.Before()
 	if err != nil {
 		return object{}, err
 	}

@@ -3,20 +3,22 @@ package kubernetes
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/flake-go/flake/flake/workers/internal/answers"
 )
 
-var errRestored = errors.New("the numbers in Kubernetes were deleted or restored")
+type (
+	history = answers.History[facts]
+	seen    = answers.Seen[facts]
+)
 
-// history holds what the answers since the last restore showed.
-type history struct {
-	restores int
-	uid      string // of the ConfigMap; empty if unknown
-	version  string // the highest resourceVersion so far
-	sign     string // the sign of a restore, or empty
+// facts are what the answers since the last restore showed.
+type facts struct {
+	uid     string // of the ConfigMap; empty if unknown
+	version string // the highest resourceVersion so far
 }
 
 // Restored returns a sign that the ConfigMap was deleted, or that Kubernetes was restored, if there
@@ -27,74 +29,35 @@ type history struct {
 //
 // There is no sign if the ConfigMap was restored and then written, so that its resourceVersion is
 // higher, or if a copy of its data was written to it, as by kubectl apply.
-func (s *Store) Restored() (sign string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h := s.history
-	if h.sign != "" {
-		s.history = history{restores: h.restores + 1}
-	}
-	return h.sign, h.sign != ""
-}
-
-// before returns the history with which to compare the answer to a new request. That history must
-// not contain answers that arrive during the request, since the order of answers is unknown.
-func (s *Store) before() (history, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.history, s.history.err()
-}
-
-func (h *history) err() error {
-	if h.sign == "" {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", errRestored, h.sign)
-}
-
-// during returns an error if a restore was noticed since before.
-func (h *history) during(before history) error {
-	if h.restores != before.restores {
-		return fmt.Errorf("%w during the request", errRestored)
-	}
-	return h.err()
-}
+func (s *Store) Restored() (sign string, ok bool) { return s.history.Restored() }
 
 // note adds an answer to the history. If the answer must not be used, note returns an error.
-func (s *Store) note(before history, o object) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h, now := &s.history, o.Metadata
-	if err := h.during(before); err != nil {
-		return err
-	}
-	switch {
-	case h.uid == "":
-		h.uid = now.UID
-	case h.uid != now.UID:
-		h.sign = fmt.Sprintf("the ConfigMap %s was deleted and made again: its uid was %s, but is %s", s.name, h.uid, now.UID)
-		return h.err()
-	case later(before.version, now.Version):
-		h.sign = fmt.Sprintf("the resourceVersion of the ConfigMap %s is %s, but was %s", s.name, now.Version, before.version)
-	}
-	if later(now.Version, h.version) {
-		h.version = now.Version
-	}
-	return h.err()
+func (s *Store) note(before seen, o object) error {
+	was, now := before.Facts, o.Metadata
+	return s.history.Note(before, func(f *facts) (sign string, err error) {
+		switch {
+		case f.uid == "":
+			f.uid = now.UID
+		case f.uid != now.UID:
+			sign = fmt.Sprintf("the ConfigMap %s was deleted and made again: its uid was %s, but is %s", s.name, f.uid, now.UID)
+		case later(was.version, now.Version):
+			sign = fmt.Sprintf("the resourceVersion of the ConfigMap %s is %s, but was %s", s.name, now.Version, was.version)
+		}
+		if later(now.Version, f.version) {
+			f.version = now.Version
+		}
+		return sign, nil
+	})
 }
 
 // noteMissing adds an answer that says that there is no ConfigMap.
-func (s *Store) noteMissing(before history) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h := &s.history
-	if err := h.during(before); err != nil {
-		return err
-	}
-	if before.uid != "" {
-		h.sign = fmt.Sprintf("the ConfigMap %s was deleted", s.name)
-	}
-	return h.err()
+func (s *Store) noteMissing(before seen) error {
+	return s.history.Note(before, func(*facts) (sign string, err error) {
+		if before.Facts.uid != "" {
+			sign = fmt.Sprintf("the ConfigMap %s was deleted", s.name)
+		}
+		return sign, nil
+	})
 }
 
 // later reports whether a is later than b. resourceVersions are decimal integers of up to 128 bits.
@@ -104,8 +67,8 @@ func later(a, b string) bool {
 
 // known returns the uid of the ConfigMap, which it makes if there is none.
 func (s *Store) known(ctx context.Context) (string, error) {
-	if h, err := s.before(); err != nil || h.uid != "" {
-		return h.uid, err
+	if h, err := s.history.Before(); err != nil || h.Facts.uid != "" {
+		return h.Facts.uid, err
 	}
 	return s.Cluster(ctx)
 }
@@ -148,7 +111,7 @@ const note = "_note"
 
 // witness compares the ConfigMap with the Lease, which it makes if it is missing.
 func (s *Store) witness(ctx context.Context, o object) error {
-	before, err := s.before()
+	before, err := s.history.Before()
 	if err != nil {
 		return err
 	}
@@ -172,15 +135,10 @@ func (s *Store) witness(ctx context.Context, o object) error {
 			return nil
 		}
 	}
-	if before.restores > 0 || lease.Spec != nil && lease.Spec.Holder == o.Metadata.UID {
+	if before.Restores > 0 || lease.Spec != nil && lease.Spec.Holder == o.Metadata.UID {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h := &s.history
-	if err := h.during(before); err != nil {
-		return err
-	}
-	h.sign = fmt.Sprintf("the ConfigMap %s was deleted: the Lease %s names the uid of another", s.name, s.name)
-	return h.err()
+	return s.history.Note(before, func(*facts) (sign string, err error) {
+		return fmt.Sprintf("the ConfigMap %s was deleted: the Lease %s names the uid of another", s.name, s.name), nil
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/internal/answers"
 )
 
 const mapPath = "/api/v1/namespaces/ids/configmaps/" + DefaultName
@@ -55,14 +56,14 @@ func TestRestored(t *testing.T) {
 				f.set(step.uid, step.version)
 			}
 			err := step.call(s)
-			if errors.Is(err, errRestored) != (step.want != "") || (err == nil) != (step.want == "") {
+			if errors.Is(err, answers.ErrRestored) != (step.want != "") || (err == nil) != (step.want == "") {
 				t.Errorf("%s: step %d: %v", name, i, err)
 			}
 			if step.want != "" {
 				asked := false
 				f.before = func(*http.Request) http.HandlerFunc { asked = true; return nil }
 				for _, call := range []func(*Store) error{list, get, swap, cluster} {
-					if err := call(s); !errors.Is(err, errRestored) || asked {
+					if err := call(s); !errors.Is(err, answers.ErrRestored) || asked {
 						t.Errorf("%s: step %d: before Restored returned the sign: %v", name, i, err)
 					}
 				}
@@ -114,7 +115,7 @@ func TestRestoredInFlight(t *testing.T) {
 			wantSign(t, s, "is 3, but was 5")
 		}
 		close(end)
-		if err := <-done; (err == nil) != tt.want || err != nil && !errors.Is(err, errRestored) {
+		if err := <-done; (err == nil) != tt.want || err != nil && !errors.Is(err, answers.ErrRestored) {
 			t.Errorf("%s: the answer to the earlier request: %v", name, err)
 		}
 	}
@@ -133,7 +134,7 @@ func TestWitness(t *testing.T) {
 	delete(f.objects, mapPath)
 	for range 2 { // the first of them makes the ConfigMap
 		s = again()
-		if err := swap(s); !errors.Is(err, errRestored) {
+		if err := swap(s); !errors.Is(err, answers.ErrRestored) {
 			t.Error(err)
 		}
 		wantSign(t, s, "the Lease flake-numbers names the uid of another")
@@ -281,7 +282,7 @@ func TestSwapOfOther(t *testing.T) {
 	}
 	f.set("other", "200")
 	ok, err := s.Swap(t.Context(), nil, map[string]string{"p/b": "1"})
-	if wrote := f.objects[mapPath].Data["p.b"]; ok || !errors.Is(err, errRestored) || wrote != "" {
+	if wrote := f.objects[mapPath].Data["p.b"]; ok || !errors.Is(err, answers.ErrRestored) || wrote != "" {
 		t.Errorf("%v, %v; wrote %q", ok, err, wrote)
 	}
 }

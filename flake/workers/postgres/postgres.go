@@ -32,8 +32,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -41,6 +41,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/internal/answers"
 	"github.com/flake-go/flake/internal/escape"
 )
 
@@ -76,9 +77,7 @@ type Store struct {
 	config        Config
 	schema, table string
 	first         atomic.Int64 // the host to ask first
-
-	mu      sync.Mutex
-	history history
+	history       history
 }
 
 // New returns a store. It does not connect yet.
@@ -193,34 +192,22 @@ func (s *Store) Cluster(ctx context.Context) (string, error) {
 
 // Clocks asks all hosts in parallel, standbys too, and returns, for each that answers, how far now
 // (in milliseconds since 1970) is certainly ahead of the host's clock; negative means behind.
-func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Duration) {
+func (s *Store) Clocks(ctx context.Context, now func() uint64) []time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	hosts, _ := s.hosts()
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for _, h := range hosts {
-		wg.Go(func() {
-			c, err := connect(ctx, h)
-			if err != nil {
-				return
-			}
-			defer c.close()
-			asked := time.UnixMilli(int64(now()))
-			got, err := c.ask("SELECT " + clock)
-			answered := time.UnixMilli(int64(now()))
-			var milli int64
-			if n, _ := fmt.Sscan(got.first[0], &milli); err != nil || n == 0 {
-				return
-			}
-			low, high := asked.Sub(time.UnixMilli(milli+1)), answered.Sub(time.UnixMilli(milli))
-			mu.Lock()
-			defer mu.Unlock()
-			ahead = append(ahead, max(low, min(high, 0)))
-		})
-	}
-	wg.Wait()
-	return ahead
+	return answers.Clocks(hosts, time.Millisecond, now, func(h host) (date time.Time) {
+		c, err := connect(ctx, h)
+		if err != nil {
+			return date
+		}
+		defer c.close()
+		got, err := c.ask("SELECT " + clock)
+		if milli, bad := strconv.ParseInt(got.first[0], 10, 64); err == nil && bad == nil {
+			date = time.UnixMilli(milli)
+		}
+		return date
+	})
 }
 
 const clock = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
@@ -258,7 +245,7 @@ func (s *Store) call(ctx context.Context, kind kind, statements string) (answer,
 	var failed error
 	for tried := range count {
 		i := (begin + tried) % count
-		before, err := s.before()
+		before, err := s.history.Before()
 		if err != nil {
 			return answer{}, err
 		}
@@ -285,7 +272,7 @@ func (s *Store) call(ctx context.Context, kind kind, statements string) (answer,
 // ask asks one host. If the table is missing, ask makes it. After an error, sent reports whether
 // the host may have executed the statements.
 func (s *Store) ask(
-	ctx context.Context, before history, h host, kind kind, statements string,
+	ctx context.Context, before seen, h host, kind kind, statements string,
 ) (got answer, sent bool, err error) {
 	for again := false; ; again = true {
 		got, sent, err = s.post(ctx, h, statements)

@@ -1,13 +1,11 @@
 package postgres
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/internal/answers"
 )
-
-var errRestored = errors.New("PostgreSQL was restored, or failed over")
 
 // place is where the answers come from.
 type place struct {
@@ -25,13 +23,16 @@ type ends struct {
 	xid uint64 // of the next transaction, or less
 }
 
-// history holds what the answers since the last restore showed.
-type history struct {
-	restores int
-	place    place           // from the latest answer; zero before the first
-	used     map[string]bool // hosts that have answered from the server, or a copy of it
-	durable  ends            // a server that has lost no commit is as far, or farther
-	sign     string          // the sign of a restore, or empty
+type (
+	history = answers.History[facts]
+	seen    = answers.Seen[facts]
+)
+
+// facts are what the answers since the last restore showed.
+type facts struct {
+	place   place           // from the latest answer; zero before the first
+	used    map[string]bool // hosts that have answered from the server, or a copy of it
+	durable ends            // a server that has lost no commit is as far, or farther
 }
 
 // Restored returns a sign that commits may have been lost, if there is one: a new timeline, which a
@@ -49,65 +50,39 @@ type history struct {
 //
 // In these cases an owner still notices that its own value is older, but a node that starts does
 // not.
-func (s *Store) Restored() (sign string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h := s.history
-	if h.sign != "" {
-		s.history = history{restores: h.restores + 1}
-	}
-	return h.sign, h.sign != ""
-}
-
-// before returns the history with which to compare the answer to a new request. That history must
-// not contain answers that arrive during the request, since the order of answers is unknown.
-func (s *Store) before() (history, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.history, s.history.err()
-}
-
-func (h *history) err() error {
-	if h.sign == "" {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", errRestored, h.sign)
-}
+func (s *Store) Restored() (sign string, ok bool) { return s.history.Restored() }
 
 // note adds an answer to the history. If the answer must not be used, note returns an error. An
 // answer to a write that happened is durable.
-func (s *Store) note(before history, host string, got answer, durable bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h, was, now := &s.history, s.history.place, got.place
-	switch {
-	case h.restores != before.restores:
-		return fmt.Errorf("%w during the request", errRestored)
-	case h.sign != "":
-		return h.err()
-	case was == place{}:
-		h.used = map[string]bool{}
-	case was.system != now.system && !h.used[host]:
-		return fmt.Errorf("%w: its system identifier is %d, and that of the others is %d: set the hosts of one cluster",
-			workers.ErrRefused, now.system, was.system)
-	case was.system != now.system:
-		h.sign = fmt.Sprintf("the system identifier at %s was %d, but is now %d", host, was.system, now.system)
-	case was.database != now.database:
-		h.sign = fmt.Sprintf("the oid of the database at %s was %d, but is now %d", host, was.database, now.database)
-	case was.table != now.table && was.table > 0:
-		h.sign = fmt.Sprintf("the oid of the table at %s was %d, but is now %d", host, was.table, now.table)
-	case was.timeline != now.timeline:
-		h.sign = fmt.Sprintf("the timeline at %s is %d, but was %d", host, now.timeline, was.timeline)
-	case got.ends.lsn < before.durable.lsn:
-		h.sign = fmt.Sprintf("the log at %s ends at %s, but ended at %s", host, lsn(got.ends.lsn), lsn(before.durable.lsn))
-	case got.ends.xid < before.durable.xid:
-		h.sign = fmt.Sprintf("the next transaction at %s is %d, but was %d", host, got.ends.xid, before.durable.xid)
-	}
-	h.place, h.used[host] = now, true
-	if durable { // the commit is later in the log, and its transaction is the next, or a later one
-		h.durable = ends{max(h.durable.lsn, got.ends.lsn), max(h.durable.xid, got.ends.xid+1)}
-	}
-	return h.err()
+func (s *Store) note(before seen, host string, got answer, durable bool) error {
+	least := before.Facts.durable
+	return s.history.Note(before, func(f *facts) (sign string, err error) {
+		was, now := f.place, got.place
+		switch {
+		case was == place{}:
+			f.used = map[string]bool{}
+		case was.system != now.system && !f.used[host]:
+			return "", fmt.Errorf("%w: its system identifier is %d, and that of the others is %d: set the hosts of one cluster",
+				workers.ErrRefused, now.system, was.system)
+		case was.system != now.system:
+			sign = fmt.Sprintf("the system identifier at %s was %d, but is now %d", host, was.system, now.system)
+		case was.database != now.database:
+			sign = fmt.Sprintf("the oid of the database at %s was %d, but is now %d", host, was.database, now.database)
+		case was.table != now.table && was.table > 0:
+			sign = fmt.Sprintf("the oid of the table at %s was %d, but is now %d", host, was.table, now.table)
+		case was.timeline != now.timeline:
+			sign = fmt.Sprintf("the timeline at %s is %d, but was %d", host, now.timeline, was.timeline)
+		case got.ends.lsn < least.lsn:
+			sign = fmt.Sprintf("the log at %s ends at %s, but ended at %s", host, lsn(got.ends.lsn), lsn(least.lsn))
+		case got.ends.xid < least.xid:
+			sign = fmt.Sprintf("the next transaction at %s is %d, but was %d", host, got.ends.xid, least.xid)
+		}
+		f.place, f.used[host] = now, true
+		if durable { // the commit is later in the log, and its transaction is the next, or a later one
+			f.durable = ends{max(f.durable.lsn, got.ends.lsn), max(f.durable.xid, got.ends.xid+1)}
+		}
+		return sign, nil
+	})
 }
 
 // lsn formats a position in the log as PostgreSQL does.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/internal/answers"
 	"github.com/flake-go/flake/flake/workers/postgres/postgrestest"
 )
 
@@ -51,27 +52,27 @@ func TestNote(t *testing.T) {
 	} {
 		s := &Store{}
 		for i, step := range steps {
-			before, err := s.before()
+			before, err := s.history.Before()
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := answer{place: place{step.system, 1, step.table, step.timeline}, ends: ends{step.lsn, step.xid}}
 			err = s.note(before, step.host, got, step.durable)
-			if errors.Is(err, errRestored) != (step.want != "") || errors.Is(err, workers.ErrRefused) {
+			if errors.Is(err, answers.ErrRestored) != (step.want != "") || errors.Is(err, workers.ErrRefused) {
 				t.Errorf("%s: step %d: %v", name, i, err)
 			}
 			if step.want != "" {
-				if _, err := s.before(); !errors.Is(err, errRestored) {
+				if _, err := s.history.Before(); !errors.Is(err, answers.ErrRestored) {
 					t.Errorf("%s: step %d: before Restored returned the sign: %v", name, i, err)
 				}
-				if err := s.note(before, step.host, got, false); !errors.Is(err, errRestored) {
+				if err := s.note(before, step.host, got, false); !errors.Is(err, answers.ErrRestored) {
 					t.Errorf("%s: step %d: another answer: %v", name, i, err)
 				}
 			}
 			wantSign(t, s, step.want)
 			wantSign(t, s, "")
 			if step.want != "" {
-				if err := s.note(before, step.host, got, false); !errors.Is(err, errRestored) {
+				if err := s.note(before, step.host, got, false); !errors.Is(err, answers.ErrRestored) {
 					t.Errorf("%s: step %d: the answer to an earlier request: %v", name, i, err)
 				}
 			}
@@ -79,8 +80,9 @@ func TestNote(t *testing.T) {
 	}
 	s := &Store{}
 	for host, system := range map[string]uint64{"a": 1, "b": 2} { // in any order, the second is refused
-		err := s.note(s.history, host, answer{place: place{system, 1, 1, 1}}, true)
-		if refused := s.history.place.system != system; errors.Is(err, workers.ErrRefused) != refused {
+		before, _ := s.history.Before()
+		err := s.note(before, host, answer{place: place{system, 1, 1, 1}}, true)
+		if refused := before.Facts.place.system != 0; errors.Is(err, workers.ErrRefused) != refused {
 			t.Error(host, err)
 		}
 	}
@@ -141,7 +143,7 @@ func TestRestored(t *testing.T) {
 		}
 		tt.restore(server, folder)
 		if tt.want != "" {
-			if err := list(ctx, s); !errors.Is(err, errRestored) {
+			if err := list(ctx, s); !errors.Is(err, answers.ErrRestored) {
 				t.Error(tt.name, err)
 			}
 		}
@@ -259,7 +261,7 @@ func TestTableReplacedDuringCall(t *testing.T) {
 		fmt.Fprintln(in, "CREATE TABLE anew (LIKE public.flake_workers INCLUDING ALL);",
 			"INSERT INTO anew SELECT * FROM public.flake_workers;",
 			"DROP TABLE public.flake_workers; ALTER TABLE anew RENAME TO flake_workers; COMMIT;")
-		if err := <-done; !errors.Is(err, errRestored) {
+		if err := <-done; !errors.Is(err, answers.ErrRestored) {
 			t.Errorf("%s: %v", name, err)
 		}
 		wantSign(t, s, "the oid of the table")
