@@ -26,6 +26,8 @@ type lived struct {
 	random         uint64
 	floor          uint64 // mark of the last floor, which the operator remembers
 	nodes          [2]living
+	uid            int             // of the numbers: another after they were deleted
+	views          [3]view         // of the nodes and the operator
 	ids            map[uint64]bool // by time; there is one number
 	copies         bool            // a node was copied
 	far            bool            // the first node's clock is ahead
@@ -56,6 +58,15 @@ type living struct {
 	copied bool   // a copy or its original: makes no ids before it moves the mark, as documented
 }
 
+// view is what a client of the store remembers of its answers.
+type view struct {
+	uid     int  // of the numbers; 0 if it is unknown
+	sign    bool // that they were deleted
+	noticed bool // whether Restored has returned it
+}
+
+const operator = 2
+
 const (
 	tickOf = testHold / 2
 	ahead  = 4 * testHold // how far a wrong clock is ahead
@@ -80,6 +91,7 @@ func copyOwner(o *Owner) *Owner {
 		panic(err)
 	}
 	c.good, c.at, c.pending, c.claim = o.good, o.at, copyClaim(o.pending, c), copyClaim(o.claim, c)
+	c.cluster, c.sign = o.cluster, o.sign
 	return c
 }
 
@@ -111,6 +123,8 @@ type explorer struct {
 	adopts bool                 // a control: owners accept every value with their token
 	resume bool                 // a control: nodes resume after a stop and a restore
 	spends bool                 // a clock may be far ahead
+	clears bool                 // all numbers may be deleted
+	fresh  bool                 // a control: after that, the store looks new to a node that starts
 	forget bool                 // a control: a release forgets the spent time
 	trusts bool                 // a control: claims do not mark numbers as used
 	early  bool                 // a control: the operator insists on a time that is too early
@@ -122,9 +136,45 @@ type explorer struct {
 	found  string
 }
 
-var errSilent = errors.New("no answer")
+var (
+	errSilent  = errors.New("no answer")
+	errDeleted = errors.New("the numbers were deleted")
+)
+
+// look fails if the numbers were deleted, until Restored has returned a sign of that.
+func (x *explorer) look() error {
+	if !x.clears {
+		return nil
+	}
+	v := &x.views[x.node]
+	if v.sign = v.sign || v.uid > 0 && v.uid != x.uid; v.sign {
+		return errDeleted
+	}
+	v.uid = x.uid
+	return nil
+}
+
+func (x *explorer) Restored() (string, bool) {
+	if !x.views[x.node].sign {
+		return "", false
+	}
+	x.views[x.node] = view{noticed: true}
+	return errDeleted.Error(), true
+}
+
+func (x *explorer) Cluster(context.Context) (string, error) {
+	if err := x.look(); err != nil || !x.clears {
+		return "", err
+	}
+	v := &x.views[x.node]
+	v.sign = !x.fresh && !v.noticed && x.uid > 1 && len(x.data) == 0
+	return fmt.Sprint(x.uid), x.look()
+}
 
 func (x *explorer) List(_ context.Context, prefix string) (map[string]string, error) {
+	if err := x.look(); err != nil {
+		return nil, err
+	}
 	all := maps.Clone(x.data)
 	maps.DeleteFunc(all, func(key, _ string) bool { return !strings.HasPrefix(key, prefix) })
 	return all, nil
@@ -134,6 +184,9 @@ func (x *explorer) Get(_ context.Context, keys ...string) (texts []string, err e
 	if x.answers == "silent" {
 		return nil, errSilent
 	}
+	if err := x.look(); err != nil {
+		return nil, err
+	}
 	for _, key := range keys {
 		texts = append(texts, x.data[key])
 	}
@@ -141,6 +194,9 @@ func (x *explorer) Get(_ context.Context, keys ...string) (texts []string, err e
 }
 
 func (x *explorer) Swap(_ context.Context, have, values map[string]string) (bool, error) {
+	if err := x.look(); err != nil {
+		return false, err
+	}
 	w := write{have, values}
 	if x.trusts {
 		w.write = maps.Clone(values)
@@ -263,6 +319,7 @@ func (x *explorer) actions() (all []action) {
 	add("time", func() bool { x.now += tickOf; return true })
 	add("snapshot", func() bool { x.lived.snapshot = x.data; return true })
 	add("release", func() bool {
+		x.node, x.views[operator] = operator, view{}
 		v, err := Release(ctx, x, "p", 1, x.now)
 		if x.forget && v.Spent.Mark > 0 {
 			v.Spent = Span{}
@@ -275,10 +332,20 @@ func (x *explorer) actions() (all []action) {
 		x.late = nil
 		return w != nil && x.apply(*w)
 	})
-	if x.spends { // no restore, which could forget the spent time
+	switch {
+	case x.spends: // no restore, which could forget the spent time
 		add("ahead", func() bool { x.far = !x.far; return true })
 		add("years", func() bool { x.now += ahead - testHold - tickOf; return true })
-	} else {
+	case x.clears:
+		add("delete all", func() bool {
+			if len(x.data) == 0 || x.copies {
+				return false
+			}
+			x.data, x.late = map[string]string{}, nil // a late write does not reach the new numbers
+			x.uid++
+			return true
+		})
+	default:
 		add("restore", func() bool {
 			// A restore may remove the value from which one copy learns of the other.
 			if x.lived.snapshot == nil || x.copies {
@@ -314,8 +381,8 @@ func (x *explorer) actions() (all []action) {
 			}})
 		}
 		act("start", false, func(n *living) { n.o = x.owner() })
-		act("kill", true, func(n *living) { n.o = nil })
-		act("stop", true, func(n *living) { n.o.Close(ctx); n.o = nil })
+		act("kill", true, func(n *living) { n.o, x.views[i] = nil, view{} })
+		act("stop", true, func(n *living) { n.o.Close(ctx); n.o, x.views[i] = nil, view{} })
 		for _, answers := range []string{"", "lost", "late", "delayed", "unheard"} {
 			act("step "+answers, true, func(n *living) {
 				if c := n.o.claim; x.adopts && c != nil {
@@ -338,7 +405,7 @@ func (x *explorer) actions() (all []action) {
 			if other := &x.nodes[1-i]; other.o == nil {
 				n.copied, x.copies = true, true
 				*other = *n
-				other.o = copyOwner(n.o)
+				other.o, x.views[1-i] = copyOwner(n.o), x.views[i]
 			}
 		})
 	}
@@ -348,6 +415,7 @@ func (x *explorer) actions() (all []action) {
 
 // afterRestore writes the floor. If wrong is set, the operator first gives a time that is too early.
 func (x *explorer) afterRestore(wrong bool) bool {
+	x.node, x.views[operator] = operator, view{}
 	x.random++
 	r := Restored{
 		Clock: func() uint64 { return x.now }, Hold: testHold * time.Millisecond,
@@ -405,7 +473,9 @@ func (l *lived) hash(seed maphash.Seed) uint64 {
 	maphash.WriteComparable(&h, struct {
 		snapshot, late, copies, far bool
 		now, floor                  uint64
-	}{l.snapshot != nil, l.late != nil, l.copies, l.far, l.now, l.floor})
+		uid                         int
+		views                       [3]view
+	}{l.snapshot != nil, l.late != nil, l.copies, l.far, l.now, l.floor, l.uid, l.views})
 	for i := range l.nodes {
 		n := &l.nodes[i]
 		maphash.WriteComparable(&h, struct {
@@ -418,6 +488,10 @@ func (l *lived) hash(seed maphash.Seed) uint64 {
 		if n.o == nil {
 			continue
 		}
+		maphash.WriteComparable(&h, struct {
+			good          uint64
+			cluster, sign string
+		}{n.o.good, n.o.cluster, n.o.sign})
 		for _, c := range []*Claim{n.o.claim, n.o.pending} {
 			maphash.WriteComparable(&h, c != nil)
 			if c == nil {
@@ -487,7 +561,7 @@ func (x *explorer) explore(from *lived, depth int, seed maphash.Seed) {
 // states. It returns the last depth that was searched completely.
 func (x *explorer) search(limit int, first ...string) (depth int) {
 	seed := maphash.MakeSeed()
-	from := &lived{data: map[string]string{}, now: 1_700_000_000_000, ids: map[uint64]bool{}}
+	from := &lived{data: map[string]string{}, now: 1_700_000_000_000, ids: map[uint64]bool{}, uid: 1}
 	x.all, x.limit = x.actions(), limit
 	for _, name := range first {
 		x.lived = from
@@ -536,6 +610,27 @@ func TestExhaustiveAhead(t *testing.T) {
 	t.Log(x.found)
 }
 
+// No id repeats if all numbers are deleted, and a node that starts sees it, whether the others have noticed
+// or not.
+func TestExhaustiveDeleted(t *testing.T) {
+	for _, first := range [][]string{
+		{"start 0", "step  0"},
+		{"start 1", "step  1", "stop 1", "start 0", "step  0", "delete all", "start 1", "step  1", "step  1"},
+	} {
+		x := explorer{clears: true}
+		depth := x.search(*states, first...)
+		t.Logf("%d states at the last depth, all to a depth of %d beyond %d actions", x.count, depth, len(first))
+		if x.found != "" || depth < 3 {
+			t.Errorf("an id repeats: %s", x.found)
+		}
+	}
+	x := explorer{clears: true, fresh: true}
+	if x.search(*states, "start 0", "step  0"); x.found == "" {
+		t.Error("no id repeats although the store looks new")
+	}
+	t.Log(x.found)
+}
+
 func TestExhaustiveFinds(t *testing.T) {
 	for name, control := range map[string]struct {
 		explorer
@@ -543,7 +638,7 @@ func TestExhaustiveFinds(t *testing.T) {
 	}{
 		"a number returned below its ids":  {explorer: explorer{latest: func(*living) uint64 { return 0 }}},
 		"a number resumed after a restore": {explorer{resume: true}, slices.Concat(stopped, []string{"start 0", "step  0"})},
-		"copies that keep the number":      {explorer: explorer{adopts: true}},
+		"copies that keep the number":      {explorer{adopts: true}, []string{"start 0", "step  0"}},
 		"a number whose key was deleted":   {explorer{trusts: true}, []string{"start 0", "step  0"}},
 		"a restore with a time too early": {explorer{early: true},
 			[]string{"start 0", "step  0", "snapshot", "time", "step  0", "restore, too early", "time"}},

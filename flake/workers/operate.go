@@ -125,7 +125,8 @@ func (o *Owner) restored(sign string) {
 		"new claims get only later times, so that no id repeats", "why", sign)
 }
 
-// mend writes the floor if the store was restored, unless another node has written it since.
+// mend writes the floor if the store was restored. If another node has written it since, mend only adds
+// the former places that are missing: a node that has just started knows none.
 func (o *Owner) mend(ctx context.Context) error {
 	if s, ok := o.Store.(Restorable); ok {
 		if sign, ok := s.Restored(); ok {
@@ -152,12 +153,14 @@ func (o *Owner) mend(ctx context.Context) error {
 	if c, _ := o.Claim(); c != nil {
 		known = c.floor
 	}
-	// If the floor was not written since the restore, write it.
-	if !t.floor.in(o.place()) || t.floor == known || t.floor.Since < o.good {
-		f := r.floor(max(t.floor.Mark, known.Mark))
-		f.Places = known.Places
-		f.add(strings.Fields(t.floor.Places)...)
-		f.add(o.place())
+	f := t.floor
+	if !f.in(o.place()) || f == known || f.Since < o.good { // it was not written since the restore
+		f = r.floor(max(f.Mark, known.Mark))
+	}
+	f.Places = known.Places
+	f.add(strings.Fields(t.floor.Places)...)
+	f.add(o.place())
+	if f != t.floor {
 		if err := t.write(asking, o.Store, f); err != nil {
 			return err
 		}

@@ -1175,6 +1175,55 @@ func TestMovesWhileRunning(t *testing.T) {
 	}
 }
 
+// A node with its disk that starts after the numbers were deleted, before a running node has noticed,
+// claims one after a running node has: that node adds the former place to the floor.
+func TestStartedBeforeNoticed(t *testing.T) {
+	w, d, id := newWorld(), &disk{}, "a"
+	clear(w.data)
+	start := func(name, sign string, change ...func(*Config)) (*Owner, *signing) {
+		s := &signing{dated{world: w}, sign}
+		return w.owner(t, name, append(change, func(c *Config) {
+			c.Store = struct {
+				Store
+				Clustered
+				Restorable
+			}{w, clustered{w, &id}, s}
+		})...), s
+	}
+	a, as := start("a", "")
+	ca := step(t, a)
+	b, _ := start("b", "", d.use)
+	step(t, b)
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.now += 1000
+	clear(w.data)
+	id = "b"
+	b, _ = start("b", "deleted", d.use)
+	if err := b.Step(t.Context()); !errors.As(err, new(ElsewhereError)) {
+		t.Fatal(err)
+	}
+	first, err := ReadFloor(t.Context(), w, "p")
+	if first.Since != w.now+10_000 || first.Places != "b:p" || err != nil {
+		t.Fatalf("the floor is %+v, %v", first, err)
+	}
+	w.now += 1000
+	as.sign = "deleted"
+	if step(t, a) != ca {
+		t.Error("the running node has lost its number")
+	}
+	want := first
+	want.Places = "a:p b:p"
+	if f, err := ReadFloor(t.Context(), w, "p"); f != want || err != nil {
+		t.Errorf("the floor is %+v, %v; want %+v", f, err, want)
+	}
+	b, _ = start("b", "", d.use)
+	if c := step(t, b); c.Number() == ca.Number() || c.After() != first.Mark {
+		t.Errorf("number %d for ids after %d; want %d", c.Number(), c.After(), first.Mark)
+	}
+}
+
 // The numbers of a store that was restored into another cluster are known by the floor. The first
 // node that claims one writes a new floor; nodes of the former cluster may claim too.
 func TestRestoredElsewhere(t *testing.T) {

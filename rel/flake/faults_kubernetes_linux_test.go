@@ -146,17 +146,13 @@ func (k rigKubernetes) actions() []rigAction {
 		{2, "the ConfigMap deleted", func(r *rig, n *rigNode, x *rand.Rand) {
 			r.passed()
 			r.forgotten(n, x, func() {}, func(other *rigNode) {
-				first := x.IntN(2) == 0 // it may notice before all others, so it has no file
 				r.unseen(func() {
 					k.Must(http.MethodDelete, k.path(), "")
-					if first {
+					if x.IntN(2) == 0 {
 						other.wipe()
-						other.start()
 					}
-				})
-				if !first {
 					other.start()
-				}
+				})
 			})
 		}, true},
 		{2, "the rights withdrawn for a time", func(_ *rig, _ *rigNode, x *rand.Rand) {

@@ -267,6 +267,29 @@ func TestDeletedWhileStopped(t *testing.T) {
 	step(t, node(t, open(t, Config{URL: s.server}), "a", memory))
 }
 
+// A node that has its disk refuses to start after the ConfigMap was deleted, until a running node has noticed.
+func TestDeletedBeforeStart(t *testing.T) {
+	s, f := overFake(t)
+	running, memory := node(t, s, "a", nil), &disk{}
+	claim := step(t, running)
+	stopped := node(t, open(t, Config{URL: s.server}), "b", memory)
+	step(t, stopped)
+	if err := stopped.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	delete(f.objects, mapPath)
+	started := node(t, open(t, Config{URL: s.server}), "b", memory)
+	if err := errors.Join(started.Step(t.Context()), started.Step(t.Context())); !errors.As(err, new(workers.ElsewhereError)) {
+		t.Error(err)
+	}
+	if step(t, running) != claim {
+		t.Error("the running node has lost its number")
+	}
+	if c := step(t, node(t, open(t, Config{URL: s.server}), "b", memory)); c.Number() == claim.Number() {
+		t.Errorf("number %d twice", c.Number())
+	}
+}
+
 // disk is a node's disk.
 type disk struct{ kept *workers.Kept }
 
