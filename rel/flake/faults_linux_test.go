@@ -333,10 +333,10 @@ func (n *rigNode) serves(since time.Time) bool {
 	return true
 }
 
-// passes reports whether a log says that the node ended because of what passes without a change of the settings. An
-// API server that starts refuses requests until it has read the roles.
+// passes reports whether a log says that the node ended because of what passes without a change of the settings. A
+// node that starts after the numbers were deleted refuses until another node has noticed.
 func passes(log string) bool {
-	return strings.Contains(log, "clock_running_backwards") || strings.Contains(log, "403 Forbidden")
+	return strings.Contains(log, "clock_running_backwards") || strings.Contains(log, "not known to continue those")
 }
 
 // settle waits until all nodes hand out ids again. A node that does not, gets a new disk.

@@ -46,12 +46,6 @@ func testContract(t *testing.T, contract storetest.Config, c Config) {
 			_, err := open(t, Config{URL: untrusted.URL, CAFile: other}).Swap(ctx, nil, map[string]string{"p/a": "1"})
 			return err
 		},
-		"a namespace that does not exist": func(ctx context.Context) error {
-			c := c
-			c.Namespace = "none"
-			_, err := open(t, c).Swap(ctx, nil, map[string]string{"p/a": "1"})
-			return err
-		},
 	}
 	contract.MaxPrefix, contract.Contend = 220, *contend
 	storetest.Test(t, contract)

@@ -278,7 +278,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// What Kubernetes refuses, the error says with the rule that is missing.
+// An error names the rule that is missing. It is no refusal, because the right may come later.
 func TestRefusals(t *testing.T) {
 	s, f := overFake(t)
 	cannot := `configmaps "flake-numbers" is forbidden: User "u" cannot `
@@ -291,14 +291,14 @@ func TestRefusals(t *testing.T) {
 		refused      bool
 		want         string
 	}{
-		{"GET", "configmaps", 403, "Forbidden", cannot + "get", "configmaps", list, true,
+		{"GET", "configmaps", 403, "Forbidden", cannot + "get", "configmaps", list, false,
 			`apiGroups [""], resources [configmaps], resourceNames [flake-numbers], verbs [get]`},
-		{"PATCH", "configmaps", 403, "Forbidden", cannot + "patch", "configmaps", swap, true, "verbs [patch]"},
-		{"POST", "configmaps", 403, "Forbidden", cannot + "create", "configmaps", cluster, true,
+		{"PATCH", "configmaps", 403, "Forbidden", cannot + "patch", "configmaps", swap, false, "verbs [patch]"},
+		{"POST", "configmaps", 403, "Forbidden", cannot + "create", "configmaps", cluster, false,
 			`apiGroups [""], resources [configmaps], verbs [create]`},
-		{"GET", "leases", 403, "Forbidden", cannot + "get", "leases", cluster, true,
+		{"GET", "leases", 403, "Forbidden", cannot + "get", "leases", cluster, false,
 			`apiGroups ["coordination.k8s.io"], resources [leases], resourceNames [flake-numbers], verbs [get]`},
-		{"POST", "leases", 403, "Forbidden", cannot + "create", "leases", cluster, true,
+		{"POST", "leases", 403, "Forbidden", cannot + "create", "leases", cluster, false,
 			"resources [leases], verbs [create]"},
 		{"POST", "configmaps", 403, "Forbidden", "exceeded quota: x", "configmaps", cluster, false, "exceeded quota: x"},
 		{"POST", "configmaps", 404, "NotFound", `namespaces "ids" not found`, "namespaces", cluster, true, `"ids" not found`},
@@ -329,6 +329,23 @@ func TestRefusals(t *testing.T) {
 		}
 		wantSign(t, s, "")
 	}
+}
+
+// A node that starts waits for its rights.
+func TestRightsComeLater(t *testing.T) {
+	s, f := overFake(t)
+	asked := 0
+	f.before = func(*http.Request) http.HandlerFunc {
+		if asked++; asked > 2 {
+			return nil
+		}
+		return func(w http.ResponseWriter, _ *http.Request) { failed(w, 403, "Forbidden", "{}") }
+	}
+	o, err := workers.Open(t.Context(), workers.Config{Store: s, Prefix: "flake", Hold: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Close(t.Context())
 }
 
 // failed writes an error of the API.

@@ -76,18 +76,15 @@ type statusError struct {
 func (e *statusError) Error() string { return e.text }
 func (e *statusError) Unwrap() error {
 	switch {
-	case e.status.Kind == "", e.full(): // not an answer of Kubernetes, or one that may change
-	case e.code == http.StatusForbidden, e.code == http.StatusUnauthorized,
+	case e.status.Kind == "": // not an answer of Kubernetes
+	case strings.Contains(e.status.Message, "Too long"): // the object is full
+	// A right may come later: an API server that has just started forbids all until it has read the roles.
+	case e.code == http.StatusUnauthorized,
 		e.code == http.StatusUnprocessableEntity && e.status.Details.Name != "",
 		e.code == http.StatusNotFound && e.status.Details.Kind == "namespaces":
 		return workers.ErrRefused
 	}
 	return nil
-}
-
-// full reports whether the object, or the namespace's quota, is full.
-func (e *statusError) full() bool {
-	return strings.Contains(e.status.Message, "Too long") || strings.Contains(e.status.Message, "exceeded quota")
 }
 
 // is reports whether err is an error of the API server with a code and a reason.
