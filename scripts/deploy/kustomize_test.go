@@ -63,8 +63,10 @@ func TestCheckFinds(t *testing.T) {
 		{"  - get\n  - patch\n", "  - get\n  - patch\n  - list\n", "Role: its rules are"},
 		{"resourceNames:\n  - flake-numbers", "resourceNames:\n  - other", "Role: its rules are"},
 		{"kind: RoleBinding\nmetadata:\n  labels:\n    app.kubernetes.io/instance: flake\n" +
-			"    app.kubernetes.io/name: flake\n  name: flake\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: flake",
-			"kind: RoleBinding\nmetadata:\n  name: flake\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: admin",
+			"    app.kubernetes.io/name: flake\n  name: flake\nroleRef:\n" +
+			"  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: flake",
+			"kind: RoleBinding\nmetadata:\n  name: flake\nroleRef:\n" +
+				"  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: admin",
 			"does not give the pod's service account the role"},
 		{"FLAKE_NODE_LISTEN", "FLAKE_NODE_LISTN", "the nearest known variable is FLAKE_NODE_LISTEN"},
 		{"name: POD_NAMESPACE", "name: NAMESPACE",

@@ -5,6 +5,9 @@ package helm
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -147,7 +150,8 @@ func TestValues(t *testing.T) {
 		{"kubernetes: {ports: [8443]}", "port: 8443"},
 		{"generators: []", "FLAKE_NODE_NAME"},
 		{"numbers: ordinal\ngenerators: [{name: a, format: sno, partition: number}, " +
-			"{name: b, format: flake-idgen, datacenter: 3, worker: number, epoch: '2020-01-01T00:00:00Z'}]", "FLAKE_GENERATOR_2_WORKER"},
+			"{name: b, format: flake-idgen, datacenter: 3, worker: number, epoch: '2020-01-01T00:00:00Z'}]",
+			"FLAKE_GENERATOR_2_WORKER"},
 		{etcd + "generators: [{name: a, format: snowflake, machine_bits: 12, id: number}]", `value: "12"`},
 		{"numbers: ordinal\nsettings: {numbers.store: etcd, node.max_connections: 1000000, http.open: false, " +
 			"etcd.endpoints: [a:1]}", `value: "1000000"`},
@@ -174,6 +178,62 @@ func TestValues(t *testing.T) {
 		if !strings.Contains(notes, "svc.cluster.local:8465/v1/ids") || strings.Contains(notes, "{{") {
 			t.Errorf("%s: the notes lack the URL, or contain a template:\n%s", tt.values, notes)
 		}
+	}
+}
+
+// schema is the part of values.schema.json that says where numbers are.
+type schema struct {
+	Type       any
+	Maximum    float64
+	Properties map[string]schema
+	Items      *schema
+}
+
+// largest returns values with the largest integers, but up to a million, or nil if there are none.
+func (s schema) largest() any {
+	if strings.Contains(fmt.Sprint(s.Type), "integer") {
+		return min(cmp.Or(s.Maximum, 1e6), 1e6)
+	}
+	if s.Items != nil && s.Items.largest() != nil {
+		return []any{s.Items.largest()}
+	}
+	all := map[string]any{}
+	for name, property := range s.Properties {
+		if v := property.largest(); v != nil {
+			all[name] = v
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// Integers have no exponent.
+func TestIntegers(t *testing.T) {
+	text, err := os.ReadFile("../../../rel/helm/flake/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	values, err := yaml.Marshal(s.largest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests, notes, err := render(t, string(values)+"settings: {node.max_connections: 10000000000000000000}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"replicas: 1000000\n", `"10000000000000000000"`} {
+		if !strings.Contains(manifests, want) {
+			t.Errorf("no %s in the manifests", want)
+		}
+	}
+	if found := regexp.MustCompile(`.*[0-9]e[+-]?[0-9].*`).FindAllString(manifests+notes, -1); found != nil {
+		t.Errorf("with the values\n%sthe chart prints %q", values, found)
 	}
 }
 

@@ -14,9 +14,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
-{{- /* flake.value formats a value as the node reads it from an environment variable. Helm reads integers as float64. */}}
+{{- /* flake.value formats a value as the node and Kubernetes read it. Helm reads integers as float64. */}}
 {{- define "flake.value" -}}
-{{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else if kindIs "slice" . }}{{ toJson . }}{{ else }}{{ . }}{{ end -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ printf "%.0f" . }}{{ else if kindIs "slice" . }}{{ toJson . }}{{ else }}{{ . }}{{ end -}}
 {{- end }}
 
 {{- /* flake.rights is not empty if the nodes get their numbers from the API server. */}}
@@ -53,7 +53,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 - name: FLAKE_NODE_COOKIE_FILE
   value: /etc/flake/cookie
 - name: FLAKE_NODE_DRAIN_TIME
-  value: {{ .Values.drainTime | quote }}
+  value: {{ include "flake.value" .Values.drainTime | quote }}
 - name: FLAKE_NODE_LISTEN
   value: "[::]:4370"
 {{- if not .Values.epmd }}
