@@ -79,8 +79,7 @@ func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 	switch now := ids.Now(); {
 	case now < l.Epoch:
 		return nil, fmt.Errorf("flake: the epoch %s is ahead of the clock, %s; "+
-			"set an earlier epoch, or correct the clock",
-			inWords(l.Epoch), inWords(now))
+			"set an earlier epoch, or correct the clock", tick.Text(l.Epoch), tick.Text(now))
 	case now > l.Epoch+l.span():
 		return nil, fmt.Errorf("flake: %d bits of time end at %s, before the clock, %d ms since 1970; "+
 			"set more bits, or a later epoch",

@@ -202,10 +202,6 @@ func (l Layout) span() uint64 { return 1<<l.Time - 1 }
 // Last returns the latest time that an id can have.
 func (l Layout) Last() time.Time { return time.UnixMilli(int64(l.Epoch + l.span())).UTC() }
 
-func inWords(milli uint64) string {
-	return time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339Nano)
-}
-
 // Machine identifies a generator of a layout. It is 0 to 1023 in [Twitter] and [Idgen].
 type Machine uint32
 
