@@ -213,14 +213,8 @@ func (s *Set[G]) Add(ctx context.Context, name string, numbered bool, open Opene
 // whileHeld returns a context that is also done when the claim is lost.
 func whileHeld(ctx context.Context, claim *workers.Claim) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-claim.Lost():
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
+	stop := context.AfterFunc(claim.Lost(), cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 func (g *Generator[G]) begin(ctx context.Context, number uint64, bound durable.Bound) error {
@@ -248,7 +242,7 @@ func (s *Set[G]) Follow() {
 		logged := "" // the last error of Move, which is tried once a second
 		for s.open.Err() == nil {
 			claim, changed := s.owner.Claim()
-			lost := claim.Lost()
+			lost := claim.Lost().Done()
 			if claim.IsLost() {
 				lost = nil // Move sees the loss
 			}

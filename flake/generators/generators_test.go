@@ -721,7 +721,7 @@ func TestFollowLost(t *testing.T) {
 		w, s, g, _ := following(t, 1, nil)
 		w.copied()
 		claim, _ := s.Owner().Claim()
-		<-claim.Lost()
+		<-claim.Lost().Done()
 		time.Sleep(time.Second)
 		if _, _, _, err := g.Get().TryReserve(1); !errors.Is(g.Explain(err), ErrMoving) {
 			t.Error(err)

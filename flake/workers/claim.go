@@ -42,8 +42,8 @@ func (c *Claim) After() uint64 { return c.after }
 // Milli returns the confirmed mark, the latest time an id may have.
 func (c *Claim) Milli() uint64 { return c.mark.Load() }
 
-// Lost returns a channel that is closed when the number is lost.
-func (c *Claim) Lost() <-chan struct{} { return c.lost.Done() }
+// Lost returns a context that is done when the number is lost. Its cause is the reason.
+func (c *Claim) Lost() context.Context { return c.lost }
 
 // Clean reports whether the claim is lost but this node may still make ids up to Milli, because
 // all ids of the next owner are later. If the claim is lost and not clean, the node must stop

@@ -232,7 +232,7 @@ func TestLost(t *testing.T) {
 	if err := a.Step(t.Context()); !errors.Is(err, ErrNoneFree) || !strings.Contains(err.Error(), "is lost") {
 		t.Error(err)
 	}
-	<-ca.Lost()
+	<-ca.Lost().Done()
 	if ca.Milli() != before {
 		t.Errorf("the mark moved from %d to %d", before, ca.Milli())
 	}
