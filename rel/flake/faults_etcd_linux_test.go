@@ -29,7 +29,7 @@ func etcdTables(endpoints []string) string {
 
 func (e rigEtcd) link(m *machine) (storetest.Link, string) {
 	l := e.LinkFrom(func() net.Listener { return m.listen("127.0.0.1:0") })
-	return l, etcdTables(l.Endpoints())
+	return l, etcdTables(l.Addrs)
 }
 
 func (e rigEtcd) open() (workers.Store, error) {

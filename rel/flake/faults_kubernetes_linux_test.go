@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/workers"
-	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
 	"github.com/flake-go/flake/flake/workers/kubernetes"
 	"github.com/flake-go/flake/flake/workers/kubernetes/kubernetestest"
 	"github.com/flake-go/flake/flake/workers/storetest"
@@ -75,7 +75,9 @@ func (k rigKubernetes) link(m *machine) (storetest.Link, string) {
 		k.t.Fatal(err)
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{own}, InsecureSkipVerify: true}
-	return etcdtest.LinkTo(k.t, tls.NewListener(m.listen("127.0.0.1:443"), config), func() (net.Conn, error) {
+	l := storetest.NewProxy(k.t)
+	l.Write = func(sent []byte) bool { return bytes.HasPrefix(sent, []byte("PATCH ")) }
+	return l.Forward(tls.NewListener(m.listen("127.0.0.1:443"), config), func() (net.Conn, error) {
 		return tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", strings.TrimPrefix(k.URL, "https://"), config)
 	}), tables
 }

@@ -27,7 +27,6 @@ import (
 	"github.com/flake-go/flake/flake/ulid"
 	"github.com/flake-go/flake/flake/uuidv7"
 	"github.com/flake-go/flake/flake/workers"
-	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
 	"github.com/flake-go/flake/flake/workers/storetest"
 	"github.com/flake-go/flake/internal/testenv"
 )
@@ -195,15 +194,11 @@ func (n *rigNode) move(of *machine) {
 
 // door returns the address at which this process reaches a port of the node.
 func (n *rigNode) door(port string) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		n.r.t.Fatal(err)
-	}
-	return etcdtest.NewProxy(n.r.t, l, func() (net.Conn, error) {
+	return storetest.NewProxy(n.r.t).Forward(nil, func() (net.Conn, error) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return n.machine.dial("127.0.0.1:" + port)
-	}).Addr()
+	}).Addrs[0]
 }
 
 const distPort, httpPort = "4370", "8465"

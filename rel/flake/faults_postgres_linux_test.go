@@ -23,13 +23,13 @@ type rigPostgres struct {
 	t       *testing.T
 	primary *postgrestest.Server
 	standby *postgrestest.Server // or nil
-	stream  *postgrestest.Proxy  // by which the standby follows
+	stream  *storetest.Proxy     // by which the standby follows
 }
 
 func newRigPostgres(t *testing.T) rigStore {
 	p := startPostgres(t)
 	p.stream = p.primary.Proxy()
-	p.standby = p.primary.StandbyAt(p.stream.Addr())
+	p.standby = p.primary.StandbyAt(p.stream.Addrs[0])
 	return p
 }
 
@@ -66,13 +66,11 @@ func (p *rigPostgres) addrs() (all []string) {
 }
 
 func (p *rigPostgres) link(m *machine) (storetest.Link, string) {
-	var all rigProxies
-	var addrs []string
+	l := postgrestest.NewProxy(p.t)
 	for _, s := range p.servers() {
-		one := postgrestest.NewProxyFrom(p.t, m.listen("127.0.0.1:0"), s.Addr)
-		all, addrs = append(all, one), append(addrs, one.Addr())
+		l.To(m.listen("127.0.0.1:0"), s.Addr)
 	}
-	return all, postgresTables(addrs)
+	return l, postgresTables(l.Addrs)
 }
 
 func (p *rigPostgres) open() (workers.Store, error) {
@@ -107,24 +105,9 @@ func (p *rigPostgres) restore(folder string) {
 }
 
 // follow makes the standby a new copy of the primary, which it follows.
-func (p *rigPostgres) follow() { p.standby.Follow(p.primary, p.stream.Addr()) }
+func (p *rigPostgres) follow() { p.standby.Follow(p.primary, p.stream.Addrs[0]) }
 
 func (p *rigPostgres) another() rigStore { return startPostgres(p.t) }
-
-// rigProxies are a node's path to all servers.
-type rigProxies []*postgrestest.Proxy
-
-func (all rigProxies) each(do func(*postgrestest.Proxy)) {
-	for _, p := range all {
-		do(p)
-	}
-}
-
-func (all rigProxies) DropRequests() { all.each((*postgrestest.Proxy).DropRequests) }
-func (all rigProxies) DropAnswers()  { all.each((*postgrestest.Proxy).DropAnswers) }
-func (all rigProxies) Delay()        { all.each((*postgrestest.Proxy).Delay) }
-func (all rigProxies) Cut()          { all.each((*postgrestest.Proxy).Cut) }
-func (all rigProxies) Join()         { all.each((*postgrestest.Proxy).Join) }
 
 func (p *rigPostgres) actions() []rigAction {
 	return []rigAction{

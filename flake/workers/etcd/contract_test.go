@@ -28,7 +28,7 @@ func TestContract(t *testing.T) {
 		Open: func() workers.Store { return open(t, Config{Endpoints: c.Endpoints()}) },
 		Link: func() (workers.Store, storetest.Link) {
 			link := c.Link()
-			return open(t, Config{Endpoints: link.Endpoints()}), link
+			return open(t, Config{Endpoints: link.Addrs}), link
 		},
 		Refused: map[string]func(context.Context) error{"a certificate that is not trusted": func(ctx context.Context) error {
 			s := open(t, Config{Endpoints: []string{untrusted.URL}, TLS: &tls.Config{RootCAs: x509.NewCertPool()}})

@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"context"
 	"flag"
-	"io"
-	"net/http"
+	"net"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/storetest"
@@ -38,7 +34,7 @@ func testContract(t *testing.T, contract storetest.Config, c Config) {
 	contract.Link = func() (workers.Store, storetest.Link) {
 		l := newLink(t, c)
 		c := c
-		c.URL, c.CAFile = l.url, ""
+		c.URL, c.CAFile = "http://"+l.Addrs[0], ""
 		return open(t, c), l
 	}
 	contract.Refused = map[string]func(context.Context) error{
@@ -60,67 +56,16 @@ func caFile(t *testing.T, certificate string) string {
 	return path
 }
 
-// link is a client's path to the API server. It is a proxy, which has no TLS.
-type link struct {
-	url     string
-	handler http.HandlerFunc
-	does    atomic.Int32
-}
-
-const (
-	joins = iota
-	dropsRequests
-	dropsAnswers
-	delays
-	cuts
-)
-
-func (l *link) DropRequests() { l.does.Store(dropsRequests) }
-func (l *link) DropAnswers()  { l.does.Store(dropsAnswers) }
-func (l *link) Delay()        { l.does.Store(delays) }
-func (l *link) Cut()          { l.does.Store(cuts) }
-func (l *link) Join()         { l.does.Store(joins) }
-
-// late is how late a link that delays writes delivers them.
-const late = 2 * time.Second
-
-func newLink(t *testing.T, c Config) *link {
+// newLink returns a client's path to the API server, which has no TLS.
+func newLink(t *testing.T, c Config) *storetest.Proxy {
 	target, err := url.Parse(c.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind := httputil.NewSingleHostReverseProxy(target)
-	behind.ErrorLog = quiet
-	behind.Transport = open(t, c).transport
-	l := new(link)
-	l.handler = func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		does := l.does.Load()
-		gone := r.Context()
-		if does == delays && r.Method == http.MethodPatch {
-			time.Sleep(late)
-		}
-		if does == cuts {
-			panic(http.ErrAbortHandler)
-		}
-		if does == dropsRequests {
-			<-gone.Done()
-			return
-		}
-		r = r.Clone(context.WithoutCancel(gone)) // the request arrives even if the client has given up
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		answer := httptest.NewRecorder()
-		behind.ServeHTTP(answer, r)
-		if does == dropsAnswers {
-			<-gone.Done()
-			return
-		}
-		for name, values := range answer.Header() {
-			w.Header()[name] = values
-		}
-		w.WriteHeader(answer.Code)
-		w.Write(answer.Body.Bytes())
+	l := storetest.NewProxy(t)
+	l.Write = func(sent []byte) bool { return bytes.HasPrefix(sent, []byte("PATCH ")) }
+	if target.Scheme == "http" {
+		return l.To(nil, target.Host)
 	}
-	l.url = serve(t, l.handler)
-	return l
+	return l.Forward(nil, func() (net.Conn, error) { return open(t, c).dial(t.Context(), "tcp", target.Host) })
 }

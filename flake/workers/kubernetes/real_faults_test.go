@@ -12,6 +12,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -423,14 +425,19 @@ func TestRealCache(t *testing.T) {
 	kept := map[string]*httptest.ResponseRecorder{}
 	var mu sync.Mutex
 	var old atomic.Int64
-	l := newLink(t, c)
+	target, err := url.Parse(c.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httputil.NewSingleHostReverseProxy(target)
+	server.Transport = open(t, c).transport
 	stale := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		answer := kept[r.URL.Path]
 		if r.Method != http.MethodGet || answer == nil {
 			answer = httptest.NewRecorder()
-			l.handler(answer, r)
+			server.ServeHTTP(answer, r)
 			if r.Method == http.MethodGet {
 				kept[r.URL.Path] = answer
 			}

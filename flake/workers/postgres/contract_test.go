@@ -52,7 +52,7 @@ func TestContract(t *testing.T) {
 		Open: func() workers.Store { return open(t, config) },
 		Link: func() (workers.Store, storetest.Link) {
 			p := server.Proxy()
-			return open(t, Config{URL: url(p.Addr())}), p
+			return open(t, Config{URL: url(p.Addrs[0])}), p
 		},
 		Refused: map[string]func(context.Context) error{
 			"no role": func(ctx context.Context) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/postgres/postgrestest"
+	"github.com/flake-go/flake/flake/workers/storetest"
 )
 
 var failovers = flag.Int("failovers", 2, "how many failovers TestFailovers causes")
@@ -91,10 +92,10 @@ func TestFailovers(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	var standby *postgrestest.Server
-	var link *postgrestest.Proxy
+	var link *storetest.Proxy
 	follow := func() {
 		link = primary.Proxy()
-		standby = primary.StandbyAt(link.Addr())
+		standby = primary.StandbyAt(link.Addrs[0])
 		addrs := primary.Addr + "," + standby.Addr
 		f.addrs.Store(&addrs)
 	}
@@ -167,7 +168,7 @@ func TestFailovers(t *testing.T) {
 		}
 		goOn("after the failover")
 		link = primary.Proxy()
-		dead.Follow(primary, link.Addr())
+		dead.Follow(primary, link.Addrs[0])
 		standby = dead
 	}
 	goOn("at the end")

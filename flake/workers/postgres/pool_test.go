@@ -34,8 +34,8 @@ func TestPgBouncer(t *testing.T) {
 	storetest.Test(t, storetest.Config{
 		Open: func() workers.Store { hurt(); return open(t, Config{URL: url(addr)}) },
 		Link: func() (workers.Store, storetest.Link) {
-			p := postgrestest.NewProxy(t, addr)
-			return open(t, Config{URL: url(p.Addr())}), p
+			p := postgrestest.NewProxy(t).To(nil, addr)
+			return open(t, Config{URL: url(p.Addrs[0])}), p
 		},
 	})
 	server.Await("SELECT count(*) <= 2 FROM pg_stat_activity WHERE backend_type = 'client backend' "+

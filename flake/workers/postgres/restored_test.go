@@ -13,6 +13,7 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/internal/answers"
 	"github.com/flake-go/flake/flake/workers/postgres/postgrestest"
+	"github.com/flake-go/flake/flake/workers/storetest"
 )
 
 func wantSign(t *testing.T, s *Store, want string) {
@@ -170,29 +171,29 @@ func TestRestored(t *testing.T) {
 func TestLostClaim(t *testing.T) {
 	dump := func(s *postgrestest.Server) { s.Run("pg_dump", "-Fc", "-f", s.Folder("saved"), "postgres") }
 	for name, tt := range map[string]struct {
-		save func(s, standby *postgrestest.Server, link *postgrestest.Proxy)
+		save func(s, standby *postgrestest.Server, link *storetest.Proxy)
 		lose func(s, standby *postgrestest.Server)
 	}{
 		"a failover": {
-			func(s, standby *postgrestest.Server, link *postgrestest.Proxy) {
+			func(s, standby *postgrestest.Server, link *storetest.Proxy) {
 				standby.Await("SELECT pg_last_wal_replay_lsn() >= '"+s.SQL("SELECT pg_current_wal_lsn()")+"'", "t")
 				link.Cut()
 			},
 			func(s, standby *postgrestest.Server) { s.Kill(); standby.Promote() },
 		},
 		"a base backup": {
-			func(s, _ *postgrestest.Server, _ *postgrestest.Proxy) { s.Backup(s.Folder("saved")) },
+			func(s, _ *postgrestest.Server, _ *storetest.Proxy) { s.Backup(s.Folder("saved")) },
 			func(s, _ *postgrestest.Server) { s.Recover(s.Folder("saved")) },
 		},
 		"a dump": {
-			func(s, _ *postgrestest.Server, _ *postgrestest.Proxy) { dump(s) },
+			func(s, _ *postgrestest.Server, _ *storetest.Proxy) { dump(s) },
 			func(s, _ *postgrestest.Server) { s.Run("pg_restore", "-c", "-d", "postgres", s.Folder("saved")) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := postgrestest.Start(t)
 			link := server.Proxy()
-			standby := server.StandbyAt(link.Addr())
+			standby := server.StandbyAt(link.Addrs[0])
 			ctx := limited(t, patience)
 			node := func(number uint64) *workers.Owner {
 				o, err := workers.New(workers.Config{Store: open(t, Config{URL: url(server.Addr + "," + standby.Addr)}),

@@ -1,5 +1,5 @@
 // Package storetest checks that a [workers.Store] keeps the promises that its documentation lists,
-// as package testing/fstest checks file systems.
+// as package testing/fstest checks file systems. A [Proxy] loses and delays requests to a store.
 package storetest
 
 import (

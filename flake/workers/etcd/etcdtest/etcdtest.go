@@ -4,22 +4,20 @@ package etcdtest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/flake/workers/storetest"
 	"github.com/flake-go/flake/internal/testenv"
 )
 
@@ -39,7 +37,7 @@ type Member struct {
 	name    string
 	dir     string
 	listen  string // address for other members, behind the proxy
-	proxy   *Proxy
+	proxy   *storetest.Proxy
 	cmd     *exec.Cmd
 	log     *bytes.Buffer
 }
@@ -52,9 +50,9 @@ func Start(tb testing.TB, n int, args ...string) *Cluster {
 	var initial []string
 	for i := range n {
 		m := &Member{cluster: c, name: fmt.Sprint("m", i), dir: filepath.Join(tb.TempDir(), "etcd"),
-			listen: free(tb), Endpoint: free(tb)}
-		m.proxy = NewProxy(tb, here(tb), there(m.listen))
-		initial = append(initial, m.name+"=http://"+m.proxy.Addr())
+			listen: storetest.FreeAddr(tb), Endpoint: storetest.FreeAddr(tb)}
+		m.proxy = storetest.NewProxy(tb).To(nil, m.listen)
+		initial = append(initial, m.name+"=http://"+m.proxy.Addrs[0])
 		c.Members = append(c.Members, m)
 	}
 	c.initial = strings.Join(initial, ",")
@@ -129,7 +127,7 @@ func (m *Member) Start() {
 	m.log = new(bytes.Buffer)
 	m.cmd = exec.Command("etcd", append([]string{
 		"--name", m.name, "--data-dir", m.dir, "--initial-cluster", m.cluster.initial,
-		"--initial-advertise-peer-urls", "http://" + m.proxy.Addr(), "--listen-peer-urls", "http://" + m.listen,
+		"--initial-advertise-peer-urls", "http://" + m.proxy.Addrs[0], "--listen-peer-urls", "http://" + m.listen,
 		"--listen-client-urls", "http://" + m.Endpoint, "--advertise-client-urls", "http://" + m.Endpoint,
 		"--heartbeat-interval", "50", "--election-timeout", "500", "--logger", "zap", "--log-level", "error",
 	}, m.cluster.args...)...)
@@ -212,206 +210,23 @@ func (m *Member) Pause() {
 func (m *Member) Resume() { m.cmd.Process.Signal(syscall.SIGCONT) }
 
 // Cut keeps other members from reaching this member, until Join. Clients can still reach it.
-func (m *Member) Cut()  { m.proxy.set(connections) }
-func (m *Member) Join() { m.proxy.set(nothing) }
+func (m *Member) Cut()  { m.proxy.Cut() }
+func (m *Member) Join() { m.proxy.Join() }
 
 // Mute drops the member's answers on connections that other members opened, until Join. The
 // member still receives what they send, and clients can still reach it.
-func (m *Member) Mute() { m.proxy.set(answers) }
+func (m *Member) Mute() { m.proxy.DropAnswers() }
 
-// Link is one client's path to all members.
-type Link struct{ proxies []*Proxy }
-
-// Link returns a new path to the members, which lasts until the test ends.
-func (c *Cluster) Link() *Link {
-	c.tb.Helper()
-	return c.LinkFrom(func() net.Listener { return here(c.tb) })
-}
+// Link returns a client's path to all members, in their order, which lasts until the test ends.
+func (c *Cluster) Link() *storetest.Proxy { return c.LinkFrom(func() net.Listener { return nil }) }
 
 // LinkFrom is like [Cluster.Link]. The client connects to what listen returns, which may be in another network
 // namespace.
-func (c *Cluster) LinkFrom(listen func() net.Listener) *Link {
-	c.tb.Helper()
-	l := &Link{}
+func (c *Cluster) LinkFrom(listen func() net.Listener) *storetest.Proxy {
+	p := storetest.NewProxy(c.tb)
+	p.Write = func(sent []byte) bool { return bytes.Contains(sent, []byte("request_put")) }
 	for _, m := range c.Members {
-		l.proxies = append(l.proxies, NewProxy(c.tb, listen(), there(m.Endpoint)))
+		p.To(listen(), m.Endpoint)
 	}
-	return l
-}
-
-// LinkTo returns a path by one [Proxy].
-func LinkTo(tb testing.TB, l net.Listener, dial func() (net.Conn, error)) *Link {
-	return &Link{proxies: []*Proxy{NewProxy(tb, l, dial)}}
-}
-
-// Endpoints returns the addresses at which the client reaches the members.
-func (l *Link) Endpoints() (all []string) {
-	for _, p := range l.proxies {
-		all = append(all, p.Addr())
-	}
-	return all
-}
-
-// DropRequests drops what the client sends to any member, until Join. The client can still
-// connect.
-func (l *Link) DropRequests() { l.set(requests) }
-
-// DropAnswers drops what the members answer, until Join. They still receive requests.
-func (l *Link) DropAnswers() { l.set(answers) }
-
-// Delay delivers writes, but not reads, only after [Late], even if the client has given up by then.
-func (l *Link) Delay() { l.set(writes) }
-
-// Late is how late [Link.Delay] delivers a write.
-const Late = 800 * time.Millisecond
-
-// Cut closes the client's connections and accepts no others, until Join.
-func (l *Link) Cut()  { l.set(connections) }
-func (l *Link) Join() { l.set(nothing) }
-
-func (l *Link) set(c cut) {
-	for _, p := range l.proxies {
-		p.set(c)
-	}
-}
-
-// free returns a free address. A killed member needs its port again, so the port is outside the
-// range from which systems choose ports. It is not below 30000, where other tests choose ports.
-// free holds the UDP port with the same number until the test ends, so that it never
-// returns the same address twice.
-func free(tb testing.TB) string {
-	for range 100 {
-		addr := fmt.Sprint("127.0.0.1:", 30000+rand.IntN(2700))
-		taken, err := net.ListenPacket("udp", addr)
-		if err != nil {
-			continue
-		}
-		tb.Cleanup(func() { taken.Close() })
-		if l, err := net.Listen("tcp", addr); err == nil {
-			l.Close()
-			return addr
-		}
-	}
-	tb.Fatal("no port is free")
-	return ""
-}
-
-// cut is what a proxy does not forward, or not immediately.
-type cut int
-
-const (
-	nothing     cut = iota
-	connections     // nothing is forwarded, and connections are closed
-	requests        // what the client sends
-	answers         // what the server sends
-	writes          // what the client sends to change a key, which is late
-)
-
-// Proxy forwards connections.
-type Proxy struct {
-	l    net.Listener
-	dial func() (net.Conn, error)
-	wg   sync.WaitGroup
-
-	mu   sync.Mutex
-	cut  cut
-	open context.Context // of the current connections; they close when it is done
-	end  context.CancelFunc
-}
-
-// NewProxy forwards connections from l to what dial returns, until the test ends.
-func NewProxy(tb testing.TB, l net.Listener, dial func() (net.Conn, error)) *Proxy {
-	p := &Proxy{l: l, dial: dial}
-	p.open, p.end = context.WithCancel(context.Background())
-	p.wg.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			p.wg.Go(func() { p.pass(c) })
-		}
-	})
-	tb.Cleanup(p.close)
 	return p
-}
-
-// here returns a listener on loopback.
-func here(tb testing.TB) net.Listener {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return l
-}
-
-// there returns a function that dials an address.
-func there(addr string) func() (net.Conn, error) {
-	return func() (net.Conn, error) { return net.Dial("tcp", addr) }
-}
-
-// Addr returns the address at which the proxy accepts connections.
-func (p *Proxy) Addr() string { return p.l.Addr().String() }
-
-func (p *Proxy) pass(from net.Conn) {
-	defer from.Close()
-	now, open := p.now()
-	to, err := p.dial()
-	if err != nil {
-		return
-	}
-	defer to.Close()
-	if now == connections {
-		return
-	}
-	defer context.AfterFunc(open, func() { from.Close(); to.Close() })()
-	done := make(chan struct{}, 2)
-	forward := func(from, to net.Conn, dropped cut) {
-		buf := make([]byte, 32<<10)
-		for {
-			n, err := from.Read(buf)
-			now, _ := p.now()
-			late := now == writes && dropped == requests && (bytes.Contains(buf[:n], []byte("request_put")) ||
-				bytes.HasPrefix(buf[:n], []byte("PATCH "))) // to etcd, or to Kubernetes
-			if late {
-				time.Sleep(Late)
-			}
-			if n > 0 && now != dropped {
-				_, err = to.Write(buf[:n])
-			}
-			if late { // the client may have hung up: give the server time to write
-				time.Sleep(Late / 4)
-			}
-			if err != nil {
-				done <- struct{}{}
-				return
-			}
-		}
-	}
-	p.wg.Go(func() { forward(from, to, requests) })
-	p.wg.Go(func() { forward(to, from, answers) })
-	<-done
-}
-
-func (p *Proxy) now() (cut, context.Context) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.cut, p.open
-}
-
-func (p *Proxy) set(c cut) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	// A connection that has lost bytes cannot be used again.
-	if c == connections || p.cut != nothing && p.cut != writes && p.cut != c {
-		p.end()
-		p.open, p.end = context.WithCancel(context.Background())
-	}
-	p.cut = c
-}
-
-func (p *Proxy) close() {
-	p.l.Close()
-	p.set(connections)
-	p.wg.Wait()
 }

@@ -25,6 +25,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/flake/workers/storetest"
 )
 
 // Variable is the environment variable that names the folder with the programs.
@@ -89,12 +91,7 @@ func (s *Server) file(name string, text []byte) string {
 }
 
 func free(tb testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
+	_, port, _ := net.SplitHostPort(storetest.FreeAddr(tb))
 	return port
 }
 

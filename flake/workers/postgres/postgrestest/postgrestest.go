@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/flake/workers/storetest"
 	"github.com/flake-go/flake/internal/testenv"
 )
 
@@ -68,7 +68,7 @@ func StartSmall(tb testing.TB, size string, args ...string) *Server {
 // until the test ends, and returns its address.
 func (s *Server) Bouncer(settings ...string) (addr string) {
 	s.tb.Helper()
-	addr = free(s.tb)
+	addr = storetest.FreeAddr(s.tb)
 	_, port, _ := net.SplitHostPort(addr)
 	users := s.Write("users", `"postgres" ""`)
 	text := fmt.Sprintf("[databases]\n* = host=%s port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\n"+
@@ -104,7 +104,7 @@ func newServer(tb testing.TB, args ...string) *Server {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &Server{Dir: filepath.Join(dir, "data"), Addr: free(tb), tb: tb, args: args, as: &syscall.SysProcAttr{}}
+	s := &Server{Dir: filepath.Join(dir, "data"), Addr: storetest.FreeAddr(tb), tb: tb, args: args, as: &syscall.SysProcAttr{}}
 	if os.Getuid() == 0 { // PostgreSQL does not run as root
 		nobody, err := user.Lookup("nobody")
 		if err != nil {
@@ -380,21 +380,13 @@ func (s *Server) Run(name string, args ...string) string {
 	return s.run(name, append([]string{"-h", filepath.Dir(s.Dir), "-p", s.port(), "-U", "postgres"}, args...)...)
 }
 
-// free returns a free address, outside the range from which systems choose ports, because a killed
-// server needs its port again.
-func free(tb testing.TB) string {
-	for range 100 {
-		addr := fmt.Sprint("127.0.0.1:", 20000+rand.IntN(9000))
-		taken, err := net.ListenPacket("udp", addr) // until the test ends, so that it is not returned again
-		if err != nil {
-			continue
-		}
-		tb.Cleanup(func() { taken.Close() })
-		if l, err := net.Listen("tcp", addr); err == nil {
-			l.Close()
-			return addr
-		}
-	}
-	tb.Fatal("no port is free")
-	return ""
+// Proxy returns a client's path to the server, which lasts until the test ends.
+func (s *Server) Proxy() *storetest.Proxy { return NewProxy(s.tb).To(nil, s.Addr) }
+
+// NewProxy returns a proxy for clients of servers.
+func NewProxy(tb testing.TB) *storetest.Proxy {
+	p := storetest.NewProxy(tb)
+	p.Write = func(sent []byte) bool { return bytes.Contains(sent, []byte("INSERT INTO")) }
+	p.Login = true
+	return p
 }
