@@ -4,12 +4,9 @@ package kubernetes
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -23,9 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/generators"
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/storetest"
 )
 
 var rounds = flag.Int("faults.rounds", 1, "how many times to cause each fault of Kubernetes")
@@ -33,119 +29,19 @@ var rounds = flag.Int("faults.rounds", 1, "how many times to cause each fault of
 // hold is short, so that faults are longer.
 const hold = 3 * time.Second
 
-// maker is a node that makes ids with its number, and with another when that is lost.
-type maker struct {
-	t         *testing.T
-	ids       *generators.Set[*flake.Generator]
-	generator *generators.Generator[*flake.Generator]
-	made      atomic.Int64
-	refused   atomic.Int64
-	all       []flake.ID
-	log       bytes.Buffer
-}
-
-func startMaker(t *testing.T, ctx context.Context, c Config, i, numbers int) *maker {
-	t.Helper()
-	n := &maker{t: t}
-	var err error
-	n.ids, err = generators.Open[*flake.Generator](generators.Config{Path: filepath.Join(t.TempDir(), "marks"),
-		Log: slog.New(slog.NewTextHandler(&n.log, nil)),
-		Numbers: &workers.Config{Store: open(t, c), Prefix: "flake", First: 1, Last: uint64(numbers), Hold: hold,
-			Name: fmt.Sprint("node", i), Wait: true}})
-	if err == nil {
-		err = n.ids.Claim(ctx)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.generator, err = n.ids.Add(ctx, "", true,
-		func(ctx context.Context, name string, number uint64, bound flake.Bound) (*flake.Generator, error) {
-			return flake.Open(ctx, name, flake.Worker(number), flake.Options{Marks: n.ids.Marks(), Bound: bound})
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.ids.Follow()
-	return n
-}
-
-// run makes ids until ctx is done.
-func (n *maker) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		id, err := n.generator.Get().Next(ctx)
-		switch err = n.generator.Explain(err); {
-		case err == nil:
-			n.all = append(n.all, id)
-			n.made.Add(1)
-		case errors.Is(err, flake.ErrTimestampNotSaved):
-			n.refused.Add(1)
-		case ctx.Err() == nil:
-			n.t.Error(err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Millisecond / 2):
-		}
-	}
-	if err := n.ids.Close(); err != nil {
-		n.t.Log(err)
-	}
-}
-
 // Both programs are killed and started, a right is withdrawn, the token is replaced, the ConfigMap is deleted, and
 // etcd is restored, while nodes make ids. No id repeats, and all nodes go on.
 func TestRealFaults(t *testing.T) {
 	k, c := start(t)
 	await(t, func() error { return cluster(open(t, c)) })
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var nodes, gone []*maker
-	var wg sync.WaitGroup
-	for i := range 4 {
-		n := startMaker(t, ctx, c, i, 6)
-		nodes = append(nodes, n)
-		wg.Go(func() { n.run(ctx) })
+	f := storetest.NewFleet(t, hold)
+	for range 4 {
+		f.Start(open(t, c))
 	}
 	goOn := func(what string) {
 		t.Helper()
-		began := time.Now()
-		for i, n := range nodes {
-			before := n.made.Load()
-			await(t, func() error {
-				if n.made.Load() > before {
-					return nil
-				}
-				_, err := n.ids.Owner().State()
-				return fmt.Errorf("%s: node %d no longer makes ids: %v", what, i, err)
-			})
-		}
-		took := time.Since(began)
-		// The owners have written again too.
-		now := time.Now()
-		for i, n := range nodes {
-			await(t, func() error {
-				if at, err := n.ids.Owner().State(); err != nil || at.Before(now) {
-					return fmt.Errorf("%s: node %d does not move its mark: %v", what, i, err)
-				}
-				return nil
-			})
-		}
-		refused := int64(0)
-		for _, n := range nodes {
-			refused += n.refused.Swap(0)
-		}
-		t.Logf("%s: %d calls were refused; all make ids after %v more, and move their marks after %v", what, refused,
-			took.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
-	}
-	beyond := func() { // wait until no node can be sure of its number
-		var until uint64
-		for _, n := range nodes {
-			claim, _ := n.ids.Owner().Claim()
-			until = max(until, claim.Milli())
-		}
-		for uint64(time.Now().UnixMilli()) <= until {
-			time.Sleep(10 * time.Millisecond)
-		}
+		f.GoOn(what)
+		f.Written(what)
 	}
 	goOn("at the start")
 	for range *rounds {
@@ -153,59 +49,33 @@ func TestRealFaults(t *testing.T) {
 		k.Start()
 		goOn("the API server is killed")
 		k.Kill()
-		beyond()
+		f.Beyond()
 		k.Start()
 		goOn("the API server is killed, for longer than hold")
 		k.KillEtcd()
-		beyond()
+		f.Beyond()
 		k.StartEtcd()
 		k.Ready()
 		goOn("etcd is killed, for longer than hold")
 		k.Rules(namespace, "flake", "[]")
-		beyond()
+		f.Beyond()
 		k.Rules(namespace, "flake", rules)
 		goOn("the rights are withdrawn, for longer than hold")
 		if err := os.WriteFile(c.TokenFile, []byte("expired"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		beyond()
+		f.Beyond()
 		if err := os.WriteFile(c.TokenFile, []byte(k.Token(namespace, "flake")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		goOn("the token is not valid, for longer than hold")
 		k.Must(http.MethodDelete, mapPath, "")
-		until, end := context.WithCancel(ctx)
-		late := startMaker(t, ctx, c, 9, 6) // it knows nothing
-		var ended sync.WaitGroup
-		ended.Go(func() { late.run(until) })
-		nodes = append(nodes, late)
+		f.Start(open(t, c)) // it knows nothing
 		goOn("the ConfigMap is deleted, and a new node starts")
-		end()
-		ended.Wait()
-		nodes, gone = nodes[:len(nodes)-1], append(gone, late)
+		f.StopLast()
 	}
-	stop()
-	wg.Wait()
-	same(t, append(nodes, gone...))
-}
-
-// same reports how many ids repeat, and the logs of two nodes that made the same.
-func same(t *testing.T, nodes []*maker) {
-	t.Helper()
-	maker, count, twice := map[flake.ID]int{}, 0, 0
-	for i, n := range nodes {
-		for _, id := range n.all {
-			other, found := maker[id]
-			if count++; found {
-				if twice++; twice == 1 {
-					t.Errorf("id %v of node %d repeats one of node %d:\n%s\n%s", id, i, other, &n.log, &nodes[other].log)
-				}
-			}
-			maker[id] = i
-		}
-	}
-	if t.Logf("%d ids, %d repeat", count, twice); count == 0 {
-		t.Error("no ids")
+	if err := f.End(); err != nil {
+		t.Log(err)
 	}
 }
 
