@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/reserve"
 )
@@ -22,7 +21,7 @@ func TestFewFiles(t *testing.T) {
 		fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"", cookie))
 	config := n.cmd.Args[slices.Index(n.cmd.Args, "-config")+1]
 	timestamp := func() string { return readFile(t, filepath.Join(filepath.Dir(config), "timestamp")) }
-	caller, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(t.Context(), nodeName)
+	caller, err := n.connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

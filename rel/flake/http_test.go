@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
@@ -121,7 +120,7 @@ func ask(t *testing.T, url, path string, conns int) (all []net.Conn) {
 func TestHTTPLeases(t *testing.T) {
 	const conns, calls = 400, 10
 	n, url := startHTTP(t, command)
-	c, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(t.Context(), nodeName)
+	c, err := n.connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func TestHostileMemory(t *testing.T) {
 				}
 				n := startPlain(t, node)
 				n.tls = kind.tls
-				caller, err := client.Dialer{Addr: n.addr, Cookie: cookie, TLS: n.tls}.Dial(t.Context(), nodeName)
+				caller, err := n.connect(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -268,17 +268,24 @@ func serving(t *testing.T, n *flakeNode, c *client.Conn, attackers *sync.WaitGro
 		requests, refused)
 }
 
+// connect connects as a new caller.
+func (n *flakeNode) connect(ctx context.Context) (*client.Conn, error) {
+	for {
+		begun := time.Now()
+		c, err := client.Dialer{Addr: n.addr, Cookie: cookie, TLS: n.tls}.Dial(ctx, nodeName)
+		if err == nil || !tooSlow(begun) || ctx.Err() != nil {
+			return c, err
+		}
+	}
+}
+
 // served fails the test unless a new caller is admitted and gets an id.
 func served(t *testing.T, n *flakeNode) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
-		begun := time.Now()
-		c, err := client.Dialer{Addr: n.addr, Cookie: cookie, TLS: n.tls}.Dial(ctx, nodeName)
-		if err != nil && tooSlow(begun) && ctx.Err() == nil {
-			continue
-		}
+		c, err := n.connect(ctx)
 		if err != nil {
 			t.Fatalf("a new caller was not admitted: %v", err)
 		}

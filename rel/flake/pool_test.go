@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/epmd"
@@ -62,7 +61,7 @@ func TestHalfFrames(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(ctx, nodeName)
+	c, err := n.connect(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

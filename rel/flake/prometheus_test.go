@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
@@ -109,7 +108,7 @@ func TestPrometheus(t *testing.T) {
 // useEverything causes every kind of event that a node counts.
 func useEverything(t *testing.T, n *flakeNode, url string) {
 	t.Helper()
-	c, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(t.Context(), nodeName)
+	c, err := n.connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/distribution"
 	"github.com/flake-go/flake/node/epmd"
@@ -64,7 +63,7 @@ func newSiege(ctx context.Context, t *testing.T, n *flakeNode, url string) *sieg
 	}
 	const need = 20_000 // files; the node needs three for each connection
 	s.percent = min(*attackShare, int(min(100, files.Max*100/need)))
-	c, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(ctx, nodeName)
+	c, err := n.connect(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

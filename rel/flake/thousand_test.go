@@ -74,7 +74,7 @@ func TestThousandCallers(t *testing.T) {
 		return err
 	})
 	dial := func(i int) (err error) {
-		conns[i], err = client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(ctx, nodeName)
+		conns[i], err = n.connect(ctx)
 		return err
 	}
 	each(conns[beams:few], few, func(i int) error { return dial(beams + i) })

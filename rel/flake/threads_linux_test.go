@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/internal/testenv"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/socket"
@@ -35,7 +34,7 @@ func TestFewThreads(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for range socket.ThreadsKept {
-		c, err := client.Dialer{Cookie: cookie, Addr: n.addr}.Dial(t.Context(), nodeName)
+		c, err := n.connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
