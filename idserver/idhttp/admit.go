@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node/host"
 )
 
 // Access determines which requests are answered. It can change while the door serves.
@@ -244,16 +244,12 @@ func bearer(r *http.Request) (token string, ok bool) {
 }
 
 // isLoopback reports whether a Host header has a loopback name or address.
-func isLoopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
+func isLoopback(name string) bool {
+	if h, _, err := net.SplitHostPort(name); err == nil {
+		name = h
 	}
-	host = strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip, _ := netip.ParseAddr(host) // on an error the zero Addr, which is not loopback
-	return ip.Unmap().IsLoopback()
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	return host.IsLoopback(name) || strings.HasSuffix(strings.ToLower(name), ".localhost")
 }
 
 // MaxProfile bounds how long a profile may take. Only one profile is taken at a time; a second
