@@ -66,7 +66,8 @@ func request(ctx context.Context, addr, name string, req, resp message) (net.Con
 	}
 	buf := req.Append(make([]byte, 2)) // the length
 	binary.BigEndian.PutUint16(buf, uint16(len(buf)-2))
-	conn, err := dial(ctx, addr)
+	d := net.Dialer{Timeout: requestTimeout}
+	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +88,6 @@ func request(ctx context.Context, addr, name string, req, resp message) (net.Con
 	}
 	conn.SetDeadline(time.Time{})
 	return conn, nil
-}
-
-func dial(ctx context.Context, addr string) (net.Conn, error) {
-	d := net.Dialer{Timeout: requestTimeout}
-	return d.DialContext(ctx, "tcp", addr)
 }
 
 // receive reads a reply. Replies have no length prefix; their fields determine their end. receive

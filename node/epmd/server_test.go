@@ -16,7 +16,7 @@ import (
 
 // Names returns the lines of an EPMD's NAMES_RESP.
 func Names(ctx context.Context, addr string) ([]string, error) {
-	conn, err := dial(ctx, addr)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}

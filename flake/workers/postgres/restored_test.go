@@ -90,8 +90,9 @@ func TestNote(t *testing.T) {
 	wantSign(t, s, "")
 	s = &Store{}
 	for _, database := range []uint32{1, 2} {
-		err := s.note(s.history, "a", answer{place: place{1, database, 1, 1}}, true)
-		if errors.Is(err, errRestored) != (database == 2) {
+		before, _ := s.history.Before()
+		err := s.note(before, "a", answer{place: place{1, database, 1, 1}}, true)
+		if errors.Is(err, answers.ErrRestored) != (database == 2) {
 			t.Error(database, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -117,11 +118,11 @@ func (p *parser) until(closer string) (exprs []Expr) {
 }
 
 // operators are the unsupported symbols that can follow an operand.
-var operators = words("+ - * / ++ -- == /= =< < >= > =:= =/= ! div rem band and bor bxor bsl bsr or xor andalso " +
+var operators = strings.Fields("+ - * / ++ -- == /= =< < >= > =:= =/= ! div rem band and bor bxor bsl bsr or xor andalso " +
 	"orelse || # : (")
 
 // openers are the unsupported words that an expression can begin with.
-var openers = words("not bnot catch fun if begin case receive try")
+var openers = strings.Fields("not bnot catch fun if begin case receive try")
 
 func (p *parser) expr() Expr {
 	p.depth++
@@ -138,7 +139,7 @@ func (p *parser) expr() Expr {
 			p.fail(start.Errorf("illegal pattern"))
 		}
 		return &Match{e, p.expr()}
-	case p.token.kind == symbolToken && operators[p.token.text]:
+	case p.token.kind == symbolToken && slices.Contains(operators, p.token.text):
 		p.unsupported(p.token)
 	}
 	return e
@@ -201,7 +202,7 @@ func (p *parser) primary() Expr {
 		return p.binary(t)
 	case p.accept("fun"):
 		return p.export(t)
-	case openers[t.text]:
+	case slices.Contains(openers, t.text):
 		p.unsupported(t)
 	default:
 		p.misplaced()

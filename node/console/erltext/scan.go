@@ -83,14 +83,6 @@ var (
 
 func form(pattern string) *regexp.Regexp { return regexp.MustCompile(`(?s)\A(?:` + pattern + `)`) }
 
-func words(list string) map[string]bool {
-	set := map[string]bool{}
-	for word := range strings.FieldsSeq(list) {
-		set[word] = true
-	}
-	return set
-}
-
 // scanner splits text into tokens.
 type scanner struct {
 	text string
