@@ -20,6 +20,7 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node/traffic"
 )
 
 // pipes is a listener in memory.
@@ -152,7 +153,7 @@ func testSamples(t *testing.T) {
 	looks, asked := 0, 0
 	ids := source{flakes(t)[0].Server.IDs, func() error { asked++; return nil }}
 	s := New(Options{
-		Log: slog.New(slog.NewTextHandler(&log, nil)), Node: Node{Peers: func() []Peer { looks++; return nil }},
+		Log: slog.New(slog.NewTextHandler(&log, nil)), Node: Node{Peers: func() []traffic.Peer { looks++; return nil }},
 		Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: idle{ids}}}},
 	})
 	s.steps.start = s.started.Add(-time.Hour)
