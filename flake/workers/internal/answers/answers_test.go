@@ -54,7 +54,34 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// Of the offsets that the duration of the request and the unit of the date allow, Clocks returns the one
+// nearest to zero.
 func TestClocks(t *testing.T) {
+	const date = 1_700_000_000_000
+	for _, tt := range []struct {
+		asked, answered uint64
+		want            time.Duration
+	}{
+		{date, date, 0},
+		{date + 1000, date + 1000, 0},
+		{date + 1001, date + 1001, time.Millisecond},
+		{date + 61000, date + 65000, time.Minute},
+		{date - 1, date - 1, -time.Millisecond},
+		{date - 1, date, 0},
+		{date - 64000, date - 60000, -time.Minute},
+	} {
+		now := tt.asked
+		got := Clocks([]int64{date}, time.Second, func() uint64 { return now }, func(date int64) time.Time {
+			now = tt.answered
+			return time.UnixMilli(date)
+		})
+		if !slices.Equal(got, []time.Duration{tt.want}) {
+			t.Errorf("asked %d ms after the date: %v, want %v", int64(tt.asked)-date, got, tt.want)
+		}
+	}
+}
+
+func TestClocksOfAll(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	dates := []time.Time{now.Add(-time.Hour), {}, now.Add(time.Hour), now}
 	got := Clocks(dates, time.Second, func() uint64 { return uint64(now.UnixMilli()) },
