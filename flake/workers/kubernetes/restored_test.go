@@ -279,7 +279,8 @@ func TestDeletedBeforeStart(t *testing.T) {
 	}
 	delete(f.objects, mapPath)
 	started := node(t, open(t, Config{URL: s.server}), "b", memory)
-	if err := errors.Join(started.Step(t.Context()), started.Step(t.Context())); !errors.As(err, new(workers.ElsewhereError)) {
+	err := errors.Join(started.Step(t.Context()), started.Step(t.Context()))
+	if !errors.As(err, new(workers.ElsewhereError)) {
 		t.Error(err)
 	}
 	if step(t, running) != claim {
