@@ -48,6 +48,7 @@ func TestStranger(t *testing.T) {
 		"of an earlier run":  etf.NewPid(here, 1001, 0, creation-1),
 		"of a similar run":   etf.NewPid(here, 1001, 0, creation^4),
 		"old, earlier run":   oldPid(here, 1001, (creation+1)&3),
+		"old, two runs ago":  oldPid(here, 1001, (creation+2)&3),
 		"of another process": gone,
 		"of another serial":  etf.NewPid(here, 1001, 1, creation),
 	} {

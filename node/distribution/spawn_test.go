@@ -96,7 +96,9 @@ func TestSpawned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
 				r.proto.Refuse = func(etf.Atom, etf.Atom, []etf.Term) etf.Atom { return "" }
+				gate := make(chan struct{})
 				r.proto.Spawn = func(_, function etf.Atom, args []etf.Term) etf.Term {
+					<-gate
 					switch function {
 					case "fault":
 						panic("fault")
@@ -107,6 +109,10 @@ func TestSpawned(t *testing.T) {
 				}
 				function := etf.Tuple{etf.Atom("m"), test.function, int64(len(args))}
 				r.send(frame(etf.Tuple{number(wire.OpSpawnRequest), ref5, theirs, theirs, function, test.options}, external(args)))
+				// The bytes of the request are overwritten before the function ends.
+				r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, external(make([]byte, idleBuffer/2))))
+				synctest.Wait()
+				close(gate)
 				got := r.received()
 				var reply wire.Message
 				if len(got) == 0 || reply.Decode(got[0][5:]) != nil || reply.N != 4 || !etf.Tag(reply.Args[3][0]).IsPid() {
@@ -167,7 +173,9 @@ func TestSpawnFor(t *testing.T) {
 						log.note("began")
 					}
 					r.local.flake.receive = func(c *Message) error {
-						why := c.SpawnFor([]byte(test.owner), link, "m", "f", test.arguments, test.options, began)
+						owner := []byte(test.owner)
+						defer clear(owner)
+						why := c.SpawnFor(owner, link, "m", "f", test.arguments, test.options, began)
 						log.Write([]byte(why))
 						return nil
 					}
