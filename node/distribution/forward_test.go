@@ -367,8 +367,12 @@ func TestPassedByMany(t *testing.T) {
 			other.passOn(third, large)
 		}
 		go other.listen()
-		if got := other.received(); len(got) != 6 || !bytes.HasSuffix(got[0], old) {
+		got := other.received()
+		if len(got) != 6 || !bytes.HasSuffix(got[0], old) {
 			t.Errorf("%d answers, want 5 of one and 1 of another; the first %q", len(got), got[0])
+		}
+		if _, out := other.conn.Octets(); int(out) != len(bytes.Join(got, nil)) {
+			t.Errorf("%d bytes are counted, want %d", out, len(bytes.Join(got, nil)))
 		}
 		other.close()
 		third.close()
