@@ -198,7 +198,7 @@ func connOf(c net.Conn) *conn {
 // written.
 func noteState(c net.Conn, state http.ConnState) {
 	p := connOf(c)
-	if below, ok := p.Conn.(*tlslimit.Conn); ok && state != http.StateNew {
+	if below, ok := p.Conn.(*tlslimit.Conn); ok {
 		below.Used()
 	}
 	if state == http.StateIdle {

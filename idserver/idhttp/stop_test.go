@@ -87,39 +87,46 @@ func (h *half) Close() error {
 	return h.Conn.Close()
 }
 
-// Stop waits for connections that linger. The next request on one of them is not answered.
-func TestStopLingers(t *testing.T) { synctest.Test(t, testStopLingers) }
+// If its context has ended, Stop closes the connections of requests that have not arrived, and waits while they
+// linger. No id is taken for them.
+func TestStopLingers(t *testing.T) {
+	for _, hangsUp := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) { testStopLingers(t, hangsUp) })
+	}
+}
 
-func testStopLingers(t *testing.T) {
+func testStopLingers(t *testing.T, hangsUp bool) {
 	s, l, _ := server(t, Options{}, isReady)
 	here, there := net.Pipe()
 	defer here.Close()
 	c := &half{Conn: there}
 	l.conns <- c
-	const request = "GET /v1/ids HTTP/1.1\r\nHost: localhost\r\n\r\n"
-	io.WriteString(here, request)
-	answers := bufio.NewReader(here)
-	answer, err := http.ReadResponse(answers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	io.Copy(io.Discard, answer.Body)
+	io.WriteString(here, "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"+
+		"Content-Type: application/x-www-form-urlencoded\r\n\r\n")
 	synctest.Wait()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
 	stopped := make(chan struct{})
 	go func() {
-		s.Stop(t.Context())
+		s.Stop(ended)
 		close(stopped)
 	}()
 	synctest.Wait()
 	if !c.ended.Load() || c.closed.Load() {
 		t.Errorf("while it lingers, closed for writing: %t, closed: %t", c.ended.Load(), c.closed.Load())
 	}
-	io.WriteString(here, request)
+	go io.Copy(io.Discard, here)
+	if hangsUp {
+		here.Close()
+	} else {
+		io.WriteString(here, "n=2")
+	}
 	<-stopped
 	if !c.closed.Load() {
 		t.Error("Stop returned before the connection was closed")
 	}
-	if rest, err := io.ReadAll(answers); len(rest) > 0 || err != nil {
-		t.Errorf("after the end: %q, %v", rest, err)
+	synctest.Wait()
+	if n := s.Generators[0].Server.Stats().IDs; n != 0 {
+		t.Errorf("%d ids were taken", n)
 	}
 }
