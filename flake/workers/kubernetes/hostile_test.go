@@ -92,6 +92,8 @@ func TestBadAnswers(t *testing.T) {
 		{serve(t, answer(200, strings.Replace(object1, "ConfigMap", "Secret", 1)+"}")), "not that of Kubernetes"},
 		{serve(t, answer(200, strings.Replace(object1, "flake-numbers", "other", 1)+"}")), "not that of Kubernetes"},
 		{serve(t, answer(200, strings.Replace(object1, `"u"`, `""`, 1)+"}")), "not that of Kubernetes"},
+		{serve(t, answer(300, object1+"}")), "not that of Kubernetes: 300"},
+		{serve(t, answer(300, `{"kind":"Status","message":"m"}`)), "300 Multiple Choices: m"},
 		{serve(t, answer(404, "404 page not found")), "404 Not Found"},
 		{serve(t, answer(404, `{"kind":"Status","reason":"NotFound","details":{}}`)), "404 Not Found"},
 		{serve(t, answer(403, "go away")), `403 Forbidden: "go away"`},

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/internal/answers"
 )
 
 func open(t testing.TB, c Config) *Store {
@@ -87,6 +88,80 @@ func TestPeek(t *testing.T) {
 	}
 	if id, err := s.Cluster(ctx); id != made || err != nil || len(f.objects) != 2 {
 		t.Errorf("%q, want %q, %v; %d objects", id, made, err, len(f.objects))
+	}
+	delete(f.objects, leasePath)
+	if id, err := s.Cluster(ctx); id != made || err != nil || len(f.objects) != 1 {
+		t.Errorf("without the Lease: %q, want %q, %v; %d objects", id, made, err, len(f.objects))
+	}
+	f.before = func(*http.Request) http.HandlerFunc { return answer(500, "") }
+	if id, err := s.Cluster(ctx); err == nil {
+		t.Errorf("after an error: %q", id)
+	}
+}
+
+// Requests say what they are. The objects that the store makes say what they are for.
+func TestRequests(t *testing.T) {
+	s, f := overFake(t)
+	made := 0
+	f.before = func(r *http.Request) http.HandlerFunc {
+		h := r.Header
+		want := map[string]string{"GET": "", "POST": "application/json", "PATCH": "application/json-patch+json"}[r.Method]
+		accept := "application/json"
+		switch r.Method {
+		case http.MethodPost:
+			made++
+		case http.MethodPatch:
+			accept = onlyMetadata
+		}
+		if h.Get("Content-Type") != want || (r.ContentLength == 0) != (want == "") || h.Get("Accept") != accept ||
+			h.Get("Cache-Control") != "no-cache" || h.Get("User-Agent") != "flake" || h["Authorization"] != nil {
+			t.Errorf("%s of %d bytes: %v", r.Method, r.ContentLength, h)
+		}
+		return nil
+	}
+	if err := errors.Join(swap(s), cluster(open(t, Config{URL: s.server}))); err != nil || made != 2 {
+		t.Errorf("%v, made %d objects", err, made)
+	}
+	for _, o := range f.objects {
+		if note, labels := o.Data[note], o.Metadata["labels"]; labels == nil || (note != "") != (o.Kind == "ConfigMap") {
+			t.Errorf("%s %v: %q", o.Kind, o.Metadata, note)
+		}
+	}
+}
+
+// A patch whose test failed is tried again, and then is not refused. Other invalid patches are refused, and an object
+// that may not be read is not a missing one.
+func TestInvalid(t *testing.T) {
+	const mine = `{"name":"flake-numbers","kind":"configmaps"}`
+	for _, tt := range []struct {
+		method       string
+		code         int
+		reason, says string // says is the details
+		call         func(*Store) error
+		sent         int
+		refused      bool
+	}{
+		{"PATCH", 422, "Invalid", "{}", swap, tries, false},
+		{"PATCH", 422, "Invalid", mine, swap, 1, true},
+		{"GET", 403, "Forbidden", mine, list, 1, true},
+	} {
+		s, f := overFake(t)
+		if err := swap(s); err != nil {
+			t.Fatal(err)
+		}
+		sent := 0
+		f.before = func(r *http.Request) http.HandlerFunc {
+			if r.Method != tt.method {
+				return nil
+			}
+			sent++
+			return func(w http.ResponseWriter, r *http.Request) { failed(w, tt.code, tt.reason, tt.says) }
+		}
+		err := tt.call(s)
+		if err == nil || errors.Is(err, workers.ErrRefused) != tt.refused || errors.Is(err, answers.ErrRestored) || sent != tt.sent {
+			t.Errorf("%s, %s: %v; sent %d times", tt.reason, tt.says, err, sent)
+		}
+		wantSign(t, s, "")
 	}
 }
 
@@ -226,9 +301,9 @@ func TestPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantRefused(t, list(s), "automountServiceAccountToken")
+	wantRefused(t, list(s), "/token: no such file or directory: does the pod have automountServiceAccountToken")
 	put("token", "one\n")
-	wantRefused(t, list(s), "automountServiceAccountToken")
+	wantRefused(t, list(s), "/ca.crt: no such file or directory: does the pod have automountServiceAccountToken")
 	put("ca.crt", "")
 	if err := list(s); err == nil || !strings.Contains(err.Error(), "has no certificate") {
 		t.Error(err)
@@ -255,7 +330,7 @@ func TestToken(t *testing.T) {
 	}
 	put("old")
 	var asked atomic.Int64
-	rotates := true
+	rotates, code, reason := true, 401, "Unauthorized"
 	f.before = func(r *http.Request) http.HandlerFunc {
 		if r.Header.Get("Authorization") == "Bearer new" {
 			return nil
@@ -264,7 +339,7 @@ func TestToken(t *testing.T) {
 		if rotates {
 			put("new")
 		}
-		return func(w http.ResponseWriter, r *http.Request) { failed(w, 401, "Unauthorized", "{}") }
+		return func(w http.ResponseWriter, r *http.Request) { failed(w, code, reason, "{}") }
 	}
 	s := open(t, Config{URL: server.URL, TokenFile: file})
 	if err := swap(s); err != nil || asked.Load() != 1 {
@@ -275,6 +350,11 @@ func TestToken(t *testing.T) {
 	asked.Store(0)
 	if wantRefused(t, swap(s), "it has expired"); asked.Load() != 1 {
 		t.Errorf("asked %d times", asked.Load())
+	}
+	rotates, code, reason = true, 500, "InternalError" // the write may have happened
+	asked.Store(0)
+	if err := swap(s); err == nil || asked.Load() != 1 {
+		t.Errorf("%v, asked %d times", err, asked.Load())
 	}
 }
 
@@ -302,6 +382,7 @@ func TestRefusals(t *testing.T) {
 			"resources [leases], verbs [create]"},
 		{"POST", "configmaps", 403, "Forbidden", "exceeded quota: x", "configmaps", cluster, false, "exceeded quota: x"},
 		{"POST", "configmaps", 404, "NotFound", `namespaces "ids" not found`, "namespaces", cluster, true, `"ids" not found`},
+		{"POST", "configmaps", 500, "InternalError", "it cannot connect", "namespaces", cluster, false, "it cannot connect"},
 		{"PATCH", "configmaps", 500, "", "etcdserver: request timed out", "", swap, false, "etcdserver: request timed out"},
 		{"GET", "configmaps", 503, "ServiceUnavailable", "no", "", list, false, "503"},
 	} {
@@ -324,7 +405,8 @@ func TestRefusals(t *testing.T) {
 		}
 		err := tt.call(s)
 		f.before = nil
-		if err == nil || errors.Is(err, workers.ErrRefused) != tt.refused || !strings.Contains(err.Error(), tt.want) {
+		if err == nil || errors.Is(err, workers.ErrRefused) != tt.refused || !strings.Contains(err.Error(), tt.want) ||
+			strings.Contains(err.Error(), "verbs") != strings.Contains(tt.want, "verbs") {
 			t.Errorf("%s %s: %v; want %s", tt.method, tt.path, err, tt.want)
 		}
 		wantSign(t, s, "")

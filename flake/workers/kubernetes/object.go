@@ -95,15 +95,15 @@ func is(err error, code int, reason string) bool {
 
 // missing reports whether err says that there is no object with the name.
 func (s *Store) missing(err error, r resource) bool {
-	e, ok := errors.AsType[*statusError](err)
-	return ok && is(err, http.StatusNotFound, "NotFound") && e.status.Details == details{s.name, r.name}
+	e, _ := errors.AsType[*statusError](err)
+	return is(err, http.StatusNotFound, "NotFound") && e.status.Details == details{s.name, r.name}
 }
 
 // failedTest reports whether err is that of a JSON Patch that could not be applied. Unlike other
 // errors with that code it has no details.
 func failedTest(err error) bool {
-	e, ok := errors.AsType[*statusError](err)
-	return ok && is(err, http.StatusUnprocessableEntity, "Invalid") && e.status.Details == details{}
+	e, _ := errors.AsType[*statusError](err)
+	return is(err, http.StatusUnprocessableEntity, "Invalid") && e.status.Details == details{}
 }
 
 // read returns the ConfigMap. If there is none, and there was none before, it returns a zero object.
@@ -186,7 +186,7 @@ func (s *Store) send(ctx context.Context, method string, r resource, name string
 		}
 		sent = token
 		o, err = s.once(ctx, method, r, name, token, body)
-		if err == nil || !is(err, http.StatusUnauthorized, "Unauthorized") {
+		if !is(err, http.StatusUnauthorized, "Unauthorized") {
 			return o, err
 		}
 	}
@@ -239,7 +239,6 @@ func (s *Store) once(
 		return o, fmt.Errorf("its answer is too long: more than %d bytes", maxAnswer)
 	}
 	err = json.Unmarshal(answer, &o)
-	o.date = date
 	switch {
 	case err != nil:
 	case response.StatusCode < 300 && (o.Kind == r.kind || o.Kind == "PartialObjectMetadata") &&

@@ -118,7 +118,16 @@ func TestRestoredInFlight(t *testing.T) {
 		if err := <-done; (err == nil) != tt.want || err != nil && !errors.Is(err, answers.ErrRestored) {
 			t.Errorf("%s: the answer to the earlier request: %v", name, err)
 		}
+		if f.set("a", "8"); tt.want && !errors.Is(list(s), answers.ErrRestored) {
+			t.Errorf("%s: after the answer to the earlier request, a lower version is no sign", name)
+		}
 	}
+	s := &Store{}
+	before := seen{Facts: facts{uid: "a"}, Restores: 1} // another restore was noticed since
+	if err := s.noteMissing(before); !errors.Is(err, answers.ErrRestored) {
+		t.Error(err)
+	}
+	wantSign(t, s, "")
 }
 
 // The first node also makes the Lease. A later ConfigMap without keys is not that of a new fleet.
@@ -152,6 +161,10 @@ func TestWitness(t *testing.T) {
 	delete(f.objects, leasePath)
 	if err := cluster(again()); err != nil || f.objects[leasePath] == nil {
 		t.Error(err, f.objects)
+	}
+	f.objects[mapPath].Data, f.objects[leasePath].Spec = nil, nil
+	if err := cluster(again()); !errors.Is(err, answers.ErrRestored) {
+		t.Error(err)
 	}
 }
 
