@@ -269,6 +269,6 @@ func encode(key string) string {
 
 // decode is the inverse of encode. It returns false for names that encode never returns.
 func decode(name string) (key string, ok bool) {
-	key, err := url.PathUnescape(strings.NewReplacer(".", "/", "_", "%").Replace(name))
-	return key, err == nil && encode(key) == name
+	key, _ = url.PathUnescape(strings.NewReplacer(".", "/", "_", "%").Replace(name)) // empty on an error
+	return key, encode(key) == name
 }

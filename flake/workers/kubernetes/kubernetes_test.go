@@ -122,6 +122,9 @@ func TestRequests(t *testing.T) {
 	if err := errors.Join(swap(s), cluster(open(t, Config{URL: s.server}))); err != nil || made != 2 {
 		t.Errorf("%v, made %d objects", err, made)
 	}
+	if all, err := s.List(t.Context(), ""); len(all) != 1 || err != nil {
+		t.Errorf("a list of all keys, without the note: %q, %v", all, err)
+	}
 	for _, o := range f.objects {
 		if note, labels := o.Data[note], o.Metadata["labels"]; labels == nil || (note != "") != (o.Kind == "ConfigMap") {
 			t.Errorf("%s %v: %q", o.Kind, o.Metadata, note)
@@ -162,6 +165,25 @@ func TestInvalid(t *testing.T) {
 			t.Errorf("%s, %s: %v; sent %d times", tt.reason, tt.says, err, sent)
 		}
 		wantSign(t, s, "")
+	}
+	s, f := overFake(t)
+	for i, failing := range []string{"", "PATCH", "PATCH GET"} { // a write after none, one, and one that is not explained
+		patches := 0
+		f.before = func(r *http.Request) http.HandlerFunc {
+			if r.Method == http.MethodPatch {
+				patches++
+			}
+			if patches != 1 || !strings.Contains(failing, r.Method) {
+				return nil
+			}
+			return func(w http.ResponseWriter, r *http.Request) {
+				failed(w, map[string]int{"PATCH": 422, "GET": 500}[r.Method], "Invalid", "{}")
+			}
+		}
+		ok, err := s.Swap(t.Context(), map[string]string{"p/a": []string{"", "1", "1"}[i]}, map[string]string{"p/a": "1"})
+		if ok != (i < 2) || (err == nil) != ok {
+			t.Errorf("%q fails once: %t, %v", failing, ok, err)
+		}
 	}
 }
 
@@ -244,6 +266,7 @@ func TestKeys(t *testing.T) {
 		"a.b/c-d_e/Z":          "a_2eb.c-d_5fe.Z",
 		"//..":                 "_2f._2e_2e",
 		"ü %2F":                "_c3_bc_20_252F",
+		"azAZ09":               "azAZ09",
 		"":                     "",
 	} {
 		if got := encode(key); got != want {
@@ -284,11 +307,14 @@ func TestPod(t *testing.T) {
 	server.Config.ErrorLog = quiet
 	host, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
 	account = t.TempDir()
-	if _, err := New(Config{}); err == nil {
-		t.Error("outside of a pod")
+	for _, env := range [][2]string{{"", ""}, {host, ""}, {"", port}, {host, port}} {
+		t.Setenv("KUBERNETES_SERVICE_HOST", env[0])
+		t.Setenv("KUBERNETES_SERVICE_PORT", env[1])
+		_, err := New(Config{})
+		if inside := env[0] != "" && env[1] != ""; err == nil || strings.Contains(err.Error(), "not in a pod") == inside {
+			t.Errorf("%q: %v", env, err)
+		}
 	}
-	t.Setenv("KUBERNETES_SERVICE_HOST", host)
-	t.Setenv("KUBERNETES_SERVICE_PORT", port)
 	_, err := New(Config{})
 	wantRefused(t, err, "automountServiceAccountToken")
 	put := func(name, text string) {
