@@ -146,7 +146,7 @@ func TestInvalid(t *testing.T) {
 	}{
 		{"PATCH", 422, "Invalid", "{}", swap, tries, false},
 		{"PATCH", 422, "Invalid", mine, swap, 1, true},
-		{"GET", 403, "Forbidden", mine, list, 1, true},
+		{"GET", 403, "Forbidden", mine, list, 1, false},
 	} {
 		s, f := overFake(t)
 		if err := swap(s); err != nil {
