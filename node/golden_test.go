@@ -1,18 +1,14 @@
 package node
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,27 +24,6 @@ import (
 type line struct {
 	caller bool // whether the caller sent it
 	bytes  []byte
-}
-
-func readConversation(t *testing.T, file string) (lines []line) {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		from, digits, _ := strings.Cut(s.Text(), " ")
-		if from == "#" {
-			continue
-		}
-		b, err := hex.DecodeString(digits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, line{from == "C", b})
-	}
-	return lines
 }
 
 // sequence returns the ids of a list, and then fails.
@@ -72,7 +47,7 @@ func (s *sequence) Reserve(context.Context, int, uint8) (formats.Run, error) {
 func TestRecordedCallers(t *testing.T) {
 	for _, file := range []string{"otp25.txt", "otp27.txt", "otp29.txt"} {
 		t.Run(file, func(t *testing.T) {
-			lines := readConversation(t, "testdata/plain/"+file)
+			lines := conversation(t, file)
 			var c handshake.Challenge
 			if err := c.Decode(lines[2].bytes[2:]); err != nil {
 				t.Fatal(err)
@@ -225,7 +200,7 @@ func idsIn(t *testing.T, lines []line) (ids []flake.ID) {
 func TestPlainConversations(t *testing.T) {
 	for _, file := range []string{"otp25.txt", "otp27.txt", "otp29.txt"} {
 		var ops []int64
-		lines := readConversation(t, "testdata/plain/"+file)
+		lines := conversation(t, file)
 		for _, l := range lines[5:] {
 			op, _, _ := split(t, l.bytes)
 			ops = append(ops, op)

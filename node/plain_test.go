@@ -1,81 +1,55 @@
 package node
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
-var writePlain = flag.Bool("plain.write", false, "write testdata/plain")
-
-// testdata/plain holds the conversations of testdata/recorded with every frame as a pass-through:
-// atoms take the place of distribution headers and references to an atom cache.
-func TestPlain(t *testing.T) {
-	files, err := filepath.Glob("testdata/recorded/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d recordings, %v", len(files), err)
-	}
-	for _, file := range files {
-		plain, made := filepath.Join("testdata/plain", filepath.Base(file)), convert(t, file)
-		if *writePlain {
-			if err := os.WriteFile(plain, made, 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got, err := os.ReadFile(plain); !bytes.Equal(got, made) {
-			t.Errorf("%s is not the conversion of %s: %v", plain, file, err)
-		}
-	}
-}
-
-func convert(t *testing.T, file string) []byte {
+// conversation returns a recorded conversation with every frame as a pass-through: atoms take the place of
+// distribution headers and references to an atom cache.
+func conversation(t *testing.T, file string) (lines []line) {
 	t.Helper()
-	src, err := os.ReadFile(file)
+	src, err := os.ReadFile("testdata/recorded/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
 	caches := map[string]cache{"C": {}, "S": {}}
-	handshakes := 5 // frames of the handshake, with a length of 2 bytes
-	for lines := bufio.NewScanner(bytes.NewReader(src)); lines.Scan(); {
-		from, digits, _ := strings.Cut(lines.Text(), " ")
+	for row := range strings.Lines(string(src)) {
+		from, digits, _ := strings.Cut(strings.TrimSpace(row), " ")
 		b, err := hex.DecodeString(digits)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for len(b) > 0 {
-			if handshakes > 0 {
-				handshakes--
+			if len(lines) < 5 { // the handshake, with lengths of 2 bytes
 				n := 2 + int(binary.BigEndian.Uint16(b))
-				fmt.Fprintf(&out, "# %q\n%s %x\n", b[2:n], from, b[:n])
+				lines = append(lines, line{from == "C", b[:n]})
 				b = b[n:]
 				continue
 			}
 			n := 4 + int(binary.BigEndian.Uint32(b))
-			if plain, text, keep := caches[from].plain(b[4:n]); keep {
-				fmt.Fprintf(&out, "# %s\n%s %08x%x\n", text, from, len(plain), plain)
+			if plain, keep := caches[from].plain(b[4:n]); keep {
+				frame := binary.BigEndian.AppendUint32(nil, uint32(len(plain)))
+				lines = append(lines, line{from == "C", append(frame, plain...)})
 			}
 			b = b[n:]
 		}
 	}
-	return out.Bytes()
+	return lines
 }
 
 // cache is an atom cache. It holds atoms by segment and index.
 type cache map[int]string
 
-// plain returns a frame without its header, and its text as Erlang prints it. keep is false for
-// frames of the spawn protocol.
-func (c cache) plain(frame []byte) (plain []byte, text string, keep bool) {
+// plain returns a frame without its header. keep is false for frames of the spawn protocol.
+func (c cache) plain(frame []byte) (plain []byte, keep bool) {
 	if frame[0] != etf.VersionMagic || frame[1] != 68 {
 		panic(fmt.Sprintf("not a distribution header: %x", frame[:2]))
 	}
@@ -83,21 +57,18 @@ func (c cache) plain(frame []byte) (plain []byte, text string, keep bool) {
 	t.atoms = c.header(&t)
 	control := t.term(nil)
 	plain = append([]byte{112, etf.VersionMagic}, control...)
-	text = string(etf.FormatRaw(nil, control, 1000))
 	if len(t.src) > 0 {
-		message := t.term(nil)
-		plain = append(append(plain, etf.VersionMagic), message...)
-		text += " " + string(etf.FormatRaw(nil, message, 1000))
+		plain = append(append(plain, etf.VersionMagic), t.term(nil)...)
 	}
 	r := etf.NewReader(control)
 	r.Tuple()
 	switch op := r.Int(); {
 	case op == 29 || op == 31: // SPAWN_REQUEST, SPAWN_REPLY
-		return nil, "", false
-	case op == 28 && !strings.Contains(text, "nosuch"): // the end of a spawned process
-		return nil, "", false
+		return nil, false
+	case op == 28 && !bytes.Contains(plain, []byte("nosuch")): // the end of a spawned process
+		return nil, false
 	}
-	return plain, text, true
+	return plain, true
 }
 
 // header reads the atoms that a frame refers to, and caches new ones.
