@@ -173,7 +173,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	t := c.Node.Traffic()
 	for door, counts := range c.latencies(t) {
-		s.histogram("call_seconds", "How long answers to calls took, from the arrival of the call to the writing of the answer.",
+		s.histogram("call_seconds",
+			"How long answers to calls took, from the arrival of the call to the writing of the answer.",
 			counts, "door", doors[door])
 	}
 	s.gauge("connections", "Connected nodes.", float64(t.Connections))
@@ -215,7 +216,8 @@ func (g *Generator) collect(now time.Time, s sender) {
 	if g.Saves != nil {
 		var saves latency.Counts
 		saves.Collect(g.Saves)
-		s.histogram("mark_save_seconds", "How long it took to make the mark durable, including failed attempts.", saves, of...)
+		s.histogram("mark_save_seconds",
+			"How long it took to make the mark durable, including failed attempts.", saves, of...)
 	}
 	o := g.Server.Origin()
 	if o.From != "" {

@@ -118,8 +118,8 @@ func (p *parser) until(closer string) (exprs []Expr) {
 }
 
 // operators are the unsupported symbols that can follow an operand.
-var operators = strings.Fields("+ - * / ++ -- == /= =< < >= > =:= =/= ! div rem band and bor bxor bsl bsr or xor andalso " +
-	"orelse || # : (")
+var operators = strings.Fields("+ - * / ++ -- == /= =< < >= > =:= =/= ! div rem band and bor bxor bsl bsr or xor " +
+	"andalso orelse || # : (")
 
 // openers are the unsupported words that an expression can begin with.
 var openers = strings.Fields("not bnot catch fun if begin case receive try")
