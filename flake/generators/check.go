@@ -177,6 +177,16 @@ func Check[G io.Closer](ctx context.Context, c Config, p Plan[G]) Report {
 	return r.Report
 }
 
+// LastPlace returns the place of the last number in a file, or "" if the file has none or cannot be read.
+// It takes no lock.
+func LastPlace(path string) string {
+	_, kept, _ := mark.Open(new(mark.Shadow), path)
+	if kept.Number == nil {
+		return ""
+	}
+	return workers.Place(kept.Number.Cluster, kept.Number.Prefix)
+}
+
 // longest limits the simulated wait in a rehearsal.
 const longest = 10 * 24 * time.Hour
 

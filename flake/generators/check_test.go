@@ -468,6 +468,21 @@ func same(err, want error) bool {
 	return errors.Is(err, want) || err != nil && want == errAny
 }
 
+// LastPlace knows the place of a number, and of one that was returned.
+func TestLastPlace(t *testing.T) {
+	s := newScene(t, 3)
+	for _, want := range []string{"", "c:p", "c:p"} {
+		if got := LastPlace(s.config.Path); got != want {
+			t.Errorf("the last place is %q, want %q", got, want)
+		}
+		s.stopped()
+	}
+	s.write(nil)
+	if got := LastPlace(s.config.Path); got != "" {
+		t.Errorf("the last place in a damaged file is %q", got)
+	}
+}
+
 func (s *scene) write(data []byte) {
 	s.t.Helper()
 	if err := os.WriteFile(s.config.Path, data, 0o644); err != nil {

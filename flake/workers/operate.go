@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,6 +17,7 @@ type Restored struct {
 	Margin time.Duration // the most that a node's clock may be ahead; 0 or more
 	Again  bool          // whether the store was restored twice within hold
 	From   string        // the [Place] from which the fleet moves to this store, or empty
+	Last   string        // the [Place] of a node's last number, or empty if it is not known
 	Sure   bool          // whether to trust the fields above although the store contradicts them
 	Nonce  uint64        // random
 }
@@ -32,7 +34,8 @@ type Restored struct {
 // having read the first floor.
 //
 // Unless r.Sure is set, AfterRestore fails if a value in the store proves that r.Until, r.Margin or
-// r.Clock is wrong, or if no number was ever claimed and r.From is empty.
+// r.Clock is wrong; if no number was ever claimed and r.From is empty; or if r.From is not a place in
+// the floor or r.Last, unless both are empty.
 func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
 	if err == nil {
@@ -73,12 +76,16 @@ func noticed(s Store) bool {
 
 // contradicted returns an error if the table proves that r is wrong.
 func (r Restored) contradicted(t table, prefix string) error {
+	places := strings.Fields(t.floor.Places + " " + r.Last)
 	most := r.Clock() + uint64((r.Margin+r.Hold)/time.Millisecond) // the latest mark of a floor that is right
 	switch {
 	case r.Sure:
 		return nil
 	case t.empty() && r.From == "":
 		return fmt.Errorf("flake: no worker id was ever claimed under the prefix %q: is it that of the nodes?", prefix)
+	case r.From != "" && len(places) > 0 && !slices.Contains(places, r.From):
+		return fmt.Errorf("flake: neither the store nor this machine's file knows the place %q, but they know %q: "+
+			"is it the one that a node shows when it refuses to start?", r.From, places)
 	case r.Margin > 3*r.Hold:
 		return fmt.Errorf("flake: the margin is %v, more than three times hold (%v), and new claims would wait as long: "+
 			"how far may a node's clock be ahead?", r.Margin, r.Hold)
@@ -252,12 +259,15 @@ func (t table) write(ctx context.Context, s Store, f Floor) error {
 func Release(ctx context.Context, s Store, prefix string, number, now uint64) (Value, error) {
 	k := keys{prefix}
 	for range tries {
-		texts, err := s.Get(ctx, k.number(number))
+		texts, err := s.Get(ctx, k.number(number), k.used(number))
 		if err != nil {
 			return Value{}, err
 		}
 		v, err := parseValue(texts[0])
 		switch {
+		case texts[0] == "" && texts[1] != "":
+			return Value{}, fmt.Errorf("flake: the key of worker id %d was deleted: try again when its owner, "+
+				"or the next node that claims a number, has written it", number)
 		case texts[0] == "":
 			return Value{}, fmt.Errorf("flake: worker id %d was never claimed", number)
 		case err != nil:

@@ -698,9 +698,17 @@ func TestAfterRestoreContradicted(t *testing.T) {
 			w.data[keys{"p"}.number(1)] = v.String()
 			r.Until = w.now - 3601_000
 		}, true},
-		"a high floor, not again": {func(w *world, r *Restored) { w.floor(w.now + 1001 + testHold) }, false},
-		"no numbers":              {func(w *world, _ *Restored) { clear(w.data) }, true},
-		"no numbers, but a move":  {func(w *world, r *Restored) { clear(w.data); r.From = "a:q" }, false},
+		"a high floor, not again":          {func(w *world, r *Restored) { w.floor(w.now + 1001 + testHold) }, false},
+		"no numbers":                       {func(w *world, _ *Restored) { clear(w.data) }, true},
+		"no numbers, but a move":           {func(w *world, r *Restored) { clear(w.data); r.From = "a:q" }, false},
+		"a move from the last place":       {func(w *world, r *Restored) { r.From, r.Last = "a:q", "a:q" }, false},
+		"a move from a place in the floor": {func(w *world, r *Restored) { r.From, r.Last = ":p", "a:q" }, false},
+		"a move from another place":        {func(w *world, r *Restored) { r.From, r.Last = "b:q", "a:q" }, true},
+		"a move from an unknown place":     {func(w *world, r *Restored) { r.From = "a:q" }, true},
+		"no numbers, a move from another place": {func(w *world, r *Restored) {
+			clear(w.data)
+			r.From, r.Last = "b:q", "a:q"
+		}, true},
 		"the largest margin":      {func(_ *world, r *Restored) { r.Margin = 3 * hold }, false},
 		"a margin that is larger": {func(_ *world, r *Restored) { r.Margin = 3*hold + 1 }, true},
 		"a key deleted before": {func(w *world, _ *Restored) {
@@ -1304,8 +1312,12 @@ func TestRelease(t *testing.T) {
 	if other := step(t, a); other.Number() == c.Number() {
 		t.Error("the owner has the number again before its mark has passed")
 	}
-	if _, err := Release(t.Context(), w, "p", 77, w.now); err == nil {
-		t.Error("released a number that was never claimed")
+	if _, err := Release(t.Context(), w, "p", 77, w.now); err == nil || strings.Contains(err.Error(), "deleted") {
+		t.Errorf("a number that was never claimed: %v", err)
+	}
+	delete(w.data, c.key)
+	if _, err := Release(t.Context(), w, "p", c.Number(), w.now); err == nil || !strings.Contains(err.Error(), "deleted") {
+		t.Errorf("a number whose key was deleted: %v", err)
 	}
 }
 

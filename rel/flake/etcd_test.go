@@ -283,7 +283,8 @@ func TestEtcdRefused(t *testing.T) {
 	for _, tt := range [][2]string{
 		{"", "0       held   20"}, {"after-restore", "ids with a new claim begin after 20"},
 		{"release 0", "worker id 0 may be claimed from 20"}, {"", "0       free   20"},
-		{"release 5", "worker id 5 was never claimed"}, {"no", "release NUMBER, after-restore, withdraw or move PLACE"},
+		{"release 5", "worker id 5 was never claimed"}, {"move other:taken", `knows the place "other:taken"`},
+		{"no", "release NUMBER, after-restore, withdraw or move PLACE"},
 	} {
 		out := inTime(t, tt[1], func() string {
 			out, _ := exec.Command(command,

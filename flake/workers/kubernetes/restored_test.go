@@ -265,9 +265,9 @@ func TestDeletedWhileStopped(t *testing.T) {
 	}
 	move := func() {
 		t.Helper()
+		was := workers.Place(memory.kept.Cluster, "flake")
 		if _, err := workers.AfterRestore(t.Context(), open(t, Config{URL: s.server}), "flake", workers.Restored{
-			Clock: func() uint64 { return uint64(time.Now().UnixMilli()) }, Hold: time.Minute, Nonce: 1,
-			From: workers.Place(memory.kept.Cluster, "flake"),
+			Clock: func() uint64 { return uint64(time.Now().UnixMilli()) }, Hold: time.Minute, Nonce: 1, From: was, Last: was,
 		}); err != nil {
 			t.Error(err)
 		}

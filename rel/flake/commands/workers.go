@@ -14,6 +14,7 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/generators"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/rel/flake/cli"
@@ -36,7 +37,8 @@ func Workers(f *cli.Flags) cli.Action {
 		"restore, or the former store, such as 2026-01-31T12:00:00Z")
 	again := f.Bool("again", false, "after-restore: the store was restored once more, so write a new floor")
 	sure := f.Bool("sure", false,
-		"after-restore, withdraw, move: the clock, the time, the margin and the prefix are right, whatever the store says")
+		"after-restore, withdraw, move: the clock, the time, the margin, the prefix and the place are right, "+
+			"whatever the store and the file say")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, stderr io.Writer) error {
 		r := workers.Restored{
 			Clock: flake.SystemClock(), Hold: cfg.Numbers.Hold,
@@ -91,8 +93,12 @@ func askStore(
 		return err
 	case len(args) == 1 && args[0] == "after-restore":
 		floor, err = workers.AfterRestore(ctx, store, cfg.Numbers.Prefix, r)
-	case len(args) == 2 && args[0] == "move" && strings.Contains(args[1], ":"):
-		r.From = args[1]
+	case len(args) == 2 && args[0] == "move" && strings.Contains(args[1], ":") && !strings.Contains(args[1], " "):
+		path := cfg.Flake.TimestampPath
+		if path == "" {
+			path, _ = cli.DefaultTimestamp()
+		}
+		r.From, r.Last = args[1], generators.LastPlace(path)
 		floor, err = workers.AfterRestore(ctx, store, cfg.Numbers.Prefix, r)
 	case len(args) == 1 && args[0] == "withdraw":
 		floor, err = workers.Withdraw(ctx, store, cfg.Numbers.Prefix, r)
