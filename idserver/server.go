@@ -137,8 +137,9 @@ func All(runs []formats.Run) iter.Seq[formats.Number] {
 		n := 0
 		for _, run := range runs {
 			for i := range run.Count {
-				if n > 0 && n%MaxInline == 0 {
+				if n == MaxInline {
 					runtime.Gosched()
+					n = 0
 				}
 				n++
 				if !yield(run.At(i)) {
