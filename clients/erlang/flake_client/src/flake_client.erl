@@ -1,9 +1,10 @@
 %% @doc Unique, time-ordered ids from flake nodes.
 %%
-%% A client asks one of its nodes, and the next one if that node fails. The application
-%% starts the client `flake_client' if its environment has `nodes'. Start other clients
-%% with {@link start_link/2}, under your own supervisor. Functions that involve a client
-%% take its name as their first argument, which may be left out for `flake_client'.
+%% A client asks one of its nodes, and the next one if that node fails. Processes that call
+%% {@link id/0} at the same moment share a request. The application starts the client
+%% `flake_client' if its environment has `nodes'. Start other clients with {@link start_link/2},
+%% under your own supervisor. Functions that involve a client take its name as their first
+%% argument, which may be left out for `flake_client'.
 %%
 %% Options, in the application's environment or for {@link start_link/2}:
 %%

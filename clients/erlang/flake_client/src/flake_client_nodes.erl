@@ -17,6 +17,7 @@
 -type config() :: #{nodes := tuple(), % of node()
                     name := atom(),
                     order := flake_client_order:order(),
+                    sharing := flake_client_sharing:sharing(),
                     in_process := flake_client_in_process:generator(),
                     _ => _}.
 -type deadline() :: integer(). % erlang:monotonic_time(millisecond)
@@ -31,14 +32,16 @@ ask(Config, Request, Deadline) ->
 
 %% Asks for ids that are above all ids that the client got before. Asked is the
 %% erlang:monotonic_time() when the request was made, before the ids were handed out.
--spec ids(config(), get | {lease, pos_integer()}, deadline()) ->
+%% Returns badarg if the node does not know {get_many, N}.
+-spec ids(config(), get | {get_many | lease, pos_integer()}, deadline()) ->
           {ok, [flake_client_run:run(), ...], Asked :: integer()} | {error, flake_client:failure()}.
 ids(#{order := Order} = Config, Request, Deadline) ->
     Mark = flake_client_order:mark(Order),
     Accept = fun(Node, Answer) -> accept(runs(Request, Answer), Node, Mark, Order) end,
     rounds(Config, Request, Deadline, Accept, ?FIRST_PAUSE, []).
 
-runs(get, Id) -> flake_client_run:from_lease(1, [{Id, 1}]);
+runs(get, Id) -> flake_client_run:from_ids(1, [Id]);
+runs({get_many, N}, Answer) -> flake_client_run:from_ids(N, Answer);
 runs({lease, N}, Answer) -> flake_client_run:from_lease(N, Answer).
 
 accept(error, _, _, _) ->
@@ -85,15 +88,20 @@ passes({_, _}) -> true.
 
 round([], _, _, _, _, Failed) ->
     {none, lists:reverse(Failed)};
-round([Index | Others], #{nodes := Nodes} = Config, Request, Deadline, Accept, Failed) ->
+round([Index | Others], #{nodes := Nodes, sharing := Sharing} = Config, Request, Deadline, Accept, Failed) ->
     Node = element(Index, Nodes),
     %% A node that does not answer uses up only its share of the time.
     Share = max(1, left(Deadline) div (1 + length(Others))),
     Asked = erlang:monotonic_time(),
     case accepted(Index, call(Node, Config, Request, Share), Accept) of
         {ok, Answer} -> {ok, Index, Answer, Asked, lists:reverse(Failed)};
+        {error, Reason} when element(1, Request) =:= get_many, Reason =:= unexpected_reply orelse Reason =:= badarg ->
+            ok = flake_client_sharing:set_unknown(Sharing, Index, true),
+            badarg;
         {error, badarg} -> badarg;
-        {error, Reason} -> round(Others, Config, Request, Deadline, Accept, [{Node, Reason} | Failed])
+        {error, Reason} ->
+            ok = flake_client_sharing:set_unknown(Sharing, Index, false), % another process may take its place
+            round(Others, Config, Request, Deadline, Accept, [{Node, Reason} | Failed])
     end.
 
 accepted(Index, {ok, Answer}, Accept) -> Accept(Index, Answer);

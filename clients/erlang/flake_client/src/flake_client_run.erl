@@ -8,7 +8,7 @@
 %% of flake begin with two bytes of 0.
 -module(flake_client_run).
 
--export([from_lease/2, count/1, first/1, last/1, slice/3, split/2, ids/1]).
+-export([from_lease/2, from_ids/2, count/1, first/1, last/1, slice/3, split/2, ids/1]).
 -export_type([run/0]).
 
 -define(TAIL, 56).
@@ -40,6 +40,23 @@ run(Size, {Id, Count}) when byte_size(Id) =:= Size, is_integer(Count), Count >= 
            end,
     true = Tail rem (1 bsl Bits) + Count =< 1 bsl Bits,
     {Prefix, Tail, Count, Rest}.
+
+%% Reads a node's answer to a request for N ids of one size. They keep all their bits.
+-spec from_ids(pos_integer(), term()) -> {ok, [run(), ...]} | error.
+from_ids(N, [First | _] = Ids) ->
+    try [whole(byte_size(First), Id) || Id <- Ids] of
+        Runs when length(Runs) =:= N -> {ok, Runs};
+        _ -> error
+    catch
+        error:_ -> error
+    end;
+from_ids(_, _) ->
+    error.
+
+whole(Size, Id) when byte_size(Id) =:= Size, Size =:= 8 orelse Size =:= 10 orelse Size =:= 16 ->
+    Start = Size - ?TAIL div 8,
+    <<Prefix:Start/binary, Tail:?TAIL>> = Id,
+    {Prefix, Tail, 1, <<>>}.
 
 %% Returns the part of an id that ends with the sequence, and the part after it.
 halves(<<0:16, _:14/binary>> = Id) -> {Id, <<>>};
@@ -77,7 +94,7 @@ split(N, [{_, _, Count, _} = Run | Rest]) ->
         short -> short
     end.
 
-%% Returns the ids, each with new random bits if its format has any.
+%% Returns the ids. Leased ones have new random bits if their format has any.
 -spec ids([run()]) -> [flake_client:id()].
 ids(Runs) ->
     [id(Prefix, I, fresh(I, Rest)) || {Prefix, Tail, Count, Rest} <- Runs, I <- lists:seq(Tail, Tail + Count - 1)].

@@ -2,7 +2,8 @@
 %% The process of a client. It owns a table with the client's name, in which callers
 %% find these rows:
 %%
-%%     {config, Config}                  how to ask nodes; callers ask them directly
+%%     {config, Config}                  how to ask nodes; callers ask them directly, unless
+%%                                       several processes call for one id at the same moment
 %%     {lease, Taken, Run, Deadline}     the run that ids are taken from now, if any
 %%
 %% A caller takes ids by adding to the counter Taken, which costs neither a round trip
@@ -77,8 +78,8 @@ take_from(Taken, Run, Deadline, N, Now) ->
 take_slowly(Client, N) ->
     with_config(Client, fun(#{lease := Lease} = Config) -> take_slowly(Client, N, Lease, Config) end).
 
-take_slowly(_, 1, undefined, Config) ->
-    one(Config);
+take_slowly(Client, 1, undefined, Config) ->
+    flake_client_sharing:take(Client, Config, deadline(Config));
 take_slowly(_, N, undefined, Config) ->
     many(N, ?MAX_LEASE, Config, deadline(Config), []);
 take_slowly(Client, N, #{size := Size}, _) when N =< Size ->
@@ -92,12 +93,6 @@ take_slowly(Client, N, _, Config) ->
             end;
         {error, _} = Error ->
             Error
-    end.
-
-one(Config) ->
-    case flake_client_nodes:ids(Config, get, deadline(Config)) of
-        {ok, Runs, _} -> {ok, Runs};
-        {error, _} = Error -> Error
     end.
 
 %% If the node refuses to hand out that many ids, asks for half as many.
@@ -139,7 +134,8 @@ init({Client, #{nodes := Nodes} = Options}) ->
     Config = Options#{client => Client,
                       nodes := list_to_tuple(Nodes),
                       in_process => flake_client_in_process:open(),
-                      order => flake_client_order:open(Client)},
+                      order => flake_client_order:open(Client),
+                      sharing => flake_client_sharing:open(length(Nodes))},
     Client = ets:new(Client, [named_table, protected, {read_concurrency, true}]),
     true = ets:insert(Client, {config, Config}),
     {ok, #state{config = Config}}.
@@ -148,6 +144,9 @@ init({Client, #{nodes := Nodes} = Options}) ->
 handle_call({take, N}, From, #state{config = Config, waiting = Waiting} = State) ->
     Waiter = {From, N, deadline(Config), erlang:monotonic_time()},
     {noreply, fetch_if_short(serve(State#state{waiting = queue:in(Waiter, Waiting)}))};
+handle_call({share, Deadline}, From, #state{config = Config} = State) ->
+    ok = flake_client_sharing:ask({From, Deadline}, Config),
+    {noreply, State};
 handle_call({above, Id}, _, State) ->
     {reply, ok, put_next_in_place(State#state{above = max(Id, State#state.above), next = []})};
 handle_call(_, _, State) ->

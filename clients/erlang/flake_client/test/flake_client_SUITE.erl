@@ -6,13 +6,15 @@
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [{group, one}, {group, in_process}, {group, own}].
+all() -> [{group, one}, {group, in_process}, {group, played}, {group, own}].
 
 groups() ->
-    [{one, [], [application, questions, bad_arguments, text, formats, many_ids, no_node, leased, message_order,
+    [{one, [], [application, questions, bad_arguments, text, formats, many_ids, crowd, no_node, leased, message_order,
                 freshness, late_lease, few_at_once, past_the_lease, small_leases, restarted_client]},
-     {in_process, [], [application, questions, bad_arguments, text, many_ids, leased, message_order,
+     {in_process, [], [application, questions, bad_arguments, text, many_ids, crowd, leased, message_order,
                        freshness, past_the_lease, small_leases, restarted_client]},
+     {played, [], [shared, shared_by_many, shared_formats, shared_and_refused, shared_past_a_deadline, shared_elsewhere,
+                   only_get, killed_caller, killed_client]},
      {own, [], [leases_outlive_the_node, slow_start, killed_under_load, millions, failover, clock_steps, clock_back_for_long,
                 other_clock_behind]}].
 
@@ -25,9 +27,11 @@ end_per_suite(_) ->
     net_kernel:stop().
 
 %% The tests of group one share a node. The tests of group in_process use the stand-in for a
-%% node. Each test of group own has two nodes; only the first is started for it.
+%% node. The tests of group played stand in for nodes themselves. Each test of group own has two
+%% nodes; only the first is started for it.
 init_per_group(one, Config) -> start_nodes("one", Config);
 init_per_group(in_process, Config) -> [{a, in_process} | Config];
+init_per_group(played, Config) -> [{a, played} | Config];
 init_per_group(own, Config) -> Config.
 
 end_per_group(one, Config) -> close_nodes(Config);
@@ -174,6 +178,171 @@ no_node(Config) ->
     refused([{A, refused}], fun() -> flake_client:id(no_node) end),
     erlang:set_cookie(A, flake),
     await(fun() -> element(1, flake_client:id(no_node)) =:= ok end).
+
+%% Each of many callers gets ids of its own, although they share requests.
+crowd(Config) ->
+    Client = client(crowd, Config, []),
+    erlang:trace(Client, true, [procs]),
+    unique(parallel(lists:duplicate(100, fun() -> [one(crowd) || _ <- lists:seq(1, 100)] end))),
+    a(Config) =:= in_process orelse receive {trace, Client, spawn, _, _} -> ok end.
+
+%% --- calls that share a request, for which the test stands in for the node
+
+%% Callers that meet share a request, and do not wait for the answer to an earlier one. A caller that
+%% is alone involves no other process. All get ids as the node made them.
+shared(_) ->
+    play(shared, []),
+    Ids = [Id1, Id2, Id3, Id4 | Later] = [<<16#019fdd9eeeed:48, 7:4, I:12, 2:2, 9:48, (99 - I):14>> || I <- lists:seq(1, 6)],
+    {First, Get, Met} = meet(shared, 3),
+    answer(asked({get_many, 3}), {ok, [Id2, Id3, Id4]}),
+    ?assertEqual([{ok, Id} || Id <- [Id2, Id3, Id4]], [ended(Caller) || Caller <- Met]),
+    answer(Get, {ok, Id1}),
+    ?assertEqual({ok, hd(Ids)}, ended(First)),
+    ok = sys:suspend(shared),
+    [?assertEqual({ok, Id}, alone(shared, {ok, Id})) || Id <- Later].
+
+%% A request is for a limited number of ids.
+shared_by_many(_) ->
+    play(by_many, []),
+    {First, Get, Met} = meet(by_many, 257),
+    {Some, [Id1, Id2, Id3]} = lists:split(255, ids(258)),
+    [answer(asked({get_many, N}), {ok, Ids}) || {N, Ids} <- [{2, [Id1, Id2]}, {255, Some}]],
+    ?assertEqual([{ok, Id} || Id <- Some ++ [Id1, Id2]], [ended(Caller) || Caller <- Met]),
+    answer(Get, {ok, Id3}),
+    ?assertEqual({ok, Id3}, ended(First)).
+
+%% A real node answers.
+shared_formats(_) ->
+    Node = list_to_atom(os:getenv("FLAKE_NODE")),
+    [begin
+         play(Name, []),
+         {First, Get, Met} = meet(Name, 9),
+         [answer(From, gen_server:call({Name, Node}, Request))
+          || {From, Request} <- [{Get, get}, {asked({get_many, 9}), {get_many, 9}}]],
+         Ids = [Id || {ok, Id} <- [ended(Caller) || Caller <- [First | Met]]],
+         increasing(Ids),
+         ?assertEqual({Name, lists:duplicate(10, Bytes)}, {Name, [byte_size(Id) || Id <- Ids]})
+     end || {Name, Bytes} <- [{flake, 16}, {orders, 8}, {old, 8}, {events, 10}, {uuids, 16}, {ulids, 16}]].
+
+%% A request that was refused, or whose process was killed, is repeated.
+shared_and_refused(_) ->
+    Self = self(),
+    StandIn = fun() ->
+                      Pid = spawn_link(fun F() -> receive Message -> Self ! Message, F() end end),
+                      true = register(stand_in, Pid),
+                      Pid
+              end,
+    Pid = StandIn(),
+    play(refused, [{name, stand_in}]),
+    {First, Get, Met} = meet(refused, 3),
+    answer(asked({get_many, 3}), {error, clock_running_backwards}),
+    _ = asked({get_many, 3}),
+    unlink(Pid),
+    exit(Pid, kill),
+    await(fun() -> whereis(stand_in) =:= undefined end),
+    StandIn(),
+    Ids = ids(4),
+    answer(asked({get_many, 3}), {ok, tl(Ids)}),
+    ?assertEqual([{ok, Id} || Id <- tl(Ids)], [ended(Caller) || Caller <- Met]),
+    answer(Get, {ok, hd(Ids)}), % too late: the process that was asked is dead
+    answer(asked(get), {ok, hd(Ids)}),
+    ?assertEqual({ok, hd(Ids)}, ended(First)).
+
+%% A caller whose time is up fails. Another, which met it, has its own deadline.
+shared_past_a_deadline(_) ->
+    play(past_deadline, [{timeout, 3000}]),
+    _ = call(past_deadline),
+    _ = asked(get),
+    ok = sys:suspend(past_deadline),
+    Early = queued(past_deadline, 1),
+    Deadline = erlang:monotonic_time(millisecond) + 3000,
+    await(fun() -> erlang:monotonic_time(millisecond) > Deadline end),
+    Other = call(past_deadline),
+    _ = asked(get),
+    Late = queued(past_deadline, 2),
+    ok = sys:resume(past_deadline),
+    _ = asked({get_many, 2}),
+    [Id] = ids(1),
+    answer(asked(get), {ok, Id}),
+    ?assertEqual({ok, Id}, ended(Late)),
+    ?assertEqual({error, {no_node_available, [{node(), timeout}]}}, ended(Early)),
+    kill(Other).
+
+%% If the first node is down, another answers.
+shared_elsewhere(_) ->
+    play(elsewhere, [{nodes, ['nobody@127.0.0.1', node()]}]),
+    {First, Get, Met} = meet(elsewhere, 3),
+    [Id | Ids] = ids(4),
+    answer(Get, {ok, Id}),
+    ?assertEqual({ok, Id}, ended(First)),
+    answer(asked({get_many, 3}), {ok, Ids}),
+    ?assertEqual([{ok, I} || I <- Ids], [ended(Caller) || Caller <- Met]).
+
+%% A node that does not answer with so many ids is asked for one at a time, without the client's
+%% process, until it fails.
+only_get(_) ->
+    Ids = [Id1, Id2, Id3, Id4] = ids(4),
+    [begin
+         play(Client, [{nodes, Nodes}]),
+         {First, Get, Met} = meet(Client, 3),
+         answer(asked({get_many, 3}), Answer),
+         Gets = [asked(get) || _ <- Met],
+         [answer(From, {ok, Id}) || {From, Id} <- lists:zip([Get | Gets], Ids)],
+         ?assertEqual([{ok, Id} || Id <- Ids], lists:sort([ended(Caller) || Caller <- [First | Met]])),
+         ok = sys:suspend(Client),
+         Callers = [call(Client) || _ <- lists:seq(1, 4)],
+         [answer(From, {ok, Id}) || {From, Id} <- lists:zip([asked(get) || _ <- Callers], ids(4))],
+         [{ok, _} = ended(Caller) || Caller <- Callers],
+         ok = sys:resume(Client),
+         Last = call(Client),
+         answer(asked(get), {error, timestamp_not_saved}),
+         answer(asked(get), {ok, hd(ids(1))}),
+         {ok, _} = ended(Last),
+         {Again, _, MetAgain} = meet(Client, 2),
+         _ = asked({get_many, 2}),
+         [kill(Caller) || Caller <- [Again | MetAgain]]
+     end || {Client, {Nodes, Answer}} <-
+                [{list_to_atom("only_get_" ++ integer_to_list(I)), Case}
+                 || {I, Case} <- lists:zip(lists:seq(1, 11),
+                                           [{[node()], Answer}
+                                            || Answer <- [ok, {ok, ok}, {ok, []}, {ok, [Id2, Id3]}, {ok, [Id1, Id2, Id3, Id4]},
+                                                          {ok, [Id2, Id3 | Id4]}, {ok, [Id2, Id3, <<4:64>>]}, {ok, [2, 3, 4]},
+                                                          {ok, [<<I:72>> || I <- [2, 3, 4]]}, {error, badarg}]] ++
+                                               [{['nobody@127.0.0.1', node()], ok}])]].
+
+%% A killed caller leaves the others alone. When its time is up, another takes its place.
+killed_caller(_) ->
+    play(killed_caller, [{timeout, 3000}]),
+    [Id1, Id2, Id3, Id4, Id5] = ids(5),
+    {First, _, [Met1, Met2, Met3]} = meet(killed_caller, 3),
+    Deadline = erlang:monotonic_time(millisecond) + 3000,
+    From = asked({get_many, 3}),
+    [kill(Caller) || Caller <- [First, Met2]],
+    answer(From, {ok, [Id1, Id2, Id3]}),
+    ?assertEqual([{ok, Id1}, {ok, Id3}], [ended(Caller) || Caller <- [Met1, Met3]]),
+    ?assertEqual({ok, Id4}, alone(killed_caller, {ok, Id4})),
+    await(fun() -> erlang:monotonic_time(millisecond) > Deadline end),
+    ok = sys:suspend(killed_caller),
+    ?assertEqual({ok, Id5}, alone(killed_caller, {ok, Id5})).
+
+%% If the client's process is killed, whether it has made the request or not, callers ask for
+%% themselves.
+killed_client(_) ->
+    true = register(played, self()),
+    Options = [{nodes, [node()]}, {name, played}, {timeout, 60000}],
+    {ok, Supervisor} = flake_client_test_sup:start_link([flake_client:child_spec(killed_client, Options)]),
+    [begin
+         {First, Get, Met} = meet(killed_client, 3),
+         _ = asked({get_many, 3}),
+         ok = sys:suspend(killed_client),
+         Callers = [First | Met] ++ [queued(killed_client, 1)],
+         exit(whereis(killed_client), kill),
+         Gets = [Get | [asked(get) || _ <- tl(Callers)]],
+         [answer(From, {ok, Id}) || {From, Id} <- lists:zip(Gets, ids(5))],
+         [{ok, _} = ended(Caller) || Caller <- Callers],
+         [_] = [Pid || {_, Pid, _, _} <- supervisor:which_children(Supervisor), is_pid(Pid)]
+     end || _ <- [1, 2]],
+    exit(Supervisor, normal).
 
 %% --- leases
 
@@ -459,6 +628,54 @@ refused_at_last(Failed, Client) ->
     await(fun() -> element(1, flake_client:id(Client)) =:= error end),
     refused(Failed, fun() -> flake_client:id(Client) end).
 
+%% Starts a client of a node that the test stands in for.
+play(Client, Options) ->
+    whereis(played) =:= self() orelse register(played, self()),
+    {ok, _} = flake_client:start_link(Client, Options ++ [{nodes, [node()]}, {name, played}, {timeout, 60000}]).
+
+call(Client) ->
+    spawn_monitor(fun() -> exit({ids, flake_client:id(Client)}) end).
+
+%% Calls while no other call lasts, and answers.
+alone(Client, Answer) ->
+    Caller = call(Client),
+    answer(asked(get), Answer),
+    ended(Caller).
+
+%% Makes N callers send their calls to the client's process before it reads any of them, while
+%% another caller waits for its answer.
+meet(Client, N) ->
+    First = call(Client),
+    Get = asked(get),
+    ok = sys:suspend(Client),
+    Met = [queued(Client, I) || I <- lists:seq(1, N)],
+    ok = sys:resume(Client),
+    {First, Get, Met}.
+
+%% Returns a caller whose call is message I in the mailbox of the client's process.
+queued(Client, I) ->
+    Caller = call(Client),
+    await(fun() -> process_info(whereis(Client), message_queue_len) =:= {message_queue_len, I} end),
+    Caller.
+
+asked(Request) ->
+    receive
+        {'$gen_call', From, Request} -> From
+    after 60000 ->
+        error({not_asked, Request, process_info(self(), messages)})
+    end.
+
+answer(From, Answer) ->
+    gen_server:reply(From, Answer).
+
+kill({Pid, Ref}) ->
+    exit(Pid, kill),
+    receive {'DOWN', Ref, _, _, killed} -> ok end.
+
+%% Returns new ids, ascending.
+ids(N) ->
+    [<<(erlang:unique_integer([positive, monotonic])):64, 0:64>> || _ <- lists:seq(1, N)].
+
 one(Client) ->
     {ok, Id} = flake_client:id(Client),
     [Id].
@@ -486,9 +703,9 @@ load(Happens) ->
                     end
             end,
     Takers = [spawn_monitor(fun() -> exit({ids, lists:append(take_until(Stop, Taker(Take), []))}) end)
-              || Take <- [fun() -> one(direct) end, fun() -> one(leasing) end, fun() -> some(leasing, 30) end,
-                          fun() -> some(direct, 20) end, fun() -> some(leasing, 300) end],
-                 _ <- [1, 2, 3]],
+              || {Count, Take} <- [{30, fun() -> one(direct) end}, {3, fun() -> one(leasing) end}, {3, fun() -> some(leasing, 30) end},
+                                   {3, fun() -> some(direct, 20) end}, {3, fun() -> some(leasing, 300) end}],
+                 _ <- lists:seq(1, Count)],
     Happens(),
     atomics:put(Stop, 1, 1),
     unique([ended(T) || T <- Takers]).
