@@ -39,6 +39,14 @@ test('calls share a lease, and the next is fetched ahead', async () => {
   assert.equal(new Set(all.map(String)).size, 20)
 })
 
+test('1,000 calls of one tick make one request', async () => {
+  const node = await serve(leaser())
+  const c = client(node.url, { lease: { maxAge: 60000 } })
+  const ids = await Promise.all(Array.from({ length: 1000 }, () => c.next()))
+  assert.equal(node.requests.length, 1)
+  ascend(ids)
+})
+
 test('the text of a leased id is the text of its value', async () => {
   const count = 5000
   for (const sequence of [0n, 31n, 0xFFFFn - 4999n]) {
