@@ -9,7 +9,7 @@
 -export([open/1, take/3, ask/2, set_unknown/3]).
 -export_type([sharing/0, caller/0]).
 
--define(MAX_SHARED, 255). % callers; a node makes as many ids without a pause
+-define(MAX_SHARED, 256). % callers; a node makes as many ids without a pause
 -define(PATIENCE, 20).    % microseconds; how long a request waits for processes that are ready to run
 
 -define(BUSY, 1).                 % the word for the deadline of the caller that asks a node itself, or 0

@@ -204,9 +204,9 @@ shared(_) ->
 %% A request is for a limited number of ids.
 shared_by_many(_) ->
     play(by_many, []),
-    {First, Get, Met} = meet(by_many, 257),
-    {Some, [Id1, Id2, Id3]} = lists:split(255, ids(258)),
-    [answer(asked({get_many, N}), {ok, Ids}) || {N, Ids} <- [{2, [Id1, Id2]}, {255, Some}]],
+    {First, Get, Met} = meet(by_many, 258),
+    {Some, [Id1, Id2, Id3]} = lists:split(256, ids(259)),
+    [answer(asked({get_many, N}), {ok, Ids}) || {N, Ids} <- [{2, [Id1, Id2]}, {256, Some}]],
     ?assertEqual([{ok, Id} || Id <- Some ++ [Id1, Id2]], [ended(Caller) || Caller <- Met]),
     answer(Get, {ok, Id3}),
     ?assertEqual({ok, Id3}, ended(First)).
