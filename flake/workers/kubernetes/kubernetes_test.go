@@ -542,12 +542,12 @@ func TestLostAnswer(t *testing.T) {
 	if err := swap(s); err != nil {
 		t.Fatal(err)
 	}
-	writes := 0
+	var writes atomic.Int32
 	f.before = func(r *http.Request) http.HandlerFunc {
 		if r.Method != http.MethodPatch {
 			return nil
 		}
-		writes++
+		writes.Add(1)
 		body, _ := io.ReadAll(r.Body)
 		return func(w http.ResponseWriter, r *http.Request) {
 			f.mu.Lock()
@@ -557,8 +557,8 @@ func TestLostAnswer(t *testing.T) {
 		}
 	}
 	ok, err := s.Swap(limited(t, time.Minute), map[string]string{"p/a": "1"}, map[string]string{"p/a": "2"})
-	if ok || err == nil || errors.Is(err, workers.ErrRefused) || writes != 1 {
-		t.Errorf("%v, %v; %d were sent", ok, err, writes)
+	if ok || err == nil || errors.Is(err, workers.ErrRefused) || writes.Load() != 1 {
+		t.Errorf("%v, %v; %d were sent", ok, err, writes.Load())
 	}
 	if texts, err := s.Get(limited(t, time.Minute), "p/a"); err != nil || texts[0] != "2" {
 		t.Errorf("get: %q, %v", texts, err)
