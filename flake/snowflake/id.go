@@ -94,7 +94,9 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	if strings.HasPrefix(text, `"`) {
-		_ = json.Unmarshal(data, &text) // if it fails, text keeps its quote, and is not an id
+		if err := json.Unmarshal(data, &text); err != nil {
+			return err
+		}
 	}
 	return id.UnmarshalText([]byte(text))
 }
