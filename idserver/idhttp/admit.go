@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,7 +15,6 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/idserver"
-	"github.com/flake-go/flake/node/host"
 )
 
 // Access determines which requests are answered. It can change while the door serves.
@@ -198,8 +198,8 @@ func (d *Door) admit(e *endpoint, r *http.Request) *problem {
 // hostMatters reports whether another site's page could read the answer if the site's name
 // resolved to this machine.
 func hostMatters(a *Access, metrics bool, r *http.Request) bool {
-	if metrics {
-		return isLoopback(r.Context().Value(http.LocalAddrContextKey).(net.Addr).String())
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); metrics && ok {
+		return isLoopback(at.String())
 	}
 	return a.Token == "" && !a.AnyHost
 }
@@ -244,12 +244,16 @@ func bearer(r *http.Request) (token string, ok bool) {
 }
 
 // isLoopback reports whether a Host header has a loopback name or address.
-func isLoopback(name string) bool {
-	if h, _, err := net.SplitHostPort(name); err == nil {
-		name = h
+func isLoopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
 	}
-	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	return host.IsLoopback(name) || strings.HasSuffix(strings.ToLower(name), ".localhost")
+	host = strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, _ := netip.ParseAddr(host) // on an error the zero Addr, which is not loopback
+	return ip.Unmap().IsLoopback()
 }
 
 // MaxProfile bounds how long a profile may take. Only one profile is taken at a time; a second
