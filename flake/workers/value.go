@@ -53,17 +53,25 @@ func (v Value) String() string {
 var errForeign = errors.New("not the mark of a worker")
 
 func parseValue(text string) (v Value, err error) {
-	words := strings.SplitN(text, " ", strings.Count(layout, " ")+1)
-	v.Name = words[len(words)-1]
-	var state string
-	// The comparison detects other versions and failures to parse.
-	fmt.Sscanf(text, layout, &v.Mark, &v.Generation, &v.Token, &state, &v.After, &v.Hold, &v.Nonce, &v.Base,
-		&v.Spent.After, &v.Spent.Mark)
-	if v.Free = state == free; v.String() != text {
+	var words [11]string
+	copy(words[:], strings.SplitN(text, " ", len(words)))
+	after, mark, _ := strings.Cut(words[9], "-")
+	v = Value{
+		Mark: number(words[1], 10), Generation: number(words[2], 10), Token: number(words[3], 16), Free: words[4] == free,
+		After: number(words[5], 10), Hold: number(words[6], 10), Nonce: number(words[7], 16), Base: number(words[8], 10),
+		Spent: Span{number(after, 10), number(mark, 10)}, Name: words[10],
+	}
+	if v.String() != text { // another version, or a number that cannot be read
 		return v, errForeign
 	}
 	v.Name = escape.Text(v.Name) // any program that can write to the store can choose it
 	return v, nil
+}
+
+// number returns the number at the end of a word, or 0 if it cannot be read.
+func number(word string, base int) uint64 {
+	n, _ := strconv.ParseUint(word[strings.LastIndexByte(word, '=')+1:], base, 64)
+	return n
 }
 
 // Floor is a mark for all numbers, in a store that was restored. Until then it is 0, and only
@@ -112,10 +120,9 @@ func (f Floor) String() string {
 }
 
 func parseFloor(text string) (f Floor, err error) {
-	fmt.Sscanf(text, version+" %d %d %x", &f.Since, &f.Mark, &f.Nonce) // the comparison detects failures
-	if fields := strings.SplitN(text, " ", 5); len(fields) == 5 {
-		f.Places = fields[4]
-	}
+	var words [5]string
+	copy(words[:], strings.SplitN(text, " ", len(words)))
+	f = Floor{Since: number(words[1], 10), Mark: number(words[2], 10), Nonce: number(words[3], 16), Places: words[4]}
 	if f.String() != text {
 		err = errForeign
 	}
