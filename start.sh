@@ -19,5 +19,5 @@ END
 fi
 # Go refuses to build in a checkout that git does not read, such as another user's.
 git status > /dev/null 2>&1 || export GOFLAGS="${GOFLAGS-} -buildvcs=false"
-go build -o rel/flake/bin/flake ./rel/flake
+CGO_ENABLED=0 go build -o rel/flake/bin/flake ./rel/flake # as in the releases
 exec rel/flake/bin/flake -config rel/files/sys.toml "$@"

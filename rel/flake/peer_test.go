@@ -104,11 +104,16 @@ func buildRace(path, pkg string) error {
 // compile runs a compiler. If it builds flake, that flake does not read the configuration installed
 // on this machine.
 func compile(command ...string) error {
-	if command[0] == "go" { // without the commit: git may not read another user's checkout
+	race := slices.Contains(command, "-race") // needs cgo, without which releases are built
+	if command[0] == "go" {                   // without the commit: git may not read another user's checkout
 		command = slices.Insert(command, 2, "-buildvcs=false",
 			"-ldflags=-X=github.com/flake-go/flake/rel/flake/cli.Installed=/none")
 	}
-	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+	cmd := exec.Command(command[0], command[1:]...)
+	if !race {
+		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%q: %w\n%s", command, err, out)
 	}
 	return nil

@@ -148,9 +148,15 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 	return r, errors.Join(failed...)
 }
 
-// missing returns an error for each thing that the sections in only need and that this machine lacks.
+// missing returns an error for each name in only that no section has, and for each program that the sections
+// need and that this machine lacks.
 func missing(only []string) error {
 	_, errs := exec.LookPath("erl")
+	for _, name := range only {
+		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
+			errs = errors.Join(errs, fmt.Errorf("-only: there is no section %s", name))
+		}
+	}
 	for _, section := range sections {
 		for _, program := range section.programs {
 			if _, err := exec.LookPath(program); err != nil && slices.Contains(only, section.name) {

@@ -26,7 +26,7 @@ func TestInTurn(t *testing.T) {
 // What the sections need is looked for before anything is measured.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", "")
-	for only, want := range map[string]string{"http": "wrk", "veth": "nsenter"} {
+	for only, want := range map[string]string{"http": "wrk", "veth": "nsenter", "nothing": "nothing"} {
 		r, err := measure(t.Context(), "../..", shortPlan, []string{only})
 		if r != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v, want %s", only, r, err, want)

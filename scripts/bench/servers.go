@@ -106,7 +106,8 @@ func (w *world) at(near, far site) (*world, error) {
 func (w *world) build() error {
 	sources := w.root + "/scripts/bench/erl/"
 	for _, args := range [][]string{
-		{"go", "-C", w.root, "build", "-buildvcs=false", "-o", w.path("flake"), "./rel/flake"},
+		{"env", "CGO_ENABLED=0", // as in the releases
+			"go", "-C", w.root, "build", "-buildvcs=false", "-o", w.path("flake"), "./rel/flake"},
 		{"erlc", "-Werror", "-o", w.dir, sources + "bench_server.erl", sources + "bench_caller.erl",
 			sources + "bench_work.erl"},
 	} {
