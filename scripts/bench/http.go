@@ -33,7 +33,7 @@ func serveBare() {
 var httpSettings = []struct {
 	conns int
 	rate  target
-}{{1, atLeast(0.8)}, {64, atLeast(0.9)}}
+}{{1, atLeast(0.8)}, {64, atLeast(0.8)}}
 
 // overHTTP measures the node and a bare handler with wrk.
 func overHTTP(w *world, p plan) (rows []row, err error) {
