@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/flake-go/flake/flake"
@@ -65,7 +66,8 @@ func TestSockets(t *testing.T) {
 			}
 			config := configFile(t, text)
 			if mode.terminal {
-				spawn(t, epmd, "script", "-qec", command+" -config "+config, "/dev/null")
+				p := spawn(t, epmd, "script", "-qec", command+" -config "+config, "/dev/null")
+				defer func() { p.signal(syscall.SIGTERM); p.wait() }() // script passes it on; killed, it would not stop the node
 			} else {
 				spawn(t, epmd, command, "-noinput", "-config", config)
 			}
