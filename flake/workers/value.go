@@ -57,9 +57,9 @@ func parseValue(text string) (v Value, err error) {
 	copy(words[:], strings.SplitN(text, " ", len(words)))
 	after, mark, _ := strings.Cut(words[9], "-")
 	v = Value{
-		Mark: number(words[1], 10), Generation: number(words[2], 10), Token: number(words[3], 16), Free: words[4] == free,
-		After: number(words[5], 10), Hold: number(words[6], 10), Nonce: number(words[7], 16), Base: number(words[8], 10),
-		Spent: Span{number(after, 10), number(mark, 10)}, Name: words[10],
+		Mark: uintOf(words[1], 10), Generation: uintOf(words[2], 10), Token: uintOf(words[3], 16), Free: words[4] == free,
+		After: uintOf(words[5], 10), Hold: uintOf(words[6], 10), Nonce: uintOf(words[7], 16), Base: uintOf(words[8], 10),
+		Spent: Span{uintOf(after, 10), uintOf(mark, 10)}, Name: words[10],
 	}
 	if v.String() != text { // another version, or a number that cannot be read
 		return v, errForeign
@@ -68,8 +68,8 @@ func parseValue(text string) (v Value, err error) {
 	return v, nil
 }
 
-// number returns the number at the end of a word, or 0 if it cannot be read.
-func number(word string, base int) uint64 {
+// uintOf returns the integer at the end of a word of a text, or 0 if it cannot be read.
+func uintOf(word string, base int) uint64 {
 	n, _ := strconv.ParseUint(word[strings.LastIndexByte(word, '=')+1:], base, 64)
 	return n
 }
@@ -122,7 +122,7 @@ func (f Floor) String() string {
 func parseFloor(text string) (f Floor, err error) {
 	var words [5]string
 	copy(words[:], strings.SplitN(text, " ", len(words)))
-	f = Floor{Since: number(words[1], 10), Mark: number(words[2], 10), Nonce: number(words[3], 16), Places: words[4]}
+	f = Floor{Since: uintOf(words[1], 10), Mark: uintOf(words[2], 10), Nonce: uintOf(words[3], 16), Places: words[4]}
 	if f.String() != text {
 		err = errForeign
 	}

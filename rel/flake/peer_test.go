@@ -104,13 +104,12 @@ func buildRace(path, pkg string) error {
 // compile runs a compiler. If it builds flake, that flake does not read the configuration installed
 // on this machine.
 func compile(command ...string) error {
-	race := slices.Contains(command, "-race") // needs cgo, without which releases are built
-	if command[0] == "go" {                   // without the commit: git may not read another user's checkout
+	if command[0] == "go" { // without the commit: git may not read another user's checkout
 		command = slices.Insert(command, 2, "-buildvcs=false",
 			"-ldflags=-X=github.com/flake-go/flake/rel/flake/cli.Installed=/none")
 	}
 	cmd := exec.Command(command[0], command[1:]...)
-	if !race {
+	if !slices.Contains(command, "-race") { // which needs cgo; releases are built without
 		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
