@@ -6,6 +6,7 @@ package postgrestest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -40,25 +41,13 @@ type Server struct {
 // Start runs a new server until the test ends. args are settings such as "max_connections=20".
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	s := newServer(tb, args...)
-	s.run("initdb", "-D", s.Dir, "-A", "trust", "-U", "postgres", "--no-sync", "--locale=C", "-E", "UTF8")
-	s.Start()
-	return s
+	return StartSmall(tb, "", args...)
 }
 
-// StartSmall is like [Start], with a disk of a size such as "128m". It needs root.
+// StartSmall is like [Start], with a disk of a size such as "128m", which needs root.
 func StartSmall(tb testing.TB, size string, args ...string) *Server {
 	tb.Helper()
-	s := newServer(tb, args...)
-	dir := filepath.Dir(s.Dir)
-	options := fmt.Sprintf("size=%s,uid=%d", size, s.as.Credential.Uid)
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput(); err != nil {
-		tb.Fatalf("mount: %v: %s", err, out)
-	}
-	tb.Cleanup(func() {
-		s.Kill()
-		exec.Command("umount", "-l", dir).Run()
-	})
+	s := newServer(tb, size, args...)
 	s.run("initdb", "-D", s.Dir, "-A", "trust", "-U", "postgres", "--no-sync", "--locale=C", "-E", "UTF8")
 	s.Start()
 	return s
@@ -97,7 +86,9 @@ func (s *Server) Bouncer(settings ...string) (addr string) {
 	return ""
 }
 
-func newServer(tb testing.TB, args ...string) *Server {
+// newServer returns a server without data. Its disk is memory, which saves much time, if this process may mount one
+// or must, because it has a size.
+func newServer(tb testing.TB, size string, args ...string) *Server {
 	tb.Helper()
 	testenv.Need(tb, "psql")
 	dir, err := os.MkdirTemp("", "postgres") // the test's own directory may be too deep for a socket, or private
@@ -118,13 +109,37 @@ func newServer(tb testing.TB, args ...string) *Server {
 		s.as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
 	tb.Cleanup(func() {
-		s.Kill()
+		s.clear()
 		if tb.Failed() {
 			tb.Logf("PostgreSQL at %s: %.8000s", s.Addr, s.log)
 		}
+		exec.Command("umount", "-l", dir).Run()
 		os.RemoveAll(dir)
 	})
+	if c := s.as.Credential; c != nil {
+		options := fmt.Sprintf("size=%s,uid=%d,gid=%d,mode=700", cmp.Or(size, "50%"), c.Uid, c.Gid)
+		out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput()
+		if err != nil && size != "" {
+			tb.Fatalf("mount: %v: %s", err, out)
+		}
+	}
 	return s
+}
+
+// clear kills the server and removes its data, with the shared memory that is not in its directory. PostgreSQL writes
+// the key and the id of that to a line of its postmaster.pid.
+func (s *Server) clear() {
+	s.tb.Helper()
+	s.Kill()
+	text, _ := os.ReadFile(filepath.Join(s.Dir, "postmaster.pid"))
+	if lines := strings.Split(string(text), "\n"); len(lines) > 6 {
+		if _, id, found := strings.Cut(strings.TrimSpace(lines[6]), " "); found {
+			exec.Command("ipcrm", "-m", strings.TrimSpace(id)).Run()
+		}
+	}
+	if err := os.RemoveAll(s.Dir); err != nil {
+		s.tb.Fatal(err)
+	}
 }
 
 // program returns the path of one of PostgreSQL's programs.
@@ -174,7 +189,7 @@ func (s *Server) start() {
 	s.tb.Helper()
 	args := []string{"-D", s.Dir, "-k", filepath.Dir(s.Dir), "-p", s.port()}
 	for _, a := range append([]string{"listen_addresses=127.0.0.1", "wal_level=replica", "hot_standby=on",
-		"log_min_messages=warning"}, s.args...) {
+		"log_min_messages=warning", "dynamic_shared_memory_type=mmap"}, s.args...) {
 		args = append(args, "-c", a)
 	}
 	s.log = new(bytes.Buffer)
@@ -286,7 +301,7 @@ func (s *Server) Standby() *Server {
 // StandbyAt is like [Server.Standby]. The standby reaches the server at an address.
 func (s *Server) StandbyAt(addr string) *Server {
 	s.tb.Helper()
-	b := newServer(s.tb, s.args...)
+	b := newServer(s.tb, "", s.args...)
 	b.Follow(s, addr)
 	return b
 }
@@ -295,10 +310,7 @@ func (s *Server) StandbyAt(addr string) *Server {
 // data.
 func (s *Server) Follow(primary *Server, addr string) {
 	s.tb.Helper()
-	s.Kill()
-	if err := os.RemoveAll(s.Dir); err != nil {
-		s.tb.Fatal(err)
-	}
+	s.clear()
 	host, port, _ := net.SplitHostPort(addr)
 	s.run("pg_basebackup", "-D", s.Dir, "-h", host, "-p", port, "-U", "postgres", "-R", "-X", "stream",
 		"--no-sync", "-c", "fast")
@@ -323,10 +335,7 @@ func (s *Server) Copy(folder string) {
 // Put restarts the server with a copy of the data in a directory.
 func (s *Server) Put(folder string) {
 	s.tb.Helper()
-	s.Kill()
-	if err := os.RemoveAll(s.Dir); err != nil {
-		s.tb.Fatal(err)
-	}
+	s.clear()
 	s.run("cp", "-a", folder, s.Dir)
 	s.Start()
 }
@@ -334,10 +343,7 @@ func (s *Server) Put(folder string) {
 // Recover restarts the server from a base backup, recovered to its end: a new timeline.
 func (s *Server) Recover(backup string) {
 	s.tb.Helper()
-	s.Kill()
-	if err := os.RemoveAll(s.Dir); err != nil {
-		s.tb.Fatal(err)
-	}
+	s.clear()
 	s.run("cp", "-a", backup, s.Dir)
 	s.run("touch", filepath.Join(s.Dir, "recovery.signal"))
 	args := s.args
