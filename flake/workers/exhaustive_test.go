@@ -86,12 +86,11 @@ func copyOwner(o *Owner) *Owner {
 	if o == nil {
 		return nil
 	}
-	c, err := New(o.Config)
-	if err != nil {
-		panic(err)
+	c := &Owner{
+		Config: o.Config, hold: o.hold, sixth: o.sixth, cluster: o.cluster, sign: o.sign, good: o.good,
+		changed: make(chan struct{}), at: o.at, steps: o.steps,
 	}
-	c.good, c.at, c.pending, c.claim = o.good, o.at, copyClaim(o.pending, c), copyClaim(o.claim, c)
-	c.cluster, c.sign = o.cluster, o.sign
+	c.pending, c.claim = copyClaim(o.pending, c), copyClaim(o.claim, c)
 	return c
 }
 
