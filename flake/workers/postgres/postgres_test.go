@@ -259,16 +259,24 @@ func TestTooManyConnections(t *testing.T) {
 	server.SQL("CREATE ROLE plain LOGIN; GRANT CREATE ON SCHEMA public TO plain")
 	s := open(t, Config{URL: server.URL("plain")})
 	ctx := limited(t, patience)
-	if err := swap(ctx, s); err != nil {
-		t.Fatal(err)
+	works := func() {
+		t.Helper()
+		for _, call := range []func(context.Context, *Store) error{swap, list} {
+			err := call(ctx, s)
+			for ; err != nil && ctx.Err() == nil; err = call(ctx, s) { // backends that have just ended may still count
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	idle(server)
+	works()
 	hosts, err := s.hosts()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var taken []*conn
-	for len(taken) < 2 { // backends that have just ended may still count
+	for len(taken) < 2 {
 		if c, err := connect(ctx, hosts[0]); err == nil {
 			taken = append(taken, c)
 		} else if ctx.Err() != nil {
@@ -283,10 +291,7 @@ func TestTooManyConnections(t *testing.T) {
 	for _, c := range taken {
 		c.close()
 	}
-	idle(server)
-	if err := errors.Join(swap(ctx, s), list(ctx, s)); err != nil {
-		t.Error(err)
-	}
+	works()
 }
 
 // A write that a synchronous standby may not have is not reported as done.
