@@ -531,6 +531,7 @@ func disturbed(c *check) {
 		for _, disturb := range []func(){link.DropAnswers, link.Delay, link.DropRequests, link.Cut} {
 			disturb()
 			r.progress(1)
+			r.failure(0)
 			link.Join()
 			r.progress(0, 1)
 		}
@@ -607,7 +608,7 @@ type race struct {
 	known  int // the highest count that any client has read or written
 	writes map[string]write
 	did    []int // by client, how many writes it made
-	failed int
+	failed []int // by client, how many of its calls failed
 	last   error
 }
 
@@ -622,13 +623,13 @@ type write struct {
 func startRace(c *check, limit time.Duration, clients ...workers.Store) *race {
 	ctx, stop := context.WithCancel(c.Context())
 	r := &race{check: c, limit: limit, a: c.key(1), b: c.key(2), clients: clients, stop: stop, writes: map[string]write{},
-		did: make([]int, len(clients))}
+		did: make([]int, len(clients)), failed: make([]int, len(clients))}
 	for i, s := range clients {
 		r.wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				if err := r.step(ctx, s, i, n); err != nil {
 					r.mu.Lock()
-					r.failed, r.last = r.failed+1, err
+					r.failed[i], r.last = r.failed[i]+1, err
 					r.mu.Unlock()
 					select {
 					case <-ctx.Done():
@@ -702,6 +703,22 @@ func (r *race) progress(clients ...int) {
 	})
 }
 
+// failure waits until another call of a client has failed.
+func (r *race) failure(client int) {
+	r.Helper()
+	r.mu.Lock()
+	before := r.failed[client]
+	r.mu.Unlock()
+	r.await("a client whose calls fail", func(context.Context) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.failed[client] == before {
+			return fmt.Errorf("no call of client %d does", client)
+		}
+		return nil
+	})
+}
+
 // halt stops the clients.
 func (r *race) halt() {
 	r.stop()
@@ -745,5 +762,5 @@ func (r *race) end() {
 			}
 		}
 	}
-	r.Logf("%d writes, %v by client, and %d that ended with an error; %d calls failed", made, r.did, unknown, r.failed)
+	r.Logf("%d writes, %v by client, and %d that ended with an error; %v calls failed", made, r.did, unknown, r.failed)
 }
