@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -71,18 +72,20 @@ func (s *Store) hosts() (hosts []host, err error) {
 	return hosts, nil
 }
 
-// counted is a connection from which only left bytes can be read.
+// counted is a connection from which only left bytes can be read. It is read in the background too: pgconn does so
+// while a write takes long.
 type counted struct {
 	net.Conn
-	left int
+	left atomic.Int64
 }
 
 func (l *counted) Read(b []byte) (n int, err error) {
-	if l.left <= 0 {
+	left := l.left.Load()
+	if left <= 0 {
 		return 0, errLong
 	}
-	n, err = l.Conn.Read(b[:min(len(b), l.left)])
-	l.left -= n
+	n, err = l.Conn.Read(b[:min(int64(len(b)), left)])
+	l.left.Add(-int64(n))
 	return n, err
 }
 
@@ -102,7 +105,8 @@ func connect(ctx context.Context, h host) (*conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		arriving = &counted{dialed, maxAnswer}
+		arriving = &counted{Conn: dialed}
+		arriving.left.Store(maxAnswer)
 		return arriving, nil
 	}
 	connected, err := pgconn.ConnectConfig(ctx, h.config)
@@ -113,7 +117,7 @@ func connect(ctx context.Context, h host) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	arriving.left = maxList
+	arriving.left.Store(maxList)
 	c.net, c.to = arriving, hijacked.Frontend
 	c.stop = context.AfterFunc(ctx, func() { arriving.SetDeadline(time.Unix(1, 0)) })
 	return c, nil

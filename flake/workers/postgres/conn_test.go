@@ -108,13 +108,25 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// A connection that is counted ends after its bytes.
+// A connection that is counted ends after its bytes. Their number may change while pgconn reads.
 func TestCounted(t *testing.T) {
 	here, there := net.Pipe()
 	defer here.Close()
-	go io.Copy(there, strings.NewReader("abcdef"))
-	got, err := io.ReadAll(&counted{here, 4})
-	if string(got) != "abcd" || !errors.Is(err, errLong) {
+	c := &counted{Conn: here}
+	c.left.Store(1)
+	var first [1]byte
+	read := make(chan error)
+	go func() {
+		_, err := c.Read(first[:])
+		read <- err
+	}()
+	c.left.Store(5)
+	go io.Copy(there, strings.NewReader("abcdefgh"))
+	if err := <-read; err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(c)
+	if got := string(first[:]) + string(rest); got != "abcde" || !errors.Is(err, errLong) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
