@@ -53,31 +53,35 @@ func (s *Store) hosts() (hosts []host, err error) {
 	if whole.RuntimeParams["application_name"] == "" {
 		whole.RuntimeParams["application_name"] = "flake"
 	}
-	// A host has several entries, with and without TLS, if sslmode is allow or prefer.
-	for i := -1; i < len(whole.Fallbacks); i++ {
+	// A host has several entries, with and without TLS, if sslmode is allow or prefer. All are those of one copy,
+	// because pgconn finds a client's certificate by the address of its TLS configuration.
+	for i := 0; i <= len(whole.Fallbacks); {
 		c := whole.Copy()
-		at := &pgconn.FallbackConfig{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}
-		if i >= 0 {
-			at = c.Fallbacks[i]
-		}
-		_, name := pgconn.NetworkAddress(at.Host, at.Port)
-		if n := len(hosts); n > 0 && hosts[n-1].name == name {
-			last := hosts[n-1].config
-			last.Fallbacks = append(last.Fallbacks, at)
-			continue
-		}
+		all := append([]*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}}, c.Fallbacks...)
+		at, name := all[i], nameOf(all[i])
 		c.Host, c.Port, c.TLSConfig, c.Fallbacks = at.Host, at.Port, at.TLSConfig, nil
+		for i++; i < len(all) && nameOf(all[i]) == name; i++ {
+			c.Fallbacks = append(c.Fallbacks, all[i])
+		}
 		hosts = append(hosts, host{name, c})
 	}
 	return hosts, nil
 }
 
-// counted is a connection from which only left bytes can be read. It is read in the background too: pgconn does so
-// while a write takes long.
+func nameOf(c *pgconn.FallbackConfig) string {
+	_, name := pgconn.NetworkAddress(c.Host, c.Port)
+	return name
+}
+
+// counted is a connection from which only left bytes can be read, where each read counts as leastRead bytes or more.
+// left is atomic, because after a slow write pgconn reads in the background.
 type counted struct {
 	net.Conn
 	left atomic.Int64
 }
+
+// leastRead limits the memory for reads of few bytes: in the background, pgconn keeps 8 KiB for each.
+const leastRead = 512
 
 func (l *counted) Read(b []byte) (n int, err error) {
 	left := l.left.Load()
@@ -85,7 +89,7 @@ func (l *counted) Read(b []byte) (n int, err error) {
 		return 0, errLong
 	}
 	n, err = l.Conn.Read(b[:min(int64(len(b)), left)])
-	l.left.Add(-int64(n))
+	l.left.Add(-int64(max(n, leastRead)))
 	return n, err
 }
 

@@ -259,13 +259,10 @@ func TestTooManyConnections(t *testing.T) {
 	server.SQL("CREATE ROLE plain LOGIN; GRANT CREATE ON SCHEMA public TO plain")
 	s := open(t, Config{URL: server.URL("plain")})
 	ctx := limited(t, patience)
-	works := func() {
+	works := func() { // backends that have just ended may still count
 		t.Helper()
-		for _, call := range []func(context.Context, *Store) error{swap, list} {
-			err := call(ctx, s)
-			for ; err != nil && ctx.Err() == nil; err = call(ctx, s) { // backends that have just ended may still count
-			}
-			if err != nil {
+		for err := errors.New("not tried"); err != nil; err = errors.Join(swap(ctx, s), list(ctx, s)) {
+			if ctx.Err() != nil {
 				t.Fatal(err)
 			}
 		}
@@ -331,7 +328,7 @@ func TestTLS(t *testing.T) {
 	ca := certstest.NewCA(t, "ca")
 	cert, key := ca.Issue("server", "127.0.0.1")
 	server := postgrestest.Start(t)
-	for from, to := range map[string]string{cert: "server.crt", key: "server.key"} {
+	for from, to := range map[string]string{cert: "server.crt", key: "server.key", ca.File: "ca.crt"} {
 		text, err := os.ReadFile(from)
 		if err != nil {
 			t.Fatal(err)
@@ -364,5 +361,20 @@ func TestTLS(t *testing.T) {
 	}
 	if err := list(ctx, s); err == nil || errors.Is(err, workers.ErrRefused) {
 		t.Errorf("without the file: %v", err)
+	}
+
+	// The server wants TLS and a client's certificate. Whether the client tries without TLS, and when, depends on the mode.
+	server.SQL("ALTER SYSTEM SET ssl_ca_file = 'ca.crt'")
+	server.Write("pg_hba.conf", "local all all trust\nhostssl all all all trust clientcert=verify-ca\n")
+	server.SQL("SELECT pg_reload_conf()")
+	server.Await("SHOW ssl_ca_file", "ca.crt")
+	for _, mode := range []string{"allow", "prefer", "require"} {
+		url := strings.ReplaceAll(server.URL("postgres"), "disable", mode)
+		if err := list(ctx, open(t, Config{URL: url})); err == nil {
+			t.Errorf("%s: no certificate was asked for", mode)
+		}
+		if err := list(ctx, open(t, Config{URL: url + "&sslcert=" + cert + "&sslkey=" + key})); err != nil {
+			t.Errorf("%s: %v", mode, err)
+		}
 	}
 }
