@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -86,22 +87,25 @@ func (p *rigPostgres) remove(key string) error {
 func (p *rigPostgres) save(folder string) {
 	own := p.primary.Folder("saved") // where its processes may write
 	p.primary.Copy(own)
-	if err := os.Rename(own, folder); err != nil {
-		p.t.Fatal(err)
-	}
+	p.move(own, folder)
 }
 
 // restore returns to a copy of the primary's disk, and starts it as it was.
 func (p *rigPostgres) restore(folder string) {
 	own := p.primary.Folder("saved")
-	if err := os.Rename(folder, own); err != nil {
-		p.t.Fatal(err)
-	}
+	p.move(folder, own)
 	p.primary.Put(own)
 	if err := os.RemoveAll(own); err != nil {
 		p.t.Fatal(err)
 	}
 	p.follow()
+}
+
+// move moves a folder, perhaps to another file system.
+func (p *rigPostgres) move(from, to string) {
+	if out, err := exec.Command("mv", from, to).CombinedOutput(); err != nil {
+		p.t.Fatalf("mv: %v: %s", err, out)
+	}
 }
 
 // follow makes the standby a new copy of the primary, which it follows.

@@ -86,8 +86,8 @@ func (s *Server) Bouncer(settings ...string) (addr string) {
 	return ""
 }
 
-// newServer returns a server without data. Its disk is memory, which saves much time, if this process may mount one
-// or must, because it has a size.
+// newServer returns a server without data. If this process may mount a tmpfs, the data will be in it, which is
+// faster. A disk with a size needs one.
 func newServer(tb testing.TB, size string, args ...string) *Server {
 	tb.Helper()
 	testenv.Need(tb, "psql")
@@ -109,34 +109,48 @@ func newServer(tb testing.TB, size string, args ...string) *Server {
 		s.as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
 	tb.Cleanup(func() {
-		s.clear()
+		s.end()
 		if tb.Failed() {
 			tb.Logf("PostgreSQL at %s: %.8000s", s.Addr, s.log)
 		}
 		exec.Command("umount", "-l", dir).Run()
 		os.RemoveAll(dir)
 	})
-	if c := s.as.Credential; c != nil {
-		options := fmt.Sprintf("size=%s,uid=%d,gid=%d,mode=700", cmp.Or(size, "50%"), c.Uid, c.Gid)
-		out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput()
-		if err != nil && size != "" {
-			tb.Fatalf("mount: %v: %s", err, out)
-		}
+	if err := s.mount(dir, cmp.Or(size, "50%")); err != nil && size != "" {
+		tb.Fatal(err)
 	}
 	return s
 }
 
-// clear kills the server and removes its data, with the shared memory that is not in its directory. PostgreSQL writes
-// the key and the id of that to a line of its postmaster.pid.
-func (s *Server) clear() {
-	s.tb.Helper()
+// mount mounts a tmpfs for the server's processes.
+func (s *Server) mount(dir, size string) error {
+	c := s.as.Credential
+	if c == nil {
+		return errors.New("only root can mount a disk")
+	}
+	options := fmt.Sprintf("size=%s,uid=%d,gid=%d,mode=700", size, c.Uid, c.Gid)
+	out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("mount: %w: %s", err, out)
+	}
+	return err
+}
+
+// end kills the server, and removes its System V shared memory, whose id is on the seventh line of postmaster.pid.
+func (s *Server) end() {
 	s.Kill()
 	text, _ := os.ReadFile(filepath.Join(s.Dir, "postmaster.pid"))
 	if lines := strings.Split(string(text), "\n"); len(lines) > 6 {
-		if _, id, found := strings.Cut(strings.TrimSpace(lines[6]), " "); found {
-			exec.Command("ipcrm", "-m", strings.TrimSpace(id)).Run()
+		if key := strings.Fields(lines[6]); len(key) == 2 {
+			exec.Command("ipcrm", "-m", key[1]).Run()
 		}
 	}
+}
+
+// clear ends the server and removes its data.
+func (s *Server) clear() {
+	s.tb.Helper()
+	s.end()
 	if err := os.RemoveAll(s.Dir); err != nil {
 		s.tb.Fatal(err)
 	}
