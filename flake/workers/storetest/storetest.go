@@ -709,11 +709,11 @@ func (r *race) failure(client int) {
 	r.mu.Lock()
 	before := r.failed[client]
 	r.mu.Unlock()
-	r.await("a client whose calls fail", func(context.Context) error {
+	r.await("calls that fail", func(context.Context) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.failed[client] == before {
-			return fmt.Errorf("no call of client %d does", client)
+			return fmt.Errorf("client %d has none", client)
 		}
 		return nil
 	})
