@@ -153,7 +153,7 @@ var rigActions = []rigAction{
 		r.operate(false, "FLAKE_NUMBERS_PREFIX=none", "after-restore")
 	}, false},
 	{1, "flake workers withdraw", func(r *rig, _ *rigNode, _ *rand.Rand) {
-		r.operate(true, "-margin", "1s", "withdraw")
+		r.operate(r.floor().Mark > 0, "-margin", "1s", "withdraw")
 	}, false},
 	{2, "the store restored", func(r *rig, n *rigNode, x *rand.Rand) {
 		r.restored(n, x, func(time.Time) { r.operate(true, "-margin", rigMargin().String(), "after-restore") })
