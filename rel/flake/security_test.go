@@ -108,7 +108,7 @@ var behind = map[string]string{
 	"profile":                    "idserver/idhttp MaxProfile",
 	"etcd answers":               "flake/workers/etcd maxAnswer maxList maxPairs maxText",
 	"etcd calls":                 "flake/workers/etcd longest connect",
-	"PostgreSQL answers":         "flake/workers/postgres maxAnswer maxList maxMessages maxText",
+	"PostgreSQL answers":         "flake/workers/postgres maxAnswer maxList leastRead maxMessages maxText",
 	"PostgreSQL calls":           "flake/workers/postgres longest",
 	"Go's memory": "rel/flake/daemon memoryLimit memoryConnections memorySteps " +
 		"memoryPerConnection memoryPerTLS",

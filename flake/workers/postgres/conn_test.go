@@ -124,6 +124,7 @@ func TestCounted(t *testing.T) {
 	}()
 	c.left.Store(3*leastRead + 4)
 	go func() {
+		defer there.Close()
 		for range 2 {
 			there.Write([]byte("a"))
 		}
