@@ -688,32 +688,28 @@ func (r *race) step(ctx context.Context, s workers.Store, client, n int) error {
 // progress waits until each of the clients has written again.
 func (r *race) progress(clients ...int) {
 	r.Helper()
-	r.mu.Lock()
-	before := slices.Clone(r.did)
-	r.mu.Unlock()
-	r.await("clients that write", func(context.Context) error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, i := range clients {
-			if r.did[i] == before[i] {
-				return fmt.Errorf("client %d does not; the last error is %w", i, r.last)
-			}
-		}
-		return nil
-	})
+	r.more("writes", r.did, clients...)
 }
 
 // failure waits until another call of a client has failed.
 func (r *race) failure(client int) {
 	r.Helper()
+	r.more("calls that fail", r.failed, client)
+}
+
+// more waits until the count of each of the clients has increased.
+func (r *race) more(what string, counts []int, clients ...int) {
+	r.Helper()
 	r.mu.Lock()
-	before := r.failed[client]
+	before := slices.Clone(counts)
 	r.mu.Unlock()
-	r.await("calls that fail", func(context.Context) error {
+	r.await(what, func(context.Context) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.failed[client] == before {
-			return fmt.Errorf("client %d has none", client)
+		for _, i := range clients {
+			if counts[i] == before[i] {
+				return fmt.Errorf("client %d has no more; the last error is %w", i, r.last)
+			}
 		}
 		return nil
 	})
