@@ -3,7 +3,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -125,22 +124,20 @@ func TestCounted(t *testing.T) {
 	c.left.Store(3*leastRead + 4)
 	go func() {
 		defer there.Close()
-		for range 2 {
-			there.Write([]byte("a"))
+		for _, text := range []string{"a", "b", strings.Repeat("c", 2*leastRead)} {
+			io.WriteString(there, text)
 		}
-		there.Write(bytes.Repeat([]byte("a"), 2*leastRead))
 	}()
 	if err := <-read; err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	var n int
-	rest, b := 0, make([]byte, 4*leastRead)
-	for ; err == nil; rest += n {
-		n, err = c.Read(b)
+	got, b := string(first[:]), make([]byte, 4*leastRead)
+	n, err := c.Read(b)
+	for ; err == nil; n, err = c.Read(b) {
+		got += string(b[:n])
 	}
-	if rest != 1+leastRead+4 || !errors.Is(err, errLong) {
-		t.Errorf("%d bytes, %v", rest, err)
+	if got != "ab"+strings.Repeat("c", leastRead+4) || !errors.Is(err, errLong) {
+		t.Errorf("%d bytes, %q, %v", len(got), got, err)
 	}
 }
 
